@@ -1,0 +1,63 @@
+# Works over every module of the repository: the root and each nested go.mod.
+# tools/ is left out: it pins the tools and holds no code.
+MODULES := $(sort $(dir $(shell find . -name go.mod -not -path './tools/*' -not -path '*/testdata/*' -not -path '*/.*/*')))
+
+# A version stamp is of no use here, and the go command fails to make one in a checkout that
+# belongs to another user.
+export GOFLAGS := $(filter-out -buildvcs=%,$(shell go env GOFLAGS)) -buildvcs=false
+
+TOOL := go tool -modfile="$(CURDIR)/tools/go.mod"
+
+TESTFLAGS ?= -shuffle=on -count=1 -timeout=10m
+BENCHFLAGS ?= -benchmem
+BENCH ?= .
+RATIOFLAGS ?=
+FUZZTIME ?= 60s
+
+# $(call each,command) runs the command in every module, all of them even if one fails.
+each = @rc=0; for m in $(MODULES); do echo "== $$m"; (cd "$$m" && $(1)) || rc=1; done; exit $$rc
+
+.DEFAULT_GOAL := help
+.PHONY: help build vet test servers lint golangci vulncheck fmt tidy tidy-check bench fuzz ci
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+build: ## compile every package of every module
+	$(call each,go build ./...)
+
+vet: ## run go vet
+	$(call each,go vet ./...)
+
+test: servers ## run all tests with -race against real servers; a missing server is a failure
+	$(call each,HOLDFAST_REQUIRE_SERVERS=1 go test -race $(TESTFLAGS) ./...)
+
+servers: ## install the servers that the tests need, on Debian as root; else say what is missing
+	@tools/install-servers.sh
+
+lint: golangci vulncheck ## run all linters and the vulnerability check
+
+golangci: ## run golangci-lint, which checks the formatting and the import fences too
+	$(call each,$(TOOL) golangci-lint run --config "$(CURDIR)/.golangci.yml" ./...)
+
+vulncheck: ## look for known vulnerabilities; skipped, loudly, where the database is out of reach
+	@tools/govulncheck.sh $(MODULES)
+
+fmt: ## format all Go code
+	$(call each,$(TOOL) golangci-lint fmt --config "$(CURDIR)/.golangci.yml" ./...)
+
+tidy: ## tidy every go.mod
+	$(call each,go mod tidy)
+
+tidy-check: ## fail if a go.mod or go.sum is not tidy
+	$(call each,go mod tidy -diff)
+
+bench: ## run the benchmarks, and the comparison with other libraries (BENCH, BENCHFLAGS, RATIOFLAGS)
+	go test -run '^$$' -bench '$(BENCH)' $(BENCHFLAGS) $(patsubst %,./%/...,$(wildcard core httpmw grpcmw taskmw))
+	@if [ -f core/bench/go.mod ]; then cd core/bench && go run . $(RATIOFLAGS); fi
+
+fuzz: ## run every fuzz test for FUZZTIME, 60s unless told
+	@FUZZTIME=$(FUZZTIME) tools/fuzz.sh
+
+ci: ## what CI runs: lint and test
+	@.ci/run

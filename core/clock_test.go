@@ -1,0 +1,71 @@
+package core
+
+import (
+	"testing"
+	"time"
+)
+
+// hands are the clocks of a machine, each to be moved alone.
+type hands struct{ awake, slept, wall time.Duration }
+
+func (h *hands) clock() *clock {
+	c := &clock{
+		now:   func() (awake, wall time.Duration) { return h.awake, h.wall },
+		sleep: func() time.Duration { return h.slept },
+	}
+	c.look()
+	return c
+}
+
+func TestTheClockThatSaysMostDecides(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		awake, slept, wall time.Duration // what passes by each
+		want               time.Duration
+	}{
+		"nothing odd":                  {awake: 3 * time.Second, wall: 3 * time.Second, want: 3 * time.Second},
+		"suspended":                    {awake: time.Second, slept: time.Minute, wall: 61 * time.Second, want: 61 * time.Second},
+		"suspended, wall clock back":   {awake: time.Second, slept: time.Minute, wall: -time.Hour, want: 61 * time.Second},
+		"suspended, no boot clock":     {awake: time.Second, wall: 61 * time.Second, want: 61 * time.Second},
+		"wall clock an hour forward":   {awake: time.Second, wall: time.Hour, want: time.Hour},
+		"wall clock an hour back":      {awake: time.Second, wall: -time.Hour, want: time.Second},
+		"monotonic clock 1% too slow":  {awake: 99 * time.Second, wall: 100 * time.Second, want: 100 * time.Second},
+		"wall clock slewed by the NTP": {awake: time.Second, wall: time.Second - 500*time.Microsecond, want: time.Second},
+	} {
+		h := &hands{wall: 1000 * time.Hour}
+		c := h.clock()
+		before := c.read()
+		h.awake += row.awake
+		h.slept += row.slept
+		h.wall += row.wall
+		if got := c.read().since(before); got != row.want {
+			t.Errorf("%s: %s, not %s", what, got, row.want)
+		}
+	}
+}
+
+func TestTheTimeSleptNeverShrinks(t *testing.T) {
+	t.Parallel()
+	h := &hands{slept: time.Hour}
+	c := h.clock()
+	h.slept = 0 // a reading that falls short
+	if got := c.look(); got.slept != time.Hour {
+		t.Errorf("slept %s", got.slept)
+	}
+}
+
+func TestReadingCostsNoSystemCallWhileTheClocksAgree(t *testing.T) {
+	t.Parallel()
+	h := &hands{}
+	c := h.clock()
+	c.sleep = func() time.Duration { t.Error("asked"); return 0 }
+	h.awake, h.wall = time.Hour, time.Hour+clockStep/2
+	c.read()
+}
+
+func TestTheTimeSleptIsReadable(t *testing.T) {
+	t.Parallel()
+	if d := suspended(); d < 0 || d > 100*365*24*time.Hour {
+		t.Errorf("suspended for %s", d)
+	}
+}

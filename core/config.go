@@ -1,0 +1,143 @@
+package core
+
+import (
+	"log/slog"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+const (
+	defaultTTL     = 10 * time.Second
+	defaultMaxHold = time.Hour // of a bare Acquire
+	minTTL         = 100 * time.Millisecond
+	maxDuration    = 10 * 365 * 24 * time.Hour
+	maxLabel       = driver.MaxLabel
+	maxScope       = 512
+
+	maxBound = 2 * time.Second // of one attempt
+	minDrift = 2 * time.Millisecond
+)
+
+// config is what the options add up to. A resolved config is never written again: leases
+// point at it.
+type config struct {
+	ttl        time.Duration
+	wait       time.Duration
+	renewEvery time.Duration // 0: a third of ttl
+	noRenewal  bool
+	maxHold    time.Duration
+	maxHoldSet bool
+	dedup      time.Duration
+	scope      string
+	label      string
+	template   string
+	reentry    bool
+
+	observer *Observer
+	logger   *slog.Logger
+	newOnly  string // the last option that only New takes
+
+	err error // the first thing an option found wrong
+}
+
+func defaults() config {
+	return config{ttl: defaultTTL, wait: WaitForever, reentry: true}
+}
+
+// with returns c changed by opts, checked for this backend.
+func (c *config) with(opts []Option, can driver.Capabilities) (*config, error) {
+	next := *c
+	next.newOnly = ""
+	for _, o := range opts {
+		if o == nil {
+			return nil, invalidf("option: nil")
+		}
+		o.apply(&next)
+	}
+	if next.err != nil {
+		return nil, next.err
+	}
+	if err := next.relations(can); err != nil {
+		return nil, err
+	}
+	return &next, nil
+}
+
+// relations checks what no option can see alone.
+func (c *config) relations(can driver.Capabilities) error {
+	if c.ttl < max(minTTL, can.MinTTL) {
+		return invalidf("WithTTL(%s): below the minimum of %s", c.ttl, max(minTTL, can.MinTTL))
+	}
+	if !c.noRenewal && c.renewEvery > c.ttl*2/3 {
+		return invalidf("WithRenewEvery(%s): more than two thirds of WithTTL(%s)", c.renewEvery, c.ttl)
+	}
+	if c.dedup > 0 && !can.Dedup {
+		return lacks(can, "WithDedup")
+	}
+	return nil
+}
+
+func lacks(can driver.Capabilities, option string) error {
+	return invalidf("%s: the %s backend does not support it", option, can.Backend)
+}
+
+func (c *config) duration(option string, d time.Duration) time.Duration {
+	switch {
+	case d < 0:
+		c.check(invalidf("%s(%s): negative", option, d))
+	case d > maxDuration:
+		c.check(invalidf("%s(%s): more than ten years", option, d))
+	case d > 0 && d < time.Millisecond:
+		c.check(invalidf("%s(%s): below a millisecond", option, d))
+	}
+	return d.Truncate(time.Millisecond)
+}
+
+func (c *config) check(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+func checkText(option, s string, limit int) error {
+	if len(s) > limit {
+		return invalidf("%s: %d bytes, more than %d", option, len(s), limit)
+	}
+	if !utf8.ValidString(s) {
+		return invalidf("%s: not UTF-8", option)
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return invalidf("%s: a control character", option)
+		}
+	}
+	return nil
+}
+
+// period is how often the watchdog renews; 0 if it does not.
+func (c *config) period() time.Duration {
+	switch {
+	case c.noRenewal:
+		return 0
+	case c.renewEvery > 0:
+		return c.renewEvery
+	default:
+		return c.ttl / 3
+	}
+}
+
+// bound is how long one attempt, and one release, may take.
+func (c *config) bound() time.Duration { return min(c.ttl/3, maxBound) }
+
+// renewBound is how long one renewal may take.
+func (c *config) renewBound() time.Duration { return min(c.ttl/5, maxBound) }
+
+// recheck is how long a waiter that hears nothing waits before it asks again.
+func (c *config) recheck() time.Duration { return min(c.ttl/3, time.Second) }
+
+// trust is how long a grant of ttl is believed, counted from before it was asked for: the
+// allowance is for clocks that run at different rates.
+func trust(ttl time.Duration) time.Duration { return ttl - ttl/100 - minDrift }

@@ -1,0 +1,37 @@
+package core
+
+import "context"
+
+type leaseKey struct{}
+
+// FromContext returns the innermost lease that ctx stands under: the context of Do,
+// DoValue, Guard and the doors, of [Lease.Context], and of everything derived from them.
+// The lease may have ended since; [Lease.Err] tells.
+func FromContext(ctx context.Context) (*Lease, bool) {
+	x, ok := ctx.Value(leaseKey{}).(*Lease)
+	return x, ok
+}
+
+// FenceFromContext returns the fence of the innermost lease that ctx stands under. It is
+// false if there is no lease, or one without a fence.
+func FenceFromContext(ctx context.Context) (uint64, bool) {
+	x, ok := FromContext(ctx)
+	if !ok || x.fence == 0 {
+		return 0, false
+	}
+	return x.fence, true
+}
+
+// leaseContext is a context that knows its lease.
+type leaseContext struct {
+	context.Context // made by context.WithCancelCause, so that children attach to it directly
+	lease           *Lease
+}
+
+// Value answers for the lease, and else for the parent.
+func (c *leaseContext) Value(key any) any {
+	if key == (leaseKey{}) {
+		return c.lease
+	}
+	return c.Context.Value(key)
+}

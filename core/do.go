@@ -1,0 +1,83 @@
+package core
+
+import "context"
+
+// Do runs fn while it holds name, and returns fn's error as it is.
+//
+// The context that fn gets ends with ctx or with the lease, whichever is first; its cause
+// tells which. When ctx ends, the name stays locked, and renewed, until fn has returned.
+// fn should stop when its context ends; if the lease was lost, Do joins a *[LostError] to
+// fn's error, whether fn has noticed or not. If fn did not run, the errors are those of
+// [Locker.Acquire].
+//
+// Once fn has returned, the watchdog stops, and the lease is released: completed, with
+// [WithDedup], if fn returned nil. A release that could not be confirmed goes to observer
+// and log, not to the result. A panic, and runtime.Goexit, passes through after the
+// release.
+func (l *Locker) Do(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
+	if fn == nil {
+		return invalidf("fn: nil")
+	}
+	x, err := l.Begin(ctx, name, opts...)
+	if err != nil {
+		return err
+	}
+	returned := false
+	defer func() {
+		if !returned { // a panic or Goexit: no recover, so that its stack stays whole
+			_ = x.end(context.WithoutCancel(ctx), false)
+		}
+	}()
+	err = fn(x.workContext(ctx))
+	returned = true
+	return x.Finish(ctx, err)
+}
+
+// Begin is the first half of Do, for work that is no function call, such as a stream: it
+// acquires as Do does, and [Lease.Finish] is the other half. Unlike Acquire's, the lease is
+// held for as long as it takes, unless [WithMaxHold] says otherwise.
+func (l *Locker) Begin(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	cfg, err := l.resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, name, cfg, cfg.maxHoldOr(0))
+}
+
+// DoValue is [Locker.Do] for a function with a result. The result is fn's if fn ran, also
+// beside an error.
+func DoValue[T any](ctx context.Context, l *Locker, name string, fn func(context.Context) (T, error), opts ...Option) (T, error) {
+	var v T
+	if fn == nil {
+		return v, invalidf("fn: nil")
+	}
+	err := l.Do(ctx, name, func(ctx context.Context) (err error) {
+		v, err = fn(ctx)
+		return err
+	}, opts...)
+	return v, err
+}
+
+// Guard is the decorator: it returns fn held under the name that key derives from each
+// request, as [Locker.Do] does. A key function's error comes back as it is, and fn does
+// not run.
+//
+// The options are checked here, once. Guard panics on a nil argument and on an option that
+// cannot work; [DoValue] returns such an error instead.
+func Guard[Req, Resp any](l *Locker, key func(Req) (string, error), fn func(context.Context, Req) (Resp, error), opts ...Option) func(context.Context, Req) (Resp, error) {
+	if key == nil || fn == nil {
+		panic("core: Guard: nil function")
+	}
+	guarded, err := l.With(opts...)
+	if err != nil {
+		panic("core: Guard: " + err.Error())
+	}
+	return func(ctx context.Context, req Req) (Resp, error) {
+		name, err := key(req)
+		if err != nil {
+			var none Resp
+			return none, err
+		}
+		return DoValue(ctx, guarded, name, func(ctx context.Context) (Resp, error) { return fn(ctx, req) })
+	}
+}

@@ -1,0 +1,75 @@
+package driver
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Claim is what core asks a backend for. Fields beyond a backend's [Capabilities] are
+// zero: core refuses such requests before they get here.
+type Claim struct {
+	Name  string // what is locked; core has checked it
+	Token string // the owner, new for every tenure; a secret
+	Label string // readable note stored beside the token, of at most MaxLabel bytes
+
+	TTL time.Duration // whole milliseconds; 0 only in Renew, to verify
+
+	Shared bool // read side of a read-write lock; needs Capabilities.Shared
+	Limit  int  // holders allowed; 0 means 1; more needs Capabilities.Limit
+	Fences int  // consecutive fences to reserve; 0 means 1
+
+	Scope string        // dedup scope, meaningful with Dedup
+	Dedup time.Duration // Acquire: above zero, the marker of Scope is looked at; Release: its window
+	Keep  time.Duration // Release: the name stays taken for so long; needs Capabilities.Keep
+	Done  bool          // Release: leave the dedup marker
+}
+
+// MaxLabel is the longest label, in bytes, that core lets through.
+const MaxLabel = 256
+
+// Format prints the claim without its token, for every verb: what is printed may be
+// logged.
+func (c Claim) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, c.redacted()) // fmt has no way to return the error
+}
+
+// LogValue gives slog the claim without its token.
+func (c Claim) LogValue() slog.Value { return slog.StringValue(c.redacted()) }
+
+// MarshalText gives encoders the claim without its token.
+func (c Claim) MarshalText() ([]byte, error) { return []byte(c.redacted()), nil }
+
+func (c Claim) redacted() string { return fmt.Sprintf("claim(%q, ttl %s)", c.Name, c.TTL) }
+
+// Grant is a backend's "yours".
+type Grant struct {
+	// Fence is the number of this tenure, larger than that of every earlier tenure of the
+	// name, at most 2^53; 0 if the backend mints none.
+	Fence uint64
+	// Fences says how many consecutive fences, from Fence on, are reserved; 0 means 1.
+	Fences int
+	// TTL is what the backend really gave, where that is shorter than asked; 0 means as
+	// asked.
+	TTL time.Duration
+}
+
+// Capabilities says what a backend can do.
+type Capabilities struct {
+	Backend string // for messages: "redis"
+
+	// Punctual promises that every call returns soon after ctx's deadline, whatever the
+	// network does. It spares a goroutine for each call whose ctx nothing else can end.
+	Punctual bool
+
+	Fence  bool // Grant.Fence is minted
+	Block  bool // Claim.Fences above 1 is honoured
+	Shared bool // Claim.Shared
+	Limit  bool // Claim.Limit above 1
+	Dedup  bool // Claim.Dedup and Claim.Done
+	Keep   bool // Claim.Keep
+
+	MinTTL  time.Duration // shortest TTL; 0 means that core's own bound is enough
+	MaxName int           // longest name in bytes; 0 means that core's own bound is enough
+}

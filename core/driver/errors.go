@@ -1,0 +1,34 @@
+package driver
+
+import (
+	"errors"
+	"time"
+)
+
+var (
+	// ErrNotOwner says that the token does not own the name: it never did, or no longer
+	// does. It is an answer of the server, never a guess.
+	ErrNotOwner = errors.New("driver: not the owner")
+
+	// ErrNotSent says that the server has certainly not executed the call, and will not
+	// execute it later: a refused dial, a context that had ended before anything was
+	// written, a refusal that precedes execution. Backends wrap it together with the
+	// client's error.
+	ErrNotSent = errors.New("driver: nothing was executed")
+)
+
+// Held is the refusal of an Acquire whose name has another owner.
+type Held struct {
+	Label     string        // the owner's label, "" if it left none or is foreign
+	Remaining time.Duration // until the owner's TTL ends; 0 if that is not known
+	Exact     bool          // Remaining is when the name comes free, not just a bound
+}
+
+func (*Held) Error() string { return "driver: held by another owner" }
+
+// Done is the refusal of an Acquire with Dedup for whose scope a marker stands.
+type Done struct {
+	Label string // of the claim that left the marker
+}
+
+func (*Done) Error() string { return "driver: a dedup marker stands" }

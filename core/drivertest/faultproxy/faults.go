@@ -1,0 +1,109 @@
+package faultproxy
+
+import (
+	"sync"
+	"time"
+)
+
+// SetDelay makes every byte arrive that much later, for each direction; zero, the default,
+// is no delay. It is latency, not a limit of throughput. It applies to what is read from
+// now on; what is under way keeps the delay it began with, and nothing overtakes.
+// Connecting is not delayed: the proxy itself accepts.
+func (p *Proxy) SetDelay(toServer, toClient time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.toServer, p.toClient = toServer, toClient
+}
+
+// DropReplies loses the replies to the next n requests, counted over all connections. The
+// requests themselves arrive, and their connections stay open.
+func (p *Proxy) DropReplies(n int) {
+	for i := range n {
+		p.DropReply(i + 1)
+	}
+}
+
+// DropReply loses the reply to the nth request from now, counted over all connections;
+// 1 is the next. Further calls add further losses.
+func (p *Proxy) DropReply(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost[p.requests+uint64(max(n, 1))] = struct{}{}
+}
+
+// BlackHole switches a silent partition on or off. While it is on, the proxy accepts
+// connections and reads, and passes nothing on, the end of a connection included. When it
+// ends, the connections that lost something are reset, since a stream with a hole is
+// nothing that TCP would deliver; so are those that began inside it.
+func (p *Proxy) BlackHole(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blackHole = on
+	if on {
+		return
+	}
+	for l := range p.links {
+		if l.lossy {
+			l.abort()
+		}
+	}
+}
+
+// Reset ends every open connection with a TCP reset, towards the client and towards the
+// server. What was under way is lost. New connections are accepted.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.abort()
+	}
+}
+
+// Refuse makes dials fail with "connection refused", or succeed again. Open connections
+// go on.
+func (p *Proxy) Refuse(on bool) {
+	if on {
+		p.stopAccepting()
+	} else {
+		p.startAccepting()
+	}
+}
+
+// Hold keeps back everything that clients send, until release is called. What is held
+// arrives then, in order, even if the client has closed its connection since: the delayed
+// request of a caller that has long given up. Replies pass. Several holds add up; release
+// may be called more than once.
+func (p *Proxy) Hold() (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.holds == 0 {
+		p.gate = make(chan struct{})
+	}
+	p.holds++
+	gate := p.gate
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.gate != gate || p.holds == 0 {
+			return // Heal has released this hold
+		}
+		if p.holds--; p.holds == 0 {
+			close(p.gate)
+		}
+	})
+}
+
+// Heal ends every fault: no delay, no losses to come, no black hole, nothing held or
+// refused.
+func (p *Proxy) Heal() {
+	p.SetDelay(0, 0)
+	p.BlackHole(false)
+	p.mu.Lock()
+	clear(p.lost)
+	if p.holds > 0 {
+		p.holds = 0
+		close(p.gate)
+	}
+	p.mu.Unlock()
+	p.Refuse(false)
+}

@@ -1,0 +1,377 @@
+//go:build unix
+
+package faultproxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestDelayIsAddedToEachDirection(t *testing.T) {
+	t.Parallel()
+	const there, back = 50 * time.Millisecond, time.Second
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	p.SetDelay(there, back)
+	start := time.Now()
+	c.send("hello")
+	s.next(t)
+	if took := time.Since(start); took < there || took > there+back {
+		t.Errorf("the request took %v; want a little over %v", took, there)
+	}
+	c.want("hello")
+	if took := time.Since(start); took < there+back {
+		t.Errorf("the round trip took %v; want at least %v", took, there+back)
+	}
+}
+
+func TestDelayDoesNotLimitThroughput(t *testing.T) {
+	t.Parallel()
+	const delay = time.Second
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	p.SetDelay(delay, 0)
+	start := time.Now()
+	const lines = 20
+	for range lines {
+		c.send("hello")
+		time.Sleep(time.Millisecond) // so that each is a chunk of its own
+	}
+	for range lines {
+		c.want("hello")
+	}
+	if took := time.Since(start); took > delay*9/5 {
+		t.Errorf("%d lines with a latency of %v took %v: one waits for the other", lines, delay, took)
+	}
+}
+
+func TestRequestWithALostReplyIsExecuted(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	c.roundTrip("before")
+	s.next(t)
+	p.DropReplies(1)
+	c.send("lost")
+	if got := s.next(t); got != "lost" {
+		t.Fatalf("the server got %q", got)
+	}
+	c.wantNothing()
+	c.roundTrip("after")
+}
+
+func TestDropRepliesLosesAsManyOverAllConnections(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	a, b := dial(t, p.Addr()), dial(t, p.Addr())
+	p.DropReplies(2)
+	a.send("lost")
+	s.next(t) // the requests are counted in this order
+	b.send("lost too")
+	s.next(t)
+	a.wantNothing()
+	b.wantNothing()
+	a.roundTrip("after")
+	b.roundTrip("after")
+}
+
+func TestDropReplyLosesTheNthOnly(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	c.roundTrip("connect")
+	p.DropReply(3)
+	c.roundTrip("1")
+	c.roundTrip("2")
+	c.send("3")
+	c.wantNothing()
+	c.roundTrip("4")
+}
+
+func TestLostReplyIsLostToItsEnd(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, func(line string) []string {
+		time.Sleep(10 * time.Millisecond)
+		return []string{line, " and", " more\n"}
+	})
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	p.DropReplies(1)
+	c.send("lost")
+	c.wantNothing()
+	c.send("kept")
+	c.want("kept and more")
+}
+
+func TestPipelinedRequestDoesNotSaveALostReply(t *testing.T) {
+	t.Parallel()
+	answerNow := make(chan struct{}, 2)
+	s := startLineServer(t, func(line string) []string {
+		<-answerNow
+		return echo(line)
+	})
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	p.DropReplies(1)
+	c.send("lost")
+	s.next(t)
+	c.send("kept")
+	time.Sleep(quiet) // "kept" has been passed on before "lost" is answered
+	answerNow <- struct{}{}
+	c.wantNothing()
+	answerNow <- struct{}{}
+	s.next(t)
+	c.wantNothing() // belongs to the same stretch of replies: see Granularity
+	answerNow <- struct{}{}
+	c.roundTrip("next")
+}
+
+func TestLostReplyIsLostHoweverLongItIsDelayed(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	p.SetDelay(0, 100*time.Millisecond)
+	p.DropReplies(1)
+	c.send("lost")
+	s.next(t)
+	time.Sleep(20 * time.Millisecond) // the reply is in the proxy by now
+	c.send("kept")
+	c.want("kept")
+}
+
+func TestBlackHolePassesNothingEitherWay(t *testing.T) {
+	t.Parallel()
+	answerNow := make(chan struct{})
+	s := startLineServer(t, func(line string) []string {
+		<-answerNow
+		return echo(line)
+	})
+	p := New(t, s.addr)
+	a, b := dial(t, p.Addr()), dial(t, p.Addr())
+	a.send("asked before")
+	s.next(t)
+	p.BlackHole(true)
+	b.send("asked inside")
+	s.wantNothing(t)
+	close(answerNow)
+	a.wantNothing()
+	b.wantNothing()
+}
+
+func TestBlackHoleAcceptsConnectionsThatHang(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	p.BlackHole(true)
+	c := dial(t, p.Addr())
+	c.send("hello")
+	s.wantNothing(t)
+	c.wantNothing()
+	if s.accepted.Load() != 0 {
+		t.Error("the server has a connection from inside the black hole")
+	}
+	p.BlackHole(false)
+	c.wantReset()
+	dial(t, p.Addr()).roundTrip("after")
+}
+
+func TestBlackHoleHidesTheEndOfAConnection(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	c.roundTrip("hello")
+	p.BlackHole(true)
+	_ = c.Close()
+	select {
+	case err := <-s.ends:
+		t.Fatalf("the server heard of it: %v", err)
+	case <-time.After(quiet):
+	}
+}
+
+func TestConnectionsThatLostNothingOutliveABlackHole(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	idle, busy := dial(t, p.Addr()), dial(t, p.Addr())
+	idle.roundTrip("hello")
+	busy.roundTrip("hello")
+	s.next(t)
+	s.next(t)
+	p.BlackHole(true)
+	busy.send("lost")
+	s.wantNothing(t)
+	p.BlackHole(false)
+	busy.wantReset()
+	idle.roundTrip("still here")
+}
+
+func TestResetReachesBothEnds(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	c.roundTrip("hello")
+	p.Reset()
+	c.wantReset()
+	select {
+	case err := <-s.ends:
+		if !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("the server saw %v; want a reset", err)
+		}
+	case <-time.After(soon):
+		t.Error("the server's connection stays open")
+	}
+	dial(t, p.Addr()).roundTrip("after")
+}
+
+func TestRefusedDialsFailWhileOpenConnectionsGoOn(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	open := dial(t, p.Addr())
+	open.roundTrip("before")
+	for range 20 { // the moment after the switch is the interesting one
+		p.Refuse(true)
+		if conn, err := net.DialTimeout("tcp", p.Addr(), soon); err == nil {
+			_ = conn.Close()
+			t.Fatal("a dial went through")
+		} else if !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatalf("dial: %v; want connection refused", err)
+		}
+		open.roundTrip("meanwhile")
+		p.Refuse(false)
+		dial(t, p.Addr()).roundTrip("after")
+	}
+}
+
+func TestHeldRequestArrivesOnRelease(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	release := p.Hold()
+	c.send("held")
+	s.wantNothing(t)
+	release()
+	release()
+	c.want("held")
+	c.roundTrip("after")
+}
+
+func TestHeldRequestArrivesAfterItsClientHasGone(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*client){
+		"closed": func(c *client) { _ = c.Close() },
+		"reset":  func(c *client) { reset(c.Conn) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startLineServer(t, echo)
+			p := New(t, s.addr)
+			c := dial(t, p.Addr())
+			release := p.Hold()
+			c.send("held")
+			leave(c)
+			s.wantNothing(t)
+			release()
+			if got := s.next(t); got != "held" {
+				t.Fatalf("the server got %q", got)
+			}
+			if err := <-s.ends; !errors.Is(err, io.EOF) {
+				t.Errorf("then it saw %v; want an orderly end", err)
+			}
+		})
+	}
+}
+
+func TestReplyToAClientThatHasGoneDoesNotEndAHold(t *testing.T) {
+	t.Parallel()
+	answerNow := make(chan struct{})
+	s := startLineServer(t, func(line string) []string {
+		if line == "held" {
+			return nil
+		}
+		<-answerNow
+		return []string{"one\n", "two\n"}
+	})
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	c.send("asked before")
+	s.next(t)
+	release := p.Hold()
+	c.send("held")
+	time.Sleep(quiet) // the proxy has read it
+	reset(c.Conn)
+	time.Sleep(quiet) // the proxy can no longer write
+	close(answerNow)
+	s.wantNothing(t)
+	release()
+	if got := s.next(t); got != "held" {
+		t.Fatalf("the server got %q", got)
+	}
+}
+
+func TestRepliesPassDuringAHold(t *testing.T) {
+	t.Parallel()
+	answerNow := make(chan struct{})
+	s := startLineServer(t, func(line string) []string {
+		<-answerNow
+		return echo(line)
+	})
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	c.send("asked before")
+	s.next(t)
+	defer p.Hold()()
+	close(answerNow)
+	c.want("asked before")
+}
+
+func TestHoldsAddUp(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	first, second := p.Hold(), p.Hold()
+	c.send("held")
+	first()
+	first()
+	s.wantNothing(t)
+	second()
+	c.want("held")
+}
+
+func TestHealEndsEveryFault(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	release := p.Hold()
+	c.send("held")
+	s.wantNothing(t)
+	p.SetDelay(time.Hour, time.Hour)
+	p.DropReplies(100)
+	p.BlackHole(true)
+	p.Refuse(true)
+	p.Heal()
+	c.want("held")
+	c.roundTrip("after")
+	dial(t, p.Addr()).roundTrip("a new one")
+
+	defer p.Hold()()
+	release() // of the hold that Heal has ended: no business of this one
+	c.send("held again")
+	s.wantNothingBut(t, "held", "after", "a new one")
+}

@@ -1,0 +1,168 @@
+package faultproxy
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy carries TCP connections from its own address to a target. See the package comment
+// for the faults it can inject.
+type Proxy struct {
+	tb     testing.TB
+	target string
+	addr   string
+
+	switching sync.Mutex // held while the listener is opened or closed
+
+	mu        sync.Mutex // protects what follows
+	closed    bool
+	listener  net.Listener  // nil while new connections are refused
+	accepting chan struct{} // closed once nothing accepts from listener any more
+	links     map[*link]struct{}
+
+	toServer, toClient time.Duration
+	blackHole          bool
+	holds              int
+	gate               chan struct{} // closed while nothing is held
+	requests           uint64        // passed on so far
+	lost               map[uint64]struct{}
+
+	running sync.WaitGroup // every link's goroutines
+}
+
+// New starts a proxy to target, which it dials once for each connection that it accepts.
+// It is closed when the test ends.
+func New(tb testing.TB, target string) *Proxy {
+	tb.Helper()
+	p := &Proxy{
+		tb:     tb,
+		target: target,
+		links:  make(map[*link]struct{}),
+		gate:   make(chan struct{}),
+		lost:   make(map[uint64]struct{}),
+	}
+	close(p.gate)
+	l, err := listenSomewhere()
+	if err != nil {
+		tb.Fatalf("faultproxy: %v", err)
+	}
+	p.addr = l.Addr().String()
+	p.accept(l)
+	tb.Cleanup(p.Close)
+	return p
+}
+
+// Addr is the host and port that clients dial. It stays the same for the proxy's life.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Close resets every connection, stops listening, and waits for the proxy's goroutines.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.stopAccepting()
+	p.Reset()
+	p.running.Wait()
+}
+
+// listenSomewhere picks a port from outside every system's range of ephemeral ports.
+// Otherwise a client that dials the port while it is refused could be given that same port
+// as its own and be connected to itself, or another process could be given it before the
+// proxy listens again.
+func listenSomewhere() (net.Listener, error) {
+	var failed error
+	for range 100 {
+		port := 22_000 + rand.IntN(10_000) //nolint:gosec // G404: a port is no secret
+		l, err := listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return l, nil
+		}
+		failed = err
+	}
+	return nil, failed
+}
+
+func listen(addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(context.Background(), "tcp", addr)
+}
+
+// accept takes connections from l until l is closed.
+func (p *Proxy) accept(l net.Listener) {
+	done := make(chan struct{})
+	p.mu.Lock()
+	p.listener, p.accepting = l, done
+	p.mu.Unlock()
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				p.tb.Errorf("faultproxy: accept: %v", err)
+				return
+			}
+			p.serve(conn)
+		}
+	}()
+}
+
+// stopAccepting returns once dials are refused. Waiting for the accepting goroutine
+// matters: the kernel goes on listening until its pending accept has been called off.
+func (p *Proxy) stopAccepting() {
+	p.switching.Lock()
+	defer p.switching.Unlock()
+	p.mu.Lock()
+	l, done := p.listener, p.accepting
+	p.listener = nil
+	p.mu.Unlock()
+	if l == nil {
+		return
+	}
+	_ = l.Close() // it was open: there is nothing to report
+	<-done
+}
+
+// startAccepting listens on the proxy's address again.
+func (p *Proxy) startAccepting() {
+	p.switching.Lock()
+	defer p.switching.Unlock()
+	p.mu.Lock()
+	idle := p.listener == nil && !p.closed
+	p.mu.Unlock()
+	if !idle {
+		return
+	}
+	l, err := listen(p.addr)
+	if err != nil {
+		p.tb.Errorf("faultproxy: listening again: %v", err)
+		return
+	}
+	p.accept(l)
+}
+
+// serve starts a link for a client's connection.
+func (p *Proxy) serve(client net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := newLink(p, client)
+	if p.closed {
+		l.abort()
+		return
+	}
+	p.links[l] = struct{}{}
+	p.running.Go(func() {
+		l.run()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.links, l)
+	})
+}

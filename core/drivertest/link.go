@@ -1,0 +1,270 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Op is a kind of call.
+type Op string
+
+// The kinds of calls.
+const (
+	OpAcquire Op = "acquire"
+	OpRenew   Op = "renew"
+	OpRelease Op = "release"
+	OpWait    Op = "wait"
+)
+
+// Fate is what happens to one call.
+type Fate int
+
+// The fates. In those with silence, the call returns when its ctx ends.
+const (
+	Delivered     Fate = iota
+	Refused            // it is never sent: driver.ErrNotSent
+	RequestLost        // silence; it is not executed
+	ReplyLost          // it is executed; silence
+	ReplyReset         // it is executed; an error says that the connection broke
+	HeldBack           // nothing, whatever ctx says; [Link.Deliver] executes it and brings its reply
+	ReplyHeldBack      // it is executed; [Link.Deliver] brings its reply
+)
+
+// ErrReset is the error of [ReplyReset].
+var ErrReset = errors.New("drivertest: connection reset by peer")
+
+// Link is a driver.Driver on the far side of a network that does as it is told. One Link
+// stands for one process's connection.
+type Link struct {
+	far driver.Driver
+
+	mu        sync.Mutex // protects the fields below
+	next      map[Op][]Fate
+	all       map[Op]Fate
+	request   time.Duration
+	reply     time.Duration
+	calls     map[Op]int
+	heldBack  []func()
+	lastClaim driver.Claim
+}
+
+var (
+	_ driver.Driver     = (*Link)(nil)
+	_ driver.Queuer     = (*Link)(nil)
+	_ driver.Validator  = (*Link)(nil)
+	_ driver.IdleCloser = (*Link)(nil)
+)
+
+// NewLink returns a Link to d that delivers everything.
+func NewLink(d driver.Driver) *Link {
+	return &Link{far: d, next: make(map[Op][]Fate), all: make(map[Op]Fate), calls: make(map[Op]int)}
+}
+
+// Next decides the fates of the next calls of a kind. They come before what [Link.All] says.
+func (l *Link) Next(op Op, fates ...Fate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next[op] = append(l.next[op], fates...)
+}
+
+// All decides the fate of every further call of the given kinds; of all kinds, if none is
+// given.
+func (l *Link) All(f Fate, ops ...Op) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(ops) == 0 {
+		ops = []Op{OpAcquire, OpRenew, OpRelease, OpWait}
+	}
+	for _, op := range ops {
+		l.all[op] = f
+	}
+}
+
+// Delay has every further request, and every further reply, take so long.
+func (l *Link) Delay(request, reply time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.request, l.reply = request, reply
+}
+
+// Deliver lets go of what was held back, in order, and says how much that was.
+func (l *Link) Deliver() int {
+	l.mu.Lock()
+	calls := l.heldBack
+	l.heldBack = nil
+	l.mu.Unlock()
+	for _, call := range calls {
+		call()
+	}
+	return len(calls)
+}
+
+// Calls says how many calls of a kind were made.
+func (l *Link) Calls(op Op) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls[op]
+}
+
+// LastClaim returns the claim of the last call of Acquire or Release.
+func (l *Link) LastClaim() driver.Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastClaim
+}
+
+// Capabilities implements driver.Driver.
+func (l *Link) Capabilities() driver.Capabilities {
+	can := l.far.Capabilities()
+	can.Punctual = false // a call that is held back outlives its ctx
+	return can
+}
+
+// Acquire implements driver.Driver.
+func (l *Link) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	l.claim(c)
+	return through(ctx, l, OpAcquire, func(ctx context.Context) (driver.Grant, error) { return l.far.Acquire(ctx, c) })
+}
+
+// Renew implements driver.Driver.
+func (l *Link) Renew(ctx context.Context, claims []driver.Claim) []error {
+	errs, err := through(ctx, l, OpRenew, func(ctx context.Context) ([]error, error) {
+		return l.far.Renew(ctx, claims), nil
+	})
+	if err != nil {
+		errs = make([]error, len(claims))
+		for i := range errs {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// Release implements driver.Driver.
+func (l *Link) Release(ctx context.Context, c driver.Claim) error {
+	l.claim(c)
+	_, err := through(ctx, l, OpRelease, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, l.far.Release(ctx, c)
+	})
+	return err
+}
+
+// Wait implements driver.Queuer. Where the far side is none, it fails, so that core polls.
+func (l *Link) Wait(ctx context.Context, c driver.Claim) error {
+	_, err := through(ctx, l, OpWait, func(ctx context.Context) (struct{}, error) {
+		if q, ok := l.far.(driver.Queuer); ok {
+			return struct{}{}, q.Wait(ctx, c)
+		}
+		return struct{}{}, errors.ErrUnsupported
+	})
+	return err
+}
+
+// Validate implements driver.Validator.
+func (l *Link) Validate() error {
+	if v, ok := l.far.(driver.Validator); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+// CloseIdle implements driver.IdleCloser.
+func (l *Link) CloseIdle() error {
+	if c, ok := l.far.(driver.IdleCloser); ok {
+		return c.CloseIdle()
+	}
+	return nil
+}
+
+// Format prints no more than that it is a Link, for every verb: what it holds has tokens.
+func (l *Link) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, "drivertest.Link") // fmt has no way to return the error
+}
+
+func (l *Link) claim(c driver.Claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lastClaim = c
+}
+
+// fate counts a call and decides what happens to it.
+func (l *Link) fate(op Op) (f Fate, request, reply time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls[op]++
+	f = l.all[op]
+	if next := l.next[op]; len(next) > 0 {
+		f, l.next[op] = next[0], next[1:]
+	}
+	return f, l.request, l.reply
+}
+
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// through makes a call over the link. The far side does not know of the caller's ctx, as a
+// server does not.
+func through[T any](ctx context.Context, l *Link, op Op, call func(context.Context) (T, error)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, errors.Join(driver.ErrNotSent, err)
+	}
+	fate, request, reply := l.fate(op)
+	far := context.WithoutCancel(ctx)
+	if op == OpWait { // it ends on this side: a waiter hangs up
+		far = ctx
+	}
+	switch fate {
+	case Refused:
+		return none, errors.Join(driver.ErrNotSent, errors.New("drivertest: connection refused"))
+	case RequestLost:
+		<-ctx.Done()
+		return none, ctx.Err()
+	case HeldBack:
+		return heldBack(l, func() (T, error) { return call(far) })
+	case ReplyHeldBack:
+		v, err := call(far)
+		return heldBack(l, func() (T, error) { return v, err })
+	case ReplyLost, ReplyReset:
+		lag(request)
+		_, _ = call(far)
+		if fate == ReplyReset {
+			return none, ErrReset
+		}
+		<-ctx.Done()
+		return none, ctx.Err()
+	default:
+		lag(request)
+		v, err := call(far)
+		lag(reply)
+		return v, err
+	}
+}
+
+// heldBack leaves the call to Deliver, and answers with its outcome: late, for a caller
+// that has gone.
+func heldBack[T any](l *Link, call func() (T, error)) (T, error) {
+	answer := make(chan outcome[T], 1)
+	l.mu.Lock()
+	l.heldBack = append(l.heldBack, func() {
+		v, err := call()
+		answer <- outcome[T]{v, err}
+	})
+	l.mu.Unlock()
+	o := <-answer
+	return o.value, o.err
+}
+
+func lag(d time.Duration) {
+	if d > 0 {
+		time.Sleep(d)
+	}
+}

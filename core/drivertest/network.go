@@ -1,0 +1,284 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// networkCases run core on the backend over a [Link] that fails. The other process, if
+// there is one, has a good connection.
+var networkCases = []testCase{
+	{name: "ALostReplyIsNotSomebodyElse", run: func(e *env) {
+		for _, fate := range []Fate{ReplyReset, ReplyLost} {
+			link := NewLink(e.Driver())
+			locks := e.locker(link)
+			link.Next(OpAcquire, fate)
+			x, err := locks.TryAcquire(e.Context(), "name")
+			e.noError(err)
+			if n := link.Calls(OpAcquire); n != 2 {
+				e.Errorf("%d calls", n)
+			}
+			e.noError(x.Check(e.Context()))
+			e.noError(x.Release(e.Context()))
+			e.free()
+		}
+	}},
+	{name: "ARetryAfterAnUnknownOutcomeGetsALaterFence", needs: fences, run: func(e *env) {
+		d := e.Driver()
+		link := NewLink(d)
+		locks := e.locker(link)
+		before, err := e.locker(d).TryAcquire(e.Context(), "name")
+		e.noError(err)
+		e.noError(before.Release(e.Context()))
+		link.Next(OpAcquire, ReplyReset, ReplyReset)
+		x, err := locks.TryAcquire(e.Context(), "name")
+		e.noError(err)
+		e.noError(x.Release(e.Context()))
+		after, err := e.locker(d).TryAcquire(e.Context(), "name")
+		e.noError(err)
+		e.noError(after.Release(e.Context()))
+		if before.Fence() >= x.Fence() || x.Fence() >= after.Fence() {
+			e.Errorf("fences %d, %d, %d", before.Fence(), x.Fence(), after.Fence())
+		}
+	}},
+	{name: "ALateReplyIsGivenBackAndAskedForAgain", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks := e.locker(link)
+		link.Delay(0, e.ttl*8/10) // the attempts' bound is a third
+		got := make(chan *core.Lease, 1)
+		go func() {
+			x, err := locks.Acquire(e.Context(), "name")
+			if err != nil {
+				e.Error(err)
+			}
+			got <- x
+		}()
+		time.Sleep(e.ttl / 2)
+		link.Delay(0, 0)
+		x := <-got
+		if x == nil {
+			return
+		}
+		if left := time.Until(x.ValidUntil()); left < e.ttl/4 {
+			e.Errorf("granted with %s left", left)
+		}
+		e.noError(x.Check(e.Context()))
+		e.noError(x.Release(e.Context()))
+		e.free()
+	}},
+	{name: "AnAbandonedAcquireLeavesNothingBehind", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks := e.locker(link)
+		link.Next(OpAcquire, HeldBack)
+		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
+		defer cancel()
+		e.within(e.ttl/10, "the acquire", func() {
+			_, err := locks.Acquire(ctx, "name")
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, core.ErrUnavailable) {
+				e.Errorf("acquire: %v", err)
+			}
+		})
+		link.Deliver() // only now does the server get it, and grants it to nobody
+		e.eventuallyFree()
+	}},
+	{name: "AnAbandonedGrantIsGivenBackAtOnce", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks := e.locker(link)
+		link.Next(OpAcquire, ReplyHeldBack) // a client that does not look at ctx
+		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
+		defer cancel()
+		if _, err := locks.Acquire(ctx, "name"); !errors.Is(err, context.DeadlineExceeded) {
+			e.Errorf("acquire: %v", err)
+		}
+		e.eventuallyFree()
+		link.Deliver()
+	}},
+	{name: "ADelayedDuplicateDoesNotOutliveItsReply", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks := e.locker(link)
+		link.Next(OpAcquire, HeldBack)
+		x, err := locks.TryAcquire(e.Context(), "name") // by its second command
+		e.noError(err)
+		e.noError(x.Release(e.Context()))
+		link.Deliver() // the first one takes the name with a token that is over
+		e.eventuallyFree()
+	}},
+	{name: "CleanUpNeverTouchesATokenInUse", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks := e.locker(link)
+		link.Next(OpAcquire, HeldBack)
+		x, err := locks.TryAcquire(e.Context(), "name")
+		e.noError(err)
+		link.Deliver() // the duplicate arrives while its token is in use
+		time.Sleep(e.ttl / 2)
+		e.noError(x.Check(e.Context()))
+		if n := link.Calls(OpRelease); n != 0 {
+			e.Errorf("%d releases while the lease is held", n)
+		}
+		e.noError(x.Release(e.Context()))
+		e.free()
+	}},
+	{name: "CleanUpNeverTouchesTheNextHolder", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks, other := e.locker(link), e.locker(e.Driver())
+		link.Next(OpAcquire, HeldBack)
+		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
+		defer cancel()
+		if _, err := locks.Acquire(ctx, "name"); err == nil {
+			e.Fatal("granted without a reply")
+		}
+		x, err := other.TryAcquire(e.Context(), "name")
+		e.noError(err)
+		link.Deliver()
+		y, err := locks.TryAcquire(e.Context(), "name")
+		if !errors.Is(err, core.ErrHeld) {
+			e.Errorf("second holder: %v, %v", y, err)
+		}
+		time.Sleep(e.ttl / 2)
+		e.noError(x.Check(e.Context()))
+		e.noError(x.Release(e.Context()))
+	}},
+	{name: "TheContextEndsBeforeAnotherGetsIn", run: partition},
+	{name: "FailedRenewalsAreRetriedUntilTrustEnds", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks := e.locker(link)
+		x, err := locks.Acquire(e.Context(), "name")
+		e.noError(err)
+		link.Next(OpRenew, ReplyReset, Refused, ReplyReset, Refused, ReplyReset, Refused)
+		time.Sleep(2 * e.ttl)
+		e.noError(x.Err())
+		e.noError(x.Release(e.Context()))
+	}},
+	{name: "AReleaseWhoseReplyIsLostIsConfirmedByTheNext", run: func(e *env) {
+		for _, fate := range []Fate{ReplyReset, ReplyLost, Refused} {
+			link := NewLink(e.Driver())
+			x, err := e.locker(link).TryAcquire(e.Context(), "name")
+			e.noError(err)
+			link.Next(OpRelease, fate)
+			e.noError(x.Release(e.Context()))
+			e.free()
+		}
+	}},
+	{name: "AReleaseSurvivesADeadContext", run: func(e *env) {
+		x, err := e.locker(e.Driver()).TryAcquire(e.Context(), "name")
+		e.noError(err)
+		e.noError(x.Release(done()))
+		e.free()
+	}},
+	{name: "EveryCallReturnsInABlackHole", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks := e.locker(link)
+		x, err := locks.TryAcquire(e.Context(), "mine")
+		e.noError(err)
+		link.All(RequestLost)
+		bound := min(e.ttl/3, 2*time.Second) + 50*time.Millisecond
+		short := func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(e.Context(), e.ttl/20)
+		}
+		for what, call := range map[string]func(context.Context) error{
+			"TryAcquire": func(ctx context.Context) error { _, err := locks.TryAcquire(ctx, "name"); return err },
+			"Check":      x.Check,
+		} {
+			e.within(bound, what, func() {
+				if err := call(e.Context()); !errors.Is(err, core.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+					e.Errorf("%s: %v", what, err)
+				}
+			})
+			ctx, cancel := short()
+			e.within(e.ttl/20+50*time.Millisecond, what+" with a deadline", func() {
+				if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					e.Errorf("%s with a deadline: %v", what, err)
+				}
+			})
+			cancel()
+		}
+		ctx, cancel := short()
+		defer cancel()
+		e.within(e.ttl/20+50*time.Millisecond, "Release with a deadline", func() {
+			if err := x.Release(ctx); !errors.Is(err, core.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				e.Errorf("release: %v", err)
+			}
+		})
+		e.within(e.ttl+bound, "Acquire", func() {
+			if _, err := locks.Acquire(e.Context(), "name"); !errors.Is(err, core.ErrUnavailable) {
+				e.Errorf("acquire: %v", err)
+			}
+		})
+	}},
+	{name: "ARefusedDialIsUnavailableAtOnce", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks := e.locker(link)
+		link.All(Refused)
+		e.within(0, "TryAcquire", func() {
+			if _, err := locks.TryAcquire(e.Context(), "name"); !errors.Is(err, core.ErrUnavailable) {
+				e.Errorf("acquire: %v", err)
+			}
+		})
+		if n := link.Calls(OpRelease); n != 0 {
+			e.Errorf("%d releases of what was never sent", n)
+		}
+		link.All(Delivered)
+		x, err := locks.TryAcquire(e.Context(), "name")
+		e.noError(err)
+		e.noError(x.Release(e.Context()))
+	}},
+}
+
+// partition cuts a holder off. Its context must have ended before anybody else can have
+// the name.
+func partition(e *env) {
+	link := NewLink(e.Driver())
+	other := e.locker(e.Driver())
+	x, err := e.locker(link).Acquire(e.Context(), "name")
+	e.noError(err)
+	link.All(RequestLost)
+	y, err := other.Acquire(e.Context(), "name")
+	e.noError(err)
+	if x.Context().Err() == nil {
+		e.Error("two holders: the context of the first one still stands")
+	}
+	e.lost(x, core.ReasonUnreachable)
+	if y.Fence() != 0 && y.Fence() <= x.Fence() {
+		e.Errorf("fence %d after %d", y.Fence(), x.Fence())
+	}
+	link.All(Delivered)
+	if err := x.Release(e.Context()); !errors.Is(err, core.ErrLost) {
+		e.Errorf("release of what was lost: %v", err)
+	}
+	e.noError(y.Check(e.Context()))
+	e.noError(y.Release(e.Context()))
+}
+
+// free fails the case unless "name" can be had right now.
+func (e *env) free() {
+	e.Helper()
+	d, c := e.Driver(), e.claim("name")
+	e.grant(d, c)
+	e.noError(d.Release(e.Context(), c))
+}
+
+// eventuallyFree waits until "name" can be had, for less than the TTL after which it
+// would come free by itself.
+func (e *env) eventuallyFree() {
+	e.Helper()
+	d, c := e.Driver(), e.claim("name")
+	began := time.Now()
+	for {
+		_, err := d.Acquire(e.Context(), c)
+		if err == nil {
+			break
+		}
+		if _, held := errors.AsType[*driver.Held](err); !held {
+			e.Fatal(err)
+		}
+		if time.Since(began) > e.ttl/2 {
+			e.Fatal("the name is still taken")
+		}
+		time.Sleep(e.ttl / 100)
+	}
+	e.noError(d.Release(e.Context(), c))
+}

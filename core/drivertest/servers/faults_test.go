@@ -1,0 +1,111 @@
+//go:build unix
+
+package servers
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+)
+
+func TestStoppedServerIsGone(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*Server){
+		"stop":             (*Server).Stop,
+		"kill":             (*Server).Kill,
+		"stop when paused": func(s *Server) { s.Pause(); s.Stop() },
+		"kill when paused": func(s *Server) { s.Pause(); s.Kill() },
+		"twice":            func(s *Server) { s.Kill(); s.Stop(); s.Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := Redis(t)
+			pid := s.PID()
+			start := time.Now()
+			end(s)
+			if took := time.Since(start); took > endBound/2 {
+				t.Errorf("took %v", took)
+			}
+			wantGone(t, pid)
+			wantRefused(t, s.Addr())
+			if s.PID() != 0 {
+				t.Errorf("PID is still %d", s.PID())
+			}
+		})
+	}
+}
+
+func TestPausedServerIsSilentUntilItResumes(t *testing.T) {
+	t.Parallel()
+	s := Redis(t)
+	c := dial(t, s.Addr())
+	for range 10 { // the moment after the pause is the interesting one
+		s.Pause()
+		c.send("PING")
+		line, err := c.receive(quiet / 2)
+		if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() {
+			t.Fatalf("received %q, %v; want silence", line, err)
+		}
+		s.Resume()
+		c.want("+PONG")
+	}
+}
+
+func TestRestartForgetsByDefault(t *testing.T) {
+	t.Parallel()
+	s := Redis(t)
+	addr, pid := s.Addr(), s.PID()
+	dial(t, addr).do("SET k v", "+OK")
+	s.Kill()
+	s.Restart()
+	if s.Addr() != addr || s.PID() == pid {
+		t.Errorf("now %s, pid %d; before %s, pid %d", s.Addr(), s.PID(), addr, pid)
+	}
+	dial(t, addr).do("GET k", "$-1")
+}
+
+func TestRestartKeepsWhatTheServerHasWritten(t *testing.T) {
+	t.Parallel()
+	s := Redis(t, "--appendonly", "yes", "--appendfsync", "always")
+	dial(t, s.Addr()).do("SET k v", "+OK")
+	s.Kill()
+	s.Restart()
+	dial(t, s.Addr()).do("GET k", "$1", "v")
+	s.RestartEmpty()
+	dial(t, s.Addr()).do("GET k", "$-1")
+}
+
+func TestRestartNoticesThatItsPortIsTaken(t *testing.T) {
+	t.Parallel()
+	s, other := Redis(t), Redis(t)
+	s.Kill()
+	other.Kill()
+	other.port = s.port
+	other.Restart()
+	tb := pretend(t, func(tb testing.TB) {
+		s.tb = tb
+		s.Restart()
+	})
+	if !tb.failed || s.PID() != 0 {
+		t.Errorf("%v, pid %d; want a failure", tb, s.PID())
+	}
+	wantText(t, tb, errPortTaken.Error())
+}
+
+func TestSignallingAStoppedServerFailsTheTest(t *testing.T) {
+	t.Parallel()
+	for name, signal := range map[string]func(*Server){"pause": (*Server).Pause, "resume": (*Server).Resume} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := Redis(t)
+			s.Stop()
+			tb := pretend(t, func(tb testing.TB) {
+				signal(&Server{tb: tb, product: s.product})
+			})
+			if !tb.failed {
+				t.Errorf("%v; want a failure", tb)
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package servers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Redis starts a redis-server that belongs to the test, and ends with it. It keeps nothing
+// on disk unless args say so.
+//
+// args are added to its command line, such as "--maxmemory", "1mb". The port, the bind
+// address, the directory and the log file are not theirs to set. The log level may be
+// raised, not lowered.
+func Redis(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	p := redisProduct(args)
+	s, err := launch(tb, p, Find(tb, p.binary, p.debianPackage), tb.TempDir())
+	if err != nil {
+		tb.Fatalf("servers: %v", err)
+	}
+	tb.Cleanup(func() {
+		s.Kill() // there is nothing to save
+		if tb.Failed() {
+			tb.Logf("log of redis-server on %s:\n%s", s.Addr(), s.Log())
+		}
+	})
+	return s
+}
+
+func redisProduct(extra []string) product {
+	return product{
+		binary:        "redis-server",
+		debianPackage: "redis-server",
+		args: func(port int, dir string) []string {
+			args := []string{"--save", "", "--appendonly", "no", "--loglevel", "notice"}
+			args = append(args, extra...)
+			return append(args, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+				"--logfile", "", "--daemonize", "no") // of a repeated option the last one counts
+		},
+		ready: redisReady,
+	}
+}
+
+// redisReady is nil once the server answers a PING. Its log must say so too: the one that
+// answers may be another server, which has taken the port a moment before.
+func redisReady(addr string, log []byte) error {
+	if !bytes.Contains(log, []byte("Ready to accept connections")) {
+		return errors.New("it does not accept connections yet")
+	}
+	answer, err := ping(addr)
+	if err == nil && strings.HasPrefix(answer, "-LOADING") {
+		err = errors.New(answer)
+	}
+	return err // any other answer, such as -NOAUTH, comes from a server at work
+}
+
+// ping is the first line of a Redis server's answer to PING.
+func ping(addr string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close() // nothing is left unsent
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("PING: %w", err)
+	}
+	return strings.TrimSpace(line), nil
+}

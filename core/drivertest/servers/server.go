@@ -1,0 +1,204 @@
+package servers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	readyBound = 30 * time.Second // for a server to answer, on a loaded machine
+	endBound   = 10 * time.Second // for a server to end when it is asked to
+	portTries  = 10
+)
+
+// product is a kind of server: how it is started, and how it is told to be ready.
+type product struct {
+	binary, debianPackage string
+
+	args  func(port int, dir string) []string
+	ready func(addr string, log []byte) error // nil once it serves; log is what it has written since its start
+}
+
+// Server is a running server that belongs to one test.
+//
+// Its methods may be called from any goroutine, but one at a time. A method that cannot do
+// what it says fails the test and returns.
+type Server struct {
+	tb      testing.TB
+	product product
+	path    string
+	root    string // holds the data directory and the log
+	port    int
+
+	mu   sync.Mutex // protects proc
+	proc *process   // nil while it does not run
+}
+
+// launch starts a server of the product and waits until it answers.
+func launch(tb testing.TB, product product, path, root string) (*Server, error) {
+	s := &Server{tb: tb, product: product, path: path, root: root}
+	// A port that was free a moment ago may be taken by now.
+	var err error
+	for range portTries {
+		if s.port, err = freePort(); err != nil {
+			return nil, err
+		}
+		if err = s.start(); !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addr is the server's host and port. It stays the same over restarts.
+func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+
+// PID is the process id, or 0 while the server does not run.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil || s.proc.hasEnded() {
+		return 0
+	}
+	return s.proc.pid
+}
+
+// Stop ends the server as an administrator would, with SIGTERM, and waits until it has
+// ended. A server that does not run stays so.
+func (s *Server) Stop() { s.end((*process).terminate) }
+
+// Kill ends the server with SIGKILL, paused or not, and waits until it has ended.
+func (s *Server) Kill() { s.end((*process).kill) }
+
+func (s *Server) end(by func(*process)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != nil {
+		by(s.proc)
+		s.proc = nil
+	}
+}
+
+// Pause stops the server's process with SIGSTOP and returns once it has stopped. The kernel
+// still accepts connections and data for it.
+func (s *Server) Pause() {
+	s.tb.Helper()
+	s.signal("pausing", stopProcess)
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() {
+	s.tb.Helper()
+	s.signal("resuming", continueProcess)
+}
+
+func (s *Server) signal(doing string, send func(*os.Process) error) {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		s.tb.Errorf("servers: %s %s, which does not run", doing, s.product.binary)
+		return
+	}
+	if err := send(s.proc.os); err != nil {
+		s.tb.Errorf("servers: %s %s: %v", doing, s.product.binary, err)
+	}
+}
+
+// Restart starts the server again on the same port with the same data directory, after a
+// [Server.Stop] if it runs, and waits until it answers. What it remembers is what it has
+// written there: with the default arguments, nothing.
+func (s *Server) Restart() {
+	s.tb.Helper()
+	s.Stop()
+	if err := s.start(); err != nil {
+		s.tb.Errorf("servers: restart: %v", err)
+	}
+}
+
+// RestartEmpty is [Server.Restart] with an empty data directory.
+func (s *Server) RestartEmpty() {
+	s.tb.Helper()
+	s.Stop()
+	if err := os.RemoveAll(s.dataDir()); err != nil {
+		s.tb.Errorf("servers: restart: %v", err)
+		return
+	}
+	s.Restart()
+}
+
+// Log is what the server has written to its output since the test began.
+func (s *Server) Log() string {
+	log, err := os.ReadFile(s.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return string(log)
+}
+
+func (s *Server) dataDir() string { return filepath.Join(s.root, "data") }
+func (s *Server) logFile() string { return filepath.Join(s.root, "log") }
+
+// errPortTaken says that the server ended because somebody else has its port.
+var errPortTaken = errors.New("the port is taken")
+
+// start runs the process on s.port and waits until it answers.
+func (s *Server) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the process has its own descriptor
+	info, err := log.Stat()
+	if err != nil {
+		return err
+	}
+	proc, err := startProcess(s.path, s.product.args(s.port, s.dataDir()), s.dataDir(), log)
+	if err != nil {
+		return err
+	}
+	if err := s.awaitReady(proc, int(info.Size())); err != nil {
+		proc.kill()
+		return err
+	}
+	s.proc = proc
+	return nil
+}
+
+// awaitReady looks until the server answers, ends, or the bound has passed. Its log begins
+// at offset since.
+func (s *Server) awaitReady(proc *process, since int) error {
+	deadline := time.Now().Add(readyBound)
+	for {
+		ended := proc.hasEnded() // before the log is read, so that the log is complete
+		log := []byte(s.Log())
+		log = log[min(since, len(log)):]
+		err := s.product.ready(s.Addr(), log)
+		switch {
+		case ended && bytes.Contains(bytes.ToLower(log), []byte("address already in use")):
+			return fmt.Errorf("%s on %s: %w", s.product.binary, s.Addr(), errPortTaken)
+		case ended:
+			return fmt.Errorf("%s has ended; its log:\n%s", s.product.binary, log)
+		case err == nil:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%s is not ready after %v: %w; its log:\n%s", s.product.binary, readyBound, err, log)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}

@@ -1,0 +1,156 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Harness says how to test a backend.
+type Harness struct {
+	// Open makes a lock service that is empty, for one case, and arranges its end with
+	// t.Cleanup or the service's Close.
+	Open func(t *testing.T) Service
+	// Virtual says that the service runs inside a testing/synctest bubble, on its time.
+	Virtual bool
+}
+
+// Service is one lock service and the ways to reach it.
+type Service struct {
+	// Driver returns a backend as one more process would have it.
+	Driver func() driver.Driver
+	// Close ends the service, where t.Cleanup would be too late for a bubble. It may be nil.
+	Close func()
+	// Overwrite has other software write a value of its own, without expiry, in the place
+	// where the backend keeps the lock of name. Delete has it delete what is there. They
+	// may be nil, where there can be no other software.
+	Overwrite, Delete func(name string)
+}
+
+// env is what a case works with.
+type env struct {
+	*testing.T
+	Service
+	ttl     time.Duration // one that the case may wait for
+	virtual bool
+}
+
+type testCase struct {
+	name string
+	run  func(e *env)
+	// needs says what the backend must be able to do; nil: everything.
+	needs func(driver.Capabilities) bool
+	// other says that the case needs other software at the service.
+	other bool
+}
+
+// Run runs the suite. Cases that need what the backend does not claim to have are logged
+// and skipped.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	for _, c := range concat(contractCases, waitCases, dedupCases, foreignCases, coreCases, networkCases) {
+		t.Run(c.name, func(t *testing.T) {
+			if h.Virtual {
+				synctest.Test(t, func(t *testing.T) { c.in(t, h, 10*time.Second) })
+				return
+			}
+			t.Parallel()
+			c.in(t, h, time.Second)
+		})
+	}
+}
+
+func concat(lists ...[]testCase) (all []testCase) {
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
+
+func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration) {
+	t.Helper()
+	s := h.Open(t)
+	if s.Close != nil {
+		defer s.Close()
+	}
+	can := s.Driver().Capabilities()
+	switch {
+	case c.needs != nil && !c.needs(can):
+		t.Skipf("not for the %s backend: it does not claim what this case needs", can.Backend)
+	case c.other && s.Overwrite == nil:
+		t.Skipf("not for the %s backend: no other software can reach its data", can.Backend)
+	default:
+		c.run(&env{T: t, Service: s, ttl: max(ttl, can.MinTTL), virtual: h.Virtual})
+	}
+}
+
+// claim makes a claim with a token of its own.
+func (e *env) claim(name string) driver.Claim {
+	return driver.Claim{Name: name, Token: token(), TTL: e.ttl}
+}
+
+var tokens atomic.Uint64
+
+func token() string { return fmt.Sprintf("token-%016d", tokens.Add(1)) }
+
+// grant acquires c, or fails the case.
+func (e *env) grant(d driver.Driver, c driver.Claim) driver.Grant {
+	e.Helper()
+	g, err := d.Acquire(e.Context(), c)
+	if err != nil {
+		e.Fatalf("acquire %q: %v", c.Name, err)
+	}
+	return g
+}
+
+func (e *env) noError(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// eventually waits for cond, for a long time: it is for what must happen, not for when.
+func (e *env) eventually(what string, cond func() bool) {
+	e.Helper()
+	for range 4000 {
+		if cond() {
+			return
+		}
+		time.Sleep(e.ttl / 100)
+	}
+	e.Fatalf("never came true: %s", what)
+}
+
+// within fails the case unless f returns within d, and a little.
+func (e *env) within(d time.Duration, what string, f func()) {
+	e.Helper()
+	began := time.Now()
+	f()
+	if took := time.Since(began); took > d+slack(e) {
+		e.Errorf("%s took %s, more than %s", what, took, d)
+	}
+}
+
+// slack is for a machine that is busy with something else. There is none in virtual time.
+func slack(e *env) time.Duration {
+	if e.ttl >= 10*time.Second {
+		return 0
+	}
+	return 2 * time.Second
+}
+
+func fences(can driver.Capabilities) bool { return can.Fence }
+func dedups(can driver.Capabilities) bool { return can.Dedup }
+
+// done returns a context that has ended.
+func done() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

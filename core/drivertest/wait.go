@@ -1,0 +1,64 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// waitCases are for backends that are a driver.Queuer; others have nothing to say here.
+var waitCases = []testCase{
+	{name: "AWaiterHearsOfTheRelease", run: queued(func(e *env, q driver.Queuer, holder driver.Driver) {
+		c := e.claim("name")
+		c.TTL = time.Minute
+		e.grant(holder, c)
+		heard := make(chan error, 1)
+		go func() { heard <- q.Wait(e.Context(), e.claim("name")) }()
+		time.Sleep(e.ttl / 10) // most likely it listens by now; if not, it must look
+		e.noError(holder.Release(e.Context(), c))
+		e.within(time.Second, "hearing of the release", func() { e.noError(<-heard) })
+	})},
+	{name: "AReleaseBeforeTheWaitIsNotMissed", run: queued(func(e *env, q driver.Queuer, holder driver.Driver) {
+		for range 20 {
+			c := e.claim("name")
+			c.TTL = time.Minute
+			e.grant(holder, c)
+			heard := make(chan error, 1)
+			go func() { heard <- q.Wait(e.Context(), e.claim("name")) }()
+			e.noError(holder.Release(e.Context(), c))
+			e.within(time.Second, "hearing of the release", func() { e.noError(<-heard) })
+		}
+	})},
+	{name: "AWaiterForAFreeNameIsTold", run: queued(func(e *env, q driver.Queuer, _ driver.Driver) {
+		e.within(time.Second, "the wait", func() { e.noError(q.Wait(e.Context(), e.claim("name"))) })
+	})},
+	{name: "AWaiterHangsUpWithItsContext", run: queued(func(e *env, q driver.Queuer, holder driver.Driver) {
+		c := e.claim("name")
+		c.TTL = time.Minute
+		e.grant(holder, c)
+		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
+		defer cancel()
+		e.within(e.ttl/10, "the wait", func() {
+			if err := q.Wait(ctx, e.claim("name")); !errors.Is(err, context.DeadlineExceeded) {
+				e.Errorf("wait: %v", err)
+			}
+		})
+	})},
+}
+
+func queued(run func(e *env, q driver.Queuer, holder driver.Driver)) func(*env) {
+	return func(e *env) {
+		d := e.Driver()
+		q, ok := d.(driver.Queuer)
+		if !ok {
+			e.Log("not a driver.Queuer")
+			return
+		}
+		if c, ok := d.(driver.IdleCloser); ok {
+			defer func() { e.noError(c.CloseIdle()) }()
+		}
+		run(e, q, e.Driver())
+	}
+}

@@ -1,0 +1,165 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// grace is how long a Release waits beyond the end of its ctx, for an answer that is
+// already on its way.
+const grace = 40 * time.Millisecond
+
+// Release gives the lease back and ends its context. It takes effect even if ctx has
+// ended; ctx only bounds how long Release waits for the answer. So does the attempt's own
+// bound, a third of the TTL and at most 2 s.
+//
+// It returns nil once the name is known to be free, a *[LostError] if the lease had been
+// lost before, and [ErrUnavailable] if whether it took effect is not known: if it did
+// not, the name comes free when its TTL ends. A second call waits for the first one and
+// returns its result.
+//
+// The name is freed when the outermost lease and all that re-entered it have ended.
+func (x *Lease) Release(ctx context.Context) error { return x.end(ctx, false) }
+
+// Complete is Release that also leaves the dedup marker: until the window of [WithDedup]
+// is over, claims with the same name and scope get [ErrDone]. Without WithDedup it
+// releases and returns [ErrInvalid].
+func (x *Lease) Complete(ctx context.Context) error {
+	if !x.dedups() {
+		return errors.Join(x.end(ctx, false), invalidf("Complete of %q: the lease has no WithDedup", x.name))
+	}
+	return x.end(ctx, true)
+}
+
+// Finish ends the lease exactly as Do does once its work has returned workErr: with
+// [WithDedup] it completes if workErr is nil, else it releases. It returns workErr as it
+// is, joined with a *[LostError] if the lease was lost. A release that could not be
+// confirmed goes to observer and log, not to the result.
+func (x *Lease) Finish(ctx context.Context, workErr error) error {
+	err := x.end(context.WithoutCancel(ctx), workErr == nil && x.dedups())
+	lost, ok := errors.AsType[*LostError](err)
+	if !ok {
+		return workErr
+	}
+	if known, ok := errors.AsType[*LostError](workErr); ok && *known == *lost {
+		return workErr // the work has returned the cause of its context
+	}
+	if workErr == nil {
+		return lost
+	}
+	return errors.Join(workErr, lost)
+}
+
+func (x *Lease) dedups() bool { return x.tenure.cfg.dedup > 0 && x.inside == nil }
+
+// end ends the turn. The last turn of a tenure to end releases it, on a goroutine that
+// outlives the caller's ctx.
+func (x *Lease) end(ctx context.Context, done bool) error {
+	t := x.tenure
+	t.mu.Lock()
+	if x.ended {
+		return x.wait(ctx) // unlocks
+	}
+	x.ended = true
+	x.endContexts(context.Canceled)
+	t.done = t.done || done
+	last := t.remove(x)
+	releasing := last && (t.state == tenureHeld || t.state == tenureExpelled)
+	if releasing {
+		t.state = tenureEnding
+	} else {
+		x.settle(lossOf(t))
+	}
+	inline := t.flying == 0 && t.root.inline(ctx)
+	t.mu.Unlock()
+	if x.inside != nil {
+		<-x.inside.slot // it holds the only entry
+	}
+	if !releasing {
+		return x.result
+	}
+	open := false
+	if inline {
+		var err error
+		var settled bool
+		if settled, open, err = t.releaseNow(ctx); settled {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			x.settle(err)
+			return err
+		}
+	}
+	t.root.spawn(func() {
+		err := t.release(context.WithoutCancel(ctx), open)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		x.settle(err)
+	})
+	t.mu.Lock()
+	return x.wait(ctx)
+}
+
+func lossOf(t *tenure) error {
+	if t.loss == nil {
+		return nil
+	}
+	return t.loss
+}
+
+// remove takes x out of the tenure's leases and says whether it was the last one.
+func (t *tenure) remove(x *Lease) (last bool) {
+	for i, y := range t.leases {
+		if x == y {
+			t.leases = append(t.leases[:i], t.leases[i+1:]...)
+			break
+		}
+	}
+	return len(t.leases) == 0
+}
+
+// settle makes the result of the end known.
+func (x *Lease) settle(err error) {
+	x.result = err
+	x.known = true
+	if x.done != nil {
+		close(x.done)
+	}
+}
+
+// wait returns the result of the end once it is known, or when ctx or the bound of a
+// release is over. It is called with the tenure's mutex held, and lets go of it.
+func (x *Lease) wait(ctx context.Context) error {
+	t := x.tenure
+	if x.known {
+		defer t.mu.Unlock()
+		return x.result
+	}
+	if x.done == nil {
+		x.done = make(chan struct{})
+	}
+	done := x.done
+	t.mu.Unlock()
+
+	bound := time.NewTimer(t.bid.bound)
+	defer bound.Stop()
+	select {
+	case <-done:
+		return x.result
+	case <-bound.C:
+		return x.unconfirmed()
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case <-done:
+		return x.result
+	case <-bound.C:
+		return x.unconfirmed()
+	case <-late.C:
+		return &endedError{ctx.Err(), x.unconfirmed()}
+	}
+}
+
+func (x *Lease) unconfirmed() error { return &unavailableError{"release", x.name, errNoAnswer} }

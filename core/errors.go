@@ -1,0 +1,166 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The errors to test for with errors.Is. Each has a method ErrorType() string, for the
+// error.type attribute of metrics and spans.
+//
+// Held, unavailable, lost and done are never mixed up: an error matches one of them only
+// if that is what is known.
+var (
+	// ErrHeld: someone else has the name, or the wait budget ran out while someone had it.
+	// The error is a *[HeldError].
+	ErrHeld error = &sentinel{"held", "held by another owner"}
+
+	// ErrUnavailable: the backend could not answer, or whether it acted is unknown. The
+	// error wraps the backend's own.
+	ErrUnavailable error = &sentinel{"unavailable", "lock service unavailable"}
+
+	// ErrLost: the lease was ours once and no longer is. The error is a *[LostError].
+	ErrLost error = &sentinel{"lost", "lease lost"}
+
+	// ErrDone: a dedup marker says that the work is finished. The error is a *[DoneError].
+	ErrDone error = &sentinel{"done", "already done"}
+
+	// ErrClosed: the Locker was closed.
+	ErrClosed error = &sentinel{"closed", "locker closed"}
+
+	// ErrInvalid: a name, an option or a relation between options that can not work, or a
+	// capability that the backend lacks. Nothing was sent.
+	ErrInvalid error = &sentinel{"invalid", "invalid"}
+)
+
+type sentinel struct{ kind, text string }
+
+func (e *sentinel) Error() string     { return "holdfast: " + e.text }
+func (e *sentinel) ErrorType() string { return e.kind }
+
+// HeldError says that a name has another owner. It matches [ErrHeld].
+type HeldError struct {
+	Name string
+	// Label is the owner's [WithLabel], "" if it left none or is no Holdfast client.
+	Label string
+	// RetryAfter is when another try makes sense: what remains of the owner's lease, at
+	// most a second, with jitter. It is a hint: owners release early, and renew.
+	RetryAfter time.Duration
+}
+
+func (e *HeldError) Error() string {
+	if e.Label == "" {
+		return fmt.Sprintf("holdfast: %q is held by another owner", e.Name)
+	}
+	return fmt.Sprintf("holdfast: %q is held by %q", e.Name, e.Label)
+}
+
+// Is makes errors.Is(err, ErrHeld) true.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// ErrorType returns "held".
+func (e *HeldError) ErrorType() string { return "held" }
+
+// Reason says why a lease was lost.
+type Reason string
+
+// The reasons of a [LostError].
+const (
+	// ReasonExpired: its time ended without a renewal, as after a pause of the process.
+	ReasonExpired Reason = "expired"
+	// ReasonTaken: the backend said that the name has no owner or another one.
+	ReasonTaken Reason = "taken"
+	// ReasonUnreachable: its time ended while renewals failed.
+	ReasonUnreachable Reason = "unreachable"
+	// ReasonMaxHold: it was held for as long as [WithMaxHold] allows.
+	ReasonMaxHold Reason = "max-hold"
+	// ReasonReleased: its own Release or Complete has ended it. Only the answers of a
+	// lease after its end carry this reason; it is no loss of running work.
+	ReasonReleased Reason = "released"
+)
+
+// LostError says that a lease may no longer be trusted. It matches [ErrLost], and is the
+// cause of the context of the work that ran under the lease.
+type LostError struct {
+	Name   string
+	Reason Reason
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("holdfast: lease of %q lost: %s", e.Name, e.Reason)
+}
+
+// Is makes errors.Is(err, ErrLost) true.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// ErrorType returns "lost".
+func (e *LostError) ErrorType() string { return "lost" }
+
+// DoneError says that a dedup marker stands for a name and scope. It matches [ErrDone].
+type DoneError struct {
+	Name  string
+	Label string // of the lease that left the marker
+}
+
+func (e *DoneError) Error() string { return fmt.Sprintf("holdfast: %q is already done", e.Name) }
+
+// Is makes errors.Is(err, ErrDone) true.
+func (e *DoneError) Is(target error) bool { return target == ErrDone }
+
+// ErrorType returns "done".
+func (e *DoneError) ErrorType() string { return "done" }
+
+// unavailableError is ErrUnavailable with the backend's reason.
+type unavailableError struct {
+	op, name string
+	err      error
+}
+
+func (e *unavailableError) Error() string {
+	return fmt.Sprintf("holdfast: %s %q: lock service unavailable: %v", e.op, e.name, e.err)
+}
+func (e *unavailableError) Is(target error) bool { return target == ErrUnavailable }
+func (e *unavailableError) Unwrap() error        { return e.err }
+func (e *unavailableError) ErrorType() string    { return "unavailable" }
+
+// endedError is the end of the caller's context, joined with what was last known.
+type endedError struct {
+	ctx   error // context.Canceled or context.DeadlineExceeded
+	known error // matches ErrHeld or ErrUnavailable
+}
+
+func (e *endedError) Error() string   { return fmt.Sprintf("%v (%v)", e.known, e.ctx) }
+func (e *endedError) Unwrap() []error { return []error{e.ctx, e.known} }
+func (e *endedError) ErrorType() string {
+	if errors.Is(e.ctx, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "canceled"
+}
+
+type invalidError struct{ text string }
+
+func (e *invalidError) Error() string        { return "holdfast: invalid " + e.text }
+func (e *invalidError) Is(target error) bool { return target == ErrInvalid }
+func (e *invalidError) ErrorType() string    { return "invalid" }
+
+func invalidf(format string, args ...any) error {
+	return &invalidError{fmt.Sprintf(format, args...)}
+}
+
+var (
+	errNoAnswer = errors.New("no answer within the attempt's bound")
+	errNotAsked = errors.New("the context ended before the lock service was asked")
+	errLate     = errors.New("the answer came too late to be trusted")
+)
+
+// opaque keeps a context error of one of our own bounds out of the chain: to the caller,
+// errors.Is(err, context.DeadlineExceeded) speaks of the caller's context alone.
+func opaque(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return errNoAnswer
+	}
+	return err
+}

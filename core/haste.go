@@ -1,0 +1,54 @@
+package core
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// A driver call on a goroutine of its own can be left behind when the caller's ctx is
+// cancelled. That costs a wake-up or two, which on a busy machine is more than the call
+// itself. So as long as the backend is quick, a call runs on its caller's goroutine, and
+// a cancellation waits for the answer: for quickAnswer typically, for quickPatience at
+// worst. Deadlines are kept in any case, since only a driver.Capabilities.Punctual backend
+// is asked in this way.
+const (
+	quickAnswer   = 20 * time.Millisecond  // what an answer may take in order to prove it
+	quickFor      = time.Second            // how long a proof lasts
+	quickPatience = 250 * time.Millisecond // then a command counts as unanswered
+)
+
+// haste knows whether the backend is quick.
+type haste struct {
+	until atomic.Int64 // on the clock of instants
+}
+
+// heard takes note of a command's answer, or of the lack of one.
+func (h *haste) heard(asked, now instant, answered bool) {
+	if !answered || now.awake-asked.awake > quickAnswer {
+		h.until.Store(0)
+		return
+	}
+	h.until.Store(int64(now.awake + quickFor))
+}
+
+// inline says whether a driver call under ctx may run on the caller's own goroutine.
+func (r *root) inline(ctx context.Context) bool {
+	if !r.can.Punctual {
+		return false
+	}
+	if ctx.Done() == nil { // only the call's own deadline can end it
+		return true
+	}
+	awake, _ := r.clock.now()
+	return int64(awake) < r.haste.until.Load()
+}
+
+// patience is how long to wait for the first answer to a command that may be sent again
+// within bound.
+func (r *root) patience(ctx context.Context, bound time.Duration) time.Duration {
+	if ctx.Done() != nil && r.inline(ctx) {
+		return min(bound/2, quickPatience)
+	}
+	return bound / 2
+}

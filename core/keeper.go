@@ -1,0 +1,222 @@
+package core
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+)
+
+// lookEvery is how often, at least, the clocks are looked at while anything is held.
+// Timers stand still while a machine is suspended: this is how long after its resume a
+// context may go on.
+const lookEvery = 250 * time.Millisecond
+
+// keeper watches over every tenure of a Locker: it ends the contexts of those whose time
+// is over, and passes those that are due to the renewers.
+//
+// It has one timer and no goroutine of its own. What runs when the timer fires does no
+// I/O, takes no lock that is held across I/O and calls no user code, so nothing can keep a
+// context from ending in time.
+type keeper struct {
+	root     *root
+	renewers renewers
+
+	mu      sync.Mutex // protects the fields below
+	heap    tenureHeap // by when they have to be looked at
+	kept    int        // tenures added and not removed; a tick has some out of the heap
+	timer   *time.Timer
+	wakeAt  time.Duration // when the timer fires, never if it is not set
+	ticking bool          // a tick is under way, and sets the timer when it ends
+	seen    instant       // the clocks at the last tick
+	closed  bool          // nothing new is kept
+	left    bool          // Close has given up waiting: nothing is kept at all
+}
+
+// post is when the keeper has to look at a tenure, and by how much earlier it may.
+type post struct {
+	at    time.Duration
+	slack time.Duration
+}
+
+// sooner says whether p comes before q.
+func (p post) sooner(q post) bool { return p.at < q.at }
+
+func newKeeper(r *root) *keeper {
+	k := &keeper{root: r, seen: r.clock.read(), wakeAt: never}
+	k.renewers.root = r
+	return k
+}
+
+// add begins to keep t, which nobody else knows yet. It refuses once the Locker is closed.
+func (k *keeper) add(t *tenure) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return false
+	}
+	t.kept = true
+	k.kept++
+	k.post(t, t.due())
+	return true
+}
+
+// reschedule has t looked at when due says.
+func (k *keeper) reschedule(t *tenure, due post) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.post(t, due)
+}
+
+func (k *keeper) post(t *tenure, due post) {
+	if !t.kept || k.left || due.at == never {
+		return
+	}
+	t.post = due
+	if t.index < 0 {
+		heap.Push(&k.heap, t)
+	} else {
+		heap.Fix(&k.heap, t.index)
+	}
+	if !k.ticking {
+		k.arm(due.at)
+	}
+}
+
+// arm has the timer fire at the given time, if not earlier.
+func (k *keeper) arm(at time.Duration) {
+	if at >= k.wakeAt {
+		return
+	}
+	awake, _ := k.root.clock.now()
+	k.wakeAt = min(at, awake+lookEvery)
+	d := max(0, k.wakeAt-awake)
+	if k.timer == nil {
+		k.timer = time.AfterFunc(d, k.tick)
+	} else {
+		k.timer.Reset(d)
+	}
+}
+
+// remove ends the keeping of t.
+func (k *keeper) remove(t *tenure) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !t.kept {
+		return
+	}
+	t.kept = false
+	k.kept--
+	if t.index >= 0 {
+		heap.Remove(&k.heap, t.index)
+	}
+	if k.closed && k.kept == 0 {
+		k.root.stirred()
+	}
+}
+
+// tick does what the time asks for.
+func (k *keeper) tick() {
+	now := k.root.clock.look()
+	k.mu.Lock()
+	if k.ticking { // a timer that was set again as it fired
+		k.mu.Unlock()
+		return
+	}
+	k.ticking = true
+	k.wakeAt = never
+	due := k.take(now)
+	k.mu.Unlock()
+
+	var renew []*tenure
+	for _, t := range due {
+		next, wants := t.look(now)
+		if wants {
+			renew = append(renew, t)
+		}
+		k.reschedule(t, next)
+		if k.root.closed() { // Close has missed it if it looked between take and reschedule
+			t.endContexts(ErrClosed)
+		}
+	}
+	k.renewers.add(renew)
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ticking = false
+	if len(k.heap) > 0 && !k.left {
+		k.arm(k.heap[0].post.at)
+	}
+}
+
+// take returns the tenures that are due. If the clocks have parted since the last tick,
+// because the machine slept or somebody set the wall clock, that is all of them.
+func (k *keeper) take(now instant) []*tenure {
+	parted := now.since(k.seen)-(now.awake-k.seen.awake) > clockStep
+	k.seen = now
+	var due []*tenure
+	for len(k.heap) > 0 {
+		t := k.heap[0]
+		if !parted && t.post.at-now.awake > t.post.slack {
+			break
+		}
+		heap.Pop(&k.heap)
+		due = append(due, t)
+	}
+	return due
+}
+
+// close refuses what is new, and ends the contexts of all leases.
+func (k *keeper) close() {
+	k.mu.Lock()
+	k.closed = true
+	kept := append([]*tenure(nil), k.heap...)
+	k.mu.Unlock()
+	for _, t := range kept {
+		t.endContexts(ErrClosed)
+	}
+}
+
+// remaining says how many tenures are kept.
+func (k *keeper) remaining() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kept
+}
+
+// abandon stops keeping and says how many tenures are left to their TTL.
+func (k *keeper) abandon() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.left = true
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+	return k.kept
+}
+
+// tenureHeap is a container/heap of tenures, the one to be looked at first on top.
+type tenureHeap []*tenure
+
+func (h tenureHeap) Len() int           { return len(h) }
+func (h tenureHeap) Less(i, j int) bool { return h[i].post.sooner(h[j].post) }
+func (h tenureHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push adds x, a *tenure.
+func (h *tenureHeap) Push(x any) {
+	t := x.(*tenure)
+	t.index = len(*h)
+	*h = append(*h, t)
+}
+
+// Pop removes the last one.
+func (h *tenureHeap) Pop() any {
+	old := *h
+	t := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	t.index = -1
+	return t
+}

@@ -1,0 +1,109 @@
+package core
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// readKeyDocs returns docs/keys.md and the rows of its tables with this header.
+func readKeyDocs(t *testing.T, header string) (text string, tables [][][]string) {
+	t.Helper()
+	b, err := os.ReadFile("../docs/keys.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range strings.Split(string(b), header)[1:] {
+		table, _, _ = strings.Cut(table, "\n\n")
+		lines := strings.Split(table, "\n")[2:]
+		rows := make([][]string, 0, len(lines))
+		for _, line := range lines {
+			cells := strings.Split(strings.Trim(line, "|"), "|")
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			rows = append(rows, cells)
+		}
+		tables = append(tables, rows)
+	}
+	return string(b), tables
+}
+
+func code(cell string) string { return strings.Trim(cell, "`") }
+
+func TestDocsOfKeysSayWhatKeysDo(t *testing.T) {
+	t.Parallel()
+	text, tables := readKeyDocs(t, "| template | values | name |")
+	if len(tables) != 2 || len(tables[0]) < 10 || len(tables[1]) < 10 {
+		t.Fatalf("the tables of names are not there: %q", tables)
+	}
+	for _, rows := range tables {
+		names := make([]string, 0, len(rows))
+		for _, row := range rows {
+			var values []string
+			for _, quoted := range regexp.MustCompile("`(\"[^`]*\")`").FindAllStringSubmatch(row[1], -1) {
+				v, err := strconv.Unquote(quoted[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				values = append(values, v)
+			}
+			name, err := MustParseKey(code(row[0])).Name(values...)
+			if want := code(row[2]); (err != nil) != (want == "refused") || err == nil && name != want {
+				t.Errorf("%q: %q, %v", row, name, err)
+			}
+			if slices.Contains(names, name) {
+				t.Errorf("%q: the name is in the table twice", row)
+			}
+			names = append(names, name)
+		}
+	}
+	if long := mustName(t, "order:{id}", strings.Repeat("x", 300)); !strings.Contains(text, "\n"+long+"\n") {
+		t.Errorf("the long name is not %q", long)
+	}
+}
+
+func TestDocsOfKeysSayWhatJSONValueDoes(t *testing.T) {
+	t.Parallel()
+	_, tables := readKeyDocs(t, "| document | path | value |")
+	if len(tables) != 1 || len(tables[0]) < 20 {
+		t.Fatalf("the table of JSON is not there: %q", tables)
+	}
+	for _, row := range tables[0] {
+		value, err := JSONValue([]byte(code(row[0])), code(row[1]))
+		if want := code(row[2]); (err != nil) != (want == "refused") || err == nil && value != want {
+			t.Errorf("%q: %q, %v", row, value, err)
+		}
+	}
+}
+
+func TestDocsOfKeysNameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	text, _ := readKeyDocs(t, "| document | path | value |")
+	here := os.DirFS(".")
+	files, err := fs.Glob(here, "key*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder
+	for _, file := range files {
+		b, err := fs.ReadFile(here, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests.Write(b)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllStringSubmatch(text, -1)
+	if len(named) < 15 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, m := range named {
+		if !strings.Contains(tests.String(), "\nfunc "+m[1]+"(") {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package core
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// hostile are values that have broken lock names, URLs and text protocols before.
+func hostile() []string {
+	return []string{
+		"42", "1:2", "2:3", ":", "::", "%", "%3A", "%3a", "%25", "%253A", "%sha256:", "{", "}", "{x}", "{}", " ",
+		"a b", "\x00", "\x1f", "\x7f", "\u0085", "\u009f", "\u00a0", "\u2028", "\u3000", "\ufeff", "\u200b", "\ufffd",
+		"\xff", "\x80", "\xc3", "\xed\xa0\x80", "\xc0\x80", "K", "k", "\u212a", "s", "\u017f", "é", "e\u0301",
+		"-", "--", "%2D", "x", "x-", "-x", "/", "–", "\xe2\x80", "\r\n", "../..", strings.Repeat("x", 200),
+		strings.Repeat(":", 70), strings.Repeat("é", 1000),
+	}
+}
+
+// padding makes values long, so that short differences stand before and behind the cut of a long name. One
+// pad in 256 means a mebibyte: as a seed it would slow the fuzzer down a hundredfold.
+func padding(pad uint8) string {
+	if pad == 255 {
+		return strings.Repeat("\xff", 1<<20)
+	}
+	return strings.Repeat("p", int(pad))
+}
+
+func keyShapes() []string {
+	return []string{
+		"{a}:{b}", "{a}-{b}", "order:{a}/{b}", "{a}x-x{b}x", "{a}–{b}", "{a}-:{b}", "{a}::{b}", "{a}.-:–{b}!",
+		"{query:a}:{header:B}:", "{a}%{b}", "{a}{b}", "{a}€é:{b}",
+	}
+}
+
+func FuzzKeyNeverConfusesValues(f *testing.F) {
+	values := hostile()
+	f.Add("{a}-{b}", "-", "1", "", "-1", uint8(255))
+	for i, tmpl := range keyShapes() {
+		f.Add(tmpl, "1:2", "3", "1", "2:3", uint8(0))
+		f.Add(tmpl, "1-2", "3", "1", "2-3", uint8(200))
+		for j, v := range values {
+			other := values[(i+j+1)%len(values)]
+			f.Add(tmpl, v, other, v+other[:1], other[1:], uint8(j))
+			f.Add(tmpl, v, v, other, other, uint8(130+i))
+			f.Add(tmpl, "1", v+v, "1"+v, v, uint8(0))
+		}
+	}
+	f.Fuzz(func(t *testing.T, tmpl, a1, b1, a2, b2 string, pad uint8) {
+		p := padding(pad)
+		first, second := []string{p + a1, b1}, []string{p + a2, b2}
+		shapes := []string{tmpl}
+		if pad < 255 {
+			shapes = append(shapes, keyShapes()...)
+		}
+		for _, shape := range shapes {
+			k, err := ParseKey(shape)
+			if err != nil || len(k.parts) != 2 {
+				continue
+			}
+			name1, err1 := k.Name(first...)
+			name2, err2 := k.Name(second...)
+			if err1 != nil || err2 != nil {
+				continue
+			}
+			if (name1 == name2) != slices.Equal(first, second) {
+				t.Fatalf("%q: %q and %q make %q and %q", shape, first, second, name1, name2)
+			}
+		}
+	})
+}
+
+func FuzzNameIsAlwaysValid(f *testing.F) {
+	f.Add("order:{a}", "", "x", uint8(255))
+	for i, v := range hostile() {
+		f.Add("order:{a}", v, v, uint8(0))
+		f.Add("{a}-{query:b}–", v, v+v, uint8(i+90))
+	}
+	f.Fuzz(func(t *testing.T, tmpl, a, b string, pad uint8) {
+		a = padding(pad) + a
+		for _, shape := range []string{"{a}:{b}", "{a}", tmpl} {
+			k, err := ParseKey(shape)
+			if err != nil {
+				continue
+			}
+			values := make([]string, len(k.parts))
+			for i := range values {
+				values[i] = []string{a, b}[i%2]
+			}
+			name, err := k.Name(values...)
+			if (err != nil) != slices.Contains(values, "") {
+				t.Fatalf("%q with %q: %q, %v", shape, values, name, err)
+			}
+			if err != nil {
+				continue
+			}
+			if err := checkName(name); err != nil {
+				t.Fatalf("%q with %q: %v", shape, values, err)
+			}
+			if shape == "{a}:{b}" {
+				checkReadableBack(t, name, values)
+			}
+		}
+	})
+}
+
+// checkReadableBack takes a name of "{a}:{b}" apart with another decoder.
+func checkReadableBack(t *testing.T, name string, values []string) {
+	t.Helper()
+	if strings.Contains(name, longMark) {
+		raw := len(values[0]) + 1 + len(values[1])
+		if raw <= maxNameBytes && len(encoded(values[0]))+1+len(encoded(values[1])) <= maxNameBytes {
+			t.Fatalf("%q made %q, which looks like a long name", values, name)
+		}
+		return
+	}
+	parts := strings.Split(name, ":")
+	if len(parts) != 2 {
+		t.Fatalf("%q made %q with %d parts", values, name, len(parts))
+	}
+	for i, p := range parts {
+		if v, err := url.PathUnescape(p); err != nil || v != values[i] {
+			t.Fatalf("%q made %q, which reads back as %q, %v", values, name, v, err)
+		}
+	}
+}
+
+func FuzzParseKey(f *testing.F) {
+	for _, tmpl := range append(keyShapes(), hostile()...) {
+		f.Add(tmpl)
+		f.Add("order:{" + tmpl + "}")
+		f.Add("{a}" + tmpl + "{b}")
+	}
+	f.Fuzz(func(t *testing.T, tmpl string) {
+		k, err := ParseKey(tmpl)
+		if err != nil {
+			if k != nil || !errors.Is(err, ErrInvalid) {
+				t.Fatalf("ParseKey(%q) = %v, %v", tmpl, k, err)
+			}
+			return
+		}
+		again, err := ParseKey(k.String())
+		if k.String() != tmpl || err != nil || !slices.Equal(again.Sources(), k.Sources()) {
+			t.Fatalf("%q came back as %q, %v", tmpl, k, err)
+		}
+		// What stands between the sources, and the sources, are the whole template.
+		rest := tmpl
+		for _, source := range k.Sources() {
+			_, after, ok := strings.Cut(rest, "{"+source+"}")
+			if !ok || source == "" || strings.Count(source, ":") > 1 {
+				t.Fatalf("source %q of %q", source, tmpl)
+			}
+			rest = after
+		}
+		if strings.ContainsAny(rest, "{}") {
+			t.Fatalf("%q has more than the sources %q", tmpl, k.Sources())
+		}
+	})
+}

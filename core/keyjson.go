@@ -1,0 +1,108 @@
+package core
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// JSONValue finds the value of a key's source in a JSON document: the doors' {body:a.b} and, for tasks,
+// {a.b}. doc must be exactly one JSON value in valid UTF-8; path names object members, outermost first,
+// joined by dots, and their case counts.
+//
+// A string comes back as it is, an integer as its digits, whatever its length, and true and false as such,
+// so that 42 and "42" make one name. Refused, each with [ErrInvalid]: a member that is missing, null or an
+// empty string; a fraction, an exponent, -0, an object or an array; half a surrogate pair; and, in each
+// object on the path, a second member with the name that is looked for, or one that differs from it only
+// in case, as [strings.EqualFold] sees it: [encoding/json] would hand the last of them to the handler, and the
+// lock would be on another thing than the work.
+//
+// The error names the path and holds nothing of the document, which comes from outside. The time is
+// proportional to the size of doc times the number of names in path, and only the result is allocated.
+func JSONValue(doc []byte, path string) (string, error) {
+	if !utf8.Valid(doc) || !json.Valid(doc) {
+		return "", invalidf("JSON for %q: not exactly one JSON value in UTF-8", path)
+	}
+	value := bytes.TrimLeft(doc, " \t\r\n")
+	for name := range strings.SplitSeq(path, ".") {
+		if name == "" || !utf8.ValidString(name) {
+			return "", invalidf("JSON path %q: not made of names with dots between them", path)
+		}
+		var problem string
+		if value, problem = jsonMember(value, name); problem != "" {
+			return "", invalidf("JSON value %q: %q %s", path, name, problem)
+		}
+	}
+	s, problem := jsonScalar(value)
+	if problem != "" {
+		return "", invalidf("JSON value %q: %s", path, problem)
+	}
+	return s, nil
+}
+
+// jsonMember returns the raw value of the only member of object that is called name.
+func jsonMember(object []byte, name string) (value []byte, problem string) {
+	if object[0] != '{' {
+		return nil, "is looked for in something that is not an object"
+	}
+	similar := 0
+	c := jsonCursor{text: object, at: 1}
+	for member, v, ok := c.member(); ok; member, v, ok = c.member() {
+		same, folded := jsonNameIs(member, name)
+		if folded {
+			similar++
+		}
+		if same {
+			value = v
+		}
+	}
+	switch {
+	case similar > 1:
+		return nil, "is there more than once, ignoring case"
+	case value == nil:
+		return nil, "is missing (its case counts)"
+	}
+	return value, ""
+}
+
+func jsonScalar(raw []byte) (s, problem string) {
+	switch raw[0] {
+	case '"':
+		return jsonString(raw[1 : len(raw)-1])
+	case 't':
+		return "true", ""
+	case 'f':
+		return "false", ""
+	case 'n':
+		return "", "null"
+	case '{', '[':
+		return "", "an object or an array"
+	}
+	if bytes.ContainsAny(raw, ".eE") || string(raw) == "-0" {
+		return "", "a number that is not written as an integer"
+	}
+	return string(raw), ""
+}
+
+// jsonString decodes the inside of a string. It refuses half a surrogate pair, because readers disagree
+// about it: Go takes every one of them for U+FFFD, and so would make one name of many.
+func jsonString(raw []byte) (s, problem string) {
+	if len(raw) == 0 {
+		return "", "empty"
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw), ""
+	}
+	var b strings.Builder
+	b.Grow(len(raw))
+	for len(raw) > 0 {
+		r, size, ok := jsonRune(raw)
+		if !ok {
+			return "", "half a surrogate pair"
+		}
+		b.WriteRune(r)
+		raw = raw[size:]
+	}
+	return b.String(), ""
+}

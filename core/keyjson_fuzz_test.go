@@ -1,0 +1,155 @@
+package core
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func FuzzJSONValue(f *testing.F) {
+	paths := []string{"id", "a.b", "a.b.c", "k", "s", "größe", "order_id", "ID", "\ufffd", ""}
+	docs := []string{
+		`{"id":42}`, `{"id":"42"}`, `{"id":1,"ID":2}`, `{"id":1,"id":2}`, `{"a":{"b":1},"A":{"b":2}}`,
+		`{"a":{"b":{"c":1}},"a":{"b":null}}`, `{"a":{"b":1,"B":2}}`, `{"k":1,"` + "\u212a" + `":2}`,
+		`{"s":1,"\u017f":2}`, `{"id":"\ud800"}`, `{"id":"\ud83d\ude00"}`, `{"\ud800":1}`, `{"id":-0}`, `{"id":1e1}`,
+		`{"id":null}`, `{"id":""}`, `{"id":[]}`, `{"id":{}}`, `[]`, `null`, `""`, ` `, `{"id":1}{"id":2}`,
+		"{\"id\":\"\xff\"}", "{\"id\":\"\x00\"}", `{"größe":"x","GRÖSSE":1}`, `{"order_id":1,"orderid":2,"order-id":3}`,
+		`{"a":[{"b":1}]}`, `{"id":99999999999999999999999999}`, `{"x":"}\"","id":true,"y":[{"id":1}]}`,
+		`{"i\u0064":"\u0000"}`, strings.Repeat(`{"a":`, 2000),
+		strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat(`}`, 300),
+	}
+	for _, doc := range docs {
+		for _, path := range paths {
+			f.Add([]byte(doc), path)
+		}
+	}
+	f.Fuzz(func(t *testing.T, doc []byte, path string) {
+		before := bytes.Clone(doc)
+		got, err := JSONValue(doc, path)
+		if !bytes.Equal(doc, before) {
+			t.Fatal("the document was changed")
+		}
+		if (err == nil) != (got != "") {
+			t.Fatalf("%q at %q: %q, %v", doc, path, got, err)
+		}
+		want, ok := oracle(doc, path)
+		if strings.ContainsRune(want, utf8.RuneError) && err != nil {
+			return // the oracle does not see half a surrogate pair
+		}
+		if ok != (err == nil) || got != want {
+			t.Fatalf("%q at %q: %q, %v, want %q, %t", doc, path, got, err, want, ok)
+		}
+		if err == nil {
+			handlersSee(t, doc, path, got)
+		}
+	})
+}
+
+// oracle does what JSONValue promises with encoding/json's own tokens.
+func oracle(doc []byte, path string) (value string, ok bool) {
+	if !utf8.Valid(doc) || !json.Valid(doc) || !utf8.ValidString(path) {
+		return "", false
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		if name == "" {
+			return "", false
+		}
+		var found []json.RawMessage
+		var names []string
+		dec := json.NewDecoder(bytes.NewReader(doc))
+		if tok, _ := dec.Token(); tok != json.Delim('{') {
+			return "", false
+		}
+		for dec.More() {
+			var raw json.RawMessage
+			tok, _ := dec.Token()
+			if err := dec.Decode(&raw); err != nil {
+				return "", false
+			}
+			if member, _ := tok.(string); strings.EqualFold(member, name) {
+				found, names = append(found, raw), append(names, member)
+			}
+		}
+		if len(found) != 1 || names[0] != name {
+			return "", false
+		}
+		doc = found[0]
+	}
+	return oracleScalar(doc)
+}
+
+func oracleScalar(raw []byte) (value string, ok bool) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	tok, err := dec.Token()
+	if err != nil {
+		return "", false
+	}
+	switch v := tok.(type) {
+	case string:
+		return v, v != ""
+	case bool:
+		return strconv.FormatBool(v), true
+	case json.Number:
+		if v == "-0" || strings.ContainsAny(v.String(), ".eE") {
+			return "", false
+		}
+		return v.String(), true
+	}
+	return "", false
+}
+
+// handlersSee decodes doc as a handler does, into maps and into structs: the value that is locked is the
+// one that is worked on.
+func handlersSee(t *testing.T, doc []byte, path, want string) {
+	t.Helper()
+	names := strings.Split(path, ".")
+	into := []any{new(any)}
+	if typ, ok := structFor(names); ok {
+		into = append(into, reflect.New(typ).Interface())
+	}
+	for _, target := range into {
+		dec := json.NewDecoder(bytes.NewReader(doc))
+		dec.UseNumber()
+		if err := dec.Decode(target); err != nil {
+			t.Fatalf("%q into %T: %v", doc, target, err)
+		}
+		v := reflect.ValueOf(target).Elem()
+		for _, name := range names {
+			for v.Kind() == reflect.Interface {
+				v = v.Elem()
+			}
+			if v.Kind() == reflect.Map {
+				v = v.MapIndex(reflect.ValueOf(name))
+			} else {
+				v = v.Field(0)
+			}
+		}
+		if got := fmt.Sprint(v.Interface()); got != want {
+			t.Fatalf("%q at %q: we lock %q, a handler with %T sees %q", doc, path, want, target, got)
+		}
+	}
+}
+
+// structFor makes a struct type with a field for each name, one inside the other. It has none for names
+// that a struct tag cannot hold.
+func structFor(names []string) (typ reflect.Type, ok bool) {
+	typ = reflect.TypeFor[any]()
+	for _, name := range slices.Backward(names) {
+		for _, r := range name {
+			if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' {
+				return nil, false
+			}
+		}
+		tag := reflect.StructTag(fmt.Sprintf(`json:%q`, name))
+		typ = reflect.StructOf([]reflect.StructField{{Name: "F", Type: typ, Tag: tag}})
+	}
+	return typ, true
+}

@@ -1,0 +1,90 @@
+package core
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestCheckNameAcceptsNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"x", "order:42", "größe/42", "日本", "a\u200bb", "\ufffd", "100%", "order:%sha256:00", "e\u0301",
+		"[a]!\"#$&'()*+,-./;<=>?@\\^_`|~", strings.Repeat("x", 200), strings.Repeat("é", 100),
+	} {
+		if err := checkName(name); err != nil {
+			t.Errorf("checkName(%q): %v", name, err)
+		}
+	}
+}
+
+func TestCheckNameRefusesWhatIsNoName(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, why string }{
+		{"", "empty"},
+		{strings.Repeat("x", 201), "201 bytes"},
+		{strings.Repeat("é", 101), "202 bytes"},
+		{"a{b", "'{' at byte 1"},
+		{"a}b", "'}' at byte 1"},
+		{"a b", "' ' at byte 1"},
+		{"é\tb", `'\t' at byte 2`},
+		{"a\nb", `'\n' at byte 1`},
+		{"a\x00", `'\x00' at byte 1`},
+		{"\x1f", `'\x1f' at byte 0`},
+		{"a\x7f", `'\x7f' at byte 1`},
+		{"a\u0080", `'\u0080' at byte 1`},
+		{"a\u0085", `'\u0085' at byte 1`},
+		{"a\u009f", `'\u009f' at byte 1`},
+		{"a\u00a0", `'\u00a0' at byte 1`},
+		{"a\u1680", `'\u1680' at byte 1`},
+		{"a\u2003", `'\u2003' at byte 1`},
+		{"a\u2028", `'\u2028' at byte 1`},
+		{"a\u3000", `'\u3000' at byte 1`},
+		{"a\xff", "not valid UTF-8 at byte 1"},
+		{"a\xc3", "not valid UTF-8 at byte 1"},
+		{"a\xed\xa0\x80", "not valid UTF-8 at byte 1"},
+		{"a\xc0\xaf", "not valid UTF-8 at byte 1"},
+	} {
+		err := checkName(tt.name)
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("checkName(%q): %v, want ErrInvalid with %q", tt.name, err, tt.why)
+		}
+	}
+}
+
+func TestCheckNameErrorsAreShort(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		strings.Repeat("x", 1<<20), strings.Repeat("\x00", 1<<20), strings.Repeat("\x80", 1<<20),
+		strings.Repeat("é", 60) + " ", strings.Repeat("x", 150) + "\xff",
+	} {
+		err := checkName(name)
+		if err == nil || len(err.Error()) > 300 || strings.Count(err.Error(), "x") > 45+len("\\x00")*10 {
+			t.Errorf("an error of %d bytes: %.400v", len(err.Error()), err)
+		}
+	}
+}
+
+func TestQuotedHeadIsCutBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ s, want string }{
+		{"abcdef", `"abcdef"`},
+		{"abcdefg", `"abcdef"…`},
+		{"abcdeé", `"abcde"…`},
+		{"abc日本", `"abc日"…`},
+		{"abcd日本", `"abcd"…`},
+		{"abc😀é", `"abc"…`},
+	} {
+		if got := quoteHead(tt.s, 6); got != tt.want {
+			t.Errorf("quoteHead(%q) = %s, want %s", tt.s, got, tt.want)
+		}
+	}
+}
+
+// Allocations are counted without other tests running: no t.Parallel.
+func TestCheckNameDoesNotAllocate(t *testing.T) { //nolint:paralleltest // it counts allocations, which other tests have too
+	name := "order:größe:日本:42"
+	if n := testing.AllocsPerRun(100, func() { _ = checkName(name) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,146 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+func compileKey(tmpl string) (*Key, error) {
+	k := &Key{tmpl: tmpl, enc: newValueEncoder()}
+	for _, step := range []func() error{k.parse, k.separate, k.checkRoom} {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("key %s: %w", quoteHead(tmpl, maxNameBytes), err)
+		}
+	}
+	return k, nil
+}
+
+func (k *Key) parse() error {
+	if k.tmpl == "" {
+		return errors.New("empty template")
+	}
+	if !utf8.ValidString(k.tmpl) {
+		return errors.New("not valid UTF-8")
+	}
+	head, rest, err := cutLiteral(k.tmpl)
+	k.head = head
+	for err == nil && rest != "" {
+		var p keyPart
+		p, rest, err = cutPart(rest)
+		k.parts = append(k.parts, p)
+	}
+	return err
+}
+
+// cutPart cuts "{source}literal" off the front of s, which begins with an opening brace.
+func cutPart(s string) (p keyPart, rest string, err error) {
+	source, after, ok := strings.Cut(s[1:], "}")
+	if !ok || strings.Contains(source, "{") {
+		return p, "", fmt.Errorf("brace without its partner at %s", quoteHead(s, 40))
+	}
+	if err := checkSource(source); err != nil {
+		return p, "", fmt.Errorf("source %s: %w", quoteHead(source, 40), err)
+	}
+	literal, rest, err := cutLiteral(after)
+	return keyPart{source: source, literal: literal}, rest, err
+}
+
+// cutLiteral cuts everything before the first opening brace off s.
+//
+// A literal has no '%', so that in an expanded name every '%' begins an escape: see longMark.
+func cutLiteral(s string) (literal, rest string, err error) {
+	end := strings.IndexByte(s, '{')
+	if end < 0 {
+		end = len(s)
+	}
+	literal = s[:end]
+	for _, r := range literal {
+		switch {
+		case r == '}':
+			return "", "", fmt.Errorf("brace without its partner at %s", quoteHead(literal, 40))
+		case r == '%' || !nameRune(r):
+			return "", "", fmt.Errorf("%q is not allowed in literal text", r)
+		}
+	}
+	return literal, s[end:], nil
+}
+
+func checkSource(source string) error {
+	if source == "" {
+		return errors.New("empty")
+	}
+	kind, path, ok := strings.Cut(source, ":")
+	if !ok {
+		return checkPath(source)
+	}
+	notLower := func(r rune) bool { return r < 'a' || r > 'z' }
+	if kind == "" || strings.ContainsFunc(kind, notLower) {
+		return errors.New("the kind before ':' is lower-case ASCII letters")
+	}
+	return checkPath(path)
+}
+
+// checkPath is narrower than the places values come from. '*' is the catch-all of Echo and chi, "$@[]"
+// are in query and JSON names. Whatever else somebody needs can be let in later, but never be taken back.
+func checkPath(path string) error {
+	for part := range strings.SplitSeq(path, ".") {
+		if part == "" {
+			return errors.New("empty name")
+		}
+	}
+	for _, r := range path {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-*$@[]", r) {
+			return fmt.Errorf("%q is not allowed in a name", r)
+		}
+	}
+	return nil
+}
+
+// separate makes the key injective: two lists of values that differ never give the same expansion.
+//
+// The proof: let s be the separator chosen from the literal that follows value i. Encoded values contain
+// no s, because each s is escaped and escapes are made of '%', digits and 'A' to 'F', none of which is a
+// separator. So once everything before value i is known, the first s after that is the literal's own first
+// s, and the literal's text before s, which is fixed, ends value i. By induction all values but the last
+// are known; the last is what remains before the fixed end. Decoding is unique as '%' itself is escaped.
+func (k *Key) separate() error {
+	for i := range len(k.parts) - 1 {
+		p := k.parts[i]
+		sep, ok := separator(p.literal)
+		if !ok {
+			return fmt.Errorf("nothing tells where {%s} ends and {%s} begins: put ':' between them",
+				p.source, k.parts[i+1].source)
+		}
+		k.enc.add(sep)
+	}
+	return nil
+}
+
+// separator prefers ':', which is escaped in every value of every template: other separators make
+// "2024-05" look different in one template than in the next.
+func separator(literal string) (rune, bool) {
+	if strings.Contains(literal, ":") {
+		return ':', true
+	}
+	for _, r := range literal {
+		if unicode.IsPunct(r) || unicode.IsSymbol(r) {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// checkRoom refuses a template whose every name would be hashed: each source gives one byte at least.
+func (k *Key) checkRoom() error {
+	least := len(k.head)
+	for _, p := range k.parts {
+		least += 1 + len(p.literal)
+	}
+	if least > maxNameBytes {
+		return fmt.Errorf("every name would have %d bytes or more, over the limit of %d", least, maxNameBytes)
+	}
+	return nil
+}

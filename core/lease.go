@@ -1,0 +1,196 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Lease is one holder's turn of a name. Its methods may be called from any goroutine.
+//
+// Whoever got it from Acquire or TryAcquire ends it, once, with [Lease.Release],
+// [Lease.Complete] or [Lease.Finish]. After that every method answers locally and never
+// touches the backend.
+type Lease struct {
+	tenure *tenure
+	name   string
+	fence  uint64
+	outer  *Lease // the innermost lease that its context stood under, or nil
+	inside *Lease // the lease that it has re-entered, or nil
+	values context.Context
+
+	// Protected by tenure.mu.
+	slot   chan struct{} // of size one: full while an inner lease has its turn
+	own    endable       // Lease.Context, made when somebody asks for it
+	work   endable       // the context of Do
+	ended  bool          // Release, Complete or Finish was called
+	done   chan struct{} // made by who waits for the end to be known; closed when it is
+	known  bool          // result is what the end came to
+	result error
+}
+
+// endable is a context that can be ended, if there is one.
+type endable struct {
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+func newLease(ctx context.Context, t *tenure) *Lease {
+	outer, _ := FromContext(ctx)
+	return &Lease{tenure: t, name: t.bid.claim.Name, fence: t.fence, outer: outer, values: ctx}
+}
+
+// Name returns the name that is locked.
+func (x *Lease) Name() string { return x.name }
+
+// Fence returns the number of this turn, larger than that of every earlier one of the
+// name, or 0 where the backend mints none. A resource that remembers the largest fence it
+// has seen, and refuses smaller ones, is safe from a holder that was paused and does not
+// know that its lease is over; nothing else is.
+func (x *Lease) Fence() uint64 { return x.fence }
+
+// ValidUntil returns when trust in the lease ends unless it is renewed. It never lies
+// behind the time at which the backend lets others have the name, as long as clocks run
+// at rates within one percent of each other.
+func (x *Lease) ValidUntil() time.Time {
+	t := x.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.root.clock.time(t.validUntil())
+}
+
+// Context returns the lease's own context. It has the values of the context that was given
+// to Acquire, but neither its deadline nor its cancellation. It ends when the lease does:
+// context.Cause is context.Canceled after a release, a *[LostError] after a loss, and
+// [ErrClosed] once the Locker is closed.
+func (x *Lease) Context() context.Context {
+	t := x.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x.own.ctx == nil {
+		x.own = x.derive(context.WithoutCancel(x.values))
+	}
+	return x.own.ctx
+}
+
+// workContext returns a context that ends with the caller's or with the lease.
+func (x *Lease) workContext(ctx context.Context) context.Context {
+	t := x.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x.work = x.derive(ctx)
+	return x.work.ctx
+}
+
+func (x *Lease) derive(parent context.Context) endable {
+	ctx, end := context.WithCancelCause(parent)
+	switch t := x.tenure; {
+	case t.loss != nil:
+		end(t.loss)
+	case x.ended:
+		end(context.Canceled)
+	case t.root.closed():
+		end(ErrClosed)
+	}
+	return endable{&leaseContext{ctx, x}, end}
+}
+
+// endContexts ends the contexts of the lease; the first cause stays.
+func (x *Lease) endContexts(cause error) {
+	if x.own.end != nil {
+		x.own.end(cause)
+	}
+	if x.work.end != nil {
+		x.work.end(cause)
+	}
+}
+
+// Err does no I/O. It returns nil as long as the lease may be trusted, and then a
+// *[LostError] that says why not. Between a call of Err and what follows, the lease can
+// end: Err narrows the window, and only a fence closes it.
+func (x *Lease) Err() error {
+	if lost := x.err(); lost != nil { // a nil *LostError is no nil error
+		return lost
+	}
+	return nil
+}
+
+func (x *Lease) err() *LostError {
+	t := x.tenure
+	t.mu.Lock()
+	lost := t.overdue(t.root.clock.read())
+	err := t.loss
+	if err == nil && x.ended {
+		err = &LostError{x.name, ReasonReleased}
+	}
+	t.mu.Unlock()
+	if lost { // the keeper's timer is late
+		t.vacate()
+	}
+	return err
+}
+
+func (x *Lease) live() bool { return x.err() == nil }
+
+// Check asks the backend whether the lease still stands. It returns nil, a *[LostError],
+// or [ErrUnavailable] if there was no answer within a fifth of the TTL, at most 2 s, and
+// at most until the lease ends; if ctx ends first, its error. It does not prolong the
+// lease.
+func (x *Lease) Check(ctx context.Context) error {
+	t := x.tenure
+	if lost := x.err(); lost != nil {
+		return lost
+	}
+	if err := ctx.Err(); err != nil {
+		return &endedError{err, &unavailableError{"check", x.name, errNotAsked}}
+	}
+	t.mu.Lock()
+	if t.state != tenureHeld {
+		t.mu.Unlock()
+		return x.Err()
+	}
+	t.flying++
+	t.mu.Unlock()
+	err := t.check(ctx)
+	if lost := x.err(); lost != nil {
+		return lost
+	}
+	return err
+}
+
+func (t *tenure) check(ctx context.Context) error {
+	claim := t.bid.claim
+	claim.TTL = 0
+	bounded, cancel := context.WithTimeout(ctx, min(t.cfg.renewBound(), t.left()))
+	defer cancel()
+	answers, ok := ask(bounded, t.root, func(ctx context.Context) []error {
+		return t.root.driver.Renew(ctx, []driver.Claim{claim})
+	}, nil)
+	err := errNoAnswer
+	if ok && len(answers) == 1 {
+		err = answers[0]
+	}
+	t.mu.Lock()
+	t.land()
+	lost := errors.Is(err, driver.ErrNotOwner) && t.lose(ReasonTaken, t.root.clock.read())
+	t.mu.Unlock()
+	if lost {
+		t.vacate() //nolint:contextcheck // the end of a tenure belongs to no call
+	}
+	if err == nil {
+		return nil
+	}
+	err = &unavailableError{"check", claim.Name, opaque(err)}
+	if ctx.Err() != nil {
+		return &endedError{ctx.Err(), err}
+	}
+	return err
+}
+
+// Format prints the lease's name and fence for every verb: what is printed may be logged.
+func (x *Lease) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "lease(%q, fence %d)", x.name, x.fence) // fmt has no way to return the error
+}

@@ -1,0 +1,160 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Locker gives out leases of names. It is safe for concurrent use, and cheap to share:
+// one Locker serves a whole process.
+type Locker struct {
+	root *root
+	cfg  *config
+	once *config // cfg, for TryAcquire
+}
+
+func newLocker(r *root, cfg *config) *Locker {
+	once := *cfg
+	once.wait = 0
+	return &Locker{r, cfg, &once}
+}
+
+// New returns a Locker on the given backend. It does no I/O. It returns [ErrInvalid] if
+// the backend was made with arguments that cannot work, or for an option that cannot.
+//
+// Close it when the process ends, so that nobody has to wait for what it holds.
+func New(d driver.Driver, opts ...Option) (*Locker, error) {
+	if d == nil {
+		return nil, invalidf("driver: nil")
+	}
+	if v, ok := d.(driver.Validator); ok {
+		if err := v.Validate(); err != nil {
+			return nil, invalidf("driver: %v", err)
+		}
+	}
+	base := defaults()
+	cfg, err := base.with(opts, d.Capabilities())
+	if err != nil {
+		return nil, err
+	}
+	return newLocker(newRoot(d, cfg), cfg), nil
+}
+
+// With returns a Locker of the same lock service with other defaults. It shares everything
+// else with l, names and re-entry too, and closing either closes both. Options for [New]
+// only, and those that cannot work, are [ErrInvalid].
+func (l *Locker) With(opts ...Option) (*Locker, error) {
+	cfg, err := l.resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	return newLocker(l.root, cfg), nil
+}
+
+func (l *Locker) resolve(opts []Option) (*config, error) {
+	if l == nil || l.root == nil {
+		return nil, invalidf("Locker: nil, or not made by New")
+	}
+	if len(opts) == 0 {
+		return l.cfg, nil
+	}
+	cfg, err := l.cfg.with(opts, l.root.can)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.newOnly != "" {
+		return nil, invalidf("%s: for New only", cfg.newOnly)
+	}
+	return cfg, nil
+}
+
+// Acquire waits until it has a lease of name. ctx bounds the acquisition only: the lease
+// lives on until it is released, lost, held for an hour ([WithMaxHold]) or the Locker is
+// closed. Name is 1 to 200 bytes of UTF-8 without braces, spaces and control characters.
+//
+// It returns [ErrHeld] if the wait budget of [WithWait] ran out while the name was held;
+// ctx's error, joined with ErrHeld or [ErrUnavailable], whichever was last known, if ctx
+// ended; ErrUnavailable if the backend gave no answer for a whole TTL; [ErrDone], with
+// [WithDedup], if the work is finished; [ErrClosed]; and [ErrInvalid], before anything is
+// sent. Whatever it returns but nil, nothing is left behind that outlives one TTL.
+func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	cfg, err := l.resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, name, cfg, cfg.maxHoldOr(defaultMaxHold))
+}
+
+// TryAcquire is Acquire that never waits for another holder: it makes one attempt, bounded
+// by a third of the TTL and at most 2 s, and answers [ErrHeld] at once. Where another
+// goroutine of this process is asking for the same name already, or has it, that answer
+// comes without a command of its own. [WithWait] does nothing here.
+func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	cfg, err := l.resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	if len(opts) == 0 {
+		cfg = l.once
+	} else if cfg != l.cfg {
+		cfg.wait = 0
+	}
+	return l.acquire(ctx, name, cfg, cfg.maxHoldOr(defaultMaxHold))
+}
+
+// Dedups says whether leases of l use a dedup marker by default, for doors that have to know
+// what an operation came to only then.
+func (l *Locker) Dedups() bool { return l.cfg.dedup > 0 }
+
+// Close refuses new work, fails those who wait with [ErrClosed], and ends the contexts of
+// all leases with the same cause. It keeps renewing each lease until its Release, or the
+// Do that it belongs to, has returned: nothing is released under work that still runs.
+//
+// It returns nil when that is done. If ctx ends first, what is still in use is left to its
+// TTL, and the error says how many leases that is. It can be called again.
+func (l *Locker) Close(ctx context.Context) error {
+	if l == nil || l.root == nil {
+		return invalidf("Locker: nil, or not made by New")
+	}
+	return l.root.close(ctx)
+}
+
+func (r *root) close(ctx context.Context) error {
+	if r.closeOnce.CompareAndSwap(false, true) {
+		close(r.closing)
+		r.keeper.close()
+	}
+	for r.keeper.remaining() > 0 || r.tasks.Load() > 0 {
+		select {
+		case <-r.quiet:
+		case <-ctx.Done():
+			n := r.keeper.abandon()
+			return fmt.Errorf("holdfast: close: %d leases still in use are left to their TTL: %w", n, ctx.Err())
+		}
+	}
+	r.stirred() // for another Close that waits
+	r.keeper.abandon()
+	if idle, ok := r.driver.(driver.IdleCloser); ok {
+		if err := idle.CloseIdle(); err != nil {
+			return fmt.Errorf("holdfast: close: %w", err)
+		}
+	}
+	return nil
+}
+
+// maxHoldOr is the bound on a hold where no option says otherwise.
+func (c *config) maxHoldOr(d time.Duration) time.Duration {
+	if c.maxHoldSet {
+		return c.maxHold
+	}
+	return d
+}
+
+// Format prints no more than that it is a Locker, for every verb: what it holds has tokens.
+func (l *Locker) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, "core.Locker") // fmt has no way to return the error
+}

@@ -1,0 +1,128 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// logPause is how often, at most, the log says again that the lock service comes and goes,
+// or that events are dropped.
+const logPause = 10 * time.Second
+
+// logbook writes what an operator should see: what happened to which kind of lock, why, and
+// what that means. It writes no names and labels, which come from requests, and no text of a
+// backend, which may quote them. One goroutine at a time uses it. A nil logbook is silent.
+type logbook struct {
+	logger *slog.Logger
+
+	failing  time.Time // since when the lock service has failed; zero if it does not
+	failures int       // since then
+	told     bool      // that it fails
+	tell     time.Time // when that may be said again
+
+	dropped     int // events since the last line about them
+	tellDropped time.Time
+}
+
+func (b *logbook) write(event any) {
+	if b == nil {
+		return
+	}
+	switch event := event.(type) {
+	case LostEvent:
+		b.warn(event.Subject, "holdfast: lease lost while it was held, work that still runs was told to stop",
+			slog.String("reason", string(event.Reason)), slog.String("because", event.Reason.because()),
+			slog.Duration("held", event.Held))
+	case UnconfirmedEvent:
+		b.warn(event.Subject, "holdfast: release not confirmed, the name comes free by its TTL at the latest",
+			slog.String("error_type", errorType(event.Err)), slog.Duration("held", event.Held))
+	case AcquiredEvent:
+		if !event.Reentry {
+			b.answered(event.Subject)
+		}
+	case ReleasedEvent:
+		b.answered(event.Subject)
+	case RenewedEvent:
+		if event.Err == nil {
+			b.answered(event.Subject)
+		} else {
+			b.failed(event.Subject, "renew", event.Err)
+		}
+	case FailedEvent:
+		b.failed(event.Subject, "acquire", event.Err)
+	}
+}
+
+// failed says once that the lock service is unavailable, not for each call that finds out.
+func (b *logbook) failed(s Subject, during string, err error) {
+	if !errors.Is(err, ErrUnavailable) || errors.Is(err, errNotAsked) {
+		return
+	}
+	if b.failing.IsZero() {
+		b.failing, b.failures = s.At, 0
+	}
+	b.failures++
+	if b.told || s.At.Before(b.tell) {
+		return
+	}
+	b.told = true
+	b.warn(s, "holdfast: lock service unavailable, new work is refused and leases end unless it answers in time",
+		slog.String("during", during))
+}
+
+func (b *logbook) answered(s Subject) {
+	if b.told {
+		b.logger.LogAttrs(s.Context, slog.LevelInfo, "holdfast: lock service available again",
+			slog.Duration("after", s.At.Sub(b.failing)), slog.Int("failures", b.failures))
+		b.tell = s.At.Add(logPause)
+	}
+	b.failing, b.told = time.Time{}, false
+}
+
+// drop says that events went untold, lines of this log among them.
+func (b *logbook) drop(events int, now time.Time) {
+	if b == nil {
+		return
+	}
+	b.dropped += events
+	if now.Before(b.tellDropped) {
+		return
+	}
+	b.logger.LogAttrs(context.Background(), slog.LevelWarn,
+		"holdfast: events dropped, the observer or the log is too slow; locks are not affected",
+		slog.Int("events", b.dropped))
+	b.dropped, b.tellDropped = 0, now.Add(logPause)
+}
+
+func (b *logbook) warn(s Subject, text string, attrs ...slog.Attr) {
+	b.logger.LogAttrs(s.Context, slog.LevelWarn, text, append([]slog.Attr{slog.String("template", s.Template)}, attrs...)...)
+}
+
+// because is what a reason means to an operator.
+func (r Reason) because() string {
+	switch r {
+	case ReasonExpired:
+		return "its time was over before it was renewed: the process or machine stood still, or it is not renewed at all"
+	case ReasonTaken:
+		return "the lock service says that the name is not ours: it was deleted there, or lost in a failover"
+	case ReasonUnreachable:
+		return "the lock service did not answer any renewal until its time was over"
+	case ReasonMaxHold:
+		return "it was held for as long as WithMaxHold allows"
+	default:
+		return ""
+	}
+}
+
+// errorType is the low-cardinality kind of an error.
+func errorType(err error) string {
+	if typed, ok := errors.AsType[interface {
+		error
+		ErrorType() string
+	}](err); ok {
+		return typed.ErrorType()
+	}
+	return "other"
+}

@@ -1,0 +1,157 @@
+package core
+
+import (
+	"log/slog"
+	"math"
+	"time"
+)
+
+// Option configures a [Locker], one call of it, or one rule of a door. Every door accepts
+// the same options.
+//
+// The nearer one wins: an option of the call or the rule, then of [Locker.With], then of
+// [New], then the default. Within one list a later repeat wins. Durations are refused with
+// [ErrInvalid], before anything is sent, if they are negative, below a millisecond (but
+// for 0 where 0 has a meaning) or above ten years. A fraction of a millisecond is cut off.
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+// WaitForever makes Acquire wait until its ctx ends; see [WithWait].
+const WaitForever time.Duration = math.MaxInt64
+
+// WithTTL sets how long the backend keeps a tenure that nobody renews. It is also how long
+// a name stays taken after its holder has died.
+//
+// The default is 10 s, the minimum 100 ms; zero is invalid. Since a watchdog renews, the
+// TTL does not have to cover the work: choose how long a crash may block others. It does
+// not bound how long a lease is held; [WithMaxHold] does.
+func WithTTL(d time.Duration) Option {
+	return optionFunc(func(c *config) { c.ttl = c.duration("WithTTL", d) })
+}
+
+// WithWait sets the wait budget of Acquire, Do, DoValue and Guard: how long they wait for a
+// name that someone else holds before they return [ErrHeld].
+//
+// The default is [WaitForever], until ctx ends; doors have defaults of their own. Zero
+// tries once. One attempt may take until its own bound, a third of the TTL and at most
+// 2 s, even where the budget is smaller. It does not bound the work.
+func WithWait(d time.Duration) Option {
+	return optionFunc(func(c *config) {
+		if d == WaitForever {
+			c.wait = WaitForever
+			return
+		}
+		c.wait = c.duration("WithWait", d)
+	})
+}
+
+// WithRenewEvery sets how often the watchdog renews a lease.
+//
+// The default, also chosen by zero, is a third of the TTL. The maximum is two thirds: an
+// attempt needs time to be answered while the lease still stands. It turns the watchdog
+// on again where an earlier [WithoutRenewal] had turned it off.
+func WithRenewEvery(d time.Duration) Option {
+	return optionFunc(func(c *config) {
+		c.renewEvery = c.duration("WithRenewEvery", d)
+		c.noRenewal = false
+	})
+}
+
+// WithoutRenewal turns the watchdog off: the lease ends at its TTL, whatever the work
+// does. The default is off; a later [WithRenewEvery] turns it back on.
+func WithoutRenewal() Option {
+	return optionFunc(func(c *config) { c.noRenewal = true })
+}
+
+// WithMaxHold bounds how long a lease is held, counted from the grant. Then its context
+// ends with [ReasonMaxHold] and renewal stops, so that work which does not listen keeps
+// the name for one more TTL at most.
+//
+// The default is one hour for a lease from Acquire or TryAcquire, which a program may
+// forget to release, and none for Do, DoValue, Guard and the doors. Zero means no bound.
+func WithMaxHold(d time.Duration) Option {
+	return optionFunc(func(c *config) {
+		c.maxHold = c.duration("WithMaxHold", d)
+		c.maxHoldSet = true
+	})
+}
+
+// WithDedup makes finished work stay finished: once a lease was completed, by Complete or
+// by a Do that returned nil, claims with the same name and scope get [ErrDone] for the
+// time of window.
+//
+// The default, also chosen by zero, is off. Only claims that ask for dedup look for the
+// marker. Work that crashes after its effect and before it completes is run again: the
+// marker is at-least-once, not exactly-once.
+func WithDedup(window time.Duration) Option {
+	return optionFunc(func(c *config) { c.dedup = c.duration("WithDedup", window) })
+}
+
+// WithDedupScope names what [WithDedup] counts as the same work, so that "pay" and
+// "refund" of one order do not stand for each other. It does nothing without WithDedup,
+// and never changes what excludes what.
+//
+// The default is the door's operation (route, method, task type), and "" in core. At most
+// 512 bytes of UTF-8 without control characters.
+func WithDedupScope(s string) Option {
+	return optionFunc(func(c *config) {
+		c.scope = s
+		c.check(checkText("WithDedupScope", s, maxScope))
+	})
+}
+
+// WithLabel stores a readable note beside the token, such as a host name. Those who find
+// the name held see it in [HeldError], so it should hold no secret.
+//
+// The default is none. At most 256 bytes of UTF-8 without control characters.
+func WithLabel(s string) Option {
+	return optionFunc(func(c *config) {
+		c.label = s
+		c.check(checkText("WithLabel", s, maxLabel))
+	})
+}
+
+// WithReentry says whether acquiring a name inside the context of a live lease of the same
+// name, from the same root Locker, joins that lease instead of waiting for it.
+//
+// The default is true. With false, code that locks its own name again waits for itself
+// until its ctx ends. An inner lease ends by its own Release; it has the fence, the TTL
+// and the renewal of the outer one, so options about those say nothing there.
+func WithReentry(on bool) Option {
+	return optionFunc(func(c *config) { c.reentry = on })
+}
+
+// WithTemplate sets the low-cardinality name that observers, metrics and logs see instead
+// of the lock's name. Doors set it to their key template.
+//
+// The default is none. At most 512 bytes of UTF-8 without control characters.
+func WithTemplate(s string) Option {
+	return optionFunc(func(c *config) {
+		c.template = s
+		c.check(checkText("WithTemplate", s, maxScope))
+	})
+}
+
+// WithObserver has o told what happens; see [Observer]. It is for [New] only; a repeat
+// replaces the earlier one. The default is none.
+func WithObserver(o Observer) Option {
+	return optionFunc(func(c *config) {
+		c.observer = &o
+		c.newOnly = "WithObserver"
+	})
+}
+
+// WithLogger logs what an operator should know: leases that were lost, and why; releases that
+// could not be confirmed; when the lock service becomes unavailable, and when it is back; events
+// that were dropped. Lines have templates, never names or labels, and the context of the call,
+// for handlers that add its trace. It is for [New] only; a repeat replaces the earlier one. The
+// default, also chosen by nil, is silence.
+func WithLogger(log *slog.Logger) Option {
+	return optionFunc(func(c *config) {
+		c.logger = log
+		c.newOnly = "WithLogger"
+	})
+}

@@ -1,0 +1,134 @@
+package core_test
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	rows := map[string][]core.Option{
+		"WithTTL":         {core.WithTTL(0)},
+		"WithTTL ":        {core.WithTTL(99 * time.Millisecond)},
+		"WithTTL  ":       {core.WithTTL(-time.Second)},
+		"WithTTL   ":      {core.WithTTL(math.MaxInt64)},
+		"WithTTL    ":     {core.WithTTL(500 * time.Microsecond)},
+		"WithWait":        {core.WithWait(-1)},
+		"WithWait ":       {core.WithWait(time.Microsecond)},
+		"WithRenewEvery":  {core.WithRenewEvery(7 * time.Second)},
+		"WithRenewEvery ": {core.WithTTL(time.Second), core.WithRenewEvery(time.Second)},
+		"WithRenewEvery_": {core.WithRenewEvery(-time.Second)},
+		"WithMaxHold":     {core.WithMaxHold(time.Nanosecond)},
+		"WithMaxHold ":    {core.WithMaxHold(math.MinInt64)},
+		"WithDedup":       {core.WithDedup(-time.Hour)},
+		"WithDedup ":      {core.WithDedup(math.MaxInt64 - 1)},
+		"WithDedupScope":  {core.WithDedupScope(strings.Repeat("x", 513))},
+		"WithLabel":       {core.WithLabel("a\x00b")},
+		"WithLabel ":      {core.WithLabel("a\xffb")},
+		"WithLabel  ":     {core.WithLabel(strings.Repeat("x", 257))},
+		"WithTemplate":    {core.WithTemplate("a\nb")},
+		"WithObserver":    {core.WithObserver(core.Observer{})},
+		"WithLogger":      {core.WithLogger(slog.Default())},
+		"option":          {nil},
+	}
+	virtual(t, func(b *bench) {
+		for what, opts := range rows {
+			name := strings.TrimRight(what, " _")
+			errs := []error{
+				second(b.locks.With(opts...)),
+				second(b.locks.Acquire(b.Context(), "name", opts...)),
+				second(b.locks.TryAcquire(b.Context(), "name", opts...)),
+				b.locks.Do(b.Context(), "name", func(context.Context) error { panic("ran") }, opts...),
+			}
+			if name != "WithObserver" && name != "WithLogger" {
+				errs = append(errs, second(core.New(memlock.New(), opts...)))
+			}
+			for _, err := range errs {
+				b.is(err, core.ErrInvalid)
+				if err != nil && !strings.Contains(err.Error(), name) {
+					b.Errorf("%q does not name %s", err, name)
+				}
+			}
+		}
+		if n := b.link.Calls(drivertest.OpAcquire); n != 0 {
+			b.Errorf("%d commands", n)
+		}
+	})
+}
+
+func TestTheNearerOptionWinsAndARepeatReplaces(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		claimed := func(l *core.Locker, opts ...core.Option) time.Duration {
+			b.ok(b.acquire(l, "name", opts...).Release(b.Context()))
+			return b.link.LastClaim().TTL
+		}
+		derived, err := b.locks.With(core.WithTTL(2 * time.Second))
+		b.ok(err)
+		for want, got := range map[time.Duration]time.Duration{
+			time.Second:     claimed(b.locks),
+			2 * time.Second: claimed(derived),
+			3 * time.Second: claimed(derived, core.WithTTL(3*time.Second)),
+			5 * time.Second: claimed(derived, core.WithTTL(4*time.Second), core.WithTTL(5*time.Second)),
+			6 * time.Second: claimed(b.locks, core.WithTTL(6*time.Second+999*time.Microsecond)),
+		} {
+			if got != want {
+				b.Errorf("TTL %s, not %s", got, want)
+			}
+		}
+	}, core.WithTTL(time.Second))
+}
+
+func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "a", core.WithRenewEvery(time.Second), core.WithoutRenewal())
+		<-x.Context().Done()
+		y := b.acquire(b.locks, "b", core.WithoutRenewal(), core.WithRenewEvery(time.Second))
+		time.Sleep(3 * ttl)
+		b.ok(y.Err())
+	})
+}
+
+// plain is a backend that can do nothing but lock.
+type plain struct{ driver.Driver }
+
+func (plain) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: "plain", MinTTL: 2 * time.Second, MaxName: 10}
+}
+
+// broken is a backend whose arguments were wrong.
+type broken struct{ driver.Driver }
+
+func (broken) Validate() error { return context.Canceled }
+
+func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	locks, err := core.New(plain{memlock.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{T: t}
+	for want, err := range map[string]error{
+		"WithDedup":  second(locks.With(core.WithDedup(time.Hour))),
+		"WithTTL":    second(locks.With(core.WithTTL(time.Second))),
+		"name":       second(locks.TryAcquire(t.Context(), "elevenbytes")),
+		"nil":        second(core.New(nil)),
+		"driver":     second(core.New(broken{memlock.New()})),
+		"lain backe": second(locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))),
+	} {
+		b.is(err, core.ErrInvalid)
+		if err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+}

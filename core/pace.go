@@ -1,0 +1,116 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Pauses between attempts that nothing cuts short. The pace of polling is for backends
+// that cannot notify, and for the time in which a backend does not answer.
+const (
+	firstPoll = 25 * time.Millisecond
+	lastPoll  = time.Second
+)
+
+// freeSpins is how many wake-ups in a row may turn out false before the contender slows
+// down.
+const freeSpins = 3
+
+// pace is how a contender spends the time between two attempts.
+type pace struct {
+	*acquisition
+	waiter *waiter
+
+	next   time.Duration // until the next attempt, if nothing is heard
+	listen bool          // the backend may tell when to try
+	poll   time.Duration // the current pace of polling
+	spins  int           // times it was told to try, in vain, in a row
+}
+
+// heldHere: this process has the name, and says so when it lets go.
+func (p *pace) heldHere() {
+	p.next, p.listen, p.poll = jitter(p.cfg.recheck()), false, 0
+}
+
+// heldBy: another owner has the name.
+func (p *pace) heldBy(h *driver.Held) {
+	p.next = jitter(p.cfg.recheck())
+	p.listen = p.root.queuer != nil
+	if !p.listen {
+		p.next = min(p.next, jitter(p.slower()))
+	}
+	if h.Remaining > 0 { // backends count in milliseconds
+		p.next = min(p.next, h.Remaining+2*time.Millisecond-jitter(time.Millisecond))
+	}
+}
+
+// unanswered: the backend did not answer.
+func (p *pace) unanswered() {
+	p.next, p.listen = jitter(p.slower()), false
+}
+
+func (p *pace) slower() time.Duration {
+	p.poll = min(max(2*p.poll, firstPoll), lastPoll)
+	return p.poll
+}
+
+// pause waits for the next attempt, or returns why there will be none.
+func (p *pace) pause() error {
+	p.waited = true
+	over, stop := p.budget()
+	defer stop()
+	if p.spins > freeSpins {
+		if err := p.wait(min(time.Millisecond<<(p.spins-freeSpins), firstPoll), over, nil); err != nil {
+			return err
+		}
+	}
+	p.spins++
+	if !p.listen {
+		return p.wait(p.next, over, nil)
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, p.next)
+	defer cancel()
+	return p.wait(p.next, over, p.hear(ctx))
+}
+
+// hear waits at the backend, for as long as ctx stands. The result is nil if it is worth
+// trying, and an error if the backend cannot tell.
+func (p *pace) hear(ctx context.Context) <-chan error {
+	heard := make(chan error, 1)
+	claim := p.bid.claim
+	p.root.spawn(func() {
+		if err := p.root.queuer.Wait(ctx, claim); err == nil || ctx.Err() == nil {
+			heard <- err
+		}
+	})
+	return heard
+}
+
+// wait waits for d, for a hint of this process, or for one of the backend.
+func (p *pace) wait(d time.Duration, over <-chan time.Time, heard <-chan error) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.waiter.hint:
+			return nil
+		case err := <-heard:
+			if err == nil {
+				return nil
+			}
+			heard = nil
+			timer.Reset(min(d, jitter(p.slower()))) // poll
+		case <-timer.C:
+			p.spins = 0
+			return nil
+		case <-over:
+			return p.overBudget()
+		case <-p.ctx.Done():
+			return p.ended()
+		case <-p.root.closing:
+			return ErrClosed
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package redislock
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// fits says whether locks can be kept through a client.
+func fits(rdb redis.UniversalClient) error {
+	if isNil(rdb) {
+		return errors.New("redislock: nil client")
+	}
+	switch rdb := rdb.(type) {
+	case *redis.Client:
+		if o := rdb.Options(); o.ClientSideCache != nil || o.ClientSideCacheConfig != nil {
+			return errors.New("redislock: client-side caching answers from memory what only the server knows")
+		}
+	case *redis.ClusterClient:
+		if o := rdb.Options(); o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
+			return errors.New("redislock: replicas do not know who holds a lock: ReadOnly, RouteByLatency and RouteRandomly must be off")
+		}
+	case *redis.Ring:
+		return errors.New("redislock: a Ring moves names to other servers when one fails: two holders")
+	}
+	return nil
+}
+
+// punctual returns a client on the same connections that heeds deadlines, where that can
+// be had: a plain client can be cloned together with its options, a Cluster client cannot.
+func punctual(rdb redis.UniversalClient) (redis.UniversalClient, bool) {
+	if isNil(rdb) {
+		return rdb, false
+	}
+	switch rdb := rdb.(type) {
+	case *redis.Client:
+		timeouts := *rdb.Options()
+		clone := rdb.WithTimeout(timeouts.ReadTimeout) // has options of its own
+		clone.Options().WriteTimeout = timeouts.WriteTimeout
+		clone.Options().ContextTimeoutEnabled = true
+		return clone, true
+	case *redis.ClusterClient:
+		return rdb, rdb.Options().ContextTimeoutEnabled
+	default:
+		return rdb, false
+	}
+}
+
+func isNil(rdb redis.UniversalClient) bool { return rdb == nil || reflect.ValueOf(rdb).IsNil() }

@@ -1,0 +1,65 @@
+package redislock_test
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/redislock"
+)
+
+var shared servers.SharedRedis
+
+func TestConformanceOnRedis(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t) // for all cases; each has a prefix of its own
+	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
+		return service(t, &redis.Options{Addr: share.Addr}, share.Prefix+t.Name()+":")
+	}})
+}
+
+func TestConformanceOnMiniredis(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, drivertest.Harness{Virtual: true, Open: func(t *testing.T) drivertest.Service {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		return service(t, &redis.Options{
+			Dialer: func(context.Context, string, string) (net.Conn, error) { return buffered(m.Dial()) },
+		}, "holdfast:")
+	}})
+}
+
+func service(t *testing.T, o *redis.Options, prefix string) drivertest.Service {
+	t.Helper()
+	other := dial(t, o)
+	return drivertest.Service{
+		Driver: func() driver.Driver { return redislock.New(dial(t, o), redislock.WithPrefix(prefix)) },
+		Overwrite: func(name string) {
+			if err := other.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Delete: func(name string) {
+			if err := other.Del(t.Context(), prefix+name).Err(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+}
+
+// dial returns a client that ends with the test.
+func dial(t *testing.T, o *redis.Options) *redis.Client {
+	t.Helper()
+	own := *o
+	own.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	rdb := redis.NewClient(&own)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}

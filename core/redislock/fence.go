@@ -1,0 +1,79 @@
+package redislock
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// fences names the counters that fences are minted from: one for each Cluster slot, and so
+// a single one on a standalone server. What they cost is bounded, whatever the number of
+// names, and they need not expire.
+type fences struct {
+	single string // "" in Cluster
+	bySlot *slotTags
+	prefix string
+}
+
+func newFences(rdb redis.UniversalClient, prefix string) fences {
+	f := fences{prefix: prefix}
+	if _, ok := rdb.(*redis.ClusterClient); ok {
+		f.bySlot = &slotTags{prefix: prefix}
+	} else {
+		f.single = "{" + prefix + "}:v1:fence"
+	}
+	return f
+}
+
+// key is the counter for name.
+func (f *fences) key(name string) string {
+	if f.bySlot == nil {
+		return f.single
+	}
+	return "{" + f.bySlot.of(slot(f.prefix+name)) + "}:v1:fence"
+}
+
+const slots = 16384
+
+// slot is the Cluster slot of a key without braces: CRC16/XMODEM modulo 16384, as in the
+// Redis Cluster specification.
+func slot(key string) int {
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			crc <<= 1
+			if carry {
+				crc ^= 0x1021
+			}
+		}
+	}
+	return int(crc % slots)
+}
+
+// slotTags knows for each slot the first number that, behind the prefix, hashes to it. So
+// every client finds the same tag.
+type slotTags struct {
+	prefix string
+	once   sync.Once
+	tags   []string
+}
+
+func (s *slotTags) of(slot int) string {
+	s.once.Do(s.find)
+	return s.tags[slot]
+}
+
+func (s *slotTags) find() {
+	s.tags = make([]string, slots)
+	for n, missing := 0, slots; missing > 0; n++ {
+		tag := s.prefix + strconv.Itoa(n)
+		if at := slot(tag); s.tags[at] == "" {
+			s.tags[at] = strings.Clone(tag)
+			missing--
+		}
+	}
+}

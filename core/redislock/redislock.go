@@ -1,0 +1,119 @@
+// Package redislock is the backend on Redis, or anything that speaks its protocol and runs
+// its scripts: a standalone server or the master behind Sentinel. It takes a go-redis
+// client that the program has configured.
+//
+// The lock is a plain string key, prefix + name, set with NX semantics and a TTL in
+// milliseconds: the shape that redsync and bsm/redislock use, so that a fleet can move from
+// one to the other while both run. Its value is the owner's token, a magic byte and the
+// label; a value of any other form is foreign, and never overwritten. Every other key
+// begins with {prefix+name}:v1: and so lives in the lock key's Cluster slot.
+//
+// Acquire, renew and release are one script each, one round trip each. A grant mints its
+// fence in the script that grants it: one more than the last one, or the server's clock in
+// microseconds, whichever is larger, so that fences grow on even when the counter is lost.
+//
+// A tenure is exclusive as long as the server keeps its data. A failover to a replica that
+// has not yet heard of a grant can give the name to a second holder; so can a server that
+// restarts without its data, for one TTL. A fence closes that gap where the resource
+// checks it.
+package redislock
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Store is a lock service on Redis. It implements driver.Driver; see [New].
+type Store struct {
+	rdb      redis.UniversalClient
+	prefix   string
+	fences   fences
+	hub      *hub
+	punctual bool
+}
+
+var (
+	_ driver.Driver     = (*Store)(nil)
+	_ driver.Queuer     = (*Store)(nil)
+	_ driver.Validator  = (*Store)(nil)
+	_ driver.IdleCloser = (*Store)(nil)
+)
+
+// Option configures a [Store].
+type Option interface{ apply(*Store) }
+
+type optionFunc func(*Store)
+
+func (f optionFunc) apply(s *Store) { f(s) }
+
+// WithPrefix sets what all keys begin with. The default is "holdfast:". It may be empty,
+// to share names with other lock libraries, and must not have braces or control characters.
+func WithPrefix(prefix string) Option {
+	return optionFunc(func(s *Store) { s.prefix = prefix })
+}
+
+// New returns a Store that sends its commands through rdb, which stays the caller's to
+// configure and to close. It does no I/O. What cannot work comes out of core.New: a nil
+// client, a Ring, reading from replicas, client-side caching, an impossible prefix.
+//
+// The client's own retries do not apply to lock commands, which are sent once and repeated
+// by core under rules that are safe for locks. They heed the deadlines of their contexts
+// whatever the client's ContextTimeoutEnabled says; a Cluster client should turn it on, and
+// then spares a goroutine for many a command.
+func New(rdb redis.UniversalClient, opts ...Option) *Store {
+	s := &Store{rdb: rdb, prefix: "holdfast:"}
+	for _, o := range opts {
+		o.apply(s)
+	}
+	s.fences = newFences(rdb, s.prefix)
+	s.hub = newHub(rdb)
+	s.rdb, s.punctual = punctual(rdb)
+	return s
+}
+
+// Capabilities implements driver.Driver.
+func (s *Store) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true}
+}
+
+// Validate implements driver.Validator.
+func (s *Store) Validate() error {
+	for _, r := range s.prefix {
+		if r == '{' || r == '}' || unicode.IsControl(r) {
+			return fmt.Errorf("redislock: WithPrefix(%q): braces and control characters are not allowed", s.prefix)
+		}
+	}
+	return fits(s.rdb)
+}
+
+// CloseIdle implements driver.IdleCloser: it ends the subscription.
+func (s *Store) CloseIdle() error { return s.hub.close() }
+
+// Keys. The braces of all but the lock's make Cluster keep them in the lock's slot.
+
+func (s *Store) lockKey(name string) string { return s.prefix + name }
+
+func (s *Store) sideKey(name, kind string) string {
+	var b strings.Builder
+	b.Grow(len(s.prefix) + len(name) + len(kind) + 6)
+	b.WriteByte('{')
+	b.WriteString(s.prefix)
+	b.WriteString(name)
+	b.WriteString("}:v1:")
+	b.WriteString(kind)
+	return b.String()
+}
+
+func (s *Store) doneKey(c driver.Claim) string { return s.sideKey(c.Name, "done:"+c.Scope) }
+func (s *Store) channel(name string) string    { return s.sideKey(name, "free") }
+
+// magic ends the token in a lock's value. No token has it, so the token before it is the
+// whole token.
+const magic = "\x1f"
+
+func owner(c driver.Claim) string { return c.Token + magic }

@@ -1,0 +1,70 @@
+package core
+
+import "context"
+
+// outer returns the live lease of the given name, from the same root, that ctx stands
+// under, or nil.
+func (r *root) outer(ctx context.Context, name string) *Lease {
+	x, _ := FromContext(ctx)
+	for ; x != nil; x = x.outer {
+		if x.tenure.root == r && x.name == name && x.live() {
+			return x
+		}
+	}
+	return nil
+}
+
+// reenter joins the lease x that the caller's context stands under. Siblings, goroutines
+// that share that context, queue for x's only slot, so that they exclude each other; code
+// that runs inside the inner lease's context finds that lease, and its slot, first.
+//
+// The result is nil, without an error, if x has ended by the time its slot came free.
+func (a *acquisition) reenter(x *Lease) (*Lease, error) {
+	if a.cfg.dedup > 0 {
+		return nil, invalidf("WithDedup: the name is re-entered, and only the outermost lease can complete")
+	}
+	t := x.tenure
+	t.mu.Lock()
+	if x.slot == nil {
+		x.slot = make(chan struct{}, 1)
+	}
+	t.mu.Unlock()
+	if err := a.takeSlot(x); err != nil {
+		return nil, err
+	}
+	inner := newLease(a.ctx, t) // asks the caller's context, so not under the mutex
+	inner.inside = x
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != tenureHeld || x.ended {
+		<-x.slot
+		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
+	}
+	t.leases = append(t.leases, inner)
+	return inner, nil
+}
+
+func (a *acquisition) takeSlot(x *Lease) error {
+	select {
+	case x.slot <- struct{}{}:
+		return nil
+	default:
+	}
+	a.known = a.held(x.tenure.bid.claim.Label, x.tenure.left())
+	if a.once() {
+		return a.known
+	}
+	a.waited = true
+	over, stop := a.budget()
+	defer stop()
+	select {
+	case x.slot <- struct{}{}:
+		return nil
+	case <-over:
+		return a.known
+	case <-a.ctx.Done():
+		return a.ended()
+	case <-a.root.closing:
+		return ErrClosed
+	}
+}

@@ -1,0 +1,122 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// release gives the tenure back: renewal has stopped, what is still under way is awaited,
+// and then one owner-checked release goes out, again while its outcome is unknown and the
+// tenure still stands. The caller has set tenureEnding. Open says that a command of this
+// release may have acted already.
+func (t *tenure) release(ctx context.Context, open bool) error {
+	t.quiesce()
+	t.bid.to(bidEnding)
+	inline := t.root.inline(ctx)
+	err := persist(ctx, t.bid.bound/2, t.bid.bound, failed, func(ctx context.Context) error {
+		err := t.sendRelease(ctx, inline)
+		open = open || outcomeOpen(err)
+		return err
+	})
+	return t.released(t.verdict(err, open))
+}
+
+// releaseNow is release on the caller's goroutine, and under its deadline: one command. If
+// its outcome is not known, the rest is for release.
+func (t *tenure) releaseNow(ctx context.Context) (settled, open bool, err error) {
+	t.bid.to(bidEnding)
+	patience := t.root.patience(ctx, t.bid.bound)
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = min(patience, max(grace, time.Until(deadline)))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := t.sendRelease(ctx, true); failed(err) {
+		return false, outcomeOpen(err), err
+	}
+	return true, false, t.released(t.verdict(err, false))
+}
+
+func (t *tenure) sendRelease(ctx context.Context, inline bool) error {
+	asked := t.root.clock.read()
+	if asked.since(t.asked) >= t.life {
+		return errOver
+	}
+	claim := t.bid.claim
+	claim.Done = t.done
+	err := t.bid.release(ctx, inline, claim)
+	t.root.haste.heard(asked, t.root.clock.read(), !outcomeOpen(err))
+	return err
+}
+
+var errOver = errors.New("the tenure ended before its release was answered")
+
+// failed says whether a release is worth sending again.
+func failed(err error) bool {
+	return err != nil && !errors.Is(err, driver.ErrNotOwner) && !errors.Is(err, errOver)
+}
+
+// quiesce waits for the commands under way, which all have a bound of their own.
+func (t *tenure) quiesce() {
+	t.mu.Lock()
+	if t.flying == 0 {
+		t.mu.Unlock()
+		return
+	}
+	if t.landed == nil {
+		t.landed = make(chan struct{})
+	}
+	landed := t.landed
+	t.mu.Unlock()
+	<-landed
+}
+
+func (t *tenure) stands() bool { return t.root.clock.read().since(t.asked) < t.life }
+
+// verdict reads the answer to a release. "Not ours" means that an earlier command of the
+// same release has freed it, if there was one whose answer was lost, and as long as nobody
+// else could have had the name since.
+func (t *tenure) verdict(err error, open bool) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, driver.ErrNotOwner) && open && t.stands():
+		return nil
+	case errors.Is(err, driver.ErrNotOwner) && !open:
+		return &LostError{t.bid.claim.Name, ReasonTaken}
+	case errors.Is(err, errOver) && !open:
+		return &LostError{t.bid.claim.Name, ReasonExpired}
+	default:
+		return &unavailableError{"release", t.bid.claim.Name, opaque(err)}
+	}
+}
+
+// released ends the tenure with what its release came to.
+func (t *tenure) released(err error) error {
+	held := t.root.clock.read().since(t.granted)
+	t.mu.Lock()
+	t.state = tenureReleased
+	told := t.loss != nil // by MaxHold, before
+	lost, isLost := errors.AsType[*LostError](err)
+	if isLost && !told {
+		t.loss = lost
+	}
+	t.mu.Unlock()
+	t.vacate()
+	switch {
+	case t.root.events == nil || told: // a lease ends once, for those who count
+	case err == nil:
+		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done})
+	case !isLost:
+		t.root.events.add(t.root, UnconfirmedEvent{t.subject(), held, err})
+	default:
+		t.root.events.add(t.root, LostEvent{t.subject(), lost.Reason, held})
+	}
+	if told {
+		return t.loss
+	}
+	return err
+}

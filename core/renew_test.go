@@ -1,0 +1,67 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// poisoned is a backend that answers nothing for a batch with a certain name in it.
+type poisoned struct{ *memlock.Store }
+
+func (p poisoned) Renew(ctx context.Context, claims []driver.Claim) []error {
+	if slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.Name == "poison" }) {
+		return slices.Repeat([]error{errors.New("poisoned")}, len(claims))
+	}
+	return p.Store.Renew(ctx, claims)
+}
+
+func TestAClaimThatPoisonsItsBatchCostsOnlyItself(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		locks := b.locker(drivertest.NewLink(poisoned{memlock.New()}))
+		victim := b.acquire(locks, "poison")
+		leases := make([]*core.Lease, 300)
+		for i := range leases {
+			leases[i] = b.acquire(locks, fmt.Sprintf("name-%d", i))
+		}
+		time.Sleep(5 * ttl)
+		b.reason(victim, core.ReasonUnreachable)
+		for _, x := range leases {
+			b.ok(x.Err())
+			b.ok(x.Release(b.Context()))
+		}
+	})
+}
+
+func TestLeasesAreRenewedTogetherWithoutAGoroutineEach(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		const n = 1000
+		for i := range n {
+			b.acquire(b.locks, fmt.Sprintf("name-%d", i))
+		}
+		synctest.Wait()
+		idle := runtime.NumGoroutine()
+		before := b.link.Calls(drivertest.OpRenew)
+		time.Sleep(3 * ttl)
+		calls := b.link.Calls(drivertest.OpRenew) - before
+		if perLease := float64(calls) / n / (3 * ttl).Seconds(); perLease > 0.02 {
+			b.Errorf("%.3f commands for each lease and second", perLease)
+		}
+		synctest.Wait()
+		if more := runtime.NumGoroutine() - idle; more > 50 {
+			b.Errorf("%d goroutines more", more)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+const (
+	// maxBatch is how many tenures one renewal command carries.
+	maxBatch = 128
+	// maxRenewers is how many renewal commands are under way at once.
+	maxRenewers = 16
+)
+
+// renewers send the renewals that are due, many in one command, on goroutines that exist
+// while there is something to send.
+type renewers struct {
+	root *root
+
+	mu      sync.Mutex // protects the fields below
+	due     []*tenure
+	running int
+}
+
+// add has the given tenures renewed. Those that can share a command stand together.
+func (r *renewers) add(due []*tenure) {
+	slices.SortStableFunc(due, func(a, b *tenure) int {
+		return cmp.Or(cmp.Compare(a.failed.Load(), b.failed.Load()), cmp.Compare(a.cfg.renewBound(), b.cfg.renewBound()))
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due = append(r.due, due...)
+	for r.running < maxRenewers && r.running*maxBatch < len(r.due) {
+		r.running++
+		r.root.spawn(r.run)
+	}
+}
+
+func (r *renewers) run() {
+	for {
+		batch := r.take()
+		if batch == nil {
+			return
+		}
+		r.renew(batch)
+	}
+}
+
+// take returns the next batch. One whose last renewal failed is not put together with
+// others than its like, and with fewer each time: what is wrong with one claim must not
+// cost another one its lease.
+func (r *renewers) take() []*tenure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.due) == 0 {
+		r.due = nil
+		r.running--
+		return nil
+	}
+	first := r.due[0]
+	failures := first.failed.Load()
+	size := max(1, maxBatch>>(2*min(failures, 8)))
+	n := 1
+	for n < len(r.due) && n < size && r.due[n].failed.Load() == failures &&
+		r.due[n].cfg.renewBound() == first.cfg.renewBound() {
+		n++
+	}
+	batch := r.due[:n:n]
+	r.due = r.due[n:]
+	return batch
+}
+
+// renew sends one batch and hands each tenure its answer.
+func (r *renewers) renew(batch []*tenure) {
+	asked := r.root.clock.read()
+	bound := batch[0].cfg.renewBound()
+	claims := make([]driver.Claim, 0, len(batch))
+	sent := batch[:0]
+	for _, t := range batch {
+		left := t.left()
+		if left == 0 { // over, or being released, since it came due
+			t.renewed(asked, errNotAsked)
+			continue
+		}
+		bound = min(bound, left)
+		claims = append(claims, t.bid.claim)
+		sent = append(sent, t)
+	}
+	if len(sent) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	answers := r.ask(ctx, claims)
+	for i, t := range sent {
+		err := errNoAnswer
+		if i < len(answers) {
+			err = answers[i]
+		}
+		t.renewed(asked, err)
+	}
+}
+
+func (r *renewers) ask(ctx context.Context, claims []driver.Claim) []error {
+	if r.root.can.Punctual {
+		return r.root.driver.Renew(ctx, claims)
+	}
+	answers, _ := ask(ctx, r.root, func(ctx context.Context) []error { return r.root.driver.Renew(ctx, claims) }, nil)
+	return answers
+}

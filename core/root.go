@@ -1,0 +1,109 @@
+package core
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// root is what a Locker and all Lockers derived from it share.
+type root struct {
+	driver driver.Driver
+	queuer driver.Queuer // nil if the backend has none
+	can    driver.Capabilities
+	clock  *clock
+	events *events
+	keeper *keeper
+	lines  *lines
+
+	haste     haste
+	closing   chan struct{} // closed when Close begins
+	closeOnce atomic.Bool
+	tasks     atomic.Int64  // calls and goroutines under way
+	quiet     chan struct{} // of size one: tasks or tenures reached zero while closing
+}
+
+func newRoot(d driver.Driver, c *config) *root {
+	r := &root{
+		driver:  d,
+		can:     d.Capabilities(),
+		clock:   newClock(),
+		events:  newEvents(c),
+		lines:   newLines(),
+		closing: make(chan struct{}),
+		quiet:   make(chan struct{}, 1),
+	}
+	r.queuer, _ = d.(driver.Queuer)
+	r.keeper = newKeeper(r)
+	return r
+}
+
+// enter and leave stand around every call and goroutine that Close must wait for.
+func (r *root) enter() { r.tasks.Add(1) }
+
+func (r *root) leave() {
+	if r.tasks.Add(-1) == 0 {
+		r.stirred()
+	}
+}
+
+func (r *root) stirred() {
+	select {
+	case r.quiet <- struct{}{}:
+	default:
+	}
+}
+
+// spawn runs f on a goroutine that Close waits for.
+func (r *root) spawn(f func()) {
+	r.enter()
+	go func() {
+		defer r.leave()
+		f()
+	}()
+}
+
+func (r *root) closed() bool {
+	select {
+	case <-r.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// ask makes one driver call on a goroutine of its own and waits for its outcome until ctx
+// ends: there are clients whose reads nothing interrupts, and every call of ours has a
+// bound. When ctx ends first, ok is false, and late, if there is one, gets the outcome once
+// it is known.
+func ask[T any](ctx context.Context, r *root, call func(context.Context) T, late func(T)) (result T, ok bool) {
+	answer := make(chan T, 1)
+	var left atomic.Bool
+	r.spawn(func() {
+		answer <- call(ctx)
+		// The caller leaves first and looks a last time then, so one of the two sees the
+		// outcome, and only one.
+		if left.Load() {
+			select {
+			case v := <-answer:
+				if late != nil {
+					late(v)
+				}
+			default:
+			}
+		}
+	})
+	select {
+	case result = <-answer:
+		return result, true
+	case <-ctx.Done():
+	}
+	left.Store(true)
+	select {
+	case result = <-answer:
+		return result, true
+	default:
+		return result, false
+	}
+}

@@ -1,0 +1,247 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// tenure is one grant by the backend, until its release. It lives on the Locker's own
+// clocks and goroutines: no caller's context reaches its renewal.
+//
+// Locks are taken in the order lines, tenure, keeper, bid.
+type tenure struct {
+	root    *root
+	bid     *bid
+	cfg     *config
+	fence   uint64
+	granted instant
+	life    time.Duration // how long a grant or renewal is trusted, from when it was asked for
+	failed  atomic.Int32  // renewals that were not answered, in a row
+
+	mu       sync.Mutex // protects the fields below
+	state    tenureState
+	loss     *LostError    // why, once trust has ended
+	asked    instant       // when the command was sent whose answer is the latest "yours"
+	renewAt  time.Duration // when the next renewal is due
+	holdEnd  time.Duration // when WithMaxHold ends it
+	renewing bool          // a renewal is under way
+	flying   int           // commands under way that carry the token
+	landed   chan struct{} // made by who waits for flying to become 0
+	leases   []*Lease      // that have not ended: the outermost and those that re-entered
+	first    [1]*Lease     // leases, as long as nothing has re-entered
+	done     bool          // the work was completed: the release leaves the marker
+
+	// The keeper's own, protected by its mutex.
+	post  post // when the keeper has to look at it
+	index int  // in the keeper's heap, -1 if it is not there
+	kept  bool
+}
+
+type tenureState uint8
+
+const (
+	tenureHeld     tenureState = iota // trusted and renewed
+	tenureExpelled                    // MaxHold is over: not trusted, not renewed, still to be released
+	tenureEnding                      // its release is under way
+	tenureLost
+	tenureReleased
+)
+
+func newTenure(b *bid, c *config, fence uint64, ttl time.Duration, asked, now instant) *tenure {
+	t := &tenure{
+		root: b.root, bid: b, cfg: c, fence: fence, granted: now,
+		asked: asked, life: trust(ttl), renewAt: never, holdEnd: never, index: -1,
+	}
+	if period := c.period(); period > 0 {
+		t.renewAt = asked.awake + jitter(min(period, ttl/3*2))
+	}
+	b.to(bidOwned)
+	return t
+}
+
+// subject is that of the outermost lease, which stays first.
+func (t *tenure) subject() Subject { return t.cfg.subject(t.first[0].values, t.bid.claim.Name) }
+
+// left says how long the tenure is still trusted, 0 if it is not.
+func (t *tenure) left() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != tenureHeld {
+		return 0
+	}
+	return max(0, t.life-t.root.clock.read().since(t.asked))
+}
+
+// validUntil is when trust ends unless it is renewed.
+func (t *tenure) validUntil() time.Duration { return t.asked.awake + t.life }
+
+// due is when the keeper has to look at the tenure again.
+func (t *tenure) due() (p post) {
+	if t.state != tenureHeld && t.state != tenureExpelled {
+		return post{at: never}
+	}
+	p.at = t.validUntil()
+	if t.state == tenureHeld {
+		p.at = min(p.at, t.holdEnd)
+	}
+	if t.renewable() && t.renewAt < p.at {
+		p = post{t.renewAt, t.early()}
+	}
+	return p
+}
+
+func (t *tenure) renewable() bool {
+	return t.state == tenureHeld && t.renewAt != never && !t.renewing
+}
+
+// look is the keeper's: it does what now asks for, and says when to look again and whether
+// to renew. A renewal counts as under way from then on.
+func (t *tenure) look(now instant) (due post, renew bool) {
+	t.mu.Lock()
+	lost := t.overdue(now)
+	if t.state == tenureHeld && now.awake >= t.holdEnd {
+		t.expel(now)
+	}
+	if t.renewable() && now.awake >= t.renewAt-t.early() {
+		renew = true
+		t.renewing = true
+		t.flying++
+	}
+	due = t.due()
+	t.mu.Unlock()
+	if lost {
+		t.vacate()
+	}
+	return due, renew
+}
+
+// early is how much before its time a renewal may go, to share a command with others.
+func (t *tenure) early() time.Duration { return t.cfg.ttl / 30 }
+
+// renewed takes the answer to a renewal, or the lack of one. An answer counts only if it
+// arrives while the tenure still stands without it.
+func (t *tenure) renewed(asked instant, err error) {
+	now := t.root.clock.read()
+	t.mu.Lock()
+	t.renewing = false
+	t.land()
+	lost := t.overdue(now)
+	if t.state == tenureHeld {
+		lost = t.take(asked, now, err)
+	}
+	due := t.due()
+	t.mu.Unlock()
+	if t.root.events != nil && !errors.Is(err, errNotAsked) {
+		t.root.events.add(t.root, RenewedEvent{t.subject(), now.since(asked), t.renewal(err)})
+	}
+	if lost {
+		t.vacate()
+		return
+	}
+	t.root.keeper.reschedule(t, due)
+}
+
+// renewal is what observers are told of an answer.
+func (t *tenure) renewal(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, driver.ErrNotOwner):
+		return &LostError{t.bid.claim.Name, ReasonTaken}
+	default:
+		return &unavailableError{"renew", t.bid.claim.Name, opaque(err)}
+	}
+}
+
+func (t *tenure) take(asked, now instant, err error) (lost bool) {
+	switch {
+	case err == nil:
+		t.asked = asked
+		t.failed.Store(0)
+		t.renewAt = asked.awake + jitter(t.cfg.period())
+	case errors.Is(err, driver.ErrNotOwner):
+		return t.lose(ReasonTaken, now)
+	default:
+		t.failed.Add(1)
+		t.renewAt = now.awake + jitter(t.cfg.ttl/20)
+	}
+	return false
+}
+
+// overdue loses the tenure if its time is over, and says whether it did.
+func (t *tenure) overdue(now instant) (lost bool) {
+	if now.since(t.asked) < t.life {
+		return false
+	}
+	if t.failed.Load() > 0 {
+		return t.lose(ReasonUnreachable, now)
+	}
+	return t.lose(ReasonExpired, now)
+}
+
+// expel ends the contexts because MaxHold is over. The name stays taken until the work has
+// returned, or the TTL is over.
+func (t *tenure) expel(now instant) {
+	t.state = tenureExpelled
+	t.cutOff(ReasonMaxHold, now)
+}
+
+// lose ends trust for good. If it says so, the caller calls vacate once it has let go of
+// the mutex.
+func (t *tenure) lose(reason Reason, now instant) (lost bool) {
+	switch t.state {
+	case tenureHeld:
+		t.state = tenureLost
+		t.cutOff(reason, now)
+		return true
+	case tenureExpelled: // its work has been told already
+		t.state = tenureLost
+		return true
+	default:
+		return false
+	}
+}
+
+// cutOff ends the contexts of all leases. That runs no user code: what context.AfterFunc
+// has registered runs on goroutines of its own.
+func (t *tenure) cutOff(reason Reason, now instant) {
+	t.loss = &LostError{t.bid.claim.Name, reason}
+	t.endLeases(t.loss)
+	if t.root.events != nil {
+		t.root.events.add(t.root, LostEvent{t.subject(), reason, now.since(t.granted)})
+	}
+}
+
+func (t *tenure) endLeases(cause error) {
+	for _, x := range t.leases {
+		x.endContexts(cause)
+	}
+}
+
+// endContexts ends the contexts of all leases, and nothing else.
+func (t *tenure) endContexts(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.endLeases(cause)
+}
+
+// vacate takes a tenure that is over out of the keeper and the line.
+func (t *tenure) vacate() {
+	t.root.keeper.remove(t)
+	t.root.lines.vacate(t)
+	t.bid.end(context.Background())
+}
+
+// land says that a command that carried the token is over.
+func (t *tenure) land() {
+	t.flying--
+	if t.flying == 0 && t.landed != nil {
+		close(t.landed)
+		t.landed = nil
+	}
+}
