@@ -1,0 +1,37 @@
+package httpmw_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+)
+
+// BenchmarkDoor shows what the door costs beyond the lock: "bare" calls core.Locker.Do with
+// a fixed name around the same handler, behind the same mux.
+func BenchmarkDoor(b *testing.B) {
+	locks := newLocker(b)
+	bare, err := locks.With(core.WithWait(0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var handler http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+	for name, h := range map[string]http.Handler{
+		"door": httpmw.Lock(locks, "order:{id}")(handler),
+		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = bare.Do(r.Context(), "order:42", func(context.Context) error {
+				handler(w, r)
+				return nil
+			})
+		}),
+	} {
+		b.Run(name, func(b *testing.B) {
+			mux := http.NewServeMux()
+			mux.Handle("POST /orders/{id}", h)
+			doortest.Bench(b, mux)
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package echo5mw_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/echo5mw"
+)
+
+// post shows the answer of e.
+func post(e *echo.Echo, target string) {
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodPost, target, http.NoBody))
+	fmt.Println(w.Code, w.Body)
+}
+
+func ExampleLock() {
+	ctx := context.Background()
+	locks, err := core.New(memlock.New())
+	if err != nil {
+		panic(err)
+	}
+	defer locks.Close(ctx)
+
+	pay := func(c *echo.Context) error {
+		lease, _ := core.FromContext(c.Request().Context())
+		return c.String(http.StatusOK, "paid under the lock "+lease.Name())
+	}
+	e := echo.New()
+	e.POST("/orders/:id/pay", pay, echo5mw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour)))
+
+	post(e, "/orders/42/pay")
+	post(e, "/orders/42/pay")
+	// Output:
+	// 200 paid under the lock order:42
+	// 409 {"type":"https://holdfast-go.github.io/problems/already-processed","title":"Already processed","status":409,"detail":"An earlier request has done this already. This one was not started."}
+}
+
+// Refusals in the shape that Echo's HTTPErrorHandler gives to errors.
+func ExampleConfig() {
+	ctx := context.Background()
+	locks, err := core.New(memlock.New())
+	if err != nil {
+		panic(err)
+	}
+	defer locks.Close(ctx)
+
+	mw, err := echo5mw.Config{
+		Locker: locks,
+		Key:    "tenant:{query:tenant}",
+		ErrorHandler: func(_ *echo.Context, p *httpmw.Problem) error {
+			return echo.NewHTTPError(p.Status, p.Title)
+		},
+	}.ToMiddleware()
+	if err != nil {
+		panic(err)
+	}
+	e := echo.New()
+	e.POST("/report", func(c *echo.Context) error { return c.String(http.StatusOK, "report") }, mw)
+
+	post(e, "/report?tenant=acme")
+	post(e, "/report")
+	// Output:
+	// 200 report
+	// 400 {"message":"Resource is not identified"}
+}

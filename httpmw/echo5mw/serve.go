@@ -1,0 +1,117 @@
+package echo5mw
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
+	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
+)
+
+// lock is a rule made ready.
+type lock struct {
+	Config
+
+	door *door.Door
+}
+
+func (l *lock) serve(c *echo.Context, next echo.HandlerFunc) error {
+	if l.Skipper != nil && l.Skipper(c) {
+		return next(c)
+	}
+	name, fault := l.name(c)
+	if fault != nil {
+		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
+	}
+	var (
+		seen observe.Response
+		err  error // the handler's own
+	)
+	fault = l.door.Do(c.Request(), c.Path(), name, func(ctx context.Context) (ok bool) {
+		err = run(ctx, c, next, &seen)
+		return err == nil && seen.Succeeded()
+	})
+	if fault == nil || seen.Written() { // what has begun to be written is the client's answer, come what may
+		return err
+	}
+	p := httpmw.ProblemFor(fault)
+	p.Err = errors.Join(p.Err, err)
+	return l.ErrorHandler(c, p)
+}
+
+// run calls next with a request that ends with the lease. What stands outside the door gets
+// its own request back, whose context goes on: for logs, say, or the error handler.
+func run(ctx context.Context, c *echo.Context, next echo.HandlerFunc, seen *observe.Response) error {
+	r := c.Request()
+	c.SetRequest(r.WithContext(ctx))
+	restore := watch(c, seen)
+	defer func() { // also if it panics: Recover writes
+		c.SetRequest(r)
+		restore()
+	}()
+	return next(c)
+}
+
+// watch lets seen see what is written. Echo's own Response stays where it is, for those who
+// take c.Response for one, and is watched from below; anybody else's is watched from above.
+func watch(c *echo.Context, seen *observe.Response) (restore func()) {
+	outer := c.Response()
+	response, ok := outer.(*echo.Response)
+	if !ok {
+		c.SetResponse(seen.Wrap(outer))
+		return func() { c.SetResponse(outer) }
+	}
+	below, committed := response.ResponseWriter, response.Committed
+	observed := seen.Wrap(below)
+	response.ResponseWriter = observed
+	return func() {
+		c.SetResponse(outer)
+		if response.ResponseWriter == observed { // else somebody has put in his own, and not taken it out
+			response.ResponseWriter = below
+		}
+		if !seen.Written() { // Echo takes an informational header for the response
+			response.Committed = committed
+		}
+	}
+}
+
+func (l *lock) name(c *echo.Context) (string, *door.Fault) {
+	if l.KeyFunc != nil {
+		name, err := l.KeyFunc(c)
+		if err != nil {
+			return "", &door.Fault{Kind: door.BadKey, Err: err}
+		}
+		return name, nil
+	}
+	return l.door.Name(reqkey.Request{Request: c.Request(), Route: c.Path(), Param: func(name string) (string, bool) {
+		v, known := c.PathValues().Get(name)
+		return plain(c, v), known
+	}})
+}
+
+// plain returns a path parameter unescaped. Where the URL has a RawPath, Echo routes by it,
+// and its parameters are as they were sent, unless its RouterConfig says otherwise. Then
+// they are shorter than what was sent, and the route does not make the RawPath of them.
+func plain(c *echo.Context, v string) string {
+	raw := c.Request().URL.RawPath
+	if raw == "" || !strings.Contains(v, "%") {
+		return v
+	}
+	sent := make([]any, 0, len(c.PathValues()))
+	for _, p := range c.PathValues() {
+		sent = append(sent, p.Value)
+	}
+	if c.RouteInfo().Reverse(sent...) != raw {
+		return v
+	}
+	if unescaped, err := url.PathUnescape(v); err == nil {
+		return unescaped
+	}
+	return v // never: the server has refused such a path
+}

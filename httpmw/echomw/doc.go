@@ -1,0 +1,16 @@
+// Package echomw holds a lock around handlers of Echo v4: one request at a time for each order,
+// user or whatever the key names, on all machines. Package echo5mw is for Echo v5.
+//
+//	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id}"))
+//
+// Keys and the table of answers are those of package httpmw. The handler's context is that of
+// c.Request(); what stands outside the door finds its own request there again, so it sees neither
+// the ended context nor what was put into the request inside.
+//
+// A refusal is written by the door, as the table says, and then returned as an [echo.HTTPError]
+// whose Internal is the
+// [httpmw.Problem]. So loggers and HTTPErrorHandler see it, and cannot change it: Echo's default
+// handler leaves a committed response alone, and others find its declared length used up.
+// Config.ErrorHandler is there to render it differently. A handler's error goes on as it is, an
+// error of a lock too; only a loss with nothing written takes its place, with it inside.
+package echomw

@@ -1,0 +1,93 @@
+package echomw
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
+	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
+)
+
+// lock is a rule made ready.
+type lock struct {
+	Config
+
+	door *door.Door
+}
+
+func (l *lock) serve(c echo.Context, next echo.HandlerFunc) error {
+	if l.Skipper != nil && l.Skipper(c) {
+		return next(c)
+	}
+	name, fault := l.name(c)
+	if fault != nil {
+		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
+	}
+	var (
+		seen observe.Response
+		err  error // the handler's own
+	)
+	fault = l.door.Do(c.Request(), c.Path(), name, func(ctx context.Context) (ok bool) {
+		err = run(ctx, c, next, &seen)
+		return err == nil && seen.Succeeded()
+	})
+	if fault == nil || seen.Written() { // what has begun to be written is the client's answer, come what may
+		return err
+	}
+	p := httpmw.ProblemFor(fault)
+	p.Err = errors.Join(p.Err, err)
+	return l.ErrorHandler(c, p)
+}
+
+// run calls next with a request that ends with the lease. What stands outside the door gets
+// its own request back, whose context goes on: for logs, say, or the error handler.
+func run(ctx context.Context, c echo.Context, next echo.HandlerFunc, seen *observe.Response) error {
+	r, response := c.Request(), c.Response()
+	outer, committed := response.Writer, response.Committed
+	observed := seen.Wrap(outer)
+	response.Writer = observed
+	c.SetRequest(r.WithContext(ctx))
+	defer func() { // also if it panics: Recover writes
+		c.SetRequest(r)
+		c.SetResponse(response)
+		if response.Writer == observed { // else somebody has put in his own, and not taken it out
+			response.Writer = outer
+		}
+		if !seen.Written() { // Echo takes an informational header for the response
+			response.Committed = committed
+		}
+	}()
+	return next(c)
+}
+
+func (l *lock) name(c echo.Context) (string, *door.Fault) {
+	if l.KeyFunc != nil {
+		name, err := l.KeyFunc(c)
+		if err != nil {
+			return "", &door.Fault{Kind: door.BadKey, Err: err}
+		}
+		return name, nil
+	}
+	return l.door.Name(reqkey.Request{Request: c.Request(), Route: c.Path(), Param: func(name string) (string, bool) {
+		return param(c, name), slices.Contains(c.ParamNames(), name)
+	}})
+}
+
+// param returns a path parameter unescaped: where the URL has a RawPath, Echo routes by it,
+// and its parameters are as they were sent.
+func param(c echo.Context, name string) string {
+	v := c.Param(name)
+	if c.Request().URL.RawPath == "" {
+		return v
+	}
+	if plain, err := url.PathUnescape(v); err == nil {
+		return plain
+	}
+	return v // never: the server has refused such a path
+}

@@ -1,0 +1,159 @@
+// Package door is what the HTTP doors have in common: from a rule to a lock that is held
+// around a handler, or to the reason why it is not.
+package door
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
+)
+
+const defaultMaxBody = 1 << 20
+
+// Rule is what the configurations of all doors have in common.
+type Rule struct {
+	Locker     *core.Locker
+	Key        string
+	KeyFunc    bool // the door has a key function of its own
+	Options    []core.Option
+	HeldStatus int
+	MaxBody    int64
+	Logger     *slog.Logger
+}
+
+// Door is a rule made ready.
+type Door struct {
+	locker *core.Locker
+	key    *reqkey.Key // nil: the door has a key function
+	tmpl   string
+	opts   []core.Option
+	dedups bool
+	held   Kind
+	logger *slog.Logger
+	logged sync.Map // route → struct{}: those that lack a source
+}
+
+// New checks a rule. Its errors are [core.ErrInvalid].
+func New(r Rule) (*Door, error) {
+	d := &Door{tmpl: r.Key, opts: slices.Clone(r.Options), held: Held, logger: r.Logger}
+	switch r.HeldStatus {
+	case 0, http.StatusConflict:
+	case http.StatusLocked:
+		d.held = HeldLocked
+	default:
+		return nil, fmt.Errorf("%w: HeldStatus %d: neither 409 nor 423", core.ErrInvalid, r.HeldStatus)
+	}
+	if err := d.parse(r); err != nil {
+		return nil, err
+	}
+	base := []core.Option{core.WithWait(0)}
+	if d.key != nil {
+		base = append(base, core.WithTemplate(r.Key))
+	}
+	locker, err := r.Locker.With(append(base, d.opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	d.locker, d.dedups = locker, locker.Dedups()
+	return d, nil
+}
+
+func (d *Door) parse(r Rule) error {
+	if r.KeyFunc == (r.Key != "") {
+		return fmt.Errorf("%w: exactly one of Key and KeyFunc", core.ErrInvalid)
+	}
+	if r.MaxBody < 0 {
+		return fmt.Errorf("%w: MaxBody %d: negative", core.ErrInvalid, r.MaxBody)
+	}
+	if r.KeyFunc {
+		return nil
+	}
+	if r.MaxBody == 0 {
+		r.MaxBody = defaultMaxBody
+	}
+	var err error
+	d.key, err = reqkey.Parse(r.Key, r.MaxBody)
+	return err
+}
+
+// Name makes the lock name of a request.
+func (d *Door) Name(r reqkey.Request) (string, *Fault) {
+	name, err := d.key.Name(r)
+	switch {
+	case err == nil:
+		return name, nil
+	case errors.Is(err, reqkey.ErrRoute):
+		d.log(r, err)
+		return "", &Fault{NoSource, err}
+	default:
+		return "", &Fault{BadKey, err}
+	}
+}
+
+// log says once for each route that its requests all fail. Routes are written by the
+// program's author, so they are few.
+func (d *Door) log(r reqkey.Request, err error) {
+	if _, old := d.logged.LoadOrStore(r.Route, struct{}{}); old {
+		return
+	}
+	logger := d.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.LogAttrs(r.Context(), slog.LevelError, "holdfast: every request of this route fails",
+		slog.String("route", r.Route), slog.String("key", d.tmpl), slog.Any("error", err))
+}
+
+// Do runs work while name is locked. Work says whether it succeeded, which matters for
+// dedup. Do returns nil if work ran and the lease was not lost meanwhile.
+func (d *Door) Do(r *http.Request, route, name string, work func(context.Context) (ok bool)) *Fault {
+	ran := false
+	err := d.locker.Do(r.Context(), name, func(ctx context.Context) error {
+		ran = true
+		if !work(ctx) {
+			return errFailed
+		}
+		return nil
+	}, d.perRequest(r.Method, route)...)
+	if !ran {
+		return d.refused(err)
+	}
+	// The work's own errors do not come this way: what is lost is this door's lease.
+	if lost, ok := errors.AsType[*core.LostError](err); ok {
+		return &Fault{Lost, lost}
+	}
+	return nil
+}
+
+var errFailed = errors.New("the handler did not succeed")
+
+// perRequest is what can not be known before: the operation, which is the scope of a dedup
+// marker unless the rule has one of its own.
+func (d *Door) perRequest(method, route string) []core.Option {
+	if !d.dedups {
+		return nil
+	}
+	if i := strings.IndexByte(route, ' '); i >= 0 { // net/http's patterns may begin with a method
+		route = strings.TrimLeft(route[i:], " \t")
+	}
+	return append([]core.Option{core.WithDedupScope(method + " " + route)}, d.opts...)
+}
+
+func (d *Door) refused(err error) *Fault {
+	switch kind := KindOf(err); kind {
+	case Held:
+		return &Fault{d.held, err}
+	case 0:
+		return &Fault{Unavailable, err}
+	default:
+		return &Fault{kind, err}
+	}
+}

@@ -1,0 +1,82 @@
+package doortest
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+func testDedup(t *testing.T, door Door) {
+	t.Run("WhatSucceededIsDone", func(t *testing.T) {
+		t.Parallel()
+		dedupByStatus(t, door)
+	})
+	t.Run("EveryOperationIsItsOwn", func(t *testing.T) {
+		t.Parallel()
+		dedupOperations(t, door)
+	})
+	t.Run("TheRulesScopeWins", func(t *testing.T) {
+		t.Parallel()
+		dedupScope(t, door)
+	})
+	t.Run("AHijackedResponseIsNotDone", func(t *testing.T) {
+		t.Parallel()
+		dedupHijack(t, door)
+	})
+}
+
+var day = core.WithDedup(24 * time.Hour)
+
+func dedupByStatus(t *testing.T, door Door) {
+	b := start(t, door, Setup{Options: []core.Option{day}, Handler: func(w http.ResponseWriter, r *http.Request) {
+		if status, err := strconv.Atoi(r.Header.Get("Status")); err == nil {
+			w.WriteHeader(status)
+		}
+	}})
+	for i, test := range []struct {
+		status string
+		done   bool
+	}{
+		{"", true}, {"200", true}, {"201", true}, {"204", true}, {"303", true}, {"399", true},
+		{"400", false}, {"404", false}, {"409", false}, {"500", false}, {"503", false},
+	} {
+		line := "POST /orders/" + strconv.Itoa(i)
+		b.do(line, "", "Status: "+test.status)
+		before := b.ran.Load()
+		again := b.do(line, "", "Status: 200")
+		switch {
+		case test.done:
+			b.expect(again, rowDone)
+			b.handled(before)
+		case again.status != http.StatusOK:
+			t.Errorf("after %s: answered %d %s, want to be let through", test.status, again.status, again.body)
+		}
+	}
+}
+
+func dedupOperations(t *testing.T, door Door) {
+	b := start(t, door, Setup{Options: []core.Option{day}})
+	for _, line := range []string{"POST /orders/42", "PUT /orders/42", "POST /refunds/42", "POST /orders/43"} {
+		if got := b.do(line, ""); got.status != http.StatusOK {
+			t.Errorf("%s: answered %d, want 200", line, got.status)
+		}
+		b.expect(b.do(line, ""), rowDone)
+	}
+	b.handled(4)
+}
+
+func dedupScope(t *testing.T, door Door) {
+	b := start(t, door, Setup{Options: []core.Option{day, core.WithDedupScope("settle")}})
+	b.passed(b.do("POST /orders/42", ""), "order:42")
+	b.expect(b.do("PUT /refunds/42", ""), rowDone)
+	b.handled(1)
+}
+
+func dedupHijack(t *testing.T, door Door) {
+	b := start(t, door, Setup{Options: []core.Option{day, core.WithWait(time.Minute)}, Handler: func(w http.ResponseWriter, _ *http.Request) { hijack(w, func() {}) }})
+	b.passed(b.do("POST /orders/42", ""), "raw")
+	b.passed(b.do("POST /orders/42", ""), "raw")
+}

@@ -1,0 +1,110 @@
+package doortest
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func testStream(t *testing.T, door Door) {
+	for name, test := range map[string]func(*testing.T, Door){
+		"WhatIsFlushedArrivesWhileTheHandlerRuns": flushed,
+		"ALargeFileArrives":                       largeFile,
+		"AConnectionCanBeHijacked":                hijacked,
+		"TheResponseControllerWorks":              controller,
+		"InformationalHeadersPass":                informational,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, door)
+		})
+	}
+}
+
+func flushed(t *testing.T, door Door) {
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := make(chan struct{})
+			b := start(t, door, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, "first\n")
+				w.(http.Flusher).Flush()
+				<-seen
+				_, _ = io.WriteString(w, "second\n")
+			}})
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := b.srv.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if http2 != (res.ProtoMajor == 2) {
+				t.Errorf("served by %s", res.Proto)
+			}
+			body := bufio.NewReader(res.Body)
+			if line, _ := body.ReadString('\n'); line != "first\n" {
+				t.Errorf("first line: %q", line)
+			}
+			if b.free("order:42") {
+				t.Error("free while the handler runs")
+			}
+			close(seen)
+			if line, _ := body.ReadString('\n'); line != "second\n" {
+				t.Errorf("second line: %q", line)
+			}
+		})
+	}
+}
+
+func largeFile(t *testing.T, door Door) {
+	path := filepath.Join(t.TempDir(), "file")
+	want := strings.Repeat("0123456789abcdef", 256<<10)
+	if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, door, Setup{Handler: func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, path) }})
+	if got := b.do("GET /orders/42", ""); got.status != http.StatusOK || got.body != want {
+		t.Errorf("answered %d with %d bytes, want %d", got.status, len(got.body), len(want))
+	}
+}
+
+func hijacked(t *testing.T, door Door) {
+	b := start(t, door, Setup{Handler: func(w http.ResponseWriter, _ *http.Request) {
+		if _, ok := w.(http.Hijacker); !ok {
+			t.Error("no http.Hijacker")
+		}
+		hijack(w, func() {})
+	}})
+	b.passed(b.do("POST /orders/42", ""), "raw")
+}
+
+func controller(t *testing.T, door Door) {
+	b := start(t, door, Setup{Handler: func(w http.ResponseWriter, _ *http.Request) {
+		c := http.NewResponseController(w)
+		err := errors.Join(c.EnableFullDuplex(), c.SetReadDeadline(time.Now().Add(time.Minute)),
+			c.SetWriteDeadline(time.Now().Add(time.Minute)), c.Flush())
+		if err != nil {
+			t.Error(err)
+		}
+	}})
+	if got := b.do("POST /orders/42", ""); got.status != http.StatusOK {
+		t.Errorf("answered %d", got.status)
+	}
+}
+
+func informational(t *testing.T, door Door) {
+	b := start(t, door, Setup{Handler: func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "body")
+	}})
+	b.passed(b.do("POST /orders/42", ""), "body")
+}

@@ -1,0 +1,201 @@
+package doortest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+func testTable(t *testing.T, door Door) {
+	for name, test := range map[string]func(*testing.T, Door){
+		"HeldIs409":                         heldIs409,
+		"HeldIs423ByOption":                 heldIs423,
+		"HeldIsKnownWhenTheRequestEnds":     heldAtTheEnd,
+		"ARouteWithoutTheSourceIs500":       routeIs500,
+		"UnavailableIs503":                  unavailableIs503,
+		"ClosedIs503":                       closedIs503,
+		"AnEndedRequestIs503":               endedIs503,
+		"TheDoorDoesNotWait":                doesNotWait,
+		"TheRuleMayWait":                    mayWait,
+		"AnInnerErrorIsTheHandlersOwn":      innerError,
+		"SkippedRequestsAreNotLocked":       skipped,
+		"ObserversSeeTheTemplate":           template,
+		"AKeyFunctionMakesTheName":          keyFunc,
+		"AnErrorOfAKeyFunctionIs400":        keyFuncError,
+		"WhatAKeyFunctionMakesIsCheckedToo": keyFuncName,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, door)
+		})
+	}
+}
+
+func heldIs409(t *testing.T, door Door) {
+	b := start(t, door, Setup{})
+	b.hold("order:42", core.WithLabel("worker-1.internal"))
+	b.expect(b.do("POST /orders/42", ""), rowHeld)
+	b.handled(0)
+	b.passed(b.do("POST /orders/43", ""), "order:43")
+}
+
+func heldIs423(t *testing.T, door Door) {
+	b := start(t, door, Setup{HeldStatus: http.StatusLocked})
+	b.hold("order:42")
+	b.expect(b.do("POST /orders/42", ""), rowLocked)
+	b.handled(0)
+}
+
+// within has requests end after d.
+func within(d time.Duration) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), d)
+			defer cancel()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+func heldAtTheEnd(t *testing.T, door Door) {
+	b := start(t, door, Setup{
+		Options: []core.Option{core.WithWait(core.WaitForever)},
+		Outer:   within(20 * time.Millisecond),
+	})
+	b.hold("order:42")
+	b.expect(b.do("POST /orders/42", ""), rowHeld)
+	b.handled(0)
+}
+
+func routeIs500(t *testing.T, door Door) {
+	var log logBuffer
+	b := start(t, door, Setup{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	b.expect(b.do("POST /plain", ""), rowRoute)
+	b.expect(b.do("POST /plain", ""), rowRoute)
+	b.expect(b.do("PUT /plain", ""), rowRoute)
+	b.handled(0)
+	b.passed(b.do("POST /orders/42", ""), "order:42")
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	routes := make(map[string]bool)
+	for _, line := range lines {
+		_, route, _ := strings.Cut(line, "route=")
+		routes[route] = true
+	}
+	if len(lines) != len(routes) || !strings.Contains(log.String(), "/plain") || !strings.Contains(log.String(), "{id}") {
+		t.Errorf("want one line for each route, with route and source:\n%s", log.String())
+	}
+}
+
+func unavailableIs503(t *testing.T, door Door) {
+	b := start(t, door, Setup{})
+	b.store.Down.Store(true)
+	b.expect(b.do("POST /orders/42", ""), rowUnavailable)
+	b.handled(0)
+}
+
+func closedIs503(t *testing.T, door Door) {
+	b := start(t, door, Setup{})
+	if err := b.locks.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.expect(b.do("POST /orders/42", ""), rowUnavailable)
+	b.handled(0)
+}
+
+func endedIs503(t *testing.T, door Door) {
+	b := start(t, door, Setup{Outer: within(0)})
+	b.expect(b.do("POST /orders/42", ""), rowInterrupted)
+	b.handled(0)
+}
+
+func doesNotWait(t *testing.T, door Door) {
+	b := start(t, door, Setup{})
+	b.hold("order:42")
+	begun := time.Now()
+	b.expect(b.do("POST /orders/42", ""), rowHeld)
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func mayWait(t *testing.T, door Door) {
+	b := start(t, door, Setup{Options: []core.Option{core.WithWait(time.Minute)}})
+	free := b.hold("order:42")
+	answered := make(chan answer, 1)
+	go func() { answered <- b.do("POST /orders/42", "") }()
+	select {
+	case a := <-answered:
+		t.Fatalf("answered %d while the name was held", a.status)
+	case <-b.store.Waits:
+	}
+	free()
+	b.passed(<-answered, "order:42")
+}
+
+func innerError(t *testing.T, door Door) {
+	var b *bench
+	b = start(t, door, Setup{Handler: func(w http.ResponseWriter, r *http.Request) {
+		_, err := b.locks.TryAcquire(r.Context(), "stock:7")
+		if !errors.Is(err, core.ErrHeld) {
+			t.Errorf("inner TryAcquire: %v, want ErrHeld", err)
+		}
+		w.WriteHeader(http.StatusTeapot)
+	}})
+	b.hold("stock:7")
+	if got := b.do("POST /orders/42", ""); got.status != http.StatusTeapot || got.body != "" {
+		t.Errorf("answered %d %q, want the handler's own", got.status, got.body)
+	}
+}
+
+func skipped(t *testing.T, door Door) {
+	b := start(t, door, Setup{Skipper: func(r *http.Request) bool { return r.Method == http.MethodGet }})
+	b.hold("order:42")
+	b.passed(b.do("GET /orders/42", ""), "none")
+	b.expect(b.do("POST /orders/42", ""), rowHeld)
+}
+
+func template(t *testing.T, door Door) {
+	seen := make(chan string, 1)
+	observer := core.Observer{Acquired: func(e core.AcquiredEvent) { seen <- e.Template }}
+	locks := NewLocker(t, &Backend{Store: memlock.New()}, core.WithObserver(observer))
+	b := start(t, door, Setup{Locker: locks})
+	b.do("POST /orders/42", "")
+	if got := <-seen; got != "order:{id}" {
+		t.Errorf("template %q", got)
+	}
+}
+
+func keyFunc(t *testing.T, door Door) {
+	b := start(t, door, Setup{KeyFunc: func(r *http.Request) (string, error) {
+		return "tenant:" + r.Header.Get("X-Tenant"), nil
+	}})
+	b.passed(b.do("POST /plain", "", "X-Tenant: acme"), "tenant:acme")
+}
+
+func keyFuncError(t *testing.T, door Door) {
+	for name, err := range map[string]error{
+		"Own": errors.New(Secret), "Held": core.ErrHeld, "Lost": core.ErrLost, "Canceled": context.Canceled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, door, Setup{KeyFunc: func(*http.Request) (string, error) { return "order:42", err }})
+			b.expect(b.do("POST /orders/42", ""), rowBadKey)
+			b.handled(0)
+		})
+	}
+}
+
+func keyFuncName(t *testing.T, door Door) {
+	for _, name := range []string{"", "order 42", "order:{42}", strings.Repeat("x", 201)} {
+		b := start(t, door, Setup{KeyFunc: func(*http.Request) (string, error) { return name, nil }})
+		b.expect(b.do("POST /orders/42", ""), rowBadKey)
+		b.handled(0)
+	}
+}

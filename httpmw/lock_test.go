@@ -1,0 +1,144 @@
+package httpmw_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw"
+)
+
+func TestSourcesOfARoute(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t)
+	for _, test := range []struct {
+		key, pattern, path string
+		status             int
+		name               string
+	}{
+		{"{http:route}", "POST /orders/{id}", "/orders/42", http.StatusOK, "POST%20/orders/%7Bid%7D"},
+		{"file:{path}", "/files/{path...}", "/files/a/b", http.StatusOK, "file:a/b"},
+		{"file:{path}", "/files/{path...}", "/files/", http.StatusBadRequest, ""},
+		{"file:{pat}", "/files/{path...}", "/files/a", http.StatusInternalServerError, ""},
+		{"{a}:{ab}", "/{ab}/{a}", "/1/2", http.StatusOK, "2:1"},
+	} {
+		mux := http.NewServeMux()
+		mux.Handle(test.pattern, httpmw.Lock(locks, test.key)(leaseName))
+		w := call(t, mux, http.MethodPost, test.path)
+		if w.Code != test.status || w.Code == http.StatusOK && w.Body.String() != test.name {
+			t.Errorf("%s on %s: %d %s, want %d %s", test.key, test.pattern, w.Code, w.Body, test.status, test.name)
+		}
+	}
+}
+
+func TestAroundTheMuxThereIsNoRoute(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t)
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{id}", leaseName)
+	for _, key := range []string{"order:{id}", "{http:route}"} {
+		if w := call(t, httpmw.Lock(locks, key)(mux), http.MethodPost, "/orders/42"); w.Code != http.StatusInternalServerError {
+			t.Errorf("%s: %d %s, want 500", key, w.Code, w.Body)
+		}
+	}
+}
+
+// Chi sets path values and, in newer versions, the pattern.
+func TestPathValuesOfAnotherRouterCount(t *testing.T) {
+	t.Parallel()
+	h := httpmw.Lock(newLocker(t), "order:{id}")(leaseName)
+	for _, test := range []struct {
+		pattern, value string
+		status         int
+	}{
+		{"", "42", http.StatusOK},
+		{"/orders/{id:[0-9]+}", "42", http.StatusOK},
+		{"/orders/{id:[0-9]*}", "", http.StatusBadRequest},
+		{"", "", http.StatusInternalServerError},
+	} {
+		router := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Pattern = test.pattern
+			r.SetPathValue("id", test.value)
+			h.ServeHTTP(w, r)
+		})
+		if w := call(t, router, http.MethodPost, "/orders/42"); w.Code != test.status {
+			t.Errorf("%+v: %d %s", test, w.Code, w.Body)
+		}
+	}
+}
+
+func TestErrorHandlerAnswersInstead(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t)
+	mw, err := httpmw.Config{
+		Locker: locks, Key: "order:{id}", Options: []core.Option{core.WithMaxHold(10 * time.Millisecond)},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, p *httpmw.Problem) {
+			if r.Context().Err() != nil {
+				t.Error("the error handler's context has ended")
+			}
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = io.WriteString(w, p.Type)
+		},
+	}.Middleware()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{id}", mw(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	})))
+	if w := call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeLost {
+		t.Errorf("lost: %d %s", w.Code, w.Body)
+	}
+	x, err := locks.TryAcquire(t.Context(), "order:43")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Release(t.Context()) //nolint:errcheck // a test's end
+	if w := call(t, mux, http.MethodPost, "/orders/43"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeHeld {
+		t.Errorf("held: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestWhatAWriterCannotDoIsNotPromised(t *testing.T) {
+	t.Parallel()
+	h := httpmw.Lock(newLocker(t), "job:nightly")(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, ok := w.(http.Hijacker); ok {
+			t.Error("a Hijacker, on a recorder")
+		}
+		if _, ok := w.(http.Flusher); !ok {
+			t.Error("no Flusher, on a recorder")
+		}
+	}))
+	call(t, h, http.MethodPost, "/")
+}
+
+func TestLockPanicsAtConstruction(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t)
+	for name, construct := range map[string]func(){
+		"key":     func() { httpmw.Lock(locks, "order:{id") },
+		"option":  func() { httpmw.Lock(locks, "order:{id}", core.WithTTL(0)) },
+		"handler": func() { httpmw.Lock(locks, "order:{id}")(nil) },
+	} {
+		func() {
+			defer func() {
+				if s, ok := recover().(string); !ok || !strings.HasPrefix(s, "httpmw: ") {
+					t.Errorf("%s: panicked with %q", name, s)
+				}
+			}()
+			construct()
+		}()
+	}
+}
+
+func TestMiddlewareReturnsItsErrors(t *testing.T) {
+	t.Parallel()
+	if _, err := (httpmw.Config{Key: "order:{id}"}).Middleware(); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("%v, want ErrInvalid", err)
+	}
+}

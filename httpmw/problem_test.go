@@ -1,0 +1,74 @@
+package httpmw_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw"
+)
+
+func TestProblemForCore(t *testing.T) {
+	t.Parallel()
+	held := &core.HeldError{Name: "order:42", RetryAfter: 300 * time.Millisecond}
+	lost := &core.LostError{Name: "order:42", Reason: core.ReasonExpired}
+	for _, test := range []struct {
+		err   error
+		want  string
+		after time.Duration
+	}{
+		{held, httpmw.TypeHeld, 300 * time.Millisecond},
+		{fmt.Errorf("pay: %w", held), httpmw.TypeHeld, 300 * time.Millisecond},
+		{errors.Join(context.DeadlineExceeded, held), httpmw.TypeHeld, 300 * time.Millisecond},
+		{core.ErrHeld, httpmw.TypeHeld, time.Second},
+		{&core.DoneError{Name: "order:42"}, httpmw.TypeDone, 0},
+		{core.ErrInvalid, httpmw.TypeInvalidKey, 0},
+		{core.ErrUnavailable, httpmw.TypeUnavailable, time.Second},
+		{core.ErrClosed, httpmw.TypeUnavailable, time.Second},
+		{errors.Join(context.Canceled, core.ErrUnavailable), httpmw.TypeInterrupted, 0},
+		{errors.Join(context.DeadlineExceeded, core.ErrUnavailable), httpmw.TypeInterrupted, 0},
+		{lost, httpmw.TypeLost, 0},
+		{errors.Join(context.Canceled, lost), httpmw.TypeLost, 0},
+		{errors.Join(held, lost), httpmw.TypeLost, 0},
+	} {
+		p := httpmw.ProblemFor(test.err)
+		if p == nil || p.Type != test.want || p.RetryAfter != test.after || !errors.Is(p, test.err) {
+			t.Errorf("%v: %+v, want %s", test.err, p, test.want)
+		}
+	}
+	for _, err := range []error{nil, io.EOF, context.Canceled} {
+		if p := httpmw.ProblemFor(err); p != nil {
+			t.Errorf("%v: %+v, want nil", err, p)
+		}
+	}
+}
+
+func TestProblemTellsNothingInternal(t *testing.T) {
+	t.Parallel()
+	p := httpmw.ProblemFor(&core.HeldError{Name: "order:secret", Label: "secret"})
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, nil)
+	if s := p.Error() + w.Body.String() + fmt.Sprint(w.Header()); strings.Contains(s, "secret") {
+		t.Error(s)
+	}
+}
+
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration]string{
+		0: "", time.Nanosecond: "1", time.Second: "1", time.Second + 1: "2", 90 * time.Second: "90",
+	} {
+		w := httptest.NewRecorder()
+		(&httpmw.Problem{Status: http.StatusConflict, RetryAfter: after}).ServeHTTP(w, nil)
+		if got := w.Header().Get("Retry-After"); got != want {
+			t.Errorf("%s: %q, want %q", after, got, want)
+		}
+	}
+}
