@@ -1,0 +1,201 @@
+package grpcmw_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+)
+
+// The tests here call an interceptor without a server around it.
+
+func TestRequestOfAnotherTypeIsInternal(t *testing.T) {
+	t.Parallel()
+	byKey := grpcmw.WithMethod(refund, orderKey)
+	byFunc := grpcmw.WithMethodFunc(refund, func(context.Context, *testpb.RefundRequest) (string, error) { return "a", nil })
+	for _, rule := range []grpcmw.Option{byKey, byFunc} {
+		door := grpcmw.UnaryServerInterceptor(newLocker(t, memlock.New()), rule)
+		for _, req := range []any{nil, "raw", &testpb.Reply{}} {
+			_, err := door(t.Context(), req, &grpc.UnaryServerInfo{FullMethod: refund}, func(context.Context, any) (any, error) {
+				t.Error("the handler ran")
+				return nil, nil
+			})
+			wantStatus(t, err, codes.Internal, "")
+		}
+	}
+}
+
+func TestDedupOnANameThatTheCallerHoldsIsTheServersFault(t *testing.T) {
+	t.Parallel()
+	locks, _ := lockers(t)
+	door, err := grpcmw.New(locks, grpcmw.WithMethod(refund, orderKey, core.WithDedup(time.Hour)),
+		grpcmw.WithMethod(watch, orderKey, core.WithDedup(time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]func(context.Context) error{
+		"unary": func(ctx context.Context) error {
+			_, err := door.Unary()(ctx, order(), &grpc.UnaryServerInfo{FullMethod: refund}, nil)
+			return err
+		},
+		"stream": func(ctx context.Context) error {
+			return door.Stream()(nil, &serverStream{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+				return ss.RecvMsg(&testpb.RefundRequest{})
+			})
+		},
+	} {
+		err := locks.Do(t.Context(), "order:42", call)
+		wantStatus(t, err, codes.Internal, "")
+		if !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%s: interceptors outside do not see core's error: %v", name, err)
+		}
+	}
+}
+
+// serverStream is a stream without a transport that receives one request.
+type serverStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *serverStream) Context() context.Context    { return s.ctx }
+func (s *serverStream) SetTrailer(metadata.MD)      {}
+func (s *serverStream) SetHeader(metadata.MD) error { return nil }
+func (s *serverStream) SendMsg(any) error           { return nil }
+func (s *serverStream) RecvMsg(m any) error {
+	m.(*testpb.RefundRequest).Order = &testpb.Order{Id: 42}
+	return nil
+}
+
+func TestLeaseGrantedAfterTheHandlerReturnedIsGivenBack(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	asked, grant, received := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	locks := newLocker(t, faulty{store, func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		close(asked)
+		<-grant
+		return store.Acquire(ctx, c)
+	}})
+	door := grpcmw.StreamServerInterceptor(locks, grpcmw.WithMethod(watch, orderKey))
+	err := door(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+		go func() { received <- ss.RecvMsg(&testpb.RefundRequest{}) }()
+		<-asked
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	close(grant)
+	wantStatus(t, <-received, codes.Canceled, "")
+	comesFree(t, newLocker(t, store), "order:42")
+}
+
+func TestStreamsContextEndsWithItsHandler(t *testing.T) {
+	t.Parallel()
+	for name, receive := range map[string]bool{"locked": true, "never locked": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			door := grpcmw.StreamServerInterceptor(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, orderKey))
+			contexts := make(chan context.Context, 1)
+			err := door(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+				contexts <- ss.Context()
+				if receive {
+					return ss.RecvMsg(&testpb.RefundRequest{})
+				}
+				return nil
+			})
+			ctx := <-contexts
+			if err != nil || ctx.Err() == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
+				t.Errorf("%v, then the context's cause is %v", err, context.Cause(ctx))
+			}
+		})
+	}
+}
+
+func TestHeldIsAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		locks, other := lockers(t)
+		hold(t, other, "order:42")
+		door, err := grpcmw.New(locks, grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(watch, orderKey))
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err = door.Unary()(t.Context(), order(), &grpc.UnaryServerInfo{FullMethod: refund}, nil)
+		wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
+		err = door.Stream()(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+			return ss.RecvMsg(&testpb.RefundRequest{})
+		})
+		wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("waited %s", waited)
+		}
+	})
+}
+
+func TestStreamsLeaseIsTheInnermost(t *testing.T) {
+	t.Parallel()
+	locks, _ := lockers(t)
+	door := grpcmw.StreamServerInterceptor(locks, grpcmw.WithMethod(watch, orderKey))
+	err := locks.Do(t.Context(), "outer", func(ctx context.Context) error {
+		return door(nil, &serverStream{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+			for _, want := range []string{"outer", "order:42"} {
+				if x, _ := core.FromContext(ss.Context()); x == nil || x.Name() != want {
+					t.Errorf("lease %v, want that of %s", x, want)
+				}
+				if err := ss.RecvMsg(&testpb.RefundRequest{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStreamHasNoMaxHoldUnlessItsRuleSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		key  string
+		opts []core.Option
+		lost bool
+	}{
+		"locked by its message":     {orderKey, nil, false},
+		"locked by its method":      {"{grpc:method}", nil, false},
+		"locked by its message, 1h": {orderKey, []core.Option{core.WithMaxHold(time.Hour)}, true},
+		"locked by its method, 1h":  {"{grpc:method}", []core.Option{core.WithMaxHold(time.Hour)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				door := grpcmw.StreamServerInterceptor(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, row.key, row.opts...))
+				err := door(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+					if err := ss.RecvMsg(&testpb.RefundRequest{}); err != nil {
+						return err
+					}
+					time.Sleep(2 * time.Hour)
+					return ss.Context().Err()
+				})
+				if row.lost {
+					wantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,131 @@
+package grpcmw
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Interceptors holds the lock of each method that has a rule around its handler. Make it
+// with [New], once, when the program starts; it never changes.
+type Interceptors struct {
+	rules map[string]*rule // by full method
+}
+
+// New returns the interceptors for the methods that opts list, or have read beside the
+// methods. Everything about the rules is checked here; what is wrong is a core.ErrInvalid
+// that names the method. Without any rule nothing is locked.
+func New(l *core.Locker, opts ...Option) (*Interceptors, error) {
+	return newFrom(protoregistry.GlobalFiles, l, opts)
+}
+
+func newFrom(files *protoregistry.Files, l *core.Locker, opts []Option) (*Interceptors, error) {
+	if _, err := l.With(); err != nil {
+		return nil, fmt.Errorf("grpcmw: %w", err)
+	}
+	b := &builder{locks: l, files: files, rules: make(map[string]*rule)}
+	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("grpcmw: option: nil: %w", core.ErrInvalid)
+		}
+		if err := o.apply(b); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.read(); err != nil {
+		return nil, err
+	}
+	return &Interceptors{b.rules}, nil
+}
+
+func must(l *core.Locker, opts []Option) *Interceptors {
+	i, err := New(l, opts...)
+	if err != nil {
+		panic(err.Error())
+	}
+	return i
+}
+
+// ServerOptions installs both interceptors behind those that the server has already. It
+// panics on rules that cannot work; [New] returns the error.
+//
+// Interceptors that authenticate, log or recover belong before these. One that calls
+// SetHeader belongs behind them: behind a header, stock clients take no notice of when
+// they should try again.
+func ServerOptions(l *core.Locker, opts ...Option) []grpc.ServerOption {
+	return must(l, opts).ServerOptions()
+}
+
+// UnaryServerInterceptor returns the interceptor for unary methods; of streaming ones it
+// sees nothing, so their rules need [StreamServerInterceptor] too. It panics on rules that
+// cannot work; [New] returns the error.
+func UnaryServerInterceptor(l *core.Locker, opts ...Option) grpc.UnaryServerInterceptor {
+	return must(l, opts).Unary()
+}
+
+// StreamServerInterceptor returns the interceptor for streaming methods; of unary ones it
+// sees nothing, so their rules need [UnaryServerInterceptor] too. It panics on rules that
+// cannot work; [New] returns the error.
+//
+// The package documentation says what a locked stream does and what it does not.
+func StreamServerInterceptor(l *core.Locker, opts ...Option) grpc.StreamServerInterceptor {
+	return must(l, opts).Stream()
+}
+
+// ServerOptions is the function [ServerOptions] for interceptors that are made already.
+func (i *Interceptors) ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(i.Unary()),
+		grpc.ChainStreamInterceptor(i.Stream()),
+	}
+}
+
+// Methods returns the full names of the methods that are locked, sorted: for a log, or for
+// a test that no annotation is missing.
+func (i *Interceptors) Methods() []string { return slices.Sorted(maps.Keys(i.rules)) }
+
+// Unary returns the interceptor for unary methods.
+func (i *Interceptors) Unary() grpc.UnaryServerInterceptor { return i.unary }
+
+// Stream returns the interceptor for streaming methods.
+func (i *Interceptors) Stream() grpc.StreamServerInterceptor { return i.stream }
+
+func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	r := i.rules[info.FullMethod]
+	if r == nil {
+		return handler(ctx, req)
+	}
+	var resp any
+	answered, err := r.do(ctx, req, func(ctx context.Context, _ *core.Lease) (err error) {
+		resp, err = handler(ctx, req)
+		return err
+	})
+	if answered {
+		_ = grpc.SetTrailer(ctx, trailer(err)) // fails only where there is no client to tell
+		return nil, err
+	}
+	return resp, err
+}
+
+func (i *Interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	r := i.rules[info.FullMethod]
+	switch {
+	case r == nil:
+		return handler(srv, ss)
+	case r.fromMessage:
+		return newStream(r, ss).serve(srv, handler)
+	}
+	answered, err := r.do(ss.Context(), nil, func(ctx context.Context, x *core.Lease) error {
+		return handler(srv, &stream{ServerStream: ss, ctx: ctx, lease: x})
+	})
+	if answered {
+		ss.SetTrailer(trailer(err))
+	}
+	return err
+}

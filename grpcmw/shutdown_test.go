@@ -1,0 +1,204 @@
+package grpcmw_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+)
+
+// busy is a shop whose Refund and Watch run until they are let go.
+func busy() (s *shop, running <-chan context.Context, letGo chan<- struct{}) {
+	contexts, let := make(chan context.Context, 1), make(chan struct{})
+	work := func(ctx context.Context) error {
+		contexts <- ctx
+		<-let
+		return ctx.Err()
+	}
+	return &shop{
+		refund: func(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
+			return &testpb.Reply{}, work(ctx)
+		},
+		watch: func(_ *testpb.RefundRequest, ss watchServer) error {
+			return errors.Join(work(ss.Context()), ss.Send(&testpb.Reply{}))
+		},
+	}, contexts, let
+}
+
+// kinds are a unary call and a stream.
+func kinds() map[string]func(context.Context, testpb.OrdersClient) error {
+	return map[string]func(context.Context, testpb.OrdersClient) error{
+		"unary": func(ctx context.Context, c testpb.OrdersClient) error {
+			_, err := c.Refund(ctx, order())
+			return err
+		},
+		"stream": func(ctx context.Context, c testpb.OrdersClient) error {
+			ss, err := c.Watch(ctx, order())
+			if err == nil {
+				_, err = ss.Recv()
+			}
+			return err
+		},
+	}
+}
+
+// bothLocked are the rules for what kinds calls.
+func bothLocked(locks *core.Locker, opts ...core.Option) []grpc.ServerOption {
+	return grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, orderKey, opts...), grpcmw.WithMethod(watch, orderKey, opts...))
+}
+
+// stopGracefully returns once the client knows that the server is about to stop.
+func stopGracefully(t *testing.T, srv *grpc.Server, conn *grpc.ClientConn) (stopped <-chan struct{}) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { srv.GracefulStop(); close(done) }()
+	for state := conn.GetState(); state == connectivity.Ready; state = conn.GetState() {
+		if !conn.WaitForStateChange(t.Context(), state) {
+			t.Fatal("GracefulStop has not begun")
+		}
+	}
+	return done
+}
+
+func TestGracefulStopLetsHandlersFinishUnderTheirLock(t *testing.T) {
+	t.Parallel()
+	for name, call := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks, other := lockers(t)
+			service, running, letGo := busy()
+			srv, addr := start(t, service, bothLocked(locks)...)
+			conn := connect(t, addr)
+			answered := make(chan error, 1)
+			go func() { answered <- call(t.Context(), testpb.NewOrdersClient(conn)) }()
+			ctx := <-running
+			stopped := stopGracefully(t, srv, conn)
+			if ctx.Err() != nil || !isHeld(t, other, "order:42") {
+				t.Errorf("the handler was disturbed: %v", context.Cause(ctx))
+			}
+			close(letGo)
+			if err := <-answered; err != nil {
+				t.Error(err)
+			}
+			<-stopped
+			if isHeld(t, other, "order:42") {
+				t.Error("GracefulStop returned before the release")
+			}
+		})
+	}
+}
+
+func TestGracefulStopServesRequestsThatWaitForTheirLock(t *testing.T) {
+	t.Parallel()
+	locks, other := lockers(t)
+	release := hold(t, other, "order:42")
+	asked := make(chan struct{})
+	key := func(context.Context, *testpb.RefundRequest) (string, error) {
+		close(asked)
+		return "order:42", nil
+	}
+	srv, addr := start(t, &shop{refund: ok}, grpcmw.ServerOptions(locks, grpcmw.WithMethodFunc(refund, key, core.WithWait(core.WaitForever)))...)
+	conn := connect(t, addr)
+	answered := make(chan error, 1)
+	go func() { _, err := testpb.NewOrdersClient(conn).Refund(t.Context(), order()); answered <- err }()
+	<-asked
+	stopped := stopGracefully(t, srv, conn)
+	release()
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	<-stopped
+}
+
+func TestStopMakesThoseGiveUpWhoWaitForTheirLock(t *testing.T) {
+	t.Parallel()
+	locks, other := lockers(t)
+	release := hold(t, other, "order:42")
+	asked := make(chan struct{})
+	key := func(context.Context, *testpb.RefundRequest) (string, error) {
+		close(asked)
+		return "order:42", nil
+	}
+	outcome := make(chan error, 1)
+	opts := append([]grpc.ServerOption{recorder(outcome)},
+		grpcmw.ServerOptions(locks, grpcmw.WithMethodFunc(refund, key, core.WithWait(core.WaitForever)))...)
+	srv, addr := start(t, &shop{refund: func(context.Context, *testpb.RefundRequest) (*testpb.Reply, error) {
+		t.Error("the handler ran")
+		return &testpb.Reply{}, nil
+	}}, opts...)
+	client := dial(t, addr)
+	answered := make(chan error, 1)
+	go func() { _, err := client.Refund(t.Context(), order()); answered <- err }()
+	<-asked
+	srv.Stop() // waits for handlers
+	wantStatus(t, <-answered, codes.Unavailable, "")
+	if err := <-outcome; !errors.Is(err, context.Canceled) {
+		t.Errorf("the door returned %v", err)
+	}
+	release()
+	comesFree(t, other, "order:42")
+}
+
+func TestStopEndsTheContextAndTheLockStaysUntilTheHandlerReturns(t *testing.T) {
+	t.Parallel()
+	for name, call := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks, other := lockers(t)
+			service, running, letGo := busy()
+			srv, addr := start(t, service, bothLocked(locks)...)
+			client := dial(t, addr)
+			answered, stopped := make(chan error, 1), make(chan struct{})
+			go func() { answered <- call(t.Context(), client) }()
+			ctx := <-running
+			go func() { srv.Stop(); close(stopped) }()
+			<-ctx.Done()
+			wantStatus(t, <-answered, codes.Unavailable, "")
+			if !isHeld(t, other, "order:42") {
+				t.Error("released under running work")
+			}
+			close(letGo)
+			<-stopped
+			if isHeld(t, other, "order:42") {
+				t.Error("a Stop that waits for handlers returned before the release")
+			}
+		})
+	}
+}
+
+func TestCloseAfterStopWaitsForTheHandler(t *testing.T) {
+	t.Parallel()
+	for name, call := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks, other := lockers(t)
+			service, running, letGo := busy()
+			srv, addr := start(t, service, append(bothLocked(locks), grpc.WaitForHandlers(false))...)
+			client := dial(t, addr)
+			answered, closed := make(chan error, 1), make(chan error, 1)
+			go func() { answered <- call(t.Context(), client) }()
+			x, _ := core.FromContext(<-running)
+			srv.Stop()
+			wantStatus(t, <-answered, codes.Unavailable, "")
+			go func() { closed <- locks.Close(context.WithoutCancel(t.Context())) }()
+			<-x.Context().Done()
+			if cause := context.Cause(x.Context()); !errors.Is(cause, core.ErrClosed) || !isHeld(t, other, "order:42") {
+				t.Errorf("released under running work, %v", cause)
+			}
+			close(letGo)
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+			if isHeld(t, other, "order:42") {
+				t.Error("Close returned before the release")
+			}
+		})
+	}
+}

@@ -1,0 +1,145 @@
+package grpcmw
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// What the ErrorInfo of a door's own status says: clients tell by it that no handler has
+// answered, or that its answer does not count.
+const (
+	Domain = "holdfast"
+
+	ReasonHeld        = "LOCK_HELD"
+	ReasonDone        = "LOCK_DONE"
+	ReasonLost        = "LOCK_LOST"
+	ReasonKeyInvalid  = "LOCK_KEY_INVALID"
+	ReasonUnavailable = "LOCK_UNAVAILABLE"
+)
+
+// The trailer that tells clients with a retryPolicy when to try again.
+const (
+	pushbackKey  = "grpc-retry-pushback-ms"
+	pushbackMS   = 250
+	pushbackSpan = pushbackMS / 5 // either way
+	pushbackStop = "-1"           // do not try again
+)
+
+// answer is a status that the door itself gives. All that reaches a client is the status
+// and the trailer; interceptors further out can look for core's error with errors.Is.
+type answer struct {
+	status   *status.Status
+	pushback string // "" for no such trailer
+	cause    error
+}
+
+func (a *answer) Error() string              { return a.status.String() }
+func (a *answer) GRPCStatus() *status.Status { return a.status }
+func (a *answer) Unwrap() error              { return a.cause }
+
+// trailer returns what goes to the client beside err, nil for nothing.
+func trailer(err error) metadata.MD {
+	a, ok := errors.AsType[*answer](err)
+	if !ok || a.pushback == "" {
+		return nil
+	}
+	return metadata.Pairs(pushbackKey, a.pushback)
+}
+
+// refused is the answer where core gave no lease. If the name was valid, what core finds
+// invalid is not the client's doing: WithDedup on a name that the context holds already.
+//
+// The order matters: the end of a context is joined with what was known before it, and
+// "held" is what a client can act on.
+func refused(err error, validName bool) *answer {
+	switch {
+	case errors.Is(err, core.ErrHeld):
+		return held(err)
+	case errors.Is(err, core.ErrDone):
+		return newAnswer(err, codes.AlreadyExists, "the request was processed before", info(ReasonDone))
+	case errors.Is(err, core.ErrInvalid) && validName:
+		return newAnswer(err, codes.Internal, "the lock cannot be taken as its rule says")
+	case errors.Is(err, core.ErrInvalid):
+		return invalidKey(err)
+	case isContextError(err):
+		return ended(err)
+	default: // ErrUnavailable, ErrClosed
+		return newAnswer(err, codes.Unavailable, "the lock service did not answer", info(ReasonUnavailable))
+	}
+}
+
+// unnamed is the answer where the request gave no name to lock. An error of a key function
+// that is a status already is the service's own, as a handler's is.
+func unnamed(err error) error {
+	_, own := errors.AsType[interface {
+		error
+		GRPCStatus() *status.Status
+	}](err)
+	switch {
+	case own:
+		return err
+	case errors.Is(err, errRequestType):
+		return newAnswer(err, codes.Internal, "the request is not of the type that the method has")
+	case isContextError(err):
+		return ended(err)
+	default:
+		return invalidKey(err)
+	}
+}
+
+// lost is the answer where the lock did not last as long as the handler. Part of its work
+// may be done, so clients must not repeat it by themselves.
+func lost(err error) *answer {
+	a := newAnswer(err, codes.Aborted, "the lock was lost while the request ran", info(ReasonLost))
+	a.pushback = pushbackStop
+	return a
+}
+
+func held(err error) *answer {
+	details := []protoadapt.MessageV1{info(ReasonHeld)}
+	if h, ok := errors.AsType[*core.HeldError](err); ok {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(h.RetryAfter)})
+	}
+	a := newAnswer(err, codes.Aborted, "another request holds the lock", details...)
+	ms := pushbackMS - pushbackSpan + rand.IntN(2*pushbackSpan+1) //nolint:gosec // G404: it spreads retries
+	a.pushback = strconv.Itoa(ms)
+	return a
+}
+
+func invalidKey(err error) *answer {
+	return newAnswer(err, codes.InvalidArgument, "a value that names the lock is missing or invalid", info(ReasonKeyInvalid))
+}
+
+func isContextError(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+func ended(err error) *answer {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return newAnswer(err, codes.DeadlineExceeded, "the deadline passed before the lock was held")
+	}
+	return newAnswer(err, codes.Canceled, "the request was canceled before the lock was held")
+}
+
+func info(reason string) *errdetails.ErrorInfo {
+	return &errdetails.ErrorInfo{Reason: reason, Domain: Domain}
+}
+
+func newAnswer(cause error, code codes.Code, text string, details ...protoadapt.MessageV1) *answer {
+	s := status.New(code, text)
+	if detailed, err := s.WithDetails(details...); err == nil {
+		s = detailed
+	}
+	return &answer{status: s, cause: cause}
+}
