@@ -1,0 +1,87 @@
+package taskmw
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Door is a set of rules, checked and compiled. Make one with [New]. It is safe for
+// concurrent use and may serve any number of servers.
+type Door struct {
+	locks    *core.Locker
+	exact    map[string]*rule
+	prefixes []*rule // longest first
+	log      *slog.Logger
+	warned   atomic.Bool
+}
+
+// New checks the rules and compiles them. It returns an error that matches
+// [core.ErrInvalid] for a nil Locker, a pattern that is given twice, a key that cannot be
+// parsed or has an unknown source, and options that cannot work.
+func New(l *core.Locker, opts ...Option) (*Door, error) {
+	if _, err := l.With(); err != nil {
+		return nil, fmt.Errorf("taskmw: %w", err)
+	}
+	d := &Door{locks: l, exact: make(map[string]*rule)}
+	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("taskmw: %w: nil option", core.ErrInvalid)
+		}
+		if err := o.apply(d); err != nil {
+			return nil, fmt.Errorf("taskmw: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// Middleware is [New] for a program that cannot run without its rules: it panics where New
+// returns an error.
+//
+// A server that runs it wants [Configure]. Where that is missing, an attempt that finds its
+// name held would cost the task one of its retries: so it waits for the name, as on a last
+// attempt, and the first task of the middleware logs a warning; see [WithLogger].
+func Middleware(l *core.Locker, opts ...Option) asynq.MiddlewareFunc {
+	d, err := New(l, opts...)
+	if err != nil {
+		panic(err.Error())
+	}
+	return d.Middleware()
+}
+
+// Middleware returns the door for asynq's ServeMux.Use. Tasks that no rule matches pass
+// through untouched.
+func (d *Door) Middleware() asynq.MiddlewareFunc {
+	// asynq calls the outer function for every task.
+	return func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+			r := d.match(t.Type())
+			if r == nil {
+				return next.ProcessTask(ctx, t)
+			}
+			return d.process(ctx, t, r, next)
+		})
+	}
+}
+
+func (d *Door) process(ctx context.Context, t *asynq.Task, r *rule, next asynq.Handler) error {
+	name, err := r.key(ctx, t)
+	if err != nil {
+		return keyless(err)
+	}
+	p := d.patience(ctx)
+	var lease *core.Lease // set once the handler runs
+	err = r.locker.Do(ctx, name, func(ctx context.Context) error {
+		lease, _ = core.FromContext(ctx)
+		return next.ProcessTask(ctx, t)
+	}, r.options(ctx, t, p)...)
+	if lease == nil {
+		return refused(err, p)
+	}
+	return settled(err, lease)
+}

@@ -1,0 +1,103 @@
+package taskmw_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/taskmw"
+)
+
+// A mux calls its middlewares for every task that a server gets from its queues. Here the
+// example stands in for the server, with the context that its configuration makes.
+func Example() {
+	locks, err := core.New(memlock.New()) // in production: redislock.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = locks.Close(context.Background()) }()
+
+	var cfg asynq.Config
+	taskmw.Configure(&cfg)
+	mux := asynq.NewServeMux()
+	mux.Use(taskmw.Middleware(locks,
+		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour)),
+		taskmw.WithType("report:*", "{asynq:type}:{header:tenant}")))
+	mux.HandleFunc("order:ship", func(ctx context.Context, _ *asynq.Task) error {
+		lease, _ := core.FromContext(ctx)
+		fmt.Println("shipping under", lease.Name())
+		return nil
+	})
+
+	task := asynq.NewTask("order:ship", []byte(`{"order_id":42}`))
+	for range 2 { // the second time it is done already
+		fmt.Println(mux.ProcessTask(cfg.BaseContext(), task))
+	}
+	// Output:
+	// shipping under order:42
+	// <nil>
+	// <nil>
+}
+
+func ExampleWithTypeFunc() {
+	locks, err := core.New(memlock.New())
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = locks.Close(context.Background()) }()
+
+	key := core.MustParseKey("order:{tenant}:{id}") // Name keeps ("a:b", "c") and ("a", "b:c") apart
+	byOrder := func(_ context.Context, t *asynq.Task) (string, error) {
+		var order struct{ Tenant, ID string }
+		if err := json.Unmarshal(t.Payload(), &order); err != nil {
+			return "", fmt.Errorf("%w: %w", err, asynq.SkipRetry) // another attempt would not help
+		}
+		return key.Name(order.Tenant, order.ID)
+	}
+	var cfg asynq.Config
+	taskmw.Configure(&cfg)
+	mux := asynq.NewServeMux()
+	mux.Use(taskmw.Middleware(locks, taskmw.WithTypeFunc("order:*", byOrder)))
+	mux.HandleFunc("order:", func(ctx context.Context, _ *asynq.Task) error {
+		lease, _ := core.FromContext(ctx)
+		fmt.Println(lease.Name())
+		return nil
+	})
+
+	task := asynq.NewTask("order:ship", []byte(`{"tenant":"eu:acme","id":"42"}`))
+	fmt.Println(mux.ProcessTask(cfg.BaseContext(), task))
+	// Output:
+	// order:eu%3Aacme:42
+	// <nil>
+}
+
+func ExampleConfigure() {
+	cfg := asynq.Config{
+		Concurrency: 10,
+		ErrorHandler: asynq.ErrorHandlerFunc(func(_ context.Context, t *asynq.Task, err error) {
+			fmt.Println(t.Type(), "failed:", err)
+		}),
+	}
+	taskmw.Configure(&cfg, taskmw.WithConflictDelay(10*time.Second))
+
+	// What asynq asks about a task whose lock is held, and about one that failed:
+	task := asynq.NewTask("order:ship", nil)
+	held := error(&taskmw.ConflictError{Err: &core.HeldError{Name: "order:42"}})
+	for _, err := range []error{held, errors.New("no such order")} {
+		fmt.Println("a failure:", cfg.IsFailure(err))
+		cfg.ErrorHandler.HandleError(context.Background(), task, err)
+	}
+	delay := cfg.RetryDelayFunc(0, held, task)
+	fmt.Println("again in 8 to 12 s:", delay >= 8*time.Second && delay <= 12*time.Second)
+	// Output:
+	// a failure: false
+	// a failure: true
+	// order:ship failed: no such order
+	// again in 8 to 12 s: true
+}

@@ -1,0 +1,70 @@
+package taskmw
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+func TestOrdinaryTasksAreReadableInTheirLabel(t *testing.T) {
+	t.Parallel()
+	if got := label("order:ship", "8f3c"); got != "task:order:ship:8f3c" {
+		t.Errorf("got %s", got)
+	}
+}
+
+var oddTexts = []string{
+	"", ":", "a", "a:", ":a", "a:b", "%", "%3A", "%253A", "\x00", "\n", "\x7f", "\u0085", "\xff", "\xfe", "\xff\xfe",
+	"\ufffd", "é", "日本語", "a b", "{}", strings.Repeat("a", 125), strings.Repeat("a", 126), strings.Repeat("a", 127),
+	strings.Repeat("a", 126) + "b", strings.Repeat(":", 42), strings.Repeat("\xff", 42), strings.Repeat("é", 63),
+	strings.Repeat("日", 100), strings.Repeat("\n", 1000), strings.Repeat("x", 1<<12), "%sha256-" + strings.Repeat("0", 64),
+	text(strings.Repeat("a", 126), ""),
+}
+
+func TestOddTypesAndIDsMakeAcceptableDistinctLabels(t *testing.T) {
+	t.Parallel()
+	l, err := core.New(memlock.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string][2]string)
+	for _, taskType := range oddTexts {
+		for _, id := range oddTexts {
+			s := label(taskType, id)
+			if other, ok := seen[s]; ok {
+				t.Errorf("(%.20q, %.20q) and (%.20q, %.20q) share a label", taskType, id, other[0], other[1])
+			}
+			seen[s] = [2]string{taskType, id}
+			if _, err := l.With(core.WithLabel(s), core.WithDedupScope(text(taskType, ""))); err != nil {
+				t.Errorf("(%.20q, %.20q): %v", taskType, id, err)
+			}
+			if i := strings.LastIndex(s, ":"); s[i+1:] != text(id, ":") {
+				t.Errorf("(%.20q, %.20q): what follows the last colon of %q is not the ID", taskType, id, s)
+			}
+		}
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzLabel(f *testing.F) {
+	for _, s := range oddTexts {
+		f.Add(s, "id", s, "id")
+		f.Add("type", s, "typ", "e:"+s)
+	}
+	f.Fuzz(func(t *testing.T, type1, id1, type2, id2 string) {
+		a, b := label(type1, id1), label(type2, id2)
+		if (a == b) != (type1 == type2 && id1 == id2) {
+			t.Errorf("labels %q and %q", a, b)
+		}
+		if len(a) > driver.MaxLabel || !utf8.ValidString(a) || strings.ContainsFunc(a, unicode.IsControl) {
+			t.Errorf("core does not take the label %q", a)
+		}
+	})
+}

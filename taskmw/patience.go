@@ -1,0 +1,72 @@
+package taskmw
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// patience says how one attempt at a task deals with a name that is held.
+type patience struct {
+	waits bool // as long as the task's time allows, and not as the rule says
+	wait  time.Duration
+	last  bool // a failure of this attempt archives the task
+}
+
+// patience decides it: an attempt that has another one after it does not wait. On the last
+// one asynq asks neither IsFailure nor RetryDelayFunc, and a server that [Configure] has not
+// seen counts every conflict as a failure.
+func (d *Door) patience(ctx context.Context) patience {
+	retried, ok := asynq.GetRetryCount(ctx)
+	limit, _ := asynq.GetMaxRetry(ctx)
+	last := ok && retried >= limit
+	configured := isConfigured(ctx)
+	if !configured {
+		d.warn(ctx)
+	}
+	if configured && !last {
+		return patience{}
+	}
+	return patience{waits: true, wait: budget(ctx), last: last}
+}
+
+const (
+	maxMargin  = 250 * time.Millisecond
+	longBudget = 365 * 24 * time.Hour
+)
+
+// budget is how long to wait. It ends a little before the task's time does: once that is
+// over, asynq does not listen any more, and archives the task without saying why. A handler
+// that gets the name with so little time left could not finish.
+func budget(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return core.WaitForever
+	}
+	left := time.Until(deadline)
+	switch wait := left - min(maxMargin, left/10); {
+	case wait < time.Millisecond:
+		return 0
+	case wait > longBudget:
+		return core.WaitForever
+	default:
+		return wait
+	}
+}
+
+// warn tells, once, that the server's config lacks the door's part.
+func (d *Door) warn(ctx context.Context) {
+	if d.warned.Swap(true) {
+		return
+	}
+	log := d.log
+	if log == nil {
+		log = slog.Default()
+	}
+	log.WarnContext(ctx, "taskmw: the asynq.Config of this server was not given to taskmw.Configure: "+
+		"tasks that find their lock held wait for it and keep a worker busy")
+}

@@ -1,0 +1,65 @@
+package taskmw
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// templateKey compiles a key template. A value that a task lacks is an error from core that
+// names its source and holds nothing of the payload.
+func templateKey(template string) (keyFunc, error) {
+	key, err := core.ParseKey(template)
+	if err != nil {
+		return nil, err
+	}
+	var values []keyFunc // one for each source, in order
+	for _, source := range key.Sources() {
+		value, err := valueOf(source)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return func(ctx context.Context, t *asynq.Task) (string, error) {
+		next := 0
+		return key.Expand(func(string) (string, error) {
+			value := values[next]
+			next++
+			return value(ctx, t)
+		})
+	}, nil
+}
+
+// valueOf compiles one source. For Expand an empty value is a missing one.
+func valueOf(source string) (keyFunc, error) {
+	kind, name, ok := strings.Cut(source, ":")
+	switch {
+	case !ok:
+		return func(_ context.Context, t *asynq.Task) (string, error) {
+			return core.JSONValue(t.Payload(), source)
+		}, nil
+	case kind == "header":
+		return func(_ context.Context, t *asynq.Task) (string, error) { return t.Headers()[name], nil }, nil
+	case source == "asynq:type":
+		return func(_ context.Context, t *asynq.Task) (string, error) { return t.Type(), nil }, nil
+	case source == "asynq:queue":
+		return ofContext(asynq.GetQueueName), nil
+	case source == "asynq:id":
+		return ofContext(asynq.GetTaskID), nil
+	default:
+		return nil, fmt.Errorf("%w: source {%s} is none of {json.path}, {header:name}, {asynq:type}, "+
+			"{asynq:queue} and {asynq:id}", core.ErrInvalid, source)
+	}
+}
+
+func ofContext(get func(context.Context) (string, bool)) keyFunc {
+	return func(ctx context.Context, _ *asynq.Task) (string, error) {
+		value, _ := get(ctx)
+		return value, nil
+	}
+}

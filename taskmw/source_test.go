@@ -1,0 +1,126 @@
+package taskmw_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/taskmw"
+)
+
+func TestKeysAreMadeOfTheTask(t *testing.T) {
+	t.Parallel()
+	payload := []byte(`{"id":42,"order":{"id":"o 1"},"paid":true,"text":"42"}`)
+	headers := map[string]string{"tenant": "acme:eu", "Tenant": "other"}
+	for key, want := range map[string]string{
+		"order:{id}":                        "order:42",
+		"order:{text}":                      "order:42",
+		"order:{order.id}":                  "order:o%201",
+		"{header:tenant}:{id}":              "acme%3Aeu:42",
+		"{header:Tenant}:{paid}":            "other:true",
+		"{asynq:type}":                      "order%3Aship",
+		"{id}/{asynq:type}/{id}/{order.id}": "42/order%3Aship/42/o%201",
+		"nightly":                           "nightly",
+	} {
+		store := newSpy()
+		mux := muxOf(func(context.Context, *asynq.Task) error { return nil },
+			taskmw.Middleware(newLocker(t, store), taskmw.WithType("order:ship", key)))
+		task := asynq.NewTaskWithHeaders("order:ship", payload, headers)
+		if err := mux.ProcessTask(taskContext(t), task); err != nil {
+			t.Errorf("%s: %v", key, err)
+			continue
+		}
+		if c := <-store.claims; c.Name != want {
+			t.Errorf("%s is %s, want %s", key, c.Name, want)
+		}
+	}
+}
+
+func TestTasksWithoutAUsableKeyAreArchived(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ key, payload string }{
+		"no payload":       {"order:{id}", ``},
+		"no JSON":          {"order:{id}", `id=secret`},
+		"cut JSON":         {"order:{id}", `{"id":"secret"`},
+		"two documents":    {"order:{id}", `{"id":"secret"}{}`},
+		"not an object":    {"order:{id}", `["secret"]`},
+		"missing":          {"order:{id}", `{"secret":1}`},
+		"other case":       {"order:{id}", `{"ID":"secret"}`},
+		"twice":            {"order:{id}", `{"id":"secret","id":2}`},
+		"twice in case":    {"order:{id}", `{"id":"secret","Id":2}`},
+		"null":             {"order:{id}", `{"id":null}`},
+		"empty":            {"order:{id}", `{"id":""}`},
+		"object":           {"order:{id}", `{"id":{"secret":1}}`},
+		"array":            {"order:{id}", `{"id":["secret"]}`},
+		"fraction":         {"order:{id}", `{"id":4.2}`},
+		"exponent":         {"order:{id}", `{"id":1e3}`},
+		"missing inside":   {"order:{order.id}", `{"order":{"secret":1}}`},
+		"scalar inside":    {"order:{order.id}", `{"order":"secret"}`},
+		"missing header":   {"order:{header:id}", `{}`},
+		"no asynq context": {"order:{asynq:queue}", `{}`},
+	} {
+		mux := muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, memlock.New()), taskmw.WithType("order:ship", c.key)))
+		err := mux.ProcessTask(taskContext(t), asynq.NewTask("order:ship", []byte(c.payload)))
+		if !errors.Is(err, asynq.SkipRetry) || !errors.Is(err, core.ErrInvalid) || errors.Is(err, taskmw.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		_, source, _ := strings.Cut(c.key, ":")
+		if text := err.Error(); !strings.Contains(text, source) || strings.Contains(text, "secret") {
+			t.Errorf("%s: the reason is %q", name, text)
+		}
+	}
+}
+
+func TestKeyFunctionNamesTheLock(t *testing.T) {
+	t.Parallel()
+	store := newSpy()
+	type tenant struct{}
+	mux := muxOf(func(context.Context, *asynq.Task) error { return nil }, taskmw.Middleware(newLocker(t, store),
+		taskmw.WithTypeFunc("order:*", func(ctx context.Context, task *asynq.Task) (string, error) {
+			name, _ := ctx.Value(tenant{}).(string)
+			return name + ":" + task.Type(), nil
+		}, core.WithTTL(time.Minute))))
+	ctx := context.WithValue(taskContext(t), tenant{}, "acme")
+	if err := mux.ProcessTask(ctx, shipTask()); err != nil {
+		t.Fatal(err)
+	}
+	if c := <-store.claims; c.Name != "acme:order:ship" || c.TTL != time.Minute {
+		t.Errorf("claimed %s for %s", c.Name, c.TTL)
+	}
+}
+
+func TestKeyFunctionsErrorDecidesAboutTheRetry(t *testing.T) {
+	t.Parallel()
+	down := errors.New("database is down")
+	for name, c := range map[string]struct {
+		key     string
+		err     error
+		archive bool
+	}{
+		"its own error":       {"", down, false},
+		"lock held elsewhere": {"", core.ErrHeld, false},
+		"finished elsewhere":  {"", core.ErrDone, false},
+		"no key in the task":  {"", core.ErrInvalid, true},
+		"not to be retried":   {"", asynq.SkipRetry, true},
+		"empty name":          {"", nil, true},
+		"name with a space":   {"a b", nil, true},
+		"name too long":       {strings.Repeat("a", 201), nil, true},
+	} {
+		mux := muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, memlock.New()),
+			taskmw.WithTypeFunc("*", func(context.Context, *asynq.Task) (string, error) { return c.key, c.err })))
+		err := mux.ProcessTask(taskContext(t), shipTask())
+		if archive := errors.Is(err, asynq.SkipRetry); err == nil || archive != c.archive {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !errors.Is(err, c.err) && c.err != nil || errors.Is(err, taskmw.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
