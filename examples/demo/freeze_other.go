@@ -1,0 +1,13 @@
+//go:build !unix
+
+package main
+
+import (
+	"errors"
+	"os"
+)
+
+const canFreeze = false
+
+func stopProcess(*os.Process) error     { return errors.ErrUnsupported }
+func continueProcess(*os.Process) error { return errors.ErrUnsupported }
