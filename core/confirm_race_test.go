@@ -1,0 +1,219 @@
+package core_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+)
+
+// confirming calls Confirm on a goroutine, and returns once it waits for an answer.
+func confirming(ctx context.Context) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- core.Confirm(ctx) }()
+	synctest.Wait()
+	return result
+}
+
+func TestTheReleaseAwaitsAConfirm(t *testing.T) {
+	t.Parallel()
+	for _, fate := range []drivertest.Fate{drivertest.HeldBack, drivertest.ReplyHeldBack} {
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.locks, "name", core.WithoutRenewal())
+			ctx := context.WithoutCancel(x.Context())
+			b.leave(x, ttl/2)
+			b.link.Next(drivertest.OpRenew, fate)
+			confirmed := confirming(ctx)
+			released := make(chan error, 1)
+			go func() { released <- x.Release(b.Context()) }()
+			synctest.Wait()
+			if n := b.link.Calls(drivertest.OpRelease); n != 0 {
+				b.Error("the release went out beside the renewal")
+			}
+			b.link.Deliver()
+			b.ok(<-released)
+			b.lostBecause(<-confirmed, "name", core.ReasonReleased)
+			b.lostBecause(core.Confirm(ctx), "name", core.ReasonReleased)
+			b.renewed(1)
+			b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+		})
+	}
+}
+
+func TestConfirmTellsWorkWhoseLeaseWasReleasedMeanwhile(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithoutRenewal())
+		b.leave(x, ttl/2)
+		b.link.Next(drivertest.OpRenew, drivertest.HeldBack)
+		confirmed := confirming(x.Context())
+		released := make(chan error, 1)
+		go func() { released <- x.Release(b.Context()) }()
+		b.took(0, 0, func() { b.lostBecause(<-confirmed, "name", core.ReasonReleased) })
+		b.link.Deliver()
+		b.ok(<-released)
+	})
+}
+
+func TestConfirmWaitsForTheWatchdogsRenewalInsteadOfItsOwn(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithRenewEvery(ttl*2/3))
+		b.link.Next(drivertest.OpRenew, drivertest.HeldBack)
+		b.eventually("the watchdog renews", func() bool { return b.link.Calls(drivertest.OpRenew) == 1 })
+		confirmed := confirming(x.Context())
+		time.Sleep(time.Second)
+		b.link.Deliver()
+		b.ok(<-confirmed)
+		b.renewed(1)
+	})
+}
+
+func TestConfirmRenewsIfTheWatchdogHasNot(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithRenewEvery(ttl*2/3))
+		b.link.Next(drivertest.OpRenew, drivertest.RequestLost)
+		b.eventually("the watchdog renews", func() bool { return b.link.Calls(drivertest.OpRenew) == 1 })
+		time.Sleep(ttl / 20) // it may be early by that, and then more than half is left
+		b.took(bound/2, bound/2, func() { b.ok(core.Confirm(x.Context())) })
+		b.renewed(2)
+		if left := time.Until(x.ValidUntil()); left != ttl-drift {
+			b.Errorf("%s left", left)
+		}
+	})
+}
+
+func TestAConfirmThatTheWatchdogOvertakesDoesNotMoveTrustBack(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.halfSpent()
+		before := b.link.Calls(drivertest.OpRenew)
+		b.link.Next(drivertest.OpRenew, drivertest.ReplyHeldBack)
+		confirmed := confirming(x.Context())
+		b.eventually("the watchdog renews", func() bool { return b.link.Calls(drivertest.OpRenew) == before+2 })
+		until := x.ValidUntil()
+		if time.Until(until) < ttl-drift-time.Millisecond {
+			b.Fatal("the watchdog was not answered")
+		}
+		b.link.Deliver()
+		b.ok(<-confirmed)
+		if !x.ValidUntil().Equal(until) {
+			b.Errorf("trust has moved by %s", x.ValidUntil().Sub(until))
+		}
+	})
+}
+
+func TestManyWhoConfirmAtOnceRenewOnce(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithoutRenewal())
+		b.leave(x, ttl/2)
+		b.link.Delay(time.Millisecond, time.Millisecond)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() { b.ok(core.Confirm(x.Context())) })
+		}
+		all.Wait()
+		b.renewed(1)
+	})
+}
+
+func TestAConfirmBesideAnotherThatFailsAsksForItself(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithoutRenewal())
+		b.leave(x, ttl/2)
+		b.link.Next(drivertest.OpRenew, drivertest.RequestLost)
+		first := confirming(x.Context())
+		time.Sleep(time.Second)
+		b.ok(core.Confirm(x.Context()))
+		_ = <-first // it may have gained from the second, if that was quick
+		b.renewed(2)
+	})
+}
+
+func TestConfirmBesideACheckRenewsAllTheSame(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithoutRenewal())
+		b.leave(x, ttl/2)
+		b.link.Next(drivertest.OpRenew, drivertest.HeldBack)
+		checked := make(chan error, 1)
+		go func() { checked <- x.Check(b.Context()) }()
+		synctest.Wait()
+		confirmed := confirming(x.Context())
+		b.link.Deliver()
+		b.ok(<-checked)
+		b.ok(<-confirmed)
+		b.renewed(2)
+	})
+}
+
+// TestNoConfirmOutlivesItsTenure has leases confirmed from everywhere, on a network that
+// loses and delays, while they are released and lost.
+func TestNoConfirmOutlivesItsTenure(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		const short = 200 * time.Millisecond
+		var latest atomic.Uint64 // the fence of who was confirmed
+		link := drivertest.NewLink(b.store)
+		other := b.locker(drivertest.NewLink(b.store), core.WithTTL(short))
+		locks := b.locker(link, core.WithTTL(short))
+		work := func(ctx context.Context) error {
+			x, _ := core.FromContext(ctx)
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					for ctx.Err() == nil && rand.N(10) > 0 {
+						time.Sleep(rand.N(short / 3))
+						if core.Confirm(ctx) != nil {
+							continue
+						}
+						if x.Err() != nil || time.Until(x.ValidUntil()) < short/3 {
+							b.Error("confirmed what may not be trusted")
+						}
+						if latest.Swap(x.Fence()) > x.Fence() {
+							b.Error("confirmed a holder after its successor")
+						}
+					}
+				})
+			}
+			all.Wait()
+			return nil
+		}
+		fates := []drivertest.Fate{
+			drivertest.Delivered, drivertest.Delivered, drivertest.Delivered, drivertest.RequestLost,
+			drivertest.ReplyLost, drivertest.ReplyReset, drivertest.Refused,
+		}
+		var all sync.WaitGroup
+		for _, opts := range [][]core.Option{{core.WithoutRenewal()}, {core.WithRenewEvery(short * 2 / 3)}, {core.WithMaxHold(short)}} {
+			all.Go(func() {
+				for range 200 {
+					link.Delay(rand.N(short/10), rand.N(short/10))
+					link.Next(drivertest.OpRenew, fates[rand.N(len(fates))], fates[rand.N(len(fates))])
+					_ = locks.Do(b.Context(), "name", work, opts...)
+				}
+			})
+		}
+		all.Go(func() {
+			for range 200 {
+				b.ok(other.Do(b.Context(), "name", work))
+			}
+		})
+		all.Wait()
+		link.All(drivertest.Delivered)
+		b.ok(locks.Close(b.Context()))
+		calls := link.Calls(drivertest.OpRenew)
+		time.Sleep(10 * short)
+		if n := link.Calls(drivertest.OpRenew) - calls; n != 0 {
+			b.Errorf("%d renewals after the end", n)
+		}
+	})
+}
