@@ -1,0 +1,115 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Telemetry records what core tells its observer. One may serve any number of Lockers, whose
+// figures then add up.
+type Telemetry struct {
+	instruments
+
+	series series
+	tracer trace.Tracer // nil without WithSpans
+}
+
+// New returns a Telemetry. It returns [core.ErrInvalid] for a nil option, and an error if the
+// meter provider refuses an instrument.
+//
+// Make it once the program has set up OpenTelemetry: what is recorded before
+// otel.SetMeterProvider is gone, the zeros of [WithTemplates] too.
+func New(opts ...Option) (*Telemetry, error) {
+	var c config
+	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("%w option: nil", core.ErrInvalid)
+		}
+		o.apply(&c)
+	}
+	if c.meters == nil {
+		c.meters = otel.GetMeterProvider()
+	}
+	if c.tracers == nil {
+		c.tracers = otel.GetTracerProvider()
+	}
+	instruments, err := newInstruments(c.meters.Meter(scope))
+	if err != nil {
+		return nil, err
+	}
+	t := &Telemetry{instruments: instruments}
+	if c.spans {
+		t.tracer = c.tracers.Tracer(scope)
+	}
+	t.prime(c.templates)
+	return t, nil
+}
+
+// Observer returns what [core.WithObserver] takes. Its functions are safe for concurrent use,
+// and may be wrapped by somebody who wants to hear of events too.
+func (t *Telemetry) Observer() core.Observer {
+	return core.Observer{
+		Acquired:    t.acquired,
+		Held:        func(e core.HeldEvent) { t.refused(e.Subject, e.Took, heldType) },
+		Failed:      func(e core.FailedEvent) { t.refused(e.Subject, e.Took, errorType(e.Err)) },
+		Waited:      t.waited,
+		Renewed:     t.renewed,
+		Released:    func(e core.ReleasedEvent) { t.ended(e.Subject, e.Held, "") },
+		Unconfirmed: t.releaseUnconfirmed,
+		Lost:        t.leaseLost,
+		Missed:      t.missed,
+		Dropped:     func(events int) { t.dropped.Add(context.Background(), int64(events)) },
+	}
+}
+
+func (t *Telemetry) acquired(e core.AcquiredEvent) {
+	if e.Reentry {
+		return
+	}
+	plain := t.series.of(e.Template, "", "")
+	t.acquire.Record(e.Context, e.Took.Seconds(), plain)
+	t.held.Add(e.Context, 1, plain)
+	t.span("acquire", e.Subject, e.Took, "", fenceKey.Int64(int64(e.Fence))) //nolint:gosec // G115: at most 2^53
+}
+
+func (t *Telemetry) refused(s core.Subject, took time.Duration, kind string) {
+	t.acquire.Record(s.Context, took.Seconds(), t.series.of(s.Template, errorKey, kind))
+	t.span("acquire", s, took, kind)
+}
+
+func (t *Telemetry) waited(e core.WaitedEvent) {
+	t.waits.Add(e.Context, 1, t.series.of(e.Template, "", ""))
+}
+
+func (t *Telemetry) renewed(e core.RenewedEvent) {
+	t.renewals.Add(e.Context, 1, t.series.of(e.Template, errorKey, errorType(e.Err)))
+}
+
+func (t *Telemetry) releaseUnconfirmed(e core.UnconfirmedEvent) {
+	t.unconfirmed.Add(e.Context, 1, t.series.of(e.Template, "", ""))
+	t.ended(e.Subject, e.Held, errorType(e.Err))
+}
+
+func (t *Telemetry) leaseLost(e core.LostEvent) {
+	t.lost.Add(e.Context, 1, t.series.of(e.Template, reasonKey, string(e.Reason)))
+	t.ended(e.Subject, e.Held, lostType, reasonKey.String(string(e.Reason)))
+}
+
+// ended records the end of a lease, with the kind of the error if that was none as intended.
+func (t *Telemetry) ended(s core.Subject, held time.Duration, kind string, more ...attribute.KeyValue) {
+	t.held.Add(s.Context, -1, t.series.of(s.Template, "", ""))
+	t.hold.Record(s.Context, held.Seconds(), t.series.of(s.Template, errorKey, kind))
+	t.span("hold", s, held, kind, more...)
+}
+
+// missed keeps the count of leases right where events were dropped.
+func (t *Telemetry) missed(e core.MissedEvent) {
+	t.held.Add(context.Background(), int64(e.Leases), t.series.of(e.Template, "", ""))
+}
