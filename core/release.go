@@ -34,7 +34,8 @@ func (t *tenure) releaseNow(ctx context.Context) (settled, open bool, err error)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if err := t.sendRelease(ctx, true); failed(err) {
+	err = t.sendRelease(ctx, true)
+	if failed(err) {
 		return false, outcomeOpen(err), err
 	}
 	return true, false, t.released(t.verdict(err, false))
