@@ -20,49 +20,6 @@ import (
 
 // The tests here call an interceptor without a server around it.
 
-func TestRequestOfAnotherTypeIsInternal(t *testing.T) {
-	t.Parallel()
-	byKey := grpcmw.WithMethod(refund, orderKey)
-	byFunc := grpcmw.WithMethodFunc(refund, func(context.Context, *testpb.RefundRequest) (string, error) { return "a", nil })
-	for _, rule := range []grpcmw.Option{byKey, byFunc} {
-		door := grpcmw.UnaryServerInterceptor(newLocker(t, memlock.New()), rule)
-		for _, req := range []any{nil, "raw", &testpb.Reply{}} {
-			_, err := door(t.Context(), req, &grpc.UnaryServerInfo{FullMethod: refund}, func(context.Context, any) (any, error) {
-				t.Error("the handler ran")
-				return nil, nil
-			})
-			wantStatus(t, err, codes.Internal, "")
-		}
-	}
-}
-
-func TestDedupOnANameThatTheCallerHoldsIsTheServersFault(t *testing.T) {
-	t.Parallel()
-	locks, _ := lockers(t)
-	door, err := grpcmw.New(locks, grpcmw.WithMethod(refund, orderKey, core.WithDedup(time.Hour)),
-		grpcmw.WithMethod(watch, orderKey, core.WithDedup(time.Hour)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, call := range map[string]func(context.Context) error{
-		"unary": func(ctx context.Context) error {
-			_, err := door.Unary()(ctx, order(), &grpc.UnaryServerInfo{FullMethod: refund}, nil)
-			return err
-		},
-		"stream": func(ctx context.Context) error {
-			return door.Stream()(nil, &serverStream{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
-				return ss.RecvMsg(&testpb.RefundRequest{})
-			})
-		},
-	} {
-		err := locks.Do(t.Context(), "order:42", call)
-		wantStatus(t, err, codes.Internal, "")
-		if !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("%s: interceptors outside do not see core's error: %v", name, err)
-		}
-	}
-}
-
 // serverStream is a stream without a transport that receives one request.
 type serverStream struct {
 	grpc.ServerStream

@@ -15,7 +15,7 @@
 //	request ended first    DEADLINE_EXCEEDED or CANCELED
 //	lost while it ran      ABORTED, ErrorInfo LOCK_LOST, pushback -1
 //	done (WithDedup)       ALREADY_EXISTS, ErrorInfo LOCK_DONE
-//	WithDedup, re-entered  INTERNAL: who called the door holds the name already
+//	the server's fault     INTERNAL, and a line in the log: see [WithLogger]
 //
 // The pushback is the trailer grpc-retry-pushback-ms: a client whose retryPolicy lists
 // ABORTED waits so long and tries again, and does not after a loss. In Go that is
@@ -36,6 +36,16 @@
 //	rpc Refund(RefundRequest) returns (Refund) {
 //	  option (holdfast.v1.lock) = {key: "order:{order.id}", wait: "2s"};
 //	}
+//
+// The rules are read once, in [New], from the descriptors of all generated code that is linked
+// into the program (protoregistry.GlobalFiles). They are complete before main begins, so it does
+// not matter that services are registered with the server only later. Nor is it known then which
+// ones will be: a rule of a service that this program only calls has to work too, or must be
+// replaced by [WithMethod].
+//
+// Not seen, and so not locked, is what has no generated code, such as a service of descriptors
+// that were loaded at run time, or the methods behind grpc.UnknownServiceHandler. A test can
+// compare [Interceptors.Methods] with what should be locked.
 //
 // # Keys
 //
@@ -74,8 +84,9 @@
 // What authenticates, logs or recovers belongs in front of the door: a panic passes it, and
 // the lock is released on the way. So does what rejects requests, so that only those wait
 // for a lock that will be served. [New] gives the interceptors one by one, for lists such as
-// those of go-grpc-middleware; the repository's examples/grpc/middleware shows its selector
-// and recovery with the door.
+// those of go-grpc-middleware; the repository's examples/grpc shows its selector and
+// recovery with the door, in the right order. A selector around the door itself lets calls pass
+// without their lock.
 //
 // # Stopping a server
 //

@@ -41,6 +41,9 @@ func newFrom(files *protoregistry.Files, l *core.Locker, opts []Option) (*Interc
 	if err := b.read(); err != nil {
 		return nil, err
 	}
+	for _, r := range b.rules {
+		r.log = b.log // wherever in the list it stands
+	}
 	return &Interceptors{b.rules}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -25,6 +26,7 @@ type builder struct {
 	files   *protoregistry.Files
 	rules   map[string]*rule // by full method
 	readers []reader         // of rules beside the methods
+	log     *slog.Logger
 }
 
 // WithMethod locks a method, unary or streaming, under the name that the key template
@@ -53,13 +55,25 @@ func WithMethod(fullMethod, key string, opts ...core.Option) Option {
 // stream, the function sees the first message.
 //
 // An error of the function refuses the request: one that is a gRPC status goes to the
-// client as it is, any other as InvalidArgument without its text. Observers see the full
+// client as it is, any other, and a name that core does not take, as InvalidArgument without
+// its text. Observers see the full
 // method instead of a template.
 func WithMethodFunc[Req proto.Message](fullMethod string, key func(ctx context.Context, req Req) (string, error), opts ...core.Option) Option {
 	return optionFunc(func(b *builder) error {
 		return b.list(fullMethod, opts, func(m protoreflect.MethodDescriptor) (keyer, error) {
 			return funcKeyer(m, key)
 		})
+	})
+}
+
+// WithLogger sets who is told, once for each method, that requests fail through the program's
+// fault: where WithDedup meets a name that the caller holds already, or a request is not of the
+// method's type. The default, also chosen by nil, is slog.Default() at that time; a later repeat
+// wins. What happens to leases is for core.WithLogger.
+func WithLogger(log *slog.Logger) Option {
+	return optionFunc(func(b *builder) error {
+		b.log = log
+		return nil
 	})
 }
 

@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -13,29 +18,55 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-var errRequestType = errors.New("the request is not of the type that the method has")
+var (
+	errRequestType = errors.New("the request is not of the type that the method has")
+	errName        = errors.New("the key function's name is not 1 to 200 bytes of UTF-8 without braces, spaces and control characters")
+)
 
 // rule is one method with its lock.
 type rule struct {
-	locks *core.Locker // with the method's options
+	method string
+	locks  *core.Locker // with the method's options
 	keyer
+	log    *slog.Logger // nil for slog.Default()
+	logged sync.Once
 }
 
 // keyer makes the name of a request's lock.
 type keyer struct {
 	template    string // for observers
 	fromMessage bool   // the name needs the request, not only its context
-	valid       bool   // core takes every name that it makes
 	expand      func(ctx context.Context, req any) (string, error)
 }
 
 // name returns what to lock, or the error to answer with.
-func (k *keyer) name(ctx context.Context, req any) (string, error) {
-	name, err := k.expand(ctx, req)
+func (r *rule) name(ctx context.Context, req any) (string, error) {
+	name, err := r.expand(ctx, req)
 	if err != nil {
-		return "", unnamed(err)
+		return "", r.blame(ctx, unnamed(err))
 	}
 	return name, nil
+}
+
+// refused is the error to answer with where core gave no lease.
+func (r *rule) refused(ctx context.Context, err error) error {
+	return r.blame(ctx, refused(err))
+}
+
+// blame returns the answer given, and logs, once for each method, where the program is at fault and
+// not the request.
+func (r *rule) blame(ctx context.Context, given error) error {
+	if a, ok := errors.AsType[*answer](given); ok && a.status.Code() == codes.Internal {
+		r.logged.Do(func() {
+			log := r.log
+			if log == nil {
+				log = slog.Default()
+			}
+			log.LogAttrs(ctx, slog.LevelError, "holdfast: requests of this method fail",
+				slog.String("method", r.method), slog.String("key", r.template), slog.Any("error", a.cause))
+		})
+	}
+	return given
 }
 
 // do runs work under the lock that req names. It says whether the error is the door's own
@@ -52,7 +83,7 @@ func (r *rule) do(ctx context.Context, req any, work func(context.Context, *core
 	})
 	switch {
 	case lease == nil:
-		return true, refused(err, r.valid)
+		return true, r.refused(ctx, err)
 	case err != nil && wasLost(lease):
 		return true, lost(err)
 	default:
@@ -73,7 +104,7 @@ func newRule(l *core.Locker, m protoreflect.MethodDescriptor, k keyer, opts []co
 	if err != nil {
 		return nil, err
 	}
-	return &rule{locks, k}, nil
+	return &rule{method: fullName(m), locks: locks, keyer: k}, nil
 }
 
 func templateKeyer(m protoreflect.MethodDescriptor, template string) (keyer, error) {
@@ -92,7 +123,7 @@ func templateKeyer(m protoreflect.MethodDescriptor, template string) (keyer, err
 		fromMessage = fromMessage || bare
 	}
 	input := m.Input()
-	return keyer{template, fromMessage, true, func(ctx context.Context, req any) (string, error) {
+	return keyer{template, fromMessage, func(ctx context.Context, req any) (string, error) {
 		var msg protoreflect.Message
 		if fromMessage {
 			if msg = reflectAs(req, input); msg == nil {
@@ -139,13 +170,24 @@ func funcKeyer[Req proto.Message](m protoreflect.MethodDescriptor, key func(cont
 			return keyer{}, fmt.Errorf("the key function takes %s, the method %s", takes, m.Input().FullName())
 		}
 	}
-	return keyer{fullName(m), true, false, func(ctx context.Context, req any) (string, error) {
+	return keyer{fullName(m), true, func(ctx context.Context, req any) (string, error) {
 		msg, ok := req.(Req)
 		if !ok {
 			return "", errRequestType
 		}
-		return key(ctx, msg)
+		name, err := key(ctx, msg)
+		if err == nil && !usable(name) {
+			err = errName
+		}
+		return name, err
 	}}, nil
+}
+
+// usable is core's rule for names. Those of key functions are looked at here, so that what
+// core refuses later is not the request's fault; those of templates are always usable.
+func usable(name string) bool {
+	bad := func(r rune) bool { return r == '{' || r == '}' || unicode.IsSpace(r) || unicode.IsControl(r) }
+	return name != "" && len(name) <= 200 && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
 // findMethod returns the descriptor of a method whose generated code is linked in.

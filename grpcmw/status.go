@@ -57,21 +57,19 @@ func trailer(err error) metadata.MD {
 	return metadata.Pairs(pushbackKey, a.pushback)
 }
 
-// refused is the answer where core gave no lease. If the name was valid, what core finds
-// invalid is not the client's doing: WithDedup on a name that the context holds already.
+// refused is the answer where core gave no lease. The name is usable: what core finds invalid
+// is how the rule wants it locked, such as WithDedup on a name that the context holds already.
 //
 // The order matters: the end of a context is joined with what was known before it, and
 // "held" is what a client can act on.
-func refused(err error, validName bool) *answer {
+func refused(err error) *answer {
 	switch {
 	case errors.Is(err, core.ErrHeld):
 		return held(err)
 	case errors.Is(err, core.ErrDone):
 		return newAnswer(err, codes.AlreadyExists, "the request was processed before", info(ReasonDone))
-	case errors.Is(err, core.ErrInvalid) && validName:
-		return newAnswer(err, codes.Internal, "the lock cannot be taken as its rule says")
 	case errors.Is(err, core.ErrInvalid):
-		return invalidKey(err)
+		return newAnswer(err, codes.Internal, "the lock cannot be taken as its rule says")
 	case isContextError(err):
 		return ended(err)
 	default: // ErrUnavailable, ErrClosed
@@ -94,7 +92,7 @@ func unnamed(err error) error {
 	case isContextError(err):
 		return ended(err)
 	default:
-		return invalidKey(err)
+		return newAnswer(err, codes.InvalidArgument, "a value that names the lock is missing or invalid", info(ReasonKeyInvalid))
 	}
 }
 
@@ -115,10 +113,6 @@ func held(err error) *answer {
 	ms := pushbackMS - pushbackSpan + rand.IntN(2*pushbackSpan+1) //nolint:gosec // G404: it spreads retries
 	a.pushback = strconv.Itoa(ms)
 	return a
-}
-
-func invalidKey(err error) *answer {
-	return newAnswer(err, codes.InvalidArgument, "a value that names the lock is missing or invalid", info(ReasonKeyInvalid))
 }
 
 func isContextError(err error) bool {

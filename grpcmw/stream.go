@@ -133,7 +133,7 @@ func (s *stream) admit(req any) error {
 	}
 	x, err := s.rule.locks.Begin(ctx, name)
 	if err != nil {
-		return s.refuse(refused(err, s.rule.valid))
+		return s.refuse(s.rule.refused(ctx, err))
 	}
 	entered, err := s.enter(x)
 	if !entered { // a goroutine that the handler has left behind
