@@ -33,7 +33,7 @@
 // With [WithAnnotations] the rule stands beside the method; package holdfastpb says how to
 // import the option, and [WithMethodOption] reads one of your own:
 //
-//	rpc Refund(RefundRequest) returns (Refund) {
+//	rpc Refund(RefundRequest) returns (RefundReply) {
 //	  option (holdfast.v1.lock) = {key: "order:{order.id}", wait: "2s"};
 //	}
 //

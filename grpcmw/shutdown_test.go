@@ -202,3 +202,30 @@ func TestCloseAfterStopWaitsForTheHandler(t *testing.T) {
 		})
 	}
 }
+
+func TestGracefulStopAfterAStopWaitsForTheHandler(t *testing.T) {
+	t.Parallel()
+	for name, call := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks, other := lockers(t)
+			service, running, letGo := busy()
+			srv, addr := start(t, service, append(bothLocked(locks), grpc.WaitForHandlers(false))...)
+			client := dial(t, addr)
+			answered, stopped := make(chan error, 1), make(chan struct{})
+			go func() { answered <- call(t.Context(), client) }()
+			<-running
+			srv.Stop()
+			wantStatus(t, <-answered, codes.Unavailable, "")
+			go func() { srv.GracefulStop(); close(stopped) }()
+			if !isHeld(t, other, "order:42") {
+				t.Error("released under running work")
+			}
+			close(letGo)
+			<-stopped
+			if isHeld(t, other, "order:42") {
+				t.Error("GracefulStop returned before the release")
+			}
+		})
+	}
+}

@@ -4,7 +4,7 @@
 //	import "holdfast/v1/lock.proto";
 //
 //	service Orders {
-//	  rpc Refund(RefundRequest) returns (Refund) {
+//	  rpc Refund(RefundRequest) returns (RefundReply) {
 //	    option (holdfast.v1.lock) = {key: "order:{order.id}", wait: "2s"};
 //	  }
 //	}
