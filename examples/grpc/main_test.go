@@ -27,7 +27,7 @@ func TestTheExampleShowsWhatItSays(t *testing.T) {
 	rest := out.String()
 	for _, line := range []string{
 		"/orders.v1.Orders/Pack", "/orders.v1.Orders/Refund",
-		"bob    Refund 42", "Aborted, LOCK_HELD, RetryInfo ", ", pushback 2",
+		"bob    Refund 42", "Aborted, LOCK_HELD, RetryInfo ", ", pushback ",
 		"InvalidArgument, LOCK_KEY_INVALID", "Unauthenticated",
 		"carol  Refund 42", "Aborted, LOCK_HELD", "alice  Pack 42, last item", "carol  again by itself", "OK",
 		"Internal", "alice  Refund 42", "OK", "All as promised.",
