@@ -33,15 +33,17 @@
 //	  - path: proto
 //	  - path: third_party/holdfast # has holdfast/v1/lock.proto
 //
-// Generate for the other module alone, with buf generate --path proto: a second Go package of
+// Generate for the other module alone, with buf generate proto: a second Go package of
 // lock.proto makes every program panic that links both. In buf.gen.yaml, managed mode has to
-// leave the Go package as it is:
+// leave the Go package as it is; the path begins at the module's root:
 //
 //	managed:
 //	  enabled: true
 //	  disable:
 //	    - file_option: go_package
-//	      path: third_party/holdfast
+//	      path: holdfast/v1
+//
+// This has been tried with buf 1.75.
 //
 // # Other languages
 //
