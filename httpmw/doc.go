@@ -10,7 +10,9 @@
 //	held by someone else            409 or, by option, 423; Retry-After
 //	done before, with WithDedup     409, already-processed
 //	key missing or invalid          400
-//	route lacks a source of the key 500, logged once for each route
+//	route lacks a source of the key 500, logged once for each route; also if the
+//	                                options cannot work there, as WithDedup cannot
+//	                                inside another lease of the same name
 //	unavailable, Locker closed      503; Retry-After
 //	request ended, nothing known    503
 //	lost while the handler ran      503 if nothing was written yet, else nothing is added

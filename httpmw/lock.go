@@ -74,8 +74,8 @@ type Config struct {
 	// for the door's own refusals, and for a loss if nothing was written yet.
 	ErrorHandler func(http.ResponseWriter, *http.Request, *Problem)
 
-	// Logger is told, once for each route, if the route lacks a source of the key. The
-	// default, also chosen by nil, is [slog.Default] at that time.
+	// Logger is told, once for each route, if the route lacks a source of the key, or if the
+	// options cannot work there. The default, also chosen by nil, is [slog.Default] at that time.
 	Logger *slog.Logger
 }
 

@@ -30,7 +30,9 @@ func (h *locked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var seen observe.Response
 	fault = h.door.Do(r, r.Pattern, name, func(ctx context.Context) (ok bool) {
-		h.next.ServeHTTP(seen.Wrap(w), r.WithContext(ctx))
+		inside := r.WithContext(ctx)
+		defer door.HandBack(r, inside)
+		h.next.ServeHTTP(seen.Wrap(w), inside)
 		return seen.Succeeded()
 	})
 	if fault != nil && !seen.Written() { // what has begun to be written is the client's answer, come what may
@@ -40,11 +42,7 @@ func (h *locked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *locked) name(r *http.Request) (string, *door.Fault) {
 	if h.KeyFunc != nil {
-		name, err := h.KeyFunc(r)
-		if err != nil {
-			return "", &door.Fault{Kind: door.BadKey, Err: err}
-		}
-		return name, nil
+		return door.Made(h.KeyFunc(r))
 	}
 	return h.door.Name(reqkey.Request{Request: r, Route: r.Pattern, Param: func(name string) (string, bool) {
 		v := r.PathValue(name)

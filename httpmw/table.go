@@ -52,6 +52,11 @@ func row(kind door.Kind) *Problem {
 			Type: TypeRoute, Status: http.StatusInternalServerError, Title: "Route is misconfigured",
 			Detail: "The server can not tell which resource a request of this route is for. It was not started.",
 		}
+	case door.Unlockable:
+		return &Problem{
+			Type: TypeRoute, Status: http.StatusInternalServerError, Title: "Route is misconfigured",
+			Detail: "The server can not lock a resource in the way that this route wants. The request was not started.",
+		}
 	case door.Unavailable:
 		return &Problem{
 			Type: TypeUnavailable, Status: http.StatusServiceUnavailable, Title: "Lock service is unavailable",
@@ -75,7 +80,8 @@ func row(kind door.Kind) *Problem {
 
 // ProblemFor returns the row of the outcome table for an error of core, and nil for any
 // other. Doors do that for their own refusals; it is exported for handlers that call core
-// themselves, because what a handler returns is no door's business:
+// themselves, because what a handler returns is no door's business. ErrInvalid is taken for
+// a key that the request has no good value for:
 //
 //	err := locks.Do(ctx, name, work)
 //	if p := httpmw.ProblemFor(err); p != nil {

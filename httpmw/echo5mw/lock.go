@@ -65,8 +65,8 @@ type Config struct {
 	//	return echo.NewHTTPError(p.Status, p.Title) // rendered by Echo's HTTPErrorHandler
 	ErrorHandler func(c *echo.Context, p *httpmw.Problem) error
 
-	// Logger is told, once for each route, if the route lacks a source of the key. The
-	// default, also chosen by nil, is [slog.Default] at that time.
+	// Logger is told, once for each route, if the route lacks a source of the key, or if the
+	// options cannot work there. The default, also chosen by nil, is [slog.Default] at that time.
 	Logger *slog.Logger
 }
 

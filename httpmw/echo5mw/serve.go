@@ -52,6 +52,7 @@ func run(ctx context.Context, c *echo.Context, next echo.HandlerFunc, seen *obse
 	c.SetRequest(r.WithContext(ctx))
 	restore := watch(c, seen)
 	defer func() { // also if it panics: Recover writes
+		door.HandBack(r, c.Request())
 		c.SetRequest(r)
 		restore()
 	}()
@@ -83,11 +84,7 @@ func watch(c *echo.Context, seen *observe.Response) (restore func()) {
 
 func (l *lock) name(c *echo.Context) (string, *door.Fault) {
 	if l.KeyFunc != nil {
-		name, err := l.KeyFunc(c)
-		if err != nil {
-			return "", &door.Fault{Kind: door.BadKey, Err: err}
-		}
-		return name, nil
+		return door.Made(l.KeyFunc(c))
 	}
 	return l.door.Name(reqkey.Request{Request: c.Request(), Route: c.Path(), Param: func(name string) (string, bool) {
 		v, known := c.PathValues().Get(name)

@@ -54,6 +54,7 @@ func run(ctx context.Context, c echo.Context, next echo.HandlerFunc, seen *obser
 	response.Writer = observed
 	c.SetRequest(r.WithContext(ctx))
 	defer func() { // also if it panics: Recover writes
+		door.HandBack(r, c.Request())
 		c.SetRequest(r)
 		c.SetResponse(response)
 		if response.Writer == observed { // else somebody has put in his own, and not taken it out
@@ -68,11 +69,7 @@ func run(ctx context.Context, c echo.Context, next echo.HandlerFunc, seen *obser
 
 func (l *lock) name(c echo.Context) (string, *door.Fault) {
 	if l.KeyFunc != nil {
-		name, err := l.KeyFunc(c)
-		if err != nil {
-			return "", &door.Fault{Kind: door.BadKey, Err: err}
-		}
-		return name, nil
+		return door.Made(l.KeyFunc(c))
 	}
 	return l.door.Name(reqkey.Request{Request: c.Request(), Route: c.Path(), Param: func(name string) (string, bool) {
 		return param(c, name), slices.Contains(c.ParamNames(), name)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
@@ -38,7 +40,7 @@ type Door struct {
 	dedups bool
 	held   Kind
 	logger *slog.Logger
-	logged sync.Map // route → struct{}: those that lack a source
+	logged sync.Map // failing → struct{}
 }
 
 // New checks a rule. Its errors are [core.ErrInvalid].
@@ -91,25 +93,47 @@ func (d *Door) Name(r reqkey.Request) (string, *Fault) {
 	case err == nil:
 		return name, nil
 	case errors.Is(err, reqkey.ErrRoute):
-		d.log(r, err)
-		return "", &Fault{NoSource, err}
+		return "", d.broken(r.Context(), r.Route, &Fault{NoSource, err})
 	default:
 		return "", &Fault{BadKey, err}
 	}
 }
 
-// log says once for each route that its requests all fail. Routes are written by the
-// program's author, so they are few.
-func (d *Door) log(r reqkey.Request, err error) {
-	if _, old := d.logged.LoadOrStore(r.Route, struct{}{}); old {
-		return
+var errName = fmt.Errorf("%w: the key function's name is not 1 to 200 bytes of UTF-8 without braces, spaces and control characters",
+	core.ErrInvalid)
+
+// Made is what a key function has made. Its names are checked here, and not left to core,
+// because what core refuses later is not the request's fault.
+func Made(name string, err error) (string, *Fault) {
+	bad := func(r rune) bool { return r == '{' || r == '}' || unicode.IsSpace(r) || unicode.IsControl(r) }
+	if err == nil && (name == "" || len(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, bad)) {
+		err = errName
+	}
+	if err != nil {
+		return "", &Fault{BadKey, err}
+	}
+	return name, nil
+}
+
+// failing is what is wrong with a route. Routes are written by the program's author, so they
+// are few.
+type failing struct {
+	route string
+	kind  Kind
+}
+
+// broken says, once for each route, that the program is at fault and not the request.
+func (d *Door) broken(ctx context.Context, route string, fault *Fault) *Fault {
+	if _, old := d.logged.LoadOrStore(failing{route, fault.Kind}, struct{}{}); old {
+		return fault
 	}
 	logger := d.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	logger.LogAttrs(r.Context(), slog.LevelError, "holdfast: every request of this route fails",
-		slog.String("route", r.Route), slog.String("key", d.tmpl), slog.Any("error", err))
+	logger.LogAttrs(ctx, slog.LevelError, "holdfast: requests of this route fail",
+		slog.String("route", route), slog.String("key", d.tmpl), slog.Any("error", fault.Err))
+	return fault
 }
 
 // Do runs work while name is locked. Work says whether it succeeded, which matters for
@@ -124,13 +148,21 @@ func (d *Door) Do(r *http.Request, route, name string, work func(context.Context
 		return nil
 	}, d.perRequest(r.Method, route)...)
 	if !ran {
-		return d.refused(err)
+		return d.refused(r.Context(), route, err)
 	}
 	// The work's own errors do not come this way: what is lost is this door's lease.
 	if lost, ok := errors.AsType[*core.LostError](err); ok {
 		return &Fault{Lost, lost}
 	}
 	return nil
+}
+
+// HandBack gives the request outside the multipart form that was parsed inside. The server
+// removes the files of such a form, but looks for them in the request that it has made.
+func HandBack(outside, inside *http.Request) {
+	if outside.MultipartForm == nil && inside.MultipartForm != nil {
+		outside.Form, outside.PostForm, outside.MultipartForm = inside.Form, inside.PostForm, inside.MultipartForm
+	}
 }
 
 var errFailed = errors.New("the handler did not succeed")
@@ -147,10 +179,12 @@ func (d *Door) perRequest(method, route string) []core.Option {
 	return append([]core.Option{core.WithDedupScope(method + " " + route)}, d.opts...)
 }
 
-func (d *Door) refused(err error) *Fault {
+func (d *Door) refused(ctx context.Context, route string, err error) *Fault {
 	switch kind := KindOf(err); kind {
 	case Held:
 		return &Fault{d.held, err}
+	case BadKey: // the name is good: what core refuses is how it is to be locked
+		return d.broken(ctx, route, &Fault{Unlockable, err})
 	case 0:
 		return &Fault{Unavailable, err}
 	default:

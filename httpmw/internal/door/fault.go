@@ -16,6 +16,7 @@ const (
 	HeldLocked       // the same, where the rule wants 423
 	BadKey           // the request has no name, or no good one
 	NoSource         // the route has not what the key is made of
+	Unlockable       // the rule's options can not work where the route stands
 	Unavailable      // the lock service, or the Locker was closed
 	Ended            // the request's context, while nothing was known
 	Lost             // while the handler ran
@@ -35,7 +36,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 // KindOf returns the kind of an error of core, 0 if it is none. A loss comes first: it is
 // joined with what the work returned. The end of a context may be joined with ErrHeld, and
-// then the name is held.
+// then the name is held. ErrInvalid is taken for a name that came out of a request.
 func KindOf(err error) Kind {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f.Kind

@@ -2,10 +2,15 @@ package doortest
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // document is a JSON body of n bytes.
@@ -34,6 +39,9 @@ func testBody(t *testing.T, door Door) {
 		"WhatSaysItIsTooLargeIsNotRead":     tooLargeBody,
 		"OtherKeysLeaveItAlone":             otherKeys,
 		"ABodyThatBreaksOffIs400":           brokenBody,
+		"FilesOfAFormAreRemoved":            formFiles,
+		"AnUploadIsStreamed":                streamedUpload,
+		"ARefusedUploadIsNotSent":           refusedUpload,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,4 +176,118 @@ func tooLargeBody(t *testing.T, door Door) {
 		})
 	}})
 	b.expect(b.do("POST /plain", document(1001), asJSON), rowBadKey)
+}
+
+// The server removes the files of a multipart form if it finds the form in its own request.
+func formFiles(t *testing.T, door Door) {
+	for name, key := range map[string]string{"KeyInTheForm": "{form:sku}", "KeyElsewhere": "job:upload"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var path string
+			b := start(t, door, Setup{Key: key, Handler: func(_ http.ResponseWriter, r *http.Request) {
+				if err := r.ParseMultipartForm(1); err != nil { // so the file goes to disk
+					t.Error(err)
+					return
+				}
+				f, err := r.MultipartForm.File["sku"][0].Open()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer f.Close()
+				if file, ok := f.(*os.File); ok {
+					path = file.Name()
+				}
+			}})
+			if got := b.do("POST /plain", part("7"), asPart); got.status != http.StatusOK {
+				t.Errorf("answered %d %s", got.status, got.body)
+			}
+			b.srv.Close() // which waits for the server's own cleaning up
+			if _, err := os.Stat(path); path == "" || !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%q: %v, want a file that has gone", path, err)
+			}
+		})
+	}
+}
+
+// The handler answers to the first half while the second has not been sent.
+func streamedUpload(t *testing.T, door Door) {
+	const half = 1 << 20
+	first := make(chan struct{})
+	b := start(t, door, Setup{Handler: func(_ http.ResponseWriter, r *http.Request) {
+		if n, err := io.CopyN(io.Discard, r.Body, half); n != half {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		close(first)
+		if n, err := io.Copy(io.Discard, r.Body); n != half || err != nil {
+			t.Errorf("%d more bytes, %v", n, err)
+		}
+	}})
+	body, upload := io.Pipe()
+	go func() {
+		_, _ = upload.Write(make([]byte, half))
+		<-first
+		_, _ = upload.Write(make([]byte, half))
+		_ = upload.Close()
+	}()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.send(r); got.status != http.StatusOK {
+		t.Errorf("answered %d", got.status)
+	}
+	b.handled(1)
+}
+
+// A client that expects "100 Continue" gets it only if somebody reads the body: the handler,
+// or the door if the key is in it.
+func refusedUpload(t *testing.T, door Door) {
+	for name, test := range map[string]struct {
+		key  string
+		held bool
+		sent bool
+	}{
+		"Held":            {"order:{id}", true, false},
+		"Passes":          {"order:{id}", false, true},
+		"HeldByTheBody":   {"order:{body:id}", true, true},
+		"PassesByTheBody": {"order:{body:id}", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, door, Setup{Key: test.key, Handler: echoBody})
+			if test.held {
+				b.hold("order:42")
+			}
+			b.srv.Client().Transport.(*http.Transport).ExpectContinueTimeout = time.Hour
+			body := &counted{r: strings.NewReader(document(100))}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.ContentLength = 100
+			r.Header.Set("Expect", "100-continue")
+			switch got := b.send(r); {
+			case test.held:
+				b.expect(got, rowHeld)
+			default:
+				b.passed(got, document(100))
+			}
+			if sent := body.n.Load() > 0; sent != test.sent {
+				t.Errorf("the body was sent: %t", sent)
+			}
+		})
+	}
+}
+
+// counted counts what was read.
+type counted struct {
+	r io.Reader
+	n atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
 }

@@ -73,6 +73,8 @@ var (
 		`"detail":"The request does not say, or not unambiguously, which resource it is for. It was not started."}`}
 	rowRoute = row{500, "", problems + `misconfigured-route","title":"Route is misconfigured","status":500,` +
 		`"detail":"The server can not tell which resource a request of this route is for. It was not started."}`}
+	rowUnlockable = row{500, "", problems + `misconfigured-route","title":"Route is misconfigured","status":500,` +
+		`"detail":"The server can not lock a resource in the way that this route wants. The request was not started."}`}
 	rowUnavailable = row{503, "1", problems + `unavailable","title":"Lock service is unavailable","status":503,` +
 		`"detail":"The server can not tell now whether the resource is in use. The request was not started."}`}
 	rowInterrupted = row{503, "", problems + `interrupted","title":"Request was interrupted","status":503,` +

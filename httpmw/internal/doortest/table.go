@@ -19,6 +19,7 @@ func testTable(t *testing.T, door Door) {
 		"HeldIs423ByOption":                 heldIs423,
 		"HeldIsKnownWhenTheRequestEnds":     heldAtTheEnd,
 		"ARouteWithoutTheSourceIs500":       routeIs500,
+		"ALockThatCannotWorkThereIs500":     unlockableIs500,
 		"UnavailableIs503":                  unavailableIs503,
 		"ClosedIs503":                       closedIs503,
 		"AnEndedRequestIs503":               endedIs503,
@@ -90,6 +91,37 @@ func routeIs500(t *testing.T, door Door) {
 	}
 	if len(lines) != len(routes) || !strings.Contains(log.String(), "/plain") || !strings.Contains(log.String(), "{id}") {
 		t.Errorf("want one line for each route, with route and source:\n%s", log.String())
+	}
+}
+
+// Core finds only at run time that a rule with dedup stands under the same lock.
+func unlockableIs500(t *testing.T, door Door) {
+	for name, s := range map[string]Setup{
+		"Key":     {Key: "order:{id}"},
+		"KeyFunc": {KeyFunc: func(*http.Request) (string, error) { return "order:42", nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b *bench
+			var log logBuffer
+			s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			s.Options = []core.Option{day}
+			s.Outer = func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_ = b.locks.Do(r.Context(), "order:42", func(ctx context.Context) error {
+						next.ServeHTTP(w, r.WithContext(ctx))
+						return nil
+					})
+				})
+			}
+			b = start(t, door, s)
+			b.expect(b.do("POST /orders/42", ""), rowUnlockable)
+			b.expect(b.do("POST /orders/42", ""), rowUnlockable)
+			b.handled(0)
+			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "WithDedup") {
+				t.Errorf("want one line that tells why:\n%s", log.String())
+			}
+		})
 	}
 }
 
@@ -193,7 +225,7 @@ func keyFuncError(t *testing.T, door Door) {
 }
 
 func keyFuncName(t *testing.T, door Door) {
-	for _, name := range []string{"", "order 42", "order:{42}", strings.Repeat("x", 201)} {
+	for _, name := range []string{"", "order 42", "order:{42}", "order:\n", "order:\u00a042", "\xff", strings.Repeat("x", 201)} {
 		b := start(t, door, Setup{KeyFunc: func(*http.Request) (string, error) { return name, nil }})
 		b.expect(b.do("POST /orders/42", ""), rowBadKey)
 		b.handled(0)
