@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,14 @@ import (
 
 func testStream(t *testing.T, door Door) {
 	for name, test := range map[string]func(*testing.T, Door){
-		"WhatIsFlushedArrivesWhileTheHandlerRuns": flushed,
-		"ALargeFileArrives":                       largeFile,
-		"AConnectionCanBeHijacked":                hijacked,
-		"TheResponseControllerWorks":              controller,
-		"InformationalHeadersPass":                informational,
+		"WhatIsFlushedArrivesWhileTheHandlerRuns":  flushed,
+		"ALargeFileArrives":                        largeFile,
+		"AConnectionCanBeHijacked":                 hijacked,
+		"TheResponseControllerWorks":               controller,
+		"TheWriterCanDoWhatItCouldWithout":         capabilities,
+		"InformationalHeadersPass":                 informational,
+		"AnUpgradedConnectionIsUnderTheLease":      upgraded,
+		"EventsEndWithTheLeaseAndTheObserverKnows": lateLoss,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,17 +92,60 @@ func hijacked(t *testing.T, door Door) {
 }
 
 func controller(t *testing.T, door Door) {
-	b := start(t, door, Setup{Handler: func(w http.ResponseWriter, _ *http.Request) {
-		c := http.NewResponseController(w)
-		err := errors.Join(c.EnableFullDuplex(), c.SetReadDeadline(time.Now().Add(time.Minute)),
-			c.SetWriteDeadline(time.Now().Add(time.Minute)), c.Flush())
-		if err != nil {
-			t.Error(err)
-		}
-	}})
-	if got := b.do("POST /orders/42", ""); got.status != http.StatusOK {
-		t.Errorf("answered %d", got.status)
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, door, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
+				c := http.NewResponseController(w)
+				err := errors.Join(c.EnableFullDuplex(), c.SetReadDeadline(time.Now().Add(time.Minute)),
+					c.SetWriteDeadline(time.Now().Add(time.Minute)), c.Flush())
+				if err != nil {
+					t.Error(err)
+				}
+			}})
+			if got := b.do("POST /orders/42", ""); got.status != http.StatusOK {
+				t.Errorf("answered %d", got.status)
+			}
+		})
 	}
+}
+
+func capabilities(t *testing.T, door Door) {
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, door, Setup{
+				HTTP2:   http2,
+				Skipper: func(r *http.Request) bool { return r.Header.Get("Skip") != "" },
+				Handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, canDo(w)) },
+			})
+			without := b.do("POST /orders/42", "", "Skip: yes").body
+			if without == "" {
+				t.Error("it can do nothing")
+			}
+			b.passed(b.do("POST /orders/42", ""), without)
+		})
+	}
+}
+
+// canDo lists what a writer can do besides writing.
+func canDo(w http.ResponseWriter) string {
+	_, flusher := w.(http.Flusher)
+	_, hijacker := w.(http.Hijacker)
+	_, pusher := w.(http.Pusher)
+	_, reader := w.(io.ReaderFrom)
+	_, stringer := w.(io.StringWriter)
+	_, notifier := w.(http.CloseNotifier) //nolint:staticcheck // SA1019: some handlers still use it
+	can := make([]string, 0, 6)
+	for name, is := range map[string]bool{
+		"flush": flusher, "hijack": hijacker, "push": pusher, "copy": reader, "strings": stringer, "notify": notifier,
+	} {
+		if is {
+			can = append(can, name)
+		}
+	}
+	slices.Sort(can)
+	return strings.Join(can, " ")
 }
 
 func informational(t *testing.T, door Door) {
