@@ -41,8 +41,8 @@ type Config struct {
 	//	{http:method}, {http:route}   the route is the request's Pattern
 	//
 	// A value that is missing, empty, or there several times and not the same, is answered
-	// with 400: the handler might read another one than the lock is for. So is a body, for
-	// {body:…}, that says it is not JSON. Bodies are read before the lock is taken, and put back.
+	// with 400. So is a body, for {body:…}, that says it is not JSON. Bodies are read before the
+	// lock is taken, and put back.
 	//
 	// Parameters of the path are those of [http.Request.PathValue], which net/http unescapes. Chi
 	// does not, where a path has unusual escapes: there, a KeyFunc can.
@@ -53,12 +53,14 @@ type Config struct {
 	KeyFunc func(*http.Request) (string, error)
 
 	// Options are those of the lock. They are checked once, by Middleware. Without
-	// [core.WithWait] the door does not wait. With [core.WithDedup] a request is done if its
-	// status is below 400 or it wrote none, but not if it was hijacked; without
-	// [core.WithDedupScope] the same work is what has the same method and route pattern.
+	// [core.WithWait] among them the door does not wait. With [core.WithDedup], also from
+	// New or With, a request is done if its status is below 400 or it wrote none, but not if it
+	// was hijacked. The same work is what has the same method and route pattern, unless
+	// [core.WithDedupScope] is among them: a Locker's own scope gives way.
 	Options []core.Option
 
-	// Skipper lets requests pass without a lock. The default, nil, lets none.
+	// Skipper lets requests pass without a lock, and without a look at the key. The default,
+	// nil, lets none.
 	Skipper func(*http.Request) bool
 
 	// HeldStatus answers a request whose lock is held: 409, the default, also chosen by
@@ -71,7 +73,8 @@ type Config struct {
 	MaxBody int64
 
 	// ErrorHandler answers in the place of [Problem.ServeHTTP], the default. It is called
-	// for the door's own refusals, and for a loss if nothing was written yet.
+	// for the door's own refusals, and for a loss if nothing was written yet, with the request
+	// from outside the door. It has to answer: net/http makes an empty 200 of silence.
 	ErrorHandler func(http.ResponseWriter, *http.Request, *Problem)
 
 	// Logger is told, once for each route, if the route lacks a source of the key, or if the

@@ -7,12 +7,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 )
 
 func TestProblemForCore(t *testing.T) {
@@ -70,5 +73,34 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 		if got := w.Header().Get("Retry-After"); got != want {
 			t.Errorf("%s: %q, want %q", after, got, want)
 		}
+	}
+}
+
+func TestDocsOfProblemsSayWhatDoorsAnswer(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/problems.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, known := make(map[string][]string), make(map[string]bool)
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| `") && len(cells) == 5 {
+			rows[strings.Trim(cells[0], "| `")] = cells
+		}
+	}
+	for kind := door.Held; kind <= door.Done; kind++ {
+		p := httpmw.ProblemFor(&door.Fault{Kind: kind})
+		id, ours := strings.CutPrefix(p.Type, "https://holdfast-go.github.io/problems/")
+		known[id] = true
+		row, after := rows[id], map[bool]string{true: "yes", false: "no"}[p.RetryAfter > 0]
+		if !ours || row == nil || !strings.Contains(row[1], strconv.Itoa(p.Status)) || row[2] != p.Title || row[3] != after {
+			t.Errorf("%s: %d %q, Retry-After %s; the page says %q", p.Type, p.Status, p.Title, p.RetryAfter, row)
+		}
+		if !strings.Contains(string(page), "\n## "+id+"\n") {
+			t.Errorf("no section %q", id)
+		}
+	}
+	if len(rows) != len(known) {
+		t.Errorf("%d rows for %d types", len(rows), len(known))
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 )
 
-// The types of a [Problem]. They are identifiers, to be compared and not to be fetched.
+// The types of a [Problem], explained in docs/problems.md. They are identifiers, to be compared
+// and not to be fetched, and stay as they are.
 // They are https URLs because RFC 9457 wants an absolute URI of which a page can be made
 // later; "urn:holdfast:…" would be neither, its namespace is not registered.
 const (

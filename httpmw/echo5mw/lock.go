@@ -14,9 +14,9 @@ import (
 // on a key or an option that cannot work; [Config.ToMiddleware] returns an error instead.
 // What [httpmw.Lock] says of answers, panics and callers that leave is true here too.
 //
-// It belongs on routes, and inside middleware for timeouts and compression. Before the router
-// (Echo.Pre), and for requests that match no route (Echo.Use, and groups), there are no
-// parameters: such requests get 500, unless Config.Skipper lets them pass.
+// It belongs on routes, behind all other middleware. Before the router (Echo.Pre), and for
+// requests that match no route (Echo.Use, and groups), there are no parameters: such requests
+// get 500, unless Config.Skipper lets them pass.
 func Lock(l *core.Locker, key string, opts ...core.Option) echo.MiddlewareFunc {
 	mw, err := Config{Locker: l, Key: key, Options: opts}.ToMiddleware()
 	if err != nil {
@@ -40,13 +40,14 @@ type Config struct {
 	KeyFunc func(c *echo.Context) (string, error)
 
 	// Options are those of the lock. They are checked once, by ToMiddleware. Without
-	// [core.WithWait] the door does not wait. With [core.WithDedup] a request is done if the
-	// handler returned nil and its status is below 400, but not if it was hijacked; without
-	// [core.WithDedupScope] the same work is what has the same method and route.
+	// [core.WithWait] among them the door does not wait. With [core.WithDedup], also from
+	// New or With, a request is done if the handler returned nil and its status is below 400,
+	// but not if it was hijacked. The same work is what has the same method and route, unless
+	// [core.WithDedupScope] is among them: a Locker's own scope gives way.
 	Options []core.Option
 
-	// Skipper lets requests pass without a lock. The default, nil, lets none. The type of
-	// package echo/middleware fits.
+	// Skipper lets requests pass without a lock, and without a look at the key. The default,
+	// nil, lets none. The type of package echo/middleware fits.
 	Skipper func(c *echo.Context) bool
 
 	// HeldStatus answers a request whose lock is held: 409, the default, also chosen by
@@ -60,7 +61,8 @@ type Config struct {
 
 	// ErrorHandler answers in the place of the default, which writes p and returns it wrapped
 	// in an [echo.HTTPError]. It is called for the door's own refusals, and
-	// for a loss if nothing was written yet. What it returns goes on to Echo:
+	// for a loss if nothing was written yet, with the request from outside the door. What
+	// it returns goes on to Echo; if that is nil, it has to have answered:
 	//
 	//	return echo.NewHTTPError(p.Status, p.Title) // rendered by Echo's HTTPErrorHandler
 	ErrorHandler func(c *echo.Context, p *httpmw.Problem) error

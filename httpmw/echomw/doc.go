@@ -8,9 +8,19 @@
 // the ended context nor what was put into the request inside.
 //
 // A refusal is written by the door, as the table says, and then returned as an [echo.HTTPError]
-// whose Internal is the
-// [httpmw.Problem]. So loggers and HTTPErrorHandler see it, and cannot change it: Echo's default
-// handler leaves a committed response alone, and others find its declared length used up.
-// Config.ErrorHandler is there to render it differently. A handler's error goes on as it is, an
-// error of a lock too; only a loss with nothing written takes its place, with it inside.
+// whose Internal is the [httpmw.Problem]. So loggers and HTTPErrorHandler see it, and cannot change
+// it: Echo's default handler leaves a committed response alone, and others find its declared
+// length used up. Config.ErrorHandler is there to render it differently. A handler's error goes
+// on as it is, an error of a lock too; only a loss with nothing written takes its place, with it
+// inside.
+//
+// Echo runs the first middleware of a list outermost, and the lock comes last:
+//
+//	e.Use(middleware.Recover(), middleware.Gzip(), middleware.ContextTimeout(30*time.Second))
+//	e.POST("/orders/:id/pay", pay, middleware.BasicAuth(check), echomw.Lock(locks, "order:{id}"))
+//
+// Strangers then take no locks, and do not learn which are held. Package httpmw has the reasons.
+// BodyLimit, CSRF and the like stand outside too; so does ContextTimeout, which then bounds the
+// wait for the lock as well. Its predecessor, middleware.Timeout, is deprecated by Echo for its data
+// races: it leaves the handler running with a context that Echo gives to the next request.
 package echomw

@@ -20,6 +20,7 @@ func testLifetime(t *testing.T, door Door) {
 		"APanicPassesAfterTheRelease":              panics,
 		"ACallerThatLeavesFreesNothingUnderneath":  callerLeaves,
 		"TheHandlersContextHasTheRequestsDeadline": deadline,
+		"ATimeoutHandlerOutsideFreesNothing":       timeoutHandler,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,4 +167,40 @@ func deadline(t *testing.T, door Door) {
 	})
 	b.do("POST /orders/42", "")
 	b.handled(1)
+}
+
+// The client has its answer, and the handler goes on.
+func timeoutHandler(t *testing.T, door Door) {
+	ended, checked, finished := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	b := start(t, door, Setup{
+		Handler: func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			close(ended)
+			<-checked
+		},
+		Outer: func(next http.Handler) http.Handler {
+			return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(w, r)
+				finished <- struct{}{}
+			}), 10*time.Millisecond, "too long")
+		},
+	})
+	for entered := false; !entered; { // a slow machine may need more time to get there
+		if got := b.do("POST /orders/42", ""); got.status != http.StatusServiceUnavailable {
+			t.Errorf("answered %d %q", got.status, got.body)
+		}
+		select {
+		case <-ended:
+			entered = true
+		case <-finished:
+		}
+	}
+	if b.free("order:42") {
+		t.Error("free while the handler runs")
+	}
+	close(checked)
+	<-finished
+	if !b.free("order:42") {
+		t.Error("not released after the handler returned")
+	}
 }

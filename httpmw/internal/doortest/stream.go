@@ -23,6 +23,7 @@ func testStream(t *testing.T, door Door) {
 		"InformationalHeadersPass":                 informational,
 		"AnUpgradedConnectionIsUnderTheLease":      upgraded,
 		"EventsEndWithTheLeaseAndTheObserverKnows": lateLoss,
+		"AHandlerThatHasToTellBreaksOff":           breaksOff,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -66,9 +66,19 @@ func within(d time.Duration) func(http.Handler) http.Handler {
 }
 
 func heldAtTheEnd(t *testing.T, door Door) {
-	b := start(t, door, Setup{
+	var b *bench
+	b = start(t, door, Setup{
 		Options: []core.Option{core.WithWait(core.WaitForever)},
-		Outer:   within(20 * time.Millisecond),
+		Outer: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ctx, end := context.WithCancel(r.Context())
+				go func() {
+					<-b.store.Waits
+					end()
+				}()
+				next.ServeHTTP(w, r.WithContext(ctx))
+			})
+		},
 	})
 	b.hold("order:42")
 	b.expect(b.do("POST /orders/42", ""), rowHeld)

@@ -87,12 +87,12 @@ func (b *bench) upgrade(path string) (net.Conn, *bufio.Reader) {
 		b.t.Fatal(err)
 	}
 	answers := bufio.NewReader(conn)
-	res, err := http.ReadResponse(answers, r)
+	res, err := http.ReadResponse(answers, r) //nolint:bodyclose // a 101 has none
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	if res.StatusCode != http.StatusSwitchingProtocols {
-		b.t.Fatalf("answered %d", res.StatusCode) //nolint:bodyclose // of a 101 there is none
+		b.t.Fatalf("answered %d", res.StatusCode)
 	}
 	return conn, answers
 }
@@ -127,6 +127,36 @@ func lateLoss(t *testing.T, door Door) {
 				}
 			case <-time.After(time.Minute):
 				t.Error("nobody was told")
+			}
+		})
+	}
+}
+
+// A handler that has to tell its client breaks off.
+func breaksOff(t *testing.T, door Door) {
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, door, Setup{
+				HTTP2: http2, Options: short,
+				Handler: func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.WriteString(w, "half")
+					_ = http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+					panic(http.ErrAbortHandler)
+				},
+			})
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/orders/42", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := b.srv.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if body, err := io.ReadAll(res.Body); string(body) != "half" || err == nil {
+				t.Errorf("read %q, %v, want a part and an error", body, err)
 			}
 		})
 	}

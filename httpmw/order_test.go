@@ -1,0 +1,108 @@
+package httpmw_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+)
+
+// recoverer is what everybody writes for net/http, and chi has as middleware.Recoverer.
+func recoverer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func TestAPanicReleasesAndIsNotDoneOnEitherSideOfRecover(t *testing.T) {
+	t.Parallel()
+	for name, chain := range map[string]func(lock func(http.Handler) http.Handler, next http.Handler) http.Handler{
+		"Outside": func(lock func(http.Handler) http.Handler, next http.Handler) http.Handler {
+			return recoverer(lock(next))
+		},
+		"Inside": func(lock func(http.Handler) http.Handler, next http.Handler) http.Handler {
+			return lock(recoverer(next))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calls := 0
+			lock := httpmw.Lock(newLocker(t), "order:{id}", core.WithDedup(time.Hour))
+			mux := http.NewServeMux()
+			mux.Handle("POST /orders/{id}", chain(lock, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if calls++; calls == 1 {
+					panic("thrown")
+				}
+				leaseName(w, r)
+			})))
+			for i, want := range []int{http.StatusInternalServerError, http.StatusOK, http.StatusConflict} {
+				if w := call(t, mux, http.MethodPost, "/orders/42"); w.Code != want {
+					t.Errorf("request %d: %d %s, want %d", i, w.Code, w.Body, want)
+				}
+			}
+		})
+	}
+}
+
+func TestStrangersDoNotReachTheLock(t *testing.T) {
+	t.Parallel()
+	store := &doortest.Backend{Store: memlock.New()}
+	auth := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, password, _ := r.BasicAuth(); password != "right" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{id}", auth(httpmw.Lock(doortest.NewLocker(t, store), "order:{id}")(leaseName)))
+	store.Down.Store(true) // who reaches the lock gets 503
+	for password, want := range map[string]int{"wrong": http.StatusUnauthorized, "right": http.StatusServiceUnavailable} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42", http.NoBody)
+		r.SetBasicAuth("ann", password)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: answered %d, want %d", password, w.Code, want)
+		}
+	}
+}
+
+// TimeoutHandler answers and goes, and leaves what stands inside running.
+func TestInsideTheLockATimeoutHandlerFreesTheNameUnderTheWork(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t)
+	ended, checked, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	work := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		defer close(done)
+		<-r.Context().Done()
+		close(ended)
+		<-checked
+	})
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{id}", httpmw.Lock(locks, "order:{id}")(http.TimeoutHandler(work, 10*time.Millisecond, "")))
+	if w := call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("answered %d", w.Code)
+	}
+	<-ended
+	x, err := locks.TryAcquire(t.Context(), "order:42")
+	if err != nil {
+		t.Errorf("%v: the order of package documentation need not be kept any more", err)
+	} else if err := x.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	close(checked)
+	<-done
+}
