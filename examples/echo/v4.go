@@ -1,0 +1,55 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/examples/internal/httptour"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/echomw"
+)
+
+func shopV4(locks *core.Locker) (http.Handler, error) {
+	e := echo.New()
+	e.Use(middleware.Recover(), middleware.ContextTimeout(30*time.Second)) // outside the locks
+
+	// One at a time for each order, on all machines. Whoever comes second gets 409 at once.
+	e.POST("/orders/:id/pay", work, echomw.Lock(locks, "order:{id}"))
+
+	// The same lock, so it excludes payments too. And an order ships once: after it has
+	// succeeded, it gets 409 for a day.
+	e.POST("/orders/:id/ship", work, echomw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour)))
+
+	// The name is in the JSON body, and whoever comes second waits for up to 5 s.
+	e.PUT("/stock", work, echomw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second)))
+
+	// Everything that can be chosen.
+	lock, err := echomw.Config{
+		Locker:     locks,
+		Key:        "order:{id}",
+		Skipper:    func(c echo.Context) bool { return c.QueryParam("force") == "yes" },
+		HeldStatus: http.StatusLocked,
+		ErrorHandler: func(_ echo.Context, p *httpmw.Problem) error {
+			return echo.NewHTTPError(p.Status, "not now: "+p.Title) // for Echo's HTTPErrorHandler
+		},
+	}.ToMiddleware()
+	if err != nil {
+		return nil, err
+	}
+	e.DELETE("/orders/:id", work, lock)
+	return e, nil
+}
+
+// work runs under the lock. The request's context ends when the lock is lost.
+func work(c echo.Context) error {
+	ctx := c.Request().Context()
+	if err := httptour.Work(ctx); err != nil {
+		return err
+	}
+	fence, _ := core.FenceFromContext(ctx) // for a database to refuse older holders
+	return c.JSON(http.StatusOK, map[string]any{"did": c.Path(), "fence": fence})
+}
