@@ -5,7 +5,8 @@
 //
 // Keys and the table of answers are those of package httpmw. The handler's context is that of
 // c.Request(); what stands outside the door finds its own request there again, so it sees neither
-// the ended context nor what was put into the request inside.
+// the ended context nor what was put into the request inside, but for a multipart form, whose
+// files the server has to find.
 //
 // A refusal is written by the door, as the table says, and then returned as an [echo.HTTPError]
 // that wraps the [httpmw.Problem]. So loggers and HTTPErrorHandler see it, and cannot change

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -71,4 +72,45 @@ func ExampleConfig() {
 	// Output:
 	// 200 report
 	// 400 {"message":"Resource is not identified"}
+}
+
+// One report at a time for each user, who is known by then: authentication stands outside.
+func ExampleConfig_keyFunc() {
+	ctx := context.Background()
+	locks, err := core.New(memlock.New())
+	if err != nil {
+		panic(err)
+	}
+	defer locks.Close(ctx)
+
+	auth := middleware.BasicAuth(func(user, password string, c echo.Context) (bool, error) {
+		c.Set("user", user)
+		return password == "secret", nil
+	})
+	key := core.MustParseKey("report:{user}")
+	lock, err := echomw.Config{
+		Locker: locks,
+		KeyFunc: func(c echo.Context) (string, error) {
+			user, _ := c.Get("user").(string)
+			return key.Name(user)
+		},
+	}.ToMiddleware()
+	if err != nil {
+		panic(err)
+	}
+	e := echo.New()
+	e.POST("/report", func(c echo.Context) error {
+		lease, _ := core.FromContext(c.Request().Context())
+		return c.String(http.StatusOK, "under the lock "+lease.Name())
+	}, auth, lock)
+
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/report", http.NoBody)
+	r.SetBasicAuth("ann", "secret")
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	fmt.Println(w.Code, w.Body)
+	post(e, "/report") // a stranger
+	// Output:
+	// 200 under the lock report:ann
+	// 401 {"message":"Unauthorized"}
 }
