@@ -62,6 +62,27 @@ func TestAHandlersErrorIsItsOwn(t *testing.T) {
 	}
 }
 
+// Echo writes the status of an error later, outside the door.
+func TestAnErrorIsNotDone(t *testing.T) {
+	t.Parallel()
+	for _, own := range []error{errors.New("own"), echo.NewHTTPError(http.StatusTeapot, "own"), echo.NewHTTPError(http.StatusOK, "odd")} {
+		calls := 0
+		e := echo.New()
+		e.POST("/orders/:id", func(c echo.Context) error {
+			if calls++; calls == 1 {
+				return own
+			}
+			return leaseName(c)
+		}, echomw.Lock(newLocker(t), "order:{id}", core.WithDedup(time.Hour)))
+		call(t, e, http.MethodPost, "/orders/42")
+		for i, want := range []int{http.StatusOK, http.StatusConflict} {
+			if w := call(t, e, http.MethodPost, "/orders/42"); w.Code != want {
+				t.Errorf("%v, request %d after it: %d %s, want %d", own, i, w.Code, w.Body, want)
+			}
+		}
+	}
+}
+
 func TestALossWinsOverTheHandlersErrorAndKeepsIt(t *testing.T) {
 	t.Parallel()
 	own := errors.New("query canceled")
