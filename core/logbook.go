@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // logPause is how often, at most, the log says again that the lock service comes and goes,
@@ -37,7 +39,8 @@ func (b *logbook) write(event any) {
 			slog.Duration("held", event.Held))
 	case UnconfirmedEvent:
 		b.warn(event.Subject, "holdfast: release not confirmed, the name comes free by its TTL at the latest",
-			slog.String("error_type", errorType(event.Err)), slog.Duration("held", event.Held))
+			slog.String("error_type", errorType(event.Err)), slog.String("because", unavailability(event.Err)),
+			slog.Duration("held", event.Held))
 	case AcquiredEvent:
 		if !event.Reentry {
 			b.answered(event.Subject)
@@ -69,7 +72,7 @@ func (b *logbook) failed(s Subject, during string, err error) {
 	}
 	b.told = true
 	b.warn(s, "holdfast: lock service unavailable, new work is refused and leases end unless it answers in time",
-		slog.String("during", during))
+		slog.String("during", during), slog.String("because", unavailability(err)))
 }
 
 func (b *logbook) answered(s Subject) {
@@ -113,6 +116,19 @@ func (r Reason) because() string {
 		return "it was held for as long as WithMaxHold allows"
 	default:
 		return ""
+	}
+}
+
+// unavailability is what an operator can know of an error that matches ErrUnavailable without
+// its text: where to look.
+func unavailability(err error) string {
+	switch {
+	case errors.Is(err, driver.ErrNotSent):
+		return "it refused the command, or could not be reached"
+	case errors.Is(err, errNoAnswer), errors.Is(err, errLate), errors.Is(err, errOver):
+		return "it did not answer in time"
+	default:
+		return "the connection broke, or the answer made no sense"
 	}
 }
 
