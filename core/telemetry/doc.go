@@ -19,7 +19,8 @@
 // the number of series depends on the program alone. What did not succeed has error.type, the
 // ErrorType of core's errors; distlock.lost has distlock.reason, a [core.Reason].
 //
-// A re-entry joins a lease that is counted already, and is counted in distlock.waits only.
+// A re-entry joins a lease that is counted already: that it waited, or failed, is counted, and
+// nothing else.
 //
 // # Spans
 //

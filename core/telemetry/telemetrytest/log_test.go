@@ -1,0 +1,82 @@
+package telemetrytest_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+)
+
+// lines runs do with a Locker that logs, and returns what it has logged but for the times.
+func lines(t *testing.T, do func(b *bench, locks *core.Locker)) string {
+	t.Helper()
+	var logged bytes.Buffer
+	handler := slog.NewTextHandler(&logged, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	virtual(t, func(b *bench) {
+		do(b, b.locker(b.link, core.WithTemplate(template), core.WithLogger(slog.New(handler))))
+		synctest.Wait()
+	})
+	return logged.String()
+}
+
+func TestAnOutageIsTwoLinesHoweverManyCallsFail(t *testing.T) {
+	t.Parallel()
+	for because, fate := range map[string]drivertest.Fate{
+		"it refused the command, or could not be reached":   drivertest.Refused,
+		"it did not answer in time":                         drivertest.RequestLost,
+		"the connection broke, or the answer made no sense": drivertest.ReplyReset,
+	} {
+		got := lines(t, func(b *bench, locks *core.Locker) {
+			b.link.All(fate)
+			for range 3 {
+				_, err := locks.TryAcquire(b.Context(), "order:42")
+				b.is(err, core.ErrUnavailable)
+			}
+			time.Sleep(ttl) // what a lost reply had granted is gone
+			b.link.All(drivertest.Delivered)
+			b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }))
+		})
+		want := []string{
+			`level=WARN msg="holdfast: lock service unavailable, new work is refused and leases end unless it answers in time"` +
+				` template=order:{id} during=acquire because="` + because + `"`,
+			`level=INFO msg="holdfast: lock service available again" after=`,
+			"",
+		}
+		all := strings.Split(got, "\n")
+		if len(all) != 3 || all[0] != want[0] || !strings.HasPrefix(all[1], want[1]) || !strings.HasSuffix(all[1], " failures=3") {
+			t.Errorf("logged\n%s\nnot\n%s", got, strings.Join(want, "\n"))
+		}
+	}
+}
+
+func TestARefusalOrAGoneCallerIsNoLine(t *testing.T) {
+	t.Parallel()
+	got := lines(t, func(b *bench, locks *core.Locker) {
+		x := b.acquire(b.other())
+		_, err := locks.Acquire(b.Context(), x.Name(), core.WithWait(time.Second))
+		b.is(err, core.ErrHeld)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, err = locks.Acquire(ctx, x.Name())
+		b.is(err, context.DeadlineExceeded)
+		b.link.Delay(time.Second, 0)
+		ctx, leave := context.WithTimeout(b.Context(), time.Millisecond)
+		defer leave()
+		_, err = locks.Acquire(ctx, "order:43")
+		b.is(err, context.DeadlineExceeded)
+	})
+	if got != "" {
+		t.Errorf("logged\n%s", got)
+	}
+}

@@ -1,0 +1,93 @@
+package telemetrytest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/telemetry"
+)
+
+// stuck is an exporter that takes nothing until it is let go.
+type stuck struct{ let chan struct{} }
+
+func (s stuck) ExportSpans(context.Context, []trace.ReadOnlySpan) error {
+	<-s.let
+	return nil
+}
+
+func (s stuck) Shutdown(context.Context) error { return nil }
+
+// With a span processor that exports in place, an exporter blocks the goroutine that events
+// are told on. That is the worst that one can do.
+func TestAStuckExporterDelaysNothingAndTheCountOfLeasesStaysRight(t *testing.T) {
+	t.Parallel()
+	const calls = 2000
+	virtual(t, func(b *bench) {
+		exporter := stuck{make(chan struct{})}
+		tel := newTelemetry(b.T, telemetry.WithSpans(),
+			telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(exporter))),
+			telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.second()))))
+		locks := b.locker(b.link, core.WithTemplate(template), core.WithObserver(tel.Observer()))
+		ctx, _ := b.request()
+		began := time.Now()
+		b.ok(locks.Do(ctx, "first", func(context.Context) error { return nil }))
+		x := b.acquire(locks)
+		lost, err := locks.TryAcquire(ctx, "order:41", core.WithoutRenewal()) // its end is dropped
+		b.ok(err)
+		for range calls {
+			b.ok(locks.Do(ctx, "order:43", func(context.Context) error { return nil }))
+		}
+		leases := []*core.Lease{x}
+		for _, name := range []string{"order:44", "order:45", "order:46"} { // their beginnings are dropped
+			y, err := locks.TryAcquire(ctx, name)
+			b.ok(err)
+			leases = append(leases, y)
+		}
+		if took := time.Since(began); took != 0 {
+			b.Errorf("calls were delayed by %s", took)
+		}
+		time.Sleep(10 * ttl)
+		b.ok(x.Err())
+		b.is(lost.Err(), core.ErrLost)
+		if n := b.link.Calls(drivertest.OpRenew); n < 30 {
+			b.Errorf("%d renewals in ten TTLs", n)
+		}
+		close(exporter.let)
+		synctest.Wait()
+		if n := b.count("distlock.events.dropped"); n < calls {
+			b.Errorf("%d events were dropped, of more than %d", n, 2*calls)
+		}
+		if n := b.count("distlock.held"); n != 4 {
+			b.Errorf("four leases are held, and %d are counted", n)
+		}
+		for _, y := range leases {
+			b.ok(y.Release(ctx))
+		}
+		if n := b.count("distlock.held"); n != 0 {
+			b.Errorf("no lease is held, and %d are counted", n)
+		}
+	})
+}
+
+// count is the sum of a counter's series.
+func (b *bench) count(name string) (n int64) {
+	b.Helper()
+	for _, scope := range b.collect().ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if m.Name == name {
+				for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+					n += p.Value
+				}
+			}
+		}
+	}
+	return n
+}
