@@ -1,0 +1,123 @@
+package main
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+)
+
+// metrics finds names of ours, as Prometheus has them.
+var metrics = regexp.MustCompile(`\bdistlock_[a-z_]+\b`)
+
+// labels are ours too, and stand in the same texts.
+var labels = []string{"distlock_template", "distlock_reason"}
+
+// scraped is what a scrape finds once a lease has come and gone.
+func scraped(t *testing.T) map[string]bool {
+	t.Helper()
+	tel, handler, err := exported()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := tel.Observer()
+	subject := core.Subject{Template: orders, Context: t.Context()}
+	o.Acquired(core.AcquiredEvent{Subject: subject})
+	o.Released(core.ReleasedEvent{Subject: subject})
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	text, _ := io.ReadAll(recorder.Body)
+	names := make(map[string]bool)
+	for line := range strings.Lines(string(text)) {
+		if name := metrics.FindString(line); name != "" && !strings.HasPrefix(line, "#") {
+			names[name] = true
+		}
+		for _, label := range labels {
+			if strings.Contains(line, label+"=") {
+				names[label] = true
+			}
+		}
+	}
+	return names
+}
+
+func TestDashboardAlertsAndPageNameOnlyWhatIsExported(t *testing.T) {
+	t.Parallel()
+	names := scraped(t)
+	for _, file := range []string{"../holdfast.json", "../alerts.yml", "../alerts_test.yml", "../../observing.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := metrics.FindAllString(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no metric", file)
+		}
+		for _, name := range found {
+			if !names[name] {
+				t.Errorf("%s names %s, and exported are %q", file, name, slices.Sorted(maps.Keys(names)))
+			}
+		}
+	}
+}
+
+func TestTheDashboardShowsEveryMetric(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../holdfast.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range scraped(t) {
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count")
+		if !strings.Contains(string(text), name) {
+			t.Errorf("nothing of %s", name)
+		}
+	}
+}
+
+func TestTheDashboardIsWhole(t *testing.T) {
+	t.Parallel()
+	d, err := readDashboard("../holdfast.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := make(map[[2]int]string)
+	for _, p := range d.Panels {
+		if p.Title == "" || len(p.Targets) == 0 {
+			t.Errorf("a panel without title or query: %+v", p)
+		}
+		g := p.GridPos
+		for x := g.X; x < g.X+g.W; x++ {
+			for y := g.Y; y < g.Y+g.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Fatalf("%s lies over %s, or outside", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+	}
+	if len(d.Panels) == 0 {
+		t.Error("no panels")
+	}
+	if _, err := readDashboard("dashboard.go"); err == nil {
+		t.Error("this file is no dashboard")
+	}
+}
+
+func TestTheAlertsFireWhenTheyShould(t *testing.T) {
+	t.Parallel()
+	promtool := servers.Find(t, "promtool", "prometheus")
+	out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", "../alerts_test.yml").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
