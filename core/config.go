@@ -32,6 +32,7 @@ type config struct {
 	maxHoldSet bool
 	dedup      time.Duration
 	scope      string
+	scopeSet   bool
 	label      string
 	template   string
 	reentry    bool

@@ -110,6 +110,10 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // what an operation came to only then.
 func (l *Locker) Dedups() bool { return l.cfg.dedup > 0 }
 
+// DedupScope returns what [WithDedupScope] has said to New or With, and whether it has, for
+// doors, whose own default is their operation.
+func (l *Locker) DedupScope() (scope string, set bool) { return l.cfg.scope, l.cfg.scopeSet }
+
 // Close refuses new work, fails those who wait with [ErrClosed], and ends the contexts of
 // all leases with the same cause. It keeps renewing each lease until its Release, or the
 // Do that it belongs to, has returned: nothing is released under work that still runs.

@@ -98,7 +98,7 @@ func WithDedup(window time.Duration) Option {
 // 512 bytes of UTF-8 without control characters.
 func WithDedupScope(s string) Option {
 	return optionFunc(func(c *config) {
-		c.scope = s
+		c.scope, c.scopeSet = s, true
 		c.check(checkText("WithDedupScope", s, maxScope))
 	})
 }

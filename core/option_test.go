@@ -132,3 +132,28 @@ func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestDedupScopeIsWhatNewOrWithHasChosen(t *testing.T) {
+	t.Parallel()
+	plain, err := core.New(memlock.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty, err := plain.With(core.WithDedupScope(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	derived, err := empty.With(core.WithDedupScope("settle"), core.WithTTL(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		l     *core.Locker
+		scope string
+		set   bool
+	}{{plain, "", false}, {empty, "", true}, {derived, "settle", true}} {
+		if scope, set := test.l.DedupScope(); scope != test.scope || set != test.set {
+			t.Errorf("%q, %t, want %q, %t", scope, set, test.scope, test.set)
+		}
+	}
+}

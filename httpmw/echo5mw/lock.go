@@ -43,7 +43,7 @@ type Config struct {
 	// [core.WithWait] among them the door does not wait. With [core.WithDedup], also from
 	// New or With, a request is done if the handler returned nil and its status is below 400,
 	// but not if it was hijacked. The same work is what has the same method and route, unless
-	// [core.WithDedupScope] is among them: a Locker's own scope gives way.
+	// [core.WithDedupScope], here, in With or in New, says otherwise.
 	Options []core.Option
 
 	// Skipper lets requests pass without a lock, and without a look at the key. The default,

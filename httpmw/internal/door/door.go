@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -36,8 +35,7 @@ type Door struct {
 	locker *core.Locker
 	key    *reqkey.Key // nil: the door has a key function
 	tmpl   string
-	opts   []core.Option
-	dedups bool
+	scoped bool // a dedup marker's scope is the operation
 	held   Kind
 	logger *slog.Logger
 	logged sync.Map // failing → struct{}
@@ -45,7 +43,7 @@ type Door struct {
 
 // New checks a rule. Its errors are [core.ErrInvalid].
 func New(r Rule) (*Door, error) {
-	d := &Door{tmpl: r.Key, opts: slices.Clone(r.Options), held: Held, logger: r.Logger}
+	d := &Door{tmpl: r.Key, held: Held, logger: r.Logger}
 	switch r.HeldStatus {
 	case 0, http.StatusConflict:
 	case http.StatusLocked:
@@ -56,15 +54,16 @@ func New(r Rule) (*Door, error) {
 	if err := d.parse(r); err != nil {
 		return nil, err
 	}
-	base := []core.Option{core.WithWait(0)}
+	opts := []core.Option{core.WithWait(0)}
 	if d.key != nil {
-		base = append(base, core.WithTemplate(r.Key))
+		opts = append(opts, core.WithTemplate(r.Key))
 	}
-	locker, err := r.Locker.With(append(base, d.opts...)...)
+	locker, err := r.Locker.With(append(opts, r.Options...)...)
 	if err != nil {
 		return nil, err
 	}
-	d.locker, d.dedups = locker, locker.Dedups()
+	_, chosen := locker.DedupScope() // by the rule, With or New
+	d.locker, d.scoped = locker, locker.Dedups() && !chosen
 	return d, nil
 }
 
@@ -168,15 +167,15 @@ func HandBack(outside, inside *http.Request) {
 var errFailed = errors.New("the handler did not succeed")
 
 // perRequest is what can not be known before: the operation, which is the scope of a dedup
-// marker unless the rule has one of its own.
+// marker unless somebody has chosen another one.
 func (d *Door) perRequest(method, route string) []core.Option {
-	if !d.dedups {
+	if !d.scoped {
 		return nil
 	}
 	if i := strings.IndexByte(route, ' '); i >= 0 { // net/http's patterns may begin with a method
 		route = strings.TrimLeft(route[i:], " \t")
 	}
-	return append([]core.Option{core.WithDedupScope(method + " " + route)}, d.opts...)
+	return []core.Option{core.WithDedupScope(method + " " + route)}
 }
 
 func (d *Door) refused(ctx context.Context, route string, err error) *Fault {

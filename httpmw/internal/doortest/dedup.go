@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func testDedup(t *testing.T, door Door) {
@@ -18,7 +19,7 @@ func testDedup(t *testing.T, door Door) {
 		t.Parallel()
 		dedupOperations(t, door)
 	})
-	t.Run("TheRulesScopeWins", func(t *testing.T) {
+	t.Run("AChosenScopeWins", func(t *testing.T) {
 		t.Parallel()
 		dedupScope(t, door)
 	})
@@ -69,10 +70,26 @@ func dedupOperations(t *testing.T, door Door) {
 }
 
 func dedupScope(t *testing.T, door Door) {
-	b := start(t, door, Setup{Options: []core.Option{day, core.WithDedupScope("settle")}})
-	b.passed(b.do("POST /orders/42", ""), "order:42")
-	b.expect(b.do("PUT /refunds/42", ""), rowDone)
-	b.handled(1)
+	settle, other := core.WithDedupScope("settle"), core.WithDedupScope("other")
+	for name, test := range map[string]struct{ of, with, rule []core.Option }{
+		"Rule":         {rule: []core.Option{day, settle}},
+		"With":         {with: []core.Option{settle}, rule: []core.Option{day}},
+		"New":          {of: []core.Option{settle, day}},
+		"RuleOverWith": {of: []core.Option{other}, with: []core.Option{other}, rule: []core.Option{day, settle}},
+		"Empty":        {with: []core.Option{core.WithDedupScope("")}, rule: []core.Option{day}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks, err := NewLocker(t, &Backend{Store: memlock.New()}, test.of...).With(test.with...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := start(t, door, Setup{Locker: locks, Options: test.rule})
+			b.passed(b.do("POST /orders/42", ""), "order:42")
+			b.expect(b.do("PUT /refunds/42", ""), rowDone)
+			b.handled(1)
+		})
+	}
 }
 
 func dedupHijack(t *testing.T, door Door) {
