@@ -11,6 +11,7 @@ set -euo pipefail
 needed() {
 	cat <<-'EOF'
 		redis-server  redis-server
+		prometheus  promtool
 	EOF
 }
 
