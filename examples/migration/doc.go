@@ -1,0 +1,6 @@
+// Package migration proves what docs/migration.md says: Holdfast beside the locks it takes the
+// place of, on the same keys of a real Redis. It is a module of its own, since those are
+// dependencies that no user of Holdfast should inherit.
+//
+// [GocronLocker] and [CertmagicStorage] are recipes: copy the file.
+package migration

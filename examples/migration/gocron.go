@@ -1,0 +1,61 @@
+package migration
+
+import (
+	"context"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// GocronLocker is a gocron.Locker: of many schedulers, one runs a job, and the others skip
+// that run. The lease is renewed for as long as the job takes.
+//
+//	locker, err := NewGocronLocker(locks, "cron:{job}", core.WithDedup(50*time.Second))
+//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+//
+// Schedulers do not fire at the same instant. With core.WithDedup those that fire late, within
+// its window, find the run done and skip it too: a little less than the job's interval is a
+// good window. gocron does not tell a lock whether the job has failed, so a failed run counts
+// as done.
+//
+// Nor can a lock end gocron's job: one that has to know of a loss calls Do itself.
+type GocronLocker struct {
+	locks *core.Locker
+	key   *core.Key
+}
+
+var _ gocron.Locker = (*GocronLocker)(nil)
+
+// NewGocronLocker returns a GocronLocker. The key has one source, the job's name.
+func NewGocronLocker(l *core.Locker, key string, opts ...core.Option) (*GocronLocker, error) {
+	parsed, err := core.ParseKey(key)
+	if err != nil {
+		return nil, err
+	}
+	opts = append([]core.Option{core.WithWait(0), core.WithTemplate(key)}, opts...)
+	locks, err := l.With(opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &GocronLocker{locks, parsed}, nil
+}
+
+// Lock implements gocron.Locker. On an error, such as core.ErrHeld or core.ErrDone, gocron
+// skips this run, and tells AfterLockError.
+func (g *GocronLocker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
+	name, err := g.key.Name(job)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := g.locks.Begin(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return gocronLock{lease}, nil
+}
+
+type gocronLock struct{ lease *core.Lease }
+
+// Unlock implements gocron.Lock.
+func (g gocronLock) Unlock(ctx context.Context) error { return g.lease.Finish(ctx, nil) }
