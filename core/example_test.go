@@ -1,0 +1,188 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+func exampleLocker(opts ...core.Option) *core.Locker {
+	locks, err := core.New(memlock.New(), opts...) // in production: redislock.New(rdb)
+	if err != nil {
+		panic(err)
+	}
+	return locks
+}
+
+func ExampleLocker_Do() {
+	ctx := context.Background()
+	locks := exampleLocker()
+	defer locks.Close(ctx)
+
+	err := locks.Do(ctx, "report:daily", func(ctx context.Context) error {
+		lease, _ := core.FromContext(ctx)
+		fmt.Println("working under", lease.Name())
+		return ctx.Err() // ended, if the lease was lost meanwhile
+	})
+	fmt.Println(err)
+	// Output:
+	// working under report:daily
+	// <nil>
+}
+
+func ExampleLocker_TryAcquire() {
+	ctx := context.Background()
+	locks := exampleLocker(core.WithLabel("host-1"))
+	defer locks.Close(ctx)
+
+	lease, err := locks.TryAcquire(ctx, "order:42")
+	if err != nil {
+		panic(err)
+	}
+	_, err = locks.TryAcquire(ctx, "order:42")
+	if held, ok := errors.AsType[*core.HeldError](err); ok {
+		fmt.Println("held by", held.Label)
+	}
+	fmt.Println(lease.Release(ctx))
+	again, err := locks.TryAcquire(ctx, "order:42")
+	fmt.Println(err)
+	fmt.Println(again.Release(ctx))
+	// Output:
+	// held by host-1
+	// <nil>
+	// <nil>
+	// <nil>
+}
+
+func ExampleDoValue() {
+	ctx := context.Background()
+	locks := exampleLocker()
+	defer locks.Close(ctx)
+
+	balance, err := core.DoValue(ctx, locks, "account:7", func(context.Context) (int, error) {
+		return 100, nil
+	})
+	fmt.Println(balance, err)
+	// Output: 100 <nil>
+}
+
+func ExampleGuard() {
+	ctx := context.Background()
+	locks := exampleLocker()
+	defer locks.Close(ctx)
+
+	type order struct{ ID string }
+	key := core.MustParseKey("order:{id}")
+	name := func(o order) (string, error) { return key.Name(o.ID) }
+	ship := core.Guard(locks, name, func(ctx context.Context, o order) (string, error) {
+		lease, _ := core.FromContext(ctx)
+		return o.ID + " shipped under " + lease.Name(), nil
+	})
+
+	fmt.Println(ship(ctx, order{"42"}))
+	_, err := ship(ctx, order{}) // an order without an ID locks nothing, and is not shipped
+	fmt.Println(errors.Is(err, core.ErrInvalid))
+	// Output:
+	// 42 shipped under order:42 <nil>
+	// true
+}
+
+func ExampleWithDedup() {
+	ctx := context.Background()
+	locks := exampleLocker(core.WithDedup(24 * time.Hour))
+	defer locks.Close(ctx)
+
+	for _, outcome := range []error{errors.New("no stock"), nil, nil} {
+		err := locks.Do(ctx, "order:42", func(context.Context) error {
+			fmt.Println("shipping")
+			return outcome
+		})
+		fmt.Println(err, errors.Is(err, core.ErrDone))
+	}
+	// Output:
+	// shipping
+	// no stock false
+	// shipping
+	// <nil> false
+	// holdfast: "order:42" is already done true
+}
+
+func ExampleWithReentry() {
+	ctx := context.Background()
+	locks := exampleLocker()
+	defer locks.Close(ctx)
+
+	err := locks.Do(ctx, "order:42", func(ctx context.Context) error {
+		return locks.Do(ctx, "order:42", func(context.Context) error { // joins the lease of ctx
+			fmt.Println("inside")
+			return nil
+		})
+	})
+	fmt.Println(err)
+
+	err = locks.Do(ctx, "order:42", func(ctx context.Context) error {
+		_, err := locks.TryAcquire(ctx, "order:42", core.WithReentry(false))
+		return err
+	})
+	fmt.Println(errors.Is(err, core.ErrHeld))
+	// Output:
+	// inside
+	// <nil>
+	// true
+}
+
+// The resource remembers the largest fence, and refuses smaller ones.
+func ExampleLease_Fence() {
+	ctx := context.Background()
+	locks := exampleLocker()
+	defer locks.Close(ctx)
+
+	var largest uint64
+	write := func(fence uint64, what string) {
+		if fence < largest {
+			fmt.Println("refused:", what)
+			return
+		}
+		largest = fence
+		fmt.Println("written:", what)
+	}
+
+	paused, err := locks.Acquire(ctx, "order:42")
+	if err != nil {
+		panic(err)
+	}
+	_ = paused.Release(ctx) // stands for a lease that ran out while its holder was paused
+	next, err := locks.Acquire(ctx, "order:42")
+	if err != nil {
+		panic(err)
+	}
+	write(next.Fence(), "by the new holder")
+	write(paused.Fence(), "by the one that was paused")
+	_ = next.Release(ctx)
+	// Output:
+	// written: by the new holder
+	// refused: by the one that was paused
+}
+
+func ExampleConfirm() {
+	ctx := context.Background()
+	locks := exampleLocker()
+	defer locks.Close(ctx)
+
+	err := locks.Do(ctx, "order:42", func(ctx context.Context) error {
+		// … minutes of work …
+		if err := core.Confirm(ctx); err != nil { // right before what cannot be undone
+			return err
+		}
+		fmt.Println("sending the money")
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// sending the money
+	// <nil>
+}
