@@ -1,4 +1,4 @@
-// Package examples_test compiles what the README shows.
+// Package examples_test compiles what the READMEs show.
 package examples_test
 
 import (
@@ -10,87 +10,138 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/labstack/echo/v4"
-	"github.com/redis/go-redis/v9"
-	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	_ "github.com/holdfast-go/holdfast/examples/demo/shoppb" // registers shop.v1.Orders
-	"github.com/holdfast-go/holdfast/grpcmw"
-	"github.com/holdfast-go/holdfast/httpmw/echomw"
-	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-func readme(ctx context.Context, rdb redis.UniversalClient, e *echo.Echo, cfg asynq.Config, mux *asynq.ServeMux) error {
-	locks, err := core.New(redislock.New(rdb)) // any go-redis v9 client
-	if err != nil {
-		return err
-	}
-
-	// Echo: POST /orders/42/pay holds "order:42" while pay runs.
-	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id}"))
-
-	// gRPC: the same name, from a field of the request.
-	srv := grpc.NewServer(grpcmw.ServerOptions(locks,
-		grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.id}"))...)
-
-	// asynq: the same name, from the payload. Contention is not a failure, and an order ships once.
-	taskmw.Configure(&cfg)
-	mux.Use(taskmw.Middleware(locks,
-		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour))))
-
-	// Anything else: fn's context ends with ctx, or when the lease is lost.
-	err = locks.Do(ctx, "report:daily", func(ctx context.Context) error {
-		fence, _ := core.FenceFromContext(ctx) // for the storage to refuse older holders
-		return writeReport(ctx, fence)
-	})
-	srv.Stop()
-	return err
-}
-
-func pay(c echo.Context) error                        { return c.NoContent(204) }
-func writeReport(ctx context.Context, _ uint64) error { return ctx.Err() }
-
-func TestTheReadmesSnippetIsThisCode(t *testing.T) {
+func TestTheReadmesSnippetsAreThisCode(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
+	code := flat(read(t, "readme_code_test.go"))
+	english := snippets(read(t, "../README.md"))
+	for _, snippet := range english {
+		if !strings.Contains(code, flat(snippet)) {
+			t.Errorf("the README shows what is not in readme_code_test.go:\n%s", snippet)
+		}
 	}
-	code, err := os.ReadFile("readme_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(text), "```go\n")
-	snippet, _, closed := strings.Cut(rest, "```")
-	if !found || !closed {
-		t.Fatal("the README has no Go snippet")
-	}
-	if !strings.Contains(flat(string(code)), flat(snippet)) {
-		t.Errorf("the README shows what is not in readme_test.go:\n%s", snippet)
-	}
-	if strings.Contains(rest[len(snippet)+3:], "```go") {
-		t.Error("a second snippet that nothing compiles")
+	if len(english) == 0 {
+		t.Error("the README has no Go snippet")
 	}
 }
 
-// flat leaves out how far lines are indented.
+// Code is the same in both languages, comments too: it is one file that both show.
+func TestBothReadmesShowTheSameCodeAndLinkToTheSamePages(t *testing.T) {
+	t.Parallel()
+	english, chinese := read(t, "../README.md"), read(t, "../README.zh-CN.md")
+	for what, list := range map[string]func(string) []string{"code": snippets, "links": links, "headings": headings} {
+		a, b := list(english), list(chinese)
+		if len(a) != len(b) {
+			t.Errorf("%s: %d in English, %d in Chinese", what, len(a), len(b))
+			continue
+		}
+		for i := range a {
+			if what != "headings" && a[i] != b[i] {
+				t.Errorf("%s: %q in English, %q in Chinese", what, a[i], b[i])
+			}
+		}
+	}
+}
+
+func TestWhatTheReadmesLinkToIsThere(t *testing.T) {
+	t.Parallel()
+	for _, link := range links(read(t, "../README.md")) {
+		if strings.Contains(link, "://") {
+			continue
+		}
+		if _, err := os.Stat("../" + link); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// snippets are the blocks of Go code.
+func snippets(text string) []string {
+	var list []string
+	for {
+		_, rest, found := strings.Cut(text, "```go\n")
+		if !found {
+			return list
+		}
+		snippet, after, _ := strings.Cut(rest, "```")
+		list, text = append(list, snippet), after
+	}
+}
+
+// links are the targets of [text](target), but for the other language's README.
+func links(text string) []string {
+	var list []string
+	for {
+		_, rest, found := strings.Cut(text, "](")
+		if !found {
+			return list
+		}
+		target, after, _ := strings.Cut(rest, ")")
+		if !strings.HasPrefix(target, "README") {
+			list = append(list, target)
+		}
+		text = after
+	}
+}
+
+func headings(text string) []string {
+	var list []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// flat leaves out how far lines are indented, and how comments behind code are aligned.
 func flat(code string) string {
 	lines := strings.Split(code, "\n")
 	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
+		lines[i] = strings.Join(strings.Fields(lines[i]), " ")
 	}
 	return strings.Join(lines, "\n")
 }
 
 func TestTheReadmesSnippetRuns(t *testing.T) {
 	t.Parallel()
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
-	defer func() { _ = rdb.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	// There is no server at that address, which is not what the snippet is about.
-	if err := readme(ctx, rdb, echo.New(), asynq.Config{}, asynq.NewServeMux()); err == nil || !strings.Contains(err.Error(), "unavailable") {
-		t.Errorf("%v", err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // whether there is a server at that address is not what the snippet is about
+	if err := readme(ctx, echo.New(), asynq.Config{}, asynq.NewServeMux()); err == nil {
+		t.Error("the snippet took a lock in an ended context")
+	}
+}
+
+func TestTheReadmesGuardRuns(t *testing.T) {
+	t.Parallel()
+	locks, err := core.New(memlock.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := locks.Acquire(t.Context(), "order:42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := time.AfterFunc(20*time.Millisecond, func() { _ = lease.Release(context.WithoutCancel(t.Context())) })
+	defer released.Stop()
+	if _, err := readmeGuard(locks)(t.Context(), &refundRequest{OrderID: "42"}); err != nil {
+		t.Error(err)
+	}
+	if err := readmeEnd(t.Context(), locks); err != nil {
+		t.Error(err)
 	}
 }
