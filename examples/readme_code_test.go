@@ -37,7 +37,7 @@ func readme(ctx context.Context, e *echo.Echo, cfg asynq.Config, mux *asynq.Serv
 	mux.Use(taskmw.Middleware(locks,
 		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour))))
 
-	// Anything else: fn's context ends with ctx, or when the lease is lost.
+	// Anything else. Do waits as long as ctx; fn's context ends with ctx, or when the lease is lost.
 	err = locks.Do(ctx, "report:daily", func(ctx context.Context) error {
 		fence, _ := core.FenceFromContext(ctx) // for the storage to refuse older holders
 		return writeReport(ctx, fence)
