@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
 func redsyncOf(rdb *redis.Client, prefix string) try {
@@ -34,11 +35,11 @@ func redsyncOf(rdb *redis.Client, prefix string) try {
 	}
 }
 
+// As in a fleet that has used redsync: the keys have no prefix.
 func TestRedsyncAndHoldfastExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	share := shared.Use(t)
-	rdb := dial(t, share.Addr)
-	excludeEachOther(t, rdb, share.Prefix, holdfast(lockerOf(t, rdb, share.Prefix)), redsyncOf(rdb, share.Prefix))
+	rdb := dial(t, servers.Redis(t).Addr())
+	excludeEachOther(t, rdb, "", holdfast(lockerOf(t, rdb, "")), redsyncOf(rdb, ""))
 }
 
 func TestRedsyncDoesNotUnlockAHoldfastLease(t *testing.T) {

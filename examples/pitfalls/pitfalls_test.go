@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
@@ -20,7 +21,13 @@ func TestEveryPitfallShowsAndNoneWithHoldfast(t *testing.T) {
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		wantAllShown(t, servers.Redis(t).Addr())
+		address := servers.Redis(t).Addr()
+		wantAllShown(t, address)
+		rdb := redis.NewClient(&redis.Options{Addr: address})
+		defer rdb.Close()
+		if keys, err := rdb.Keys(t.Context(), "*").Result(); len(keys) > 0 || err != nil {
+			t.Errorf("left on the server: %q, %v", keys, err)
+		}
 	})
 }
 
