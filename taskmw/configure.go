@@ -38,7 +38,7 @@ func WithConflictDelay(d time.Duration) ConfigOption {
 //
 // Call it last, on a config that is complete: it wraps what is there. IsFailure and
 // RetryDelayFunc, the user's or asynq's own, decide on every other error; ErrorHandler is not
-// told of conflicts, which are no errors, except for the one that archives a task;
+// told of conflicts, which are no errors, except for one that archives its task;
 // BaseContext's context gets a mark by which the middleware knows that the server is ready.
 // Of repeated calls the last one's options count.
 //
@@ -115,7 +115,7 @@ func (composer) errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 		return nil
 	}
 	return asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
-		if conflict, ok := errors.AsType[*ConflictError](err); ok && !conflict.Last {
+		if conflict, ok := errors.AsType[*ConflictError](err); ok && !conflict.Last && !isFinal(err) {
 			return
 		}
 		next.HandleError(ctx, t, err)

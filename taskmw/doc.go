@@ -14,6 +14,7 @@
 //	outcome                      the task
 //	held by another owner        is retried in 5 s ± 20%, which does not count as a failure
 //	… on its last attempt        waits as long as its own time allows, and is then archived
+//	… with another OnConflict    waits, is finished unrun, is archived, or is coalesced
 //	key missing or invalid       is archived at once: the error wraps asynq.SkipRetry
 //	unavailable, Locker closed   fails with core's error: asynq's retry, counted
 //	its context has ended        fails with the context's error
@@ -28,6 +29,12 @@
 // until the handler has really returned, so the second delivery finds the name held and is
 // retried. Then it runs again, unless it has [core.WithDedup] and the first run, whose
 // result asynq has ignored, succeeded.
+//
+// Schedulers on many nodes that enqueue the same job want it to run once for each tick. Give
+// its rule [OnConflict] with [Skip], for what comes while it runs, and [core.WithDedup], for
+// what comes after, with a window shorter than a period and longer than the schedulers'
+// clocks, and their tasks' ways, differ. A minimum hold in core, to come, will do the same
+// without a marker.
 //
 // The holder's label is the door's: "task:<type>:<id>". It shows in the text of a conflict,
 // which asynq stores with the task, beside the name: like every error of a handler, that

@@ -74,14 +74,9 @@ func (d *Door) process(ctx context.Context, t *asynq.Task, r *rule, next asynq.H
 	if err != nil {
 		return keyless(err)
 	}
-	p := d.patience(ctx)
-	var lease *core.Lease // set once the handler runs
-	err = r.locker.Do(ctx, name, func(ctx context.Context) error {
-		lease, _ = core.FromContext(ctx)
-		return next.ProcessTask(ctx, t)
-	}, r.options(ctx, t, p)...)
-	if lease == nil {
-		return refused(err, p)
+	id, _ := asynq.GetTaskID(ctx)
+	v := &delivery{
+		patience: d.patience(ctx), rule: r, ctx: ctx, task: t, next: next, name: name, label: label(t.Type(), id),
 	}
-	return settled(err, lease)
+	return v.process()
 }

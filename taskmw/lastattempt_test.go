@@ -22,14 +22,14 @@ func TestLastAttemptWaitsForTheName(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
 			store := newSpy()
-			failed, held := make(chan struct{}), make(chan struct{})
+			record, runs := recorder()
+			held := make(chan struct{})
 			mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
 				if n, _ := asynq.GetRetryCount(ctx); n == limit {
 					return nil
 				}
-				close(failed)
 				return errors.New("broken")
-			}, before(held), shipOnly(t, newLocker(t, store)))
+			}, record, before(held), shipOnly(t, newLocker(t, store)))
 			q.serve(t, q.quick(), mux)
 			var release func()
 			take := func() { release = hold(t, store, "order:42"); close(held) }
@@ -38,7 +38,7 @@ func TestLastAttemptWaitsForTheName(t *testing.T) {
 			}
 			id := q.enqueue(t, shipTask(), asynq.MaxRetry(limit))
 			if limit > 0 {
-				<-failed
+				<-runs // and so has been released
 				take()
 			}
 			<-store.refused

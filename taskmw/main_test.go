@@ -3,6 +3,7 @@ package taskmw_test
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,7 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(workerEnv); spec != "" {
+		work(spec)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // newLocker returns a Locker that is closed with the test.
 func newLocker(tb testing.TB, d driver.Driver) *core.Locker {
@@ -69,7 +76,12 @@ func (s *spy) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 // hold takes a name as another process would, until release is called or the test ends.
 func hold(tb testing.TB, d driver.Driver, name string) (release func()) {
 	tb.Helper()
-	x, err := newLocker(tb, d).TryAcquire(tb.Context(), name, core.WithLabel("someone"))
+	return holdAs(tb, d, name, "someone")
+}
+
+func holdAs(tb testing.TB, d driver.Driver, name, holder string) (release func()) {
+	tb.Helper()
+	x, err := newLocker(tb, d).TryAcquire(tb.Context(), name, core.WithLabel(holder))
 	if err != nil {
 		tb.Fatal(err)
 	}

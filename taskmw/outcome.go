@@ -39,11 +39,9 @@ func (e *ConflictError) Unwrap() error { return e.Err }
 // ErrorType returns "held", as core's error does.
 func (e *ConflictError) ErrorType() string { return "held" }
 
-// refused is the outcome of a task whose handler did not run.
-func refused(err error, p patience) error {
+// refused is the outcome of a task whose handler did not run, though nobody holds its name.
+func refused(err error) error {
 	switch {
-	case errors.Is(err, core.ErrHeld):
-		return &ConflictError{Err: err, Last: p.last}
 	case errors.Is(err, core.ErrDone):
 		return nil
 	case errors.Is(err, core.ErrInvalid):

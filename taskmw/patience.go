@@ -12,8 +12,7 @@ import (
 
 // patience says how one attempt at a task deals with a name that is held.
 type patience struct {
-	waits bool // as long as the task's time allows, and not as the rule says
-	wait  time.Duration
+	waits bool // as long as the task's time allows, where the rule would have it retried
 	last  bool // a failure of this attempt archives the task
 }
 
@@ -28,10 +27,7 @@ func (d *Door) patience(ctx context.Context) patience {
 	if !configured {
 		d.warn(ctx)
 	}
-	if configured && !last {
-		return patience{}
-	}
-	return patience{waits: true, wait: budget(ctx), last: last}
+	return patience{waits: last || !configured, last: last}
 }
 
 const (

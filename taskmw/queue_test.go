@@ -20,6 +20,7 @@ var shared servers.SharedRedis
 // queue is a test's asynq queue on a real Redis, which keeps its locks too.
 type queue struct {
 	name    string
+	addr    string // of the Redis
 	rdb     redis.UniversalClient
 	prefix  string // of its locks
 	client  *asynq.Client
@@ -32,6 +33,7 @@ func newQueue(t *testing.T) *queue {
 	rdb := dial(t, share.Addr)
 	return &queue{
 		name:    strings.TrimSuffix(share.Prefix, ":"),
+		addr:    share.Addr,
 		rdb:     rdb,
 		prefix:  share.Prefix,
 		client:  asynq.NewClientFromRedisClient(rdb),

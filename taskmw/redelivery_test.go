@@ -101,3 +101,66 @@ func TestTimedOutTaskDoesNotOverlapWithItself(t *testing.T) {
 		t.Errorf("%d runs, retried %d times", n, info.Retried)
 	}
 }
+
+func TestTimedOutTaskThatSucceededMeanwhileIsFinishedUnrun(t *testing.T) {
+	t.Parallel()
+	q, d := newQueue(t), newDeaf()
+	record, runs := recorder()
+	q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()), core.WithDedup(time.Hour))))
+	id := q.enqueue(t, shipTask(), asynq.MaxRetry(3), asynq.Timeout(time.Second))
+	<-d.started
+	<-runs // in conflict with itself
+	close(d.finish)
+	<-d.ended
+	q.await(t, id, asynq.TaskStateCompleted)
+	if n := d.runs.Load(); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func TestCancelledTaskNeitherOverlapsNorRunsTwiceInsideTheDedupWindow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		dedup time.Duration
+		runs  int32
+	}{"without dedup": {0, 2}, "with dedup": {time.Hour, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q, d := newQueue(t), newDeaf()
+			record, runs := recorder()
+			q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()), core.WithDedup(c.dedup))))
+			id := q.enqueue(t, shipTask())
+			<-d.started
+			q.cancel(t, id)
+			for range 2 {
+				if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
+					t.Errorf("after the cancellation: %v", r.err)
+				}
+			}
+			close(d.finish)
+			<-d.ended
+			info := q.await(t, id, asynq.TaskStateCompleted)
+			if n := d.runs.Load(); n != c.runs || info.Retried != 1 {
+				t.Errorf("%d runs, retried %d times", n, info.Retried)
+			}
+		})
+	}
+}
+
+// cancel cancels a task. asynq publishes that, to servers that have subscribed: some time
+// after their start.
+func (q *queue) cancel(t *testing.T, id string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+		n, err := q.rdb.Publish(t.Context(), "asynq:cancel", id).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+	t.Fatal("no server listens")
+}

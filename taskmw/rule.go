@@ -27,9 +27,11 @@ type rule struct {
 	pattern string
 	prefix  string // of the types that match, for a pattern ending in *
 	key     keyFunc
+	action  Action
 	locker  *core.Locker
+	seats   *core.Locker  // for Coalesce
 	byType  bool          // the default dedup scope is known only when a task is
-	opts    []core.Option // the user's
+	opts    []core.Option // the user's, for core
 }
 
 // WithType locks the tasks of a type by a key such as "order:{order_id}"; the package's
@@ -40,10 +42,11 @@ type rule struct {
 // order. The same pattern twice is an error.
 //
 // The door does not wait for a name that is held: asynq retries the task. [core.WithWait]
-// makes it wait so long before that; on a task's last attempt it waits as long as the task's
-// own time allows, whatever WithWait says: asynq.Timeout has to do for waiting and work, and
-// a worker is busy meanwhile. The default scope of [core.WithDedup] is the type of the task
-// at hand. [core.WithLabel] does nothing: the label is the door's.
+// makes it wait so long before that, and [OnConflict], an option of a rule too, chooses
+// another action; on a task's last attempt it waits as long as the task's own time allows,
+// whatever WithWait says: asynq.Timeout has to do for waiting and work, and a worker is busy
+// meanwhile. The default scope of [core.WithDedup] is the type of the task at hand.
+// [core.WithLabel] does nothing: the label is the door's.
 func WithType(pattern, key string, opts ...core.Option) Option {
 	return optionFunc(func(d *Door) error {
 		fn, err := templateKey(key)
@@ -88,12 +91,12 @@ func (d *Door) add(option, pattern, template string, key keyFunc, opts []core.Op
 	if d.exact[pattern] != nil || slices.ContainsFunc(d.prefixes, isRepeat) {
 		return fmt.Errorf("%s(%q): %w: the pattern has a rule already", option, pattern, core.ErrInvalid)
 	}
-	defaults := []core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedupScope(text(pattern, ""))}
-	locker, err := d.locks.With(slices.Concat(defaults, opts)...)
+	r, err := d.compile(pattern, template, opts)
 	if err != nil {
 		return fmt.Errorf("%s(%q): %w", option, pattern, err)
 	}
-	r := &rule{pattern, prefix, key, locker, many && locker.Dedups(), slices.Clone(opts)}
+	r.prefix, r.key = prefix, key
+	r.byType = many && r.locker.Dedups()
 	if !many {
 		d.exact[pattern] = r
 		return nil
@@ -101,6 +104,28 @@ func (d *Door) add(option, pattern, template string, key keyFunc, opts []core.Op
 	d.prefixes = append(d.prefixes, r)
 	slices.SortFunc(d.prefixes, func(a, b *rule) int { return len(b.prefix) - len(a.prefix) })
 	return nil
+}
+
+// compile makes a rule's Lockers of its options.
+func (d *Door) compile(pattern, template string, opts []core.Option) (*rule, error) {
+	action, others, err := actionOf(opts)
+	if err != nil {
+		return nil, err
+	}
+	defaults := []core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedupScope(text(pattern, ""))}
+	locker, err := d.locks.With(slices.Concat(defaults, others)...)
+	if err != nil {
+		return nil, err
+	}
+	r := &rule{pattern: pattern, action: action, locker: locker, opts: others}
+	if action != Coalesce {
+		return r, nil
+	}
+	if locker.Dedups() {
+		return nil, fmt.Errorf("OnConflict(Coalesce): %w: with WithDedup the one that waits would never run", core.ErrInvalid)
+	}
+	r.seats, err = d.locks.With(seatOptions(template)...)
+	return r, err
 }
 
 // match returns the most specific rule for a task type, nil if there is none.
@@ -114,19 +139,4 @@ func (d *Door) match(taskType string) *rule {
 		}
 	}
 	return nil
-}
-
-// options returns what only the task at hand decides.
-func (r *rule) options(ctx context.Context, t *asynq.Task, p patience) []core.Option {
-	opts := make([]core.Option, 0, 3)
-	if r.byType {
-		opts = append(opts, core.WithDedupScope(text(t.Type(), "")))
-		opts = append(opts, r.opts...) // the rule's own scope, if it has one, wins
-	}
-	id, _ := asynq.GetTaskID(ctx)
-	opts = append(opts, core.WithLabel(label(t.Type(), id)))
-	if p.waits {
-		opts = append(opts, core.WithWait(p.wait))
-	}
-	return opts
 }

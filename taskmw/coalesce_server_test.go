@@ -1,0 +1,184 @@
+package taskmw_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/taskmw"
+)
+
+// turns is a handler whose first run ends when finish is closed.
+type turns struct {
+	exclusive
+	began, finish chan struct{}
+	order         chan string // the IDs of the tasks that ran
+}
+
+func newTurns() *turns {
+	return &turns{began: make(chan struct{}), finish: make(chan struct{}), order: make(chan string, 100)}
+}
+
+func (r *turns) handler(t *testing.T) asynq.HandlerFunc {
+	t.Helper()
+	return func(ctx context.Context, _ *asynq.Task) error {
+		defer r.enter(t)()
+		id, _ := asynq.GetTaskID(ctx)
+		r.order <- id
+		if r.runs.Load() == 1 {
+			close(r.began)
+			<-r.finish
+		}
+		return nil
+	}
+}
+
+// coalesce starts a server in a process of its own, as far as locks are concerned.
+func (q *queue) coalesce(t *testing.T, h asynq.Handler, mws ...asynq.MiddlewareFunc) *asynq.Server {
+	t.Helper()
+	return q.serve(t, q.quick(), muxOf(h.ProcessTask, append(mws,
+		taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Coalesce, 0)))...))
+}
+
+func TestCoalesceEndsDuplicatesOnManyServersInExactlyOneRunMore(t *testing.T) {
+	t.Parallel()
+	const duplicates = 30
+	q, r := newQueue(t), newTurns()
+	var ended atomic.Int32
+	unrun := make(chan struct{})
+	count := func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+			err := next.ProcessTask(ctx, task)
+			if err != nil {
+				t.Errorf("conflict: %v", err)
+			}
+			if ended.Add(1) == duplicates-1 {
+				close(unrun)
+			}
+			return err
+		})
+	}
+	for range 3 {
+		q.coalesce(t, r.handler(t), count)
+	}
+	ids := []string{q.enqueue(t, shipTask())}
+	<-r.began
+	for range duplicates {
+		ids = append(ids, q.enqueue(t, shipTask(), asynq.MaxRetry(0)))
+	}
+	<-unrun // all but the one that waits
+	if n := r.runs.Load(); n != 1 {
+		t.Errorf("%d runs while the first one runs", n)
+	}
+	close(r.finish)
+	for _, id := range ids {
+		q.await(t, id, asynq.TaskStateCompleted)
+	}
+	if n := r.runs.Load(); n != 2 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func TestCoalesceOutlivesTheCrashOfTheOneThatWaits(t *testing.T) {
+	t.Parallel()
+	q, r := newQueue(t), newTurns()
+	theirs := newQueue(t) // another queue, the same locks
+	theirs.addr, theirs.rdb, theirs.prefix = q.addr, q.rdb, q.prefix
+	q.coalesce(t, r.handler(t))
+	running := q.enqueue(t, shipTask())
+	<-r.began
+	v := theirs.spawn(t, worker{Action: taskmw.Coalesce})
+	waiting := theirs.enqueue(t, shipTask())
+	q.seated(t)
+	trusting := q.enqueue(t, shipTask())
+	q.await(t, trusting, asynq.TaskStateCompleted)
+	if n := r.runs.Load(); n != 1 {
+		t.Errorf("%d runs while the first one runs", n)
+	}
+	v.kill()
+	close(r.finish)
+	q.await(t, running, asynq.TaskStateCompleted)
+
+	theirs.expire(t, waiting)
+	theirs.coalesce(t, r.handler(t))
+	theirs.await(t, waiting, asynq.TaskStateCompleted)
+	if n := r.runs.Load(); n != 2 || <-r.order != running || <-r.order != waiting {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// seated waits until a task has the seat.
+func (q *queue) seated(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+		keys, err := q.rdb.Keys(t.Context(), q.prefix+"order:42%seat-*").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(keys) > 0 {
+			return
+		}
+	}
+	t.Fatal("nobody sits down")
+}
+
+func TestCoalesceOutlivesTheCrashOfTheOneThatRuns(t *testing.T) {
+	t.Parallel()
+	q, r := newQueue(t), newTurns()
+	theirs := newQueue(t)
+	theirs.addr, theirs.rdb, theirs.prefix = q.addr, q.rdb, q.prefix
+	close(r.finish)
+	v := theirs.spawn(t, worker{Action: taskmw.Coalesce})
+	dying := theirs.enqueue(t, shipTask())
+	v.begun(t)
+	q.coalesce(t, r.handler(t))
+	waiting := q.enqueue(t, shipTask())
+	q.seated(t)
+	q.await(t, q.enqueue(t, shipTask()), asynq.TaskStateCompleted)
+	if n := r.runs.Load(); n != 0 {
+		t.Errorf("%d runs beside the first one", n)
+	}
+	v.kill()
+	q.await(t, waiting, asynq.TaskStateCompleted)
+
+	theirs.expire(t, dying)
+	theirs.coalesce(t, r.handler(t))
+	theirs.await(t, dying, asynq.TaskStateCompleted)
+	if n := r.runs.Load(); n != 2 || <-r.order != waiting || <-r.order != dying {
+		t.Errorf("%d runs", n)
+	}
+}
+
+func TestCoalesceOutlivesAShutdownOfTheOneThatWaits(t *testing.T) {
+	t.Parallel()
+	q, r := newQueue(t), newTurns()
+	theirs := newQueue(t)
+	theirs.addr, theirs.rdb, theirs.prefix = q.addr, q.rdb, q.prefix
+	q.coalesce(t, r.handler(t))
+	q.enqueue(t, shipTask())
+	<-r.began
+	cfg := theirs.quick()
+	cfg.ShutdownTimeout = 10 * time.Millisecond
+	record, runs := recorder()
+	first := theirs.serve(t, cfg, muxOf(mustNotRun(t), record, taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Coalesce, 0))))
+	waiting := theirs.enqueue(t, shipTask())
+	q.seated(t)
+	first.Shutdown()
+	if r := <-runs; !errors.Is(r.err, context.Canceled) || !errors.Is(r.err, core.ErrHeld) {
+		t.Errorf("it waited until %v", r.err)
+	}
+	theirs.coalesce(t, r.handler(t))
+	q.seated(t)
+	close(r.finish)
+	theirs.await(t, waiting, asynq.TaskStateCompleted)
+	if n := r.runs.Load(); n != 2 {
+		t.Errorf("%d runs", n)
+	}
+}
