@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/taskmw"
+)
+
+// duplicates come while the first task of a key runs.
+const duplicates = 3
+
+// scene is what becomes of the tasks of one key, which have a type of their own.
+type scene struct {
+	action taskmw.Action
+	want   tally
+	meet   int // so many duplicates are over, for now, before the first task ends
+	text   string
+
+	begun, enough, over chan struct{} // closed: the first task runs; it may end; all are over
+	mu                  sync.Mutex    // protects the rest
+	got                 tally
+	returned            int
+}
+
+type tally struct{ runs, unrun, archived int }
+
+func scenes() []*scene {
+	all := []*scene{
+		{action: taskmw.Retry, want: tally{4, 0, 0}, meet: 3, text: "each one is tried again, and runs later"},
+		{action: taskmw.Wait, want: tally{4, 0, 0}, meet: 0, text: "each one waits in its worker, and runs next"},
+		{action: taskmw.Skip, want: tally{1, 3, 0}, meet: 3, text: "what runs stands for all"},
+		{action: taskmw.Archive, want: tally{1, 0, 3}, meet: 3, text: "it should not have happened: for a human"},
+		{action: taskmw.Coalesce, want: tally{2, 2, 0}, meet: 2, text: "one more run, after the last of them came"},
+	}
+	for _, c := range all {
+		c.begun, c.enough, c.over = make(chan struct{}), make(chan struct{}), make(chan struct{})
+		if c.meet == 0 {
+			close(c.enough)
+		}
+	}
+	return all
+}
+
+// conflicts plays all scenes at once.
+func conflicts(ctx context.Context, out io.Writer, s *service) error {
+	fmt.Fprintf(out, "\n2  While a task runs, %d more of its key come\n\n", duplicates)
+	locks, err := s.locks()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = locks.Close(context.WithoutCancel(ctx)) }() // nothing is held any more
+	all := scenes()
+	byType := make(map[string]*scene)
+	var rules []taskmw.Option
+	for _, c := range all {
+		byType[c.taskType()] = c
+		rules = append(rules, taskmw.WithType(c.taskType(), "{asynq:type}", taskmw.OnConflict(c.action)))
+	}
+	cfg := asynq.Config{Concurrency: len(all) * (1 + duplicates)}
+	taskmw.Configure(&cfg, taskmw.WithConflictDelay(0))
+	mux := asynq.NewServeMux()
+	mux.Use(watch(byType), taskmw.Middleware(locks, rules...))
+	mux.HandleFunc("report:", func(ctx context.Context, t *asynq.Task) error { return byType[t.Type()].run(ctx) })
+	queue := s.queue("conflicts")
+	srv, err := s.serve(cfg, queue, mux)
+	if err != nil {
+		return err
+	}
+	defer srv.Shutdown()
+	client := asynq.NewClientFromRedisClient(s.rdb)
+	for _, c := range all {
+		if err := c.play(ctx, client, queue); err != nil {
+			return fmt.Errorf("%s: %w", c.action, err)
+		}
+	}
+	return report(ctx, out, all)
+}
+
+func (c *scene) taskType() string { return "report:" + c.action.String() }
+
+// watch counts what the door answers.
+func watch(byType map[string]*scene) asynq.MiddlewareFunc {
+	return func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+			err := next.ProcessTask(ctx, t)
+			byType[t.Type()].count(err)
+			return err
+		})
+	}
+}
+
+func (c *scene) count(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.returned++; c.returned == c.meet {
+		close(c.enough)
+	}
+	switch {
+	case err == nil:
+		c.got.unrun++ // or has run: run has taken it off
+	case errors.Is(err, asynq.SkipRetry):
+		c.got.archived++
+	default: // asynq tries again
+		return
+	}
+	if c.got.runs+c.got.unrun+c.got.archived == 1+duplicates {
+		close(c.over)
+	}
+}
+
+// run is the tasks' handler.
+func (c *scene) run(ctx context.Context) error {
+	c.mu.Lock()
+	first := c.got.runs == 0
+	c.got.runs++
+	c.got.unrun--
+	c.mu.Unlock()
+	if !first {
+		return nil
+	}
+	close(c.begun)
+	return wait(ctx, c.enough)
+}
+
+func (c *scene) play(ctx context.Context, client *asynq.Client, queue string) error {
+	for i := range 1 + duplicates {
+		if _, err := client.EnqueueContext(ctx, asynq.NewTask(c.taskType(), nil), asynq.Queue(queue)); err != nil {
+			return err
+		}
+		if i > 0 {
+			continue
+		}
+		if err := wait(ctx, c.begun); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wait(ctx context.Context, event <-chan struct{}) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-event:
+		return nil
+	}
+}
+
+func report(ctx context.Context, out io.Writer, all []*scene) error {
+	var wrong []error
+	fmt.Fprintf(out, "   %-10s %5s %6s %9s\n", "action", "runs", "unrun", "archived")
+	for _, c := range all {
+		if err := wait(ctx, c.over); err != nil {
+			return fmt.Errorf("%s: %w", c.action, err)
+		}
+		c.mu.Lock()
+		got := c.got
+		c.mu.Unlock()
+		fmt.Fprintf(out, "   %-10s %5d %6d %9d   %s\n", c.action, got.runs, got.unrun, got.archived, c.text)
+		if got != c.want {
+			wrong = append(wrong, fmt.Errorf("%s: %+v, want %+v", c.action, got, c.want))
+		}
+	}
+	return errors.Join(wrong...)
+}
