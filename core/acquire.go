@@ -21,7 +21,8 @@ type acquisition struct {
 	known    error     // a *HeldError, once something said that the name is held
 	failed   error     // matches ErrUnavailable: what the last attempt came to
 	waited   bool
-	bid      *bid // the token that is being tried, nil if there is none
+	bid      *bid    // the token that is being tried, nil if there is none
+	old      *tenure // of this process, to yield in the same step
 }
 
 // acquire gets a lease, or says why not.
@@ -35,9 +36,6 @@ func (l *Locker) acquire(ctx context.Context, name string, c *config, maxHold ti
 	now := time.Now()
 	a := &acquisition{root: r, ctx: ctx, name: name, cfg: c, maxHold: maxHold, began: now, answered: now}
 	x, err := a.run()
-	if a.bid != nil {
-		a.bid.giveUp(ctx)
-	}
 	if r.events != nil {
 		a.report(x, err)
 	}
@@ -76,15 +74,17 @@ func (a *acquisition) once() bool { return a.cfg.wait == 0 }
 
 // single makes one attempt, unless this process knows the answer already or is about to.
 func (a *acquisition) single() (*Lease, error) {
+	w := &waiter{cfg: a.cfg, maxHold: a.maxHold}
 	for {
-		w, known, watch := a.root.lines.joinAlone(a.name)
-		if w != nil {
-			defer a.root.lines.leave(w)
-			return a.contend(w)
+		joined, known, watch := a.root.lines.joinAlone(a.name, w)
+		if joined {
+			x, err := a.contend(w)
+			a.giveUp(w, err)
+			return x, err
 		}
 		if watch != nil {
 			var err error
-			if known, _, err = a.watch(watch, nil); err != nil {
+			if known, err = a.watch(watch); err != nil {
 				return nil, err
 			}
 		}
@@ -94,21 +94,19 @@ func (a *acquisition) single() (*Lease, error) {
 	}
 }
 
-// watch waits for the outcome of somebody else's attempt, or for the caller's own turn.
-func (a *acquisition) watch(outcome <-chan verdict, turn <-chan struct{}) (v verdict, mine bool, err error) {
+// watch waits for the outcome of somebody else's attempt.
+func (a *acquisition) watch(outcome <-chan verdict) (v verdict, err error) {
 	timer := time.NewTimer(a.cfg.bound())
 	defer timer.Stop()
 	select {
 	case v = <-outcome:
-		return v, false, nil
-	case <-turn:
-		return v, true, nil
+		return v, nil
 	case <-timer.C:
-		return v, false, &unavailableError{"acquire", a.name, errNoAnswer}
+		return v, &unavailableError{"acquire", a.name, errNoAnswer}
 	case <-a.ctx.Done():
-		return v, false, a.ended()
+		return v, a.ended()
 	case <-a.root.closing:
-		return v, false, ErrClosed
+		return v, ErrClosed
 	}
 }
 
@@ -139,64 +137,113 @@ func (a *acquisition) learn(v verdict) {
 	}
 }
 
-// queue waits its turn in this process's line, and then asks the backend until there is a
-// lease or a reason to stop.
+// queue waits in this process's line, until it is given a turn of a tenure, or it is the
+// contender and has asked the backend until there is a lease or a reason to stop.
 func (a *acquisition) queue() (*Lease, error) {
-	w, contender := a.root.lines.join(a.name)
-	defer a.root.lines.leave(w)
-	if !contender {
-		if err := a.stand(w); err != nil {
-			return nil, err
-		}
+	w := &waiter{cfg: a.cfg, maxHold: a.maxHold, lease: newLease(a.ctx, a.cfg, a.name)}
+	x, err := a.stand(w)
+	if x == nil && err == nil {
+		x, err = a.contend(w)
 	}
-	return a.contend(w)
+	a.giveUp(w, err)
+	return x, err
 }
 
-// stand waits until w is the contender.
-func (a *acquisition) stand(w *waiter) error {
+// giveUp ends the call's part in the line and its token, after an error.
+func (a *acquisition) giveUp(w *waiter, err error) {
+	if err == nil {
+		return
+	}
+	unheard, empty := a.root.lines.leave(w)
+	if unheard.lease != nil {
+		a.giveBack(unheard.lease)
+	}
+	a.giveUpOld(unheard.old)
+	a.giveUpOld(a.old)
+	if a.bid == nil && empty != nil {
+		a.bid = newBid(a.root, a.name, a.cfg)
+	}
+	if a.bid != nil {
+		a.bid.giveUp(a.ctx, empty)
+	}
+}
+
+// giveUpOld releases a tenure that this call should have yielded.
+func (a *acquisition) giveUpOld(t *tenure) {
+	if t != nil {
+		ctx := context.WithoutCancel(a.ctx)
+		a.root.spawn(func() { _ = t.release(ctx, false) }) // told to observer and log
+	}
+}
+
+// stand waits until w is the contender, or has a lease.
+func (a *acquisition) stand(w *waiter) (*Lease, error) {
+	if a.root.lines.join(a.name, w) {
+		return nil, nil //nolint:nilnil // documented: the contender
+	}
 	a.waited = true
 	over, stop := a.budget()
 	defer stop()
 	select {
-	case <-w.turn:
-		a.learn(a.root.lines.known(w))
-		return nil
+	case c := <-w.up:
+		return a.calledUp(w, c)
 	case <-over:
 		a.learn(a.root.lines.known(w))
 		return a.standOver(w)
 	case <-a.ctx.Done():
 		a.learn(a.root.lines.known(w))
-		return a.ended()
+		return nil, a.ended()
 	case <-a.root.closing:
-		return ErrClosed
+		return nil, ErrClosed
 	}
+}
+
+func (a *acquisition) calledUp(w *waiter, c summons) (*Lease, error) {
+	a.old = c.old
+	if c.lease == nil {
+		a.learn(a.root.lines.known(w))
+		return nil, nil //nolint:nilnil // documented: the contender
+	}
+	switch {
+	case a.root.closed():
+		a.giveBack(c.lease)
+		return nil, ErrClosed
+	case a.ctx.Err() != nil:
+		a.giveBack(c.lease)
+		return nil, a.ended()
+	}
+	return c.lease, nil
 }
 
 // standOver is the end of the budget of one who stands in line. If the line knows nothing
 // yet, the answer is that of the attempt under way, as it is for those who do not wait.
-func (a *acquisition) standOver(w *waiter) error {
-	if a.known != nil || a.failed != nil {
-		return a.overBudget()
-	}
-	for {
-		v, mine, err := a.watch(a.root.lines.watch(w), w.turn)
-		if err != nil || mine {
-			return err
+func (a *acquisition) standOver(w *waiter) (*Lease, error) {
+	timer := time.NewTimer(a.cfg.bound())
+	defer timer.Stop()
+	for a.known == nil && a.failed == nil {
+		select {
+		case v := <-a.root.lines.watch(w):
+			if err := a.beside(v); err != nil {
+				return nil, err
+			}
+		case c := <-w.up:
+			return a.calledUp(w, c)
+		case <-timer.C:
+			return nil, &unavailableError{"acquire", a.name, errNoAnswer}
+		case <-a.ctx.Done():
+			return nil, a.ended()
+		case <-a.root.closing:
+			return nil, ErrClosed
 		}
-		if err := a.beside(v); err != nil {
-			return err
-		}
 	}
+	return nil, a.overBudget()
 }
 
 // contend is the contender's loop.
 func (a *acquisition) contend(w *waiter) (*Lease, error) {
 	p := pace{acquisition: a, waiter: w}
 	for {
-		if held := a.root.lines.heldHere(w); held != nil {
-			p.heldHere()
-			a.known = a.held(held.Label, held.Remaining)
-		} else if x, err := a.try(w, &p); x != nil || err != nil {
+		if x, err := a.try(w, &p); x != nil || err != nil {
 			return x, err
 		}
 		if a.once() {
@@ -216,10 +263,12 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	if a.bid == nil {
 		a.bid = newBid(a.root, a.name, a.cfg)
 	}
-	a.root.lines.try(w)
-	grant, asked, err := a.bid.attempt(a.ctx, a.patience())
+	claim := a.bid.claim
+	a.root.lines.try(w, &claim)
+	grant, asked, err := a.ask(claim)
 	now := time.Now()
 	if err == nil {
+		p.unanswered() // if it comes too late
 		return a.granted(w, grant, asked)
 	}
 	if held, ok := errors.AsType[*driver.Held](err); ok {
@@ -273,12 +322,16 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 		a.fail(w, errLate)
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
-	t := newTenure(a.bid, a.cfg, g.Fence, ttl, asked, now)
+	t := newTenure(a.bid, a.cfg, g, ttl, asked)
 	if a.maxHold > 0 {
 		t.holdEnd = now.awake + a.maxHold
 	}
 	a.bid = nil // the tenure's from here on
-	x := newLease(a.ctx, t)
+	x := w.lease
+	if x == nil {
+		x = newLease(a.ctx, a.cfg, a.name)
+	}
+	x.bind(t, 0, now)
 	t.first[0] = x
 	t.leases = t.first[:]
 	a.root.lines.granted(w, t)

@@ -51,17 +51,15 @@ type reply struct {
 // attempt asks for the grant until it is answered, for no longer than bound: a command
 // whose reply is lost is sent again with the same token. The instant is the one before the
 // answered command was sent.
-func (b *bid) attempt(ctx context.Context, bound time.Duration) (grant driver.Grant, asked instant, err error) {
+func (b *bid) attempt(ctx context.Context, bound time.Duration, c driver.Claim) (grant driver.Grant, asked instant, err error) {
 	r, caller := b.root, ctx
 	err = persist(ctx, r.patience(ctx, bound), bound, outcomeOpen, func(ctx context.Context) error {
 		asked = r.clock.read() // before the request is written
-		answer := b.send(ctx, r.inline(caller))
+		answer := b.send(ctx, r.inline(caller), c)
 		open := outcomeOpen(answer.err)
 		r.haste.heard(asked, r.clock.read(), !open)
 		if open {
-			b.mu.Lock()
-			b.open = true
-			b.mu.Unlock()
+			b.doubt()
 		}
 		grant = answer.grant
 		return answer.err
@@ -69,20 +67,28 @@ func (b *bid) attempt(ctx context.Context, bound time.Duration) (grant driver.Gr
 	return grant, asked, err
 }
 
-func (b *bid) send(ctx context.Context, inline bool) reply {
+func (b *bid) send(ctx context.Context, inline bool, c driver.Claim) reply {
 	if inline {
-		return b.acquire(ctx)
+		return b.acquire(ctx, c)
 	}
-	answer, ok := ask(ctx, b.root, b.acquire, func(late reply) { b.settle(ctx, late) })
+	answer, ok := ask(ctx, b.root, func(ctx context.Context) reply { return b.acquire(ctx, c) },
+		func(late reply) { b.settle(ctx, late) })
 	if !ok {
 		answer.err = errNoAnswer
 	}
 	return answer
 }
 
-func (b *bid) acquire(ctx context.Context) reply {
-	grant, err := b.root.driver.Acquire(ctx, b.claim)
+func (b *bid) acquire(ctx context.Context, c driver.Claim) reply {
+	grant, err := b.root.driver.Acquire(ctx, c)
 	return reply{grant, err}
+}
+
+// doubt says that a command may have acted without our knowing.
+func (b *bid) doubt() {
+	b.mu.Lock()
+	b.open = true
+	b.mu.Unlock()
 }
 
 // outcomeOpen says whether err leaves open what the command did.
@@ -107,7 +113,7 @@ func (b *bid) settle(ctx context.Context, late reply) {
 	b.stray = b.stray || b.phase == bidEnding
 	b.mu.Unlock()
 	if over {
-		b.cleanUp(ctx)
+		b.cleanUp(ctx, nil)
 	}
 }
 
@@ -119,21 +125,21 @@ func (b *bid) to(p bidPhase) {
 }
 
 // giveUp ends a token that no tenure owns. It cleans up in the background if a command may
-// have acted; what it cannot reach dies within one TTL.
-func (b *bid) giveUp(ctx context.Context) {
+// have acted, or there is a place to leave; what it cannot reach dies within one TTL.
+func (b *bid) giveUp(ctx context.Context, p *place) {
 	b.mu.Lock()
 	b.phase = bidOver
 	open := b.open
 	b.mu.Unlock()
-	if open {
-		b.root.spawn(func() { b.cleanUp(ctx) })
+	if open || p != nil {
+		b.root.spawn(func() { b.cleanUp(ctx, p) })
 	}
 }
 
 // giveBack ends a token that was granted too late to be of use.
 func (b *bid) giveBack(ctx context.Context) {
 	b.to(bidOver)
-	b.cleanUp(ctx)
+	b.cleanUp(ctx, nil)
 }
 
 // end ends a token whose tenure is over.
@@ -143,17 +149,32 @@ func (b *bid) end(ctx context.Context) {
 	stray := b.stray
 	b.mu.Unlock()
 	if stray {
-		b.root.spawn(func() { b.cleanUp(ctx) })
+		b.root.spawn(func() { b.cleanUp(ctx, nil) })
 	}
 }
 
-// cleanUp deletes the name if the dead token owns it. Whether that worked changes nothing
-// for anybody here, so the outcome is dropped.
-func (b *bid) cleanUp(ctx context.Context) {
+// cleanUp leaves a place in the backend's line, if there is one to leave, and deletes the
+// name if the dead token owns it, in one step. Whether that worked changes nothing for
+// anybody here, so the outcome is dropped.
+func (b *bid) cleanUp(ctx context.Context, p *place) {
+	claim := b.claim
+	if p != nil {
+		claim.Place = p.id
+	}
+	b.dispose(ctx, claim)
+}
+
+// leave is for a place that may have been taken again, by a command that was late. It
+// comes without the bid's token, which may be in use.
+func (b *bid) leave(ctx context.Context, p *place) {
+	b.dispose(ctx, driver.Claim{Name: b.claim.Name, Token: newToken(), TTL: b.claim.TTL, Place: p.id})
+}
+
+func (b *bid) dispose(ctx context.Context, claim driver.Claim) {
 	ctx = context.WithoutCancel(ctx)
 	inline := b.root.inline(ctx)
 	_ = persist(ctx, b.bound/2, b.bound, failed, func(ctx context.Context) error {
-		return b.release(ctx, inline, b.claim)
+		return b.release(ctx, inline, claim)
 	})
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -201,16 +202,14 @@ func (t *tenure) renewedNow(asked instant, err error) {
 			t.renewAt = never
 		}
 	}
-	due := t.due()
-	t.mu.Unlock()
-	if t.root.events != nil {
-		t.root.events.add(t.root, RenewedEvent{t.subject(), now.since(asked), err})
+	if t.root.events != nil && !errors.Is(err, errNotAsked) {
+		t.root.events.add(t.root, RenewedEvent{t.subject(), now.since(asked), t.renewal(err)})
 	}
+	t.root.keeper.set(t)
+	t.mu.Unlock()
 	if lost {
 		t.vacate()
-		return
 	}
-	t.root.keeper.reschedule(t, due)
 }
 
 // hasLeft says whether Close has given up waiting.

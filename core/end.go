@@ -14,8 +14,8 @@ const grace = 40 * time.Millisecond
 // ended; ctx only bounds how long Release waits for the answer. So does the attempt's own
 // bound, a third of the TTL and at most 2 s.
 //
-// It returns nil once the name is known to be free, a *[LostError] if the lease had been
-// lost before, and [ErrUnavailable] if whether it took effect is not known: if it did
+// It returns nil once the name is known to be free, or has gone to somebody of this process
+// who waited for it; a *[LostError] if the lease had been lost before; and [ErrUnavailable] if whether it took effect is not known: if it did
 // not, the name comes free when its TTL ends. A second call waits for the first one and
 // returns its result.
 //
@@ -53,15 +53,19 @@ func (x *Lease) Finish(ctx context.Context, workErr error) error {
 
 func (x *Lease) dedups() bool { return x.tenure.cfg.dedup > 0 && x.inside == nil }
 
-// end ends the turn. The last turn of a tenure to end releases it, on a goroutine that
-// outlives the caller's ctx.
+// end ends the turn. If nobody of this process takes the next one, the last lease of a
+// tenure to end releases it, on a goroutine that outlives the caller's ctx.
 func (x *Lease) end(ctx context.Context, done bool) error {
 	t := x.tenure
+	if t.root.lines.pass(x, done) {
+		return nil
+	}
 	t.mu.Lock()
 	if x.ended {
 		return x.wait(ctx) // unlocks
 	}
 	x.ended = true
+	x.until = t.validUntil()
 	x.endContexts(context.Canceled)
 	t.done = t.done || done
 	last := t.remove(x)
@@ -69,7 +73,7 @@ func (x *Lease) end(ctx context.Context, done bool) error {
 	if releasing {
 		t.state = tenureEnding
 	} else {
-		x.settle(lossOf(t))
+		x.settle(lossOf(x))
 	}
 	inline := t.flying == 0 && t.root.inline(ctx)
 	t.mu.Unlock()
@@ -100,11 +104,11 @@ func (x *Lease) end(ctx context.Context, done bool) error {
 	return x.wait(ctx)
 }
 
-func lossOf(t *tenure) error {
-	if t.loss == nil {
+func lossOf(x *Lease) error {
+	if x.loss == nil {
 		return nil
 	}
-	return t.loss
+	return x.loss
 }
 
 // remove takes x out of the tenure's leases and says whether it was the last one.
@@ -120,6 +124,9 @@ func (t *tenure) remove(x *Lease) (last bool) {
 
 // settle makes the result of the end known.
 func (x *Lease) settle(err error) {
+	if lost, ok := errors.AsType[*LostError](err); ok {
+		x.loss = lost
+	}
 	x.result = err
 	x.known = true
 	if x.done != nil {

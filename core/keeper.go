@@ -60,11 +60,11 @@ func (k *keeper) add(t *tenure) bool {
 	return true
 }
 
-// reschedule has t looked at when due says.
-func (k *keeper) reschedule(t *tenure, due post) {
+// set has t, whose mutex the caller holds, looked at when it is due.
+func (k *keeper) set(t *tenure) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.post(t, due)
+	k.post(t, t.due())
 }
 
 func (k *keeper) post(t *tenure, due post) {
@@ -129,12 +129,10 @@ func (k *keeper) tick() {
 
 	var renew []*tenure
 	for _, t := range due {
-		next, wants := t.look(now)
-		if wants {
+		if t.look(now) {
 			renew = append(renew, t)
 		}
-		k.reschedule(t, next)
-		if k.root.closed() { // Close has missed it if it looked between take and reschedule
+		if k.root.closed() { // Close has missed it if it looked between take and look
 			t.endContexts(ErrClosed)
 		}
 	}

@@ -16,10 +16,13 @@ import (
 // touches the backend.
 type Lease struct {
 	tenure *tenure
+	cfg    *config // of the call that it was asked for with
 	name   string
 	fence  uint64
-	outer  *Lease // the innermost lease that its context stood under, or nil
-	inside *Lease // the lease that it has re-entered, or nil
+	turn   int     // of its tenure
+	since  instant // when the turn began
+	outer  *Lease  // the innermost lease that its context stood under, or nil
+	inside *Lease  // the lease that it has re-entered, or nil
 	values context.Context
 
 	// Protected by tenure.mu.
@@ -27,6 +30,8 @@ type Lease struct {
 	own    endable       // Lease.Context, made when somebody asks for it
 	work   endable       // the context of Do
 	ended  bool          // Release, Complete or Finish was called
+	until  time.Duration // the last of ValidUntil, once ended
+	loss   *LostError    // why, if trust ended first
 	done   chan struct{} // made by who waits for the end to be known; closed when it is
 	known  bool          // result is what the end came to
 	result error
@@ -38,10 +43,22 @@ type endable struct {
 	end context.CancelCauseFunc
 }
 
-func newLease(ctx context.Context, t *tenure) *Lease {
+// newLease makes a lease that has no tenure yet. It asks the caller's context, so it is not
+// for where a mutex is held.
+func newLease(ctx context.Context, c *config, name string) *Lease {
 	outer, _ := FromContext(ctx)
-	return &Lease{tenure: t, name: t.bid.claim.Name, fence: t.fence, outer: outer, values: ctx}
+	return &Lease{cfg: c, name: name, outer: outer, values: ctx}
 }
+
+// bind gives x a turn of t.
+func (x *Lease) bind(t *tenure, turn int, now instant) {
+	x.tenure, x.turn, x.since = t, turn, now
+	if t.fence > 0 {
+		x.fence = t.fence + uint64(turn) //nolint:gosec // G115: a turn is not negative
+	}
+}
+
+func (x *Lease) subject() Subject { return x.cfg.subject(x.values, x.name) }
 
 // Name returns the name that is locked.
 func (x *Lease) Name() string { return x.name }
@@ -59,6 +76,9 @@ func (x *Lease) ValidUntil() time.Time {
 	t := x.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if x.ended {
+		return t.root.clock.time(x.until)
+	}
 	return t.root.clock.time(t.validUntil())
 }
 
@@ -87,12 +107,12 @@ func (x *Lease) workContext(ctx context.Context) context.Context {
 
 func (x *Lease) derive(parent context.Context) endable {
 	ctx, end := context.WithCancelCause(parent)
-	switch t := x.tenure; {
-	case t.loss != nil:
-		end(t.loss)
+	switch {
+	case x.loss != nil:
+		end(x.loss)
 	case x.ended:
 		end(context.Canceled)
-	case t.root.closed():
+	case x.tenure.root.closed():
 		end(ErrClosed)
 	}
 	return endable{&leaseContext{ctx, x}, end}
@@ -122,7 +142,7 @@ func (x *Lease) err() *LostError {
 	t := x.tenure
 	t.mu.Lock()
 	lost := t.overdue(t.root.clock.read())
-	err := t.loss
+	err := x.loss
 	if err == nil && x.ended {
 		err = &LostError{x.name, ReasonReleased}
 	}
@@ -148,7 +168,7 @@ func (x *Lease) Check(ctx context.Context) error {
 		return &endedError{err, &unavailableError{"check", x.name, errNotAsked}}
 	}
 	t.mu.Lock()
-	if t.state != tenureHeld {
+	if t.state != tenureHeld || x.ended {
 		t.mu.Unlock()
 		return x.Err()
 	}

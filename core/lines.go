@@ -11,7 +11,8 @@ import (
 //
 // The first of a line is its contender: it alone asks the backend, and the others stand in
 // memory, first come, first served. So a process costs the backend one client for each
-// name, however many goroutines want it.
+// name, however many goroutines want it. While this process holds the name nobody asks:
+// they are given turns of its tenure, or called up when it ends.
 type lines struct {
 	mu     sync.Mutex // protects byName and everything in each line
 	byName map[string]*line
@@ -19,20 +20,40 @@ type lines struct {
 
 type line struct {
 	name     string
-	head     *waiter // the contender, nil if nobody waits
+	head     *waiter // nil if nobody waits
 	tail     *waiter
-	tenure   *tenure // this process holds the name, nil if it does not
+	tenure   *tenure // by which this process has the name, until its release is over; or nil
 	trying   bool    // the contender's attempt is under way
 	watchers []chan verdict
 	last     verdict // of the contender's last attempt
+	place    *place  // in the backend's line, nil if this process does not stand there
+}
+
+// place is this process's place in the backend's line for a name: that of the line, not of
+// a goroutine. Once it is left, it is never used again.
+type place struct {
+	id   string
+	left chan struct{} // closed when it is
 }
 
 // waiter is one call's place in a line.
 type waiter struct {
-	line       *line
+	cfg     *config
+	maxHold time.Duration
+	lease   *Lease // for the turn it may be given; made by its caller, whose context that asks
+
+	// Protected by lines.mu.
+	line       *line // nil once it has been given a lease
 	next, prev *waiter
-	turn       chan struct{} // of size one: it is the contender now
-	hint       chan struct{} // of size one: the name may be free now
+	contends   bool
+
+	up chan summons // of size one, for those who are not the contender from the start
+}
+
+// summons is what a waiter is called up with.
+type summons struct {
+	lease *Lease  // its turn of the tenure that this process has; nil: it is the contender now
+	old   *tenure // whose turns are over, for the contender to yield; or nil
 }
 
 // verdict is what an attempt came to, for those who did not make it. The zero verdict says
@@ -50,37 +71,47 @@ func (v verdict) empty() bool { return v.held == nil && v.done == nil && v.err =
 
 func newLines() *lines { return &lines{byName: make(map[string]*line)} }
 
-// join puts the caller into the line for name.
-func (s *lines) join(name string) (w *waiter, contender bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.push(s.open(name))
-}
-
-// joinAlone puts the caller into the line only if nobody of this process stands there or
-// holds the name. Otherwise the answer is what this process knows already, or what comes
-// out of watch once the attempt under way is over: the zero verdict if that was broken off.
-func (s *lines) joinAlone(name string) (w *waiter, known verdict, watch <-chan verdict) {
+// join puts w into the line for name, and says whether it is the contender at once.
+func (s *lines) join(name string, w *waiter) (contender bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.open(name)
-	if held := l.heldHere(); held != nil {
-		return nil, verdict{at: time.Now(), held: held}, nil
+	l.push(w)
+	w.contends = l.head == w && l.tenure == nil
+	if !w.contends {
+		w.up = make(chan summons, 1)
+	}
+	return w.contends
+}
+
+// joinAlone makes w the contender if nobody of this process stands in the line or holds the
+// name. Otherwise the answer is what this process knows already, or what comes out of watch
+// once the attempt under way is over: the zero verdict if that was broken off.
+func (s *lines) joinAlone(name string, w *waiter) (joined bool, known verdict, watch <-chan verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.open(name)
+	if held := l.heldHere(); held != nil && held.Remaining > 0 {
+		return false, verdict{at: time.Now(), held: held}, nil
 	}
 	if l.head == nil {
-		w, _ = s.push(l)
-		return w, verdict{}, nil
+		l.push(w)
+		w.contends = true
+		return true, verdict{}, nil
 	}
 	if l.trying || l.last.empty() {
-		return nil, verdict{}, l.outcome()
+		return false, verdict{}, l.outcome()
 	}
-	return nil, l.last, nil
+	return false, l.last, nil
 }
 
 // watch has the caller told what the contender's attempt comes to.
 func (s *lines) watch(w *waiter) <-chan verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if w.line == nil { // its lease is waiting for it
+		return nil
+	}
 	return w.line.outcome()
 }
 
@@ -99,43 +130,62 @@ func (s *lines) open(name string) *line {
 	return l
 }
 
-func (s *lines) push(l *line) (w *waiter, contender bool) {
-	w = &waiter{line: l, prev: l.tail, hint: make(chan struct{}, 1)}
+func (l *line) push(w *waiter) {
+	w.line, w.prev = l, l.tail
 	if l.tail == nil {
 		l.head = w
 	} else {
 		l.tail.next = w
-		w.turn = make(chan struct{}, 1)
 	}
 	l.tail = w
-	return w, l.head == w
 }
 
-// heldHere says who of this process holds the name, as far as local clocks can tell.
+func (l *line) unlink(w *waiter) {
+	if w.prev == nil {
+		l.head = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.tail = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.line, w.next, w.prev, w.contends = nil, nil, nil, false
+}
+
+// heldHere says who of this process has the name. Nothing remains of a tenure that is no
+// longer trusted but not over either.
 func (l *line) heldHere() *driver.Held {
 	if l.tenure == nil {
 		return nil
 	}
-	left := l.tenure.left()
-	if left <= 0 {
-		return nil
+	return &driver.Held{Label: l.tenure.bid.claim.Label, Remaining: l.tenure.left()}
+}
+
+// try says that the contender asks the backend now, and gives its claim what depends on the
+// line: the place, and fences for those behind.
+func (s *lines) try(w *waiter, c *driver.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := w.line
+	l.trying = true
+	if l.place != nil {
+		c.Place = l.place.id
 	}
-	return &driver.Held{Label: l.tenure.bid.claim.Label, Remaining: left}
+	if w.next != nil {
+		c.Fences = driver.MaxTurns
+	}
 }
 
-// heldHere says whether the contender can save its attempt, since this process holds the
-// name.
-func (s *lines) heldHere(w *waiter) *driver.Held {
+// lineUp is this process's place in the backend's line, which it is about to go to.
+func (s *lines) lineUp(w *waiter) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return w.line.heldHere()
-}
-
-// try says that the contender asks the backend now.
-func (s *lines) try(w *waiter) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.line.trying = true
+	if w.line.place == nil {
+		w.line.place = &place{newToken(), make(chan struct{})}
+	}
+	return w.line.place
 }
 
 // refused tells the line what the contender got.
@@ -147,14 +197,19 @@ func (s *lines) refused(w *waiter, v verdict) {
 	w.line.publish(v)
 }
 
-// granted gives the line the tenure that the contender got.
+// granted gives the line the tenure that the contender got, who leaves it.
 func (s *lines) granted(w *waiter, t *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := w.line
+	l.unlink(w)
 	l.trying = false
-	l.tenure = t
+	l.tenure, t.line = t, l
 	l.last = verdict{}
+	if l.place != nil { // a grant leaves the backend's line
+		close(l.place.left)
+		l.place = nil
+	}
 	if len(l.watchers) > 0 {
 		now := time.Now()
 		l.publish(verdict{at: now, answered: now, held: l.heldHere()})
@@ -169,59 +224,70 @@ func (l *line) publish(v verdict) {
 }
 
 // known says what the line knows.
-func (s *lines) known(w *waiter) verdict {
+func (s *lines) known(w *waiter) (v verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := w.line.last
-	if held := w.line.heldHere(); held != nil {
+	l := w.line
+	if l == nil {
+		return v
+	}
+	v = l.last
+	if held := l.heldHere(); held != nil {
 		v.at, v.held = time.Now(), held
 	}
 	return v
 }
 
-// leave takes the caller out of its line; the next one becomes the contender.
-func (s *lines) leave(w *waiter) {
+// leave takes w, whose caller gives up, out of its line; the next one becomes the contender.
+// What w was called up with and has not heard is its caller's to pass on, and so is the
+// place in the backend's line if nobody is left who needs it.
+func (s *lines) leave(w *waiter) (unheard summons, empty *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	select {
+	case unheard = <-w.up:
+	default:
+	}
 	l := w.line
-	contender := l.head == w
-	if w.prev == nil {
-		l.head = w.next
-	} else {
-		w.prev.next = w.next
+	if l == nil {
+		return unheard, nil
 	}
-	if w.next == nil {
-		l.tail = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	if contender {
+	contended := w.contends
+	l.unlink(w)
+	if contended {
 		if l.trying || l.head == nil { // it was cut off: whoever watched tries itself
 			l.trying = false
 			l.publish(verdict{})
 		}
-		if l.head != nil {
-			l.head.turn <- struct{}{} // it becomes the contender only once
-		}
+		l.callUp(summons{})
+	}
+	if l.head == nil && l.place != nil {
+		empty, l.place = l.place, nil
+		close(empty.left)
 	}
 	s.prune(l)
+	return unheard, empty
 }
 
-// vacate says that t no longer holds its name.
+// callUp makes the head the contender, unless this process has the name, or it is that
+// already.
+func (l *line) callUp(c summons) {
+	if w := l.head; w != nil && !w.contends && (l.tenure == nil || c.old != nil) {
+		w.contends = true
+		w.up <- c // it is called up only once
+	}
+}
+
+// vacate says that t no longer has its name.
 func (s *lines) vacate(t *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.byName[t.bid.claim.Name]
+	l := t.line
 	if l == nil || l.tenure != t {
 		return
 	}
 	l.tenure = nil
-	if l.head != nil {
-		select {
-		case l.head.hint <- struct{}{}:
-		default: // one hint is enough
-		}
-	}
+	l.callUp(summons{})
 	s.prune(l)
 }
 

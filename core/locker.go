@@ -130,6 +130,7 @@ func (l *Locker) Close(ctx context.Context) error {
 func (r *root) close(ctx context.Context) error {
 	if r.closeOnce.CompareAndSwap(false, true) {
 		close(r.closing)
+		r.die()
 		r.keeper.close()
 	}
 	for r.keeper.remaining() > 0 || r.tasks.Load() > 0 {

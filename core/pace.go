@@ -29,11 +29,6 @@ type pace struct {
 	spins  int           // times it was told to try, in vain, in a row
 }
 
-// heldHere: this process has the name, and says so when it lets go.
-func (p *pace) heldHere() {
-	p.next, p.listen, p.poll = jitter(p.cfg.recheck()), false, 0
-}
-
 // heldBy: another owner has the name.
 func (p *pace) heldBy(h *driver.Held) {
 	p.next = jitter(p.cfg.recheck())
@@ -72,30 +67,72 @@ func (p *pace) pause() error {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, p.next)
 	defer cancel()
-	return p.wait(p.next, over, p.hear(ctx))
+	place := p.root.lines.lineUp(p.waiter)
+	if p.root.inline(p.ctx) {
+		return p.hearInline(ctx, place, over)
+	}
+	return p.wait(p.next, over, p.hear(ctx, place))
 }
 
 // hear waits at the backend, for as long as ctx stands. The result is nil if it is worth
 // trying, and an error if the backend cannot tell.
-func (p *pace) hear(ctx context.Context) <-chan error {
+func (p *pace) hear(ctx context.Context, at *place) <-chan error {
 	heard := make(chan error, 1)
-	claim := p.bid.claim
+	bid, claim := p.bid, p.claimAt(at)
 	p.root.spawn(func() {
-		if err := p.root.queuer.Wait(ctx, claim); err == nil || ctx.Err() == nil {
+		err := p.root.queuer.Wait(ctx, claim)
+		if err == nil || ctx.Err() == nil {
 			heard <- err
+			return
+		}
+		select {
+		case <-at.left: // the command that lined us up may have come after the one that left
+			bid.leave(ctx, at)
+		default:
 		}
 	})
 	return heard
 }
 
-// wait waits for d, for a hint of this process, or for one of the backend.
+// hearInline is hear on the caller's goroutine: a wake-up is then the next attempt at once.
+func (p *pace) hearInline(ctx context.Context, at *place, over <-chan time.Time) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.root.life, cancel)()
+	if p.cfg.wait != WaitForever {
+		left := p.cfg.wait - time.Since(p.began)
+		defer time.AfterFunc(left, cancel).Stop()
+	}
+	err := p.root.queuer.Wait(ctx, p.claimAt(at))
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil: // it cannot tell: poll
+		return p.wait(min(p.next, jitter(p.slower())), over, nil)
+	case p.ctx.Err() != nil:
+		return p.ended()
+	case p.root.closed():
+		return ErrClosed
+	case p.cfg.wait != WaitForever && time.Since(p.began) >= p.cfg.wait:
+		return p.overBudget()
+	default:
+		p.spins = 0
+		return nil
+	}
+}
+
+func (p *pace) claimAt(at *place) driver.Claim {
+	c := p.bid.claim
+	c.Place = at.id
+	return c
+}
+
+// wait waits for d, or until the backend is heard.
 func (p *pace) wait(d time.Duration, over <-chan time.Time, heard <-chan error) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
 		select {
-		case <-p.waiter.hint:
-			return nil
 		case err := <-heard:
 			if err == nil {
 				return nil

@@ -32,7 +32,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	if err := a.takeSlot(x); err != nil {
 		return nil, err
 	}
-	inner := newLease(a.ctx, t) // asks the caller's context, so not under the mutex
+	inner := newLease(a.ctx, a.cfg, a.name)
 	inner.inside = x
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,6 +40,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		<-x.slot
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
 	}
+	inner.bind(t, x.turn, a.root.clock.read())
 	t.leases = append(t.leases, inner)
 	return inner, nil
 }

@@ -97,7 +97,7 @@ func (t *tenure) verdict(err error, open bool) error {
 
 // released ends the tenure with what its release came to.
 func (t *tenure) released(err error) error {
-	held := t.root.clock.read().since(t.granted)
+	held := t.root.clock.read().since(t.first[0].since)
 	t.mu.Lock()
 	t.state = tenureReleased
 	told := t.loss != nil // by MaxHold, before

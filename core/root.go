@@ -9,16 +9,19 @@ import (
 
 // root is what a Locker and all Lockers derived from it share.
 type root struct {
-	driver driver.Driver
-	queuer driver.Queuer // nil if the backend has none
-	can    driver.Capabilities
-	clock  *clock
-	events *events
-	keeper *keeper
-	lines  *lines
+	driver  driver.Driver
+	queuer  driver.Queuer  // nil if the backend has none
+	yielder driver.Yielder // as above
+	can     driver.Capabilities
+	clock   *clock
+	events  *events
+	keeper  *keeper
+	lines   *lines
 
 	haste     haste
-	closing   chan struct{} // closed when Close begins
+	closing   chan struct{}   // closed when Close begins
+	life      context.Context // ends then too
+	die       context.CancelFunc
 	closeOnce atomic.Bool
 	tasks     atomic.Int64  // calls and goroutines under way
 	quiet     chan struct{} // of size one: tasks or tenures reached zero while closing
@@ -34,7 +37,9 @@ func newRoot(d driver.Driver, c *config) *root {
 		closing: make(chan struct{}),
 		quiet:   make(chan struct{}, 1),
 	}
+	r.life, r.die = context.WithCancel(context.Background())
 	r.queuer, _ = d.(driver.Queuer)
+	r.yielder, _ = d.(driver.Yielder)
 	r.keeper = newKeeper(r)
 	return r
 }

@@ -15,13 +15,15 @@ import (
 //
 // Locks are taken in the order lines, tenure, keeper, bid.
 type tenure struct {
-	root    *root
-	bid     *bid
-	cfg     *config
-	fence   uint64
-	granted instant
-	life    time.Duration // how long a grant or renewal is trusted, from when it was asked for
-	failed  atomic.Int32  // renewals that were not answered, in a row
+	root     *root
+	bid      *bid
+	cfg      *config       // of who got it; what later turns want is alike
+	fence    uint64        // of the first turn
+	turns    int           // that it has fences for
+	life     time.Duration // how long a grant or renewal is trusted, from when it was asked for
+	doubtful bool          // a command that may have granted it went unanswered
+	line     *line         // protected by lines.mu
+	failed   atomic.Int32  // renewals that were not answered, in a row
 
 	mu       sync.Mutex // protects the fields below
 	state    tenureState
@@ -33,7 +35,7 @@ type tenure struct {
 	flying   int           // commands under way that carry the token
 	landed   chan struct{} // made by who waits for flying to become 0
 	leases   []*Lease      // that have not ended: the outermost and those that re-entered
-	first    [1]*Lease     // leases, as long as nothing has re-entered
+	first    [1]*Lease     // the lease whose turn it is; leases, as long as nothing has re-entered
 	done     bool          // the work was completed: the release leaves the marker
 
 	// The keeper's own, protected by its mutex.
@@ -52,9 +54,9 @@ const (
 	tenureReleased
 )
 
-func newTenure(b *bid, c *config, fence uint64, ttl time.Duration, asked, now instant) *tenure {
+func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked instant) *tenure {
 	t := &tenure{
-		root: b.root, bid: b, cfg: c, fence: fence, granted: now,
+		root: b.root, bid: b, cfg: c, fence: g.Fence, turns: g.Fences, doubtful: b.open,
 		asked: asked, life: trust(ttl), renewAt: never, holdEnd: never, index: -1,
 	}
 	if period := c.period(); period > 0 {
@@ -64,8 +66,9 @@ func newTenure(b *bid, c *config, fence uint64, ttl time.Duration, asked, now in
 	return t
 }
 
-// subject is that of the outermost lease, which stays first.
-func (t *tenure) subject() Subject { return t.cfg.subject(t.first[0].values, t.bid.claim.Name) }
+// subject is that of the outermost lease, which stays first until its turn is over. The
+// caller holds the mutex, or the last turn is over.
+func (t *tenure) subject() Subject { return t.first[0].subject() }
 
 // left says how long the tenure is still trusted, 0 if it is not.
 func (t *tenure) left() time.Duration {
@@ -99,9 +102,9 @@ func (t *tenure) renewable() bool {
 	return t.state == tenureHeld && t.renewAt != never && !t.renewing
 }
 
-// look is the keeper's: it does what now asks for, and says when to look again and whether
-// to renew. A renewal counts as under way from then on.
-func (t *tenure) look(now instant) (due post, renew bool) {
+// look is the keeper's: it does what now asks for, and says whether to renew. A renewal
+// counts as under way from then on.
+func (t *tenure) look(now instant) (renew bool) {
 	t.mu.Lock()
 	lost := t.overdue(now)
 	if t.state == tenureHeld && now.awake >= t.holdEnd {
@@ -112,12 +115,12 @@ func (t *tenure) look(now instant) (due post, renew bool) {
 		t.renewing = true
 		t.flying++
 	}
-	due = t.due()
+	t.root.keeper.set(t)
 	t.mu.Unlock()
 	if lost {
 		t.vacate()
 	}
-	return due, renew
+	return renew
 }
 
 // early is how much before its time a renewal may go, to share a command with others.
@@ -134,16 +137,14 @@ func (t *tenure) renewed(asked instant, err error) {
 	if t.state == tenureHeld {
 		lost = t.take(asked, now, err)
 	}
-	due := t.due()
-	t.mu.Unlock()
 	if t.root.events != nil && !errors.Is(err, errNotAsked) {
 		t.root.events.add(t.root, RenewedEvent{t.subject(), now.since(asked), t.renewal(err)})
 	}
+	t.root.keeper.set(t)
+	t.mu.Unlock()
 	if lost {
 		t.vacate()
-		return
 	}
-	t.root.keeper.reschedule(t, due)
 }
 
 // renewal is what observers are told of an answer.
@@ -211,9 +212,12 @@ func (t *tenure) lose(reason Reason, now instant) (lost bool) {
 // has registered runs on goroutines of its own.
 func (t *tenure) cutOff(reason Reason, now instant) {
 	t.loss = &LostError{t.bid.claim.Name, reason}
+	for _, x := range t.leases {
+		x.loss = t.loss
+	}
 	t.endLeases(t.loss)
 	if t.root.events != nil {
-		t.root.events.add(t.root, LostEvent{t.subject(), reason, now.since(t.granted)})
+		t.root.events.add(t.root, LostEvent{t.subject(), reason, now.since(t.first[0].since)})
 	}
 }
 

@@ -18,13 +18,22 @@ type Claim struct {
 
 	Shared bool // read side of a read-write lock; needs Capabilities.Shared
 	Limit  int  // holders allowed; 0 means 1; more needs Capabilities.Limit
-	Fences int  // consecutive fences to reserve; 0 means 1
+	Fences int  // consecutive fences to reserve; 0 means 1; more needs Capabilities.Block
+
+	Place string // the caller's place in the line for Name; see Queuer
 
 	Scope string        // dedup scope, meaningful with Dedup
 	Dedup time.Duration // Acquire: above zero, the marker of Scope is looked at; Release: its window
 	Keep  time.Duration // Release: the name stays taken for so long; needs Capabilities.Keep
 	Done  bool          // Release: leave the dedup marker
 }
+
+// MaxTurns is the most that core asks for in Claim.Fences, and TurnsBesideOthers the most
+// that a backend reserves while others stand in line.
+const (
+	MaxTurns          = 256
+	TurnsBesideOthers = 32
+)
 
 // MaxLabel is the longest label, in bytes, that core lets through.
 const MaxLabel = 256
@@ -48,7 +57,9 @@ type Grant struct {
 	// Fence is the number of this tenure, larger than that of every earlier tenure of the
 	// name, at most 2^53; 0 if the backend mints none.
 	Fence uint64
-	// Fences says how many consecutive fences, from Fence on, are reserved; 0 means 1.
+	// Fences says how many consecutive fences, from Fence on, are reserved: as many as were
+	// asked for, or fewer; 0 means 1. core gives the tenure to as many of its waiters, one
+	// after the other, so where others stand in line it is at most [TurnsBesideOthers].
 	Fences int
 	// TTL is what the backend really gave, where that is shorter than asked; 0 means as
 	// asked.

@@ -16,7 +16,10 @@
 // Application code should use package core.
 package driver
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Driver is a lock service. All methods may be called concurrently.
 //
@@ -55,17 +58,46 @@ type Driver interface {
 	Capabilities() Capabilities
 }
 
-// Queuer is implemented by backends that can tell a waiter when to try.
+// Queuer is implemented by backends that line waiters up, first come, first served.
 //
-// Wait returns nil when it is worth calling Acquire for c, and ctx's error when ctx ends
-// first, which core makes happen soon enough that a lost notification costs little. A nil
-// is a hint, never a grant. Any other error is transient for core, which goes on by
-// polling.
+// Those who stand in the line for a name are places, not claims: core makes a new Place
+// when its first waiter for the name goes there, and uses it for all claims until the name
+// is granted to one of them or nobody waits any more. While live places stand in line, a
+// free name is for the first of them: an Acquire from any other place, or from none, is
+// refused with a *[Held] without a label. A grant leaves the line. A Release with a Place
+// leaves it too, whether or not the token owns the name, and has the next one told.
 //
-// The waiter is registered with the server before Wait asks whether the name is free, so
-// that a release between a refused Acquire and Wait is not missed.
+// Wait stands in line at c.Place, at the end if that is not there. It returns nil when it
+// is that place's turn to call Acquire, or worth trying, and ctx's error when ctx ends
+// first. It looks once at least, so that core, which calls it again and again, misses a
+// lost notification for no longer than [Recheck]. A nil is a hint, never a grant. Any other
+// error is transient for core, which goes on by polling.
+//
+// The waiter listens before it is lined up, so no notification comes too early. Every
+// call with a Place, Acquire too, keeps the place alive for [PlaceLife]; by then, in the
+// backend's own time, it is dropped by whoever meets it.
 type Queuer interface {
 	Wait(ctx context.Context, c Claim) error
+}
+
+// Recheck is how long a waiter that hears nothing waits before it looks again.
+func Recheck(ttl time.Duration) time.Duration { return min(ttl/3, time.Second) }
+
+// PlaceLife is how long a place in line lasts of which nothing is heard.
+func PlaceLife(ttl time.Duration) time.Duration { return 3 * Recheck(ttl) }
+
+// Yielder is implemented by a [Queuer] that can release one claim and take the name for
+// another one in one step, unless others stand in line for it: for a process whose turn is
+// over while more of its goroutines wait.
+//
+// If old's token owns the name and nobody else stands in line, it goes to next, with new
+// fences. If others do, it is released, next.Place is lined up at the end, the first in line
+// is told, and errNext is a *[Held]. If old's token does not own it, errOld is [ErrNotOwner]
+// and nothing else happens: errNext then matches [ErrNotSent]. An unknown outcome is
+// unknown for both.
+type Yielder interface {
+	Queuer
+	Yield(ctx context.Context, old, next Claim) (g Grant, errNext, errOld error)
 }
 
 // Validator is implemented by backends whose constructor can be given something wrong.

@@ -20,6 +20,7 @@ const (
 	OpRenew   Op = "renew"
 	OpRelease Op = "release"
 	OpWait    Op = "wait"
+	OpYield   Op = "yield"
 )
 
 // Fate is what happens to one call.
@@ -56,7 +57,7 @@ type Link struct {
 
 var (
 	_ driver.Driver     = (*Link)(nil)
-	_ driver.Queuer     = (*Link)(nil)
+	_ driver.Yielder    = (*Link)(nil)
 	_ driver.Validator  = (*Link)(nil)
 	_ driver.IdleCloser = (*Link)(nil)
 )
@@ -79,7 +80,7 @@ func (l *Link) All(f Fate, ops ...Op) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(ops) == 0 {
-		ops = []Op{OpAcquire, OpRenew, OpRelease, OpWait}
+		ops = []Op{OpAcquire, OpRenew, OpRelease, OpWait, OpYield}
 	}
 	for _, op := range ops {
 		l.all[op] = f
@@ -105,6 +106,17 @@ func (l *Link) Deliver() int {
 	return len(calls)
 }
 
+// Heal ends all that was decided: what was held back is delivered, and so is everything from
+// now on, at once.
+func (l *Link) Heal() {
+	l.mu.Lock()
+	clear(l.next)
+	clear(l.all)
+	l.request, l.reply = 0, 0
+	l.mu.Unlock()
+	l.Deliver()
+}
+
 // Calls says how many calls of a kind were made.
 func (l *Link) Calls(op Op) int {
 	l.mu.Lock()
@@ -112,7 +124,7 @@ func (l *Link) Calls(op Op) int {
 	return l.calls[op]
 }
 
-// LastClaim returns the claim of the last call of Acquire or Release.
+// LastClaim returns the claim of the last call of Acquire, Release or Yield.
 func (l *Link) LastClaim() driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,6 +176,27 @@ func (l *Link) Wait(ctx context.Context, c driver.Claim) error {
 		return struct{}{}, errors.ErrUnsupported
 	})
 	return err
+}
+
+// Yield implements driver.Yielder. Where the far side is none, nothing is sent.
+func (l *Link) Yield(ctx context.Context, old, next driver.Claim) (driver.Grant, error, error) {
+	y, ok := l.far.(driver.Yielder)
+	if !ok {
+		return driver.Grant{}, driver.ErrNotSent, driver.ErrNotSent
+	}
+	l.claim(next)
+	type outcome struct {
+		grant           driver.Grant
+		errNext, errOld error
+	}
+	out, err := through(ctx, l, OpYield, func(ctx context.Context) (out outcome, _ error) {
+		out.grant, out.errNext, out.errOld = y.Yield(ctx, old, next)
+		return out, nil
+	})
+	if err != nil {
+		return driver.Grant{}, err, err
+	}
+	return out.grant, out.errNext, out.errOld
 }
 
 // Validate implements driver.Validator.

@@ -22,7 +22,7 @@ type Store struct {
 	mu      sync.Mutex // protects the fields below
 	locks   map[string]*lock
 	markers map[marker]*done
-	waiting map[string]map[chan struct{}]struct{}
+	lines   map[string][]*place
 	fence   uint64 // the last one minted
 	sweepAt int    // the number of entries at which expired ones are thrown out
 }
@@ -30,7 +30,7 @@ type Store struct {
 type lock struct {
 	token   string
 	label   string
-	fence   uint64
+	grant   driver.Grant
 	expires time.Time
 }
 
@@ -42,8 +42,8 @@ type done struct {
 }
 
 var (
-	_ driver.Driver = (*Store)(nil)
-	_ driver.Queuer = (*Store)(nil)
+	_ driver.Driver  = (*Store)(nil)
+	_ driver.Yielder = (*Store)(nil)
 )
 
 // Option configures a [Store].
@@ -54,7 +54,7 @@ func New(opts ...Option) *Store {
 	s := &Store{
 		locks:   make(map[string]*lock),
 		markers: make(map[marker]*done),
-		waiting: make(map[string]map[chan struct{}]struct{}),
+		lines:   make(map[string][]*place),
 		sweepAt: minSweep,
 	}
 	for _, o := range opts {
@@ -65,7 +65,7 @@ func New(opts ...Option) *Store {
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "memory", Punctual: true, Fence: true, Dedup: true}
+	return driver.Capabilities{Backend: "memory", Punctual: true, Fence: true, Block: true, Dedup: true}
 }
 
 // Acquire implements driver.Driver.
@@ -83,22 +83,39 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	}
 	l := s.live(c.Name, now)
 	switch {
+	case l == nil && s.ahead(c, now):
+		s.tellFirst(c.Name, now)
+		return driver.Grant{}, &driver.Held{}
 	case l == nil:
-		s.sweep(now)
-		l = &lock{token: c.Token, label: c.Label, fence: s.mint(now)}
-		s.locks[c.Name] = l
+		return s.grant(c, now), nil
 	case l.token != c.Token:
+		s.ahead(c, now)
 		return driver.Grant{}, &driver.Held{Label: l.label, Remaining: l.expires.Sub(now)}
 	}
 	l.expires = now.Add(c.TTL)
-	return driver.Grant{Fence: l.fence}, nil
+	return l.grant, nil
 }
 
-// mint returns a fence larger than every earlier one, of a size that clocks give it, so
-// that it also goes on growing where fences of an earlier process are remembered.
-func (s *Store) mint(now time.Time) uint64 {
-	s.fence = max(s.fence+1, uint64(max(0, now.UnixMicro())))
-	return s.fence
+// grant makes c the owner.
+func (s *Store) grant(c driver.Claim, now time.Time) driver.Grant {
+	s.sweep(now)
+	s.leave(c.Name, c.Place)
+	turns := min(max(1, c.Fences), driver.MaxTurns)
+	if s.others(c.Name, c.Place, now) {
+		turns = min(turns, driver.TurnsBesideOthers)
+	}
+	g := driver.Grant{Fence: s.mint(now, turns), Fences: turns}
+	s.locks[c.Name] = &lock{token: c.Token, label: c.Label, grant: g, expires: now.Add(c.TTL)}
+	return g
+}
+
+// mint returns the first of n fences larger than every earlier one, of a size that clocks
+// give them, so that they also go on growing where fences of an earlier process are
+// remembered.
+func (s *Store) mint(now time.Time, n int) uint64 {
+	first := max(s.fence+1, uint64(max(0, now.UnixMicro())))
+	s.fence = first + uint64(n) - 1 //nolint:gosec // G115: n is at least 1
+	return first
 }
 
 // Renew implements driver.Driver.
@@ -130,58 +147,25 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	if c.Place != "" {
+		s.leave(c.Name, c.Place)
+	}
 	l := s.live(c.Name, now)
-	if l == nil || l.token != c.Token {
+	mine := l != nil && l.token == c.Token
+	if mine {
+		delete(s.locks, c.Name)
+		if c.Done {
+			s.sweep(now)
+			s.markers[marker{c.Name, c.Scope}] = &done{c.Label, now.Add(c.Dedup)}
+		}
+	}
+	if mine || l == nil {
+		s.tellFirst(c.Name, now)
+	}
+	if !mine {
 		return driver.ErrNotOwner
 	}
-	delete(s.locks, c.Name)
-	if c.Done {
-		s.sweep(now)
-		s.markers[marker{c.Name, c.Scope}] = &done{c.Label, now.Add(c.Dedup)}
-	}
-	for wake := range s.waiting[c.Name] {
-		close(wake)
-	}
-	delete(s.waiting, c.Name)
 	return nil
-}
-
-// Wait implements driver.Queuer.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
-	s.mu.Lock()
-	l := s.live(c.Name, time.Now())
-	if l == nil || l.token == c.Token {
-		s.mu.Unlock()
-		return ctx.Err()
-	}
-	wake := make(chan struct{})
-	if s.waiting[c.Name] == nil {
-		s.waiting[c.Name] = make(map[chan struct{}]struct{})
-	}
-	s.waiting[c.Name][wake] = struct{}{}
-	expires := l.expires
-	s.mu.Unlock()
-	defer s.forget(c.Name, wake)
-
-	timer := time.NewTimer(time.Until(expires))
-	defer timer.Stop()
-	select {
-	case <-wake:
-		return nil
-	case <-timer.C: // expired, or renewed: worth a try
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s *Store) forget(name string, wake chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.waiting[name], wake)
-	if len(s.waiting[name]) == 0 {
-		delete(s.waiting, name)
-	}
 }
 
 // live returns the lock of name, nil if there is none whose time is not over.
@@ -210,6 +194,9 @@ func (s *Store) sweep(now time.Time) {
 		if !now.Before(d.expires) {
 			delete(s.markers, m)
 		}
+	}
+	for name := range s.lines {
+		s.line(name, now)
 	}
 	s.sweepAt = max(minSweep, 2*(len(s.locks)+len(s.markers)))
 }

@@ -1,0 +1,91 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// maxTurns is how long after the backend was last asked a tenure goes from one goroutine of
+// this process to the next without asking it again. By then, or once the fences that were
+// reserved with it are used up, other processes have their chance.
+const maxTurns = 5 * time.Millisecond
+
+// pass ends the turn of x and gives the tenure to the first in line, who wants the same, and
+// says whether it did. That costs no round trip, as long as nothing about the tenure is in
+// doubt: it is trusted for a third of its TTL at least, nothing is under way, and its last
+// command was answered.
+//
+// If only its turns are over, the first in line is called up to yield: to let those who
+// stand in line at the backend go first, or to go on, in one step.
+func (s *lines) pass(x *Lease, done bool) bool {
+	t := x.tenure
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := t.line
+	if l == nil || l.tenure != t || l.head == nil || l.head.contends || done || x.inside != nil {
+		return false
+	}
+	w := l.head
+	now := t.root.clock.read()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x.ended || !t.sound(x, now) || !t.cfg.alike(w.cfg) || t.root.closed() {
+		return false
+	}
+	switch {
+	case x.turn+1 < t.turns && now.since(t.asked) < maxTurns:
+		x.endTurn()
+		x.tellReleased(now)
+		l.unlink(w)
+		t.next(w, x.turn+1, now)
+		w.up <- summons{lease: w.lease} // it is called up only once
+	case t.root.yielder != nil:
+		x.endTurn()
+		t.leases = t.leases[:0]
+		t.state = tenureEnding
+		l.callUp(summons{old: t})
+	default:
+		return false
+	}
+	return true
+}
+
+// sound says that x, alone, has the tenure, and that nothing about it is in doubt.
+func (t *tenure) sound(x *Lease, now instant) bool {
+	return t.state == tenureHeld && !t.done && !t.doubtful && t.flying == 0 && t.failed.Load() == 0 &&
+		len(t.leases) == 1 && t.leases[0] == x && t.life-now.since(t.asked) >= t.life/3
+}
+
+// endTurn ends x while its tenure goes on.
+func (x *Lease) endTurn() {
+	x.ended = true
+	x.until = x.tenure.validUntil()
+	x.endContexts(context.Canceled)
+	x.settle(nil)
+}
+
+// next gives w the next turn.
+func (t *tenure) next(w *waiter, turn int, now instant) {
+	w.lease.bind(t, turn, now)
+	t.first[0] = w.lease
+	t.holdEnd = never
+	if w.maxHold > 0 {
+		t.holdEnd = now.awake + w.maxHold
+		t.root.keeper.set(t)
+	}
+}
+
+func (x *Lease) tellReleased(now instant) {
+	if events := x.tenure.root.events; events != nil {
+		events.add(x.tenure.root, ReleasedEvent{Subject: x.subject(), Held: now.since(x.since)})
+	}
+}
+
+// alike says whether who wants d may have a turn of a tenure that was granted to c: what the
+// backend knows of the tenure, and how it is renewed, is the same.
+func (c *config) alike(d *config) bool {
+	return c == d || c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()
+}
+
+// plain says that a turn is all that is wanted.
+func (c *config) plain() bool { return c.label == "" && c.dedup == 0 }

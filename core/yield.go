@@ -1,0 +1,67 @@
+package core
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// ask makes one attempt. If this process has a tenure whose turns are over, that is yielded
+// in the same step.
+func (a *acquisition) ask(c driver.Claim) (grant driver.Grant, asked instant, err error) {
+	if old := a.old; old != nil {
+		a.old = nil
+		if grant, asked, err = a.yield(old, c); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
+			return grant, asked, err
+		}
+	}
+	return a.bid.attempt(a.ctx, a.patience(), c)
+}
+
+// yielded is the outcome of a driver.Yielder's call.
+type yielded struct {
+	grant           driver.Grant
+	errNext, errOld error
+}
+
+// yield sends one command that releases old and asks for c. What stays open on old's side
+// is for its release to settle, in the background; what stays open on c's side is for the
+// attempt that follows, with the same token.
+func (a *acquisition) yield(old *tenure, c driver.Claim) (grant driver.Grant, asked instant, err error) {
+	old.bid.to(bidEnding)
+	asked = a.root.clock.read()
+	if asked.since(old.asked) >= old.life { // no command carries its token any more
+		a.giveUpOld(old)
+		return grant, asked, driver.ErrNotSent
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, a.root.patience(a.ctx, a.patience()))
+	defer cancel()
+	y := a.sendYield(ctx, old.bid.claim, c)
+	a.root.haste.heard(asked, a.root.clock.read(), !outcomeOpen(y.errNext))
+	if failed(y.errOld) {
+		a.root.spawn(func() { _ = old.release(context.WithoutCancel(ctx), outcomeOpen(y.errOld)) }) // told to observer and log
+	} else {
+		_ = old.released(old.verdict(y.errOld, false)) // as above
+	}
+	if outcomeOpen(y.errNext) {
+		a.bid.doubt()
+	}
+	return y.grant, asked, y.errNext
+}
+
+func (a *acquisition) sendYield(ctx context.Context, old, next driver.Claim) yielded {
+	call := func(ctx context.Context) (y yielded) {
+		y.grant, y.errNext, y.errOld = a.root.yielder.Yield(ctx, old, next)
+		return y
+	}
+	if a.root.inline(a.ctx) {
+		return call(ctx)
+	}
+	b := a.bid
+	y, ok := ask(ctx, a.root, call, func(late yielded) { b.settle(ctx, reply{late.grant, late.errNext}) })
+	if !ok {
+		y.errNext, y.errOld = errNoAnswer, errNoAnswer
+	}
+	return y
+}
