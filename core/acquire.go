@@ -264,7 +264,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		a.bid = newBid(a.root, a.name, a.cfg)
 	}
 	claim := a.bid.claim
-	a.root.lines.try(w, &claim)
+	a.root.lines.try(w, &claim, a.old != nil)
 	grant, asked, err := a.ask(claim)
 	now := time.Now()
 	if err == nil {

@@ -164,12 +164,15 @@ func (l *line) heldHere() *driver.Held {
 }
 
 // try says that the contender asks the backend now, and gives its claim what depends on the
-// line: the place, and fences for those behind.
-func (s *lines) try(w *waiter, c *driver.Claim) {
+// line: the place, which one that yields may be sent to, and fences for those behind.
+func (s *lines) try(w *waiter, c *driver.Claim, yields bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := w.line
 	l.trying = true
+	if yields {
+		l.lineUp()
+	}
 	if l.place != nil {
 		c.Place = l.place.id
 	}
@@ -182,10 +185,14 @@ func (s *lines) try(w *waiter, c *driver.Claim) {
 func (s *lines) lineUp(w *waiter) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.line.place == nil {
-		w.line.place = &place{newToken(), make(chan struct{})}
+	return w.line.lineUp()
+}
+
+func (l *line) lineUp() *place {
+	if l.place == nil {
+		l.place = &place{newToken(), make(chan struct{})}
 	}
-	return w.line.place
+	return l.place
 }
 
 // refused tells the line what the contender got.

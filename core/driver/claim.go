@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,7 +21,7 @@ type Claim struct {
 	Limit  int  // holders allowed; 0 means 1; more needs Capabilities.Limit
 	Fences int  // consecutive fences to reserve; 0 means 1; more needs Capabilities.Block
 
-	Place string // the caller's place in the line for Name; see Queuer
+	Place string // the caller's place in the line for Name, see Queuer; "" stands for Token
 
 	Scope string        // dedup scope, meaningful with Dedup
 	Dedup time.Duration // Acquire: above zero, the marker of Scope is looked at; Release: its window
@@ -37,6 +38,9 @@ const (
 
 // MaxLabel is the longest label, in bytes, that core lets through.
 const MaxLabel = 256
+
+// At is the claim's place in line.
+func (c Claim) At() string { return cmp.Or(c.Place, c.Token) }
 
 // Format prints the claim without its token, for every verb: what is printed may be
 // logged.

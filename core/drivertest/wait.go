@@ -26,9 +26,12 @@ var waitCases = []testCase{
 			c.TTL = time.Minute
 			e.grant(holder, c)
 			heard := make(chan error, 1)
-			go func() { heard <- q.Wait(e.Context(), e.claim("name")) }()
+			next := e.claim("name")
+			go func() { heard <- q.Wait(e.Context(), next) }()
 			e.noError(holder.Release(e.Context(), c))
 			e.within(time.Second, "hearing of the release", func() { e.noError(<-heard) })
+			e.grant(q.(driver.Driver), next)
+			e.noError(holder.Release(e.Context(), next))
 		}
 	})},
 	{name: "AWaiterForAFreeNameIsTold", run: queued(func(e *env, q driver.Queuer, _ driver.Driver) {

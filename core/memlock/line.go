@@ -58,12 +58,12 @@ func (s *Store) lineUp(c driver.Claim) (wake <-chan struct{}, next time.Time) {
 func (s *Store) stand(c driver.Claim, now time.Time) *place {
 	dead := now.Add(driver.PlaceLife(c.TTL))
 	for _, p := range s.line(c.Name, now) {
-		if p.id == c.Place {
+		if p.id == c.At() {
 			p.dead = dead
 			return p
 		}
 	}
-	p := &place{c.Place, dead, make(chan struct{}, 1)}
+	p := &place{c.At(), dead, make(chan struct{}, 1)}
 	s.lines[c.Name] = append(s.lines[c.Name], p)
 	return p
 }
@@ -101,11 +101,11 @@ func (s *Store) keep(name string, stays func(*place) bool) {
 func (s *Store) ahead(c driver.Claim, now time.Time) bool {
 	line := s.line(c.Name, now)
 	for _, p := range line {
-		if p.id == c.Place {
+		if p.id == c.At() {
 			p.dead = now.Add(driver.PlaceLife(c.TTL))
 		}
 	}
-	return len(line) > 0 && line[0].id != c.Place
+	return len(line) > 0 && line[0].id != c.At()
 }
 
 // others says whether somebody else stands in line.
@@ -145,7 +145,7 @@ func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gra
 		return g, driver.ErrNotSent, driver.ErrNotOwner
 	}
 	delete(s.locks, old.Name)
-	if s.others(next.Name, next.Place, now) {
+	if s.others(next.Name, next.At(), now) {
 		s.stand(next, now)
 		s.tellFirst(next.Name, now)
 		return g, &driver.Held{}, nil

@@ -99,9 +99,9 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 // grant makes c the owner.
 func (s *Store) grant(c driver.Claim, now time.Time) driver.Grant {
 	s.sweep(now)
-	s.leave(c.Name, c.Place)
+	s.leave(c.Name, c.At())
 	turns := min(max(1, c.Fences), driver.MaxTurns)
-	if s.others(c.Name, c.Place, now) {
+	if s.others(c.Name, c.At(), now) {
 		turns = min(turns, driver.TurnsBesideOthers)
 	}
 	g := driver.Grant{Fence: s.mint(now, turns), Fences: turns}

@@ -12,23 +12,59 @@ import (
 
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	keys := []string{s.lockKey(c.Name), s.fences.key(c.Name)}
+	if c.Place != "" {
+		return s.claim(ctx, c)
+	}
+	line, _ := s.lineKeys(c.Name)
+	keys := []string{s.lockKey(c.Name), s.fences.key(c.Name), line}
 	if c.Dedup > 0 {
 		keys = append(keys, s.doneKey(c))
 	}
-	reply, err := s.run(ctx, acquireScript, keys, owner(c)+c.Label, c.TTL.Milliseconds())
+	args := []any{owner(c) + c.Label, c.TTL.Milliseconds()}
+	if c.Fences > 1 {
+		args = append(args, c.Fences)
+	}
+	reply, err := s.run(ctx, acquireScript, keys, args...)
+	if err == nil && reply == int64(0) {
+		return s.claim(ctx, c)
+	}
+	return decided(reply, err)
+}
+
+// claim asks for a name that others may stand in line for.
+func (s *Store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	line, beats := s.lineKeys(c.Name)
+	keys := []string{s.lockKey(c.Name), s.fences.key(c.Name), line, beats}
+	if c.Dedup > 0 {
+		keys = append(keys, s.doneKey(c))
+	}
+	return decided(s.run(ctx, claimScript, keys, owner(c)+c.Label, c.TTL.Milliseconds(), max(1, c.Fences),
+		s.hub.member(c), life(c), s.channels(), driver.TurnsBesideOthers))
+}
+
+func decided(reply any, err error) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	switch reply := reply.(type) {
-	case string:
-		fence, err := strconv.ParseUint(reply, 10, 53)
-		return driver.Grant{Fence: fence}, err
-	case []any:
+	if reply, ok := reply.([]any); ok {
 		return driver.Grant{}, refusal(reply)
-	default:
+	}
+	return granted(reply)
+}
+
+// granted reads a fence, and how many there are if that is more than one.
+func granted(reply any) (driver.Grant, error) {
+	text, ok := reply.(string)
+	if !ok {
 		return driver.Grant{}, fmt.Errorf("redislock: unknown reply %T to an acquire", reply)
 	}
+	first, n, block := strings.Cut(text, " ")
+	fence, err := strconv.ParseUint(first, 10, 53)
+	g := driver.Grant{Fence: fence, Fences: 1}
+	if block && err == nil {
+		g.Fences, err = strconv.Atoi(n)
+	}
+	return g, err
 }
 
 // refusal reads {label} of a marker, or {label, remaining} of an owner.
@@ -84,13 +120,20 @@ func renewal(answer any) error {
 
 // Release implements driver.Driver.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+	if c.Place != "" {
+		return released(s.leave(ctx, c))
+	}
+	line, beats := s.lineKeys(c.Name)
 	keys := []string{s.lockKey(c.Name)}
-	args := []any{owner(c) + c.Label, s.channel(c.Name)}
+	args := []any{owner(c) + c.Label, line, beats, s.channels()}
 	if c.Done {
 		keys = append(keys, s.doneKey(c))
 		args = append(args, c.Label, c.Dedup.Milliseconds())
 	}
-	reply, err := s.run(ctx, releaseScript, keys, args...)
+	return released(s.run(ctx, releaseScript, keys, args...))
+}
+
+func released(reply any, err error) error {
 	if err != nil {
 		return err
 	}
@@ -101,38 +144,5 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		return driver.ErrNotOwner
 	default:
 		return fmt.Errorf("redislock: unknown reply %T to a release", reply)
-	}
-}
-
-// Pauses between looks at a name that a foreign client holds: its release tells nobody.
-const (
-	firstPoll = 25 * time.Millisecond
-	lastPoll  = time.Second
-)
-
-// Wait implements driver.Queuer.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
-	freed, leave, err := s.hub.listen(ctx, s.channel(c.Name))
-	if err != nil {
-		return err
-	}
-	defer leave()
-	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
-		value, err := s.get(ctx, s.lockKey(c.Name))
-		mine := owner(c)
-		if err != nil || value == "" || strings.HasPrefix(value, mine) {
-			return err
-		}
-		var again <-chan time.Time
-		if foreign := len(value) < len(mine) || value[len(mine)-1] != magic[0]; foreign {
-			again = time.After(poll)
-		}
-		select {
-		case <-freed:
-			return nil
-		case <-again:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
 }

@@ -2,50 +2,60 @@ package redislock
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"sync"
+	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/redis/go-redis/v9"
 )
 
-// hub is the one subscription connection of a Store. It is subscribed to a channel while
-// somebody listens there, and tells them that something was published.
+// idleAfter is how long a subscription outlasts its last listener: one who waits listens
+// again and again.
+const idleAfter = 2 * time.Second
+
+// hub is the one subscription of a Store: to a channel of its own, on which the scripts tell
+// a place in some line that its turn may have come. It lasts while somebody listens.
 type hub struct {
-	rdb redis.UniversalClient
+	rdb     redis.UniversalClient
+	id      string // of this Store, among all that use the same keys
+	channel string
 
-	// line is held while a subscription is sent or taken back, so that the server hears of
-	// them in the order in which they were decided. It is taken before mu.
-	line sync.Mutex
-
-	mu       sync.Mutex // protects the fields below
-	pubsub   *redis.PubSub
-	read     chan struct{} // closed when the reader of pubsub has returned
-	channels map[string]*channel
+	mu        sync.Mutex                            // protects the fields below
+	feed      *feed                                 // nil if there is none
+	listeners map[string]map[chan struct{}]struct{} // by place
+	idle      *time.Timer
 }
 
-type channel struct {
-	ready     chan struct{} // closed once the server has confirmed the subscription
-	gone      chan struct{} // closed when the hub is
-	confirmed bool
-	listeners map[chan struct{}]struct{}
+// feed is one subscription, from its connection to its end.
+type feed struct {
+	pubsub *redis.PubSub
+	ready  chan struct{} // closed once the server has confirmed it
+	gone   chan struct{} // closed when it is to end
+	read   chan struct{} // closed when its reader has returned
 }
 
-func newHub(rdb redis.UniversalClient) *hub {
-	return &hub{rdb: rdb, channels: make(map[string]*channel)}
+func newHub(rdb redis.UniversalClient, channels string) *hub {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails
+	id := base64.RawURLEncoding.EncodeToString(raw[:])
+	return &hub{rdb: rdb, id: id, channel: channels + id, listeners: make(map[string]map[chan struct{}]struct{})}
 }
 
-// listen returns once the server is known to have the subscription: whatever is published
-// from then on is heard, through a channel of size one.
-func (h *hub) listen(ctx context.Context, name string) (heard <-chan struct{}, leave func(), err error) {
+// member is what stands in a line for a claim's place.
+func (h *hub) member(c driver.Claim) string { return h.id + c.At() }
+
+// listen returns once the server is known to have the subscription: whatever is told to the
+// place from then on is heard, through a channel of size one.
+func (h *hub) listen(ctx context.Context, place string) (heard <-chan struct{}, leave func(), err error) {
 	wake := make(chan struct{}, 1)
-	ch, first := h.join(name, wake)
-	if first {
-		h.subscribe(ctx, name)
-	}
-	leave = func() { h.leave(name, ch, wake) }
+	f := h.join(place, wake)
+	leave = func() { h.leave(place, wake) }
 	select {
-	case <-ch.ready:
+	case <-f.ready:
 		return wake, leave, nil
-	case <-ch.gone:
+	case <-f.gone:
 		leave()
 		return nil, nil, redis.ErrClosed
 	case <-ctx.Done():
@@ -54,122 +64,141 @@ func (h *hub) listen(ctx context.Context, name string) (heard <-chan struct{}, l
 	}
 }
 
-func (h *hub) join(name string, wake chan struct{}) (ch *channel, first bool) {
+func (h *hub) join(place string, wake chan struct{}) *feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ch, known := h.channels[name]
-	if !known {
-		ch = &channel{
-			ready:     make(chan struct{}),
-			gone:      make(chan struct{}),
-			listeners: make(map[chan struct{}]struct{}),
-		}
-		h.channels[name] = ch
+	if h.listeners[place] == nil {
+		h.listeners[place] = make(map[chan struct{}]struct{})
 	}
-	ch.listeners[wake] = struct{}{}
-	return ch, !known
+	h.listeners[place][wake] = struct{}{}
+	if h.idle != nil {
+		h.idle.Stop()
+	}
+	if h.feed == nil {
+		h.feed = h.open()
+	}
+	return h.feed
 }
 
-func (h *hub) subscribe(ctx context.Context, name string) {
-	h.line.Lock()
-	defer h.line.Unlock()
-	// If it cannot be sent, go-redis sends it once there is a connection.
-	pubsub := h.open() //nolint:contextcheck // the connection outlives whoever opened it
-	_ = pubsub.Subscribe(context.WithoutCancel(ctx), name)
+// open begins a subscription. The connection outlives whoever it was opened for.
+func (h *hub) open() *feed {
+	f := &feed{
+		pubsub: h.rdb.Subscribe(context.Background()),
+		ready:  make(chan struct{}),
+		gone:   make(chan struct{}),
+		read:   make(chan struct{}),
+	}
+	messages := f.pubsub.ChannelWithSubscriptions()
+	go func() {
+		defer close(f.read)
+		// If it cannot be sent, go-redis sends it once there is a connection.
+		_ = f.pubsub.Subscribe(context.Background(), h.channel)
+		h.reader(f, messages)
+	}()
+	return f
 }
 
-// leave takes the subscription back when the last listener goes.
-func (h *hub) leave(name string, ch *channel, wake chan struct{}) {
-	h.mu.Lock()
-	delete(ch.listeners, wake)
-	last := len(ch.listeners) == 0
-	h.mu.Unlock()
-	if !last {
-		return
-	}
-	h.line.Lock()
-	defer h.line.Unlock()
-	h.mu.Lock()
-	unwanted := h.channels[name] == ch && len(ch.listeners) == 0
-	if unwanted {
-		delete(h.channels, name)
-	}
-	pubsub := h.pubsub
-	h.mu.Unlock()
-	if unwanted && pubsub != nil {
-		_ = pubsub.Unsubscribe(context.Background(), name) // if it fails, it goes with its connection
-	}
-}
-
-// open returns the subscription connection, and begins to read one that is new.
-func (h *hub) open() *redis.PubSub {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.pubsub == nil {
-		h.pubsub = h.rdb.Subscribe(context.Background())
-		h.read = make(chan struct{})
-		go h.reader(h.pubsub.ChannelWithSubscriptions(), h.read)
-	}
-	return h.pubsub
-}
-
-// reader wakes those whose channel something was published on. It also wakes them when
-// their channel was subscribed to again: what was published meanwhile is lost.
-func (h *hub) reader(messages <-chan any, done chan<- struct{}) {
-	defer close(done)
+// reader tells places what they are told. It tells all of them when the channel was
+// subscribed to again: what was published meanwhile is lost.
+func (h *hub) reader(f *feed, messages <-chan any) {
+	confirmed := false
 	for m := range messages {
 		switch m := m.(type) {
 		case *redis.Message:
-			h.tell(m.Channel, false)
+			h.tell(m.Payload)
 		case *redis.Subscription:
-			if m.Kind == "subscribe" {
-				h.tell(m.Channel, true)
+			switch {
+			case m.Kind != "subscribe":
+			case confirmed:
+				h.tellAll()
+			default:
+				confirmed = true
+				close(f.ready)
 			}
 		}
 	}
 }
 
-func (h *hub) tell(name string, subscribed bool) {
+func (h *hub) tell(place string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ch := h.channels[name]
-	switch {
-	case ch == nil:
-	case subscribed && !ch.confirmed:
-		ch.confirmed = true
-		close(ch.ready)
-	default:
-		ch.wake()
+	for wake := range h.listeners[place] {
+		hint(wake)
 	}
 }
 
-func (c *channel) wake() {
-	for wake := range c.listeners {
-		select {
-		case wake <- struct{}{}:
-		default: // it has been told already
+func (h *hub) tellAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, listeners := range h.listeners {
+		for wake := range listeners {
+			hint(wake)
 		}
 	}
+}
+
+func hint(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default: // it has been told already
+	}
+}
+
+// leave lets the subscription end some time after the last listener has gone.
+func (h *hub) leave(place string, wake chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.listeners[place], wake)
+	if len(h.listeners[place]) == 0 {
+		delete(h.listeners, place)
+	}
+	if len(h.listeners) > 0 || h.feed == nil {
+		return
+	}
+	if h.idle == nil {
+		h.idle = time.AfterFunc(idleAfter, h.rest)
+	} else {
+		h.idle.Reset(idleAfter)
+	}
+}
+
+func (h *hub) rest() {
+	h.mu.Lock()
+	var f *feed
+	if len(h.listeners) == 0 {
+		f = h.detach()
+	}
+	h.mu.Unlock()
+	_ = f.end() // nobody needs it any more
+}
+
+func (h *hub) detach() *feed {
+	f := h.feed
+	h.feed = nil
+	if f != nil {
+		close(f.gone)
+	}
+	return f
+}
+
+func (f *feed) end() error {
+	if f == nil {
+		return nil
+	}
+	err := f.pubsub.Close()
+	<-f.read
+	return err
 }
 
 // close ends the subscription. Another Locker on the same Store that still listens is told
 // to look again, and opens a new one.
 func (h *hub) close() error {
-	h.line.Lock()
-	defer h.line.Unlock()
 	h.mu.Lock()
-	pubsub, read := h.pubsub, h.read
-	h.pubsub, h.read = nil, nil
-	for _, ch := range h.channels {
-		close(ch.gone)
-		ch.wake()
+	f := h.detach()
+	if h.idle != nil {
+		h.idle.Stop()
 	}
-	h.channels = make(map[string]*channel)
 	h.mu.Unlock()
-	if pubsub == nil {
-		return nil
-	}
-	err := pubsub.Close()
-	<-read
-	return err
+	h.tellAll()
+	return f.end()
 }

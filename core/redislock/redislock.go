@@ -39,7 +39,7 @@ type Store struct {
 
 var (
 	_ driver.Driver     = (*Store)(nil)
-	_ driver.Queuer     = (*Store)(nil)
+	_ driver.Yielder    = (*Store)(nil)
 	_ driver.Validator  = (*Store)(nil)
 	_ driver.IdleCloser = (*Store)(nil)
 )
@@ -71,14 +71,14 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 		o.apply(s)
 	}
 	s.fences = newFences(rdb, s.prefix)
-	s.hub = newHub(rdb)
+	s.hub = newHub(rdb, s.channels())
 	s.rdb, s.punctual = punctual(rdb)
 	return s
 }
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true}
+	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Block: true, Dedup: true}
 }
 
 // Validate implements driver.Validator.
@@ -110,7 +110,16 @@ func (s *Store) sideKey(name, kind string) string {
 }
 
 func (s *Store) doneKey(c driver.Claim) string { return s.sideKey(c.Name, "done:"+c.Scope) }
-func (s *Store) channel(name string) string    { return s.sideKey(name, "free") }
+
+// lineKeys are those of the line for a name, and of its beats.
+func (s *Store) lineKeys(name string) (line, beats string) {
+	const suffix = ":beats"
+	beats = s.sideKey(name, "line"+suffix)
+	return beats[:len(beats)-len(suffix)], beats
+}
+
+// channels is what the names of all clients' channels begin with.
+func (s *Store) channels() string { return "{" + s.prefix + "}:v1:wake:" }
 
 // magic ends the token in a lock's value. No token has it, so the token before it is the
 // whole token.

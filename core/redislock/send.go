@@ -2,9 +2,6 @@ package redislock
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // G505: Redis names scripts by their SHA-1
-	_ "embed"
-	"encoding/hex"
 	"errors"
 	"net"
 
@@ -12,28 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
-
-//go:embed scripts/acquire.lua
-var acquireSource string
-
-//go:embed scripts/renew.lua
-var renewSource string
-
-//go:embed scripts/release.lua
-var releaseSource string
-
-var (
-	acquireScript = newScript(acquireSource)
-	renewScript   = newScript(renewSource)
-	releaseScript = newScript(releaseSource)
-)
-
-type script struct{ source, sha string }
-
-func newScript(source string) script {
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // G401: as above
-	return script{source, hex.EncodeToString(sum[:])}
-}
 
 // once is a command that go-redis sends exactly once. A client that sends an acquire again
 // by itself would report our own lock as somebody else's.
@@ -66,17 +41,6 @@ func (s *Store) send(ctx context.Context, line []any) (any, error) {
 	cmd.SetFirstKeyPos(3)
 	_ = s.rdb.Process(ctx, once{cmd}) // the same error as below
 	return cmd.Result()
-}
-
-// get reads a plain key, "" if there is none.
-func (s *Store) get(ctx context.Context, key string) (string, error) {
-	cmd := redis.NewCmd(ctx, "get", key)
-	_ = s.rdb.Process(ctx, once{cmd})
-	value, err := cmd.Text()
-	if errors.Is(err, redis.Nil) {
-		return "", nil
-	}
-	return value, classify(err)
 }
 
 // classify marks the errors after which the server has certainly not executed anything.

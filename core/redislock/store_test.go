@@ -125,7 +125,8 @@ func TestNothingIsLeftAfterTheLastWaiter(t *testing.T) {
 // The permissions that docs and README give for a Redis user of its own.
 var minimalACL = []any{
 	"resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels", "&{holdfast:*",
-	"-@all", "+evalsha", "+eval", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+publish", "+subscribe", "+unsubscribe", "+hello", "+ping",
+	"-@all", "+evalsha", "+eval", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+exists", "+zadd", "+zrange", "+zrem", "+hset", "+hget", "+hdel", "+hexists",
+	"+publish", "+subscribe", "+unsubscribe", "+hello", "+ping",
 }
 
 func TestTheMinimalACLIsEnoughAndNoMore(t *testing.T) {

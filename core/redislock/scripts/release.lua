@@ -1,9 +1,12 @@
--- Frees a name if the token still owns it, leaves a dedup marker if asked to, and tells
--- those who wait.
+-- Frees a name if the token still owns it, leaves a dedup marker if asked to, and tells the
+-- first in line.
 --
 -- KEYS[1] the lock    KEYS[2] the dedup marker, only if asked for
--- ARGV[1] the value: token, magic byte, label    ARGV[2] the channel
--- ARGV[3] the marker's label    ARGV[4] the marker's window in ms
+-- ARGV[1] the value: token, magic byte, label    ARGV[2] the key of the line    ARGV[3] that of its beats
+-- ARGV[4] what the channels' names begin with
+-- ARGV[5] the marker's label    ARGV[6] the marker's window in ms
+--
+-- The line is no key of this script: while its slot moves, a release must go on.
 --
 -- Answers 1, or 0 for "not the owner".
 local value = redis.call('GET', KEYS[1])
@@ -16,8 +19,15 @@ end
 -- DEL comes first: a script that begins with SET is refused under maxmemory.
 redis.call('DEL', KEYS[1])
 if KEYS[2] then
-  redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+  redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[6])
 end
--- Without permission for the channel, waiters find out by themselves.
-redis.pcall('PUBLISH', ARGV[2], '')
+if redis.pcall('EXISTS', ARGV[2]) == 1 then
+  pcall(function() -- an error here would hide that the name is free
+-- include line.lua
+    local head = first(ARGV[2], ARGV[3], clock())
+    if head then
+      tell(ARGV[4], head)
+    end
+  end)
+end
 return 1

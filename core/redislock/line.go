@@ -1,0 +1,94 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Pauses between looks at a name that a foreign client holds: its release tells nobody.
+const (
+	firstPoll = 25 * time.Millisecond
+	lastPoll  = time.Second
+)
+
+// Wait implements driver.Queuer.
+func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+	heard, leave, err := s.hub.listen(ctx, c.At())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
+		try, again, err := s.lineUp(ctx, c)
+		if try || err != nil {
+			return err
+		}
+		if again == 0 {
+			again = poll
+		}
+		timer := time.NewTimer(again)
+		select {
+		case <-heard:
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// lineUp stands in line, and says whether to try now, or when to look again: 0 if nobody
+// can say.
+func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again time.Duration, err error) {
+	line, beats := s.lineKeys(c.Name)
+	reply, err := s.run(ctx, waitScript, []string{s.lockKey(c.Name), line, beats},
+		s.hub.member(c), owner(c), life(c), s.channels())
+	if err != nil {
+		return false, 0, err
+	}
+	answer, _ := reply.([]any)
+	switch {
+	case len(answer) == 1 && answer[0] == int64(1):
+		return true, 0, nil
+	case len(answer) == 1 && answer[0] == int64(2):
+		return false, 0, nil
+	case len(answer) == 2 && answer[0] == int64(0):
+		ms, _ := answer[1].(int64)
+		return false, time.Duration(max(0, ms)+1) * time.Millisecond, nil // to find it gone, not about to go
+	default:
+		return false, 0, fmt.Errorf("redislock: unknown reply %T to a wait", reply)
+	}
+}
+
+// Yield implements driver.Yielder.
+func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
+	line, beats := s.lineKeys(next.Name)
+	reply, err := s.run(ctx, yieldScript, []string{s.lockKey(next.Name), s.fences.key(next.Name), line, beats},
+		owner(old), owner(next)+next.Label, next.TTL.Milliseconds(), max(1, next.Fences),
+		s.hub.member(next), life(next), s.channels())
+	switch {
+	case err != nil:
+		return g, err, err
+	case reply == int64(1):
+		return g, &driver.Held{}, nil
+	case reply == int64(0):
+		return g, driver.ErrNotSent, driver.ErrNotOwner
+	}
+	g, err = granted(reply)
+	return g, err, err
+}
+
+// leave gives c's place in line up, and releases it if its token owns the name.
+func (s *Store) leave(ctx context.Context, c driver.Claim) (reply any, err error) {
+	line, beats := s.lineKeys(c.Name)
+	return s.run(ctx, leaveScript, []string{s.lockKey(c.Name), line, beats},
+		owner(c), s.hub.member(c), s.channels())
+}
+
+// life is how long a place lives of which nothing is heard, in ms.
+func life(c driver.Claim) int64 { return driver.PlaceLife(c.TTL).Milliseconds() }

@@ -1,0 +1,41 @@
+-- Takes a name for a claim whose turn it may be, or says who has it.
+--
+-- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the line    KEYS[4] its beats    KEYS[5] the dedup marker, only if asked for
+-- ARGV[1] the value: token, magic byte, label    ARGV[2] the TTL in ms    ARGV[3] fences to reserve
+-- ARGV[4] the member    ARGV[5] how long it lives, in ms    ARGV[6] what the channels' names begin with
+-- ARGV[7] fences to reserve at most while others stand in line
+--
+-- Answers as acquire.lua, and {'', 0} if others come first.
+-- include line.lua
+-- include mint.lua
+if KEYS[5] then
+  local done = redis.call('GET', KEYS[5])
+  if done then
+    return {done}
+  end
+end
+local now, time = clock()
+local value = redis.call('GET', KEYS[1])
+local mine = string.match(ARGV[1], '^[^\31]*\31')
+if value and string.sub(value, 1, #mine) ~= mine then
+  if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 1 then
+    stand(KEYS[3], KEYS[4], ARGV[4], now, tonumber(ARGV[5]))
+  end
+  local ours = string.sub(value, #mine, #mine) == '\31'
+  return {ours and string.sub(value, #mine + 1) or '', redis.call('PTTL', KEYS[1])}
+end
+if not value then
+  local head = first(KEYS[3], KEYS[4], now)
+  if head and head ~= ARGV[4] then
+    tell(ARGV[6], head)
+    return {'', 0}
+  end
+end
+leave(KEYS[3], KEYS[4], ARGV[4])
+local n = tonumber(ARGV[3])
+if n > 1 and first(KEYS[3], KEYS[4], now) then
+  n = math.min(n, tonumber(ARGV[7]))
+end
+local fence = mint(KEYS[2], n, time)
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return fence

@@ -1,0 +1,20 @@
+-- Leaves the line, and frees the name if the token owns it.
+--
+-- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats
+-- ARGV[1] the token and magic byte    ARGV[2] the member    ARGV[3] what the channels' names begin with
+--
+-- Answers 1, or 0 for "not the owner".
+-- include line.lua
+local value = redis.call('GET', KEYS[1])
+local mine = value and string.sub(value, 1, #ARGV[1]) == ARGV[1]
+if mine then
+  redis.call('DEL', KEYS[1])
+end
+leave(KEYS[2], KEYS[3], ARGV[2])
+if mine or not value then
+  local head = first(KEYS[2], KEYS[3], clock())
+  if head then
+    tell(ARGV[3], head)
+  end
+end
+return mine and 1 or 0

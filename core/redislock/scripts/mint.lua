@@ -1,0 +1,22 @@
+-- Reserves n fences and answers the first, as digits, and how many there are if that is more
+-- than one: a single one where the last would run more than a second ahead of the clock.
+--
+-- Fences are strings of digits, and compared as such while they have the same length: Lua
+-- prints a number of this size with 14 digits.
+local function mint(counter, n, time)
+  local fence = time[1] .. string.sub('00000' .. time[2], -6)
+  local now = tonumber(fence)
+  local last = redis.call('GET', counter)
+  if last and (#last ~= #fence or last >= fence) then
+    fence = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now))
+  end
+  if n > 1 and tonumber(fence) + n - 1 > now + 1000000 then
+    n = 1
+  end
+  if n == 1 then
+    redis.call('SET', counter, fence)
+    return fence
+  end
+  redis.call('SET', counter, string.format('%.0f', tonumber(fence) + n - 1))
+  return fence .. ' ' .. n
+end

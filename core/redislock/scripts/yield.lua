@@ -1,0 +1,33 @@
+-- Frees a name for those who stand in line; if nobody does, it goes to the next claim of the
+-- same client.
+--
+-- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the line    KEYS[4] its beats
+-- ARGV[1] the old token and magic byte
+-- ARGV[2] the next value: token, magic byte, label    ARGV[3] its TTL in ms    ARGV[4] fences to reserve
+-- ARGV[5] its member    ARGV[6] how long that lives, in ms    ARGV[7] what the channels' names begin with
+--
+-- Answers the fence as a string, or 1 if it is in line now, or 0 for "not the owner".
+--
+-- Without others, the lock is written last and in one step: an error reply means that
+-- nothing has changed. With others, what follows the DEL is a hint and a place, which the
+-- next heartbeat makes good.
+-- include line.lua
+-- include mint.lua
+local value = redis.call('GET', KEYS[1])
+if not value or string.sub(value, 1, #ARGV[1]) ~= ARGV[1] then
+  return 0
+end
+local now, time = clock()
+if redis.call('EXISTS', KEYS[3]) == 1 then
+  leave(KEYS[3], KEYS[4], ARGV[5])
+  local head = first(KEYS[3], KEYS[4], now)
+  if head then
+    redis.call('DEL', KEYS[1])
+    pcall(stand, KEYS[3], KEYS[4], ARGV[5], now, tonumber(ARGV[6]))
+    tell(ARGV[7], head)
+    return 1
+  end
+end
+local fence = mint(KEYS[2], tonumber(ARGV[4]), time)
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return fence
