@@ -52,10 +52,10 @@ type reply struct {
 // whose reply is lost is sent again with the same token. The instant is the one before the
 // answered command was sent.
 func (b *bid) attempt(ctx context.Context, bound time.Duration, c driver.Claim) (grant driver.Grant, asked instant, err error) {
-	r, caller := b.root, ctx
-	err = persist(ctx, r.patience(ctx, bound), bound, outcomeOpen, func(ctx context.Context) error {
+	r := b.root
+	err = r.persist(ctx, r.patience(ctx, bound), bound, outcomeOpen, func(ctx context.Context) error {
 		asked = r.clock.read() // before the request is written
-		answer := b.send(ctx, r.inline(caller), c)
+		answer := b.send(ctx, c)
 		open := outcomeOpen(answer.err)
 		r.haste.heard(asked, r.clock.read(), !open)
 		if open {
@@ -67,8 +67,8 @@ func (b *bid) attempt(ctx context.Context, bound time.Duration, c driver.Claim) 
 	return grant, asked, err
 }
 
-func (b *bid) send(ctx context.Context, inline bool, c driver.Claim) reply {
-	if inline {
+func (b *bid) send(ctx context.Context, c driver.Claim) reply {
+	if here(ctx) {
 		return b.acquire(ctx, c)
 	}
 	answer, ok := ask(ctx, b.root, func(ctx context.Context) reply { return b.acquire(ctx, c) },
@@ -172,15 +172,14 @@ func (b *bid) leave(ctx context.Context, p *place) {
 
 func (b *bid) dispose(ctx context.Context, claim driver.Claim) {
 	ctx = context.WithoutCancel(ctx)
-	inline := b.root.inline(ctx)
-	_ = persist(ctx, b.bound/2, b.bound, failed, func(ctx context.Context) error {
-		return b.release(ctx, inline, claim)
+	_ = b.root.persist(ctx, b.bound/2, b.bound, failed, func(ctx context.Context) error {
+		return b.release(ctx, claim)
 	})
 }
 
 // release sends one release, and answers within ctx.
-func (b *bid) release(ctx context.Context, inline bool, c driver.Claim) error {
-	if inline {
+func (b *bid) release(ctx context.Context, c driver.Claim) error {
+	if here(ctx) {
 		return b.root.driver.Release(ctx, c)
 	}
 	err, ok := ask(ctx, b.root, func(ctx context.Context) error { return b.root.driver.Release(ctx, c) }, nil)
@@ -200,10 +199,10 @@ const (
 // persist sends a command again while again says so, for no longer than bound and no more
 // than maxSends times. The first is given up after patience if it is met with silence, so
 // that there is time to send another.
-func persist(ctx context.Context, patience, bound time.Duration, again func(error) bool, send func(context.Context) error) error {
+func (r *root) persist(ctx context.Context, patience, bound time.Duration, again func(error) bool, send func(context.Context) error) error {
 	began := time.Now()
 	for n, pause := 1, firstPause; ; n, pause = n+1, pause*4 {
-		sctx, cancel := context.WithTimeout(ctx, patience)
+		sctx, cancel := r.within(ctx, patience)
 		err := send(sctx)
 		cancel()
 		wait := jitter(pause)

@@ -15,9 +15,8 @@ import (
 func (t *tenure) release(ctx context.Context, open bool) error {
 	t.quiesce()
 	t.bid.to(bidEnding)
-	inline := t.root.inline(ctx)
-	err := persist(ctx, t.bid.bound/2, t.bid.bound, failed, func(ctx context.Context) error {
-		err := t.sendRelease(ctx, inline)
+	err := t.root.persist(ctx, t.bid.bound/2, t.bid.bound, failed, func(ctx context.Context) error {
+		err := t.sendRelease(ctx)
 		open = open || outcomeOpen(err)
 		return err
 	})
@@ -32,23 +31,23 @@ func (t *tenure) releaseNow(ctx context.Context) (settled, open bool, err error)
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, max(grace, time.Until(deadline)))
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	bounded, cancel := t.root.bound(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	err = t.sendRelease(ctx, true)
+	err = t.sendRelease(bounded)
 	if failed(err) {
 		return false, outcomeOpen(err), err
 	}
 	return true, false, t.released(t.verdict(err, false))
 }
 
-func (t *tenure) sendRelease(ctx context.Context, inline bool) error {
+func (t *tenure) sendRelease(ctx context.Context) error {
 	asked := t.root.clock.read()
 	if asked.since(t.asked) >= t.life {
 		return errOver
 	}
 	claim := t.bid.claim
 	claim.Done = t.done
-	err := t.bid.release(ctx, inline, claim)
+	err := t.bid.release(ctx, claim)
 	t.root.haste.heard(asked, t.root.clock.read(), !outcomeOpen(err))
 	return err
 }

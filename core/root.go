@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -19,6 +20,7 @@ type root struct {
 	lines   *lines
 
 	haste     haste
+	spare     sync.Pool       // of *bounded
 	closing   chan struct{}   // closed when Close begins
 	life      context.Context // ends then too
 	die       context.CancelFunc

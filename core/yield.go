@@ -35,12 +35,13 @@ func (a *acquisition) yield(old *tenure, c driver.Claim) (grant driver.Grant, as
 		a.giveUpOld(old)
 		return grant, asked, driver.ErrNotSent
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, a.root.patience(a.ctx, a.patience()))
+	ctx, cancel := a.root.within(a.ctx, a.root.patience(a.ctx, a.patience()))
 	defer cancel()
 	y := a.sendYield(ctx, old.bid.claim, c)
 	a.root.haste.heard(asked, a.root.clock.read(), !outcomeOpen(y.errNext))
 	if failed(y.errOld) {
-		a.root.spawn(func() { _ = old.release(context.WithoutCancel(ctx), outcomeOpen(y.errOld)) }) // told to observer and log
+		caller := context.WithoutCancel(a.ctx)
+		a.root.spawn(func() { _ = old.release(caller, outcomeOpen(y.errOld)) }) // told to observer and log
 	} else {
 		_ = old.released(old.verdict(y.errOld, false)) // as above
 	}
@@ -55,7 +56,7 @@ func (a *acquisition) sendYield(ctx context.Context, old, next driver.Claim) yie
 		y.grant, y.errNext, y.errOld = a.root.yielder.Yield(ctx, old, next)
 		return y
 	}
-	if a.root.inline(a.ctx) {
+	if here(ctx) {
 		return call(ctx)
 	}
 	b := a.bid

@@ -16,15 +16,19 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		return s.claim(ctx, c)
 	}
 	line, _ := s.lineKeys(c.Name)
-	keys := []string{s.lockKey(c.Name), s.fences.key(c.Name), line}
+	cmd := command{script: acquireScript, keys: 3, parts: make([]string, 0, 6)}
+	cmd.parts = append(cmd.parts, s.lockKey(c.Name), s.fences.key(c.Name), line)
 	if c.Dedup > 0 {
-		keys = append(keys, s.doneKey(c))
+		cmd.keys++
+		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
-	args := []any{owner(c) + c.Label, c.TTL.Milliseconds()}
+	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL))
 	if c.Fences > 1 {
-		args = append(args, c.Fences)
+		cmd.parts = append(cmd.parts, decimal(int64(c.Fences)))
+	} else if c.Dedup == 0 {
+		cmd.merger = acquires
 	}
-	reply, err := s.run(ctx, acquireScript, keys, args...)
+	reply, err := s.run(ctx, cmd)
 	if err == nil && reply == int64(0) {
 		return s.claim(ctx, c)
 	}
@@ -34,12 +38,14 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 // claim asks for a name that others may stand in line for.
 func (s *Store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	line, beats := s.lineKeys(c.Name)
-	keys := []string{s.lockKey(c.Name), s.fences.key(c.Name), line, beats}
+	cmd := command{script: claimScript, keys: 4, parts: []string{s.lockKey(c.Name), s.fences.key(c.Name), line, beats}}
 	if c.Dedup > 0 {
-		keys = append(keys, s.doneKey(c))
+		cmd.keys++
+		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
-	return decided(s.run(ctx, claimScript, keys, owner(c)+c.Label, c.TTL.Milliseconds(), max(1, c.Fences),
-		s.hub.member(c), life(c), s.channels(), driver.TurnsBesideOthers))
+	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c),
+		s.hub.member(c), life(c), s.hub.channels, decimal(driver.TurnsBesideOthers))
+	return decided(s.run(ctx, cmd))
 }
 
 func decided(reply any, err error) (driver.Grant, error) {
@@ -54,6 +60,9 @@ func decided(reply any, err error) (driver.Grant, error) {
 
 // granted reads a fence, and how many there are if that is more than one.
 func granted(reply any) (driver.Grant, error) {
+	if fence, ok := reply.(int64); ok { // of a merged command
+		return driver.Grant{Fence: uint64(fence), Fences: 1}, nil //nolint:gosec // G115: it counts up from 1
+	}
 	text, ok := reply.(string)
 	if !ok {
 		return driver.Grant{}, fmt.Errorf("redislock: unknown reply %T to an acquire", reply)
@@ -82,14 +91,16 @@ func refusal(reply []any) error {
 
 // Renew implements driver.Driver.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
-	keys := make([]string, len(claims))
-	args := make([]any, 0, 2*len(claims))
-	for i, c := range claims {
-		keys[i] = s.lockKey(c.Name)
-		args = append(args, owner(c), c.TTL.Milliseconds())
-	}
 	errs := make([]error, len(claims))
-	reply, err := s.run(ctx, renewScript, keys, args...)
+	if len(claims) == 0 {
+		return errs
+	}
+	parts := make([]string, len(claims), 3*len(claims))
+	for i, c := range claims {
+		parts[i] = s.lockKey(c.Name)
+		parts = append(parts, owner(c), millis(c.TTL))
+	}
+	reply, err := s.run(ctx, command{script: renewScript, keys: len(claims), parts: parts})
 	answers, ok := reply.([]any)
 	if err == nil && (!ok || len(answers) != len(claims)) {
 		err = fmt.Errorf("redislock: unknown reply %T to a renewal", reply)
@@ -123,14 +134,20 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.Place != "" {
 		return released(s.leave(ctx, c))
 	}
-	line, beats := s.lineKeys(c.Name)
-	keys := []string{s.lockKey(c.Name)}
-	args := []any{owner(c) + c.Label, line, beats, s.channels()}
+	line, _ := s.lineKeys(c.Name)
+	cmd := command{script: releaseScript, keys: 1, parts: make([]string, 0, 7)}
+	cmd.parts = append(cmd.parts, s.lockKey(c.Name))
 	if c.Done {
-		keys = append(keys, s.doneKey(c))
-		args = append(args, c.Label, c.Dedup.Milliseconds())
+		cmd.keys++
+		cmd.parts = append(cmd.parts, s.doneKey(c))
+	} else {
+		cmd.merger = releases
 	}
-	return released(s.run(ctx, releaseScript, keys, args...))
+	cmd.parts = append(cmd.parts, owned(c), line, s.hub.channels)
+	if c.Done {
+		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
+	}
+	return released(s.run(ctx, cmd))
 }
 
 func released(reply any, err error) error {

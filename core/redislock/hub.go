@@ -18,9 +18,9 @@ const idleAfter = 2 * time.Second
 // hub is the one subscription of a Store: to a channel of its own, on which the scripts tell
 // a place in some line that its turn may have come. It lasts while somebody listens.
 type hub struct {
-	rdb     redis.UniversalClient
-	id      string // of this Store, among all that use the same keys
-	channel string
+	rdb      redis.UniversalClient
+	id       string // of this Store, among all that use the same keys
+	channels string // what the names of all clients' channels begin with
 
 	mu        sync.Mutex                            // protects the fields below
 	feed      *feed                                 // nil if there is none
@@ -40,7 +40,7 @@ func newHub(rdb redis.UniversalClient, channels string) *hub {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	id := base64.RawURLEncoding.EncodeToString(raw[:])
-	return &hub{rdb: rdb, id: id, channel: channels + id, listeners: make(map[string]map[chan struct{}]struct{})}
+	return &hub{rdb: rdb, id: id, channels: channels, listeners: make(map[string]map[chan struct{}]struct{})}
 }
 
 // member is what stands in a line for a claim's place.
@@ -92,7 +92,7 @@ func (h *hub) open() *feed {
 	go func() {
 		defer close(f.read)
 		// If it cannot be sent, go-redis sends it once there is a connection.
-		_ = f.pubsub.Subscribe(context.Background(), h.channel)
+		_ = f.pubsub.Subscribe(context.Background(), h.channels+h.id)
 		h.reader(f, messages)
 	}()
 	return f

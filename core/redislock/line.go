@@ -46,8 +46,10 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 // can say.
 func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again time.Duration, err error) {
 	line, beats := s.lineKeys(c.Name)
-	reply, err := s.run(ctx, waitScript, []string{s.lockKey(c.Name), line, beats},
-		s.hub.member(c), owner(c), life(c), s.channels())
+	reply, err := s.run(ctx, command{
+		script: waitScript, keys: 3,
+		parts: []string{s.lockKey(c.Name), line, beats, s.hub.member(c), owner(c), life(c), s.hub.channels},
+	})
 	if err != nil {
 		return false, 0, err
 	}
@@ -68,9 +70,14 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again tim
 // Yield implements driver.Yielder.
 func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
 	line, beats := s.lineKeys(next.Name)
-	reply, err := s.run(ctx, yieldScript, []string{s.lockKey(next.Name), s.fences.key(next.Name), line, beats},
-		owner(old), owner(next)+next.Label, next.TTL.Milliseconds(), max(1, next.Fences),
-		s.hub.member(next), life(next), s.channels())
+	reply, err := s.run(ctx, command{
+		script: yieldScript, keys: 4,
+		parts: []string{
+			s.lockKey(next.Name), s.fences.key(next.Name), line, beats,
+			owner(old), owned(next), millis(next.TTL), fencesOf(next),
+			s.hub.member(next), life(next), s.hub.channels,
+		},
+	})
 	switch {
 	case err != nil:
 		return g, err, err
@@ -86,9 +93,13 @@ func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gra
 // leave gives c's place in line up, and releases it if its token owns the name.
 func (s *Store) leave(ctx context.Context, c driver.Claim) (reply any, err error) {
 	line, beats := s.lineKeys(c.Name)
-	return s.run(ctx, leaveScript, []string{s.lockKey(c.Name), line, beats},
-		owner(c), s.hub.member(c), s.channels())
+	return s.run(ctx, command{
+		script: leaveScript, keys: 3,
+		parts: []string{s.lockKey(c.Name), line, beats, owner(c), s.hub.member(c), s.hub.channels},
+	})
 }
 
 // life is how long a place lives of which nothing is heard, in ms.
-func life(c driver.Claim) int64 { return driver.PlaceLife(c.TTL).Milliseconds() }
+func life(c driver.Claim) string { return millis(driver.PlaceLife(c.TTL)) }
+
+func fencesOf(c driver.Claim) string { return decimal(int64(max(1, c.Fences))) }

@@ -34,6 +34,7 @@ type Store struct {
 	prefix   string
 	fences   fences
 	hub      *hub
+	share    *share // nil where every command goes by itself
 	punctual bool
 }
 
@@ -71,8 +72,11 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 		o.apply(s)
 	}
 	s.fences = newFences(rdb, s.prefix)
-	s.hub = newHub(rdb, s.channels())
+	s.hub = newHub(rdb, "{"+s.prefix+"}:v1:wake:")
 	s.rdb, s.punctual = punctual(rdb)
+	if _, ok := s.rdb.(*redis.Client); ok {
+		s.share = &share{rdb: s.rdb}
+	}
 	return s
 }
 
@@ -111,18 +115,19 @@ func (s *Store) sideKey(name, kind string) string {
 
 func (s *Store) doneKey(c driver.Claim) string { return s.sideKey(c.Name, "done:"+c.Scope) }
 
-// lineKeys are those of the line for a name, and of its beats.
+// lineKeys are those of the line for a name, and of its beats. The scripts of releases know
+// the suffix too.
 func (s *Store) lineKeys(name string) (line, beats string) {
 	const suffix = ":beats"
 	beats = s.sideKey(name, "line"+suffix)
 	return beats[:len(beats)-len(suffix)], beats
 }
 
-// channels is what the names of all clients' channels begin with.
-func (s *Store) channels() string { return "{" + s.prefix + "}:v1:wake:" }
-
 // magic ends the token in a lock's value. No token has it, so the token before it is the
 // whole token.
 const magic = "\x1f"
 
+// owner is what a lock's value begins with, and owned is all of it.
+
 func owner(c driver.Claim) string { return c.Token + magic }
+func owned(c driver.Claim) string { return c.Token + magic + c.Label }

@@ -25,12 +25,12 @@ type script struct{ source, sha string }
 var include = regexp.MustCompile(`(?m)^-- include (\S+)\n`)
 
 // newScript reads a script, and the parts that it includes.
-func newScript(name string) script {
+func newScript(name string) *script {
 	source := include.ReplaceAllStringFunc(read(name), func(line string) string {
 		return read(include.FindStringSubmatch(line)[1])
 	})
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // G401: as above
-	return script{source, hex.EncodeToString(sum[:])}
+	return &script{source, hex.EncodeToString(sum[:])}
 }
 
 func read(name string) string {

@@ -2,9 +2,9 @@
 -- first in line.
 --
 -- KEYS[1] the lock    KEYS[2] the dedup marker, only if asked for
--- ARGV[1] the value: token, magic byte, label    ARGV[2] the key of the line    ARGV[3] that of its beats
--- ARGV[4] what the channels' names begin with
--- ARGV[5] the marker's label    ARGV[6] the marker's window in ms
+-- ARGV[1] the value: token, magic byte, label    ARGV[2] the key of the line
+-- ARGV[3] what the channels' names begin with
+-- ARGV[4] the marker's label    ARGV[5] the marker's window in ms
 --
 -- The line is no key of this script: while its slot moves, a release must go on.
 --
@@ -19,14 +19,14 @@ end
 -- DEL comes first: a script that begins with SET is refused under maxmemory.
 redis.call('DEL', KEYS[1])
 if KEYS[2] then
-  redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[6])
+  redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
 end
 if redis.pcall('EXISTS', ARGV[2]) == 1 then
   pcall(function() -- an error here would hide that the name is free
 -- include line.lua
-    local head = first(ARGV[2], ARGV[3], clock())
+    local head = first(ARGV[2], ARGV[2] .. ':beats', clock())
     if head then
-      tell(ARGV[4], head)
+      tell(ARGV[3], head)
     end
   end)
 end

@@ -1,0 +1,75 @@
+package core
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// bounded is the context of a driver call that runs on its caller's own goroutine: the
+// caller's values and a deadline. It is used again by a later call, unless its time ran out;
+// context.WithTimeout would be six allocations for each command.
+type bounded struct {
+	context.Context // of the caller, for its values
+	deadline        time.Time
+	timer           *time.Timer
+	done            chan struct{}
+	over            atomic.Bool
+}
+
+// within returns a context for one driver call, which takes d at most, and what ends it. If
+// it is a bounded one, the call may run on the caller's goroutine.
+func (r *root) within(caller context.Context, d time.Duration) (context.Context, func()) {
+	if r.inline(caller) {
+		return r.bound(caller, d)
+	}
+	return context.WithTimeout(caller, d)
+}
+
+// here says whether the call that ctx is for may run on the caller's goroutine.
+func here(ctx context.Context) bool {
+	_, ok := ctx.(*bounded)
+	return ok
+}
+
+func (r *root) bound(caller context.Context, d time.Duration) (context.Context, func()) {
+	b, _ := r.spare.Get().(*bounded)
+	if b == nil {
+		b = &bounded{done: make(chan struct{})}
+	}
+	b.Context, b.deadline = caller, time.Now().Add(d)
+	if deadline, ok := caller.Deadline(); ok && deadline.Before(b.deadline) {
+		b.deadline = deadline
+		d = time.Until(deadline)
+	}
+	if b.timer == nil {
+		b.timer = time.AfterFunc(d, b.expire)
+	} else {
+		b.timer.Reset(d)
+	}
+	return b, func() {
+		if b.timer.Stop() {
+			b.Context = nil
+			r.spare.Put(b)
+		}
+	}
+}
+
+func (b *bounded) expire() {
+	b.over.Store(true)
+	close(b.done)
+}
+
+// Deadline implements context.Context.
+func (b *bounded) Deadline() (time.Time, bool) { return b.deadline, true }
+
+// Done implements context.Context.
+func (b *bounded) Done() <-chan struct{} { return b.done }
+
+// Err implements context.Context.
+func (b *bounded) Err() error {
+	if b.over.Load() {
+		return context.DeadlineExceeded
+	}
+	return nil
+}

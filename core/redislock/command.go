@@ -1,0 +1,77 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// command is one call of a script.
+type command struct {
+	script *script
+	keys   int      // how many of parts are keys
+	parts  []string // the keys, then the arguments
+	merger *merger  // nil if it cannot be merged with its like
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+func millis(d time.Duration) string { return decimal(d.Milliseconds()) }
+
+// once is a command that go-redis sends exactly once. A client that sends an acquire again
+// by itself would report our own lock as somebody else's.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+// evalsha names the script by its hash, eval brings it along.
+func (c *command) evalsha(ctx context.Context) *redis.Cmd { return c.as(ctx, "evalsha", c.script.sha) }
+func (c *command) eval(ctx context.Context) *redis.Cmd    { return c.as(ctx, "eval", c.script.source) }
+
+func (c *command) as(ctx context.Context, verb, script string) *redis.Cmd {
+	line := make([]any, 3, 3+len(c.parts))
+	line[0], line[1], line[2] = verb, script, c.keys
+	for i := range c.parts {
+		line = append(line, &c.parts[i]) // a string in an interface would be an allocation
+	}
+	const firstKey = 3
+	line[firstKey] = c.parts[0] // Cluster looks for a string here
+	cmd := redis.NewCmd(ctx, line...)
+	cmd.SetFirstKeyPos(firstKey)
+	return cmd
+}
+
+// alone sends the command by itself, and whole if the server does not know the script: that
+// answer proves that nothing was executed.
+func (c *command) alone(ctx context.Context, rdb redis.UniversalClient) (any, error) {
+	cmd := c.evalsha(ctx)
+	_ = rdb.Process(ctx, once{cmd}) // the same error as below
+	if reply, err := cmd.Result(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return reply, err
+	}
+	return c.whole(ctx, rdb)
+}
+
+func (c *command) whole(ctx context.Context, rdb redis.UniversalClient) (any, error) {
+	cmd := c.eval(ctx)
+	_ = rdb.Process(ctx, once{cmd}) // the same error as below
+	return cmd.Result()
+}
+
+// run sends a command, and says of an error whether anything can have been executed.
+func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, errors.Join(driver.ErrNotSent, err)
+	}
+	if s.share != nil {
+		reply, err = s.share.do(ctx, c)
+	} else {
+		reply, err = c.alone(ctx, s.rdb)
+	}
+	return reply, classify(err)
+}

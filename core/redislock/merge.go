@@ -1,0 +1,70 @@
+package redislock
+
+import (
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// merger makes one command of many of a kind.
+type merger struct {
+	script *script
+	merge  func(c *command, many []*parcel)
+}
+
+// The commands that most callers send: in one call of a script they cost the server less
+// than half of what they cost one by one.
+var (
+	acquires = &merger{newScript("acquire_many.lua"), mergeAcquires}
+	releases = &merger{newScript("release_many.lua"), mergeReleases}
+)
+
+// of returns the command for all of many, which are of this kind.
+func (m *merger) of(many []*parcel) command {
+	c := command{script: m.script, merger: m}
+	m.merge(&c, many)
+	return c
+}
+
+func mergeAcquires(c *command, many []*parcel) {
+	c.keys = 1 + 2*len(many)
+	c.parts = make([]string, 1, 1+4*len(many))
+	c.parts[0] = many[0].cmd.parts[1] // the fence counter, the same for all outside of Cluster
+	for _, p := range many {
+		c.parts = append(c.parts, p.cmd.parts[0], p.cmd.parts[2]) // lock and line
+	}
+	for _, p := range many {
+		c.parts = append(c.parts, p.cmd.parts[3], p.cmd.parts[4]) // value and TTL
+	}
+}
+
+func mergeReleases(c *command, many []*parcel) {
+	c.keys = len(many)
+	c.parts = make([]string, 0, 1+3*len(many))
+	for _, p := range many {
+		c.parts = append(c.parts, p.cmd.parts[0])
+	}
+	c.parts = append(c.parts, many[0].cmd.parts[3]) // what the channels' names begin with
+	for _, p := range many {
+		c.parts = append(c.parts, p.cmd.parts[1], p.cmd.parts[2]) // value and line
+	}
+}
+
+// answer reads one of the answers to a merged command: the text of an error stands for an
+// error that the server would have answered to that one alone.
+func answer(reply any) (any, error) {
+	if text, ok := reply.(string); ok {
+		return nil, failure(text)
+	}
+	return reply, nil
+}
+
+// failure is an error of the server's.
+type failure string
+
+var _ redis.Error = failure("")
+
+func (f failure) Error() string { return fmt.Sprintf("redislock: %s", string(f)) }
+
+// RedisError implements redis.Error.
+func (failure) RedisError() {}

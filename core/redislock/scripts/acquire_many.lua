@@ -1,0 +1,47 @@
+-- acquire.lua for many claims of which each wants one fence and no marker, in one call.
+--
+-- KEYS[1] the fence counter    KEYS[2i] a lock    KEYS[2i+1] its line
+-- ARGV[2i-1] its value: token, magic byte, label    ARGV[2i] its TTL in ms
+--
+-- Answers for each: its fence, or {label, remaining ms} of the owner, or 0 if somebody stands in
+-- line for a free name, or the text of an error. What is wrong with one key costs no other claim
+-- its answer: after the counter, nothing is written but by pcall.
+local n = #ARGV / 2
+local waiting = 0
+local answers = {}
+local lines = {}
+for i = 1, n do
+  lines[i] = KEYS[2 * i + 1]
+end
+if redis.call('EXISTS', unpack(lines)) > 0 then
+  waiting = n
+end
+local time = redis.call('TIME')
+local last = tonumber(redis.call('GET', KEYS[1]) or 0) or 0
+local fence = math.max(last + 1, tonumber(time[1]) * 1000000 + tonumber(time[2]))
+redis.call('SET', KEYS[1], string.format('%.0f', fence + n - 1))
+for i = 1, n do
+  local key, value, ttl = KEYS[2 * i], ARGV[2 * i - 1], ARGV[2 * i]
+  local set
+  if waiting == 0 or redis.call('EXISTS', lines[i]) == 0 then
+    set = redis.pcall('SET', key, value, 'PX', ttl, 'NX')
+  end
+  if not set then -- it is held, or wanted
+    local mine = string.match(value, '^[^\31]*\31')
+    local owner = redis.pcall('GET', key)
+    if type(owner) == 'table' then
+      set = owner
+    elseif not owner then
+      answers[i] = 0
+    elseif string.sub(owner, 1, #mine) == mine then
+      set = redis.pcall('SET', key, value, 'PX', ttl)
+    else
+      local ours = string.sub(owner, #mine, #mine) == '\31'
+      answers[i] = {ours and string.sub(owner, #mine + 1) or '', redis.call('PTTL', key)}
+    end
+  end
+  if set then
+    answers[i] = set.err or fence + i - 1
+  end
+end
+return answers

@@ -1,0 +1,247 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+const (
+	// maxFlights is how many round trips are under way before commands begin to share them.
+	maxFlights = 2
+	// maxShare is how many commands share one.
+	maxShare = 64
+	// stuck is how long commands wait for a round trip to share, at most.
+	stuck = 250 * time.Millisecond
+)
+
+// share puts the commands of many goroutines into few round trips. A caller that finds less
+// than maxFlights under way sends its own command at once, by itself; the others' commands
+// gather until a round trip ends, and travel together in the next one: those that can be
+// merged in one call of a script.
+//
+// A shared round trip belongs to nobody: no caller's ctx ends it, and a caller whose ctx
+// ends leaves it behind.
+type share struct {
+	rdb   redis.UniversalClient
+	spare sync.Pool // of *parcel
+
+	mu      sync.Mutex // protects the fields below
+	flights int
+	waiting []*parcel
+	hurry   *time.Timer // runs while anything waits
+}
+
+// parcel is one command that waits for a round trip to share.
+type parcel struct {
+	ctx   context.Context
+	cmd   command
+	reply any
+	err   error
+	sent  bool          // protected by share.mu
+	done  chan struct{} // of size one
+}
+
+var errLeft = errors.New("redislock: the caller left while its command was under way")
+
+// do sends cmd and returns its reply.
+func (s *share) do(ctx context.Context, cmd command) (any, error) {
+	s.mu.Lock()
+	if s.flights < maxFlights && len(s.waiting) == 0 {
+		s.flights++
+		s.mu.Unlock()
+		defer s.landed()
+		return cmd.alone(ctx, s.rdb)
+	}
+	p, _ := s.spare.Get().(*parcel)
+	if p == nil {
+		p = &parcel{done: make(chan struct{}, 1)}
+	}
+	p.ctx, p.cmd, p.sent = ctx, cmd, false
+	s.waiting = append(s.waiting, p)
+	if len(s.waiting) == 1 {
+		s.setHurry()
+	}
+	s.mu.Unlock()
+	select {
+	case <-p.done:
+		reply, err := p.reply, p.err
+		*p = parcel{done: p.done}
+		s.spare.Put(p)
+		return reply, err
+	case <-ctx.Done(): // p is not used again: its answer may still come
+		return nil, s.abandon(p)
+	}
+}
+
+// abandon says what became of p, whose caller cannot wait any more.
+func (s *share) abandon(p *parcel) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.sent {
+		return errors.Join(errLeft, p.ctx.Err())
+	}
+	for i, q := range s.waiting {
+		if p == q {
+			s.waiting = append(s.waiting[:i:i], s.waiting[i+1:]...)
+			break
+		}
+	}
+	return errors.Join(driver.ErrNotSent, p.ctx.Err())
+}
+
+// landed ends a caller's own flight. What has gathered meanwhile goes out on a goroutine
+// that exists as long as there is more.
+func (s *share) landed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		s.flights--
+		return
+	}
+	go s.fly()
+}
+
+func (s *share) fly() {
+	for {
+		batch := s.take()
+		if batch == nil {
+			return
+		}
+		s.send(batch)
+	}
+}
+
+// take returns what goes next, or nil and ends the flight.
+func (s *share) take() []*parcel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(len(s.waiting), maxShare)
+	if n == 0 {
+		s.flights--
+		s.waiting = nil
+		return nil
+	}
+	batch := s.waiting[:n:n]
+	s.waiting = s.waiting[n:]
+	for _, p := range batch {
+		p.sent = true
+	}
+	s.setHurry()
+	return batch
+}
+
+// setHurry has what waits sent by itself if nothing lands for too long.
+func (s *share) setHurry() {
+	switch {
+	case s.hurry == nil:
+		s.hurry = time.AfterFunc(stuck, s.overtake)
+	case len(s.waiting) == 0:
+		s.hurry.Stop()
+	default:
+		s.hurry.Reset(stuck)
+	}
+}
+
+func (s *share) overtake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) > 0 {
+		s.flights++
+		go s.fly()
+	}
+}
+
+// send has a batch make its round trip.
+func (s *share) send(batch []*parcel) {
+	ctx, cancel := together(batch)
+	defer cancel()
+	pipe := s.rdb.Pipeline()
+	loads := stow(batch)
+	for _, l := range loads {
+		l.put(ctx, pipe)
+	}
+	_, _ = pipe.Exec(ctx) // each command has the error too
+	for _, l := range loads {
+		l.deliver(ctx, s.rdb)
+	}
+}
+
+// together is a context that ends with the last of those who share a round trip.
+func together(batch []*parcel) (context.Context, context.CancelFunc) {
+	var last time.Time
+	for _, p := range batch {
+		deadline, ok := p.ctx.Deadline()
+		if !ok {
+			return context.WithCancel(context.WithoutCancel(batch[0].ctx))
+		}
+		if deadline.After(last) {
+			last = deadline
+		}
+	}
+	return context.WithDeadline(context.WithoutCancel(batch[0].ctx), last)
+}
+
+// load is what makes one command of a pipeline: one parcel, or several that were merged.
+type load struct {
+	parcels []*parcel
+	cmd     command
+	sent    *redis.Cmd
+}
+
+// stow merges what can be merged.
+func stow(batch []*parcel) []*load {
+	var loads []*load
+	merged := make(map[*merger]*load, 2)
+	for _, p := range batch {
+		m := p.cmd.merger
+		if l := merged[m]; m != nil && l != nil {
+			l.parcels = append(l.parcels, p)
+			continue
+		}
+		l := &load{parcels: []*parcel{p}, cmd: p.cmd}
+		loads = append(loads, l)
+		if m != nil {
+			merged[m] = l
+		}
+	}
+	for _, l := range loads {
+		if len(l.parcels) > 1 {
+			l.cmd = l.cmd.merger.of(l.parcels)
+		}
+	}
+	return loads
+}
+
+func (l *load) put(ctx context.Context, pipe redis.Pipeliner) {
+	l.sent = l.cmd.evalsha(ctx)
+	_ = pipe.Process(ctx, once{l.sent}) // only puts it there
+}
+
+// deliver hands each parcel its reply. A script that the server did not know is sent again,
+// whole: nothing was executed.
+func (l *load) deliver(ctx context.Context, rdb redis.UniversalClient) {
+	reply, err := l.sent.Result()
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		reply, err = l.cmd.whole(ctx, rdb)
+	}
+	answers, ok := reply.([]any)
+	merged := len(l.parcels) > 1
+	if merged && err == nil && (!ok || len(answers) != len(l.parcels)) {
+		err = errUnknownReply
+	}
+	for i, p := range l.parcels {
+		p.reply, p.err = reply, err
+		if merged && err == nil {
+			p.reply, p.err = answer(answers[i])
+		}
+		p.done <- struct{}{}
+	}
+}
+
+var errUnknownReply = errors.New("redislock: unknown reply to a merged command")
