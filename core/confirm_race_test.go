@@ -134,7 +134,7 @@ func TestAConfirmBesideAnotherThatFailsAsksForItself(t *testing.T) {
 		first := confirming(x.Context())
 		time.Sleep(time.Second)
 		b.ok(core.Confirm(x.Context()))
-		_ = <-first // it may have gained from the second, if that was quick
+		<-first //nolint:errcheck // it may have gained from the second, if that was quick
 		b.renewed(2)
 	})
 }

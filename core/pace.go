@@ -98,7 +98,7 @@ func (p *pace) hear(ctx context.Context, at *place) <-chan error {
 func (p *pace) hearInline(ctx context.Context, at *place, over <-chan time.Time) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(p.root.life, cancel)()
+	defer context.AfterFunc(p.root.life, cancel)() //nolint:contextcheck // Close is no caller
 	if p.cfg.wait != WaitForever {
 		left := p.cfg.wait - time.Since(p.began)
 		defer time.AfterFunc(left, cancel).Stop()

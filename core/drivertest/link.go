@@ -179,7 +179,7 @@ func (l *Link) Wait(ctx context.Context, c driver.Claim) error {
 }
 
 // Yield implements driver.Yielder. Where the far side is none, nothing is sent.
-func (l *Link) Yield(ctx context.Context, old, next driver.Claim) (driver.Grant, error, error) {
+func (l *Link) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
 	y, ok := l.far.(driver.Yielder)
 	if !ok {
 		return driver.Grant{}, driver.ErrNotSent, driver.ErrNotSent

@@ -7,8 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // idleAfter is how long a subscription outlasts its last listener: one who waits listens
