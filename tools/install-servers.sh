@@ -12,6 +12,9 @@ needed() {
 	cat <<-'EOF'
 		redis-server  redis-server
 		prometheus  promtool
+		redis-server    redis-server
+		postgresql      /usr/lib/postgresql/*/bin/postgres
+		mariadb-server  mariadbd
 	EOF
 }
 

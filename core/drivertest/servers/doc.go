@@ -1,5 +1,5 @@
 // Package servers starts real servers for tests, on free ports of 127.0.0.1, and stops
-// them.
+// them: [Redis], [Postgres], [MariaDB].
 //
 //	srv := servers.Redis(t)                       // one of its own, to be broken
 //	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
@@ -18,6 +18,7 @@
 // Linux it also ends when the test binary is killed.
 //
 // A server that is not installed is a logged skip, or a failure where the environment says
-// HOLDFAST_REQUIRE_SERVERS=1; see [Find]. Windows can compile this package; the faults
-// that need signals fail the test there.
+// HOLDFAST_REQUIRE_SERVERS=1; see [Find]. Where root runs the test, those that refuse to be
+// root run as the account that their Debian package makes. Windows can compile this package;
+// the faults that need signals fail the test there.
 package servers

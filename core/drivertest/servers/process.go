@@ -12,18 +12,22 @@ type process struct {
 	pid  int
 	os   *os.Process
 	gone chan struct{} // closed once the process has ended and has been waited for
+	err  error         // how it has ended, once it has
 }
 
-// startProcess runs a command with its output going to log.
+// startProcess runs a command as the account (see runAs) with its output going to log.
 //
 // One goroutine forks and waits, on a thread that is its own until the process has ended:
 // Linux sends the death signal (see dieWithParent) when the thread that forked ends, and
 // Go ends a thread with the goroutine that left it locked.
-func startProcess(path string, args []string, dir string, log *os.File) (*process, error) {
+func startProcess(path string, args []string, account, dir string, log *os.File) (*process, error) {
 	cmd := exec.Command(path, args...) //nolint:gosec,noctx // G204: the caller is a test; and the server outlives every context, until Cleanup
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd)
+	if err := runAs(cmd, account); err != nil {
+		return nil, err
+	}
 	p := &process{gone: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
@@ -33,7 +37,7 @@ func startProcess(path string, args []string, dir string, log *os.File) (*proces
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is in its log
+			p.err = cmd.Wait()
 		}
 	}()
 	if err := <-started; err != nil {
@@ -58,9 +62,9 @@ func (p *process) kill() {
 	<-p.gone
 }
 
-// terminate asks the process to end, and kills it if it does not.
-func (p *process) terminate() {
-	askToEnd(p.os)
+// terminate asks the process to end, by SIGTERM if quit is nil, and kills it if it does not.
+func (p *process) terminate(quit os.Signal) {
+	askToEnd(p.os, quit)
 	t := time.NewTimer(endBound)
 	defer t.Stop()
 	select {

@@ -24,6 +24,11 @@ type product struct {
 
 	args  func(port int, dir string) []string
 	ready func(addr string, log []byte) error // nil once it serves; log is what it has written since its start
+
+	// For servers that need them.
+	account string                                     // what it runs as where root runs the test
+	fill    func(path, dir string, log *os.File) error // makes what the server starts from, in an empty directory
+	quit    os.Signal                                  // ends it without waiting for its clients, if SIGTERM does not
 }
 
 // Server is a running server that belongs to one test.
@@ -73,9 +78,9 @@ func (s *Server) PID() int {
 	return s.proc.pid
 }
 
-// Stop ends the server as an administrator would, with SIGTERM, and waits until it has
-// ended. A server that does not run stays so.
-func (s *Server) Stop() { s.end((*process).terminate) }
+// Stop ends the server as an administrator would, without waiting for its clients, and
+// returns once it has ended. A server that does not run stays so.
+func (s *Server) Stop() { s.end(func(p *process) { p.terminate(s.product.quit) }) }
 
 // Kill ends the server with SIGKILL, paused or not, and waits until it has ended.
 func (s *Server) Kill() { s.end((*process).kill) }
@@ -121,7 +126,12 @@ func (s *Server) signal(doing string, send func(*os.Process) error) {
 func (s *Server) Restart() {
 	s.tb.Helper()
 	s.Stop()
-	if err := s.start(); err != nil {
+	err := s.start()
+	for deadline := time.Now().Add(endBound); errors.Is(err, errStillEnding) && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+		err = s.start()
+	}
+	if err != nil {
 		s.tb.Errorf("servers: restart: %v", err)
 	}
 }
@@ -149,26 +159,31 @@ func (s *Server) Log() string {
 func (s *Server) dataDir() string { return filepath.Join(s.root, "data") }
 func (s *Server) logFile() string { return filepath.Join(s.root, "log") }
 
-// errPortTaken says that the server ended because somebody else has its port.
-var errPortTaken = errors.New("the port is taken")
+var (
+	// errPortTaken says that the server ended because somebody else has its port.
+	errPortTaken = errors.New("the port is taken")
+	// errStillEnding says that processes of a PostgreSQL server that was killed have not yet
+	// noticed.
+	errStillEnding = errors.New("its predecessor is still ending")
+)
 
 // start runs the process on s.port and waits until it answers.
 func (s *Server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
-		return err
-	}
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close() // the process has its own descriptor
+	if err := s.makeData(log); err != nil {
+		return err
+	}
 	info, err := log.Stat()
 	if err != nil {
 		return err
 	}
-	proc, err := startProcess(s.path, s.product.args(s.port, s.dataDir()), s.dataDir(), log)
+	proc, err := startProcess(s.path, s.product.args(s.port, s.dataDir()), s.product.account, s.dataDir(), log)
 	if err != nil {
 		return err
 	}
@@ -178,6 +193,23 @@ func (s *Server) start() error {
 	}
 	s.proc = proc
 	return nil
+}
+
+// makeData makes the data directory, unless it is there from an earlier start.
+func (s *Server) makeData(log *os.File) error {
+	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
+		return err
+	}
+	if s.product.fill == nil {
+		return nil
+	}
+	if there, err := os.ReadDir(s.dataDir()); err != nil || len(there) > 0 {
+		return err
+	}
+	if err := give(s.dataDir(), s.product.account); err != nil {
+		return err
+	}
+	return s.product.fill(s.path, s.dataDir(), log)
 }
 
 // awaitReady looks until the server answers, ends, or the bound has passed. Its log begins
@@ -192,6 +224,8 @@ func (s *Server) awaitReady(proc *process, since int) error {
 		switch {
 		case ended && bytes.Contains(bytes.ToLower(log), []byte("address already in use")):
 			return fmt.Errorf("%s on %s: %w", s.product.binary, s.Addr(), errPortTaken)
+		case ended && bytes.Contains(log, []byte("pre-existing shared memory block")):
+			return fmt.Errorf("%s on %s: %w", s.product.binary, s.Addr(), errStillEnding)
 		case ended:
 			return fmt.Errorf("%s has ended; its log:\n%s", s.product.binary, log)
 		case err == nil:

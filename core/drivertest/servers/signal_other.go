@@ -8,7 +8,7 @@ import (
 )
 
 // askToEnd kills: there is no gentler way here.
-func askToEnd(p *os.Process) { _ = p.Kill() } // fails only if it has ended
+func askToEnd(p *os.Process, _ os.Signal) { _ = p.Kill() } // fails only if it has ended
 
 func stopProcess(*os.Process) error { return errors.ErrUnsupported }
 

@@ -10,9 +10,12 @@ import (
 	"time"
 )
 
-// askToEnd wakes the process too: a stopped one hears SIGTERM only when it goes on.
-func askToEnd(p *os.Process) {
-	_ = p.Signal(syscall.SIGTERM) // fails only if it has ended
+// askToEnd wakes the process too: a stopped one hears a signal only when it goes on.
+func askToEnd(p *os.Process, quit os.Signal) {
+	if quit == nil {
+		quit = syscall.SIGTERM
+	}
+	_ = p.Signal(quit) // fails only if it has ended
 	_ = p.Signal(syscall.SIGCONT)
 }
 
