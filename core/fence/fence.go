@@ -1,0 +1,88 @@
+package fence
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Max is the largest fence: 2^53, up to which a float64, as Lua and JavaScript have it, is
+// exact too.
+const Max uint64 = 1 << 53
+
+// maxKey is the longest key, in bytes: as long as the longest name of a lock.
+const maxKey = 200
+
+// Check returns [ErrInvalid] for what is no fence: 0, which backends without fences give,
+// and numbers over [Max].
+func Check(fence uint64) error {
+	switch {
+	case fence == 0:
+		return invalidf("fence 0: there is no lease, or its backend mints no fences")
+	case fence > Max:
+		return invalidf("fence %d: larger than 2^53", fence)
+	}
+	return nil
+}
+
+// Parse reads a fence that has travelled as text: decimal digits, without a sign, spaces or
+// leading zeros. Anything else is [ErrInvalid].
+func Parse(text string) (uint64, error) {
+	fence, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || text[0] == '0' && text != "0" {
+		return 0, invalidf("fence %.40q: not a number in decimal digits", text)
+	}
+	if err := Check(fence); err != nil {
+		return 0, err
+	}
+	return fence, nil
+}
+
+// Number is a fence as an argument of an SQL statement. What is no fence fails the
+// statement with [ErrInvalid] before it is sent, so 0 cannot slip in as the smallest of all.
+//
+//	res, err := db.ExecContext(ctx,
+//		`UPDATE orders SET paid = $1, fence = $2 WHERE id = $3 AND fence <= $2`,
+//		paid, fence.Number(f), id)
+//	return fence.Wrote(res, err)
+type Number uint64
+
+var _ driver.Valuer = Number(0)
+
+// Value implements driver.Valuer.
+func (n Number) Value() (driver.Value, error) {
+	if err := Check(uint64(n)); err != nil {
+		return nil, err
+	}
+	return int64(n), nil //nolint:gosec // G115: checked
+}
+
+// checkKey says whether key is one under which every dialect keeps a fence as it is: 1 to
+// 200 bytes of UTF-8 without control characters.
+func checkKey(key string) error {
+	switch {
+	case key == "":
+		return invalidf("key: empty")
+	case len(key) > maxKey:
+		return invalidf("key %.40q…: %d bytes, over the limit of %d", key, len(key), maxKey)
+	case !utf8.ValidString(key):
+		return invalidf("key %q: not valid UTF-8", key)
+	case strings.ContainsFunc(key, unicode.IsControl):
+		return invalidf("key %q: control characters are not allowed", key)
+	}
+	return nil
+}
+
+func check(key string, fence uint64) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	return Check(fence)
+}
+
+func invalidf(format string, args ...any) error {
+	return &invalidError{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,95 @@
+package fence
+
+import "sync"
+
+// Memory guards what one process owns: a file, a device, a connection, a cache. It
+// remembers fences as long as the process lives, and is ready to use from any goroutine.
+//
+// Each key that was ever written costs about 100 bytes and its own length, until [Memory.Forget].
+type Memory struct {
+	mu    sync.Mutex // protects what follows
+	keys  map[string]*guarded
+	floor uint64 // what unknown keys have seen
+}
+
+type guarded struct {
+	users int // that are in Do; protected by Memory.mu
+
+	mu   sync.Mutex // held while something is written
+	seen uint64     // written under both mutexes
+}
+
+// NewMemory returns a guard that has seen nothing.
+func NewMemory() *Memory { return &Memory{keys: make(map[string]*guarded)} }
+
+// Do runs fn, and returns its error, unless a larger fence was seen for the key: then it
+// returns a *[StaleError]. While fn runs, no other Do for the key does, so fn reads what it
+// changes and writes it, undisturbed. That the fence was seen is remembered also if fn
+// fails.
+//
+// fn must not call Do for the same key. Its panic passes through.
+func (m *Memory) Do(key string, fence uint64, fn func() error) error {
+	if fn == nil {
+		return invalidf("fn: nil")
+	}
+	if err := check(key, fence); err != nil {
+		return err
+	}
+	g := m.enter(key)
+	defer m.leave(key, g)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if seen := m.advance(g, fence); seen > fence {
+		return &StaleError{Key: key, Fence: fence, Seen: seen}
+	}
+	return fn()
+}
+
+// Forget drops every key that has seen no fence of at least older, and returns how many
+// they were. It stays safe: from then on fences smaller than older are refused for every
+// key that is not remembered, also for a key's newest holder. So older should lie further back than
+// any lease: with redislock and memlock, whose fences are microseconds since 1970 or a
+// little more, that is
+//
+//	m.Forget(uint64(time.Now().Add(-time.Hour).UnixMicro()))
+func (m *Memory) Forget(older uint64) (keys int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.floor = max(m.floor, older)
+	for key, g := range m.keys {
+		if g.users == 0 && g.seen < m.floor {
+			delete(m.keys, key)
+			keys++
+		}
+	}
+	return keys
+}
+
+func (m *Memory) enter(key string) *guarded {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.keys[key]
+	if g == nil {
+		g = &guarded{}
+		m.keys[key] = g
+	}
+	g.users++
+	return g
+}
+
+// advance returns the largest fence that was seen, this one included. The caller holds g.mu.
+func (m *Memory) advance(g *guarded, fence uint64) (seen uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g.seen = max(g.seen, m.floor, fence)
+	return g.seen
+}
+
+func (m *Memory) leave(key string, g *guarded) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g.users--
+	if g.users == 0 && g.seen <= m.floor { // the floor says as much
+		delete(m.keys, key)
+	}
+}
