@@ -3,7 +3,8 @@ package fence
 import "sync"
 
 // Memory guards what one process owns: a file, a device, a connection, a cache. It
-// remembers fences as long as the process lives, and is ready to use from any goroutine.
+// remembers fences as long as the process lives. The zero value has seen nothing and is
+// ready; its methods may be called from any goroutine.
 //
 // Each key that was ever written costs about 100 bytes and its own length, until [Memory.Forget].
 type Memory struct {
@@ -18,9 +19,6 @@ type guarded struct {
 	mu   sync.Mutex // held while something is written
 	seen uint64     // written under both mutexes
 }
-
-// NewMemory returns a guard that has seen nothing.
-func NewMemory() *Memory { return &Memory{keys: make(map[string]*guarded)} }
 
 // Do runs fn, and returns its error, unless a larger fence was seen for the key: then it
 // returns a *[StaleError]. While fn runs, no other Do for the key does, so fn reads what it
@@ -68,6 +66,9 @@ func (m *Memory) Forget(older uint64) (keys int) {
 func (m *Memory) enter(key string) *guarded {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.keys == nil {
+		m.keys = make(map[string]*guarded)
+	}
 	g := m.keys[key]
 	if g == nil {
 		g = &guarded{}

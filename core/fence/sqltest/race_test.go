@@ -124,7 +124,7 @@ func theFirstWritersOfAKeyRace(b *bench) {
 // patiently writes its fence, and tries again when the database broke a deadlock.
 func (b *bench) patiently(f uint64) (err error) {
 	for range 100 {
-		err = b.do(key, f, int64(f)) //nolint:gosec // G115: it is small
+		err = b.do(key, f, int64(f))
 		if err == nil || errors.Is(err, fence.ErrStale) {
 			return err
 		}
@@ -145,10 +145,10 @@ func writersInAHurryEndInOrder(b *bench) {
 					if err != nil {
 						return err
 					}
-					if uint64(value) > f { //nolint:gosec // G115: it is small
+					if uint64(value) > f {
 						b.Errorf("%d comes after %d", f, value)
 					}
-					return b.write(tx, int64(f)) //nolint:gosec // G115: as above
+					return b.write(tx, int64(f))
 				})
 				if err != nil && !errors.Is(err, fence.ErrStale) {
 					b.Error(err)

@@ -1,0 +1,189 @@
+package fence_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core/fence"
+)
+
+func TestParseTakesDecimalDigitsOnly(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]uint64{
+		"1":                1,
+		"1795000000000001": 1_795_000_000_000_001,
+		"9007199254740992": fence.Max,
+	} {
+		if got, err := fence.Parse(text); got != want || err != nil {
+			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "0", "00", "01", "-1", "+1", " 1", "1 ", "1\n", "1, 2", "1,2", "1;2", "0x1", "1_000", "1e3", "1.0", "1.", ".1",
+		"9007199254740993", "18446744073709551615", "18446744073709551616", strings.Repeat("9", 1000),
+		"NaN", "Inf", "true", "１", "١", "1\x00", "\xff",
+	} {
+		got, err := fence.Parse(text)
+		if got != 0 || !errors.Is(err, fence.ErrInvalid) {
+			t.Errorf("%.30q: %d, %v; want %v", text, got, err, fence.ErrInvalid)
+		}
+		if err != nil && len(err.Error()) > 300 {
+			t.Errorf("%.30q: the error has %d bytes", text, len(err.Error()))
+		}
+	}
+}
+
+func TestWhatIsNoFenceIsNoArgument(t *testing.T) {
+	t.Parallel()
+	for n, ok := range map[fence.Number]bool{
+		0: false, 1: true, fence.Number(fence.Max): true, fence.Number(fence.Max) + 1: false, 1 << 63: false, 1<<64 - 1: false,
+	} {
+		v, err := n.Value()
+		if ok && (v != int64(n) || err != nil) || !ok && (v != nil || !errors.Is(err, fence.ErrInvalid)) {
+			t.Errorf("%d: %v, %v", n, v, err)
+		}
+	}
+}
+
+func TestErrorsSayWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	_, invalid := fence.Parse("x")
+	for want, err := range map[string]error{
+		"stale":   &fence.StaleError{Key: "order:1", Fence: 1, Seen: 2},
+		"invalid": invalid,
+	} {
+		typed, ok := err.(interface{ ErrorType() string })
+		if !ok || typed.ErrorType() != want || !strings.HasPrefix(err.Error(), "fence: ") {
+			t.Errorf("%v: not of type %q", err, want)
+		}
+		if errors.Is(err, fence.ErrStale) == errors.Is(err, fence.ErrInvalid) {
+			t.Errorf("%v is both or neither", err)
+		}
+	}
+	for want, err := range map[string]error{"stale": fence.ErrStale, "invalid": fence.ErrInvalid} {
+		if typed, ok := err.(interface{ ErrorType() string }); !ok || typed.ErrorType() != want {
+			t.Errorf("%v: not of type %q", err, want)
+		}
+	}
+}
+
+// badInput is what no guard takes, by what it is.
+func badInput() map[string]struct {
+	key   string
+	fence uint64
+} {
+	type row = struct {
+		key   string
+		fence uint64
+	}
+	return map[string]row{
+		"no fence":          {"order:1", 0},
+		"fence too large":   {"order:1", fence.Max + 1},
+		"negative as uint":  {"order:1", 1<<64 - 1},
+		"empty key":         {"", 1},
+		"long key":          {strings.Repeat("x", 201), 1},
+		"newline in key":    {"order\n1", 1},
+		"NUL in key":        {"order\x00", 1},
+		"C1 control in key": {"order\u0085", 1},
+		"key is no UTF-8":   {"order\xff", 1},
+	}
+}
+
+func TestMemoryRefusesBadInput(t *testing.T) {
+	t.Parallel()
+	var guard fence.Memory
+	for what, in := range badInput() {
+		err := guard.Do(in.key, in.fence, func() error {
+			t.Errorf("%s: fn runs", what)
+			return nil
+		})
+		if !errors.Is(err, fence.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := guard.Do("order:1", 1, nil); !errors.Is(err, fence.ErrInvalid) {
+		t.Errorf("nil fn: %v", err)
+	}
+}
+
+func TestNewSQLRefusesBadInput(t *testing.T) {
+	t.Parallel()
+	table := func(name string) []fence.SQLOption { return []fence.SQLOption{fence.WithTable(name)} }
+	type row struct {
+		dialect fence.Dialect
+		opts    []fence.SQLOption
+	}
+	for what, in := range map[string]row{
+		"no dialect":      {},
+		"unknown dialect": {dialect: "oracle"},
+		"nil option":      {fence.Postgres, []fence.SQLOption{nil}},
+		"no table":        {fence.Postgres, table("")},
+		"a quote":         {fence.Postgres, table(`a"b`)},
+		"a backtick":      {fence.MySQL, table("a`b")},
+		"a statement":     {fence.SQLite, table("a; DROP TABLE orders")},
+		"a space":         {fence.SQLite, table("a b")},
+		"a newline":       {fence.SQLite, table("a\n")},
+		"a digit first":   {fence.SQLite, table("1a")},
+		"three names":     {fence.Postgres, table("a.b.c")},
+		"no schema":       {fence.Postgres, table(".b")},
+		"only a schema":   {fence.Postgres, table("a.")},
+		"not ASCII":       {fence.Postgres, table("ä")},
+		"too long":        {fence.Postgres, table(strings.Repeat("x", 64))},
+	} {
+		if _, err := fence.NewSQL(in.dialect, in.opts...); !errors.Is(err, fence.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestSQLRefusesBadInputBeforeItSendsAnything: these databases and transactions cannot be
+// used.
+func TestSQLRefusesBadInputBeforeItSendsAnything(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for _, dialect := range []fence.Dialect{fence.Postgres, fence.MySQL, fence.SQLite} {
+		guard, err := fence.NewSQL(dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fn := func(*sql.Tx) error {
+			t.Error("fn runs")
+			return nil
+		}
+		errs := map[string]error{
+			"nil db": guard.Do(ctx, nil, "order:1", 1, fn),
+			"nil fn": guard.Do(ctx, new(sql.DB), "order:1", 1, nil),
+			"nil tx": guard.Advance(ctx, nil, "order:1", 1),
+		}
+		for what, in := range badInput() {
+			errs[what+" (Do)"] = guard.Do(ctx, new(sql.DB), in.key, in.fence, fn)
+			errs[what+" (Advance)"] = guard.Advance(ctx, new(sql.Tx), in.key, in.fence)
+		}
+		for what, err := range errs {
+			if !errors.Is(err, fence.ErrInvalid) {
+				t.Errorf("%s, %s: %v", dialect, what, err)
+			}
+		}
+	}
+	if err := fence.Wrote(nil, nil); !errors.Is(err, fence.ErrInvalid) {
+		t.Errorf("nil result: %v", err)
+	}
+}
+
+func TestTheTableIsQuoted(t *testing.T) {
+	t.Parallel()
+	for dialect, want := range map[fence.Dialect]string{
+		fence.Postgres: `"app"."Fences_2"`, fence.MySQL: "`app`.`Fences_2`", fence.SQLite: `"app"."Fences_2"`,
+	} {
+		guard, err := fence.NewSQL(dialect, fence.WithTable("x"), fence.WithTable("app.Fences_2"))
+		if err != nil || !strings.Contains(guard.Schema(), " "+want+" ") {
+			t.Errorf("%s: %v, %v", dialect, guard, err)
+		}
+	}
+	guard, err := fence.NewSQL(fence.Postgres)
+	if err != nil || !strings.Contains(guard.Schema(), ` "holdfast_fences" `) {
+		t.Errorf("%v, %v", guard, err)
+	}
+}
