@@ -10,9 +10,8 @@ set -euo pipefail
 # by name or, with a slash, by a pattern of paths.
 needed() {
 	cat <<-'EOF'
-		redis-server  redis-server
-		prometheus  promtool
 		redis-server    redis-server
+		prometheus      promtool
 		postgresql      /usr/lib/postgresql/*/bin/postgres
 		mariadb-server  mariadbd
 	EOF

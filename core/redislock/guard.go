@@ -1,0 +1,138 @@
+package redislock
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/fence"
+)
+
+//go:embed scripts/guard.lua
+var guardSource string
+
+var guardScript = newScript(guardSource)
+
+// Guard lets a command that writes a Redis key run only if no larger fence was seen for the
+// key: the late write of a holder that was paused is refused. Check and command are one step
+// at the server. Package fence has the whole story.
+//
+// What it remembers is a key beside the guarded one, in its Cluster slot; it costs about 130
+// bytes and twice the length of the key. It is no lock's key: the guarded keys may be on any
+// server.
+type Guard struct {
+	rdb      redis.UniversalClient
+	remember time.Duration
+}
+
+// NewGuard returns a guard that sends its commands through rdb. It does no I/O.
+//
+// remember is for how long after the last command under a key its fence is remembered, at
+// least a second: a write that comes later than that is not refused. So it should be longer
+// than any process could be paused and still have its connection; a day costs little.
+// What makes the server forget earlier, FLUSHALL or an eviction policy that takes all keys,
+// opens the same gap.
+//
+// It fails with fence.ErrInvalid for a shorter time, and for a client on which [New] could
+// keep no lock.
+func NewGuard(rdb redis.UniversalClient, remember time.Duration) (*Guard, error) {
+	if err := fits(rdb); err != nil {
+		return nil, guardError(err.Error())
+	}
+	if remember < time.Second {
+		return nil, guardError(fmt.Sprintf("redislock: NewGuard: remember for %s: less than a second", remember))
+	}
+	rdb, _ = punctual(rdb)
+	return &Guard{rdb, remember}, nil
+}
+
+// Do runs one command whose first argument is the key, and returns it as rdb.Do does, but
+// that maps, as of HGETALL, come as lists:
+//
+//	err := guard.Do(ctx, fence, "HSET", "order:42", "paid", 1).Err()
+//
+// If a larger fence was seen for the key its error is a *fence.StaleError, and the command
+// was not run. An impossible fence or key is fence.ErrInvalid. Any other error is Redis's or
+// the client's own. The command is sent once: after a network error it is unknown whether
+// it was run.
+//
+// What is written depends mostly on what was read. Read through the guard too, so that no
+// older holder can write after that: guard.Do(ctx, fence, "HGET", "order:42", "paid").
+//
+// In a key, braces must be those of a Cluster hash tag. Commands on more keys than one see
+// no guard on the others.
+func (g *Guard) Do(ctx context.Context, f uint64, command, key string, args ...any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx, command, key)
+	tag, err := hashTag(key)
+	if err == nil && command == "" {
+		err = guardError("redislock: Guard: no command")
+	}
+	if err == nil {
+		err = fence.Check(f)
+	}
+	if err != nil {
+		cmd.SetErr(err)
+		return cmd
+	}
+	line := append([]any{
+		"evalsha", guardScript.sha, 2, key, "{" + tag + "}:v1:seen:" + key,
+		strconv.FormatUint(f, 10), g.remember.Milliseconds(), command,
+	}, args...)
+	cmd = g.send(ctx, line)
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		line[0], line[1] = "eval", guardScript.source
+		cmd = g.send(ctx, line)
+	}
+	if seen, ok := staleSeen(cmd.Err()); ok {
+		cmd.SetErr(&fence.StaleError{Key: key, Fence: f, Seen: seen})
+	}
+	return cmd
+}
+
+func (g *Guard) send(ctx context.Context, line []any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx, line...)
+	cmd.SetFirstKeyPos(3)
+	_ = g.rdb.Process(ctx, once{cmd}) // the same error is in cmd
+	return cmd
+}
+
+// staleSeen reads the script's refusal.
+func staleSeen(err error) (seen uint64, ok bool) {
+	if !redis.HasErrorPrefix(err, "STALE") {
+		return 0, false
+	}
+	_, digits, _ := strings.Cut(err.Error(), "STALE ")
+	digits, _, _ = strings.Cut(digits, " ") // servers may add where it was raised
+	seen, _ = strconv.ParseUint(digits, 10, 64)
+	return seen, true
+}
+
+// hashTag is what Redis Cluster hashes of a key, and of nothing else that has it in braces.
+func hashTag(key string) (string, error) {
+	if key == "" {
+		return "", guardError("redislock: Guard: empty key")
+	}
+	_, rest, open := strings.Cut(key, "{")
+	tag, _, closed := strings.Cut(rest, "}")
+	switch {
+	case open && closed && tag != "":
+		return tag, nil
+	case strings.ContainsAny(key, "{}"):
+		return "", guardError(fmt.Sprintf("redislock: Guard: key %.40q: its braces are no hash tag", key))
+	}
+	return key, nil
+}
+
+// guardError is fence.ErrInvalid with a text of its own.
+type guardError string
+
+func (e guardError) Error() string        { return string(e) }
+func (e guardError) Is(target error) bool { return target == fence.ErrInvalid }
+
+// ErrorType returns "invalid".
+func (e guardError) ErrorType() string { return "invalid" }

@@ -1,0 +1,19 @@
+-- Runs one command on a key, unless a larger fence was seen for it.
+--
+-- KEYS[1] the key    KEYS[2] the largest fence it has seen
+-- ARGV[1] the fence, in decimal digits    ARGV[2] for how many ms to remember it
+-- ARGV[3] the command    ARGV[4...] its arguments behind the key
+--
+-- Answers what the command does, or the error STALE with the fence that was seen. The fence
+-- is kept before the command runs: whatever comes of that, it was seen.
+--
+-- Fences are compared as digits: Lua prints a number of their size with 14 of them.
+local mine, seen = ARGV[1], redis.call('GET', KEYS[2])
+if seen and string.find(seen, '%D') then
+  return redis.error_reply('ERR what is kept beside the key is no fence')
+end
+if seen and (#seen > #mine or #seen == #mine and seen > mine) then
+  return redis.error_reply('STALE ' .. seen)
+end
+redis.call('SET', KEYS[2], mine, 'PX', ARGV[2])
+return redis.pcall(ARGV[3], KEYS[1], unpack(ARGV, 4))
