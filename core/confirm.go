@@ -12,8 +12,8 @@ import (
 // called right before one, with the work's own context, and is nil if enough of the lease
 // is left for it: at least a third of the TTL.
 //
-// While more than half of the TTL is left, which with a watchdog that gets through is
-// always, it does no I/O. Else it renews the lease, once, as the watchdog does: for a fifth
+// While more than half of the TTL is left, which with the default watchdog and a backend
+// that answers is always, it does no I/O. Else it renews the lease, once, as the watchdog does: for a fifth
 // of the TTL and at most 2 s, and if a renewal is under way already it waits for that one
 // first. It then returns a *[LostError] unless a third of the TTL is left: by then without
 // an answer too, as trust stands until its time is over. A refusal ends nothing: the lease

@@ -206,7 +206,7 @@ func TestConfirmIsSeenByTheObserver(t *testing.T) {
 		b.ok(core.Confirm(x.Context()))
 		b.ok(core.Confirm(x.Context()))
 		synctest.Wait()
-		if len(seen) != 2 || seen[0].Err == nil || seen[1].Err != nil || seen[1].Took != time.Millisecond || seen[1].Name != "name" {
+		if len(seen) != 2 || !errors.Is(seen[0].Err, core.ErrUnavailable) || seen[1].Err != nil || seen[1].Took != time.Millisecond || seen[1].Name != "name" {
 			b.Errorf("%+v", seen)
 		}
 	}, core.WithObserver(core.Observer{Renewed: func(e core.RenewedEvent) { seen = append(seen, e) }}))
