@@ -50,7 +50,7 @@ func asStale(err error) (fence.StaleError, bool) {
 	return *stale, true
 }
 
-// late writes as a holder with that fence does.
+// do writes as a holder with that fence does.
 func (b *bench) do(key string, f uint64, value int64) error {
 	return b.guard.Do(b.Context(), b.DB, key, f, func(tx *sql.Tx) error { return b.write(tx, value) })
 }
