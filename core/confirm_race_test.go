@@ -134,7 +134,9 @@ func TestAConfirmBesideAnotherThatFailsAsksForItself(t *testing.T) {
 		first := confirming(x.Context())
 		time.Sleep(time.Second)
 		b.ok(core.Confirm(x.Context()))
-		<-first //nolint:errcheck // it may have gained from the second, if that was quick
+		if err := <-first; err != nil { // it may have gained from the second, if that was quick
+			b.is(err, core.ErrLost)
+		}
 		b.renewed(2)
 	})
 }
