@@ -58,39 +58,6 @@ func ExampleLocker_TryAcquire() {
 	// <nil>
 }
 
-func ExampleDoValue() {
-	ctx := context.Background()
-	locks := exampleLocker()
-	defer locks.Close(ctx)
-
-	balance, err := core.DoValue(ctx, locks, "account:7", func(context.Context) (int, error) {
-		return 100, nil
-	})
-	fmt.Println(balance, err)
-	// Output: 100 <nil>
-}
-
-func ExampleGuard() {
-	ctx := context.Background()
-	locks := exampleLocker()
-	defer locks.Close(ctx)
-
-	type order struct{ ID string }
-	key := core.MustParseKey("order:{id}")
-	name := func(o order) (string, error) { return key.Name(o.ID) }
-	ship := core.Guard(locks, name, func(ctx context.Context, o order) (string, error) {
-		lease, _ := core.FromContext(ctx)
-		return o.ID + " shipped under " + lease.Name(), nil
-	})
-
-	fmt.Println(ship(ctx, order{"42"}))
-	_, err := ship(ctx, order{}) // an order without an ID locks nothing, and is not shipped
-	fmt.Println(errors.Is(err, core.ErrInvalid))
-	// Output:
-	// 42 shipped under order:42 <nil>
-	// true
-}
-
 func ExampleWithDedup() {
 	ctx := context.Background()
 	locks := exampleLocker(core.WithDedup(24 * time.Hour))
@@ -166,23 +133,4 @@ func ExampleLease_Fence() {
 	// Output:
 	// written: by the new holder
 	// refused: by the one that was paused
-}
-
-func ExampleConfirm() {
-	ctx := context.Background()
-	locks := exampleLocker()
-	defer locks.Close(ctx)
-
-	err := locks.Do(ctx, "order:42", func(ctx context.Context) error {
-		// … minutes of work …
-		if err := core.Confirm(ctx); err != nil { // right before what cannot be undone
-			return err
-		}
-		fmt.Println("sending the money")
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// sending the money
-	// <nil>
 }

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,10 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/fence"
 )
 
-//go:embed scripts/guard.lua
-var guardSource string
-
-var guardScript = newScript(guardSource)
+var guardScript = newScript("guard.lua")
 
 // Guard lets a command that writes a Redis key run only if no larger fence was seen for the
 // key: the late write of a holder that was paused is refused. Check and command are one step
