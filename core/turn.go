@@ -68,6 +68,7 @@ func (x *Lease) endTurn() {
 func (t *tenure) next(w *waiter, turn int, now instant) {
 	w.lease.bind(t, turn, now)
 	t.first[0] = w.lease
+	t.leases = t.first[:] // a re-entry has moved them elsewhere
 	t.holdEnd = never
 	if w.maxHold > 0 {
 		t.holdEnd = now.awake + w.maxHold
