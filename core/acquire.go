@@ -264,8 +264,11 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		a.bid = newBid(a.root, a.name, a.cfg)
 	}
 	claim := a.bid.claim
-	a.root.lines.try(w, &claim, a.old != nil)
-	grant, asked, err := a.ask(claim)
+	a.root.lines.try(w, &claim)
+	if !a.root.can.Block {
+		claim.Fences = 0
+	}
+	grant, asked, err := a.ask(w, claim)
 	now := time.Now()
 	if err == nil {
 		p.unanswered() // if it comes too late

@@ -164,10 +164,15 @@ func (b *bid) cleanUp(ctx context.Context, p *place) {
 	b.dispose(ctx, claim)
 }
 
-// leave is for a place that may have been taken again, by a command that was late. It
-// comes without the bid's token, which may be in use.
-func (b *bid) leave(ctx context.Context, p *place) {
-	b.dispose(ctx, driver.Claim{Name: b.claim.Name, Token: newToken(), TTL: b.claim.TTL, Place: p.id})
+// leaveAgain is for the end of a command that lines p up. If the place was left meanwhile, the
+// command may have come after the one that left. It goes without the bid's token, which may
+// be in use.
+func (b *bid) leaveAgain(ctx context.Context, p *place) {
+	select {
+	case <-p.left:
+		b.dispose(ctx, driver.Claim{Name: b.claim.Name, Token: newToken(), TTL: b.claim.TTL, Place: p.id})
+	default:
+	}
 }
 
 func (b *bid) dispose(ctx context.Context, claim driver.Claim) {

@@ -164,15 +164,12 @@ func (l *line) heldHere() *driver.Held {
 }
 
 // try says that the contender asks the backend now, and gives its claim what depends on the
-// line: the place, which one that yields may be sent to, and fences for those behind.
-func (s *lines) try(w *waiter, c *driver.Claim, yields bool) {
+// line: the place, and fences for those behind.
+func (s *lines) try(w *waiter, c *driver.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := w.line
 	l.trying = true
-	if yields {
-		l.lineUp()
-	}
 	if l.place != nil {
 		c.Place = l.place.id
 	}
@@ -185,10 +182,7 @@ func (s *lines) try(w *waiter, c *driver.Claim, yields bool) {
 func (s *lines) lineUp(w *waiter) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return w.line.lineUp()
-}
-
-func (l *line) lineUp() *place {
+	l := w.line
 	if l.place == nil {
 		l.place = &place{newToken(), make(chan struct{})}
 	}

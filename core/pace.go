@@ -81,14 +81,12 @@ func (p *pace) hear(ctx context.Context, at *place) <-chan error {
 	bid, claim := p.bid, p.claimAt(at)
 	p.root.spawn(func() {
 		err := p.root.queuer.Wait(ctx, claim)
-		if err == nil || ctx.Err() == nil {
-			heard <- err
-			return
+		ended := ctx.Err() != nil
+		if ended {
+			bid.leaveAgain(ctx, at)
 		}
-		select {
-		case <-at.left: // the command that lined us up may have come after the one that left
-			bid.leave(ctx, at)
-		default:
+		if err == nil || !ended {
+			heard <- err
 		}
 	})
 	return heard

@@ -8,11 +8,14 @@ import (
 )
 
 // ask makes one attempt. If this process has a tenure whose turns are over, that is yielded
-// in the same step.
-func (a *acquisition) ask(c driver.Claim) (grant driver.Grant, asked instant, err error) {
+// in the same step: that may put this process in the backend's line, so it has its place there
+// by then.
+func (a *acquisition) ask(w *waiter, c driver.Claim) (grant driver.Grant, asked instant, err error) {
 	if old := a.old; old != nil {
 		a.old = nil
-		if grant, asked, err = a.yield(old, c); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
+		place := a.root.lines.lineUp(w)
+		c.Place = place.id
+		if grant, asked, err = a.yield(old, c, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
 			return grant, asked, err
 		}
 	}
@@ -28,7 +31,7 @@ type yielded struct {
 // yield sends one command that releases old and asks for c. What stays open on old's side
 // is for its release to settle, in the background; what stays open on c's side is for the
 // attempt that follows, with the same token.
-func (a *acquisition) yield(old *tenure, c driver.Claim) (grant driver.Grant, asked instant, err error) {
+func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant driver.Grant, asked instant, err error) {
 	old.bid.to(bidEnding)
 	asked = a.root.clock.read()
 	if asked.since(old.asked) >= old.life { // no command carries its token any more
@@ -37,7 +40,7 @@ func (a *acquisition) yield(old *tenure, c driver.Claim) (grant driver.Grant, as
 	}
 	ctx, cancel := a.root.within(a.ctx, a.root.patience(a.ctx, a.patience()))
 	defer cancel()
-	y := a.sendYield(ctx, old.bid.claim, c)
+	y := a.sendYield(ctx, old.bid.claim, c, at)
 	a.root.haste.heard(asked, a.root.clock.read(), !outcomeOpen(y.errNext))
 	if failed(y.errOld) {
 		caller := context.WithoutCancel(a.ctx)
@@ -51,7 +54,7 @@ func (a *acquisition) yield(old *tenure, c driver.Claim) (grant driver.Grant, as
 	return y.grant, asked, y.errNext
 }
 
-func (a *acquisition) sendYield(ctx context.Context, old, next driver.Claim) yielded {
+func (a *acquisition) sendYield(ctx context.Context, old, next driver.Claim, at *place) yielded {
 	call := func(ctx context.Context) (y yielded) {
 		y.grant, y.errNext, y.errOld = a.root.yielder.Yield(ctx, old, next)
 		return y
@@ -60,7 +63,10 @@ func (a *acquisition) sendYield(ctx context.Context, old, next driver.Claim) yie
 		return call(ctx)
 	}
 	b := a.bid
-	y, ok := ask(ctx, a.root, call, func(late yielded) { b.settle(ctx, reply{late.grant, late.errNext}) })
+	y, ok := ask(ctx, a.root, call, func(late yielded) {
+		b.settle(ctx, reply{late.grant, late.errNext})
+		b.leaveAgain(ctx, at)
+	})
 	if !ok {
 		y.errNext, y.errOld = errNoAnswer, errNoAnswer
 	}

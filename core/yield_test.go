@@ -1,0 +1,206 @@
+package core_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+)
+
+// tired is longer than turns go on for.
+const tired = 6 * time.Millisecond
+
+func TestTurnsAreOverAfterFiveMillisecondsAndYieldedOnce(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(20)
+		rest := b.call(b.other()) // in line at the backend
+		before := b.link.Calls(drivertest.OpRelease)
+		turns := 1
+		for ; b.link.Calls(drivertest.OpYield) == 0; turns++ {
+			time.Sleep(time.Millisecond)
+			b.ok(x.Release(b.Context()))
+			if waiting[0].ended() {
+				x, waiting = waiting[0].granted(), waiting[1:]
+			}
+		}
+		if turns != 6 {
+			b.Errorf("yielded after %d turns of a millisecond", turns)
+		}
+		b.took(0, 0, func() { // the other one, then we again
+			b.ok(rest.granted().Release(b.Context()))
+			waiting[0].granted()
+		})
+		if n := b.link.Calls(drivertest.OpRelease) - before; n != 0 {
+			b.Errorf("%d releases", n)
+		}
+		for _, w := range waiting {
+			b.ok(w.granted().Release(b.Context()))
+		}
+		b.free()
+	})
+}
+
+func TestTurnsAreOverWithTheirFences(t *testing.T) {
+	t.Parallel()
+	for others, turns := range map[bool]int{false: 256, true: 32} {
+		t.Run(fmt.Sprintf("others=%v", others), func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				holder := b.acquire(b.other(), "name")
+				var calls []*call
+				for range turns + 5 {
+					calls = append(calls, b.call(b.locks))
+				}
+				var rest *call
+				if others {
+					rest = b.call(b.other())
+				}
+				b.ok(holder.Release(b.Context()))
+				sent := b.commands() + 1 // the acquire
+				for _, w := range calls[:turns-1] {
+					b.ok(w.granted().Release(b.Context()))
+				}
+				last := calls[turns-1].granted()
+				if n := b.commands() - sent; n != 0 {
+					b.Errorf("%d commands for %d turns", n, turns)
+				}
+				b.ok(last.Release(b.Context()))
+				next := calls[turns]
+				if next.ended() == others || b.link.Calls(drivertest.OpYield) != 1 {
+					b.Errorf("%d yields; the next turn: %v", b.link.Calls(drivertest.OpYield), next.ended())
+				}
+				if others {
+					b.ok(rest.granted().Release(b.Context()))
+				}
+				fence := last.Fence()
+				for _, w := range calls[turns:] {
+					if f := w.granted().Fence(); f <= fence {
+						b.Errorf("fence %d after %d", f, fence)
+					}
+					fence = w.lease.Fence()
+					b.ok(w.lease.Release(b.Context()))
+				}
+				b.free()
+			})
+		})
+	}
+}
+
+func TestAYieldThatGoesWrongLosesNothing(t *testing.T) {
+	t.Parallel()
+	fates := map[string]drivertest.Fate{
+		"refused": drivertest.Refused, "request lost": drivertest.RequestLost, "reply lost": drivertest.ReplyLost,
+		"reset": drivertest.ReplyReset, "held back": drivertest.HeldBack, "reply held back": drivertest.ReplyHeldBack,
+	}
+	for what, fate := range fates {
+		for _, others := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, others=%v", what, others), func(t *testing.T) {
+				t.Parallel()
+				virtual(t, func(b *bench) {
+					x, waiting := b.queue(3)
+					rest := waiting[1]
+					if others {
+						rest = b.call(b.other())
+					}
+					b.link.Next(drivertest.OpYield, fate)
+					time.Sleep(tired)
+					b.ok(x.Release(b.Context()))
+					time.Sleep(bound)
+					b.link.Deliver()
+					for range 3 {
+						for _, w := range append(waiting[:2:2], rest) {
+							if w.ended() && w.granted().Err() == nil {
+								b.ok(w.lease.Release(b.Context()))
+							}
+						}
+						time.Sleep(tired)
+					}
+					waiting[0].granted()
+					waiting[1].granted()
+					rest.granted()
+					b.free()
+				})
+			})
+		}
+	}
+}
+
+func TestAYieldWhoseCallerGoesAwayLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	fates := map[string]drivertest.Fate{
+		"delivered": drivertest.Delivered, "refused": drivertest.Refused, "request lost": drivertest.RequestLost,
+		"reply lost": drivertest.ReplyLost, "reset": drivertest.ReplyReset, "held back": drivertest.HeldBack,
+		"reply held back": drivertest.ReplyHeldBack,
+	}
+	for what, fate := range fates {
+		for _, others := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, others=%v", what, others), func(t *testing.T) {
+				t.Parallel()
+				virtual(t, func(b *bench) {
+					x, waiting := b.queue(2)
+					var rest *call
+					if others {
+						rest = b.call(b.other())
+					}
+					b.link.Next(drivertest.OpYield, fate)
+					b.link.Delay(0, time.Millisecond)
+					time.Sleep(tired)
+					b.ok(x.Release(b.Context()))
+					waiting[0].cancel()
+					if !waiting[0].ended() {
+						b.Error("it still waits")
+					}
+					time.Sleep(20 * time.Millisecond) // releases go out again
+					b.link.Deliver()
+					time.Sleep(20 * time.Millisecond)
+					if others {
+						b.ok(rest.granted().Release(b.Context()))
+					}
+					b.free()
+				})
+			})
+		}
+	}
+}
+
+func TestATenureThatEndsBeforeItIsYieldedIsAskedForAnew(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		claim := b.link.LastClaim()
+		time.Sleep(tired)
+		b.ok(b.store.Release(b.Context(), claim)) // an operator
+		b.ok(turnAfter(x, waiting[0]).Release(b.Context()))
+		b.free()
+	})
+}
+
+func TestTheLineOfOthersMovesOnThroughYields(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		lockers := []*core.Locker{b.locks, b.other(), b.other()}
+		holder := b.acquire(b.other(), "name")
+		var calls []*call
+		for i := range 30 {
+			calls = append(calls, b.call(lockers[i%3]))
+		}
+		b.ok(holder.Release(b.Context()))
+		b.took(30*tired, 0, func() { // no time passes between two holders
+			for range calls {
+				i := 0
+				b.eventually("the next holder", func() bool {
+					i = slices.IndexFunc(calls, (*call).ended)
+					return i >= 0
+				})
+				time.Sleep(tired)
+				b.ok(calls[i].granted().Release(b.Context()))
+				calls = slices.Delete(calls, i, i+1)
+			}
+		})
+		b.free()
+	})
+}
