@@ -296,12 +296,12 @@ func TestWhatIsInDoubtIsReleasedAndAskedForAgain(t *testing.T) {
 func TestWhoWantsSomethingElseAsksForItself(t *testing.T) {
 	t.Parallel()
 	for what, opt := range map[string]core.Option{
-		"another TTL":     core.WithTTL(ttl / 2),
-		"another period":  core.WithRenewEvery(time.Second),
-		"no renewal":      core.WithoutRenewal(),
-		"a label":         core.WithLabel("mine"),
-		"a dedup marker":  core.WithDedup(time.Hour),
-		"the same": nil,
+		"another TTL":    core.WithTTL(ttl / 2),
+		"another period": core.WithRenewEvery(time.Second),
+		"no renewal":     core.WithoutRenewal(),
+		"a label":        core.WithLabel("mine"),
+		"a dedup marker": core.WithDedup(time.Hour),
+		"the same":       nil,
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
