@@ -202,17 +202,20 @@ func (a *acquisition) calledUp(w *waiter, c summons) (*Lease, error) {
 	a.old = c.old
 	if c.lease == nil {
 		a.learn(a.root.lines.known(w))
-		return nil, nil //nolint:nilnil // documented: the contender
 	}
+	var err error
 	switch {
 	case a.root.closed():
-		a.giveBack(c.lease)
-		return nil, ErrClosed
+		err = ErrClosed
 	case a.ctx.Err() != nil:
-		a.giveBack(c.lease)
-		return nil, a.ended()
+		err = a.ended()
+	default:
+		return c.lease, nil // without one it is the contender
 	}
-	return c.lease, nil
+	if c.lease != nil {
+		a.giveBack(c.lease)
+	}
+	return nil, err
 }
 
 // standOver is the end of the budget of one who stands in line. If the line knows nothing
