@@ -56,10 +56,11 @@ func (p *pace) pause() error {
 	p.waited = true
 	over, stop := p.budget()
 	defer stop()
-	if p.spins > freeSpins {
-		if err := p.wait(min(time.Millisecond<<(p.spins-freeSpins), firstPoll), over, nil); err != nil {
+	if spins := p.spins; spins > freeSpins {
+		if err := p.wait(min(time.Millisecond<<min(spins-freeSpins, 5), firstPoll), over, nil); err != nil {
 			return err
 		}
+		p.spins = spins // this pause is no end of them
 	}
 	p.spins++
 	if !p.listen {
