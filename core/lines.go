@@ -85,13 +85,14 @@ func (s *lines) join(name string, w *waiter) (contender bool) {
 }
 
 // joinAlone makes w the contender if nobody of this process stands in the line or holds the
-// name. Otherwise the answer is what this process knows already, or what comes out of watch
+// name. While a tenure that is no longer trusted keeps those in line from asking, the name is
+// held still. Otherwise the answer is what this process knows already, or what comes out of watch
 // once the attempt under way is over: the zero verdict if that was broken off.
 func (s *lines) joinAlone(name string, w *waiter) (joined bool, known verdict, watch <-chan verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.open(name)
-	if held := l.heldHere(); held != nil && held.Remaining > 0 {
+	if held := l.heldHere(); held != nil && (held.Remaining > 0 || l.head != nil && !l.head.contends) {
 		return false, verdict{at: time.Now(), held: held}, nil
 	}
 	if l.head == nil {
