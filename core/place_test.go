@@ -1,0 +1,235 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+func TestTheLastWaiterToGiveUpLeavesTheLineOfTheBackend(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		calls := []*call{b.call(b.locks), b.call(b.locks), b.call(b.locks)}
+		next := b.call(b.other()) // behind them
+		calls[0].cancel()
+		time.Sleep(time.Second / 10)
+		calls[2].cancel()
+		time.Sleep(time.Second / 10)
+		calls[1].cancel()
+		synctest.Wait()
+		b.took(0, 0, func() {
+			b.ok(holder.Release(b.Context()))
+			b.ok(next.granted().Release(b.Context()))
+		})
+	})
+}
+
+func TestAPlaceStaysWhenItsContenderGivesUp(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		gone, mine := b.call(b.locks), b.call(b.locks)
+		theirs := b.call(b.other())
+		gone.cancel()
+		synctest.Wait()
+		b.ok(holder.Release(b.Context()))
+		x := mine.granted()
+		if theirs.ended() {
+			b.Error("two holders")
+		}
+		b.ok(x.Release(b.Context()))
+		b.ok(theirs.granted().Release(b.Context()))
+	})
+}
+
+func TestAPlaceThatIsTakenTooLateIsLeftAgain(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		b.link.Next(drivertest.OpWait, drivertest.HeldBack)
+		gone := b.call(b.locks)
+		gone.cancel()
+		time.Sleep(time.Second / 10)
+		if !gone.ended() {
+			b.Error("it still waits")
+		}
+		b.link.Deliver() // only now does it stand in line
+		next := b.call(b.other())
+		b.took(0, 0, func() {
+			b.ok(holder.Release(b.Context()))
+			b.ok(next.granted().Release(b.Context()))
+			b.free()
+		})
+	})
+}
+
+// hasty is a backend that answers a late command of Wait with nil.
+type hasty struct{ *drivertest.Link }
+
+func (h hasty) Wait(ctx context.Context, c driver.Claim) error {
+	_ = h.Link.Wait(ctx, c)
+	return nil
+}
+
+func TestAPlaceThatIsTakenTooLateIsLeftAgainEvenIfItIsItsTurn(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		locks, err := core.New(hasty{b.link})
+		b.ok(err)
+		b.link.Next(drivertest.OpWait, drivertest.HeldBack)
+		b.call(locks).cancel()
+		time.Sleep(time.Second / 10)
+		b.link.Deliver()
+		synctest.Wait()
+		b.ok(holder.Release(b.Context()))
+		b.free()
+		b.ok(locks.Close(b.Context()))
+	})
+}
+
+func TestAThousandWaitersCostThreeCommandsASecond(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		calls := make([]*call, 0, 1000)
+		for range cap(calls) {
+			calls = append(calls, b.call(b.locks))
+		}
+		const seconds = 60
+		sent := b.commands()
+		for range 2 * seconds { // one heartbeat is on time for another process, too
+			time.Sleep(time.Second / 2)
+			_, err := b.locks.TryAcquire(b.Context(), "name")
+			b.is(err, core.ErrHeld)
+		}
+		if n := b.commands() - sent; n > 3*seconds {
+			b.Errorf("%d commands in %d s", n, seconds)
+		}
+		b.ok(holder.Release(b.Context()))
+		sent = b.commands()
+		for _, w := range calls {
+			b.ok(w.granted().Release(b.Context()))
+		}
+		if n := b.commands() - sent; n > 1000/256+3 {
+			b.Errorf("%d commands for 1000 turns", n)
+		}
+		b.free()
+	})
+}
+
+// crier is a backend that tells everybody to try, always.
+type crier struct {
+	*memlock.Store
+	asked int
+}
+
+func (c *crier) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+	c.asked++
+	return c.Store.Acquire(ctx, claim)
+}
+
+func (c *crier) Wait(context.Context, driver.Claim) error { return nil }
+
+func TestFalseWakeUpsSlowAContenderDown(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name")
+		cry := &crier{Store: b.store}
+		locks, err := core.New(cry)
+		b.ok(err)
+		_, err = locks.Acquire(b.Context(), "name", core.WithWait(ttl/2))
+		b.is(err, core.ErrHeld)
+		if n := cry.asked; n > int(ttl/2/(20*time.Millisecond)) {
+			b.Errorf("asked %d times in %s", n, ttl/2)
+		}
+		b.ok(locks.Close(b.Context()))
+	})
+}
+
+// single is a backend that reserves no blocks of fences.
+type single struct{ *drivertest.Link }
+
+func (s single) Capabilities() driver.Capabilities {
+	can := s.Link.Capabilities()
+	can.Block = false
+	return can
+}
+
+func TestFencesAreAskedForOnlyWhereThereAreBlocks(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		locks, err := core.New(single{b.link})
+		b.ok(err)
+		holder := b.acquire(b.other(), "name")
+		calls := []*call{b.call(locks), b.call(locks), b.call(locks)}
+		b.ok(holder.Release(b.Context()))
+		for _, w := range calls {
+			x := w.granted()
+			if n := b.link.LastClaim().Fences; n != 0 {
+				b.Errorf("%d fences asked for", n)
+			}
+			b.ok(x.Release(b.Context()))
+		}
+		b.free()
+		b.ok(locks.Close(b.Context()))
+	})
+}
+
+func TestTryAcquireBesideAHoldThatIsOverIsHeld(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithMaxHold(time.Second))
+		w := b.call(b.locks)
+		time.Sleep(2 * time.Second) // its work is deaf
+		b.is(x.Err(), core.ErrLost)
+		b.took(0, 0, func() {
+			_, err := b.locks.TryAcquire(b.Context(), "name")
+			b.is(err, core.ErrHeld)
+		})
+		b.is(x.Release(b.Context()), core.ErrLost)
+		b.ok(w.granted().Release(b.Context()))
+	})
+}
+
+// stolen is a backend from which an operator deletes a lock while it is held.
+type stolen struct {
+	*memlock.Store
+	last driver.Claim
+}
+
+func (s *stolen) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	s.last = c
+	return s.Store.Acquire(ctx, c)
+}
+
+func TestAReleaseThatFindsTheNameTakenIsALoss(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		thief := &stolen{Store: b.store} // asked on the caller's goroutine
+		locks, err := core.New(thief)
+		b.ok(err)
+		for _, ctx := range []context.Context{b.Context(), context.Background()} {
+			x, err := locks.TryAcquire(ctx, "name")
+			b.ok(err)
+			b.ok(b.store.Release(ctx, thief.last))
+			y := b.acquire(b.other(), "name")
+			err = x.Release(ctx)
+			if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Reason != core.ReasonTaken {
+				b.Errorf("%v, not a loss", err)
+			}
+			b.is(x.Release(ctx), core.ErrLost)
+			b.ok(y.Check(ctx))
+			b.ok(y.Release(ctx))
+		}
+		b.ok(locks.Close(b.Context()))
+	})
+}
