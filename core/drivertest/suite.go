@@ -30,6 +30,9 @@ type Service struct {
 	// where the backend keeps the lock of name. Delete has it delete what is there. They
 	// may be nil, where there can be no other software.
 	Overwrite, Delete func(name string)
+	// Leftovers lists what the service keeps of names that nobody holds or waits for, but for
+	// what is documented to stay, such as fences. It may be nil, where that cannot be seen.
+	Leftovers func() []string
 }
 
 // env is what a case works with.
@@ -53,7 +56,7 @@ type testCase struct {
 // and skipped.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	for _, c := range concat(contractCases, waitCases, dedupCases, foreignCases, coreCases, networkCases) {
+	for _, c := range concat(contractCases, waitCases, lineCases, yieldCases, dedupCases, foreignCases, coreCases, lineCoreCases, networkCases) {
 		t.Run(c.name, func(t *testing.T) {
 			if h.Virtual {
 				synctest.Test(t, func(t *testing.T) { c.in(t, h, 10*time.Second) })

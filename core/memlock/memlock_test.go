@@ -12,6 +12,6 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	drivertest.Run(t, drivertest.Harness{Virtual: true, Open: func(*testing.T) drivertest.Service {
 		store := memlock.New()
-		return drivertest.Service{Driver: func() driver.Driver { return store }}
+		return drivertest.Service{Driver: func() driver.Driver { return store }, Leftovers: store.Leftovers}
 	}})
 }
