@@ -71,6 +71,22 @@ func TestAPlaceThatIsTakenTooLateIsLeftAgain(t *testing.T) {
 	})
 }
 
+func TestAPlaceThatIsTakenAfterTheGrantIsLeftAgain(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		b.link.Next(drivertest.OpWait, drivertest.HeldBack)
+		w := b.call(b.locks)
+		b.ok(holder.Release(b.Context()))
+		time.Sleep(time.Second) // it looks again
+		x := w.granted()
+		b.link.Deliver()
+		synctest.Wait()
+		b.ok(x.Release(b.Context()))
+		b.free()
+	})
+}
+
 // hasty is a backend that answers a late command of Wait with nil.
 type hasty struct{ *drivertest.Link }
 

@@ -78,14 +78,20 @@ func TestACallerWhoGoesAwayWithATenureToYieldReleasesIt(t *testing.T) {
 				b.ok(holder.Release(b.Context()))
 				x := first.granted()
 				time.Sleep(tired)
+				b.link.Next(drivertest.OpRelease, drivertest.Refused)
+				asked, waited := b.link.Calls(drivertest.OpAcquire), b.link.Calls(drivertest.OpWait)
 				b.ok(x.Release(b.Context()))
 				gone.cancel()
-				time.Sleep(tired)
+				time.Sleep(tired + 2*time.Millisecond) // the release goes out again
 				if gone.ended() {
 					b.is(gone.err, context.Canceled)
 				}
-				if next {
-					b.ok(waiting.granted().Release(b.Context()))
+				if next { // who does not ask before this process has released the name
+					y := waiting.granted()
+					if b.link.Calls(drivertest.OpAcquire) != asked+1 || b.link.Calls(drivertest.OpWait) != waited {
+						b.Error("the next one asked too early")
+					}
+					b.ok(y.Release(b.Context()))
 				}
 				b.free()
 			})
@@ -169,7 +175,7 @@ func TestObserversSeeEachTurnComeAndGo(t *testing.T) {
 			}
 		}
 		holder := b.acquire(b.other(), "name")
-		opt := func(s string) core.Option { return core.WithTemplate(s) }
+		opt := core.WithTemplate
 		calls := []*call{b.call(b.locks, opt("a")), b.call(b.locks, opt("b")), b.call(b.locks, opt("c"))}
 		time.Sleep(time.Second / 2)
 		b.ok(holder.Release(b.Context()))
@@ -231,5 +237,47 @@ func TestATurnIsRenewedAndLostLikeATenure(t *testing.T) {
 		b.reason(y, core.ReasonUnreachable)
 		b.link.All(drivertest.Delivered)
 		b.is(y.Release(b.Context()), core.ErrLost)
+	})
+}
+
+func TestATenureThatIsOverIsNotYielded(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		first, late := b.call(b.locks), b.busyCall(b.locks, 2*ttl)
+		b.ok(holder.Release(b.Context()))
+		x := first.granted()
+		time.Sleep(tired)
+		b.ok(x.Release(b.Context()))
+		time.Sleep(2 * ttl)
+		b.ok(late.granted().Release(b.Context()))
+		if n := b.link.Calls(drivertest.OpYield); n != 0 {
+			b.Errorf("%d yields", n)
+		}
+		b.free()
+	})
+}
+
+// then is a context that does something when it is asked whether it has ended.
+type then struct {
+	context.Context
+	do func()
+}
+
+func (c then) Err() error {
+	c.do()
+	return c.Context.Err()
+}
+
+func TestACheckThatIsOvertakenByTheEndOfItsTurnSendsNothing(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		sent := b.commands()
+		b.is(x.Check(then{b.Context(), func() { b.ok(x.Release(b.Context())) }}), core.ErrLost)
+		if n := b.commands() - sent; n != 0 {
+			b.Errorf("%d commands", n)
+		}
+		b.ok(waiting[0].granted().Release(b.Context()))
 	})
 }

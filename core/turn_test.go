@@ -342,3 +342,18 @@ func TestATurnAfterCompletedWorkIsDone(t *testing.T) {
 		b.free()
 	})
 }
+
+func TestTheEndOfAnInnerLeaseLetsItsSiblingsGoOn(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		inner, err := b.locks.Acquire(x.Context(), "name")
+		b.ok(err)
+		sibling := b.callWith(context.WithoutCancel(x.Context()), b.locks)
+		b.ok(x.Release(b.Context()))
+		b.ok(inner.Release(b.Context()))
+		b.ok(waiting[0].granted().Release(b.Context()))
+		b.ok(sibling.granted().Release(b.Context()))
+		b.free()
+	})
+}

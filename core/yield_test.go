@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -137,33 +138,76 @@ func TestAYieldWhoseCallerGoesAwayLeavesNothingBehind(t *testing.T) {
 		"reply held back": drivertest.ReplyHeldBack,
 	}
 	for what, fate := range fates {
-		for _, others := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, others=%v", what, others), func(t *testing.T) {
-				t.Parallel()
-				virtual(t, func(b *bench) {
-					x, waiting := b.queue(2)
-					var rest *call
-					if others {
-						rest = b.call(b.other())
-					}
-					b.link.Next(drivertest.OpYield, fate)
-					b.link.Delay(0, time.Millisecond)
-					time.Sleep(tired)
-					b.ok(x.Release(b.Context()))
-					waiting[0].cancel()
-					if !waiting[0].ended() {
-						b.Error("it still waits")
-					}
-					time.Sleep(20 * time.Millisecond) // releases go out again
-					b.link.Deliver()
-					time.Sleep(20 * time.Millisecond)
-					if others {
-						b.ok(rest.granted().Release(b.Context()))
-					}
-					b.free()
+		for _, n := range []int{2, 3} { // with somebody of this process behind it
+			for _, others := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, waiters=%d, others=%v", what, n-1, others), func(t *testing.T) {
+					t.Parallel()
+					virtual(t, func(b *bench) { abandonedYield(b, n, fate, others) })
 				})
-			})
+			}
 		}
+	}
+}
+
+func abandonedYield(b *bench, n int, fate drivertest.Fate, others bool) {
+	b.Helper()
+	x, waiting := b.queue(n)
+	if others {
+		waiting = append(waiting, b.call(b.other()))
+	}
+	b.link.Next(drivertest.OpYield, fate)
+	b.link.Delay(0, time.Millisecond)
+	time.Sleep(tired)
+	b.ok(x.Release(b.Context()))
+	synctest.Wait() // it is on its way
+	waiting[0].cancel()
+	if !waiting[0].ended() {
+		b.Error("it still waits")
+	}
+	time.Sleep(20 * time.Millisecond) // releases go out again
+	b.link.Deliver()
+	for range waiting[1:] { // in whatever order
+		time.Sleep(20 * time.Millisecond)
+		for _, w := range waiting[1:] {
+			if w.ended() && w.granted().Err() == nil {
+				b.ok(w.lease.Release(b.Context()))
+			}
+		}
+	}
+	for _, w := range waiting[1:] {
+		w.granted()
+	}
+	time.Sleep(20 * time.Millisecond)
+	b.free()
+}
+
+func TestAYieldThatComesAfterEverythingElseLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for _, others := range []bool{false, true} {
+		t.Run(fmt.Sprintf("others=%v", others), func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				x, waiting := b.queue(2)
+				var rest *call
+				if others {
+					rest = b.call(b.other())
+				}
+				b.link.Next(drivertest.OpYield, drivertest.HeldBack)
+				b.link.All(drivertest.RequestLost, drivertest.OpRelease)
+				time.Sleep(tired)
+				b.ok(x.Release(b.Context()))
+				synctest.Wait() // it is on its way
+				waiting[0].cancel()
+				time.Sleep(bound + time.Second) // all releases have gone in vain
+				b.link.All(drivertest.Delivered, drivertest.OpRelease)
+				b.link.Deliver() // the name goes to nobody, or nobody lines up
+				if others {
+					b.ok(rest.granted().Release(b.Context()))
+				}
+				synctest.Wait()
+				b.free()
+			})
+		})
 	}
 }
 

@@ -22,7 +22,7 @@ const lineUpFor = 250 * time.Millisecond
 // lineCases are about the line for a name, for backends that are a driver.Queuer.
 var lineCases = []testCase{
 	{name: "PlacesAreServedInTheirOrder", run: lined(func(e *env, process func() queuer) {
-		holder, held := process(), e.place("name")
+		holder, held := process(), e.place()
 		e.grant(holder, held)
 		var (
 			wg    sync.WaitGroup
@@ -30,7 +30,7 @@ var lineCases = []testCase{
 			order []int
 		)
 		for i := range 4 {
-			q, c := process(), e.place("name")
+			q, c := process(), e.place()
 			e.lineUp(q, c)
 			wg.Go(func() {
 				e.serve(q, c)
@@ -51,12 +51,12 @@ var lineCases = []testCase{
 	})},
 	{name: "AFreeNameIsForTheFirstInLine", run: lined(func(e *env, process func() queuer) {
 		holder, first, second := process(), process(), process()
-		held, a, b := e.place("name"), e.place("name"), e.place("name")
+		held, a, b := e.place(), e.place(), e.place()
 		e.grant(holder, held)
 		e.lineUp(first, a)
 		e.lineUp(second, b)
 		e.noError(holder.Release(e.Context(), held))
-		stranger, nobody := e.place("name"), e.claim("name")
+		stranger, nobody := e.place(), e.claim("name")
 		for what, c := range map[string]driver.Claim{"the second": b, "a stranger": stranger, "who has no place": nobody} {
 			_, err := second.Acquire(e.Context(), c)
 			if refusal, ok := errors.AsType[*driver.Held](err); !ok || refusal.Label != "" {
@@ -74,7 +74,7 @@ var lineCases = []testCase{
 	})},
 	{name: "EveryCallWithAPlaceKeepsItAlive", run: lined(func(e *env, process func() queuer) {
 		holder, first, second := process(), process(), process()
-		held, a, b := e.place("name"), e.place("name"), e.place("name")
+		held, a, b := e.place(), e.place(), e.place()
 		held.TTL = time.Minute
 		e.grant(holder, held)
 		e.lineUp(first, a)
@@ -95,9 +95,9 @@ var lineCases = []testCase{
 		e.grant(first, a)
 	})},
 	{name: "ADeadPlaceIsDroppedByWhoeverMeetsIt", run: lined(func(e *env, process func() queuer) {
-		for what, next := range map[string]driver.Claim{"a waiter": e.place("name"), "a stranger": e.claim("name")} {
+		for what, next := range map[string]driver.Claim{"a waiter": e.place(), "a stranger": e.claim("name")} {
 			holder, dead, alive := process(), process(), process()
-			held, a := e.place("name"), e.place("name")
+			held, a := e.place(), e.place()
 			e.grant(holder, held)
 			e.lineUp(dead, a) // and is never heard of again
 			gone := time.Now()
@@ -118,7 +118,7 @@ var lineCases = []testCase{
 	})},
 	{name: "AReleaseWithAPlaceLeavesTheLine", run: lined(func(e *env, process func() queuer) {
 		holder, first, second := process(), process(), process()
-		held, a, b := e.place("name"), e.place("name"), e.place("name")
+		held, a, b := e.place(), e.place(), e.place()
 		e.grant(holder, held)
 		e.lineUp(first, a)
 		e.lineUp(second, b)
@@ -132,7 +132,7 @@ var lineCases = []testCase{
 	})},
 	{name: "WhoLeavesAFreeNameTellsTheNext", run: lined(func(e *env, process func() queuer) {
 		holder, first, second := process(), process(), process()
-		held, a, b := e.place("name"), e.place("name"), e.place("name")
+		held, a, b := e.place(), e.place(), e.place()
 		e.grant(holder, held)
 		e.lineUp(first, a)
 		e.lineUp(second, b)
@@ -154,7 +154,7 @@ var lineCases = []testCase{
 	})},
 	{name: "TheEndOfATTLIsTheFirstOnesTurn", run: lined(func(e *env, process func() queuer) {
 		holder, first, second := process(), process(), process()
-		held, a, b := e.claim("name"), e.place("name"), e.place("name")
+		held, a, b := e.claim("name"), e.place(), e.place()
 		e.grant(holder, held) // and is never heard of again
 		e.lineUp(first, a)
 		e.lineUp(second, b)
@@ -167,7 +167,7 @@ var lineCases = []testCase{
 	})},
 	{name: "BlocksOfFencesNeverMeet", needs: blocks, run: lined(func(e *env, process func() queuer) {
 		mine, theirs := process(), process()
-		a, waiting := e.place("name"), e.place("name")
+		a, waiting := e.place(), e.place()
 		a.Fences = driver.MaxTurns
 		last := uint64(0)
 		take := func(what string, g driver.Grant, most int) {
@@ -175,13 +175,13 @@ var lineCases = []testCase{
 			if g.Fence <= last || g.Fences < 0 || g.Fences > most {
 				e.Errorf("%s: %d fences from %d on, after %d", what, g.Fences, g.Fence, last)
 			}
-			last = g.Fence + uint64(max(1, g.Fences)) - 1 //nolint:gosec // G115: not negative
+			last = g.Fence + uint64(max(1, g.Fences)) - 1
 		}
 		take("alone", e.grant(mine, a), driver.MaxTurns)
-		if again := e.grant(mine, a); again.Fence+uint64(max(1, again.Fences))-1 < last { //nolint:gosec // as above
+		if again := e.grant(mine, a); again.Fence+uint64(max(1, again.Fences))-1 < last {
 			e.Errorf("asked again: %d fences from %d on, after %d", again.Fences, again.Fence, last)
 		} else {
-			last = again.Fence + uint64(max(1, again.Fences)) - 1 //nolint:gosec // as above
+			last = again.Fence + uint64(max(1, again.Fences)) - 1
 		}
 		e.noError(mine.Release(e.Context(), a))
 		one := e.claim("name")
@@ -226,10 +226,10 @@ func lined(run func(e *env, process func() queuer)) func(*env) {
 	}
 }
 
-// place makes a claim of a process that stands, or will stand, in line. Its TTL gives
+// place makes a claim of "name" by a process that stands, or will stand, in line. Its TTL gives
 // heartbeats time on a busy machine.
-func (e *env) place(name string) driver.Claim {
-	c := e.claim(name)
+func (e *env) place() driver.Claim {
+	c := e.claim("name")
 	c.TTL = e.longTTL()
 	c.Place = token()
 	return c

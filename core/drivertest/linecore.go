@@ -64,7 +64,7 @@ var lineCoreCases = []testCase{
 	{name: "AWaiterKilledInLineHoldsOthersUpForItsPlaceLife", run: waiting(func(e *env) {
 		x := e.held()
 		q, _ := e.Driver().(queuer)
-		dead := e.place("name")
+		dead := e.place()
 		e.lineUp(q, dead) // its process dies now
 		alive := e.acquire(e.locker(e.Driver()))
 		e.noError(x.Release(e.Context()))

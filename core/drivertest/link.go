@@ -182,7 +182,7 @@ func (l *Link) Wait(ctx context.Context, c driver.Claim) error {
 func (l *Link) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
 	y, ok := l.far.(driver.Yielder)
 	if !ok {
-		return driver.Grant{}, driver.ErrNotSent, driver.ErrNotSent
+		return g, driver.ErrNotSent, driver.ErrNotSent
 	}
 	l.claim(next)
 	type outcome struct {
@@ -194,7 +194,7 @@ func (l *Link) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gran
 		return out, nil
 	})
 	if err != nil {
-		return driver.Grant{}, err, err
+		return g, err, err
 	}
 	return out.grant, out.errNext, out.errOld
 }

@@ -18,13 +18,13 @@ var yieldCases = []testCase{
 	{name: "AYieldWithNobodyInLineGoesOn", run: yielding(func(e *env, process func() yielder) {
 		for _, fences := range []int{0, driver.MaxTurns} {
 			y, theirs := process(), process()
-			old, next := e.claim("name"), e.place("name")
+			old, next := e.claim("name"), e.place()
 			next.Fences = fences
 			before := e.grant(y, old)
 			g, errNext, errOld := y.Yield(e.Context(), old, next)
 			e.noError(errNext)
 			e.noError(errOld)
-			if before.Fence > 0 && g.Fence < before.Fence+uint64(max(1, before.Fences)) { //nolint:gosec // G115: not negative
+			if before.Fence > 0 && g.Fence < before.Fence+uint64(max(1, before.Fences)) {
 				e.Errorf("fence %d after %d of them from %d on", g.Fence, before.Fences, before.Fence)
 			}
 			if g.Fences > max(1, fences) {
@@ -55,7 +55,7 @@ var yieldCases = []testCase{
 	})},
 	{name: "AYieldWithItsOwnPlaceInLineGoesOn", run: yielding(func(e *env, process func() yielder) {
 		y := process()
-		old, next := e.claim("name"), e.place("name")
+		old, next := e.claim("name"), e.place()
 		e.grant(y, old)
 		e.lineUp(y, next)
 		_, errNext, errOld := y.Yield(e.Context(), old, next)
@@ -66,7 +66,7 @@ var yieldCases = []testCase{
 	})},
 	{name: "AYieldBesideOthersIsTheFirstOnesTurn", run: yielding(func(e *env, process func() yielder) {
 		y, first, second := process(), process(), process()
-		old, a, b, next := e.place("name"), e.place("name"), e.place("name"), e.place("name")
+		old, a, b, next := e.place(), e.place(), e.place(), e.place()
 		e.grant(y, old)
 		e.lineUp(first, a)
 		e.lineUp(second, b)
@@ -101,7 +101,7 @@ var yieldCases = []testCase{
 	})},
 	{name: "OnlyTheOwnerYields", run: yielding(func(e *env, process func() yielder) {
 		y, theirs := process(), process()
-		never, next, held := e.claim("name"), e.place("name"), e.place("name")
+		never, next, held := e.claim("name"), e.place(), e.place()
 		refused := func(what string) {
 			e.Helper()
 			_, errNext, errOld := y.Yield(e.Context(), never, next)
@@ -121,7 +121,7 @@ var yieldCases = []testCase{
 		y := process()
 		old := e.claim("name")
 		e.grant(y, old)
-		_, errNext, errOld := y.Yield(done(), old, e.place("name"))
+		_, errNext, errOld := y.Yield(done(), old, e.place())
 		if !errors.Is(errNext, driver.ErrNotSent) || !errors.Is(errOld, driver.ErrNotSent) {
 			e.Errorf("yield: %v, %v", errNext, errOld)
 		}
@@ -129,7 +129,7 @@ var yieldCases = []testCase{
 	})},
 	{name: "ADeadPlaceKeepsNobodyFromYielding", run: yielding(func(e *env, process func() yielder) {
 		y, dead := process(), process()
-		old, next, a := e.place("name"), e.place("name"), e.place("name")
+		old, next, a := e.place(), e.place(), e.place()
 		old.TTL = time.Minute
 		e.grant(y, old)
 		e.lineUp(dead, a)
@@ -140,7 +140,7 @@ var yieldCases = []testCase{
 	})},
 	{name: "FencesGrowThroughYields", needs: blocks, run: yielding(func(e *env, process func() yielder) {
 		y, theirs := process(), process()
-		old, other := e.place("name"), e.place("name")
+		old, other := e.place(), e.place()
 		old.Fences = driver.MaxTurns
 		last := uint64(0)
 		take := func(g driver.Grant, most int) {
@@ -148,11 +148,11 @@ var yieldCases = []testCase{
 			if g.Fence <= last || g.Fences > most {
 				e.Errorf("%d fences from %d on, after %d", g.Fences, g.Fence, last)
 			}
-			last = g.Fence + uint64(max(1, g.Fences)) - 1 //nolint:gosec // G115: not negative
+			last = g.Fence + uint64(max(1, g.Fences)) - 1
 		}
 		take(e.grant(y, old), driver.MaxTurns)
 		for range 20 {
-			next := e.place("name")
+			next := e.place()
 			next.Fences = driver.MaxTurns
 			g, errNext, errOld := y.Yield(e.Context(), old, next)
 			e.noError(errNext)
@@ -161,7 +161,7 @@ var yieldCases = []testCase{
 			old = next
 		}
 		e.lineUp(theirs, other)
-		next := e.place("name")
+		next := e.place()
 		next.Fences, other.Fences = driver.MaxTurns, driver.MaxTurns
 		if _, errNext, _ := y.Yield(e.Context(), old, next); errNext == nil {
 			e.Error("others stand in line")
