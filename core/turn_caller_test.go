@@ -54,7 +54,7 @@ func TestACallerWhoGoesAwayPassesItsTurnOn(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 			y := next.granted()
-			b.is(gone.err, context.Canceled)
+			b.is(gone.failed(), context.Canceled)
 			if y.Fence() != x.Fence()+2 || b.commands() != sent {
 				b.Errorf("fence %d after %d, %d commands", y.Fence(), x.Fence(), b.commands()-sent)
 			}
@@ -157,7 +157,7 @@ func TestAClosedLockerGivesNoTurns(t *testing.T) {
 		b.ok(x.Release(b.Context()))
 		b.free()
 		b.ok(<-closed)
-		b.is(w.err, core.ErrClosed)
+		b.is(w.failed(), core.ErrClosed)
 		if told := r.take(); strings.Count(told, "acquired") != 1 {
 			b.Error(told)
 		}

@@ -49,6 +49,15 @@ func (c *call) granted() *core.Lease {
 	return c.lease
 }
 
+// failed returns the error of a call that must have one by now.
+func (c *call) failed() error {
+	c.Helper()
+	if !c.ended() || c.err == nil {
+		c.Fatal("it still waits, or was granted")
+	}
+	return c.err
+}
+
 func (c *call) ended() bool {
 	synctest.Wait()
 	select {

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -61,7 +62,8 @@ func TestTurnsAreOverWithTheirFences(t *testing.T) {
 					rest = b.call(b.other())
 				}
 				b.ok(holder.Release(b.Context()))
-				sent := b.commands() + 1 // the acquire
+				calls[0].granted()
+				sent := b.commands()
 				for _, w := range calls[:turns-1] {
 					b.ok(w.granted().Release(b.Context()))
 				}
@@ -209,6 +211,24 @@ func TestAYieldThatComesAfterEverythingElseLeavesNothingBehind(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWhatAnUnansweredYieldHasGrantedIsGivenBack(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(3)
+		b.link.Next(drivertest.OpYield, drivertest.ReplyReset) // it was granted
+		b.link.All(drivertest.Refused, drivertest.OpAcquire)
+		time.Sleep(tired)
+		b.ok(x.Release(b.Context()))
+		time.Sleep(tired)
+		waiting[0].cancel()
+		b.is(waiting[0].failed(), context.Canceled)
+		b.link.All(drivertest.Delivered, drivertest.OpAcquire)
+		time.Sleep(time.Second / 2) // the next one polls
+		b.ok(waiting[1].granted().Release(b.Context()))
+		b.free()
+	})
 }
 
 func TestATenureThatEndsBeforeItIsYieldedIsAskedForAnew(t *testing.T) {
