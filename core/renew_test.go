@@ -44,7 +44,7 @@ func TestAClaimThatPoisonsItsBatchCostsOnlyItself(t *testing.T) {
 	})
 }
 
-func TestLeasesAreRenewedTogetherWithoutAGoroutineEach(t *testing.T) { // not in parallel: it counts all goroutines
+func TestLeasesAreRenewedTogetherWithoutAGoroutineEach(t *testing.T) { //nolint:paralleltest // it counts all goroutines
 	virtual(t, func(b *bench) {
 		const n = 1000
 		for i := range n {
