@@ -2,6 +2,7 @@ package core
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -32,8 +33,9 @@ type line struct {
 // place is this process's place in the backend's line for a name: that of the line, not of
 // a goroutine. Once it is left, it is never used again.
 type place struct {
-	id   string
-	left chan struct{} // closed when it is
+	id    string
+	left  chan struct{} // closed when it is
+	doubt atomic.Bool   // a command that lines it up may still be under way
 }
 
 // waiter is one call's place in a line.
@@ -185,7 +187,7 @@ func (s *lines) lineUp(w *waiter) *place {
 	defer s.mu.Unlock()
 	l := w.line
 	if l.place == nil {
-		l.place = &place{newToken(), make(chan struct{})}
+		l.place = &place{id: newToken(), left: make(chan struct{})}
 	}
 	return l.place
 }

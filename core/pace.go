@@ -85,6 +85,7 @@ func (p *pace) hear(ctx context.Context, at *place) <-chan error {
 		ended := ctx.Err() != nil
 		if ended {
 			bid.leaveAgain(ctx, at)
+			bid.doubtPlace(ctx, at, err)
 		}
 		if err == nil || !ended {
 			heard <- err
@@ -103,6 +104,7 @@ func (p *pace) hearInline(ctx context.Context, at *place, over <-chan time.Time)
 		defer time.AfterFunc(left, cancel).Stop()
 	}
 	err := p.root.queuer.Wait(ctx, p.claimAt(at))
+	p.bid.doubtPlace(ctx, at, err)
 	switch {
 	case err == nil:
 		return nil

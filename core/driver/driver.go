@@ -71,7 +71,8 @@ type Driver interface {
 // is that place's turn to call Acquire, or worth trying, and ctx's error when ctx ends
 // first. It looks once at least, so that core, which calls it again and again, misses a
 // lost notification for no longer than [Recheck]. A nil is a hint, never a grant. Any other
-// error is transient for core, which goes on by polling.
+// error is transient for core, which goes on by polling. Only ctx's error as it is says that
+// the command that lined the place up was answered; after any other it may still be under way.
 //
 // The waiter listens before it is lined up, so no notification comes too early. Every
 // call with a Place, Acquire too, keeps the place alive for [PlaceLife]; by then, in the
