@@ -3,57 +3,159 @@ package main
 import (
 	"context"
 	"fmt"
-	"log"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-// held counts what leases under the watchdog cost while nothing happens to them.
-func held(ctx context.Context, addr string) {
-	const n = 10_000
-	rdb := client(addr)
-	defer rdb.Close()
-	locks, err := core.New(redislock.New(rdb))
+// heldScenarios are leases that nothing happens to, but their watchdog.
+func heldScenarios() []scenario { return []scenario{heldScenario(10_000), heldScenario(100_000)} }
+
+func heldScenario(n int) scenario {
+	return scenario{
+		name:  fmt.Sprintf("held-%d", n),
+		title: fmt.Sprintf("%d held leases under the watchdog, TTL 10 s", n),
+		about: "CPU time, commands and script calls of the process that holds them, over one period of the contestant's watchdog; " +
+			"memory is heap and stacks after a collection, without the names.",
+		contestants: slices.Concat(ours, rueidisNames),
+		procs:       1,
+		places:      n,
+		length:      1,
+		worker: func(ctx context.Context) (worker, *report) {
+			h := &held{report: &report{Figures: map[string]float64{}}, ctx: ctx, n: n}
+			return h, h.report
+		},
+		figures: func(r run) map[string]float64 {
+			each := r.Figures["leases"] * r.Figures["seconds"]
+			return map[string]float64{
+				"cpu":        r.Figures["cpu"] / each * 1e6,
+				"bytes":      r.Figures["bytes"] / r.Figures["leases"],
+				"goroutines": r.Figures["goroutines"],
+				"scripts":    r.scripts() / each,
+				"commands":   r.commands() / each,
+				"lost":       r.Figures["lost"],
+			}
+		},
+		columns: []column{
+			{"cpu", "client CPU per lease, µs/s", "%.2f"},
+			{"bytes", "bytes per lease", "%.0f"},
+			{"goroutines", "goroutines more than idle", "%.0f"},
+			{"scripts", "script calls/s per lease", "%.4f"},
+			{"commands", "commands/s per lease", "%.4f"},
+			{"lost", "lost", "%.0f"},
+		},
+		goals: []goal{
+			atMost("goroutines", 16),
+			atMost("bytes", 600),
+			atMost("scripts", 0.01),
+			atMost("cpu", 0.25, rueidisNames...),
+		},
+	}
+}
+
+// held is a process that holds many leases.
+type held struct {
+	*report
+
+	ctx    context.Context
+	n      int
+	leases []lease
+}
+
+func (h *held) prepare(e *env) error {
+	if e.Quick {
+		h.n /= 100
+	}
+	h.leases = make([]lease, h.n)
+	x, err := e.locks.lock(h.ctx, "warm-up")
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		log.Fatal(err)
+	return x.Release(h.ctx)
+}
+
+func (h *held) measure(e *env) error {
+	names := make([]string, h.n)
+	for i := range names {
+		names[i] = e.name(i)
 	}
-	runtime.GC()
-	idle := runtime.NumGoroutine()
-	leases := make([]*core.Lease, n)
+	memory, idle := inUse(), runtime.NumGoroutine()
+	var mu sync.Mutex // protects faults
+	h.each(func(i int) {
+		x, err := e.locks.lock(h.ctx, names[i])
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			h.failed(err)
+			return
+		}
+		h.leases[i] = x
+		h.enter(e.section.place(i), e.who(i), fenceOf(x))
+	})
+	h.Figures["leases"] = float64(h.n)
+	h.Figures["bytes"] = inUse() - memory
+	runtime.KeepAlive(names)
+
+	period := e.contestant.renewEvery
+	if e.Quick {
+		period = e.Length
+	}
+	before, cpu, most := e.traffic.counts(), cpuTime(), 0
+	for end := time.Now().Add(period); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		most = max(most, runtime.NumGoroutine()-idle)
+	}
+	h.Sent = e.traffic.since(before)
+	h.Figures["cpu"] = (cpuTime() - cpu).Seconds()
+	h.Figures["seconds"] = period.Seconds()
+	h.Figures["goroutines"] = float64(most)
+	return nil
+}
+
+func (h *held) finish(e *env) error {
+	var gone atomic.Int64
+	var mu sync.Mutex // protects faults
+	h.each(func(i int) {
+		x := h.leases[i]
+		if x == nil {
+			return // counted as failed
+		}
+		if lost(x) {
+			gone.Add(1)
+		}
+		mu.Lock()
+		h.leave(e.section.place(i), e.who(i))
+		mu.Unlock()
+		if err := x.Release(h.ctx); err != nil {
+			mu.Lock()
+			h.failed(err)
+			mu.Unlock()
+		}
+	})
+	h.Figures["lost"] = float64(gone.Load())
+	return nil
+}
+
+// each does something for all leases, a number of them at once.
+func (h *held) each(do func(i int)) {
+	const workers = 64
 	var wg sync.WaitGroup
-	for w := range 16 {
+	for w := range workers {
 		wg.Go(func() {
-			for i := w; i < n; i += 16 {
-				lease, err := locks.Acquire(ctx, fmt.Sprintf("held:%d", i))
-				if err != nil {
-					log.Fatal(err)
-				}
-				leases[i] = lease
+			for i := w; i < h.n; i += workers {
+				do(i)
 			}
 		})
 	}
 	wg.Wait()
-	most := 0
-	for range 4000 { // more than one renewal of each
-		most = max(most, runtime.NumGoroutine()-idle)
-		time.Sleep(time.Millisecond)
-	}
-	lost := 0
-	for _, lease := range leases {
-		if lease.Err() != nil {
-			lost++
-		}
-		_ = lease.Release(ctx)
-	}
-	fmt.Printf("\n%d leases held for 4 s under the watchdog: at most %d goroutines more than idle, %d lost\n", n, most, lost)
-	if err := locks.Close(ctx); err != nil {
-		log.Fatal(err)
-	}
+}
+
+// inUse is the memory of heap and stacks, after what is garbage has gone.
+func inUse() float64 {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools kept over the first one
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) + float64(m.StackInuse)
 }

@@ -1,82 +1,104 @@
-// Command bench prints what a lock costs, as ratios to a floor that is measured in the same
-// run: a bare SET NX and an owner-checked release through the same kind of client, without
-// fence, watchdog or line. Rounds of all contestants are interleaved, and the figure is the
-// median of the rounds' ratios, since the machines it runs on are shared and noisy.
+// Command bench measures Holdfast beside other lock libraries on Redis, and beside a floor
+// that no lock can pass: a bare SET NX and an owner-checked release.
+//
+// It starts a redis-server of its own. In every scenario the contestants run in interleaved
+// rounds, each in fresh processes; figures are medians of the rounds, ratios are of figures of
+// the same round. After each round it checks what a lock must do: nobody else was inside, the
+// fences grew, no lock is left at the server. What Holdfast breaks of that ends the program with
+// status 1, what a peer breaks stands in the table. Goals that are missed are printed.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"log"
+	"os"
+	"os/signal"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
 func main() {
-	addr := flag.String("redis", "", "address of a Redis to use; default: start redis-server")
-	rounds := flag.Int("rounds", 21, "interleaved rounds")
-	round := flag.Duration("round", 100*time.Millisecond, "length of one contestant's round")
-	flag.Parse()
-	ctx := context.Background()
-	if *addr == "" {
-		server, err := startRedis()
-		if err != nil {
+	log.SetFlags(0)
+	log.SetPrefix("bench: ")
+	if os.Getenv(workerEnv) != "" {
+		if err := work(context.Background(), os.Stdin, os.Stdout); err != nil {
 			log.Fatal(err)
 		}
-		defer server.stop()
-		*addr = server.addr
+		return
 	}
-	uncontended(ctx, *addr, *rounds, *round)
-	held(ctx, *addr)
+	b := &bench{log: os.Stderr}
+	flag.IntVar(&b.rounds, "rounds", 5, "interleaved rounds")
+	flag.DurationVar(&b.length, "time", 500*time.Millisecond, "length of one contestant's `round`; some scenarios take a multiple")
+	flag.BoolVar(&b.quick, "quick", false, "one short round with small numbers: a proof that everything runs, no figures")
+	only := flag.String("only", "", "comma-separated `scenarios`; default: all. There are "+strings.Join(scenarioNames(), ", "))
+	file := flag.String("json", "", "`file` for every figure of every round")
+	flag.Parse()
+	if b.quick {
+		b.rounds, b.length = 1, 100*time.Millisecond
+	}
+	all, err := choose(*only)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	b.server, err = startServer(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.server.stop()
+	sound, err := b.show(ctx, all, os.Stdout, *file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if !sound {
+		b.server.stop()
+		log.Fatal("Holdfast has broken a promise: see the column of faults")
+	}
 }
 
-// contestant does one unit of work.
-type contestant struct {
-	name string
-	pair func(ctx context.Context) error
-}
-
-// race runs the contestants in turns and returns each one's rate in each round.
-func race(ctx context.Context, contestants []contestant, rounds int, length time.Duration) [][]float64 {
-	rates := make([][]float64, len(contestants))
-	for r := range rounds + 1 {
-		for i, c := range contestants {
-			n, begin := 0, time.Now()
-			for time.Since(begin) < length {
-				if err := c.pair(ctx); err != nil {
-					log.Fatalf("%s: %v", c.name, err)
-				}
-				n++
-			}
-			if r > 0 { // the first round warms up
-				rates[i] = append(rates[i], float64(n)/time.Since(begin).Seconds())
-			}
+// show runs the scenarios, prints their tables and writes the file, if it has a name.
+func (b *bench) show(ctx context.Context, all []scenario, w io.Writer, file string) (sound bool, err error) {
+	doc := b.document(b.server.version(ctx))
+	fmt.Fprintf(w, "%s, %s, %d cores, redis-server %s on loopback; medians (quartiles) of %d interleaved rounds of %s.\n\n",
+		doc.Go, doc.System, runtime.GOMAXPROCS(0), doc.Redis, doc.Rounds, doc.Time)
+	printSettings(w, all)
+	sound, err = b.run(ctx, all, func(o outcome) error {
+		o.print(w)
+		doc.Scenarios = append(doc.Scenarios, o)
+		if file == "" {
+			return nil
 		}
-	}
-	return rates
+		return doc.write(file) // each time: an interrupted run has something to show
+	})
+	return sound, err
 }
 
-// ratios returns the quartiles of a's rounds divided by b's.
-func ratios(a, b []float64) (low, median, high float64) {
-	r := make([]float64, len(a))
-	for i := range a {
-		r[i] = a[i] / b[i]
+func scenarioNames() []string {
+	var names []string
+	for _, s := range scenarios() {
+		names = append(names, s.name)
 	}
-	slices.Sort(r)
-	return r[len(r)/4], r[len(r)/2], r[len(r)*3/4]
+	return names
 }
 
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return v[len(v)/2]
-}
-
-func printRace(title string, contestants []contestant, rates [][]float64, unit string) {
-	fmt.Printf("\n%s\n\n", title)
-	fmt.Printf("| contestant | %s | ratio to floor (median, quartiles) |\n|---|---:|---:|\n", unit)
-	for i, c := range contestants {
-		low, mid, high := ratios(rates[i], rates[0])
-		fmt.Printf("| %s | %.0f | %.2f (%.2f–%.2f) |\n", c.name, median(rates[i]), mid, low, high)
+// choose finds the scenarios that a flag names.
+func choose(only string) ([]scenario, error) {
+	if only == "" {
+		return scenarios(), nil
 	}
+	var chosen []scenario
+	for name := range strings.SplitSeq(only, ",") {
+		s, ok := scenarioNamed(strings.TrimSpace(name))
+		if !ok {
+			return nil, fmt.Errorf("-only: no scenario %q; there are %s", name, strings.Join(scenarioNames(), ", "))
+		}
+		chosen = append(chosen, s)
+	}
+	return slices.Clip(chosen), nil
 }
