@@ -11,14 +11,15 @@ TOOL := go tool -modfile="$(CURDIR)/tools/go.mod"
 TESTFLAGS ?= -shuffle=on -count=1 -timeout=10m
 BENCHFLAGS ?= -benchmem
 BENCH ?= .
-RATIOFLAGS ?=
+RATIOFLAGS ?= -only layers,held-10000
+PEERFLAGS ?=
 FUZZTIME ?= 60s
 
 # $(call each,command) runs the command in every module, all of them even if one fails.
 each = @rc=0; for m in $(MODULES); do echo "== $$m"; (cd "$$m" && $(1)) || rc=1; done; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test servers lint golangci vulncheck fmt tidy tidy-check bench fuzz ci
+.PHONY: help build vet test servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers fuzz ci
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -52,9 +53,12 @@ tidy: ## tidy every go.mod
 tidy-check: ## fail if a go.mod or go.sum is not tidy
 	$(call each,go mod tidy -diff)
 
-bench: ## run the benchmarks, and the comparison with other libraries (BENCH, BENCHFLAGS, RATIOFLAGS)
+bench: ## run the benchmarks, and what a lock costs beside the floor (BENCH, BENCHFLAGS, RATIOFLAGS)
 	go test -run '^$$' -bench '$(BENCH)' $(BENCHFLAGS) $(patsubst %,./%/...,$(wildcard core httpmw grpcmw taskmw))
 	@if [ -f core/bench/go.mod ]; then cd core/bench && go run . $(RATIOFLAGS); fi
+
+bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-help" lists what can be said)
+	@cd core/bench && go run . $(PEERFLAGS)
 
 fuzz: ## run every fuzz test for FUZZTIME, 60s unless told
 	@FUZZTIME=$(FUZZTIME) tools/fuzz.sh

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -13,14 +12,25 @@ type goal struct {
 	least   bool // the bound is a lower one; else an upper one
 	bound   float64
 	against []string // none: the figure itself
+	fair    float64  // least Jain index of a rival
 }
 
 func atLeast(figure string, bound float64, against ...string) goal {
-	return goal{figure, true, bound, against}
+	return goal{figure: figure, least: true, bound: bound, against: against}
 }
 
 func atMost(figure string, bound float64, against ...string) goal {
-	return goal{figure, false, bound, against}
+	return goal{figure: figure, bound: bound, against: against}
+}
+
+// fair is the Jain index below which a contestant starves most of its waiters.
+const fair = 0.5
+
+// ofFair is the goal against those who let all waiters have their turns, more or less: one
+// who goes on and on, while the others sleep, is as fast as without any contention.
+func (g goal) ofFair() goal {
+	g.fair = fair
+	return g
 }
 
 // verdict is what became of a goal. Nothing fails on a goal that is missed.
@@ -28,18 +38,22 @@ type verdict struct {
 	Figure  string
 	Bound   float64
 	AtLeast bool
-	Against string `json:",omitempty"` // the best of those that it is measured against
+	Against string  `json:",omitempty"` // the best of those that it is measured against
+	Fair    float64 `json:",omitempty"` // least Jain index of those
 	Reached spread
 	Met     bool
 }
 
 func (g goal) judge(results []result) verdict {
-	v := verdict{Figure: g.figure, Bound: g.bound, AtLeast: g.least}
+	v := verdict{Figure: g.figure, Bound: g.bound, AtLeast: g.least, Fair: g.fair}
 	ours := results[slices.IndexFunc(results, func(r result) bool { return r.Contestant == holdfastName })]
 	if len(g.against) == 0 {
 		v.Reached = spreadOf(ours.values(g.figure))
 	} else {
-		best := g.best(results)
+		best, ok := g.best(results)
+		if !ok {
+			return v
+		}
 		v.Against = best.Contestant
 		v.Reached = ratio(ours, best, g.figure)
 	}
@@ -52,22 +66,21 @@ func (g goal) judge(results []result) verdict {
 }
 
 // best is the one of those the goal is against whose median is the hardest to reach.
-func (g goal) best(results []result) result {
-	rivals := slices.DeleteFunc(slices.Clone(results), func(r result) bool {
-		return !slices.Contains(g.against, r.Contestant)
-	})
-	median := func(r result) float64 {
-		m := spreadOf(r.values(g.figure)).Median
-		if math.IsNaN(m) && !g.least { // a rival without figures is no rival
-			return math.Inf(1)
+func (g goal) best(results []result) (best result, ok bool) {
+	hardest := math.NaN()
+	for _, r := range results {
+		if !slices.Contains(g.against, r.Contestant) || spreadOf(r.values("jain")).Median < g.fair {
+			continue
 		}
-		return m
+		m := spreadOf(r.values(g.figure)).Median
+		if math.IsNaN(m) {
+			continue // a rival without figures is no rival
+		}
+		if !ok || g.least == (m > hardest) {
+			best, hardest, ok = r, m, true
+		}
 	}
-	order := func(a, b result) int { return cmp.Compare(median(a), median(b)) }
-	if g.least {
-		return slices.MaxFunc(rivals, order)
-	}
-	return slices.MinFunc(rivals, order)
+	return best, ok
 }
 
 // ratio is a's figure divided by b's, round by round.

@@ -55,6 +55,9 @@ func heldScenario(n int) scenario {
 	}
 }
 
+// crowd is how many goroutines acquire and release the leases.
+const crowd = 64
+
 // held is a process that holds many leases.
 type held struct {
 	*report
@@ -69,11 +72,8 @@ func (h *held) prepare(e *env) error {
 		h.n /= 100
 	}
 	h.leases = make([]lease, h.n)
-	x, err := e.locks.lock(h.ctx, "warm-up")
-	if err != nil {
-		return err
-	}
-	return x.Release(h.ctx)
+	l := &loop{report: &report{}, ctx: h.ctx, goroutines: crowd} // connections belong to no lease
+	return l.prepare(e)
 }
 
 func (h *held) measure(e *env) error {
@@ -139,11 +139,10 @@ func (h *held) finish(e *env) error {
 
 // each does something for all leases, a number of them at once.
 func (h *held) each(do func(i int)) {
-	const workers = 64
 	var wg sync.WaitGroup
-	for w := range workers {
+	for w := range crowd {
 		wg.Go(func() {
-			for i := w; i < h.n; i += workers {
+			for i := w; i < h.n; i += crowd {
 				do(i)
 			}
 		})

@@ -16,7 +16,6 @@ import (
 	"log"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +30,7 @@ func main() {
 		}
 		return
 	}
-	b := &bench{log: os.Stderr}
+	b := &bench{say: func(progress string) { log.Print(progress) }}
 	flag.IntVar(&b.rounds, "rounds", 5, "interleaved rounds")
 	flag.DurationVar(&b.length, "time", 500*time.Millisecond, "length of one contestant's `round`; some scenarios take a multiple")
 	flag.BoolVar(&b.quick, "quick", false, "one short round with small numbers: a proof that everything runs, no figures")
@@ -65,18 +64,21 @@ func main() {
 // show runs the scenarios, prints their tables and writes the file, if it has a name.
 func (b *bench) show(ctx context.Context, all []scenario, w io.Writer, file string) (sound bool, err error) {
 	doc := b.document(b.server.version(ctx))
-	fmt.Fprintf(w, "%s, %s, %d cores, redis-server %s on loopback; medians (quartiles) of %d interleaved rounds of %s.\n\n",
-		doc.Go, doc.System, runtime.GOMAXPROCS(0), doc.Redis, doc.Rounds, doc.Time)
-	printSettings(w, all)
-	sound, err = b.run(ctx, all, func(o outcome) error {
-		o.print(w)
+	head := fmt.Sprintf("%s, %s, %d cores, redis-server %s on loopback; medians (quartiles) of %d interleaved rounds of %s.\n\n%s",
+		doc.Go, doc.System, doc.Cores, doc.Redis, doc.Rounds, doc.Time, legend(all))
+	if _, err := io.WriteString(w, head); err != nil {
+		return false, err
+	}
+	return b.run(ctx, all, func(o outcome) error {
+		if _, err := io.WriteString(w, o.table()); err != nil {
+			return err
+		}
 		doc.Scenarios = append(doc.Scenarios, o)
 		if file == "" {
 			return nil
 		}
 		return doc.write(file) // each time: an interrupted run has something to show
 	})
-	return sound, err
 }
 
 func scenarioNames() []string {

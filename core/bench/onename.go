@@ -13,6 +13,7 @@ func oneNameScenarios() []scenario {
 	local.title = "One name, 64 goroutines of one process"
 	local.goals = []goal{
 		atLeast("rate", 40, waitingNames...),
+		atLeast("rate", 40, waitingNames...).ofFair(),
 		atLeast("jain", 0.99),
 		atMost("commands", 0.05),
 	}
@@ -20,6 +21,7 @@ func oneNameScenarios() []scenario {
 	wide.title = "One name, 8 processes with 4 goroutines each"
 	wide.goals = []goal{
 		atLeast("rate", 8, waitingNames...),
+		atLeast("rate", 8, waitingNames...).ofFair(),
 		atLeast("jain", 0.99),
 		atMost("p99", 1.0/15, waitingNames...),
 		atMost("commands", 0.5),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,8 +18,8 @@ type bench struct {
 	rounds int
 	length time.Duration // of one contestant's round
 	quick  bool
-	dir    string    // for sections
-	log    io.Writer // says what is going on
+	dir    string // for sections
+	say    func(progress string)
 }
 
 // result is what a contestant has shown in a scenario.
@@ -51,9 +50,9 @@ func (b *bench) race(ctx context.Context, s scenario) ([]result, error) {
 		results[i].Contestant = name
 	}
 	for round := range b.rounds {
+		b.say(fmt.Sprintf("%s: round %d of %d", s.name, round+1, b.rounds))
 		for i := range results {
 			r := &results[(i+round)%len(results)]
-			fmt.Fprintf(b.log, "\r\033[K%s, round %d of %d: %s", s.name, round+1, b.rounds, r.Contestant)
 			figures, faults, err := b.once(ctx, s, r.Contestant)
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -65,7 +64,6 @@ func (b *bench) race(ctx context.Context, s scenario) ([]result, error) {
 			r.Faults.add(faults)
 		}
 	}
-	fmt.Fprint(b.log, "\r\033[K")
 	return results, nil
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -19,17 +18,20 @@ type outcome struct {
 	Goals    []verdict `json:",omitempty"`
 }
 
-// printSettings says what the contestants are, once for all tables.
-func printSettings(w io.Writer, all []scenario) {
+// legend says what the contestants are, once for all tables.
+func legend(all []scenario) string {
+	w := &strings.Builder{}
 	for _, c := range contestants() {
 		if slices.ContainsFunc(all, func(s scenario) bool { return slices.Contains(s.contestants, c.name) }) {
 			fmt.Fprintf(w, "- **%s**: %s\n", c.name, c.settings)
 		}
 	}
+	return w.String()
 }
 
-// print writes the scenario's table, in Markdown.
-func (o outcome) print(w io.Writer) {
+// table is what came out, in Markdown.
+func (o outcome) table() string {
+	w := &strings.Builder{}
 	fmt.Fprintf(w, "\n### %s (`%s`)\n\n%s\n\n", o.Title, o.Scenario, o.scenario.about)
 	first := o.scenario.columns[0]
 	fmt.Fprintf(w, "| | %s | Holdfast ÷ it |", first.title)
@@ -46,7 +48,7 @@ func (o outcome) print(w io.Writer) {
 		fmt.Fprintf(w, " %s |\n", &r.Faults)
 	}
 	if len(o.Goals) == 0 {
-		return
+		return w.String()
 	}
 	fmt.Fprint(w, "\n| goal | reached | |\n|---|---:|---|\n")
 	for _, v := range o.Goals {
@@ -56,6 +58,7 @@ func (o outcome) print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "| %s | %s | %s |\n", o.goalText(v), v.Reached, met)
 	}
+	return w.String()
 }
 
 // goalText is a goal in words: "pairs/s ≥ 0.95 × floor".
@@ -72,6 +75,9 @@ func (o outcome) goalText(v verdict) string {
 	}
 	if v.Against != "" {
 		times = " × " + v.Against
+	}
+	if v.Fair > 0 {
+		times += fmt.Sprintf(", the best with Jain ≥ %.3g", v.Fair)
 	}
 	return fmt.Sprintf("%s %s %.3g%s", title, sign, v.Bound, times)
 }

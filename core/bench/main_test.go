@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+)
+
+// TestMain makes the test binary a worker where bench wants one.
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	if err := work(context.Background(), os.Stdin, os.Stdout); err != nil {
+		_, _ = os.Stderr.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+}
+
+// quickBench is a bench of small numbers on a server of its own.
+func quickBench(t *testing.T) *bench {
+	t.Helper()
+	s := serverAt(servers.Redis(t).Addr())
+	t.Cleanup(s.stop)
+	return &bench{server: s, rounds: 1, length: 100 * time.Millisecond, quick: true, dir: t.TempDir(), say: func(string) {}}
+}
+
+func TestEveryScenarioRunsAndHoldfastBreaksNoPromise(t *testing.T) {
+	t.Parallel()
+	for _, s := range scenarios() {
+		// One configuration of each library runs all of its code.
+		s.contestants = slices.DeleteFunc(s.contestants, func(name string) bool {
+			return slices.Contains([]string{"bsm 1 ms", "bsm 100 ms", "redsync", "rueidislock noloop"}, name)
+		})
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			var text bytes.Buffer
+			file := filepath.Join(t.TempDir(), "figures.json")
+			sound, err := quickBench(t).show(t.Context(), []scenario{s}, &text, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !sound {
+				t.Errorf("Holdfast is at fault:\n%s", &text)
+			}
+			checkDocument(t, file, s)
+			for _, name := range s.contestants {
+				if !strings.Contains(text.String(), "\n| "+name+" | ") || !strings.Contains(text.String(), "- **"+name+"**: ") {
+					t.Errorf("%s has no row or no settings in\n%s", name, &text)
+				}
+			}
+			if got := strings.Count(text.String(), "met |\n"); got != len(s.goals) {
+				t.Errorf("%d verdicts on %d goals in\n%s", got, len(s.goals), &text)
+			}
+		})
+	}
+}
+
+// checkDocument wants every figure of every contestant in the file.
+func checkDocument(t *testing.T, file string, s scenario) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Scenarios []struct {
+			Scenario string
+			Results  []result
+			Goals    []verdict
+		}
+	}
+	if err := json.Unmarshal(content, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Scenarios) != 1 || doc.Scenarios[0].Scenario != s.name || len(doc.Scenarios[0].Goals) != len(s.goals) {
+		t.Fatalf("%s", content)
+	}
+	for _, r := range doc.Scenarios[0].Results {
+		if r.Faults.Failed > 0 {
+			continue // a peer may have none
+		}
+		for _, c := range s.columns {
+			if len(r.Rounds) != 1 || !slices.Contains(figures(r), c.figure) {
+				t.Errorf("%s has no %q: %v", r.Contestant, c.figure, r.Rounds)
+			}
+		}
+	}
+}
+
+func figures(r result) (names []string) {
+	for name := range r.Rounds[0] {
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestAScenarioThatDoesNotExistIsRefusedByNameAndTheOthersAreListed(t *testing.T) {
+	t.Parallel()
+	for only, want := range map[string]string{
+		"":             "",
+		"pair":         "",
+		"pair, layers": "",
+		"pairs":        `"pairs"`,
+		"pair,":        `""`,
+		"pair,nonsens": `"nonsens"`,
+	} {
+		chosen, err := choose(only)
+		if want == "" {
+			if err != nil || len(chosen) == 0 {
+				t.Errorf("%q: %v", only, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "held-10000") {
+			t.Errorf("%q: %v", only, err)
+		}
+	}
+}
