@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"strings"
@@ -83,49 +82,54 @@ type meter struct {
 	name  []byte
 }
 
+// feed is on the way of every command: at full speed a batching client writes one each few µs.
 func (m *meter) feed(p []byte) {
-	for len(p) > 0 {
+	kind, n := m.kind, m.n
+	for i := 0; i < len(p); {
 		if m.skip > 0 {
-			n := min(m.skip, len(p))
-			m.argument(p[:n])
-			p = p[n:]
+			end := min(i+m.skip, len(p))
+			m.argument(p[i:end])
+			i = end
 			continue
 		}
-		m.header(p[0])
-		p = p[1:]
+		c := p[i]
+		i++
+		switch c {
+		case '*', '$':
+			kind, n = c, 0
+		case '\r':
+		case '\n':
+			if kind == '*' {
+				m.first = true
+			} else {
+				m.skip = n + len("\r\n")
+			}
+		default:
+			n = 10*n + int(c-'0')
+		}
 	}
+	m.kind, m.n = kind, n
 }
 
 func (m *meter) argument(p []byte) {
 	m.skip -= len(p)
-	if !m.first {
-		return
-	}
-	m.name = append(m.name, p...)
-	if m.skip == 0 {
-		m.first = false
-		m.count(bytes.TrimRight(m.name, "\r\n"))
-		m.name = m.name[:0]
-	}
-}
-
-func (m *meter) header(c byte) {
-	switch c {
-	case '*', '$':
-		m.kind, m.n = c, 0
-	case '\r':
-	case '\n':
-		if m.kind == '*' {
-			m.first = true
-		} else {
-			m.skip = m.n + len("\r\n")
+	switch {
+	case !m.first:
+	case m.skip > 0 || len(m.name) > 0: // cut by the end of a write
+		m.name = append(m.name, p...)
+		if m.skip == 0 {
+			m.count(m.name)
+			m.name = m.name[:0]
 		}
 	default:
-		m.n = 10*m.n + int(c-'0')
+		m.count(p)
 	}
 }
 
+// count counts a command, whose name has its line end still.
 func (m *meter) count(name []byte) {
+	m.first = false
+	name = name[:len(name)-len("\r\n")]
 	c := m.known[string(name)]
 	if c == nil {
 		if m.known == nil {
