@@ -8,15 +8,11 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// poolSize is enough for every goroutine of the scenarios with 64, and more connections make
-// those with more goroutines slower.
-const poolSize = 64
-
-// client is the go-redis client of every contestant that uses one.
+// client is the go-redis client of every contestant that uses one. Its pool is the default
+// one, of ten connections for each core: more of them make everybody slower here.
 func client(addr string, t *traffic) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr:     addr,
-		PoolSize: poolSize,
+		Addr: addr,
 		Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) {
 			return t.dial(ctx, addr)
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
@@ -17,7 +18,7 @@ func rueidislocks() []contestant {
 }
 
 func newRueidislock(name string, noLoop bool) contestant {
-	settings := "rueidislock on its own client, KeyMajority 1, KeyValidity 10 s, NoLoopTracking off"
+	settings := "rueidislock on its own client, KeyMajority 1, KeyValidity 10 s, TryNextAfter 1 s, NoLoopTracking off"
 	if noLoop {
 		settings = "the same with NoLoopTracking on"
 	}
@@ -35,8 +36,11 @@ func newRueidislock(name string, noLoop bool) contestant {
 						return t.dial(ctx, addr)
 					},
 				},
-				KeyMajority:    1,
-				KeyValidity:    ttl,
+				KeyMajority: 1,
+				KeyValidity: ttl,
+				// By default an attempt is given up after 20 ms, which a busy machine takes, and with
+				// NoLoopTracking nothing then wakes its caller.
+				TryNextAfter:   time.Second,
 				NoLoopTracking: noLoop,
 			})
 			return &rueidislockLocker{locks}, err
