@@ -18,13 +18,13 @@ func rueidislocks() []contestant {
 }
 
 func newRueidislock(name string, noLoop bool) contestant {
-	settings := "rueidislock on its own client, KeyMajority 1, KeyValidity 10 s, TryNextAfter 1 s, NoLoopTracking off"
+	tracking := "off"
 	if noLoop {
-		settings = "the same with NoLoopTracking on"
+		tracking = "on"
 	}
 	return contestant{
 		name:       name,
-		settings:   settings,
+		settings:   "rueidislock on its own client, KeyMajority 1, KeyValidity 10 s, TryNextAfter 1 s, NoLoopTracking " + tracking,
 		prefix:     "rueidislock:",
 		peer:       true,
 		renewEvery: ttl / 2,

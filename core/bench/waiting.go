@@ -16,7 +16,7 @@ func waitingScenario() scenario {
 		contestants: slices.Concat(ours, waitingNames),
 		procs:       2,
 		places:      1,
-		length:      4,
+		length:      3,
 		worker: func(ctx context.Context) (worker, *report) {
 			w := &waiting{report: &report{Figures: map[string]float64{}}, ctx: ctx}
 			return w, w.report
@@ -59,7 +59,7 @@ func (w *waiting) measure(e *env) error {
 	if e.Proc == 0 {
 		return nil
 	}
-	goroutines, settle := 1000, time.Second
+	goroutines, settle := 1000, 500*time.Millisecond
 	if e.Quick {
 		goroutines, settle = 50, 50*time.Millisecond
 	}
