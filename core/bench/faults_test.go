@@ -131,24 +131,41 @@ func TestAnotherProcessIsSeenInTheSection(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsLeftBehindIsSeen(t *testing.T) {
+func TestAKeyThatIsLeftBehindIsSeenAndOnlyOursFailsTheRun(t *testing.T) {
 	t.Parallel()
-	b := quickBench(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil { // the round begins with an empty server
-			b.server.admin.Set(ctx, "floor:left", "", 0)
-			time.Sleep(time.Millisecond)
+	for _, c := range []struct {
+		key, of string
+		sound   bool
+	}{
+		{"holdfast:left", holdfastName, false},
+		{"bsm:left", "bsm 10 ms", true},
+		{"left", "", true},
+	} {
+		b := quickBench(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for ctx.Err() == nil { // a round begins with an empty server
+				b.server.admin.Set(ctx, c.key, "", 0)
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		s, _ := scenarioNamed("pair")
+		s.contestants = []string{holdfastName, "bsm 10 ms"}
+		sound, err := b.run(t.Context(), []scenario{s}, func(o outcome) error {
+			for _, r := range o.Results {
+				if r.Contestant == c.of && r.Faults.Left != 1 || r.Contestant != c.of && !r.Faults.none() {
+					t.Errorf("%s: %s: %s", c.key, r.Contestant, &r.Faults)
+				}
+			}
+			return nil
+		})
+		cancel()
+		<-done
+		if err != nil || sound != c.sound {
+			t.Errorf("%s: sound is %v, %v", c.key, sound, err)
 		}
-	}()
-	s, _ := scenarioNamed("pair")
-	_, f, err := b.once(t.Context(), s, floorName)
-	cancel()
-	<-done
-	if err != nil || f.Left != 1 {
-		t.Errorf("%s %v", &f, err)
 	}
 }
 

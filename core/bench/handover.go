@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -63,19 +64,17 @@ func (h *handover) prepare(e *env) error {
 
 func (h *handover) measure(e *env) error {
 	until := time.Now().Add(e.Length)
-	late := until.Add(patience)
-	ctx, cancel := context.WithCancel(h.ctx)
+	ctx, cancel := patient(h.ctx, until)
 	defer cancel()
-	defer time.AfterFunc(time.Until(late), cancel).Stop()
 	for mine := e.Proc == 0; ; mine = false {
 		if !mine { // the other one has it now: line up behind it
-			if err := e.baton.await(late); err != nil {
+			if err := e.baton.await(until.Add(patience)); err != nil {
 				h.failed(err)
 				return nil
 			}
 		}
 		if err := h.turn(ctx, e); err != nil {
-			h.failed(err)
+			h.failed(cmp.Or(context.Cause(ctx), err))
 			return nil
 		}
 		if time.Now().After(until) {

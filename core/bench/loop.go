@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -9,6 +11,19 @@ import (
 // patience is how long waiters may go on after the end of a run, to get what they wait for.
 // What they get then counts as a wait, not as an acquisition.
 const patience = 5 * time.Second
+
+var errHung = fmt.Errorf("still waiting %s after the end", patience)
+
+// patient returns a context that ends when patience does. It has no deadline, which would
+// shorten some libraries' leases.
+func patient(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(time.Until(until)+patience, func() { cancel(errHung) })
+	return ctx, func() {
+		late.Stop()
+		cancel(nil)
+	}
+}
 
 // loop is goroutines that acquire and release as fast as they can.
 type loop struct {
@@ -55,11 +70,9 @@ func (l *loop) finish(*env) error { return nil }
 
 // all runs all goroutines, which stop to begin anew after the length.
 func (l *loop) all(e *env, length time.Duration) []tally {
-	ctx, cancel := context.WithCancel(l.ctx)
-	defer cancel()
 	until := time.Now().Add(length)
-	late := time.AfterFunc(length+patience, cancel)
-	defer late.Stop()
+	ctx, cancel := patient(l.ctx, until)
+	defer cancel()
 	tallies := make([]tally, l.goroutines)
 	var wg sync.WaitGroup
 	for g := range tallies {
@@ -88,7 +101,7 @@ func (l *loop) one(ctx context.Context, e *env, g int, until time.Time) tally {
 			err = x.Release(ctx)
 		}
 		if err != nil {
-			t.failed(err)
+			t.failed(cmp.Or(context.Cause(ctx), err))
 		}
 		began = time.Now()
 	}
