@@ -31,40 +31,31 @@ func (x fakeLease) Fence() uint64               { return x.number }
 func (fakeLease) Release(context.Context) error { return nil }
 
 // visitors run a fake in two goroutines, and return what was seen of it.
-func visitors(t *testing.T, f *fake, oneName bool) faults {
+func visitors(t *testing.T, f *fake) faults {
 	t.Helper()
-	section, err := mapSection(filepath.Join(t.TempDir(), "section"), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = section.close() })
-	l := &loop{report: &report{}, ctx: t.Context(), goroutines: 2, oneName: oneName}
-	e := &env{task: task{Length: 10 * time.Millisecond}, locks: f, section: section, traffic: newTraffic()}
-	if err := l.measure(e); err != nil {
-		t.Fatal(err)
-	}
-	return l.faults
+	r := virtual(t, 2, time.Millisecond, func(*traffic) locker { return f })
+	return r.faults
 }
 
 func grows(n uint64) uint64 { return n }
 
 func TestALockThatWorksHasNoFaults(t *testing.T) {
 	t.Parallel()
-	if f := visitors(t, &fake{fence: grows}, false); !f.none() {
+	if f := visitors(t, &fake{fence: grows}); !f.none() {
 		t.Error(&f)
 	}
 }
 
 func TestAFenceThatDoesNotGrowIsSeen(t *testing.T) {
 	t.Parallel()
-	if f := visitors(t, &fake{fence: func(uint64) uint64 { return 7 }}, false); f.Fences == 0 {
+	if f := visitors(t, &fake{fence: func(uint64) uint64 { return 7 }}); f.Fences == 0 {
 		t.Error(&f)
 	}
 }
 
 func TestACallThatFailsIsSeenAndItsErrorIsShown(t *testing.T) {
 	t.Parallel()
-	f := visitors(t, &fake{fence: grows, err: errors.New("no such luck")}, false)
+	f := visitors(t, &fake{fence: grows, err: errors.New("no such luck")})
 	if f.Failed == 0 || !strings.Contains(f.String(), "no such luck") {
 		t.Error(&f)
 	}
@@ -182,7 +173,7 @@ func TestAWorkerThatEndsEarlyIsAFaultAndNotTheEndOfTheRun(t *testing.T) {
 	if f := results[0].Faults; f.Failed != 1 || results[0].Rounds[0] != nil {
 		t.Error(&f)
 	}
-	if f := results[1].Faults; !f.none() || results[1].Rounds[0]["rate"] <= 0 {
+	if f := results[1].Faults; !f.none() || results[1].Rounds[0] == nil {
 		t.Error(&f)
 	}
 }
