@@ -52,6 +52,7 @@ func (g goal) judge(results []result) verdict {
 	} else {
 		best, ok := g.best(results)
 		if !ok {
+			v.Reached = spreadOf(nil)
 			return v
 		}
 		v.Against = best.Contestant

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestAGoalIsMeasuredAgainstTheRivalThatIsHardestToReach(t *testing.T) {
 		{atLeast("x", 2, rivals...).ofFair(), "fast", 4, true},
 		{atMost("x", 2, rivals...), "slow", 10, false},
 		{atMost("x", 10, "slow"), "slow", 10, true},
-		{atLeast("x", 1, "dead"), "", 0, false},
+		{atLeast("x", 1, "dead"), "", math.NaN(), false},
 		{atLeast("y", 1), "", math.NaN(), false},
 		{atMost("y", 1), "", math.NaN(), false},
 	} {
@@ -50,6 +51,16 @@ func TestAGoalIsMeasuredAgainstTheRivalThatIsHardestToReach(t *testing.T) {
 		if v.Against != c.against || v.Met != c.met || !same {
 			t.Errorf("%+v: %+v", c.goal, v)
 		}
+	}
+}
+
+func TestARunWithoutFiguresCanBeWrittenDown(t *testing.T) {
+	t.Parallel()
+	results := []result{rounds(holdfastName, math.NaN(), 0, math.Inf(1)), rounds("still", 1, 0, 0)}
+	o := outcome{Results: results, Goals: []verdict{atLeast("x", 1, "still").judge(results), atLeast("jain", 1).judge(results)}}
+	text, err := json.Marshal(document{Scenarios: []outcome{o}})
+	if err != nil || !strings.Contains(string(text), `"Reached":null`) {
+		t.Errorf("%s %v", text, err)
 	}
 }
 

@@ -45,3 +45,12 @@ func (r result) MarshalJSON() ([]byte, error) {
 	type plain result
 	return json.Marshal(plain(r))
 }
+
+// MarshalJSON is null where nothing is known.
+func (s spread) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(s.Median) {
+		return []byte("null"), nil
+	}
+	type plain spread
+	return json.Marshal(plain(s))
+}
