@@ -13,7 +13,7 @@ import (
 // worst. Deadlines are kept in any case, since only a driver.Capabilities.Punctual backend
 // is asked in this way.
 const (
-	quickAnswer   = 20 * time.Millisecond  // what an answer may take in order to prove it
+	quickAnswer   = 100 * time.Millisecond // what an answer may take in order to prove it
 	quickFor      = time.Second            // how long a proof lasts
 	quickPatience = 250 * time.Millisecond // then a command counts as unanswered
 )

@@ -13,9 +13,9 @@ import (
 
 const (
 	// maxFlights is how many round trips are under way before commands begin to share them.
-	maxFlights = 2
+	maxFlights = 3
 	// maxShare is how many commands share one.
-	maxShare = 64
+	maxShare = 128
 	// stuck is how long commands wait for a round trip to share, at most.
 	stuck = 250 * time.Millisecond
 )
