@@ -14,10 +14,12 @@ const grace = 40 * time.Millisecond
 // ended; ctx only bounds how long Release waits for the answer. So does the attempt's own
 // bound, a third of the TTL and at most 2 s.
 //
-// It returns nil once the name is known to be free, or has gone to somebody of this process
-// who waited for it; a *[LostError] if the lease had been lost before; and [ErrUnavailable] if whether it took effect is not known: if it did
-// not, the name comes free when its TTL ends. A second call waits for the first one and
-// returns its result.
+// It returns nil once the name is known to be free, or at once if somebody of this process
+// takes it over who waited for it: then the backend is not asked, and a loss that only it
+// knows of is told to observer and log alone. It returns a *[LostError] if the lease had been
+// lost before, and [ErrUnavailable] if whether it took effect is not known: if it did not,
+// the name comes free when its TTL ends. A second call waits for the first one and returns
+// its result.
 //
 // The name is freed when the outermost lease and all that re-entered it have ended.
 func (x *Lease) Release(ctx context.Context) error { return x.end(ctx, false) }

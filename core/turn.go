@@ -85,7 +85,7 @@ func (x *Lease) tellReleased(now instant) {
 // alike says whether who wants d may have a turn of a tenure that was granted to c: what the
 // backend knows of the tenure, and how it is renewed, is the same.
 func (c *config) alike(d *config) bool {
-	return c == d || c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()
+	return c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()
 }
 
 // plain says that a turn is all that is wanted.

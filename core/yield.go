@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -11,15 +12,18 @@ import (
 // in the same step: that may put this process in the backend's line, so it has its place there
 // by then.
 func (a *acquisition) ask(w *waiter, c driver.Claim) (grant driver.Grant, asked instant, err error) {
+	patience := a.patience()
 	if old := a.old; old != nil {
+		began := time.Now()
 		a.old = nil
 		place := a.root.lines.lineUp(w)
 		c.Place = place.id
 		if grant, asked, err = a.yield(old, c, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
 			return grant, asked, err
 		}
+		patience = max(patience-time.Since(began), patience/4) // both are one attempt
 	}
-	return a.bid.attempt(a.ctx, a.patience(), c)
+	return a.bid.attempt(a.ctx, patience, c)
 }
 
 // yielded is the outcome of a driver.Yielder's call.
@@ -38,7 +42,7 @@ func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant drive
 		a.giveUpOld(old)
 		return grant, asked, driver.ErrNotSent
 	}
-	ctx, cancel := a.root.within(a.ctx, a.root.patience(a.ctx, a.patience()))
+	ctx, cancel := a.root.within(a.ctx, a.root.patience(a.ctx, a.patience())/2)
 	defer cancel()
 	y := a.sendYield(ctx, old.bid.claim, c, at)
 	a.root.haste.heard(asked, a.root.clock.read(), !outcomeOpen(y.errNext))

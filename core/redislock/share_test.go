@@ -28,20 +28,20 @@ func (w *wire) DialHook(redis.DialHook) redis.DialHook {
 }
 
 func (w *wire) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(_ context.Context, cmd redis.Cmder) error {
-		w.trip([]redis.Cmder{cmd})
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		w.trip(ctx, []redis.Cmder{cmd})
 		return nil
 	}
 }
 
 func (w *wire) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(_ context.Context, cmds []redis.Cmder) error {
-		w.trip(cmds)
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		w.trip(ctx, cmds)
 		return nil
 	}
 }
 
-func (w *wire) trip(cmds []redis.Cmder) {
+func (w *wire) trip(ctx context.Context, cmds []redis.Cmder) {
 	w.mu.Lock()
 	n := len(w.trips)
 	w.trips = append(w.trips, cmds)
@@ -54,6 +54,7 @@ func (w *wire) trip(cmds []redis.Cmder) {
 	}
 	for _, cmd := range cmds {
 		cmd.(once).SetVal(int64(len(cmd.Args())))
+		cmd.SetErr(ctx.Err())
 	}
 }
 
@@ -166,7 +167,9 @@ func TestACallerWhoLeavesSaysWhetherItsCommandWasSent(t *testing.T) {
 		}
 		stays := make(chan error, 1)
 		go func() {
-			_, err := s.do(t.Context(), unmerged(1))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := s.do(ctx, unmerged(1))
 			stays <- err
 		}()
 		synctest.Wait()
