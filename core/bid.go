@@ -178,13 +178,13 @@ func (b *bid) leaveAgain(ctx context.Context, p *place) {
 // doubtPlace is for the end of a Wait. If it leaves open what became of the command that lined
 // p up, p is left once more, some time after it was left.
 func (b *bid) doubtPlace(ctx context.Context, p *place, err error) {
-	clear := err == nil || err == ctx.Err() //nolint:errorlint // driver.Queuer: as it is
-	if clear || errors.Is(err, driver.ErrNotSent) || !p.doubt.CompareAndSwap(false, true) {
+	answered := err == nil || err == ctx.Err() //nolint:errorlint // driver.Queuer: as it is
+	if answered || errors.Is(err, driver.ErrNotSent) || !p.doubt.CompareAndSwap(false, true) {
 		return
 	}
 	b.root.spawn(func() {
 		<-p.left
-		sleep(b.root.life, quickPatience)
+		sleep(b.root.life, quickPatience) //nolint:contextcheck // only Close cuts it short
 		b.leaveAgain(ctx, p)
 	})
 }
