@@ -86,18 +86,20 @@ func TestACallRunsOnItsCallersGoroutineWhileTheBackendIsQuick(t *testing.T) {
 
 		spawned(false, "after a quick answer")
 		store.hole.Store(true)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		b.took(100*time.Millisecond, 40*time.Millisecond, func() { b.is(x.Release(ctx), core.ErrUnavailable) })
-		store.hole.Store(false)
-		spawned(false, "after a quick answer")
-		store.hole.Store(true)
 		deadline, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer stop()
 		b.took(100*time.Millisecond, 0, func() {
 			_, err := locks.TryAcquire(deadline, "name")
 			b.is(err, context.DeadlineExceeded)
 		})
+		store.hole.Store(false)
+		spawned(true, "after silence")
+
+		spawned(false, "after a quick answer")
+		store.hole.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		b.took(100*time.Millisecond, 40*time.Millisecond, func() { b.is(x.Release(ctx), core.ErrUnavailable) })
 		store.hole.Store(false)
 		b.ok(locks.Close(t.Context())) // the release goes on without its caller
 		if _, err := store.Store.Acquire(t.Context(), driver.Claim{Name: "held", Token: "x", TTL: time.Second}); err != nil {
