@@ -66,6 +66,17 @@
 // takes his own lock for somebody else's. What a call leaves behind when it gives up is
 // deleted in the background, or dies with its TTL.
 //
+// # Waiting
+//
+// Whoever waits for a name is served in the order of arrival. The goroutines of one process
+// stand in memory, and only the first of them asks the backend, where the processes stand in
+// line: a thousand of them cost it two commands a second. A release gives the name to the next
+// goroutine of the same process without a command, as a turn of the same tenure with a fence
+// of its own, for 5 ms or 32 turns; then it is the next process's. A process that stops or dies
+// in line is passed over after three times the re-check, which is a third of the TTL and 1 s at
+// most; that is also what a lost notification costs. Backends that cannot line up are polled,
+// from every 25 ms to every second.
+//
 // # What is promised
 //
 // As long as the backend keeps its data, and clocks run at rates within one percent of each
