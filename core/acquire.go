@@ -127,7 +127,7 @@ func (a *acquisition) beside(v verdict) error {
 // learn takes over what somebody else's attempt said.
 func (a *acquisition) learn(v verdict) {
 	if v.held != nil {
-		a.known = a.held(v.held.Label, v.held.Remaining-time.Since(v.at))
+		a.known = a.held(v.held, time.Since(v.at))
 	}
 	if v.err != nil {
 		a.failed = v.err
@@ -280,7 +280,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	if held, ok := errors.AsType[*driver.Held](err); ok {
 		a.answered = now
 		a.failed = nil
-		a.known = a.held(held.Label, held.Remaining)
+		a.known = a.held(held, 0)
 		a.root.lines.refused(w, verdict{at: now, answered: now, held: held})
 		p.heldBy(held)
 		return nil, nil //nolint:nilnil // documented: go on
@@ -329,6 +329,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
 	t := newTenure(a.bid, a.cfg, g, ttl, asked)
+	t.granted = now
 	if a.maxHold > 0 {
 		t.holdEnd = now.awake + a.maxHold
 	}
@@ -355,6 +356,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 // giveBack ends a lease whose caller has gone. Observers see it come and go: its end is told
 // to those who count.
 func (a *acquisition) giveBack(x *Lease) {
+	x.tenure.forgo()
 	if a.root.events != nil {
 		a.acquired(x, a.cfg.subject(a.ctx, a.name))
 	}
@@ -394,14 +396,17 @@ func (a *acquisition) ended() error {
 	return &endedError{a.ctx.Err(), known}
 }
 
-// held makes the error for a name that somebody has for so much longer, 0 if that is not
-// known.
-func (a *acquisition) held(label string, remaining time.Duration) error {
-	after := min(remaining, time.Second)
-	if remaining <= 0 {
-		after = time.Second
+// held makes the error for a name of which the backend said so a while ago.
+func (a *acquisition) held(h *driver.Held, ago time.Duration) error {
+	after := h.Remaining - ago
+	switch {
+	case h.Exact:
+	case after <= 0:
+		after = jitter(time.Second)
+	default:
+		after = jitter(min(after, time.Second))
 	}
-	return &HeldError{Name: a.name, Label: label, RetryAfter: max(jitter(after), time.Millisecond)}
+	return &HeldError{Name: a.name, Label: h.Label, RetryAfter: max(after, time.Millisecond)}
 }
 
 func (a *acquisition) report(x *Lease, err error) {

@@ -390,7 +390,7 @@ func TestAGrantThatComesWithTheEndOfTheContextIsGivenBack(t *testing.T) {
 	for range 50 { // the caller may see either first
 		store := memlock.New()
 		ctx, cancel := context.WithCancel(t.Context())
-		locks, err := core.New(&hangsUp{store, cancel})
+		locks, err := core.New(&hangsUp{store, cancel}, core.WithMinHold(minHold)) // that is for those who worked
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func newBid(r *root, name string, c *config) *bid {
 		root:  r,
 		bound: c.bound(),
 		claim: driver.Claim{
-			Name: name, Token: newToken(), Label: c.label, TTL: c.ttl, Scope: c.scope, Dedup: c.dedup,
+			Name: name, Token: newToken(), Label: c.label, TTL: c.lifetime(), Scope: c.scope, Dedup: c.dedup,
 		},
 	}
 }

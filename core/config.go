@@ -30,6 +30,7 @@ type config struct {
 	noRenewal  bool
 	maxHold    time.Duration
 	maxHoldSet bool
+	minHold    time.Duration
 	dedup      time.Duration
 	scope      string
 	scopeSet   bool
@@ -77,6 +78,9 @@ func (c *config) relations(can driver.Capabilities) error {
 	}
 	if c.dedup > 0 && !can.Dedup {
 		return lacks(can, "WithDedup")
+	}
+	if c.minHold > 0 && !can.Keep {
+		return lacks(can, "WithMinHold")
 	}
 	return nil
 }
@@ -129,6 +133,9 @@ func (c *config) period() time.Duration {
 		return c.ttl / 3
 	}
 }
+
+// lifetime is how long the backend keeps a new tenure that nobody renews.
+func (c *config) lifetime() time.Duration { return max(c.ttl, c.minHold) }
 
 // bound is how long one attempt, and one release, may take.
 func (c *config) bound() time.Duration { return min(c.ttl/3, maxBound) }

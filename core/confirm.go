@@ -180,7 +180,7 @@ func (t *tenure) ask(asked instant) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(t.cfg.renewBound(), left))
 	defer cancel()
 	err := errNoAnswer
-	if answers := t.root.keeper.renewers.ask(ctx, []driver.Claim{t.bid.claim}); len(answers) == 1 {
+	if answers := t.root.keeper.renewers.ask(ctx, []driver.Claim{t.renewClaim(asked)}); len(answers) == 1 {
 		err = answers[0]
 	}
 	t.renewedNow(asked, err)

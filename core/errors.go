@@ -46,7 +46,8 @@ type HeldError struct {
 	// Label is the owner's [WithLabel], "" if it left none or is no Holdfast client.
 	Label string
 	// RetryAfter is when another try makes sense: what remains of the owner's lease, at
-	// most a second, with jitter. It is a hint: owners release early, and renew.
+	// most a second, with jitter. It is a hint: owners release early, and renew. Only where
+	// a release left the name taken, by [WithMinHold], is it all that remains, exactly.
 	RetryAfter time.Duration
 }
 

@@ -79,6 +79,20 @@ func WithMaxHold(d time.Duration) Option {
 	})
 }
 
+// WithMinHold keeps the name taken until d after the grant, however early the lease is
+// released: so a job that many nodes start at the same minute, by clocks that differ a
+// little, runs once. By then the others get [ErrHeld], whose RetryAfter says exactly when
+// the name comes free.
+//
+// The default, also chosen by zero, is no such time. It holds for a lease that is lost, and
+// for a process that dies, too: the backend is asked to keep the name for so long from the
+// start. A lease that Acquire gives back, since its caller has gone, keeps nothing; one whose
+// grant never arrived, as the network failed, does, where clean-up cannot reach the backend.
+// It says nothing about how long the lease is trusted, and does nothing in a re-entry.
+func WithMinHold(d time.Duration) Option {
+	return optionFunc(func(c *config) { c.minHold = c.duration("WithMinHold", d) })
+}
+
 // WithDedup makes finished work stay finished: once a lease was completed, by Complete or
 // by a Do that returned nil, claims with the same name and scope get [ErrDone] for the
 // time of window.

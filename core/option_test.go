@@ -29,6 +29,8 @@ func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 		"WithRenewEvery_": {core.WithRenewEvery(-time.Second)},
 		"WithMaxHold":     {core.WithMaxHold(time.Nanosecond)},
 		"WithMaxHold ":    {core.WithMaxHold(math.MinInt64)},
+		"WithMinHold":     {core.WithMinHold(time.Nanosecond)},
+		"WithMinHold ":    {core.WithMinHold(-time.Hour)},
 		"WithDedup":       {core.WithDedup(-time.Hour)},
 		"WithDedup ":      {core.WithDedup(math.MaxInt64 - 1)},
 		"WithDedupScope":  {core.WithDedupScope(strings.Repeat("x", 513))},
@@ -119,12 +121,13 @@ func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 	}
 	b := &bench{T: t}
 	for want, err := range map[string]error{
-		"WithDedup":  second(locks.With(core.WithDedup(time.Hour))),
-		"WithTTL":    second(locks.With(core.WithTTL(time.Second))),
-		"name":       second(locks.TryAcquire(t.Context(), "elevenbytes")),
-		"nil":        second(core.New(nil)),
-		"driver":     second(core.New(broken{memlock.New()})),
-		"lain backe": second(locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))),
+		"WithDedup":   second(locks.With(core.WithDedup(time.Hour))),
+		"WithMinHold": second(locks.With(core.WithMinHold(time.Second))),
+		"WithTTL":     second(locks.With(core.WithTTL(time.Second))),
+		"name":        second(locks.TryAcquire(t.Context(), "elevenbytes")),
+		"nil":         second(core.New(nil)),
+		"driver":      second(core.New(broken{memlock.New()})),
+		"lain backe":  second(locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))),
 	} {
 		b.is(err, core.ErrInvalid)
 		if err != nil && !strings.Contains(err.Error(), want) {

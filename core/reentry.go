@@ -1,6 +1,10 @@
 package core
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
 
 // outer returns the live lease of the given name, from the same root, that ctx stands
 // under, or nil.
@@ -51,7 +55,7 @@ func (a *acquisition) takeSlot(x *Lease) error {
 		return nil
 	default:
 	}
-	a.known = a.held(x.tenure.bid.claim.Label, x.tenure.left())
+	a.known = a.held(&driver.Held{Label: x.tenure.bid.claim.Label, Remaining: x.tenure.left()}, 0)
 	if a.once() {
 		return a.known
 	}

@@ -47,6 +47,7 @@ func (t *tenure) sendRelease(ctx context.Context) error {
 	}
 	claim := t.bid.claim
 	claim.Done = t.done
+	claim.Keep = t.rest(asked)
 	err := t.bid.release(ctx, claim)
 	t.root.haste.heard(asked, t.root.clock.read(), !outcomeOpen(err))
 	return err

@@ -87,7 +87,7 @@ func (r *renewers) renew(batch []*tenure) {
 			continue
 		}
 		bound = min(bound, left)
-		claims = append(claims, t.bid.claim)
+		claims = append(claims, t.renewClaim(asked))
 		sent = append(sent, t)
 	}
 	if len(sent) == 0 {

@@ -22,6 +22,7 @@ type tenure struct {
 	turns    int           // that it has fences for
 	life     time.Duration // how long a grant or renewal is trusted, from when it was asked for
 	doubtful bool          // a command that may have granted it went unanswered
+	granted  instant       // when the answer came
 	line     *line         // protected by lines.mu
 	failed   atomic.Int32  // renewals that were not answered, in a row
 
@@ -37,6 +38,7 @@ type tenure struct {
 	leases   []*Lease      // that have not ended: the outermost and those that re-entered
 	first    [1]*Lease     // the lease whose turn it is; leases, as long as nothing has re-entered
 	done     bool          // the work was completed: the release leaves the marker
+	forgone  bool          // nobody has worked under it: WithMinHold does not count
 
 	// The keeper's own, protected by its mutex.
 	post  post // when the keeper has to look at it

@@ -89,4 +89,4 @@ func (c *config) alike(d *config) bool {
 }
 
 // plain says that a turn is all that is wanted.
-func (c *config) plain() bool { return c.label == "" && c.dedup == 0 }
+func (c *config) plain() bool { return c.label == "" && c.dedup == 0 && c.minHold == 0 }

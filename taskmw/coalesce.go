@@ -77,7 +77,9 @@ func (v *delivery) sit(ctx context.Context) (*core.Lease, error) {
 // seatOptions are those of the gate and the seat. A seat is bounded by the task's time, and
 // has to be free the moment it is given up, whatever the Locker's defaults say.
 func seatOptions(template string) []core.Option {
-	return []core.Option{core.WithTemplate(text(template, "") + "%seat"), core.WithMaxHold(0), core.WithDedup(0)}
+	return []core.Option{
+		core.WithTemplate(text(template, "") + "%seat"), core.WithMaxHold(0), core.WithMinHold(0), core.WithDedup(0),
+	}
 }
 
 // derived makes a name that belongs to another one and to a task type. No key makes it: in

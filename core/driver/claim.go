@@ -25,7 +25,7 @@ type Claim struct {
 
 	Scope string        // dedup scope, meaningful with Dedup
 	Dedup time.Duration // Acquire: above zero, the marker of Scope is looked at; Release: its window
-	Keep  time.Duration // Release: the name stays taken for so long; needs Capabilities.Keep
+	Keep  time.Duration // Release: the name stays taken for so long, by nobody; needs Capabilities.Keep
 	Done  bool          // Release: leave the dedup marker
 }
 

@@ -51,6 +51,10 @@ type Driver interface {
 	// [ErrNotOwner], [ErrNotSent], or an unknown outcome. If c.Done is set, it leaves the
 	// dedup marker for c.Scope, for c.Dedup, in the same step. Those who wait for the name
 	// are told, as far as the backend can.
+	//
+	// If c.Keep is set, the token owns the name no longer, but the name stays taken for c.Keep
+	// from now, whatever was left of its TTL: by nobody, so that no token renews or releases
+	// it. A *[Held] then still has the label, and is Exact.
 	Release(ctx context.Context, c Claim) error
 
 	// Capabilities says what the backend can do. It does no I/O and always answers the

@@ -56,7 +56,9 @@ type testCase struct {
 // and skipped.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	for _, c := range concat(contractCases, waitCases, lineCases, yieldCases, dedupCases, foreignCases, coreCases, lineCoreCases, networkCases) {
+	for _, c := range concat(
+		contractCases, waitCases, lineCases, yieldCases, dedupCases, foreignCases, coreCases, lineCoreCases, keepCases, networkCases,
+	) {
 		t.Run(c.name, func(t *testing.T) {
 			if h.Virtual {
 				synctest.Test(t, func(t *testing.T) { c.in(t, h, 10*time.Second) })

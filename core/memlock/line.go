@@ -41,7 +41,7 @@ func (s *Store) lineUp(c driver.Claim) (wake <-chan struct{}, next time.Time) {
 	now := time.Now()
 	p := s.stand(c, now)
 	if l := s.live(c.Name, now); l != nil {
-		if l.token == c.Token {
+		if l.ownedBy(c.Token) {
 			return nil, now
 		}
 		return p.wake, l.expires
@@ -141,7 +141,7 @@ func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gra
 	defer s.mu.Unlock()
 	now := time.Now()
 	l := s.live(old.Name, now)
-	if l == nil || l.token != old.Token {
+	if !l.ownedBy(old.Token) {
 		return g, driver.ErrNotSent, driver.ErrNotOwner
 	}
 	delete(s.locks, old.Name)

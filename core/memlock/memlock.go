@@ -32,7 +32,10 @@ type lock struct {
 	label   string
 	grant   driver.Grant
 	expires time.Time
+	kept    bool // by nobody: its owner has released it
 }
+
+func (l *lock) ownedBy(token string) bool { return l != nil && !l.kept && l.token == token }
 
 type marker struct{ name, scope string }
 
@@ -65,7 +68,7 @@ func New(opts ...Option) *Store {
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "memory", Punctual: true, Fence: true, Block: true, Dedup: true}
+	return driver.Capabilities{Backend: "memory", Punctual: true, Fence: true, Block: true, Dedup: true, Keep: true}
 }
 
 // Acquire implements driver.Driver.
@@ -88,9 +91,9 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		return driver.Grant{}, &driver.Held{}
 	case l == nil:
 		return s.grant(c, now), nil
-	case l.token != c.Token:
+	case !l.ownedBy(c.Token):
 		s.ahead(c, now)
-		return driver.Grant{}, &driver.Held{Label: l.label, Remaining: l.expires.Sub(now)}
+		return driver.Grant{}, &driver.Held{Label: l.label, Remaining: l.expires.Sub(now), Exact: l.kept}
 	}
 	l.expires = now.Add(c.TTL)
 	return l.grant, nil
@@ -130,7 +133,7 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 		switch {
 		case err != nil:
 			errs[i] = err
-		case l == nil || l.token != c.Token:
+		case !l.ownedBy(c.Token):
 			errs[i] = driver.ErrNotOwner
 		case c.TTL > 0:
 			l.expires = now.Add(c.TTL)
@@ -151,15 +154,19 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		s.leave(c.Name, c.Place)
 	}
 	l := s.live(c.Name, now)
-	mine := l != nil && l.token == c.Token
+	mine := l.ownedBy(c.Token)
 	if mine {
-		delete(s.locks, c.Name)
+		if c.Keep > 0 {
+			l.kept, l.expires = true, now.Add(c.Keep)
+		} else {
+			delete(s.locks, c.Name)
+		}
 		if c.Done {
 			s.sweep(now)
 			s.markers[marker{c.Name, c.Scope}] = &done{c.Label, now.Add(c.Dedup)}
 		}
 	}
-	if mine || l == nil {
+	if l == nil || mine && !l.kept {
 		s.tellFirst(c.Name, now)
 	}
 	if !mine {

@@ -76,7 +76,8 @@ func granted(reply any) (driver.Grant, error) {
 	return g, err
 }
 
-// refusal reads {label} of a marker, or {label, remaining} of an owner.
+// refusal reads {label} of a marker, or {label, remaining} of an owner, or {label, remaining,
+// 1} of a name that is kept.
 func refusal(reply []any) error {
 	if len(reply) == 0 {
 		return fmt.Errorf("redislock: empty reply to an acquire")
@@ -86,7 +87,7 @@ func refusal(reply []any) error {
 		return &driver.Done{Label: label}
 	}
 	ms, _ := reply[1].(int64) // negative for a foreign key without a TTL
-	return &driver.Held{Label: label, Remaining: time.Duration(max(0, ms)) * time.Millisecond}
+	return &driver.Held{Label: label, Remaining: time.Duration(max(0, ms)) * time.Millisecond, Exact: len(reply) > 2}
 }
 
 // Renew implements driver.Driver.
@@ -131,8 +132,11 @@ func renewal(answer any) error {
 
 // Release implements driver.Driver.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	if c.Place != "" {
+	switch {
+	case c.Place != "":
 		return released(s.leave(ctx, c))
+	case c.Keep > 0:
+		return released(s.keep(ctx, c))
 	}
 	line, _ := s.lineKeys(c.Name)
 	cmd := command{script: releaseScript, keys: 1, parts: make([]string, 0, 7)}
@@ -148,6 +152,20 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
 	return released(s.run(ctx, cmd))
+}
+
+// keep releases c and leaves the name taken.
+func (s *Store) keep(ctx context.Context, c driver.Claim) (reply any, err error) {
+	cmd := command{script: keepScript, keys: 1, parts: []string{s.lockKey(c.Name)}}
+	if c.Done {
+		cmd.keys++
+		cmd.parts = append(cmd.parts, s.doneKey(c))
+	}
+	cmd.parts = append(cmd.parts, owner(c), kept(c), millis(c.Keep))
+	if c.Done {
+		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
+	}
+	return s.run(ctx, cmd)
 }
 
 func released(reply any, err error) error {

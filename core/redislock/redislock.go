@@ -82,7 +82,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Block: true, Dedup: true}
+	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Block: true, Dedup: true, Keep: true}
 }
 
 // Validate implements driver.Validator.
@@ -131,3 +131,7 @@ const magic = "\x1f"
 
 func owner(c driver.Claim) string { return c.Token + magic }
 func owned(c driver.Claim) string { return c.Token + magic + c.Label }
+
+// kept is the value of a name that a release has left taken. No token begins with the '=':
+// the scripts of acquires know it by that.
+func kept(c driver.Claim) string { return strings.Repeat("=", len(c.Token)) + magic + c.Label }

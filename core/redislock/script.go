@@ -15,6 +15,7 @@ var (
 	claimScript   = newScript("claim.lua")
 	renewScript   = newScript("renew.lua")
 	releaseScript = newScript("release.lua")
+	keepScript    = newScript("keep.lua")
 	waitScript    = newScript("wait.lua")
 	leaveScript   = newScript("leave.lua")
 	yieldScript   = newScript("yield.lua")

@@ -4,7 +4,8 @@
 -- ARGV[1] the value: token, magic byte, label    ARGV[2] the TTL in ms    ARGV[3] fences to reserve, only if more than one
 --
 -- Answers the fence as a string, or {label} of a dedup marker, or {label, remaining ms} of
--- the owner, or 0 if somebody stands in line for a free name: then claim.lua has to decide.
+-- the owner, with a 1 behind it if a release has left the name taken for just that long, or 0
+-- if somebody stands in line for a free name: then claim.lua has to decide.
 --
 -- The lock is written last: an error reply means that nothing was granted.
 if KEYS[4] then
@@ -23,7 +24,8 @@ if redis.call('EXISTS', KEYS[1], KEYS[3]) > 0 then
     local theirs = string.sub(value, 1, #mine)
     if theirs ~= mine then
       local ours = string.sub(theirs, -1) == '\31' -- written by a client of this library
-      return {ours and string.sub(value, #mine + 1) or '', redis.call('PTTL', KEYS[1])}
+      local kept = ours and string.sub(value, 1, 1) == '=' and 1 or nil
+      return {ours and string.sub(value, #mine + 1) or '', redis.call('PTTL', KEYS[1]), kept}
     end
   end
 end

@@ -3,8 +3,8 @@
 -- KEYS[1] the fence counter    KEYS[2i] a lock    KEYS[2i+1] its line
 -- ARGV[2i-1] its value: token, magic byte, label    ARGV[2i] its TTL in ms
 --
--- Answers for each: its fence, or {label, remaining ms} of the owner, or 0 if somebody stands in
--- line for a free name, or the text of an error. What is wrong with one key costs no other claim
+-- Answers for each: its fence, or {label, remaining ms} of the owner, with a 1 behind it as in
+-- acquire.lua, or 0 if somebody stands in line for a free name, or the text of an error. What is wrong with one key costs no other claim
 -- its answer: after the counter, nothing is written but by pcall.
 local n = #ARGV / 2
 local waiting = 0
@@ -37,7 +37,8 @@ for i = 1, n do
       set = redis.pcall('SET', key, value, 'PX', ttl)
     else
       local ours = string.sub(owner, #mine, #mine) == '\31'
-      answers[i] = {ours and string.sub(owner, #mine + 1) or '', redis.call('PTTL', key)}
+      local kept = ours and string.sub(owner, 1, 1) == '=' and 1 or nil
+      answers[i] = {ours and string.sub(owner, #mine + 1) or '', redis.call('PTTL', key), kept}
     end
   end
   if set then

@@ -22,7 +22,8 @@ if value and string.sub(value, 1, #mine) ~= mine then
     stand(KEYS[3], KEYS[4], ARGV[4], now, tonumber(ARGV[5]))
   end
   local ours = string.sub(value, #mine, #mine) == '\31'
-  return {ours and string.sub(value, #mine + 1) or '', redis.call('PTTL', KEYS[1])}
+  local kept = ours and string.sub(value, 1, 1) == '=' and 1 or nil
+  return {ours and string.sub(value, #mine + 1) or '', redis.call('PTTL', KEYS[1]), kept}
 end
 if not value then
   local head = first(KEYS[3], KEYS[4], now)

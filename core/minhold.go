@@ -1,0 +1,37 @@
+package core
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// rest is what is left at now of the time for which WithMinHold keeps the name taken. It
+// counts from when the grant was heard of, which is never before it was made.
+func (t *tenure) rest(now instant) time.Duration {
+	if t.cfg.minHold == 0 {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.forgone {
+		return 0
+	}
+	left := t.cfg.minHold - now.passed(t.granted)
+	return max(0, left+time.Millisecond-1).Truncate(time.Millisecond) // backends count in whole ones
+}
+
+// forgo is for a tenure that is given back: nobody has worked under it.
+func (t *tenure) forgo() {
+	t.mu.Lock()
+	t.forgone = true
+	t.mu.Unlock()
+}
+
+// renewClaim is what a renewal asks for: the TTL, but no less than a crash now would have to
+// leave.
+func (t *tenure) renewClaim(now instant) driver.Claim {
+	c := t.bid.claim
+	c.TTL = max(t.cfg.ttl, t.rest(now))
+	return c
+}
