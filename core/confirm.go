@@ -45,9 +45,11 @@ func Confirm(ctx context.Context) error {
 	}
 	free := true
 	for y := x; y != nil; y = y.around() {
-		if t := y.tenure; t.left() <= t.ttl()/2 {
-			free = false
-			t.renewNow(ctx)
+		for _, part := range y.each() {
+			if t := part.tenure; t.left() <= t.ttl()/2 {
+				free = false
+				t.renewNow(ctx)
+			}
 		}
 	}
 	if free {
@@ -72,9 +74,10 @@ func (x *Lease) around() *Lease {
 }
 
 func (x *Lease) over() bool {
-	x.tenure.mu.Lock()
-	defer x.tenure.mu.Unlock()
-	return x.ended
+	part := x.each()[0] // all of them are given back together
+	part.tenure.mu.Lock()
+	defer part.tenure.mu.Unlock()
+	return part.ended
 }
 
 // confirmed judges what is left of the lease now. A loss comes before the end of ctx, which
@@ -87,8 +90,10 @@ func (x *Lease) confirmed(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if t := x.tenure; t.left() < t.ttl()/3 {
-		return &LostError{x.name, ReasonUnreachable}
+	for _, part := range x.each() {
+		if t := part.tenure; t.left() < t.ttl()/3 {
+			return &LostError{part.name, ReasonUnreachable}
+		}
 	}
 	return nil
 }

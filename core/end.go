@@ -21,7 +21,8 @@ const grace = 40 * time.Millisecond
 // the name comes free when its TTL ends. A second call waits for the first one and returns
 // its result.
 //
-// The name is freed when the outermost lease and all that re-entered it have ended.
+// The name is freed when the outermost lease and all that re-entered it have ended. Several
+// names are freed at once; if more than one answer is an error, they are joined.
 func (x *Lease) Release(ctx context.Context) error { return x.end(ctx, false) }
 
 // Complete is Release that also leaves the dedup marker: until the window of [WithDedup]
@@ -53,11 +54,14 @@ func (x *Lease) Finish(ctx context.Context, workErr error) error {
 	return errors.Join(workErr, lost)
 }
 
-func (x *Lease) dedups() bool { return x.tenure.cfg.dedup > 0 && x.inside == nil }
+func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
 
 // end ends the turn. If nobody of this process takes the next one, the last lease of a
 // tenure to end releases it, on a goroutine that outlives the caller's ctx.
 func (x *Lease) end(ctx context.Context, done bool) error {
+	if x.parts != nil {
+		return x.together(func(part *Lease) error { return part.end(ctx, done) })
+	}
 	t := x.tenure
 	if t.root.lines.pass(x, done) {
 		return nil

@@ -58,6 +58,41 @@ func ExampleLocker_TryAcquire() {
 	// <nil>
 }
 
+func ExampleLocker_AcquireAll() {
+	ctx := context.Background()
+	locks := exampleLocker()
+	defer locks.Close(ctx)
+
+	transfer, err := locks.AcquireAll(ctx, []string{"account:7", "account:3"})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(transfer.Names())
+	fmt.Println(transfer.Finish(ctx, nil))
+	// Output:
+	// [account:3 account:7]
+	// <nil>
+}
+
+func ExampleWithMinHold() {
+	ctx := context.Background()
+	locks := exampleLocker(core.WithWait(0), core.WithMinHold(50*time.Second))
+	defer locks.Close(ctx)
+
+	for range 3 { // nodes, each of which has the same job for this minute
+		err := locks.Do(ctx, "report:daily", func(context.Context) error {
+			fmt.Println("reporting")
+			return nil
+		})
+		fmt.Println(errors.Is(err, core.ErrHeld))
+	}
+	// Output:
+	// reporting
+	// false
+	// true
+	// true
+}
+
 func ExampleWithDedup() {
 	ctx := context.Background()
 	locks := exampleLocker(core.WithDedup(24 * time.Hour))

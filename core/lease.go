@@ -9,12 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Lease is one holder's turn of a name. Its methods may be called from any goroutine.
+// Lease is one holder's turn of a name, or, from AcquireAll, of several: it is lost when one
+// of them is. Its methods may be called from any goroutine.
 //
-// Whoever got it from Acquire or TryAcquire ends it, once, with [Lease.Release],
+// Whoever got it from Acquire, TryAcquire or AcquireAll ends it, once, with [Lease.Release],
 // [Lease.Complete] or [Lease.Finish]. After that every method answers locally and never
 // touches the backend.
 type Lease struct {
+	parts  []*Lease // one for each name, where there are several: then it has no tenure itself
 	tenure *tenure
 	cfg    *config // of the call that it was asked for with
 	name   string
@@ -60,19 +62,50 @@ func (x *Lease) bind(t *tenure, turn int, now instant) {
 
 func (x *Lease) subject() Subject { return x.cfg.subject(x.values, x.name) }
 
-// Name returns the name that is locked.
+// Name returns the name that is locked, and the first one where there are several.
 func (x *Lease) Name() string { return x.name }
+
+// Names returns all names that are locked, sorted.
+func (x *Lease) Names() []string {
+	names := make([]string, 0, 1)
+	for _, part := range x.each() {
+		names = append(names, part.name)
+	}
+	return names
+}
 
 // Fence returns the number of this turn, larger than that of every earlier one of the
 // name, or 0 where the backend mints none. A resource that remembers the largest fence it
 // has seen, and refuses smaller ones, is safe from a holder that was paused and does not
-// know that its lease is over; nothing else is.
+// know that its lease is over; nothing else is. A lease of several names has one for each,
+// see [Lease.FenceOf], and Fence is 0.
 func (x *Lease) Fence() uint64 { return x.fence }
+
+// FenceOf returns the fence of one of the names of the lease, and 0 for any other name.
+func (x *Lease) FenceOf(name string) uint64 {
+	for _, part := range x.each() {
+		if part.name == name {
+			return part.fence
+		}
+	}
+	return 0
+}
 
 // ValidUntil returns when trust in the lease ends unless it is renewed. It never lies
 // behind the time at which the backend lets others have the name, as long as clocks run
-// at rates within one percent of each other.
+// at rates within one percent of each other. Of several names, the one with the least time
+// counts.
 func (x *Lease) ValidUntil() time.Time {
+	until := x.each()[0].validUntil()
+	for _, part := range x.each()[1:] {
+		if u := part.validUntil(); u.Before(until) {
+			until = u
+		}
+	}
+	return until
+}
+
+func (x *Lease) validUntil() time.Time {
 	t := x.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,6 +120,9 @@ func (x *Lease) ValidUntil() time.Time {
 // context.Cause is context.Canceled after a release, a *[LostError] after a loss, and
 // [ErrClosed] once the Locker is closed.
 func (x *Lease) Context() context.Context {
+	if x.parts != nil {
+		return x.own.ctx
+	}
 	t := x.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,15 +143,24 @@ func (x *Lease) workContext(ctx context.Context) context.Context {
 
 func (x *Lease) derive(parent context.Context) endable {
 	ctx, end := context.WithCancelCause(parent)
-	switch {
-	case x.loss != nil:
-		end(x.loss)
-	case x.ended:
-		end(context.Canceled)
-	case x.tenure.root.closed():
-		end(ErrClosed)
+	if cause := x.cause(); cause != nil {
+		end(cause)
 	}
 	return endable{&leaseContext{ctx, x}, end}
+}
+
+// cause is why the lease's contexts have ended, nil if they have not.
+func (x *Lease) cause() error {
+	switch {
+	case x.loss != nil:
+		return x.loss
+	case x.ended:
+		return context.Canceled
+	case x.tenure.root.closed():
+		return ErrClosed
+	default:
+		return nil
+	}
 }
 
 // endContexts ends the contexts of the lease; the first cause stays.
@@ -138,7 +183,20 @@ func (x *Lease) Err() error {
 	return nil
 }
 
-func (x *Lease) err() *LostError {
+func (x *Lease) err() (err *LostError) {
+	if x.parts == nil {
+		return x.tenured()
+	}
+	for _, part := range x.parts {
+		if lost := part.tenured(); lost != nil && (err == nil || err.Reason == ReasonReleased) {
+			err = lost // and not that the others were given back since
+		}
+	}
+	return err
+}
+
+// tenured is err for one name.
+func (x *Lease) tenured() *LostError {
 	t := x.tenure
 	t.mu.Lock()
 	lost := t.overdue(t.root.clock.read())
@@ -160,6 +218,9 @@ func (x *Lease) live() bool { return x.err() == nil }
 // at most until the lease ends; if ctx ends first, its error. It does not prolong the
 // lease.
 func (x *Lease) Check(ctx context.Context) error {
+	if x.parts != nil {
+		return x.together(func(part *Lease) error { return part.Check(ctx) })
+	}
 	t := x.tenure
 	if lost := x.err(); lost != nil {
 		return lost
@@ -210,7 +271,11 @@ func (t *tenure) check(ctx context.Context) error {
 	return err
 }
 
-// Format prints the lease's name and fence for every verb: what is printed may be logged.
+// Format prints the lease's names and fence for every verb: what is printed may be logged.
 func (x *Lease) Format(f fmt.State, _ rune) {
+	if x.parts != nil {
+		_, _ = fmt.Fprintf(f, "lease(%q)", x.Names()) // as below
+		return
+	}
 	_, _ = fmt.Fprintf(f, "lease(%q, fence %d)", x.name, x.fence) // fmt has no way to return the error
 }

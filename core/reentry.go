@@ -11,8 +11,10 @@ import (
 func (r *root) outer(ctx context.Context, name string) *Lease {
 	x, _ := FromContext(ctx)
 	for ; x != nil; x = x.outer {
-		if x.tenure.root == r && x.name == name && x.live() {
-			return x
+		for _, y := range x.each() {
+			if y.tenure.root == r && y.name == name && y.live() {
+				return y
+			}
 		}
 	}
 	return nil
