@@ -59,7 +59,9 @@ func (c Claim) redacted() string { return fmt.Sprintf("claim(%q, ttl %s)", c.Nam
 // Grant is a backend's "yours".
 type Grant struct {
 	// Fence is the number of this tenure, larger than that of every earlier tenure of the
-	// name, at most 2^53; 0 if the backend mints none.
+	// name, at most 2^53; 0 if the backend mints none. Shared tenures that overlap may have
+	// the same one: it is larger than that of every exclusive tenure before them. Claims with
+	// a Limit above 1 get none.
 	Fence uint64
 	// Fences says how many consecutive fences, from Fence on, are reserved: as many as were
 	// asked for, or fewer; 0 means 1. core gives the tenure to as many of its waiters, one
@@ -68,7 +70,13 @@ type Grant struct {
 	// TTL is what the backend really gave, where that is shorter than asked; 0 means as
 	// asked.
 	TTL time.Duration
+	// Limit is how many holders there may be, where another one asked for fewer; 0 means as
+	// many as asked for.
+	Limit int
 }
+
+// Exclusive says that the claim suffers no other holder.
+func (c Claim) Exclusive() bool { return !c.Shared && c.Limit <= 1 }
 
 // Capabilities says what a backend can do.
 type Capabilities struct {

@@ -36,6 +36,14 @@ type Driver interface {
 	// again and returns a fence not smaller than the one nobody saw. "Granted" always
 	// means that the full TTL (or Grant.TTL) began after Acquire was called.
 	//
+	// Claims that are Shared can own a name together, and so can as many claims with the same
+	// Limit above 1. Each has its own TTL, and the name is free once the last of them is over
+	// or has released it. Nothing else goes together: shared claims, limited ones, and those
+	// that are exclusive. If limits differ, the smallest one among the claim and those that own
+	// the name counts, and the answer says so. There is one line for all of them, so a claim
+	// that could join others in the name still waits behind whoever came first: readers do not
+	// starve a writer.
+	//
 	// A refusal is a *[Held] or, for a claim with Dedup, a *[Done]. An error that matches
 	// [ErrNotSent] says that the server certainly has not executed the call and never
 	// will. Any other error means that the outcome is unknown.

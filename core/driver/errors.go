@@ -22,6 +22,7 @@ type Held struct {
 	Label     string        // the owner's label, "" if it left none or is foreign
 	Remaining time.Duration // until the owner's TTL ends; 0 if that is not known
 	Exact     bool          // Remaining is when the name comes free, not just a bound
+	Limit     int           // how many holders there may be, where another one asked for fewer; else 0
 }
 
 func (*Held) Error() string { return "driver: held by another owner" }

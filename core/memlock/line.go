@@ -10,6 +10,7 @@ import (
 // place is one that stands in the line for a name.
 type place struct {
 	id   string
+	want driver.Claim
 	dead time.Time     // when it is dropped, unless it is heard of
 	wake chan struct{} // of size one: it may be its turn
 }
@@ -40,17 +41,17 @@ func (s *Store) lineUp(c driver.Claim) (wake <-chan struct{}, next time.Time) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	p := s.stand(c, now)
-	if l := s.live(c.Name, now); l != nil {
+	if l := s.live(c.Name, now); l != nil && !l.admits(c) {
 		if l.ownedBy(c.Token) {
 			return nil, now
 		}
-		return p.wake, l.expires
+		return p.wake, l.frees(c)
 	}
 	first := s.line(c.Name, now)[0]
 	if first == p {
 		return nil, now
 	}
-	first.tell()
+	s.tellFirst(c.Name, now)
 	return p.wake, first.dead
 }
 
@@ -63,7 +64,7 @@ func (s *Store) stand(c driver.Claim, now time.Time) *place {
 			return p
 		}
 	}
-	p := &place{c.At(), dead, make(chan struct{}, 1)}
+	p := &place{c.At(), c, dead, make(chan struct{}, 1)}
 	s.lines[c.Name] = append(s.lines[c.Name], p)
 	return p
 }
@@ -118,9 +119,13 @@ func (s *Store) others(name, id string, now time.Time) bool {
 	return false
 }
 
-// tellFirst notifies the first in line.
+// tellFirst notifies the first in line if there is room for it.
 func (s *Store) tellFirst(name string, now time.Time) {
-	if line := s.line(name, now); len(line) > 0 {
+	line := s.line(name, now)
+	if len(line) == 0 {
+		return
+	}
+	if l := s.live(name, now); l == nil || l.admits(line[0].want) {
 		line[0].tell()
 	}
 }

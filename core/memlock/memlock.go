@@ -28,14 +28,25 @@ type Store struct {
 }
 
 type lock struct {
-	token   string
+	kind    kind
+	token   string             // of the owner, if it is exclusive
+	holders map[string]*holder // by token, if it is not
 	label   string
 	grant   driver.Grant
 	expires time.Time
 	kept    bool // by nobody: its owner has released it
 }
 
-func (l *lock) ownedBy(token string) bool { return l != nil && !l.kept && l.token == token }
+func (l *lock) ownedBy(token string) bool {
+	switch {
+	case l == nil || l.kept:
+		return false
+	case l.kind == exclusive:
+		return l.token == token
+	default:
+		return l.holders[token] != nil
+	}
+}
 
 type marker struct{ name, scope string }
 
@@ -68,7 +79,9 @@ func New(opts ...Option) *Store {
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "memory", Punctual: true, Fence: true, Block: true, Dedup: true, Keep: true}
+	return driver.Capabilities{
+		Backend: "memory", Punctual: true, Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true,
+	}
 }
 
 // Acquire implements driver.Driver.
@@ -85,18 +98,24 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		}
 	}
 	l := s.live(c.Name, now)
+	room := l == nil || l.admits(c)
 	switch {
-	case l == nil && s.ahead(c, now):
+	case l.ownedBy(c.Token):
+		l.extend(c, now)
+		return l.grant, nil
+	case room && s.ahead(c, now):
 		s.tellFirst(c.Name, now)
 		return driver.Grant{}, &driver.Held{}
-	case l == nil:
-		return s.grant(c, now), nil
-	case !l.ownedBy(c.Token):
+	case !room:
 		s.ahead(c, now)
-		return driver.Grant{}, &driver.Held{Label: l.label, Remaining: l.expires.Sub(now), Exact: l.kept}
+		return driver.Grant{}, &driver.Held{
+			Label: l.label, Remaining: l.frees(c).Sub(now), Exact: l.kept, Limit: l.fewer(c),
+		}
+	case c.Exclusive():
+		return s.grant(c, now), nil
+	default:
+		return s.admit(l, c, now), nil
 	}
-	l.expires = now.Add(c.TTL)
-	return l.grant, nil
 }
 
 // grant makes c the owner.
@@ -110,6 +129,22 @@ func (s *Store) grant(c driver.Claim, now time.Time) driver.Grant {
 	g := driver.Grant{Fence: s.mint(now, turns), Fences: turns}
 	s.locks[c.Name] = &lock{token: c.Token, label: c.Label, grant: g, expires: now.Add(c.TTL)}
 	return g
+}
+
+// admit makes c one of those that own l, or the first, if that is nil.
+func (s *Store) admit(l *lock, c driver.Claim, now time.Time) driver.Grant {
+	s.leave(c.Name, c.At())
+	if l == nil {
+		s.sweep(now)
+		l = &lock{kind: kindOf(c), holders: make(map[string]*holder)}
+		if c.Shared {
+			l.grant.Fence = s.mint(now, 1)
+		}
+		s.locks[c.Name] = l
+	}
+	l.extend(c, now)
+	s.tellFirst(c.Name, now) // there may be room for more
+	return driver.Grant{Fence: l.grant.Fence, Limit: l.fewer(c)}
 }
 
 // mint returns the first of n fences larger than every earlier one, of a size that clocks
@@ -136,7 +171,7 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 		case !l.ownedBy(c.Token):
 			errs[i] = driver.ErrNotOwner
 		case c.TTL > 0:
-			l.expires = now.Add(c.TTL)
+			l.extend(c, now)
 		}
 	}
 	return errs
@@ -156,9 +191,12 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	l := s.live(c.Name, now)
 	mine := l.ownedBy(c.Token)
 	if mine {
-		if c.Keep > 0 {
+		switch {
+		case l.kind != exclusive:
+			delete(l.holders, c.Token)
+		case c.Keep > 0:
 			l.kept, l.expires = true, now.Add(c.Keep)
-		} else {
+		default:
 			delete(s.locks, c.Name)
 		}
 		if c.Done {
@@ -166,9 +204,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 			s.markers[marker{c.Name, c.Scope}] = &done{c.Label, now.Add(c.Dedup)}
 		}
 	}
-	if l == nil || mine && !l.kept {
-		s.tellFirst(c.Name, now)
-	}
+	s.tellFirst(c.Name, now)
 	if !mine {
 		return driver.ErrNotOwner
 	}
@@ -178,7 +214,11 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 // live returns the lock of name, nil if there is none whose time is not over.
 func (s *Store) live(name string, now time.Time) *lock {
 	l := s.locks[name]
-	if l == nil || !now.Before(l.expires) {
+	if l == nil {
+		return nil
+	}
+	l.settle(now)
+	if !now.Before(l.expires) {
 		return nil
 	}
 	return l

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +13,10 @@ import (
 
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if c.Place != "" {
+	switch {
+	case !c.Exclusive():
+		return s.join(ctx, c)
+	case c.Place != "":
 		return s.claim(ctx, c)
 	}
 	line, _ := s.lineKeys(c.Name)
@@ -76,8 +80,8 @@ func granted(reply any) (driver.Grant, error) {
 	return g, err
 }
 
-// refusal reads {label} of a marker, or {label, remaining} of an owner, or {label, remaining,
-// 1} of a name that is kept.
+// refusal reads {label} of a marker, or of an owner {label, remaining}, with a 1 behind that if
+// the name is kept, and the limit that counts behind that.
 func refusal(reply []any) error {
 	if len(reply) == 0 {
 		return fmt.Errorf("redislock: empty reply to an acquire")
@@ -87,14 +91,22 @@ func refusal(reply []any) error {
 		return &driver.Done{Label: label}
 	}
 	ms, _ := reply[1].(int64) // negative for a foreign key without a TTL
-	return &driver.Held{Label: label, Remaining: time.Duration(max(0, ms)) * time.Millisecond, Exact: len(reply) > 2}
+	held := &driver.Held{Label: label, Remaining: time.Duration(max(0, ms)) * time.Millisecond}
+	held.Exact = len(reply) > 2 && reply[2] == int64(1)
+	if len(reply) > 3 {
+		limit, _ := reply[3].(int64)
+		held.Limit = int(limit)
+	}
+	return held
 }
 
 // Renew implements driver.Driver.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
-	errs := make([]error, len(claims))
 	if len(claims) == 0 {
-		return errs
+		return nil
+	}
+	if slices.ContainsFunc(claims, joins) {
+		return s.renewApart(ctx, claims)
 	}
 	parts := make([]string, len(claims), 3*len(claims))
 	for i, c := range claims {
@@ -102,8 +114,14 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 		parts = append(parts, owner(c), millis(c.TTL))
 	}
 	reply, err := s.run(ctx, command{script: renewScript, keys: len(claims), parts: parts})
+	return renewals(len(claims), reply, err)
+}
+
+// renewals reads one answer for each of n claims.
+func renewals(n int, reply any, err error) []error {
+	errs := make([]error, n)
 	answers, ok := reply.([]any)
-	if err == nil && (!ok || len(answers) != len(claims)) {
+	if err == nil && (!ok || len(answers) != n) {
 		err = fmt.Errorf("redislock: unknown reply %T to a renewal", reply)
 	}
 	for i := range errs {
@@ -133,6 +151,8 @@ func renewal(answer any) error {
 // Release implements driver.Driver.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	switch {
+	case !c.Exclusive():
+		return released(s.part(ctx, c))
 	case c.Place != "":
 		return released(s.leave(ctx, c))
 	case c.Keep > 0:

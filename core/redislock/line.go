@@ -46,10 +46,14 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 // can say.
 func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again time.Duration, err error) {
 	line, beats := s.lineKeys(c.Name)
-	reply, err := s.run(ctx, command{
+	cmd := command{
 		script: waitScript, keys: 3,
 		parts: []string{s.lockKey(c.Name), line, beats, s.hub.member(c), owner(c), life(c), s.hub.channels},
-	})
+	}
+	if joins(c) {
+		cmd = s.waitTogether(c)
+	}
+	reply, err := s.run(ctx, cmd)
 	if err != nil {
 		return false, 0, err
 	}

@@ -82,7 +82,9 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Block: true, Dedup: true, Keep: true}
+	return driver.Capabilities{
+		Backend: "redis", Punctual: s.punctual, Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true,
+	}
 }
 
 // Validate implements driver.Validator.

@@ -16,9 +16,14 @@ var (
 	renewScript   = newScript("renew.lua")
 	releaseScript = newScript("release.lua")
 	keepScript    = newScript("keep.lua")
-	waitScript    = newScript("wait.lua")
-	leaveScript   = newScript("leave.lua")
-	yieldScript   = newScript("yield.lua")
+
+	joinScript         = newScript("join.lua")
+	extendScript       = newScript("extend.lua")
+	partScript         = newScript("part.lua")
+	waitTogetherScript = newScript("wait_together.lua")
+	waitScript         = newScript("wait.lua")
+	leaveScript        = newScript("leave.lua")
+	yieldScript        = newScript("yield.lua")
 )
 
 type script struct{ source, sha string }

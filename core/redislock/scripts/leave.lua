@@ -11,7 +11,7 @@ if mine then
   redis.call('DEL', KEYS[1])
 end
 leave(KEYS[2], KEYS[3], ARGV[2])
-if mine or not value then
+if mine or not value or string.find(value, '^[+*].*\31$') then -- or there may be room beside others
   local head = first(KEYS[2], KEYS[3], clock())
   if head then
     tell(ARGV[3], head)

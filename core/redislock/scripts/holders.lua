@@ -1,0 +1,38 @@
+-- The holders of a name that several own together: a sorted set, at a key of its own, of members
+-- by when they end, in ms of the server's clock. A member is its kind, '+' for a reader and '*'
+-- for one of a limited number, its token, the magic byte, and the limit it asked for. While they
+-- live, the lock has a value that no token owns: the kind, a number, the magic byte. The number
+-- is the fence of all readers, or the smallest of the limits. It expires with the last holder.
+local function together(value, member)
+  return value and string.sub(value, 1, 1) == string.sub(member, 1, 1) and string.sub(value, -1) == '\31'
+end
+local function number(value)
+  return tonumber(string.sub(value, 2, -2))
+end
+local function reserved(member, digits)
+  local width = #string.match(member, '^.([^\31]*)')
+  return string.sub(member, 1, 1) .. string.rep('0', width - 1 - #digits) .. digits .. '\31'
+end
+local function ends(holders, member)
+  return tonumber(redis.call('ZSCORE', holders, member) or 0)
+end
+-- How many there may be, if one comes who asked for so many, and how many there are.
+local function limit(value, holders, asked, now)
+  local n = asked
+  if not value then
+    return n, 0
+  end
+  if number(value) < asked then -- of somebody who may have gone
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', holders, '(' .. now, '+inf')) do
+      n = math.min(n, tonumber(string.match(member, '%d+$')))
+    end
+  end
+  return n, redis.call('ZCOUNT', holders, '(' .. now, '+inf')
+end
+-- When the first of them ends, or the last.
+local function first_end(holders, now)
+  return tonumber(redis.call('ZRANGEBYSCORE', holders, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or now)
+end
+local function last_end(holders)
+  return tonumber(redis.call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2] or 0)
+end

@@ -1,0 +1,70 @@
+-- Takes a name for a claim that can own it together with others of its kind, or says who has it.
+--
+-- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the line    KEYS[4] its beats    KEYS[5] the holders
+-- KEYS[6] the dedup marker, only if asked for
+-- ARGV[1] the member among the holders    ARGV[2] the TTL in ms    ARGV[3] the limit, 0 for a reader
+-- ARGV[4] the member in line    ARGV[5] how long it lives, in ms    ARGV[6] what the channels' names begin with
+--
+-- Answers 'fence limit', the limit 0 if it is the one asked for, or {label} of a dedup marker, or
+-- {label, remaining ms, 1 if that is exact, limit}.
+--
+-- The holder is written last: an error reply means that nothing was granted.
+-- include line.lua
+-- include mint.lua
+-- include holders.lua
+if KEYS[6] then
+  local done = redis.call('GET', KEYS[6])
+  if done then
+    return {done}
+  end
+end
+local lock, holders, me, ttl, asked = KEYS[1], KEYS[5], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local now, time = clock()
+local value = redis.call('GET', lock)
+local joins = together(value, me)
+local mine = joins and ends(holders, me) > now
+local n, there = 0, 0
+if asked > 0 and (joins or not value) then
+  n, there = limit(value, holders, asked, now)
+end
+local fewer = n < asked and n or 0
+local full = value and not joins or n > 0 and there >= n
+if full and not mine then
+  if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 1 then
+    stand(KEYS[3], KEYS[4], ARGV[4], now, tonumber(ARGV[5]))
+  end
+  if joins then
+    return {'', first_end(holders, now) - now, 0, fewer}
+  end
+  local width = #string.match(me, '^.([^\31]*)')
+  local ours = string.sub(value, width + 1, width + 1) == '\31'
+  local kept = ours and string.sub(value, 1, 1) == '=' and 1 or 0
+  return {ours and string.sub(value, width + 2) or '', redis.call('PTTL', lock), kept, 0}
+end
+if not mine then
+  local head = first(KEYS[3], KEYS[4], now)
+  if head and head ~= ARGV[4] then
+    if not value then
+      tell(ARGV[6], head)
+    end
+    return {'', 0, 0, fewer}
+  end
+  leave(KEYS[3], KEYS[4], ARGV[4])
+end
+local fence = '0'
+if not joins then
+  redis.call('DEL', holders) -- of those whose name is over
+  fence = asked == 0 and mint(KEYS[2], 1, time) or fence
+elseif asked == 0 then
+  fence = string.format('%.0f', number(value))
+end
+redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
+local last = math.max(now + ttl, last_end(holders))
+redis.call('SET', lock, reserved(me, asked == 0 and fence or string.format('%.0f', n)), 'PX', last - now)
+redis.call('ZADD', holders, now + ttl, me)
+redis.call('PEXPIRE', holders, last - now)
+local next = first(KEYS[3], KEYS[4], now)
+if next then -- there may be room for more
+  tell(ARGV[6], next)
+end
+return fence .. ' ' .. fewer

@@ -1,0 +1,35 @@
+-- wait.lua for a claim that can own a name together with others of its kind.
+--
+-- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats    KEYS[4] the holders
+-- ARGV[1] the member in line    ARGV[2] the member among the holders    ARGV[3] how long a member in line lives, in ms
+-- ARGV[4] what the channels' names begin with    ARGV[5] the limit, 0 for a reader
+-- include line.lua
+-- include holders.lua
+local now = clock()
+local holders, me, asked = KEYS[4], ARGV[2], tonumber(ARGV[5])
+stand(KEYS[2], KEYS[3], ARGV[1], now, tonumber(ARGV[3]))
+local value = redis.call('GET', KEYS[1])
+local head, dead = first(KEYS[2], KEYS[3], now)
+if value and not together(value, me) then
+  local width = #string.match(me, '^.([^\31]*)')
+  if string.sub(value, width + 1, width + 1) ~= '\31' then
+    return {2}
+  end
+  return {0, redis.call('PTTL', KEYS[1])}
+end
+if value and ends(holders, me) > now then
+  return {1}
+end
+if head ~= ARGV[1] then
+  if not value then
+    tell(ARGV[4], head)
+  end
+  return {0, dead - now}
+end
+if asked > 0 then
+  local n, there = limit(value, holders, asked, now)
+  if there >= n then
+    return {0, first_end(holders, now) - now}
+  end
+end
+return {1}

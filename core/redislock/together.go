@@ -1,0 +1,122 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// joins says of a claim that it can own a name together with others. Such claims have
+// scripts of their own.
+func joins(c driver.Claim) bool { return !c.Exclusive() }
+
+func (s *Store) holdersKey(c driver.Claim) string { return s.sideKey(c.Name, "holders") }
+
+// holder is the member for c among the holders of its name.
+func holder(c driver.Claim) string {
+	if c.Shared {
+		return "+" + owner(c)
+	}
+	return "*" + owner(c) + decimal(int64(c.Limit))
+}
+
+// limitOf is 0 for a reader.
+func limitOf(c driver.Claim) string {
+	if c.Shared {
+		return "0"
+	}
+	return decimal(int64(c.Limit))
+}
+
+// join is Acquire.
+func (s *Store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	line, beats := s.lineKeys(c.Name)
+	cmd := command{script: joinScript, keys: 5, parts: []string{
+		s.lockKey(c.Name), s.fences.key(c.Name), line, beats, s.holdersKey(c),
+	}}
+	if c.Dedup > 0 {
+		cmd.keys++
+		cmd.parts = append(cmd.parts, s.doneKey(c))
+	}
+	cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hub.member(c), life(c), s.hub.channels)
+	reply, err := s.run(ctx, cmd)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if refused, ok := reply.([]any); ok {
+		return driver.Grant{}, refusal(refused)
+	}
+	return joined(reply)
+}
+
+// joined reads a fence and a limit.
+func joined(reply any) (g driver.Grant, err error) {
+	text, _ := reply.(string)
+	fence, limit, ok := strings.Cut(text, " ")
+	if !ok {
+		return g, fmt.Errorf("redislock: unknown reply %T to an acquire", reply)
+	}
+	if g.Fence, err = strconv.ParseUint(fence, 10, 53); err == nil {
+		g.Limit, err = strconv.Atoi(limit)
+	}
+	return g, err
+}
+
+// renewApart renews claims of all kinds: those that own a name together have a script of
+// their own.
+func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
+	var alone, many []driver.Claim
+	var keys, args []string
+	for _, c := range claims {
+		if !joins(c) {
+			alone = append(alone, c)
+			continue
+		}
+		many = append(many, c)
+		keys = append(keys, s.lockKey(c.Name), s.holdersKey(c))
+		args = append(args, holder(c), millis(c.TTL))
+	}
+	reply, err := s.run(ctx, command{script: extendScript, keys: len(keys), parts: append(keys, args...)})
+	extended := renewals(len(many), reply, err)
+	renewed := s.Renew(ctx, alone)
+	errs := make([]error, 0, len(claims))
+	for _, c := range claims {
+		if joins(c) {
+			errs, extended = append(errs, extended[0]), extended[1:]
+		} else {
+			errs, renewed = append(errs, renewed[0]), renewed[1:]
+		}
+	}
+	return errs
+}
+
+// part is Release.
+func (s *Store) part(ctx context.Context, c driver.Claim) (reply any, err error) {
+	line, beats := s.lineKeys(c.Name)
+	cmd := command{script: partScript, keys: 4, parts: []string{s.lockKey(c.Name), line, beats, s.holdersKey(c)}}
+	if c.Done {
+		cmd.keys++
+		cmd.parts = append(cmd.parts, s.doneKey(c))
+	}
+	place := ""
+	if c.Place != "" {
+		place = s.hub.member(c)
+	}
+	cmd.parts = append(cmd.parts, holder(c), place, s.hub.channels)
+	if c.Done {
+		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
+	}
+	return s.run(ctx, cmd)
+}
+
+// waitTogether is the command of one look of Wait.
+func (s *Store) waitTogether(c driver.Claim) command {
+	line, beats := s.lineKeys(c.Name)
+	return command{script: waitTogetherScript, keys: 4, parts: []string{
+		s.lockKey(c.Name), line, beats, s.holdersKey(c),
+		s.hub.member(c), holder(c), life(c), s.hub.channels, limitOf(c),
+	}}
+}
