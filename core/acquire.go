@@ -21,6 +21,7 @@ type acquisition struct {
 	known    error     // a *HeldError, once something said that the name is held
 	failed   error     // matches ErrUnavailable: what the last attempt came to
 	waited   bool
+	told     bool    // that another limit counts
 	bid      *bid    // the token that is being tried, nil if there is none
 	old      *tenure // of this process, to yield in the same step
 }
@@ -75,6 +76,14 @@ func (a *acquisition) once() bool { return a.cfg.wait == 0 }
 // single makes one attempt, unless this process knows the answer already or is about to.
 func (a *acquisition) single() (*Lease, error) {
 	w := &waiter{cfg: a.cfg, maxHold: a.maxHold}
+	if a.cfg.together() {
+		x, err := a.alone(w)
+		if x == nil && err == nil {
+			err = a.overBudget()
+		}
+		a.giveUp(w, err)
+		return x, err
+	}
 	for {
 		joined, known, watch := a.root.lines.joinAlone(a.name, w)
 		if joined {
@@ -141,11 +150,29 @@ func (a *acquisition) learn(v verdict) {
 // contender and has asked the backend until there is a lease or a reason to stop.
 func (a *acquisition) queue() (*Lease, error) {
 	w := &waiter{cfg: a.cfg, maxHold: a.maxHold, lease: newLease(a.ctx, a.cfg, a.name)}
+	if a.cfg.together() && !a.root.lines.wanted(a.cfg.line(a.name)) {
+		if x, err := a.alone(w); x != nil || err != nil {
+			a.giveUp(w, err)
+			return x, err
+		}
+	}
 	x, err := a.stand(w)
 	if x == nil && err == nil {
 		x, err = a.contend(w)
 	}
 	a.giveUp(w, err)
+	return x, err
+}
+
+// alone makes one attempt beside the line, for a lease that leaves the name to others: a
+// process's readers do not have to ask one after the other. It overtakes nobody, as the
+// backend refuses it while anybody stands in line there.
+func (a *acquisition) alone(w *waiter) (*Lease, error) {
+	a.root.lines.joinNone(w)
+	x, err := a.try(w, &pace{acquisition: a, waiter: w})
+	if x == nil {
+		a.root.lines.leave(w)
+	}
 	return x, err
 }
 
@@ -281,6 +308,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		a.answered = now
 		a.failed = nil
 		a.known = a.held(held, 0)
+		a.limited(held.Limit)
 		a.root.lines.refused(w, verdict{at: now, answered: now, held: held})
 		p.heldBy(held)
 		return nil, nil //nolint:nilnil // documented: go on
@@ -328,6 +356,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 		a.fail(w, errLate)
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
+	a.limited(g.Limit)
 	t := newTenure(a.bid, a.cfg, g, ttl, asked)
 	t.granted = now
 	if a.maxHold > 0 {
@@ -407,6 +436,14 @@ func (a *acquisition) held(h *driver.Held, ago time.Duration) error {
 		after = jitter(min(after, time.Second))
 	}
 	return &HeldError{Name: a.name, Label: h.Label, RetryAfter: max(after, time.Millisecond)}
+}
+
+// limited tells observers, once, that n counts instead of the caller's limit.
+func (a *acquisition) limited(n int) {
+	if n > 0 && !a.told && a.root.events != nil {
+		a.told = true
+		a.root.events.add(a.root, LimitedEvent{a.cfg.subject(a.ctx, a.name), a.cfg.limit, n})
+	}
 }
 
 func (a *acquisition) report(x *Lease, err error) {

@@ -38,7 +38,8 @@ func newBid(r *root, name string, c *config) *bid {
 		root:  r,
 		bound: c.bound(),
 		claim: driver.Claim{
-			Name: name, Token: newToken(), Label: c.label, TTL: c.lifetime(), Scope: c.scope, Dedup: c.dedup,
+			Name: name, Token: newToken(), Label: c.label, TTL: c.lifetime(),
+			Shared: c.shared, Limit: c.limit, Scope: c.scope, Dedup: c.dedup,
 		},
 	}
 }

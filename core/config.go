@@ -2,6 +2,7 @@ package core
 
 import (
 	"log/slog"
+	"strconv"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ const (
 	maxDuration    = 10 * 365 * 24 * time.Hour
 	maxLabel       = driver.MaxLabel
 	maxScope       = 512
+	maxLimit       = 1_000_000
 
 	maxBound = 2 * time.Second // of one attempt
 	minDrift = 2 * time.Millisecond
@@ -31,6 +33,8 @@ type config struct {
 	maxHold    time.Duration
 	maxHoldSet bool
 	minHold    time.Duration
+	shared     bool
+	limit      int // more than 1: of a semaphore
 	dedup      time.Duration
 	scope      string
 	scopeSet   bool
@@ -82,6 +86,15 @@ func (c *config) relations(can driver.Capabilities) error {
 	if c.minHold > 0 && !can.Keep {
 		return lacks(can, "WithMinHold")
 	}
+	if c.shared && !can.Shared {
+		return lacks(can, "WithShared")
+	}
+	if c.limit > 1 && !can.Limit {
+		return lacks(can, "WithLimit")
+	}
+	if c.minHold > 0 && c.together() {
+		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.minHold)
+	}
 	return nil
 }
 
@@ -131,6 +144,22 @@ func (c *config) period() time.Duration {
 		return c.renewEvery
 	default:
 		return c.ttl / 3
+	}
+}
+
+// together says that others can hold the name at the same time.
+func (c *config) together() bool { return c.shared || c.limit > 1 }
+
+// line is the key of the line, among those of this process, for who wants name in this way.
+// No name has a control character.
+func (c *config) line(name string) string {
+	switch {
+	case c.shared:
+		return name + "\x00shared"
+	case c.limit > 1:
+		return name + "\x00" + strconv.Itoa(c.limit)
+	default:
+		return name
 	}
 }
 

@@ -84,7 +84,7 @@ func (x *Lease) end(ctx context.Context, done bool) error {
 	inline := t.flying == 0 && t.root.inline(ctx)
 	t.mu.Unlock()
 	if x.inside != nil {
-		<-x.inside.slot // it holds the only entry
+		x.inside.leaveSlot()
 	}
 	if !releasing {
 		return x.result

@@ -8,22 +8,23 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// lines is this process's queues, one for each name that is wanted or held here.
+// lines is this process's queues, one for each name that is wanted or held here; those who
+// share a name stand in one of their own, as config.line says.
 //
 // The first of a line is its contender: it alone asks the backend, and the others stand in
 // memory, first come, first served. So a process costs the backend one client for each
 // name, however many goroutines want it. While this process holds the name nobody asks:
 // they are given turns of its tenure, or called up when it ends.
 type lines struct {
-	mu     sync.Mutex // protects byName and everything in each line
-	byName map[string]*line
+	mu    sync.Mutex // protects byKey and everything in each line
+	byKey map[string]*line
 }
 
 type line struct {
-	name     string
+	key      string
 	head     *waiter // nil if nobody waits
 	tail     *waiter
-	tenure   *tenure // by which this process has the name, until its release is over; or nil
+	tenure   *tenure // by which this process alone has the name, until its release is over; or nil
 	trying   bool    // the contender's attempt is under way
 	watchers []chan verdict
 	last     verdict // of the contender's last attempt
@@ -71,13 +72,13 @@ type verdict struct {
 
 func (v verdict) empty() bool { return v.held == nil && v.done == nil && v.err == nil }
 
-func newLines() *lines { return &lines{byName: make(map[string]*line)} }
+func newLines() *lines { return &lines{byKey: make(map[string]*line)} }
 
 // join puts w into the line for name, and says whether it is the contender at once.
 func (s *lines) join(name string, w *waiter) (contender bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.open(name)
+	l := s.open(w.cfg.line(name))
 	l.push(w)
 	w.contends = l.head == w && l.tenure == nil
 	if !w.contends {
@@ -93,7 +94,7 @@ func (s *lines) join(name string, w *waiter) (contender bool) {
 func (s *lines) joinAlone(name string, w *waiter) (joined bool, known verdict, watch <-chan verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.open(name)
+	l := s.open(w.cfg.line(name))
 	if held := l.heldHere(); held != nil && (held.Remaining > 0 || l.head != nil && !l.head.contends) {
 		return false, verdict{at: time.Now(), held: held}, nil
 	}
@@ -106,6 +107,22 @@ func (s *lines) joinAlone(name string, w *waiter) (joined bool, known verdict, w
 		return false, verdict{}, l.outcome()
 	}
 	return false, l.last, nil
+}
+
+// joinNone makes w the contender of a line of its own.
+func (s *lines) joinNone(w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	new(line).push(w)
+	w.contends = true
+}
+
+// wanted says whether somebody stands in a line.
+func (s *lines) wanted(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byKey[key]
+	return l != nil && l.head != nil
 }
 
 // watch has the caller told what the contender's attempt comes to.
@@ -124,11 +141,11 @@ func (l *line) outcome() <-chan verdict {
 	return outcome
 }
 
-func (s *lines) open(name string) *line {
-	l := s.byName[name]
+func (s *lines) open(key string) *line {
+	l := s.byKey[key]
 	if l == nil {
-		l = &line{name: name}
-		s.byName[name] = l
+		l = &line{key: key}
+		s.byKey[key] = l
 	}
 	return l
 }
@@ -208,12 +225,18 @@ func (s *lines) granted(w *waiter, t *tenure) {
 	l := w.line
 	l.unlink(w)
 	l.trying = false
-	l.tenure, t.line = t, l
 	l.last = verdict{}
 	if l.place != nil { // a grant leaves the backend's line
 		close(l.place.left)
 		l.place = nil
 	}
+	if t.cfg.together() { // that says nothing about the next one
+		l.publish(verdict{})
+		l.callUp(summons{})
+		s.prune(l)
+		return
+	}
+	l.tenure, t.line = t, l
 	if len(l.watchers) > 0 {
 		now := time.Now()
 		l.publish(verdict{at: now, answered: now, held: l.heldHere()})
@@ -297,6 +320,6 @@ func (s *lines) vacate(t *tenure) {
 
 func (s *lines) prune(l *line) {
 	if l.head == nil && l.tenure == nil {
-		delete(s.byName, l.name)
+		delete(s.byKey, l.key)
 	}
 }

@@ -24,6 +24,7 @@ type Observer struct {
 	Held        func(HeldEvent)
 	Waited      func(WaitedEvent)
 	Failed      func(FailedEvent)
+	Limited     func(LimitedEvent)
 	Renewed     func(RenewedEvent)
 	Lost        func(LostEvent)
 	Released    func(ReleasedEvent)
@@ -74,6 +75,14 @@ type FailedEvent struct {
 	Subject
 	Took time.Duration
 	Err  error
+}
+
+// LimitedEvent: an acquire gave a larger [WithLimit] than somebody who holds the name. A
+// rollout that changes the limit is seen so; for longer, it is two programs that disagree.
+type LimitedEvent struct {
+	Subject
+	Asked  int
+	Counts int // the smallest limit, by which the acquire was judged
 }
 
 // RenewedEvent: one lease's renewal was answered, or was not.
@@ -220,6 +229,8 @@ func (o *Observer) tell(event any) {
 		call(o.Waited, event)
 	case FailedEvent:
 		call(o.Failed, event)
+	case LimitedEvent:
+		call(o.Limited, event)
 	case RenewedEvent:
 		call(o.Renewed, event)
 	case LostEvent:

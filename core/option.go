@@ -88,9 +88,42 @@ func WithMaxHold(d time.Duration) Option {
 // for a process that dies, too: the backend is asked to keep the name for so long from the
 // start. A lease that Acquire gives back, since its caller has gone, keeps nothing; one whose
 // grant never arrived, as the network failed, does, where clean-up cannot reach the backend.
-// It says nothing about how long the lease is trusted, and does nothing in a re-entry.
+// It says nothing about how long the lease is trusted, and does nothing in a re-entry. Leases
+// that share a name, by [WithShared] or [WithLimit], cannot have it: that is [ErrInvalid].
 func WithMinHold(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.minHold = c.duration("WithMinHold", d) })
+}
+
+// WithShared asks for the read side of a read-write lock: any number of leases with it hold the
+// name together, and none of them beside one without it. Who waits to write is not starved:
+// readers that come later wait behind it. The fence of a reader says that it reads nothing
+// older than what the last writer before it wrote: it is larger than that writer's, and smaller
+// than the next one's. Those who are refused see no label.
+//
+// The default is exclusive. WithShared and [WithLimit] replace each other; WithLimit(1) makes
+// the lease exclusive again. Inside a lease, a name that is held exclusively can be re-entered
+// with it, but one that is shared cannot be re-entered without: that is [ErrInvalid].
+func WithShared() Option {
+	return optionFunc(func(c *config) { c.shared, c.limit = true, 0 })
+}
+
+// WithLimit makes the name a semaphore: up to n leases with it hold the name together, none
+// of them beside one without it. Each has a time of its own, so who dies costs the others one
+// place for one TTL. There is no fence, as there is no order among them. Those who are refused
+// see no label.
+//
+// The default, which 1 chooses too, is exclusive; n below 1 is invalid, and so is more than a
+// million. While those who want a name give different limits, the smallest one among its
+// holders and the one who asks counts, and who gave a larger one is told by
+// [Observer.Limited]. WithLimit and [WithShared] replace each other. Inside a lease the name
+// can be re-entered with the same limit only; any other is [ErrInvalid].
+func WithLimit(n int) Option {
+	return optionFunc(func(c *config) {
+		if n < 1 || n > maxLimit {
+			c.check(invalidf("WithLimit(%d): not between 1 and %d", n, maxLimit))
+		}
+		c.shared, c.limit = false, n
+	})
 }
 
 // WithDedup makes finished work stay finished: once a lease was completed, by Complete or

@@ -30,11 +30,9 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		return nil, invalidf("WithDedup: the name is re-entered, and only the outermost lease can complete")
 	}
 	t := x.tenure
-	t.mu.Lock()
-	if x.slot == nil {
-		x.slot = make(chan struct{}, 1)
+	if !t.cfg.covers(a.cfg) {
+		return nil, invalidf("the name is re-entered, and its lease is neither exclusive nor of the same kind: WithShared, WithLimit")
 	}
-	t.mu.Unlock()
 	if err := a.takeSlot(x); err != nil {
 		return nil, err
 	}
@@ -43,7 +41,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != tenureHeld || x.ended {
-		<-x.slot
+		x.leaveSlot()
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
 	}
 	inner.bind(t, x.turn, a.root.clock.read())
@@ -51,7 +49,33 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	return inner, nil
 }
 
+// covers says whether who holds a name by c can re-enter it by d: in the same mode, or in a
+// weaker one.
+func (c *config) covers(d *config) bool {
+	if c.together() || d.limit > 1 {
+		return c.shared == d.shared && c.limit == d.limit
+	}
+	return true
+}
+
+// leaveSlot lets the next sibling in.
+func (x *Lease) leaveSlot() {
+	if !x.tenure.cfg.shared {
+		<-x.slot
+	}
+}
+
+// takeSlot waits for x's slot. There is none in a lease that is shared: siblings are readers
+// too.
 func (a *acquisition) takeSlot(x *Lease) error {
+	if x.tenure.cfg.shared {
+		return nil
+	}
+	x.tenure.mu.Lock()
+	if x.slot == nil {
+		x.slot = make(chan struct{}, 1)
+	}
+	x.tenure.mu.Unlock()
 	select {
 	case x.slot <- struct{}{}:
 		return nil

@@ -78,7 +78,8 @@ func (v *delivery) sit(ctx context.Context) (*core.Lease, error) {
 // has to be free the moment it is given up, whatever the Locker's defaults say.
 func seatOptions(template string) []core.Option {
 	return []core.Option{
-		core.WithTemplate(text(template, "") + "%seat"), core.WithMaxHold(0), core.WithMinHold(0), core.WithDedup(0),
+		core.WithTemplate(text(template, "") + "%seat"), core.WithLimit(1),
+		core.WithMaxHold(0), core.WithMinHold(0), core.WithDedup(0),
 	}
 }
 

@@ -19,7 +19,7 @@ type Claim struct {
 
 	Shared bool // read side of a read-write lock; needs Capabilities.Shared
 	Limit  int  // holders allowed; 0 means 1; more needs Capabilities.Limit
-	Fences int  // consecutive fences to reserve; 0 means 1; more needs Capabilities.Block
+	Fences int  // consecutive fences to reserve, if it is exclusive; 0 means 1; more needs Capabilities.Block
 
 	Place string // the caller's place in the line for Name, see Queuer; "" stands for Token
 

@@ -1,24 +1,51 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 func limits(can driver.Capabilities) bool { return can.Limit }
 
 func (e *env) permit(name string, limit int) driver.Claim {
-	c := e.claim(name)
+	c := e.writer(name)
 	c.Limit = limit
 	return c
 }
 
 // limitCases are those of several holders of a kind.
 var limitCases = []testCase{
+	{name: "AllWhoWaitForAPermitAreServed", needs: limits, run: func(e *env) {
+		lockers := []*core.Locker{e.locker(e.Driver()), e.locker(e.Driver())}
+		var wg sync.WaitGroup
+		var inside, served atomic.Int32
+		for i := range 40 {
+			wg.Go(func() {
+				err := lockers[i%2].Do(e.Context(), "name", func(context.Context) error {
+					if n := inside.Add(1); n > 3 {
+						e.Errorf("%d at once", n)
+					}
+					time.Sleep(time.Millisecond)
+					inside.Add(-1)
+					served.Add(1)
+					return nil
+				}, core.WithLimit(3))
+				if err != nil {
+					e.Error(err)
+				}
+			})
+		}
+		e.within(10*time.Second, "serving all", wg.Wait)
+		if served.Load() != 40 {
+			e.Errorf("%d served", served.Load())
+		}
+	}},
 	{name: "AsManyHoldAsTheLimitAllows", needs: limits, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		permits := []driver.Claim{e.permit("name", 3), e.permit("name", 3), e.permit("name", 3)}
@@ -31,8 +58,8 @@ var limitCases = []testCase{
 				e.Errorf("grant says %+v", g)
 			}
 		}
-		held := e.refused(b, e.permit("name", 3), "one too many")
-		if held.Label != "" || held.Exact || held.Limit != 0 || held.Remaining <= 0 || held.Remaining > e.ttl {
+		held := e.refusal(b, e.permit("name", 3), "one too many")
+		if held.Label != "" || held.Exact || held.Limit != 0 || held.Remaining <= 0 || held.Remaining > time.Minute {
 			e.Errorf("held says %+v", held)
 		}
 		e.refused(b, e.claim("name"), "an exclusive claim beside permits")
@@ -62,11 +89,10 @@ var limitCases = []testCase{
 	}},
 	{name: "EachPermitHasItsOwnTime", needs: limits, run: func(e *env) {
 		d := e.Driver()
-		short, long := e.permit("name", 2), e.permit("name", 2)
-		long.TTL = 3 * e.ttl
+		short, long := e.brief(e.permit("name", 2)), e.permit("name", 2)
 		e.grant(d, long)
 		e.grant(d, short)
-		if held := e.refused(d, e.permit("name", 2), "one too many"); held.Remaining > e.ttl {
+		if held := e.refusal(d, e.permit("name", 2), "one too many"); held.Remaining > e.ttl {
 			e.Errorf("the first comes free in %s", held.Remaining)
 		}
 		time.Sleep(e.ttl * 12 / 10)
@@ -95,14 +121,14 @@ var limitCases = []testCase{
 		if g := e.grant(d, small); g.Limit != 0 {
 			e.Errorf("the smallest is told of %d", g.Limit)
 		}
-		if held := e.refused(d, e.permit("name", 4), "a third beside a limit of two"); held.Limit != 2 {
+		if held := e.refusal(d, e.permit("name", 4), "a third beside a limit of two"); held.Limit != 2 {
 			e.Errorf("held says %+v", held)
 		}
 		e.refused(d, e.permit("name", 2), "a third")
 		e.noError(d.Release(e.Context(), small))
 		e.grant(d, e.permit("name", 4)) // nobody who counts wants fewer
 		e.grant(d, e.permit("name", 4))
-		if held := e.refused(d, e.permit("name", 3), "a fourth who allows three"); held.Limit != 0 {
+		if held := e.refusal(d, e.permit("name", 3), "a fourth who allows three"); held.Limit != 0 {
 			e.Errorf("held says %+v", held)
 		}
 		e.grant(d, e.permit("name", 4))
@@ -113,11 +139,10 @@ var limitCases = []testCase{
 	}},
 	{name: "AWaiterGetsThePermitThatComesFree", needs: limits, run: queued(func(e *env, q driver.Queuer, d driver.Driver) {
 		one, two := e.permit("name", 2), e.permit("name", 2)
-		one.TTL, two.TTL = time.Minute, time.Minute
 		e.grant(d, one)
 		e.grant(d, two)
 		next := e.permit("name", 2)
-		next.TTL, next.Place = time.Minute, token()
+		next.Place = token()
 		told := make(chan error, 1)
 		go func() { told <- q.Wait(e.Context(), next) }()
 		time.Sleep(e.ttl / 10)
@@ -127,8 +152,7 @@ var limitCases = []testCase{
 		e.grant(q.(driver.Driver), next)
 	})},
 	{name: "AWaiterGetsThePermitOfOneThatDied", needs: limits, run: queued(func(e *env, q driver.Queuer, d driver.Driver) {
-		one, dead, next := e.permit("name", 2), e.permit("name", 2), e.permit("name", 2)
-		one.TTL, next.TTL = time.Minute, time.Minute
+		one, dead, next := e.permit("name", 2), e.brief(e.permit("name", 2)), e.permit("name", 2)
 		e.grant(d, one)
 		e.grant(d, dead)
 		e.within(2*e.ttl, "the waiter notices", func() { e.noError(q.Wait(e.Context(), next)) })

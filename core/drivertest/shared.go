@@ -1,23 +1,45 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 func shares(can driver.Capabilities) bool { return can.Shared }
 
 func (e *env) reader(name string) driver.Claim {
-	c := e.claim(name)
+	c := e.writer(name)
 	c.Shared = true
 	return c
 }
 
-// refused fails the case unless c is refused, and returns what it is told.
-func (e *env) refused(d driver.Driver, c driver.Claim, why string) *driver.Held {
+// writer makes a claim that outlasts the case.
+func (e *env) writer(name string) driver.Claim {
+	c := e.claim(name)
+	c.TTL = time.Minute
+	return c
+}
+
+// brief is c for one TTL of the case.
+func (e *env) brief(c driver.Claim) driver.Claim {
+	c.TTL = e.ttl
+	return c
+}
+
+// refused fails the case unless c is refused.
+func (e *env) refused(d driver.Driver, c driver.Claim, why string) {
+	e.Helper()
+	_ = e.refusal(d, c, why)
+}
+
+// refusal is what c is told that is refused.
+func (e *env) refusal(d driver.Driver, c driver.Claim, why string) *driver.Held {
 	e.Helper()
 	_, err := d.Acquire(e.Context(), c)
 	held, ok := errors.AsType[*driver.Held](err)
@@ -29,17 +51,60 @@ func (e *env) refused(d driver.Driver, c driver.Claim, why string) *driver.Held 
 
 // sharedCases are those of readers and writers.
 var sharedCases = []testCase{
+	{name: "ReadersUnderCoreMeetNoWriter", needs: shares, run: func(e *env) {
+		lockers := []*core.Locker{e.locker(e.Driver()), e.locker(e.Driver())}
+		var wg sync.WaitGroup
+		var readers, writers, together atomic.Int32
+		for i := range 12 {
+			wg.Go(func() {
+				for range 8 {
+					write := func(context.Context) error {
+						if writers.Add(1) != 1 || readers.Load() != 0 {
+							e.Error("a writer is not alone")
+						}
+						time.Sleep(time.Millisecond)
+						writers.Add(-1)
+						return nil
+					}
+					read := func(context.Context) error {
+						if n := readers.Add(1); n > together.Load() {
+							together.Store(n)
+						}
+						if writers.Load() != 0 {
+							e.Error("a reader beside a writer")
+						}
+						time.Sleep(time.Millisecond)
+						readers.Add(-1)
+						return nil
+					}
+					var err error
+					if i%4 == 0 {
+						err = lockers[i%2].Do(e.Context(), "name", write)
+					} else {
+						err = lockers[i%2].Do(e.Context(), "name", read, core.WithShared())
+					}
+					if err != nil {
+						e.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if together.Load() < 2 {
+			e.Error("no two readers have met")
+		}
+	}},
 	{name: "ReadersShareAndWritersDoNot", needs: shares, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
-		one, two, writer := e.reader("name"), e.reader("name"), e.claim("name")
+		one, two, writer := e.reader("name"), e.reader("name"), e.writer("name")
 		one.Label = "one"
 		e.grant(a, one)
 		e.grant(b, two)
 		placed := e.claim("name")
 		placed.Place = token()
 		for what, c := range map[string]driver.Claim{"a writer": writer, "a writer in line": placed} {
-			held := e.refused(b, c, what+" beside readers")
-			if held.Label != "" || held.Exact || held.Remaining <= 0 || held.Remaining > e.ttl {
+			held := e.refusal(b, c, what+" beside readers")
+			if held.Label != "" || held.Exact || held.Remaining <= 0 || held.Remaining > time.Minute {
 				e.Errorf("%s: held says %+v", what, held)
 			}
 		}
@@ -47,7 +112,7 @@ var sharedCases = []testCase{
 		e.refused(a, writer, "a writer beside the last reader")
 		e.noError(b.Release(e.Context(), two))
 		e.grant(a, writer)
-		if held := e.refused(b, e.reader("name"), "a reader beside a writer"); held.Remaining <= 0 {
+		if held := e.refusal(b, e.reader("name"), "a reader beside a writer"); held.Remaining <= 0 {
 			e.Errorf("held says %+v", held)
 		}
 		e.noError(a.Release(e.Context(), writer))
@@ -69,7 +134,7 @@ var sharedCases = []testCase{
 	}},
 	{name: "EachReaderHasItsOwnTime", needs: shares, run: func(e *env) {
 		d := e.Driver()
-		short, long := e.reader("name"), e.reader("name")
+		short, long := e.brief(e.reader("name")), e.brief(e.reader("name"))
 		long.TTL = 2 * e.ttl
 		e.grant(d, long)
 		e.grant(d, short) // which does not cut the other's time
@@ -87,7 +152,7 @@ var sharedCases = []testCase{
 	}},
 	{name: "TheNameIsFreeWhenItsLastReaderDies", needs: shares, run: func(e *env) {
 		d := e.Driver()
-		short, long := e.reader("name"), e.reader("name")
+		short, long := e.brief(e.reader("name")), e.brief(e.reader("name"))
 		long.TTL = time.Hour
 		e.grant(d, short)
 		e.grant(d, long)
@@ -97,7 +162,7 @@ var sharedCases = []testCase{
 		})
 	}},
 	{name: "AReadersRenewalGivesTheFullTTLAgain", needs: shares, run: func(e *env) {
-		d, c := e.Driver(), e.reader("name")
+		d, c := e.Driver(), e.brief(e.reader("name"))
 		e.grant(d, c)
 		for range 4 {
 			time.Sleep(e.ttl / 2)
@@ -110,11 +175,11 @@ var sharedCases = []testCase{
 		e.eventually("it expires under verification", func() bool {
 			return errors.Is(d.Renew(e.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
 		})
-		e.grant(d, e.claim("name"))
+		e.eventually("the name is free", func() bool { _, err := d.Acquire(e.Context(), e.claim("name")); return err == nil })
 	}},
 	{name: "RenewalsOfAllKindsAreAnsweredEachForItself", needs: shares, run: func(e *env) {
 		d := e.Driver()
-		reader, writer, gone := e.reader("read"), e.claim("written"), e.reader("read")
+		reader, writer, gone := e.reader("read"), e.writer("written"), e.reader("read")
 		e.grant(d, reader)
 		e.grant(d, writer)
 		forged := e.claim("written")
@@ -126,7 +191,7 @@ var sharedCases = []testCase{
 		}
 	}},
 	{name: "AReadersAcquireIsIdempotentPerToken", needs: shares, run: func(e *env) {
-		d, c := e.Driver(), e.reader("name")
+		d, c := e.Driver(), e.brief(e.reader("name"))
 		first := e.grant(d, c)
 		time.Sleep(e.ttl / 2)
 		if again := e.grant(d, c); again.Fence < first.Fence {
@@ -141,7 +206,7 @@ var sharedCases = []testCase{
 		a, b := e.Driver(), e.Driver()
 		var last uint64
 		for range 20 {
-			writer := e.claim("name")
+			writer := e.writer("name")
 			if f := e.grant(a, writer).Fence; f <= last {
 				e.Errorf("writer: fence %d after %d", f, last)
 			} else {
@@ -159,10 +224,7 @@ var sharedCases = []testCase{
 		}
 	}},
 	{name: "ReadersDoNotStarveAWriterThatWaits", needs: shares, run: queued(func(e *env, q driver.Queuer, d driver.Driver) {
-		one, writer, late := e.reader("name"), e.claim("name"), e.reader("name")
-		for _, c := range []*driver.Claim{&one, &writer, &late} {
-			c.TTL = time.Minute
-		}
+		one, writer, late := e.reader("name"), e.writer("name"), e.reader("name")
 		writer.Place, late.Place = token(), token()
 		e.grant(d, one)
 		told := make(chan error, 2)
@@ -184,13 +246,12 @@ var sharedCases = []testCase{
 		e.grant(q.(driver.Driver), late)
 	})},
 	{name: "ReadersThatWaitComeInTogether", needs: shares, run: queued(func(e *env, q driver.Queuer, d driver.Driver) {
-		writer := e.claim("name")
-		writer.TTL = time.Minute
+		writer := e.writer("name")
 		e.grant(d, writer)
 		var wg sync.WaitGroup
 		for range 3 {
 			c := e.reader("name")
-			c.TTL, c.Place = time.Minute, token()
+			c.Place = token()
 			wg.Go(func() {
 				for { // a nil is a hint
 					if err := q.Wait(e.Context(), c); err != nil {

@@ -160,6 +160,8 @@ func TestUnderMaxmemoryOnlyNewGrantsFail(t *testing.T) {
 	w := newWorld(t)
 	x := acquire(t, w.locks, "name")
 	y := acquire(t, w.locks, "done", core.WithDedup(time.Hour))
+	z := acquire(t, w.locks, "read", core.WithShared())
+	k := acquire(t, w.locks, "kept", core.WithMinHold(time.Minute))
 	w.do(t, "config", "set", "maxmemory-policy", "noeviction")
 	w.do(t, "config", "set", "maxmemory", "1")
 	_, err := w.locks.TryAcquire(t.Context(), "other")
@@ -169,10 +171,16 @@ func TestUnderMaxmemoryOnlyNewGrantsFail(t *testing.T) {
 	lasts(t, x)
 	ok(t, x.Release(t.Context()))
 	ok(t, y.Complete(t.Context()))
+	ok(t, z.Err())
+	ok(t, z.Release(t.Context()))
+	ok(t, k.Release(t.Context()))
 	w.do(t, "config", "set", "maxmemory", "0")
 	ok(t, acquire(t, w.other, "name", core.WithWait(0)).Release(t.Context()))
 	_, err = w.other.TryAcquire(t.Context(), "done", core.WithDedup(time.Hour))
 	is(t, err, core.ErrDone)
+	ok(t, acquire(t, w.other, "read").Release(t.Context()))
+	_, err = w.other.TryAcquire(t.Context(), "kept")
+	is(t, err, core.ErrHeld)
 }
 
 func TestScriptsThatAreFlushedAreLoadedInTheSameCall(t *testing.T) {

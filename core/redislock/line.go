@@ -14,6 +14,9 @@ const (
 	lastPoll  = time.Second
 )
 
+// lastWords is how long an answer that is under way is waited for beyond the end of a context.
+const lastWords = 30 * time.Millisecond
+
 // Wait implements driver.Queuer.
 func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	heard, leave, err := s.hub.listen(ctx, c.At())
@@ -22,6 +25,9 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	}
 	defer leave()
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		try, again, err := s.lineUp(ctx, c)
 		if try || err != nil {
 			return err
@@ -42,6 +48,18 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	}
 }
 
+// outlast is ctx, but ends a while after it: a command that lines somebody up, and is under way
+// when its caller gives up, would else be overtaken by the one that leaves the line.
+func outlast(ctx context.Context) (longer context.Context, stop func()) {
+	deadline, ok := ctx.Deadline()
+	if !ok { // as far away as any wait goes
+		deadline = time.Now().Add(time.Hour)
+	}
+	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(lastWords))
+	stopWatching := context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })
+	return longer, func() { stopWatching(); cancel() }
+}
+
 // lineUp stands in line, and says whether to try now, or when to look again: 0 if nobody
 // can say.
 func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again time.Duration, err error) {
@@ -53,6 +71,8 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again tim
 	if joins(c) {
 		cmd = s.waitTogether(c)
 	}
+	ctx, stop := outlast(ctx)
+	defer stop()
 	reply, err := s.run(ctx, cmd)
 	if err != nil {
 		return false, 0, err

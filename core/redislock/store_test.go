@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -102,7 +103,8 @@ func TestNothingIsLeftAfterTheLastWaiter(t *testing.T) {
 			name := fmt.Sprintf("name-%d", i%20)
 			for range 20 {
 				for _, l := range []*core.Locker{locks, other} {
-					err := l.Do(t.Context(), name, func(context.Context) error { return nil }, core.WithWait(10*time.Millisecond))
+					kind := []core.Option{core.WithLimit(1), core.WithShared(), core.WithLimit(2)}[rand.N(3)]
+					err := l.Do(t.Context(), name, func(context.Context) error { return nil }, core.WithWait(10*time.Millisecond), kind)
 					if err != nil && !errors.Is(err, core.ErrHeld) {
 						t.Error(err)
 					}
@@ -125,7 +127,7 @@ func TestNothingIsLeftAfterTheLastWaiter(t *testing.T) {
 // The permissions that docs and README give for a Redis user of its own.
 var minimalACL = []any{
 	"resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels", "&{holdfast:*",
-	"-@all", "+evalsha", "+eval", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+exists", "+zadd", "+zrange", "+zrem", "+hset", "+hget", "+hdel", "+hexists",
+	"-@all", "+evalsha", "+eval", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+exists", "+zadd", "+zrange", "+zrem", "+zscore", "+zcount", "+zrangebyscore", "+zremrangebyscore", "+hset", "+hget", "+hdel", "+hexists",
 	"+publish", "+subscribe", "+unsubscribe", "+hello", "+ping",
 }
 
@@ -152,6 +154,26 @@ func TestTheMinimalACLIsEnoughAndNoMore(t *testing.T) {
 	ok(t, <-got)
 	_, err := a.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))
 	is(t, err, core.ErrDone)
+	for _, kind := range []core.Option{core.WithShared(), core.WithLimit(2), core.WithMinHold(time.Millisecond)} {
+		x := acquire(t, a, "kind", kind)
+		go func() {
+			y, err := b.Acquire(t.Context(), "kind")
+			if err == nil {
+				err = y.Release(t.Context())
+			}
+			got <- err
+		}()
+		lasts(t, x)
+		ok(t, x.Release(t.Context()))
+		ok(t, <-got)
+	}
+	many, err := a.AcquireAll(t.Context(), []string{"x", "y"}, core.WithLimit(3))
+	ok(t, err)
+	_, err = b.AcquireAll(t.Context(), []string{"w", "x"}, core.WithLimit(2), core.WithWait(0)) // looks at each
+	ok(t, err)
+	_, err = b.TryAcquire(t.Context(), "x", core.WithLimit(3))
+	is(t, err, core.ErrHeld)
+	ok(t, many.Release(t.Context()))
 	for what, err := range map[string]error{
 		"FLUSHALL":             rdb.FlushAll(t.Context()).Err(),
 		"a foreign key":        rdb.Set(t.Context(), "other", "x", 0).Err(),

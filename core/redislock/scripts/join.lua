@@ -49,8 +49,8 @@ if not mine then
     end
     return {'', 0, 0, fewer}
   end
-  leave(KEYS[3], KEYS[4], ARGV[4])
 end
+leave(KEYS[3], KEYS[4], ARGV[4])
 local fence = '0'
 if not joins then
   redis.call('DEL', holders) -- of those whose name is over
