@@ -31,7 +31,7 @@ func (t *tenure) forgo() {
 // renewClaim is what a renewal asks for: the TTL, but no less than a crash now would have to
 // leave.
 func (t *tenure) renewClaim(now instant) driver.Claim {
-	c := t.bid.claim
+	c := t.renewalClaim()
 	c.TTL = max(t.cfg.ttl, t.rest(now))
 	return c
 }

@@ -21,6 +21,8 @@ type Claim struct {
 	Limit  int  // holders allowed; 0 means 1; more needs Capabilities.Limit
 	Fences int  // consecutive fences to reserve, if it is exclusive; 0 means 1; more needs Capabilities.Block
 
+	Fence uint64 // Renew: of the turn under way, for [Inspector]; 0 if there is none
+
 	Place string // the caller's place in the line for Name, see Queuer; "" stands for Token
 
 	Scope string        // dedup scope, meaningful with Dedup

@@ -11,6 +11,7 @@ import (
 type place struct {
 	id   string
 	want driver.Claim
+	came time.Time
 	dead time.Time     // when it is dropped, unless it is heard of
 	wake chan struct{} // of size one: it may be its turn
 }
@@ -64,7 +65,7 @@ func (s *Store) stand(c driver.Claim, now time.Time) *place {
 			return p
 		}
 	}
-	p := &place{c.At(), c, dead, make(chan struct{}, 1)}
+	p := &place{c.At(), c, now, dead, make(chan struct{}, 1)}
 	s.lines[c.Name] = append(s.lines[c.Name], p)
 	return p
 }

@@ -33,6 +33,7 @@ type lock struct {
 	holders map[string]*holder // by token, if it is not
 	label   string
 	grant   driver.Grant
+	fence   uint64 // as the last renewal has it
 	expires time.Time
 	kept    bool // by nobody: its owner has released it
 }
@@ -56,8 +57,9 @@ type done struct {
 }
 
 var (
-	_ driver.Driver  = (*Store)(nil)
-	_ driver.Yielder = (*Store)(nil)
+	_ driver.Driver    = (*Store)(nil)
+	_ driver.Yielder   = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // Option configures a [Store].
@@ -172,6 +174,7 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 			errs[i] = driver.ErrNotOwner
 		case c.TTL > 0:
 			l.extend(c, now)
+			l.fence = c.Fence
 		}
 	}
 	return errs

@@ -108,10 +108,10 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if slices.ContainsFunc(claims, joins) {
 		return s.renewApart(ctx, claims)
 	}
-	parts := make([]string, len(claims), 3*len(claims))
+	parts := make([]string, len(claims), 4*len(claims))
 	for i, c := range claims {
 		parts[i] = s.lockKey(c.Name)
-		parts = append(parts, owner(c), millis(c.TTL))
+		parts = append(parts, owner(c), millis(c.TTL), fenceSuffix(c.Fence))
 	}
 	reply, err := s.run(ctx, command{script: renewScript, keys: len(claims), parts: parts})
 	return renewals(len(claims), reply, err)

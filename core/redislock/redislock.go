@@ -5,7 +5,7 @@
 // The lock is a plain string key, prefix + name, set with NX semantics and a TTL in
 // milliseconds: the shape that redsync and bsm/redislock use, so that a fleet can move from
 // one to the other while both run. Its value is the owner's token, a magic byte and the
-// label; a value of any other form is foreign, and never overwritten. Every other key
+// label, and after a renewal the magic byte again and the fence; a value of any other form is foreign, and never overwritten. Every other key
 // begins with {prefix+name}:v1: and so lives in the lock key's Cluster slot.
 //
 // Acquire, renew and release are one script each, one round trip each. A grant mints its
@@ -43,6 +43,7 @@ var (
 	_ driver.Yielder    = (*Store)(nil)
 	_ driver.Validator  = (*Store)(nil)
 	_ driver.IdleCloser = (*Store)(nil)
+	_ driver.Inspector  = (*Store)(nil)
 )
 
 // Option configures a [Store].

@@ -25,7 +25,7 @@ if redis.call('EXISTS', KEYS[1], KEYS[3]) > 0 then
     if theirs ~= mine then
       local ours = string.sub(theirs, -1) == '\31' -- written by a client of this library
       local kept = ours and string.sub(value, 1, 1) == '=' and 1 or nil
-      return {ours and string.sub(value, #mine + 1) or '', redis.call('PTTL', KEYS[1]), kept}
+      return {ours and string.match(value, '^[^\31]*', #mine + 1) or '', redis.call('PTTL', KEYS[1]), kept}
     end
   end
 end

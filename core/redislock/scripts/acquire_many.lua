@@ -38,7 +38,7 @@ for i = 1, n do
     else
       local ours = string.sub(owner, #mine, #mine) == '\31'
       local kept = ours and string.sub(owner, 1, 1) == '=' and 1 or nil
-      answers[i] = {ours and string.sub(owner, #mine + 1) or '', redis.call('PTTL', key), kept}
+      answers[i] = {ours and string.match(owner, '^[^\31]*', #mine + 1) or '', redis.call('PTTL', key), kept}
     end
   end
   if set then

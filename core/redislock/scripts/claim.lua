@@ -23,7 +23,7 @@ if value and string.sub(value, 1, #mine) ~= mine then
   end
   local ours = string.sub(value, #mine, #mine) == '\31'
   local kept = ours and string.sub(value, 1, 1) == '=' and 1 or nil
-  return {ours and string.sub(value, #mine + 1) or '', redis.call('PTTL', KEYS[1]), kept}
+  return {ours and string.match(value, '^[^\31]*', #mine + 1) or '', redis.call('PTTL', KEYS[1]), kept}
 end
 if not value then
   local head = first(KEYS[3], KEYS[4], now)

@@ -1,0 +1,211 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// watched is a lock service in virtual time, and processes on it.
+func watched(t *testing.T, f func(b *bench, process func(opts ...core.Option) *core.Locker)) {
+	t.Helper()
+	virtual(t, func(b *bench) {
+		f(b, func(opts ...core.Option) *core.Locker {
+			locks, err := core.New(b.store, opts...)
+			b.ok(err)
+			b.Cleanup(func() { _ = locks.Close(context.Background()) }) // the test may have left leases
+			return locks
+		})
+	})
+}
+
+func TestInspectTellsWhoHoldsANameAndWhoStandsInLine(t *testing.T) {
+	t.Parallel()
+	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+		x := b.acquire(process(core.WithLabel("host-1")), "name")
+		for range 2 {
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			other := process()
+			go func() { _, _ = other.Acquire(ctx, "name") }()
+			time.Sleep(time.Second / 2)
+		}
+		got, err := process().Inspect(b.Context(), "name")
+		b.ok(err)
+		want := fmt.Sprint(core.LeaseInfo{
+			Name: "name", Held: true, Label: "host-1", Fence: x.Fence(), Remaining: ttl - time.Second,
+			Line: []core.WaiterInfo{{Waited: time.Second, Alive: true}, {Waited: time.Second / 2, Alive: true}},
+		})
+		if fmt.Sprint(got) != want {
+			b.Errorf("%v\nnot %s", got, want)
+		}
+		free, err := process().Inspect(b.Context(), "other")
+		b.ok(err)
+		if fmt.Sprint(free) != fmt.Sprint(core.LeaseInfo{Name: "other"}) {
+			b.Errorf("%v", free)
+		}
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestInspectShowsTheFenceOfTheTurnOnceItIsRenewed(t *testing.T) {
+	t.Parallel()
+	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+		locks := process()
+		first := b.acquire(locks, "name")
+		second := make(chan *core.Lease)
+		for range 2 { // the second one is granted with a block of fences, of which the third has a turn
+			go func() {
+				x, err := locks.Acquire(b.Context(), "name")
+				b.ok(err)
+				second <- x
+			}()
+			synctest.Wait()
+		}
+		b.ok(first.Release(b.Context()))
+		b.ok((<-second).Release(b.Context()))
+		x := <-second
+		time.Sleep(ttl)
+		info, err := locks.Inspect(b.Context(), "name")
+		b.ok(err)
+		if info.Fence != x.Fence() {
+			b.Errorf("fence %d, and the lease's is %d", info.Fence, x.Fence())
+		}
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestLeasesAreListedByPrefix(t *testing.T) {
+	t.Parallel()
+	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+		locks := process()
+		for _, name := range []string{"order:1", "order:2", "report:1"} {
+			b.acquire(locks, name)
+		}
+		for prefix, want := range map[string]int{"": 3, "order:": 2, "order:1": 1, "nothing": 0} {
+			n := 0
+			for info, err := range locks.Leases(b.Context(), prefix) {
+				b.ok(err)
+				if !info.Held || info.Fence == 0 {
+					b.Errorf("%v", info)
+				}
+				n++
+			}
+			if n != want {
+				b.Errorf("%d leases with %q, not %d", n, prefix, want)
+			}
+		}
+		for _, err := range locks.Leases(b.Context(), "") {
+			b.ok(err)
+			break // a caller may have seen enough
+		}
+	})
+}
+
+func TestAForceReleaseFreesTheLeaseOfThatFenceAndNoOther(t *testing.T) {
+	t.Parallel()
+	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+		operator := process()
+		x := b.acquire(process(core.WithLabel("host-1")), "name")
+		next := make(chan *core.Lease, 1)
+		waiting := process()
+		go func() {
+			y, err := waiting.Acquire(b.Context(), "name")
+			b.ok(err)
+			next <- y
+		}()
+		synctest.Wait()
+		freed, err := operator.ForceRelease(b.Context(), "name", x.Fence()+1)
+		if held, ok := errors.AsType[*core.HeldError](err); freed || !ok || held.Label != "host-1" || held.Name != "name" {
+			b.Errorf("%v, %v", freed, err)
+		}
+		b.ok(x.Check(b.Context()))
+		var y *core.Lease
+		b.took(0, 0, func() { // the next in line is told
+			if freed, err := operator.ForceRelease(b.Context(), "name", x.Fence()); !freed || err != nil {
+				b.Errorf("%v, %v", freed, err)
+			}
+			y = <-next
+		})
+		b.ok(x.Err()) // nobody has told it yet
+		b.took(0, period, func() { <-x.Context().Done() })
+		b.reason(x, core.ReasonTaken)
+		b.ok(y.Err())
+		b.ok(y.Release(b.Context()))
+		if freed, err := operator.ForceRelease(b.Context(), "name", x.Fence()); freed || err != nil {
+			b.Errorf("of a free name: %v, %v", freed, err)
+		}
+	})
+}
+
+func TestWhatCannotBeInspectedIsRefused(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) { // a Link cannot tell
+		_, err := b.locks.Inspect(b.Context(), "name")
+		b.is(err, core.ErrInvalid)
+		_, err = b.locks.ForceRelease(b.Context(), "name", 1)
+		b.is(err, core.ErrInvalid)
+		b.is(firstError(b.locks.Leases(b.Context(), "")), core.ErrInvalid)
+	})
+	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+		locks := process()
+		_, err := locks.Inspect(b.Context(), "a name")
+		b.is(err, core.ErrInvalid)
+		_, err = locks.ForceRelease(b.Context(), "a name", 1)
+		b.is(err, core.ErrInvalid)
+		_, err = locks.ForceRelease(b.Context(), "name", 0)
+		b.is(err, core.ErrInvalid)
+		var none *core.Locker
+		b.is(firstError(none.Leases(b.Context(), "")), core.ErrInvalid)
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		_, err = locks.Inspect(ctx, "name")
+		b.is(err, context.Canceled, core.ErrUnavailable)
+		_, err = locks.ForceRelease(ctx, "name", 1)
+		b.is(err, context.Canceled, core.ErrUnavailable)
+		b.is(firstError(locks.Leases(ctx, "")), context.Canceled, core.ErrUnavailable)
+	})
+}
+
+func firstError(list iter.Seq2[core.LeaseInfo, error]) error {
+	for _, err := range list {
+		return err
+	}
+	return nil
+}
+
+func TestAnErrorEndsTheList(t *testing.T) {
+	t.Parallel()
+	locks, err := core.New(unreachable{memlock.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range locks.Leases(t.Context(), "") {
+		if n++; !errors.Is(err, core.ErrUnavailable) || !errors.Is(err, drivertest.ErrReset) {
+			t.Error(err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d steps", n)
+	}
+}
+
+// unreachable fails all the time, and does not stop.
+type unreachable struct{ *memlock.Store }
+
+func (unreachable) Leases(context.Context, string) iter.Seq2[driver.LeaseInfo, error] {
+	return func(yield func(driver.LeaseInfo, error) bool) {
+		for yield(driver.LeaseInfo{}, drivertest.ErrReset) {
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+var (
+	inspectScript = newScript("inspect.lua")
+	evictScript   = newScript("evict.lua")
+)
+
+// page is how many keys one SCAN looks at, and how many names one round trip asks for.
+const page = 100
+
+// fenceSuffix is what a renewal adds to a lock's value.
+func fenceSuffix(fence uint64) string {
+	if fence == 0 {
+		return ""
+	}
+	return magic + strconv.FormatUint(fence, 10)
+}
+
+// Inspect implements driver.Inspector.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
+	reply, err := s.run(ctx, s.inspection(name))
+	if err != nil {
+		return driver.LeaseInfo{}, err
+	}
+	return leaseInfo(name, reply)
+}
+
+// Leases implements driver.Inspector. It walks through the server's keys with SCAN, 100 at a
+// time, so that nobody waits for it; its cost grows with all keys of the database.
+//
+// It needs one command more than the permissions of those who lock: scan. Someone who only
+// looks needs evalsha, eval, get, pttl, time, zrange, hget and scan, and can do no harm with
+// them.
+func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+	return func(yield func(driver.LeaseInfo, error) bool) {
+		nodes, err := s.nodes(ctx)
+		if err != nil {
+			yield(driver.LeaseInfo{}, classify(err))
+			return
+		}
+		for _, node := range nodes {
+			if !s.walk(ctx, node, prefix, yield) {
+				return
+			}
+		}
+	}
+}
+
+// nodes are the servers that have a part of the keys each.
+func (s *Store) nodes(ctx context.Context) ([]redis.Cmdable, error) {
+	cluster, ok := s.rdb.(*redis.ClusterClient)
+	if !ok {
+		return []redis.Cmdable{s.rdb}, nil
+	}
+	var mu sync.Mutex // protects nodes
+	var nodes []redis.Cmdable
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		nodes = append(nodes, node)
+		return nil
+	})
+	return nodes, err
+}
+
+// walk goes through the keys of one server, and says whether to go on with the next.
+func (s *Store) walk(ctx context.Context, node redis.Cmdable, prefix string, yield func(driver.LeaseInfo, error) bool) bool {
+	pattern := globs.Replace(s.lockKey(prefix)) + "*"
+	for cursor := uint64(0); ; {
+		keys, next, err := node.Scan(ctx, cursor, pattern, page).Result()
+		var infos []driver.LeaseInfo
+		if err == nil {
+			infos, err = s.look(ctx, keys)
+		}
+		if err != nil {
+			yield(driver.LeaseInfo{}, classify(err))
+			return false
+		}
+		for _, info := range infos {
+			if info.Held && !yield(info, nil) {
+				return false
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return true
+		}
+	}
+}
+
+// globs has patterns of Redis mean what they say.
+var globs = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// look asks for all names in one round trip.
+func (s *Store) look(ctx context.Context, keys []string) ([]driver.LeaseInfo, error) {
+	var names []string
+	var asked []command
+	var sent []*redis.Cmd
+	pipe := s.rdb.Pipeline()
+	for _, key := range keys {
+		name := strings.TrimPrefix(key, s.prefix)
+		if strings.ContainsAny(name, "{}") { // a key of ours that is no lock
+			continue
+		}
+		c := s.inspection(name)
+		cmd := c.evalsha(ctx)
+		names, asked, sent = append(names, name), append(asked, c), append(sent, cmd)
+		_ = pipe.Process(ctx, once{cmd}) // only puts it there
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	infos := make([]driver.LeaseInfo, len(names))
+	for i, cmd := range sent {
+		reply, err := cmd.Result()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			reply, err = asked[i].whole(ctx, s.rdb)
+		}
+		if err == nil {
+			infos[i], err = leaseInfo(names[i], reply)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return infos, nil
+}
+
+func (s *Store) inspection(name string) command {
+	line, beats := s.lineKeys(name)
+	return command{script: inspectScript, keys: 3, parts: []string{s.lockKey(name), line, beats, decimal(driver.MaxLine)}}
+}
+
+// leaseInfo reads the answer of inspect.lua.
+func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
+	const head = 4
+	answer, _ := reply.([]any)
+	if len(answer) < head || len(answer)%2 != 0 {
+		return info, fmt.Errorf("redislock: unknown reply %T to an inspection", reply)
+	}
+	label, _ := answer[1].(string)
+	digits, _ := answer[2].(string)
+	info = driver.LeaseInfo{
+		Name: name, Held: answer[0] != int64(0), Foreign: answer[0] == int64(2),
+		Label: label, Remaining: max(0, duration(answer[3])),
+	}
+	if digits != "" {
+		if info.Fence, err = strconv.ParseUint(digits, 10, 53); err != nil {
+			return info, fmt.Errorf("redislock: fence of %q: %w", name, err)
+		}
+	}
+	for rest := answer[head:]; len(rest) > 0; rest = rest[2:] {
+		info.Line = append(info.Line, driver.WaiterInfo{Waited: duration(rest[0]), Alive: rest[1] == int64(1)})
+	}
+	return info, nil
+}
+
+func duration(ms any) time.Duration {
+	n, _ := ms.(int64)
+	return time.Duration(n) * time.Millisecond
+}
+
+// Evict implements driver.Inspector.
+func (s *Store) Evict(ctx context.Context, name string, fence uint64) error {
+	if fence == 0 {
+		return errors.New("redislock: fence 0")
+	}
+	line, beats := s.lineKeys(name)
+	reply, err := s.run(ctx, command{
+		script: evictScript, keys: 3,
+		parts: []string{s.lockKey(name), line, beats, strconv.FormatUint(fence, 10), s.hub.channels},
+	})
+	if reply, ok := reply.([]any); ok && err == nil && len(reply) == 2 {
+		return refusal(reply)
+	}
+	return released(reply, err)
+}

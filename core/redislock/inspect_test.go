@@ -1,0 +1,350 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/redislock"
+)
+
+// list collects what Leases says, sorted by name.
+func list(t *testing.T, locks *core.Locker, prefix string) []core.LeaseInfo {
+	t.Helper()
+	var infos []core.LeaseInfo
+	for info, err := range locks.Leases(t.Context(), prefix) {
+		ok(t, err)
+		infos = append(infos, info)
+	}
+	slices.SortFunc(infos, func(a, b core.LeaseInfo) int { return strings.Compare(a.Name, b.Name) })
+	return infos
+}
+
+// known waits for the first renewal, by which the server learns the fence.
+func known(t *testing.T, locks *core.Locker, name string) core.LeaseInfo {
+	t.Helper()
+	var info core.LeaseInfo
+	eventually(t, "the fence is known", func() bool {
+		var err error
+		info, err = locks.Inspect(t.Context(), name)
+		ok(t, err)
+		return info.Fence > 0
+	})
+	return info
+}
+
+func TestInspectTellsTheHolderAndTheLineWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	process := func() *core.Locker {
+		return locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix))
+	}
+	operator := process()
+	x := acquire(t, process(), "name", core.WithLabel("host-1 ütf"))
+	info, err := operator.Inspect(t.Context(), "name")
+	ok(t, err)
+	if !info.Held || info.Foreign || info.Label != "host-1 ütf" || info.Remaining <= 0 || info.Remaining > ttl || len(info.Line) > 0 {
+		t.Errorf("%+v", info)
+	}
+	if info = known(t, operator, "name"); info.Fence != x.Fence() || info.Label != "host-1 ütf" {
+		t.Errorf("%+v, and the fence is %d", info, x.Fence())
+	}
+	_, err = operator.TryAcquire(t.Context(), "name")
+	if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Label != "host-1 ütf" {
+		t.Errorf("the fence shows in a label: %v", err)
+	}
+
+	var waiting sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for n := range 2 {
+		other := process()
+		waiting.Go(func() { _, _ = other.Acquire(ctx, "name") })
+		eventually(t, "it is in line", func() bool {
+			info, err = operator.Inspect(t.Context(), "name")
+			ok(t, err)
+			return len(info.Line) == n+1
+		})
+	}
+	if a, b := info.Line[0], info.Line[1]; !a.Alive || !b.Alive || a.Waited < b.Waited || b.Waited < 0 || a.Waited > time.Minute {
+		t.Errorf("%+v", info.Line)
+	}
+	secrets := []string{rdb.Get(t.Context(), share.Prefix+"name").Val()[:22]}
+	secrets = append(secrets, rdb.ZRange(t.Context(), "{"+share.Prefix+"name}:v1:line", 0, -1).Val()...)
+	for _, secret := range secrets {
+		if len(secret) < 22 || strings.Contains(fmt.Sprintf("%+v", info), secret[:22]) {
+			t.Errorf("%q in %+v", secret, info)
+		}
+	}
+	cancel()
+	waiting.Wait()
+	ok(t, x.Release(t.Context()))
+}
+
+func TestInspectTellsWhichOfALineAreDead(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	operator := locker(t, rdb, redislock.WithPrefix(share.Prefix))
+	line := "{" + share.Prefix + "name}:v1:line"
+	now := time.Now().UnixMilli()
+	ok(t, rdb.ZAdd(t.Context(), line, redis.Z{Score: float64(now - 60_000), Member: "dead"}, redis.Z{Score: float64(now), Member: "alive"}, redis.Z{Score: float64(now + 1), Member: "no beat"}).Err())
+	ok(t, rdb.HSet(t.Context(), line+":beats", "dead", now-1, "alive", now+60_000).Err())
+	info, err := operator.Inspect(t.Context(), "name")
+	ok(t, err)
+	if info.Held || len(info.Line) != 3 || info.Line[0].Alive || !info.Line[1].Alive || info.Line[2].Alive || info.Line[0].Waited < time.Minute {
+		t.Errorf("%+v", info)
+	}
+	if infos := list(t, operator, ""); len(infos) != 0 {
+		t.Errorf("a name that nobody holds is listed: %+v", infos)
+	}
+}
+
+func TestLeasesAreListedByPrefixAndNothingElseIs(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	locks := locker(t, rdb, redislock.WithPrefix(share.Prefix))
+	for _, name := range []string{"order:1", "order:2", "order:10", "report", "od[a-z]er", `back\slash`, "st*r"} {
+		acquire(t, locks, name)
+	}
+	ok(t, acquire(t, locks, "done", core.WithDedup(time.Minute)).Complete(t.Context())) // leaves a marker
+	ok(t, rdb.Set(t.Context(), share.Prefix+"order:foreign", "bm90IGhvbGRmYXN0J3M=", time.Minute).Err())
+	ok(t, rdb.HSet(t.Context(), share.Prefix+"order:hash", "a", "b").Err())
+	ok(t, rdb.Set(t.Context(), "other:"+share.Prefix+"order:3", "x", time.Minute).Err())
+	for prefix, want := range map[string][]string{
+		"":           {`back\slash`, "od[a-z]er", "order:1", "order:10", "order:2", "order:foreign", "order:hash", "report", "st*r"},
+		"order:":     {"order:1", "order:10", "order:2", "order:foreign", "order:hash"},
+		"order:1":    {"order:1", "order:10"},
+		"od[a-z]er":  {"od[a-z]er"},
+		"o?":         nil,
+		"*":          nil,
+		`back\slash`: {`back\slash`},
+	} {
+		var names []string
+		for _, info := range list(t, locks, prefix) {
+			names = append(names, info.Name)
+			if foreign := info.Name == "order:foreign" || info.Name == "order:hash"; info.Foreign != foreign || info.Remaining == 0 && info.Name != "order:hash" {
+				t.Errorf("%+v", info)
+			}
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("with %q: %q, not %q", prefix, names, want)
+		}
+	}
+}
+
+func TestAListReadsInSmallSteps(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	rdb := dial(t, &redis.Options{Addr: server.Addr()})
+	pipe := rdb.Pipeline()
+	for i := range 3000 {
+		pipe.Set(t.Context(), fmt.Sprintf("holdfast:name-%d", i), strings.Repeat("t", 22)+"\x1flabel", time.Minute)
+		pipe.Set(t.Context(), fmt.Sprintf("other:%d", i), "x", time.Minute)
+	}
+	_, err := pipe.Exec(t.Context())
+	ok(t, err)
+	ok(t, rdb.ConfigSet(t.Context(), "slowlog-max-len", "100000").Err())
+	ok(t, rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0").Err())
+	if infos := list(t, locker(t, rdb), ""); len(infos) < 3000 {
+		t.Errorf("%d names", len(infos))
+	}
+	sent, err := rdb.SlowLogGet(t.Context(), -1).Result()
+	ok(t, err)
+	calls := make(map[string]int)
+	for _, cmd := range sent {
+		calls[strings.ToLower(cmd.Args[0])]++
+		if strings.EqualFold(cmd.Args[0], "scan") && !slices.Equal(cmd.Args[len(cmd.Args)-2:], []string{"count", "100"}) {
+			t.Errorf("%q", cmd.Args)
+		}
+	}
+	if calls["scan"] < 30 || calls["scan"] > 200 || calls["keys"] > 0 || calls["smembers"] > 0 {
+		t.Errorf("calls %v for 6000 keys", calls)
+	}
+}
+
+func TestAForceReleaseOnRedisMatchesTheFence(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	operator := locker(t, rdb, redislock.WithPrefix(share.Prefix))
+	x := acquire(t, locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix)), "name", core.WithLabel("host-1"))
+	waiting := locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix))
+	next := make(chan *core.Lease, 1)
+	go func() {
+		y, err := waiting.Acquire(context.WithoutCancel(t.Context()), "name")
+		if err != nil {
+			t.Error(err)
+		}
+		next <- y
+	}()
+	fence := known(t, operator, "name").Fence
+	digits := fmt.Sprint(fence)
+	for _, wrong := range []uint64{fence + 1, fence - 1, fence / 10, 1} {
+		freed, err := operator.ForceRelease(t.Context(), "name", wrong)
+		if held, ok := errors.AsType[*core.HeldError](err); freed || !ok || held.Label != "host-1" {
+			t.Errorf("fence %d beside %s: %v, %v", wrong, digits, freed, err)
+		}
+	}
+	ok(t, x.Check(t.Context()))
+	freed, err := operator.ForceRelease(t.Context(), "name", fence)
+	ok(t, err)
+	if !freed {
+		t.Error("not freed")
+	}
+	y := <-next
+	<-x.Context().Done()
+	if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonTaken {
+		t.Errorf("the released holder: %v", x.Err())
+	}
+	if y.Fence() <= fence {
+		t.Errorf("fence %d after %d", y.Fence(), fence)
+	}
+	ok(t, y.Release(t.Context()))
+	freed, err = operator.ForceRelease(t.Context(), "name", fence)
+	if freed || err != nil {
+		t.Errorf("of a free name: %v, %v", freed, err)
+	}
+}
+
+func TestAForceReleaseLeavesAloneWhatHasNoKnownFence(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	operator := locker(t, rdb, redislock.WithPrefix(share.Prefix))
+	for what, value := range map[string]string{
+		"young":         strings.Repeat("t", 22) + "\x1flabel",
+		"foreign":       "bm90IGhvbGRmYXN0J3M=",
+		"digits":        "7",
+		"foreign magic": "short\x1flabel\x1f7",
+		"odd fence":     strings.Repeat("t", 22) + "\x1flabel\x1f7x",
+		"number label":  strings.Repeat("t", 22) + "\x1f7",
+	} {
+		key := share.Prefix + "name"
+		ok(t, rdb.Set(t.Context(), key, value, time.Minute).Err())
+		freed, err := operator.ForceRelease(t.Context(), "name", 7)
+		if freed || !errors.Is(err, core.ErrHeld) {
+			t.Errorf("%s: %v, %v", what, freed, err)
+		}
+		if rdb.Get(t.Context(), key).Val() != value {
+			t.Errorf("%s: it was deleted", what)
+		}
+	}
+}
+
+func TestTheFenceSurvivesWhateverFollowsTheFirstRenewal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, end := range map[string]func(*core.Lease) error{
+		"release":  func(x *core.Lease) error { return x.Release(t.Context()) },
+		"complete": func(x *core.Lease) error { return x.Complete(t.Context()) },
+	} {
+		x := acquire(t, w.locks, name, core.WithDedup(time.Minute), core.WithLabel("host-1"))
+		known(t, w.other, name)
+		ok(t, x.Check(t.Context()))
+		ok(t, end(x))
+		if info, err := w.other.Inspect(t.Context(), name); err != nil || info.Held {
+			t.Errorf("%s: %+v, %v", name, info, err)
+		}
+	}
+}
+
+func TestRenewalsGoOnWhereMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.locks, "name")
+	w.do(t, "config", "set", "maxmemory", "1")
+	lasts(t, x) // the fence may not be written, the lease is renewed
+	w.do(t, "config", "set", "maxmemory", "0")
+	known(t, w.other, "name")
+	ok(t, x.Release(t.Context()))
+}
+
+func TestInspectingSaysThatTheServerIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server.Kill()
+	_, err := w.other.Inspect(t.Context(), "name")
+	is(t, err, core.ErrUnavailable)
+	_, err = w.other.ForceRelease(t.Context(), "name", 7)
+	is(t, err, core.ErrUnavailable)
+	for _, err := range w.other.Leases(t.Context(), "") {
+		is(t, err, core.ErrUnavailable)
+	}
+}
+
+// The permissions that the documentation of Leases gives for those who only look.
+var lookingACL = []any{
+	"resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels",
+	"-@all", "+evalsha", "+eval", "+get", "+pttl", "+time", "+zrange", "+hget", "+scan", "+hello", "+ping",
+}
+
+func TestWhoOnlyLooksNeedsNoMoreAndCanDoNoHarm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do(t, append([]any{"acl", "setuser", "looks", "on", ">secret"}, lookingACL...)...)
+	x := acquire(t, w.locks, "name")
+	fence := known(t, w.other, "name").Fence
+	looks := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "looks", Password: "secret"}))
+	if infos := list(t, looks, ""); len(infos) != 1 || infos[0].Fence != fence {
+		t.Errorf("%+v", infos)
+	}
+	_, err := looks.ForceRelease(t.Context(), "name", fence)
+	is(t, err, core.ErrUnavailable)
+	_, err = looks.TryAcquire(t.Context(), "other")
+	is(t, err, core.ErrUnavailable)
+	ok(t, x.Check(t.Context()))
+}
+
+func TestAClusterIsListedAsAWhole(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t, "--cluster-enabled", "yes")
+	ok(t, dial(t, &redis.Options{Addr: server.Addr()}).Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = rdb.Close() })
+	locks := locker(t, rdb)
+	eventually(t, "the cluster is up", func() bool {
+		x, err := locks.TryAcquire(t.Context(), "warm")
+		return err == nil && x.Release(t.Context()) == nil
+	})
+	for i := range 50 {
+		acquire(t, locks, fmt.Sprintf("name-%d", i))
+	}
+	if infos := list(t, locks, "name-"); len(infos) != 50 {
+		t.Errorf("%d names", len(infos))
+	}
+	fence := known(t, locks, "name-7").Fence
+	if freed, err := locks.ForceRelease(t.Context(), "name-7", fence); !freed || err != nil {
+		t.Errorf("%v, %v", freed, err)
+	}
+}
+
+func TestInspectingWorksOnMiniredisToo(t *testing.T) {
+	t.Parallel()
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	locks := locker(t, dial(t, &redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) { return buffered(m.Dial()) }}))
+	x := acquire(t, locks, "name", core.WithLabel("host-1"))
+	if infos := list(t, locks, ""); len(infos) != 1 || infos[0].Label != "host-1" {
+		t.Errorf("%+v", infos)
+	}
+	if info := known(t, locks, "name"); info.Fence != x.Fence() {
+		t.Errorf("%+v", info)
+	}
+	freed, err := locks.ForceRelease(t.Context(), "name", x.Fence())
+	if !freed || err != nil {
+		t.Errorf("%v, %v", freed, err)
+	}
+}
