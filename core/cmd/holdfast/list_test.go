@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+)
+
+func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	holder := f.process("host-1")
+	x := f.acquire(holder, "order:42")
+	f.acquire(f.process(""), "report")
+	f.line("order:42")
+	f.line("order:42")
+	var out string
+	f.eventually("two wait, and the fence is known", func() bool {
+		out, _, _ = call(t, f.env, "ls")
+		return strings.Contains(out, fmt.Sprintf("order:42\thost-1\t%d\t", x.Fence())) && strings.HasSuffix(strings.Split(out, "\n")[0], "s") &&
+			len(strings.Fields(strings.Split(out, "\n")[0])) == 6
+	})
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[1], "report\t-\t") || !strings.HasSuffix(lines[1], "\t-") {
+		t.Errorf("%q", lines)
+	}
+	out, _, status := call(t, f.env, "ls", "-json", "order:")
+	var r row
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	if status != done || r.Name != "order:42" || r.Label != "host-1" || r.Fence != x.Fence() || r.TTL <= 0 || len(r.Line) != 2 || !r.Line[0].Alive {
+		t.Errorf("status %d, %q", status, out)
+	}
+	token := f.client()
+	defer token.Close()
+	if value := token.Get(t.Context(), f.share.Prefix+"order:42").Val(); len(value) < 22 || strings.Contains(out, value[:22]) {
+		t.Errorf("a token in %q", out)
+	}
+	if out, complaint, status := call(t, f.env, "ls", "nothing"); out != "" || complaint != "" || status != done {
+		t.Errorf("%q, %q, status %d", out, complaint, status)
+	}
+}
+
+// wild is what a server may say.
+func wild(n int) core.LeaseInfo {
+	line := make([]core.WaiterInfo, n)
+	for i := range line {
+		line[i] = core.WaiterInfo{Waited: time.Duration(i+1) * 1000 * time.Hour}
+	}
+	return core.LeaseInfo{
+		Name: strings.Repeat("ü", 170) + "\x1b[31m\n\u202e-end", Label: strings.Repeat("x", 250) + "\t\x07", Held: true,
+		Fence: 1 << 53, Remaining: 1<<63 - 1, Line: line,
+	}
+}
+
+func TestTheTableFitsInAHundredColumns(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := writeTable(&b, []core.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Foreign: true}}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if len(lines) != 6 {
+		t.Errorf("%d lines:\n%s", len(lines), b.String())
+	}
+	for _, line := range lines {
+		if n := utf8.RuneCountInString(line); n > 100 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if row := lines[1]; !strings.Contains(row, "-end") || !strings.Contains(row, strconv.Itoa(1<<53)) {
+		t.Error(row)
+	}
+}
+
+func TestNothingFromTheServerSteersATerminal(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	if err := writeTabs(&b, []core.LeaseInfo{wild(2)}); err != nil {
+		t.Fatal(err)
+	}
+	if line := strings.TrimSuffix(b.String(), "\n"); strings.ContainsAny(line, "\x1b\x07\n\u202e") || strings.Count(line, "\t") != 4 {
+		t.Errorf("%q", line)
+	}
+}
+
+func TestDurationsAreShort(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0.0s", 40 * time.Millisecond: "0.0s", 9949 * time.Millisecond: "9.9s", 9950 * time.Millisecond: "10s",
+		99 * time.Second: "99s", 100 * time.Second: "2m", 99 * time.Minute: "99m", 100 * time.Minute: "2h",
+		47 * time.Hour: "47h", 48 * time.Hour: "2d", 1<<63 - 1: "999d",
+	} {
+		if got := human(d); got != want || len(got) > 4 {
+			t.Errorf("%s: %q, not %q", d, got, want)
+		}
+	}
+}
+
+// terminal is one that a test reads.
+type terminal struct {
+	mu   sync.Mutex // protects text
+	text string
+}
+
+func (w *terminal) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text += string(b)
+	return len(b), nil
+}
+
+// last is the screen that is shown.
+func (w *terminal) last() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, screen, _ := strings.Cut(w.text[max(0, strings.LastIndex(w.text, home)):], home)
+	return strings.ReplaceAll(screen, wipe, "")
+}
+
+func TestWatchShowsWhatComesAndGoesAndThatTheServerIsGone(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	f := &fleet{T: t, share: servers.Share{Addr: server.Addr(), Prefix: "holdfast:"}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	screen := &terminal{}
+	var complaint bytes.Buffer
+	p := program{out: screen, err: &complaint, terminal: true, getenv: func(string) string { return "" }}
+	status := make(chan int)
+	go func() {
+		status <- p.run(ctx, []string{"-redis", server.Addr(), "watch", "-every", "100ms", "-rows", "1"})
+	}()
+	shows := func(text string) {
+		t.Helper()
+		f.eventually("the screen shows "+text, func() bool { return strings.Contains(screen.last(), text) })
+	}
+	shows("holdfast:*: 0 held, 0 in line")
+	locks := f.process("host-1")
+	x := f.acquire(locks, "order:42")
+	f.acquire(locks, "a")
+	f.line("order:42")
+	shows("2 held, 1 in line\n\nNAME")
+	shows("and 1 more")
+	if rows := screen.last(); !strings.Contains(rows, "order:42") || strings.Contains(rows, "\na ") {
+		t.Errorf("not the longest line first:\n%s", rows)
+	}
+	if err := x.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	shows("2 held, 0 in line") // it went to the one in line
+	server.Kill()
+	shows("no answer\n\nholdfast: list")
+	cancel()
+	if got := <-status; got != done || complaint.Len() > 0 || !strings.HasSuffix(screen.text, leave) {
+		t.Errorf("status %d, %q", got, complaint.String())
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// known waits until the server knows the fence of a lease, as an operator would.
+func (f *fleet) known(x *core.Lease) string {
+	f.Helper()
+	fence := strconv.FormatUint(x.Fence(), 10)
+	f.eventually("the fence is known", func() bool {
+		out, _, _ := call(f.T, f.env, "ls", x.Name())
+		return strings.Contains(out, fence)
+	})
+	return fence
+}
+
+func TestReleaseEndsTheLeaseOfThatFenceAndSaysWhoDidIt(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.env["SUDO_USER"] = "alice"
+	x := f.acquire(f.process("host 1"), "order:42")
+	fence := f.known(x)
+	out, audit, status := call(t, f.env, "release", "--fence", fence, "order:42")
+	if status != done || out != "released order:42\n" {
+		t.Errorf("status %d, %q", status, out)
+	}
+	for _, want := range []string{
+		"level=WARN", "time=", "key=" + f.share.Prefix + "order:42 ", "fence=" + fence, `holder="host 1"`, "result=released ",
+		`by="alice as `, "host=", fmt.Sprintf("pid=%d\n", os.Getpid()),
+	} {
+		if !strings.Contains(audit, want) {
+			t.Errorf("no %q in %q", want, audit)
+		}
+	}
+	<-x.Context().Done()
+	if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonTaken {
+		t.Errorf("its holder: %v", x.Err())
+	}
+	out, audit, status = call(t, f.env, "release", "-fence", fence, "order:42")
+	if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: not held"`) || !strings.Contains(audit, "nobody holds") {
+		t.Errorf("a second time: status %d, %q, %q", status, out, audit)
+	}
+}
+
+func TestReleaseLeavesALeaseWithAnotherFenceAlone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	x := f.acquire(f.process("host-1"), "order:42")
+	fence := f.known(x)
+	for _, wrong := range []string{fence + "0", fence[1:], "1"} {
+		out, audit, status := call(t, f.env, "release", "-fence", wrong, "order:42")
+		if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: another fence"`) || !strings.Contains(audit, `holder=""`) {
+			t.Errorf("%s: status %d, %q, %q", wrong, status, out, audit)
+		}
+	}
+	if err := x.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAReleaseWhoseOutcomeIsUnknownIsAuditedAsThat(t *testing.T) {
+	t.Parallel()
+	_, audit, status := call(t, nil, "-redis", "127.0.0.1:1", "release", "-fence", "7", "order:42")
+	if status != failed || !strings.Contains(audit, `result="unknown: `) || !strings.Contains(audit, "key=holdfast:order:42") {
+		t.Errorf("status %d, %q", status, audit)
+	}
+}

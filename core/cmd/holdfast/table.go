@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+var header = []string{"NAME", "HELD BY", "FENCE", "TTL", "IN LINE, FOR"}
+
+// widths are those of the columns at most: 100 characters with the gaps between them.
+var widths = [...]int{34, 20, 16, 4, 18}
+
+// inTable is how many of a line a row shows.
+const inTable = 3
+
+// columns are what a row says.
+func columns(info core.LeaseInfo, most int) []string {
+	label, fence, ttl := clean(info.Label), "-", human(info.Remaining)
+	if info.Foreign {
+		label = "(foreign)"
+	}
+	if label == "" {
+		label = "-"
+	}
+	if info.Fence > 0 {
+		fence = strconv.FormatUint(info.Fence, 10)
+	}
+	if info.Remaining == 0 {
+		ttl = "none"
+	}
+	return []string{clean(info.Name), label, fence, ttl, inLine(info.Line, most)}
+}
+
+// clean keeps what comes from the server from steering a terminal, or making two rows of one.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func inLine(line []core.WaiterInfo, most int) string {
+	if len(line) == 0 {
+		return "-"
+	}
+	var ages []string
+	for _, w := range line[:min(len(line), most)] {
+		age := human(w.Waited)
+		if !w.Alive {
+			age = "(" + age + ")"
+		}
+		ages = append(ages, age)
+	}
+	if more := len(line) - len(ages); more > 0 {
+		ages = append(ages, fmt.Sprintf("+%d", more))
+	}
+	return strings.Join(ages, " ")
+}
+
+// human says a duration in at most four characters.
+func human(d time.Duration) string {
+	switch {
+	case d < 9950*time.Millisecond:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < 100*time.Second:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%.0fm", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0fh", d.Hours())
+	default:
+		return fmt.Sprintf("%.0fd", min(d.Hours()/24, 999))
+	}
+}
+
+// writeTable is for people.
+func writeTable(w io.Writer, infos []core.LeaseInfo) error {
+	rows := [][]string{header}
+	for _, info := range infos {
+		rows = append(rows, columns(info, inTable))
+	}
+	_, err := io.WriteString(w, align(rows))
+	return err
+}
+
+// align makes each column as wide as it has to be, and no wider than it may.
+func align(rows [][]string) string {
+	var wide [len(widths)]int
+	for _, row := range rows {
+		for i, text := range row {
+			wide[i] = max(wide[i], min(utf8.RuneCountInString(text), widths[i]))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, text := range row {
+			text = cut(text, wide[i])
+			line.WriteString(text)
+			line.WriteString(strings.Repeat(" ", wide[i]-utf8.RuneCountInString(text)+2))
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}
+
+// cut leaves out the middle of what is too long: names differ at both ends.
+func cut(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	tail := most / 3
+	return string(runes[:most-tail-1]) + "…" + string(runes[len(runes)-tail:])
+}
