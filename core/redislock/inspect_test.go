@@ -31,6 +31,14 @@ func list(t *testing.T, locks *core.Locker, prefix string) []core.LeaseInfo {
 	return infos
 }
 
+// hold acquires a name until the test ends.
+func hold(t *testing.T, locks *core.Locker, name string) *core.Lease {
+	t.Helper()
+	x := acquire(t, locks, name)
+	t.Cleanup(func() { _ = x.Release(context.Background()) })
+	return x
+}
+
 // known waits for the first renewal, by which the server learns the fence.
 func known(t *testing.T, locks *core.Locker, name string) core.LeaseInfo {
 	t.Helper()
@@ -117,7 +125,7 @@ func TestLeasesAreListedByPrefixAndNothingElseIs(t *testing.T) {
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
 	locks := locker(t, rdb, redislock.WithPrefix(share.Prefix))
 	for _, name := range []string{"order:1", "order:2", "order:10", "report", "od[a-z]er", `back\slash`, "st*r"} {
-		acquire(t, locks, name)
+		hold(t, locks, name)
 	}
 	ok(t, acquire(t, locks, "done", core.WithDedup(time.Minute)).Complete(t.Context())) // leaves a marker
 	ok(t, rdb.Set(t.Context(), share.Prefix+"order:foreign", "bm90IGhvbGRmYXN0J3M=", time.Minute).Err())
@@ -295,7 +303,7 @@ func TestWhoOnlyLooksNeedsNoMoreAndCanDoNoHarm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.do(t, append([]any{"acl", "setuser", "looks", "on", ">secret"}, lookingACL...)...)
-	x := acquire(t, w.locks, "name")
+	x := hold(t, w.locks, "name")
 	fence := known(t, w.other, "name").Fence
 	looks := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "looks", Password: "secret"}))
 	if infos := list(t, looks, ""); len(infos) != 1 || infos[0].Fence != fence {
@@ -320,7 +328,7 @@ func TestAClusterIsListedAsAWhole(t *testing.T) {
 		return err == nil && x.Release(t.Context()) == nil
 	})
 	for i := range 50 {
-		acquire(t, locks, fmt.Sprintf("name-%d", i))
+		hold(t, locks, fmt.Sprintf("name-%d", i))
 	}
 	if infos := list(t, locks, "name-"); len(infos) != 50 {
 		t.Errorf("%d names", len(infos))

@@ -67,12 +67,14 @@ func (f *fleet) process(label string) *core.Locker {
 	return locks
 }
 
+// acquire holds a name until the test ends, if not for less.
 func (f *fleet) acquire(locks *core.Locker, name string) *core.Lease {
 	f.Helper()
 	x, err := locks.Acquire(f.Context(), name)
 	if err != nil {
 		f.Fatal(err)
 	}
+	f.Cleanup(func() { _ = x.Release(context.Background()) })
 	return x
 }
 
