@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
@@ -129,11 +130,12 @@ func TestLeasesAreListedByPrefixAndNothingElseIs(t *testing.T) {
 	}
 	ok(t, acquire(t, locks, "done", core.WithDedup(time.Minute)).Complete(t.Context())) // leaves a marker
 	ok(t, rdb.Set(t.Context(), share.Prefix+"order:foreign", "bm90IGhvbGRmYXN0J3M=", time.Minute).Err())
+	ok(t, rdb.Set(t.Context(), share.Prefix+"order:foreign-2", strings.Repeat("t", 40), time.Minute).Err())
 	ok(t, rdb.HSet(t.Context(), share.Prefix+"order:hash", "a", "b").Err())
 	ok(t, rdb.Set(t.Context(), "other:"+share.Prefix+"order:3", "x", time.Minute).Err())
 	for prefix, want := range map[string][]string{
-		"":           {`back\slash`, "od[a-z]er", "order:1", "order:10", "order:2", "order:foreign", "order:hash", "report", "st*r"},
-		"order:":     {"order:1", "order:10", "order:2", "order:foreign", "order:hash"},
+		"":           {`back\slash`, "od[a-z]er", "order:1", "order:10", "order:2", "order:foreign", "order:foreign-2", "order:hash", "report", "st*r"},
+		"order:":     {"order:1", "order:10", "order:2", "order:foreign", "order:foreign-2", "order:hash"},
 		"order:1":    {"order:1", "order:10"},
 		"od[a-z]er":  {"od[a-z]er"},
 		"o?":         nil,
@@ -143,7 +145,7 @@ func TestLeasesAreListedByPrefixAndNothingElseIs(t *testing.T) {
 		var names []string
 		for _, info := range list(t, locks, prefix) {
 			names = append(names, info.Name)
-			if foreign := info.Name == "order:foreign" || info.Name == "order:hash"; info.Foreign != foreign || info.Remaining == 0 && info.Name != "order:hash" {
+			if foreign := strings.HasPrefix(info.Name, "order:foreign") || info.Name == "order:hash"; info.Foreign != foreign || info.Remaining == 0 && info.Name != "order:hash" {
 				t.Errorf("%+v", info)
 			}
 		}
@@ -180,6 +182,17 @@ func TestAListReadsInSmallSteps(t *testing.T) {
 	}
 	if calls["scan"] < 30 || calls["scan"] > 200 || calls["keys"] > 0 || calls["smembers"] > 0 {
 		t.Errorf("calls %v for 6000 keys", calls)
+	}
+}
+
+func TestWithoutAPrefixTheKeysBesideTheLocksAreNotListed(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	locks := locker(t, dial(t, &redis.Options{Addr: server.Addr()}), redislock.WithPrefix(""))
+	hold(t, locks, "name")
+	ok(t, acquire(t, locks, "done", core.WithDedup(time.Minute)).Complete(t.Context()))
+	if infos := list(t, locks, ""); len(infos) != 1 || infos[0].Name != "name" {
+		t.Errorf("%+v", infos)
 	}
 }
 
@@ -237,6 +250,7 @@ func TestAForceReleaseLeavesAloneWhatHasNoKnownFence(t *testing.T) {
 		"foreign":       "bm90IGhvbGRmYXN0J3M=",
 		"digits":        "7",
 		"foreign magic": "short\x1flabel\x1f7",
+		"long foreign":  strings.Repeat("t", 23) + "label\x1f7",
 		"odd fence":     strings.Repeat("t", 22) + "\x1flabel\x1f7x",
 		"number label":  strings.Repeat("t", 22) + "\x1f7",
 	} {
@@ -249,6 +263,61 @@ func TestAForceReleaseLeavesAloneWhatHasNoKnownFence(t *testing.T) {
 		if rdb.Get(t.Context(), key).Val() != value {
 			t.Errorf("%s: it was deleted", what)
 		}
+	}
+}
+
+func TestAForceReleaseTellsTheFirstInLine(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	client := strings.Repeat("c", 22) // the name of a channel
+	line := "{" + share.Prefix + "name}:v1:line"
+	ok(t, rdb.Set(t.Context(), share.Prefix+"name", strings.Repeat("t", 22)+"\x1flabel\x1f7", time.Minute).Err())
+	ok(t, rdb.ZAdd(t.Context(), line, redis.Z{Score: 1, Member: client + "place"}).Err())
+	ok(t, rdb.HSet(t.Context(), line+":beats", client+"place", time.Now().Add(time.Hour).UnixMilli()).Err())
+	sub := rdb.Subscribe(t.Context(), "{"+share.Prefix+"}:v1:wake:"+client)
+	defer sub.Close()
+	_, err := sub.Receive(t.Context()) // it is subscribed
+	ok(t, err)
+	freed, err := locker(t, rdb, redislock.WithPrefix(share.Prefix)).ForceRelease(t.Context(), "name", 7)
+	if !freed || err != nil {
+		t.Errorf("%v, %v", freed, err)
+	}
+	heard, err := sub.ReceiveTimeout(t.Context(), 10*time.Second)
+	ok(t, err)
+	if m, ok := heard.(*redis.Message); !ok || m.Payload != "place" {
+		t.Errorf("%v", heard)
+	}
+}
+
+func TestARenewalReplacesTheFenceAndNothingElse(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	store := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
+	c := driver.Claim{Name: "name", Token: strings.Repeat("t", 22), Label: "la bel", TTL: time.Minute}
+	_, err := store.Acquire(t.Context(), c)
+	ok(t, err)
+	for _, step := range []struct {
+		fence uint64
+		ttl   time.Duration
+		want  string
+	}{
+		{0, time.Minute, ""}, {7, 0, ""}, {7, time.Minute, "\x1f7"}, {7, time.Minute, "\x1f7"},
+		{17, time.Minute, "\x1f17"}, {7, time.Minute, "\x1f7"}, {0, time.Minute, "\x1f7"}, {1 << 53, time.Hour, "\x1f9007199254740992"},
+	} {
+		c.Fence, c.TTL = step.fence, step.ttl
+		ok(t, errors.Join(store.Renew(t.Context(), []driver.Claim{c})...))
+		if got := rdb.Get(t.Context(), share.Prefix+"name").Val(); got != c.Token+"\x1fla bel"+step.want {
+			t.Errorf("%+v: %q", step, got)
+		}
+		if left := rdb.PTTL(t.Context(), share.Prefix+"name").Val(); left > max(step.ttl, time.Minute) || left < max(step.ttl, time.Minute)/2 {
+			t.Errorf("%+v: %s left", step, left)
+		}
+	}
+	c.Token = strings.Repeat("x", 22)
+	if errs := store.Renew(t.Context(), []driver.Claim{c}); !errors.Is(errs[0], driver.ErrNotOwner) {
+		t.Error(errs)
 	}
 }
 

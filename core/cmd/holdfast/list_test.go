@@ -95,6 +95,19 @@ func TestNothingFromTheServerSteersATerminal(t *testing.T) {
 	}
 }
 
+func TestTheLineTellsWhoMayBeDeadAndHowManyMoreThereAre(t *testing.T) {
+	t.Parallel()
+	alive, dead := core.WaiterInfo{Waited: time.Minute, Alive: true}, core.WaiterInfo{Waited: time.Second}
+	for want, line := range map[string][]core.WaiterInfo{
+		"-": nil, "60s": {alive}, "60s (1.0s)": {alive, dead}, "(1.0s) 60s 60s": {dead, alive, alive},
+		"60s 60s (1.0s) +2": {alive, alive, dead, alive, dead},
+	} {
+		if got := inLine(line, inTable); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
 func TestDurationsAreShort(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
