@@ -14,6 +14,7 @@ needed() {
 		prometheus      promtool
 		postgresql      /usr/lib/postgresql/*/bin/postgres
 		mariadb-server  mariadbd
+		memcached       memcached
 	EOF
 }
 
