@@ -1,0 +1,36 @@
+package memcachedlock
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// unsent is the error for a command that ctx is too late for.
+func unsent(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return errors.Join(driver.ErrNotSent, err)
+	}
+	return nil
+}
+
+// classify marks the errors after which the server has certainly not executed the command:
+// there was no connection to send it on. The commands before it in the same call have only
+// looked.
+func classify(err error) error {
+	_, slow := errors.AsType[*memcache.ConnectTimeoutError](err)
+	op, ok := errors.AsType[*net.OpError](err)
+	if slow || ok && op.Op == "dial" || errors.Is(err, memcache.ErrNoServers) || errors.Is(err, memcache.ErrMalformedKey) {
+		return &notSent{err}
+	}
+	return err
+}
+
+// notSent is driver.ErrNotSent with the client's error, whose text it keeps.
+type notSent struct{ error }
+
+func (e *notSent) Unwrap() []error { return []error{driver.ErrNotSent, e.error} }

@@ -1,0 +1,84 @@
+package memcachedlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/memcachedlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const ttl = 2 * time.Second
+
+// dial returns a client that ends with the test.
+func dial(t *testing.T, addrs ...string) *memcache.Client {
+	t.Helper()
+	mc := memcache.New(addrs...)
+	mc.MaxIdleConns = 16
+	t.Cleanup(func() { _ = mc.Close() })
+	return mc
+}
+
+// locker returns a Locker that ends with the test.
+func locker(t *testing.T, mc *memcache.Client) *core.Locker {
+	t.Helper()
+	locks, err := core.New(memcachedlock.New(mc), core.WithTTL(ttl))
+	ok(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = locks.Close(ctx) // the test may have left leases
+	})
+	return locks
+}
+
+func claim(name, token string) driver.Claim {
+	return driver.Claim{Name: name, Token: token, TTL: ttl}
+}
+
+func grant(t *testing.T, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	_, err := d.Acquire(t.Context(), c)
+	ok(t, err)
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%v; want %v", err, want)
+	}
+}
+
+func isHeld(t *testing.T, err error) {
+	t.Helper()
+	if _, held := errors.AsType[*driver.Held](err); !held {
+		t.Errorf("%v; want a *driver.Held", err)
+	}
+}
+
+// eventually waits for cond, for what a busy machine may need.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for range 600 {
+		if cond() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("never came true: %s", what)
+}

@@ -1,0 +1,173 @@
+package memcachedlock_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/memcachedlock"
+)
+
+func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
+	t.Parallel()
+	mc := memcache.New("127.0.0.1:1")
+	for what, store := range map[string]*memcachedlock.Store{
+		"nil client":  memcachedlock.New(nil),
+		"51 bytes":    memcachedlock.New(mc, memcachedlock.WithPrefix(strings.Repeat("x", 51))),
+		`"a b"`:       memcachedlock.New(mc, memcachedlock.WithPrefix("a b")),
+		`"a\r\n"`:     memcachedlock.New(mc, memcachedlock.WithPrefix("a\r\n")),
+		"\"a\\x7fb\"": memcachedlock.New(mc, memcachedlock.WithPrefix("a\x7fb")),
+		`"a\x00b"`:    memcachedlock.New(mc, memcachedlock.WithPrefix("a\x00b")),
+	} {
+		_, err := core.New(store)
+		is(t, err, core.ErrInvalid)
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v does not say %q", err, what)
+		}
+	}
+	for _, prefix := range []string{"", strings.Repeat("x", 50), "{a}:"} {
+		_, err := core.New(memcachedlock.New(mc, memcachedlock.WithPrefix(prefix)))
+		ok(t, err)
+	}
+}
+
+func TestATTLThatMemcachedCannotCountIsRefused(t *testing.T) {
+	t.Parallel()
+	mc := dial(t, servers.Memcached(t).Addr())
+	s := memcachedlock.New(mc)
+	_, err := core.New(s, core.WithTTL(2*time.Second-time.Millisecond))
+	is(t, err, core.ErrInvalid)
+	_, err = core.New(s, core.WithDedup(time.Hour))
+	is(t, err, core.ErrInvalid)
+	const month = 30 * 24 * time.Hour
+	c := claim("name", "token")
+	for _, c.TTL = range []time.Duration{-1, 0, month - 2*time.Second + 1, month, 1 << 62} {
+		_, err := s.Acquire(t.Context(), c)
+		is(t, err, driver.ErrNotSent)
+		if _, err := mc.Get("holdfast:name"); !errors.Is(err, memcache.ErrCacheMiss) {
+			t.Errorf("TTL %s: an item, %v", c.TTL, err)
+		}
+	}
+	c.TTL = month - 2*time.Second
+	grant(t, s, c)
+	_, err = s.Acquire(t.Context(), claim("name", "other"))
+	isHeld(t, err)
+	c.TTL = month
+	is(t, s.Renew(t.Context(), []driver.Claim{c})[0], driver.ErrNotSent)
+}
+
+// The server's clock ticks once a second, at a moment that nobody knows: so at several.
+func TestTheServerKeepsAGrantForItsWholeTTL(t *testing.T) {
+	t.Parallel()
+	s := memcachedlock.New(dial(t, servers.Memcached(t).Addr()))
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			time.Sleep(time.Duration(i) * 53 * time.Millisecond)
+			c := claim(fmt.Sprintf("name-%d", i), "token")
+			c.TTL += time.Duration(i) * 25 * time.Millisecond
+			began := time.Now()
+			if _, err := s.Acquire(t.Context(), c); err != nil {
+				t.Error(err)
+				return
+			}
+			for {
+				left := c.TTL - time.Since(began)
+				verify := c
+				verify.TTL = 0
+				err := s.Renew(t.Context(), []driver.Claim{verify})[0]
+				if time.Since(began) >= c.TTL { // too late to mean anything
+					return
+				}
+				if err != nil {
+					t.Errorf("TTL %s: %v when %s were left", c.TTL, err, left)
+				}
+				time.Sleep(min(left/2, 50*time.Millisecond))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAReleasedNameIsFreeAtOnceAndNothingStays(t *testing.T) {
+	t.Parallel()
+	mc := dial(t, servers.Memcached(t).Addr())
+	s := memcachedlock.New(mc)
+	for i := range 200 {
+		c := claim("name", fmt.Sprint("token-", i))
+		grant(t, s, c)
+		ok(t, s.Release(t.Context(), c))
+		if item, err := mc.Get("holdfast:name"); !errors.Is(err, memcache.ErrCacheMiss) {
+			t.Fatalf("%v, %v", item, err)
+		}
+		is(t, s.Release(t.Context(), c), driver.ErrNotOwner)
+		is(t, s.Renew(t.Context(), []driver.Claim{c})[0], driver.ErrNotOwner)
+	}
+}
+
+func TestForeignValuesAreHeldWhateverTheyLookLike(t *testing.T) {
+	t.Parallel()
+	mc := dial(t, servers.Memcached(t).Addr())
+	s := memcachedlock.New(mc)
+	for i, value := range []string{
+		"", "x", "\x1f", "x\x1f2000", "x\x1fy\x1fz", "x\x1f-1\x1fz", "x\x1f99999999999999999999\x1fz", "x\x1f2592000001\x1fz",
+		"x\x1f2000\x1f" + strings.Repeat("l", driver.MaxLabel+1),
+	} {
+		name := fmt.Sprint("name-", i)
+		ok(t, mc.Set(&memcache.Item{Key: "holdfast:" + name, Value: []byte(value)}))
+		c := claim(name, "token")
+		_, err := s.Acquire(t.Context(), c)
+		held, isHeld := errors.AsType[*driver.Held](err)
+		if !isHeld || held.Label != "" || held.Remaining != 0 {
+			t.Errorf("value %q: %+v", value, err)
+		}
+		for _, token := range []string{"token", "", "\x1f"} {
+			c.Token = token
+			is(t, s.Release(t.Context(), c), driver.ErrNotOwner)
+			is(t, s.Renew(t.Context(), []driver.Claim{c})[0], driver.ErrNotOwner)
+		}
+		item, err := mc.Get("holdfast:" + name)
+		ok(t, err)
+		if string(item.Value) != value {
+			t.Errorf("value %q became %q", value, item.Value)
+		}
+	}
+}
+
+func TestABatchOfRenewalsAnswersForEveryServer(t *testing.T) {
+	t.Parallel()
+	gone := servers.Memcached(t)
+	mc := dial(t, servers.Memcached(t).Addr(), gone.Addr())
+	s := memcachedlock.New(mc)
+	claims := make([]driver.Claim, 128)
+	for i := range claims {
+		claims[i] = claim(fmt.Sprintf("%0200d", i), "token")
+		grant(t, s, claims[i])
+	}
+	for _, err := range s.Renew(t.Context(), claims) {
+		ok(t, err)
+	}
+	gone.Kill()
+	var renewed, unknown int
+	for _, err := range s.Renew(t.Context(), claims) {
+		switch {
+		case err == nil:
+			renewed++
+		case errors.Is(err, driver.ErrNotOwner):
+			t.Error("a server that does not answer has said that it is not ours")
+		default:
+			unknown++
+		}
+	}
+	if renewed < 20 || unknown < 20 {
+		t.Errorf("%d renewed, %d unknown", renewed, unknown)
+	}
+}
