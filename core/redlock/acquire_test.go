@@ -1,0 +1,257 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	. "github.com/holdfast-go/holdfast/core/drivertest" //nolint:revive // the fates fill tables
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/core/redlock"
+)
+
+func TestWhatTheNodesSayDecidesAnAcquire(t *testing.T) {
+	t.Parallel()
+	type want int
+	const (
+		granted want = iota
+		held
+		unknown
+		notSent
+	)
+	for name, c := range map[string]struct {
+		fates []Fate
+		squat []int
+		want  want
+	}{
+		"all grant":                            {fates: []Fate{0, 0, 0}, want: granted},
+		"a quorum of three":                    {fates: []Fate{0, Refused, 0}, want: granted},
+		"no quorum of three":                   {fates: []Fate{0, Refused, Refused}, want: notSent}, // the one is given back
+		"nobody was asked":                     {fates: []Fate{Refused, Refused, Refused}, want: notSent},
+		"one may have granted":                 {fates: []Fate{Refused, RequestLost, Refused}, want: unknown},
+		"two are enough to hold three":         {fates: []Fate{0, 0, 0}, squat: []int{0, 2}, want: held},
+		"one of three is in nobody's way":      {fates: []Fate{0, 0, 0}, squat: []int{1}, want: granted},
+		"one says held, others nothing":        {fates: []Fate{0, RequestLost, ReplyLost}, squat: []int{0}, want: held},
+		"one says held, others are down":       {fates: []Fate{0, Refused, Refused}, squat: []int{0}, want: held},
+		"half of four is no quorum":            {fates: []Fate{0, 0, Refused, Refused}, want: notSent},
+		"half of four is no quorum for either": {fates: []Fate{0, 0, 0, 0}, squat: []int{0, 1}, want: held},
+		"three of four are":                    {fates: []Fate{0, 0, Refused, 0}, want: granted},
+		"three of five, two black holes":       {fates: []Fate{RequestLost, 0, 0, ReplyLost, 0}, want: granted},
+		"three of five, two squatters":         {fates: []Fate{0, 0, 0, 0, 0}, squat: []int{0, 1}, want: granted},
+		"two of five, a squatter, two down":    {fates: []Fate{0, 0, 0, Refused, ReplyReset}, squat: []int{0}, want: held},
+		"two of five, three resets":            {fates: []Fate{0, 0, ReplyReset, ReplyReset, ReplyReset}, want: unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inMesh(t, len(c.fates), func(t *testing.T, m *mesh) {
+				p := m.process()
+				p.next(OpAcquire, c.fates...)
+				m.squat(c.squat...)
+				_, err := p.store.Acquire(t.Context(), p.claim("token"))
+				synctest.Wait()
+				switch c.want {
+				case granted:
+					ok(t, err)
+					ok(t, p.store.Release(t.Context(), p.claim("token")))
+				case held:
+					isHeld(t, err)
+				case unknown:
+					isUnknown(t, err)
+				case notSent:
+					isErr(t, err, driver.ErrNotSent)
+				}
+				time.Sleep(ttl / 2) // less than it would take by itself
+				m.wantTaken(len(c.squat))
+			})
+		})
+	}
+}
+
+func TestAQuorumDoesNotWaitForSlowNodes(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p := m.process()
+		p.next(OpAcquire, RequestLost, ReplyLost)
+		began := time.Now()
+		x, err := p.locks.TryAcquire(t.Context(), "name")
+		ok(t, err)
+		p.next(OpRenew, RequestLost, ReplyLost)
+		ok(t, x.Check(t.Context()))
+		p.next(OpRelease, RequestLost, ReplyLost)
+		ok(t, x.Release(t.Context()))
+		m.squat(2, 3, 4)
+		p.next(OpAcquire, RequestLost, ReplyLost)
+		_, err = p.locks.TryAcquire(t.Context(), "name")
+		is(t, err, core.ErrHeld)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+// Where the vote is split, one that is silent is waited for, but not for long.
+func TestANodeThatIsSilentCostsASplitVoteLittle(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p := m.process()
+		m.squat(0, 1)
+		p.next(OpAcquire, 0, 0, 0, 0, RequestLost)
+		began := time.Now()
+		_, err := p.store.Acquire(t.Context(), p.claim("token"))
+		isHeld(t, err)
+		if took := time.Since(began); took != 100*time.Millisecond {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+func TestHeldSaysWhenAQuorumComesFreeAtTheLatest(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		for i, seconds := range []int{5, 3, 1, 9, 7} {
+			_, err := m.stores[i].Acquire(t.Context(), driver.Claim{Name: "name", Token: "other", Label: "label", TTL: time.Duration(seconds) * time.Second})
+			ok(t, err)
+		}
+		p := m.process()
+		for _, l := range p.links {
+			l.Delay(0, time.Millisecond) // all answers come at once
+		}
+		_, err := p.store.Acquire(t.Context(), p.claim("token"))
+		h, ok := errors.AsType[*driver.Held](err)
+		if !ok || h.Label != "label" || h.Exact || h.Remaining < 5*time.Second-time.Millisecond || h.Remaining > 9*time.Second {
+			t.Errorf("%+v", err)
+		}
+	})
+}
+
+// capped is a node that grants no more than its own TTL.
+type capped struct {
+	driver.Driver
+	ttl time.Duration
+}
+
+func (c capped) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+	claim.TTL = min(claim.TTL, c.ttl)
+	g, err := c.Driver.Acquire(ctx, claim)
+	g.TTL = claim.TTL
+	return g, err
+}
+
+func (c capped) Renew(ctx context.Context, claims []driver.Claim) []error {
+	own := append([]driver.Claim(nil), claims...)
+	for i := range own {
+		own[i].TTL = min(own[i].TTL, c.ttl)
+	}
+	return c.Driver.Renew(ctx, own)
+}
+
+func TestValidityIsTheShortestOfTheBestQuorum(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ttls []int // in seconds
+		want int
+	}{
+		{[]int{5, 4, 3, 2, 1}, 3},
+		{[]int{1, 9, 2, 8, 7}, 7},
+		{[]int{1, 2, 99, 99, 99}, 10},
+		{[]int{4, 3, 2, 1}, 2},
+		{[]int{3, 1, 2}, 2},
+	} {
+		inMesh(t, 0, func(t *testing.T, _ *mesh) {
+			var nodes []driver.Driver
+			for _, seconds := range c.ttls {
+				nodes = append(nodes, &capped{memlock.New(), time.Duration(seconds) * time.Second})
+			}
+			s := redlock.New(nodes)
+			for range 2 { // asked again, it is the same
+				g, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
+				ok(t, err)
+				if g.TTL != time.Duration(c.want)*time.Second {
+					t.Errorf("%v: %s", c.ttls, g.TTL)
+				}
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+// Of five nodes two grant less than the other three promise. They are no help when one of
+// those three is gone.
+func TestANodeThatGrantsLessThanWasPromisedDoesNotCount(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 0, func(t *testing.T, _ *mesh) {
+		var nodes []driver.Driver
+		var links []*Link
+		for _, seconds := range []int{2, 2, 99, 99, 99} {
+			links = append(links, NewLink(&capped{memlock.New(), time.Duration(seconds) * time.Second}))
+			nodes = append(nodes, links[len(links)-1])
+		}
+		s := redlock.New(nodes)
+		c := driver.Claim{Name: "name", Token: "token", TTL: ttl}
+		_, err := s.Acquire(t.Context(), c)
+		ok(t, err)
+		synctest.Wait()
+		ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
+		links[4].All(Refused)
+		isUnknown(t, s.Renew(t.Context(), []driver.Claim{c})[0])
+		synctest.Wait()
+	})
+}
+
+func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
+	t.Parallel()
+	a, b, c := memlock.New(), memlock.New(), memlock.New()
+	var none *memlock.Store
+	for want, nodes := range map[string][]driver.Driver{
+		"0 nodes":                   nil,
+		"1 nodes":                   {a},
+		"2 nodes":                   {a, b},
+		"node 2 is nil":             {a, b, nil},
+		"node 1 is nil":             {a, none, c},
+		"nodes 0 and 2 are the":     {a, b, a},
+		"node 1: redlock: 2 nodes:": {a, redlock.New([]driver.Driver{b, c}), c},
+	} {
+		_, err := core.New(redlock.New(nodes))
+		is(t, err, core.ErrInvalid)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	for n := 3; n < 8; n++ {
+		_, err := core.New(redlock.New(memory(n)))
+		ok(t, err)
+	}
+	uncomparable := []driver.Driver{odd{Store: a, x: []int{1}}, odd{Store: b}, odd{Store: c}}
+	_, err := core.New(redlock.New(uncomparable))
+	ok(t, err)
+}
+
+type odd struct {
+	*memlock.Store
+	x []int
+}
+
+type limited struct {
+	*memlock.Store
+	can driver.Capabilities
+}
+
+func (l *limited) Capabilities() driver.Capabilities { return l.can }
+
+func TestTheNodesBoundWhatItCan(t *testing.T) {
+	t.Parallel()
+	nodes := []driver.Driver{
+		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MinTTL: time.Second, MaxName: 100}},
+		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MinTTL: 2 * time.Second}},
+		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MaxName: 50}},
+	}
+	want := driver.Capabilities{Backend: "redlock", Punctual: true, MinTTL: 2 * time.Second, MaxName: 50}
+	if can := redlock.New(nodes).Capabilities(); can != want {
+		t.Errorf("%+v; want %+v", can, want)
+	}
+}

@@ -1,0 +1,208 @@
+package redlock
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// tenure is what core knows a ballot by.
+type tenure struct{ name, token string }
+
+// ballot is one token at the nodes, from the first command that carries it until none may
+// carry it any more. An attempt that fails is given back, and the next one is a ballot with a
+// token of its own, even where core's token is still the same: a release that is late must not
+// find a token that is in use again.
+//
+// A ballot ends with the first of these: core's Release, or an Acquire that has got no quorum.
+// From then on nothing asks for it. An acquire that was under way at a node is followed by a
+// release there when its outcome is known, so it makes no difference which comes first.
+type ballot struct {
+	store *Store
+	claim driver.Claim
+
+	mu      sync.Mutex // protects the fields below
+	calls   int        // Acquires under way
+	granted bool       // by a quorum, once
+	over    bool
+	ttl     time.Duration // what the quorum has promised
+	until   time.Time     // when the promise ends unless it is renewed
+	seats   []seat        // one for each node
+	stirred chan struct{} // closed, and made anew, when a release has an outcome
+}
+
+// seat is a ballot's at one node.
+type seat struct {
+	flying int           // acquires under way
+	stray  bool          // one went unanswered: it may have been executed, or may be still
+	ttl    time.Duration // what the node has granted; 0 until it has said so
+
+	freeing bool // a release is under way
+	again   bool // another one is to follow
+	doubt   bool // one was not answered: it may have been executed
+	tried   bool // one has ended since it was last asked for
+	err     error
+	left    outcome
+}
+
+// taken says whether the ballot may be at the node.
+func (s *seat) taken() bool { return s.ttl > 0 || s.stray }
+
+// outcome is what a release came to at a node.
+type outcome uint8
+
+const (
+	unknown outcome = iota
+	freed
+	absent // the node did not have it
+)
+
+func (s *Store) newBallot(c driver.Claim, token string) *ballot {
+	return &ballot{
+		store:   s,
+		claim:   driver.Claim{Name: c.Name, Token: token, Label: c.Label, TTL: c.TTL},
+		seats:   make([]seat, len(s.nodes)),
+		stirred: make(chan struct{}),
+	}
+}
+
+// newToken makes a secret of 128 bits, in the form that core gives it.
+func newToken() string {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails: crypto/rand ends the process instead
+	return base64.RawURLEncoding.EncodeToString(raw[:])
+}
+
+// open returns the ballot of core's token for one more Acquire, a new one if there is none.
+func (s *Store) open(c driver.Claim) *ballot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := tenure{c.Name, c.Token}
+	if b := s.ballots[key]; b != nil && b.enter() {
+		return b
+	}
+	b := s.newBallot(c, newToken())
+	b.calls = 1
+	s.sweep()
+	s.ballots[key] = b
+	return b
+}
+
+func (b *ballot) enter() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over || b.granted && !b.stands() {
+		return false
+	}
+	b.calls++
+	return true
+}
+
+// stands says whether a quorum keeps its promise still. The caller holds the mutex.
+func (b *ballot) stands() bool { return time.Now().Before(b.until) }
+
+// known returns the ballot of core's token. Where there is none, it is one whose token no
+// node has been asked for: what they answer is true all the same.
+func (s *Store) known(c driver.Claim) *ballot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.ballots[tenure{c.Name, c.Token}]; b != nil {
+		return b
+	}
+	return s.newBallot(c, c.Token)
+}
+
+func (s *Store) forget(c driver.Claim, b *ballot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key := (tenure{c.Name, c.Token}); s.ballots[key] == b {
+		delete(s.ballots, key)
+	}
+}
+
+const minSweep = 1024
+
+// sweep throws out the ballots of tenures that were lost and so never released, once the
+// number of ballots has doubled since the last time.
+func (s *Store) sweep() {
+	if len(s.ballots) < s.sweepAt {
+		return
+	}
+	for key, b := range s.ballots {
+		if b.expired() {
+			delete(s.ballots, key)
+		}
+	}
+	s.sweepAt = max(minSweep, 2*len(s.ballots))
+}
+
+func (b *ballot) expired() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls == 0 && !b.stands()
+}
+
+// acquire asks node i, and deals with an outcome that nobody waits for any more.
+func (b *ballot) acquire(ctx context.Context, i int) (driver.Grant, error) {
+	b.mu.Lock()
+	if b.over {
+		b.mu.Unlock()
+		return driver.Grant{}, &notSent{errOver}
+	}
+	seat := &b.seats[i]
+	seat.flying++
+	b.mu.Unlock()
+	g, err := b.store.nodes[i].Acquire(ctx, b.claim)
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seat.flying--
+	if err == nil {
+		seat.ttl = b.claim.TTL
+		if g.TTL > 0 {
+			seat.ttl = min(seat.ttl, g.TTL)
+		}
+	}
+	seat.stray = seat.stray || open(err)
+	if (err == nil || open(err)) && (b.over || b.granted && !b.stands()) {
+		b.free(i)
+	}
+	return g, err
+}
+
+var errOver = errors.New("redlock: given up")
+
+// end has nothing ask for the ballot any more, and releases it at every node that is chosen.
+// The caller holds the mutex.
+func (b *ballot) end(chosen func(*seat) bool) {
+	b.over = true
+	for i := range b.seats {
+		seat := &b.seats[i]
+		seat.tried = false
+		if seat.left == unknown && chosen(seat) {
+			b.free(i)
+		}
+	}
+}
+
+// await waits until cond, which is called under the mutex, says yes.
+func (b *ballot) await(ctx context.Context, cond func() bool) {
+	for {
+		b.mu.Lock()
+		yes, stirred := cond(), b.stirred
+		b.mu.Unlock()
+		if yes {
+			return
+		}
+		select {
+		case <-stirred:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

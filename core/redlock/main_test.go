@@ -1,0 +1,64 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // go-redis prints every dial that a dead server refuses
+	goleak.VerifyTestMain(m)
+}
+
+// dial returns a client that ends with the test.
+func dial(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{
+		Addr: addr, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// is fails the test unless err matches want and none of the others.
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDone, core.ErrInvalid, core.ErrClosed} {
+		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
+			t.Errorf("%v, and not %v", err, want)
+			return
+		}
+	}
+}
+
+// locker returns a Locker that ends with the test.
+func locker(t *testing.T, d driver.Driver, ttl time.Duration) *core.Locker {
+	t.Helper()
+	locks, err := core.New(d, core.WithTTL(ttl))
+	ok(t, err)
+	t.Cleanup(func() { end(locks) })
+	return locks
+}
+
+func end(locks *core.Locker) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_ = locks.Close(ctx) // the test may have left leases
+}

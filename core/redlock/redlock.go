@@ -1,0 +1,194 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// minNodes is where a quorum begins to outlive a node: that of one node is the node, that of
+// two is both.
+const minNodes = 3
+
+// Store is a lock service on a quorum of others. It implements driver.Driver; see [New].
+type Store struct {
+	nodes  []driver.Driver
+	quorum int
+
+	mu      sync.Mutex // protects the fields below
+	ballots map[tenure]*ballot
+	sweepAt int           // the number of ballots at which those that are over are thrown out
+	flying  int           // goroutines
+	landed  chan struct{} // made by who waits for flying to become 0
+}
+
+var (
+	_ driver.Driver     = (*Store)(nil)
+	_ driver.Validator  = (*Store)(nil)
+	_ driver.IdleCloser = (*Store)(nil)
+)
+
+// Option configures a [Store].
+type Option interface{ apply(*Store) }
+
+// New returns a Store on the given nodes, which stay the caller's to configure and to close.
+// It does no I/O. What cannot work comes out of core.New: fewer than three nodes, one that is
+// nil or is there twice, and what a node itself has to say.
+//
+// The nodes have to be servers that fail independently of each other, with no replication
+// between them; two clients of one server count as one vote too many. Every process must be
+// given the same nodes.
+func New(nodes []driver.Driver, opts ...Option) *Store {
+	s := &Store{
+		nodes:   append([]driver.Driver(nil), nodes...),
+		quorum:  len(nodes)/2 + 1,
+		ballots: make(map[tenure]*ballot),
+		sweepAt: minSweep,
+	}
+	for _, o := range opts {
+		o.apply(s)
+	}
+	return s
+}
+
+// Capabilities implements driver.Driver. What the nodes can do in common bounds TTLs and
+// names. It is punctual whatever the nodes are: no call waits for a node when its time is
+// over.
+func (s *Store) Capabilities() driver.Capabilities {
+	can := driver.Capabilities{Backend: "redlock", Punctual: true}
+	for _, node := range s.nodes {
+		n := node.Capabilities()
+		can.MinTTL = max(can.MinTTL, n.MinTTL)
+		if n.MaxName > 0 {
+			can.MaxName = min(cmp.Or(can.MaxName, n.MaxName), n.MaxName)
+		}
+	}
+	return can
+}
+
+// Validate implements driver.Validator.
+func (s *Store) Validate() error {
+	if len(s.nodes) < minNodes {
+		return fmt.Errorf("redlock: %d nodes: fewer than %d outlive none, use the backend itself", len(s.nodes), minNodes)
+	}
+	seen := make(map[driver.Driver]int)
+	for i, node := range s.nodes {
+		v := reflect.ValueOf(node)
+		if node == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("redlock: node %d is nil", i)
+		}
+		if v.Comparable() {
+			if first, twice := seen[node]; twice {
+				return fmt.Errorf("redlock: nodes %d and %d are the same", first, i)
+			}
+			seen[node] = i
+		}
+		if own, ok := node.(driver.Validator); ok {
+			if err := own.Validate(); err != nil {
+				return fmt.Errorf("redlock: node %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// CloseIdle implements driver.IdleCloser: it waits for what is under way at the nodes, for
+// three seconds at most, and closes what they keep alive.
+func (s *Store) CloseIdle() error {
+	errs := []error{s.settle(maxCleanUp + time.Second)}
+	for _, node := range s.nodes {
+		if idle, ok := node.(driver.IdleCloser); ok {
+			errs = append(errs, idle.CloseIdle())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// maxBound is core's on one attempt. The node that is slowest gets no more than three quarters
+// of it, or of what is left of a call's time: an answer without it has to be in time.
+const maxBound = 2 * time.Second
+
+func patience(ctx context.Context, ttl time.Duration) time.Duration {
+	left := maxBound
+	if ttl > 0 {
+		left = min(left, ttl/3)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(deadline))
+	}
+	return left * 3 / 4
+}
+
+// fan runs f for every node at once. The context it gets outlives the caller's, so that a
+// call that has its quorum need not wait for those who are slower; stop ends it.
+func (s *Store) fan(ctx context.Context, ttl time.Duration, f func(ctx context.Context, i int)) (stop context.CancelFunc) {
+	ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), patience(ctx, ttl))
+	var all sync.WaitGroup
+	all.Add(len(s.nodes))
+	for i := range s.nodes {
+		s.spawn(func() {
+			f(ctx, i)
+			all.Done()
+			if i == 0 {
+				all.Wait()
+				stop()
+			}
+		})
+	}
+	return stop
+}
+
+// spawn runs f on a goroutine that CloseIdle waits for.
+func (s *Store) spawn(f func()) {
+	s.mu.Lock()
+	s.flying++
+	s.mu.Unlock()
+	go func() {
+		defer s.land()
+		f()
+	}()
+}
+
+func (s *Store) land() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flying--
+	if s.flying == 0 && s.landed != nil {
+		close(s.landed)
+		s.landed = nil
+	}
+}
+
+// settle waits until no goroutine is left.
+func (s *Store) settle(bound time.Duration) error {
+	s.mu.Lock()
+	if s.flying == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	if s.landed == nil {
+		s.landed = make(chan struct{})
+	}
+	landed := s.landed
+	s.mu.Unlock()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-landed:
+		return nil
+	case <-timer.C:
+		return errors.New("redlock: a node has still not answered")
+	}
+}
+
+// Format prints no more than that it is a Store, for every verb: what it holds has tokens.
+func (s *Store) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, "redlock.Store") // fmt has no way to return the error
+}

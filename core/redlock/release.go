@@ -1,0 +1,150 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Release implements driver.Driver. It asks every node, and returns as soon as a quorum has
+// freed the name, which is then for others to have, or cannot have had it. The rest goes on
+// without it.
+func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+	if err := unsent(ctx); err != nil {
+		return err
+	}
+	b := s.known(c)
+	b.mu.Lock()
+	b.end(func(*seat) bool { return true })
+	b.mu.Unlock()
+	var err error
+	settled := false
+	b.await(ctx, func() bool {
+		var all bool
+		settled, all, err = b.verdict()
+		return settled || all
+	})
+	if settled {
+		s.forget(c, b)
+	}
+	return err
+}
+
+// verdict is what the releases came to so far. It is settled if no further answer can change
+// it; all says that every node has been asked since the last Release. The caller holds the
+// mutex.
+func (b *ballot) verdict() (settled, all bool, err error) {
+	freedAt, absentAt, sent := 0, 0, false
+	var errs []error
+	all = true
+	for i := range b.seats {
+		switch seat := &b.seats[i]; seat.left {
+		case freed:
+			freedAt++
+		case absent:
+			absentAt++
+		default:
+			all = all && seat.tried
+			sent = sent || seat.doubt || !seat.tried
+			errs = append(errs, seat.err)
+		}
+	}
+	switch {
+	case freedAt >= b.store.quorum:
+		return true, all, nil
+	case absentAt > len(b.seats)-b.store.quorum:
+		return true, all, driver.ErrNotOwner
+	}
+	err = errors.Join(errs...)
+	if err == nil {
+		err = errNoAnswer
+	}
+	if !sent && freedAt+absentAt == 0 {
+		return false, all, &notSent{err}
+	}
+	return false, all, &noQuorum{err}
+}
+
+// free releases the ballot at node i, in the background. The caller holds the mutex.
+func (b *ballot) free(i int) {
+	seat := &b.seats[i]
+	if seat.freeing {
+		seat.again = true
+		return
+	}
+	seat.freeing = true
+	b.store.spawn(func() { b.freeing(i) })
+}
+
+// Clean-up at a node: how long it may take in all, and the pause after the first failure;
+// each further pause is four times as long. What it cannot reach dies within one TTL.
+const (
+	maxCleanUp = 2 * time.Second
+	firstPause = 10 * time.Millisecond
+)
+
+func (b *ballot) freeing(i int) {
+	ctx, cancel := context.WithTimeout(context.Background(), maxCleanUp)
+	defer cancel()
+	pause := firstPause
+	for {
+		err := b.release(ctx, i)
+		again, failed := b.took(i, err)
+		switch {
+		case again:
+			continue
+		case !failed:
+			return
+		}
+		timer := time.NewTimer(pause - rand.N(pause/4)) //nolint:gosec // G404: jitter is no secret
+		select {
+		case <-timer.C:
+			pause *= 4
+		case <-ctx.Done():
+			timer.Stop()
+			b.gaveUp(i)
+			return
+		}
+	}
+}
+
+func (b *ballot) release(ctx context.Context, i int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience(ctx, b.claim.TTL))
+	defer cancel()
+	return b.store.nodes[i].Release(ctx, b.claim)
+}
+
+// took takes the answer to a release. The first certain one stands: one that follows an
+// acquire that was late says nothing about who had the name. It has failed if it is to be
+// sent again, which is no use where there can be nothing.
+func (b *ballot) took(i int, err error) (again, failed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seat := &b.seats[i]
+	switch {
+	case err != nil && !errors.Is(err, driver.ErrNotOwner):
+		failed = seat.taken() || seat.flying > 0
+		seat.err = err
+		seat.doubt = seat.doubt || open(err)
+	case seat.left != unknown:
+	case err != nil && !seat.doubt:
+		seat.left = absent
+	default: // "not the owner" after one that went unanswered: that one has freed it
+		seat.left = freed
+	}
+	seat.tried = true
+	again, seat.again = seat.again, false
+	seat.freeing = again || failed
+	close(b.stirred)
+	b.stirred = make(chan struct{})
+	return again, failed
+}
+
+func (b *ballot) gaveUp(i int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seats[i].freeing = false
+}

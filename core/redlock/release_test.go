@@ -1,0 +1,252 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	. "github.com/holdfast-go/holdfast/core/drivertest" //nolint:revive // the fates fill tables
+	"github.com/holdfast-go/holdfast/core/redlock"
+)
+
+func TestWhatTheNodesSayDecidesARelease(t *testing.T) {
+	t.Parallel()
+	type want int
+	const (
+		released want = iota
+		notOwner
+		unknown
+		notSent
+	)
+	for name, c := range map[string]struct {
+		fates []Fate
+		flush []int
+		want  want
+	}{
+		"all":                              {fates: []Fate{0, 0, 0}, want: released},
+		"a quorum":                         {fates: []Fate{0, RequestLost, 0}, want: released},
+		"one has lost it":                  {fates: []Fate{0, 0, 0}, flush: []int{2}, want: released},
+		"two of three have lost it":        {fates: []Fate{0, 0, 0}, flush: []int{0, 2}, want: notOwner},
+		"half of four have lost it":        {fates: []Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
+		"two are silent":                   {fates: []Fate{0, RequestLost, RequestLost}, want: unknown},
+		"one has lost it, one is silent":   {fates: []Fate{0, 0, RequestLost}, flush: []int{0}, want: unknown},
+		"nobody was asked":                 {fates: []Fate{Refused, Refused, Refused}, want: notSent},
+		"nobody knows":                     {fates: []Fate{Refused, ReplyReset, Refused}, want: unknown},
+		"two of five are silent":           {fates: []Fate{0, 0, 0, RequestLost, ReplyLost}, want: released},
+		"two of five lost it, one is down": {fates: []Fate{0, 0, 0, 0, Refused}, flush: []int{0, 1}, want: unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inMesh(t, len(c.fates), func(t *testing.T, m *mesh) {
+				p := m.holder("token")
+				for _, i := range c.flush {
+					p.flush(i)
+				}
+				p.next(OpRelease, c.fates...)
+				switch err := p.store.Release(t.Context(), p.claim("token")); c.want {
+				case released:
+					ok(t, err)
+				case notOwner:
+					isErr(t, err, driver.ErrNotOwner)
+				case unknown:
+					isUnknown(t, err)
+				case notSent:
+					isErr(t, err, driver.ErrNotSent)
+				}
+				time.Sleep(ttl * 9 / 10) // less than it would take by itself
+				m.wantTaken(0)           // the rest was cleaned up all the same
+			})
+		})
+	}
+}
+
+// A reply that was lost at a node is confirmed by the next one there.
+func TestAReleaseAskedForAgainRemembersWhatItHasHeard(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.holder("token")
+		p.next(OpRelease, 0, ReplyLost, RequestLost)
+		isUnknown(t, p.store.Release(t.Context(), p.claim("token")))
+		ok(t, p.store.Release(t.Context(), p.claim("token")))
+		time.Sleep(time.Second) // a pause, and one more try
+		m.wantTaken(0)
+		if n := redlock.Ballots(p.store); n != 0 {
+			t.Errorf("%d ballots are left", n)
+		}
+	})
+}
+
+func TestNothingIsLeftOfAnAcquireThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	for name, fate := range map[string]Fate{"request": HeldBack, "reply": ReplyHeldBack, "lost reply": ReplyLost} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inMesh(t, 5, func(t *testing.T, m *mesh) {
+				p := m.process()
+				p.next(OpAcquire, fate, fate, fate, fate, fate)
+				_, err := p.store.Acquire(short(t, time.Second), p.claim("token"))
+				isUnknown(t, err)
+				m.wantTaken(0) // at once, though no node has answered
+				p.deliver()
+				m.wantTaken(0)
+				if n := redlock.Ballots(p.store); n != 0 {
+					t.Errorf("%d ballots are left", n)
+				}
+			})
+		})
+	}
+}
+
+// The clean-up of a split vote must not find the next attempt, which core makes with the same
+// token.
+func TestALateReleaseDoesNotFindTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		m.squat(0, 1)
+		p.links[2].Next(OpRelease, HeldBack)
+		_, err := p.store.Acquire(short(t, time.Second), p.claim("token"))
+		isHeld(t, err)
+		for i := range 2 {
+			ok(t, m.stores[i].Release(t.Context(), driver.Claim{Name: "name", Token: "squatter"}))
+		}
+		ok(t, m.stores[2].Release(t.Context(), p.links[2].LastClaim())) // as if it had arrived
+		_, err = p.store.Acquire(t.Context(), p.claim("token"))
+		ok(t, err)
+		m.wantTaken(3)
+		p.deliver() // now it arrives once more
+		m.wantTaken(3)
+		ok(t, p.store.Release(t.Context(), p.claim("token")))
+		m.wantTaken(0)
+	})
+}
+
+func TestAReleaseInMidAcquireWins(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		for _, l := range p.links {
+			l.Delay(time.Second, time.Second)
+		}
+		answer := make(chan error, 1)
+		go func() {
+			_, err := p.store.Acquire(t.Context(), p.claim("token"))
+			answer <- err
+		}()
+		time.Sleep(500 * time.Millisecond)
+		_ = p.store.Release(t.Context(), p.claim("token")) // whose it was is open
+		if err := <-answer; err == nil {
+			t.Error("granted")
+		}
+		time.Sleep(4 * time.Second)
+		m.wantTaken(0)
+	})
+}
+
+func TestAnAcquireOfATokenInUseThatFailsLeavesItInUse(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.holder("token")
+		p.flush(0)
+		m.squat(0)
+		p.next(OpAcquire, 0, Refused, 0)
+		_, err := p.store.Acquire(t.Context(), p.claim("token"))
+		isUnknown(t, err) // and not held: it is ours
+		m.wantTaken(3)
+		ok(t, p.renew())
+		time.Sleep(ttl)
+		_, err = p.store.Acquire(t.Context(), p.claim("token")) // it is over, so this is a new one
+		ok(t, err)
+		ok(t, p.store.Release(t.Context(), p.claim("token")))
+		m.wantTaken(1)
+	})
+}
+
+func TestACallWhoseContextHasEndedSendsNothing(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := p.store.Acquire(ctx, p.claim("token"))
+		isErr(t, err, driver.ErrNotSent)
+		isErr(t, p.store.Release(ctx, p.claim("token")), driver.ErrNotSent)
+		isErr(t, p.store.Renew(ctx, []driver.Claim{p.claim("token")})[0], driver.ErrNotSent)
+		synctest.Wait()
+		for _, l := range p.links {
+			if n := l.Calls(OpAcquire) + l.Calls(OpRenew) + l.Calls(OpRelease); n != 0 {
+				t.Errorf("%d calls", n)
+			}
+		}
+	})
+}
+
+// What a node said is there for errors.As; its certainties are not the quorum's.
+func TestAnErrorOfOneNodeDoesNotSpeakForAll(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		p.next(OpAcquire, Refused, ReplyReset, ReplyReset)
+		_, err := p.store.Acquire(t.Context(), p.claim("token"))
+		isUnknown(t, err)
+		isErr(t, err, ErrReset)
+		time.Sleep(time.Second)
+		_, err = p.locks.TryAcquire(t.Context(), "name")
+		ok(t, err)
+	})
+}
+
+func TestCloseWaitsForTheCleanUpAndNotForEver(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		x, err := p.locks.Acquire(t.Context(), "name")
+		ok(t, err)
+		synctest.Wait()
+		p.links[1].Next(OpRelease, Refused, ReplyReset, Refused)
+		ok(t, x.Release(t.Context()))
+		ok(t, p.locks.Close(t.Context()))
+		if n := m.taken(); n != 0 {
+			t.Errorf("taken at %d nodes", n)
+		}
+
+		q := m.holder("token")
+		q.links[0].Next(OpRelease, HeldBack)
+		ok(t, q.store.Release(t.Context(), q.claim("token")))
+		began := time.Now()
+		if err := q.locks.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "not answered") {
+			t.Errorf("close: %v", err)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("took %s", took)
+		}
+		q.deliver()
+	})
+}
+
+func TestNothingPrintsAToken(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.holder("token-of-core")
+		secret := p.links[0].LastClaim().Token
+		p.links[0].All(ReplyReset)
+		p.links[1].All(ReplyReset)
+		_, err := p.store.Acquire(t.Context(), p.claim("token-of-core"))
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+			for _, v := range []any{p.store, err, p.locks} {
+				if s := fmt.Sprintf(verb, v); strings.Contains(s, secret) || strings.Contains(s, "token-of-core") {
+					t.Errorf("%s of %T: %s", verb, v, s)
+				}
+			}
+		}
+		if errors.Is(err, core.ErrInvalid) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Renew implements driver.Driver. A node counts for a claim only if it has renewed it itself.
+// Where a quorum has, the claim is acquired again at nodes that have lost it.
+func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
+	if err := unsent(ctx); err != nil {
+		errs := make([]error, len(claims))
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	r := s.newRound(claims)
+	stop := s.fan(ctx, r.ttl, func(ctx context.Context, i int) {
+		r.take(i, s.nodes[i].Renew(ctx, r.claims))
+	})
+	select {
+	case <-r.decided:
+	case <-ctx.Done():
+		stop()
+	}
+	return r.verdicts()
+}
+
+// round is one Renew.
+type round struct {
+	store  *Store
+	claims []driver.Claim // with the tokens that the nodes know
+	ttl    time.Duration  // the shortest of them
+	began  time.Time
+
+	mu      sync.Mutex // protects the fields below
+	polls   []poll     // one for each claim
+	heard   int        // nodes
+	open    int        // claims that are not decided
+	over    bool
+	decided chan struct{} // closed when it is over
+}
+
+// poll is what the nodes have answered to the renewal of one claim.
+type poll struct {
+	ballot *ballot
+	ours   int   // nodes that have renewed it
+	gone   int   // nodes that said that it is not ours
+	lost   []int // nodes at which to acquire it again
+	errs   []error
+}
+
+func (s *Store) newRound(claims []driver.Claim) *round {
+	r := &round{
+		store: s, began: time.Now(), open: len(claims), decided: make(chan struct{}),
+		claims: make([]driver.Claim, len(claims)), polls: make([]poll, len(claims)),
+	}
+	for j, c := range claims {
+		b := s.known(c)
+		r.polls[j].ballot = b
+		r.claims[j] = b.claim
+		r.claims[j].TTL = c.TTL
+		if c.TTL > 0 && (r.ttl == 0 || c.TTL < r.ttl) {
+			r.ttl = c.TTL
+		}
+	}
+	return r
+}
+
+// take counts the answers of node i.
+func (r *round) take(i int, answers []error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard++
+	heal := make(map[int][]*ballot)
+	for j := range r.polls {
+		p := &r.polls[j]
+		before := r.undecided(p)
+		err := errNoAnswer
+		if j < len(answers) {
+			err = answers[j]
+		}
+		p.add(i, err)
+		if before && !r.undecided(p) {
+			r.open--
+		}
+		if p.ours < r.store.quorum || r.claims[j].TTL == 0 {
+			continue
+		}
+		if before {
+			p.ballot.renewed(r.began)
+		}
+		for _, node := range p.lost {
+			heal[node] = append(heal[node], p.ballot)
+		}
+		p.lost = nil
+	}
+	if !r.over && (r.open == 0 || r.heard == len(r.store.nodes)) {
+		r.over = true
+		close(r.decided)
+	}
+	for node, ballots := range heal {
+		r.store.spawn(func() { r.store.heal(node, ballots) })
+	}
+}
+
+// undecided says whether further answers can change what the round means for a claim.
+func (r *round) undecided(p *poll) bool {
+	return p.ours < r.store.quorum && p.gone <= len(r.store.nodes)-r.store.quorum
+}
+
+// add takes a node's answer. One that is not known to have granted for as long as the quorum
+// promised does not count: it is asked again what it grants.
+func (p *poll) add(i int, err error) {
+	switch {
+	case err == nil && p.ballot.counts(i):
+		p.ours++
+	case err == nil:
+		p.lost = append(p.lost, i)
+	case errors.Is(err, driver.ErrNotOwner):
+		p.gone++
+		p.lost = append(p.lost, i)
+	default:
+		p.errs = append(p.errs, err)
+	}
+}
+
+func (b *ballot) counts(i int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seats[i].ttl > 0 && b.seats[i].ttl >= b.ttl
+}
+
+// renewed takes note that a quorum has renewed.
+func (b *ballot) renewed(began time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.until = began.Add(b.ttl)
+}
+
+func (r *round) verdicts() []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	errs := make([]error, len(r.polls))
+	for j := range r.polls {
+		p := &r.polls[j]
+		switch {
+		case p.ours >= r.store.quorum:
+		case p.gone > len(r.store.nodes)-r.store.quorum:
+			errs[j] = driver.ErrNotOwner
+		default:
+			errs[j] = &noQuorum{errors.Join(append(p.errs, errNoAnswer)...)}
+		}
+	}
+	return errs
+}
+
+// heal acquires at one node what a quorum holds and that node has lost. It stops where the
+// node stops answering: the next renewal finds what is missing.
+func (s *Store) heal(node int, ballots []*ballot) {
+	for _, b := range ballots {
+		if !b.wanting(node) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience(context.Background(), b.claim.TTL))
+		_, err := b.acquire(ctx, node)
+		cancel()
+		if open(err) {
+			return
+		}
+	}
+}
+
+// wanting says whether the ballot may be acquired at a node. Not beside another command that
+// does so, nor when the tenure is over: this may be a queue behind a slow one.
+func (b *ballot) wanting(i int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.over && b.seats[i].flying == 0 && b.stands()
+}

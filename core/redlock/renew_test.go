@@ -1,0 +1,276 @@
+package redlock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	. "github.com/holdfast-go/holdfast/core/drivertest" //nolint:revive // the fates fill tables
+	"github.com/holdfast-go/holdfast/core/redlock"
+)
+
+// holder is a process that holds the name at every node.
+func (m *mesh) holder(token string) *process {
+	m.t.Helper()
+	p := m.process()
+	_, err := p.store.Acquire(m.t.Context(), p.claim(token))
+	ok(m.t, err)
+	m.wantTaken(len(m.stores))
+	return p
+}
+
+func (p *process) renew() error {
+	return p.store.Renew(p.m.t.Context(), []driver.Claim{p.claim("token")})[0]
+}
+
+func TestWhatTheNodesSayDecidesARenewal(t *testing.T) {
+	t.Parallel()
+	type want int
+	const (
+		renewed want = iota
+		notOwner
+		unknown
+	)
+	for name, c := range map[string]struct {
+		fates []Fate
+		flush []int
+		want  want
+	}{
+		"all":                                 {fates: []Fate{0, 0, 0}, want: renewed},
+		"a quorum; one is down":               {fates: []Fate{0, Refused, 0}, want: renewed},
+		"a quorum; one has lost it":           {fates: []Fate{0, 0, 0}, flush: []int{1}, want: renewed},
+		"no quorum answers":                   {fates: []Fate{0, RequestLost, ReplyLost}, want: unknown},
+		"one has lost it, one may have it":    {fates: []Fate{0, 0, ReplyLost}, flush: []int{0}, want: unknown},
+		"two of three have lost it":           {fates: []Fate{0, 0, 0}, flush: []int{0, 1}, want: notOwner},
+		"two have lost it, one is silent":     {fates: []Fate{0, 0, RequestLost}, flush: []int{0, 1}, want: notOwner},
+		"half of four have lost it":           {fates: []Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
+		"half of four are down":               {fates: []Fate{0, 0, Refused, Refused}, want: unknown},
+		"two of five lost it, one is silent":  {fates: []Fate{0, 0, 0, 0, ReplyReset}, flush: []int{0, 1}, want: unknown},
+		"three of five have lost it":          {fates: []Fate{0, 0, 0, 0, 0}, flush: []int{0, 1, 2}, want: notOwner},
+		"two of five have lost it":            {fates: []Fate{0, 0, 0, 0, 0}, flush: []int{0, 1}, want: renewed},
+		"one lost it, one is down, of five":   {fates: []Fate{0, 0, 0, 0, Refused}, flush: []int{0}, want: renewed},
+		"one lost it, two are down, of five":  {fates: []Fate{0, 0, 0, Refused, Refused}, flush: []int{0}, want: unknown},
+		"two lost it, three may not, of five": {fates: []Fate{0, 0, Refused, Refused, Refused}, flush: []int{0, 1}, want: unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inMesh(t, len(c.fates), func(t *testing.T, m *mesh) {
+				p := m.holder("token")
+				for _, i := range c.flush {
+					p.flush(i)
+				}
+				p.next(OpRenew, c.fates...)
+				switch err := p.renew(); c.want {
+				case renewed:
+					ok(t, err)
+					m.wantTaken(len(c.fates)) // where it was lost it is back
+					for _, i := range c.flush {
+						c := p.links[i].LastClaim()
+						ok(t, m.stores[i].Renew(t.Context(), []driver.Claim{c})[0]) // with the same token
+					}
+				case notOwner:
+					isErr(t, err, driver.ErrNotOwner)
+					m.wantTaken(len(c.fates) - len(c.flush)) // nothing is healed
+				case unknown:
+					isUnknown(t, err)
+					m.wantTaken(len(c.fates) - len(c.flush))
+				}
+			})
+		})
+	}
+}
+
+func TestALeaseOutlivesEveryNodesMemoryOneAtATime(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 4, 5} {
+		inMesh(t, n, func(t *testing.T, m *mesh) {
+			p := m.process()
+			x, err := p.locks.Acquire(t.Context(), "name")
+			ok(t, err)
+			for i := range 10 * n {
+				synctest.Wait()
+				p.flush(i % n)
+				m.wantTaken(n - 1)
+				time.Sleep(ttl / 2) // one renewal at least
+				m.wantTaken(n)
+				ok(t, x.Err())
+			}
+			ok(t, x.Release(t.Context()))
+			m.wantTaken(0)
+		})
+	}
+}
+
+func TestAMinorityOfOthersIsNoObstacleAndIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		m.squat(1, 3)
+		p := m.process()
+		x, err := p.locks.Acquire(t.Context(), "name")
+		ok(t, err)
+		time.Sleep(5 * ttl)
+		ok(t, x.Err())
+		ok(t, x.Release(t.Context()))
+		m.wantTaken(2)
+	})
+}
+
+func TestVerificationNeitherRenewsNorHeals(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p := m.holder("token")
+		p.flush(0)
+		verify := p.claim("token")
+		verify.TTL = 0
+		ok(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0])
+		m.wantTaken(4)
+		time.Sleep(ttl)
+		isErr(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
+	})
+}
+
+func TestARenewalThatHasNoQuorumByItselfIsNotHelpedByHealing(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.holder("token")
+		p.links[0].All(Refused)
+		p.flush(1)
+		for range 3 {
+			isUnknown(t, p.renew())
+		}
+		m.wantTaken(2)
+	})
+}
+
+func TestALateHealingDoesNotOutliveTheRelease(t *testing.T) {
+	t.Parallel()
+	for name, fate := range map[string]Fate{"request": HeldBack, "reply": ReplyHeldBack} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inMesh(t, 3, func(t *testing.T, m *mesh) {
+				p := m.holder("token")
+				p.flush(0)
+				p.links[0].Next(OpAcquire, fate)
+				ok(t, p.renew())
+				ok(t, p.renew()) // and no second one beside it
+				synctest.Wait()
+				if n := p.links[0].Calls(OpAcquire); n != 2 {
+					t.Errorf("%d acquires", n)
+				}
+				ok(t, p.store.Release(t.Context(), p.claim("token")))
+				m.wantTaken(0)
+				p.deliver()
+				m.wantTaken(0)
+			})
+		})
+	}
+}
+
+// A tenure that is lost is not released, so a healing that is later than that cleans up
+// behind itself.
+func TestALateHealingDoesNotOutliveALoss(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.holder("token")
+		p.flush(0)
+		p.links[0].Next(OpAcquire, HeldBack)
+		ok(t, p.renew())
+		time.Sleep(ttl)
+		m.wantTaken(0)
+		p.deliver()
+		m.wantTaken(0)
+	})
+}
+
+func TestNoHealingBeginsAfterTheRelease(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.holder("token")
+		p.flush(0)
+		p.links[0].Next(OpRenew, ReplyHeldBack) // it has lost it; we hear of that later
+		ok(t, p.renew())
+		ok(t, p.store.Release(t.Context(), p.claim("token")))
+		synctest.Wait()
+		p.deliver()
+		m.wantTaken(0)
+		if n := p.links[0].Calls(OpAcquire); n != 1 {
+			t.Errorf("%d acquires", n)
+		}
+	})
+}
+
+func TestNodesThatGrantLateAreOursTooAndAreReleasedWithTheRest(t *testing.T) {
+	t.Parallel()
+	for name, fate := range map[string]Fate{"request": HeldBack, "reply": ReplyHeldBack} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inMesh(t, 5, func(t *testing.T, m *mesh) {
+				p := m.process()
+				p.next(OpAcquire, fate, fate)
+				x, err := p.locks.TryAcquire(t.Context(), "name")
+				ok(t, err)
+				p.deliver()
+				m.wantTaken(5)
+				p.links[2].All(Refused)
+				p.links[3].All(Refused) // so that it lives by those that were late
+				time.Sleep(3 * ttl)
+				ok(t, x.Err())
+				p.links[2].Heal()
+				p.links[3].Heal()
+				ok(t, x.Release(t.Context()))
+				m.wantTaken(0)
+			})
+		})
+	}
+}
+
+func TestOneStoreRenewsManyAndAnswersEach(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p := m.process()
+		var claims []driver.Claim
+		for i := range 2000 { // more than the number at which it looks for what is over
+			c := driver.Claim{Name: string(rune('a'+i%26)) + time.Duration(i).String(), Token: "token", TTL: ttl}
+			_, err := p.store.Acquire(t.Context(), c)
+			ok(t, err)
+			if i >= 1950 {
+				claims = append(claims, c)
+			}
+		}
+		for range 20 {
+			time.Sleep(ttl / 3)
+			for _, err := range p.store.Renew(t.Context(), claims) {
+				ok(t, err)
+			}
+		}
+		for i := range 3000 { // throws out the others, not these
+			c := driver.Claim{Name: "more " + time.Duration(i).String(), Token: "token", TTL: ttl}
+			_, err := p.store.Acquire(t.Context(), c)
+			ok(t, err)
+		}
+		for _, err := range p.store.Renew(t.Context(), claims) {
+			ok(t, err)
+		}
+		if n := redlock.Ballots(p.store); n > 3500 {
+			t.Errorf("%d ballots", n)
+		}
+	})
+}
+
+func TestALostQuorumIsALoss(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p := m.process()
+		x, err := p.locks.Acquire(t.Context(), "name")
+		ok(t, err)
+		synctest.Wait()
+		for i := range 3 {
+			p.flush(i)
+		}
+		<-x.Context().Done()
+		is(t, x.Err(), core.ErrLost)
+		is(t, x.Release(t.Context()), core.ErrLost)
+	})
+}

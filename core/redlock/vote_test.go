@@ -1,0 +1,143 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+)
+
+// Processes whose requests reach the nodes in different orders split the vote again and
+// again, unless their pauses part them.
+func TestSplitVotesResolve(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		inMesh(t, 5, func(t *testing.T, m *mesh) {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			var wg sync.WaitGroup
+			began := time.Now()
+			var links []*drivertest.Link
+			for range 3 {
+				p := m.process()
+				links = append(links, p.links[0])
+				for _, l := range p.links { // as far apart as the first pause is long
+					l.Delay(time.Duration(rnd.IntN(5000))*time.Microsecond, time.Duration(rnd.IntN(5000))*time.Microsecond)
+				}
+				wg.Go(func() {
+					for range 10 {
+						x, err := p.locks.Acquire(t.Context(), "name")
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						time.Sleep(time.Millisecond)
+						if err := x.Release(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			attempts := 0
+			for _, l := range links {
+				attempts += l.Calls(drivertest.OpAcquire)
+			}
+			if took := time.Since(began); took > 5*time.Second || attempts > 100 {
+				t.Errorf("30 turns took %s and %d attempts", took, attempts)
+			}
+		})
+	}
+}
+
+// checker knows who is at work. Nobody else may be.
+type checker struct {
+	mu   sync.Mutex // protects the fields below
+	who  string
+	runs int
+}
+
+// work is what one does who holds the name: nothing, for as long as it is trusted.
+func (c *checker) work(t *testing.T, who string, x *core.Lease, d time.Duration) {
+	c.mu.Lock()
+	if c.who != "" && x.Context().Err() == nil {
+		t.Errorf("%s and %s both hold the name", c.who, who)
+	}
+	c.who = who
+	c.runs++
+	c.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-x.Context().Done():
+	}
+	c.mu.Lock()
+	c.who = ""
+	c.mu.Unlock()
+}
+
+// Every call to every node may be lost, or its reply, refused, reset, or delayed for
+// longer than a TTL. No node ever forgets, so at no time are there two holders.
+func TestNoFaultOfTheNetworkMakesTwoHolders(t *testing.T) {
+	t.Parallel()
+	ops := []drivertest.Op{drivertest.OpAcquire, drivertest.OpRenew, drivertest.OpRelease}
+	for _, n := range []int{3, 4, 5} {
+		for seed := range uint64(30) {
+			inMesh(t, n, func(t *testing.T, m *mesh) {
+				var c checker
+				var wg sync.WaitGroup
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				for who := range 4 {
+					p := m.process()
+					rnd := rand.New(rand.NewPCG(seed, uint64(who)))
+					wg.Go(func() { // the weather
+						for ctx.Err() == nil {
+							for _, l := range p.links {
+								for _, op := range ops {
+									if rnd.IntN(3) == 0 {
+										l.Next(op, drivertest.Fate(rnd.IntN(7)))
+									}
+								}
+								l.Delay(time.Duration(rnd.IntN(20))*time.Millisecond, time.Duration(rnd.IntN(20))*time.Millisecond)
+								if rnd.IntN(10) == 0 {
+									l.Deliver()
+								}
+							}
+							time.Sleep(time.Duration(rnd.IntN(1000)) * time.Millisecond)
+						}
+						p.heal()
+					})
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							x, err := p.locks.Acquire(ctx, "name")
+							if err != nil {
+								continue
+							}
+							c.work(t, fmt.Sprint(who), x, time.Duration(rnd.IntN(30000))*time.Millisecond)
+							if err := x.Release(t.Context()); err != nil && !errors.Is(err, core.ErrLost) && !errors.Is(err, core.ErrUnavailable) {
+								t.Error(err)
+							}
+						}
+					})
+				}
+				wg.Wait()
+				if c.runs < 3 {
+					t.Errorf("%d runs", c.runs)
+				}
+			})
+		}
+	}
+}
+
+func (p *process) heal() {
+	for _, l := range p.links {
+		l.Heal()
+	}
+}
