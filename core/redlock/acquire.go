@@ -21,7 +21,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	b := s.open(c)
 	votes := make(chan vote, len(s.nodes))
 	began := time.Now() // before any request: no node's TTL began earlier
-	stop := s.fan(ctx, c.TTL, func(ctx context.Context, i int) {
+	stop := s.fan(ctx, func(ctx context.Context, i int) {
 		g, err := b.acquire(ctx, i)
 		votes <- vote{g, err}
 	})

@@ -115,11 +115,8 @@ func (s *Store) CloseIdle() error {
 // of it, or of what is left of a call's time: an answer without it has to be in time.
 const maxBound = 2 * time.Second
 
-func patience(ctx context.Context, ttl time.Duration) time.Duration {
+func patience(ctx context.Context) time.Duration {
 	left := maxBound
-	if ttl > 0 {
-		left = min(left, ttl/3)
-	}
 	if deadline, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(deadline))
 	}
@@ -128,8 +125,8 @@ func patience(ctx context.Context, ttl time.Duration) time.Duration {
 
 // fan runs f for every node at once. The context it gets outlives the caller's, so that a
 // call that has its quorum need not wait for those who are slower; stop ends it.
-func (s *Store) fan(ctx context.Context, ttl time.Duration, f func(ctx context.Context, i int)) (stop context.CancelFunc) {
-	ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), patience(ctx, ttl))
+func (s *Store) fan(ctx context.Context, f func(ctx context.Context, i int)) (stop context.CancelFunc) {
+	ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), patience(ctx))
 	var all sync.WaitGroup
 	all.Add(len(s.nodes))
 	for i := range s.nodes {

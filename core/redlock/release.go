@@ -80,10 +80,12 @@ func (b *ballot) free(i int) {
 }
 
 // Clean-up at a node: how long it may take in all, and the pause after the first failure;
-// each further pause is four times as long. What it cannot reach dies within one TTL.
+// each further pause is four times as long, up to the last. What it cannot reach dies within
+// one TTL.
 const (
 	maxCleanUp = 2 * time.Second
 	firstPause = 10 * time.Millisecond
+	lastPause  = 500 * time.Millisecond
 )
 
 func (b *ballot) freeing(i int) {
@@ -102,7 +104,7 @@ func (b *ballot) freeing(i int) {
 		timer := time.NewTimer(pause - rand.N(pause/4)) //nolint:gosec // G404: jitter is no secret
 		select {
 		case <-timer.C:
-			pause *= 4
+			pause = min(4*pause, lastPause)
 		case <-ctx.Done():
 			timer.Stop()
 			b.gaveUp(i)
@@ -112,7 +114,7 @@ func (b *ballot) freeing(i int) {
 }
 
 func (b *ballot) release(ctx context.Context, i int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience(ctx, b.claim.TTL))
+	ctx, cancel := context.WithTimeout(ctx, patience(ctx))
 	defer cancel()
 	return b.store.nodes[i].Release(ctx, b.claim)
 }

@@ -71,9 +71,11 @@ func TestAReleaseAskedForAgainRemembersWhatItHasHeard(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.holder("token")
-		p.next(OpRelease, 0, ReplyLost, RequestLost)
+		p.next(OpRelease, 0, ReplyLost)
+		p.links[2].All(Refused, OpRelease)
 		isUnknown(t, p.store.Release(t.Context(), p.claim("token")))
 		ok(t, p.store.Release(t.Context(), p.claim("token")))
+		p.links[2].Heal()
 		time.Sleep(time.Second) // a pause, and one more try
 		m.wantTaken(0)
 		if n := redlock.Ballots(p.store); n != 0 {
@@ -110,6 +112,8 @@ func TestALateReleaseDoesNotFindTheNextAttempt(t *testing.T) {
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.process()
 		m.squat(0, 1)
+		p.links[0].Delay(0, time.Millisecond) // so that the other one grants first
+		p.links[1].Delay(0, time.Millisecond)
 		p.links[2].Next(OpRelease, HeldBack)
 		_, err := p.store.Acquire(short(t, time.Second), p.claim("token"))
 		isHeld(t, err)
@@ -132,14 +136,14 @@ func TestAReleaseInMidAcquireWins(t *testing.T) {
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.process()
 		for _, l := range p.links {
-			l.Delay(time.Second, time.Second)
+			l.Delay(ttl/20, ttl/20)
 		}
 		answer := make(chan error, 1)
 		go func() {
 			_, err := p.store.Acquire(t.Context(), p.claim("token"))
 			answer <- err
 		}()
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(ttl / 40)
 		_ = p.store.Release(t.Context(), p.claim("token")) // whose it was is open
 		if err := <-answer; err == nil {
 			t.Error("granted")

@@ -23,7 +23,7 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 		return nil
 	}
 	r := s.newRound(claims)
-	stop := s.fan(ctx, r.ttl, func(ctx context.Context, i int) {
+	stop := s.fan(ctx, func(ctx context.Context, i int) {
 		r.take(i, s.nodes[i].Renew(ctx, r.claims))
 	})
 	select {
@@ -38,7 +38,6 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 type round struct {
 	store  *Store
 	claims []driver.Claim // with the tokens that the nodes know
-	ttl    time.Duration  // the shortest of them
 	began  time.Time
 
 	mu      sync.Mutex // protects the fields below
@@ -68,9 +67,6 @@ func (s *Store) newRound(claims []driver.Claim) *round {
 		r.polls[j].ballot = b
 		r.claims[j] = b.claim
 		r.claims[j].TTL = c.TTL
-		if c.TTL > 0 && (r.ttl == 0 || c.TTL < r.ttl) {
-			r.ttl = c.TTL
-		}
 	}
 	return r
 }
@@ -170,7 +166,7 @@ func (s *Store) heal(node int, ballots []*ballot) {
 		if !b.wanting(node) {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience(context.Background(), b.claim.TTL))
+		ctx, cancel := context.WithTimeout(context.Background(), patience(context.Background()))
 		_, err := b.acquire(ctx, node)
 		cancel()
 		if open(err) {
@@ -179,10 +175,10 @@ func (s *Store) heal(node int, ballots []*ballot) {
 	}
 }
 
-// wanting says whether the ballot may be acquired at a node. Not beside another command that
-// does so, nor when the tenure is over: this may be a queue behind a slow one.
+// wanting says whether the ballot is to be acquired at a node. Not beside another command that
+// does so, nor when the tenure is over without a release: this may be the end of a slow queue.
 func (b *ballot) wanting(i int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.over && b.seats[i].flying == 0 && b.stands()
+	return b.seats[i].flying == 0 && b.stands()
 }

@@ -181,6 +181,39 @@ func TestALateHealingDoesNotOutliveALoss(t *testing.T) {
 		m.wantTaken(0)
 		p.deliver()
 		m.wantTaken(0)
+		_, err := p.store.Acquire(t.Context(), p.claim("token")) // starts afresh
+		ok(t, err)
+		m.wantTaken(3)
+		ok(t, p.store.Release(t.Context(), p.claim("token")))
+		m.wantTaken(0)
+	})
+}
+
+// Healings at one node go one after the other. One that is held up is not to hold up another
+// until that one's tenure is over.
+func TestNoHealingBeginsAfterTheTenure(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		var claims []driver.Claim
+		for _, name := range []string{"one", "two"} {
+			c := driver.Claim{Name: name, Token: "token", TTL: ttl}
+			claims = append(claims, c)
+			_, err := p.store.Acquire(t.Context(), c)
+			ok(t, err)
+			synctest.Wait()
+			p.flush(0)
+		}
+		p.links[0].Next(OpAcquire, HeldBack)
+		for _, err := range p.store.Renew(t.Context(), claims) {
+			ok(t, err)
+		}
+		time.Sleep(ttl)
+		p.deliver()
+		synctest.Wait()
+		if n := p.links[0].Calls(OpAcquire); n != 3 {
+			t.Errorf("%d acquires; want one for each and one healing", n)
+		}
 	})
 }
 
@@ -211,6 +244,7 @@ func TestNodesThatGrantLateAreOursTooAndAreReleasedWithTheRest(t *testing.T) {
 				p.next(OpAcquire, fate, fate)
 				x, err := p.locks.TryAcquire(t.Context(), "name")
 				ok(t, err)
+				synctest.Wait()
 				p.deliver()
 				m.wantTaken(5)
 				p.links[2].All(Refused)

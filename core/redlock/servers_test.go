@@ -19,7 +19,7 @@ import (
 )
 
 // realTTL is short enough to wait for, long enough for a machine that is busy.
-const realTTL = 2 * time.Second
+const realTTL = 4 * time.Second
 
 // farm is five redis-servers, each behind a proxy.
 type farm struct {
