@@ -18,8 +18,11 @@ import (
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
-// realTTL is short enough to wait for, long enough for a machine that is busy.
-const realTTL = 4 * time.Second
+// realTTL is short enough to wait for, steadyTTL long enough for a machine that is busy.
+const (
+	realTTL   = 4 * time.Second
+	steadyTTL = 10 * time.Second
+)
 
 // farm is five redis-servers, each behind a proxy.
 type farm struct {
@@ -111,7 +114,7 @@ func (f *farm) load() (stop func() (runs int)) {
 func TestALeaseStandsWhateverBefallsOneServerAtATime(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
-	steady, err := f.locker().Acquire(t.Context(), "steady")
+	steady, err := f.locker().Acquire(t.Context(), "steady", core.WithTTL(steadyTTL))
 	ok(t, err)
 	stop := f.load()
 	const long = realTTL + realTTL/4
@@ -162,12 +165,12 @@ func TestTwoServersMayBeGoneAndThreeMayNot(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
 	locks := f.locker()
-	steady, err := locks.Acquire(t.Context(), "steady")
+	steady, err := locks.Acquire(t.Context(), "steady", core.WithTTL(steadyTTL))
 	ok(t, err)
 	stop := f.load()
 	f.servers[0].Pause()
 	f.servers[1].Kill()
-	time.Sleep(2 * realTTL)
+	time.Sleep(steadyTTL + realTTL)
 	ok(t, steady.Err())
 	ok(t, steady.Check(t.Context()))
 	if runs := stop(); runs < 3 {
