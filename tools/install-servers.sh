@@ -15,6 +15,9 @@ needed() {
 		postgresql      /usr/lib/postgresql/*/bin/postgres
 		mariadb-server  mariadbd
 		memcached       memcached
+		default-jre-headless java
+		libzookeeper-java /usr/share/java/zookeeper.jar
+		etcd-server     etcd
 	EOF
 }
 

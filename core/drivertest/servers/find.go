@@ -21,12 +21,18 @@ func Find(tb testing.TB, binary, debianPackage string) string {
 	if err == nil {
 		return path
 	}
+	missing(tb, err, debianPackage)
+	return ""
+}
+
+// missing skips or fails the test for what is not installed.
+func missing(tb testing.TB, err error, debianPackage string) {
+	tb.Helper()
 	reason := fmt.Sprintf("%v; on Debian: apt-get install %s", err, debianPackage)
 	if os.Getenv(RequireEnv) == "1" {
 		tb.Fatalf("%s=1, but %s", RequireEnv, reason)
 	}
 	tb.Skip(reason)
-	return ""
 }
 
 // lookup finds a binary on the PATH, or where distributions put servers that users do not

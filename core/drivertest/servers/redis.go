@@ -64,7 +64,10 @@ func redisReady(addr string, log []byte) error {
 }
 
 // ping is the first line of a Redis server's answer to PING.
-func ping(addr string) (string, error) {
+func ping(addr string) (string, error) { return ask(addr, "PING\r\n") }
+
+// ask is the first line of a server's answer.
+func ask(addr, question string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var d net.Dialer
@@ -76,12 +79,12 @@ func ping(addr string) (string, error) {
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return "", err
 	}
-	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+	if _, err := io.WriteString(conn, question); err != nil {
 		return "", err
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
-		return "", fmt.Errorf("PING: %w", err)
+		return "", fmt.Errorf("%s: %w", strings.TrimSpace(question), err)
 	}
 	return strings.TrimSpace(line), nil
 }

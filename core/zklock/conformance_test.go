@@ -1,0 +1,115 @@
+package zklock_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/zklock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t) // for all cases; each has a root of its own
+	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
+		root := "/" + strings.ReplaceAll(t.Name(), "/", ":")
+		other, _ := connect(t, server.Addr(), 20*time.Second)
+		first := func(dir string) string {
+			seats, _, err := other.Children(dir)
+			ok(t, err)
+			slices.SortFunc(seats, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+			if len(seats) == 0 {
+				return ""
+			}
+			return dir + "/" + seats[0]
+		}
+		remove := func(name string) {
+			if path := first(root + "/" + name); path != "" {
+				ok(t, other.Delete(path, -1))
+			}
+		}
+		return drivertest.Service{
+			Driver: func() driver.Driver {
+				conn, session := connect(t, server.Addr(), 20*time.Second)
+				return zklock.New(conn, session, zklock.WithRoot(root))
+			},
+			// As Curator's locks do, below the same path.
+			Overwrite: func(name string) {
+				for _, dir := range []string{root, root + "/" + name} {
+					if _, err := other.Create(dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists { //nolint:errorlint // the client's own
+						t.Fatal(err)
+					}
+				}
+				remove(name)
+				_, err := other.Create(root+"/"+name+"/_c_0123-lock-", []byte("10.0.0.1"), zk.FlagSequence, zk.WorldACL(zk.PermAll))
+				ok(t, err)
+			},
+			Delete: remove,
+		}
+	}})
+}
+
+// connect returns a client that ends with the test, and its session.
+func connect(t *testing.T, addr string, timeout time.Duration) (*zk.Conn, *zklock.Session) {
+	t.Helper()
+	session := new(zklock.Session)
+	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithDialer(session.Dial), zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	ok(t, err)
+	t.Cleanup(func() {
+		conn.Close()
+		eventually(t, "the client ends", func() bool { return conn.State() == zk.StateDisconnected })
+	})
+	eventually(t, "there is a session", func() bool { return conn.State() == zk.StateHasSession })
+	return conn, session
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// ttl of the leases in tests on real servers: short enough to wait for, long enough for a
+// machine that is busy with something else.
+const ttl = 2 * time.Second
+
+// locker returns a Locker that ends with the test.
+func locker(t *testing.T, store *zklock.Store) *core.Locker {
+	t.Helper()
+	locks, err := core.New(store, core.WithTTL(ttl))
+	ok(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = locks.Close(ctx) // the test may have left leases
+	})
+	return locks
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for cond, for what a busy machine may need.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for range 6000 {
+		if cond() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("never came true: %s", what)
+}

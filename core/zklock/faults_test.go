@@ -1,0 +1,263 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/zklock"
+)
+
+// world is a server of its own, a Locker behind a proxy, and another with a good connection.
+type world struct {
+	server *servers.Server
+	proxy  *faultproxy.Proxy
+	conn   *zk.Conn // behind the proxy
+	direct *zk.Conn
+	locks  *core.Locker
+	other  *core.Locker
+}
+
+func newWorld(t *testing.T, session time.Duration) *world {
+	t.Helper()
+	w := &world{server: servers.ZooKeeper(t)}
+	w.proxy = faultproxy.New(t, w.server.Addr())
+	var s *zklock.Session
+	w.conn, s = connect(t, w.proxy.Addr(), session)
+	w.locks = locker(t, zklock.New(w.conn, s))
+	w.direct, s = connect(t, w.server.Addr(), longSession)
+	w.other = locker(t, zklock.New(w.direct, s))
+	x := acquire(t, w.locks, "name") // the server is warm, and the parents are there
+	ok(t, x.Release(t.Context()))
+	return w
+}
+
+// A session that outlives every test, and a TTL with it.
+const (
+	longSession = 40 * time.Second
+	longTTL     = 20 * time.Second
+)
+
+func acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
+	t.Helper()
+	x, err := locks.Acquire(t.Context(), name, opts...)
+	ok(t, err)
+	return x
+}
+
+// cut has the client's connection broken, and no other made until the proxy is healed.
+func (w *world) cut(t *testing.T) {
+	t.Helper()
+	w.proxy.Refuse(true)
+	w.proxy.Reset()
+	eventually(t, "the client notices", func() bool { return w.conn.State() != zk.StateHasSession })
+}
+
+// seats are the znodes in line for name.
+func (w *world) seats(t *testing.T, name string) []string {
+	t.Helper()
+	seats, _, err := w.direct.Children("/holdfast/" + name)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		t.Fatal(err)
+	}
+	return seats
+}
+
+// is fails the test unless err matches want and none of the others.
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDone, core.ErrInvalid, core.ErrClosed} {
+		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
+			t.Errorf("%v, and not %v", err, want)
+			return
+		}
+	}
+}
+
+func TestWhileDisconnectedNothingIsGrantedAndNothingIsLostInHaste(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	x := acquire(t, w.locks, "name", core.WithTTL(longTTL))
+	before := w.conn.SessionID()
+	w.cut(t)
+	_, err := w.locks.TryAcquire(t.Context(), "another")
+	is(t, err, core.ErrUnavailable)
+	is(t, x.Check(t.Context()), core.ErrUnavailable)
+	ok(t, x.Err())
+	_, err = w.other.TryAcquire(t.Context(), "name")
+	is(t, err, core.ErrHeld)
+	w.proxy.Heal()
+	eventually(t, "the lease is confirmed", func() bool { return x.Check(t.Context()) == nil })
+	if w.conn.SessionID() != before {
+		t.Error("the session is another one")
+	}
+	ok(t, x.Release(t.Context()))
+	ok(t, acquire(t, w.other, "name", core.WithWait(0)).Release(t.Context()))
+}
+
+func TestInACutLongerThanTheSessionTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4*time.Second)
+	x := acquire(t, w.locks, "name", core.WithTTL(longTTL)) // of which the session allows a part
+	before := w.conn.SessionID()
+	w.proxy.BlackHole(true)
+	y := acquire(t, w.other, "name")
+	if x.Context().Err() == nil {
+		t.Error("two holders")
+	}
+	is(t, x.Err(), core.ErrLost)
+	if y.Fence() <= x.Fence() {
+		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
+	}
+	w.proxy.Heal()
+	eventually(t, "a new session", func() bool { return w.conn.State() == zk.StateHasSession && w.conn.SessionID() != before })
+	is(t, x.Release(t.Context()), core.ErrLost)
+	ok(t, y.Check(t.Context()))
+	ok(t, y.Release(t.Context()))
+	ok(t, acquire(t, w.locks, "name").Release(t.Context()))
+}
+
+func TestAReleaseThatFailsIsDoneOnceTheServerIsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	x := acquire(t, w.locks, "name", core.WithTTL(longTTL))
+	granted := time.Now()
+	w.cut(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := x.Release(ctx); !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("release without a server: %v", err)
+	}
+	w.proxy.Heal()
+	eventually(t, "the znode is gone", func() bool { return len(w.seats(t, "name")) == 0 })
+	if time.Since(granted) > longTTL {
+		t.Error("it went with its TTL only")
+	}
+}
+
+func TestWhatNobodyRenewsGoesWhileTheSessionLives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	x := acquire(t, w.locks, "name", core.WithoutRenewal())
+	w.cut(t)
+	<-x.Context().Done()
+	time.Sleep(ttl) // by now its deletion has failed
+	if len(w.seats(t, "name")) != 1 {
+		t.Error("gone without a connection")
+	}
+	w.proxy.Heal()
+	eventually(t, "the znode is gone", func() bool { return len(w.seats(t, "name")) == 0 })
+}
+
+func TestACreationThatIsNotAnsweredIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	for range 5 {
+		w.proxy.DropReply(2) // the first request looks at the line
+		broken := time.AfterFunc(100*time.Millisecond, w.proxy.Reset)
+		x, err := w.locks.TryAcquire(t.Context(), "name", core.WithTTL(longTTL))
+		broken.Stop()
+		ok(t, err)
+		if seats := w.seats(t, "name"); len(seats) != 1 {
+			t.Errorf("in line: %q", seats)
+		}
+		ok(t, x.Release(t.Context()))
+		if seats := w.seats(t, "name"); len(seats) != 0 {
+			t.Errorf("after the release: %q", seats)
+		}
+	}
+}
+
+func TestACreationThatNobodyWaitsForIsUndone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	w.proxy.DropReply(2)
+	_, err := w.locks.TryAcquire(ctx, "name", core.WithTTL(longTTL))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("acquire: %v", err)
+	}
+	asked := time.Now()
+	eventually(t, "the znode is there", func() bool { return len(w.seats(t, "name")) == 1 })
+	w.proxy.Reset()
+	eventually(t, "the znode is gone", func() bool { return len(w.seats(t, "name")) == 0 })
+	if time.Since(asked) > longTTL {
+		t.Error("it went with its TTL only")
+	}
+}
+
+func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
+	for range 10 {
+		time.Sleep(ttl / 8)
+		w.proxy.Reset()
+		ok(t, x.Err())
+	}
+	eventually(t, "the lease is confirmed", func() bool { return x.Check(t.Context()) == nil })
+	ok(t, x.Release(t.Context()))
+	eventually(t, "nothing is left", func() bool { return len(w.seats(t, "name")) == 0 })
+}
+
+func TestALeaseSurvivesTheServersRestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	x := acquire(t, w.locks, "name", core.WithTTL(longTTL))
+	w.server.Kill()
+	_, err := w.other.TryAcquire(t.Context(), "another")
+	is(t, err, core.ErrUnavailable)
+	ok(t, x.Err())
+	w.server.Restart()
+	eventually(t, "the lease is confirmed", func() bool { return x.Check(t.Context()) == nil })
+	_, err = w.other.Acquire(t.Context(), "name", core.WithWait(time.Second))
+	is(t, err, core.ErrHeld)
+	ok(t, x.Release(t.Context()))
+	y := acquire(t, w.other, "name")
+	if y.Fence() <= x.Fence() {
+		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
+	}
+	ok(t, y.Release(t.Context()))
+}
+
+func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	x := acquire(t, w.locks, "name", core.WithTTL(longTTL))
+	y := acquire(t, w.locks, "short")
+	w.server.Pause()
+	<-y.Context().Done()
+	is(t, y.Err(), core.ErrLost)
+	w.server.Resume()
+	ok(t, x.Err())
+	eventually(t, "the lease is confirmed", func() bool { return x.Check(t.Context()) == nil })
+	ok(t, x.Release(t.Context()))
+	ok(t, acquire(t, w.other, "short").Release(t.Context()))
+}
+
+func TestEveryCallReturnsInABlackHole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	x := acquire(t, w.locks, "name")
+	w.proxy.BlackHole(true)
+	within := func(what string, call func(context.Context) error) {
+		t.Helper()
+		began := time.Now()
+		if err := call(context.Background()); !errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if took := time.Since(began); took > ttl/3+time.Second { // a second for a busy machine
+			t.Errorf("%s took %s", what, took)
+		}
+	}
+	within("TryAcquire", func(ctx context.Context) error { _, err := w.locks.TryAcquire(ctx, "other"); return err })
+	within("Check", x.Check)
+	within("Release", x.Release)
+}

@@ -1,0 +1,261 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// node is what this Store has in the line for a name: a place that waits, or the owner. It
+// is known before its znode is asked for, until that is certainly gone.
+//
+// A znode lives as long as its session, which may be for ever. So a node that nobody asks
+// for any more is deleted by the Store that made it: a waiting one after driver.PlaceLife, an
+// owner after its TTL, which is after core has ended its trust. A deletion that fails is
+// tried again until the session is over.
+type node struct {
+	key   nodeKey       // by which it is found: its own; once granted, that of the owner's token
+	id    string        // in the name of its znode
+	busy  chan struct{} // of size one: full while an operation works on the node
+	timer *time.Timer   // for its deletion
+
+	// Written by who is in busy and has Store.mu, so read by who has either.
+	seat  string // the name of its znode, "" if there is none
+	doubt bool   // a creation was not answered: there may be a znode
+	owned bool   // by the token of key
+	waits bool   // it stands in line, and goes on doing so when it is refused
+
+	// Protected by Store.mu.
+	users  int       // who work on it or wait for busy
+	until  time.Time // when it is to be deleted
+	ending bool      // it is being deleted
+	closed int       // how often in a row the connection looked closed by then
+}
+
+// nodeKey is a node's name, and the digest of its place in line or of its owner's token.
+type nodeKey struct{ name, id string }
+
+// retryAfter is how long after a failed deletion the next one is tried.
+const retryAfter = 250 * time.Millisecond
+
+// take has the caller work on the node for one of the given places or tokens, the first that
+// there is; if there is none, on a new one for the last of them.
+func (t *trip) take(name string, ids ...string) (*node, error) {
+	for {
+		n, found := t.enter(name, ids)
+		select {
+		case n.busy <- struct{}{}:
+		case <-t.ctx.Done():
+			t.exit(n)
+			return nil, t.unsent(t.ctx.Err())
+		}
+		if t.has(n, found) {
+			return n, nil
+		}
+		t.leave(n) // it went, or was granted, meanwhile
+	}
+}
+
+func (s *Store) enter(name string, ids []string) (n *node, key nodeKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		key = nodeKey{name, id}
+		if n = s.nodes[key]; n != nil {
+			break
+		}
+	}
+	if n == nil {
+		n = &node{key: key, id: key.id, busy: make(chan struct{}, 1)}
+		n.timer = time.AfterFunc(time.Hour, func() { s.expire(n) })
+		n.timer.Stop()
+		s.nodes[key] = n
+	}
+	n.users++
+	return n, key
+}
+
+func (s *Store) has(n *node, key nodeKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[key] == n
+}
+
+// leave ends the caller's work on n.
+func (s *Store) leave(n *node) {
+	<-n.busy
+	s.exit(n)
+}
+
+func (s *Store) exit(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.users--
+	if n.users == 0 && n.seat == "" && !n.doubt && s.nodes[n.key] == n {
+		n.timer.Stop()
+		delete(s.nodes, n.key)
+	}
+}
+
+// keep lets n live for d from now on.
+func (s *Store) keep(n *node, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.until, n.ending = time.Now().Add(d), false
+	n.timer.Reset(d)
+}
+
+// sit says which znode n has; none if seat is empty. Nothing is in doubt any more.
+func (s *Store) sit(n *node, seat string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.seat, n.doubt = seat, false
+	if seat == "" {
+		n.owned, n.waits = false, false
+	}
+}
+
+// own makes n that of the token's, for ttl.
+func (s *Store) own(n *node, token string, ttl time.Duration) {
+	s.keep(n, ttl)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.nodes, n.key)
+	n.key.id, n.owned, n.waits = token, true, false
+	s.nodes[n.key] = n
+}
+
+// expire deletes a node whose time is over, unless it was asked for again.
+func (s *Store) expire(n *node) {
+	if !s.over(n) {
+		return
+	}
+	n.busy <- struct{}{} // an operation under way ends, as its requests do
+	defer s.leave(n)
+	s.mu.Lock()
+	wanted := !n.ending
+	s.mu.Unlock()
+	if wanted {
+		return
+	}
+	t := &trip{Store: s, ctx: context.Background()}
+	if _, err := t.remove(n); err != nil {
+		s.keepTrying(n)
+	}
+}
+
+// over says whether n is to be deleted now, by the caller, who then is among its users.
+func (s *Store) over(n *node) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := time.Until(n.until)
+	switch {
+	case s.nodes[n.key] != n:
+		return false
+	case left > 0:
+		n.timer.Reset(left)
+		return false
+	case s.connected():
+		n.closed, n.ending = 0, true
+		n.users++
+		return true
+	case s.conn.State() == zk.StateDisconnected && n.closed > 3:
+		// A client that tries to connect is not in this state for long. This one was closed,
+		// and its session ended with it.
+		delete(s.nodes, n.key)
+		return false
+	default:
+		n.closed++
+		n.timer.Reset(retryAfter)
+		return false
+	}
+}
+
+// keepTrying has n deleted soon.
+func (s *Store) keepTrying(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.until, n.ending = time.Now(), true
+	n.timer.Reset(retryAfter)
+}
+
+// create makes n's znode, at the end of the line. Without data it waits there.
+func (t *trip) create(n *node, data []byte) error {
+	for range 3 { // a parent that nobody needs any more is deleted by the server
+		t.mu.Lock()
+		n.doubt, n.waits = true, data == nil
+		t.mu.Unlock()
+		var path string
+		err := t.write(func() (err error) {
+			path, err = t.conn.Create(t.dir(n.key.name)+"/"+exclusive+n.id+"-", data, zk.FlagEphemeralSequential, t.acl)
+			return err
+		})
+		switch {
+		case err == nil:
+			t.sit(n, path[strings.LastIndexByte(path, '/')+1:])
+			return nil
+		case unknown(err) && !errors.Is(err, driver.ErrNotSent):
+			return err
+		}
+		t.sit(n, "")
+		if !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		if err := t.makeDir(n.key.name); err != nil {
+			return err
+		}
+	}
+	return t.unsent(zk.ErrNoNode)
+}
+
+// remove deletes n's znode, and says whether there was one.
+func (t *trip) remove(n *node) (bool, error) {
+	if n.doubt {
+		if _, err := t.line(n); err != nil {
+			return false, err
+		}
+	}
+	if n.seat == "" {
+		return false, nil
+	}
+	err := t.write(func() error { return t.conn.Delete(t.dir(n.key.name)+"/"+n.seat, -1) })
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return false, err
+	}
+	t.sit(n, "")
+	return err == nil, nil
+}
+
+// line returns the znodes that stand in line for n's name, in order, and settles whether n
+// has one.
+func (t *trip) line(n *node) ([]string, error) {
+	dir := t.dir(n.key.name)
+	if n.doubt {
+		// An answer that we have missed may be from a server that is ahead of the one that we
+		// have now.
+		err := t.read(func() error { _, err := t.conn.Sync(dir); return err })
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, err
+		}
+	}
+	seats, err := t.seats(dir)
+	if err != nil {
+		return nil, err
+	}
+	mine := func(seat string) bool { return seat == n.seat }
+	if n.doubt {
+		mine = func(seat string) bool { return strings.HasPrefix(seat, exclusive+n.id+"-") }
+	}
+	seat := ""
+	if i := slices.IndexFunc(seats, mine); i >= 0 {
+		seat = seats[i]
+	}
+	t.sit(n, seat)
+	return seats, nil
+}

@@ -1,0 +1,122 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Renew implements driver.Driver.
+//
+// It asks for the claims' znodes in one transaction, which changes nothing. The session is
+// kept alive by the client; what a renewal has to find out is whether it still is, and only
+// the leader can say that. A plain read could be answered by a server that has lost it.
+func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
+	errs, err := run(ctx, s, func(t *trip) ([]error, error) { return t.renew(claims), nil })
+	if err != nil {
+		errs = make([]error, len(claims))
+		for i := range errs {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// renewal is one claim and where its znode is.
+type renewal struct {
+	at    int // in the caller's list
+	claim driver.Claim
+	node  *node
+	path  string
+}
+
+func (t *trip) renew(claims []driver.Claim) []error {
+	errs := make([]error, len(claims))
+	var asked []renewal
+	for i, c := range claims {
+		r := renewal{at: i, claim: c}
+		r.node, r.path = t.owned(c)
+		if r.node == nil {
+			r.path, errs[i] = t.find(t.dir(c.Name), c)
+		}
+		if errs[i] == nil {
+			asked = append(asked, r)
+		}
+	}
+	for len(asked) > 0 {
+		asked = t.ask(asked, errs)
+	}
+	return errs
+}
+
+// ask asks for all znodes at once. If one is missing, the transaction says no more than that,
+// and the rest is returned, to be asked for again.
+func (t *trip) ask(asked []renewal, errs []error) (again []renewal) {
+	checks := make([]any, len(asked))
+	for i, r := range asked {
+		checks[i] = &zk.CheckVersionRequest{Path: r.path, Version: -1}
+	}
+	var answers []zk.MultiResponse
+	err := t.read(func() (err error) {
+		answers, err = t.conn.Multi(checks...)
+		return err
+	})
+	for i, r := range asked {
+		switch {
+		case err == nil:
+			errs[r.at] = t.renewed(r)
+		case i < len(answers) && errors.Is(answers[i].Error, zk.ErrNoNode):
+			errs[r.at] = driver.ErrNotOwner
+			t.lose(r.node)
+		default:
+			errs[r.at] = err
+			again = append(again, r)
+		}
+	}
+	if len(again) == len(asked) {
+		return nil
+	}
+	return again
+}
+
+// owned finds the node of this Store that c's token owns.
+func (s *Store) owned(c driver.Claim) (n *node, path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n = s.nodes[nodeKey{c.Name, digest(c.Token)}]
+	if n == nil || !n.owned {
+		return nil, ""
+	}
+	return n, s.dir(c.Name) + "/" + n.seat
+}
+
+// renewed lets a node live on, unless its deletion began meanwhile.
+func (s *Store) renewed(r renewal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch n := r.node; {
+	case n == nil || r.claim.TTL == 0 && !n.ending:
+	case n.ending:
+		return driver.ErrNotOwner
+	default:
+		n.until = time.Now().Add(r.claim.TTL)
+		n.timer.Reset(r.claim.TTL)
+	}
+	return nil
+}
+
+// lose deletes a node at the next occasion, which is now: somebody else has deleted its
+// znode.
+func (s *Store) lose(n *node) {
+	if n == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.until = time.Now()
+	n.timer.Reset(0)
+}

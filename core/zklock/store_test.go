@@ -1,0 +1,222 @@
+package zklock_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/zklock"
+)
+
+func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
+	t.Parallel()
+	conn, session := new(zk.Conn), new(zklock.Session)
+	for what, store := range map[string]*zklock.Store{
+		"no connection":           zklock.New(nil, session),
+		"no session":              zklock.New(conn, nil),
+		"WithACL":                 zklock.New(conn, session, zklock.WithACL(nil)),
+		`WithRoot("")`:            zklock.New(conn, session, zklock.WithRoot("")),
+		`WithRoot("/")`:           zklock.New(conn, session, zklock.WithRoot("/")),
+		`WithRoot("a")`:           zklock.New(conn, session, zklock.WithRoot("a")),
+		`WithRoot("/a/")`:         zklock.New(conn, session, zklock.WithRoot("/a/")),
+		`WithRoot("/a//b")`:       zklock.New(conn, session, zklock.WithRoot("/a//b")),
+		`WithRoot("/./b")`:        zklock.New(conn, session, zklock.WithRoot("/./b")),
+		`WithRoot("/a/..")`:       zklock.New(conn, session, zklock.WithRoot("/a/..")),
+		`WithRoot("/a\x00")`:      zklock.New(conn, session, zklock.WithRoot("/a\x00")),
+		`WithRoot("/\u0085")`:     zklock.New(conn, session, zklock.WithRoot("/\u0085")),
+		`WithRoot("/\U0001F512")`: zklock.New(conn, session, zklock.WithRoot("/\U0001F512")),
+	} {
+		_, err := core.New(store)
+		is(t, err, core.ErrInvalid)
+		if err == nil || !strings.Contains(err.Error(), strings.SplitN(what, "(", 2)[0]) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := core.New(zklock.New(conn, session, zklock.WithRoot("/a.b/Zürich"))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALeaseLastsHalfOfItsSession(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	for asked, agreed := range map[time.Duration]time.Duration{
+		4 * time.Second: 4 * time.Second,
+		time.Hour:       200 * servers.ZooKeeperTick, // what the server agrees to
+	} {
+		conn, session := connect(t, server.Addr(), asked)
+		locks := locker(t, zklock.New(conn, session))
+		x := acquire(t, locks, "name", core.WithTTL(time.Hour))
+		if left := time.Until(x.ValidUntil()); left > agreed/2 || left < agreed/4 {
+			t.Errorf("valid for %s in a session of %s", left, agreed)
+		}
+		ok(t, x.Release(t.Context()))
+		x = acquire(t, locks, "name", core.WithTTL(time.Second))
+		if left := time.Until(x.ValidUntil()); left > time.Second {
+			t.Errorf("valid for %s, asked for a second", left)
+		}
+		ok(t, x.Release(t.Context()))
+	}
+}
+
+func TestWithoutTheSessionsDialNothingIsGranted(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	conn, _ := connect(t, server.Addr(), longSession)
+	_, err := locker(t, zklock.New(conn, new(zklock.Session))).TryAcquire(t.Context(), "name")
+	is(t, err, core.ErrUnavailable)
+	if !strings.Contains(err.Error(), "zk.WithDialer(session.Dial)") {
+		t.Errorf("%v does not say what is missing", err)
+	}
+}
+
+func TestTheSessionsOwnDialerIsUsed(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	var used sync.Once
+	dialed := make(chan struct{})
+	session := &zklock.Session{Dialer: func(network, address string, timeout time.Duration) (net.Conn, error) {
+		used.Do(func() { close(dialed) })
+		return net.DialTimeout(network, address, timeout)
+	}}
+	conn, _, err := zk.Connect([]string{server.Addr()}, longSession, zk.WithDialer(session.Dial), zk.WithLogger(quiet{}))
+	ok(t, err)
+	defer conn.Close()
+	ok(t, acquire(t, locker(t, zklock.New(conn, session)), "name").Release(t.Context()))
+	<-dialed
+}
+
+func TestNoTokenIsAtTheServer(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	conn, session := connect(t, server.Addr(), longSession)
+	store := zklock.New(conn, session)
+	owner := driver.Claim{Name: "a/b", Token: "secret-1", Label: "web 1", TTL: longTTL}
+	waiter := driver.Claim{Name: "a/b", Token: "secret-2", Place: "secret-3", TTL: longTTL}
+	_, err := store.Acquire(t.Context(), owner)
+	ok(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_ = store.Wait(ctx, waiter) // it stands in line
+	seats, _, err := conn.Children("/holdfast/a%2Fb")
+	ok(t, err)
+	if len(seats) != 2 {
+		t.Fatalf("in line: %q", seats)
+	}
+	for _, seat := range seats {
+		data, _, err := conn.Get("/holdfast/a%2Fb/" + seat)
+		ok(t, err)
+		if strings.Contains(seat+string(data), "secret") {
+			t.Errorf("%s: %q", seat, data)
+		}
+		if !regexp.MustCompile(`^write-[0-9a-f]{32}-\d{10}$`).MatchString(seat) {
+			t.Errorf("%s", seat)
+		}
+		if len(data) > 0 && !regexp.MustCompile(`^v1 [0-9a-f]{32} 20000 web 1$`).Match(data) {
+			t.Errorf("%s: %q", seat, data)
+		}
+	}
+}
+
+func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	const waiters = 4
+	direct, session := connect(t, server.Addr(), longSession)
+	holder := acquire(t, locker(t, zklock.New(direct, session)), "name", core.WithTTL(longTTL))
+	served := make(chan int, waiters)
+	var wg sync.WaitGroup
+	for i := range waiters {
+		conn, session := connect(t, server.Addr(), longSession)
+		locks := locker(t, zklock.New(conn, session))
+		wg.Go(func() {
+			err := locks.Do(t.Context(), "name", func(context.Context) error {
+				served <- i
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		eventually(t, "it stands in line", func() bool {
+			seats, _, err := direct.Children("/holdfast/name")
+			return err == nil && len(seats) == i+2
+		})
+	}
+	// Each of those before somebody is watched by one session, whoever came later.
+	var watches string
+	eventually(t, "each watches", func() bool {
+		watches = tell(t, server.Addr(), "wchp")
+		return strings.Count(watches, "/holdfast/name/") == waiters
+	})
+	if n := strings.Count(watches, "\t0x"); n != waiters {
+		t.Errorf("%d watches:\n%s", n, watches)
+	}
+	ok(t, holder.Release(t.Context()))
+	wg.Wait()
+	for i := range waiters {
+		if who := <-served; who != i {
+			t.Errorf("%d is served as number %d", who, i)
+		}
+	}
+}
+
+func TestManyWaitsLeaveOneWatch(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	direct, session := connect(t, server.Addr(), longSession)
+	holder := acquire(t, locker(t, zklock.New(direct, session)), "name", core.WithTTL(longTTL))
+	conn, session := connect(t, server.Addr(), longSession)
+	locks := locker(t, zklock.New(conn, session))
+	for range 20 {
+		_, err := locks.Acquire(t.Context(), "name", core.WithWait(50*time.Millisecond))
+		is(t, err, core.ErrHeld)
+	}
+	if watches := tell(t, server.Addr(), "wchp"); strings.Count(watches, "\t0x") > 1 {
+		t.Errorf("watches:\n%s", watches)
+	}
+	eventually(t, "nobody else stands in line", func() bool {
+		seats, _, err := direct.Children("/holdfast/name")
+		return err == nil && len(seats) == 1
+	})
+	ok(t, holder.Release(t.Context()))
+}
+
+// tell sends one of ZooKeeper's four-letter words.
+func tell(t *testing.T, addr, word string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	ok(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, word)
+	ok(t, err)
+	answer, err := io.ReadAll(conn)
+	ok(t, err)
+	return string(answer)
+}
+
+func TestNothingIsLeftOfIdleNames(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	conn, session := connect(t, server.Addr(), longSession)
+	locks := locker(t, zklock.New(conn, session))
+	for i := range 20 {
+		ok(t, acquire(t, locks, fmt.Sprintf("order:%d", i)).Release(t.Context()))
+	}
+	eventually(t, "the server deletes the parents", func() bool {
+		names, _, err := conn.Children("/holdfast")
+		return err == nil && len(names) == 0
+	})
+	ok(t, acquire(t, locks, "order:1").Release(t.Context()))
+}

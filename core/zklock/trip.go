@@ -1,0 +1,126 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// trip is one operation. The client's requests know no contexts, so an operation runs on a
+// goroutine of its own, which its caller may leave behind. It then ends with the request
+// that is under way.
+type trip struct {
+	*Store
+	ctx   context.Context
+	wrote bool // a request was sent that may have changed something
+}
+
+// run runs an operation, and returns by the end of ctx.
+func run[T any](ctx context.Context, s *Store, op func(*trip) (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, errors.Join(driver.ErrNotSent, err)
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := op(&trip{Store: s, ctx: ctx})
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// look is how often the connection's state is looked at while there is no session. That
+// costs no request.
+const look = 5 * time.Millisecond
+
+// begin waits until there is a session, so that no request outlives its caller in the
+// client's queue. While the client is disconnected nothing is granted and nothing confirmed.
+func (t *trip) begin() error {
+	for !t.connected() {
+		timer := time.NewTimer(look)
+		select {
+		case <-timer.C:
+		case <-t.ctx.Done():
+			timer.Stop()
+			return t.unsent(errors.Join(errDisconnected, t.ctx.Err()))
+		}
+	}
+	return t.unsent(t.ctx.Err())
+}
+
+var errDisconnected = errors.New("zklock: the client has no session")
+
+func (s *Store) connected() bool { return s.conn.State() == zk.StateHasSession }
+
+// unsent marks an error after which the server has certainly not executed anything.
+func (t *trip) unsent(err error) error {
+	if err == nil || t.wrote {
+		return err
+	}
+	return &notSent{err}
+}
+
+// read sends a request that changes nothing.
+func (t *trip) read(request func() error) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	return t.judge(request())
+}
+
+// write sends a request that changes something.
+func (t *trip) write(request func() error) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	err := request()
+	if err == nil || unknown(err) {
+		t.wrote = true
+	}
+	return t.judge(err)
+}
+
+func (t *trip) judge(err error) error {
+	if unknown(err) {
+		return err
+	}
+	return t.unsent(err)
+}
+
+// refusals are the answers that say that a request was not executed.
+var refusals = []error{
+	zk.ErrNoServer, // the client's own: it never had a connection to send it on
+	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNotEmpty, zk.ErrInvalidACL,
+	zk.ErrNoChildrenForEphemerals, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrSessionMoved, zk.ErrInvalidPath,
+}
+
+// unknown says whether err leaves open what the server did.
+func unknown(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, refusal := range refusals {
+		if errors.Is(err, refusal) {
+			return false
+		}
+	}
+	return true
+}
+
+// notSent is driver.ErrNotSent with the client's error, whose text it keeps.
+type notSent struct{ error }
+
+func (e *notSent) Unwrap() []error { return []error{driver.ErrNotSent, e.error} }

@@ -1,0 +1,99 @@
+package zklock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Store is a lock service on ZooKeeper. It implements driver.Driver; see [New].
+type Store struct {
+	conn    *zk.Conn
+	session *Session
+	root    string
+	acl     []zk.ACL
+
+	mu      sync.Mutex                 // protects the fields below, and nodes as node says
+	nodes   map[nodeKey]*node          // that this Store has, or may have, at the server
+	watches map[string]<-chan zk.Event // by the path that is watched
+}
+
+var (
+	_ driver.Driver    = (*Store)(nil)
+	_ driver.Queuer    = (*Store)(nil)
+	_ driver.Validator = (*Store)(nil)
+)
+
+// Option configures a [Store].
+type Option interface{ apply(*Store) }
+
+type optionFunc func(*Store)
+
+func (f optionFunc) apply(s *Store) { f(s) }
+
+// WithRoot sets the path below which all nodes are. The default is "/holdfast". It begins
+// with a slash and does not end in one; what is missing of it is created.
+func WithRoot(path string) Option {
+	return optionFunc(func(s *Store) { s.root = path })
+}
+
+// WithACL sets who may do what with the nodes that the Store creates. The default lets
+// everybody do everything, as ZooKeeper's own does. All programs that share names need all
+// permissions but admin.
+func WithACL(acl []zk.ACL) Option {
+	return optionFunc(func(s *Store) { s.acl = acl })
+}
+
+// New returns a Store that sends its requests through conn, which stays the caller's to
+// configure and to close. session must be the one whose Dial conn was given, as [Session]
+// shows. It does no I/O. What cannot work comes out of core.New: a missing conn or session,
+// an impossible root.
+func New(conn *zk.Conn, session *Session, opts ...Option) *Store {
+	s := &Store{
+		conn: conn, session: session,
+		root:    "/holdfast",
+		acl:     zk.WorldACL(zk.PermAll),
+		nodes:   make(map[nodeKey]*node),
+		watches: make(map[string]<-chan zk.Event),
+	}
+	for _, o := range opts {
+		o.apply(s)
+	}
+	return s
+}
+
+// Capabilities implements driver.Driver.
+func (s *Store) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: "zookeeper", Punctual: true, Fence: true}
+}
+
+// Validate implements driver.Validator.
+func (s *Store) Validate() error {
+	switch {
+	case s.conn == nil:
+		return errors.New("zklock: no connection")
+	case s.session == nil:
+		return errors.New("zklock: no session")
+	case len(s.acl) == 0:
+		return errors.New("zklock: WithACL: empty; nobody could use the nodes")
+	}
+	if !strings.HasPrefix(s.root, "/") || strings.HasSuffix(s.root, "/") {
+		return fmt.Errorf("zklock: WithRoot(%q): it has to begin with a slash and must not end in one", s.root)
+	}
+	for part := range strings.SplitSeq(s.root[1:], "/") {
+		if part == "" || part == "." || part == ".." || strings.ContainsFunc(part, forbidden) {
+			return fmt.Errorf("zklock: WithRoot(%q): no path of ZooKeeper's", s.root)
+		}
+	}
+	return nil
+}
+
+// forbidden are the characters that ZooKeeper does not take in paths.
+func forbidden(r rune) bool {
+	return r < 0x20 || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
+}
