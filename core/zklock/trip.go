@@ -49,19 +49,16 @@ const look = 5 * time.Millisecond
 // begin waits until there is a session, so that no request outlives its caller in the
 // client's queue. While the client is disconnected nothing is granted and nothing confirmed.
 func (t *trip) begin() error {
-	for !t.connected() {
+	for !t.connected() && t.ctx.Err() == nil {
 		timer := time.NewTimer(look)
 		select {
 		case <-timer.C:
 		case <-t.ctx.Done():
 			timer.Stop()
-			return t.unsent(errors.Join(errDisconnected, t.ctx.Err()))
 		}
 	}
-	return t.unsent(t.ctx.Err())
+	return t.ctx.Err()
 }
-
-var errDisconnected = errors.New("zklock: the client has no session")
 
 func (s *Store) connected() bool { return s.conn.State() == zk.StateHasSession }
 
