@@ -190,6 +190,41 @@ func TestAWaitThatIsGivenUpLeavesTheLine(t *testing.T) {
 	ok(t, holder.Release(t.Context()))
 }
 
+func TestARefusedAcquireWritesNothing(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	direct, session := connect(t, server.Addr(), longSession)
+	holder := acquire(t, locker(t, zklock.New(direct, session)), "name", core.WithTTL(longTTL), core.WithoutRenewal())
+	conn, session := connect(t, server.Addr(), longSession)
+	locks := locker(t, zklock.New(conn, session))
+	written := func() string { return regexp.MustCompile(`Zxid: .*`).FindString(tell(t, server.Addr(), "srvr")) }
+	before := written()
+	for range 5 {
+		_, err := locks.TryAcquire(t.Context(), "name")
+		is(t, err, core.ErrHeld)
+	}
+	if after := written(); after != before || after == "" {
+		t.Errorf("%s, and %s before", after, before)
+	}
+	ok(t, holder.Release(t.Context()))
+}
+
+func TestAVerificationChangesNothing(t *testing.T) {
+	t.Parallel()
+	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
+	store := zklock.New(conn, session)
+	c := driver.Claim{Name: "name", Token: "token", TTL: longTTL}
+	_, err := store.Acquire(t.Context(), c)
+	ok(t, err)
+	verify := c
+	verify.TTL = 0
+	for range 3 {
+		ok(t, store.Renew(t.Context(), []driver.Claim{verify})[0])
+		time.Sleep(ttl / 4)
+	}
+	ok(t, store.Release(t.Context(), c))
+}
+
 // tell sends one of ZooKeeper's four-letter words.
 func tell(t *testing.T, addr, word string) string {
 	t.Helper()

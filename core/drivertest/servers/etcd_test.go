@@ -1,0 +1,34 @@
+package servers
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestEtcdAnswersAndComesBack(t *testing.T) {
+	t.Parallel()
+	s := Etcd(t)
+	wantHealth(t, s)
+	s.Kill()
+	wantRefused(t, s.Addr())
+	s.Restart()
+	wantHealth(t, s)
+}
+
+func wantHealth(t *testing.T, s *Server) {
+	t.Helper()
+	if answer, err := ask(s.Addr(), "GET /health HTTP/1.0\r\n\r\n"); err != nil || !strings.Contains(answer, " 200 ") {
+		t.Errorf("answer %q, %v", answer, err)
+	}
+}
+
+func TestEtcdOnATakenPortIsNotTakenForReady(t *testing.T) {
+	t.Parallel()
+	other := Etcd(t)
+	p := etcdProduct(nil)
+	s := &Server{tb: t, product: p, path: Find(t, p.binary, p.debianPackage), root: t.TempDir(), port: other.port}
+	if err := s.start(); !errors.Is(err, errPortTaken) {
+		t.Errorf("start: %v; want %v", err, errPortTaken)
+	}
+}

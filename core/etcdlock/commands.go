@@ -1,0 +1,157 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Acquire implements driver.Driver.
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+	if err := unsent(ctx); err != nil {
+		return g, err
+	}
+	now, err := s.look(ctx, c) // a refusal then costs no write
+	if err != nil {
+		return g, err
+	}
+	if g, free, err := s.judge(ctx, c, now); !free {
+		return g, err
+	}
+	lease, err := s.client.Grant(ctx, seconds(c.TTL))
+	if err != nil {
+		return g, err
+	}
+	answer, err := s.claim(ctx, c, now, lease.ID)
+	if err != nil {
+		return g, err // what it may have taken goes with its lease
+	}
+	if answer.Succeeded {
+		return driver.Grant{Fence: uint64(answer.Header.Revision)}, nil //nolint:gosec // G115: revisions count up from 1
+	}
+	s.drop(ctx, lease.ID)
+	g, free, err := s.judge(ctx, c, stateOf(answer))
+	if free { // it has come and gone, or our place has
+		err = &driver.Held{}
+	}
+	return g, err
+}
+
+// judge answers a claim, unless the name is free for it.
+func (s *Store) judge(ctx context.Context, c driver.Claim, now state) (g driver.Grant, free bool, err error) {
+	switch {
+	case now.done != nil:
+		return g, false, &driver.Done{Label: string(now.done.Value)}
+	case now.owned(c):
+		if err := s.prolong(ctx, clientv3.LeaseID(now.lock.Lease)); err != nil {
+			return g, false, err
+		}
+		return driver.Grant{Fence: uint64(now.lock.CreateRevision)}, false, nil //nolint:gosec // G115: as above
+	case now.lock == nil && now.heads():
+		return g, true, nil
+	}
+	if now.own != nil {
+		_ = s.prolong(ctx, clientv3.LeaseID(now.own.Lease)) // Wait finds out, and stands in line again
+	}
+	held := driver.Held{}
+	if now.lock != nil {
+		_, held = owner(now.lock.Value)
+	}
+	return g, false, &held
+}
+
+// claim takes the name, if it is still free for c: nobody has it, and nobody stands in line
+// before it.
+func (s *Store) claim(ctx context.Context, c driver.Claim, now state, lease clientv3.LeaseID) (*clientv3.TxnResponse, error) {
+	line := clientv3.CreateRevision(s.linePrefix(c.Name)).WithPrefix()
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.lockKey(c.Name)), "=", 0)}
+	steps := []clientv3.Op{clientv3.OpPut(s.lockKey(c.Name), record(c), clientv3.WithLease(lease))}
+	if now.own == nil {
+		conditions = append(conditions, clientv3.Compare(line, "=", 0)) // there is none
+	} else {
+		place := string(now.own.Key)
+		conditions = append(conditions,
+			clientv3.Compare(clientv3.CreateRevision(place), "=", now.own.CreateRevision),
+			clientv3.Compare(line, ">", now.own.CreateRevision-1)) // all of them
+		steps = append(steps, clientv3.OpDelete(place))
+	}
+	if c.Dedup > 0 {
+		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(s.doneKey(c)), "=", 0))
+	}
+	return s.client.Txn(ctx).If(conditions...).Then(steps...).Else(s.parts(c)...).Commit()
+}
+
+// prolong gives a lease its full time again.
+func (s *Store) prolong(ctx context.Context, lease clientv3.LeaseID) error {
+	_, err := s.client.KeepAliveOnce(ctx, lease)
+	return err
+}
+
+// drop ends a lease that nobody needs. If that fails it ends by itself.
+func (s *Store) drop(ctx context.Context, lease clientv3.LeaseID) {
+	_, _ = s.client.Revoke(ctx, lease)
+}
+
+// Release implements driver.Driver.
+//
+// Each tenure and each place has a lease of its own, and to revoke that deletes what it keeps
+// and nothing else. So it does not matter what happens between the look and the step.
+func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+	if err := unsent(ctx); err != nil {
+		return err
+	}
+	now, err := s.look(ctx, c)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !now.owned(c):
+		err = driver.ErrNotOwner
+	case c.Done:
+		err = s.complete(ctx, c, now)
+	default:
+		err = s.revoke(ctx, now.lock.Lease)
+	}
+	if c.Place != "" && now.own != nil {
+		left := s.revoke(ctx, now.own.Lease)
+		if left != nil && !errors.Is(left, driver.ErrNotOwner) {
+			return left
+		}
+	}
+	return err
+}
+
+// revoke deletes what a lease keeps.
+func (s *Store) revoke(ctx context.Context, lease int64) error {
+	_, err := s.client.Revoke(ctx, clientv3.LeaseID(lease))
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return driver.ErrNotOwner
+	}
+	return err
+}
+
+// complete leaves the marker in the step that frees the name.
+func (s *Store) complete(ctx context.Context, c driver.Claim, now state) error {
+	marker, err := s.client.Grant(ctx, seconds(c.Dedup))
+	if err != nil {
+		return err
+	}
+	lock := s.lockKey(c.Name)
+	answer, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(lock), "=", now.lock.CreateRevision)).
+		Then(clientv3.OpPut(s.doneKey(c), c.Label, clientv3.WithLease(marker.ID)), clientv3.OpDelete(lock)).
+		Commit()
+	if err != nil {
+		return err
+	}
+	if !answer.Succeeded {
+		s.drop(ctx, marker.ID)
+		return driver.ErrNotOwner
+	}
+	s.drop(ctx, clientv3.LeaseID(now.lock.Lease))
+	return nil
+}

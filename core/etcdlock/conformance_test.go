@@ -1,0 +1,104 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/etcdlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t) // for all cases; each has a prefix of its own
+	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
+		prefix := t.Name() + ":"
+		other := dial(t, server.Addr())
+		return drivertest.Service{
+			Driver: func() driver.Driver {
+				return etcdlock.New(dial(t, server.Addr()), etcdlock.WithPrefix(prefix))
+			},
+			Overwrite: func(name string) {
+				_, err := other.Put(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=")
+				ok(t, err)
+			},
+			Delete: func(name string) {
+				_, err := other.Delete(t.Context(), prefix+name)
+				ok(t, err)
+			},
+		}
+	}})
+}
+
+// dial returns a client that ends with the test.
+func dial(t *testing.T, addr string) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
+	ok(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// ttl of the leases in tests on real servers.
+const ttl = 2 * time.Second
+
+// locker returns a Locker that ends with the test.
+func locker(t *testing.T, store *etcdlock.Store) *core.Locker {
+	t.Helper()
+	locks, err := core.New(store, core.WithTTL(ttl))
+	ok(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = locks.Close(ctx) // the test may have left leases
+	})
+	return locks
+}
+
+func acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
+	t.Helper()
+	x, err := locks.Acquire(t.Context(), name, opts...)
+	ok(t, err)
+	return x
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// is fails the test unless err matches want and none of the others.
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDone, core.ErrInvalid, core.ErrClosed} {
+		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
+			t.Errorf("%v, and not %v", err, want)
+			return
+		}
+	}
+}
+
+// eventually waits for cond, for what a busy machine may need.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for range 1200 {
+		if cond() {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	t.Fatalf("never came true: %s", what)
+}

@@ -1,0 +1,2 @@
+// Package etcdlock is the backend on etcd.
+package etcdlock

@@ -1,0 +1,122 @@
+package etcdlock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Store is a lock service on etcd. It implements driver.Driver; see [New].
+type Store struct {
+	client *clientv3.Client
+	prefix string
+}
+
+var (
+	_ driver.Driver    = (*Store)(nil)
+	_ driver.Queuer    = (*Store)(nil)
+	_ driver.Validator = (*Store)(nil)
+)
+
+// Option configures a [Store].
+type Option interface{ apply(*Store) }
+
+type optionFunc func(*Store)
+
+func (f optionFunc) apply(s *Store) { f(s) }
+
+// WithPrefix sets what all keys begin with. The default is "holdfast/". It must not have
+// control characters.
+func WithPrefix(prefix string) Option {
+	return optionFunc(func(s *Store) { s.prefix = prefix })
+}
+
+// New returns a Store that sends its requests through client, which stays the caller's to
+// configure and to close. It does no I/O. What cannot work comes out of core.New: a nil
+// client, an impossible prefix.
+func New(client *clientv3.Client, opts ...Option) *Store {
+	s := &Store{client: client, prefix: "holdfast/"}
+	for _, o := range opts {
+		o.apply(s)
+	}
+	return s
+}
+
+// minTTL is the shortest lease that etcd grants, with its default election time-out.
+const minTTL = 2 * time.Second
+
+// Capabilities implements driver.Driver.
+func (s *Store) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: "etcd", Punctual: true, Fence: true, Dedup: true, MinTTL: minTTL}
+}
+
+// Validate implements driver.Validator.
+func (s *Store) Validate() error {
+	if s.client == nil {
+		return errors.New("etcdlock: nil client")
+	}
+	if strings.ContainsFunc(s.prefix, unicode.IsControl) {
+		return fmt.Errorf("etcdlock: WithPrefix(%q): control characters are not allowed", s.prefix)
+	}
+	return nil
+}
+
+// Keys. No name and no prefix has a zero byte, so names do not meet.
+
+func (s *Store) lockKey(name string) string { return s.prefix + name }
+
+func (s *Store) linePrefix(name string) string { return s.prefix + name + "\x00line/" }
+
+func (s *Store) placeKey(name, place string) string { return s.linePrefix(name) + digest(place) }
+
+func (s *Store) doneKey(c driver.Claim) string { return s.prefix + c.Name + "\x00done/" + c.Scope }
+
+// digest stands for a token or a place, which are secrets, where others can read it.
+func digest(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:16])
+}
+
+// The value of a lock is its owner's record:
+//
+//	v1 <digest of the token> <TTL in ms> <label>
+//
+// The label may have spaces. Anything else is foreign.
+
+func record(c driver.Claim) string {
+	return fmt.Sprintf("v1 %s %d %s", digest(c.Token), c.TTL.Milliseconds(), c.Label)
+}
+
+// owner reads a record. All is zero if it is none.
+func owner(value []byte) (token string, held driver.Held) {
+	parts := strings.SplitN(string(value), " ", 4)
+	if len(parts) != 4 || parts[0] != "v1" {
+		return "", held
+	}
+	ms, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil {
+		return "", held
+	}
+	return parts[1], driver.Held{Label: parts[3], Remaining: time.Duration(ms) * time.Millisecond}
+}
+
+// seconds is d in etcd's unit, rounded up.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// unsent is the error for a call whose context had ended before it began.
+func unsent(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return errors.Join(driver.ErrNotSent, err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package etcdlock
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Wait implements driver.Queuer.
+func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+	for {
+		key, since, err := s.lineUp(ctx, c)
+		if key == "" || err != nil {
+			return err
+		}
+		s.listen(ctx, key, since, c)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// lineUp stands in line, and says whose end to wait for, and since which revision: that of
+// the place before it, or of the lock if it is the first. No key means that it is its turn.
+func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since int64, err error) {
+	now, err := s.look(ctx, c)
+	for err == nil && now.own == nil {
+		if err = s.stand(ctx, c); err == nil {
+			now, err = s.look(ctx, c)
+		}
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	if err := s.prolong(ctx, clientv3.LeaseID(now.own.Lease)); err != nil {
+		return "", 0, err
+	}
+	switch {
+	case now.owned(c), now.lock == nil && now.heads():
+		return "", 0, nil
+	case now.heads():
+		return s.lockKey(c.Name), now.revision, nil
+	}
+	before, err := s.client.Get(ctx, s.linePrefix(c.Name),
+		append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(now.own.CreateRevision-1))...)
+	if err != nil {
+		return "", 0, err
+	}
+	if len(before.Kvs) == 0 { // it has gone by now: the lock's end is next
+		return s.lockKey(c.Name), now.revision, nil
+	}
+	return string(before.Kvs[0].Key), before.Header.Revision, nil
+}
+
+// stand goes to the end of the line, for as long as the place's lease is prolonged.
+func (s *Store) stand(ctx context.Context, c driver.Claim) error {
+	lease, err := s.client.Grant(ctx, seconds(driver.PlaceLife(c.TTL)))
+	if err != nil {
+		return err
+	}
+	place := s.placeKey(c.Name, c.At())
+	answer, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(place), "=", 0)).
+		Then(clientv3.OpPut(place, "", clientv3.WithLease(lease.ID))).
+		Commit()
+	if err == nil && !answer.Succeeded {
+		s.drop(ctx, lease.ID)
+	}
+	return err
+}
+
+// listen returns when key is deleted, or may have been, and after driver.Recheck, since the
+// place wants to be heard of, and may have been lost.
+func (s *Store) listen(ctx context.Context, key string, since int64, c driver.Claim) {
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), driver.Recheck(c.TTL))
+	defer cancel()
+	for heard := range s.client.Watch(ctx, key, clientv3.WithRev(since+1), clientv3.WithFilterPut()) {
+		if heard.Err() != nil || len(heard.Events) > 0 {
+			return
+		}
+	}
+}
