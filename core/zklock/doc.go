@@ -6,6 +6,8 @@
 //	…
 //	locks, err := core.New(zklock.New(conn, &session))
 //
+// The connection's event channel need not be read for the Store's sake.
+//
 // It follows the lock recipe of ZooKeeper's documentation. Who wants a name creates an
 // ephemeral, sequential znode below the name's own; whoever's is the first has the name; and
 // each of the others watches the one before it, so that a release wakes up one waiter. The
@@ -52,8 +54,9 @@
 //	order of waiters         first come, first served, between processes too
 //	dedup markers            no: ZooKeeper has no expiry that is on by default
 //
-// An acquire that meets nobody costs one write, one acknowledged by a majority, and three
-// reads; one that is refused costs two reads. A renewal costs one write for all the leases
+// An acquire that meets nobody costs one write, acknowledged by a majority, and three reads,
+// and two writes more for a name that was not in use for a while; one that is refused costs
+// two reads, of a server that may be behind the others. A renewal costs one write for all the leases
 // that are due, a release one. A waiter costs one write to stand in line, one to be granted
 // the name, and one or two reads in each [driver.Recheck].
 //

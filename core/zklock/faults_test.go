@@ -3,6 +3,8 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,6 +202,54 @@ func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	}
 	eventually(t, "the lease is confirmed", func() bool { return x.Check(t.Context()) == nil })
 	ok(t, x.Release(t.Context()))
+	eventually(t, "nothing is left", func() bool { return len(w.seats(t, "name")) == 0 })
+}
+
+func TestWorkNeverOverlapsWhileConnectionsBreak(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, longSession)
+	conn, session := connect(t, w.proxy.Addr(), longSession)
+	lockers := []*core.Locker{w.locks, locker(t, zklock.New(conn, session))}
+	stop := make(chan struct{})
+	var breaking, working sync.WaitGroup
+	breaking.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(150 * time.Millisecond):
+				w.proxy.Reset()
+			}
+		}
+	})
+	var inside atomic.Int32
+	var last atomic.Uint64
+	for i := range 6 {
+		working.Go(func() {
+			for range 10 {
+				err := lockers[i%2].Do(t.Context(), "name", func(ctx context.Context) error {
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d at once", n)
+					}
+					defer inside.Add(-1)
+					if fence, _ := core.FenceFromContext(ctx); last.Swap(fence) >= fence {
+						t.Errorf("fence %d does not grow", fence)
+					}
+					time.Sleep(10 * time.Millisecond)
+					return nil
+				}, core.WithTTL(5*time.Second))
+				if err != nil && !errors.Is(err, core.ErrUnavailable) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	working.Wait()
+	close(stop)
+	breaking.Wait()
+	if last.Load() == 0 {
+		t.Error("nothing was done")
+	}
 	eventually(t, "nothing is left", func() bool { return len(w.seats(t, "name")) == 0 })
 }
 

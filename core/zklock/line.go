@@ -39,19 +39,16 @@ func (s *Store) dir(name string) string {
 // makeDir makes a name's parent, as a container: the server deletes it some time after its
 // last child has gone.
 func (t *trip) makeDir(name string) error {
-	at := 0
-	for {
-		next := strings.IndexByte(t.root[at+1:], '/')
-		if next < 0 {
-			break
-		}
-		at += next + 1
-		if err := t.make(t.root[:at], zk.FlagPersistent); err != nil {
-			return err
-		}
-	}
-	if err := t.make(t.root, zk.FlagPersistent); err != nil {
+	err := t.make(t.dir(name), zk.FlagContainer)
+	if !errors.Is(err, zk.ErrNoNode) {
 		return err
+	}
+	for i, r := range t.root + "/" {
+		if r == '/' && i > 0 {
+			if err := t.make(t.root[:i], zk.FlagPersistent); err != nil {
+				return err
+			}
+		}
 	}
 	return t.make(t.dir(name), zk.FlagContainer)
 }

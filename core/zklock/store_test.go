@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -190,6 +191,26 @@ func TestAWaitThatIsGivenUpLeavesTheLine(t *testing.T) {
 	ok(t, holder.Release(t.Context()))
 }
 
+func TestAPlaceOfWhichNothingIsHeardIsGivenUp(t *testing.T) {
+	t.Parallel()
+	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
+	store := zklock.New(conn, session)
+	owner := driver.Claim{Name: "name", Token: "owner", TTL: longTTL}
+	_, err := store.Acquire(t.Context(), owner)
+	ok(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := store.Wait(ctx, driver.Claim{Name: "name", Token: "waiter", Place: "place", TTL: ttl}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("wait: %v", err)
+	}
+	ok(t, store.Release(t.Context(), owner))
+	next := driver.Claim{Name: "name", Token: "next", TTL: longTTL}
+	if _, err := store.Acquire(t.Context(), next); err == nil {
+		t.Error("it was not that claim's turn")
+	}
+	eventually(t, "the place is given up", func() bool { _, err := store.Acquire(t.Context(), next); return err == nil })
+}
+
 func TestARefusedAcquireWritesNothing(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)
@@ -236,6 +257,45 @@ func tell(t *testing.T, addr, word string) string {
 	answer, err := io.ReadAll(conn)
 	ok(t, err)
 	return string(answer)
+}
+
+func TestWhatIsMissingOfTheRootIsCreated(t *testing.T) {
+	t.Parallel()
+	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
+	locks := locker(t, zklock.New(conn, session, zklock.WithRoot("/a/b/c")))
+	x := acquire(t, locks, "name")
+	seats, _, err := conn.Children("/a/b/c/name")
+	if err != nil || len(seats) != 1 {
+		t.Errorf("%q, %v", seats, err)
+	}
+	ok(t, x.Release(t.Context()))
+}
+
+func TestTheACLIsThatOfAllNodes(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	stranger, _ := connect(t, server.Addr(), longSession)
+	conn, session := connect(t, server.Addr(), longSession)
+	ok(t, conn.AddAuth("digest", []byte("app:secret")))
+	acl := zk.DigestACL(zk.PermRead|zk.PermWrite|zk.PermCreate|zk.PermDelete, "app", "secret")
+	locks := locker(t, zklock.New(conn, session, zklock.WithACL(acl)))
+	x := acquire(t, locks, "name")
+	for _, path := range []string{"/holdfast", "/holdfast/name"} {
+		if _, _, err := stranger.Children(path); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	ok(t, x.Check(t.Context()))
+	ok(t, x.Release(t.Context()))
+	session = new(zklock.Session)
+	other, _, err := zk.Connect([]string{server.Addr()}, longSession, zk.WithDialer(session.Dial), zk.WithLogger(quiet{}))
+	ok(t, err)
+	defer other.Close()
+	_, err = locker(t, zklock.New(other, session)).TryAcquire(t.Context(), "name")
+	is(t, err, core.ErrUnavailable)
+	if !errors.Is(err, zk.ErrNoAuth) {
+		t.Errorf("%v does not say why", err)
+	}
 }
 
 func TestNothingIsLeftOfIdleNames(t *testing.T) {

@@ -1,0 +1,312 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/etcdlock"
+)
+
+// longTTL outlives what a test does meanwhile.
+const longTTL = 30 * time.Second
+
+// world is a server of its own, a Locker behind a proxy, and another with a good connection.
+type world struct {
+	server *servers.Server
+	proxy  *faultproxy.Proxy
+	direct *clientv3.Client
+	locks  *core.Locker
+	other  *core.Locker
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{server: servers.Etcd(t)}
+	w.proxy = faultproxy.New(t, w.server.Addr())
+	w.direct = dial(t, w.server.Addr())
+	w.locks = locker(t, etcdlock.New(dial(t, w.proxy.Addr())))
+	w.other = locker(t, etcdlock.New(w.direct))
+	ok(t, acquire(t, w.locks, "warm").Release(t.Context()))
+	return w
+}
+
+// keys are those below a name, "" for all.
+func (w *world) keys(t *testing.T, name string) []string {
+	t.Helper()
+	answer, err := w.direct.Get(t.Context(), "holdfast/"+name, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	ok(t, err)
+	keys := make([]string, len(answer.Kvs))
+	for i, kv := range answer.Kvs {
+		keys[i] = string(kv.Key)
+	}
+	return keys
+}
+
+func (w *world) leases(t *testing.T) int {
+	t.Helper()
+	answer, err := w.direct.Leases(t.Context())
+	ok(t, err)
+	return len(answer.Leases)
+}
+
+// leaseOf is the lease that keeps the first key below a prefix.
+func (w *world) leaseOf(t *testing.T, prefix string) clientv3.LeaseID {
+	t.Helper()
+	var lease clientv3.LeaseID
+	eventually(t, "there is a key below "+prefix, func() bool {
+		answer, err := w.direct.Get(t.Context(), prefix, clientv3.WithPrefix())
+		ok(t, err)
+		if len(answer.Kvs) > 0 {
+			lease = clientv3.LeaseID(answer.Kvs[0].Lease)
+		}
+		return len(answer.Kvs) > 0
+	})
+	return lease
+}
+
+func (w *world) recovers(t *testing.T) {
+	t.Helper()
+	eventually(t, "the lock service is back", func() bool {
+		x, err := w.locks.TryAcquire(t.Context(), "recovered")
+		return err == nil && x.Release(t.Context()) == nil
+	})
+}
+
+func TestInABlackHoleTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.locks, "name")
+	w.proxy.BlackHole(true)
+	y := acquire(t, w.other, "name")
+	if x.Context().Err() == nil {
+		t.Error("two holders")
+	}
+	is(t, x.Err(), core.ErrLost)
+	if y.Fence() <= x.Fence() {
+		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
+	}
+	w.proxy.Heal()
+	is(t, x.Release(t.Context()), core.ErrLost)
+	ok(t, y.Check(t.Context()))
+	ok(t, y.Release(t.Context()))
+	w.recovers(t)
+}
+
+func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
+	for range 10 {
+		time.Sleep(ttl / 8)
+		w.proxy.Reset()
+		ok(t, x.Err())
+	}
+	eventually(t, "the lease is confirmed", func() bool { return x.Check(t.Context()) == nil })
+	eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
+}
+
+func TestWorkNeverOverlapsWhileConnectionsBreak(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := make(chan struct{})
+	var breaking, working sync.WaitGroup
+	breaking.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(150 * time.Millisecond):
+				w.proxy.Reset()
+			}
+		}
+	})
+	var inside atomic.Int32
+	var last atomic.Uint64
+	for i := range 6 {
+		locks := w.locks
+		if i%2 == 0 {
+			locks = locker(t, etcdlock.New(dial(t, w.proxy.Addr())))
+		}
+		working.Go(func() {
+			for range 10 {
+				err := locks.Do(t.Context(), "name", func(ctx context.Context) error {
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d at once", n)
+					}
+					defer inside.Add(-1)
+					if fence, _ := core.FenceFromContext(ctx); last.Swap(fence) >= fence {
+						t.Errorf("fence %d does not grow", fence)
+					}
+					time.Sleep(10 * time.Millisecond)
+					return nil
+				}, core.WithTTL(5*time.Second))
+				if err != nil && !errors.Is(err, core.ErrUnavailable) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	working.Wait()
+	close(stop)
+	breaking.Wait()
+	if last.Load() == 0 {
+		t.Error("nothing was done")
+	}
+	eventually(t, "nothing is left", func() bool { return len(w.keys(t, "name")) == 0 && w.leases(t) == 0 })
+}
+
+func TestALeaseSurvivesTheServersRestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.locks, "name", core.WithTTL(longTTL))
+	w.server.Kill()
+	_, err := w.other.TryAcquire(t.Context(), "another")
+	is(t, err, core.ErrUnavailable)
+	is(t, x.Check(t.Context()), core.ErrUnavailable)
+	ok(t, x.Err())
+	w.server.Restart()
+	eventually(t, "the lease is confirmed", func() bool { return x.Check(t.Context()) == nil })
+	_, err = w.other.TryAcquire(t.Context(), "name")
+	is(t, err, core.ErrHeld)
+	ok(t, x.Release(t.Context()))
+	y := acquire(t, w.other, "name")
+	if y.Fence() <= x.Fence() {
+		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
+	}
+	ok(t, y.Release(t.Context()))
+}
+
+func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.locks, "name", core.WithTTL(longTTL))
+	y := acquire(t, w.locks, "short")
+	w.server.Pause()
+	<-y.Context().Done()
+	is(t, y.Err(), core.ErrLost)
+	w.server.Resume()
+	ok(t, x.Err())
+	eventually(t, "the lease is confirmed", func() bool { return x.Check(t.Context()) == nil })
+	ok(t, x.Release(t.Context()))
+	w.recovers(t)
+}
+
+func TestAHolderWhoseLeaseIsRevokedHasLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.locks, "name")
+	_, err := w.direct.Revoke(t.Context(), w.leaseOf(t, "holdfast/name"))
+	ok(t, err)
+	<-x.Context().Done()
+	lost, _ := errors.AsType[*core.LostError](x.Err())
+	if lost == nil || lost.Reason != core.ReasonTaken {
+		t.Errorf("%v", x.Err())
+	}
+	ok(t, acquire(t, w.other, "name", core.WithWait(0)).Release(t.Context()))
+}
+
+func TestAWaiterNoticesThatItsPlaceIsLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.other, "name", core.WithTTL(longTTL))
+	got := make(chan error, 1)
+	go func() {
+		y, err := w.locks.Acquire(t.Context(), "name")
+		if err == nil {
+			err = y.Release(t.Context())
+		}
+		got <- err
+	}()
+	first := w.leaseOf(t, "holdfast/name\x00line/")
+	_, err := w.direct.Revoke(t.Context(), first)
+	ok(t, err)
+	if w.leaseOf(t, "holdfast/name\x00line/") == first {
+		t.Error("the same place")
+	}
+	ok(t, x.Release(t.Context()))
+	ok(t, <-got)
+}
+
+func TestADeadWaiterLeavesTheLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.other, "name", core.WithTTL(longTTL))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = w.locks.Acquire(ctx, "name")
+	}()
+	w.leaseOf(t, "holdfast/name\x00line/")
+	w.proxy.BlackHole(true) // it cannot even say goodbye
+	cancel()
+	<-gone
+	ok(t, x.Release(t.Context()))
+	y := acquire(t, w.other, "name", core.WithWait(longTTL))
+	ok(t, y.Release(t.Context()))
+	w.proxy.Heal()
+}
+
+func TestWaitersAreServedInTheOrderInWhichTheyCame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	holder := acquire(t, w.other, "name", core.WithTTL(longTTL))
+	const waiters = 4
+	served := make(chan int, waiters)
+	var wg sync.WaitGroup
+	for i := range waiters {
+		locks := locker(t, etcdlock.New(dial(t, w.server.Addr())))
+		wg.Go(func() {
+			err := locks.Do(t.Context(), "name", func(context.Context) error {
+				served <- i
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		eventually(t, "it stands in line", func() bool { return len(w.keys(t, "name\x00line/")) == i+1 })
+	}
+	ok(t, holder.Release(t.Context()))
+	wg.Wait()
+	for i := range waiters {
+		if who := <-served; who != i {
+			t.Errorf("%d is served as number %d", who, i)
+		}
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var wg sync.WaitGroup
+	for i := range 40 {
+		locks := []*core.Locker{w.locks, w.other}[i%2]
+		wg.Go(func() {
+			for range 5 {
+				err := locks.Do(t.Context(), fmt.Sprintf("name-%d", i%8), func(context.Context) error { return nil },
+					core.WithWait(50*time.Millisecond), core.WithTTL(longTTL))
+				if err != nil && !errors.Is(err, core.ErrHeld) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	began := time.Now()
+	eventually(t, "no key and no lease is left", func() bool { return len(w.keys(t, "")) == 0 && w.leases(t) == 0 })
+	if took := time.Since(began); took > longTTL/2 {
+		t.Errorf("took %s: they ended with their TTLs", took)
+	}
+}

@@ -1,0 +1,169 @@
+package etcdlock_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/etcdlock"
+)
+
+func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
+	t.Parallel()
+	client := new(clientv3.Client)
+	for want, store := range map[string]*etcdlock.Store{
+		"nil client":   etcdlock.New(nil),
+		"WithPrefix":   etcdlock.New(client, etcdlock.WithPrefix("a\x00")),
+		"WithPrefix ":  etcdlock.New(client, etcdlock.WithPrefix("a\n")),
+		"WithPrefix  ": etcdlock.New(client, etcdlock.WithPrefix("\u0085")),
+	} {
+		_, err := core.New(store)
+		is(t, err, core.ErrInvalid)
+		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	locks, err := core.New(etcdlock.New(client, etcdlock.WithPrefix("")))
+	ok(t, err)
+	_, err = locks.With(core.WithTTL(time.Second))
+	is(t, err, core.ErrInvalid) // shorter than etcd's leases
+}
+
+func TestNoTokenIsAtTheServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	store := etcdlock.New(w.direct)
+	owner := driver.Claim{Name: "name", Token: "secret-1", Label: "web 1", TTL: longTTL}
+	waiter := driver.Claim{Name: "name", Token: "secret-2", Place: "secret-3", TTL: longTTL}
+	_, err := store.Acquire(t.Context(), owner)
+	ok(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_ = store.Wait(ctx, waiter) // it stands in line
+	answer, err := w.direct.Get(t.Context(), "holdfast/", clientv3.WithPrefix())
+	ok(t, err)
+	form := regexp.MustCompile(`^holdfast/name(=v1 [0-9a-f]{32} 30000 web 1|\x00line/[0-9a-f]{32}=)$`)
+	for _, kv := range answer.Kvs {
+		if pair := string(kv.Key) + "=" + string(kv.Value); !form.MatchString(pair) || strings.Contains(pair, "secret") {
+			t.Errorf("%q", pair)
+		}
+	}
+	if len(answer.Kvs) != 2 {
+		t.Errorf("%d keys", len(answer.Kvs))
+	}
+}
+
+func TestARefusedAcquireWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.other, "name", core.WithTTL(longTTL))
+	revision := func() int64 {
+		answer, err := w.direct.Get(t.Context(), "x")
+		ok(t, err)
+		return answer.Header.Revision
+	}
+	before := revision()
+	eventually(t, "its lease is the only one", func() bool { return w.leases(t) == 1 })
+	for range 5 {
+		_, err := w.locks.TryAcquire(t.Context(), "name")
+		is(t, err, core.ErrHeld)
+		if n := w.leases(t); n != 1 {
+			t.Errorf("%d leases", n)
+		}
+	}
+	if after := revision(); after != before {
+		t.Errorf("revision %d, and %d before", after, before)
+	}
+	ok(t, x.Release(t.Context()))
+}
+
+func TestTheFenceIsTheRevisionOfTheGrant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.locks, "name")
+	answer, err := w.direct.Get(t.Context(), "holdfast/name")
+	ok(t, err)
+	if uint64(answer.Kvs[0].CreateRevision) != x.Fence() {
+		t.Errorf("fence %d, created at %d", x.Fence(), answer.Kvs[0].CreateRevision)
+	}
+	ok(t, x.Release(t.Context()))
+}
+
+func TestManyLeasesAreRenewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	store := etcdlock.New(w.direct)
+	claims := make([]driver.Claim, 300) // more than fit into a transaction
+	for i := range claims {
+		claims[i] = driver.Claim{Name: strings.Repeat("n", i+1), Token: "token", TTL: longTTL}
+	}
+	for _, i := range []int{0, 127, 128, 299} {
+		_, err := store.Acquire(t.Context(), claims[i])
+		ok(t, err)
+	}
+	for i, err := range store.Renew(t.Context(), claims) {
+		owned := i == 0 || i == 127 || i == 128 || i == 299
+		if owned != (err == nil) {
+			t.Errorf("claim %d: %v", i, err)
+		}
+	}
+}
+
+// The permissions that doc.go gives for an etcd user of its own.
+func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	root := w.direct
+	for _, step := range []func() error{
+		func() error { _, err := root.RoleAdd(ctx, "locks"); return err },
+		func() error {
+			_, err := root.RoleGrantPermission(ctx, "locks", "holdfast/", clientv3.GetPrefixRangeEnd("holdfast/"),
+				clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := root.UserAdd(ctx, "app", "secret"); return err },
+		func() error { _, err := root.UserGrantRole(ctx, "app", "locks"); return err },
+		func() error { _, err := root.UserAdd(ctx, "root", "secret"); return err },
+		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := root.AuthEnable(ctx); return err },
+	} {
+		ok(t, step())
+	}
+	user := func() *clientv3.Client {
+		client, err := clientv3.New(clientv3.Config{
+			Endpoints: []string{w.server.Addr()}, Username: "app", Password: "secret",
+			Logger: zap.NewNop(), DialTimeout: time.Minute,
+		})
+		ok(t, err)
+		t.Cleanup(func() { _ = client.Close() })
+		return client
+	}
+	app := user()
+	locks, other := locker(t, etcdlock.New(app)), locker(t, etcdlock.New(user()))
+	x := acquire(t, locks, "name", core.WithDedup(time.Hour))
+	got := make(chan error, 1)
+	go func() {
+		y, err := other.Acquire(ctx, "name")
+		if err == nil {
+			err = y.Release(ctx)
+		}
+		got <- err
+	}()
+	time.Sleep(2 * ttl) // it is renewed
+	ok(t, x.Err())
+	ok(t, x.Complete(ctx))
+	ok(t, <-got)
+	_, err := locks.TryAcquire(ctx, "name", core.WithDedup(time.Hour))
+	is(t, err, core.ErrDone)
+	if _, err := app.Put(ctx, "elsewhere", "x"); err == nil {
+		t.Error("it writes elsewhere")
+	}
+}
