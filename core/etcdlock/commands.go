@@ -64,19 +64,17 @@ func (s *Store) judge(ctx context.Context, c driver.Claim, now state) (g driver.
 	return g, false, &held
 }
 
-// claim takes the name, if it is still free for c: nobody has it, and nobody stands in line
-// before it.
+// claim takes the name, if it is still free for c, which had nobody before it in line. Those
+// who came later are behind it, but must be nobody if c has no place there.
 func (s *Store) claim(ctx context.Context, c driver.Claim, now state, lease clientv3.LeaseID) (*clientv3.TxnResponse, error) {
-	line := clientv3.CreateRevision(s.linePrefix(c.Name)).WithPrefix()
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.lockKey(c.Name)), "=", 0)}
 	steps := []clientv3.Op{clientv3.OpPut(s.lockKey(c.Name), record(c), clientv3.WithLease(lease))}
 	if now.own == nil {
-		conditions = append(conditions, clientv3.Compare(line, "=", 0)) // there is none
+		line := clientv3.CreateRevision(s.linePrefix(c.Name)).WithPrefix()
+		conditions = append(conditions, clientv3.Compare(line, "=", 0)) // that of a key that is not there
 	} else {
 		place := string(now.own.Key)
-		conditions = append(conditions,
-			clientv3.Compare(clientv3.CreateRevision(place), "=", now.own.CreateRevision),
-			clientv3.Compare(line, ">", now.own.CreateRevision-1)) // all of them
+		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(place), "=", now.own.CreateRevision))
 		steps = append(steps, clientv3.OpDelete(place))
 	}
 	if c.Dedup > 0 {

@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// trusted is the part of a session's time-out that a lease may last. A server of an ensemble
-// tells its leader whom it has heard only now and then, and not at all once it is cut off. So
-// when a lease begins, the session may have been running out for a third of its time and half
-// a tick already; and a tick is half a session's time at most.
-const trusted = 2
+// trusted is how long a lease may last in a session with that time-out.
+//
+// A server of an ensemble tells its leader with each of their pings, every half tick, whom it
+// has heard since the last one, and nothing once it is cut off. The client is heard every third
+// of the time-out at least. So when a lease begins, a third of the time-out and half a tick
+// may have passed already; and a tick is half of the time-out at most. Of twelve parts five
+// are left.
+func trusted(timeout time.Duration) time.Duration { return timeout * 2 / 5 }
 
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -104,7 +108,7 @@ func (t *trip) granted(n *node, c driver.Claim, stat *zk.Stat) (g driver.Grant, 
 		return g, fmt.Errorf("zklock: a czxid of %d is no fence", stat.Czxid)
 	}
 	t.own(n, digest(c.Token), c.TTL)
-	return driver.Grant{Fence: uint64(stat.Czxid), TTL: min(c.TTL, timeout/trusted)}, nil
+	return driver.Grant{Fence: uint64(stat.Czxid), TTL: min(c.TTL, trusted(timeout))}, nil
 }
 
 // held says who has the name.

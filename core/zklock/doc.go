@@ -2,7 +2,7 @@
 // that the program has made.
 //
 //	var session zklock.Session
-//	conn, _, err := zk.Connect(servers, 20*time.Second, zk.WithDialer(session.Dial))
+//	conn, _, err := zk.Connect(servers, 25*time.Second, zk.WithDialer(session.Dial))
 //	…
 //	locks, err := core.New(zklock.New(conn, &session))
 //
@@ -29,15 +29,15 @@
 //   - It is released: the znode is deleted. If that fails, because there is no connection,
 //     it is tried again for as long as the session lives.
 //   - The process dies or is cut off: the znode goes with the session. So that it does not go
-//     while the lease is still trusted, a lease lasts half of the session's time-out, if its
-//     TTL is not shorter anyway. Give a session twice the TTL, or more: what a dead holder
-//     keeps others waiting for is the session's time-out then, not the TTL.
+//     while the lease is still trusted, a lease lasts two fifths of the session's time-out,
+//     if its TTL is not shorter anyway. So give a session two and a half times the TTL. What
+//     a dead holder keeps others waiting for is the session's time-out then, not the TTL.
 //   - It is not renewed for a TTL, although the process is alive and connected: the Store
 //     that made the znode deletes it. It does so by its own clock, from the last renewal on,
 //     which is after the lease has ended.
 //
-// Half, because the leader of an ensemble hears of sessions through the other servers, and
-// with some delay. A renewal is a transaction, though it changes nothing: a server that has
+// Not all of it, because the leader of an ensemble hears of sessions through the other servers,
+// and with some delay. A renewal is a transaction, though it changes nothing: a server that has
 // been cut off from the others goes on answering reads.
 //
 // While the client is disconnected nothing is granted and nothing is confirmed; leases that
@@ -56,9 +56,9 @@
 //
 // An acquire that meets nobody costs one write, acknowledged by a majority, and three reads,
 // and two writes more for a name that was not in use for a while; one that is refused costs
-// two reads, of a server that may be behind the others. A renewal costs one write for all the leases
-// that are due, a release one. A waiter costs one write to stand in line, one to be granted
-// the name, and one or two reads in each [driver.Recheck].
+// two reads, of a server that may be behind the others. A renewal costs one write for all the
+// leases that are due, a release one. A waiter costs one write to stand in line, one to be
+// granted the name, and one or two reads in each [driver.Recheck].
 //
 // It is tested with ZooKeeper 3.8, standalone.
 package zklock

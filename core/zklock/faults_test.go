@@ -43,7 +43,7 @@ func newWorld(t *testing.T, session time.Duration) *world {
 // A session that outlives every test, and a TTL with it.
 const (
 	longSession = 40 * time.Second
-	longTTL     = 20 * time.Second
+	longTTL     = 16 * time.Second
 )
 
 func acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {

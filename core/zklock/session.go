@@ -13,7 +13,7 @@ import (
 // and the client does not pass it on, so Session reads it from the connection as it is made:
 //
 //	var session zklock.Session
-//	conn, _, err := zk.Connect(servers, 20*time.Second, zk.WithDialer(session.Dial))
+//	conn, _, err := zk.Connect(servers, 25*time.Second, zk.WithDialer(session.Dial))
 //	…
 //	locks, err := core.New(zklock.New(conn, &session))
 //
