@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
@@ -199,6 +200,41 @@ func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
 	eventually(t, "the lease is confirmed", func() bool { return x.Check(t.Context()) == nil })
 	ok(t, x.Release(t.Context()))
 	w.recovers(t)
+}
+
+func TestEveryCallReturnsInABlackHole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.locks, "name")
+	w.proxy.BlackHole(true)
+	within := func(what string, call func(context.Context) error) {
+		t.Helper()
+		began := time.Now()
+		if err := call(context.Background()); !errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if took := time.Since(began); took > ttl/3+time.Second { // a second for a busy machine
+			t.Errorf("%s took %s", what, took)
+		}
+	}
+	within("TryAcquire", func(ctx context.Context) error { _, err := w.locks.TryAcquire(ctx, "other"); return err })
+	within("Check", x.Check)
+	within("Release", x.Release)
+	store := etcdlock.New(dial(t, w.proxy.Addr()))
+	for what, call := range map[string]func(context.Context, driver.Claim) error{
+		"Acquire": func(ctx context.Context, c driver.Claim) error { _, err := store.Acquire(ctx, c); return err },
+		"Renew":   func(ctx context.Context, c driver.Claim) error { return store.Renew(ctx, []driver.Claim{c})[0] },
+		"Release": store.Release,
+		"Wait":    store.Wait,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began := time.Now()
+		err := call(ctx, driver.Claim{Name: "name", Token: "token", TTL: ttl})
+		cancel()
+		if took := time.Since(began); err == nil || errors.Is(err, driver.ErrNotOwner) || took > time.Second {
+			t.Errorf("%s: %v after %s", what, err, took)
+		}
+	}
 }
 
 func TestAHolderWhoseLeaseIsRevokedHasLost(t *testing.T) {

@@ -1,12 +1,17 @@
 package etcdlock
 
 import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
@@ -39,10 +44,7 @@ func TestAClaimThatCameTooLateTakesNothing(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
-			noError(t, err)
-			t.Cleanup(func() { _ = client.Close() })
-			s := New(client, WithPrefix(what))
+			s := open(t, addr, WithPrefix(what))
 			c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Scope: "scope", Dedup: time.Hour}
 			if what == "its place was lost" {
 				c.Place = "place"
@@ -63,9 +65,130 @@ func TestAClaimThatCameTooLateTakesNothing(t *testing.T) {
 	}
 }
 
+func TestACompletionThatCameTooLateFreesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, servers.Etcd(t).Addr())
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Dedup: time.Hour, Done: true}
+	_, err := s.Acquire(t.Context(), c)
+	noError(t, err)
+	now, err := s.look(t.Context(), c)
+	noError(t, err)
+	_, err = s.client.Revoke(t.Context(), clientv3.LeaseID(now.lock.Lease))
+	noError(t, err)
+	other := driver.Claim{Name: "name", Token: "other", TTL: time.Minute}
+	_, err = s.Acquire(t.Context(), other)
+	noError(t, err)
+	if err := s.complete(t.Context(), c, now); !errors.Is(err, driver.ErrNotOwner) {
+		t.Errorf("completion: %v", err)
+	}
+	noError(t, s.Renew(t.Context(), []driver.Claim{other})[0])
+	if now, err = s.look(t.Context(), c); err != nil || now.done != nil {
+		t.Errorf("a marker, or %v", err)
+	}
+}
+
+// twice is what the client does when the connection breaks before the reply.
+type twice struct{ clientv3.Lease }
+
+func (l twice) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
+	if _, err := l.Lease.Revoke(ctx, id); err != nil {
+		return nil, err
+	}
+	return l.Lease.Revoke(ctx, id)
+}
+
+func TestAReleaseThatTheClientSendsTwiceIsNoLoss(t *testing.T) {
+	t.Parallel()
+	s := open(t, servers.Etcd(t).Addr())
+	s.client.Lease = twice{s.client.Lease}
+	locks, err := core.New(s)
+	noError(t, err)
+	noError(t, locks.Do(t.Context(), "name", func(context.Context) error { return nil }))
+	x, err := locks.TryAcquire(t.Context(), "name")
+	noError(t, err)
+	noError(t, x.Release(t.Context()))
+}
+
+func TestRefusedClaimsLeaveNoLease(t *testing.T) {
+	t.Parallel()
+	s := open(t, servers.Etcd(t).Addr())
+	for range 5 {
+		var wg sync.WaitGroup
+		for range 8 { // they all find it free
+			wg.Go(func() {
+				c := driver.Claim{Name: "name", Token: rand.Text(), TTL: time.Minute}
+				if _, err := s.Acquire(t.Context(), c); err == nil {
+					time.Sleep(50 * time.Millisecond)
+					noError(t, s.Release(t.Context(), c))
+				}
+			})
+		}
+		wg.Wait()
+	}
+	answer, err := s.client.Leases(t.Context())
+	noError(t, err)
+	if len(answer.Leases) != 0 {
+		t.Errorf("%d leases", len(answer.Leases))
+	}
+}
+
+func TestAPlaceLastsWhileItIsHeardOfAndNoLonger(t *testing.T) {
+	t.Parallel()
+	s := open(t, servers.Etcd(t).Addr())
+	owner := driver.Claim{Name: "name", Token: "owner", TTL: time.Minute}
+	_, err := s.Acquire(t.Context(), owner)
+	noError(t, err)
+	stands := func(c driver.Claim) bool {
+		now, err := s.look(t.Context(), c)
+		noError(t, err)
+		return now.own != nil
+	}
+	line := func(place string) driver.Claim {
+		c := driver.Claim{Name: "name", Token: "waiter", Place: place, TTL: time.Minute}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_ = s.Wait(ctx, c)
+		if !stands(c) {
+			t.Fatal("it does not stand in line")
+		}
+		return c
+	}
+	gone := line("a")
+	noError(t, s.Release(t.Context(), owner))
+	_, err = s.Acquire(t.Context(), gone)
+	noError(t, err)
+	if stands(gone) {
+		t.Error("a grant does not leave the line")
+	}
+	left := line("b")
+	left.Token = "not the owner's"
+	if err := s.Release(t.Context(), left); !errors.Is(err, driver.ErrNotOwner) || stands(left) {
+		t.Errorf("release: %v; in line: %t", err, stands(left))
+	}
+	heard, silent := line("c"), line("d")
+	heard.Token = "not the owner's"
+	for stands(silent) {
+		if _, err := s.Acquire(t.Context(), heard); err == nil {
+			t.Fatal("granted")
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	if !stands(heard) {
+		t.Error("it has lost its place")
+	}
+}
+
+func open(t *testing.T, addr string, opts ...Option) *Store {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
+	noError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return New(client, opts...)
+}
+
 func noError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 }

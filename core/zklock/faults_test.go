@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/zklock"
@@ -306,4 +307,22 @@ func TestEveryCallReturnsInABlackHole(t *testing.T) {
 	within("TryAcquire", func(ctx context.Context) error { _, err := w.locks.TryAcquire(ctx, "other"); return err })
 	within("Check", x.Check)
 	within("Release", x.Release)
+	conn, session := connect(t, w.server.Addr(), longSession)
+	store := zklock.New(conn, session)
+	w.server.Pause()
+	for what, call := range map[string]func(context.Context, driver.Claim) error{
+		"Acquire": func(ctx context.Context, c driver.Claim) error { _, err := store.Acquire(ctx, c); return err },
+		"Renew":   func(ctx context.Context, c driver.Claim) error { return store.Renew(ctx, []driver.Claim{c})[0] },
+		"Release": store.Release,
+		"Wait":    store.Wait,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began := time.Now()
+		err := call(ctx, driver.Claim{Name: "name", Token: "token", TTL: ttl})
+		cancel()
+		if took := time.Since(began); err == nil || errors.Is(err, driver.ErrNotOwner) || took > time.Second {
+			t.Errorf("%s: %v after %s", what, err, took)
+		}
+	}
+	w.server.Resume()
 }
