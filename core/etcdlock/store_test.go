@@ -96,6 +96,20 @@ func TestTheFenceIsTheRevisionOfTheGrant(t *testing.T) {
 	ok(t, x.Release(t.Context()))
 }
 
+func TestALeaseIsNoShorterThanItsTTL(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for asked, granted := range map[time.Duration]int64{2 * time.Second: 2, 2001 * time.Millisecond: 3, time.Hour: 3600} {
+		x := acquire(t, w.locks, "name", core.WithTTL(asked))
+		lease, err := w.direct.TimeToLive(t.Context(), w.leaseOf(t, "holdfast/name"))
+		ok(t, err)
+		if lease.GrantedTTL != granted {
+			t.Errorf("%d s for %s", lease.GrantedTTL, asked)
+		}
+		ok(t, x.Release(t.Context()))
+	}
+}
+
 func TestManyLeasesAreRenewed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -325,4 +325,5 @@ func TestEveryCallReturnsInABlackHole(t *testing.T) {
 		}
 	}
 	w.server.Resume()
+	w.proxy.Heal()
 }

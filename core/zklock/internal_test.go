@@ -96,3 +96,23 @@ func TestSeatsAreInTheOrderOfTheirCreation(t *testing.T) {
 		}
 	}
 }
+
+func TestNothingIsTriedForEverOnAConnectionThatWasClosed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Second}
+	if _, err := s.Acquire(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	s.conn.Close()
+	for range 600 {
+		s.mu.Lock()
+		left := len(s.nodes)
+		s.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("the node is still to be deleted")
+}

@@ -144,8 +144,9 @@ func (s *Store) expire(n *node) {
 	if wanted {
 		return
 	}
-	t := &trip{Store: s, ctx: context.Background()}
-	if _, err := t.remove(n); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), retryAfter) // for a session that has ended meanwhile
+	defer cancel()
+	if _, err := (&trip{Store: s, ctx: ctx}).remove(n); err != nil {
 		s.keepTrying(n)
 	}
 }

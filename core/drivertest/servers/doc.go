@@ -6,7 +6,9 @@
 //	srv.Kill()
 //	srv.Restart()
 //
-// ZooKeeper and Etcd do the same. A package with many tests that do not disturb the server shares one:
+// ZooKeeper and Etcd do the same.
+//
+// A package with many tests that do not disturb the server shares one:
 //
 //	var shared servers.SharedRedis
 //
