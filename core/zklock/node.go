@@ -2,14 +2,9 @@ package zklock
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // node is what this Store has in the line for a name: a place that waits, or the owner. It
@@ -184,79 +179,4 @@ func (s *Store) keepTrying(n *node) {
 	defer s.mu.Unlock()
 	n.until, n.ending = time.Now(), true
 	n.timer.Reset(retryAfter)
-}
-
-// create makes n's znode, at the end of the line. Without data it waits there.
-func (t *trip) create(n *node, data []byte) error {
-	for range 3 { // a parent that nobody needs any more is deleted by the server
-		t.mu.Lock()
-		n.doubt, n.waits = true, data == nil
-		t.mu.Unlock()
-		var path string
-		err := t.write(func() (err error) {
-			path, err = t.conn.Create(t.dir(n.key.name)+"/"+exclusive+n.id+"-", data, zk.FlagEphemeralSequential, t.acl)
-			return err
-		})
-		switch {
-		case err == nil:
-			t.sit(n, path[strings.LastIndexByte(path, '/')+1:])
-			return nil
-		case unknown(err) && !errors.Is(err, driver.ErrNotSent):
-			return err
-		}
-		t.sit(n, "")
-		if !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
-		if err := t.makeDir(n.key.name); err != nil {
-			return err
-		}
-	}
-	return t.unsent(zk.ErrNoNode)
-}
-
-// remove deletes n's znode, and says whether there was one.
-func (t *trip) remove(n *node) (bool, error) {
-	if n.doubt {
-		if _, err := t.line(n); err != nil {
-			return false, err
-		}
-	}
-	if n.seat == "" {
-		return false, nil
-	}
-	err := t.write(func() error { return t.conn.Delete(t.dir(n.key.name)+"/"+n.seat, -1) })
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return false, err
-	}
-	t.sit(n, "")
-	return err == nil, nil
-}
-
-// line returns the znodes that stand in line for n's name, in order, and settles whether n
-// has one.
-func (t *trip) line(n *node) ([]string, error) {
-	dir := t.dir(n.key.name)
-	if n.doubt {
-		// An answer that we have missed may be from a server that is ahead of the one that we
-		// have now.
-		err := t.read(func() error { _, err := t.conn.Sync(dir); return err })
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return nil, err
-		}
-	}
-	seats, err := t.seats(dir)
-	if err != nil {
-		return nil, err
-	}
-	mine := func(seat string) bool { return seat == n.seat }
-	if n.doubt {
-		mine = func(seat string) bool { return strings.HasPrefix(seat, exclusive+n.id+"-") }
-	}
-	seat := ""
-	if i := slices.IndexFunc(seats, mine); i >= 0 {
-		seat = seats[i]
-	}
-	t.sit(n, seat)
-	return seats, nil
 }

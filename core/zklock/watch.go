@@ -1,0 +1,55 @@
+package zklock
+
+import "github.com/go-zookeeper/zk"
+
+// watch tells when the znode at path changes or goes. All who wait for the same one share a
+// watch: the client keeps every one that was ever asked for until it fires.
+func (t *trip) watch(path string) (<-chan zk.Event, error) {
+	if fires := t.watched(path); fires != nil {
+		return fires, nil
+	}
+	var fires <-chan zk.Event
+	err := t.read(func() (err error) {
+		_, _, fires, err = t.conn.GetW(path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sweep()
+	t.watches[path] = fires
+	return fires, nil
+}
+
+// watched is the watch on path that there is, unless it has fired: its channel has one
+// event then, and is closed.
+func (s *Store) watched(path string) <-chan zk.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fires := s.watches[path]
+	if fired(fires) {
+		delete(s.watches, path)
+		return nil
+	}
+	return fires
+}
+
+func fired(watch <-chan zk.Event) bool {
+	select {
+	case <-watch:
+		return true
+	default:
+		return false
+	}
+}
+
+// sweep forgets watches that have fired and that nobody has asked for since.
+func (s *Store) sweep() {
+	for path, fires := range s.watches {
+		if fired(fires) {
+			delete(s.watches, path)
+		}
+	}
+}
