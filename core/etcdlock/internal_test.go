@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -175,6 +176,84 @@ func TestAPlaceLastsWhileItIsHeardOfAndNoLonger(t *testing.T) {
 	}
 	if !stands(heard) {
 		t.Error("it has lost its place")
+	}
+}
+
+func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
+	t.Parallel()
+	s := open(t, servers.Etcd(t).Addr())
+	owner := driver.Claim{Name: "name", Token: "owner", TTL: time.Minute}
+	_, err := s.Acquire(t.Context(), owner)
+	noError(t, err)
+	var line []driver.Claim
+	watches := func(i int, want string) {
+		t.Helper()
+		if key, _, err := s.lineUp(t.Context(), line[i]); key != want || err != nil {
+			t.Errorf("number %d watches %q, not %q; %v", i, key, want, err)
+		}
+	}
+	want := s.lockKey("name")
+	for i, place := range []string{"a", "b", "c"} {
+		line = append(line, driver.Claim{Name: "name", Token: "waiter", Place: place, TTL: time.Minute})
+		watches(i, want)
+		want = s.placeKey("name", place)
+	}
+	leaves := line[1]
+	leaves.Token = "not the owner's"
+	if err := s.Release(t.Context(), leaves); !errors.Is(err, driver.ErrNotOwner) {
+		t.Errorf("release: %v", err)
+	}
+	watches(2, s.placeKey("name", "a"))
+	noError(t, s.Release(t.Context(), owner))
+	watches(0, "")
+	watches(2, s.placeKey("name", "a"))
+}
+
+func TestAWaiterKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	s := open(t, servers.Etcd(t).Addr())
+	_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "owner", TTL: time.Minute})
+	noError(t, err)
+	c := driver.Claim{Name: "name", Token: "waiter", Place: "place", TTL: time.Minute}
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	waiting.Go(func() { _ = s.Wait(ctx, c) })
+	defer waiting.Wait()
+	defer cancel()
+	place := func() (since int64) {
+		for since == 0 {
+			now, err := s.look(t.Context(), c)
+			noError(t, err)
+			since = now.own.GetCreateRevision()
+		}
+		return since
+	}
+	since := place()
+	time.Sleep(2 * driver.PlaceLife(c.TTL))
+	if place() != since {
+		t.Error("it stands somewhere else")
+	}
+}
+
+// expired is a lease that ended between a look and its renewal.
+type expired struct{ clientv3.Lease }
+
+func (expired) KeepAliveOnce(context.Context, clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	return nil, rpctypes.ErrLeaseNotFound
+}
+
+func TestALeaseThatEndsDuringItsRenewalIsLost(t *testing.T) {
+	t.Parallel()
+	s := open(t, servers.Etcd(t).Addr())
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
+	_, err := s.Acquire(t.Context(), c)
+	noError(t, err)
+	s.client.Lease = expired{s.client.Lease}
+	if err := s.Renew(t.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
+		t.Errorf("renewal: %v", err)
+	}
+	if _, err := s.Acquire(t.Context(), c); err == nil {
+		t.Error("granted again")
 	}
 }
 

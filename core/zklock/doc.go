@@ -32,6 +32,7 @@
 //     while the lease is still trusted, a lease lasts two fifths of the session's time-out,
 //     if its TTL is not shorter anyway. So give a session two and a half times the TTL. What
 //     a dead holder keeps others waiting for is the session's time-out then, not the TTL.
+//     TTLs below 2 s are refused.
 //   - It is not renewed for a TTL, although the process is alive and connected: the Store
 //     that made the znode deletes it. It does so by its own clock, from the last renewal on,
 //     which is after the lease has ended.

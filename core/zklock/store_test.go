@@ -44,9 +44,10 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := core.New(zklock.New(conn, session, zklock.WithRoot("/a.b/Zürich"))); err != nil {
-		t.Error(err)
-	}
+	locks, err := core.New(zklock.New(conn, session, zklock.WithRoot("/a.b/Zürich")))
+	ok(t, err)
+	_, err = locks.With(core.WithTTL(time.Second))
+	is(t, err, core.ErrInvalid) // shorter than any session
 }
 
 func TestALeaseLastsTwoFifthsOfItsSession(t *testing.T) {
@@ -63,9 +64,9 @@ func TestALeaseLastsTwoFifthsOfItsSession(t *testing.T) {
 			t.Errorf("valid for %s in a session of %s", left, agreed)
 		}
 		ok(t, x.Release(t.Context()))
-		x = acquire(t, locks, "name", core.WithTTL(time.Second))
-		if left := time.Until(x.ValidUntil()); left > time.Second {
-			t.Errorf("valid for %s, asked for a second", left)
+		x = acquire(t, locks, "name", core.WithTTL(ttl))
+		if left := time.Until(x.ValidUntil()); left > ttl {
+			t.Errorf("valid for %s, asked for %s", left, ttl)
 		}
 		ok(t, x.Release(t.Context()))
 	}

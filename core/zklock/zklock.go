@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -67,9 +68,13 @@ func New(conn *zk.Conn, session *Session, opts ...Option) *Store {
 	return s
 }
 
+// minTTL is the shortest TTL. Sessions last 4 s at least with ZooKeeper's default tick, so a
+// dead holder is not noticed sooner; a shorter TTL would only make a loss of each stall.
+const minTTL = 2 * time.Second
+
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "zookeeper", Punctual: true, Fence: true}
+	return driver.Capabilities{Backend: "zookeeper", Punctual: true, Fence: true, MinTTL: minTTL}
 }
 
 // Validate implements driver.Validator.
