@@ -50,13 +50,13 @@ func dial(t *testing.T, addr string) *clientv3.Client {
 	return client
 }
 
-// ttl of the leases in tests on real servers.
+// ttl of the leases that tests wait for the end of.
 const ttl = 2 * time.Second
 
 // locker returns a Locker that ends with the test.
 func locker(t *testing.T, store *etcdlock.Store) *core.Locker {
 	t.Helper()
-	locks, err := core.New(store, core.WithTTL(ttl))
+	locks, err := core.New(store, core.WithTTL(longTTL))
 	ok(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

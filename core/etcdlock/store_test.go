@@ -63,7 +63,7 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 func TestARefusedAcquireWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	x := acquire(t, w.other, "name", core.WithTTL(longTTL))
+	x := acquire(t, w.other, "name")
 	revision := func() int64 {
 		answer, err := w.direct.Get(t.Context(), "x")
 		ok(t, err)
@@ -162,7 +162,7 @@ func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
 	}
 	app := user()
 	locks, other := locker(t, etcdlock.New(app)), locker(t, etcdlock.New(user()))
-	x := acquire(t, locks, "name", core.WithDedup(time.Hour))
+	x := acquire(t, locks, "name", core.WithDedup(time.Hour), core.WithTTL(ttl))
 	got := make(chan error, 1)
 	go func() {
 		y, err := other.Acquire(ctx, "name")

@@ -78,14 +78,13 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// ttl of the leases in tests on real servers: short enough to wait for, long enough for a
-// machine that is busy with something else.
+// ttl of the leases that tests wait for the end of.
 const ttl = 2 * time.Second
 
 // locker returns a Locker that ends with the test.
 func locker(t *testing.T, store *zklock.Store) *core.Locker {
 	t.Helper()
-	locks, err := core.New(store, core.WithTTL(ttl))
+	locks, err := core.New(store, core.WithTTL(longTTL))
 	ok(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

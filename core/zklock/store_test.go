@@ -136,7 +136,7 @@ func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
 	server := servers.ZooKeeper(t)
 	const waiters = 4
 	direct, session := connect(t, server.Addr(), longSession)
-	holder := acquire(t, locker(t, zklock.New(direct, session)), "name", core.WithTTL(longTTL))
+	holder := acquire(t, locker(t, zklock.New(direct, session)), "name")
 	served := make(chan int, waiters)
 	var wg sync.WaitGroup
 	for i := range waiters {
@@ -178,7 +178,7 @@ func TestAWaitThatIsGivenUpLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)
 	direct, session := connect(t, server.Addr(), longSession)
-	holder := acquire(t, locker(t, zklock.New(direct, session)), "name", core.WithTTL(longTTL))
+	holder := acquire(t, locker(t, zklock.New(direct, session)), "name")
 	conn, session := connect(t, server.Addr(), longSession)
 	locks := locker(t, zklock.New(conn, session))
 	for range 20 {
@@ -216,7 +216,7 @@ func TestARefusedAcquireWritesNothing(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)
 	direct, session := connect(t, server.Addr(), longSession)
-	holder := acquire(t, locker(t, zklock.New(direct, session)), "name", core.WithTTL(longTTL), core.WithoutRenewal())
+	holder := acquire(t, locker(t, zklock.New(direct, session)), "name", core.WithoutRenewal())
 	conn, session := connect(t, server.Addr(), longSession)
 	locks := locker(t, zklock.New(conn, session))
 	written := func() string { return regexp.MustCompile(`Zxid: .*`).FindString(tell(t, server.Addr(), "srvr")) }
