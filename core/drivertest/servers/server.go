@@ -22,7 +22,6 @@ const (
 type product struct {
 	binary, debianPackage string
 
-<<<<<<< HEAD
 	args  func(port int, dir string) []string
 	ready func(addr string, log []byte) error // nil once it serves; log is what it has written since its start
 
@@ -30,11 +29,7 @@ type product struct {
 	account string                                     // what it runs as where root runs the test
 	fill    func(path, dir string, log *os.File) error // makes what the server starts from, in an empty directory
 	quit    os.Signal                                  // ends it without waiting for its clients, if SIGTERM does not
-=======
-	prepare func(port int, dir string) error // writes what args name; may be nil
-	args    func(port int, dir string) []string
-	ready   func(addr string, log []byte) error // nil once it serves; log is what it has written since its start
->>>>>>> e6b3df9 (core/zklock: the backend on ZooKeeper; servers: ZooKeeper)
+	prepare func(port int, dir string) error           // writes what args name, before each start
 }
 
 // Server is a running server that belongs to one test.
@@ -177,17 +172,6 @@ var (
 func (s *Server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-<<<<<<< HEAD
-=======
-	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
-		return err
-	}
-	if s.product.prepare != nil {
-		if err := s.product.prepare(s.port, s.dataDir()); err != nil {
-			return err
-		}
-	}
->>>>>>> e6b3df9 (core/zklock: the backend on ZooKeeper; servers: ZooKeeper)
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -195,6 +179,11 @@ func (s *Server) start() error {
 	defer log.Close() // the process has its own descriptor
 	if err := s.makeData(log); err != nil {
 		return err
+	}
+	if s.product.prepare != nil {
+		if err := s.product.prepare(s.port, s.dataDir()); err != nil {
+			return err
+		}
 	}
 	info, err := log.Stat()
 	if err != nil {
