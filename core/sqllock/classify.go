@@ -1,0 +1,95 @@
+package sqllock
+
+import (
+	"errors"
+	"net"
+	"reflect"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// classify marks the errors after which the database has certainly not executed anything.
+// Those that it does not know are unknown outcomes.
+func (d Dialect) classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		return &notSent{error: err}
+	}
+	switch d {
+	case MySQL:
+		if mysqlNumber(err) == mysqlDeadlock {
+			return &notSent{error: err, again: true}
+		}
+	case SQLite:
+		if sqliteCode(err)&0xff == sqliteBusy { // the statement is rolled back
+			return &notSent{error: err}
+		}
+	default:
+		if state := sqlState(err); state == pgSerialization || state == pgDeadlock {
+			return &notSent{error: err, again: true}
+		}
+	}
+	return err
+}
+
+const (
+	pgSerialization = "40001" // serialization_failure
+	pgDeadlock      = "40P01" // deadlock_detected
+	mysqlDeadlock   = 1213    // ER_LOCK_DEADLOCK
+	sqliteBusy      = 5       // SQLITE_BUSY, in the lowest byte
+)
+
+// sqlState is the state in an error of pgx or lib/pq.
+func sqlState(err error) string {
+	if pg, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		return pg.SQLState()
+	}
+	return ""
+}
+
+// sqliteCode is the code in an error of modernc.org/sqlite.
+func sqliteCode(err error) int {
+	if lite, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err); ok {
+		return lite.Code()
+	}
+	return 0
+}
+
+// mysqlNumber finds the number in an error of go-sql-driver/mysql, which has it in a field
+// only; 0 if there is none.
+func mysqlNumber(err error) uint64 {
+	for ; err != nil; err = errors.Unwrap(err) {
+		v := reflect.Indirect(reflect.ValueOf(err))
+		if v.Kind() != reflect.Struct {
+			continue
+		}
+		if n := v.FieldByName("Number"); n.IsValid() && n.CanUint() {
+			return n.Uint()
+		}
+	}
+	return 0
+}
+
+// notSent is driver.ErrNotSent with the client's error, whose text it keeps.
+type notSent struct {
+	error
+	again bool // the database has rolled it back because of others: it may be sent again
+}
+
+func (e *notSent) Unwrap() []error { return []error{driver.ErrNotSent, e.error} }
+
+// begun is an error of a later part of a call: the parts before it were executed.
+func begun(err error) error {
+	if e, ok := errors.AsType[*notSent](err); ok {
+		return e.error
+	}
+	return err
+}

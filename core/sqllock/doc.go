@@ -1,0 +1,2 @@
+// Package sqllock is the backend in an SQL database.
+package sqllock

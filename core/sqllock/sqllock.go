@@ -1,0 +1,81 @@
+package sqllock
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Store is a lock service in an SQL database. It implements driver.Driver; see [New].
+type Store struct {
+	db      *sql.DB
+	dialect Dialect
+	do      statements
+	invalid error
+	sweep   sweep
+}
+
+var (
+	_ driver.Driver    = (*Store)(nil)
+	_ driver.Validator = (*Store)(nil)
+)
+
+// Option configures a [Store].
+type Option interface{ apply(*config) }
+
+type config struct{ table string }
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+func configured(opts []Option) config {
+	c := config{table: "holdfast_locks"}
+	for _, o := range opts {
+		if o != nil {
+			o.apply(&c)
+		}
+	}
+	return c
+}
+
+// WithTable sets the table, as name or as schema.name, each of at most 63 letters, digits and
+// underscores. It is quoted, so in PostgreSQL its case counts. The default is holdfast_locks;
+// a repeat replaces.
+func WithTable(name string) Option {
+	return optionFunc(func(c *config) { c.table = name })
+}
+
+// New returns a Store that sends its statements through db, which stays the caller's to
+// configure and to close. It does no I/O; the table has to be there when it is used, see
+// [Schema]. What cannot work comes out of core.New: a nil db, an unknown dialect, an
+// impossible table.
+func New(db *sql.DB, d Dialect, opts ...Option) *Store {
+	s := &Store{db: db, dialect: d}
+	table, err := d.quote(configured(opts).table)
+	if db == nil {
+		err = errors.Join(errors.New("sqllock: nil *sql.DB"), err)
+	}
+	if err != nil {
+		s.invalid = err
+		return s
+	}
+	s.do = d.statements(table)
+	return s
+}
+
+// Capabilities implements driver.Driver.
+func (s *Store) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: string(s.dialect), Fence: true, Block: true, Dedup: true}
+}
+
+// Validate implements driver.Validator.
+func (s *Store) Validate() error { return s.invalid }
+
+// Format prints no more than what it is, for every verb.
+func (s *Store) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, "sqllock.Store("+string(s.dialect)+")") // fmt has no way to return the error
+}

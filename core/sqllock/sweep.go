@@ -1,0 +1,73 @@
+package sqllock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// retention is how long the row of a name that nobody uses stays: as long as the
+	// database's clock may step back without a fence that is too small.
+	retention = 24 * time.Hour
+	// sweepEvery is the number of releases for which a Store looks at one page of rows. A
+	// page is more rows than so many releases can have left.
+	sweepEvery = 8
+	pageSize   = 32
+)
+
+// sweep is how far a Store has got with looking for rows that are out of use. It goes
+// through the table by name, from page to page, and begins again at its end: no index is
+// needed, and what one release has to do is bounded.
+type sweep struct {
+	mu       sync.Mutex // protects the fields below
+	releases int
+	after    string
+}
+
+// tidy deletes what is out of use, now and then. It is not part of the release, so its
+// errors are nobody's: the next one tries again.
+func (s *Store) tidy(ctx context.Context) {
+	after, due := s.sweep.due()
+	if !due {
+		return
+	}
+	var (
+		name  string
+		stale bool
+		seen  int
+		idle  []string
+	)
+	_, err := s.rows(ctx, s.do.page, []any{after, retention.Microseconds(), pageSize}, func() {
+		seen++
+		if stale {
+			idle = append(idle, name)
+		}
+	}, &name, &stale)
+	for _, name := range idle {
+		if err == nil { // it may be in use again: the statement looks
+			_, err = s.affected(ctx, s.do.forget, name, retention.Microseconds())
+		}
+	}
+	if err == nil {
+		s.sweep.reached(name, seen == pageSize)
+	}
+}
+
+// due says whether a page is to be looked at, and after which name it begins.
+func (w *sweep) due() (after string, due bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.releases++
+	return w.after, w.releases%sweepEvery == 1
+}
+
+// reached notes the last name of a page, and whether there may be more.
+func (w *sweep) reached(name string, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.after = ""
+	if more {
+		w.after = name
+	}
+}
