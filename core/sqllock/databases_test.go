@@ -41,7 +41,7 @@ func mariadb(addr, params string) database {
 func sqlite(t *testing.T, params string) database {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.db")
-	return database{sqllock.SQLite, "sqlite", "file:" + file + "?_pragma=busy_timeout(20000)" + params}
+	return database{sqllock.SQLite, "sqlite", "file:" + file + "?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)" + params}
 }
 
 // open returns a pool as one process would have it.
@@ -49,6 +49,8 @@ func (d database) open(t *testing.T) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(d.driver, d.source)
 	ok(t, err)
+	db.SetMaxIdleConns(10)
+	ok(t, db.PingContext(t.Context())) // to connect takes long on a busy machine
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
