@@ -27,7 +27,7 @@ const (
 //
 // Of the options it looks at [WithTable].
 func Schema(d Dialect, opts ...Option) (string, error) {
-	table, err := d.quote(configured(opts).table)
+	table, err := d.tableOf(opts)
 	if err != nil {
 		return "", err
 	}

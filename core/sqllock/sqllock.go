@@ -32,14 +32,16 @@ type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
 
-func configured(opts []Option) config {
+// tableOf is the table that the options say, quoted.
+func (d Dialect) tableOf(opts []Option) (string, error) {
 	c := config{table: "holdfast_locks"}
 	for _, o := range opts {
-		if o != nil {
-			o.apply(&c)
+		if o == nil {
+			return "", errors.New("sqllock: nil option")
 		}
+		o.apply(&c)
 	}
-	return c
+	return d.quote(c.table)
 }
 
 // WithTable sets the table, as name or as schema.name, each of at most 63 letters, digits and
@@ -55,7 +57,7 @@ func WithTable(name string) Option {
 // impossible table.
 func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 	s := &Store{db: db, dialect: d}
-	table, err := d.quote(configured(opts).table)
+	table, err := d.tableOf(opts)
 	if db == nil {
 		err = errors.Join(errors.New("sqllock: nil *sql.DB"), err)
 	}

@@ -14,6 +14,8 @@ const (
 	// page is more rows than so many releases can have left.
 	sweepEvery = 8
 	pageSize   = 32
+	// sweepFrom is behind the rows of InTx, whose deletion would wait for their transactions.
+	sweepFrom = "!"
 )
 
 // sweep is how far a Store has got with looking for rows that are out of use. It goes
@@ -59,7 +61,7 @@ func (w *sweep) due() (after string, due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.releases++
-	return w.after, w.releases%sweepEvery == 1
+	return max(w.after, sweepFrom), w.releases%sweepEvery == 1
 }
 
 // reached notes the last name of a page, and whether there may be more.

@@ -1,0 +1,318 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/sqllock"
+)
+
+// each runs the test on every database.
+func each(t *testing.T, test func(t *testing.T, d database)) {
+	t.Helper()
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, postgres(servers.Postgres(t).Addr(), ""))
+	})
+	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
+		test(t, mariadb(servers.MariaDB(t).Addr(), ""))
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, sqlite(t, "&_pragma=journal_mode(WAL)"))
+	})
+}
+
+func TestWhatCannotWorkComesOutOfNew(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "test.db"))
+	ok(t, err)
+	defer db.Close()
+	for what, store := range map[string]*sqllock.Store{
+		"nil":        sqllock.New(nil, sqllock.Postgres),
+		"dialect":    sqllock.New(db, "oracle"),
+		"no dialect": sqllock.New(db, ""),
+		"quote":      sqllock.New(db, sqllock.SQLite, sqllock.WithTable(`a"b`)),
+		"empty":      sqllock.New(db, sqllock.SQLite, sqllock.WithTable("")),
+		"dots":       sqllock.New(db, sqllock.SQLite, sqllock.WithTable("a.b.c")),
+		"long":       sqllock.New(db, sqllock.SQLite, sqllock.WithTable(strings.Repeat("x", 64))),
+		"nil option": sqllock.New(db, sqllock.SQLite, nil),
+	} {
+		_, err := core.New(store)
+		is(t, err, core.ErrInvalid)
+		if err == nil || !strings.Contains(err.Error(), "sqllock: ") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = core.New(sqllock.New(db, sqllock.SQLite, sqllock.WithTable("main.Locks_2")))
+	ok(t, err)
+	for _, d := range []sqllock.Dialect{"", "oracle"} {
+		if _, err := sqllock.Schema(d); err == nil {
+			t.Errorf("dialect %q has a schema", d)
+		}
+	}
+	if _, err := sqllock.Schema(sqllock.MySQL, sqllock.WithTable("a b")); err == nil {
+		t.Error("a table with a space has a schema")
+	}
+}
+
+func TestTheSchemaIsMadeOnceByManyAtATime(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		db := d.open(t)
+		for n := range 20 {
+			text := schema(t, d.dialect, sqllock.WithTable(fmt.Sprintf("at_once_%d", n)))
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					if _, err := db.ExecContext(t.Context(), text); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+	})
+}
+
+// wantNotSent fails the test unless every call says that the server has not executed it.
+func wantNotSent(t *testing.T, s *sqllock.Store) {
+	t.Helper()
+	c := driver.Claim{Name: "name", Token: "token", TTL: ttl}
+	_, err := s.Acquire(t.Context(), c)
+	for what, err := range map[string]error{
+		"acquire": err,
+		"renew":   s.Renew(t.Context(), []driver.Claim{c})[0],
+		"release": s.Release(t.Context(), c),
+	} {
+		if !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestBytesKeepMarkersApart(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		table := d.table(t)
+		s := sqllock.New(d.open(t), d.dialect, table)
+		for i, scope := range []string{"pay", "PAY", "pay ", "", " ", "pày"} {
+			c := driver.Claim{Name: "name", Token: fmt.Sprint("token", i), TTL: ttl, Scope: scope, Dedup: time.Hour}
+			_, err := s.Acquire(t.Context(), c)
+			ok(t, err)
+			c.Done = true
+			ok(t, s.Release(t.Context(), c))
+			if _, err := s.Acquire(t.Context(), c); err == nil {
+				t.Errorf("scope %q: no marker", scope)
+			}
+		}
+	})
+}
+
+// Whoever is the first to complete is the last to run, whatever comes between the statements
+// of the others.
+func TestNobodyRunsWhatIsCompleteUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		table := d.table(t)
+		a, b := sqllock.New(d.open(t), d.dialect, table), sqllock.New(d.open(t), d.dialect, table)
+		for round := range 60 {
+			var (
+				wg   sync.WaitGroup
+				runs atomic.Int32
+			)
+			for i := range 6 {
+				s := []*sqllock.Store{a, b}[i%2]
+				wg.Go(func() {
+					c := driver.Claim{Name: fmt.Sprint("name", round), TTL: time.Minute, Dedup: time.Hour}
+					for n := 0; ; n++ {
+						c.Token = fmt.Sprintf("token-%d-%d-%d", round, i, n)
+						_, err := s.Acquire(t.Context(), c)
+						if err == nil {
+							runs.Add(1)
+							done := c
+							done.Done = true
+							err = s.Release(t.Context(), done)
+						}
+						if _, over := errors.AsType[*driver.Done](err); over {
+							return
+						}
+						if _, held := errors.AsType[*driver.Held](err); err != nil && !held {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if n := runs.Load(); n != 1 {
+				t.Fatalf("%d runs in round %d", n, round)
+			}
+		}
+	})
+}
+
+func TestBlocksOfFencesDoNotOverlap(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		table := d.table(t)
+		s := sqllock.New(d.open(t), d.dialect, table)
+		var next uint64
+		take := func(n int, token string) driver.Claim {
+			t.Helper()
+			c := driver.Claim{Name: "name", Token: token, TTL: time.Minute, Fences: n}
+			g, err := s.Acquire(t.Context(), c)
+			ok(t, err)
+			if g.Fence < next || g.Fences > max(1, n) || g.Fences > driver.TurnsBesideOthers {
+				t.Fatalf("%d fences from %d on, where %d is the next one", g.Fences, g.Fence, next)
+			}
+			next = g.Fence + uint64(g.Fences)
+			return c
+		}
+		for i := range 20 {
+			for _, n := range []int{256, 0, 7, 1} {
+				token := fmt.Sprintf("token-%d-%d", i, n)
+				take(n, token)
+				ok(t, s.Release(t.Context(), take(max(0, n-1), token))) // asked again
+			}
+		}
+		// And when the clock stands behind them.
+		ahead := time.Now().Add(time.Hour).UnixMicro()
+		d.exec(t, "UPDATE "+tableName(table)+fmt.Sprintf(" SET fence = %d", ahead))
+		next = uint64(ahead) + 1
+		for i := range 5 {
+			c := take(256, fmt.Sprint("late-", i))
+			ok(t, s.Release(t.Context(), c))
+		}
+		if next != uint64(ahead)+1+5*driver.TurnsBesideOthers {
+			t.Errorf("the next one is %d", next-uint64(ahead))
+		}
+	})
+}
+
+// tableName finds out what an option says.
+func tableName(table sqllock.Option) string {
+	text, _ := sqllock.Schema(sqllock.SQLite, table)
+	return strings.Split(text, `"`)[1]
+}
+
+func TestWhatIsOutOfUseGoesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		table := d.table(t)
+		db := d.open(t)
+		s := sqllock.New(db, d.dialect, table)
+		name := tableName(table)
+		hours := func(n int) int64 { return time.Now().Add(time.Duration(n) * time.Hour).UnixMicro() }
+		insert := func(row string, fence, expires int64) {
+			t.Helper()
+			_, err := db.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s VALUES ('%s', '', '', %d, %d)", name, row, fence, expires))
+			ok(t, err)
+		}
+		for i := range 100 {
+			insert(fmt.Sprintf("old-%03d", i), hours(-25), 0)
+			insert(fmt.Sprintf("old-%03d pay", i), 0, hours(-25))
+		}
+		kept := map[string]bool{"used": true, " in a transaction": true, "name": true}
+		insert("used", hours(-23), 0)
+		insert("held for long", hours(-100), hours(1))
+		insert("m marker", 0, hours(1))
+		insert("m just over", 0, hours(-23))
+		insert(" in a transaction", 0, 0)
+		for _, row := range []string{"held for long", "m marker", "m just over"} {
+			kept[row] = true
+		}
+		for i := range 8 * 2 * (200/32 + 2) {
+			c := driver.Claim{Name: "name", Token: fmt.Sprint("token", i), TTL: ttl}
+			_, err := s.Acquire(t.Context(), c)
+			ok(t, err)
+			ok(t, s.Release(t.Context(), c))
+		}
+		rows, err := db.QueryContext(t.Context(), "SELECT name FROM "+name)
+		ok(t, err)
+		defer rows.Close()
+		for rows.Next() {
+			var row string
+			ok(t, rows.Scan(&row))
+			if !kept[row] {
+				t.Errorf("%q is still there", row)
+			}
+			delete(kept, row)
+		}
+		ok(t, rows.Err())
+		for row := range kept {
+			t.Errorf("%q is gone", row)
+		}
+	})
+}
+
+func TestARowThatSomebodyHasLockedCostsNoOtherClaimItsAnswer(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, w *world) {
+		s := sqllock.New(w.direct, w.dialect)
+		claims := make([]driver.Claim, 5)
+		for i := range claims {
+			claims[i] = driver.Claim{Name: fmt.Sprint("name", i), Token: "token", TTL: time.Minute}
+			_, err := s.Acquire(t.Context(), claims[i])
+			ok(t, err)
+		}
+		tx, err := w.direct.BeginTx(t.Context(), nil)
+		ok(t, err)
+		defer func() { _ = tx.Rollback() }()
+		var name string
+		ok(t, tx.QueryRowContext(t.Context(), "SELECT name FROM holdfast_locks WHERE name = 'name1' FOR UPDATE").Scan(&name))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		for i, err := range s.Renew(ctx, claims) {
+			switch {
+			case i == 1 && (err == nil || errors.Is(err, driver.ErrNotOwner)):
+				t.Errorf("the locked one: %v", err)
+			case i != 1 && err != nil:
+				t.Errorf("claim %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// The connection of a session can have a time of its own in MariaDB: it stands still, years
+// ago. Only a client's clock could have a lease expire, or give a fence of today.
+func TestTheClocksOfClientsDoNotMatter(t *testing.T) {
+	t.Parallel()
+	const then = 1_600_000_000
+	d := mariadb(servers.MariaDB(t).Addr(), fmt.Sprintf("?timestamp=%d", then))
+	s := sqllock.New(d.open(t), d.dialect, d.table(t))
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Millisecond}
+	g, err := s.Acquire(t.Context(), c)
+	ok(t, err)
+	if g.Fence != then*1_000_000 {
+		t.Errorf("fence %d is not of the server's clock", g.Fence)
+	}
+	time.Sleep(10 * time.Millisecond)
+	ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
+	_, err = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "another", TTL: ttl})
+	if held, ok := errors.AsType[*driver.Held](err); !ok || held.Remaining != time.Millisecond {
+		t.Errorf("%v, %+v", err, held)
+	}
+}
+
+func TestTheStoreDoesNotPrintItsStatements(t *testing.T) {
+	t.Parallel()
+	s := sqllock.New(nil, sqllock.MySQL)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		if text := fmt.Sprintf(verb, s); text != "sqllock.Store(mysql)" {
+			t.Errorf("%s: %s", verb, text)
+		}
+	}
+}
