@@ -107,10 +107,11 @@ ON DUPLICATE KEY UPDATE
 const mysqlRenew = `UPDATE TABLE_NAME SET expires = IF($3 > 0, NOW + $3, expires) + LAST_INSERT_ID(1) - 1
 WHERE name = $1 AND token = $2 AND expires > NOW`
 
+// MariaDB takes the spaces off the end of a text parameter in a UNION, and not of a binary one.
 const mysqlComplete = `INSERT INTO TABLE_NAME (name, token, label, fence, expires)
 SELECT v.name, '', v.label, 0, v.expires
 FROM TABLE_NAME AS l, (
-	SELECT $1 AS name, '' AS label, 0 AS expires
-	UNION ALL SELECT $3, $4, NOW + $5) AS v
+	SELECT CAST($1 AS BINARY) AS name, CAST('' AS BINARY) AS label, 0 AS expires
+	UNION ALL SELECT CAST($3 AS BINARY), CAST($4 AS BINARY), NOW + $5) AS v
 WHERE l.name = $1 AND l.token = $2 AND l.expires > NOW FOR UPDATE
 ON DUPLICATE KEY UPDATE token = '', label = VALUES(label), expires = VALUES(expires)`
