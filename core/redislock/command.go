@@ -70,6 +70,8 @@ func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
 	}
 	if s.share != nil {
 		reply, err = s.share.do(ctx, c)
+	} else if rdb, ok := s.rdb.(*redis.ClusterClient); ok {
+		reply, err = toCluster(ctx, rdb, c)
 	} else {
 		reply, err = c.alone(ctx, s.rdb)
 	}

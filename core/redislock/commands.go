@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
@@ -48,7 +50,7 @@ func (s *Store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error)
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
 	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c),
-		s.hub.member(c), life(c), s.hub.channels, decimal(driver.TurnsBesideOthers))
+		s.hubs.member(c), life(c), s.hubs.channels(c.Name), decimal(driver.TurnsBesideOthers))
 	return decided(s.run(ctx, cmd))
 }
 
@@ -108,22 +110,29 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if slices.ContainsFunc(claims, joins) {
 		return s.renewApart(ctx, claims)
 	}
+	if rdb, ok := s.rdb.(*redis.ClusterClient); ok {
+		return s.renewInCluster(ctx, rdb, claims)
+	}
+	reply, err := s.run(ctx, s.renewal(claims))
+	return renewed(len(claims), reply, err)
+}
+
+func (s *Store) renewal(claims []driver.Claim) command {
 	parts := make([]string, len(claims), 4*len(claims))
 	for i, c := range claims {
 		parts[i] = s.lockKey(c.Name)
 		parts = append(parts, owner(c), millis(c.TTL), fenceSuffix(c.Fence))
 	}
-	reply, err := s.run(ctx, command{script: renewScript, keys: len(claims), parts: parts})
-	return renewals(len(claims), reply, err)
+	return command{script: renewScript, keys: len(claims), parts: parts}
 }
 
-// renewals reads one answer for each of n claims.
-func renewals(n int, reply any, err error) []error {
-	errs := make([]error, n)
+// renewed reads the answers to the renewal of n claims.
+func renewed(n int, reply any, err error) []error {
 	answers, ok := reply.([]any)
 	if err == nil && (!ok || len(answers) != n) {
 		err = fmt.Errorf("redislock: unknown reply %T to a renewal", reply)
 	}
+	errs := make([]error, n)
 	for i := range errs {
 		if err != nil {
 			errs[i] = err
@@ -167,7 +176,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	} else {
 		cmd.merger = releases
 	}
-	cmd.parts = append(cmd.parts, owned(c), line, s.hub.channels)
+	cmd.parts = append(cmd.parts, owned(c), line, s.hubs.channels(c.Name))
 	if c.Done {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}

@@ -8,20 +8,19 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // idleAfter is how long a subscription outlasts its last listener: one who waits listens
 // again and again.
 const idleAfter = 2 * time.Second
 
-// hub is the one subscription of a Store: to a channel of its own, on which the scripts tell
-// a place in some line that its turn may have come. It lasts while somebody listens.
+// hub is one subscription of a Store: to a channel of its own, on which the scripts tell a
+// place in some line that its turn may have come. It lasts while somebody listens.
 type hub struct {
 	rdb      redis.UniversalClient
-	id       string // of this Store, among all that use the same keys
+	id       string // of the Store
 	channels string // what the names of all clients' channels begin with
+	shard    *hubs  // nil outside of Cluster
 
 	mu        sync.Mutex                            // protects the fields below
 	feed      *feed                                 // nil if there is none
@@ -37,15 +36,20 @@ type feed struct {
 	read   chan struct{} // closed when its reader has returned
 }
 
-func newHub(rdb redis.UniversalClient, channels string) *hub {
+// newID is 22 characters that no other Store has.
+func newID() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails
-	id := base64.RawURLEncoding.EncodeToString(raw[:])
-	return &hub{rdb: rdb, id: id, channels: channels, listeners: make(map[string]map[chan struct{}]struct{})}
+	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// member is what stands in a line for a claim's place.
-func (h *hub) member(c driver.Claim) string { return h.id + c.At() }
+func newFeed(pubsub *redis.PubSub) *feed {
+	return &feed{pubsub, make(chan struct{}), make(chan struct{}), make(chan struct{})}
+}
+
+func newHub(rdb redis.UniversalClient, id, channels string) *hub {
+	return &hub{rdb: rdb, id: id, channels: channels, listeners: make(map[string]map[chan struct{}]struct{})}
+}
 
 // listen returns once the server is known to have the subscription: whatever is told to the
 // place from then on is heard, through a channel of size one.
@@ -83,12 +87,10 @@ func (h *hub) join(place string, wake chan struct{}) *feed {
 
 // open begins a subscription. The connection outlives whoever it was opened for.
 func (h *hub) open() *feed {
-	f := &feed{
-		pubsub: h.rdb.Subscribe(context.Background()),
-		ready:  make(chan struct{}),
-		gone:   make(chan struct{}),
-		read:   make(chan struct{}),
+	if h.shard != nil {
+		return h.openShard()
 	}
+	f := newFeed(h.rdb.Subscribe(context.Background()))
 	messages := f.pubsub.ChannelWithSubscriptions()
 	go func() {
 		defer close(f.read)

@@ -180,7 +180,7 @@ func (s *Store) Evict(ctx context.Context, name string, fence uint64) error {
 	line, beats := s.lineKeys(name)
 	reply, err := s.run(ctx, command{
 		script: evictScript, keys: 3,
-		parts: []string{s.lockKey(name), line, beats, strconv.FormatUint(fence, 10), s.hub.channels},
+		parts: []string{s.lockKey(name), line, beats, strconv.FormatUint(fence, 10), s.hubs.channels(name)},
 	})
 	if reply, ok := reply.([]any); ok && err == nil && len(reply) == 2 {
 		return refusal(reply)

@@ -19,7 +19,7 @@ const lastWords = 30 * time.Millisecond
 
 // Wait implements driver.Queuer.
 func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
-	heard, leave, err := s.hub.listen(ctx, c.At())
+	heard, leave, err := s.hubs.of(c.Name).listen(ctx, c.At())
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again tim
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{
 		script: waitScript, keys: 3,
-		parts: []string{s.lockKey(c.Name), line, beats, s.hub.member(c), owner(c), life(c), s.hub.channels},
+		parts: []string{s.lockKey(c.Name), line, beats, s.hubs.member(c), owner(c), life(c), s.hubs.channels(c.Name)},
 	}
 	if joins(c) {
 		cmd = s.waitTogether(c)
@@ -99,7 +99,7 @@ func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gra
 		parts: []string{
 			s.lockKey(next.Name), s.fences.key(next.Name), line, beats,
 			owner(old), owned(next), millis(next.TTL), fencesOf(next),
-			s.hub.member(next), life(next), s.hub.channels,
+			s.hubs.member(next), life(next), s.hubs.channels(next.Name),
 		},
 	})
 	switch {
@@ -119,7 +119,7 @@ func (s *Store) leave(ctx context.Context, c driver.Claim) (reply any, err error
 	line, beats := s.lineKeys(c.Name)
 	return s.run(ctx, command{
 		script: leaveScript, keys: 3,
-		parts: []string{s.lockKey(c.Name), line, beats, owner(c), s.hub.member(c), s.hub.channels},
+		parts: []string{s.lockKey(c.Name), line, beats, owner(c), s.hubs.member(c), s.hubs.channels(c.Name)},
 	})
 }
 

@@ -33,7 +33,7 @@ type Store struct {
 	rdb      redis.UniversalClient
 	prefix   string
 	fences   fences
-	hub      *hub
+	hubs     *hubs
 	share    *share // nil where every command goes by itself
 	punctual bool
 }
@@ -73,7 +73,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 		o.apply(s)
 	}
 	s.fences = newFences(rdb, s.prefix)
-	s.hub = newHub(rdb, "{"+s.prefix+"}:v1:wake:")
+	s.hubs = newHubs(rdb, s.prefix, s.fences.bySlot)
 	s.rdb, s.punctual = punctual(rdb)
 	if _, ok := s.rdb.(*redis.Client); ok {
 		s.share = &share{rdb: s.rdb}
@@ -98,8 +98,8 @@ func (s *Store) Validate() error {
 	return fits(s.rdb)
 }
 
-// CloseIdle implements driver.IdleCloser: it ends the subscription.
-func (s *Store) CloseIdle() error { return s.hub.close() }
+// CloseIdle implements driver.IdleCloser: it ends the subscriptions.
+func (s *Store) CloseIdle() error { return s.hubs.close() }
 
 // Keys. The braces of all but the lock's make Cluster keep them in the lock's slot.
 

@@ -3,8 +3,11 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -41,7 +44,7 @@ func (s *Store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
-	cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hub.member(c), life(c), s.hub.channels)
+	cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), life(c), s.hubs.channels(c.Name))
 	reply, err := s.run(ctx, cmd)
 	if err != nil {
 		return driver.Grant{}, err
@@ -69,26 +72,41 @@ func joined(reply any) (g driver.Grant, err error) {
 // their own.
 func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 	var alone, many []driver.Claim
-	var keys, args []string
 	for _, c := range claims {
 		if !joins(c) {
 			alone = append(alone, c)
 			continue
 		}
 		many = append(many, c)
-		keys = append(keys, s.lockKey(c.Name), s.holdersKey(c))
-		args = append(args, holder(c), millis(c.TTL))
 	}
-	reply, err := s.run(ctx, command{script: extendScript, keys: len(keys), parts: append(keys, args...)})
-	extended := renewals(len(many), reply, err)
-	renewed := s.Renew(ctx, alone)
+	extended := s.extend(ctx, many)
+	plain := s.Renew(ctx, alone)
 	errs := make([]error, 0, len(claims))
 	for _, c := range claims {
 		if joins(c) {
 			errs, extended = append(errs, extended[0]), extended[1:]
 		} else {
-			errs, renewed = append(errs, renewed[0]), renewed[1:]
+			errs, plain = append(errs, plain[0]), plain[1:]
 		}
+	}
+	return errs
+}
+
+// extend is Renew for claims that share their names: in Cluster one after the other, as their
+// keys are in different slots.
+func (s *Store) extend(ctx context.Context, claims []driver.Claim) (errs []error) {
+	together := len(claims)
+	if _, ok := s.rdb.(*redis.ClusterClient); ok {
+		together = 1
+	}
+	for part := range slices.Chunk(claims, together) {
+		var keys, args []string
+		for _, c := range part {
+			keys = append(keys, s.lockKey(c.Name), s.holdersKey(c))
+			args = append(args, holder(c), millis(c.TTL))
+		}
+		reply, err := s.run(ctx, command{script: extendScript, keys: len(keys), parts: append(keys, args...)})
+		errs = append(errs, renewed(len(part), reply, err)...)
 	}
 	return errs
 }
@@ -103,9 +121,9 @@ func (s *Store) part(ctx context.Context, c driver.Claim) (reply any, err error)
 	}
 	place := ""
 	if c.Place != "" {
-		place = s.hub.member(c)
+		place = s.hubs.member(c)
 	}
-	cmd.parts = append(cmd.parts, holder(c), place, s.hub.channels)
+	cmd.parts = append(cmd.parts, holder(c), place, s.hubs.channels(c.Name))
 	if c.Done {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
@@ -117,6 +135,6 @@ func (s *Store) waitTogether(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	return command{script: waitTogetherScript, keys: 4, parts: []string{
 		s.lockKey(c.Name), line, beats, s.holdersKey(c),
-		s.hub.member(c), holder(c), life(c), s.hub.channels, limitOf(c),
+		s.hubs.member(c), holder(c), life(c), s.hubs.channels(c.Name), limitOf(c),
 	}}
 }

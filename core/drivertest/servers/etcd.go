@@ -51,7 +51,7 @@ func etcdReady(addr string, log []byte) error {
 	if !bytes.Contains(log, []byte("became leader")) {
 		return errors.New("it has no leader")
 	}
-	answer, err := ask(addr, "GET /health HTTP/1.0\r\n\r\n")
+	answer, err := askLine(addr, "GET /health HTTP/1.0\r\n\r\n")
 	if err == nil && !strings.Contains(answer, " 200 ") {
 		err = errors.New(answer)
 	}

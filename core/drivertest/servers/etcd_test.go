@@ -18,7 +18,7 @@ func TestEtcdAnswersAndComesBack(t *testing.T) {
 
 func wantHealth(t *testing.T, s *Server) {
 	t.Helper()
-	if answer, err := ask(s.Addr(), "GET /health HTTP/1.0\r\n\r\n"); err != nil || !strings.Contains(answer, " 200 ") {
+	if answer, err := askLine(s.Addr(), "GET /health HTTP/1.0\r\n\r\n"); err != nil || !strings.Contains(answer, " 200 ") {
 		t.Errorf("answer %q, %v", answer, err)
 	}
 }

@@ -64,10 +64,10 @@ func redisReady(addr string, log []byte) error {
 }
 
 // ping is the first line of a Redis server's answer to PING.
-func ping(addr string) (string, error) { return ask(addr, "PING\r\n") }
+func ping(addr string) (string, error) { return askLine(addr, "PING\r\n") }
 
-// ask is the first line of a server's answer.
-func ask(addr, question string) (string, error) {
+// askLine is the first line of a server's answer.
+func askLine(addr, question string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var d net.Dialer

@@ -80,7 +80,7 @@ func zooKeeperReady(addr string, log []byte) error {
 	if !bytes.Contains(log, []byte("PrepRequestProcessor (sid:0) started")) {
 		return errors.New("it has not begun to serve")
 	}
-	answer, err := ask(addr, "srvr")
+	answer, err := askLine(addr, "srvr")
 	if err == nil && !strings.HasPrefix(answer, "Zookeeper version") {
 		err = errors.New(answer)
 	}

@@ -36,6 +36,15 @@ local function stand(line, beats, member, now, life)
   redis.call('PEXPIRE', beats, 10000)
 end
 -- A hint, so never an error: without permission for the channel, waiters find out by themselves.
+--
+-- A channel whose name says so is one of the slot's, and known to the nodes of its shard only,
+-- unless they are older than Redis 7.
 local function tell(channels, member)
-  redis.pcall('PUBLISH', channels .. string.sub(member, 1, 22), string.sub(member, 23))
+  local channel, place = channels .. string.sub(member, 1, 22), string.sub(member, 23)
+  if string.sub(channels, -7) == ':shard:' then
+    if type(redis.pcall('SPUBLISH', channel, place)) == 'number' then
+      return
+    end
+  end
+  redis.pcall('PUBLISH', channel, place)
 end

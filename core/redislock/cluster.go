@@ -1,0 +1,148 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Pauses between the sendings of a command whose keys are being moved to another node.
+const (
+	firstMove = 2 * time.Millisecond
+	lastMove  = 50 * time.Millisecond
+)
+
+// whileMoving sends a command again for as long as the node says that only some of its keys
+// have been moved: nothing was executed. It stops while ctx leaves time for the answer.
+func whileMoving[T any](ctx context.Context, send func() (T, error)) (T, error) {
+	for pause := firstMove; ; pause = min(2*pause, lastMove) {
+		reply, err := send()
+		if !redis.HasErrorPrefix(err, "TRYAGAIN") {
+			return reply, err
+		}
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*pause {
+			return reply, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return reply, err
+		}
+	}
+}
+
+// toCluster sends a command through a Cluster client. What comes back from no node at all
+// makes the client look for the nodes anew: by itself it does that every ten seconds, and
+// when a node sends it to another one, which one that is dead does not.
+func toCluster(ctx context.Context, rdb *redis.ClusterClient, c command) (any, error) {
+	reply, err := whileMoving(ctx, func() (any, error) { return c.alone(ctx, rdb) })
+	look(ctx, rdb, err)
+	return reply, err
+}
+
+func look(ctx context.Context, rdb *redis.ClusterClient, err error) {
+	if _, answered := errors.AsType[redis.Error](err); err != nil && !answered {
+		rdb.ReloadState(ctx) // in the background, and once for many
+	}
+}
+
+// renewInCluster renews each claim by a command of its own, which names one key and so goes
+// on while slots move; those for the same master share a round trip. A node that does not
+// answer costs the claims of other nodes nothing.
+func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, claims []driver.Claim) []error {
+	errs := make([]error, len(claims))
+	if err := ctx.Err(); err != nil {
+		return slices.Repeat([]error{errors.Join(driver.ErrNotSent, err)}, len(claims))
+	}
+	parts := make(map[*redis.Client][]int, 3)
+	for i, c := range claims {
+		master, err := rdb.MasterForKey(ctx, s.lockKey(c.Name))
+		if errs[i] = err; err == nil {
+			parts[master] = append(parts[master], i)
+		}
+	}
+	answers := make(chan renewals, len(parts)) // nobody may be left to receive
+	for _, part := range parts {
+		commands := make([]command, len(part))
+		for i, at := range part {
+			commands[i] = s.renewal(claims[at : at+1])
+			errs[at] = errLeft
+		}
+		go func() { answers <- renewals{part, renewTogether(ctx, rdb, commands)} }()
+	}
+	late := time.NewTimer(mostOf(ctx))
+	defer late.Stop()
+	for range parts {
+		select {
+		case r := <-answers:
+			for i, at := range r.part {
+				errs[at] = r.errs[i]
+			}
+		case <-late.C: // core may leave at ctx's end, with no answer at all
+			rdb.ReloadState(ctx)
+			return errs
+		}
+	}
+	return errs
+}
+
+// renewals are the answers for part of the claims.
+type renewals struct {
+	part []int
+	errs []error
+}
+
+// mostOf is what a call may take of the time that ctx leaves, to be heard in time.
+func mostOf(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return lastPoll
+	}
+	left := time.Until(deadline)
+	return left - left/8
+}
+
+func renewTogether(ctx context.Context, rdb *redis.ClusterClient, commands []command) []error {
+	sent := pipelined(ctx, rdb, commands, (*command).evalsha)
+	errs := make([]error, len(commands))
+	var unknown []int // the scripts, to their nodes
+	for i, cmd := range sent {
+		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+			unknown = append(unknown, i)
+		}
+	}
+	if len(unknown) > 0 {
+		whole := make([]command, len(unknown))
+		for i, at := range unknown {
+			whole[i] = commands[at]
+		}
+		for i, cmd := range pipelined(ctx, rdb, whole, (*command).eval) {
+			sent[unknown[i]] = cmd
+		}
+	}
+	for i, cmd := range sent {
+		reply, err := cmd.Result()
+		look(ctx, rdb, err)
+		errs[i] = renewed(1, reply, classify(err))[0]
+	}
+	return errs
+}
+
+// pipelined sends commands in one round trip to each node.
+func pipelined(ctx context.Context, rdb *redis.ClusterClient, commands []command, as func(*command, context.Context) *redis.Cmd) []*redis.Cmd {
+	pipe := rdb.Pipeline()
+	sent := make([]*redis.Cmd, len(commands))
+	for i := range commands {
+		sent[i] = as(&commands[i], ctx)
+		_ = pipe.Process(ctx, once{sent[i]}) // only puts it there
+	}
+	_, _ = pipe.Exec(ctx) // each command has the error too
+	return sent
+}

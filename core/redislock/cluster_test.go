@@ -1,0 +1,168 @@
+package redislock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/redislock"
+)
+
+// clusterTTL outlasts a failover: three seconds until a master counts as dead, and an
+// election, on a machine that is busy with something else.
+const clusterTTL = 20 * time.Second
+
+func dialCluster(t *testing.T, c *servers.RedisCluster, punctual bool) *redis.ClusterClient {
+	t.Helper()
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: c.Addrs(), ContextTimeoutEnabled: punctual,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	// It has to learn the nodes and their commands, which takes longer than short leases last.
+	ok(t, rdb.ForEachMaster(t.Context(), func(ctx context.Context, n *redis.Client) error { return n.Ping(ctx).Err() }))
+	ok(t, rdb.Eval(t.Context(), "return 1", []string{"a key"}).Err())
+	return rdb
+}
+
+func TestConformanceOnCluster(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	for what, punctual := range map[string]bool{"punctual": true, "by default": false} {
+		var n atomic.Int32
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
+				prefix := fmt.Sprintf("%s-%d:", what, n.Add(1))
+				other := dialCluster(t, c, true)
+				return drivertest.Service{
+					Driver:    func() driver.Driver { return redislock.New(dialCluster(t, c, punctual), redislock.WithPrefix(prefix)) },
+					Overwrite: func(name string) { ok(t, other.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
+					Delete:    func(name string) { ok(t, other.Del(t.Context(), prefix+name).Err()) },
+				}
+			}})
+		})
+	}
+}
+
+// clusterLocker has leases that outlast a failover.
+func clusterLocker(t *testing.T, rdb redis.UniversalClient) *core.Locker {
+	t.Helper()
+	locks, err := locker(t, rdb).With(core.WithTTL(clusterTTL))
+	ok(t, err)
+	return locks
+}
+
+func TestLocksGoOnWhileSlotsMove(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	locks, other := clusterLocker(t, dialCluster(t, c, true)), clusterLocker(t, dialCluster(t, c, true))
+	names := []string{"a", "b", "c"}
+	from := make(map[string]*servers.Server)
+	held := make(map[string]*core.Lease)
+	for _, name := range names {
+		held[name] = acquire(t, locks, "held-"+name)
+		from[name] = c.Owner(keySlot(t, c, "holdfast:held-"+name))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var turns atomic.Int64
+	inside := make([]atomic.Int32, len(names))
+	for _, locks := range []*core.Locker{locks, other} {
+		for i, name := range names {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					x, err := locks.Acquire(t.Context(), name)
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+						return
+					}
+					if inside[i].Add(1) != 1 {
+						t.Errorf("%s: two holders", name)
+					}
+					turns.Add(1)
+					inside[i].Add(-1)
+					if err := x.Release(t.Context()); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			})
+		}
+	}
+	for round := range 2 {
+		for _, name := range names {
+			for _, key := range []string{"holdfast:" + name, "holdfast:held-" + name} {
+				at := keySlot(t, c, key)
+				a := c.Owner(at)
+				b := c.Nodes[round]
+				if a == b {
+					b = c.Nodes[2]
+				}
+				c.BeginMove(at, a, b)
+				c.MoveKeys(at, 1, a, b)
+				if x := held[name]; key == "holdfast:held-"+name {
+					ok(t, x.Check(t.Context()))
+				}
+				before := turns.Load()
+				eventually(t, "others have their turns", func() bool { return turns.Load() > before+10 })
+				c.EndMove(at, a, b)
+			}
+		}
+	}
+	stop()
+	wg.Wait()
+	for _, x := range held {
+		ok(t, x.Check(t.Context()))
+		ok(t, x.Release(t.Context()))
+	}
+}
+
+func keySlot(t *testing.T, c *servers.RedisCluster, key string) int {
+	t.Helper()
+	return int(dial(t, &redis.Options{Addr: c.Nodes[0].Addr()}).ClusterKeySlot(t.Context(), key).Val())
+}
+
+func TestAMasterThatIsKilledCostsOnlyTheTimeUntilItsReplicaTakesOver(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	locks, other := clusterLocker(t, dialCluster(t, c, true)), clusterLocker(t, dialCluster(t, c, true))
+	var held []*core.Lease
+	for i := range 60 { // at all three masters
+		held = append(held, acquire(t, locks, fmt.Sprintf("held-%d", i)))
+	}
+	victim := acquire(t, locks, "victim")
+	at := keySlot(t, c, "holdfast:victim")
+	old := c.Owner(at)
+	fence := victim.Fence()
+	ok(t, dial(t, &redis.Options{Addr: old.Addr()}).Wait(t.Context(), 1, 0).Err()) // the replica has heard of all
+	old.Kill()
+	for _, x := range held {
+		if c.Owner(keySlot(t, c, "holdfast:"+x.Name())) == old {
+			t.Error("a dead node serves")
+		}
+	}
+	eventually(t, "the new master answers", func() bool { return victim.Check(t.Context()) == nil })
+	_, err := other.TryAcquire(t.Context(), "victim")
+	is(t, err, core.ErrHeld)
+	time.Sleep(clusterTTL / 2) // renewals at the new master
+	for _, x := range held {
+		ok(t, x.Check(t.Context()))
+		ok(t, x.Release(t.Context()))
+	}
+	ok(t, victim.Release(t.Context()))
+	y := acquire(t, other, "victim")
+	if y.Fence() <= fence {
+		t.Errorf("fence %d after %d", y.Fence(), fence)
+	}
+	ok(t, y.Release(t.Context()))
+}
