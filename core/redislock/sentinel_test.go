@@ -1,0 +1,81 @@
+package redislock_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+)
+
+func dialSentinel(t *testing.T, s *servers.RedisSentinel, password string) *redis.Client {
+	t.Helper()
+	rdb := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: servers.MasterName, SentinelAddrs: s.Addrs(), SentinelPassword: password, Password: password,
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+func TestAFailoverBySentinelIsSurvived(t *testing.T) {
+	t.Parallel()
+	s := servers.Sentinel(t, "secret")
+	rdb := dialSentinel(t, s, "secret")
+	locks, other := clusterLocker(t, rdb), clusterLocker(t, dialSentinel(t, s, "secret"))
+	var held []*core.Lease
+	for i := range 20 {
+		held = append(held, acquire(t, locks, fmt.Sprintf("held-%d", i)))
+	}
+	got := make(chan *core.Lease, 1)
+	go func() { // waits over the failover
+		y, err := other.Acquire(t.Context(), "held-0")
+		if err != nil {
+			t.Error(err)
+		}
+		got <- y
+	}()
+	ok(t, rdb.Wait(t.Context(), 1, 0).Err()) // the replica has heard of all
+	s.Nodes[0].Kill()
+	s.AwaitMaster(s.Nodes[1])
+	for _, locks := range []*core.Locker{locks, other} {
+		eventually(t, "the new master is found", func() bool {
+			_, err := locks.TryAcquire(t.Context(), "held-1")
+			return errors.Is(err, core.ErrHeld)
+		})
+	}
+	time.Sleep(clusterTTL / 2) // renewals at the new master
+	for _, x := range held {
+		ok(t, x.Check(t.Context()))
+		ok(t, x.Release(t.Context()))
+	}
+	y := <-got
+	if y == nil {
+		return
+	}
+	if y.Fence() <= held[len(held)-1].Fence() {
+		t.Errorf("fence %d after %d", y.Fence(), held[len(held)-1].Fence())
+	}
+	ok(t, y.Release(t.Context()))
+	// What a replica has not heard of before it is promoted is lost, and its holder is told.
+	x := acquire(t, locks, "forgotten")
+	ok(t, dial(t, &redis.Options{Addr: s.Nodes[1].Addr(), Password: "secret"}).Del(t.Context(), "holdfast:forgotten").Err())
+	<-x.Context().Done()
+	is(t, x.Err(), core.ErrLost)
+	z := acquire(t, other, "forgotten")
+	if z.Fence() <= x.Fence() {
+		t.Errorf("fence %d after %d", z.Fence(), x.Fence())
+	}
+	ok(t, z.Release(t.Context()))
+}
+
+func TestWithoutItsPasswordNoSentinelAnswersAndTheLockServiceIsUnavailable(t *testing.T) {
+	t.Parallel()
+	s := servers.Sentinel(t, "secret")
+	locks := locker(t, dialSentinel(t, s, "wrong"))
+	_, err := locks.TryAcquire(t.Context(), "name")
+	is(t, err, core.ErrUnavailable)
+}
