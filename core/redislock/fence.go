@@ -51,7 +51,7 @@ func crc16[T string | []byte](crc uint16, text T) uint16 {
 // crcs are the checksums of single bytes.
 var crcs = func() (table [256]uint16) {
 	for i := range table {
-		crc := uint16(i) << 8 //nolint:gosec // G115: i is a byte
+		crc := uint16(i) << 8
 		for range 8 {
 			carry := crc&0x8000 != 0
 			crc <<= 1

@@ -1,6 +1,6 @@
 // Package redislock is the backend on Redis, or anything that speaks its protocol and runs
-// its scripts: a standalone server or the master behind Sentinel. It takes a go-redis
-// client that the program has configured.
+// its scripts: a standalone server, the master behind Sentinel, or a Cluster. It takes a
+// go-redis client that the program has configured.
 //
 // The lock is a plain string key, prefix + name, set with NX semantics and a TTL in
 // milliseconds: the shape that redsync and bsm/redislock use, so that a fleet can move from
@@ -16,6 +16,30 @@
 // has not yet heard of a grant can give the name to a second holder; so can a server that
 // restarts without its data, for one TTL. A fence closes that gap where the resource
 // checks it.
+//
+// # Sentinel
+//
+// The client of redis.NewFailoverClient follows its master. While there is none, new
+// acquires are unavailable or wait, and leases are renewed at the new master if it comes up
+// before they end: with Sentinel's default of 30 s until a master counts as down, that wants
+// a TTL above it; else they end, by their own clocks, before anybody else gets the name.
+//
+// # Cluster
+//
+// All keys of a name are in one slot, and so is its fence counter: the names of a slot share
+// one. A renewal and a release without a dedup marker name one key, and go on while its slot
+// is moved to another node; other commands may have to wait until the slot's keys are
+// together again, which they do within the bound of their attempt. Renewals for the same
+// master share a round trip; other commands are sent one by one, each to its node.
+//
+// Those who wait for a name are told through a sharded channel, {prefix+n}:v1:shard:…, in the
+// slot of the name, which costs a process one connection for each slot that it waits for,
+// until 2 s after the last waiter. Servers older than Redis 7 have no such channels and get
+// plain ones.
+//
+// A client that does not reach a node looks for its replacement at once, and not only at its
+// ClusterStateReloadInterval. By Redis's default no slot at all is served while one has no
+// owner: see cluster-require-full-coverage.
 package redislock
 
 import (
