@@ -41,8 +41,8 @@ func whileMoving[T any](ctx context.Context, send func() (T, error)) (T, error) 
 // toCluster sends a command through a Cluster client. What comes back from no node at all
 // makes the client look for the nodes anew: by itself it does that every ten seconds, and
 // when a node sends it to another one, which one that is dead does not.
-func toCluster(ctx context.Context, rdb *redis.ClusterClient, c command) (any, error) {
-	reply, err := whileMoving(ctx, func() (any, error) { return c.alone(ctx, rdb) })
+func toCluster(ctx context.Context, rdb *redis.ClusterClient, c command, r replicas) (any, error) {
+	reply, err := whileMoving(ctx, func() (any, error) { return c.alone(ctx, rdb, r) })
 	look(ctx, rdb, err)
 	return reply, err
 }
@@ -69,13 +69,13 @@ func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, cl
 		}
 	}
 	answers := make(chan renewals, len(parts)) // nobody may be left to receive
-	for _, part := range parts {
+	for master, part := range parts {
 		commands := make([]command, len(part))
 		for i, at := range part {
 			commands[i] = s.renewal(claims[at : at+1])
 			errs[at] = errLeft
 		}
-		go func() { answers <- renewals{part, renewTogether(ctx, rdb, commands)} }()
+		go func() { answers <- renewals{part, s.renewAt(ctx, rdb, master, commands)} }()
 	}
 	late := time.NewTimer(mostOf(ctx))
 	defer late.Stop()
@@ -109,6 +109,34 @@ func mostOf(ctx context.Context) time.Duration {
 	return left - left/8
 }
 
+// renewAt sends commands to their master. With replicas it does not follow a slot that has
+// moved: those commands are sent again by themselves.
+func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, commands []command) []error {
+	if s.replicas.n == 0 {
+		return renewTogether(ctx, rdb, commands)
+	}
+	pipe := master.Pipeline()
+	sent := put(ctx, pipe, commands, (*command).evalsha)
+	ack := s.replicas.wait(ctx, pipe)
+	_, _ = pipe.Exec(ctx) // each command has the error too
+	heard := s.replicas.heard(ack)
+	errs := make([]error, len(commands))
+	for i, cmd := range sent {
+		reply, err := cmd.Result()
+		addr, _ := redirect(err)
+		switch {
+		case err == nil:
+			err = heard
+		case addr != "" || redis.HasErrorPrefix(err, "NOSCRIPT"):
+			reply, err = toCluster(ctx, rdb, commands[i], s.replicas)
+		default:
+			look(ctx, rdb, err)
+		}
+		errs[i] = renewed(1, reply, classify(err))[0]
+	}
+	return errs
+}
+
 func renewTogether(ctx context.Context, rdb *redis.ClusterClient, commands []command) []error {
 	sent := pipelined(ctx, rdb, commands, (*command).evalsha)
 	errs := make([]error, len(commands))
@@ -138,11 +166,16 @@ func renewTogether(ctx context.Context, rdb *redis.ClusterClient, commands []com
 // pipelined sends commands in one round trip to each node.
 func pipelined(ctx context.Context, rdb *redis.ClusterClient, commands []command, as func(*command, context.Context) *redis.Cmd) []*redis.Cmd {
 	pipe := rdb.Pipeline()
+	sent := put(ctx, pipe, commands, as)
+	_, _ = pipe.Exec(ctx) // each command has the error too
+	return sent
+}
+
+func put(ctx context.Context, pipe redis.Pipeliner, commands []command, as func(*command, context.Context) *redis.Cmd) []*redis.Cmd {
 	sent := make([]*redis.Cmd, len(commands))
 	for i := range commands {
 		sent[i] = as(&commands[i], ctx)
 		_ = pipe.Process(ctx, once{sent[i]}) // only puts it there
 	}
-	_, _ = pipe.Exec(ctx) // each command has the error too
 	return sent
 }

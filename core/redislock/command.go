@@ -17,6 +17,8 @@ type command struct {
 	keys   int      // how many of parts are keys
 	parts  []string // the keys, then the arguments
 	merger *merger  // nil if it cannot be merged with its like
+
+	lasting bool // a grant or a renewal, which replicas may have to acknowledge
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
@@ -48,22 +50,20 @@ func (c *command) as(ctx context.Context, verb, script string) *redis.Cmd {
 
 // alone sends the command by itself, and whole if the server does not know the script: that
 // answer proves that nothing was executed.
-func (c *command) alone(ctx context.Context, rdb redis.UniversalClient) (any, error) {
-	cmd := c.evalsha(ctx)
-	_ = rdb.Process(ctx, once{cmd}) // the same error as below
-	if reply, err := cmd.Result(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+func (c *command) alone(ctx context.Context, rdb redis.UniversalClient, r replicas) (any, error) {
+	reply, err := r.send(ctx, rdb, c, c.evalsha(ctx))
+	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return reply, err
 	}
-	return c.whole(ctx, rdb)
+	return c.whole(ctx, rdb, r)
 }
 
-func (c *command) whole(ctx context.Context, rdb redis.UniversalClient) (any, error) {
-	cmd := c.eval(ctx)
-	_ = rdb.Process(ctx, once{cmd}) // the same error as below
-	return cmd.Result()
+func (c *command) whole(ctx context.Context, rdb redis.UniversalClient, r replicas) (any, error) {
+	return r.send(ctx, rdb, c, c.eval(ctx))
 }
 
-// run sends a command, and says of an error whether anything can have been executed.
+// run sends a command, and says of an error whether anything can have been executed. With
+// replicas, a reply may come together with an error that says that they are missing.
 func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, errors.Join(driver.ErrNotSent, err)
@@ -71,9 +71,9 @@ func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
 	if s.share != nil {
 		reply, err = s.share.do(ctx, c)
 	} else if rdb, ok := s.rdb.(*redis.ClusterClient); ok {
-		reply, err = toCluster(ctx, rdb, c)
+		reply, err = toCluster(ctx, rdb, c, s.replicas)
 	} else {
-		reply, err = c.alone(ctx, s.rdb)
+		reply, err = c.alone(ctx, s.rdb, s.replicas)
 	}
 	return reply, classify(err)
 }

@@ -22,7 +22,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		return s.claim(ctx, c)
 	}
 	line, _ := s.lineKeys(c.Name)
-	cmd := command{script: acquireScript, keys: 3, parts: make([]string, 0, 6)}
+	cmd := command{script: acquireScript, lasting: true, keys: 3, parts: make([]string, 0, 6)}
 	cmd.parts = append(cmd.parts, s.lockKey(c.Name), s.fences.key(c.Name), line)
 	if c.Dedup > 0 {
 		cmd.keys++
@@ -35,7 +35,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		cmd.merger = acquires
 	}
 	reply, err := s.run(ctx, cmd)
-	if err == nil && reply == int64(0) {
+	if reply == int64(0) {
 		return s.claim(ctx, c)
 	}
 	return decided(reply, err)
@@ -44,7 +44,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 // claim asks for a name that others may stand in line for.
 func (s *Store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: claimScript, keys: 4, parts: []string{s.lockKey(c.Name), s.fences.key(c.Name), line, beats}}
+	cmd := command{script: claimScript, lasting: true, keys: 4, parts: []string{s.lockKey(c.Name), s.fences.key(c.Name), line, beats}}
 	if c.Dedup > 0 {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
@@ -55,11 +55,11 @@ func (s *Store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error)
 }
 
 func decided(reply any, err error) (driver.Grant, error) {
+	if reply, ok := reply.([]any); ok { // no replica need know of that
+		return driver.Grant{}, refusal(reply)
+	}
 	if err != nil {
 		return driver.Grant{}, err
-	}
-	if reply, ok := reply.([]any); ok {
-		return driver.Grant{}, refusal(reply)
 	}
 	return granted(reply)
 }
@@ -123,21 +123,24 @@ func (s *Store) renewal(claims []driver.Claim) command {
 		parts[i] = s.lockKey(c.Name)
 		parts = append(parts, owner(c), millis(c.TTL), fenceSuffix(c.Fence))
 	}
-	return command{script: renewScript, keys: len(claims), parts: parts}
+	lasting := slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.TTL > 0 })
+	return command{script: renewScript, lasting: lasting, keys: len(claims), parts: parts}
 }
 
 // renewed reads the answers to the renewal of n claims.
 func renewed(n int, reply any, err error) []error {
 	answers, ok := reply.([]any)
-	if err == nil && (!ok || len(answers) != n) {
+	ok = ok && len(answers) == n
+	if err == nil && !ok {
 		err = fmt.Errorf("redislock: unknown reply %T to a renewal", reply)
 	}
 	errs := make([]error, n)
 	for i := range errs {
-		if err != nil {
-			errs[i] = err
-		} else {
+		if ok {
 			errs[i] = renewal(answers[i])
+		}
+		if errs[i] == nil {
+			errs[i] = err
 		}
 	}
 	return errs

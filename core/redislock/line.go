@@ -95,20 +95,20 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again tim
 func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
 	line, beats := s.lineKeys(next.Name)
 	reply, err := s.run(ctx, command{
-		script: yieldScript, keys: 4,
+		script: yieldScript, lasting: true, keys: 4,
 		parts: []string{
 			s.lockKey(next.Name), s.fences.key(next.Name), line, beats,
 			owner(old), owned(next), millis(next.TTL), fencesOf(next),
 			s.hubs.member(next), life(next), s.hubs.channels(next.Name),
 		},
 	})
-	switch {
-	case err != nil:
-		return g, err, err
+	switch { // only a grant needs replicas
 	case reply == int64(1):
 		return g, &driver.Held{}, nil
 	case reply == int64(0):
 		return g, driver.ErrNotSent, driver.ErrNotOwner
+	case err != nil:
+		return g, err, err
 	}
 	g, err = granted(reply)
 	return g, err, err

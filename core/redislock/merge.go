@@ -21,7 +21,7 @@ var (
 
 // of returns the command for all of many, which are of this kind.
 func (m *merger) of(many []*parcel) command {
-	c := command{script: m.script, merger: m}
+	c := command{script: m.script, merger: m, lasting: many[0].cmd.lasting}
 	m.merge(&c, many)
 	return c
 }
@@ -52,11 +52,11 @@ func mergeReleases(c *command, many []*parcel) {
 
 // answer reads one of the answers to a merged command: the text of an error stands for an
 // error that the server would have answered to that one alone.
-func answer(reply any) (any, error) {
+func answer(reply any, err error) (any, error) {
 	if text, ok := reply.(string); ok {
 		return nil, failure(text)
 	}
-	return reply, nil
+	return reply, err
 }
 
 // failure is an error of the server's.

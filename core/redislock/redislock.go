@@ -60,6 +60,7 @@ type Store struct {
 	hubs     *hubs
 	share    *share // nil where every command goes by itself
 	punctual bool
+	replicas replicas
 }
 
 var (
@@ -100,7 +101,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 	s.hubs = newHubs(rdb, s.prefix, s.fences.bySlot)
 	s.rdb, s.punctual = punctual(rdb)
 	if _, ok := s.rdb.(*redis.Client); ok {
-		s.share = &share{rdb: s.rdb}
+		s.share = &share{rdb: s.rdb, replicas: s.replicas}
 	}
 	return s
 }
@@ -118,6 +119,9 @@ func (s *Store) Validate() error {
 		if r == '{' || r == '}' || unicode.IsControl(r) {
 			return fmt.Errorf("redislock: WithPrefix(%q): braces and control characters are not allowed", s.prefix)
 		}
+	}
+	if err := s.replicas.validate(); err != nil {
+		return err
 	}
 	return fits(s.rdb)
 }

@@ -28,8 +28,9 @@ const (
 // A shared round trip belongs to nobody: no caller's ctx ends it, and a caller whose ctx
 // ends leaves it behind.
 type share struct {
-	rdb   redis.UniversalClient
-	spare sync.Pool // of *parcel
+	rdb      redis.UniversalClient
+	replicas replicas
+	spare    sync.Pool // of *parcel
 
 	mu      sync.Mutex // protects the fields below
 	flights int
@@ -56,7 +57,7 @@ func (s *share) do(ctx context.Context, cmd command) (any, error) {
 		s.flights++
 		s.mu.Unlock()
 		defer s.landed()
-		return cmd.alone(ctx, s.rdb)
+		return cmd.alone(ctx, s.rdb, s.replicas)
 	}
 	p, _ := s.spare.Get().(*parcel)
 	if p == nil {
@@ -163,12 +164,18 @@ func (s *share) send(batch []*parcel) {
 	defer cancel()
 	pipe := s.rdb.Pipeline()
 	loads := stow(batch)
+	lasting := false
 	for _, l := range loads {
 		l.put(ctx, pipe)
+		lasting = lasting || l.cmd.lasting
+	}
+	var ack *redis.Cmd // for all of them
+	if lasting && s.replicas.n > 0 {
+		ack = s.replicas.wait(ctx, pipe)
 	}
 	_, _ = pipe.Exec(ctx) // each command has the error too
 	for _, l := range loads {
-		l.deliver(ctx, s.rdb)
+		l.deliver(ctx, s, ack)
 	}
 }
 
@@ -225,20 +232,22 @@ func (l *load) put(ctx context.Context, pipe redis.Pipeliner) {
 
 // deliver hands each parcel its reply. A script that the server did not know is sent again,
 // whole: nothing was executed.
-func (l *load) deliver(ctx context.Context, rdb redis.UniversalClient) {
+func (l *load) deliver(ctx context.Context, s *share, ack *redis.Cmd) {
 	reply, err := l.sent.Result()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, err = l.cmd.whole(ctx, rdb)
+		reply, err = l.cmd.whole(ctx, s.rdb, s.replicas)
+	} else if err == nil && l.cmd.lasting && ack != nil {
+		err = s.replicas.heard(ack)
 	}
 	answers, ok := reply.([]any)
 	merged := len(l.parcels) > 1
-	if merged && err == nil && (!ok || len(answers) != len(l.parcels)) {
-		err = errUnknownReply
+	if merged && reply != nil && (!ok || len(answers) != len(l.parcels)) {
+		reply, err = nil, errUnknownReply
 	}
 	for i, p := range l.parcels {
 		p.reply, p.err = reply, err
-		if merged && err == nil {
-			p.reply, p.err = answer(answers[i])
+		if merged && reply != nil {
+			p.reply, p.err = answer(answers[i], err)
 		}
 		p.done <- struct{}{}
 	}
