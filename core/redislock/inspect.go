@@ -126,7 +126,7 @@ func (s *Store) look(ctx context.Context, keys []string) ([]driver.LeaseInfo, er
 	for i, cmd := range sent {
 		reply, err := cmd.Result()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			reply, err = asked[i].whole(ctx, s.rdb)
+			reply, err = asked[i].whole(ctx, s.rdb, replicas{})
 		}
 		if err == nil {
 			infos[i], err = leaseInfo(names[i], reply)
