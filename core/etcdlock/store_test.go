@@ -162,7 +162,7 @@ func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
 	}
 	app := user()
 	locks, other := locker(t, etcdlock.New(app)), locker(t, etcdlock.New(user()))
-	x := acquire(t, locks, "name", core.WithDedup(time.Hour), core.WithTTL(ttl))
+	x := acquire(t, locks, "name", core.WithDedup(time.Hour), core.WithTTL(3*ttl))
 	got := make(chan error, 1)
 	go func() {
 		y, err := other.Acquire(ctx, "name")
@@ -171,7 +171,7 @@ func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
 		}
 		got <- err
 	}()
-	time.Sleep(2 * ttl) // it is renewed
+	time.Sleep(4 * ttl) // it is renewed
 	ok(t, x.Err())
 	ok(t, x.Complete(ctx))
 	ok(t, <-got)
