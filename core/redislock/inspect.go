@@ -44,8 +44,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, err
 // time, so that nobody waits for it; its cost grows with all keys of the database.
 //
 // It needs one command more than the permissions of those who lock: scan. Someone who only
-// looks needs evalsha, eval, get, pttl, time, zrange, hget and scan, and can do no harm with
-// them.
+// looks needs evalsha, eval, get, pttl, time, zrange, hget and scan on the same keys, and can do
+// no harm with them.
 func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return func(yield func(driver.LeaseInfo, error) bool) {
 		nodes, err := s.nodes(ctx)
@@ -172,7 +172,7 @@ func duration(ms any) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// Evict implements driver.Inspector.
+// Evict implements driver.Inspector. It needs no more permissions than those who lock.
 func (s *Store) Evict(ctx context.Context, name string, fence uint64) error {
 	if fence == 0 {
 		return errors.New("redislock: fence 0")

@@ -276,7 +276,7 @@ func TestAForceReleaseTellsTheFirstInLine(t *testing.T) {
 	ok(t, rdb.ZAdd(t.Context(), line, redis.Z{Score: 1, Member: client + "place"}).Err())
 	ok(t, rdb.HSet(t.Context(), line+":beats", client+"place", time.Now().Add(time.Hour).UnixMilli()).Err())
 	sub := rdb.Subscribe(t.Context(), "{"+share.Prefix+"}:v1:wake:"+client)
-	defer sub.Close()
+	t.Cleanup(func() { _ = sub.Close() })
 	_, err := sub.Receive(t.Context()) // it is subscribed
 	ok(t, err)
 	freed, err := locker(t, rdb, redislock.WithPrefix(share.Prefix)).ForceRelease(t.Context(), "name", 7)
@@ -383,6 +383,16 @@ func TestWhoOnlyLooksNeedsNoMoreAndCanDoNoHarm(t *testing.T) {
 	_, err = looks.TryAcquire(t.Context(), "other")
 	is(t, err, core.ErrUnavailable)
 	ok(t, x.Check(t.Context()))
+
+	w.do(t, append([]any{"acl", "setuser", "locks", "on", ">secret"}, minimalACL...)...)
+	locks := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "locks", Password: "secret"}))
+	for _, err := range locks.Leases(t.Context(), "") {
+		is(t, err, core.ErrUnavailable) // NOPERM for scan
+	}
+	freed, err := locks.ForceRelease(t.Context(), "name", fence)
+	if !freed || err != nil {
+		t.Errorf("who may lock: %v, %v", freed, err)
+	}
 }
 
 func TestAClusterIsListedAsAWhole(t *testing.T) {

@@ -1,0 +1,27 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+func ExampleLocker_Leases() {
+	ctx := context.Background()
+	locks := exampleLocker(core.WithLabel("host-1"))
+	defer locks.Close(ctx)
+	lease, err := locks.Acquire(ctx, "order:42")
+	if err != nil {
+		panic(err)
+	}
+	defer lease.Release(ctx)
+
+	for info, err := range locks.Leases(ctx, "order:") {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(info.Name, "is held by", info.Label, "and", len(info.Line), "wait")
+	}
+	// Output: order:42 is held by host-1 and 0 wait
+}
