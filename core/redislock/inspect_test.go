@@ -32,10 +32,10 @@ func list(t *testing.T, locks *core.Locker, prefix string) []core.LeaseInfo {
 	return infos
 }
 
-// hold acquires a name until the test ends.
-func hold(t *testing.T, locks *core.Locker, name string) *core.Lease {
+// hold acquires a name until the test ends, and renews it soon: then its fence is known.
+func hold(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
 	t.Helper()
-	x := acquire(t, locks, name)
+	x := acquire(t, locks, name, append(opts, core.WithTTL(10*time.Second), core.WithRenewEvery(300*time.Millisecond))...)
 	t.Cleanup(func() { _ = x.Release(context.Background()) })
 	return x
 }
@@ -61,10 +61,10 @@ func TestInspectTellsTheHolderAndTheLineWithoutSecrets(t *testing.T) {
 		return locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix))
 	}
 	operator := process()
-	x := acquire(t, process(), "name", core.WithLabel("host-1 ütf"))
+	x := hold(t, process(), "name", core.WithLabel("host-1 ütf"))
 	info, err := operator.Inspect(t.Context(), "name")
 	ok(t, err)
-	if !info.Held || info.Foreign || info.Label != "host-1 ütf" || info.Remaining <= 0 || info.Remaining > ttl || len(info.Line) > 0 {
+	if !info.Held || info.Foreign || info.Label != "host-1 ütf" || info.Remaining <= 0 || info.Remaining > 10*time.Second || len(info.Line) > 0 {
 		t.Errorf("%+v", info)
 	}
 	if info = known(t, operator, "name"); info.Fence != x.Fence() || info.Label != "host-1 ütf" {
@@ -201,7 +201,7 @@ func TestAForceReleaseOnRedisMatchesTheFence(t *testing.T) {
 	share := shared.Use(t)
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
 	operator := locker(t, rdb, redislock.WithPrefix(share.Prefix))
-	x := acquire(t, locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix)), "name", core.WithLabel("host-1"))
+	x := hold(t, locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix)), "name", core.WithLabel("host-1"))
 	waiting := locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix))
 	next := make(chan *core.Lease, 1)
 	go func() {
@@ -328,7 +328,7 @@ func TestTheFenceSurvivesWhateverFollowsTheFirstRenewal(t *testing.T) {
 		"release":  func(x *core.Lease) error { return x.Release(t.Context()) },
 		"complete": func(x *core.Lease) error { return x.Complete(t.Context()) },
 	} {
-		x := acquire(t, w.locks, name, core.WithDedup(time.Minute), core.WithLabel("host-1"))
+		x := hold(t, w.locks, name, core.WithDedup(time.Minute), core.WithLabel("host-1"))
 		known(t, w.other, name)
 		ok(t, x.Check(t.Context()))
 		ok(t, end(x))
@@ -423,7 +423,7 @@ func TestInspectingWorksOnMiniredisToo(t *testing.T) {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	locks := locker(t, dial(t, &redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) { return buffered(m.Dial()) }}))
-	x := acquire(t, locks, "name", core.WithLabel("host-1"))
+	x := hold(t, locks, "name", core.WithLabel("host-1"))
 	if infos := list(t, locks, ""); len(infos) != 1 || infos[0].Label != "host-1" {
 		t.Errorf("%+v", infos)
 	}

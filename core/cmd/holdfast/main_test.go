@@ -54,7 +54,8 @@ func (f *fleet) client() *redis.Client {
 func (f *fleet) process(label string) *core.Locker {
 	f.Helper()
 	rdb := f.client()
-	locks, err := core.New(redislock.New(rdb, redislock.WithPrefix(f.share.Prefix)), core.WithTTL(2*time.Second), core.WithLabel(label))
+	locks, err := core.New(redislock.New(rdb, redislock.WithPrefix(f.share.Prefix)), core.WithLabel(label),
+		core.WithRenewEvery(300*time.Millisecond)) // so that fences are known soon
 	if err != nil {
 		f.Fatal(err)
 	}
