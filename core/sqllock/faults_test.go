@@ -65,10 +65,10 @@ func killAll(t *testing.T, db *sql.DB) {
 	t.Helper()
 	conn, err := db.Conn(t.Context())
 	ok(t, err)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	rows, err := conn.QueryContext(t.Context(), "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'")
 	ok(t, err)
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	var ids []int64
 	for rows.Next() {
 		var id int64
@@ -212,7 +212,7 @@ func TestARefusedDialIsNotSent(t *testing.T) {
 	for _, d := range []database{postgres(addr, ""), mariadb(addr, "")} {
 		db, err := sql.Open(d.driver, d.source)
 		ok(t, err)
-		defer db.Close()
+		defer func() { _ = db.Close() }()
 		wantNotSent(t, sqllock.New(db, d.dialect))
 	}
 }

@@ -34,7 +34,8 @@ import (
 // The database is found out by asking its version, which is a round trip. PostgreSQL then
 // takes an advisory lock of the transaction, whose number is the first 64 bits of the name's
 // SHA-256. MySQL locks a row of its own in the table of the locks, which stays there, one for
-// each name; innodb_lock_wait_timeout, 50 s unless set, bounds the wait too. In SQLite there is
+// each name; innodb_lock_wait_timeout, 50 s unless set, bounds the wait too, and if the very first
+// transaction of a name is rolled back, those that wait for it can be a deadlock. In SQLite there is
 // one writer at a time, whatever the name: the transaction becomes that one, through the table
 // of the locks, and fails at once if it has read what somebody has written since. Of the
 // options it looks at [WithTable].
@@ -55,12 +56,10 @@ func InTx(ctx context.Context, tx *sql.Tx, name string, opts ...Option) error {
 	}
 	switch d {
 	case MySQL:
-		// The space keeps it apart from all other rows.
-		_, err = tx.ExecContext(ctx, "INSERT INTO "+table+" (name, token, label, fence, expires) VALUES (?, '', '', 0, 0)"+
-			" ON DUPLICATE KEY UPDATE name = VALUES(name)", inTxRows+name)
+		_, err = tx.ExecContext(ctx, d.statement(mysqlInTx, table).text, inTxRows+name)
 		return err
 	case SQLite:
-		return becomeWriter(ctx, tx, table)
+		return becomeWriter(ctx, tx, d.statement(sqliteInTx, table).text)
 	default:
 		_, err = tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", advisory(name))
 		return err
@@ -69,7 +68,11 @@ func InTx(ctx context.Context, tx *sql.Tx, name string, opts ...Option) error {
 
 const (
 	maxInTx  = 200
-	inTxRows = " "
+	inTxRows = " " // begins their names, and those of no other rows
+
+	mysqlInTx = `INSERT INTO TABLE_NAME (name, token, label, fence, expires) VALUES ($1, '', '', 0, 0)
+ON DUPLICATE KEY UPDATE name = VALUES(name)`
+	sqliteInTx = `DELETE FROM TABLE_NAME WHERE false`
 )
 
 // dialectOf asks in a way that no transaction of PostgreSQL's fails of.
@@ -98,9 +101,9 @@ func advisory(name string) int64 {
 
 // becomeWriter makes the transaction the only one that can write: a statement that writes
 // nothing is enough.
-func becomeWriter(ctx context.Context, tx *sql.Tx, table string) error {
+func becomeWriter(ctx context.Context, tx *sql.Tx, text string) error {
 	for {
-		_, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE false")
+		_, err := tx.ExecContext(ctx, text)
 		if sqliteCode(err) != sqliteBusy { // in full: others of the kind do not pass by
 			return err
 		}

@@ -2,48 +2,59 @@ package sqllock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Acquire implements driver.Driver.
-//
-// A marker is looked for before the name is taken, since most find one that has been there
-// for long, and once more while it is ours: only an owner leaves markers, so nobody can any
-// more.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if c.Dedup > 0 {
-		if _, done, err := s.look(ctx, c); done != nil || err != nil {
-			return driver.Grant{}, refusal(done, err)
-		}
+		return s.acquireUndone(ctx, c)
 	}
 	g, granted, err := s.take(ctx, c)
-	if err != nil || granted && c.Dedup == 0 {
+	if err != nil || granted {
 		return g, err
+	}
+	held, _, _ := s.look(ctx, c) // without an answer it is held all the same
+	return driver.Grant{}, held
+}
+
+// acquireUndone looks for a marker before it takes the name, since most find one that has been
+// there for long, and once more while the name is its own: only an owner leaves markers, so
+// nobody can any more.
+func (s *Store) acquireUndone(ctx context.Context, c driver.Claim) (none driver.Grant, _ error) {
+	_, done, err := s.look(ctx, c)
+	switch {
+	case err != nil:
+		return none, err
+	case done != nil:
+		return none, done
+	}
+	g, granted, err := s.take(ctx, c)
+	if err != nil {
+		return none, err
 	}
 	held, done, err := s.look(ctx, c)
 	switch {
 	case granted && err != nil:
-		return driver.Grant{}, begun(err)
+		return none, begun(err)
 	case granted && done == nil:
 		return g, nil
 	case granted:
-		if err := s.Release(ctx, driver.Claim{Name: c.Name, Token: c.Token}); err != nil && !errors.Is(err, driver.ErrNotOwner) {
-			return driver.Grant{}, begun(err)
-		}
-		return driver.Grant{}, done
-	case done != nil || err != nil:
-		return driver.Grant{}, refusal(done, err)
+		return none, s.giveBack(ctx, c, done)
+	case done != nil:
+		return none, done
 	default:
-		return driver.Grant{}, held
+		return none, held
 	}
 }
 
-func refusal(done *driver.Done, err error) error {
+// giveBack frees a name that was taken for work that is done.
+func (s *Store) giveBack(ctx context.Context, c driver.Claim, done *driver.Done) error {
+	_, err := s.affected(ctx, s.do.free, c.Name, c.Token)
 	if err != nil {
-		return err
+		return begun(err)
 	}
 	return done
 }

@@ -79,8 +79,10 @@ func (s *Store) renewOne(ctx context.Context, c driver.Claim, left int) error {
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
 		defer cancel()
 	}
-	found := false
-	var err error
+	var (
+		found bool
+		err   error
+	)
 	if s.dialect == MySQL {
 		_, found, err = s.number(ctx, s.do.renew, c.Name, c.Token, c.TTL.Microseconds())
 	} else {

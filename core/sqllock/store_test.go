@@ -39,7 +39,7 @@ func TestWhatCannotWorkComesOutOfNew(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "test.db"))
 	ok(t, err)
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	for what, store := range map[string]*sqllock.Store{
 		"nil":        sqllock.New(nil, sqllock.Postgres),
 		"dialect":    sqllock.New(db, "oracle"),
@@ -226,12 +226,13 @@ func TestWhatIsOutOfUseGoesAndNothingElse(t *testing.T) {
 			insert(fmt.Sprintf("old-%03d", i), hours(-25), 0)
 			insert(fmt.Sprintf("old-%03d pay", i), 0, hours(-25))
 		}
-		kept := map[string]bool{"used": true, " in a transaction": true, "name": true}
+		const inTx = " in a transaction"
+		kept := map[string]bool{"used": true, inTx: true, "name": true}
 		insert("used", hours(-23), 0)
 		insert("held for long", hours(-100), hours(1))
 		insert("m marker", 0, hours(1))
 		insert("m just over", 0, hours(-23))
-		insert(" in a transaction", 0, 0)
+		insert(inTx, 0, 0)
 		for _, row := range []string{"held for long", "m marker", "m just over"} {
 			kept[row] = true
 		}
@@ -243,7 +244,7 @@ func TestWhatIsOutOfUseGoesAndNothingElse(t *testing.T) {
 		}
 		rows, err := db.QueryContext(t.Context(), "SELECT name FROM "+name)
 		ok(t, err)
-		defer rows.Close()
+		defer func() { _ = rows.Close() }()
 		for rows.Next() {
 			var row string
 			ok(t, rows.Scan(&row))

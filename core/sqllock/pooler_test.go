@@ -1,0 +1,89 @@
+package sqllock_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+)
+
+func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
+	t.Parallel()
+	srv := servers.Postgres(t)
+	addr := pooler(t, srv.Addr())
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			postgres(addr, "&default_query_exec_mode="+mode).conforms(t)
+		})
+	}
+}
+
+// pooler starts a PgBouncer with few connections to the server, which gives each transaction
+// any of them.
+func pooler(t *testing.T, target string) string {
+	t.Helper()
+	path := servers.Find(t, "pgbouncer", "pgbouncer")
+	host, port, err := net.SplitHostPort(target)
+	ok(t, err)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	ok(t, err)
+	addr := l.Addr().String()
+	_, own, err := net.SplitHostPort(addr)
+	ok(t, err)
+	config := fmt.Sprintf(`[databases]
+postgres = host=%s port=%s dbname=postgres user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 4
+max_client_conn = 1000
+`, host, port, own)
+	dir, err := os.MkdirTemp("", "holdfast-pgbouncer-") //nolint:usetesting // another account may not enter TempDir's parent
+	ok(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	ok(t, os.Chmod(dir, 0o755))
+	file := filepath.Join(dir, "pgbouncer.ini")
+	ok(t, os.WriteFile(file, []byte(config), 0o644))
+	var log bytes.Buffer
+	cmd := exec.Command(path, file)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if os.Getuid() == 0 { // as which it refuses to run
+		nobody, err := user.Lookup("nobody")
+		ok(t, err)
+		uid, err := strconv.ParseUint(nobody.Uid, 10, 32)
+		ok(t, err)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
+	ok(t, l.Close())
+	ok(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("log of pgbouncer:\n%s", log.String())
+		}
+	})
+	for range 1000 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+			return addr
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("pgbouncer does not listen")
+	return ""
+}
