@@ -74,6 +74,46 @@ func ExampleLocker_AcquireAll() {
 	// <nil>
 }
 
+func ExampleWithShared() {
+	ctx := context.Background()
+	locks := exampleLocker(core.WithWait(0))
+	defer locks.Close(ctx)
+
+	err := locks.Do(ctx, "prices", func(context.Context) error {
+		_, err := locks.TryAcquire(ctx, "prices")
+		fmt.Println("a writer is refused:", errors.Is(err, core.ErrHeld))
+		return locks.Do(ctx, "prices", func(context.Context) error {
+			fmt.Println("two readers")
+			return nil
+		}, core.WithShared())
+	}, core.WithShared())
+	fmt.Println(err)
+	// Output:
+	// a writer is refused: true
+	// two readers
+	// <nil>
+}
+
+func ExampleWithLimit() {
+	ctx := context.Background()
+	locks := exampleLocker(core.WithLimit(2), core.WithWait(0))
+	defer locks.Close(ctx)
+
+	for range 3 {
+		permit, err := locks.Acquire(ctx, "printer")
+		if errors.Is(err, core.ErrHeld) {
+			fmt.Println("both are in use")
+			continue
+		}
+		defer permit.Release(ctx)
+		fmt.Println("printing")
+	}
+	// Output:
+	// printing
+	// printing
+	// both are in use
+}
+
 func ExampleWithMinHold() {
 	ctx := context.Background()
 	locks := exampleLocker(core.WithWait(0), core.WithMinHold(50*time.Second))

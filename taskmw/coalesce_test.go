@@ -344,3 +344,34 @@ func TestDerivedNamesAreThoseOfNoKeyAndOfNoOther(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestASeatIsForOneAndFreeAtOnceWhateverTheLockersDefaults(t *testing.T) {
+	t.Parallel()
+	for what, option := range map[string]core.Option{
+		"min-hold": core.WithMinHold(time.Hour), "shared": core.WithShared(), "limit": core.WithLimit(5), "dedup": core.WithDedup(time.Hour),
+	} {
+		locks, err := core.New(memlock.New(), option)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seats, err := locks.With(seatOptions("template")...)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		for range 2 {
+			seat, err := seats.TryAcquire(t.Context(), "seat")
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if _, err := seats.TryAcquire(t.Context(), "seat"); !errors.Is(err, core.ErrHeld) {
+				t.Errorf("%s: a second one sits: %v", what, err)
+			}
+			if err := seat.Finish(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := locks.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
