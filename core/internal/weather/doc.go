@@ -1,0 +1,17 @@
+// Package weather runs Holdfast in bad weather, in the manner of Jepsen: worker processes
+// that contend for a few names on a real redis-server, each behind a TCP proxy of its own,
+// while a seeded schedule of faults breaks the processes, the links and the server. What
+// every call was asked and answered is written to histories, what the server did is read
+// from its MONITOR, and what a resource saw is kept by a store in a process of its own.
+// Afterwards the checkers compare the three.
+//
+//	go test ./core/internal/weather -run TestWeather -weather.seed 7 -weather.for 30s
+//
+// A seed gives the same schedule of faults and the same choices of every worker, not the
+// same interleaving: processes and a network are not that obedient.
+//
+// That the checkers can fail is shown by the mutants: patches of core and redislock that
+// break one promise each (see [Mutants]), of which each must turn a named checker red.
+//
+// docs/guarantees.md lists the promises.
+package weather

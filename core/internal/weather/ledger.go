@@ -1,0 +1,299 @@
+//go:build linux
+
+package weather
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// magic ends the token in a lock's value: see core/redislock.
+const magic = "\x1f"
+
+// rounding is by how much the server's expiry may be off what is computed here: it counts in
+// milliseconds, from the beginning of a turn of its loop.
+const rounding = int64(3 * time.Millisecond)
+
+// Reign is the time for which the server kept a lock's key for one value.
+type Reign struct {
+	Name, Token string
+	Worker      string // whose script wrote it; "" if an operator did
+	From, To    int64
+	Expiry      int64 // when it would have ended by itself
+	End         string
+	Steps       []grant // every grant and renewal, in order of time
+	EndedBy     string  // the connection that ended it
+}
+
+type grant struct{ at, expiry int64 }
+
+// How a reign ends.
+const (
+	endFreed    = "freed"    // deleted by a script that carried the token
+	endExpired  = "expired"  // nobody renewed it
+	endOperator = "operator" // deleted, overwritten or made to expire from outside
+	endBreach   = "breach"   // by a script that did not carry the token
+	endRun      = "run"      // it stood at the end
+)
+
+// Crowd is how many stood in line for a name, from an instant on.
+type Crowd struct {
+	At int64
+	N  int
+}
+
+// Ledger is what the server did, read from its commands.
+type Ledger struct {
+	Reigns   []*Reign
+	Breaches []string // of the rule that only the owner renews and frees
+
+	Lines map[string][]Crowd
+
+	now     int64
+	members map[string]map[string]struct{}
+	holders map[string]*Reign
+	tokens  map[string]string // whose they are
+}
+
+const never = int64(1) << 62
+
+// admin is the name of the run's own connection: an operator's.
+const admin = "operator"
+
+// readLedger replays the commands on lock keys.
+func readLedger(commands []Command) *Ledger {
+	l := &Ledger{
+		Lines:   make(map[string][]Crowd),
+		members: make(map[string]map[string]struct{}),
+		holders: make(map[string]*Reign),
+		tokens:  make(map[string]string),
+	}
+	for i, c := range commands {
+		l.now = c.At
+		l.expire()
+		l.carried(c)
+		switch c.Args[0] {
+		case "set":
+			refused := i+1 < len(commands) && triedInVain(c, commands[i+1])
+			l.set(c, refused)
+		case "del", "unlink":
+			for _, key := range c.Args[1:] {
+				l.end(c, key)
+			}
+		case "pexpire", "expire":
+			l.renew(c)
+		case "persist":
+			if r := l.holders[nameOf(c.Args[1])]; r != nil {
+				r.prolong(c.At, never)
+			}
+		case "zadd", "zrem":
+			l.line(c)
+		case "flushall", restarted:
+			for line := range l.members {
+				clear(l.members[line])
+				l.Lines[line] = append(l.Lines[line], Crowd{At: c.At})
+			}
+			for _, r := range l.holders {
+				l.close(r, endOperator, c)
+			}
+		}
+	}
+	for _, r := range l.holders {
+		l.close(r, endRun, Command{At: l.now})
+	}
+	return l
+}
+
+// restarted stands for a restart of the server, which kept nothing.
+const restarted = "restarted"
+
+// triedInVain says that a SET with NX was refused: the script then looks who has the name.
+func triedInVain(set, next Command) bool {
+	return strings.EqualFold(set.Args[len(set.Args)-1], "nx") && next.Script == set.Script &&
+		next.Args[0] == "get" && next.Args[1] == set.Args[1]
+}
+
+// nameOf is the name whose lock a key is, or "" if it is no lock.
+func nameOf(key string) string {
+	if name, ok := strings.CutPrefix(key, Prefix); ok {
+		return name
+	}
+	return ""
+}
+
+func tokenOf(value string) string {
+	if token, _, ok := strings.Cut(value, magic); ok {
+		return token
+	}
+	return ""
+}
+
+// carries says whether the script that c is part of was given the token.
+func carries(c Command, token string) bool {
+	for _, arg := range c.Caller {
+		if t := tokenOf(arg); t != "" && t == token {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Ledger) breach(c Command, format string, args ...any) {
+	l.Breaches = append(l.Breaches, fmt.Sprintf("%.3f s, %s: ", seconds(c.At), c.Client)+fmt.Sprintf(format, args...))
+}
+
+// carried notes whose token it is: no token is ever used by two processes.
+func (l *Ledger) carried(c Command) {
+	if !strings.HasPrefix(c.Args[0], "eval") || c.Client == admin {
+		return
+	}
+	for _, arg := range c.Args[min(2, len(c.Args)):] {
+		token := tokenOf(arg)
+		if token == "" {
+			continue
+		}
+		if whose, known := l.tokens[token]; known && whose != c.Client && c.Client != "" {
+			l.breach(c, "carries a token of %s", whose)
+		} else if c.Client != "" {
+			l.tokens[token] = c.Client
+		}
+	}
+}
+
+func (l *Ledger) set(c Command, refused bool) {
+	name := nameOf(c.Args[1])
+	if name == "" || refused {
+		return
+	}
+	ttl := ttlOf(c.Args)
+	token := tokenOf(c.Args[2])
+	l.round(c, name)
+	r := l.holders[name]
+	switch {
+	case r == nil:
+	case c.Script > 0 && r.Token == token && token != "":
+		r.prolong(c.At, c.At+ttl)
+		return
+	case c.Script == 0:
+		l.close(r, endOperator, c)
+	case carries(c, r.Token) && r.Token != "": // a yield to the next token of the same process
+		l.close(r, endFreed, c)
+	default:
+		l.breach(c, "overwrites %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
+		l.close(r, endBreach, c)
+	}
+	n := &Reign{Name: name, Token: token, From: c.At, To: never}
+	if c.Script > 0 {
+		n.Worker = c.Client
+	}
+	n.prolong(c.At, c.At+ttl)
+	l.holders[name] = n
+	l.Reigns = append(l.Reigns, n)
+}
+
+// round ends what may have expired a moment before c, as c seems to think.
+func (l *Ledger) round(c Command, name string) {
+	if r := l.holders[name]; r != nil && r.Expiry-c.At <= rounding && !carries(c, r.Token) {
+		l.close(r, endExpired, Command{At: c.At})
+	}
+}
+
+func orOperator(worker string) string {
+	if worker == "" {
+		return "a foreign client"
+	}
+	return worker
+}
+
+func ttlOf(set []string) int64 {
+	for i, word := range set[:len(set)-1] {
+		if ms, err := strconv.ParseInt(set[i+1], 10, 64); err == nil && strings.EqualFold(word, "px") {
+			return ms * int64(time.Millisecond)
+		}
+	}
+	return never / 2
+}
+
+func (r *Reign) prolong(at, expiry int64) {
+	r.Expiry = expiry
+	r.Steps = append(r.Steps, grant{at, expiry})
+}
+
+func (l *Ledger) renew(c Command) {
+	r := l.holders[nameOf(c.Args[1])]
+	unit := time.Millisecond
+	if c.Args[0] == "expire" {
+		unit = time.Second
+	}
+	n, err := strconv.ParseInt(c.Args[2], 10, 64)
+	if r == nil || err != nil {
+		return
+	}
+	switch {
+	case c.Script == 0:
+		r.Expiry = c.At + n*int64(unit)
+		r.End = endOperator // if it now expires, that was no choice of the owner
+	case r.Token != "" && carries(c, r.Token):
+		r.prolong(c.At, c.At+n*int64(unit))
+		r.End = ""
+	default:
+		l.breach(c, "renews %q, which %s has", r.Name, orOperator(r.Worker))
+		r.Expiry = c.At + n*int64(unit)
+	}
+}
+
+func (l *Ledger) end(c Command, key string) {
+	r := l.holders[nameOf(key)]
+	switch {
+	case r == nil:
+	case c.Script == 0:
+		l.close(r, endOperator, c)
+	case r.Token != "" && carries(c, r.Token):
+		l.close(r, endFreed, c)
+	default:
+		l.breach(c, "deletes %q, which %s has for %.0f ms more", r.Name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
+		l.close(r, endBreach, c)
+	}
+}
+
+// line counts who stands in line for a name.
+func (l *Ledger) line(c Command) {
+	name, ok := strings.CutSuffix(c.Args[1], "}:v1:line")
+	if !ok {
+		return
+	}
+	name = strings.TrimPrefix(name, "{"+Prefix)
+	if l.members[name] == nil {
+		l.members[name] = make(map[string]struct{})
+	}
+	member := c.Args[len(c.Args)-1]
+	if c.Args[0] == "zadd" {
+		l.members[name][member] = struct{}{}
+	} else {
+		delete(l.members[name], member)
+	}
+	l.Lines[name] = append(l.Lines[name], Crowd{c.At, len(l.members[name])})
+}
+
+// expire ends what has expired by now. What is about to, within the rounding, may have: it
+// stays until something else tells.
+func (l *Ledger) expire() {
+	for _, r := range l.holders {
+		if l.now >= r.Expiry {
+			how := endExpired
+			if r.End == endOperator {
+				how = endOperator
+			}
+			l.close(r, how, Command{At: r.Expiry})
+		}
+	}
+}
+
+func (l *Ledger) close(r *Reign, how string, c Command) {
+	r.To, r.End, r.EndedBy = c.At, how, c.Client
+	if l.holders[r.Name] == r {
+		delete(l.holders, r.Name)
+	}
+}

@@ -1,0 +1,61 @@
+//go:build linux
+
+package weather
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	flagSeed    = flag.Uint64("weather.seed", 1, "seed of the schedule and of the workers' choices")
+	flagFor     = flag.Duration("weather.for", 5*time.Second, "how long the weather lasts")
+	flagGap     = flag.Duration("weather.gap", 250*time.Millisecond, "time between faults")
+	flagWorkers = flag.Int("weather.workers", 4, "worker processes")
+	flagOnly    = flag.String("weather.only", "", "kinds of faults, with commas; all of them if empty")
+	flagReport  = flag.String("weather.report", "", "file for what the checkers found, as JSON")
+	flagKeep    = flag.String("weather.keep", "", "directory for the histories of a run that fails")
+)
+
+// A run is bad weather on one redis-server: see the package documentation for the flags.
+func TestWeather(t *testing.T) {
+	t.Parallel()
+	var only []string
+	if *flagOnly != "" {
+		only = strings.Split(*flagOnly, ",")
+	}
+	r := newRun(t, *flagSeed, *flagWorkers)
+	r.weather(NewSchedule(*flagSeed, *flagFor, *flagGap, *flagWorkers, only), *flagFor)
+	v := r.evidence()
+	found := v.Findings()
+	naive, fenced := v.StaleWrites()
+	t.Logf("seed %d: %d calls, %d leases, %d commands, faults %v", *flagSeed, len(v.Calls), len(v.Holds), len(v.Server), r.counts)
+	t.Logf("stale writes: %d into the naive store, %d into the fenced one; least margin %v", naive, fenced, v.LeastMargin())
+	for _, name := range Red(found) {
+		for i, breach := range found[name] {
+			if i == 10 {
+				t.Errorf("%s: and %d more", name, len(found[name])-i)
+				break
+			}
+			t.Errorf("%s: %s", name, breach)
+		}
+	}
+	if *flagReport != "" {
+		text, err := json.MarshalIndent(found, "", "\t")
+		if err == nil {
+			err = os.WriteFile(*flagReport, text, 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if t.Failed() && *flagKeep != "" {
+		if err := os.CopyFS(*flagKeep, os.DirFS(r.dir)); err != nil {
+			t.Error(err)
+		}
+	}
+}
