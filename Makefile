@@ -13,13 +13,14 @@ BENCHFLAGS ?= -benchmem
 BENCH ?= .
 RATIOFLAGS ?= -only layers,held-10000
 PEERFLAGS ?=
+WEATHERFLAGS ?= -weather.for 60s
 FUZZTIME ?= 60s
 
 # $(call each,command) runs the command in every module, all of them even if one fails.
 each = @rc=0; for m in $(MODULES); do echo "== $$m"; (cd "$$m" && $(1)) || rc=1; done; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers fuzz ci
+.PHONY: help build vet test servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers weather fuzz ci
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +60,9 @@ bench: ## run the benchmarks, and what a lock costs beside the floor (BENCH, BEN
 
 bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-help" lists what can be said)
 	@cd core/bench && go run . $(PEERFLAGS)
+
+weather: servers ## run bad weather for a minute, then the mutants, 6 minutes (WEATHERFLAGS="-weather.seed 7")
+	cd core/internal/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=60m -v . -args -weather.mutants $(WEATHERFLAGS)
 
 fuzz: ## run every fuzz test for FUZZTIME, 60s unless told
 	@FUZZTIME=$(FUZZTIME) tools/fuzz.sh

@@ -49,8 +49,8 @@ func (r *run) onLink(f Fault) func() {
 		}
 	case "drop":
 		return func() {
-			for end := time.Now().Add(f.For); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-				p.DropReply(1 + int(time.Now().UnixMicro()%3))
+			for end := time.Now().Add(f.For); time.Now().Before(end); time.Sleep(60 * time.Millisecond) {
+				p.DropReply(1) // with time for what is sent again to be answered
 			}
 		}
 	case "dark":
@@ -123,8 +123,7 @@ func (r *run) onServer(ctx context.Context, f Fault) {
 		time.Sleep(f.For)
 		r.server.Resume()
 	case "busy":
-		r.admin.Eval(ctx, `local n = redis.call('TIME') local e = n[1] * 1000 + n[2] / 1000 + ARGV[1]
-			repeat n = redis.call('TIME') until n[1] * 1000 + n[2] / 1000 > e`, nil, f.For.Milliseconds())
+		r.admin.Eval(ctx, `local stop = os.clock() + ARGV[1] repeat until os.clock() > stop`, nil, f.For.Seconds())
 	case "restart":
 		r.restart(f.For)
 	case "disconnect":

@@ -71,6 +71,9 @@ func NewSchedule(seed uint64, length, gap time.Duration, workers int, only []str
 			lots = append(lots, slices.Repeat([]int{i}, max(1, k.share))...)
 		}
 	}
+	if len(lots) == 0 { // "none"
+		return nil
+	}
 	var faults []Fault
 	ahead := false
 	for at := gap; at < length; at += gap/2 + time.Duration(random.Int64N(int64(gap))) {

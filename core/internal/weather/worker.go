@@ -114,7 +114,7 @@ func (w *worker) traffic(random *rand.Rand, solo bool) {
 		if solo {
 			name = soloName(w.ID)
 		}
-		w.turn(random, name)
+		w.turn(random, name, random.IntN(4) == 0 || solo && random.IntN(2) == 0)
 		w.pause(time.Duration(random.IntN(4000)) * time.Microsecond)
 	}
 }
@@ -127,15 +127,14 @@ func (w *worker) pause(d time.Duration) {
 }
 
 // turn makes one call, and holds what it gets.
-func (w *worker) turn(random *rand.Rand, name string) {
-	try := random.IntN(4) == 0
+func (w *worker) turn(random *rand.Rand, name string, try bool) {
 	patience := time.Duration(200+random.IntN(3000)) * time.Millisecond
 	if random.IntN(6) == 0 { // a caller in a hurry leaves in the middle
 		patience = time.Duration(200+random.IntN(30_000)) * time.Microsecond
 	}
 	hold := time.Duration(random.IntN(8)) * time.Millisecond
 	switch n := random.IntN(100); {
-	case n < 6:
+	case n < 4:
 		hold = TTL + time.Duration(random.IntN(int(TTL)))
 	case n < 30:
 		hold = time.Duration(random.IntN(80)) * time.Millisecond
@@ -251,8 +250,10 @@ func (w *worker) release(x *core.Lease, id string, last int64, gone bool) {
 	w.log.write(Event{Kind: Released, Worker: w.Life, ID: id, Name: x.Name(), Class: class(err), Error: text(err)})
 }
 
-// probe gets every name once: the weather is over.
+// probe gets every name once: the weather is over. In the end most workers wait for a name in
+// vain, for nobody to find what they would leave of that.
 func (w *worker) probe() {
+	defer w.crowd()
 	for _, name := range append([]string{soloName(w.ID)}, sharedNames...) {
 		begin := now()
 		x, id := w.acquire(name, 20*time.Second, false)
@@ -262,6 +263,14 @@ func (w *worker) probe() {
 			w.release(x, id, now(), false)
 		}
 		w.log.write(e)
+	}
+}
+
+func (w *worker) crowd() {
+	x, id := w.acquire("crowd", TTL/4, false)
+	if x != nil {
+		time.Sleep(TTL / 2)
+		w.release(x, id, now(), false)
 	}
 }
 

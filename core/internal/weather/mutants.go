@@ -1,0 +1,149 @@
+package weather
+
+// Mutant is a patch that breaks one promise: of File, Old becomes New. Old is there exactly
+// once.
+type Mutant struct {
+	Name     string
+	File     string // from the root of the repository
+	Old, New string
+	Red      string // the checker that must find it
+	Only     string // the faults in which it shows, with commas; "none" if it needs none
+}
+
+// Mutants are all of them. Together they turn every checker red.
+func Mutants() []Mutant { return append(mutantsOfScripts(), mutantsOfCore()...) }
+
+func mutantsOfScripts() []Mutant {
+	const scripts = "core/redislock/scripts/"
+	return []Mutant{
+		{
+			Name: "a grant does not look who has the name",
+			File: scripts + "acquire.lua",
+			Old:  "if redis.call('EXISTS', KEYS[1], KEYS[3]) > 0 then",
+			New:  "if redis.call('EXISTS', KEYS[3]) > 0 then",
+			Red:  "belief", Only: "none",
+		},
+		{
+			Name: "a release deletes whatever is there",
+			File: scripts + "release.lua",
+			Old:  "if value ~= ARGV[1] then",
+			New:  "if false then",
+			Red:  "owner", Only: "foreign",
+		},
+		{
+			Name: "a renewal does not ask whose the name is",
+			File: scripts + "renew.lua",
+			Old:  "elseif not owner or string.sub(owner, 1, #mine) ~= mine then",
+			New:  "elseif not owner then",
+			Red:  "owner", Only: "foreign",
+		},
+		{
+			Name: "a grant that is asked for again is shown as held",
+			File: scripts + "acquire.lua",
+			Old: "  if value ~= ARGV[1] then\n    local mine = string.match(ARGV[1], '^[^\\31]*\\31')\n" +
+				"    local theirs = string.sub(value, 1, #mine)\n    if theirs ~= mine then",
+			New: "  if value then\n    local mine = string.match(ARGV[1], '^[^\\31]*\\31')\n" +
+				"    local theirs = string.sub(value, 1, #mine)\n    if value then",
+			Red: "answers", Only: "drop",
+		},
+		{
+			Name: "a fence is printed with 14 digits",
+			File: scripts + "mint.lua",
+			Old:  "    fence = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now))",
+			New: "    fence = string.format('%.0f', tonumber(string.format('%.14g',\n" +
+				"      math.max((tonumber(last) or 0) + 1, now))))",
+			Red: "linearizable", Only: "ahead",
+		},
+		{
+			Name: "a waiter that gives up stays in line",
+			File: scripts + "leave.lua",
+			Old:  "leave(KEYS[2], KEYS[3], ARGV[2])\n",
+			New:  "",
+			Red:  "leaks", Only: "none",
+		},
+		{
+			Name: "a waiter that is served stays in line",
+			File: scripts + "claim.lua",
+			Old:  "leave(KEYS[3], KEYS[4], ARGV[4])\n",
+			New:  "",
+			Red:  "leaks", Only: "none",
+		},
+		{
+			Name: "a dead waiter is never dropped",
+			File: scripts + "line.lua",
+			Old:  "if dead > now then",
+			New:  "if dead > 0 then",
+			Red:  "liveness", Only: "kill",
+		},
+	}
+}
+
+func mutantsOfCore() []Mutant {
+	return []Mutant{
+		{
+			Name: "trust outlasts the TTL",
+			File: "core/config.go",
+			Old:  "return ttl - ttl/100 - minDrift",
+			New:  "return ttl + ttl/2",
+			Red:  "margin", Only: "dark,fade",
+		},
+		{
+			Name: "trust is counted from the answer",
+			File: "core/acquire.go",
+			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
+			New:  "t := newTenure(a.bid, a.cfg, g, ttl, now)",
+			Red:  "margin", Only: "fade",
+		},
+		{
+			Name: "a caller who goes away cleans nothing up",
+			File: "core/bid.go",
+			Old:  "if open || p != nil {",
+			New:  "if open = false; open || p != nil {",
+			Red:  "orphans", Only: "delay",
+		},
+		{
+			Name: "a token is cleaned up while it is in use",
+			File: "core/bid.go",
+			Old:  "over := b.phase == bidOver",
+			New:  "over := b.phase != bidEnding",
+			Red:  "margin", Only: "fade",
+		},
+		{
+			Name: "the fence is made outside the script",
+			File: "core/acquire.go",
+			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
+			New:  "g.Fence = uint64(a.began.UnixMicro())\n\tt := newTenure(a.bid, a.cfg, g, ttl, asked)",
+			Red:  "linearizable", Only: "none",
+		},
+		{
+			Name: "a turn has the fence of the one before",
+			File: "core/turn.go",
+			Old:  "t.next(w, x.turn+1, now)",
+			New:  "t.next(w, x.turn, now)",
+			Red:  "store", Only: "none",
+		},
+		{
+			Name: "renewal goes on after the release",
+			File: "core/release.go",
+			Old:  "\tt.vacate()\n\tswitch {",
+			New: "\tt.vacate()\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(t.cfg.ttl)\n" +
+				"\t\t\tt.root.driver.Renew(context.Background(), []driver.Claim{t.bid.claim})\n\t\t}\n\t}()\n\tswitch {",
+			Red: "silence", Only: "none",
+		},
+		{
+			Name: "Close releases under running work",
+			File: "core/keeper.go",
+			Old:  "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)",
+			New: "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)\n" +
+				"\t\tk.root.spawn(func() { t.bid.giveBack(k.root.life) })",
+			Red: "early", Only: "none",
+		},
+		{
+			Name: "an attempt lasts three TTLs",
+			File: "core/config.go",
+			Old:  "return min(c.ttl/3, maxBound) }",
+			New:  "return 3 * c.ttl }",
+			Red:  "bounded", Only: "dark",
+		},
+	}
+}

@@ -1,0 +1,121 @@
+//go:build linux
+
+package weather
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var (
+	flagMutants = flag.Bool("weather.mutants", false, "run the mutants too, some minutes")
+	flagMutant  = flag.String("weather.mutant", "", "only mutants whose name has this in it")
+)
+
+const repository = "../../.." // its root
+
+// patched is what becomes of the mutant's file.
+func patched(m Mutant) (path, text string, err error) {
+	path, err = filepath.Abs(filepath.Join(repository, m.File))
+	if err != nil {
+		return "", "", err
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", err
+	}
+	if n := strings.Count(string(source), m.Old); n != 1 {
+		return "", "", fmt.Errorf("what it replaces is %d times in %s; want once", n, m.File)
+	}
+	return path, strings.Replace(string(source), m.Old, m.New, 1), nil
+}
+
+func TestEveryMutantStillApplies(t *testing.T) {
+	t.Parallel()
+	for _, m := range Mutants() {
+		if _, _, err := patched(m); err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+	}
+}
+
+func TestEveryCheckerHasAMutant(t *testing.T) {
+	t.Parallel()
+	red := map[string]bool{"evidence": true} // of the harness itself
+	for _, m := range Mutants() {
+		red[m.Red] = true
+	}
+	for _, c := range Checkers() {
+		if !red[c.Name] {
+			t.Errorf("no mutant turns %s red", c.Name)
+		}
+	}
+}
+
+func TestEveryMutantIsCaught(t *testing.T) { //nolint:paralleltest // one storm at a time: two cores
+	if !*flagMutants {
+		t.Skip("a build and a run of 10 s for each mutant: make weather, or -weather.mutants")
+	}
+	caught, all := 0, 0
+	for _, m := range Mutants() {
+		if !strings.Contains(m.Name, *flagMutant) {
+			continue
+		}
+		all++
+		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {
+			found := storm(t, m)
+			if len(found[m.Red]) == 0 {
+				t.Fatalf("%s finds nothing; red are %v", m.Red, Red(found))
+			}
+			caught++
+			t.Logf("red: %v; %s", Red(found), found[m.Red][0])
+		})
+	}
+	t.Logf("mutants caught %d/%d", caught, all)
+}
+
+// storm builds the mutant, runs it in its weather and returns what the checkers found.
+func storm(t *testing.T, m Mutant) map[string][]string {
+	t.Helper()
+	dir := t.TempDir()
+	path, text, err := patched(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutated, overlay := filepath.Join(dir, filepath.Base(path)), filepath.Join(dir, "overlay.json")
+	plan, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string][]byte{mutated: []byte(text), overlay: plan} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	binary, report := filepath.Join(dir, "mutant.test"), filepath.Join(dir, "report.json")
+	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	run := exec.Command(binary, "-test.run", "^TestWeather$", "-weather.report", report, "-weather.for", "8s",
+		"-weather.seed", fmt.Sprint(*flagSeed), "-weather.gap", "200ms", "-weather.only", m.Only)
+	out, err := run.CombinedOutput()
+	if err == nil {
+		t.Fatalf("the mutant passes:\n%s", out)
+	}
+	var found map[string][]string
+	read, err := os.ReadFile(report)
+	if err == nil {
+		err = json.Unmarshal(read, &found)
+	}
+	if err != nil {
+		t.Fatalf("no report: %v\n%s", err, out)
+	}
+	return found
+}
