@@ -153,7 +153,7 @@ func (v *Evidence) StaleWrites() (naive, fenced int) {
 
 // margins says by how much the server would have kept each lease beyond the last instant at
 // which it was trusted, had nobody taken it away.
-func (v *Evidence) margins(tell func(h *Hold, at, margin int64, granted bool)) {
+func (v *Evidence) margins(tell func(h *Hold, margin int64, granted bool)) {
 	reigns := make(map[[2]string][]*Reign)
 	for _, r := range v.Ledger.Reigns {
 		key := [2]string{r.Worker, r.Name}
@@ -170,7 +170,7 @@ func (v *Evidence) margins(tell func(h *Hold, at, margin int64, granted bool)) {
 				continue
 			}
 			expiry, granted := paperExpiry(own, at)
-			tell(h, at, expiry-at, granted)
+			tell(h, expiry-at, granted)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func paperExpiry(own []*Reign, at int64) (expiry int64, granted bool) {
 }
 
 func checkMargin(v *Evidence) (breaches []string) {
-	v.margins(func(h *Hold, at, margin int64, granted bool) {
+	v.margins(func(h *Hold, margin int64, granted bool) {
 		switch {
 		case !granted:
 			breaches = append(breaches, fmt.Sprintf("%s: %s was trusted without a grant", h.Name, h.ID))
@@ -209,7 +209,7 @@ func checkMargin(v *Evidence) (breaches []string) {
 // LeastMargin is the smallest of the margins.
 func (v *Evidence) LeastMargin() time.Duration {
 	least := int64(TTL)
-	v.margins(func(_ *Hold, _, margin int64, granted bool) {
+	v.margins(func(_ *Hold, margin int64, granted bool) {
 		if granted {
 			least = min(least, margin)
 		}

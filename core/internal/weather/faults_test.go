@@ -61,7 +61,7 @@ func (r *run) onLink(f Fault) func() {
 		}
 	case "fade":
 		return func() {
-			p.SetDelay(0, 150*time.Millisecond)
+			p.SetDelay(0, 60*time.Millisecond+f.For%(140*time.Millisecond))
 			time.Sleep(f.For / 2)
 			p.BlackHole(true)
 			time.Sleep(f.For)
@@ -154,7 +154,7 @@ func starve(d time.Duration) {
 	const greedy = 8
 	for range greedy {
 		go func() {
-			for time.Now().Before(end) { //nolint:revive // it is meant to spin
+			for time.Now().Before(end) { // it is meant to spin
 			}
 			done <- struct{}{}
 		}()

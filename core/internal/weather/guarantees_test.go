@@ -69,11 +69,12 @@ func tests(t *testing.T) map[string]bool {
 	t.Helper()
 	there := make(map[string]bool)
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err := filepath.WalkDir(repository, func(path string, _ fs.DirEntry, err error) error {
+	root := os.DirFS(repository)
+	err := fs.WalkDir(root, ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		source, err := os.ReadFile(path)
+		source, err := fs.ReadFile(root, path)
 		for _, name := range function.FindAllStringSubmatch(string(source), -1) {
 			there[name[1]] = true
 		}

@@ -1,5 +1,7 @@
 package weather
 
+import "slices"
+
 // Mutant is a patch that breaks one promise: of File, Old becomes New. Old is there exactly
 // once.
 type Mutant struct {
@@ -11,10 +13,14 @@ type Mutant struct {
 }
 
 // Mutants are all of them. Together they turn every checker red.
-func Mutants() []Mutant { return append(mutantsOfScripts(), mutantsOfCore()...) }
+func Mutants() []Mutant {
+	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime())
+}
 
-func mutantsOfScripts() []Mutant {
-	const scripts = "core/redislock/scripts/"
+const scripts = "core/redislock/scripts/"
+
+// mutantsOfOwning: who has a name, and with which fence.
+func mutantsOfOwning() []Mutant {
 	return []Mutant{
 		{
 			Name: "a grant does not look who has the name",
@@ -54,6 +60,12 @@ func mutantsOfScripts() []Mutant {
 				"      math.max((tonumber(last) or 0) + 1, now))))",
 			Red: "linearizable", Only: "ahead",
 		},
+	}
+}
+
+// mutantsOfLines: who waits.
+func mutantsOfLines() []Mutant {
+	return []Mutant{
 		{
 			Name: "a waiter that gives up stays in line",
 			File: scripts + "leave.lua",
@@ -78,22 +90,9 @@ func mutantsOfScripts() []Mutant {
 	}
 }
 
-func mutantsOfCore() []Mutant {
+// mutantsOfTokens: what becomes of a token, and of a turn.
+func mutantsOfTokens() []Mutant {
 	return []Mutant{
-		{
-			Name: "trust outlasts the TTL",
-			File: "core/config.go",
-			Old:  "return ttl - ttl/100 - minDrift",
-			New:  "return ttl + ttl/2",
-			Red:  "margin", Only: "dark,fade",
-		},
-		{
-			Name: "trust is counted from the answer",
-			File: "core/acquire.go",
-			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
-			New:  "t := newTenure(a.bid, a.cfg, g, ttl, now)",
-			Red:  "margin", Only: "fade",
-		},
 		{
 			Name: "a caller who goes away cleans nothing up",
 			File: "core/bid.go",
@@ -123,20 +122,40 @@ func mutantsOfCore() []Mutant {
 			Red:  "store", Only: "none",
 		},
 		{
-			Name: "renewal goes on after the release",
-			File: "core/release.go",
-			Old:  "\tt.vacate()\n\tswitch {",
-			New: "\tt.vacate()\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(t.cfg.ttl)\n" +
-				"\t\t\tt.root.driver.Renew(context.Background(), []driver.Claim{t.bid.claim})\n\t\t}\n\t}()\n\tswitch {",
-			Red: "silence", Only: "none",
-		},
-		{
 			Name: "Close releases under running work",
 			File: "core/keeper.go",
 			Old:  "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)",
 			New: "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)\n" +
 				"\t\tk.root.spawn(func() { t.bid.giveBack(k.root.life) })",
 			Red: "early", Only: "none",
+		},
+	}
+}
+
+// mutantsOfTime: how long something is trusted, renewed and waited for.
+func mutantsOfTime() []Mutant {
+	return []Mutant{
+		{
+			Name: "trust outlasts the TTL",
+			File: "core/config.go",
+			Old:  "return ttl - ttl/100 - minDrift",
+			New:  "return ttl + ttl/2",
+			Red:  "margin", Only: "dark,fade",
+		},
+		{
+			Name: "trust is counted from the answer",
+			File: "core/acquire.go",
+			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
+			New:  "t := newTenure(a.bid, a.cfg, g, ttl, now)",
+			Red:  "margin", Only: "fade",
+		},
+		{
+			Name: "renewal goes on after the release",
+			File: "core/release.go",
+			Old:  "\tt.vacate()\n\tswitch {",
+			New: "\tt.vacate()\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(t.cfg.ttl)\n" +
+				"\t\t\tt.root.driver.Renew(context.Background(), []driver.Claim{t.bid.claim})\n\t\t}\n\t}()\n\tswitch {",
+			Red: "silence", Only: "none",
 		},
 		{
 			Name: "an attempt lasts three TTLs",

@@ -28,23 +28,25 @@ import (
 const roleEnv = "HOLDFAST_WEATHER_ROLE"
 
 func TestMain(m *testing.M) {
-	switch role := os.Getenv(roleEnv); {
-	case role == "":
+	role := os.Getenv(roleEnv)
+	if role == "" {
 		os.Exit(m.Run())
-	case role == "store":
-		exitOn(runStore())
-	default:
-		var c WorkerConfig
-		exitOn(json.Unmarshal([]byte(role), &c))
-		exitOn(RunWorker(c, os.Stdin, os.Stdout))
 	}
-}
-
-func exitOn(err error) {
-	if err != nil {
+	if err := play(role); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func play(role string) error {
+	if role == "store" {
+		return runStore()
+	}
+	var c WorkerConfig
+	if err := json.Unmarshal([]byte(role), &c); err != nil {
+		return err
+	}
+	return RunWorker(c, os.Stdin, os.Stdout)
 }
 
 func runStore() error {

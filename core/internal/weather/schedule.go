@@ -5,6 +5,7 @@ package weather
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -91,4 +92,4 @@ func NewSchedule(seed uint64, length, gap time.Duration, workers int, only []str
 	return faults
 }
 
-func workerID(i int) string { return "w" + string(rune('1'+i)) }
+func workerID(i int) string { return "w" + strconv.Itoa(i+1) }

@@ -133,8 +133,12 @@ func (w *worker) turn(random *rand.Rand, name string, try bool) {
 		patience = time.Duration(200+random.IntN(30_000)) * time.Microsecond
 	}
 	hold := time.Duration(random.IntN(8)) * time.Millisecond
+	long := 4
+	if name == soloName(w.ID) {
+		long = 25
+	}
 	switch n := random.IntN(100); {
-	case n < 4:
+	case n < long:
 		hold = TTL + time.Duration(random.IntN(int(TTL)))
 	case n < 30:
 		hold = time.Duration(random.IntN(80)) * time.Millisecond
