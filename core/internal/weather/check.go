@@ -284,7 +284,11 @@ func checkAnswers(v *Evidence) (breaches []string) {
 
 func (v *Evidence) contended(name string, from, to int64) bool {
 	for _, r := range v.Ledger.Reigns {
-		if r.Name == name && r.From < to && r.To+rounding > from && (r.From < from || r.Worker == "") {
+		end := r.To
+		if r.End != endFreed { // when it expired is computed
+			end += rounding
+		}
+		if r.Name == name && r.From < to && end > from && (r.From < from || r.Worker == "") {
 			return true
 		}
 	}

@@ -10,9 +10,16 @@ import (
 	"time"
 )
 
-// inject makes one fault happen, for as long as it lasts.
+// inject makes one fault happen, for as long as it lasts. A link has one at a time: the end of
+// one would end the other.
 func (r *run) inject(f Fault) {
 	ctx := r.tb.Context()
+	if r.onLink(f) != nil {
+		if !r.links[f.Who].TryLock() {
+			return
+		}
+		defer r.links[f.Who].Unlock()
+	}
 	r.mu.Lock()
 	r.faults++
 	id := fmt.Sprintf("fault-%d", r.faults)
@@ -67,6 +74,14 @@ func (r *run) onLink(f Fault) func() {
 			time.Sleep(f.For)
 			p.SetDelay(0, 0)
 			p.BlackHole(false)
+		}
+	case "cut":
+		return func() {
+			p.SetDelay(0, 30*time.Millisecond)
+			for end := time.Now().Add(f.For); time.Now().Before(end); p.Reset() {
+				time.Sleep(70 * time.Millisecond)
+			}
+			p.SetDelay(0, 0)
 		}
 	case "reset":
 		return p.Reset

@@ -50,7 +50,7 @@ func mutantsOfOwning() []Mutant {
 				"    local theirs = string.sub(value, 1, #mine)\n    if theirs ~= mine then",
 			New: "  if value then\n    local mine = string.match(ARGV[1], '^[^\\31]*\\31')\n" +
 				"    local theirs = string.sub(value, 1, #mine)\n    if value then",
-			Red: "answers", Only: "drop",
+			Red: "answers", Only: "cut",
 		},
 		{
 			Name: "a fence is printed with 14 digits",

@@ -115,6 +115,7 @@ type run struct {
 	admin  *redis.Client
 	log    *diary
 	store  string
+	links  []sync.Mutex // held while a worker's link is disturbed
 
 	mu      sync.Mutex // protects what follows
 	watcher *monitor
@@ -143,6 +144,7 @@ func newRun(tb testing.TB, seed uint64, workers int) *run {
 	store := start(tb, roleEnv+"=store", "HOLDFAST_WEATHER_DIR="+r.dir)
 	tb.Cleanup(store.kill)
 	r.store = store.line()
+	r.links = make([]sync.Mutex, workers)
 	r.lives = make([]int, workers)
 	r.workers = make([]*child, workers)
 	for i := range workers {

@@ -29,6 +29,7 @@ var kinds = []struct {
 	{"drop", 8, 600 * time.Millisecond}, // replies
 	{"dark", 4, 2200 * time.Millisecond},
 	{"fade", 5, 2200 * time.Millisecond}, // slow, then dark
+	{"cut", 4, 900 * time.Millisecond},   // slow, and reset while replies are under way
 	{"reset", 3, 0},
 	{"refuse", 2, 900 * time.Millisecond},
 	{"hold", 3, 700 * time.Millisecond}, // requests arrive later
