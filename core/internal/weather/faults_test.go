@@ -56,7 +56,7 @@ func (r *run) onLink(f Fault) func() {
 		}
 	case "drop":
 		return func() {
-			for end := time.Now().Add(f.For); time.Now().Before(end); time.Sleep(60 * time.Millisecond) {
+			for end := time.Now().Add(f.For); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
 				p.DropReply(1) // with time for what is sent again to be answered
 			}
 		}
@@ -74,14 +74,6 @@ func (r *run) onLink(f Fault) func() {
 			time.Sleep(f.For)
 			p.SetDelay(0, 0)
 			p.BlackHole(false)
-		}
-	case "cut":
-		return func() {
-			p.SetDelay(0, 30*time.Millisecond)
-			for end := time.Now().Add(f.For); time.Now().Before(end); p.Reset() {
-				time.Sleep(70 * time.Millisecond)
-			}
-			p.SetDelay(0, 0)
 		}
 	case "reset":
 		return p.Reset

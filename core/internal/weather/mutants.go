@@ -10,6 +10,7 @@ type Mutant struct {
 	Old, New string
 	Red      string // the checker that must find it
 	Only     string // the faults in which it shows, with commas; "none" if it needs none
+	Solo     bool   // it shows where nobody contends
 }
 
 // Mutants are all of them. Together they turn every checker red.
@@ -50,7 +51,7 @@ func mutantsOfOwning() []Mutant {
 				"    local theirs = string.sub(value, 1, #mine)\n    if theirs ~= mine then",
 			New: "  if value then\n    local mine = string.match(ARGV[1], '^[^\\31]*\\31')\n" +
 				"    local theirs = string.sub(value, 1, #mine)\n    if value then",
-			Red: "answers", Only: "cut",
+			Red: "answers", Only: "drop", Solo: true,
 		},
 		{
 			Name: "a fence is printed with 14 digits",

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -103,7 +104,11 @@ func storm(t *testing.T, m Mutant) map[string][]string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	run := exec.Command(binary, "-test.run", "^TestWeather$", "-weather.report", report, "-weather.for", "8s",
+	holders := *flagHolders
+	if m.Solo {
+		holders = 0
+	}
+	run := exec.Command(binary, "-weather.holders", strconv.Itoa(holders), "-test.run", "^TestWeather$", "-weather.report", report, "-weather.for", "8s",
 		"-weather.seed", fmt.Sprint(*flagSeed), "-weather.gap", "200ms", "-weather.only", m.Only)
 	out, err := run.CombinedOutput()
 	if err == nil {

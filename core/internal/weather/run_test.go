@@ -164,7 +164,7 @@ func (r *run) startWorker(i int) {
 	c := WorkerConfig{
 		ID: workerID(i), Life: fmt.Sprintf("%s.%d", workerID(i), r.lives[i]),
 		Redis: r.proxies[i].Addr(), Store: r.store, Dir: r.dir,
-		Seed: r.seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: 3,
+		Seed: r.seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: *flagHolders,
 	}
 	role, err := json.Marshal(c)
 	if err != nil {

@@ -26,10 +26,9 @@ var kinds = []struct {
 }{
 	// A worker's link.
 	{"delay", 5, 900 * time.Millisecond},
-	{"drop", 8, 600 * time.Millisecond}, // replies
+	{"drop", 8, 1500 * time.Millisecond}, // replies
 	{"dark", 4, 2200 * time.Millisecond},
 	{"fade", 5, 2200 * time.Millisecond}, // slow, then dark
-	{"cut", 4, 900 * time.Millisecond},   // slow, and reset while replies are under way
 	{"reset", 3, 0},
 	{"refuse", 2, 900 * time.Millisecond},
 	{"hold", 3, 700 * time.Millisecond}, // requests arrive later

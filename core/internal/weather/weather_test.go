@@ -16,6 +16,7 @@ var (
 	flagFor     = flag.Duration("weather.for", 5*time.Second, "how long the weather lasts")
 	flagGap     = flag.Duration("weather.gap", 250*time.Millisecond, "time between faults")
 	flagWorkers = flag.Int("weather.workers", 4, "worker processes")
+	flagHolders = flag.Int("weather.holders", 3, "goroutines of each worker that contend")
 	flagOnly    = flag.String("weather.only", "", "kinds of faults, with commas; all of them if empty")
 	flagReport  = flag.String("weather.report", "", "file for what the checkers found, as JSON")
 	flagKeep    = flag.String("weather.keep", "", "directory for the histories of a run that fails")
