@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -103,8 +102,7 @@ func TestNothingIsLeftAfterTheLastWaiter(t *testing.T) {
 			name := fmt.Sprintf("name-%d", i%20)
 			for range 20 {
 				for _, l := range []*core.Locker{locks, other} {
-					kind := []core.Option{core.WithLimit(1), core.WithShared(), core.WithLimit(2)}[rand.N(3)]
-					err := l.Do(t.Context(), name, func(context.Context) error { return nil }, core.WithWait(10*time.Millisecond), kind)
+					err := l.Do(t.Context(), name, func(context.Context) error { return nil }, core.WithWait(10*time.Millisecond))
 					if err != nil && !errors.Is(err, core.ErrHeld) {
 						t.Error(err)
 					}
@@ -118,6 +116,28 @@ func TestNothingIsLeftAfterTheLastWaiter(t *testing.T) {
 	})
 	ok(t, locks.Close(t.Context()))
 	ok(t, other.Close(t.Context()))
+	keys := rdb.Keys(t.Context(), "*"+share.Prefix+"*").Val()
+	if len(keys) != 1 || keys[0] != "{"+share.Prefix+"}:v1:fence" {
+		t.Errorf("keys %q", keys)
+	}
+}
+
+func TestNothingIsLeftOfThoseWhoShareAName(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	locks := locker(t, rdb, redislock.WithPrefix(share.Prefix))
+	kinds := []core.Option{core.WithLimit(1), core.WithShared(), core.WithLimit(2)}
+	var wg sync.WaitGroup
+	for i := range 9 {
+		wg.Go(func() {
+			for range 10 {
+				ok(t, locks.Do(t.Context(), "name", func(context.Context) error { return nil }, kinds[i%3]))
+			}
+		})
+	}
+	wg.Wait()
+	ok(t, locks.Close(t.Context()))
 	keys := rdb.Keys(t.Context(), "*"+share.Prefix+"*").Val()
 	if len(keys) != 1 || keys[0] != "{"+share.Prefix+"}:v1:fence" {
 		t.Errorf("keys %q", keys)
