@@ -174,16 +174,21 @@ func TestTheMinimalACLIsEnoughAndNoMore(t *testing.T) {
 	ok(t, <-got)
 	_, err := a.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))
 	is(t, err, core.ErrDone)
-	for _, kind := range []core.Option{core.WithShared(), core.WithLimit(2), core.WithMinHold(time.Millisecond)} {
-		x := acquire(t, a, "kind", kind)
+	kinds := []core.Option{core.WithShared(), core.WithLimit(2), core.WithMinHold(time.Millisecond)}
+	leases := make([]*core.Lease, len(kinds))
+	for i, kind := range kinds {
+		leases[i] = acquire(t, a, fmt.Sprint("kind-", i), kind)
 		go func() {
-			y, err := b.Acquire(t.Context(), "kind")
+			y, err := b.Acquire(t.Context(), fmt.Sprint("kind-", i))
 			if err == nil {
 				err = y.Release(t.Context())
 			}
 			got <- err
 		}()
-		lasts(t, x)
+	}
+	lasts(t, leases[0])
+	for _, x := range leases {
+		ok(t, x.Check(t.Context()))
 		ok(t, x.Release(t.Context()))
 		ok(t, <-got)
 	}
