@@ -59,8 +59,9 @@ func (s *Store) exec(ctx context.Context, stmt statement, args []any) (result sq
 	return result, err
 }
 
-// maxTries is how often a statement is sent that the database rolls back.
-const maxTries = 10
+// maxTries is how often a statement is sent that the database rolls back. Each time somebody
+// else has got on.
+const maxTries = 100
 
 // send calls f, and again if the database says that it has rolled all of it back because of
 // others who were at the same rows.

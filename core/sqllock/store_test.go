@@ -29,10 +29,12 @@ func each(t *testing.T, test func(t *testing.T, d database)) {
 		t.Parallel()
 		test(t, mariadb(servers.MariaDB(t).Addr(), ""))
 	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, sqlite(t, "&_pragma=journal_mode(WAL)"))
-	})
+	for _, mode := range []string{"WAL", "DELETE"} {
+		t.Run("sqlite "+mode, func(t *testing.T) {
+			t.Parallel()
+			test(t, sqlite(t, "&_pragma=journal_mode("+mode+")"))
+		})
+	}
 }
 
 func TestWhatCannotWorkComesOutOfNew(t *testing.T) {
@@ -163,6 +165,28 @@ func TestNobodyRunsWhatIsCompleteUnderConcurrency(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWhatTheDatabaseRollsBackForOthersIsSentAgain(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "&options=-c%20default_transaction_isolation%3Dserializable")
+	s := sqllock.New(d.open(t), d.dialect, d.table(t))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 50 {
+				c := driver.Claim{Name: "name", Token: fmt.Sprintf("token-%d-%d", i, n), TTL: time.Minute}
+				_, err := s.Acquire(t.Context(), c)
+				if err == nil {
+					err = s.Release(t.Context(), c)
+				}
+				if _, held := errors.AsType[*driver.Held](err); err != nil && !held {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestBlocksOfFencesDoNotOverlap(t *testing.T) {
