@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +24,7 @@ var (
 	flagKeep    = flag.String("weather.keep", "", "directory for the histories of a run that fails")
 )
 
-// A run is bad weather on one redis-server: see the package documentation for the flags.
+// TestWeather is one run of bad weather on one redis-server: see the package documentation for the flags.
 func TestWeather(t *testing.T) {
 	t.Parallel()
 	var only []string
@@ -36,6 +38,9 @@ func TestWeather(t *testing.T) {
 	naive, fenced := v.StaleWrites()
 	t.Logf("seed %d: %d calls, %d leases, %d commands, faults %v", *flagSeed, len(v.Calls), len(v.Holds), len(v.Server), r.counts)
 	t.Logf("stale writes: %d into the naive store, %d into the fenced one; least margin %v", naive, fenced, v.LeastMargin())
+	if r.counts["stop"] >= 8 && naive == 0 {
+		t.Error("the naive store has taken no stale write: the weather proves nothing of the fenced one")
+	}
 	for _, name := range Red(found) {
 		for i, breach := range found[name] {
 			if i == 10 {
@@ -57,6 +62,31 @@ func TestWeather(t *testing.T) {
 	if t.Failed() && *flagKeep != "" {
 		if err := os.CopyFS(*flagKeep, os.DirFS(r.dir)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestASeedMakesTheSameSchedule(t *testing.T) {
+	t.Parallel()
+	one := NewSchedule(7, time.Minute, *flagGap, 4, nil)
+	again, other := NewSchedule(7, time.Minute, *flagGap, 4, nil), NewSchedule(8, time.Minute, *flagGap, 4, nil)
+	if !reflect.DeepEqual(one, again) {
+		t.Error("seed 7 makes two schedules")
+	}
+	if reflect.DeepEqual(one, other) {
+		t.Error("seed 8 makes the schedule of seed 7")
+	}
+}
+
+func TestNoFaultTakesTheCounterAwayOnceItIsAhead(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		ahead := false
+		for _, f := range NewSchedule(seed, time.Minute, *flagGap, 4, nil) {
+			if ahead && slices.Contains(forgetful, f.Kind) {
+				t.Fatalf("seed %d: %s after ahead", seed, f.Kind)
+			}
+			ahead = ahead || f.Kind == "ahead"
 		}
 	}
 }

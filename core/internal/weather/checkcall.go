@@ -1,0 +1,127 @@
+//go:build linux
+
+package weather
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// checkAnswers looks at the workers' own names: "held" is the answer only if somebody else,
+// or an earlier call, had the name or stood in line for it.
+func checkAnswers(v *Evidence) (breaches []string) {
+	for _, c := range v.Calls {
+		a := c.Answered
+		switch {
+		case a.Class == "other":
+			breaches = append(breaches, fmt.Sprintf("%s: %s", a.ID, a.Error))
+		case a.Class == "held" && strings.HasPrefix(a.Name, "solo-") && !v.contended(a.Name, c.Asked.At, a.At):
+			breaches = append(breaches, fmt.Sprintf("%s: %s was told that its own grant is somebody else's", a.Name, a.ID))
+		}
+	}
+	return breaches
+}
+
+func (v *Evidence) contended(name string, from, to int64) bool {
+	for _, r := range v.Ledger.Reigns {
+		end := r.To
+		if r.End != endFreed { // when it expired is computed
+			end += rounding
+		}
+		if r.Name == name && r.From < to && end > from && (r.From < from || r.Worker == "") {
+			return true
+		}
+	}
+	crowd := Crowd{}
+	for _, c := range v.Ledger.Lines[name] {
+		if c.At >= to {
+			break
+		}
+		if c.At < from {
+			crowd = c
+			continue
+		}
+		if c.N > 0 {
+			return true
+		}
+	}
+	return crowd.N > 0
+}
+
+// checkBounded looks for calls that came back later than their ctx or their own bound.
+func checkBounded(v *Evidence) (breaches []string) {
+	const slack = int64(350 * time.Millisecond) // 50 ms are promised; the rest is a busy machine's
+	frozen := func(e Event) bool { return e.Fault == "stop" || e.Fault == "kill" || e.Fault == "starve" }
+	attempt := int64(TTL / 3)
+	for _, c := range v.Calls {
+		bound := c.Asked.Deadline
+		if c.Asked.Try {
+			bound = min(bound, c.Asked.At+attempt)
+		}
+		breaches = append(breaches, v.overdue(c.Asked, c.Answered.At, bound+slack, frozen)...)
+	}
+	released := make(map[string]int64)
+	for _, h := range v.Holds {
+		released[h.ID] = h.ReleasedAt
+	}
+	for _, e := range v.Events {
+		if e.Kind == Releasing {
+			breaches = append(breaches, v.overdue(e, released[e.ID], min(max(e.Deadline, e.At), e.At+attempt)+slack, frozen)...)
+		}
+	}
+	return breaches
+}
+
+func (v *Evidence) overdue(e Event, end, bound int64, frozen func(Event) bool) []string {
+	switch {
+	case end == 0 && !v.trouble(e.Worker, e.At, bound, frozen):
+		return []string{fmt.Sprintf("%s: %s %s has no end", e.Name, e.Kind, e.ID)}
+	case end > bound && !v.trouble(e.Worker, e.At, end, frozen):
+		return []string{fmt.Sprintf("%s: %s %s came back %.0f ms late", e.Name, e.Kind, e.ID, 1000*seconds(end-bound))}
+	}
+	return nil
+}
+
+// checkLiveness looks at what it took to get every name once the weather was over.
+func checkLiveness(v *Evidence) (breaches []string) {
+	const bound = TTL + TTL/3 + 1500*time.Millisecond // TTL, re-check, and others who probe
+	probes := 0
+	for _, e := range v.Events {
+		if e.Kind != Probed {
+			continue
+		}
+		probes++
+		if e.Class != "ok" || time.Duration(e.Count) > bound {
+			breaches = append(breaches, fmt.Sprintf("%s: %s took %v: %s", e.Name, e.Worker, time.Duration(e.Count), e.Class))
+		}
+	}
+	if probes == 0 {
+		breaches = append(breaches, "nobody has probed")
+	}
+	return breaches
+}
+
+// checkLeaks looks at what was left when all was quiet.
+func checkLeaks(v *Evidence) (breaches []string) {
+	breaches = append(breaches, v.Idle...)
+	counted := 0
+	for _, e := range v.Events {
+		switch e.Kind {
+		case Left:
+			counted++
+			if e.Count > e.Base {
+				breaches = append(breaches, fmt.Sprintf("%s: %d %s, %d at its start\n%s", e.Worker, e.Count, e.Name, e.Base, e.Error))
+			}
+		case Closed:
+			if e.Class != "ok" {
+				breaches = append(breaches, fmt.Sprintf("%s: Close: %s", e.Worker, e.Error))
+			}
+		default:
+		}
+	}
+	if counted == 0 {
+		breaches = append(breaches, "nobody has counted")
+	}
+	return breaches
+}

@@ -1,0 +1,58 @@
+//go:build linux
+
+package weather
+
+import (
+	"fmt"
+	"strings"
+)
+
+// checkEarly looks for names that were freed while their holder had not given them back.
+func checkEarly(v *Evidence) (breaches []string) {
+	for _, h := range v.Holds {
+		if h.Reign == nil || h.Reign.End != endFreed || h.Reign.EndedBy != h.Worker || h.Releasing == 0 {
+			continue
+		}
+		if before := h.Releasing - h.Reign.To; before > clockError {
+			breaches = append(breaches, fmt.Sprintf("%s: %s was freed %.1f ms before its release began", h.Name, h.ID, 1000*seconds(before)))
+		}
+	}
+	return breaches
+}
+
+// hard are the faults that may keep a clean-up from its work.
+func hard(e Event) bool { return e.Fault != "delay" }
+
+// checkOrphans looks for grants that were left to their TTL although nothing was in the way
+// of giving them back.
+func checkOrphans(v *Evidence) (breaches []string) {
+	for _, r := range v.Ledger.Reigns {
+		if r.End == endExpired && r.Worker != "" && !v.trouble(r.Worker, r.From-int64(TTL), r.To, hard) {
+			breaches = append(breaches, fmt.Sprintf("%s: a grant to %s was left to its TTL", r.Name, r.Worker))
+		}
+	}
+	return breaches
+}
+
+// checkSilence looks for commands with tokens that had been given back long before.
+func checkSilence(v *Evidence) (breaches []string) {
+	const late = int64(TTL) * 2 // longer than a fault holds a request up, and than a release takes
+	freed := make(map[string]*Reign)
+	for _, r := range v.Ledger.Reigns {
+		if r.End == endFreed || r.End == endBreach {
+			freed[r.Token] = r
+		}
+	}
+	for _, c := range v.Server {
+		if !strings.HasPrefix(c.Args[0], "eval") {
+			continue
+		}
+		for _, arg := range c.Args[min(3, len(c.Args)):] {
+			r := freed[tokenOf(arg)]
+			if r != nil && c.At > r.To+late && !v.trouble(r.Worker, r.To, c.At, hard) {
+				breaches = append(breaches, fmt.Sprintf("%s: %s sends a token %.1f s after its end", r.Name, c.Client, seconds(c.At-r.To)))
+			}
+		}
+	}
+	return breaches
+}

@@ -1,0 +1,113 @@
+//go:build linux
+
+package weather
+
+import (
+	"fmt"
+	"time"
+)
+
+// checkStore looks at what the fenced store let through: fences that never fall, and each
+// of one lease only.
+func checkStore(v *Evidence) (breaches []string) {
+	largest, owner := make(map[string]uint64), make(map[string]string)
+	for _, e := range v.Events {
+		if e.Kind != Wrote || !e.Fenced {
+			continue
+		}
+		of := fmt.Sprintf("%s %d", e.Name, e.Fence)
+		if e.Fence < largest[e.Name] {
+			breaches = append(breaches, fmt.Sprintf("%s: a write with fence %d after one with %d", e.Name, e.Fence, largest[e.Name]))
+		}
+		if first, ok := owner[of]; ok && first != e.ID {
+			breaches = append(breaches, fmt.Sprintf("%s: fence %d belongs to %s and to %s", e.Name, e.Fence, first, e.ID))
+		}
+		largest[e.Name], owner[of] = max(largest[e.Name], e.Fence), e.ID
+	}
+	return breaches
+}
+
+// StaleWrites is how many writes the naive store took from a holder that was not the latest,
+// and how many of them the fenced one took.
+func (v *Evidence) StaleWrites() (naive, fenced int) {
+	largest := make(map[string]uint64)
+	for _, e := range v.Events {
+		if e.Kind != Wrote {
+			continue
+		}
+		if e.Fence < largest[e.Name] {
+			naive++
+			if e.Fenced {
+				fenced++
+			}
+		}
+		largest[e.Name] = max(largest[e.Name], e.Fence)
+	}
+	return naive, fenced
+}
+
+// margins says by how much the server would have kept each lease beyond the last instant at
+// which it was trusted, had nobody taken it away.
+func (v *Evidence) margins(tell func(h *Hold, margin int64, granted bool)) {
+	reigns := make(map[[2]string][]*Reign)
+	for _, r := range v.Ledger.Reigns {
+		key := [2]string{r.Worker, r.Name}
+		reigns[key] = append(reigns[key], r)
+	}
+	for _, h := range v.Holds {
+		own := reigns[[2]string{h.Worker, h.Name}]
+		points := []int64{h.Last}
+		for _, e := range h.Beliefs {
+			points = append(points, e.Last)
+		}
+		for _, at := range points {
+			if at == 0 {
+				continue
+			}
+			expiry, granted := paperExpiry(own, at)
+			tell(h, expiry-at, granted)
+		}
+	}
+}
+
+// paperExpiry is until when the server had last promised the worker to keep the name.
+func paperExpiry(own []*Reign, at int64) (expiry int64, granted bool) {
+	for _, r := range own {
+		freed := (r.End == endFreed || r.End == endBreach) && r.To <= at
+		for _, s := range r.Steps {
+			if s.at > at {
+				break
+			}
+			granted = true
+			until := s.expiry
+			if freed {
+				until = r.To
+			}
+			expiry = max(expiry, until)
+		}
+	}
+	return expiry, granted
+}
+
+func checkMargin(v *Evidence) (breaches []string) {
+	v.margins(func(h *Hold, margin int64, granted bool) {
+		switch {
+		case !granted:
+			breaches = append(breaches, fmt.Sprintf("%s: %s was trusted without a grant", h.Name, h.ID))
+		case margin < 0:
+			breaches = append(breaches, fmt.Sprintf("%s: %s was trusted %.1f ms after the server's promise", h.Name, h.ID, -1000*seconds(margin)))
+		}
+	})
+	return breaches
+}
+
+// LeastMargin is the smallest of the margins.
+func (v *Evidence) LeastMargin() time.Duration {
+	least := int64(TTL)
+	v.margins(func(_ *Hold, margin int64, granted bool) {
+		if granted {
+			least = min(least, margin)
+		}
+	})
+	return time.Duration(least)
+}
