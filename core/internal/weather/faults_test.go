@@ -68,7 +68,7 @@ func (r *run) onLink(f Fault) func() {
 		}
 	case "fade":
 		return func() {
-			p.SetDelay(0, 60*time.Millisecond+f.For%(140*time.Millisecond))
+			p.SetDelay(0, 60*time.Millisecond+f.For%(200*time.Millisecond))
 			time.Sleep(f.For / 2)
 			p.BlackHole(true)
 			time.Sleep(f.For)
