@@ -61,7 +61,7 @@ bench: ## run the benchmarks, and what a lock costs beside the floor (BENCH, BEN
 bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-help" lists what can be said)
 	@cd core/bench && go run . $(PEERFLAGS)
 
-weather: servers ## run bad weather for a minute, then the mutants, 6 minutes (WEATHERFLAGS="-weather.seed 7")
+weather: servers ## run the mutants of core and redislock, then bad weather for a minute: 10 minutes (WEATHERFLAGS)
 	cd core/internal/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=60m -v . -args -weather.mutants $(WEATHERFLAGS)
 
 fuzz: ## run every fuzz test for FUZZTIME, 60s unless told
