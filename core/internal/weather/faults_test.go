@@ -3,8 +3,13 @@
 package weather
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -14,6 +19,9 @@ import (
 // one would end the other.
 func (r *run) inject(f Fault) {
 	ctx := r.tb.Context()
+	if f.Kind == "stop" {
+		f.Who = r.holder(f.Who)
+	}
 	if r.onLink(f) != nil {
 		if !r.links[f.Who].TryLock() {
 			return
@@ -113,6 +121,27 @@ func (r *run) onProcess(f Fault) func() {
 		}
 	}
 	return nil
+}
+
+// holder is the worker that wrote last, or other if nobody did: it probably still holds a name
+// that others want.
+func (r *run) holder(other int) int {
+	text, err := os.ReadFile(filepath.Join(r.dir, "store.jsonl"))
+	if err != nil {
+		return other
+	}
+	for _, line := range slices.Backward(bytes.Split(text, []byte("\n"))) {
+		var e Event
+		if json.Unmarshal(line, &e) != nil || !slices.Contains(sharedNames, e.Name) {
+			continue
+		}
+		for i := range r.workers {
+			if strings.HasPrefix(e.Worker, workerID(i)+".") {
+				return i
+			}
+		}
+	}
+	return other
 }
 
 func (r *run) signal(who int, s syscall.Signal) error {

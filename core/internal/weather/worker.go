@@ -226,6 +226,9 @@ func (w *worker) hold(x *core.Lease, id string, d time.Duration, deaf bool) (las
 			w.put(x, id)
 		}
 		if now() >= until || w.stop.Err() != nil {
+			if deaf { // the write that comes late
+				w.put(x, id)
+			}
 			return last
 		}
 		time.Sleep(3 * time.Millisecond)
