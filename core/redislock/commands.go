@@ -16,6 +16,8 @@ import (
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	switch {
+	case s.watching:
+		return s.watchAcquire(ctx, c)
 	case !c.Exclusive():
 		return s.join(ctx, c)
 	case c.Place != "":
@@ -107,6 +109,9 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if len(claims) == 0 {
 		return nil
 	}
+	if s.watching {
+		return s.watchRenew(ctx, claims)
+	}
 	if slices.ContainsFunc(claims, joins) {
 		return s.renewApart(ctx, claims)
 	}
@@ -163,6 +168,8 @@ func renewal(answer any) error {
 // Release implements driver.Driver.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	switch {
+	case s.watching:
+		return s.watchRelease(ctx, c)
 	case !c.Exclusive():
 		return released(s.part(ctx, c))
 	case c.Place != "":

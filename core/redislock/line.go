@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,8 +18,11 @@ const (
 // lastWords is how long an answer that is under way is waited for beyond the end of a context.
 const lastWords = 30 * time.Millisecond
 
-// Wait implements driver.Queuer.
+// Wait implements driver.Queuer. Without scripts there is no line, and core polls.
 func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+	if s.watching {
+		return errors.Join(driver.ErrNotSent, errors.ErrUnsupported)
+	}
 	heard, leave, err := s.hubs.of(c.Name).listen(ctx, c.At())
 	if err != nil {
 		return err
@@ -93,6 +97,9 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again tim
 
 // Yield implements driver.Yielder.
 func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
+	if s.watching {
+		return s.watchYield(ctx, old, next)
+	}
 	line, beats := s.lineKeys(next.Name)
 	reply, err := s.run(ctx, command{
 		script: yieldScript, lasting: true, keys: 4,

@@ -17,6 +17,9 @@
 // restarts without its data, for one TTL. A fence closes that gap where the resource
 // checks it.
 //
+// Where scripting is forbidden, [WithoutScripts] does with transactions what it can. A grant
+// that a failover must not lose waits for replicas: [WithReplicas].
+//
 // # Sentinel
 //
 // The client of redis.NewFailoverClient follows its master. While there is none, new
@@ -61,6 +64,7 @@ type Store struct {
 	share    *share // nil where every command goes by itself
 	punctual bool
 	replicas replicas
+	watching bool // no scripts
 }
 
 var (
@@ -108,8 +112,10 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
+	scripts := !s.watching
 	return driver.Capabilities{
-		Backend: "redis", Punctual: s.punctual, Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true,
+		Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true,
+		Block: scripts, Shared: scripts, Limit: scripts, Keep: scripts,
 	}
 }
 

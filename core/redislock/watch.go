@@ -1,0 +1,159 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// WithoutScripts keeps locks by WATCH, MULTI and EXEC, for servers where scripting is
+// forbidden. By default everything is done by scripts, which is faster and does more: without
+// them an acquire, a release and each renewal take three round trips, and there is no line: who waits
+// looks again and again, between 25 ms and a second apart, and whoever comes first gets the
+// name. Turns inside a process, which take no round trip, do not exist either.
+//
+// Fences are counted for each name, beside its lock, in a key that expires ten minutes after
+// its last use; they begin with the server's clock, as those of scripts do. All clients of a
+// prefix must be of the same kind: with scripts, or without.
+func WithoutScripts() Option {
+	return optionFunc(func(s *Store) { s.watching = true })
+}
+
+// fenceLife is how long a name's fence counter outlasts its use. The server's clock replaces
+// it, unless that steps back.
+const fenceLife = 10 * time.Minute
+
+// Pauses before a transaction that others were quicker than is tried again.
+const (
+	firstConflict = time.Millisecond
+	lastConflict  = 25 * time.Millisecond
+)
+
+// errConflict says that what was watched has changed: nothing was executed.
+var errConflict = errors.New("redislock: others were quicker, again and again")
+
+// transact has body read what keys are and write what becomes of them, in one step: once
+// more for as long as somebody else changes them meanwhile, within ctx.
+func (s *Store) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
+	for pause := firstConflict; ; pause = min(2*pause, lastConflict) {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(driver.ErrNotSent, err)
+		}
+		err := s.watch(ctx, body, keys)
+		if !errors.Is(err, redis.TxFailedErr) && !moving(err) {
+			return err
+		}
+		timer := time.NewTimer(rand.N(pause) + pause/2) //nolint:gosec // G404: a pause is no secret
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(driver.ErrNotSent, errConflict, ctx.Err())
+		}
+	}
+}
+
+// moving says that the keys are, or will soon be, at another node of the cluster.
+func moving(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || redis.HasErrorPrefix(err, "TRYAGAIN")
+}
+
+// watch makes one try. A Cluster client would make a second one by itself, after an answer
+// that was lost.
+func (s *Store) watch(ctx context.Context, body func(tx *transaction) error, keys []string) error {
+	watch := s.rdb.Watch
+	cluster, inCluster := s.rdb.(*redis.ClusterClient)
+	if inCluster {
+		master, err := cluster.MasterForKey(ctx, keys[0])
+		if err != nil {
+			return &notSent{err}
+		}
+		watch = master.Watch
+	}
+	began := false
+	err := watch(ctx, func(tx *redis.Tx) error {
+		t := &transaction{tx: tx, ctx: ctx}
+		err := body(t)
+		began = t.sent
+		return err
+	}, keys...)
+	if inCluster && moving(err) {
+		cluster.ReloadState(ctx)
+	} else if inCluster {
+		look(ctx, cluster, err)
+	}
+	if err != nil && !began && !decision(err) {
+		err = &notSent{err}
+	}
+	return err
+}
+
+// decision says that an error is an answer, and not about the way to it.
+func decision(err error) bool {
+	if errors.Is(err, driver.ErrNotOwner) {
+		return true
+	}
+	_, held := errors.AsType[*driver.Held](err)
+	_, done := errors.AsType[*driver.Done](err)
+	return held || done
+}
+
+// transaction is one try: what is read stands until it is executed, or it is not.
+type transaction struct {
+	tx   *redis.Tx
+	ctx  context.Context //nolint:containedctx // of the one call that it is part of
+	sent bool            // it may have been executed
+}
+
+// read sends commands whose outcomes body decides by.
+func (t *transaction) read(put func(pipe redis.Pipeliner)) error {
+	pipe := t.tx.Pipeline()
+	put(pipe)
+	_, err := pipe.Exec(t.ctx)
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
+// write executes commands, together and once.
+func (t *transaction) write(commands ...[]any) ([]*redis.Cmd, error) {
+	pipe := t.tx.TxPipeline()
+	sent := make([]*redis.Cmd, len(commands))
+	for i, line := range commands {
+		sent[i] = redis.NewCmd(t.ctx, line...)
+		_ = pipe.Process(t.ctx, once{sent[i]}) // only puts it there
+	}
+	t.sent = true
+	_, err := pipe.Exec(t.ctx)
+	return sent, classify(err)
+}
+
+// acknowledged waits for the replicas to have what was written.
+func (t *transaction) acknowledged(r replicas) error {
+	if r.n == 0 {
+		return nil
+	}
+	pipe := t.tx.Pipeline()
+	ack := r.wait(t.ctx, pipe)
+	_, _ = pipe.Exec(t.ctx) // the command has the error too
+	return r.heard(ack)
+}
+
+// next is the fence after last, by the server's clock: a number that last is not, or one that
+// no fence can be, is an error.
+func next(last string, now time.Time) (int64, error) {
+	n, _ := strconv.ParseInt(last, 10, 64) // what is no number is no fence either
+	const most = 1 << 53
+	if n >= most {
+		return 0, fmt.Errorf("redislock: %s is no fence", last)
+	}
+	return max(n+1, now.UnixMicro()), nil
+}

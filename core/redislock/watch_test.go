@@ -1,0 +1,155 @@
+package redislock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/redislock"
+)
+
+// noScripts is a user whose permissions the docs give for [redislock.WithoutScripts].
+var noScripts = []any{
+	"acl", "setuser", "locks", "on", ">secret", "resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels", "-@all",
+	"+watch", "+unwatch", "+multi", "+exec", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+hello", "+ping",
+}
+
+func dialWithoutScripts(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	ok(t, dial(t, &redis.Options{Addr: addr}).Do(t.Context(), noScripts...).Err())
+	rdb := dial(t, &redis.Options{Addr: addr, Username: "locks", Password: "secret"})
+	if err := rdb.Eval(t.Context(), "return 1", nil).Err(); !redis.HasErrorPrefix(err, "NOPERM") {
+		t.Fatalf("a script: %v", err)
+	}
+	return rdb
+}
+
+// unlined hides that a Store could have a line: without scripts it has none.
+type unlined struct{ driver.Driver }
+
+func TestConformanceWithoutScripts(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	admin := dial(t, &redis.Options{Addr: server.Addr()})
+	var cases atomic.Int64
+	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
+		prefix := fmt.Sprintf("holdfast:%d:", cases.Add(1))
+		return drivertest.Service{
+			Driver: func() driver.Driver {
+				return unlined{redislock.New(dialWithoutScripts(t, server.Addr()), redislock.WithPrefix(prefix), redislock.WithoutScripts())}
+			},
+			Overwrite: func(name string) { ok(t, admin.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
+			Delete:    func(name string) { ok(t, admin.Del(t.Context(), prefix+name).Err()) },
+		}
+	}})
+}
+
+func TestWithoutScriptsWaitersAndProcessesTakeTurns(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	var inside, turns atomic.Int32
+	var last atomic.Uint64
+	var wg sync.WaitGroup
+	for range 2 {
+		locks := locker(t, dialWithoutScripts(t, server.Addr()), redislock.WithoutScripts())
+		for range 4 {
+			wg.Go(func() {
+				for range 5 {
+					x, err := locks.Acquire(t.Context(), "name", core.WithTTL(10*time.Second))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if inside.Add(1) != 1 || last.Swap(x.Fence()) >= x.Fence() {
+						t.Error("two holders, or fences that do not grow")
+					}
+					turns.Add(1)
+					inside.Add(-1)
+					if err := x.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if turns.Load() != 40 {
+		t.Errorf("%d turns", turns.Load())
+	}
+}
+
+func TestWithoutScriptsALeaseIsRenewedLostAndCompleted(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	admin := dial(t, &redis.Options{Addr: server.Addr()})
+	locks := locker(t, dialWithoutScripts(t, server.Addr()), redislock.WithoutScripts())
+	x := acquire(t, locks, "name", core.WithDedup(time.Hour))
+	lasts(t, x)
+	ok(t, x.Complete(t.Context()))
+	_, err := locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))
+	is(t, err, core.ErrDone)
+	y := acquire(t, locks, "name")
+	ok(t, admin.Set(t.Context(), "holdfast:name", "somebody else's", 0).Err())
+	<-y.Context().Done()
+	is(t, y.Err(), core.ErrLost)
+	_, err = locks.TryAcquire(t.Context(), "name")
+	is(t, err, core.ErrHeld)
+}
+
+// The fence counter is watched too: who is between its look and its transaction while another
+// one is granted the name and gives it back must not be granted the same fence.
+func TestWithoutScriptsAGrantBetweenLookAndTransactionIsSeen(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	admin := dial(t, &redis.Options{Addr: server.Addr()})
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	ok(t, admin.Set(t.Context(), "{holdfast:name}:v1:fence", ahead, time.Hour).Err())
+	var once sync.Once
+	rdb := dial(t, &redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return between{conn, func() {
+			once.Do(func() { ok(t, admin.Set(t.Context(), "{holdfast:name}:v1:fence", ahead+1, time.Hour).Err()) })
+		}}, err
+	}})
+	x := acquire(t, locker(t, rdb, redislock.WithoutScripts()), "name")
+	if x.Fence() != uint64(ahead+2) {
+		t.Errorf("fence %d, not %d", x.Fence(), ahead+2)
+	}
+	ok(t, x.Release(t.Context()))
+}
+
+// between is a connection that does something before a transaction is sent.
+type between struct {
+	net.Conn
+	then func()
+}
+
+func (b between) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("multi")) {
+		b.then()
+	}
+	return b.Conn.Write(p)
+}
+
+func TestWithoutScriptsWhatIsMissingIsSaid(t *testing.T) {
+	t.Parallel()
+	store := redislock.New(dial(t, &redis.Options{Addr: "127.0.0.1:1"}), redislock.WithoutScripts())
+	if can := store.Capabilities(); can.Block || !can.Fence || !can.Dedup {
+		t.Errorf("%+v", can)
+	}
+	if err := store.Wait(t.Context(), driver.Claim{}); !errors.Is(err, errors.ErrUnsupported) || !errors.Is(err, driver.ErrNotSent) {
+		t.Errorf("a line: %v", err)
+	}
+}
