@@ -96,7 +96,7 @@ func (h *hub) openShard() *feed {
 	go func() {
 		defer close(f.read)
 		err := h.hear(f)
-		if redis.HasErrorPrefix(err, "ERR unknown command") {
+		if redis.HasErrorPrefix(err, "unknown command") {
 			h.shard.old.Store(true)
 		}
 		h.lost(f)
