@@ -72,8 +72,8 @@ func (v *Evidence) operations() map[string][]porcupine.Operation {
 			}
 		}
 		switch {
-		case h.Releasing == 0, h.Outcome == "lost", v.doomedAt(h, max(h.ReleasedAt, h.Releasing+int64(TTL))):
-		case h.Outcome == "ok":
+		case h.Releasing == 0, h.Outcome == "lost":
+		case h.Outcome == "ok" && !v.doomedAt(h, h.ReleasedAt):
 			add(op{verb: freeIt, lease: h.ID}, h.Releasing, h.ReleasedAt)
 		default: // afterwards it has expired in any case
 			add(op{verb: perhaps, lease: h.ID}, h.Releasing, h.Releasing+2*int64(TTL))
@@ -84,8 +84,15 @@ func (v *Evidence) operations() map[string][]porcupine.Operation {
 			all[r.Name] = append(all[r.Name], operation(op{verb: destroyed}, r.To-clockError, r.To+clockError))
 		}
 	}
+	for _, at := range v.Ledger.Restarts {
+		for name := range all {
+			all[name] = append(all[name], operation(op{verb: destroyed}, at-dying, at))
+		}
+	}
 	return all
 }
+
+const dying = int64(100 * time.Millisecond) // from the end of a server to the moment that is noted for it
 
 // checkBelief looks for two leases of a name that were trusted at the same time. An overlap
 // is explained where an operator had taken the name from the first holder.

@@ -210,6 +210,7 @@ func (r *run) restart(pause time.Duration) {
 		p.Reset()
 	}
 	r.server.Kill()
+	<-r.watcher.done // it has read all that the server still said
 	killed := now()
 	_ = r.watcher.stop()
 	r.watcher.commands = append(r.watcher.commands, Command{At: killed, Client: admin, Args: []string{restarted}})

@@ -90,6 +90,11 @@ func (v *Evidence) taken(worker, name string, from, to int64) bool {
 // doomedAt says whether the lease had been taken from its worker by an operator by then.
 // The worker may not know yet.
 func (v *Evidence) doomedAt(h *Hold, at int64) bool {
+	for _, restart := range v.Ledger.Restarts {
+		if h.Asked < restart && restart-dying <= at {
+			return true
+		}
+	}
 	return h.Ghost || h.Reign != nil && h.Reign.End == endOperator && h.Reign.To <= at
 }
 

@@ -49,7 +49,8 @@ type Ledger struct {
 	Reigns   []*Reign
 	Breaches []string // of the rule that only the owner renews and frees
 
-	Lines map[string][]Crowd
+	Lines    map[string][]Crowd
+	Restarts []int64 // the server forgot everything, and perhaps to say what it did last
 
 	now     int64
 	members map[string]map[string]struct{}
@@ -91,6 +92,9 @@ func readLedger(commands []Command) *Ledger {
 		case "zadd", "zrem":
 			l.line(c)
 		case "flushall", restarted:
+			if c.Args[0] == restarted {
+				l.Restarts = append(l.Restarts, c.At)
+			}
 			for line := range l.members {
 				clear(l.members[line])
 				l.Lines[line] = append(l.Lines[line], Crowd{At: c.At})
