@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -170,4 +171,33 @@ func TestAMasterThatIsKilledCostsOnlyTheTimeUntilItsReplicaTakesOver(t *testing.
 		t.Errorf("fence %d after %d", y.Fence(), fence)
 	}
 	ok(t, y.Release(t.Context()))
+}
+
+func TestWhatNeedsASlotWholeWaitsUntilItHasMoved(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	store := redislock.New(dialCluster(t, c, true))
+	claim := driver.Claim{Name: "name", Token: strings.Repeat("x", 22), TTL: time.Minute}
+	_, err := store.Acquire(t.Context(), claim)
+	ok(t, err)
+	ok(t, store.Release(t.Context(), claim)) // its fence counter stays
+	at := keySlot(t, c, "holdfast:name")
+	from, to := c.Owner(at), c.Nodes[0]
+	if from == to {
+		to = c.Nodes[1]
+	}
+	c.BeginMove(at, from, to)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := store.Acquire(ctx, claim); !redis.HasErrorPrefix(err, "TRYAGAIN") || !errors.Is(err, driver.ErrNotSent) {
+		t.Errorf("while only part of the keys are there: %v", err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		_, err := store.Acquire(t.Context(), claim)
+		got <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // it may have been sent by then, or not
+	c.EndMove(at, from, to)
+	ok(t, <-got)
 }
