@@ -1,5 +1,5 @@
 // Package servers starts real servers for tests, on free ports of 127.0.0.1, and stops
-// them: [Redis], [Postgres], [MariaDB].
+// them: [Redis], [Cluster] and [Sentinel] of Redis, [Postgres], [MariaDB].
 //
 //	srv := servers.Redis(t)                       // one of its own, to be broken
 //	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
