@@ -15,6 +15,7 @@ needed() {
 		postgresql      /usr/lib/postgresql/*/bin/postgres
 		mariadb-server  mariadbd
 		memcached       memcached
+		pgbouncer       pgbouncer
 		default-jre-headless java
 		libzookeeper-java /usr/share/java/zookeeper.jar
 		etcd-server     etcd
