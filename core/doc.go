@@ -9,7 +9,8 @@
 //
 // The doors, packages httpmw, echomw, grpcmw and taskmw, do the same around a route, a
 // method and a task, and derive the name from the request. Backends are in the packages
-// below this one: memlock for one process, redislock for Redis.
+// below this one: memlock for one process, redislock for Redis, and others for what is there
+// already.
 //
 // # The model
 //
@@ -76,6 +77,13 @@
 // in line is passed over after three times the re-check, which is a third of the TTL and 1 s at
 // most; that is also what a lost notification costs. Backends that cannot line up are polled,
 // from every 25 ms to every second.
+//
+// # Kinds of holding
+//
+// [WithShared] is the read side of a read-write lock, [WithLimit] a semaphore, [WithMinHold]
+// keeps a name taken after an early release, [Locker.AcquireAll] takes several names as one
+// lease, and [Locker.Campaign] keeps one leader running among many processes. What a backend
+// lacks is refused at once with [ErrInvalid].
 //
 // # What is promised
 //
