@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -149,6 +150,18 @@ var minimalACL = []any{
 	"resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels", "&{holdfast:*",
 	"-@all", "+evalsha", "+eval", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+exists", "+zadd", "+zrange", "+zrem", "+zscore", "+zcount", "+zrangebyscore", "+zremrangebyscore", "+hset", "+hget", "+hdel", "+hexists",
 	"+publish", "+subscribe", "+unsubscribe", "+hello", "+ping",
+}
+
+func TestTheDocsGiveThePermissionsThatAreTested(t *testing.T) {
+	t.Parallel()
+	docs, err := os.ReadFile("../../docs/redis.md")
+	ok(t, err)
+	for _, words := range [][]any{append([]any{"acl", "setuser", "locks", "on", ">secret"}, minimalACL...), noScripts} {
+		line := strings.TrimSuffix(strings.ReplaceAll(fmt.Sprintln(words...), "acl setuser", "ACL SETUSER"), "\n")
+		if !strings.Contains(string(docs), "\n"+line+"\n") {
+			t.Errorf("docs/redis.md does not say:\n%s", line)
+		}
+	}
 }
 
 func TestTheMinimalACLIsEnoughAndNoMore(t *testing.T) {
