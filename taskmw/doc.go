@@ -31,10 +31,10 @@
 // result asynq has ignored, succeeded.
 //
 // Schedulers on many nodes that enqueue the same job want it to run once for each tick. Give
-// its rule [OnConflict] with [Skip], for what comes while it runs, and [core.WithDedup], for
-// what comes after, with a window shorter than a period and longer than the schedulers'
-// clocks, and their tasks' ways, differ. A minimum hold in core, to come, will do the same
-// without a marker.
+// its rule [OnConflict] with [Skip] and [core.WithMinHold], shorter than a period and longer
+// than the schedulers' clocks, and their tasks' ways, differ: who comes while it runs, or
+// soon after, is finished unrun. With [core.WithDedup] in its place a job that fails runs
+// again at once.
 //
 // The holder's label is the door's: "task:<type>:<id>". It shows in the text of a conflict,
 // which asynq stores with the task, beside the name: like every error of a handler, that
