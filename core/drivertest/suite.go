@@ -147,7 +147,7 @@ func slack(e *env) time.Duration {
 	if e.ttl >= 10*time.Second {
 		return 0
 	}
-	return 2 * time.Second
+	return 10 * time.Second
 }
 
 func fences(can driver.Capabilities) bool { return can.Fence }
