@@ -19,6 +19,9 @@ FUZZTIME ?= 60s
 # $(call each,command) runs the command in every module, all of them even if one fails.
 each = @rc=0; for m in $(MODULES); do echo "== $$m"; (cd "$$m" && $(1)) || rc=1; done; exit $$rc
 
+# The nested modules mostly wait, for servers and for clocks: "make test" runs two at a time.
+TEST = HOLDFAST_REQUIRE_SERVERS=1 go test -race $(TESTFLAGS) ./...
+
 .DEFAULT_GOAL := help
 .PHONY: help build vet test servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers weather fuzz ci
 
@@ -32,7 +35,9 @@ vet: ## run go vet
 	$(call each,go vet ./...)
 
 test: servers ## run all tests with -race against real servers; a missing server is a failure
-	$(call each,HOLDFAST_REQUIRE_SERVERS=1 go test -race $(TESTFLAGS) ./...)
+	@rc=0; echo "== ./"; $(TEST) || rc=1; \
+	printf '%s\n' $(filter-out ./,$(MODULES)) | xargs -P 2 -I{} sh -c \
+		'out=$$(cd {} && $(TEST) 2>&1); rc=$$?; echo "== {}"; echo "$$out"; exit $$rc' || rc=1; exit $$rc
 
 servers: ## install the servers that the tests need, on Debian as root; else say what is missing
 	@tools/install-servers.sh
