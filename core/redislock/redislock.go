@@ -96,6 +96,7 @@ func WithPrefix(prefix string) Option {
 // by core under rules that are safe for locks. They heed the deadlines of their contexts
 // whatever the client's ContextTimeoutEnabled says; a Cluster client should turn it on, and
 // then spares a goroutine for many a command.
+// Hooks that were added to a plain client do not see lock commands: they would see tokens.
 func New(rdb redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{rdb: rdb, prefix: "holdfast:"}
 	for _, o := range opts {
