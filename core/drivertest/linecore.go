@@ -129,6 +129,9 @@ var lineCoreCases = []testCase{
 		e.nothingLeft()
 	})},
 	{name: "AForeignValueInFrontOfALineIsWaitedFor", other: true, run: waiting(func(e *env) {
+		if e.Stepwise {
+			e.Skip("those who wait may get the name before it is overwritten")
+		}
 		x := e.held()
 		calls := []*acquire{e.acquire(e.locker(e.Driver())), e.acquire(e.locker(e.Driver()))}
 		e.Overwrite("name")

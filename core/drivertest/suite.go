@@ -30,6 +30,9 @@ type Service struct {
 	// where the backend keeps the lock of name. Delete has it delete what is there. They
 	// may be nil, where there can be no other software.
 	Overwrite, Delete func(name string)
+	// Stepwise says that Overwrite takes several steps, and that those who wait may get the name
+	// in between.
+	Stepwise bool
 	// Leftovers lists what the service keeps of names that nobody holds or waits for, but for
 	// what is documented to stay, such as fences. It may be nil, where that cannot be seen.
 	Leftovers func() []string

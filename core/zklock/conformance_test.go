@@ -45,6 +45,7 @@ func TestConformance(t *testing.T) {
 				return zklock.New(conn, session, zklock.WithRoot(root))
 			},
 			// As Curator's locks do, below the same path.
+			Stepwise: true,
 			Overwrite: func(name string) {
 				for _, dir := range []string{root, root + "/" + name} {
 					if _, err := other.Create(dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists { //nolint:errorlint // the client's own
