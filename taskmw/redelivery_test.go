@@ -16,17 +16,21 @@ import (
 type deaf struct {
 	exclusive
 	started, finish, ended chan struct{}
+	told                   chan struct{} // closed when the context of the first run has ended
 }
 
 func newDeaf() *deaf {
-	return &deaf{started: make(chan struct{}), finish: make(chan struct{}), ended: make(chan struct{})}
+	return &deaf{
+		started: make(chan struct{}), finish: make(chan struct{}), ended: make(chan struct{}), told: make(chan struct{}),
+	}
 }
 
 func (d *deaf) handler(t *testing.T) asynq.HandlerFunc {
 	t.Helper()
-	return func(context.Context, *asynq.Task) error {
+	return func(ctx context.Context, _ *asynq.Task) error {
 		defer d.enter(t)()
 		if d.runs.Load() == 1 {
+			context.AfterFunc(ctx, func() { close(d.told) })
 			defer close(d.ended)
 			close(d.started)
 			<-d.finish
@@ -131,7 +135,7 @@ func TestCancelledTaskNeitherOverlapsNorRunsTwiceInsideTheDedupWindow(t *testing
 			q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()), core.WithDedup(c.dedup))))
 			id := q.enqueue(t, shipTask())
 			<-d.started
-			q.cancel(t, id)
+			q.cancel(t, id, d.told)
 			for range 2 {
 				if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
 					t.Errorf("after the cancellation: %v", r.err)
@@ -148,19 +152,20 @@ func TestCancelledTaskNeitherOverlapsNorRunsTwiceInsideTheDedupWindow(t *testing
 }
 
 // cancel cancels a task. asynq publishes that, to servers that have subscribed: some time
-// after their start.
-func (q *queue) cancel(t *testing.T, id string) {
+// after their start, so it is said again until the task was told. Other tests' servers hear it too.
+func (q *queue) cancel(t *testing.T, id string, told <-chan struct{}) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
-		n, err := q.rdb.Publish(t.Context(), "asynq:cancel", id).Result()
-		if err != nil {
+		if err := q.rdb.Publish(t.Context(), "asynq:cancel", id).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if n > 0 {
+		select {
+		case <-told:
 			return
+		default:
 		}
 	}
-	t.Fatal("no server listens")
+	t.Fatal("the task's server does not listen")
 }
