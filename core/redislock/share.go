@@ -97,7 +97,8 @@ func (s *share) abandon(p *parcel) error {
 }
 
 // landed ends a caller's own flight. What has gathered meanwhile goes out on a goroutine
-// that exists as long as there is more.
+// that exists as long as there is more. Nobody waits for it but those whose commands it
+// carries: each of its round trips ends by the last of their deadlines.
 func (s *share) landed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -110,7 +110,7 @@ func mutantsOfTokens() []Mutant {
 		},
 		{
 			Name: "the fence is made outside the script",
-			File: "core/acquire.go",
+			File: "core/attempt.go",
 			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
 			New:  "g.Fence = uint64(a.began.UnixMicro())\n\tt := newTenure(a.bid, a.cfg, g, ttl, asked)",
 			Red:  "linearizable", Only: "none",
@@ -145,7 +145,7 @@ func mutantsOfTime() []Mutant {
 		},
 		{
 			Name: "trust is counted from the answer",
-			File: "core/acquire.go",
+			File: "core/attempt.go",
 			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
 			New:  "t := newTenure(a.bid, a.cfg, g, ttl, now)",
 			Red:  "margin", Only: "fade",

@@ -1,0 +1,75 @@
+package core
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// overBudget is the error for the end of the wait budget.
+func (a *acquisition) overBudget() error {
+	switch {
+	case a.known != nil && a.failed == nil, a.known != nil && !a.once():
+		return a.known
+	case a.failed != nil:
+		return a.failed
+	default:
+		return &unavailableError{"acquire", a.name, errNotAsked}
+	}
+}
+
+// ended is the error for the end of the caller's ctx.
+func (a *acquisition) ended() error {
+	known := a.known
+	if known == nil {
+		known = a.failed
+	}
+	if known == nil {
+		known = &unavailableError{"acquire", a.name, errNotAsked}
+	}
+	return &endedError{a.ctx.Err(), known}
+}
+
+// held makes the error for a name of which the backend said so a while ago.
+func (a *acquisition) held(h *driver.Held, ago time.Duration) error {
+	after := h.Remaining - ago
+	switch {
+	case h.Exact:
+	case after <= 0:
+		after = jitter(time.Second)
+	default:
+		after = jitter(min(after, time.Second))
+	}
+	return &HeldError{Name: a.name, Label: h.Label, RetryAfter: max(after, time.Millisecond)}
+}
+
+// limited tells observers, once, that n counts instead of the caller's limit.
+func (a *acquisition) limited(n int) {
+	if n > 0 && !a.told && a.root.events != nil {
+		a.told = true
+		a.root.events.add(a.root, LimitedEvent{a.cfg.subject(a.ctx, a.name), a.cfg.limit, n})
+	}
+}
+
+func (a *acquisition) report(x *Lease, err error) {
+	subject := a.cfg.subject(a.ctx, a.name)
+	took := subject.At.Sub(a.began)
+	add := func(event any) { a.root.events.add(a.root, event) }
+	if a.waited {
+		add(WaitedEvent{subject, took, err})
+	}
+	_, held := errors.AsType[*HeldError](err)
+	switch {
+	case err == nil:
+		a.acquired(x, subject)
+	case held:
+		add(HeldEvent{subject, took})
+	default:
+		add(FailedEvent{subject, took, err})
+	}
+}
+
+func (a *acquisition) acquired(x *Lease, subject Subject) {
+	a.root.events.add(a.root, AcquiredEvent{subject, subject.At.Sub(a.began), x.fence, x.inside != nil})
+}

@@ -1,0 +1,131 @@
+package core
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// contend is the contender's loop.
+func (a *acquisition) contend(w *waiter) (*Lease, error) {
+	p := pace{acquisition: a, waiter: w}
+	for {
+		if x, err := a.try(w, &p); x != nil || err != nil {
+			return x, err
+		}
+		if a.once() {
+			return nil, a.overBudget()
+		}
+		if err := p.pause(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// try makes one attempt. No lease and no error means to go on.
+func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
+	if a.failed != nil && time.Since(a.answered) >= a.cfg.ttl {
+		return nil, a.failed
+	}
+	if a.bid == nil {
+		a.bid = newBid(a.root, a.name, a.cfg)
+	}
+	claim := a.bid.claim
+	a.root.lines.try(w, &claim)
+	if !a.root.can.Block {
+		claim.Fences = 0
+	}
+	grant, asked, err := a.ask(w, claim)
+	now := time.Now()
+	if err == nil {
+		p.unanswered() // if it comes too late
+		return a.granted(w, grant, asked)
+	}
+	if held, ok := errors.AsType[*driver.Held](err); ok {
+		a.answered = now
+		a.failed = nil
+		a.known = a.held(held, 0)
+		a.limited(held.Limit)
+		a.root.lines.refused(w, verdict{at: now, answered: now, held: held})
+		p.heldBy(held)
+		return nil, nil //nolint:nilnil // documented: go on
+	}
+	if done, ok := errors.AsType[*driver.Done](err); ok {
+		refusal := &DoneError{a.name, done.Label}
+		a.root.lines.refused(w, verdict{at: now, answered: now, done: refusal, scope: a.cfg.scope})
+		return nil, refusal
+	}
+	if a.ctx.Err() != nil {
+		return nil, a.ended() // says nothing about the backend: those who watch try themselves
+	}
+	a.fail(w, err)
+	p.unanswered()
+	return nil, nil //nolint:nilnil // documented: go on
+}
+
+// patience is how long the next attempt may take. A budget cuts it, but never below what a
+// call without a budget has.
+func (a *acquisition) patience() time.Duration {
+	bound := a.cfg.bound()
+	if a.cfg.wait == WaitForever {
+		return bound
+	}
+	spent := time.Since(a.began)
+	return min(bound, max(a.cfg.wait, bound)-spent)
+}
+
+func (a *acquisition) fail(w *waiter, err error) {
+	a.failed = &unavailableError{"acquire", a.name, opaque(err)}
+	a.root.lines.refused(w, verdict{at: time.Now(), answered: a.answered, err: a.failed})
+}
+
+// granted makes a lease of a grant, unless that is nearly over already, or nobody wants it
+// any more: then it is given back.
+func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease, error) {
+	ttl := a.cfg.ttl
+	if g.TTL > 0 {
+		ttl = min(ttl, g.TTL)
+	}
+	life, now := trust(ttl), a.root.clock.read()
+	if life-now.since(asked) < ttl/3 {
+		a.bid.giveBack(a.ctx)
+		a.bid = nil
+		a.fail(w, errLate)
+		return nil, nil //nolint:nilnil // documented by try: go on
+	}
+	a.limited(g.Limit)
+	t := newTenure(a.bid, a.cfg, g, ttl, asked)
+	t.granted = now
+	if a.maxHold > 0 {
+		t.holdEnd = now.awake + a.maxHold
+	}
+	a.bid = nil // the tenure's from here on
+	x := w.lease
+	if x == nil {
+		x = newLease(a.ctx, a.cfg, a.name)
+	}
+	x.bind(t, 0, now)
+	t.first[0] = x
+	t.leases = t.first[:]
+	a.root.lines.granted(w, t)
+	if !a.root.keeper.add(t) {
+		a.giveBack(x)
+		return nil, ErrClosed
+	}
+	if a.ctx.Err() != nil {
+		a.giveBack(x)
+		return nil, a.ended()
+	}
+	return x, nil
+}
+
+// giveBack ends a lease whose caller has gone. Observers see it come and go: its end is told
+// to those who count.
+func (a *acquisition) giveBack(x *Lease) {
+	x.tenure.forgo()
+	if a.root.events != nil {
+		a.acquired(x, a.cfg.subject(a.ctx, a.name))
+	}
+	_ = x.end(a.ctx, false) // told to observer and log
+}

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"time"
+)
+
+// stand waits until w is the contender, or has a lease.
+func (a *acquisition) stand(w *waiter) (*Lease, error) {
+	if a.root.lines.join(a.name, w) {
+		return nil, nil //nolint:nilnil // documented: the contender
+	}
+	a.waited = true
+	over, stop := a.budget()
+	defer stop()
+	select {
+	case c := <-w.up:
+		return a.calledUp(w, c)
+	case <-over:
+		a.learn(a.root.lines.known(w))
+		return a.standOver(w)
+	case <-a.ctx.Done():
+		a.learn(a.root.lines.known(w))
+		return nil, a.ended()
+	case <-a.root.closing:
+		return nil, ErrClosed
+	}
+}
+
+func (a *acquisition) calledUp(w *waiter, c summons) (*Lease, error) {
+	a.old = c.old
+	if c.lease == nil {
+		a.learn(a.root.lines.known(w))
+	}
+	var err error
+	switch {
+	case a.root.closed():
+		err = ErrClosed
+	case a.ctx.Err() != nil:
+		err = a.ended()
+	default:
+		return c.lease, nil // without one it is the contender
+	}
+	if c.lease != nil {
+		a.giveBack(c.lease)
+	}
+	return nil, err
+}
+
+// standOver is the end of the budget of one who stands in line. If the line knows nothing
+// yet, the answer is that of the attempt under way, as it is for those who do not wait.
+func (a *acquisition) standOver(w *waiter) (*Lease, error) {
+	timer := time.NewTimer(a.cfg.bound())
+	defer timer.Stop()
+	for a.known == nil && a.failed == nil {
+		select {
+		case v := <-a.root.lines.watch(w):
+			if err := a.beside(v); err != nil {
+				return nil, err
+			}
+		case c := <-w.up:
+			return a.calledUp(w, c)
+		case <-timer.C:
+			return nil, &unavailableError{"acquire", a.name, errNoAnswer}
+		case <-a.ctx.Done():
+			return nil, a.ended()
+		case <-a.root.closing:
+			return nil, ErrClosed
+		}
+	}
+	return nil, a.overBudget()
+}
+
+// watch waits for the outcome of somebody else's attempt.
+func (a *acquisition) watch(outcome <-chan verdict) (v verdict, err error) {
+	timer := time.NewTimer(a.cfg.bound())
+	defer timer.Stop()
+	select {
+	case v = <-outcome:
+		return v, nil
+	case <-timer.C:
+		return v, &unavailableError{"acquire", a.name, errNoAnswer}
+	case <-a.ctx.Done():
+		return v, a.ended()
+	case <-a.root.closing:
+		return v, ErrClosed
+	}
+}
+
+// beside is what the outcome of somebody else's attempt means for this call: nil means
+// that it has to ask for itself.
+func (a *acquisition) beside(v verdict) error {
+	switch {
+	case v.held != nil:
+		a.learn(v)
+		return a.known
+	case v.done != nil && a.cfg.dedup > 0 && v.scope == a.cfg.scope:
+		return v.done
+	default:
+		return v.err
+	}
+}
+
+// learn takes over what somebody else's attempt said.
+func (a *acquisition) learn(v verdict) {
+	if v.held != nil {
+		a.known = a.held(v.held, time.Since(v.at))
+	}
+	if v.err != nil {
+		a.failed = v.err
+	}
+	if v.answered.After(a.answered) {
+		a.answered = v.answered
+	}
+}
+
+// budget returns a channel that fires when the wait budget is over.
+func (a *acquisition) budget() (over <-chan time.Time, stop func()) {
+	if a.cfg.wait == WaitForever {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(a.cfg.wait - time.Since(a.began))
+	return timer.C, func() { timer.Stop() }
+}
