@@ -19,6 +19,7 @@ type acquisition struct {
 	failed   error     // matches ErrUnavailable: what the last attempt came to
 	waited   bool
 	told     bool    // that another limit counts
+	ticket   string  // to take the name over with, until an attempt was answered
 	bid      *bid    // the token that is being tried, nil if there is none
 	old      *tenure // of this process, to yield in the same step
 }
@@ -31,8 +32,13 @@ func (l *Locker) acquire(ctx context.Context, name string, c *config, maxHold ti
 	if err := r.checkName(name); err != nil {
 		return nil, err
 	}
+	if c.ticket.name != "" && c.ticket.name != name {
+		return nil, invalidf("WithTicket: the ticket is for another name")
+	}
 	now := time.Now()
-	a := &acquisition{root: r, ctx: ctx, name: name, cfg: c, maxHold: maxHold, began: now, answered: now}
+	a := &acquisition{
+		root: r, ctx: ctx, name: name, cfg: c, maxHold: maxHold, began: now, answered: now, ticket: c.ticket.hash(),
+	}
 	x, err := a.run()
 	if r.events != nil {
 		a.report(x, err)
@@ -73,7 +79,7 @@ func (a *acquisition) once() bool { return a.cfg.wait == 0 }
 // single makes one attempt, unless this process knows the answer already or is about to.
 func (a *acquisition) single() (*Lease, error) {
 	w := &waiter{cfg: a.cfg, maxHold: a.maxHold}
-	if a.cfg.together() {
+	if a.cfg.asksBeside() {
 		x, err := a.alone(w)
 		if x == nil && err == nil {
 			err = a.overBudget()
@@ -104,7 +110,7 @@ func (a *acquisition) single() (*Lease, error) {
 // contender and has asked the backend until there is a lease or a reason to stop.
 func (a *acquisition) queue() (*Lease, error) {
 	w := &waiter{cfg: a.cfg, maxHold: a.maxHold, lease: newLease(a.ctx, a.cfg, a.name)}
-	if a.cfg.together() && !a.root.lines.wanted(a.cfg.line(a.name)) {
+	if a.cfg.ticket.name != "" || a.cfg.together() && !a.root.lines.wanted(a.cfg.line(a.name)) {
 		if x, err := a.alone(w); x != nil || err != nil {
 			a.giveUp(w, err)
 			return x, err
@@ -120,7 +126,8 @@ func (a *acquisition) queue() (*Lease, error) {
 
 // alone makes one attempt beside the line, for a lease that leaves the name to others: a
 // process's readers do not have to ask one after the other. It overtakes nobody, as the
-// backend refuses it while anybody stands in line there.
+// backend refuses it while anybody stands in line there. Nor does one with a ticket: the name
+// is not free, but kept for it.
 func (a *acquisition) alone(w *waiter) (*Lease, error) {
 	a.root.lines.joinNone(w)
 	x, err := a.try(w, &pace{acquisition: a, waiter: w})

@@ -32,6 +32,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		a.bid = newBid(a.root, a.name, a.cfg)
 	}
 	claim := a.bid.claim
+	claim.Ticket = a.ticket
 	a.root.lines.try(w, &claim)
 	if !a.root.can.Block {
 		claim.Fences = 0
@@ -45,6 +46,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	if held, ok := errors.AsType[*driver.Held](err); ok {
 		a.answered = now
 		a.failed = nil
+		a.ticket = "" // used, over, or of no lease: it will never be good
 		a.known = a.held(held, 0)
 		a.limited(held.Limit)
 		a.root.lines.refused(w, verdict{at: now, answered: now, held: held})
@@ -54,6 +56,9 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	if done, ok := errors.AsType[*driver.Done](err); ok {
 		refusal := &DoneError{a.name, done.Label}
 		a.root.lines.refused(w, verdict{at: now, answered: now, done: refusal, scope: a.cfg.scope})
+		if a.ticket != "" { // nobody else will come for the name
+			a.root.spawn(func() { a.root.recall(a.ctx, a.cfg, a.cfg.ticket) })
+		}
 		return nil, refusal
 	}
 	if a.ctx.Err() != nil {

@@ -39,6 +39,7 @@ type config struct {
 	scope      string
 	scopeSet   bool
 	label      string
+	ticket     Ticket // to attach by; for one call only
 	template   string
 	reentry    bool
 
@@ -80,20 +81,40 @@ func (c *config) relations(can driver.Capabilities) error {
 	if !c.noRenewal && c.renewEvery > c.ttl*2/3 {
 		return invalidf("WithRenewEvery(%s): more than two thirds of WithTTL(%s)", c.renewEvery, c.ttl)
 	}
-	if c.dedup > 0 && !can.Dedup {
-		return lacks(can, "WithDedup")
+	if err := c.supported(can); err != nil {
+		return err
 	}
-	if c.minHold > 0 && !can.Keep {
-		return lacks(can, "WithMinHold")
-	}
-	if c.shared && !can.Shared {
-		return lacks(can, "WithShared")
-	}
-	if c.limit > 1 && !can.Limit {
-		return lacks(can, "WithLimit")
+	if c.ticket.name != "" && c.together() {
+		return invalidf("WithTicket: not with WithShared or WithLimit: only exclusive leases are detached")
 	}
 	if c.minHold > 0 && c.together() {
 		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.minHold)
+	}
+	return nil
+}
+
+// supported checks that the backend can do what is asked for.
+func (c *config) supported(can driver.Capabilities) error {
+	switch {
+	case c.dedup > 0 && !can.Dedup:
+		return lacks(can, "WithDedup")
+	case c.minHold > 0 && !can.Keep:
+		return lacks(can, "WithMinHold")
+	case c.shared && !can.Shared:
+		return lacks(can, "WithShared")
+	case c.limit > 1 && !can.Limit:
+		return lacks(can, "WithLimit")
+	case c.ticket.name != "" && !can.Detach:
+		return lacks(can, "WithTicket")
+	default:
+		return nil
+	}
+}
+
+// lasting checks what is to hold for more than one call.
+func (c *config) lasting() error {
+	if c.ticket.name != "" {
+		return invalidf("WithTicket: for one call only, as a ticket works once")
 	}
 	return nil
 }
@@ -149,6 +170,9 @@ func (c *config) period() time.Duration {
 
 // together says that others can hold the name at the same time.
 func (c *config) together() bool { return c.shared || c.limit > 1 }
+
+// asksBeside says that the first attempt is made beside the line of this process.
+func (c *config) asksBeside() bool { return c.together() || c.ticket.name != "" }
 
 // line is the key of the line, among those of this process, for who wants name in this way.
 // No name has a control character.

@@ -70,10 +70,17 @@ func (x *Lease) end(ctx context.Context, done bool) error {
 	if x.ended {
 		return x.wait(ctx) // unlocks
 	}
+	t.done = t.done || done
+	return x.ending(ctx)
+}
+
+// ending ends the turn with the release of the tenure, if x is its last lease. It is called with
+// the tenure's mutex held, and lets go of it.
+func (x *Lease) ending(ctx context.Context) error {
+	t := x.tenure
 	x.ended = true
 	x.until = t.validUntil()
 	x.endContexts(context.Canceled)
-	t.done = t.done || done
 	last := t.remove(x)
 	releasing := last && (t.state == tenureHeld || t.state == tenureExpelled)
 	if releasing {

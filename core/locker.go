@@ -41,6 +41,9 @@ func New(d driver.Driver, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := cfg.lasting(); err != nil {
+		return nil, err
+	}
 	return newLocker(newRoot(d, cfg), cfg), nil
 }
 
@@ -50,6 +53,9 @@ func New(d driver.Driver, opts ...Option) (*Locker, error) {
 func (l *Locker) With(opts ...Option) (*Locker, error) {
 	cfg, err := l.resolve(opts)
 	if err != nil {
+		return nil, err
+	}
+	if err := cfg.lasting(); err != nil {
 		return nil, err
 	}
 	return newLocker(l.root, cfg), nil

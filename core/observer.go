@@ -107,6 +107,8 @@ type ReleasedEvent struct {
 	Subject
 	Held time.Duration
 	Done bool // a dedup marker was left
+
+	Detached bool // the name stays taken, for whoever has the ticket
 }
 
 // UnconfirmedEvent: whether a release took effect is unknown. If it did not, the name

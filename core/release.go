@@ -48,6 +48,9 @@ func (t *tenure) sendRelease(ctx context.Context) error {
 	claim := t.bid.claim
 	claim.Done = t.done
 	claim.Keep = t.rest(asked)
+	if t.handed.ticket != "" {
+		claim.Keep, claim.Ticket, claim.Fence = t.handed.keep, t.handed.ticket, t.fence
+	}
 	err := t.bid.release(ctx, claim)
 	t.root.haste.heard(asked, t.root.clock.read(), !outcomeOpen(err))
 	return err
@@ -110,7 +113,7 @@ func (t *tenure) released(err error) error {
 	switch {
 	case t.root.events == nil || told: // a lease ends once, for those who count
 	case err == nil:
-		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done})
+		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done, t.handed.ticket != ""})
 	case !isLost:
 		t.root.events.add(t.root, UnconfirmedEvent{t.subject(), held, err})
 	default:

@@ -39,6 +39,7 @@ type tenure struct {
 	first    [1]*Lease     // the lease whose turn it is; leases, as long as nothing has re-entered
 	done     bool          // the work was completed: the release leaves the marker
 	forgone  bool          // nobody has worked under it: WithMinHold does not count
+	handed   handed        // what Detach has said; the release leaves the name for its ticket
 
 	// The keeper's own, protected by its mutex.
 	post  post // when the keeper has to look at it

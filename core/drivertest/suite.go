@@ -60,7 +60,7 @@ type testCase struct {
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	for _, c := range concat(
-		contractCases, waitCases, lineCases, yieldCases, dedupCases, foreignCases, coreCases, lineCoreCases, keepCases, allCases, sharedCases, limitCases, networkCases,
+		contractCases, waitCases, lineCases, yieldCases, dedupCases, foreignCases, coreCases, lineCoreCases, keepCases, detachCases, allCases, sharedCases, limitCases, networkCases,
 	) {
 		t.Run(c.name, func(t *testing.T) {
 			if h.Virtual {

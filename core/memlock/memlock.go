@@ -35,7 +35,8 @@ type lock struct {
 	grant   driver.Grant
 	fence   uint64 // as the last renewal has it
 	expires time.Time
-	kept    bool // by nobody: its owner has released it
+	kept    bool   // by nobody: its owner has released it
+	ticket  string // of who may take it over, if it is kept
 }
 
 func (l *lock) ownedBy(token string) bool {
@@ -48,6 +49,9 @@ func (l *lock) ownedBy(token string) bool {
 		return l.holders[token] != nil
 	}
 }
+
+// isFor says that the name was left for a ticket.
+func (l *lock) isFor(ticket string) bool { return l != nil && ticket != "" && l.ticket == ticket }
 
 type marker struct{ name, scope string }
 
@@ -83,6 +87,7 @@ func New(opts ...Option) *Store {
 func (s *Store) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Backend: "memory", Punctual: true, Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true,
+		Detach: true,
 	}
 }
 
@@ -105,13 +110,15 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	case l.ownedBy(c.Token):
 		l.extend(c, now)
 		return l.grant, nil
+	case l.isFor(c.Ticket):
+		return s.grant(c, now), nil
 	case room && s.ahead(c, now):
 		s.tellFirst(c.Name, now)
 		return driver.Grant{}, &driver.Held{}
 	case !room:
 		s.ahead(c, now)
 		return driver.Grant{}, &driver.Held{
-			Label: l.label, Remaining: l.frees(c).Sub(now), Exact: l.kept, Limit: l.fewer(c),
+			Label: l.label, Remaining: l.frees(c).Sub(now), Exact: l.kept && l.ticket == "", Limit: l.fewer(c),
 		}
 	case c.Exclusive():
 		return s.grant(c, now), nil
@@ -198,7 +205,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		case l.kind != exclusive:
 			delete(l.holders, c.Token)
 		case c.Keep > 0:
-			l.kept, l.expires = true, now.Add(c.Keep)
+			l.kept, l.ticket, l.fence, l.expires = true, c.Ticket, c.Fence, now.Add(c.Keep)
 		default:
 			delete(s.locks, c.Name)
 		}

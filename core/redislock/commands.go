@@ -20,6 +20,8 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		return s.watchAcquire(ctx, c)
 	case !c.Exclusive():
 		return s.join(ctx, c)
+	case c.Ticket != "":
+		return s.attach(ctx, c)
 	case c.Place != "":
 		return s.claim(ctx, c)
 	}
@@ -39,6 +41,22 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	reply, err := s.run(ctx, cmd)
 	if reply == int64(0) {
 		return s.claim(ctx, c)
+	}
+	return decided(reply, err)
+}
+
+// attach takes over a name that is left for c's ticket. If there is none, c is as any other.
+func (s *Store) attach(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	cmd := command{script: attachScript, lasting: true, keys: 2, parts: []string{s.lockKey(c.Name), s.fences.key(c.Name)}}
+	if c.Dedup > 0 {
+		cmd.keys++
+		cmd.parts = append(cmd.parts, s.doneKey(c))
+	}
+	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), forTicket(c))
+	reply, err := s.run(ctx, cmd)
+	if reply == int64(0) && err == nil {
+		c.Ticket = ""
+		return s.Acquire(ctx, c)
 	}
 	return decided(reply, err)
 }

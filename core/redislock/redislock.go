@@ -116,7 +116,7 @@ func (s *Store) Capabilities() driver.Capabilities {
 	scripts := !s.watching
 	return driver.Capabilities{
 		Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true,
-		Block: scripts, Shared: scripts, Limit: scripts, Keep: scripts,
+		Block: scripts, Shared: scripts, Limit: scripts, Keep: scripts, Detach: scripts,
 	}
 }
 
@@ -170,6 +170,14 @@ const magic = "\x1f"
 func owner(c driver.Claim) string { return c.Token + magic }
 func owned(c driver.Claim) string { return c.Token + magic + c.Label }
 
-// kept is the value of a name that a release has left taken. No token begins with the '=':
-// the scripts of acquires know it by that.
-func kept(c driver.Claim) string { return strings.Repeat("=", len(c.Token)) + magic + c.Label }
+// kept is the value of a name that a release has left taken. No token begins with the '=' or
+// the '!': the scripts of acquires know it by that.
+func kept(c driver.Claim) string {
+	if c.Ticket != "" {
+		return forTicket(c) + c.Label + fenceSuffix(c.Fence)
+	}
+	return strings.Repeat("=", len(c.Token)) + magic + c.Label
+}
+
+// forTicket is what the value begins with of a name that is left for a ticket.
+func forTicket(c driver.Claim) string { return "!" + c.Ticket + magic }

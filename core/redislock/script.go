@@ -16,6 +16,7 @@ var (
 	renewScript   = newScript("renew.lua")
 	releaseScript = newScript("release.lua")
 	keepScript    = newScript("keep.lua")
+	attachScript  = newScript("attach.lua")
 
 	joinScript         = newScript("join.lua")
 	extendScript       = newScript("extend.lua")

@@ -1,0 +1,193 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// handed is what the release of a detached tenure leaves behind.
+type handed struct {
+	ticket string // its hash
+	keep   time.Duration
+}
+
+// Detach ends the lease and keeps its name taken, for keep and nobody but who has the ticket: so
+// work goes on under the same lock in another process, from a request to the task that it has
+// enqueued. [Locker.Attach] takes the name over. By then nobody renews it, and nobody can be
+// trusted to hold it: what the attaching side knows is that nobody has had the name in between,
+// if keep was not over.
+//
+// keep is also how long the name stays taken if nobody ever comes: choose how long the other
+// side may take to begin. It is at least a millisecond.
+//
+// The lease's context ends, as by Release; do what needs it before, or see [Lease.HandOver]. No
+// dedup marker is left: the work is not finished. Release, Complete and Finish answer as if the
+// lease had been released.
+//
+// It returns [ErrInvalid], and the lease stands, for a lease of several names, of [WithShared],
+// [WithLimit] or [WithMinHold], for one that has re-entered another or is re-entered, for a keep
+// that cannot be, and where the backend cannot; ctx's error, and the lease stands, if ctx has
+// ended before; a *[LostError] if the lease is over; and [ErrUnavailable], or ctx's error joined
+// with it, if the outcome is not known: then the lease is over, and the name comes free by the
+// later of its TTL and keep, mostly at once.
+func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
+	if err := x.detachable(keep); err != nil {
+		return Ticket{}, err
+	}
+	if lost := x.err(); lost != nil {
+		return Ticket{}, lost
+	}
+	if ctx.Err() != nil {
+		return Ticket{}, &endedError{ctx.Err(), &unavailableError{"detach", x.name, errNotAsked}}
+	}
+	ticket := newTicket(x.name)
+	t := x.tenure
+	t.mu.Lock()
+	switch {
+	case t.state != tenureHeld || x.ended:
+		t.mu.Unlock()
+		return Ticket{}, x.Err()
+	case len(t.leases) > 1:
+		t.mu.Unlock()
+		return Ticket{}, invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
+	}
+	t.handed = handed{ticket.hash(), keep.Truncate(time.Millisecond)}
+	err := x.ending(ctx) // unlocks
+	if err == nil {
+		return ticket, nil
+	}
+	if errors.Is(err, ErrUnavailable) {
+		t.root.spawn(func() {
+			t.settled(x)
+			t.root.recall(ctx, t.cfg, ticket)
+		})
+	}
+	return Ticket{}, err
+}
+
+// detachable checks what does not change.
+func (x *Lease) detachable(keep time.Duration) error {
+	if x.parts != nil {
+		return invalidf("Detach: the lease has several names")
+	}
+	var c config
+	c.duration("Detach", keep)
+	switch {
+	case c.err != nil:
+		return c.err
+	case keep == 0:
+		return invalidf("Detach(0s): nobody could come in that time")
+	case x.inside != nil:
+		return invalidf("Detach of %q: the lease has re-entered another one, which is to be detached", x.name)
+	case x.tenure.cfg.together():
+		return invalidf("Detach of %q: not with WithShared or WithLimit", x.name)
+	case x.tenure.cfg.minHold > 0:
+		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.name)
+	case !x.tenure.root.can.Detach:
+		return lacks(x.tenure.root.can, "Detach")
+	default:
+		return nil
+	}
+}
+
+// settled waits until the end of x is known.
+func (t *tenure) settled(x *Lease) {
+	t.mu.Lock()
+	if x.known {
+		t.mu.Unlock()
+		return
+	}
+	if x.done == nil {
+		x.done = make(chan struct{})
+	}
+	done := x.done
+	t.mu.Unlock()
+	<-done
+}
+
+// recall frees a name that was left for a ticket which nobody has, or which is of no use. It
+// takes it over as the ticket's owner, and gives it back. What it cannot reach comes free when
+// its time is over.
+func (r *root) recall(ctx context.Context, c *config, ticket Ticket) {
+	ctx = context.WithoutCancel(ctx)
+	b := newBid(r, ticket.name, c)
+	claim := b.claim
+	claim.Ticket, claim.Dedup = ticket.hash(), 0
+	if _, _, err := b.attempt(ctx, b.bound, claim); err != nil {
+		b.giveUp(ctx, nil)
+		return
+	}
+	b.giveBack(ctx)
+}
+
+// Attach takes over the name of a ticket from whoever has detached it, with a new fence. It goes
+// before all who stand in line for the name: that was never free. A ticket that was used before,
+// whose time is over, or that the lock service does not know, is no error: then Attach is
+// [Locker.Acquire] of the ticket's name, with its errors, and waits as that does. The zero Ticket
+// is [ErrInvalid].
+func (l *Locker) Attach(ctx context.Context, t Ticket, opts ...Option) (*Lease, error) {
+	if t.name == "" {
+		return nil, invalidf("Attach: the zero Ticket")
+	}
+	return l.Acquire(ctx, t.name, append(slices.Clip(opts), WithTicket(t))...)
+}
+
+// HandOver is [Lease.Detach] together with what sends the ticket. If send returns an error, the
+// ticket is called back: the name comes free, unless somebody has used the ticket already.
+//
+// The context that send gets has the values of ctx, but does not end with the lease. It ends with
+// ctx, or, if ctx is of the lease, with what that was made of: the context of the request.
+//
+// The errors are those of Detach, and send's own, as it is.
+func (x *Lease) HandOver(ctx context.Context, keep time.Duration, send func(context.Context, Ticket) error) error {
+	if send == nil {
+		return invalidf("HandOver: nil function")
+	}
+	ticket, err := x.Detach(ctx, keep)
+	if err != nil {
+		return err
+	}
+	beyond, cancel := x.beyond(ctx)
+	defer cancel()
+	sent := false
+	defer func() {
+		if !sent { // a panic, too
+			x.callBack(beyond, ticket)
+		}
+	}()
+	err = send(beyond, ticket)
+	sent = err == nil
+	return err
+}
+
+// callBack recalls a ticket that was not sent, and waits for that as long as ctx stands.
+func (x *Lease) callBack(ctx context.Context, ticket Ticket) {
+	r, over := x.tenure.root, make(chan struct{})
+	r.spawn(func() {
+		defer close(over)
+		r.recall(ctx, x.tenure.cfg, ticket)
+	})
+	await(ctx, over)
+}
+
+// beyond returns ctx without the end of x.
+func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc) {
+	under, _ := FromContext(ctx)
+	for under != nil && under != x {
+		under = under.outer
+	}
+	if under == nil {
+		return ctx, func() {}
+	}
+	beyond, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(x.values, func() { cancel(context.Cause(x.values)) })
+	ended := func() { stop(); cancel(nil) }
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return beyond, ended
+	}
+	bounded, release := context.WithDeadline(beyond, deadline)
+	return bounded, func() { release(); ended() }
+}

@@ -1,0 +1,41 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+func ExampleLease_Detach() {
+	ctx := context.Background()
+	locks := exampleLocker()
+	defer locks.Close(ctx)
+
+	request, err := locks.Acquire(ctx, "order:42")
+	if err != nil {
+		panic(err)
+	}
+	ticket, err := request.Detach(ctx, 10*time.Minute)
+	if err != nil {
+		panic(err)
+	}
+	sent := ticket.Encode() // through a queue, to another process
+	_, err = locks.TryAcquire(ctx, "order:42")
+	fmt.Println("others:", err)
+
+	ticket, err = core.ParseTicket(sent)
+	if err != nil {
+		panic(err)
+	}
+	task, err := locks.Attach(ctx, ticket)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = task.Release(ctx) }()
+	fmt.Println("the task:", task.Name(), task.Fence() > request.Fence())
+	// Output:
+	// others: holdfast: "order:42" is held by another owner
+	// the task: order:42 true
+}

@@ -1,0 +1,24 @@
+-- Takes a name over that a release has left for a ticket.
+--
+-- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the dedup marker, only if asked for
+-- ARGV[1] the value: token, magic byte, label    ARGV[2] the TTL in ms
+-- ARGV[3] what the value of a name begins with that is left for this ticket
+--
+-- Answers the fence as a string, or {label} of a dedup marker, or 0 if the name is not left for
+-- this ticket: then the claim is as any other, also for the token that has taken it over already.
+--
+-- The lock is written last: an error reply means that nothing was granted.
+-- include mint.lua
+if KEYS[3] then
+  local done = redis.call('GET', KEYS[3])
+  if done then
+    return {done}
+  end
+end
+local value = redis.call('GET', KEYS[1])
+if not value or string.sub(value, 1, #ARGV[3]) ~= ARGV[3] then
+  return 0
+end
+local fence = mint(KEYS[2], 1, redis.call('TIME'))
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return fence
