@@ -20,6 +20,8 @@ type delivery struct {
 	name  string
 	label string
 	lease *core.Lease // set once the handler runs
+
+	ticket core.Ticket // that the task came with, if it did
 }
 
 // process runs the handler, or says what becomes of the task without.
@@ -53,12 +55,15 @@ func (v *delivery) run(ahead func(context.Context) error, opts ...core.Option) e
 // options returns what only the task at hand decides, and then opts.
 func (v *delivery) options(opts []core.Option) []core.Option {
 	r := v.rule
-	all := make([]core.Option, 0, len(opts)+1)
+	all := make([]core.Option, 0, len(opts)+2)
 	if r.byType {
 		all = append(all, core.WithDedupScope(text(v.task.Type(), "")))
 		all = append(all, r.opts...) // the rule's own scope, if it has one, wins
 	}
 	all = append(all, core.WithLabel(v.label))
+	if v.ticket.Name() != "" {
+		all = append(all, core.WithTicket(v.ticket))
+	}
 	return append(all, opts...)
 }
 

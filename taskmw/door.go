@@ -17,6 +17,7 @@ type Door struct {
 	locks    *core.Locker
 	exact    map[string]*rule
 	prefixes []*rule // longest first
+	unruled  *rule   // for tasks that have none, and come with a ticket
 	log      *slog.Logger
 	warned   atomic.Bool
 }
@@ -25,10 +26,11 @@ type Door struct {
 // [core.ErrInvalid] for a nil Locker, a pattern that is given twice, a key that cannot be
 // parsed or has an unknown source, and options that cannot work.
 func New(l *core.Locker, opts ...Option) (*Door, error) {
-	if _, err := l.With(); err != nil {
+	unruled, err := l.With(core.WithWait(0))
+	if err != nil {
 		return nil, fmt.Errorf("taskmw: %w", err)
 	}
-	d := &Door{locks: l, exact: make(map[string]*rule)}
+	d := &Door{locks: l, exact: make(map[string]*rule), unruled: &rule{locker: unruled}}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("taskmw: %w: nil option", core.ErrInvalid)
@@ -54,29 +56,43 @@ func Middleware(l *core.Locker, opts ...Option) asynq.MiddlewareFunc {
 	return d.Middleware()
 }
 
-// Middleware returns the door for asynq's ServeMux.Use. Tasks that no rule matches pass
-// through untouched.
+// Middleware returns the door for asynq's ServeMux.Use. Tasks that no rule matches, and that
+// [Enqueue] has not sent, pass through untouched.
 func (d *Door) Middleware() asynq.MiddlewareFunc {
 	// asynq calls the outer function for every task.
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+			ticket, ok, err := handed(t)
+			if err != nil {
+				return keyless(err)
+			}
 			r := d.match(t.Type())
-			if r == nil {
+			if r == nil && !ok {
 				return next.ProcessTask(ctx, t)
 			}
-			return d.process(ctx, t, r, next)
+			return d.process(ctx, t, r, ticket, next)
 		})
 	}
 }
 
-func (d *Door) process(ctx context.Context, t *asynq.Task, r *rule, next asynq.Handler) error {
-	name, err := r.key(ctx, t)
-	if err != nil {
-		return keyless(err)
+// process runs a task that has a rule, or a ticket.
+func (d *Door) process(ctx context.Context, t *asynq.Task, r *rule, ticket core.Ticket, next asynq.Handler) error {
+	name := ticket.Name()
+	if r == nil {
+		r = d.unruled
+	} else {
+		var err error
+		if name, err = r.key(ctx, t); err != nil {
+			return keyless(err)
+		}
+	}
+	if ticket.Name() != "" && ticket.Name() != name {
+		return d.misled(ctx, ticket, name)
 	}
 	id, _ := asynq.GetTaskID(ctx)
 	v := &delivery{
-		patience: d.patience(ctx), rule: r, ctx: ctx, task: t, next: next, name: name, label: label(t.Type(), id),
+		patience: d.patience(ctx), rule: r, ctx: ctx, task: t, next: next,
+		name: name, ticket: ticket, label: label(t.Type(), id),
 	}
 	return v.process()
 }

@@ -4,12 +4,12 @@
 //
 // First three nodes, each with a scheduler and a worker, all enqueue the same cron job, which
 // runs once for each tick. Then four tasks of one key meet, under each action that
-// taskmw.OnConflict knows.
+// taskmw.OnConflict knows. Last a request hands its lock over to the task that it enqueues.
 //
 // Redis is an embedded miniredis; -redis host:port takes a real server, which is left as it
 // was. The exit status is 0 only if all went as the output says.
 //
-// The files: cron.go is the cron job, conflicts.go the actions, service.go the Redis.
+// The files: cron.go is the cron job, conflicts.go the actions, handover.go the request, service.go the Redis.
 package main
 
 import (
@@ -57,6 +57,9 @@ func story(ctx context.Context, out io.Writer, address string) (err error) {
 		return err
 	}
 	if err := conflicts(ctx, out, s); err != nil {
+		return err
+	}
+	if err := handOver(ctx, out, s); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "\nAll as promised.")

@@ -1,0 +1,90 @@
+package taskmw
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// TicketHeader is the header of a task that carries the ticket of a lock, see [Enqueue]. It is a
+// secret to those who cannot read the queue.
+const TicketHeader = "holdfast-ticket"
+
+// Enqueue hands the lease that ctx stands under over to a task: the name stays taken from the
+// request to the finished task, and nobody gets it in between.
+//
+//	info, err := taskmw.Enqueue(ctx, client, asynq.NewTask("order:ship", payload), 10*time.Minute)
+//
+// The lease is over when Enqueue returns, and ctx has ended with it, if it is of the lease: see
+// [core.Lease.Detach]. The task's first attempt, on a server with [Middleware], takes the name over
+// and has a lease of its own, with a newer fence. If its type has a rule, that has to make the same
+// name of the task: else it is archived, and the name freed. If it has none, the task runs under
+// the name with the defaults of the door's Locker.
+//
+// keep is how long the name stays taken while nobody has come for the task: longer than it may
+// stand in the queue, or the name comes free before it begins. A task that comes later, or again,
+// after a failure or a crash, acquires its name as any other one does.
+//
+// The task is sent as a copy with one header more. Options are given to Enqueue: what a task was
+// made with cannot be read from it, and is [core.ErrInvalid], as is a ctx without a lease; then
+// the lease stands. If the task could not be enqueued, the name comes free, and the error is asynq's.
+func Enqueue(ctx context.Context, c *asynq.Client, task *asynq.Task, keep time.Duration, opts ...asynq.Option) (*asynq.TaskInfo, error) {
+	lease, ok := core.FromContext(ctx)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("taskmw: Enqueue: %w: no lease in the context", core.ErrInvalid)
+	case c == nil || task == nil:
+		return nil, fmt.Errorf("taskmw: Enqueue: %w: nil client or task", core.ErrInvalid)
+	case hasOptions(task):
+		return nil, fmt.Errorf("taskmw: Enqueue: %w: the task was made with options: give them to Enqueue", core.ErrInvalid)
+	}
+	var info *asynq.TaskInfo
+	err := lease.HandOver(ctx, keep, func(ctx context.Context, ticket core.Ticket) (err error) {
+		headers := maps.Clone(task.Headers())
+		if headers == nil {
+			headers = make(map[string]string, 1)
+		}
+		headers[TicketHeader] = ticket.Encode()
+		info, err = c.EnqueueContext(ctx, asynq.NewTaskWithHeaders(task.Type(), task.Payload(), headers), opts...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("taskmw: %w", err)
+	}
+	return info, nil
+}
+
+// hasOptions looks at a field that asynq does not export, so that they are not lost in silence.
+func hasOptions(task *asynq.Task) bool {
+	opts := reflect.ValueOf(task).Elem().FieldByName("opts")
+	return opts.IsValid() && opts.Kind() == reflect.Slice && opts.Len() > 0
+}
+
+// handed returns the ticket that came with a task; ok is false if none did.
+func handed(task *asynq.Task) (ticket core.Ticket, ok bool, err error) {
+	text, ok := task.Headers()[TicketHeader]
+	if !ok {
+		return core.Ticket{}, false, nil
+	}
+	ticket, err = core.ParseTicket(text)
+	if err != nil {
+		return core.Ticket{}, false, fmt.Errorf("%s: %w", TicketHeader, err)
+	}
+	return ticket, true, nil
+}
+
+// misled is the outcome of a task whose rule makes another name of it than the one that was handed
+// over to it, which nobody will come for.
+func (d *Door) misled(ctx context.Context, ticket core.Ticket, name string) error {
+	if x, err := d.locks.Attach(ctx, ticket, core.WithWait(0), core.WithDedup(0)); err == nil {
+		_ = x.Release(ctx) // it is gone at its time, at the latest
+	}
+	return keyless(fmt.Errorf("%w: the task was enqueued under %q, and its rule makes %q of it",
+		core.ErrInvalid, ticket.Name(), name))
+}

@@ -1,0 +1,245 @@
+package taskmw_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/taskmw"
+)
+
+const keep = time.Minute
+
+// handOver takes order:42 and hands it over to a task.
+func (q *queue) handOver(t *testing.T, l *core.Locker, task *asynq.Task, opts ...asynq.Option) (id string) {
+	t.Helper()
+	err := l.Do(t.Context(), "order:42", func(ctx context.Context) error {
+		info, err := taskmw.Enqueue(ctx, q.client, task, keep, append(opts, asynq.Queue(q.name), asynq.Retention(time.Hour))...)
+		if err == nil {
+			id = info.ID
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func isHeld(t *testing.T, l *core.Locker) {
+	t.Helper()
+	if _, err := l.TryAcquire(t.Context(), "order:42"); !errors.Is(err, core.ErrHeld) {
+		t.Errorf("not held: %v", err)
+	}
+}
+
+func mustBeFree(t *testing.T, q *queue) {
+	t.Helper()
+	if !isFree(t, q.store()) {
+		t.Error("not free")
+	}
+}
+
+func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	mux, door := http.NewServeMux(), httpmw.Lock(newLocker(t, q.store()), "order:{id}")
+	ids := make(chan string, 2)
+	mux.Handle("POST /orders/{id}/ship", door(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, err := taskmw.Enqueue(r.Context(), q.client, shipTask(), keep, asynq.Queue(q.name), asynq.Retention(time.Hour))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ids <- info.ID
+		w.WriteHeader(http.StatusAccepted)
+	})))
+	request := func(want int) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42/ship", nil))
+		if w.Code != want {
+			t.Errorf("%d; want %d: %s", w.Code, want, w.Body)
+		}
+	}
+	request(http.StatusAccepted)
+	request(http.StatusConflict) // the task waits in its queue
+
+	fences := make(chan uint64, 2)
+	finish := make(chan struct{})
+	q.serve(t, q.quick(), muxOf(func(ctx context.Context, _ *asynq.Task) error {
+		f, _ := core.FenceFromContext(ctx)
+		fences <- f
+		<-finish
+		return nil
+	}, shipOnly(t, newLocker(t, q.store()))))
+	first := <-fences
+	request(http.StatusConflict) // it runs
+	close(finish)
+	q.await(t, <-ids, asynq.TaskStateCompleted)
+	request(http.StatusAccepted)
+	q.await(t, <-ids, asynq.TaskStateCompleted)
+	if second := <-fences; first == 0 || second <= first {
+		t.Errorf("fence %d after %d", second, first)
+	}
+}
+
+func TestATaskGoesOnUnderItsTicketWhateverItsAction(t *testing.T) {
+	t.Parallel()
+	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Archive, taskmw.Coalesce} {
+		t.Run(action.String(), func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t)
+			locks, ran := newLocker(t, q.store()), make(chan struct{}, 1)
+			id := q.handOver(t, locks, shipTask(), asynq.MaxRetry(0))
+			q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
+				isHeld(t, locks)
+				ran <- struct{}{}
+				return nil
+			}, taskmw.Middleware(newLocker(t, q.store()), rule(action, 0))))
+			q.await(t, id, asynq.TaskStateCompleted)
+			if len(ran) != 1 {
+				t.Error("it did not run")
+			}
+			mustBeFree(t, q)
+		})
+	}
+}
+
+func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	locks := newLocker(t, q.store())
+	v := q.spawn(t, worker{})
+	id := q.handOver(t, locks, shipTask())
+	if got := v.begun(t); got != id {
+		t.Fatalf("%s has begun", got)
+	}
+	isHeld(t, locks)
+	v.kill()
+	isHeld(t, locks) // for its TTL, as it had come for the ticket
+	q.expire(t, id)
+	var only exclusive
+	q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
+		defer only.enter(t)()
+		return nil
+	}, taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Retry, 0))))
+	if info := q.await(t, id, asynq.TaskStateCompleted); only.runs.Load() != 1 {
+		t.Errorf("%d runs: %+v", only.runs.Load(), info)
+	}
+	mustBeFree(t, q)
+}
+
+func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
+	t.Parallel()
+	q, d := newQueue(t), newDeaf()
+	locks := newLocker(t, q.store())
+	cfg := q.quick()
+	cfg.ShutdownTimeout = 10 * time.Millisecond
+	first := q.serve(t, cfg, muxOf(d.handler(t), shipOnly(t, newLocker(t, q.store()))))
+	id := q.handOver(t, locks, shipTask())
+	<-d.started
+	first.Shutdown() // abandons the run, and pushes the task back
+	record, runs := recorder()
+	q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()))))
+	for range 2 {
+		if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
+			t.Errorf("redelivered while it runs, with a used ticket: %v", r.err)
+		}
+	}
+	close(d.finish)
+	<-d.ended
+	q.await(t, id, asynq.TaskStateCompleted)
+	if n := d.runs.Load(); n != 2 {
+		t.Errorf("%d runs", n)
+	}
+	mustBeFree(t, q)
+}
+
+func TestATaskWithoutARuleRunsUnderItsTicket(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	locks := newLocker(t, q.store())
+	names := make(chan string, 1)
+	q.serve(t, q.quick(), muxOf(func(ctx context.Context, task *asynq.Task) error {
+		if x, ok := core.FromContext(ctx); ok {
+			names <- x.Name() + " " + task.Headers()["x"]
+		}
+		isHeld(t, locks)
+		return nil
+	}, shipOnly(t, newLocker(t, q.store()))))
+	task := asynq.NewTaskWithHeaders("other:index", nil, map[string]string{"x": "kept"})
+	q.await(t, q.handOver(t, locks, task), asynq.TaskStateCompleted)
+	if got := <-names; got != "order:42 kept" || len(task.Headers()) != 1 {
+		t.Errorf("ran under %q; headers %v", got, task.Headers())
+	}
+	mustBeFree(t, q)
+}
+
+func TestATaskThatWasHandedAnotherNameIsArchivedAndNothingStaysTaken(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	locks := newLocker(t, q.store())
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), shipOnly(t, newLocker(t, q.store()))))
+	id := q.handOver(t, locks, asynq.NewTask("order:ship", []byte(`{"order_id":43}`)))
+	q.await(t, id, asynq.TaskStateArchived)
+	mustBeFree(t, q)
+}
+
+func TestWhatIsNoTicketIsArchived(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), shipOnly(t, newLocker(t, q.store()))))
+	headers := map[string]string{taskmw.TicketHeader: "no ticket"}
+	q.await(t, q.enqueue(t, asynq.NewTaskWithHeaders("order:ship", []byte(`{"order_id":42}`), headers)), asynq.TaskStateArchived)
+}
+
+func TestATaskThatCannotBeEnqueuedLeavesTheNameFree(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	locks := newLocker(t, q.store())
+	id := q.enqueue(t, asynq.NewTask("other:index", nil))
+	err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
+		_, err := taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.Queue(q.name), asynq.TaskID(id))
+		return err
+	})
+	if !errors.Is(err, asynq.ErrTaskIDConflict) {
+		t.Errorf("%v", err)
+	}
+	mustBeFree(t, q)
+}
+
+func TestWhatCannotBeHandedOverStaysWithTheRequest(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	locks := newLocker(t, memlock.New())
+	withOptions := asynq.NewTask("order:ship", nil, asynq.MaxRetry(1))
+	if _, err := taskmw.Enqueue(t.Context(), q.client, shipTask(), keep); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("without a lease: %v", err)
+	}
+	err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
+		for what, enqueue := range map[string]func() (*asynq.TaskInfo, error){
+			"no client":      func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, nil, shipTask(), keep) },
+			"no task":        func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, nil, keep) },
+			"no time":        func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, shipTask(), 0) },
+			"lost options":   func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, withOptions, keep) },
+			"a negative one": func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, shipTask(), -1) },
+		} {
+			if info, err := enqueue(); !errors.Is(err, core.ErrInvalid) || info != nil {
+				t.Errorf("%s: %+v, %v", what, info, err)
+			}
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
