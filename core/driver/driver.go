@@ -50,6 +50,11 @@ type Driver interface {
 	// A refusal is a *[Held] or, for a claim with Dedup, a *[Done]. An error that matches
 	// [ErrNotSent] says that the server certainly has not executed the call and never
 	// will. Any other error means that the outcome is unknown.
+	//
+	// Beside that, an error says by [CannotAnswer] whether the service can answer anybody. Where
+	// others than the net package know that, the backend wraps [ErrCannotAnswer]. It must not
+	// where part of the service has answered: of a quorum, one node that says "no permission"
+	// is enough for the error not to match.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew gives each claim its full TTL again, if its token still owns it, in one step

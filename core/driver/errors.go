@@ -15,6 +15,12 @@ var (
 	// written, a refusal that precedes execution. Backends wrap it together with the
 	// client's error.
 	ErrNotSent = errors.New("driver: nothing was executed")
+
+	// ErrCannotAnswer says that the service cannot answer anybody just now: it is loading, has
+	// no leader or no quorum, or is a replica that only reads. Backends wrap it together with
+	// the client's error, and with ErrNotSent where that holds too. What the net package says
+	// of a connection they leave as it is; see [CannotAnswer].
+	ErrCannotAnswer = errors.New("driver: the service cannot answer")
 )
 
 // Held is the refusal of an Acquire whose name has another owner.

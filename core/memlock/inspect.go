@@ -12,7 +12,7 @@ import (
 
 // Inspect implements driver.Inspector.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
-	if err := unsent(ctx); err != nil {
+	if err := s.reach(ctx); err != nil {
 		return driver.LeaseInfo{}, err
 	}
 	s.mu.Lock()
@@ -23,7 +23,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, err
 // Leases implements driver.Inspector.
 func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return func(yield func(driver.LeaseInfo, error) bool) {
-		if err := unsent(ctx); err != nil {
+		if err := s.reach(ctx); err != nil {
 			yield(driver.LeaseInfo{}, err)
 			return
 		}
@@ -62,7 +62,7 @@ func (l *lock) shown() uint64 { return cmp.Or(l.fence, l.grant.Fence) }
 
 // Evict implements driver.Inspector.
 func (s *Store) Evict(ctx context.Context, name string, fence uint64) error {
-	if err := unsent(ctx); err != nil {
+	if err := s.reach(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()

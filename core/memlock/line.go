@@ -18,6 +18,9 @@ type place struct {
 
 // Wait implements driver.Queuer.
 func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+	if s.faults.down.Load() {
+		return errDown
+	}
 	for {
 		wake, next := s.lineUp(c)
 		if wake == nil {
@@ -140,9 +143,17 @@ func (p *place) tell() {
 
 // Yield implements driver.Yielder.
 func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	if err := unsent(ctx); err != nil {
+	if err := s.reach(ctx); err != nil {
 		return g, err, err
 	}
+	g, errNext, errOld = s.yield(old, next)
+	if lost := s.answer(ctx); lost != nil {
+		return driver.Grant{}, lost, lost
+	}
+	return g, errNext, errOld
+}
+
+func (s *Store) yield(old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

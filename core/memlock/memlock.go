@@ -4,6 +4,9 @@
 // It has everything that core can ask a backend for, and judges time by the process's own
 // clock, so it runs unchanged, and in no time, inside a testing/synctest bubble. Lockers
 // that share a [Store] exclude each other as if each were a process of its own.
+//
+// For tests of what a program does when its lock service fails, a Store fails on demand: see
+// [Store.Lose], [Store.Steal], [Store.SetDown], [Store.SetDelay] and [Store.DropReplies].
 package memlock
 
 import (
@@ -11,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +23,8 @@ import (
 
 // Store is a lock service in memory. Its zero value is not usable; see [New].
 type Store struct {
+	faults faults
+
 	mu      sync.Mutex // protects the fields below
 	locks   map[string]*lock
 	markers map[marker]*done
@@ -93,9 +99,17 @@ func (s *Store) Capabilities() driver.Capabilities {
 
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := unsent(ctx); err != nil {
+	if err := s.reach(ctx); err != nil {
 		return driver.Grant{}, err
 	}
+	g, err := s.acquire(c)
+	if lost := s.answer(ctx); lost != nil {
+		return driver.Grant{}, lost
+	}
+	return g, err
+}
+
+func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -167,16 +181,26 @@ func (s *Store) mint(now time.Time, n int) uint64 {
 
 // Renew implements driver.Driver.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
+	err := s.reach(ctx)
+	var errs []error
+	if err == nil {
+		errs = s.renew(claims)
+		err = s.answer(ctx)
+	}
+	if err != nil {
+		return slices.Repeat([]error{err}, len(claims))
+	}
+	return errs
+}
+
+func (s *Store) renew(claims []driver.Claim) []error {
 	errs := make([]error, len(claims))
-	err := unsent(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	for i, c := range claims {
 		l := s.live(c.Name, now)
 		switch {
-		case err != nil:
-			errs[i] = err
 		case !l.ownedBy(c.Token):
 			errs[i] = driver.ErrNotOwner
 		case c.TTL > 0:
@@ -189,9 +213,17 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 
 // Release implements driver.Driver.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	if err := unsent(ctx); err != nil {
+	if err := s.reach(ctx); err != nil {
 		return err
 	}
+	err := s.release(c)
+	if lost := s.answer(ctx); lost != nil {
+		return lost
+	}
+	return err
+}
+
+func (s *Store) release(c driver.Claim) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
