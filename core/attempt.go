@@ -31,7 +31,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	if a.bid == nil {
 		a.bid = newBid(a.root, a.name, a.cfg)
 	}
-	claim := a.bid.claim
+	claim := a.bid.claim()
 	claim.Ticket = a.ticket
 	a.root.lines.try(w, &claim)
 	if !a.root.can.Block {

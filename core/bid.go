@@ -13,10 +13,14 @@ import (
 // bid is one token, from the first command that carries it until no command may carry it
 // any more. It knows which commands' outcomes are still open, so that whatever they turn
 // out to have granted is given back, and never while the token is in use.
+//
+// Many are kept at once, so it has no claim, but what makes one: what all of a call's tokens ask
+// for is in the config.
 type bid struct {
 	root  *root
-	claim driver.Claim
-	bound time.Duration // of one attempt, and of one release
+	cfg   *config
+	name  string
+	token string
 
 	mu    sync.Mutex // protects the fields below
 	phase bidPhase
@@ -34,15 +38,19 @@ const (
 )
 
 func newBid(r *root, name string, c *config) *bid {
-	return &bid{
-		root:  r,
-		bound: c.bound(),
-		claim: driver.Claim{
-			Name: name, Token: newToken(), Label: c.label, TTL: c.lifetime(),
-			Shared: c.shared, Limit: c.limit, Scope: c.scope, Dedup: c.dedup,
-		},
+	return &bid{root: r, cfg: c, name: name, token: newToken()}
+}
+
+func (b *bid) claim() driver.Claim {
+	c := b.cfg
+	return driver.Claim{
+		Name: b.name, Token: b.token, Label: c.label, TTL: c.lifetime(),
+		Shared: c.shared, Limit: c.limit, Scope: c.scope, Dedup: c.dedup,
 	}
 }
+
+// bound is that of one attempt, and of one release.
+func (b *bid) bound() time.Duration { return b.cfg.bound() }
 
 type reply struct {
 	grant driver.Grant
@@ -158,7 +166,7 @@ func (b *bid) end(ctx context.Context) {
 // name if the dead token owns it, in one step. Whether that worked changes nothing for
 // anybody here, so the outcome is dropped.
 func (b *bid) cleanUp(ctx context.Context, p *place) {
-	claim := b.claim
+	claim := b.claim()
 	if p != nil {
 		claim.Place = p.id
 	}
@@ -171,7 +179,7 @@ func (b *bid) cleanUp(ctx context.Context, p *place) {
 func (b *bid) leaveAgain(ctx context.Context, p *place) {
 	select {
 	case <-p.left:
-		b.dispose(ctx, driver.Claim{Name: b.claim.Name, Token: newToken(), TTL: b.claim.TTL, Place: p.id})
+		b.dispose(ctx, driver.Claim{Name: b.name, Token: newToken(), TTL: b.cfg.lifetime(), Place: p.id})
 	default:
 	}
 }
@@ -192,7 +200,7 @@ func (b *bid) doubtPlace(ctx context.Context, p *place, err error) {
 
 func (b *bid) dispose(ctx context.Context, claim driver.Claim) {
 	ctx = context.WithoutCancel(ctx)
-	_ = b.root.persist(ctx, b.bound/2, b.bound, failed, func(ctx context.Context) error {
+	_ = b.root.persist(ctx, b.bound()/2, b.bound(), failed, func(ctx context.Context) error {
 		return b.release(ctx, claim)
 	})
 }

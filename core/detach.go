@@ -113,9 +113,9 @@ func (t *tenure) settled(x *Lease) {
 func (r *root) recall(ctx context.Context, c *config, ticket Ticket) {
 	ctx = context.WithoutCancel(ctx)
 	b := newBid(r, ticket.name, c)
-	claim := b.claim
+	claim := b.claim()
 	claim.Ticket, claim.Dedup = ticket.hash(), 0
-	if _, _, err := b.attempt(ctx, b.bound, claim); err != nil {
+	if _, _, err := b.attempt(ctx, b.bound(), claim); err != nil {
 		b.giveUp(ctx, nil)
 		return
 	}

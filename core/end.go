@@ -161,7 +161,7 @@ func (x *Lease) wait(ctx context.Context) error {
 	done := x.done
 	t.mu.Unlock()
 
-	bound := time.NewTimer(t.bid.bound)
+	bound := time.NewTimer(t.bid.bound())
 	defer bound.Stop()
 	select {
 	case <-done:

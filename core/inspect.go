@@ -110,7 +110,7 @@ func inspected(ctx context.Context, op, name string, err error) error {
 func (t *tenure) renewalClaim() driver.Claim {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := t.bid.claim
+	c := t.bid.claim()
 	c.Fence = t.first[0].fence
 	return c
 }

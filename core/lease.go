@@ -243,7 +243,7 @@ func (x *Lease) Check(ctx context.Context) error {
 }
 
 func (t *tenure) check(ctx context.Context) error {
-	claim := t.bid.claim
+	claim := t.bid.claim()
 	claim.TTL = 0
 	bounded, cancel := context.WithTimeout(ctx, min(t.cfg.renewBound(), t.left()))
 	defer cancel()

@@ -180,7 +180,7 @@ func (l *line) heldHere() *driver.Held {
 	if l.tenure == nil {
 		return nil
 	}
-	return &driver.Held{Label: l.tenure.bid.claim.Label, Remaining: l.tenure.left()}
+	return &driver.Held{Label: l.tenure.cfg.label, Remaining: l.tenure.left()}
 }
 
 // try says that the contender asks the backend now, and gives its claim what depends on the

@@ -123,7 +123,7 @@ func (p *pace) hearInline(ctx context.Context, at *place, over <-chan time.Time)
 }
 
 func (p *pace) claimAt(at *place) driver.Claim {
-	c := p.bid.claim
+	c := p.bid.claim()
 	c.Place = at.id
 	return c
 }

@@ -81,7 +81,7 @@ func (a *acquisition) takeSlot(x *Lease) error {
 		return nil
 	default:
 	}
-	a.known = a.held(&driver.Held{Label: x.tenure.bid.claim.Label, Remaining: x.tenure.left()}, 0)
+	a.known = a.held(&driver.Held{Label: x.tenure.cfg.label, Remaining: x.tenure.left()}, 0)
 	if a.once() {
 		return a.known
 	}

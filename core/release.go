@@ -15,7 +15,7 @@ import (
 func (t *tenure) release(ctx context.Context, open bool) error {
 	t.quiesce()
 	t.bid.to(bidEnding)
-	err := t.root.persist(ctx, t.bid.bound/2, t.bid.bound, failed, func(ctx context.Context) error {
+	err := t.root.persist(ctx, t.bid.bound()/2, t.bid.bound(), failed, func(ctx context.Context) error {
 		err := t.sendRelease(ctx)
 		open = open || outcomeOpen(err)
 		return err
@@ -27,7 +27,7 @@ func (t *tenure) release(ctx context.Context, open bool) error {
 // its outcome is not known, the rest is for release.
 func (t *tenure) releaseNow(ctx context.Context) (settled, open bool, err error) {
 	t.bid.to(bidEnding)
-	patience := t.root.patience(ctx, t.bid.bound)
+	patience := t.root.patience(ctx, t.bid.bound())
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, max(grace, time.Until(deadline)))
 	}
@@ -45,7 +45,7 @@ func (t *tenure) sendRelease(ctx context.Context) error {
 	if asked.since(t.asked) >= t.life {
 		return errOver
 	}
-	claim := t.bid.claim
+	claim := t.bid.claim()
 	claim.Done = t.done
 	claim.Keep = t.rest(asked)
 	if t.handed.ticket != "" {
@@ -90,11 +90,11 @@ func (t *tenure) verdict(err error, open bool) error {
 	case errors.Is(err, driver.ErrNotOwner) && open && t.stands():
 		return nil
 	case errors.Is(err, driver.ErrNotOwner) && !open:
-		return &LostError{t.bid.claim.Name, ReasonTaken}
+		return &LostError{t.bid.name, ReasonTaken}
 	case errors.Is(err, errOver) && !open:
-		return &LostError{t.bid.claim.Name, ReasonExpired}
+		return &LostError{t.bid.name, ReasonExpired}
 	default:
-		return &unavailableError{"release", t.bid.claim.Name, opaque(err)}
+		return &unavailableError{"release", t.bid.name, opaque(err)}
 	}
 }
 

@@ -156,9 +156,9 @@ func (t *tenure) renewal(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, driver.ErrNotOwner):
-		return &LostError{t.bid.claim.Name, ReasonTaken}
+		return &LostError{t.bid.name, ReasonTaken}
 	default:
-		return &unavailableError{"renew", t.bid.claim.Name, opaque(err)}
+		return &unavailableError{"renew", t.bid.name, opaque(err)}
 	}
 }
 
@@ -214,7 +214,7 @@ func (t *tenure) lose(reason Reason, now instant) (lost bool) {
 // cutOff ends the contexts of all leases. That runs no user code: what context.AfterFunc
 // has registered runs on goroutines of its own.
 func (t *tenure) cutOff(reason Reason, now instant) {
-	t.loss = &LostError{t.bid.claim.Name, reason}
+	t.loss = &LostError{t.bid.name, reason}
 	for _, x := range t.leases {
 		x.loss = t.loss
 	}

@@ -44,7 +44,7 @@ func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant drive
 	}
 	ctx, cancel := a.root.within(a.ctx, a.root.patience(a.ctx, a.patience())/2)
 	defer cancel()
-	y := a.sendYield(ctx, old.bid.claim, c, at)
+	y := a.sendYield(ctx, old.bid.claim(), c, at)
 	a.root.haste.heard(asked, a.root.clock.read(), !outcomeOpen(y.errNext))
 	if failed(y.errOld) {
 		caller := context.WithoutCancel(a.ctx)
