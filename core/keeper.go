@@ -1,7 +1,6 @@
 package core
 
 import (
-	"container/heap"
 	"sync"
 	"time"
 )
@@ -22,8 +21,8 @@ type keeper struct {
 	renewers renewers
 
 	mu      sync.Mutex // protects the fields below
-	heap    tenureHeap // by when they have to be looked at
-	kept    int        // tenures added and not removed; a tick has some out of the heap
+	posts   posts      // by when they have to be looked at
+	kept    int        // tenures added and not removed; a tick has some out of posts
 	timer   *time.Timer
 	wakeAt  time.Duration // when the timer fires, never if it is not set
 	ticking bool          // a tick is under way, and sets the timer when it ends
@@ -31,15 +30,6 @@ type keeper struct {
 	closed  bool          // nothing new is kept
 	left    bool          // Close has given up waiting: nothing is kept at all
 }
-
-// post is when the keeper has to look at a tenure, and by how much earlier it may.
-type post struct {
-	at    time.Duration
-	slack time.Duration
-}
-
-// sooner says whether p comes before q.
-func (p post) sooner(q post) bool { return p.at < q.at }
 
 func newKeeper(r *root) *keeper {
 	k := &keeper{root: r, seen: r.clock.read(), wakeAt: never}
@@ -71,12 +61,7 @@ func (k *keeper) post(t *tenure, due post) {
 	if !t.kept || k.left || due.at == never {
 		return
 	}
-	t.post = due
-	if t.index < 0 {
-		heap.Push(&k.heap, t)
-	} else {
-		heap.Fix(&k.heap, t.index)
-	}
+	k.posts.set(t, due)
 	if !k.ticking {
 		k.arm(due.at)
 	}
@@ -106,9 +91,7 @@ func (k *keeper) remove(t *tenure) {
 	}
 	t.kept = false
 	k.kept--
-	if t.index >= 0 {
-		heap.Remove(&k.heap, t.index)
-	}
+	k.posts.drop(t)
 	if k.closed && k.kept == 0 {
 		k.root.stirred()
 	}
@@ -141,8 +124,8 @@ func (k *keeper) tick() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ticking = false
-	if len(k.heap) > 0 && !k.left {
-		k.arm(k.heap[0].post.at)
+	if len(k.posts) > 0 && !k.left {
+		k.arm(k.posts[0].at)
 	}
 }
 
@@ -152,13 +135,13 @@ func (k *keeper) take(now instant) []*tenure {
 	parted := now.since(k.seen)-(now.awake-k.seen.awake) > clockStep
 	k.seen = now
 	var due []*tenure
-	for len(k.heap) > 0 {
-		t := k.heap[0]
-		if !parted && t.post.at-now.awake > t.post.slack {
+	for len(k.posts) > 0 {
+		first := k.posts[0]
+		if !parted && first.at-now.awake > first.slack {
 			break
 		}
-		heap.Pop(&k.heap)
-		due = append(due, t)
+		k.posts.drop(first.tenure)
+		due = append(due, first.tenure)
 	}
 	return due
 }
@@ -167,7 +150,10 @@ func (k *keeper) take(now instant) []*tenure {
 func (k *keeper) close() {
 	k.mu.Lock()
 	k.closed = true
-	kept := append([]*tenure(nil), k.heap...)
+	kept := make([]*tenure, 0, len(k.posts))
+	for _, w := range k.posts {
+		kept = append(kept, w.tenure)
+	}
 	k.mu.Unlock()
 	for _, t := range kept {
 		t.endContexts(ErrClosed)
@@ -190,31 +176,4 @@ func (k *keeper) abandon() int {
 		k.timer.Stop()
 	}
 	return k.kept
-}
-
-// tenureHeap is a container/heap of tenures, the one to be looked at first on top.
-type tenureHeap []*tenure
-
-func (h tenureHeap) Len() int           { return len(h) }
-func (h tenureHeap) Less(i, j int) bool { return h[i].post.sooner(h[j].post) }
-func (h tenureHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push adds x, a *tenure.
-func (h *tenureHeap) Push(x any) {
-	t := x.(*tenure)
-	t.index = len(*h)
-	*h = append(*h, t)
-}
-
-// Pop removes the last one.
-func (h *tenureHeap) Pop() any {
-	old := *h
-	t := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	t.index = -1
-	return t
 }

@@ -42,8 +42,7 @@ type tenure struct {
 	handed   handed        // what Detach has said; the release leaves the name for its ticket
 
 	// The keeper's own, protected by its mutex.
-	post  post // when the keeper has to look at it
-	index int  // in the keeper's heap, -1 if it is not there
+	index int32 // in the keeper's posts, -1 if it is not there
 	kept  bool
 }
 
