@@ -69,6 +69,7 @@ type gathering struct {
 // lost before the last one came.
 func (g *gathering) round() (*Lease, error) {
 	x := newLease(g.ctx, g.cfg, g.names[0])
+	x.parts = new([]*Lease)
 	ctx, cut := context.WithCancelCause(g.ctx) // ends with the first loss, too
 	defer cut(nil)
 	for _, name := range g.names {
@@ -80,15 +81,15 @@ func (g *gathering) round() (*Lease, error) {
 			}
 			return nil, err
 		}
-		part.endWith(endable{ctx, cut})
-		x.parts = append(x.parts, part)
+		part.endWith(&leaseContext{ctx, part, cut})
+		*x.parts = append(*x.parts, part)
 	}
 	own, end := context.WithCancelCause(context.WithoutCancel(g.ctx))
-	x.own = endable{&leaseContext{own, x}, end}
-	for _, part := range x.parts {
+	x.own = &leaseContext{own, x, end}
+	for _, part := range *x.parts {
 		part.endWith(x.own)
 	}
-	for _, part := range x.parts {
+	for _, part := range *x.parts {
 		if t := part.tenure; part.err() != nil || t.left() < t.ttl()/3 {
 			g.giveBack(x)
 			return nil, g.again(part.name)
@@ -115,7 +116,7 @@ func (g *gathering) turn(name string) *config {
 func (g *gathering) mayWait(name string) bool {
 	r := g.locker.root
 	x, _ := FromContext(g.ctx)
-	for ; x != nil; x = x.outer {
+	for ; x != nil; x = x.outer() {
 		greater := false
 		for _, y := range x.each() {
 			if y.tenure.root != r || y.name < name || !y.live() {
@@ -144,10 +145,10 @@ func (g *gathering) again(lost string) error {
 
 // giveBack ends what a round has taken.
 func (g *gathering) giveBack(x *Lease) {
-	if len(x.parts) == 0 {
+	if len(*x.parts) == 0 {
 		return
 	}
-	for _, part := range x.parts {
+	for _, part := range *x.parts {
 		if part.inside == nil {
 			part.tenure.forgo()
 		}
@@ -160,11 +161,11 @@ func (x *Lease) each() []*Lease {
 	if x.parts == nil {
 		return []*Lease{x}
 	}
-	return x.parts
+	return *x.parts
 }
 
 // endWith has e end with x, which is part of another lease, instead of what was there before.
-func (x *Lease) endWith(e endable) {
+func (x *Lease) endWith(e *leaseContext) {
 	x.tenure.mu.Lock()
 	defer x.tenure.mu.Unlock()
 	x.own = e
@@ -175,16 +176,16 @@ func (x *Lease) endWith(e endable) {
 
 // together calls f for all parts at once, so that it takes no longer than for one.
 func (x *Lease) together(f func(*Lease) error) error {
-	errs := make([]error, len(x.parts))
+	errs := make([]error, len(*x.parts))
 	var others sync.WaitGroup
-	for i, part := range x.parts[1:] {
+	for i, part := range (*x.parts)[1:] {
 		others.Add(1)
 		part.tenure.root.spawn(func() {
 			defer others.Done()
 			errs[i+1] = f(part)
 		})
 	}
-	errs[0] = f(x.parts[0])
+	errs[0] = f((*x.parts)[0])
 	others.Wait()
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {

@@ -101,7 +101,6 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 	}
 	a.limited(g.Limit)
 	t := newTenure(a.bid, a.cfg, g, ttl, asked)
-	t.granted = now
 	if a.maxHold > 0 {
 		t.holdEnd = now.awake + a.maxHold
 	}
@@ -111,8 +110,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 		x = newLease(a.ctx, a.cfg, a.name)
 	}
 	x.bind(t, 0, now)
-	t.first[0] = x
-	t.leases = t.first[:]
+	t.first, t.leases = x, x
 	a.root.lines.granted(w, t)
 	if !a.root.keeper.add(t) {
 		a.giveBack(x)

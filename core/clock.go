@@ -23,9 +23,9 @@ func (b instant) since(a instant) time.Duration {
 	return max(b.awake-a.awake+b.slept-a.slept, b.wall-a.wall)
 }
 
-// passed says how much time has passed since a, for what must not end early: somebody who
-// sets the wall clock does not count.
-func (b instant) passed(a instant) time.Duration { return b.awake - a.awake + b.slept - a.slept }
+// up is how long the machine has been up, and suspended: for what must not end early, as
+// somebody who sets the wall clock does not count.
+func (b instant) up() time.Duration { return b.awake + b.slept }
 
 // clockStep is how far the wall clock may move against the monotonic one before it is
 // taken for a sign of suspension. Drift within it is covered by the drift allowance.

@@ -26,6 +26,7 @@ func FenceFromContext(ctx context.Context) (uint64, bool) {
 type leaseContext struct {
 	context.Context // made by context.WithCancelCause, so that children attach to it directly
 	lease           *Lease
+	end             context.CancelCauseFunc
 }
 
 // Value answers for the lease, and else for the parent.

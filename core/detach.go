@@ -49,11 +49,11 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Ticket, error) 
 	case t.state != tenureHeld || x.ended:
 		t.mu.Unlock()
 		return Ticket{}, x.Err()
-	case len(t.leases) > 1:
+	case t.leases != x || x.next != nil:
 		t.mu.Unlock()
 		return Ticket{}, invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
 	}
-	t.handed = handed{ticket.hash(), keep.Truncate(time.Millisecond)}
+	t.handed = &handed{ticket.hash(), keep.Truncate(time.Millisecond)}
 	err := x.ending(ctx) // unlocks
 	if err == nil {
 		return ticket, nil
@@ -176,7 +176,7 @@ func (x *Lease) callBack(ctx context.Context, ticket Ticket) {
 func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc) {
 	under, _ := FromContext(ctx)
 	for under != nil && under != x {
-		under = under.outer
+		under = under.outer()
 	}
 	if under == nil {
 		return ctx, func() {}

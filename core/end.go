@@ -126,13 +126,14 @@ func lossOf(x *Lease) error {
 
 // remove takes x out of the tenure's leases and says whether it was the last one.
 func (t *tenure) remove(x *Lease) (last bool) {
-	for i, y := range t.leases {
-		if x == y {
-			t.leases = append(t.leases[:i], t.leases[i+1:]...)
-			break
-		}
+	at := &t.leases
+	for *at != nil && *at != x {
+		at = &(*at).next
 	}
-	return len(t.leases) == 0
+	if *at == x {
+		*at = x.next
+	}
+	return t.leases == nil
 }
 
 // settle makes the result of the end known.

@@ -111,6 +111,6 @@ func (t *tenure) renewalClaim() driver.Claim {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.bid.claim()
-	c.Fence = t.first[0].fence
+	c.Fence = t.first.fence
 	return c
 }

@@ -16,48 +16,47 @@ import (
 // [Lease.Complete] or [Lease.Finish]. After that every method answers locally and never
 // touches the backend.
 type Lease struct {
-	parts  []*Lease // one for each name, where there are several: then it has no tenure itself
+	parts  *[]*Lease // one for each name, where there are several: then it has no tenure itself
 	tenure *tenure
 	cfg    *config // of the call that it was asked for with
 	name   string
 	fence  uint64
-	turn   int     // of its tenure
-	since  instant // when the turn began
-	outer  *Lease  // the innermost lease that its context stood under, or nil
-	inside *Lease  // the lease that it has re-entered, or nil
+	since  time.Duration // when the turn began, as instant.up
+	inside *Lease        // the lease that it has re-entered, or nil
 	values context.Context
+	turn   int32 // of its tenure
 
 	// Protected by tenure.mu.
-	slot   chan struct{} // of size one: full while an inner lease has its turn
-	own    endable       // Lease.Context, made when somebody asks for it
-	work   endable       // the context of Do
 	ended  bool          // Release, Complete or Finish was called
+	known  bool          // result is what the end came to
+	next   *Lease        // among those of its tenure, until it has ended
+	slot   chan struct{} // of size one: full while an inner lease has its turn
+	own    *leaseContext // Lease.Context, made when somebody asks for it
+	work   *leaseContext // the context of Do
 	until  time.Duration // the last of ValidUntil, once ended
 	loss   *LostError    // why, if trust ended first
 	done   chan struct{} // made by who waits for the end to be known; closed when it is
-	known  bool          // result is what the end came to
 	result error
 }
 
-// endable is a context that can be ended, if there is one.
-type endable struct {
-	ctx context.Context
-	end context.CancelCauseFunc
-}
-
-// newLease makes a lease that has no tenure yet. It asks the caller's context, so it is not
-// for where a mutex is held.
+// newLease makes a lease that has no tenure yet.
 func newLease(ctx context.Context, c *config, name string) *Lease {
-	outer, _ := FromContext(ctx)
-	return &Lease{cfg: c, name: name, outer: outer, values: ctx}
+	return &Lease{cfg: c, name: name, values: ctx}
 }
 
 // bind gives x a turn of t.
-func (x *Lease) bind(t *tenure, turn int, now instant) {
-	x.tenure, x.turn, x.since = t, turn, now
+func (x *Lease) bind(t *tenure, turn int32, now instant) {
+	x.tenure, x.turn, x.since = t, turn, now.up()
 	if t.fence > 0 {
 		x.fence = t.fence + uint64(turn) //nolint:gosec // G115: a turn is not negative
 	}
+}
+
+// outer is the innermost lease that its context stood under, or nil. It asks the caller's
+// context, so it is not for where a mutex is held.
+func (x *Lease) outer() *Lease {
+	outer, _ := FromContext(x.values)
+	return outer
 }
 
 func (x *Lease) subject() Subject { return x.cfg.subject(x.values, x.name) }
@@ -121,15 +120,15 @@ func (x *Lease) validUntil() time.Time {
 // [ErrClosed] once the Locker is closed.
 func (x *Lease) Context() context.Context {
 	if x.parts != nil {
-		return x.own.ctx
+		return x.own
 	}
 	t := x.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x.own.ctx == nil {
+	if x.own == nil {
 		x.own = x.derive(context.WithoutCancel(x.values))
 	}
-	return x.own.ctx
+	return x.own
 }
 
 // workContext returns a context that ends with the caller's or with the lease.
@@ -138,15 +137,15 @@ func (x *Lease) workContext(ctx context.Context) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x.work = x.derive(ctx)
-	return x.work.ctx
+	return x.work
 }
 
-func (x *Lease) derive(parent context.Context) endable {
+func (x *Lease) derive(parent context.Context) *leaseContext {
 	ctx, end := context.WithCancelCause(parent)
 	if cause := x.cause(); cause != nil {
 		end(cause)
 	}
-	return endable{&leaseContext{ctx, x}, end}
+	return &leaseContext{ctx, x, end}
 }
 
 // cause is why the lease's contexts have ended, nil if they have not.
@@ -165,10 +164,10 @@ func (x *Lease) cause() error {
 
 // endContexts ends the contexts of the lease; the first cause stays.
 func (x *Lease) endContexts(cause error) {
-	if x.own.end != nil {
+	if x.own != nil {
 		x.own.end(cause)
 	}
-	if x.work.end != nil {
+	if x.work != nil {
 		x.work.end(cause)
 	}
 }
@@ -187,7 +186,7 @@ func (x *Lease) err() (err *LostError) {
 	if x.parts == nil {
 		return x.tenured()
 	}
-	for _, part := range x.parts {
+	for _, part := range *x.parts {
 		if lost := part.tenured(); lost != nil && (err == nil || err.Reason == ReasonReleased) {
 			err = lost // and not that the others were given back since
 		}

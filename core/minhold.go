@@ -7,7 +7,8 @@ import (
 )
 
 // rest is what is left at now of the time for which WithMinHold keeps the name taken. It
-// counts from when the grant was heard of, which is never before it was made.
+// counts from when the grant was heard of, which is never before it was made: such a tenure has
+// one turn.
 func (t *tenure) rest(now instant) time.Duration {
 	if t.cfg.minHold == 0 {
 		return 0
@@ -17,7 +18,7 @@ func (t *tenure) rest(now instant) time.Duration {
 	if t.forgone {
 		return 0
 	}
-	left := t.cfg.minHold - now.passed(t.granted)
+	left := t.cfg.minHold - (now.up() - t.first.since)
 	return max(0, left+time.Millisecond-1).Truncate(time.Millisecond) // backends count in whole ones
 }
 

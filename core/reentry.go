@@ -10,7 +10,7 @@ import (
 // under, or nil.
 func (r *root) outer(ctx context.Context, name string) *Lease {
 	x, _ := FromContext(ctx)
-	for ; x != nil; x = x.outer {
+	for ; x != nil; x = x.outer() {
 		for _, y := range x.each() {
 			if y.tenure.root == r && y.name == name && y.live() {
 				return y
@@ -45,7 +45,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
 	}
 	inner.bind(t, x.turn, a.root.clock.read())
-	t.leases = append(t.leases, inner)
+	inner.next, t.leases = t.leases, inner
 	return inner, nil
 }
 

@@ -48,7 +48,7 @@ func (t *tenure) sendRelease(ctx context.Context) error {
 	claim := t.bid.claim()
 	claim.Done = t.done
 	claim.Keep = t.rest(asked)
-	if t.handed.ticket != "" {
+	if t.handed != nil {
 		claim.Keep, claim.Ticket, claim.Fence = t.handed.keep, t.handed.ticket, t.fence
 	}
 	err := t.bid.release(ctx, claim)
@@ -100,7 +100,7 @@ func (t *tenure) verdict(err error, open bool) error {
 
 // released ends the tenure with what its release came to.
 func (t *tenure) released(err error) error {
-	held := t.root.clock.read().since(t.first[0].since)
+	held := t.root.clock.read().up() - t.first.since
 	t.mu.Lock()
 	t.state = tenureReleased
 	told := t.loss != nil // by MaxHold, before
@@ -113,7 +113,7 @@ func (t *tenure) released(err error) error {
 	switch {
 	case t.root.events == nil || told: // a lease ends once, for those who count
 	case err == nil:
-		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done, t.handed.ticket != ""})
+		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done, t.handed != nil})
 	case !isLost:
 		t.root.events.add(t.root, UnconfirmedEvent{t.subject(), held, err})
 	default:

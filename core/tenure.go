@@ -19,31 +19,30 @@ type tenure struct {
 	bid      *bid
 	cfg      *config       // of who got it; what later turns want is alike
 	fence    uint64        // of the first turn
-	turns    int           // that it has fences for
 	life     time.Duration // how long a grant or renewal is trusted, from when it was asked for
-	doubtful bool          // a command that may have granted it went unanswered
-	granted  instant       // when the answer came
 	line     *line         // protected by lines.mu
+	turns    int32         // that it has fences for
 	failed   atomic.Int32  // renewals that were not answered, in a row
+	doubtful bool          // a command that may have granted it went unanswered
+
+	// The keeper's own, protected by its mutex.
+	kept  bool
+	index int32 // in the keeper's posts, -1 if it is not there
 
 	mu       sync.Mutex // protects the fields below
 	state    tenureState
+	renewing bool          // a renewal is under way
+	done     bool          // the work was completed: the release leaves the marker
+	forgone  bool          // nobody has worked under it: WithMinHold does not count
+	flying   int32         // commands under way that carry the token
 	loss     *LostError    // why, once trust has ended
 	asked    instant       // when the command was sent whose answer is the latest "yours"
 	renewAt  time.Duration // when the next renewal is due
 	holdEnd  time.Duration // when WithMaxHold ends it
-	renewing bool          // a renewal is under way
-	flying   int           // commands under way that carry the token
 	landed   chan struct{} // made by who waits for flying to become 0
-	leases   []*Lease      // that have not ended: the outermost and those that re-entered
-	first    [1]*Lease     // the lease whose turn it is; leases, as long as nothing has re-entered
-	done     bool          // the work was completed: the release leaves the marker
-	forgone  bool          // nobody has worked under it: WithMinHold does not count
-	handed   handed        // what Detach has said; the release leaves the name for its ticket
-
-	// The keeper's own, protected by its mutex.
-	index int32 // in the keeper's posts, -1 if it is not there
-	kept  bool
+	first    *Lease        // the lease whose turn it is, until the next one's
+	leases   *Lease        // that have not ended, linked by next: the first and those that re-entered
+	handed   *handed       // what Detach has said, or nil; the release leaves the name for its ticket
 }
 
 type tenureState uint8
@@ -58,7 +57,7 @@ const (
 
 func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked instant) *tenure {
 	t := &tenure{
-		root: b.root, bid: b, cfg: c, fence: g.Fence, turns: g.Fences, doubtful: b.open,
+		root: b.root, bid: b, cfg: c, fence: g.Fence, turns: int32(min(g.Fences, driver.MaxTurns)), doubtful: b.open,
 		asked: asked, life: trust(ttl), renewAt: never, holdEnd: never, index: -1,
 	}
 	if period := c.period(); period > 0 {
@@ -70,7 +69,7 @@ func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked insta
 
 // subject is that of the outermost lease, which stays first until its turn is over. The
 // caller holds the mutex, or the last turn is over.
-func (t *tenure) subject() Subject { return t.first[0].subject() }
+func (t *tenure) subject() Subject { return t.first.subject() }
 
 // left says how long the tenure is still trusted, 0 if it is not.
 func (t *tenure) left() time.Duration {
@@ -214,17 +213,17 @@ func (t *tenure) lose(reason Reason, now instant) (lost bool) {
 // has registered runs on goroutines of its own.
 func (t *tenure) cutOff(reason Reason, now instant) {
 	t.loss = &LostError{t.bid.name, reason}
-	for _, x := range t.leases {
+	for x := t.leases; x != nil; x = x.next {
 		x.loss = t.loss
 	}
 	t.endLeases(t.loss)
 	if t.root.events != nil {
-		t.root.events.add(t.root, LostEvent{t.subject(), reason, now.since(t.first[0].since)})
+		t.root.events.add(t.root, LostEvent{t.subject(), reason, now.up() - t.first.since})
 	}
 }
 
 func (t *tenure) endLeases(cause error) {
-	for _, x := range t.leases {
+	for x := t.leases; x != nil; x = x.next {
 		x.endContexts(cause)
 	}
 }

@@ -41,7 +41,7 @@ func (s *lines) pass(x *Lease, done bool) bool {
 		w.up <- summons{lease: w.lease} // it is called up only once
 	case t.root.yielder != nil:
 		x.endTurn()
-		t.leases = t.leases[:0]
+		t.leases = nil
 		t.state = tenureEnding
 		l.callUp(summons{old: t})
 	default:
@@ -53,7 +53,7 @@ func (s *lines) pass(x *Lease, done bool) bool {
 // sound says that x, alone, has the tenure, and that nothing about it is in doubt.
 func (t *tenure) sound(x *Lease, now instant) bool {
 	return t.state == tenureHeld && !t.done && !t.doubtful && t.flying == 0 && t.failed.Load() == 0 &&
-		len(t.leases) == 1 && t.leases[0] == x && t.life-now.since(t.asked) >= t.life/3
+		t.leases == x && x.next == nil && t.life-now.since(t.asked) >= t.life/3
 }
 
 // endTurn ends x while its tenure goes on.
@@ -65,10 +65,9 @@ func (x *Lease) endTurn() {
 }
 
 // next gives w the next turn.
-func (t *tenure) next(w *waiter, turn int, now instant) {
+func (t *tenure) next(w *waiter, turn int32, now instant) {
 	w.lease.bind(t, turn, now)
-	t.first[0] = w.lease
-	t.leases = t.first[:] // a re-entry has moved them elsewhere
+	t.first, t.leases = w.lease, w.lease
 	t.holdEnd = never
 	if w.maxHold > 0 {
 		t.holdEnd = now.awake + w.maxHold
@@ -78,7 +77,7 @@ func (t *tenure) next(w *waiter, turn int, now instant) {
 
 func (x *Lease) tellReleased(now instant) {
 	if events := x.tenure.root.events; events != nil {
-		events.add(x.tenure.root, ReleasedEvent{Subject: x.subject(), Held: now.since(x.since)})
+		events.add(x.tenure.root, ReleasedEvent{Subject: x.subject(), Held: now.up() - x.since})
 	}
 }
 
