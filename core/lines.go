@@ -21,14 +21,19 @@ type lines struct {
 }
 
 type line struct {
-	key      string
-	head     *waiter // nil if nobody waits
-	tail     *waiter
-	tenure   *tenure // by which this process alone has the name, until its release is over; or nil
-	trying   bool    // the contender's attempt is under way
-	watchers []chan verdict
-	last     verdict // of the contender's last attempt
-	place    *place  // in the backend's line, nil if this process does not stand there
+	key    string
+	head   *waiter // nil if nobody waits
+	tail   *waiter
+	tenure *tenure // by which this process alone has the name, until its release is over; or nil
+	trying bool    // the contender's attempt is under way
+	news   *news   // nil if there is none
+	place  *place  // in the backend's line, nil if this process does not stand there
+}
+
+// news is what is known of the contender's attempts since the name was last granted.
+type news struct {
+	last     verdict        // what the last one came to
+	watchers []chan verdict // of those who want to know of the next one
 }
 
 // place is this process's place in the backend's line for a name: that of the line, not of
@@ -103,10 +108,10 @@ func (s *lines) joinAlone(name string, w *waiter) (joined bool, known verdict, w
 		w.contends = true
 		return true, verdict{}, nil
 	}
-	if l.trying || l.last.empty() {
-		return false, verdict{}, l.outcome()
+	if known := l.hear().last; !l.trying && !known.empty() {
+		return false, known, nil
 	}
-	return false, l.last, nil
+	return false, verdict{}, l.outcome()
 }
 
 // joinNone makes w the contender of a line of its own.
@@ -137,8 +142,16 @@ func (s *lines) watch(w *waiter) <-chan verdict {
 
 func (l *line) outcome() <-chan verdict {
 	outcome := make(chan verdict, 1)
-	l.watchers = append(l.watchers, outcome)
+	n := l.hear()
+	n.watchers = append(n.watchers, outcome)
 	return outcome
+}
+
+func (l *line) hear() *news {
+	if l.news == nil {
+		l.news = new(news)
+	}
+	return l.news
 }
 
 func (s *lines) open(key string) *line {
@@ -214,8 +227,8 @@ func (s *lines) refused(w *waiter, v verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.line.trying = false
-	w.line.last = v
-	w.line.publish(v)
+	w.line.hear().last = v
+	w.line.news.publish(v)
 }
 
 // granted gives the line the tenure that the contender got, who leaves it.
@@ -225,29 +238,33 @@ func (s *lines) granted(w *waiter, t *tenure) {
 	l := w.line
 	l.unlink(w)
 	l.trying = false
-	l.last = verdict{}
+	heard := l.news
+	l.news = nil
 	if l.place != nil { // a grant leaves the backend's line
 		close(l.place.left)
 		l.place = nil
 	}
 	if t.cfg.together() { // that says nothing about the next one
-		l.publish(verdict{})
+		heard.publish(verdict{})
 		l.callUp(summons{})
 		s.prune(l)
 		return
 	}
 	l.tenure, t.line = t, l
-	if len(l.watchers) > 0 {
+	if heard != nil {
 		now := time.Now()
-		l.publish(verdict{at: now, answered: now, held: l.heldHere()})
+		heard.publish(verdict{at: now, answered: now, held: l.heldHere()})
 	}
 }
 
-func (l *line) publish(v verdict) {
-	for _, outcome := range l.watchers {
+func (n *news) publish(v verdict) {
+	if n == nil {
+		return
+	}
+	for _, outcome := range n.watchers {
 		outcome <- v // has room for the only verdict it ever gets
 	}
-	l.watchers = nil
+	n.watchers = nil
 }
 
 // known says what the line knows.
@@ -258,7 +275,9 @@ func (s *lines) known(w *waiter) (v verdict) {
 	if l == nil {
 		return v
 	}
-	v = l.last
+	if l.news != nil {
+		v = l.news.last
+	}
 	if held := l.heldHere(); held != nil {
 		v.at, v.held = time.Now(), held
 	}
@@ -284,7 +303,7 @@ func (s *lines) leave(w *waiter) (unheard summons, empty *place) {
 	if contended {
 		if l.trying || l.head == nil { // it was cut off: whoever watched tries itself
 			l.trying = false
-			l.publish(verdict{})
+			l.news.publish(verdict{})
 		}
 		l.callUp(summons{})
 	}
