@@ -177,7 +177,7 @@ func await(ctx context.Context, done <-chan struct{}) bool {
 
 // ask sends one renewal of this tenure alone. The caller has counted it as flying.
 func (t *tenure) ask(asked instant) {
-	left := t.left()
+	claim, left := t.renewClaim(t.root.clock.read())
 	if left == 0 { // over, or being released, since it was decided on
 		t.renewedNow(asked, errNotAsked)
 		return
@@ -185,7 +185,7 @@ func (t *tenure) ask(asked instant) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(t.cfg.renewBound(), left))
 	defer cancel()
 	err := errNoAnswer
-	if answers := t.root.keeper.renewers.ask(ctx, []driver.Claim{t.renewClaim(asked)}); len(answers) == 1 {
+	if answers := t.root.keeper.renewers.ask(ctx, []driver.Claim{claim}); len(answers) == 1 {
 		err = answers[0]
 	}
 	t.renewedNow(asked, err)

@@ -104,13 +104,3 @@ func inspected(ctx context.Context, op, name string, err error) error {
 	}
 	return err
 }
-
-// renewalClaim is the claim with the fence of the turn under way: so the lock service learns it
-// without a cost to those who acquire.
-func (t *tenure) renewalClaim() driver.Claim {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c := t.bid.claim()
-	c.Fence = t.first.fence
-	return c
-}

@@ -30,9 +30,13 @@ func (t *tenure) forgo() {
 }
 
 // renewClaim is what a renewal asks for: the TTL, but no less than a crash now would have to
-// leave.
-func (t *tenure) renewClaim(now instant) driver.Claim {
-	c := t.renewalClaim()
+// leave. It has the fence of the turn under way, so that the lock service learns it without a
+// cost to those who acquire. Left is how long the tenure is still trusted at now, 0 if it is not.
+func (t *tenure) renewClaim(now instant) (c driver.Claim, left time.Duration) {
+	c = t.bid.claim()
 	c.TTL = max(t.cfg.ttl, t.rest(now))
-	return c
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.Fence = t.first.fence
+	return c, t.leftAt(now)
 }

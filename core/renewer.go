@@ -81,13 +81,13 @@ func (r *renewers) renew(batch []*tenure) {
 	claims := make([]driver.Claim, 0, len(batch))
 	sent := batch[:0]
 	for _, t := range batch {
-		left := t.left()
+		claim, left := t.renewClaim(asked)
 		if left == 0 { // over, or being released, since it came due
-			t.renewed(asked, errNotAsked)
+			t.renewed(asked, asked, errNotAsked)
 			continue
 		}
 		bound = min(bound, left)
-		claims = append(claims, t.renewClaim(asked))
+		claims = append(claims, claim)
 		sent = append(sent, t)
 	}
 	if len(sent) == 0 {
@@ -96,12 +96,13 @@ func (r *renewers) renew(batch []*tenure) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	answers := r.ask(ctx, claims)
+	now := r.root.clock.read()
 	for i, t := range sent {
 		err := errNoAnswer
 		if i < len(answers) {
 			err = answers[i]
 		}
-		t.renewed(asked, err)
+		t.renewed(asked, now, err)
 	}
 }
 

@@ -75,10 +75,14 @@ func (t *tenure) subject() Subject { return t.first.subject() }
 func (t *tenure) left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.leftAt(t.root.clock.read())
+}
+
+func (t *tenure) leftAt(now instant) time.Duration {
 	if t.state != tenureHeld {
 		return 0
 	}
-	return max(0, t.life-t.root.clock.read().since(t.asked))
+	return max(0, t.life-now.since(t.asked))
 }
 
 // validUntil is when trust ends unless it is renewed.
@@ -127,10 +131,9 @@ func (t *tenure) look(now instant) (renew bool) {
 // early is how much before its time a renewal may go, to share a command with others.
 func (t *tenure) early() time.Duration { return t.cfg.ttl / 30 }
 
-// renewed takes the answer to a renewal, or the lack of one. An answer counts only if it
-// arrives while the tenure still stands without it.
-func (t *tenure) renewed(asked instant, err error) {
-	now := t.root.clock.read()
+// renewed takes the answer to a renewal, or the lack of one, which came at now. An answer counts
+// only if it arrives while the tenure still stands without it.
+func (t *tenure) renewed(asked, now instant, err error) {
 	t.mu.Lock()
 	t.renewing = false
 	t.land()

@@ -142,9 +142,16 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 
 func (s *Store) renewal(claims []driver.Claim) command {
 	parts := make([]string, len(claims), 4*len(claims))
-	for i, c := range claims {
-		parts[i] = s.lockKey(c.Name)
-		parts = append(parts, owner(c), millis(c.TTL), fenceSuffix(c.Fence))
+	var n notes
+	n.grow(s.prefix, claims)
+	ttl, ms := time.Duration(0), "0"
+	for i := range claims {
+		c := &claims[i]
+		if c.TTL != ttl { // mostly all have the same
+			ttl, ms = c.TTL, millis(c.TTL)
+		}
+		parts[i] = n.note(s.prefix, c.Name)
+		parts = append(parts, n.note(c.Token, magic), ms, n.suffix(c.Fence))
 	}
 	lasting := slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.TTL > 0 })
 	return command{script: renewScript, lasting: lasting, keys: len(claims), parts: parts}

@@ -23,14 +23,6 @@ var (
 // page is how many keys one SCAN looks at, and how many names one round trip asks for.
 const page = 100
 
-// fenceSuffix is what a renewal adds to a lock's value.
-func fenceSuffix(fence uint64) string {
-	if fence == 0 {
-		return ""
-	}
-	return magic + strconv.FormatUint(fence, 10)
-}
-
 // Inspect implements driver.Inspector.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
 	reply, err := s.run(ctx, s.inspection(name))
