@@ -174,7 +174,8 @@ func owned(c driver.Claim) string { return c.Token + magic + c.Label }
 // the '!': the scripts of acquires know it by that.
 func kept(c driver.Claim) string {
 	if c.Ticket != "" {
-		return forTicket(c) + c.Label + fenceSuffix(c.Fence)
+		var n notes
+		return forTicket(c) + c.Label + n.suffix(c.Fence)
 	}
 	return strings.Repeat("=", len(c.Token)) + magic + c.Label
 }
