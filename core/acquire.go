@@ -67,10 +67,13 @@ func (a *acquisition) run() (*Lease, error) {
 			}
 		}
 	}
+	if r := a.root; r.keeper.kept.Load() >= int64(r.maxLeases) {
+		return nil, a.overCap("WithMaxLeases", r.maxLeases)
+	}
 	if a.once() {
 		return a.single()
 	}
-	return a.queue()
+	return a.wait()
 }
 
 // once says that the call makes one attempt and waits for no holder.

@@ -43,6 +43,9 @@ type config struct {
 	template   string
 	reentry    bool
 
+	maxLeases  int
+	maxWaiters int
+
 	observer *Observer
 	logger   *slog.Logger
 	newOnly  string // the last option that only New takes
@@ -51,7 +54,10 @@ type config struct {
 }
 
 func defaults() config {
-	return config{ttl: defaultTTL, wait: WaitForever, reentry: true}
+	return config{
+		ttl: defaultTTL, wait: WaitForever, reentry: true,
+		maxLeases: defaultMaxLeases, maxWaiters: defaultMaxWaiters,
+	}
 }
 
 // with returns c changed by opts, checked for this backend.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,9 +21,9 @@ type keeper struct {
 	root     *root
 	renewers renewers
 
-	mu      sync.Mutex // protects the fields below
-	posts   posts      // by when they have to be looked at
-	kept    int        // tenures added and not removed; a tick has some out of posts
+	mu      sync.Mutex   // protects the fields below
+	posts   posts        // by when they have to be looked at
+	kept    atomic.Int64 // tenures added and not removed; a tick has some out of posts
 	timer   *time.Timer
 	wakeAt  time.Duration // when the timer fires, never if it is not set
 	ticking bool          // a tick is under way, and sets the timer when it ends
@@ -45,7 +46,7 @@ func (k *keeper) add(t *tenure) bool {
 		return false
 	}
 	t.kept = true
-	k.kept++
+	k.kept.Add(1)
 	k.post(t, t.due())
 	return true
 }
@@ -90,9 +91,8 @@ func (k *keeper) remove(t *tenure) {
 		return
 	}
 	t.kept = false
-	k.kept--
 	k.posts.drop(t)
-	if k.closed && k.kept == 0 {
+	if k.kept.Add(-1) == 0 && k.closed {
 		k.root.stirred()
 	}
 }
@@ -161,11 +161,7 @@ func (k *keeper) close() {
 }
 
 // remaining says how many tenures are kept.
-func (k *keeper) remaining() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.kept
-}
+func (k *keeper) remaining() int { return int(k.kept.Load()) }
 
 // abandon stops keeping and says how many tenures are left to their TTL.
 func (k *keeper) abandon() int {
@@ -175,5 +171,5 @@ func (k *keeper) abandon() int {
 	if k.timer != nil {
 		k.timer.Stop()
 	}
-	return k.kept
+	return int(k.kept.Load())
 }

@@ -33,6 +33,8 @@ func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 		"WithMinHold ":    {core.WithMinHold(-time.Hour)},
 		"WithMinHold  ":   {core.WithMinHold(time.Hour), core.WithShared()},
 		"WithMinHold   ":  {core.WithLimit(2), core.WithMinHold(time.Hour)},
+		"WithMaxLeases":   {core.WithMaxLeases(0)},
+		"WithMaxWaiters":  {core.WithMaxWaiters(-1)},
 		"WithLimit":       {core.WithLimit(0)},
 		"WithLimit ":      {core.WithLimit(-1)},
 		"WithLimit  ":     {core.WithLimit(1_000_001)},

@@ -19,6 +19,9 @@ type root struct {
 	keeper  *keeper
 	lines   *lines
 
+	maxLeases, maxWaiters int
+	waiters               atomic.Int64 // calls that may wait
+
 	haste     haste
 	spare     sync.Pool       // of *bounded
 	closing   chan struct{}   // closed when Close begins
@@ -38,6 +41,9 @@ func newRoot(d driver.Driver, c *config) *root {
 		lines:   newLines(),
 		closing: make(chan struct{}),
 		quiet:   make(chan struct{}, 1),
+
+		maxLeases:  c.maxLeases,
+		maxWaiters: c.maxWaiters,
 	}
 	r.life, r.die = context.WithCancel(context.Background())
 	r.queuer, _ = d.(driver.Queuer)
