@@ -1,6 +1,6 @@
 # Works over every module of the repository: the root and each nested go.mod.
-# tools/ is left out: it pins the tools and holds no code.
-MODULES := $(sort $(dir $(shell find . -name go.mod -not -path './tools/*' -not -path '*/testdata/*' -not -path '*/.*/*')))
+# tools/go.mod is left out: it pins the tools and holds no code.
+MODULES := $(sort $(dir $(shell find . -name go.mod -not -path ./tools/go.mod -not -path '*/testdata/*' -not -path '*/.*/*')))
 
 # A version stamp is of no use here, and the go command fails to make one in a checkout that
 # belongs to another user.
@@ -19,11 +19,17 @@ FUZZTIME ?= 60s
 # $(call each,command) runs the command in every module, all of them even if one fails.
 each = @rc=0; for m in $(MODULES); do echo "== $$m"; (cd "$$m" && $(1)) || rc=1; done; exit $$rc
 
+# What the conformance runs of "make test" have shown, for the table in docs/backends.md.
+RECORDS := $(CURDIR)/.evidence
+EVIDENCE = cd tools/evidence && go run . -from "$(RECORDS)" -doc "$(CURDIR)/docs/backends.md"
+# A run of some tests is evidence for nothing.
+PARTIAL = $(filter -run% -skip% -short%,$(TESTFLAGS))
+
 # The nested modules mostly wait, for servers and for clocks: "make test" runs two at a time.
-TEST = HOLDFAST_REQUIRE_SERVERS=1 go test -race $(TESTFLAGS) ./...
+TEST = HOLDFAST_REQUIRE_SERVERS=1 HOLDFAST_EVIDENCE="$(RECORDS)" go test -race $(TESTFLAGS) ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers weather fuzz ci
+.PHONY: help build vet test evidence servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers weather fuzz ci
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -35,9 +41,13 @@ vet: ## run go vet
 	$(call each,go vet ./...)
 
 test: servers ## run all tests with -race against real servers; a missing server is a failure
-	@rc=0; echo "== ./"; $(TEST) || rc=1; \
+	@rm -rf "$(RECORDS)"; mkdir "$(RECORDS)"; rc=0; echo "== ./"; $(TEST) || rc=1; \
 	printf '%s\n' $(filter-out ./,$(MODULES)) | xargs -P 2 -I{} sh -c \
-		'out=$$(cd {} && $(TEST) 2>&1); rc=$$?; echo "== {}"; echo "$$out"; exit $$rc' || rc=1; exit $$rc
+		'out=$$(cd {} && $(TEST) 2>&1); rc=$$?; echo "== {}"; echo "$$out"; exit $$rc' || rc=1; \
+	if [ $$rc -eq 0 ] && [ -z "$(PARTIAL)" ]; then $(EVIDENCE) -check || rc=1; fi; exit $$rc
+
+evidence: ## write what the last "make test" has shown into the table of docs/backends.md
+	@$(EVIDENCE)
 
 servers: ## install the servers that the tests need, on Debian as root; else say what is missing
 	@tools/install-servers.sh

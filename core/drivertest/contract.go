@@ -11,7 +11,7 @@ import (
 
 // contractCases are the sentences of the driver package's documentation.
 var contractCases = []testCase{
-	{name: "AGrantExcludesOthersUntilItsRelease", run: func(e *env) {
+	{name: "AGrantExcludesOthersUntilItsRelease", promise: oneAtATime, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		mine, theirs := e.claim("name"), e.claim("name")
 		mine.Label = "mine, ☂"
@@ -28,7 +28,7 @@ var contractCases = []testCase{
 		e.noError(a.Release(e.Context(), mine))
 		e.grant(b, theirs)
 	}},
-	{name: "AnExpiredGrantIsOver", run: func(e *env) {
+	{name: "AnExpiredGrantIsOver", promise: bounded, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		mine, theirs := e.claim("name"), e.claim("name")
 		e.grant(a, mine)
@@ -41,7 +41,7 @@ var contractCases = []testCase{
 		}
 		e.noError(b.Release(e.Context(), theirs))
 	}},
-	{name: "AcquireIsIdempotentPerToken", run: func(e *env) {
+	{name: "AcquireIsIdempotentPerToken", promise: oneAtATime, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		first := e.grant(d, c)
 		time.Sleep(e.ttl / 2)
@@ -54,7 +54,7 @@ var contractCases = []testCase{
 			e.Errorf("the second acquire has not set the full TTL: %v", errs[0])
 		}
 	}},
-	{name: "RenewalGivesTheFullTTLAgain", run: func(e *env) {
+	{name: "RenewalGivesTheFullTTLAgain", promise: kept, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		e.grant(d, c)
 		for range 4 {
@@ -64,7 +64,7 @@ var contractCases = []testCase{
 			}
 		}
 	}},
-	{name: "RenewalWithoutTTLOnlyVerifies", run: func(e *env) {
+	{name: "RenewalWithoutTTLOnlyVerifies", promise: bounded, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		e.grant(d, c)
 		verify := c
@@ -73,7 +73,7 @@ var contractCases = []testCase{
 			return errors.Is(d.Renew(e.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
 		})
 	}},
-	{name: "RenewalAnswersEachClaimForItself", run: func(e *env) {
+	{name: "RenewalAnswersEachClaimForItself", promise: ownerOnly, run: func(e *env) {
 		d := e.Driver()
 		mine, gone, theirs := e.claim("mine"), e.claim("gone"), e.claim("theirs")
 		e.grant(d, mine)
@@ -90,7 +90,7 @@ var contractCases = []testCase{
 			e.Errorf("no claims: %v", errs)
 		}
 	}},
-	{name: "OnlyTheOwnerReleases", run: func(e *env) {
+	{name: "OnlyTheOwnerReleases", promise: ownerOnly, run: func(e *env) {
 		d, mine := e.Driver(), e.claim("name")
 		e.grant(d, mine)
 		for _, token := range []string{token(), mine.Token[:len(mine.Token)-1], mine.Token + "x", ""} {
@@ -104,7 +104,7 @@ var contractCases = []testCase{
 			e.Errorf("the owner lost it: %v", errs[0])
 		}
 	}},
-	{name: "ACallWhoseContextHasEndedDoesNothing", run: func(e *env) {
+	{name: "ACallWhoseContextHasEndedDoesNothing", promise: bounded, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		if _, err := d.Acquire(done(), c); !errors.Is(err, driver.ErrNotSent) {
 			e.Errorf("acquire: %v", err)
@@ -118,7 +118,7 @@ var contractCases = []testCase{
 		}
 		e.noError(d.Renew(e.Context(), []driver.Claim{c})[0])
 	}},
-	{name: "NamesDoNotMeet", run: func(e *env) {
+	{name: "NamesDoNotMeet", promise: oneAtATime, run: func(e *env) {
 		d := e.Driver()
 		names := []string{
 			"a", "A", "a:b", "a:b:c", "a%3Ab", "ab", "a*", "a?", "a\\", "ü", "u\u0308", "[a]", "v1:fence", ":", "%",
@@ -133,7 +133,7 @@ var contractCases = []testCase{
 			}
 		}
 	}},
-	{name: "LabelsComeBackAsTheyWere", run: func(e *env) {
+	{name: "LabelsComeBackAsTheyWere", promise: oneAtATime, run: func(e *env) {
 		d := e.Driver()
 		for i, label := range []string{"", "host-1", "a b", "日本", "{x}", "'\"\\", strings.Repeat("l", driver.MaxLabel)} {
 			name := strings.Repeat("n", i+1)
@@ -147,7 +147,7 @@ var contractCases = []testCase{
 			e.noError(d.Release(e.Context(), c))
 		}
 	}},
-	{name: "FencesGrowOnEveryPath", needs: fences, run: func(e *env) {
+	{name: "FencesGrowOnEveryPath", promise: fencesGrow, needs: fences, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		var last uint64
 		next := func(how string, g driver.Grant) {
@@ -179,7 +179,7 @@ var contractCases = []testCase{
 			return err == nil
 		})
 	}},
-	{name: "OneOwnerAtATimeUnderConcurrency", run: hammer},
+	{name: "OneOwnerAtATimeUnderConcurrency", promise: oneAtATime, run: hammer},
 }
 
 // hammer has many goroutines take the same name from two processes, and counts those

@@ -165,7 +165,7 @@ var lineCases = []testCase{
 		e.noError(first.Release(e.Context(), a))
 		e.grant(second, b)
 	})},
-	{name: "BlocksOfFencesNeverMeet", needs: blocks, run: lined(func(e *env, process func() queuer) {
+	{name: "BlocksOfFencesNeverMeet", promise: fencesGrow, needs: blocks, run: lined(func(e *env, process func() queuer) {
 		mine, theirs := process(), process()
 		a, waiting := e.place(), e.place()
 		a.Fences = driver.MaxTurns
@@ -207,8 +207,7 @@ var lineCases = []testCase{
 func lined(run func(e *env, process func() queuer)) func(*env) {
 	return func(e *env) {
 		if _, ok := e.Driver().(queuer); !ok {
-			e.Log("not a driver.Queuer")
-			return
+			e.lacks("no line")
 		}
 		var idle []driver.IdleCloser
 		defer func() {

@@ -130,7 +130,7 @@ var lineCoreCases = []testCase{
 	})},
 	{name: "AForeignValueInFrontOfALineIsWaitedFor", other: true, run: waiting(func(e *env) {
 		if e.Stepwise {
-			e.Skip("those who wait may get the name before it is overwritten")
+			e.lacks("those who wait may get the name before it is overwritten")
 		}
 		x := e.held()
 		calls := []*acquire{e.acquire(e.locker(e.Driver())), e.acquire(e.locker(e.Driver()))}
@@ -211,8 +211,7 @@ func (d deaf) Wait(ctx context.Context, c driver.Claim) error {
 func waiting(run func(e *env)) func(*env) {
 	return func(e *env) {
 		if _, ok := e.Driver().(queuer); !ok {
-			e.Log("not a driver.Queuer")
-			return
+			e.lacks("no line")
 		}
 		run(e)
 	}

@@ -9,15 +9,24 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 )
 
 // Harness says how to test a backend.
 type Harness struct {
+	// Backend and Server, such as "Redis" and "Redis 7.0", head what the run is evidence for;
+	// see the package's documentation. Without a Backend it is evidence for nothing.
+	Backend, Server string
 	// Open makes a lock service that is empty, for one case, and arranges its end with
 	// t.Cleanup or the service's Close.
 	Open func(t *testing.T) Service
+	// OpenServers makes a lock service with servers of its own, for a case that kills them.
+	OpenServers func(t *testing.T) (Service, Servers)
 	// Virtual says that the service runs inside a testing/synctest bubble, on its time.
 	Virtual bool
+	// Serverless says that there is no server, and no network to it. Where there is one, and
+	// OpenServers or Through is nil, evidence says that what needs it was not run.
+	Serverless bool
 }
 
 // Service is one lock service and the ways to reach it.
@@ -36,6 +45,20 @@ type Service struct {
 	// Leftovers lists what the service keeps of names that nobody holds or waits for, but for
 	// what is documented to stay, such as fences. It may be nil, where that cannot be seen.
 	Leftovers func() []string
+	// Through returns a backend as one more process would have it, whose network goes through
+	// proxies that the case may break.
+	Through func() (driver.Driver, []*faultproxy.Proxy)
+	// Holder is what another process needs to know to reach the service; see [Hold].
+	Holder string
+}
+
+// Servers are those of a lock service.
+type Servers struct {
+	// Kill ends them without warning, or as many of them that the name "name" cannot be
+	// locked. Restart returns once it can be locked again.
+	Kill, Restart func()
+	// Forgetful says that they know nothing of what was held when they come back.
+	Forgetful bool
 }
 
 // env is what a case works with.
@@ -44,11 +67,14 @@ type env struct {
 	Service
 	ttl     time.Duration // one that the case may wait for
 	virtual bool
+	harness Harness
+	result  *result
 }
 
 type testCase struct {
-	name string
-	run  func(e *env)
+	name    string
+	promise promise
+	run     func(e *env)
 	// needs says what the backend must be able to do; nil: everything.
 	needs func(driver.Capabilities) bool
 	// other says that the case needs other software at the service.
@@ -59,16 +85,16 @@ type testCase struct {
 // and skipped.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	for _, c := range concat(
-		contractCases, waitCases, lineCases, yieldCases, dedupCases, foreignCases, coreCases, lineCoreCases, keepCases, detachCases, allCases, sharedCases, limitCases, networkCases,
-	) {
+	record := newRecord(t, h)
+	for _, c := range suite() {
 		t.Run(c.name, func(t *testing.T) {
+			result := record.begin(t, c)
 			if h.Virtual {
-				synctest.Test(t, func(t *testing.T) { c.in(t, h, 10*time.Second) })
+				synctest.Test(t, func(t *testing.T) { c.in(t, h, 10*time.Second, result) })
 				return
 			}
 			t.Parallel()
-			c.in(t, h, time.Second)
+			c.in(t, h, time.Second, result)
 		})
 	}
 }
@@ -80,21 +106,43 @@ func concat(lists ...[]testCase) (all []testCase) {
 	return all
 }
 
-func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration) {
+func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration, result *result) {
 	t.Helper()
 	s := h.Open(t)
 	if s.Close != nil {
 		defer s.Close()
 	}
 	can := s.Driver().Capabilities()
+	e := &env{T: t, Service: s, ttl: max(ttl, can.MinTTL), virtual: h.Virtual, harness: h, result: result}
 	switch {
 	case c.needs != nil && !c.needs(can):
-		t.Skipf("not for the %s backend: it does not claim what this case needs", can.Backend)
+		e.lacks("it does not claim what this case needs")
 	case c.other && s.Overwrite == nil:
-		t.Skipf("not for the %s backend: no other software can reach its data", can.Backend)
+		e.lacks("no other software can reach its data")
 	default:
-		c.run(&env{T: t, Service: s, ttl: max(ttl, can.MinTTL), virtual: h.Virtual})
+		c.run(e)
 	}
+}
+
+// lacks ends a case that the backend cannot pass and does not claim to.
+func (e *env) lacks(what string) {
+	e.Helper()
+	e.skip(lacking, what)
+}
+
+// unbroken ends a case that breaks what the harness has not given it.
+func (e *env) unbroken(what string) {
+	e.Helper()
+	if e.harness.Serverless || e.virtual {
+		e.skip(pointless, "there is no server")
+	}
+	e.skip(notRun, "the harness has no "+what)
+}
+
+func (e *env) skip(o verdict, why string) {
+	e.Helper()
+	e.result.Outcome, e.result.Reason = o, why
+	e.Skip("not for this backend: " + why)
 }
 
 // claim makes a claim with a token of its own.

@@ -56,8 +56,7 @@ func queued(run func(e *env, q driver.Queuer, holder driver.Driver)) func(*env) 
 		d := e.Driver()
 		q, ok := d.(driver.Queuer)
 		if !ok {
-			e.Log("not a driver.Queuer")
-			return
+			e.lacks("no line")
 		}
 		if c, ok := d.(driver.IdleCloser); ok {
 			defer func() { e.noError(c.CloseIdle()) }()

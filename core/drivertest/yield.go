@@ -138,7 +138,7 @@ var yieldCases = []testCase{
 		e.noError(errNext)
 		e.noError(errOld)
 	})},
-	{name: "FencesGrowThroughYields", needs: blocks, run: yielding(func(e *env, process func() yielder) {
+	{name: "FencesGrowThroughYields", promise: fencesGrow, needs: blocks, run: yielding(func(e *env, process func() yielder) {
 		y, theirs := process(), process()
 		old, other := e.place(), e.place()
 		old.Fences = driver.MaxTurns
@@ -175,8 +175,7 @@ var yieldCases = []testCase{
 func yielding(run func(e *env, process func() yielder)) func(*env) {
 	return func(e *env) {
 		if _, ok := e.Driver().(yielder); !ok {
-			e.Log("not a driver.Yielder")
-			return
+			e.lacks("no yield in one step")
 		}
 		lined(func(e *env, process func() queuer) {
 			run(e, func() yielder {

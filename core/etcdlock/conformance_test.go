@@ -3,6 +3,7 @@ package etcdlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
 )
@@ -22,23 +24,46 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t) // for all cases; each has a prefix of its own
-	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
-		prefix := t.Name() + ":"
-		other := dial(t, server.Addr())
-		return drivertest.Service{
-			Driver: func() driver.Driver {
-				return etcdlock.New(dial(t, server.Addr()), etcdlock.WithPrefix(prefix))
-			},
-			Overwrite: func(name string) {
-				_, err := other.Put(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=")
-				ok(t, err)
-			},
-			Delete: func(name string) {
-				_, err := other.Delete(t.Context(), prefix+name)
-				ok(t, err)
-			},
-		}
-	}})
+	drivertest.Run(t, drivertest.Harness{
+		Backend: "etcd", Server: "etcd " + server.Version(),
+		Open: func(t *testing.T) drivertest.Service { return at(t, server.Addr(), t.Name()+":") },
+		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+			own := servers.Etcd(t)
+			return at(t, own.Addr(), "holdfast/"), drivertest.Servers{Kill: own.Kill, Restart: own.Restart}
+		},
+	})
+}
+
+// at is a service whose keys have a prefix.
+func at(t *testing.T, addr, prefix string) drivertest.Service {
+	t.Helper()
+	other := dial(t, addr)
+	store := func(addr string) driver.Driver { return etcdlock.New(dial(t, addr), etcdlock.WithPrefix(prefix)) }
+	return drivertest.Service{
+		Driver: func() driver.Driver { return store(addr) },
+		Overwrite: func(name string) {
+			_, err := other.Put(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=")
+			ok(t, err)
+		},
+		Delete: func(name string) {
+			_, err := other.Delete(t.Context(), prefix+name)
+			ok(t, err)
+		},
+		Through: func() (driver.Driver, []*faultproxy.Proxy) {
+			p := faultproxy.New(t, addr)
+			return store(p.Addr()), []*faultproxy.Proxy{p}
+		},
+		Holder: addr + " " + prefix,
+	}
+}
+
+// TestHolder is the process that the conformance suite freezes.
+func TestHolder(t *testing.T) {
+	t.Parallel()
+	drivertest.Hold(t, func(holder string) driver.Driver {
+		addr, prefix, _ := strings.Cut(holder, " ")
+		return etcdlock.New(dial(t, addr), etcdlock.WithPrefix(prefix))
+	})
 }
 
 // dial returns a client that ends with the test.

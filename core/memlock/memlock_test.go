@@ -10,8 +10,11 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	drivertest.Run(t, drivertest.Harness{Virtual: true, Open: func(*testing.T) drivertest.Service {
-		store := memlock.New()
-		return drivertest.Service{Driver: func() driver.Driver { return store }, Leftovers: store.Leftovers}
-	}})
+	drivertest.Run(t, drivertest.Harness{
+		Backend: "memory", Server: "the process", Serverless: true, Virtual: true,
+		Open: func(*testing.T) drivertest.Service {
+			store := memlock.New()
+			return drivertest.Service{Driver: func() driver.Driver { return store }, Leftovers: store.Leftovers}
+		},
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
@@ -26,10 +28,13 @@ const clusterTTL = 20 * time.Second
 
 func dialCluster(t *testing.T, c *servers.RedisCluster, punctual bool) *redis.ClusterClient {
 	t.Helper()
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: c.Addrs(), ContextTimeoutEnabled: punctual,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	return warmCluster(t, &redis.ClusterOptions{Addrs: c.Addrs(), ContextTimeoutEnabled: punctual})
+}
+
+func warmCluster(t *testing.T, o *redis.ClusterOptions) *redis.ClusterClient {
+	t.Helper()
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	rdb := redis.NewClusterClient(o)
 	t.Cleanup(func() { _ = rdb.Close() })
 	// It has to learn the nodes and their commands, which takes longer than short leases last.
 	ok(t, rdb.ForEachMaster(t.Context(), func(ctx context.Context, n *redis.Client) error { return n.Ping(ctx).Err() }))
@@ -41,15 +46,71 @@ func TestConformanceOnCluster(t *testing.T) {
 	t.Parallel()
 	c := servers.Cluster(t)
 	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
-		prefix := fmt.Sprintf("t%d:", cases.Add(1))
-		other := dialCluster(t, c, true)
-		return drivertest.Service{
-			Driver:    func() driver.Driver { return redislock.New(dialCluster(t, c, true), redislock.WithPrefix(prefix)) },
-			Overwrite: func(name string) { ok(t, other.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
-			Delete:    func(name string) { ok(t, other.Del(t.Context(), prefix+name).Err()) },
-		}
-	}})
+	drivertest.Run(t, drivertest.Harness{
+		Backend: "Redis Cluster", Server: "Redis " + c.Nodes[0].Version(),
+		Open: func(t *testing.T) drivertest.Service { return onCluster(t, c, fmt.Sprintf("t%d:", cases.Add(1))) },
+		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+			c := servers.Cluster(t)
+			s := onCluster(t, c, "holdfast:")
+			rdb := dialCluster(t, c, true)
+			slot := int(rdb.ClusterKeySlot(t.Context(), "holdfast:name").Val())
+			master := c.Owner(slot)
+			return s, drivertest.Servers{
+				Kill: func() {
+					inStep(t, dial(t, &redis.Options{Addr: master.Addr()}), "{holdfast:name}:in-step")
+					master.Kill()
+				},
+				Restart: func() {
+					c.Owner(slot) // the replica has taken over
+					master.Restart()
+					c.AwaitComplete()
+				},
+			}
+		},
+	})
+}
+
+// onCluster is a service at a Cluster.
+func onCluster(t *testing.T, c *servers.RedisCluster, prefix string) drivertest.Service {
+	t.Helper()
+	other := dialCluster(t, c, true)
+	return drivertest.Service{
+		Driver:    func() driver.Driver { return redislock.New(dialCluster(t, c, true), redislock.WithPrefix(prefix)) },
+		Overwrite: func(name string) { ok(t, other.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
+		Delete:    func(name string) { ok(t, other.Del(t.Context(), prefix+name).Err()) },
+		Through: func() (driver.Driver, []*faultproxy.Proxy) {
+			through, proxies := proxied(t, c.Nodes)
+			rdb := warmCluster(t, &redis.ClusterOptions{Addrs: c.Addrs(), Dialer: through})
+			return redislock.New(rdb, redislock.WithPrefix(prefix)), proxies
+		},
+		Holder: "cluster " + strings.Join(c.Addrs(), ",") + " " + prefix,
+	}
+}
+
+// proxied dials each server through a proxy of its own.
+func proxied(t *testing.T, nodes []*servers.Server) (func(ctx context.Context, network, addr string) (net.Conn, error), []*faultproxy.Proxy) {
+	t.Helper()
+	proxies := make([]*faultproxy.Proxy, len(nodes))
+	instead := make(map[string]string, len(nodes))
+	for i, n := range nodes {
+		proxies[i] = faultproxy.New(t, n.Addr())
+		instead[n.Addr()] = proxies[i].Addr()
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, network, instead[addr])
+	}, proxies
+}
+
+// inStep returns once a replica has all that its master had.
+func inStep(t *testing.T, rdb *redis.Client, key string) {
+	t.Helper()
+	conn := rdb.Conn() // WAIT is about what its own connection has written
+	defer func() { ok(t, conn.Close()) }()
+	ok(t, conn.Set(t.Context(), key, "", time.Minute).Err())
+	if n, err := conn.Wait(t.Context(), 1, 0).Result(); err != nil || n < 1 {
+		t.Errorf("%d replicas: %v", n, err)
+	}
 }
 
 // clusterLocker has leases that outlast a failover.

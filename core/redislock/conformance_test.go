@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
@@ -19,10 +20,27 @@ var shared servers.SharedRedis
 
 func TestConformanceOnRedis(t *testing.T) {
 	t.Parallel()
-	share := shared.Use(t) // for all cases; each has a prefix of its own
-	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
-		return service(t, &redis.Options{Addr: share.Addr}, share.Prefix+t.Name()+":")
-	}})
+	server := servers.Redis(t) // for all cases; each has a prefix of its own
+	drivertest.Run(t, drivertest.Harness{
+		Backend: "Redis", Server: "Redis " + server.Version(),
+		Open: func(t *testing.T) drivertest.Service { return onRedis(t, server.Addr(), t.Name()+":") },
+		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+			own := servers.Redis(t)
+			return onRedis(t, own.Addr(), "holdfast:"), drivertest.Servers{Kill: own.Kill, Restart: own.Restart, Forgetful: true}
+		},
+	})
+}
+
+// onRedis is a service at a real server.
+func onRedis(t *testing.T, addr, prefix string) drivertest.Service {
+	t.Helper()
+	s := service(t, &redis.Options{Addr: addr}, prefix)
+	s.Through = func() (driver.Driver, []*faultproxy.Proxy) {
+		p := faultproxy.New(t, addr)
+		return redislock.New(dial(t, &redis.Options{Addr: p.Addr()}), redislock.WithPrefix(prefix)), []*faultproxy.Proxy{p}
+	}
+	s.Holder = "server " + addr + " " + prefix
+	return s
 }
 
 func TestConformanceOnMiniredis(t *testing.T) {

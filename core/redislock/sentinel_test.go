@@ -3,12 +3,18 @@ package redislock_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
 func dialSentinel(t *testing.T, s *servers.RedisSentinel, password string) *redis.Client {
@@ -18,6 +24,47 @@ func dialSentinel(t *testing.T, s *servers.RedisSentinel, password string) *redi
 	})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
+}
+
+func TestConformanceBySentinel(t *testing.T) {
+	t.Parallel()
+	s := servers.Sentinel(t, "secret")
+	drivertest.Run(t, drivertest.Harness{
+		Backend: "Redis by Sentinel", Server: "Redis " + s.Nodes[0].Version(),
+		Open: func(t *testing.T) drivertest.Service { return bySentinel(t, s, t.Name()+":") },
+		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+			s := servers.Sentinel(t, "secret")
+			return bySentinel(t, s, "holdfast:"), drivertest.Servers{
+				Kill: func() {
+					inStep(t, dial(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}), "in-step")
+					s.Nodes[0].Kill()
+				},
+				Restart: func() {
+					s.AwaitMaster(s.Nodes[1])
+					s.Nodes[0].Restart()
+				},
+			}
+		},
+	})
+}
+
+// bySentinel is a service whose master the Sentinels name.
+func bySentinel(t *testing.T, s *servers.RedisSentinel, prefix string) drivertest.Service {
+	t.Helper()
+	service := service(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}, prefix)
+	service.Driver = func() driver.Driver {
+		return redislock.New(dialSentinel(t, s, "secret"), redislock.WithPrefix(prefix))
+	}
+	service.Through = func() (driver.Driver, []*faultproxy.Proxy) {
+		through, proxies := proxied(t, append(slices.Clone(s.Nodes), s.Sentinels...))
+		rdb := redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: servers.MasterName, SentinelAddrs: s.Addrs(), SentinelPassword: "secret", Password: "secret", Dialer: through,
+		})
+		t.Cleanup(func() { _ = rdb.Close() })
+		return redislock.New(rdb, redislock.WithPrefix(prefix)), proxies[:len(s.Nodes)]
+	}
+	service.Holder = "sentinel " + strings.Join(s.Addrs(), ",") + " " + prefix
+	return service
 }
 
 func TestAFailoverBySentinelIsSurvived(t *testing.T) {

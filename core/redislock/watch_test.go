@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
@@ -26,9 +27,14 @@ var noScripts = []any{
 	"+watch", "+unwatch", "+multi", "+exec", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+hello", "+ping",
 }
 
-func dialWithoutScripts(t *testing.T, addr string) *redis.Client {
+func allowWithoutScripts(t *testing.T, addr string) {
 	t.Helper()
 	ok(t, dial(t, &redis.Options{Addr: addr}).Do(t.Context(), noScripts...).Err())
+}
+
+func dialWithoutScripts(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	allowWithoutScripts(t, addr)
 	rdb := dial(t, &redis.Options{Addr: addr, Username: "locks", Password: "secret"})
 	if err := rdb.Eval(t.Context(), "return 1", nil).Err(); !redis.HasErrorPrefix(err, "NOPERM") {
 		t.Fatalf("a script: %v", err)
@@ -42,18 +48,38 @@ type unlined struct{ driver.Driver }
 func TestConformanceWithoutScripts(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)
-	admin := dial(t, &redis.Options{Addr: server.Addr()})
 	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
-		prefix := fmt.Sprintf("holdfast:%d:", cases.Add(1))
-		return drivertest.Service{
-			Driver: func() driver.Driver {
-				return unlined{redislock.New(dialWithoutScripts(t, server.Addr()), redislock.WithPrefix(prefix), redislock.WithoutScripts())}
-			},
-			Overwrite: func(name string) { ok(t, admin.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
-			Delete:    func(name string) { ok(t, admin.Del(t.Context(), prefix+name).Err()) },
-		}
-	}})
+	drivertest.Run(t, drivertest.Harness{
+		Backend: "Redis without scripts", Server: "Redis " + server.Version(),
+		Open: func(t *testing.T) drivertest.Service {
+			return onRedisWithoutScripts(t, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
+		},
+		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+			own := servers.Redis(t, "--appendonly", "yes", "--appendfsync", "always") // this one remembers
+			s := onRedisWithoutScripts(t, own.Addr(), "holdfast:")
+			return s, drivertest.Servers{Kill: own.Kill, Restart: func() {
+				own.Restart()
+				allowWithoutScripts(t, own.Addr())
+			}}
+		},
+	})
+}
+
+func onRedisWithoutScripts(t *testing.T, addr, prefix string) drivertest.Service {
+	t.Helper()
+	s := service(t, &redis.Options{Addr: addr}, prefix)
+	store := func(addr string) driver.Driver {
+		rdb := dial(t, &redis.Options{Addr: addr, Username: "locks", Password: "secret"})
+		return unlined{redislock.New(rdb, redislock.WithPrefix(prefix), redislock.WithoutScripts())}
+	}
+	allowWithoutScripts(t, addr)
+	s.Driver = func() driver.Driver { return store(addr) }
+	s.Through = func() (driver.Driver, []*faultproxy.Proxy) {
+		p := faultproxy.New(t, addr)
+		return store(p.Addr()), []*faultproxy.Proxy{p}
+	}
+	s.Holder = "unscripted " + addr + " " + prefix
+	return s
 }
 
 func TestWithoutScriptsWaitersAndProcessesTakeTurns(t *testing.T) {

@@ -1,12 +1,14 @@
 package redlock_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redislock"
@@ -33,36 +35,94 @@ func memory(n int) []driver.Driver {
 
 func TestConformanceOnFiveRedisServers(t *testing.T) {
 	t.Parallel()
-	addrs := make([]string, 5)
-	for i := range addrs {
-		addrs[i] = servers.Redis(t).Addr()
+	nodes := five(t)
+	drivertest.Run(t, drivertest.Harness{
+		Backend: "redlock", Server: "5 × Redis " + nodes[0].Version(),
+		Open: func(t *testing.T) drivertest.Service { return over(t, addrs(nodes), t.Name()+":") },
+		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+			own := five(t)
+			return over(t, addrs(own), "holdfast:"), drivertest.Servers{
+				Kill: func() {
+					for _, s := range own {
+						s.Kill()
+					}
+				},
+				Restart: func() {
+					for _, s := range own {
+						s.Restart()
+					}
+				},
+				Forgetful: true,
+			}
+		},
+	})
+}
+
+func five(t *testing.T) []*servers.Server {
+	t.Helper()
+	nodes := make([]*servers.Server, 5)
+	for i := range nodes {
+		nodes[i] = servers.Redis(t)
 	}
-	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
-		prefix := t.Name() + ":"
-		direct := make([]*redis.Client, len(addrs))
-		for i := range addrs {
-			direct[i] = dial(t, addrs[i])
-		}
-		return drivertest.Service{
-			Driver: func() driver.Driver {
-				nodes := make([]driver.Driver, len(addrs))
-				for i, addr := range addrs {
-					nodes[i] = redislock.New(dial(t, addr), redislock.WithPrefix(prefix))
-				}
-				store := redlock.New(nodes)
-				t.Cleanup(func() { ok(t, store.CloseIdle()) })
-				return store
-			},
-			Overwrite: func(name string) {
-				for _, rdb := range direct {
-					ok(t, rdb.Set(t.Context(), prefix+name, "not holdfast's", 0).Err())
-				}
-			},
-			Delete: func(name string) {
-				for _, rdb := range direct {
-					ok(t, rdb.Del(t.Context(), prefix+name).Err())
-				}
-			},
-		}
-	}})
+	return nodes
+}
+
+func addrs(nodes []*servers.Server) []string {
+	all := make([]string, len(nodes))
+	for i, s := range nodes {
+		all[i] = s.Addr()
+	}
+	return all
+}
+
+// over is a service that needs a quorum of the servers.
+func over(t *testing.T, addrs []string, prefix string) drivertest.Service {
+	t.Helper()
+	direct := make([]*redis.Client, len(addrs))
+	for i := range addrs {
+		direct[i] = dial(t, addrs[i])
+	}
+	return drivertest.Service{
+		Driver: func() driver.Driver { return quorum(t, addrs, prefix) },
+		Overwrite: func(name string) {
+			for _, rdb := range direct {
+				ok(t, rdb.Set(t.Context(), prefix+name, "not holdfast's", 0).Err())
+			}
+		},
+		Delete: func(name string) {
+			for _, rdb := range direct {
+				ok(t, rdb.Del(t.Context(), prefix+name).Err())
+			}
+		},
+		Through: func() (driver.Driver, []*faultproxy.Proxy) {
+			proxies, through := make([]*faultproxy.Proxy, len(addrs)), make([]string, len(addrs))
+			for i, addr := range addrs {
+				proxies[i] = faultproxy.New(t, addr)
+				through[i] = proxies[i].Addr()
+			}
+			return quorum(t, through, prefix), proxies
+		},
+		Holder: strings.Join(addrs, ",") + " " + prefix,
+	}
+}
+
+// quorum is a store that ends with the test.
+func quorum(t *testing.T, addrs []string, prefix string) driver.Driver {
+	t.Helper()
+	nodes := make([]driver.Driver, len(addrs))
+	for i, addr := range addrs {
+		nodes[i] = redislock.New(dial(t, addr), redislock.WithPrefix(prefix))
+	}
+	store := redlock.New(nodes)
+	t.Cleanup(func() { ok(t, store.CloseIdle()) })
+	return store
+}
+
+// TestHolder is the process that the conformance suite freezes.
+func TestHolder(t *testing.T) {
+	t.Parallel()
+	drivertest.Hold(t, func(holder string) driver.Driver {
+		addrs, prefix, _ := strings.Cut(holder, " ")
+		return quorum(t, strings.Split(addrs, ","), prefix)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -28,20 +31,27 @@ type database struct {
 	dialect sqllock.Dialect
 	driver  string
 	source  string
+	addr    string // part of source, where there is a server
 }
 
 func postgres(addr, params string) database {
-	return database{sqllock.Postgres, "pgx", "postgres://postgres@" + addr + "/postgres?sslmode=disable" + params}
+	return database{sqllock.Postgres, "pgx", "postgres://postgres@" + addr + "/postgres?sslmode=disable" + params, addr}
 }
 
 func mariadb(addr, params string) database {
-	return database{sqllock.MySQL, "mysql", "root@tcp(" + addr + ")/test" + params}
+	return database{sqllock.MySQL, "mysql", "root@tcp(" + addr + ")/test" + params, addr}
+}
+
+// through is the same database, reached at another address.
+func (d database) through(addr string) database {
+	d.source, d.addr = strings.Replace(d.source, d.addr, addr, 1), addr
+	return d
 }
 
 func sqlite(t *testing.T, params string) database {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.db")
-	return database{sqllock.SQLite, "sqlite", "file:" + file + "?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)" + params}
+	return database{sqllock.SQLite, "sqlite", "file:" + file + "?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)" + params, ""}
 }
 
 // open returns a pool as one process would have it.
@@ -60,9 +70,14 @@ var tables atomic.Int32
 // table makes a table that no other test has.
 func (d database) table(t *testing.T) sqllock.Option {
 	t.Helper()
-	table := sqllock.WithTable(fmt.Sprintf("locks_%d", tables.Add(1)))
-	d.exec(t, schema(t, d.dialect, table))
-	return table
+	return sqllock.WithTable(d.tableNamed(t))
+}
+
+func (d database) tableNamed(t *testing.T) string {
+	t.Helper()
+	name := fmt.Sprintf("locks_%d", tables.Add(1))
+	d.exec(t, schema(t, d.dialect, sqllock.WithTable(name)))
+	return name
 }
 
 func schema(t *testing.T, d sqllock.Dialect, opts ...sqllock.Option) string {
@@ -78,13 +93,46 @@ func (d database) exec(t *testing.T, text string, args ...any) {
 	ok(t, err)
 }
 
-// conforms runs the suite.
-func (d database) conforms(t *testing.T) {
+// harness is what the suite needs. More of it is evidence.
+func (d database) harness() drivertest.Harness {
+	return drivertest.Harness{Open: d.service, Serverless: d.addr == ""}
+}
+
+func (d database) service(t *testing.T) drivertest.Service {
 	t.Helper()
-	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
-		table := d.table(t)
-		return drivertest.Service{Driver: func() driver.Driver { return sqllock.New(d.open(t), d.dialect, table) }}
-	}})
+	name := d.tableNamed(t)
+	s := drivertest.Service{
+		Driver: func() driver.Driver { return sqllock.New(d.open(t), d.dialect, sqllock.WithTable(name)) },
+		Holder: strings.Join([]string{string(d.dialect), d.driver, d.source, name}, " "),
+	}
+	if d.addr != "" {
+		s.Through = func() (driver.Driver, []*faultproxy.Proxy) {
+			p := faultproxy.New(t, d.addr)
+			return sqllock.New(d.through(p.Addr()).open(t), d.dialect, sqllock.WithTable(name)), []*faultproxy.Proxy{p}
+		}
+	}
+	return s
+}
+
+// evidence is a harness with a server that the suite may kill.
+func (d database) evidence(backend, server string, open func(t *testing.T) (database, *servers.Server)) drivertest.Harness {
+	h := d.harness()
+	h.Backend, h.Server = backend, server
+	h.OpenServers = func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+		own, srv := open(t)
+		return own.service(t), drivertest.Servers{Kill: srv.Kill, Restart: srv.Restart}
+	}
+	return h
+}
+
+// TestHolder is the process that the conformance suite freezes.
+func TestHolder(t *testing.T) {
+	t.Parallel()
+	drivertest.Hold(t, func(holder string) driver.Driver {
+		words := strings.Fields(holder)
+		d := database{sqllock.Dialect(words[0]), words[1], words[2], ""}
+		return sqllock.New(d.open(t), d.dialect, sqllock.WithTable(words[3]))
+	})
 }
 
 // locker returns a Locker that ends with the test.

@@ -13,19 +13,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
 func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
 	t.Parallel()
 	srv := servers.Postgres(t)
+	const described = "&default_query_exec_mode=exec"
 	addr := pooler(t, srv.Addr())
-	for _, mode := range []string{"exec", "simple_protocol"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			postgres(addr, "&default_query_exec_mode="+mode).conforms(t)
-		})
-	}
+	t.Run("exec", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, postgres(addr, described).evidence("PgBouncer", "PostgreSQL "+srv.Version(),
+			func(t *testing.T) (database, *servers.Server) {
+				own := servers.Postgres(t, durable...)
+				return postgres(pooler(t, own.Addr()), described), own
+			}))
+	})
+	t.Run("simple protocol", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, postgres(addr, "&default_query_exec_mode=simple_protocol").harness())
+	})
 }
 
 // pooler starts a PgBouncer with few connections to the server, which gives each transaction

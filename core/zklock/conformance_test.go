@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/zklock"
 )
@@ -22,43 +23,71 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t) // for all cases; each has a root of its own
-	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
-		root := "/" + strings.ReplaceAll(t.Name(), "/", ":")
-		other, _ := connect(t, server.Addr(), 20*time.Second)
-		first := func(dir string) string {
-			seats, _, err := other.Children(dir)
-			ok(t, err)
-			slices.SortFunc(seats, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
-			if len(seats) == 0 {
-				return ""
-			}
-			return dir + "/" + seats[0]
+	drivertest.Run(t, drivertest.Harness{
+		Backend: "ZooKeeper", Server: "ZooKeeper " + server.Version(),
+		Open: func(t *testing.T) drivertest.Service {
+			return at(t, server.Addr(), "/"+strings.ReplaceAll(t.Name(), "/", ":"), 20*time.Second)
+		},
+		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+			own := servers.ZooKeeper(t)
+			return at(t, own.Addr(), "/holdfast", longSession), drivertest.Servers{Kill: own.Kill, Restart: own.Restart}
+		},
+	})
+}
+
+// at is a service whose locks are below a root.
+func at(t *testing.T, addr, root string, timeout time.Duration) drivertest.Service {
+	t.Helper()
+	other, _ := connect(t, addr, timeout)
+	first := func(dir string) string {
+		seats, _, err := other.Children(dir)
+		ok(t, err)
+		slices.SortFunc(seats, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+		if len(seats) == 0 {
+			return ""
 		}
-		remove := func(name string) {
-			if path := first(root + "/" + name); path != "" {
-				ok(t, other.Delete(path, -1))
-			}
+		return dir + "/" + seats[0]
+	}
+	remove := func(name string) {
+		if path := first(root + "/" + name); path != "" {
+			ok(t, other.Delete(path, -1))
 		}
-		return drivertest.Service{
-			Driver: func() driver.Driver {
-				conn, session := connect(t, server.Addr(), 20*time.Second)
-				return zklock.New(conn, session, zklock.WithRoot(root))
-			},
-			// As Curator's locks do, below the same path.
-			Stepwise: true,
-			Overwrite: func(name string) {
-				for _, dir := range []string{root, root + "/" + name} {
-					if _, err := other.Create(dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists { //nolint:errorlint // the client's own
-						t.Fatal(err)
-					}
+	}
+	store := func(addr string) driver.Driver {
+		conn, session := connect(t, addr, timeout)
+		return zklock.New(conn, session, zklock.WithRoot(root))
+	}
+	return drivertest.Service{
+		Driver: func() driver.Driver { return store(addr) },
+		Through: func() (driver.Driver, []*faultproxy.Proxy) {
+			p := faultproxy.New(t, addr)
+			return store(p.Addr()), []*faultproxy.Proxy{p}
+		},
+		Holder: addr + " " + root,
+		// As Curator's locks do, below the same path.
+		Stepwise: true,
+		Overwrite: func(name string) {
+			for _, dir := range []string{root, root + "/" + name} {
+				if _, err := other.Create(dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists { //nolint:errorlint // the client's own
+					t.Fatal(err)
 				}
-				remove(name)
-				_, err := other.Create(root+"/"+name+"/_c_0123-lock-", []byte("10.0.0.1"), zk.FlagSequence, zk.WorldACL(zk.PermAll))
-				ok(t, err)
-			},
-			Delete: remove,
-		}
-	}})
+			}
+			remove(name)
+			_, err := other.Create(root+"/"+name+"/_c_0123-lock-", []byte("10.0.0.1"), zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			ok(t, err)
+		},
+		Delete: remove,
+	}
+}
+
+// TestHolder is the process that the conformance suite freezes, for longer than its session.
+func TestHolder(t *testing.T) {
+	t.Parallel()
+	drivertest.Hold(t, func(holder string) driver.Driver {
+		addr, root, _ := strings.Cut(holder, " ")
+		conn, session := connect(t, addr, 5*time.Second)
+		return zklock.New(conn, session, zklock.WithRoot(root))
+	})
 }
 
 // connect returns a client that ends with the test, and its session.

@@ -24,9 +24,11 @@ type chunk struct {
 type loss int
 
 const (
-	lossNone loss = iota
-	lossNext      // the next chunk is lost, whatever is sent meanwhile
-	lossRest      // that chunk was lost; so is the rest of it, until another request is passed on
+	lossNone    loss = iota
+	lossNext         // the next chunk is lost, whatever is sent meanwhile
+	lossRest         // that chunk was lost; so is the rest of it, until another request is passed on
+	lossCut          // the connection ends in their place
+	lossRequest      // the request is not passed on either: the connection ends in its place
 )
 
 // read queues what src sends. It is apart from the passing on so that a delay does not
@@ -72,10 +74,14 @@ func (l *link) requestChunk() chunk {
 func (l *link) replyChunk() chunk {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	if l.reply == lossNext {
+	switch l.reply {
+	case lossNext:
 		l.reply = lossRest
+	case lossCut:
+		l.abort()
+	default:
 	}
-	return chunk{due: time.Now().Add(l.p.toClient), lost: l.reply == lossRest}
+	return chunk{due: time.Now().Add(l.p.toClient), lost: l.reply != lossNone}
 }
 
 // passRequests carries bytes from the client to the server.
@@ -92,7 +98,10 @@ func (l *link) passRequests(server net.Conn, in <-chan chunk) {
 			halfClose(server)
 			return
 		}
-		l.countRequest()
+		if !l.countRequest() {
+			l.abort()
+			return
+		}
 		if _, err := server.Write(c.data); err != nil {
 			l.abort() // the server has gone: so must the client's connection
 			return
@@ -160,17 +169,18 @@ func (l *link) blackHoled() bool {
 }
 
 // countRequest counts a request that is about to be passed on, and settles what becomes of
-// its reply.
-func (l *link) countRequest() {
+// its reply. It is false if the request is not to be passed on.
+func (l *link) countRequest() bool {
 	p := l.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
-	switch _, lost := p.lost[p.requests]; {
+	switch fate, lost := p.lost[p.requests]; {
 	case lost:
 		delete(p.lost, p.requests)
-		l.reply = lossNext
+		l.reply = fate
 	case l.reply == lossRest:
 		l.reply = lossNone
 	}
+	return l.reply != lossRequest
 }

@@ -10,6 +10,8 @@
 //	SetDelay(toServer, toClient)  latency for each direction; order is kept
 //	DropReplies(n)                the replies to the next n requests are lost
 //	DropReply(n)                  the reply to the nth request from now is lost
+//	CutReply(n)                   the nth request from now arrives; then its connection is reset
+//	CutRequest(n)                 the connection is reset in place of the nth request from now
 //	BlackHole(on)                 a silent partition: bytes are read and go nowhere
 //	Reset()                       every connection ends with a TCP reset, at both ends
 //	Refuse(on)                    new connections are refused; open ones go on

@@ -25,10 +25,28 @@ func (p *Proxy) DropReplies(n int) {
 
 // DropReply loses the reply to the nth request from now, counted over all connections;
 // 1 is the next. Further calls add further losses.
-func (p *Proxy) DropReply(n int) {
+func (p *Proxy) DropReply(n int) { p.lose(n, lossNext) }
+
+// CutReply passes the nth request from now on, counted over all connections, and resets its
+// connection in place of the reply: the server has executed it, and the client is told that
+// the connection broke.
+func (p *Proxy) CutReply(n int) { p.lose(n, lossCut) }
+
+// CutRequest resets a connection in place of passing on the nth request from now, counted over
+// all connections: the server never gets it.
+func (p *Proxy) CutRequest(n int) { p.lose(n, lossRequest) }
+
+func (p *Proxy) lose(n int, fate loss) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lost[p.requests+uint64(max(n, 1))] = struct{}{}
+	p.lost[p.requests+max(n, 1)] = fate
+}
+
+// Requests is how many requests were passed on, or cut, so far, over all connections.
+func (p *Proxy) Requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.requests
 }
 
 // BlackHole switches a silent partition on or off. While it is on, the proxy accepts

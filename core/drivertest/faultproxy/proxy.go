@@ -30,8 +30,8 @@ type Proxy struct {
 	blackHole          bool
 	holds              int
 	gate               chan struct{} // closed while nothing is held
-	requests           uint64        // passed on so far
-	lost               map[uint64]struct{}
+	requests           int           // passed on so far
+	lost               map[int]loss  // by the number of their request
 
 	running sync.WaitGroup // every link's goroutines
 }
@@ -45,7 +45,7 @@ func New(tb testing.TB, target string) *Proxy {
 		target: target,
 		links:  make(map[*link]struct{}),
 		gate:   make(chan struct{}),
-		lost:   make(map[uint64]struct{}),
+		lost:   make(map[int]loss),
 	}
 	close(p.gate)
 	l, err := listenSomewhere()

@@ -71,7 +71,8 @@ func zooKeeperProduct() product {
 				4lw.commands.whitelist=*
 			`, port, dir, ZooKeeperTick.Milliseconds(), 200*ZooKeeperTick.Milliseconds()), 0o600)
 		},
-		ready: zooKeeperReady,
+		ready:   zooKeeperReady,
+		version: func(addr string) (string, error) { return askLine(addr, "srvr") },
 	}
 }
 

@@ -1,0 +1,49 @@
+//go:build unix
+
+package faultproxy
+
+import "testing"
+
+func TestACutReplyEndsItsConnectionAndNoOther(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c, other := dial(t, p.Addr()), dial(t, p.Addr())
+	other.roundTrip("before")
+	p.CutReply(2)
+	c.roundTrip("first")
+	c.send("second")
+	s.wantNothingBut(t, "before", "first", "second")
+	c.wantReset()
+	other.roundTrip("after")
+	dial(t, p.Addr()).roundTrip("on a new connection")
+}
+
+func TestACutRequestNeverArrives(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	p.CutRequest(2)
+	c.roundTrip("first")
+	c.send("second")
+	c.wantReset()
+	s.wantNothingBut(t, "first")
+	dial(t, p.Addr()).roundTrip("on a new connection")
+}
+
+func TestHealForgetsTheCutsToCome(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c := dial(t, p.Addr())
+	p.CutReply(1)
+	p.CutRequest(2)
+	p.Heal()
+	for range 3 {
+		c.roundTrip("clean")
+	}
+	if n := p.Requests(); n != 3 {
+		t.Errorf("%d requests", n)
+	}
+}

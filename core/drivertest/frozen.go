@@ -1,0 +1,33 @@
+package drivertest
+
+import (
+	"errors"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// frozenCases stop the process of a holder for longer than its TTL.
+var frozenCases = []testCase{
+	{name: "AFrozenHolderWakesUpWithoutItsLease", run: func(e *env) {
+		if e.Holder == "" {
+			e.unbroken("process to freeze")
+		}
+		h := e.startHolder()
+		locks := e.locker(e.Driver())
+		if _, err := locks.TryAcquire(e.Context(), "name"); !errors.Is(err, core.ErrHeld) {
+			e.Fatalf("beside the holder: %v", err)
+		}
+		h.freeze()
+		y, err := locks.Acquire(e.Context(), "name") // once its TTL is over
+		e.noError(err)
+		if y.Fence() != 0 && y.Fence() <= h.fence {
+			e.Errorf("fence %d after %d", y.Fence(), h.fence)
+		}
+		h.thaw()
+		if said := h.ask(); said != (waking{Lost: true, ContextOver: true, ReleaseLost: true}) {
+			e.Errorf("the holder that was frozen: %+v", said)
+		}
+		e.noError(y.Check(e.Context())) // nor has it touched what is another's now
+		e.noError(y.Release(e.Context()))
+	}},
+}
