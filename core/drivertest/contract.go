@@ -69,6 +69,12 @@ var contractCases = []testCase{
 		e.grant(d, c)
 		verify := c
 		verify.TTL = 0
+		for range 2 { // and leaves the lease as it is
+			e.noError(d.Renew(e.Context(), []driver.Claim{verify})[0])
+		}
+		if _, err := e.Driver().Acquire(e.Context(), e.claim("name")); err == nil {
+			e.Error("verification has freed the name")
+		}
 		e.eventually("the name expires under verification", func() bool {
 			return errors.Is(d.Renew(e.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
 		})

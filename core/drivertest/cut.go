@@ -98,11 +98,19 @@ func (w *wire) heal() {
 	}
 }
 
-// acquire never fails, nor waits: nobody else is there, whatever became of an earlier attempt.
+// acquire is never refused, nor does it wait for the end of a TTL: nobody else is there,
+// whatever became of an earlier attempt.
 func (w *wire) acquire(opts ...core.Option) *core.Lease {
 	w.e.Helper()
 	began := time.Now()
-	x, err := w.locks.Acquire(w.e.Context(), "name", append(opts, core.WithTTL(w.ttl))...)
+	opts = append(opts, core.WithTTL(w.ttl))
+	x, err := w.locks.TryAcquire(w.e.Context(), "name", opts...)
+	if errors.Is(err, core.ErrHeld) {
+		w.e.Errorf("held by nobody: %v", err)
+	}
+	if err != nil { // the client needs longer than one attempt to connect again
+		x, err = w.locks.Acquire(w.e.Context(), "name", opts...)
+	}
 	w.e.noError(err)
 	if time.Since(began) >= w.ttl {
 		w.e.Error("granted by the end of a TTL only")

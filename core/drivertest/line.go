@@ -130,6 +130,19 @@ var lineCases = []testCase{
 		e.noError(holder.Release(e.Context(), held))
 		e.grant(second, b)
 	})},
+	{name: "AnOwnersReleaseLeavesTheLineToo", run: lined(func(e *env, process func() queuer) {
+		holder, second := process(), process()
+		held, b := e.claim("name"), e.place()
+		e.grant(holder, held)
+		again := e.place() // of the same process, whose next waiter has lined up
+		e.lineUp(holder, again)
+		e.lineUp(second, b)
+		held.Place = again.Place
+		e.noError(holder.Release(e.Context(), held))
+		e.grant(second, b)
+		e.noError(second.Release(e.Context(), b))
+		e.free()
+	})},
 	{name: "WhoLeavesAFreeNameTellsTheNext", run: lined(func(e *env, process func() queuer) {
 		holder, first, second := process(), process(), process()
 		held, a, b := e.place(), e.place(), e.place()

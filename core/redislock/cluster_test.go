@@ -234,6 +234,36 @@ func TestAMasterThatIsKilledCostsOnlyTheTimeUntilItsReplicaTakesOver(t *testing.
 	ok(t, y.Release(t.Context()))
 }
 
+func TestAGuardedCommandWaitsUntilItsKeysHaveMoved(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	guard := newGuard(t, dialCluster(t, c, true))
+	ok(t, guard.Do(t.Context(), 7, "SET", "order:42", "a").Err()) // and its fence, a key of its own
+	at := keySlot(t, c, "order:42")
+	from, to := c.Owner(at), c.Nodes[0]
+	if from == to {
+		to = c.Nodes[1]
+	}
+	c.BeginMove(at, from, to)
+	if n := c.MoveKeys(at, 1, from, to); n != 1 {
+		t.Fatalf("%d keys moved", n)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := guard.Do(ctx, 8, "APPEND", "order:42", "x").Err(); !redis.HasErrorPrefix(err, "TRYAGAIN") {
+		t.Errorf("while only part of the keys are there: %v", err)
+	}
+	got := make(chan error, 1)
+	go func() { got <- guard.Do(t.Context(), 8, "APPEND", "order:42", "b").Err() }()
+	time.Sleep(50 * time.Millisecond) // it may have been sent by then, or not
+	c.EndMove(at, from, to)
+	ok(t, <-got)
+	wantStale(t, guard.Do(t.Context(), 7, "SET", "order:42", "late").Err(), "order:42", 7, 8)
+	if value := guard.Do(t.Context(), 8, "GET", "order:42").Val(); value != "ab" {
+		t.Errorf("the value is %q", value)
+	}
+}
+
 func TestWhatNeedsASlotWholeWaitsUntilItHasMoved(t *testing.T) {
 	t.Parallel()
 	c := servers.Cluster(t)

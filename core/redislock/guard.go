@@ -14,6 +14,9 @@ import (
 
 var guardScript = newScript("guard.lua")
 
+// guardMoves is how long a guarded command waits for keys that are being moved.
+const guardMoves = 2 * time.Second
+
 // Guard lets a command that writes a Redis key run only if no larger fence was seen for the
 // key: the late write of a holder that was paused is refused. Check and command are one step
 // at the server. Package fence has the whole story.
@@ -55,7 +58,8 @@ func NewGuard(rdb redis.UniversalClient, remember time.Duration) (*Guard, error)
 // If a larger fence was seen for the key its error is a *fence.StaleError, and the command
 // was not run. An impossible fence or key is fence.ErrInvalid. Any other error is Redis's or
 // the client's own. The command is sent once: after a network error it is unknown whether
-// it was run.
+// it was run. While Cluster moves the key's slot the command may have to wait, for 2 s at most;
+// after that its error is TRYAGAIN, and it was not run.
 //
 // What is written depends mostly on what was read. Read through the guard too, so that no
 // older holder can write after that: guard.Do(ctx, fence, "HGET", "order:42", "paid").
@@ -79,15 +83,28 @@ func (g *Guard) Do(ctx context.Context, f uint64, command, key string, args ...a
 		"evalsha", guardScript.sha, 2, key, "{" + tag + "}:v1:seen:" + key,
 		strconv.FormatUint(f, 10), g.remember.Milliseconds(), command,
 	}, args...)
-	cmd = g.send(ctx, line)
+	cmd = g.sendWhole(ctx, line)
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 		line[0], line[1] = "eval", guardScript.source
-		cmd = g.send(ctx, line)
+		cmd = g.sendWhole(ctx, line)
 	}
 	if seen, ok := staleSeen(cmd.Err()); ok {
 		cmd.SetErr(&fence.StaleError{Key: key, Fence: f, Seen: seen})
 	}
 	return cmd
+}
+
+// sendWhole waits, while the key's slot is being moved, until the key and what is remembered
+// of it are at the same node again.
+func (g *Guard) sendWhole(ctx context.Context, line []any) *redis.Cmd {
+	bounded, cancel := context.WithTimeout(ctx, guardMoves)
+	defer cancel()
+	cmd, _ := whileMoving(bounded, func() (*redis.Cmd, error) {
+		cmd := g.send(ctx, line)
+		err := cmd.Err()
+		return cmd, err
+	})
+	return cmd // the error is in it
 }
 
 func (g *Guard) send(ctx context.Context, line []any) *redis.Cmd {

@@ -156,6 +156,26 @@ func TestWithoutScriptsAGrantBetweenLookAndTransactionIsSeen(t *testing.T) {
 	ok(t, x.Release(t.Context()))
 }
 
+// So is the lock's key: whoever is granted the name between look and transaction keeps it, also
+// a client that mints no fence.
+func TestWithoutScriptsALockThatIsTakenBetweenLookAndTransactionIsRespected(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	admin := dial(t, &redis.Options{Addr: server.Addr()})
+	var once sync.Once
+	rdb := dial(t, &redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return between{conn, func() {
+			once.Do(func() { ok(t, admin.Set(t.Context(), "holdfast:name", "somebody else's", 0).Err()) })
+		}}, err
+	}})
+	_, err := locker(t, rdb, redislock.WithoutScripts()).TryAcquire(t.Context(), "name")
+	is(t, err, core.ErrHeld)
+	if value := admin.Get(t.Context(), "holdfast:name").Val(); value != "somebody else's" {
+		t.Error("the lock of another was overwritten")
+	}
+}
+
 // between is a connection that does something before a transaction is sent.
 type between struct {
 	net.Conn
