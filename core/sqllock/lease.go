@@ -102,9 +102,9 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		err  error
 	)
 	if c.Done {
-		rows, err = s.affected(ctx, s.do.complete, c.Name, c.Token, markerOf(c), c.Label, c.Dedup.Microseconds())
+		rows, err = s.changed(ctx, s.do.complete, c.Name, c.Token, markerOf(c), c.Label, c.Dedup.Microseconds())
 	} else {
-		rows, err = s.affected(ctx, s.do.free, c.Name, c.Token)
+		rows, err = s.changed(ctx, s.do.free, c.Name, c.Token)
 	}
 	switch {
 	case err != nil:

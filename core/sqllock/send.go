@@ -37,6 +37,28 @@ func (s *Store) affected(ctx context.Context, stmt statement, args ...any) (rows
 	return result.RowsAffected()
 }
 
+// changed is affected for a statement that finds nothing to change if it is sent again.
+//
+// A pool does that where the driver calls a connection bad, which ought to mean that nothing was
+// sent. pgx 5.12 says so, too, of one that broke before the answer to a simple query: a release
+// would be executed, sent again, and be told that somebody else owns the name. On a connection of
+// its own a statement is sent once, and its outcome is then unknown.
+func (s *Store) changed(ctx context.Context, stmt statement, args ...any) (rows int64, err error) {
+	err = s.send(ctx, func() error {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }() // it goes back to the pool
+		result, err := conn.ExecContext(ctx, stmt.text, stmt.args(args)...)
+		if err == nil {
+			rows, err = result.RowsAffected()
+		}
+		return err
+	})
+	return rows, err
+}
+
 // number runs a statement that answers with one number or none.
 func (s *Store) number(ctx context.Context, stmt statement, args ...any) (number int64, found bool, err error) {
 	if s.dialect != MySQL {
