@@ -29,9 +29,17 @@ func Checkers() []Checker {
 		}},
 		{"linearizable", checkLinearizable},
 		{"belief", checkBelief},
+		{"sharing", checkSharing},
+		{"kept", checkKept},
+		{"done", checkDone},
 		{"store", checkStore},
 		{"margin", checkMargin},
-		{"owner", func(v *Evidence) []string { return v.Ledger.Breaches }},
+		{"owner", func(v *Evidence) (breaches []string) {
+			for _, l := range v.Servers {
+				breaches = append(breaches, l.Breaches...)
+			}
+			return breaches
+		}},
 		{"early", checkEarly},
 		{"orphans", checkOrphans},
 		{"silence", checkSilence},
@@ -61,11 +69,11 @@ const clockError = int64(2 * time.Millisecond) // between the server's clock and
 func (v *Evidence) operations() map[string][]porcupine.Operation {
 	all := make(map[string][]porcupine.Operation)
 	for _, h := range v.Holds {
-		if h.Ghost {
+		if h.Ghost || together(h.Name) {
 			continue
 		}
 		add := func(o op, call, ret int64) { all[h.Name] = append(all[h.Name], operation(o, call, ret)) }
-		add(op{verb: grantIt, lease: h.ID, fence: h.Fence, by: h.Answered + rounding}, h.Asked, h.Answered)
+		add(op{verb: grantIt, lease: h.ID, fence: h.Fence, unfenced: v.Service == Redlock, by: h.Answered + rounding}, h.Asked, h.Answered)
 		for _, e := range h.Beliefs {
 			if !v.doomedAt(h, e.At) {
 				add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)
@@ -79,14 +87,14 @@ func (v *Evidence) operations() map[string][]porcupine.Operation {
 			add(op{verb: perhaps, lease: h.ID}, h.Releasing, h.Releasing+2*int64(TTL))
 		}
 	}
-	for _, r := range v.Ledger.Reigns {
-		if r.End == endOperator && r.Worker != "" {
-			all[r.Name] = append(all[r.Name], operation(op{verb: destroyed}, r.To-clockError, r.To+clockError))
+	for _, r := range v.reigns() {
+		if ops, ok := all[r.Name]; ok && r.End == endOperator && r.Worker != "" {
+			all[r.Name] = append(ops, operation(op{verb: destroyed}, r.To-clockError, r.To+clockError))
 		}
 	}
-	for _, at := range v.Ledger.Restarts {
-		for name := range all {
-			all[name] = append(all[name], operation(op{verb: destroyed}, at-dying, at))
+	for name := range all {
+		for _, l := range v.losses(name) {
+			all[name] = append(all[name], operation(op{verb: destroyed}, l.from, l.to))
 		}
 	}
 	return all
@@ -97,10 +105,13 @@ const dying = int64(100 * time.Millisecond) // from the end of a server to the m
 // checkBelief looks for two leases of a name that were trusted at the same time. An overlap
 // is explained where an operator had taken the name from the first holder.
 func checkBelief(v *Evidence) (breaches []string) {
-	for _, holds := range v.byName() {
+	for name, holds := range v.byName() {
+		if together(name) {
+			continue // see checkSharing
+		}
 		for i, a := range holds {
 			for _, b := range holds[i+1:] {
-				if b.Answered < a.Last && a.Answered < b.Last && !v.doomedAt(a, a.Last) && !v.doomedAt(b, b.Last) {
+				if v.overlap(a, b) {
 					breaches = append(breaches, fmt.Sprintf("%s: %s and %s were both trusted for %.1f ms", a.Name, a.ID, b.ID,
 						1000*seconds(min(a.Last, b.Last)-max(a.Answered, b.Answered))))
 				}
@@ -108,6 +119,11 @@ func checkBelief(v *Evidence) (breaches []string) {
 		}
 	}
 	return breaches
+}
+
+// overlap says whether two leases were trusted at a time, with nobody but us to blame.
+func (v *Evidence) overlap(a, b *Hold) bool {
+	return b.Answered < a.Last && a.Answered < b.Last && !v.doomedAt(a, a.Last) && !v.doomedAt(b, b.Last)
 }
 
 func (v *Evidence) byName() map[string][]*Hold {

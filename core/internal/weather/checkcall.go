@@ -4,6 +4,7 @@ package weather
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,7 +17,7 @@ func checkAnswers(v *Evidence) (breaches []string) {
 		switch {
 		case a.Class == "other":
 			breaches = append(breaches, fmt.Sprintf("%s: %s", a.ID, a.Error))
-		case a.Class == "held" && strings.HasPrefix(a.Name, "solo-") && !v.contended(a.Name, c.Asked.At, a.At):
+		case a.Class == "held" && len(v.Servers) > 0 && strings.HasPrefix(a.Name, "solo-") && !v.contended(a.Name, c.Asked.At, a.At):
 			breaches = append(breaches, fmt.Sprintf("%s: %s was told that its own grant is somebody else's", a.Name, a.ID))
 		}
 	}
@@ -24,17 +25,24 @@ func checkAnswers(v *Evidence) (breaches []string) {
 }
 
 func (v *Evidence) contended(name string, from, to int64) bool {
-	for _, r := range v.Ledger.Reigns {
+	return slices.ContainsFunc(v.Servers, func(l *Ledger) bool { return l.contended(name, from, to) })
+}
+
+func (l *Ledger) contended(name string, from, to int64) bool {
+	for _, r := range l.Reigns {
 		end := r.To
 		if r.End != endFreed { // when it expired is computed
 			end += rounding
 		}
-		if r.Name == name && r.From < to && end > from && (r.From < from || r.Worker == "") {
+		if r.Name != name || r.From >= to || end <= from {
+			continue
+		}
+		if r.From < from || r.Worker == "" || l.refused(r, max(from, r.From), min(to, end)) {
 			return true
 		}
 	}
 	crowd := Crowd{}
-	for _, c := range v.Ledger.Lines[name] {
+	for _, c := range l.Lines[name] {
 		if c.At >= to {
 			break
 		}
@@ -47,6 +55,21 @@ func (v *Evidence) contended(name string, from, to int64) bool {
 		}
 	}
 	return crowd.N > 0
+}
+
+// refused says whether another token of the same worker found a reign in its way: an earlier
+// call's, whose command was late.
+func (l *Ledger) refused(r *Reign, from, to int64) bool {
+	for _, c := range l.Commands {
+		if c.At < from || c.At > to || c.Client != r.Worker || !strings.HasPrefix(c.Args[0], "eval") || !slices.Contains(c.Args, Prefix+r.Name) {
+			continue
+		}
+		other := func(arg string) bool { return tokenOf(arg) != "" && tokenOf(arg) != r.Token }
+		if slices.ContainsFunc(c.Args[3:], other) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkBounded looks for calls that came back later than their ctx or their own bound.

@@ -26,8 +26,8 @@ func hard(e Event) bool { return e.Fault != "delay" }
 // checkOrphans looks for grants that were left to their TTL although nothing was in the way
 // of giving them back.
 func checkOrphans(v *Evidence) (breaches []string) {
-	for _, r := range v.Ledger.Reigns {
-		if r.End == endExpired && r.Worker != "" && !v.trouble(r.Worker, r.From-int64(TTL), r.To, hard) {
+	for _, r := range v.reigns() {
+		if r.End == endExpired && r.Worker != "" && !r.Kept && !v.trouble(r.Worker, r.From-int64(TTL), r.To, hard) {
 			breaches = append(breaches, fmt.Sprintf("%s: a grant to %s was left to its TTL", r.Name, r.Worker))
 		}
 	}
@@ -36,20 +36,27 @@ func checkOrphans(v *Evidence) (breaches []string) {
 
 // checkSilence looks for commands with tokens that had been given back long before.
 func checkSilence(v *Evidence) (breaches []string) {
+	for _, l := range v.Servers {
+		breaches = append(breaches, v.silence(l)...)
+	}
+	return breaches
+}
+
+func (v *Evidence) silence(l *Ledger) (breaches []string) {
 	const late = int64(TTL) * 2 // longer than a fault holds a request up, and than a release takes
 	freed := make(map[string]*Reign)
-	for _, r := range v.Ledger.Reigns {
+	for _, r := range l.Reigns {
 		if r.End == endFreed || r.End == endBreach {
 			freed[r.Token] = r
 		}
 	}
-	for _, c := range v.Server {
+	for _, c := range l.Commands {
 		if !strings.HasPrefix(c.Args[0], "eval") {
 			continue
 		}
 		for _, arg := range c.Args[min(3, len(c.Args)):] {
 			r := freed[tokenOf(arg)]
-			if r != nil && c.At > r.To+late && !v.trouble(r.Worker, r.To, c.At, hard) {
+			if r != nil && !r.Kept && c.At > r.To+late && !v.trouble(r.Worker, r.To, c.At, hard) {
 				breaches = append(breaches, fmt.Sprintf("%s: %s sends a token %.1f s after its end", r.Name, c.Client, seconds(c.At-r.To)))
 			}
 		}

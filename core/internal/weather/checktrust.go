@@ -4,6 +4,7 @@ package weather
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -46,16 +47,23 @@ func (v *Evidence) StaleWrites() (naive, fenced int) {
 	return naive, fenced
 }
 
-// margins says by how much the server would have kept each lease beyond the last instant at
-// which it was trusted, had nobody taken it away.
+// margins says by how much the servers would have kept each lease beyond the last instant at
+// which it was trusted, had nobody taken it away: as many of them as decide.
 func (v *Evidence) margins(tell func(h *Hold, margin int64, granted bool)) {
-	reigns := make(map[[2]string][]*Reign)
-	for _, r := range v.Ledger.Reigns {
-		key := [2]string{r.Worker, r.Name}
-		reigns[key] = append(reigns[key], r)
+	if len(v.Servers) == 0 {
+		return
+	}
+	reigns := make([]map[[2]string][]*Reign, len(v.Servers))
+	for i, l := range v.Servers {
+		reigns[i] = make(map[[2]string][]*Reign)
+		for _, r := range slices.Concat(l.Reigns, l.Shares) {
+			if !r.Kept {
+				key := [2]string{r.Worker, r.Name}
+				reigns[i][key] = append(reigns[i][key], r)
+			}
+		}
 	}
 	for _, h := range v.Holds {
-		own := reigns[[2]string{h.Worker, h.Name}]
 		points := []int64{h.Last}
 		for _, e := range h.Beliefs {
 			points = append(points, e.Last)
@@ -64,16 +72,26 @@ func (v *Evidence) margins(tell func(h *Hold, margin int64, granted bool)) {
 			if at == 0 {
 				continue
 			}
-			expiry, granted := paperExpiry(own, at)
-			tell(h, expiry-at, granted)
+			var promised []int64
+			for _, own := range reigns {
+				if expiry, granted := paperExpiry(own[[2]string{h.Worker, h.Name}], at); granted {
+					promised = append(promised, expiry)
+				}
+			}
+			slices.Sort(promised)
+			if spare := len(promised) - len(v.Servers)/2 - 1; spare >= 0 {
+				tell(h, promised[spare]-at, true)
+			} else {
+				tell(h, 0, false)
+			}
 		}
 	}
 }
 
-// paperExpiry is until when the server had last promised the worker to keep the name.
+// paperExpiry is until when a server had last promised the worker to keep the name.
 func paperExpiry(own []*Reign, at int64) (expiry int64, granted bool) {
 	for _, r := range own {
-		freed := (r.End == endFreed || r.End == endBreach) && r.To <= at
+		freed := (r.End == endFreed || r.End == endBreach) && r.To+clockError <= at
 		for _, s := range r.Steps {
 			if s.at > at {
 				break

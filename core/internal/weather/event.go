@@ -42,6 +42,8 @@ type Event struct {
 	Deadline int64  `json:"deadline,omitempty"` // of the call's ctx
 	Class    string `json:"class,omitempty"`    // what a call came to
 	Error    string `json:"error,omitempty"`
+	Mode     Mode   `json:"mode,omitempty"`
+	Complete bool   `json:"complete,omitempty"` // the release is to leave a dedup marker
 	Fence    uint64 `json:"fence,omitempty"`
 	Last     int64  `json:"last,omitempty"`
 	Until    int64  `json:"until,omitempty"` // what the lease then said about its end

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 )
 
 // inject makes one fault happen, for as long as it lasts. A link has one at a time: the end of
@@ -52,51 +54,65 @@ func (r *run) inject(f Fault) {
 	r.log.write(Event{Kind: Healed, ID: id, Fault: f.Kind, Worker: e.Worker})
 }
 
-// onLink returns a fault of a worker's link, nil if it is none.
+// onLink returns a fault of a worker's links, nil if it is none.
 func (r *run) onLink(f Fault) func() {
-	p := r.proxies[f.Who]
+	var links []*faultproxy.Proxy
+	for i := range f.Span {
+		links = append(links, r.proxies[f.Who][(f.Node+i)%len(r.service.nodes)])
+	}
+	all := func(do func(p *faultproxy.Proxy)) {
+		for _, p := range links {
+			do(p)
+		}
+	}
+	slow := func(there, back time.Duration) { all(func(p *faultproxy.Proxy) { p.SetDelay(there, back) }) }
+	dark := func(on bool) { all(func(p *faultproxy.Proxy) { p.BlackHole(on) }) }
+	refuse := func(on bool) { all(func(p *faultproxy.Proxy) { p.Refuse(on) }) }
 	switch f.Kind {
 	case "delay":
 		return func() {
-			p.SetDelay(40*time.Millisecond, 20*time.Millisecond)
+			slow(40*time.Millisecond, 20*time.Millisecond)
 			time.Sleep(f.For)
-			p.SetDelay(0, 0)
+			slow(0, 0)
 		}
 	case "drop":
 		return func() {
 			for end := time.Now().Add(f.For); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
-				p.DropReply(1) // with time for what is sent again to be answered
+				all(func(p *faultproxy.Proxy) { p.DropReply(1) }) // with time for what is sent again to be answered
 			}
 		}
 	case "dark":
 		return func() {
-			p.BlackHole(true)
+			dark(true)
 			time.Sleep(f.For)
-			p.BlackHole(false)
+			dark(false)
 		}
 	case "fade":
 		return func() {
-			p.SetDelay(0, 60*time.Millisecond+f.For%(200*time.Millisecond))
+			slow(0, 60*time.Millisecond+f.For%(200*time.Millisecond))
 			time.Sleep(f.For / 2)
-			p.BlackHole(true)
+			dark(true)
 			time.Sleep(f.For)
-			p.SetDelay(0, 0)
-			p.BlackHole(false)
+			slow(0, 0)
+			dark(false)
 		}
 	case "reset":
-		return p.Reset
+		return func() { all((*faultproxy.Proxy).Reset) }
 	case "refuse":
 		return func() {
-			p.Refuse(true)
-			p.Reset()
+			refuse(true)
+			all((*faultproxy.Proxy).Reset)
 			time.Sleep(f.For)
-			p.Refuse(false)
+			refuse(false)
 		}
 	case "hold":
 		return func() {
-			release := p.Hold()
+			var release []func()
+			all(func(p *faultproxy.Proxy) { release = append(release, p.Hold()) })
 			time.Sleep(f.For)
-			release()
+			for _, f := range release {
+				f()
+			}
 		}
 	}
 	return nil
@@ -151,33 +167,34 @@ func (r *run) signal(who int, s syscall.Signal) error {
 }
 
 func (r *run) onServer(ctx context.Context, f Fault) {
+	n := r.service.nodes[f.Node]
 	switch f.Kind {
 	case "pause":
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.server.Pause()
-		time.Sleep(f.For)
-		r.server.Resume()
+		n.pause(f.For)
 	case "busy":
-		r.admin.Eval(ctx, `local stop = os.clock() + ARGV[1] repeat until os.clock() > stop`, nil, f.For.Seconds())
+		n.admin.Eval(ctx, `local stop = os.clock() + ARGV[1] repeat until os.clock() > stop`, nil, f.For.Seconds())
 	case "restart":
-		r.restart(f.For)
+		r.restart(f.Node, f.For)
+	case "leave": // for longer than anything it knew can be trusted
+		r.restart(f.Node, TTL+f.For)
 	case "disconnect":
-		for _, line := range r.connections() { // not the one that watches
-			_, id, _ := strings.Cut(line, "id=")
-			id, _, _ = strings.Cut(id, " ")
-			r.admin.ClientKillByFilter(ctx, "id", id)
-		}
+		n.disconnect(ctx)
 	case "deafen":
-		r.admin.Do(ctx, "client", "kill", "type", "pubsub")
+		n.admin.Do(ctx, "client", "kill", "type", "pubsub")
 	case "scripts":
-		r.admin.ScriptFlush(ctx)
+		n.admin.ScriptFlush(ctx)
 	case "memory":
-		r.admin.ConfigSet(ctx, "maxmemory", "1")
+		n.admin.ConfigSet(ctx, "maxmemory", "1")
 		time.Sleep(f.For)
-		r.admin.ConfigSet(ctx, "maxmemory", "0")
+		n.admin.ConfigSet(ctx, "maxmemory", "0")
+	case "readonly":
+		n.readonly(ctx, f.For)
 	case "starve":
 		starve(f.For)
+	case "failover":
+		r.service.failover(r, f)
+	case "move":
+		r.service.move(ctx, f)
 	default:
 		r.tb.Errorf("no such fault: %q", f.Kind)
 	}
@@ -200,52 +217,53 @@ func starve(d time.Duration) {
 	}
 }
 
-// restart kills the server and starts it again with nothing. Nobody reaches it before what
-// it does is watched.
-func (r *run) restart(pause time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.proxies {
-		p.Refuse(true)
-		p.Reset()
+// restart kills a server and starts it again with nothing. Nobody reaches it before what it
+// does is watched.
+func (r *run) restart(node int, pause time.Duration) {
+	n := r.service.nodes[node]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, links := range r.proxies {
+		links[node].Refuse(true)
+		links[node].Reset()
 	}
-	r.server.Kill()
-	<-r.watcher.done // it has read all that the server still said
+	n.server.Kill()
+	<-n.watcher.done // it has read all that the server still said
 	killed := now()
-	_ = r.watcher.stop()
-	r.watcher.commands = append(r.watcher.commands, Command{At: killed, Client: admin, Args: []string{restarted}})
+	_ = n.watcher.stop()
+	n.watcher.commands = append(n.watcher.commands, Command{At: killed, Client: admin, Args: []string{restarted}})
 	time.Sleep(pause)
-	r.server.Restart()
-	next, err := watch(r.server.Addr(), r.watcher)
+	n.server.Restart()
+	next, err := watch(n.server.Addr(), n.watcher)
 	if err != nil {
 		r.tb.Errorf("MONITOR: %v", err)
 		return
 	}
-	r.watcher = next
-	for _, p := range r.proxies {
-		p.Refuse(false)
+	n.watcher = next
+	for _, links := range r.proxies {
+		links[node].Refuse(false)
 	}
 }
 
 // onData changes what the server keeps, and says whether f is such a fault.
 func (r *run) onData(ctx context.Context, f Fault) bool {
-	key, counter := Prefix+f.Name, "{"+Prefix+"}:v1:fence"
+	key, counter, operator := Prefix+f.Name, "{"+Prefix+"}:v1:fence", r.service.nodes[f.Node].admin
 	switch f.Kind {
 	case "flush":
-		r.admin.FlushAll(ctx)
+		operator.FlushAll(ctx)
 	case "delete":
-		r.admin.Del(ctx, key)
+		operator.Del(ctx, key)
 	case "foreign":
-		r.admin.Set(ctx, key, "somebody else's", f.For)
+		operator.Set(ctx, key, "somebody else's", f.For)
 		time.Sleep(f.For)
 	case "expire":
-		r.admin.PExpire(ctx, key, time.Millisecond)
+		operator.PExpire(ctx, key, time.Millisecond)
 	case "persist":
-		r.admin.Persist(ctx, key)
+		operator.Persist(ctx, key)
 	case "counter":
-		r.admin.Del(ctx, counter)
+		operator.Del(ctx, counter)
 	case "ahead":
-		r.admin.Set(ctx, counter, time.Now().Add(10*time.Minute).UnixMicro(), 0)
+		operator.Set(ctx, counter, time.Now().Add(10*time.Minute).UnixMicro(), 0)
 	default:
 		return false
 	}

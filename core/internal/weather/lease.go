@@ -10,11 +10,13 @@ import (
 // Hold is one lease, as its worker saw it.
 type Hold struct {
 	ID, Worker, Name      string
+	Mode                  Mode
 	Fence                 uint64
 	Asked, Answered       int64
 	Beliefs               []Event
 	Last                  int64 // it was last trusted
 	Releasing, ReleasedAt int64 // 0 if that never happened
+	Complete              bool  // the release was to leave a dedup marker
 	Outcome               string
 	Reign                 *Reign // what the server had for this worker when the lease was answered
 	Ghost                 bool   // an operator had taken the name before
@@ -25,17 +27,17 @@ type Call struct{ Asked, Answered Event }
 
 // Evidence is all that a run has left.
 type Evidence struct {
-	Events []Event
-	Ledger *Ledger
-	Calls  []*Call
-	Holds  []*Hold
-	Server []Command
-	Idle   []string // what the server still had of the workers in the end
-	Failed error    // the evidence itself is incomplete
+	Service string // where the locks were
+	Events  []Event
+	Servers []*Ledger // of those that were watched: one, or all of Redlock's
+	Calls   []*Call
+	Holds   []*Hold
+	Idle    []string // what the servers still had of the workers in the end
+	Failed  error    // the evidence itself is incomplete
 }
 
-func newEvidence(events []Event, commands []Command) *Evidence {
-	v := &Evidence{Events: events, Server: commands, Ledger: readLedger(commands)}
+func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
+	v := &Evidence{Service: service, Events: events, Servers: servers}
 	calls, holds := make(map[string]*Call), make(map[string]*Hold)
 	for _, e := range events {
 		switch e.Kind {
@@ -46,7 +48,7 @@ func newEvidence(events []Event, commands []Command) *Evidence {
 			c := calls[e.ID]
 			c.Answered = e
 			if e.Class == "ok" {
-				h := &Hold{ID: e.ID, Worker: e.Worker, Name: e.Name, Fence: e.Fence, Asked: c.Asked.At, Answered: e.At}
+				h := &Hold{ID: e.ID, Worker: e.Worker, Name: e.Name, Mode: e.Mode, Fence: e.Fence, Asked: c.Asked.At, Answered: e.At}
 				holds[e.ID] = h
 				v.Holds = append(v.Holds, h)
 			}
@@ -56,7 +58,7 @@ func newEvidence(events []Event, commands []Command) *Evidence {
 			h.Last = max(h.Last, e.Last)
 		case Releasing:
 			h := holds[e.ID]
-			h.Releasing, h.Last = e.At, max(h.Last, e.Last)
+			h.Releasing, h.Last, h.Complete = e.At, max(h.Last, e.Last), e.Complete
 		case Released:
 			h := holds[e.ID]
 			h.ReleasedAt, h.Outcome = e.At, e.Class
@@ -70,9 +72,34 @@ func newEvidence(events []Event, commands []Command) *Evidence {
 	return v
 }
 
+// byKind counts the leases of names and modes, all jobs and all solo names as one.
+func (v *Evidence) byKind() map[string]int {
+	counts := make(map[string]int)
+	for _, h := range v.Holds {
+		name, _, _ := strings.Cut(h.Name, "-")
+		counts[strings.TrimSpace(name+" "+string(h.Mode))]++
+	}
+	return counts
+}
+
+func (v *Evidence) commands() (n int) {
+	for _, l := range v.Servers {
+		n += len(l.Commands)
+	}
+	return n
+}
+
+// reigns are those of the one server that decides who has a name, if there is such a one.
+func (v *Evidence) reigns() []*Reign {
+	if len(v.Servers) != 1 {
+		return nil
+	}
+	return v.Servers[0].Reigns
+}
+
 // reignAt is the worker's own reign over a name at an instant, nil if there was none.
 func (v *Evidence) reignAt(worker, name string, at int64) *Reign {
-	for _, r := range v.Ledger.Reigns {
+	for _, r := range v.reigns() {
 		if r.Name == name && r.Worker == worker && r.From <= at && at < r.To {
 			return r
 		}
@@ -82,20 +109,56 @@ func (v *Evidence) reignAt(worker, name string, at int64) *Reign {
 
 // taken says whether an operator ended the worker's reign over a name within the time.
 func (v *Evidence) taken(worker, name string, from, to int64) bool {
-	return slices.ContainsFunc(v.Ledger.Reigns, func(r *Reign) bool {
+	return slices.ContainsFunc(v.reigns(), func(r *Reign) bool {
 		return r.Name == name && r.Worker == worker && r.End == endOperator && from <= r.To && r.To <= to
 	})
 }
 
-// doomedAt says whether the lease had been taken from its worker by an operator by then.
-// The worker may not know yet.
+// doomedAt says whether the lease had been taken from its worker by an operator by then, or
+// forgotten by whoever was promoted. The worker may not know yet.
 func (v *Evidence) doomedAt(h *Hold, at int64) bool {
-	for _, restart := range v.Ledger.Restarts {
-		if h.Asked < restart && restart-dying <= at {
+	for _, l := range v.losses(h.Name) {
+		if h.Asked < l.to && l.from <= at {
 			return true
 		}
 	}
 	return h.Ghost || h.Reign != nil && h.Reign.End == endOperator && h.Reign.To <= at
+}
+
+type span struct{ from, to int64 }
+
+// losses are when the service forgot who has a name, other than by the end of a reign.
+func (v *Evidence) losses(name string) (all []span) {
+	switch v.Service {
+	case One:
+		for _, at := range v.Servers[0].Restarts {
+			all = append(all, span{at - dying, at})
+		}
+		if together(name) {
+			for _, s := range v.Servers[0].Seizures {
+				if s.Name == name || s.Name == "" {
+					all = append(all, span{s.At - clockError, s.At + clockError})
+				}
+			}
+		}
+	case Cluster, Sentinel:
+		return v.failovers()
+	}
+	return all
+}
+
+// failovers are when other servers took over.
+func (v *Evidence) failovers() (all []span) {
+	begun := make(map[string]int64)
+	for _, e := range v.Events {
+		switch {
+		case e.Kind == Faulted && e.Fault == "failover":
+			begun[e.ID] = e.At
+		case e.Kind == Healed && begun[e.ID] != 0:
+			all = append(all, span{begun[e.ID], e.At})
+		}
+	}
+	return all
 }
 
 // trouble says whether a fault that matters for the worker's process overlapped the time:

@@ -4,6 +4,7 @@ package weather
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ type Reign struct {
 	End         string
 	Steps       []grant // every grant and renewal, in order of time
 	EndedBy     string  // the connection that ended it
+	Kept        bool    // nobody's: what WithMinHold leaves
 }
 
 type grant struct{ at, expiry int64 }
@@ -44,9 +46,18 @@ type Crowd struct {
 	N  int
 }
 
-// Ledger is what the server did, read from its commands.
+// Seizure is an operator's command on a lock, or on all of them.
+type Seizure struct {
+	At   int64
+	Name string // "" for all
+}
+
+// Ledger is what a server did, read from its commands.
 type Ledger struct {
+	Commands []Command
 	Reigns   []*Reign
+	Shares   []*Reign // of those who hold a name together with others
+	Seizures []Seizure
 	Breaches []string // of the rule that only the owner renews and frees
 
 	Lines    map[string][]Crowd
@@ -55,6 +66,7 @@ type Ledger struct {
 	now     int64
 	members map[string]map[string]struct{}
 	holders map[string]*Reign
+	shares  map[string]*Reign // by name and member
 	tokens  map[string]string // whose they are
 }
 
@@ -66,15 +78,18 @@ const admin = "operator"
 // readLedger replays the commands on lock keys.
 func readLedger(commands []Command) *Ledger {
 	l := &Ledger{
-		Lines:   make(map[string][]Crowd),
-		members: make(map[string]map[string]struct{}),
-		holders: make(map[string]*Reign),
-		tokens:  make(map[string]string),
+		Commands: commands,
+		shares:   make(map[string]*Reign),
+		Lines:    make(map[string][]Crowd),
+		members:  make(map[string]map[string]struct{}),
+		holders:  make(map[string]*Reign),
+		tokens:   make(map[string]string),
 	}
 	for i, c := range commands {
 		l.now = c.At
 		l.expire()
 		l.carried(c)
+		l.seize(c)
 		switch c.Args[0] {
 		case "set":
 			refused := i+1 < len(commands) && triedInVain(c, commands[i+1])
@@ -91,6 +106,7 @@ func readLedger(commands []Command) *Ledger {
 			}
 		case "zadd", "zrem":
 			l.line(c)
+			l.share(c)
 		case "flushall", restarted:
 			if c.Args[0] == restarted {
 				l.Restarts = append(l.Restarts, c.At)
@@ -117,6 +133,21 @@ const restarted = "restarted"
 func triedInVain(set, next Command) bool {
 	return strings.EqualFold(set.Args[len(set.Args)-1], "nx") && next.Script == set.Script &&
 		next.Args[0] == "get" && next.Args[1] == set.Args[1]
+}
+
+// seize notes what an operator does to a lock.
+func (l *Ledger) seize(c Command) {
+	if c.Script > 0 {
+		return
+	}
+	switch c.Args[0] {
+	case "set", "del", "pexpire", "persist":
+		if name := nameOf(c.Args[1]); name != "" {
+			l.Seizures = append(l.Seizures, Seizure{c.At, name})
+		}
+	case "flushall":
+		l.Seizures = append(l.Seizures, Seizure{At: c.At})
+	}
 }
 
 // nameOf is the name whose lock a key is, or "" if it is no lock.
@@ -155,7 +186,7 @@ func (l *Ledger) carried(c Command) {
 	}
 	for _, arg := range c.Args[min(2, len(c.Args)):] {
 		token := tokenOf(arg)
-		if token == "" {
+		if token == "" || strings.HasPrefix(token, "=") { // or nobody's
 			continue
 		}
 		if whose, known := l.tokens[token]; known && whose != c.Client && c.Client != "" {
@@ -175,6 +206,14 @@ func (l *Ledger) set(c Command, refused bool) {
 	token := tokenOf(c.Args[2])
 	l.round(c, name)
 	r := l.holders[name]
+	if c.Script > 0 && strings.ContainsAny(token[:min(1, len(token))], "+*") {
+		if r != nil {
+			l.breach(c, "joins %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
+			l.close(r, endBreach, c)
+		}
+		return
+	}
+	l.unshared(c, name)
 	switch {
 	case r == nil:
 	case c.Script > 0 && r.Token == token && token != "":
@@ -188,7 +227,7 @@ func (l *Ledger) set(c Command, refused bool) {
 		l.breach(c, "overwrites %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
 		l.close(r, endBreach, c)
 	}
-	n := &Reign{Name: name, Token: token, From: c.At, To: never}
+	n := &Reign{Name: name, Token: token, From: c.At, To: never, Kept: strings.HasPrefix(token, "=")}
 	if c.Script > 0 {
 		n.Worker = c.Client
 	}
@@ -264,11 +303,10 @@ func (l *Ledger) end(c Command, key string) {
 
 // line counts who stands in line for a name.
 func (l *Ledger) line(c Command) {
-	name, ok := strings.CutSuffix(c.Args[1], "}:v1:line")
-	if !ok {
+	name := besides(c.Args[1], "line")
+	if name == "" {
 		return
 	}
-	name = strings.TrimPrefix(name, "{"+Prefix)
 	if l.members[name] == nil {
 		l.members[name] = make(map[string]struct{})
 	}
@@ -279,6 +317,56 @@ func (l *Ledger) line(c Command) {
 		delete(l.members[name], member)
 	}
 	l.Lines[name] = append(l.Lines[name], Crowd{c.At, len(l.members[name])})
+}
+
+// besides is the name of which a key says something besides who has it.
+func besides(key, what string) string {
+	name, ok := strings.CutSuffix(key, "}:v1:"+what)
+	if !ok {
+		return ""
+	}
+	return strings.TrimPrefix(name, "{"+Prefix)
+}
+
+// share notes until when one of many holds a name. Each has an end of its own.
+func (l *Ledger) share(c Command) {
+	name, member := besides(c.Args[1], "holders"), c.Args[len(c.Args)-1]
+	if name == "" {
+		return
+	}
+	r := l.shares[name+member]
+	if c.Args[0] == "zrem" {
+		if r != nil {
+			r.To, r.End = c.At, endFreed
+			delete(l.shares, name+member)
+		}
+		return
+	}
+	ms, err := strconv.ParseFloat(c.Args[2], 64)
+	if err != nil {
+		return
+	}
+	if r == nil {
+		r = &Reign{Name: name, Token: tokenOf(member), Worker: c.Client, From: c.At, To: never}
+		l.shares[name+member] = r
+		l.Shares = append(l.Shares, r)
+	}
+	r.prolong(c.At, fromWall(ms/1000))
+}
+
+// unshared looks for those who still have a part in a name that somebody takes for himself.
+func (l *Ledger) unshared(c Command, name string) {
+	for key, r := range l.shares {
+		if r.Name != name {
+			continue
+		}
+		lost := slices.ContainsFunc(l.Seizures, func(s Seizure) bool { return s.At >= r.From && (s.Name == "" || s.Name == name) })
+		restart := slices.ContainsFunc(l.Restarts, func(at int64) bool { return at >= r.From })
+		if c.Script > 0 && !lost && !restart && r.Expiry-c.At > rounding {
+			l.breach(c, "takes %q, of which %s has a part for %.0f ms more", name, r.Worker, seconds(r.Expiry-c.At)*1000)
+		}
+		delete(l.shares, key)
+	}
 }
 
 // expire ends what has expired by now. What is about to, within the rounding, may have: it

@@ -18,11 +18,12 @@ type state struct {
 }
 
 type op struct {
-	verb  verb
-	lease string
-	fence uint64
-	until int64 // believe: what the lease says of its end
-	by    int64 // grant: when it had been answered at the latest
+	verb     verb
+	lease    string
+	fence    uint64
+	until    int64 // believe: what the lease says of its end
+	unfenced bool  // grant: of a service that mints no fences
+	by       int64 // grant: when it had been answered at the latest
 }
 
 type verb uint8
@@ -40,7 +41,7 @@ func (s state) step(o op) []any {
 	switch o.verb {
 	case grantIt:
 		free := s.holder == "" || s.until <= o.by
-		if !free || o.fence <= s.fence {
+		if !free || o.fence <= s.fence && !o.unfenced {
 			return nil
 		}
 		return []any{state{holder: o.lease, fence: o.fence}}

@@ -11,11 +11,13 @@ type Mutant struct {
 	Red      string // the checker that must find it
 	Only     string // the faults in which it shows, with commas; "none" if it needs none
 	Solo     bool   // it shows where nobody contends
+	Kinds    bool   // it shows in leases of other kinds
+	Service  string // where the locks are; "" is One
 }
 
 // Mutants are all of them. Together they turn every checker red.
 func Mutants() []Mutant {
-	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime())
+	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfQuorums())
 }
 
 const scripts = "core/redislock/scripts/"
@@ -164,6 +166,53 @@ func mutantsOfTime() []Mutant {
 			Old:  "return min(c.ttl/3, maxBound) }",
 			New:  "return 3 * c.ttl }",
 			Red:  "bounded", Only: "dark",
+		},
+	}
+}
+
+// mutantsOfKinds: leases that are not simply exclusive.
+func mutantsOfKinds() []Mutant {
+	return []Mutant{
+		{
+			Name: "nobody counts the places that are taken",
+			File: scripts + "join.lua",
+			Old:  "local full = value and not joins or n > 0 and there >= n",
+			New:  "local full = value and not joins",
+			Red:  "sharing", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a reader does not see a writer",
+			File: scripts + "join.lua",
+			Old:  "local full = value and not joins or n > 0 and there >= n",
+			New:  "local full = n > 0 and there >= n",
+			Red:  "sharing", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a release forgets for how long the name is to stay taken",
+			File: scripts + "keep.lua",
+			Old:  "redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])",
+			New:  "redis.call('DEL', KEYS[1])",
+			Red:  "kept", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a completion leaves no marker",
+			File: scripts + "release.lua",
+			Old:  "redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])",
+			New:  "redis.call('DEL', KEYS[2])",
+			Red:  "done", Only: "none", Kinds: true,
+		},
+	}
+}
+
+// mutantsOfQuorums: many servers.
+func mutantsOfQuorums() []Mutant {
+	return []Mutant{
+		{
+			Name: "two of five are a quorum",
+			File: "core/redlock/redlock.go",
+			Old:  "quorum:  len(nodes)/2 + 1,",
+			New:  "quorum:  len(nodes) / 2,",
+			Red:  "margin", Only: "dark,pause", Service: Redlock,
 		},
 	}
 }

@@ -3,6 +3,7 @@
 package weather
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -113,7 +114,8 @@ func storm(t *testing.T, m Mutant, seed uint64) map[string][]string {
 		holders = 0
 	}
 	run := exec.Command(binary, "-weather.holders", strconv.Itoa(holders), "-test.run", "^TestWeather$", "-weather.report", report, "-weather.for", "8s",
-		"-weather.seed", fmt.Sprint(seed), "-weather.gap", "200ms", "-weather.only", m.Only)
+		"-weather.seed", fmt.Sprint(seed), "-weather.gap", "200ms", "-weather.only", m.Only,
+		"-weather.service", cmp.Or(m.Service, One), fmt.Sprintf("-weather.kinds=%t", m.Kinds))
 	out, _ := run.CombinedOutput() // it fails if anything was found
 	var found map[string][]string
 	read, err := os.ReadFile(report)

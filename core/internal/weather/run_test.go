@@ -11,17 +11,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
-
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
-	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
 // roleEnv says what a process that this test binary has started is.
@@ -108,37 +104,28 @@ func (c *child) say(command string) error {
 
 // run is one run of bad weather.
 type run struct {
-	tb     testing.TB
-	dir    string
-	seed   uint64
-	server *servers.Server
-	admin  *redis.Client
-	log    *diary
-	store  string
-	links  []sync.Mutex // held while a worker's link is disturbed
+	tb      testing.TB
+	dir     string
+	seed    uint64
+	service *service
+	log     *diary
+	store   string
+	links   []sync.Mutex // held while a worker's links are disturbed
 
 	mu      sync.Mutex // protects what follows
-	watcher *monitor
 	lives   []int
 	workers []*child
-	proxies []*faultproxy.Proxy
+	proxies [][]*faultproxy.Proxy // of each worker, to each server
 	faults  int
 	counts  map[string]int
 }
 
-func newRun(tb testing.TB, seed uint64, workers int) *run {
+func newRun(tb testing.TB, kind string, seed uint64, workers int) *run {
 	tb.Helper()
-	r := &run{tb: tb, dir: tb.TempDir(), seed: seed, server: servers.Redis(tb), counts: make(map[string]int)}
-	r.admin = redis.NewClient(&redis.Options{
-		Addr: r.server.Addr(), ClientName: admin, MaxRetries: 5, PoolSize: 4,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	tb.Cleanup(func() { _ = r.admin.Close() })
+	r := &run{tb: tb, dir: tb.TempDir(), seed: seed, counts: make(map[string]int)}
+	r.service = newService(r, kind)
 	var err error
 	if r.log, err = newDiary(r.dir, "run"); err != nil {
-		tb.Fatal(err)
-	}
-	if r.watcher, err = watch(r.server.Addr(), nil); err != nil {
 		tb.Fatal(err)
 	}
 	store := start(tb, roleEnv+"=store", "HOLDFAST_WEATHER_DIR="+r.dir)
@@ -147,8 +134,11 @@ func newRun(tb testing.TB, seed uint64, workers int) *run {
 	r.links = make([]sync.Mutex, workers)
 	r.lives = make([]int, workers)
 	r.workers = make([]*child, workers)
+	r.proxies = make([][]*faultproxy.Proxy, workers)
 	for i := range workers {
-		r.proxies = append(r.proxies, faultproxy.New(tb, r.server.Addr()))
+		for _, n := range r.service.nodes {
+			r.proxies[i] = append(r.proxies[i], faultproxy.New(tb, n.server.Addr()))
+		}
 		r.startWorker(i)
 	}
 	tb.Cleanup(func() {
@@ -163,8 +153,11 @@ func (r *run) startWorker(i int) {
 	r.lives[i]++
 	c := WorkerConfig{
 		ID: workerID(i), Life: fmt.Sprintf("%s.%d", workerID(i), r.lives[i]),
-		Redis: r.proxies[i].Addr(), Store: r.store, Dir: r.dir,
-		Seed: r.seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: *flagHolders,
+		Service: r.service.kind, Servers: r.service.addrs, Links: make(map[string]string), Store: r.store, Dir: r.dir,
+		Seed: r.seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: *flagHolders, Kinds: *flagKinds,
+	}
+	for k, n := range r.service.nodes {
+		c.Links[n.server.Addr()] = r.proxies[i][k].Addr()
 	}
 	role, err := json.Marshal(c)
 	if err != nil {
@@ -204,71 +197,49 @@ func (r *run) each(command string) {
 // heal ends what faults do not end by themselves, as an operator would.
 func (r *run) heal() {
 	ctx := r.tb.Context()
-	for _, p := range r.proxies {
+	for _, p := range slices.Concat(r.proxies...) {
 		p.Heal()
 	}
-	for _, name := range r.keys() {
-		if ttl, err := r.admin.PTTL(ctx, name).Result(); err == nil && ttl == -1 && nameOf(name) != "" {
-			r.admin.Del(ctx, name) // an operator persisted it
+	r.service.settle()
+	for _, n := range r.service.nodes {
+		for _, key := range n.keys(r) {
+			if ttl, err := n.admin.PTTL(ctx, key).Result(); err == nil && ttl == -1 && nameOf(key) != "" {
+				n.admin.Del(ctx, key) // an operator persisted it
+			}
 		}
 	}
 	r.log.write(Event{Kind: Healed, ID: "all"})
 }
 
-func (r *run) keys() []string {
-	keys, err := r.admin.Keys(r.tb.Context(), "*").Result()
-	if err != nil {
-		r.tb.Errorf("KEYS: %v", err)
-	}
-	return keys
-}
-
-// scan looks for what the workers have left at the server, once it has been quiet for long
+// scan looks for what the workers have left at the servers, once it has been quiet for long
 // enough that a lease, a place and an idle subscription would have ended.
 func (r *run) scan() (left []string) {
 	const idle = 2 * time.Second // of a subscription: see redislock
 	time.Sleep(TTL + idle + 500*time.Millisecond)
-	for _, key := range r.keys() {
-		if key != "{"+Prefix+"}:v1:fence" {
-			left = append(left, "key "+key)
-		}
-	}
-	channels, err := r.admin.PubSubChannels(r.tb.Context(), "*").Result()
-	if err != nil {
-		r.tb.Errorf("PUBSUB CHANNELS: %v", err)
-	}
-	for _, c := range channels {
-		left = append(left, "channel "+c)
+	for _, n := range r.service.nodes {
+		left = append(left, n.leftovers(r)...)
 	}
 	return left
 }
 
-// connections are those that the workers still have.
-func (r *run) connections() (left []string) {
-	list, err := r.admin.ClientList(r.tb.Context()).Result()
-	if err != nil {
-		r.tb.Errorf("CLIENT LIST: %v", err)
-	}
-	for line := range strings.Lines(list) {
-		if strings.Contains(line, " name=w") {
-			left = append(left, "connection "+strings.TrimSpace(line))
-		}
-	}
-	return left
-}
-
-// evidence ends the workers and reads what they, the store and the server have to say.
+// evidence ends the workers and reads what they, the store and the servers have to say.
 func (r *run) evidence() *Evidence {
 	left := r.scan()
 	r.each("close")
-	time.Sleep(200 * time.Millisecond) // for the server to see the ends of connections
-	left = append(left, r.connections()...)
+	time.Sleep(200 * time.Millisecond) // for the servers to see the ends of connections
+	for _, n := range r.service.nodes {
+		lines, err := n.connections(r.tb.Context())
+		if err != nil {
+			r.tb.Errorf("CLIENT LIST: %v", err)
+		}
+		left = append(left, lines...)
+	}
 	events, err := readHistories(r.dir)
 	if err != nil {
 		r.tb.Fatal(err)
 	}
-	commands := r.watcher.stop()
-	v := newEvidence(events, commands)
-	v.Idle, v.Failed = left, r.watcher.failed
+	ledgers, err := r.service.ledgers()
+	v := newEvidence(r.service.kind, events, ledgers)
+	v.Idle, v.Failed = left, err
 	return v
 }

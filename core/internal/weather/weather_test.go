@@ -3,9 +3,12 @@
 package weather
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +19,8 @@ import (
 var (
 	flagSeed    = flag.Uint64("weather.seed", 1, "seed of the schedule and of the workers' choices")
 	flagFor     = flag.Duration("weather.for", 5*time.Second, "how long the weather lasts")
+	flagService = flag.String("weather.service", One, "where the locks are: one, redlock, cluster or sentinel")
+	flagKinds   = flag.Bool("weather.kinds", true, "leases of other kinds, too")
 	flagGap     = flag.Duration("weather.gap", 250*time.Millisecond, "time between faults")
 	flagWorkers = flag.Int("weather.workers", 4, "worker processes")
 	flagHolders = flag.Int("weather.holders", 3, "goroutines of each worker that contend")
@@ -31,12 +36,16 @@ func TestWeather(t *testing.T) {
 	if *flagOnly != "" {
 		only = strings.Split(*flagOnly, ",")
 	}
-	r := newRun(t, *flagSeed, *flagWorkers)
-	r.weather(NewSchedule(*flagSeed, *flagFor, *flagGap, *flagWorkers, only), *flagFor)
+	r := newRun(t, *flagService, *flagSeed, *flagWorkers)
+	r.weather(NewSchedule(Plan{
+		Seed: *flagSeed, Service: *flagService, Servers: len(r.service.nodes), Workers: *flagWorkers,
+		Length: *flagFor, Gap: *flagGap, Only: only,
+	}), *flagFor)
 	v := r.evidence()
 	found := v.Findings()
 	naive, fenced := v.StaleWrites()
-	t.Logf("seed %d: %d calls, %d leases, %d commands, faults %v", *flagSeed, len(v.Calls), len(v.Holds), len(v.Server), r.counts)
+	t.Logf("%s, seed %d: %d calls, %d leases, %d commands, faults %v", *flagService, *flagSeed, len(v.Calls), len(v.Holds), v.commands(), r.counts)
+	t.Logf("leases of each kind: %v", v.byKind())
 	t.Logf("stale writes: %d into the naive store, %d into the fenced one; least margin %v", naive, fenced, v.LeastMargin())
 	if r.counts["stop"] >= 8 && naive == 0 {
 		t.Error("the naive store has taken no stale write: the weather proves nothing of the fenced one")
@@ -60,16 +69,35 @@ func TestWeather(t *testing.T) {
 		}
 	}
 	if t.Failed() && *flagKeep != "" {
-		if err := os.CopyFS(*flagKeep, os.DirFS(r.dir)); err != nil {
+		keepEvidence(t, r.dir, v)
+	}
+}
+
+// keepEvidence writes down all that a run has left. Of what the servers did MONITOR tells the
+// tokens, which are of no use any more.
+func keepEvidence(t *testing.T, dir string, v *Evidence) {
+	t.Helper()
+	for i, l := range v.Servers {
+		text, err := json.Marshal(l.Commands)
+		if err == nil {
+			text = bytes.ReplaceAll(text, []byte("},{"), []byte("},\n{"))
+			err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("server-%d.json", i)), text, 0o600)
+		}
+		if err != nil {
 			t.Error(err)
 		}
+	}
+	if err := os.CopyFS(*flagKeep, os.DirFS(dir)); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestASeedMakesTheSameSchedule(t *testing.T) {
 	t.Parallel()
-	one := NewSchedule(7, time.Minute, *flagGap, 4, nil)
-	again, other := NewSchedule(7, time.Minute, *flagGap, 4, nil), NewSchedule(8, time.Minute, *flagGap, 4, nil)
+	plan := Plan{Seed: 7, Service: One, Servers: 1, Workers: 4, Length: time.Minute, Gap: *flagGap}
+	one, again := NewSchedule(plan), NewSchedule(plan)
+	plan.Seed = 8
+	other := NewSchedule(plan)
 	if !reflect.DeepEqual(one, again) {
 		t.Error("seed 7 makes two schedules")
 	}
@@ -82,7 +110,7 @@ func TestNoFaultTakesTheCounterAwayOnceItIsAhead(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		ahead := false
-		for _, f := range NewSchedule(seed, time.Minute, *flagGap, 4, nil) {
+		for _, f := range NewSchedule(Plan{Seed: seed, Service: One, Servers: 1, Workers: 4, Length: time.Minute, Gap: *flagGap}) {
 			if ahead && slices.Contains(forgetful, f.Kind) {
 				t.Fatalf("seed %d: %s after ahead", seed, f.Kind)
 			}

@@ -1,0 +1,177 @@
+//go:build linux
+
+package weather
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// What workers ask for. Each has a name of its own besides, which nobody else asks for.
+var (
+	sharedNames = []string{"a", "b"} // one holder each
+	manyNames   = []string{"p", "q"} // taken together, or one of them
+	keptName    = "kept"             // with WithMinHold
+	readName    = "read"             // by readers and writers
+	limitedName = "limited"          // by so many as places says
+	jobName     = "job-"             // and a number: with WithDedup
+	crowdNames  = []string{readName, limitedName}
+)
+
+const (
+	places = 2
+	keep   = 400 * time.Millisecond // of WithMinHold
+	window = 3 * time.Second        // of WithDedup
+	shift  = 2 * time.Second        // after it there is another job
+)
+
+func soloName(id string) string { return "solo-" + id }
+
+// together says whether several may hold a name at a time.
+func together(name string) bool { return name == readName || name == limitedName }
+
+// Mode is how a lease shares its name with others.
+type Mode string
+
+// The modes.
+const (
+	Alone   Mode = ""
+	Reader  Mode = "reader"
+	Limited Mode = "limited"
+)
+
+// turn is one call of a worker, and what it does with the lease.
+type turn struct {
+	id    string
+	names []string
+	mode  Mode
+	opts  []core.Option
+
+	try      bool
+	patience time.Duration
+	hold     time.Duration
+	deaf     bool // the work does not listen to its context
+	gone     bool // the release has a ctx that has ended
+	complete bool // it ends with Complete
+}
+
+// part is the id of the lease of one of the names.
+func (t *turn) part(name string) string {
+	if len(t.names) == 1 {
+		return t.id
+	}
+	return t.id + "/" + name
+}
+
+// habit chooses a worker's next turn.
+type habit func(*rand.Rand) *turn
+
+// habits are those of all goroutines of a worker.
+func (w *worker) habits() []habit {
+	all := []habit{w.alone}
+	if w.Holders == 0 { // a run of many short calls
+		return all
+	}
+	for range w.Holders {
+		all = append(all, w.contend)
+	}
+	switch {
+	case !w.Kinds:
+	case w.Service == Redlock: // names and times are all that it has
+		all = append(all, w.gather)
+	default:
+		all = append(all, w.gather, w.keep, w.work, w.read, w.limited)
+	}
+	return all
+}
+
+// contend is what most do: one of the shared names, for a moment.
+func (w *worker) contend(random *rand.Rand) *turn {
+	return w.plan(random, 4, sharedNames[random.IntN(len(sharedNames))])
+}
+
+// alone keeps nobody waiting.
+func (w *worker) alone(random *rand.Rand) *turn {
+	long := 25
+	if w.Holders == 0 {
+		long = 0
+	}
+	t := w.plan(random, long, soloName(w.ID))
+	t.try = t.try || random.IntN(2) == 0
+	return t
+}
+
+// gather takes several names at once, or one of them.
+func (w *worker) gather(random *rand.Rand) *turn {
+	if random.IntN(3) == 0 {
+		return w.plan(random, 4, manyNames[random.IntN(len(manyNames))])
+	}
+	t := w.plan(random, 4, manyNames...)
+	t.try = false
+	return t
+}
+
+// keep leaves the name taken for a while after the grant.
+func (w *worker) keep(random *rand.Rand) *turn {
+	t := w.plan(random, 4, keptName)
+	t.opts = []core.Option{core.WithMinHold(keep)}
+	return t
+}
+
+// work does a job that is done once, though now and then it fails.
+func (w *worker) work(random *rand.Rand) *turn {
+	w.pause(time.Duration(random.IntN(60)) * time.Millisecond) // what is done is said at once
+	t := w.plan(random, 4, fmt.Sprint(jobName, now()/int64(shift)))
+	t.opts = []core.Option{core.WithDedup(window)}
+	t.complete = random.IntN(3) > 0
+	return t
+}
+
+// read shares a name with other readers, and now and then writes.
+func (w *worker) read(random *rand.Rand) *turn {
+	t := w.plan(random, 4, readName)
+	if random.IntN(4) > 0 {
+		t.mode, t.opts = Reader, []core.Option{core.WithShared()}
+	}
+	return t
+}
+
+// limited takes one of some places.
+func (w *worker) limited(random *rand.Rand) *turn {
+	t := w.plan(random, 15, limitedName)
+	t.mode, t.opts = Limited, []core.Option{core.WithLimit(places)}
+	return t
+}
+
+// plan chooses how a turn goes. Of a hundred, long ones hold a name for longer than its TTL.
+func (w *worker) plan(random *rand.Rand, long int, names ...string) *turn {
+	t := &turn{
+		id: fmt.Sprintf("%s-%d", w.Life, w.calls.Add(1)), names: names,
+		try:      random.IntN(4) == 0,
+		patience: time.Duration(200+random.IntN(3000)) * time.Millisecond,
+		hold:     time.Duration(random.IntN(8)) * time.Millisecond,
+		deaf:     random.IntN(2) == 0,
+		gone:     random.IntN(5) == 0,
+	}
+	if random.IntN(6) == 0 { // a caller in a hurry leaves in the middle
+		t.patience = time.Duration(200+random.IntN(30_000)) * time.Microsecond
+	}
+	switch n := random.IntN(100); {
+	case n < long:
+		t.hold = TTL + time.Duration(random.IntN(int(TTL)))
+	case n < 30:
+		t.hold = time.Duration(random.IntN(80)) * time.Millisecond
+	}
+	return t
+}
+
+// simply is a turn of the probes: nothing goes wrong with it.
+func (w *worker) simply(name string, patience time.Duration) *turn {
+	return &turn{id: fmt.Sprintf("%s-%d", w.Life, w.calls.Add(1)), names: []string{name}, patience: patience}
+}
+
+func isJob(name string) bool { return strings.HasPrefix(name, jobName) }

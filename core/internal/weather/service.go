@@ -1,0 +1,82 @@
+//go:build linux
+
+package weather
+
+import (
+	"cmp"
+	"context"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/core/redlock"
+)
+
+// The services that a run can have.
+const (
+	One      = "one"      // a redis-server
+	Redlock  = "redlock"  // five of them
+	Cluster  = "cluster"  // three masters and their replicas
+	Sentinel = "sentinel" // a master, a replica and those who watch over them
+)
+
+// password is that of Sentinel's servers; master is what it calls them.
+const (
+	password = "secret" //nolint:gosec // G101: of servers that live as long as a run
+	master   = "main"
+)
+
+// open makes the clients of a worker. They find the service as any client does, but every
+// connection to one of its servers goes through the worker's proxy.
+func (c WorkerConfig) open() (store driver.Driver, hangUp func()) {
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	const pool = 16
+	var rdb redis.UniversalClient
+	switch c.Service {
+	case Cluster:
+		rdb = redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: c.Servers, ClientName: c.Life, PoolSize: pool, ContextTimeoutEnabled: true, Dialer: c.dial,
+			MaintNotificationsConfig: quiet,
+		})
+	case Sentinel:
+		rdb = redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: master, SentinelAddrs: c.Servers, SentinelPassword: password, Password: password,
+			ClientName: c.Life, PoolSize: pool, ContextTimeoutEnabled: true, Dialer: c.dial,
+		})
+	default:
+		return c.openEach(func(addr string) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{
+				Addr: addr, ClientName: c.Life, PoolSize: pool, ContextTimeoutEnabled: true, Dialer: c.dial,
+				MaintNotificationsConfig: quiet,
+			})
+		})
+	}
+	return redislock.New(rdb, redislock.WithPrefix(Prefix)), func() { _ = rdb.Close() }
+}
+
+// openEach has a client for each server. If there are several, a quorum of them decides.
+func (c WorkerConfig) openEach(client func(addr string) redis.UniversalClient) (store driver.Driver, hangUp func()) {
+	var nodes []driver.Driver
+	var clients []redis.UniversalClient
+	for _, addr := range c.Servers {
+		rdb := client(addr)
+		clients = append(clients, rdb)
+		nodes = append(nodes, redislock.New(rdb, redislock.WithPrefix(Prefix)))
+	}
+	hangUp = func() {
+		for _, rdb := range clients {
+			_ = rdb.Close()
+		}
+	}
+	if len(nodes) == 1 {
+		return nodes[0], hangUp
+	}
+	return redlock.New(nodes), hangUp
+}
+
+func (c WorkerConfig) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, cmp.Or(c.Links[addr], addr))
+}

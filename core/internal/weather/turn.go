@@ -1,0 +1,163 @@
+//go:build linux
+
+package weather
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// turn makes one call, and holds what it gets.
+func (w *worker) turn(t *turn) {
+	if x := w.acquire(t); x != nil {
+		last := w.hold(x, t)
+		w.release(x, t, last)
+	}
+}
+
+// note writes an event of a turn, one for each of its names.
+func (w *worker) note(t *turn, e Event) {
+	if e.At == 0 {
+		e.At = now()
+	}
+	e.Worker, e.Mode = w.Life, t.mode
+	for _, name := range t.names {
+		e.ID, e.Name = t.part(name), name
+		w.log.write(e)
+	}
+}
+
+func (w *worker) acquire(t *turn) *core.Lease {
+	ctx, cancel := context.WithTimeout(context.Background(), t.patience)
+	defer cancel()
+	begin := now()
+	w.note(t, Event{At: begin, Kind: Asked, Try: t.try, Deadline: begin + int64(t.patience)})
+	x, err := w.ask(ctx, t)
+	at := now()
+	for _, name := range t.names {
+		e := Event{
+			At: at, Kind: Answered, Worker: w.Life, ID: t.part(name), Name: name, Mode: t.mode,
+			Try: t.try, Class: class(err), Error: text(err),
+		}
+		if err == nil {
+			e.Fence = x.FenceOf(name)
+		}
+		w.log.write(e)
+	}
+	return x
+}
+
+func (w *worker) ask(ctx context.Context, t *turn) (*core.Lease, error) {
+	switch {
+	case len(t.names) > 1:
+		return w.locks.AcquireAll(ctx, t.names, t.opts...)
+	case t.try:
+		return w.locks.TryAcquire(ctx, t.names[0], t.opts...)
+	default:
+		return w.locks.Acquire(ctx, t.names[0], t.opts...)
+	}
+}
+
+// class is what became of a call, in one word.
+func class(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return "ended"
+	case errors.Is(err, core.ErrDone):
+		return "done"
+	case errors.Is(err, core.ErrHeld):
+		return "held"
+	case errors.Is(err, core.ErrLost):
+		return "lost"
+	case errors.Is(err, core.ErrClosed):
+		return "closed"
+	case errors.Is(err, core.ErrUnavailable):
+		return "unavailable"
+	default:
+		return "other"
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// hold works under the lease: it writes to the store, and notes when the lease could last be
+// trusted. Deaf work does not listen to its context. That the lease is trusted is asked for
+// after the instant is read: trust never comes back, so it stood at that instant too.
+func (w *worker) hold(x *core.Lease, t *turn) (last int64) {
+	ctx := x.Context()
+	until := now() + int64(t.hold)
+	noted := int64(0)
+	for step := 0; ; step++ {
+		at := now()
+		trusted := ctx.Err() == nil && x.Err() == nil
+		if trusted {
+			last = at
+		}
+		if trusted && at-noted > int64(25*time.Millisecond) {
+			noted = at
+			valid := at + int64(time.Until(x.ValidUntil()))
+			w.note(t, Event{Kind: Believed, Last: at, Until: valid})
+		}
+		if !trusted && !t.deaf {
+			return last
+		}
+		if step%8 == 0 {
+			w.put(x, t)
+		}
+		if now() >= until || w.stop.Err() != nil {
+			if t.deaf { // the write that comes late
+				w.put(x, t)
+			}
+			return last
+		}
+		time.Sleep(3 * time.Millisecond)
+	}
+}
+
+// put writes to the store, whatever the lease says by now. Those who share a name do not
+// write.
+func (w *worker) put(x *core.Lease, t *turn) {
+	if t.mode != Alone {
+		return
+	}
+	for _, name := range t.names {
+		body, _ := json.Marshal(write{w.Life, name, t.part(name), x.FenceOf(name)}) // of plain fields
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+w.Store, bytes.NewReader(body))
+		if err != nil {
+			panic(err) // the address is the run's
+		}
+		if resp, err := w.http.Do(req); err == nil { // else the write is lost, as writes are
+			_ = resp.Body.Close()
+		}
+	}
+}
+
+func (w *worker) release(x *core.Lease, t *turn, last int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	deadline := now() + int64(5*time.Second)
+	if t.gone {
+		cancel()
+		deadline = now()
+	}
+	w.note(t, Event{Kind: Releasing, Last: last, Deadline: deadline, Complete: t.complete})
+	end := x.Release
+	if t.complete {
+		end = x.Complete
+	}
+	err := end(ctx)
+	w.note(t, Event{Kind: Released, Class: class(err), Error: text(err)})
+}
