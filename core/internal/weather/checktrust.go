@@ -28,21 +28,23 @@ func checkStore(v *Evidence) (breaches []string) {
 	return breaches
 }
 
-// StaleWrites is how many writes the naive store took from a holder that was not the latest,
-// and how many of them the fenced one took.
+// StaleWrites is how many writes the naive store took from a lease after it had taken one of
+// a later lease, and how many of them the fenced one took.
 func (v *Evidence) StaleWrites() (naive, fenced int) {
-	largest := make(map[string]uint64)
+	latest := make(map[string]string)
+	seen := make(map[string]bool)
 	for _, e := range v.Events {
 		if e.Kind != Wrote {
 			continue
 		}
-		if e.Fence < largest[e.Name] {
+		if latest[e.Name] != e.ID && seen[e.ID] {
 			naive++
 			if e.Fenced {
 				fenced++
 			}
+			continue
 		}
-		largest[e.Name] = max(largest[e.Name], e.Fence)
+		latest[e.Name], seen[e.ID] = e.ID, true
 	}
 	return naive, fenced
 }

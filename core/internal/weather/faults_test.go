@@ -30,6 +30,12 @@ func (r *run) inject(f Fault) {
 		}
 		defer r.links[f.Who].Unlock()
 	}
+	if f.Kind == "failover" || f.Kind == "move" {
+		if !r.service.changing.TryLock() {
+			return
+		}
+		defer r.service.changing.Unlock()
+	}
 	r.mu.Lock()
 	r.faults++
 	id := fmt.Sprintf("fault-%d", r.faults)
@@ -95,6 +101,12 @@ func (r *run) onLink(f Fault) func() {
 			time.Sleep(f.For)
 			slow(0, 0)
 			dark(false)
+		}
+	case "drip":
+		return func() {
+			r.drippers[f.Who].slow.Store(true)
+			time.Sleep(f.For)
+			r.drippers[f.Who].slow.Store(false)
 		}
 	case "reset":
 		return func() { all((*faultproxy.Proxy).Reset) }

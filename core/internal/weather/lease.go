@@ -72,16 +72,6 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 	return v
 }
 
-// byKind counts the leases of names and modes, all jobs and all solo names as one.
-func (v *Evidence) byKind() map[string]int {
-	counts := make(map[string]int)
-	for _, h := range v.Holds {
-		name, _, _ := strings.Cut(h.Name, "-")
-		counts[strings.TrimSpace(name+" "+string(h.Mode))]++
-	}
-	return counts
-}
-
 func (v *Evidence) commands() (n int) {
 	for _, l := range v.Servers {
 		n += len(l.Commands)

@@ -112,12 +112,13 @@ type run struct {
 	store   string
 	links   []sync.Mutex // held while a worker's links are disturbed
 
-	mu      sync.Mutex // protects what follows
-	lives   []int
-	workers []*child
-	proxies [][]*faultproxy.Proxy // of each worker, to each server
-	faults  int
-	counts  map[string]int
+	mu       sync.Mutex // protects what follows
+	lives    []int
+	workers  []*child
+	proxies  [][]*faultproxy.Proxy // of each worker, to each server
+	drippers []*dripper            // of each worker, where there is one server
+	faults   int
+	counts   map[string]int
 }
 
 func newRun(tb testing.TB, kind string, seed uint64, workers int) *run {
@@ -139,6 +140,9 @@ func newRun(tb testing.TB, kind string, seed uint64, workers int) *run {
 		for _, n := range r.service.nodes {
 			r.proxies[i] = append(r.proxies[i], faultproxy.New(tb, n.server.Addr()))
 		}
+		if kind == One {
+			r.drippers = append(r.drippers, newDripper(tb, r.proxies[i][0].Addr()))
+		}
 		r.startWorker(i)
 	}
 	tb.Cleanup(func() {
@@ -158,6 +162,9 @@ func (r *run) startWorker(i int) {
 	}
 	for k, n := range r.service.nodes {
 		c.Links[n.server.Addr()] = r.proxies[i][k].Addr()
+	}
+	if r.drippers != nil {
+		c.Links[r.service.addrs[0]] = r.drippers[i].listener.Addr().String()
 	}
 	role, err := json.Marshal(c)
 	if err != nil {

@@ -36,6 +36,7 @@ var kinds = []struct {
 	{"reset", 3, 0, nil},
 	{"refuse", 2, 900 * time.Millisecond, nil},
 	{"hold", 3, 700 * time.Millisecond, nil}, // requests arrive later
+	{"drip", 3, 900 * time.Millisecond, []string{One}},
 	// A worker's process.
 	{"stop", 5, 2200 * time.Millisecond, nil},
 	{"kill", 2, 300 * time.Millisecond, nil},

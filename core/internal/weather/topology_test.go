@@ -27,10 +27,6 @@ func (n *node) readonly(ctx context.Context, d time.Duration) {
 // failover has another server take over for one, which is killed or asked to step back, and
 // returns when that one follows.
 func (s *service) failover(r *run, f Fault) {
-	if !s.changing.TryLock() {
-		return
-	}
-	defer s.changing.Unlock()
 	ctx, cancel := context.WithTimeout(r.tb.Context(), patience)
 	defer cancel()
 	old, next := s.pair(ctx, f.Node)
@@ -39,17 +35,22 @@ func (s *service) failover(r *run, f Fault) {
 	}
 	old.mu.Lock()
 	defer old.mu.Unlock()
+	killed := f.Who%2 == 0
 	switch {
-	case f.Who%2 == 0:
+	case killed:
 		old.server.Kill()
-		wait(ctx, next.leads)
-		old.server.Restart()
 	case s.kind == Cluster:
 		next.admin.Do(ctx, "cluster", "failover", "takeover") // asks nobody, the old one neither
-	default:
-		s.sentinels[0].Do(ctx, "sentinel", "failover", servers.MasterName)
 	}
-	wait(ctx, next.leads)
+	for ctx.Err() == nil && !next.leads(ctx) {
+		if s.kind == Sentinel { // which does so by itself only once in a while
+			s.sentinels[0].Do(ctx, "sentinel", "failover", servers.MasterName)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if killed {
+		old.server.Restart()
+	}
 	if s.kind == Sentinel { // which would do so later
 		host, port, _ := net.SplitHostPort(next.server.Addr())
 		old.admin.SlaveOf(ctx, host, port)
@@ -93,10 +94,6 @@ func wait(ctx context.Context, is func(context.Context) bool) {
 
 // move moves the slot of a name to another master, key by key.
 func (s *service) move(ctx context.Context, f Fault) {
-	if !s.changing.TryLock() {
-		return
-	}
-	defer s.changing.Unlock()
 	slot := int(s.nodes[0].admin.ClusterKeySlot(ctx, Prefix+f.Name).Val())
 	from := s.cluster.Owner(slot)
 	for _, n := range s.nodes {

@@ -5,6 +5,7 @@ package weather
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -25,6 +26,7 @@ var (
 	flagWorkers = flag.Int("weather.workers", 4, "worker processes")
 	flagHolders = flag.Int("weather.holders", 3, "goroutines of each worker that contend")
 	flagOnly    = flag.String("weather.only", "", "kinds of faults, with commas; all of them if empty")
+	flagFigures = flag.String("weather.figures", "", "file to which the figures of the run are added, as a line of JSON")
 	flagReport  = flag.String("weather.report", "", "file for what the checkers found, as JSON")
 	flagKeep    = flag.String("weather.keep", "", "directory for the histories of a run that fails")
 )
@@ -42,13 +44,24 @@ func TestWeather(t *testing.T) {
 		Length: *flagFor, Gap: *flagGap, Only: only,
 	}), *flagFor)
 	v := r.evidence()
+	begin := time.Now()
 	found := v.Findings()
-	naive, fenced := v.StaleWrites()
-	t.Logf("%s, seed %d: %d calls, %d leases, %d commands, faults %v", *flagService, *flagSeed, len(v.Calls), len(v.Holds), v.commands(), r.counts)
-	t.Logf("leases of each kind: %v", v.byKind())
-	t.Logf("stale writes: %d into the naive store, %d into the fenced one; least margin %v", naive, fenced, v.LeastMargin())
-	if r.counts["stop"] >= 8 && naive == 0 {
+	f := v.Figures()
+	f.Seed, f.Faults, f.Checking = *flagSeed, r.counts, time.Since(begin)
+	t.Logf("%s, seed %d: %d calls %v", f.Service, f.Seed, len(v.Calls), f.Outcomes)
+	t.Logf("%d leases %v", len(v.Holds), f.Leases)
+	t.Logf("faults %v", f.Faults)
+	t.Logf("overlaps: %d explained by a fault, %d not; stale writes: %d into the naive store, %d into the fenced one",
+		f.OverlapsExplained, f.Overlaps, f.StaleNaive, f.StaleFenced)
+	t.Logf("least margin %v; %.1f commands for a grant; %d orphans, of %v at most; a loss is noticed after %v, a name is had after the heal in %v; checked in %v",
+		f.LeastMargin, f.CommandsPerGrant, f.Orphans, f.LongestLife, f.Notice, f.Probe, f.Checking)
+	if r.counts["stop"] >= 8 && f.StaleNaive == 0 && *flagService == One {
 		t.Error("the naive store has taken no stale write: the weather proves nothing of the fenced one")
+	}
+	if *flagFigures != "" {
+		if err := addLine(*flagFigures, f); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, name := range Red(found) {
 		for i, breach := range found[name] {
@@ -71,6 +84,19 @@ func TestWeather(t *testing.T) {
 	if t.Failed() && *flagKeep != "" {
 		keepEvidence(t, r.dir, v)
 	}
+}
+
+func addLine(file string, f Figures) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // G304: whoever runs it says where
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(text, '\n'))
+	return errors.Join(err, out.Close())
 }
 
 // keepEvidence writes down all that a run has left. Of what the servers did MONITOR tells the

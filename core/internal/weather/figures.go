@@ -1,0 +1,108 @@
+//go:build linux
+
+package weather
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Figures are what a run came to.
+type Figures struct {
+	Service  string         `json:"service"`
+	Seed     uint64         `json:"seed"`
+	Faults   map[string]int `json:"faults"`
+	Outcomes map[string]int `json:"outcomes"` // of calls
+	Leases   map[string]int `json:"leases"`   // by name and mode
+
+	CommandsPerGrant  float64 `json:"commandsPerGrant,omitempty"`
+	OverlapsExplained int     `json:"overlapsExplained"` // by an operator or a failover
+	Overlaps          int     `json:"overlaps"`          // by nothing
+	StaleNaive        int     `json:"staleNaive"`        // late writes that the naive store took
+	StaleFenced       int     `json:"staleFenced"`       // and the fenced one
+
+	LeastMargin time.Duration `json:"leastMargin,omitempty"` // between the end of trust and the server's promise
+	Notice      Spread        `json:"notice"`                // from the loss of a name to the end of trust in it
+	Probe       Spread        `json:"probe"`                 // to get a name once all is healed
+	Orphans     int           `json:"orphans"`               // grants that ended by themselves
+	LongestLife time.Duration `json:"longestLife,omitempty"` // of one of them, since it was last renewed
+	Checking    time.Duration `json:"checking"`
+}
+
+// Spread is how durations are distributed.
+type Spread struct {
+	N             int           `json:"n"`
+	P50, P99, Max time.Duration `json:",omitempty"`
+}
+
+func spread(all []int64) Spread {
+	if len(all) == 0 {
+		return Spread{}
+	}
+	slices.Sort(all)
+	at := func(p int) time.Duration { return time.Duration(all[(len(all)-1)*p/100]) }
+	return Spread{N: len(all), P50: at(50), P99: at(99), Max: at(100)}
+}
+
+// Figures counts what the evidence has.
+func (v *Evidence) Figures() Figures {
+	f := Figures{Service: v.Service, Outcomes: make(map[string]int), Leases: v.byKind()}
+	for _, c := range v.Calls {
+		f.Outcomes[c.Answered.Class]++
+	}
+	delete(f.Outcomes, "") // of those who were killed meanwhile
+	f.StaleNaive, f.StaleFenced = v.StaleWrites()
+	f.Overlaps, f.OverlapsExplained = v.overlaps()
+	var probes, notices []int64
+	for _, e := range v.Events {
+		if e.Kind == Probed {
+			probes = append(probes, int64(e.Count))
+		}
+	}
+	for _, h := range v.Holds {
+		if r := h.Reign; r != nil && r.End == endOperator && h.Last > r.To {
+			notices = append(notices, h.Last-r.To)
+		}
+	}
+	f.Probe, f.Notice = spread(probes), spread(notices)
+	if len(v.Servers) > 0 {
+		f.LeastMargin = v.LeastMargin()
+		f.CommandsPerGrant = float64(v.commands()) / float64(max(1, len(v.Holds)))
+	}
+	for _, r := range v.reigns() {
+		if r.End == endExpired && r.Worker != "" && !r.Kept {
+			f.Orphans++
+			f.LongestLife = max(f.LongestLife, time.Duration(r.To-r.Steps[len(r.Steps)-1].at))
+		}
+	}
+	return f
+}
+
+// overlaps counts the pairs of leases that were trusted together and may not have been.
+func (v *Evidence) overlaps() (unexplained, explained int) {
+	for _, holds := range v.byName() {
+		for i, a := range holds {
+			for _, b := range holds[i+1:] {
+				switch {
+				case a.Mode != Alone && a.Mode == b.Mode, b.Answered >= a.Last, a.Answered >= b.Last:
+				case v.overlap(a, b):
+					unexplained++
+				default:
+					explained++
+				}
+			}
+		}
+	}
+	return unexplained, explained
+}
+
+// byKind counts the leases of names and modes, all jobs and all solo names as one.
+func (v *Evidence) byKind() map[string]int {
+	counts := make(map[string]int)
+	for _, h := range v.Holds {
+		name, _, _ := strings.Cut(h.Name, "-")
+		counts[strings.TrimSpace(name+" "+string(h.Mode))]++
+	}
+	return counts
+}
