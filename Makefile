@@ -13,7 +13,7 @@ BENCHFLAGS ?= -benchmem
 BENCH ?= .
 RATIOFLAGS ?= -only layers,held-10000
 PEERFLAGS ?=
-WEATHERFLAGS ?= -weather.for 60s
+SEED ?= 1
 FUZZTIME ?= 60s
 
 # $(call each,command) runs the command in every module, all of them even if one fails.
@@ -28,11 +28,18 @@ PARTIAL = $(filter -run% -skip% -short%,$(TESTFLAGS))
 # The nested modules mostly wait, for servers and for clocks: "make test" runs two at a time.
 TEST = HOLDFAST_REQUIRE_SERVERS=1 HOLDFAST_EVIDENCE="$(RECORDS)" go test -race $(TESTFLAGS) ./...
 
+# Any seed can be run again, with its faults and every worker's choices.
+STORM = cd core/internal/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=90m -v .
+
+# $(call rain,duration) is a run of bad weather in every topology, all of them even if one fails.
+rain = @rc=0; for s in one redlock cluster sentinel; do \
+	($(STORM) -run '^TestWeather$$' -args -weather.service $$s -weather.for $(1) -weather.seed $(SEED)) || rc=1; done; exit $$rc
+
 .DEFAULT_GOAL := help
-.PHONY: help build vet test evidence servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers weather fuzz ci
+.PHONY: help build vet test evidence servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers weather weather-quick weather-long soak fuzz ci
 
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 build: ## compile every package of every module
 	$(call each,go build ./...)
@@ -76,8 +83,18 @@ bench: ## run the benchmarks, and what a lock costs beside the floor (BENCH, BEN
 bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-help" lists what can be said)
 	@cd core/bench && go run . $(PEERFLAGS)
 
-weather: servers ## run the mutants of core and redislock, then bad weather for a minute: 10 minutes (WEATHERFLAGS)
-	cd core/internal/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=60m -v . -args -weather.mutants $(WEATHERFLAGS)
+weather: servers ## run bad weather, 30 s in each topology, then the mutants: 20 minutes (SEED)
+	$(call rain,30s)
+	$(STORM) -run . -args -weather.mutants -weather.seed $(SEED)
+
+weather-quick: servers ## run bad weather on one server for 20 s (SEED)
+	$(STORM) -run '^TestWeather$$' -args -weather.for 20s -weather.seed $(SEED)
+
+weather-long: servers ## run bad weather, 10 minutes in each topology (SEED)
+	$(call rain,10m)
+
+soak: servers ## 3 processes, 200 names, 500 goroutines and random kills for 15 minutes (SEED)
+	$(STORM) -run '^TestSoak$$' -args -weather.soak 15m -weather.seed $(SEED)
 
 fuzz: ## run every fuzz test for FUZZTIME, 60s unless told
 	@FUZZTIME=$(FUZZTIME) tools/fuzz.sh

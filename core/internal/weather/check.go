@@ -69,22 +69,8 @@ const clockError = int64(2 * time.Millisecond) // between the server's clock and
 func (v *Evidence) operations() map[string][]porcupine.Operation {
 	all := make(map[string][]porcupine.Operation)
 	for _, h := range v.Holds {
-		if h.Ghost || together(h.Name) {
-			continue
-		}
-		add := func(o op, call, ret int64) { all[h.Name] = append(all[h.Name], operation(o, call, ret)) }
-		add(op{verb: grantIt, lease: h.ID, fence: h.Fence, unfenced: v.Service == Redlock, by: h.Answered + rounding}, h.Asked, h.Answered)
-		for _, e := range h.Beliefs {
-			if !v.doomedAt(h, e.At) {
-				add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)
-			}
-		}
-		switch {
-		case h.Releasing == 0, h.Outcome == "lost":
-		case h.Outcome == "ok" && !v.doomedAt(h, h.ReleasedAt):
-			add(op{verb: freeIt, lease: h.ID}, h.Releasing, h.ReleasedAt)
-		default: // afterwards it has expired in any case
-			add(op{verb: perhaps, lease: h.ID}, h.Releasing, h.Releasing+2*int64(TTL))
+		if !h.Ghost && !together(h.Name) {
+			all[h.Name] = append(all[h.Name], v.history(h)...)
 		}
 	}
 	for _, r := range v.reigns() {
@@ -98,6 +84,25 @@ func (v *Evidence) operations() map[string][]porcupine.Operation {
 		}
 	}
 	return all
+}
+
+// history is what happened to one lease.
+func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
+	add := func(o op, call, ret int64) { ops = append(ops, operation(o, call, ret)) }
+	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, unfenced: v.fenceless(), by: h.Answered + rounding}, h.Asked, h.Answered)
+	for _, e := range h.Beliefs {
+		if !v.doomedAt(h, e.At) {
+			add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)
+		}
+	}
+	switch {
+	case h.Releasing == 0, h.Outcome == "lost":
+	case h.Outcome == "ok" && !v.doomedAt(h, h.ReleasedAt):
+		add(op{verb: freeIt, lease: h.ID}, h.Releasing, h.ReleasedAt)
+	default: // afterwards it has expired in any case
+		add(op{verb: perhaps, lease: h.ID}, h.Releasing, h.Releasing+2*int64(TTL))
+	}
+	return ops
 }
 
 const dying = int64(100 * time.Millisecond) // from the end of a server to the moment that is noted for it

@@ -15,7 +15,7 @@ func checkAnswers(v *Evidence) (breaches []string) {
 	for _, c := range v.Calls {
 		a := c.Answered
 		switch {
-		case a.Class == "other":
+		case a.Class == "other" && v.Library == "":
 			breaches = append(breaches, fmt.Sprintf("%s: %s", a.ID, a.Error))
 		case a.Class == "held" && len(v.Servers) > 0 && strings.HasPrefix(a.Name, "solo-") && !v.contended(a.Name, c.Asked.At, a.At):
 			breaches = append(breaches, fmt.Sprintf("%s: %s was told that its own grant is somebody else's", a.Name, a.ID))

@@ -96,7 +96,7 @@ func (w *worker) contend(random *rand.Rand) *turn {
 
 // alone keeps nobody waiting.
 func (w *worker) alone(random *rand.Rand) *turn {
-	long := 25
+	long := 40
 	if w.Holders == 0 {
 		long = 0
 	}

@@ -28,6 +28,7 @@ type Call struct{ Asked, Answered Event }
 // Evidence is all that a run has left.
 type Evidence struct {
 	Service string // where the locks were
+	Library string // whose they were, if not Holdfast's
 	Events  []Event
 	Servers []*Ledger // of those that were watched: one, or all of Redlock's
 	Calls   []*Call
@@ -71,6 +72,9 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 	}
 	return v
 }
+
+// fenceless says that there are no fences to compare.
+func (v *Evidence) fenceless() bool { return v.Service == Redlock || v.Library != "" }
 
 func (v *Evidence) commands() (n int) {
 	for _, l := range v.Servers {
@@ -119,8 +123,8 @@ type span struct{ from, to int64 }
 
 // losses are when the service forgot who has a name, other than by the end of a reign.
 func (v *Evidence) losses(name string) (all []span) {
-	switch v.Service {
-	case One:
+	switch {
+	case len(v.Servers) == 1:
 		for _, at := range v.Servers[0].Restarts {
 			all = append(all, span{at - dying, at})
 		}
@@ -131,7 +135,7 @@ func (v *Evidence) losses(name string) (all []span) {
 				}
 			}
 		}
-	case Cluster, Sentinel:
+	case v.Service == Cluster, v.Service == Sentinel:
 		return v.failovers()
 	}
 	return all

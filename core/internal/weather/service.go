@@ -25,7 +25,7 @@ const (
 
 // password is that of Sentinel's servers; master is what it calls them.
 const (
-	password = "secret" //nolint:gosec // G101: of servers that live as long as a run
+	password = "secret"
 	master   = "main"
 )
 

@@ -33,12 +33,12 @@ func (w *worker) note(t *turn, e Event) {
 	}
 }
 
-func (w *worker) acquire(t *turn) *core.Lease {
+func (w *worker) acquire(t *turn) Lease {
 	ctx, cancel := context.WithTimeout(context.Background(), t.patience)
 	defer cancel()
 	begin := now()
 	w.note(t, Event{At: begin, Kind: Asked, Try: t.try, Deadline: begin + int64(t.patience)})
-	x, err := w.ask(ctx, t)
+	x, err := w.locks.Get(ctx, Ask{t.names, t.try, t.opts})
 	at := now()
 	for _, name := range t.names {
 		e := Event{
@@ -50,18 +50,10 @@ func (w *worker) acquire(t *turn) *core.Lease {
 		}
 		w.log.write(e)
 	}
-	return x
-}
-
-func (w *worker) ask(ctx context.Context, t *turn) (*core.Lease, error) {
-	switch {
-	case len(t.names) > 1:
-		return w.locks.AcquireAll(ctx, t.names, t.opts...)
-	case t.try:
-		return w.locks.TryAcquire(ctx, t.names[0], t.opts...)
-	default:
-		return w.locks.Acquire(ctx, t.names[0], t.opts...)
+	if err != nil {
+		return nil
 	}
+	return x
 }
 
 // class is what became of a call, in one word.
@@ -96,7 +88,7 @@ func text(err error) string {
 // hold works under the lease: it writes to the store, and notes when the lease could last be
 // trusted. Deaf work does not listen to its context. That the lease is trusted is asked for
 // after the instant is read: trust never comes back, so it stood at that instant too.
-func (w *worker) hold(x *core.Lease, t *turn) (last int64) {
+func (w *worker) hold(x Lease, t *turn) (last int64) {
 	ctx := x.Context()
 	until := now() + int64(t.hold)
 	noted := int64(0)
@@ -129,7 +121,7 @@ func (w *worker) hold(x *core.Lease, t *turn) (last int64) {
 
 // put writes to the store, whatever the lease says by now. Those who share a name do not
 // write.
-func (w *worker) put(x *core.Lease, t *turn) {
+func (w *worker) put(x Lease, t *turn) {
 	if t.mode != Alone {
 		return
 	}
@@ -145,7 +137,7 @@ func (w *worker) put(x *core.Lease, t *turn) {
 	}
 }
 
-func (w *worker) release(x *core.Lease, t *turn, last int64) {
+func (w *worker) release(x Lease, t *turn, last int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	deadline := now() + int64(5*time.Second)

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core"
 )
 
 // TTL is that of every lease in a run: short, so that a run sees many of them end.
@@ -27,6 +25,7 @@ const Prefix = "weather:"
 type WorkerConfig struct {
 	ID      string            // of the worker: the same for its successor, if it is killed
 	Life    string            // of this process
+	Library string            // whose locks: "" for Holdfast, or a name that Play was given
 	Service string            // One, Redlock, Cluster or Sentinel
 	Servers []string          // where to find it
 	Links   map[string]string // how to reach each server: through which proxy
@@ -41,7 +40,7 @@ type WorkerConfig struct {
 type worker struct {
 	WorkerConfig
 	log   *diary
-	locks *core.Locker
+	locks Library
 	http  *http.Client
 	calls atomic.Int64
 	stop  context.Context
@@ -50,15 +49,14 @@ type worker struct {
 // RunWorker does a worker's work until the commands end: "probe" stops the traffic and gets
 // every name once, "close" closes the Locker and says what is left. Each is answered with a
 // line on out.
-func RunWorker(c WorkerConfig, commands io.Reader, out io.Writer) error {
+func RunWorker(c WorkerConfig, open Opener, commands io.Reader, out io.Writer) error {
 	warmUp()
 	goroutines, files := runtime.NumGoroutine(), descriptors()
 	log, err := newDiary(c.Dir, c.Life)
 	if err != nil {
 		return err
 	}
-	store, hangUp := c.open()
-	locks, err := core.New(store, core.WithTTL(TTL))
+	locks, hangUp, err := open(c)
 	if err != nil {
 		return err
 	}

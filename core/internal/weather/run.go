@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,26 +24,32 @@ import (
 // roleEnv says what a process that this test binary has started is.
 const roleEnv = "HOLDFAST_WEATHER_ROLE"
 
-func TestMain(m *testing.M) {
+// Play does the part of a process that a run has started, and says whether there was one to do.
+// TestMain of whoever makes runs calls it first. Libraries are others than Holdfast, by name.
+func Play(libraries map[string]Opener) (played bool, err error) {
 	role := os.Getenv(roleEnv)
-	if role == "" {
-		os.Exit(m.Run())
+	switch role {
+	case "":
+		return false, nil
+	case "store":
+		return true, runStore()
 	}
-	if err := play(role); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func play(role string) error {
-	if role == "store" {
-		return runStore()
+	if config, ok := strings.CutPrefix(role, "soak "); ok {
+		var c SoakConfig
+		if err := json.Unmarshal([]byte(config), &c); err != nil {
+			return true, err
+		}
+		return true, RunSoak(c, os.Stdin, os.Stdout)
 	}
 	var c WorkerConfig
 	if err := json.Unmarshal([]byte(role), &c); err != nil {
-		return err
+		return true, err
 	}
-	return RunWorker(c, os.Stdin, os.Stdout)
+	open := openHoldfast
+	if c.Library != "" {
+		open = libraries[c.Library]
+	}
+	return true, RunWorker(c, open, os.Stdin, os.Stdout)
 }
 
 func runStore() error {
@@ -63,7 +70,7 @@ type child struct {
 
 func start(tb testing.TB, env ...string) *child {
 	tb.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(context.Background(), os.Args[0]) //nolint:gosec // G204: this very program
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -104,9 +111,10 @@ func (c *child) say(command string) error {
 
 // run is one run of bad weather.
 type run struct {
+	Options
+
 	tb      testing.TB
 	dir     string
-	seed    uint64
 	service *service
 	log     *diary
 	store   string
@@ -121,10 +129,30 @@ type run struct {
 	counts   map[string]int
 }
 
-func newRun(tb testing.TB, kind string, seed uint64, workers int) *run {
+// Options are what a run is made of.
+type Options struct {
+	Plan
+
+	Library string // "" for Holdfast
+	Holders int    // goroutines of each worker that contend
+	Kinds   bool   // and some with leases of other kinds
+}
+
+// Run is one run of bad weather. It returns the evidence, how often each fault came, and where
+// the histories are.
+func Run(tb testing.TB, o Options) (v *Evidence, faults map[string]int, dir string) {
 	tb.Helper()
-	r := &run{tb: tb, dir: tb.TempDir(), seed: seed, counts: make(map[string]int)}
-	r.service = newService(r, kind)
+	r := newRun(tb, o)
+	r.Servers = len(r.service.nodes)
+	r.weather(NewSchedule(r.Plan), o.Length)
+	return r.evidence(), r.counts, r.dir
+}
+
+func newRun(tb testing.TB, o Options) *run {
+	tb.Helper()
+	r := &run{Options: o, tb: tb, dir: tb.TempDir(), counts: make(map[string]int)}
+	r.service = newService(r, o.Service, o.Library == "")
+	workers := o.Workers
 	var err error
 	if r.log, err = newDiary(r.dir, "run"); err != nil {
 		tb.Fatal(err)
@@ -140,7 +168,7 @@ func newRun(tb testing.TB, kind string, seed uint64, workers int) *run {
 		for _, n := range r.service.nodes {
 			r.proxies[i] = append(r.proxies[i], faultproxy.New(tb, n.server.Addr()))
 		}
-		if kind == One {
+		if o.Service == One {
 			r.drippers = append(r.drippers, newDripper(tb, r.proxies[i][0].Addr()))
 		}
 		r.startWorker(i)
@@ -156,9 +184,9 @@ func newRun(tb testing.TB, kind string, seed uint64, workers int) *run {
 func (r *run) startWorker(i int) {
 	r.lives[i]++
 	c := WorkerConfig{
-		ID: workerID(i), Life: fmt.Sprintf("%s.%d", workerID(i), r.lives[i]),
+		ID: workerID(i), Library: r.Library, Life: fmt.Sprintf("%s.%d", workerID(i), r.lives[i]),
 		Service: r.service.kind, Servers: r.service.addrs, Links: make(map[string]string), Store: r.store, Dir: r.dir,
-		Seed: r.seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: *flagHolders, Kinds: *flagKinds,
+		Seed: r.Seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: r.Holders, Kinds: r.Kinds, //nolint:gosec // G115: small numbers
 	}
 	for k, n := range r.service.nodes {
 		c.Links[n.server.Addr()] = r.proxies[i][k].Addr()
@@ -247,6 +275,7 @@ func (r *run) evidence() *Evidence {
 	}
 	ledgers, err := r.service.ledgers()
 	v := newEvidence(r.service.kind, events, ledgers)
+	v.Library = r.Library
 	v.Idle, v.Failed = left, err
 	return v
 }

@@ -38,7 +38,7 @@ type service struct {
 const quorumNodes = 5
 
 // newService starts the servers.
-func newService(r *run, kind string) *service {
+func newService(r *run, kind string, watched bool) *service {
 	s := &service{kind: kind}
 	pass := ""
 	var started []*servers.Server
@@ -62,17 +62,17 @@ func newService(r *run, kind string) *service {
 		r.tb.Fatalf("no such service: %q", kind)
 	}
 	for _, srv := range started {
-		s.nodes = append(s.nodes, newNode(r, srv, pass, s.watched()))
-		if s.watched() {
+		s.nodes = append(s.nodes, newNode(r, srv, pass, watched && s.decides()))
+		if s.decides() {
 			s.addrs = append(s.addrs, srv.Addr())
 		}
 	}
 	return s
 }
 
-// watched says whether what the servers do decides who has a name: not where one of them may
+// decides says whether what the servers do decides who has a name: not where one of them may
 // have forgotten what another one did.
-func (s *service) watched() bool { return s.kind == One || s.kind == Redlock }
+func (s *service) decides() bool { return s.kind == One || s.kind == Redlock }
 
 func newNode(r *run, srv *servers.Server, pass string, watched bool) *node {
 	n := &node{server: srv, admin: redis.NewClient(&redis.Options{

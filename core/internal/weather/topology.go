@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
@@ -19,15 +20,15 @@ const patience = 30 * time.Second
 func (n *node) readonly(ctx context.Context, d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.admin.SlaveOf(ctx, "127.0.0.1", "1")
+	n.admin.ReplicaOf(ctx, "127.0.0.1", "1")
 	time.Sleep(d)
-	n.admin.SlaveOf(ctx, "NO", "ONE")
+	n.admin.ReplicaOf(ctx, "NO", "ONE")
 }
 
 // failover has another server take over for one, which is killed or asked to step back, and
 // returns when that one follows.
-func (s *service) failover(r *run, f Fault) {
-	ctx, cancel := context.WithTimeout(r.tb.Context(), patience)
+func (s *service) failover(ctx context.Context, tb testing.TB, f Fault) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	old, next := s.pair(ctx, f.Node)
 	if old == nil {
@@ -53,11 +54,11 @@ func (s *service) failover(r *run, f Fault) {
 	}
 	if s.kind == Sentinel { // which would do so later
 		host, port, _ := net.SplitHostPort(next.server.Addr())
-		old.admin.SlaveOf(ctx, host, port)
+		old.admin.ReplicaOf(ctx, host, port)
 	}
 	wait(ctx, old.follows)
 	if ctx.Err() != nil {
-		r.tb.Errorf("no failover within %v", patience)
+		tb.Errorf("no failover within %v", patience)
 	}
 }
 
@@ -97,13 +98,14 @@ func (s *service) move(ctx context.Context, f Fault) {
 	slot := int(s.nodes[0].admin.ClusterKeySlot(ctx, Prefix+f.Name).Val())
 	from := s.cluster.Owner(slot)
 	for _, n := range s.nodes {
-		if n.server != from && n.leads(ctx) {
-			s.cluster.BeginMove(slot, from, n.server)
-			s.cluster.MoveKeys(slot, 1, from, n.server)
-			time.Sleep(f.For)
-			s.cluster.EndMove(slot, from, n.server)
-			return
+		if n.server == from || !n.leads(ctx) {
+			continue
 		}
+		s.cluster.BeginMove(slot, from, n.server)
+		s.cluster.MoveKeys(slot, 1, from, n.server)
+		time.Sleep(f.For)
+		s.cluster.EndMove(slot, from, n.server)
+		return
 	}
 }
 

@@ -74,13 +74,16 @@ func (r *run) onLink(f Fault) func() {
 	slow := func(there, back time.Duration) { all(func(p *faultproxy.Proxy) { p.SetDelay(there, back) }) }
 	dark := func(on bool) { all(func(p *faultproxy.Proxy) { p.BlackHole(on) }) }
 	refuse := func(on bool) { all(func(p *faultproxy.Proxy) { p.Refuse(on) }) }
+	during := func(begin, end func()) func() {
+		return func() {
+			begin()
+			time.Sleep(f.For)
+			end()
+		}
+	}
 	switch f.Kind {
 	case "delay":
-		return func() {
-			slow(40*time.Millisecond, 20*time.Millisecond)
-			time.Sleep(f.For)
-			slow(0, 0)
-		}
+		return during(func() { slow(40*time.Millisecond, 20*time.Millisecond) }, func() { slow(0, 0) })
 	case "drop":
 		return func() {
 			for end := time.Now().Add(f.For); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
@@ -88,11 +91,7 @@ func (r *run) onLink(f Fault) func() {
 			}
 		}
 	case "dark":
-		return func() {
-			dark(true)
-			time.Sleep(f.For)
-			dark(false)
-		}
+		return during(func() { dark(true) }, func() { dark(false) })
 	case "fade":
 		return func() {
 			slow(0, 60*time.Millisecond+f.For%(200*time.Millisecond))
@@ -103,29 +102,19 @@ func (r *run) onLink(f Fault) func() {
 			dark(false)
 		}
 	case "drip":
-		return func() {
-			r.drippers[f.Who].slow.Store(true)
-			time.Sleep(f.For)
-			r.drippers[f.Who].slow.Store(false)
-		}
+		d := r.drippers[f.Who]
+		return during(func() { d.slow.Store(true) }, func() { d.slow.Store(false) })
 	case "reset":
 		return func() { all((*faultproxy.Proxy).Reset) }
 	case "refuse":
-		return func() {
-			refuse(true)
-			all((*faultproxy.Proxy).Reset)
-			time.Sleep(f.For)
-			refuse(false)
-		}
+		return during(func() { refuse(true); all((*faultproxy.Proxy).Reset) }, func() { refuse(false) })
 	case "hold":
-		return func() {
-			var release []func()
-			all(func(p *faultproxy.Proxy) { release = append(release, p.Hold()) })
-			time.Sleep(f.For)
+		var release []func()
+		return during(func() { all(func(p *faultproxy.Proxy) { release = append(release, p.Hold()) }) }, func() {
 			for _, f := range release {
 				f()
 			}
-		}
+		})
 	}
 	return nil
 }
@@ -204,7 +193,7 @@ func (r *run) onServer(ctx context.Context, f Fault) {
 	case "starve":
 		starve(f.For)
 	case "failover":
-		r.service.failover(r, f)
+		r.service.failover(ctx, r.tb, f)
 	case "move":
 		r.service.move(ctx, f)
 	default:

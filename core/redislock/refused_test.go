@@ -1,0 +1,106 @@
+package redislock_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// A server that is not ready says so to every command. None of that is an answer to who has
+// the name.
+func TestAServerThatIsNotReadyIsUnavailableAndNeverHeld(t *testing.T) {
+	t.Parallel()
+	for _, says := range []string{
+		"LOADING Redis is loading the dataset in memory",
+		"ERR max number of clients reached",
+		"CLUSTERDOWN The cluster is down",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+		"BUSY Redis is busy running a script.",
+		"NOREPLICAS Not enough good replicas to write.",
+	} {
+		t.Run(strings.Fields(says)[0], func(t *testing.T) {
+			t.Parallel()
+			rdb := redis.NewClient(&redis.Options{
+				Addr: refuser(t, says), Protocol: 2,
+				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			})
+			t.Cleanup(func() { _ = rdb.Close() })
+			_, err := locker(t, rdb).TryAcquire(t.Context(), "name")
+			is(t, err, core.ErrUnavailable)
+		})
+	}
+}
+
+// refuser answers every command with an error, once a client has introduced itself.
+func refuser(t *testing.T, says string) (addr string) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	ok(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go refuse(conn, says)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func refuse(conn net.Conn, says string) {
+	defer func() { _ = conn.Close() }()
+	r := bufio.NewReader(conn)
+	for {
+		word, err := command(r)
+		if err != nil {
+			return
+		}
+		answer := "-" + says
+		if word == "client" || word == "hello" {
+			answer = "-ERR unknown command" // as an old server: the client goes on without
+		}
+		if _, err := io.WriteString(conn, answer+"\r\n"); err != nil {
+			return
+		}
+	}
+}
+
+// command reads one, and returns its first word.
+func command(r *bufio.Reader) (word string, err error) {
+	header, err := r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(header, "*")))
+	if err != nil {
+		return "", err
+	}
+	for i := range n {
+		size, err := r.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		length, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(size, "$")))
+		if err != nil {
+			return "", err
+		}
+		arg := make([]byte, length+2)
+		if _, err := io.ReadFull(r, arg); err != nil {
+			return "", err
+		}
+		if i == 0 {
+			word = strings.ToLower(string(arg[:length]))
+		}
+	}
+	return word, nil
+}
