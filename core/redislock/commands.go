@@ -141,17 +141,21 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 }
 
 func (s *Store) renewal(claims []driver.Claim) command {
-	parts := make([]string, len(claims), 4*len(claims))
+	parts := make([]string, 2*len(claims), 2*len(claims)+1)
 	var n notes
 	n.grow(s.prefix, claims)
-	ttl, ms := time.Duration(0), "0"
 	for i := range claims {
 		c := &claims[i]
-		if c.TTL != ttl { // mostly all have the same
-			ttl, ms = c.TTL, millis(c.TTL)
+		parts[i] = n.key(s.prefix, c.Name)
+		parts[len(claims)+i] = n.value(c)
+	}
+	ttl := claims[0].TTL
+	if slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.TTL != ttl }) {
+		for i := range claims {
+			parts = append(parts, millis(claims[i].TTL))
 		}
-		parts[i] = n.note(s.prefix, c.Name)
-		parts = append(parts, n.note(c.Token, magic), ms, n.suffix(c.Fence))
+	} else {
+		parts = append(parts, millis(ttl))
 	}
 	lasting := slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.TTL > 0 })
 	return command{script: renewScript, lasting: lasting, keys: len(claims), parts: parts}

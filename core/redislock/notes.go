@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// notes are the many short strings of one command, in one piece of memory: a renewal has three
+// notes are the many short strings of one command, in one piece of memory: a renewal has two
 // for each lease.
 type notes struct{ text strings.Builder }
 
@@ -18,27 +18,30 @@ const maxDigits = 20
 func (n *notes) grow(prefix string, claims []driver.Claim) {
 	size := 0
 	for i := range claims {
-		size += len(prefix) + len(claims[i].Name) + len(claims[i].Token) + len(magic) + len(magic) + maxDigits
+		c := &claims[i]
+		size += len(prefix) + len(c.Name) + len(c.Token) + len(magic) + len(c.Label) + len(magic) + maxDigits
 	}
 	n.text.Grow(size)
 }
 
-// note returns a and b as one string.
-func (n *notes) note(a, b string) string {
+// key is the lock's.
+func (n *notes) key(prefix, name string) string {
 	from := n.text.Len()
-	n.text.WriteString(a)
-	n.text.WriteString(b)
+	n.text.WriteString(prefix)
+	n.text.WriteString(name)
 	return n.text.String()[from:]
 }
 
-// suffix is what a renewal adds to a lock's value.
-func (n *notes) suffix(fence uint64) string {
-	if fence == 0 {
-		return ""
-	}
+// value is the lock's once its fence is known.
+func (n *notes) value(c *driver.Claim) string {
 	from := n.text.Len()
+	n.text.WriteString(c.Token)
 	n.text.WriteString(magic)
-	var digits [maxDigits]byte
-	n.text.Write(strconv.AppendUint(digits[:0], fence, 10))
+	n.text.WriteString(c.Label)
+	if c.Fence > 0 {
+		n.text.WriteString(magic)
+		var digits [maxDigits]byte
+		n.text.Write(strconv.AppendUint(digits[:0], c.Fence, 10))
+	}
 	return n.text.String()[from:]
 }

@@ -1,15 +1,16 @@
 -- Gives each name its full TTL again, if the token still owns it.
 --
--- KEYS[i] a lock    ARGV[3i-2] its owner: token and magic byte    ARGV[3i-1] its TTL in ms, 0 to verify only
--- ARGV[3i] magic byte and fence, for those who inspect; '' for none
+-- KEYS[i] a lock    ARGV[i] its value: token, magic byte, label, and, for those who inspect, magic byte and fence, if that is known
+-- ARGV[#KEYS + i] its TTL in ms, 0 to verify only; or a single one for all
 --
 -- Answers, for each name, 1, 0 for "not the owner", or the text of an error. What is wrong
 -- with one key costs no other key its renewal. It renews with nothing that maxmemory refuses;
 -- the value is written only where its fence has changed, and may fail.
-local answers = {}
+local answers, n = {}, #KEYS
 for i, key in ipairs(KEYS) do
-  local mine, ttl, fence = ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
+  local value, ttl = ARGV[i], ARGV[n + i] or ARGV[n + 1]
   local owner = redis.pcall('GET', key)
+  local mine = owner == value and value or string.match(value, '^[^\31]*\31')
   if type(owner) == 'table' then
     answers[i] = owner.err
   elseif not owner or string.sub(owner, 1, #mine) ~= mine then
@@ -19,8 +20,8 @@ for i, key in ipairs(KEYS) do
   else
     local set = redis.pcall('PEXPIRE', key, ttl)
     answers[i] = type(set) == 'table' and set.err or set
-    if set == 1 and string.sub(owner, -#fence) ~= fence and fence ~= '' then
-      redis.pcall('SET', key, string.match(owner, '^[^\31]*\31[^\31]*') .. fence, 'PX', ttl)
+    if set == 1 and owner ~= value and string.find(value, '\31', #mine + 1, true) then
+      redis.pcall('SET', key, value, 'PX', ttl)
     end
   end
 end
