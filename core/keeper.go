@@ -1,6 +1,7 @@
 package core
 
 import (
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ const lookEvery = 250 * time.Millisecond
 type keeper struct {
 	root     *root
 	renewers renewers
+	seed     maphash.Seed // of jitter
 
 	mu      sync.Mutex   // protects the fields below
 	posts   posts        // by when they have to be looked at
@@ -33,9 +35,17 @@ type keeper struct {
 }
 
 func newKeeper(r *root) *keeper {
-	k := &keeper{root: r, seen: r.clock.read(), wakeAt: never}
+	k := &keeper{root: r, seen: r.clock.read(), wakeAt: never, seed: maphash.MakeSeed()}
 	k.renewers.root = r
 	return k
+}
+
+// jitter returns a duration between three quarters of d and d, the same for all that are asked
+// for within a millisecond: what is renewed together is due together again, and in the order in which
+// it lies in memory.
+func (k *keeper) jitter(asked instant, d time.Duration) time.Duration {
+	share := maphash.Comparable(k.seed, asked.awake/time.Millisecond) >> 32
+	return d - time.Duration(float64(d/4)*float64(share)/(1<<32))
 }
 
 // add begins to keep t, which nobody else knows yet. It refuses once the Locker is closed.

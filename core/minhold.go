@@ -37,6 +37,8 @@ func (t *tenure) renewClaim(now instant) (c driver.Claim, left time.Duration) {
 	c.TTL = max(t.cfg.ttl, t.rest(now))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.Fence = t.first.fence
+	if t.fence > 0 {
+		c.Fence = t.fence + uint64(t.turn) //nolint:gosec // G115: a turn is not negative
+	}
 	return c, t.leftAt(now)
 }

@@ -22,6 +22,7 @@ type tenure struct {
 	life     time.Duration // how long a grant or renewal is trusted, from when it was asked for
 	line     *line         // protected by lines.mu
 	turns    int32         // that it has fences for
+	turn     int32         // the one under way, protected by mu
 	failed   atomic.Int32  // renewals that were not answered, in a row
 	doubtful bool          // a command that may have granted it went unanswered
 
@@ -61,7 +62,7 @@ func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked insta
 		asked: asked, life: trust(ttl), renewAt: never, holdEnd: never, index: -1,
 	}
 	if period := c.period(); period > 0 {
-		t.renewAt = asked.awake + jitter(min(period, ttl/3*2))
+		t.renewAt = asked.awake + b.root.keeper.jitter(asked, min(period, ttl/3*2))
 	}
 	b.to(bidOwned)
 	return t
@@ -168,7 +169,7 @@ func (t *tenure) take(asked, now instant, err error) (lost bool) {
 	case err == nil:
 		t.asked = asked
 		t.failed.Store(0)
-		t.renewAt = asked.awake + jitter(t.cfg.period())
+		t.renewAt = asked.awake + t.root.keeper.jitter(asked, t.cfg.period())
 	case errors.Is(err, driver.ErrNotOwner):
 		return t.lose(ReasonTaken, now)
 	default:

@@ -67,7 +67,7 @@ func (x *Lease) endTurn() {
 // next gives w the next turn.
 func (t *tenure) next(w *waiter, turn int32, now instant) {
 	w.lease.bind(t, turn, now)
-	t.first, t.leases = w.lease, w.lease
+	t.first, t.leases, t.turn = w.lease, w.lease, turn
 	t.holdEnd = never
 	if w.maxHold > 0 {
 		t.holdEnd = now.awake + w.maxHold
