@@ -80,6 +80,12 @@ func (b *bid) send(ctx context.Context, c driver.Claim) reply {
 	if here(ctx) {
 		return b.acquire(ctx, c)
 	}
+	return b.sendApart(ctx, c)
+}
+
+// sendApart is send on a goroutine of its own. It is apart from it as what a goroutine takes along
+// is an allocation, which send would make first of all.
+func (b *bid) sendApart(ctx context.Context, c driver.Claim) reply {
 	answer, ok := ask(ctx, b.root, func(ctx context.Context) reply { return b.acquire(ctx, c) },
 		func(late reply) { b.settle(ctx, late) })
 	if !ok {
@@ -210,6 +216,10 @@ func (b *bid) release(ctx context.Context, c driver.Claim) error {
 	if here(ctx) {
 		return b.root.driver.Release(ctx, c)
 	}
+	return b.releaseApart(ctx, c)
+}
+
+func (b *bid) releaseApart(ctx context.Context, c driver.Claim) error {
 	err, ok := ask(ctx, b.root, func(ctx context.Context) error { return b.root.driver.Release(ctx, c) }, nil)
 	if !ok {
 		return errNoAnswer

@@ -15,6 +15,7 @@ type bounded struct {
 	timer           *time.Timer
 	done            chan struct{}
 	over            atomic.Bool
+	end             func() // made once, for all calls
 }
 
 // within returns a context for one driver call, which takes d at most, and what ends it. If
@@ -36,6 +37,12 @@ func (r *root) bound(caller context.Context, d time.Duration) (context.Context, 
 	b, _ := r.spare.Get().(*bounded)
 	if b == nil {
 		b = &bounded{done: make(chan struct{})}
+		b.end = func() {
+			if b.timer.Stop() {
+				b.Context = nil
+				r.spare.Put(b)
+			}
+		}
 	}
 	b.Context, b.deadline = caller, time.Now().Add(d)
 	if deadline, ok := caller.Deadline(); ok && deadline.Before(b.deadline) {
@@ -47,12 +54,7 @@ func (r *root) bound(caller context.Context, d time.Duration) (context.Context, 
 	} else {
 		b.timer.Reset(d)
 	}
-	return b, func() {
-		if b.timer.Stop() {
-			b.Context = nil
-			r.spare.Put(b)
-		}
-	}
+	return b, b.end
 }
 
 func (b *bounded) expire() {
