@@ -174,8 +174,9 @@ func owned(c driver.Claim) string { return c.Token + magic + c.Label }
 // the '!': the scripts of acquires know it by that.
 func kept(c driver.Claim) string {
 	if c.Ticket != "" {
+		c.Token = "!" + c.Ticket
 		var n notes
-		return forTicket(c) + c.Label + n.suffix(c.Fence)
+		return n.value(&c)
 	}
 	return strings.Repeat("=", len(c.Token)) + magic + c.Label
 }
