@@ -36,7 +36,7 @@ rain = @rc=0; for s in one redlock cluster sentinel; do \
 	($(STORM) -run '^TestWeather$$' -args -weather.service $$s -weather.for $(1) -weather.seed $(SEED)) || rc=1; done; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test evidence servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers weather weather-quick weather-long soak fuzz ci
+.PHONY: help build vet test evidence servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers bench-backends weather weather-quick weather-long soak fuzz ci
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

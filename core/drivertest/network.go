@@ -17,7 +17,7 @@ var networkCases = []testCase{
 			link := NewLink(e.Driver())
 			locks := e.locker(link)
 			link.Next(OpAcquire, fate)
-			x, err := locks.TryAcquire(e.Context(), "name")
+			x, err := locks.TryAcquire(e.Context(), "name", core.WithTTL(e.longTTL()))
 			e.noError(err)
 			if n := link.Calls(OpAcquire); n != 2 {
 				e.Errorf("%d calls", n)
@@ -77,7 +77,7 @@ var networkCases = []testCase{
 		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
 		defer cancel()
 		e.within(e.ttl/10, "the acquire", func() {
-			_, err := locks.Acquire(ctx, "name")
+			_, err := locks.Acquire(ctx, "name", core.WithTTL(e.longTTL()))
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, core.ErrUnavailable) {
 				e.Errorf("acquire: %v", err)
 			}
@@ -91,7 +91,7 @@ var networkCases = []testCase{
 		link.Next(OpAcquire, ReplyHeldBack) // a client that does not look at ctx
 		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
 		defer cancel()
-		if _, err := locks.Acquire(ctx, "name"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := locks.Acquire(ctx, "name", core.WithTTL(e.longTTL())); !errors.Is(err, context.DeadlineExceeded) {
 			e.Errorf("acquire: %v", err)
 		}
 		e.eventuallyFree()
@@ -101,7 +101,7 @@ var networkCases = []testCase{
 		link := NewLink(e.Driver())
 		locks := e.locker(link)
 		link.Next(OpAcquire, HeldBack)
-		x, err := locks.TryAcquire(e.Context(), "name") // by its second command
+		x, err := locks.TryAcquire(e.Context(), "name", core.WithTTL(e.longTTL())) // by its second command
 		e.noError(err)
 		e.noError(x.Release(e.Context()))
 		link.Deliver() // the first one takes the name with a token that is over
@@ -111,7 +111,7 @@ var networkCases = []testCase{
 		link := NewLink(e.Driver())
 		locks := e.locker(link)
 		link.Next(OpAcquire, HeldBack)
-		x, err := locks.TryAcquire(e.Context(), "name")
+		x, err := locks.TryAcquire(e.Context(), "name", core.WithTTL(e.longTTL()))
 		e.noError(err)
 		link.Deliver() // the duplicate arrives while its token is in use
 		time.Sleep(e.ttl / 2)
@@ -261,7 +261,7 @@ func (e *env) free() {
 	e.noError(d.Release(e.Context(), c))
 }
 
-// eventuallyFree waits until "name" can be had, for less than the TTL after which it
+// eventuallyFree waits until "name" can be had, for less than the long TTL after which it
 // would come free by itself.
 func (e *env) eventuallyFree() {
 	e.Helper()
@@ -275,7 +275,7 @@ func (e *env) eventuallyFree() {
 		if _, held := errors.AsType[*driver.Held](err); !held {
 			e.Fatal(err)
 		}
-		if time.Since(began) > e.ttl/2 {
+		if time.Since(began) > e.longTTL()/2 {
 			e.Fatal("the name is still taken")
 		}
 		time.Sleep(e.ttl / 100)
