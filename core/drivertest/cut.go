@@ -98,15 +98,16 @@ func (w *wire) heal() {
 	}
 }
 
-// acquire is never refused, nor does it wait for the end of a TTL: nobody else is there,
-// whatever became of an earlier attempt.
+// acquire is never told of itself as somebody else, nor does it wait for the end of a TTL. What
+// it may meet is an earlier release that is on its way to the last nodes of a quorum.
 func (w *wire) acquire(opts ...core.Option) *core.Lease {
 	w.e.Helper()
 	began := time.Now()
-	opts = append(opts, core.WithTTL(w.ttl))
+	mine := token()
+	opts = append(opts, core.WithTTL(w.ttl), core.WithLabel(mine))
 	x, err := w.locks.TryAcquire(w.e.Context(), "name", opts...)
-	if errors.Is(err, core.ErrHeld) {
-		w.e.Errorf("held by nobody: %v", err)
+	if held, ok := errors.AsType[*core.HeldError](err); ok && held.Label == mine {
+		w.e.Error("held by itself")
 	}
 	if err != nil { // the client needs longer than one attempt to connect again
 		x, err = w.locks.Acquire(w.e.Context(), "name", opts...)
