@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,8 +87,8 @@ func decided(reply any, err error) (driver.Grant, error) {
 
 // granted reads a fence, and how many there are if that is more than one.
 func granted(reply any) (driver.Grant, error) {
-	if fence, ok := reply.(int64); ok { // of a merged command
-		return driver.Grant{Fence: uint64(fence), Fences: 1}, nil //nolint:gosec // G115: it counts up from 1
+	if fence, ok := reply.(int64); ok && 0 < fence && fence <= 1<<53 { // of a merged command
+		return driver.Grant{Fence: uint64(fence), Fences: 1}, nil
 	}
 	text, ok := reply.(string)
 	if !ok {
@@ -98,6 +99,9 @@ func granted(reply any) (driver.Grant, error) {
 	g := driver.Grant{Fence: fence, Fences: 1}
 	if block && err == nil {
 		g.Fences, err = strconv.Atoi(n)
+	}
+	if err == nil && (fence == 0 || g.Fences < 1 || g.Fences > driver.MaxTurns) {
+		err = fmt.Errorf("redislock: %q is no reply to an acquire", text)
 	}
 	return g, err
 }
@@ -113,11 +117,12 @@ func refusal(reply []any) error {
 		return &driver.Done{Label: label}
 	}
 	ms, _ := reply[1].(int64) // negative for a foreign key without a TTL
-	held := &driver.Held{Label: label, Remaining: time.Duration(max(0, ms)) * time.Millisecond}
+	ms = min(max(0, ms), int64(math.MaxInt64/time.Millisecond))
+	held := &driver.Held{Label: label, Remaining: time.Duration(ms) * time.Millisecond}
 	held.Exact = len(reply) > 2 && reply[2] == int64(1)
 	if len(reply) > 3 {
 		limit, _ := reply[3].(int64)
-		held.Limit = int(limit)
+		held.Limit = int(max(0, limit))
 	}
 	return held
 }

@@ -65,6 +65,9 @@ func joined(reply any) (g driver.Grant, err error) {
 	if g.Fence, err = strconv.ParseUint(fence, 10, 53); err == nil {
 		g.Limit, err = strconv.Atoi(limit)
 	}
+	if err == nil && g.Limit < 0 {
+		err = fmt.Errorf("redislock: %q is no reply to an acquire", text)
+	}
 	return g, err
 }
 
