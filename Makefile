@@ -36,7 +36,7 @@ rain = @rc=0; for s in one redlock cluster sentinel; do \
 	($(STORM) -run '^TestWeather$$' -args -weather.service $$s -weather.for $(1) -weather.seed $(SEED)) || rc=1; done; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test evidence servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers bench-backends weather weather-quick weather-long soak fuzz ci
+.PHONY: help build vet test evidence servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers bench-backends weather weather-quick weather-long weather-peers soak fuzz ci
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -83,6 +83,9 @@ bench: ## run the benchmarks, and what a lock costs beside the floor (BENCH, BEN
 bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-help" lists what can be said)
 	@cd core/bench && go run . $(PEERFLAGS)
 
+bench-backends: servers ## measure the backends beside each other, 5 minutes
+	@cd core/bench/backends && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -args -figures
+
 weather: servers ## run bad weather, 30 s in each topology, then the mutants: 20 minutes (SEED)
 	$(call rain,30s)
 	$(STORM) -run . -args -weather.mutants -weather.seed $(SEED)
@@ -92,6 +95,9 @@ weather-quick: servers ## run bad weather on one server for 20 s (SEED)
 
 weather-long: servers ## run bad weather, 10 minutes in each topology (SEED)
 	$(call rain,10m)
+
+weather-peers: servers ## run other lock libraries in bad weather, 30 s each (SEED)
+	cd core/bench && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -v ./baseline -args -baseline.for 30s -baseline.seed $(SEED)
 
 soak: servers ## 3 processes, 200 names, 500 goroutines and random kills for 15 minutes (SEED)
 	$(STORM) -run '^TestSoak$$' -args -weather.soak 15m -weather.seed $(SEED)
