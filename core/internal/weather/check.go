@@ -47,6 +47,7 @@ func Checkers() []Checker {
 		{"bounded", checkBounded},
 		{"liveness", checkLiveness},
 		{"leaks", checkLeaks},
+		{"secrets", checkSecrets},
 	}
 }
 

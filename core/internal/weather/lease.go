@@ -33,8 +33,9 @@ type Evidence struct {
 	Servers []*Ledger // of those that were watched: one, or all of Redlock's
 	Calls   []*Call
 	Holds   []*Hold
-	Idle    []string // what the servers still had of the workers in the end
-	Failed  error    // the evidence itself is incomplete
+	Texts   map[string]string // what the processes have written, by file
+	Idle    []string          // what the servers still had of the workers in the end
+	Failed  error             // the evidence itself is incomplete
 }
 
 func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {

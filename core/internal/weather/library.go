@@ -4,6 +4,9 @@ package weather
 
 import (
 	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -39,8 +42,12 @@ type holdfast struct{ *core.Locker }
 
 func openHoldfast(c WorkerConfig) (l Library, hangUp func(), err error) {
 	store, hangUp := c.open()
-	locks, err := core.New(store, core.WithTTL(TTL))
-	return holdfast{locks}, hangUp, err
+	log, err := os.Create(filepath.Join(c.Dir, c.Life+".log")) // see checkSecrets
+	if err != nil {
+		return nil, nil, err
+	}
+	locks, err := core.New(store, core.WithTTL(TTL), core.WithLogger(slog.New(slog.NewJSONHandler(log, nil))))
+	return holdfast{locks}, func() { hangUp(); _ = log.Close() }, err
 }
 
 func (h holdfast) Get(ctx context.Context, a Ask) (Lease, error) {

@@ -56,6 +56,13 @@ func mutantsOfOwning() []Mutant {
 			Red: "answers", Only: "drop", Solo: true,
 		},
 		{
+			Name: "who is refused is shown the owner's token",
+			File: scripts + "acquire.lua",
+			Old:  "string.match(value, '^[^\\31]*', #mine + 1)",
+			New:  "string.match(value, '^[^\\31]*')",
+			Red:  "secrets", Only: "none",
+		},
+		{
 			Name: "a fence is printed with 14 digits",
 			File: scripts + "mint.lua",
 			Old:  "    fence = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now))",

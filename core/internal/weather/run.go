@@ -273,9 +273,13 @@ func (r *run) evidence() *Evidence {
 	if err != nil {
 		r.tb.Fatal(err)
 	}
+	texts, err := readTexts(r.dir)
+	if err != nil {
+		r.tb.Fatal(err)
+	}
 	ledgers, err := r.service.ledgers()
 	v := newEvidence(r.service.kind, events, ledgers)
-	v.Library = r.Library
+	v.Library, v.Texts = r.Library, texts
 	v.Idle, v.Failed = left, err
 	return v
 }
