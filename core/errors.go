@@ -153,7 +153,7 @@ func invalidf(format string, args ...any) error {
 
 var (
 	errNoAnswer = errors.New("no answer within the attempt's bound")
-	errNotAsked = errors.New("the context ended before the lock service was asked")
+	errNotAsked = errors.New("the context ended before the lock service answered")
 	errLate     = errors.New("the answer came too late to be trusted")
 )
 
