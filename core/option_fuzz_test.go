@@ -1,0 +1,49 @@
+package core_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// FuzzOptions has any numbers in options: they are refused by name, or they make a lease that
+// is not trusted for longer than its TTL.
+func FuzzOptions(f *testing.F) {
+	s := int64(time.Second)
+	f.Add(10*s, 3*s, int64(0), int64(0), int64(0), int64(0), 1)
+	f.Add(s, int64(0), s, s, s, s, 3)
+	f.Add(int64(time.Millisecond), 2*s, int64(math.MaxInt64), int64(-1), int64(1), int64(math.MinInt64), 0)
+	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(0), int64(math.MaxInt64), int64(0), math.MinInt)
+	locks, err := core.New(memlock.New())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = locks.Close(f.Context()) })
+	f.Fuzz(func(t *testing.T, ttl, renew, wait, maxHold, minHold, dedup int64, limit int) {
+		opts := []core.Option{
+			core.WithTTL(time.Duration(ttl)), core.WithRenewEvery(time.Duration(renew)), core.WithWait(time.Duration(wait)),
+			core.WithMaxHold(time.Duration(maxHold)), core.WithDedup(time.Duration(dedup)), core.WithLimit(limit),
+		}
+		if limit == 1 {
+			opts = append(opts, core.WithMinHold(time.Duration(minHold)))
+		}
+		asked := time.Now()
+		x, err := locks.TryAcquire(t.Context(), t.Name(), opts...)
+		switch {
+		case errors.Is(err, core.ErrInvalid), errors.Is(err, core.ErrHeld): // of the last one's WithMinHold
+			return
+		case err != nil:
+			t.Fatal(err)
+		}
+		if until := x.ValidUntil(); until.Sub(asked) > time.Duration(ttl) {
+			t.Errorf("TTL %v: valid for %v", time.Duration(ttl), until.Sub(asked))
+		}
+		if err := x.Release(t.Context()); err != nil && !errors.Is(err, core.ErrLost) {
+			t.Error(err)
+		}
+	})
+}
