@@ -1,11 +1,14 @@
 // Package weather runs Holdfast in bad weather, in the manner of Jepsen: worker processes
-// that contend for a few names on a real redis-server, each behind a TCP proxy of its own,
-// while a seeded schedule of faults breaks the processes, the links and the server. What
-// every call was asked and answered is written to histories, what the server did is read
+// that contend for a few names on real redis-servers, with a TCP proxy between each of them and
+// each server, while a seeded schedule of faults breaks the processes, the links and the servers.
+// What every call was asked and answered is written to histories, what a server did is read
 // from its MONITOR, and what a resource saw is kept by a store in a process of its own.
 // Afterwards the checkers compare the three.
 //
-//	go test ./core/internal/weather -run TestWeather -weather.seed 7 -weather.for 30s
+//	go test . -run 'TestWeather$' -args -weather.service redlock -weather.seed 7 -weather.for 30s
+//
+// The service is one server, five for Redlock, a Cluster, or Sentinel. [Run] is for those who
+// look at other libraries: see core/bench/baseline.
 //
 // A seed gives the same schedule of faults and the same choices of every worker, not the
 // same interleaving: processes and a network are not that obedient.

@@ -21,8 +21,8 @@ type dripper struct {
 }
 
 const (
-	drop  = 2                    // bytes at a time
-	every = 1 * time.Millisecond // between them
+	dripBytes = 2                // at a time
+	dripPause = time.Millisecond // between them
 )
 
 func newDripper(tb testing.TB, target string) *dripper {
@@ -66,8 +66,8 @@ func (d *dripper) carry(dst, src *net.TCPConn) {
 		for sent := 0; sent < n; {
 			step := n - sent
 			if d.slow.Load() {
-				step = min(step, drop)
-				time.Sleep(every)
+				step = min(step, dripBytes)
+				time.Sleep(dripPause)
 			}
 			if _, err := dst.Write(buf[sent : sent+step]); err != nil {
 				reset(src)

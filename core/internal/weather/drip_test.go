@@ -38,7 +38,7 @@ func TestADripperDeliversEverythingLate(t *testing.T) {
 	if got, err := io.ReadAll(c); string(got) != text || err != nil {
 		t.Errorf("received %q, %v", got, err)
 	}
-	if took := time.Since(begin); took < time.Duration(len(text)/drop)*every {
+	if took := time.Since(begin); took < time.Duration(len(text)/dripBytes)*dripPause {
 		t.Errorf("it took %v", took)
 	}
 }
