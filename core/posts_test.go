@@ -27,7 +27,7 @@ func TestTheFirstPostIsTheEarliest(t *testing.T) {
 		if len(h) != len(at) {
 			t.Fatalf("%d posts for %d tenures", len(h), len(at))
 		}
-		first := time.Duration(never)
+		first := never
 		for y, due := range at {
 			first = min(first, due)
 			if h[y.index].tenure != y || h[y.index].at != due {

@@ -58,7 +58,8 @@ const (
 
 func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked instant) *tenure {
 	t := &tenure{
-		root: b.root, bid: b, cfg: c, fence: g.Fence, turns: int32(min(g.Fences, driver.MaxTurns)), doubtful: b.open,
+		root: b.root, bid: b, cfg: c, fence: g.Fence, doubtful: b.open,
+		turns: int32(min(g.Fences, driver.MaxTurns)), //nolint:gosec // G115: at most that, and no backend has less than none
 		asked: asked, life: trust(ttl), renewAt: never, holdEnd: never, index: -1,
 	}
 	if period := c.period(); period > 0 {
