@@ -32,7 +32,7 @@ func (t *trip) acquire(c driver.Claim) (g driver.Grant, err error) {
 	if t.session.of(t.conn.SessionID()) == 0 {
 		return g, t.unsent(errUnheard)
 	}
-	n, err := t.take(c.Name, digest(c.Token), digest(c.At()))
+	n, err := t.take(c.Name, digest(c.Token), seatOf(c))
 	if err != nil {
 		return g, err
 	}
@@ -41,12 +41,12 @@ func (t *trip) acquire(c driver.Claim) (g driver.Grant, err error) {
 	switch {
 	case err != nil:
 		return g, err
-	case len(line) > 0 && line[0] == n.seat:
+	case turn(line, n.seat):
 		return t.bind(n, c)
 	case n.waits:
 		t.keep(n, driver.PlaceLife(c.TTL))
 		return g, t.held(c, line)
-	case len(line) > 0 && n.seat == "":
+	case n.seat == "" && !joins(line, c):
 		return g, t.held(c, line)
 	}
 	return t.enlist(n, c)
@@ -66,7 +66,7 @@ func (t *trip) enlist(n *node, c driver.Claim) (g driver.Grant, err error) {
 	if err != nil {
 		return g, err
 	}
-	if n.seat == "" || line[0] != n.seat {
+	if !turn(line, n.seat) {
 		if _, err := t.remove(n); err != nil {
 			t.keepTrying(n)
 		}
@@ -83,7 +83,7 @@ func (t *trip) enlist(n *node, c driver.Claim) (g driver.Grant, err error) {
 	return t.granted(n, c, stat)
 }
 
-// bind gives the name to c, whose znode is the first in line and stays so for as long as it
+// bind gives the name to c, whose znode has nobody to wait for and never will, for as long as it
 // is there. It writes, since that is what proves that the session lives: a server that has
 // lost its leader goes on answering reads for a while.
 func (t *trip) bind(n *node, c driver.Claim) (g driver.Grant, err error) {
@@ -121,6 +121,9 @@ func (t *trip) held(c driver.Claim, line []string) error {
 		return err
 	}
 	_, held := owner(data)
+	if reads(line[0]) {
+		held.Label = "" // it is one of several
+	}
 	return &held
 }
 
@@ -140,12 +143,12 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 }
 
 func (t *trip) release(c driver.Claim) error {
-	owned, err := t.vacate(c.Name, c.Token)
+	owned, err := t.vacate(c.Name, digest(c.Token), seatOf(c))
 	if err != nil {
 		return err
 	}
 	if c.Place != "" {
-		if _, err := t.vacate(c.Name, c.Place); err != nil {
+		if _, err := t.vacate(c.Name, seatOf(c)); err != nil {
 			return err
 		}
 	}
@@ -155,10 +158,10 @@ func (t *trip) release(c driver.Claim) error {
 	return t.releaseElsewhere(c)
 }
 
-// vacate deletes what this Store has for a token or a place, and says whether that was an
+// vacate deletes what this Store has under the first of some keys, and says whether that was an
 // owner's. What fails is tried again, whether or not the caller has time for that.
-func (t *trip) vacate(name, secret string) (owned bool, err error) {
-	n, err := t.take(name, digest(secret))
+func (t *trip) vacate(name string, ids ...string) (owned bool, err error) {
+	n, err := t.take(name, ids...)
 	if err != nil {
 		return false, err
 	}
@@ -191,16 +194,15 @@ func (t *trip) find(dir string, c driver.Claim) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(line) == 0 {
-		return "", driver.ErrNotOwner
+	for _, seat := range owners(line) {
+		path := dir + "/" + seat
+		data, err := t.get(path)
+		if err != nil {
+			return "", err
+		}
+		if token, _ := owner(data); token == digest(c.Token) {
+			return path, nil
+		}
 	}
-	path := dir + "/" + line[0]
-	data, err := t.get(path)
-	if err != nil {
-		return "", err
-	}
-	if token, _ := owner(data); token != digest(c.Token) {
-		return "", driver.ErrNotOwner
-	}
-	return path, nil
+	return "", driver.ErrNotOwner
 }

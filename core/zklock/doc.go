@@ -8,12 +8,15 @@
 //
 // The connection's event channel need not be read for the Store's sake.
 //
-// It follows the lock recipe of ZooKeeper's documentation. Who wants a name creates an
-// ephemeral, sequential znode below the name's own; whoever's is the first has the name; and
-// each of the others watches the one before it, so that a release wakes up one waiter. The
-// parents are containers, which the server deletes when they have been empty for a while.
+// It follows the recipe for shared locks of ZooKeeper's documentation. Who wants a name creates
+// an ephemeral, sequential znode below the name's own; whoever's is the first has the name; and
+// each of the others watches the one before it, so that a release wakes up one waiter. Those
+// who share a name have it together as soon as no writer's znode is before theirs, and watch the
+// last of those. The parents are containers, which the server deletes when they have been empty
+// for a while.
 //
 //	/holdfast/order:42/write-8d777f385d3dfec8815d20f7496026dc-0000000007
+//	/holdfast/order:42/read-4bf5122f344554c53bde2ebb8cd2b7e3-0000000008
 //
 // The number is the server's. The rest of the name is a digest of the claim's place in line,
 // by which a znode is found again whose creation was not answered. The data is a digest of
@@ -53,6 +56,7 @@
 //	fences                   yes: the czxid of the owner's znode. They grow as long as the data
 //	                         is that of one ensemble; one restored from a backup begins again
 //	order of waiters         first come, first served, between processes too
+//	shared holders           yes; a writer that waits lets no later reader in
 //	dedup markers            no: ZooKeeper has no expiry that is on by default
 //
 // An acquire that meets nobody costs one write, acknowledged by a majority, and three reads,

@@ -97,6 +97,41 @@ func TestSeatsAreInTheOrderOfTheirCreation(t *testing.T) {
 	}
 }
 
+func TestAWriterWaitsForTheOneBeforeItAndAReaderForTheLastThatIsNone(t *testing.T) {
+	t.Parallel()
+	const r1, r2, w3, r4, w5, r6 = "read-a-0000000001", "read-b-0000000002", "write-c-0000000003",
+		"read-d-0000000004", "write-e-0000000005", "read-f-0000000006"
+	line := []string{r1, r2, w3, r4, w5, r6}
+	for at, want := range []string{"", "", r2, w3, r4, w5} {
+		if got := blocker(line, at); got != want {
+			t.Errorf("%s waits for %q, not for %q", line[at], got, want)
+		}
+	}
+	const foreign = "_c_x-__READ__0000000001"
+	if got := blocker([]string{foreign, r2}, 1); got != foreign {
+		t.Errorf("a reader behind other software waits for %q", got)
+	}
+	if turn(line, "read-z-0000000009") {
+		t.Error("it is the turn of one who does not stand in line")
+	}
+	for _, c := range []struct {
+		line           []string
+		reader, writer bool
+		mayOwn         int
+	}{
+		{nil, true, true, 0},
+		{[]string{r1, r2}, true, false, 2},
+		{[]string{r1, r2, w3, r4}, false, false, 2},
+		{[]string{w3, r4}, false, false, 1},
+		{[]string{foreign, r2}, false, false, 1},
+	} {
+		reader, writer := joins(c.line, driver.Claim{Shared: true}), joins(c.line, driver.Claim{})
+		if n := len(owners(c.line)); reader != c.reader || writer != c.writer || n != c.mayOwn {
+			t.Errorf("%q: a reader joins: %t, a writer: %t, %d may own the name", c.line, reader, writer, n)
+		}
+	}
+}
+
 func TestNothingIsTriedForEverOnAConnectionThatWasClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,8 +14,58 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// exclusive begins the names of znodes that want a name for themselves.
-const exclusive = "write-"
+// What the names of znodes begin with: of those that want a name for themselves, and of those
+// that share it. What begins with neither is foreign, and wants it for itself.
+const (
+	exclusive = "write-"
+	shared    = "read-"
+)
+
+// seatOf begins the name of the znode that stands in line for c.
+func seatOf(c driver.Claim) string {
+	if c.Shared {
+		return shared + digest(c.At())
+	}
+	return exclusive + digest(c.At())
+}
+
+func reads(seat string) bool { return strings.HasPrefix(seat, shared) }
+
+// blocker is the seat in line that the one at a position waits for, or "" if that one's turn
+// has come: the one before it; for a reader, the last one before it that is no reader.
+func blocker(line []string, at int) string {
+	for i := at - 1; i >= 0; i-- {
+		if !reads(line[at]) || !reads(line[i]) {
+			return line[i]
+		}
+	}
+	return ""
+}
+
+// turn says whether a seat is in line, and has nobody to wait for.
+func turn(line []string, seat string) bool {
+	at := slices.Index(line, seat)
+	return at >= 0 && blocker(line, at) == ""
+}
+
+// joins says whether one who comes now would have nobody to wait for.
+func joins(line []string, c driver.Claim) bool {
+	if c.Shared {
+		return !slices.ContainsFunc(line, func(seat string) bool { return !reads(seat) })
+	}
+	return len(line) == 0
+}
+
+// owners are the seats that may own the name: the first one, or all readers before the first
+// writer.
+func owners(line []string) []string {
+	for i, seat := range line {
+		if !reads(seat) {
+			return line[:max(1, i)]
+		}
+	}
+	return line
+}
 
 // seats returns the children of dir in the order in which they were created.
 func (t *trip) seats(dir string) (seats []string, err error) {
@@ -77,7 +128,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 // lineUp stands in line at c's place. No channel means that it is that place's turn; else it
 // tells when the one before has gone, or has been granted the name.
 func (t *trip) lineUp(c driver.Claim) (<-chan zk.Event, error) {
-	n, err := t.take(c.Name, digest(c.Token), digest(c.At()))
+	n, err := t.take(c.Name, digest(c.Token), seatOf(c))
 	if err != nil {
 		return nil, err
 	}
@@ -91,16 +142,17 @@ func (t *trip) lineUp(c driver.Claim) (<-chan zk.Event, error) {
 			t.keep(n, driver.PlaceLife(c.TTL))
 		}
 		at := slices.Index(line, n.seat)
-		if at == 0 {
-			return nil, nil //nolint:nilnil // documented
-		}
 		if at < 0 {
 			if err := t.create(n, nil); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		gone, err := t.watch(t.dir(c.Name) + "/" + line[at-1])
+		before := blocker(line, at)
+		if before == "" {
+			return nil, nil //nolint:nilnil // documented
+		}
+		gone, err := t.watch(t.dir(c.Name) + "/" + before)
 		if !errors.Is(err, zk.ErrNoNode) { // else it has gone by now
 			return gone, err
 		}

@@ -16,7 +16,7 @@ import (
 // tried again until the session is over.
 type node struct {
 	key   nodeKey       // by which it is found: its own; once granted, that of the owner's token
-	id    string        // in the name of its znode
+	id    string        // what the name of its znode begins with
 	busy  chan struct{} // of size one: full while an operation works on the node
 	timer *time.Timer   // for its deletion
 
@@ -33,7 +33,7 @@ type node struct {
 	closed int       // how often in a row the connection looked closed by then
 }
 
-// nodeKey is a node's name, and the digest of its place in line or of its owner's token.
+// nodeKey is a node's name, and where it stands in line, or the digest of its owner's token.
 type nodeKey struct{ name, id string }
 
 // retryAfter is how long after a failed deletion the next one is tried.

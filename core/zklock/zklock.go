@@ -74,7 +74,7 @@ const minTTL = 2 * time.Second
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "zookeeper", Punctual: true, Fence: true, MinTTL: minTTL}
+	return driver.Capabilities{Backend: "zookeeper", Punctual: true, Fence: true, Shared: true, MinTTL: minTTL}
 }
 
 // Validate implements driver.Validator.

@@ -18,7 +18,7 @@ func (t *trip) create(n *node, data []byte) error {
 		t.mu.Unlock()
 		var path string
 		err := t.write(func() (err error) {
-			path, err = t.conn.Create(t.dir(n.key.name)+"/"+exclusive+n.id+"-", data, zk.FlagEphemeralSequential, t.acl)
+			path, err = t.conn.Create(t.dir(n.key.name)+"/"+n.id+"-", data, zk.FlagEphemeralSequential, t.acl)
 			return err
 		})
 		switch {
@@ -75,7 +75,7 @@ func (t *trip) line(n *node) ([]string, error) {
 	}
 	mine := func(seat string) bool { return seat == n.seat }
 	if n.doubt {
-		mine = func(seat string) bool { return strings.HasPrefix(seat, exclusive+n.id+"-") }
+		mine = func(seat string) bool { return strings.HasPrefix(seat, n.id+"-") }
 	}
 	seat := ""
 	if i := slices.IndexFunc(seats, mine); i >= 0 {
