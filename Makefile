@@ -83,7 +83,7 @@ bench: ## run the benchmarks, and what a lock costs beside the floor (BENCH, BEN
 bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-help" lists what can be said)
 	@cd core/bench && go run . $(PEERFLAGS)
 
-bench-backends: servers ## measure the backends beside each other, 5 minutes
+bench-backends: servers ## measure the backends beside each other, 2 minutes
 	@cd core/bench/backends && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -args -figures
 
 weather: servers ## run bad weather, 30 s in each topology, then the mutants: 20 minutes (SEED)

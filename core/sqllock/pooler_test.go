@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"syscall"
 	"testing"
@@ -24,7 +25,7 @@ func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
 	addr := pooler(t, srv.Addr())
 	t.Run("exec", func(t *testing.T) {
 		t.Parallel()
-		drivertest.Run(t, postgres(addr, described).evidence("PgBouncer", "PostgreSQL "+srv.Version(),
+		drivertest.Run(t, postgres(addr, described).evidence("PgBouncer", poolerVersion(t)+" on PostgreSQL "+srv.Version(),
 			func(t *testing.T) (database, *servers.Server) {
 				own := servers.Postgres(t, durable...)
 				return postgres(pooler(t, own.Addr()), described), own
@@ -34,6 +35,14 @@ func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
 		t.Parallel()
 		drivertest.Run(t, postgres(addr, "&default_query_exec_mode=simple_protocol").harness())
 	})
+}
+
+// poolerVersion is "PgBouncer" with its major and minor version.
+func poolerVersion(t *testing.T) string {
+	t.Helper()
+	said, err := exec.CommandContext(t.Context(), servers.Find(t, "pgbouncer", "pgbouncer"), "--version").Output()
+	ok(t, err)
+	return regexp.MustCompile(`PgBouncer \d+\.\d+`).FindString(string(said))
 }
 
 // pooler starts a PgBouncer with few connections to the server, which gives each transaction

@@ -51,6 +51,11 @@ func etcdReady(addr string, log []byte) error {
 	if !bytes.Contains(log, []byte("became leader")) {
 		return errors.New("it has no leader")
 	}
+	return etcdHealth(addr)
+}
+
+// etcdHealth is nil if the server has a leader.
+func etcdHealth(addr string) error {
 	answer, err := askLine(addr, "GET /health HTTP/1.0\r\n\r\n")
 	if err == nil && !strings.Contains(answer, " 200 ") {
 		err = errors.New(answer)

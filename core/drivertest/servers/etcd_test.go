@@ -23,6 +23,20 @@ func wantHealth(t *testing.T, s *Server) {
 	}
 }
 
+func TestAnEtcdOfThreeMembersGoesOnWithTwo(t *testing.T) {
+	t.Parallel()
+	members := EtcdCluster(t)
+	for i, gone := range members {
+		gone.Kill()
+		others := []*Server{members[(i+1)%3], members[(i+2)%3]}
+		for _, m := range others {
+			await(t, soon, "a leader", func() error { return etcdHealth(m.Addr()) })
+		}
+		gone.Restart()
+		wantHealth(t, gone)
+	}
+}
+
 func TestEtcdOnATakenPortIsNotTakenForReady(t *testing.T) {
 	t.Parallel()
 	other := Etcd(t)
