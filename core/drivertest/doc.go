@@ -10,4 +10,19 @@
 //	}
 //
 // A fault that is found in a backend becomes a case here before it is mended.
+//
+// # Breaking things
+//
+// A backend with a server gives the suite more, so that it can be shown to survive: a
+// [Service] whose network goes through proxies (Through), and that another process can reach
+// (Holder, with [Hold]), and [Servers] that may be killed (Harness.OpenServers). Cases that need
+// what a harness does not have are skipped.
+//
+// # Evidence
+//
+// Where the environment variable HOLDFAST_EVIDENCE names a folder, each run of a harness that
+// has a Backend leaves a file there, named after it, with what heads the run, and for each
+// case the promise that it is evidence for and its outcome: "passed", "failed", "lacks" (what
+// the backend does not claim to have), "no server" (there is none to break) or "not run" (the
+// harness has not what it takes).
 package drivertest

@@ -44,5 +44,5 @@
 //
 //	etcdctl role grant-permission locks --prefix=true readwrite holdfast/
 //
-// It is tested with etcd 3.4, of one member.
+// It is tested with etcd 3.4, of one member; of three, while their leader is killed.
 package etcdlock
