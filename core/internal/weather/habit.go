@@ -29,7 +29,8 @@ const (
 	shift  = 2 * time.Second        // after it there is another job
 )
 
-func soloName(id string) string { return "solo-" + id }
+// soloName is what one of a worker's goroutines has for itself.
+func soloName(id string, number int) string { return "solo-" + id + strings.Repeat("'", number) }
 
 // together says whether several may hold a name at a time.
 func together(name string) bool { return name == readName || name == limitedName }
@@ -72,7 +73,10 @@ type habit func(*rand.Rand) *turn
 
 // habits are those of all goroutines of a worker.
 func (w *worker) habits() []habit {
-	all := []habit{w.alone}
+	var all []habit
+	for i := range max(1, w.Alone) {
+		all = append(all, func(random *rand.Rand) *turn { return w.alone(random, soloName(w.ID, i)) })
+	}
 	if w.Holders == 0 { // a run of many short calls
 		return all
 	}
@@ -95,12 +99,12 @@ func (w *worker) contend(random *rand.Rand) *turn {
 }
 
 // alone keeps nobody waiting.
-func (w *worker) alone(random *rand.Rand) *turn {
+func (w *worker) alone(random *rand.Rand, name string) *turn {
 	long := 40
 	if w.Holders == 0 {
 		long = 0
 	}
-	t := w.plan(random, long, soloName(w.ID))
+	t := w.plan(random, long, name)
 	t.try = t.try || random.IntN(2) == 0
 	return t
 }

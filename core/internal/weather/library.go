@@ -41,13 +41,13 @@ type Opener func(c WorkerConfig) (l Library, hangUp func(), err error)
 type holdfast struct{ *core.Locker }
 
 func openHoldfast(c WorkerConfig) (l Library, hangUp func(), err error) {
-	store, hangUp := c.open()
+	store, cut := c.open()
 	log, err := os.Create(filepath.Join(c.Dir, c.Life+".log")) // see checkSecrets
 	if err != nil {
 		return nil, nil, err
 	}
 	locks, err := core.New(store, core.WithTTL(TTL), core.WithLogger(slog.New(slog.NewJSONHandler(log, nil))))
-	return holdfast{locks}, func() { hangUp(); _ = log.Close() }, err
+	return holdfast{locks}, func() { cut(); _ = log.Close() }, err
 }
 
 func (h holdfast) Get(ctx context.Context, a Ask) (Lease, error) {

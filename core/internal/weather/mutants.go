@@ -11,6 +11,7 @@ type Mutant struct {
 	Red      string // the checker that must find it
 	Only     string // the faults in which it shows, with commas; "none" if it needs none
 	Solo     bool   // it shows where nobody contends
+	Alone    int    // or where many names have a goroutine each
 	Kinds    bool   // it shows in leases of other kinds
 	Service  string // where the locks are; "" is One
 }
@@ -157,7 +158,7 @@ func mutantsOfTime() []Mutant {
 			File: "core/attempt.go",
 			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
 			New:  "t := newTenure(a.bid, a.cfg, g, ttl, now)",
-			Red:  "margin", Only: "fade",
+			Red:  "margin", Only: "fade", Alone: 8,
 		},
 		{
 			Name: "renewal goes on after the release",

@@ -115,7 +115,8 @@ func storm(t *testing.T, m Mutant, seed uint64) map[string][]string {
 	}
 	run := exec.Command(binary, "-weather.holders", strconv.Itoa(holders), "-test.run", "^TestWeather$", "-weather.report", report, "-weather.for", "8s",
 		"-weather.seed", fmt.Sprint(seed), "-weather.gap", "200ms", "-weather.only", m.Only,
-		"-weather.service", cmp.Or(m.Service, One), fmt.Sprintf("-weather.kinds=%t", m.Kinds))
+		"-weather.service", cmp.Or(m.Service, One), fmt.Sprintf("-weather.kinds=%t", m.Kinds),
+		"-weather.alone", strconv.Itoa(max(1, m.Alone)))
 	out, _ := run.CombinedOutput() // it fails if anything was found
 	var found map[string][]string
 	read, err := os.ReadFile(report)

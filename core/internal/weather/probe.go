@@ -15,7 +15,7 @@ import (
 // vain, for nobody to find what they would leave of that.
 func (w *worker) probe() {
 	defer w.crowd()
-	for _, name := range slices.Concat([]string{soloName(w.ID)}, sharedNames, manyNames, crowdNames) {
+	for _, name := range slices.Concat([]string{soloName(w.ID, 0)}, sharedNames, manyNames, crowdNames) {
 		begin := now()
 		t := w.simply(name, 20*time.Second)
 		x := w.acquire(t)
@@ -38,7 +38,7 @@ func (w *worker) crowd() {
 
 // close closes the Locker under work that goes on for a while.
 func (w *worker) close() {
-	t := w.simply(soloName(w.ID), 20*time.Second)
+	t := w.simply(soloName(w.ID, 0), 20*time.Second)
 	x := w.acquire(t)
 	closed := make(chan error, 1)
 	go func() {

@@ -135,6 +135,7 @@ type Options struct {
 
 	Library string // "" for Holdfast
 	Holders int    // goroutines of each worker that contend
+	Alone   int    // that have a name for themselves
 	Kinds   bool   // and some with leases of other kinds
 }
 
@@ -186,7 +187,7 @@ func (r *run) startWorker(i int) {
 	c := WorkerConfig{
 		ID: workerID(i), Library: r.Library, Life: fmt.Sprintf("%s.%d", workerID(i), r.lives[i]),
 		Service: r.service.kind, Servers: r.service.addrs, Links: make(map[string]string), Store: r.store, Dir: r.dir,
-		Seed: r.Seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: r.Holders, Kinds: r.Kinds, //nolint:gosec // G115: small numbers
+		Seed: r.Seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: r.Holders, Alone: r.Alone, Kinds: r.Kinds, //nolint:gosec // G115: small numbers
 	}
 	for k, n := range r.service.nodes {
 		c.Links[n.server.Addr()] = r.proxies[i][k].Addr()

@@ -83,7 +83,7 @@ func NewSchedule(p Plan) []Fault {
 	random := rand.New(rand.NewPCG(p.Seed, 0)) //nolint:gosec // G404: a seed is to be repeated
 	names := slices.Concat(sharedNames, crowdNames)
 	for i := range p.Workers {
-		names = append(names, soloName(workerID(i)))
+		names = append(names, soloName(workerID(i), 0))
 	}
 	lots := p.lots()
 	if len(lots) == 0 { // "none"

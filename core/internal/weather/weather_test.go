@@ -25,6 +25,7 @@ var (
 	flagGap     = flag.Duration("weather.gap", 250*time.Millisecond, "time between faults")
 	flagWorkers = flag.Int("weather.workers", 4, "worker processes")
 	flagHolders = flag.Int("weather.holders", 3, "goroutines of each worker that contend")
+	flagAlone   = flag.Int("weather.alone", 1, "goroutines of each worker that have a name for themselves")
 	flagOnly    = flag.String("weather.only", "", "kinds of faults, with commas; all of them if empty")
 	flagFigures = flag.String("weather.figures", "", "file to which the figures of the run are added, as a line of JSON")
 	flagReport  = flag.String("weather.report", "", "file for what the checkers found, as JSON")
@@ -51,7 +52,7 @@ func TestWeather(t *testing.T) {
 	}
 	v, faults, dir := Run(t, Options{
 		Plan:    Plan{Seed: *flagSeed, Service: *flagService, Workers: *flagWorkers, Length: *flagFor, Gap: *flagGap, Only: only},
-		Holders: *flagHolders, Kinds: *flagKinds,
+		Holders: *flagHolders, Alone: *flagAlone, Kinds: *flagKinds,
 	})
 	begin := time.Now()
 	found := v.Findings()

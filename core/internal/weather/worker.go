@@ -33,6 +33,7 @@ type WorkerConfig struct {
 	Dir     string
 	Seed    uint64
 	Holders int  // goroutines that contend for the shared names
+	Alone   int  // that have a name for themselves, at least one
 	Kinds   bool // and one for each other kind of lease
 }
 
