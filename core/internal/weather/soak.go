@@ -36,10 +36,11 @@ type SoakConfig struct {
 
 // Sample is what a process of a soak says of itself.
 type Sample struct {
-	Grants     int64 // since it began
-	Overlaps   int64 // somebody else was in the section
-	Lost       int64 // leases
-	Failed     int64 // calls that failed for another reason than their budget
+	Grants     int64  // since it began
+	Overlaps   int64  // somebody else was in the section
+	Lost       int64  // leases
+	Failed     int64  // calls that failed for another reason than their budget
+	Note       string // the first of them
 	Heap       uint64
 	Files      int
 	Goroutines int
@@ -80,6 +81,14 @@ type soaker struct {
 	locks *core.Locker
 
 	grants, overlaps, lost, failed atomic.Int64
+
+	note atomic.Pointer[string]
+}
+
+func (s *soaker) fail(err error) {
+	text := err.Error()
+	s.note.CompareAndSwap(nil, &text)
+	s.failed.Add(1)
 }
 
 // RunSoak takes and releases until the commands end. To each "sample" it answers with one, as a
@@ -129,7 +138,7 @@ func (s *soaker) work(ctx context.Context, number int64) {
 		case err == nil:
 			s.section(x, s.board.at(i), me, time.Duration(20+random.IntN(60))*time.Millisecond)
 		case !errors.Is(err, core.ErrHeld) && ctx.Err() == nil:
-			s.failed.Add(1)
+			s.fail(err)
 		}
 	}
 }
@@ -152,7 +161,7 @@ func (s *soaker) section(x *core.Lease, inside *int64, me int64, d time.Duration
 		s.overlaps.Add(1)
 	}
 	if err := x.Release(context.Background()); err != nil && trusted {
-		s.failed.Add(1)
+		s.fail(err)
 	}
 }
 
@@ -161,7 +170,12 @@ func (s *soaker) sample() Sample {
 	runtime.GC() // what the first one has found free
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
+	note := ""
+	if first := s.note.Load(); first != nil {
+		note = *first
+	}
 	return Sample{
+		Note:   note,
 		Grants: s.grants.Load(), Overlaps: s.overlaps.Load(), Lost: s.lost.Load(), Failed: s.failed.Load(),
 		Heap: m.HeapAlloc, Files: descriptors(), Goroutines: runtime.NumGoroutine(),
 	}

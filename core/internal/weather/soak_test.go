@@ -3,6 +3,7 @@
 package weather
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"io"
@@ -116,6 +117,7 @@ func (s *Sample) add(o Sample) {
 	s.Overlaps += o.Overlaps
 	s.Lost += o.Lost
 	s.Failed += o.Failed
+	s.Note = cmp.Or(s.Note, o.Note)
 }
 
 func (s *soak) total() Sample {
@@ -132,8 +134,8 @@ func (s *soak) report(measured []Sample, rates []float64, kills int) {
 	all := s.total()
 	third := len(measured) / 3
 	early, late := median(measured[:third]), median(measured[len(measured)-third:])
-	s.t.Logf("%v, seed %d: %d grants, %d processes killed, %d leases lost, %d calls failed, %d overlaps", *flagSoak, *flagSeed,
-		all.Grants, kills, all.Lost, all.Failed, all.Overlaps)
+	s.t.Logf("%v, seed %d: %d grants, %d processes killed, %d leases lost, %d calls failed (%q), %d overlaps", *flagSoak, *flagSeed,
+		all.Grants, kills, all.Lost, all.Failed, all.Note, all.Overlaps)
 	s.t.Logf("grants a second, in each third: %.0f, %.0f, %.0f", mean(rates[:len(rates)/3]), mean(rates[len(rates)/3:2*len(rates)/3]), mean(rates[2*len(rates)/3:]))
 	s.t.Logf("heap %d KiB, then %d KiB; descriptors %d, then %d; goroutines %d, then %d", early.Heap>>10, late.Heap>>10,
 		early.Files, late.Files, early.Goroutines, late.Goroutines)
