@@ -40,12 +40,19 @@ func newKeeper(r *root) *keeper {
 	return k
 }
 
-// jitter returns a duration between three quarters of d and d, the same for all that are asked
-// for within a millisecond: what is renewed together is due together again, and in the order in which
-// it lies in memory.
-func (k *keeper) jitter(asked instant, d time.Duration) time.Duration {
+// How much earlier than a whole period renewals go: the first ones to spread leases that were
+// acquired all at once, the others so that processes do not fall into step.
+const (
+	firstSpread = 4 // up to a quarter of the period
+	lastSpread  = 16
+)
+
+// jitter returns a duration of up to d, and no less than d without the given part of it. It is the
+// same for all that are asked for within a millisecond: what is renewed together is due together
+// again, and in the order in which it lies in memory.
+func (k *keeper) jitter(asked instant, d, part time.Duration) time.Duration {
 	share := maphash.Comparable(k.seed, asked.awake/time.Millisecond) >> 32
-	return d - time.Duration(float64(d/4)*float64(share)/(1<<32))
+	return d - time.Duration(float64(d/part)*float64(share)/(1<<32))
 }
 
 // add begins to keep t, which nobody else knows yet. It refuses once the Locker is closed.

@@ -64,3 +64,17 @@ func TestLeasesAreRenewedTogetherWithoutAGoroutineEach(t *testing.T) { //nolint:
 		}
 	})
 }
+
+func TestWhatWasAcquiredTogetherIsRenewedTogether(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		for i := range 100 {
+			b.acquire(b.locks, fmt.Sprintf("name-%d", i))
+		}
+		before := b.link.Calls(drivertest.OpRenew)
+		time.Sleep(3 * ttl)
+		if calls := b.link.Calls(drivertest.OpRenew) - before; calls < 9 || calls > 12 {
+			b.Errorf("%d commands for one batch in nine periods", calls)
+		}
+	})
+}

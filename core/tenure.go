@@ -63,7 +63,7 @@ func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked insta
 		asked: asked, life: trust(ttl), renewAt: never, holdEnd: never, index: -1,
 	}
 	if period := c.period(); period > 0 {
-		t.renewAt = asked.awake + b.root.keeper.jitter(asked, min(period, ttl/3*2))
+		t.renewAt = asked.awake + b.root.keeper.jitter(asked, min(period, ttl/3*2), firstSpread)
 	}
 	b.to(bidOwned)
 	return t
@@ -170,7 +170,7 @@ func (t *tenure) take(asked, now instant, err error) (lost bool) {
 	case err == nil:
 		t.asked = asked
 		t.failed.Store(0)
-		t.renewAt = asked.awake + t.root.keeper.jitter(asked, t.cfg.period())
+		t.renewAt = asked.awake + t.root.keeper.jitter(asked, t.cfg.period(), lastSpread)
 	case errors.Is(err, driver.ErrNotOwner):
 		return t.lose(ReasonTaken, now)
 	default:
