@@ -116,7 +116,7 @@ func (g *gathering) turn(name string) *config {
 func (g *gathering) mayWait(name string) bool {
 	r := g.locker.root
 	x, _ := FromContext(g.ctx)
-	for ; x != nil; x = x.outer() {
+	for ; x != nil; x = x.outer {
 		greater := false
 		for _, y := range x.each() {
 			if y.tenure.root != r || y.name < name || !y.live() {

@@ -71,5 +71,5 @@ func (a *acquisition) report(x *Lease, err error) {
 }
 
 func (a *acquisition) acquired(x *Lease, subject Subject) {
-	a.root.events.add(a.root, AcquiredEvent{subject, subject.At.Sub(a.began), x.fence, x.inside != nil})
+	a.root.events.add(a.root, AcquiredEvent{subject, subject.At.Sub(a.began), x.Fence(), x.inside != nil})
 }

@@ -66,9 +66,9 @@ func Confirm(ctx context.Context) error {
 // around is the next lease further out that has not been given back: code that outlives an
 // outer lease's work, as that of [Lease.Context] may, is not held to it.
 func (x *Lease) around() *Lease {
-	y := x.outer()
+	y := x.outer
 	for y != nil && y.over() {
-		y = y.outer()
+		y = y.outer
 	}
 	return y
 }

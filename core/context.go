@@ -16,10 +16,11 @@ func FromContext(ctx context.Context) (*Lease, bool) {
 // false if there is no lease, or one without a fence.
 func FenceFromContext(ctx context.Context) (uint64, bool) {
 	x, ok := FromContext(ctx)
-	if !ok || x.fence == 0 {
+	if !ok {
 		return 0, false
 	}
-	return x.fence, true
+	fence := x.Fence()
+	return fence, fence > 0
 }
 
 // leaseContext is a context that knows its lease.

@@ -20,8 +20,8 @@ type Lease struct {
 	tenure *tenure
 	cfg    *config // of the call that it was asked for with
 	name   string
-	fence  uint64
 	since  time.Duration // when the turn began, as instant.up
+	outer  *Lease        // the innermost lease that its context stood under, or nil
 	inside *Lease        // the lease that it has re-entered, or nil
 	values context.Context
 	turn   int32 // of its tenure
@@ -39,24 +39,16 @@ type Lease struct {
 	result error
 }
 
-// newLease makes a lease that has no tenure yet.
+// newLease makes a lease that has no tenure yet. It asks the caller's context, so it is not
+// for where a mutex is held.
 func newLease(ctx context.Context, c *config, name string) *Lease {
-	return &Lease{cfg: c, name: name, values: ctx}
+	outer, _ := FromContext(ctx)
+	return &Lease{cfg: c, name: name, outer: outer, values: ctx}
 }
 
 // bind gives x a turn of t.
 func (x *Lease) bind(t *tenure, turn int32, now instant) {
 	x.tenure, x.turn, x.since = t, turn, now.up()
-	if t.fence > 0 {
-		x.fence = t.fence + uint64(turn) //nolint:gosec // G115: a turn is not negative
-	}
-}
-
-// outer is the innermost lease that its context stood under, or nil. It asks the caller's
-// context, so it is not for where a mutex is held.
-func (x *Lease) outer() *Lease {
-	outer, _ := FromContext(x.values)
-	return outer
 }
 
 func (x *Lease) subject() Subject { return x.cfg.subject(x.values, x.name) }
@@ -78,13 +70,18 @@ func (x *Lease) Names() []string {
 // has seen, and refuses smaller ones, is safe from a holder that was paused and does not
 // know that its lease is over; nothing else is. A lease of several names has one for each,
 // see [Lease.FenceOf], and Fence is 0.
-func (x *Lease) Fence() uint64 { return x.fence }
+func (x *Lease) Fence() uint64 {
+	if x.parts != nil {
+		return 0
+	}
+	return x.tenure.fenceOf(x.turn)
+}
 
 // FenceOf returns the fence of one of the names of the lease, and 0 for any other name.
 func (x *Lease) FenceOf(name string) uint64 {
 	for _, part := range x.each() {
 		if part.name == name {
-			return part.fence
+			return part.Fence()
 		}
 	}
 	return 0
@@ -276,5 +273,5 @@ func (x *Lease) Format(f fmt.State, _ rune) {
 		_, _ = fmt.Fprintf(f, "lease(%q)", x.Names()) // as below
 		return
 	}
-	_, _ = fmt.Fprintf(f, "lease(%q, fence %d)", x.name, x.fence) // fmt has no way to return the error
+	_, _ = fmt.Fprintf(f, "lease(%q, fence %d)", x.name, x.Fence()) // fmt has no way to return the error
 }

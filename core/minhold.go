@@ -37,8 +37,6 @@ func (t *tenure) renewClaim(now instant) (c driver.Claim, left time.Duration) {
 	c.TTL = max(t.cfg.ttl, t.rest(now))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.fence > 0 {
-		c.Fence = t.fence + uint64(t.turn) //nolint:gosec // G115: a turn is not negative
-	}
+	c.Fence = t.fenceOf(t.turn)
 	return c, t.leftAt(now)
 }

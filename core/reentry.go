@@ -10,7 +10,7 @@ import (
 // under, or nil.
 func (r *root) outer(ctx context.Context, name string) *Lease {
 	x, _ := FromContext(ctx)
-	for ; x != nil; x = x.outer() {
+	for ; x != nil; x = x.outer {
 		for _, y := range x.each() {
 			if y.tenure.root == r && y.name == name && y.live() {
 				return y

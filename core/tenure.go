@@ -69,6 +69,14 @@ func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked insta
 	return t
 }
 
+// fenceOf is the fence of a turn, 0 where the backend mints none.
+func (t *tenure) fenceOf(turn int32) uint64 {
+	if t.fence == 0 {
+		return 0
+	}
+	return t.fence + uint64(turn) //nolint:gosec // G115: a turn is not negative
+}
+
 // subject is that of the outermost lease, which stays first until its turn is over. The
 // caller holds the mutex, or the last turn is over.
 func (t *tenure) subject() Subject { return t.first.subject() }
