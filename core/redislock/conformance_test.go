@@ -73,7 +73,7 @@ func service(t *testing.T, o *redis.Options, prefix string) drivertest.Service {
 }
 
 // dial returns a client that ends with the test.
-func dial(t *testing.T, o *redis.Options) *redis.Client {
+func dial(t testing.TB, o *redis.Options) *redis.Client {
 	t.Helper()
 	own := *o
 	own.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
