@@ -176,7 +176,7 @@ func (x *Lease) callBack(ctx context.Context, ticket Ticket) {
 func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc) {
 	under, _ := FromContext(ctx)
 	for under != nil && under != x {
-		under = under.outer()
+		under = under.outer
 	}
 	if under == nil {
 		return ctx, func() {}
