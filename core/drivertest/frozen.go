@@ -18,7 +18,7 @@ var frozenCases = []testCase{
 			e.Fatalf("beside the holder: %v", err)
 		}
 		h.freeze()
-		y, err := locks.Acquire(e.Context(), "name") // once its TTL is over
+		y, err := locks.Acquire(e.Context(), "name", core.WithTTL(e.longTTL())) // once the other's is over
 		e.noError(err)
 		if y.Fence() != 0 && y.Fence() <= h.fence {
 			e.Errorf("fence %d after %d", y.Fence(), h.fence)

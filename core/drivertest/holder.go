@@ -90,7 +90,7 @@ func (e *env) startHolder() *holder {
 	self, err := os.Executable()
 	e.noError(err)
 	cmd := exec.CommandContext(e.Context(), self, "-test.run=^TestHolder$", "-test.count=1", "-test.timeout=5m") //nolint:gosec // G204: ourselves
-	cmd.Env = append(os.Environ(), holderPlace+"="+e.Holder, holderTTL+"="+e.ttl.String())
+	cmd.Env = append(os.Environ(), holderPlace+"="+e.Holder, holderTTL+"="+e.longTTL().String())
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	e.noError(err)

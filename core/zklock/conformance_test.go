@@ -85,7 +85,7 @@ func TestHolder(t *testing.T) {
 	t.Parallel()
 	drivertest.Hold(t, func(holder string) driver.Driver {
 		addr, root, _ := strings.Cut(holder, " ")
-		conn, session := connect(t, addr, 5*time.Second)
+		conn, session := connect(t, addr, 7500*time.Millisecond)
 		return zklock.New(conn, session, zklock.WithRoot(root))
 	})
 }
