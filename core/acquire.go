@@ -14,9 +14,11 @@ type acquisition struct {
 	maxHold time.Duration
 
 	began    time.Time
-	answered time.Time // when the backend last answered; until it does, when the call began
-	known    error     // a *HeldError, once something said that the name is held
-	failed   error     // matches ErrUnavailable: what the last attempt came to
+	answered time.Time     // when the backend last answered; until it does, when the call began
+	known    error         // a *HeldError, once something said that the name is held
+	failed   error         // matches ErrUnavailable: what the last attempt came to
+	heldAt   time.Duration // when the backend last told anybody in the line that the name is held, as in verdict
+	refused  bool          // it has told this call
 	waited   bool
 	told     bool    // that another limit counts
 	ticket   string  // to take the name over with, until an attempt was answered
@@ -70,10 +72,17 @@ func (a *acquisition) run() (*Lease, error) {
 	if r := a.root; r.keeper.kept.Load() >= int64(r.maxLeases) {
 		return nil, a.overCap("WithMaxLeases", r.maxLeases)
 	}
+	var x *Lease
+	var err error
 	if a.once() {
-		return a.single()
+		x, err = a.single()
+	} else {
+		x, err = a.wait()
 	}
-	return a.wait()
+	if a.silent(err) { // somebody else of this process has asked, who fails closed
+		return a.overtake(err)
+	}
+	return x, err
 }
 
 // once says that the call makes one attempt and waits for no holder.

@@ -23,6 +23,9 @@ import (
 // that are greater than all it has; the others are tried once, for waiting could close a
 // circle. Nested calls of Acquire have no such protection.
 //
+// With [OnUnavailable] of [LocalOnly] each name goes its own way, and the lease is degraded if
+// one of them is. What begins anew fails closed.
+//
 // The errors are those of [Locker.Acquire]. No names at all are [ErrInvalid].
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Lease, error) {
 	cfg, err := l.resolve(opts)
@@ -52,6 +55,7 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		if x, err := g.round(); x != nil || err != nil {
 			return x, err
 		}
+		g.cfg = g.cfg.failClosed() // it has waited for somebody who held a name
 	}
 }
 

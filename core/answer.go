@@ -71,5 +71,9 @@ func (a *acquisition) report(x *Lease, err error) {
 }
 
 func (a *acquisition) acquired(x *Lease, subject Subject) {
-	a.root.events.add(a.root, AcquiredEvent{subject, subject.At.Sub(a.began), x.Fence(), x.inside != nil})
+	took, local := subject.At.Sub(a.began), x.tenure.local
+	a.root.events.add(a.root, AcquiredEvent{subject, took, x.Fence(), x.inside != nil, local})
+	if local && x.inside == nil {
+		a.root.events.add(a.root, DegradedEvent{subject, took, a.failed})
+	}
 }

@@ -26,17 +26,28 @@ func (a *acquisition) contend(w *waiter) (*Lease, error) {
 // try makes one attempt. No lease and no error means to go on.
 func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	if a.failed != nil && time.Since(a.answered) >= a.cfg.ttl {
+		if a.silent(a.failed) {
+			return a.degrade(w, p, a.failed)
+		}
 		return nil, a.failed
+	}
+	if because := a.outage(); because != nil {
+		return a.degrade(w, p, because)
 	}
 	if a.bid == nil {
 		a.bid = newBid(a.root, a.name, a.cfg)
 	}
 	claim := a.bid.claim()
 	claim.Ticket = a.ticket
-	a.root.lines.try(w, &claim)
+	if held := a.root.lines.try(w, &claim); held != nil {
+		a.heldHere(w, held)
+		p.unanswered()
+		return nil, nil //nolint:nilnil // documented: go on
+	}
 	if !a.root.can.Block {
 		claim.Fences = 0
 	}
+	began := time.Now()
 	grant, asked, err := a.ask(w, claim)
 	now := time.Now()
 	if err == nil {
@@ -47,9 +58,10 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		a.answered = now
 		a.failed = nil
 		a.ticket = "" // used, over, or of no lease: it will never be good
+		a.refused, a.heldAt = true, max(1, now.Sub(a.root.clock.base))
 		a.known = a.held(held, 0)
 		a.limited(held.Limit)
-		a.root.lines.refused(w, verdict{at: now, answered: now, held: held})
+		a.root.lines.refused(w, verdict{at: now, answered: now, held: held, heldAt: a.heldAt})
 		p.heldBy(held)
 		return nil, nil //nolint:nilnil // documented: go on
 	}
@@ -62,7 +74,12 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		return nil, refusal
 	}
 	if a.ctx.Err() != nil {
+		a.suspect()
 		return nil, a.ended() // says nothing about the backend: those who watch try themselves
+	}
+	err = a.judge(err, now.Sub(began))
+	if a.silent(err) {
+		return a.degrade(w, p, err)
 	}
 	a.fail(w, err)
 	p.unanswered()
@@ -81,8 +98,8 @@ func (a *acquisition) patience() time.Duration {
 }
 
 func (a *acquisition) fail(w *waiter, err error) {
-	a.failed = &unavailableError{"acquire", a.name, opaque(err)}
-	a.root.lines.refused(w, verdict{at: time.Now(), answered: a.answered, err: a.failed})
+	a.failed = err
+	a.root.lines.refused(w, verdict{at: time.Now(), answered: a.answered, err: a.failed, heldAt: a.heldAt})
 }
 
 // granted makes a lease of a grant, unless that is nearly over already, or nobody wants it
@@ -96,7 +113,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 	if life-now.since(asked) < ttl/3 {
 		a.bid.giveBack(a.ctx)
 		a.bid = nil
-		a.fail(w, errLate)
+		a.fail(w, &unavailableError{"acquire", a.name, errLate})
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
 	a.limited(g.Limit)
@@ -111,7 +128,11 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 	}
 	x.bind(t, 0, now)
 	t.first, t.leases = x, x
-	a.root.lines.granted(w, t)
+	if held := a.root.lines.granted(w, t); held != nil {
+		t.bid.giveBack(a.ctx)
+		a.heldHere(w, held)
+		return nil, nil //nolint:nilnil // documented by try: go on
+	}
 	if !a.root.keeper.add(t) {
 		a.giveBack(x)
 		return nil, ErrClosed

@@ -73,6 +73,7 @@ func (b *bid) attempt(ctx context.Context, bound time.Duration, c driver.Claim) 
 		grant = answer.grant
 		return answer.err
 	})
+	r.outage.heard(err)
 	return grant, asked, err
 }
 

@@ -33,7 +33,8 @@ import (
 //
 // If fn was not running, it returns ctx's error, as Acquire does, once ctx has ended;
 // [ErrClosed] once the Locker is closed; [ErrInvalid], before anything is sent; and [ErrDone],
-// with [WithDedup]. A panic passes through after the release. [WithWait] does nothing here.
+// with [WithDedup]. A panic passes through after the release. [WithWait] and [OnUnavailable] do
+// nothing here: it waits, and there is no leader while the lock service cannot answer.
 //
 // Curator's LeaderSelector means the same by a return, unless autoRequeue is on; client-go's
 // LeaderElector.Run and etcd's Election.Campaign leave the loop after a loss to the caller.
@@ -41,7 +42,7 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 	if fn == nil {
 		return invalidf("fn: nil")
 	}
-	cfg, err := l.resolve(slices.Concat(opts, []Option{WithWait(WaitForever)}))
+	cfg, err := l.resolve(slices.Concat(opts, []Option{WithWait(WaitForever), OnUnavailable(FailClosed)}))
 	if err != nil {
 		return err
 	}

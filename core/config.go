@@ -43,8 +43,9 @@ type config struct {
 	template   string
 	reentry    bool
 
-	maxLeases  int
-	maxWaiters int
+	maxLeases   int
+	maxWaiters  int
+	unavailable UnavailablePolicy
 
 	observer *Observer
 	logger   *slog.Logger
@@ -96,7 +97,7 @@ func (c *config) relations(can driver.Capabilities) error {
 	if c.minHold > 0 && c.together() {
 		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.minHold)
 	}
-	return nil
+	return c.localRelations()
 }
 
 // supported checks that the backend can do what is asked for.

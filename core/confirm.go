@@ -26,6 +26,9 @@ import (
 // asks with context.WithoutCancel(ctx). After the time of [WithMaxHold] the answer is a
 // *[LostError] either way. Without a lease it is [ErrInvalid].
 //
+// A degraded lease stands until it ends: Confirm is nil, and does no I/O. Work for which that
+// is not enough asks [Lease.Degraded].
+//
 // A lease [WithoutRenewal] is renewed by Confirm too, and by nothing else: so work that
 // makes progress keeps its lease, and work that hangs does not.
 //
@@ -125,6 +128,10 @@ func (t *tenure) ttl() time.Duration {
 //  6. ctx ends first. The renewal goes on, as no caller's ctx reaches one, and counts.
 //  7. Close has given up: what is in use is left to its TTL, by Confirm too.
 func (t *tenure) renewNow(ctx context.Context) {
+	if t.local {
+		t.renewHere()
+		return
+	}
 	if t.root.keeper.hasLeft() {
 		return
 	}

@@ -29,15 +29,18 @@ type handed struct {
 // It returns [ErrInvalid], and the lease stands, for a lease of several names, of [WithShared],
 // [WithLimit] or [WithMinHold], for one that has re-entered another or is re-entered, for a keep
 // that cannot be, and where the backend cannot; ctx's error, and the lease stands, if ctx has
-// ended before; a *[LostError] if the lease is over; and [ErrUnavailable], or ctx's error joined
-// with it, if the outcome is not known: then the lease is over, and the name comes free by the
-// later of its TTL and keep, mostly at once.
+// ended before; [ErrUnavailable], and the lease stands, for a degraded one; a *[LostError] if the
+// lease is over; and ErrUnavailable, or ctx's error joined with it, if the outcome is not known:
+// then the lease is over, and the name comes free by the later of its TTL and keep, mostly at once.
 func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if err := x.detachable(keep); err != nil {
 		return Ticket{}, err
 	}
 	if lost := x.err(); lost != nil {
 		return Ticket{}, lost
+	}
+	if x.tenure.local {
+		return Ticket{}, &unavailableError{"detach", x.name, errDegraded}
 	}
 	if ctx.Err() != nil {
 		return Ticket{}, &endedError{ctx.Err(), &unavailableError{"detach", x.name, errNotAsked}}

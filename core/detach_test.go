@@ -501,3 +501,44 @@ func FuzzATicketIsReadAsWrittenOrNotAtAll(f *testing.F) {
 		}
 	})
 }
+
+func TestADegradedLeaseCannotBeDetached(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(drivertest.Refused)
+		x := b.acquire(b.localOnly(), "name")
+		b.degraded(x)
+		_, err := x.Detach(b.Context(), keep)
+		b.is(err, core.ErrUnavailable)
+		b.ok(x.Err()) // it stands
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestNobodyGoesLocalBesideAnAttachedLease(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		ticket := b.detach(b.acquire(b.other(), "name"))
+		y, err := b.locks.Attach(b.Context(), ticket)
+		b.ok(err)
+		b.outage(drivertest.Refused)
+		_, err = local.TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		b.ok(y.Err())
+		b.link.All(drivertest.Delivered)
+		b.ok(y.Release(b.Context()))
+		b.link.All(drivertest.Refused)
+		x := b.acquire(local, "name")
+		b.degraded(x)
+
+		ticket = b.detach(b.acquire(b.other(), "name"))
+		b.link.All(drivertest.Delivered) // the backend is back, and says yes
+		_, err = b.locks.Attach(b.Context(), ticket, core.WithWait(0))
+		b.is(err, core.ErrHeld)
+		b.ok(x.Release(b.Context()))
+		y, err = b.locks.Attach(b.Context(), ticket, core.WithWait(0))
+		b.ok(err)
+		b.ok(y.Release(b.Context()))
+	})
+}

@@ -88,7 +88,8 @@
 // # What is promised
 //
 // As long as the backend keeps its data, and clocks run at rates within one percent of each
-// other, no two leases of a name are trusted at the same time. That is no promise about
+// other, no two leases of a name are trusted at the same time, but for those that are
+// [Lease.Degraded]. That is no promise about
 // effects: a process can be paused between its last look at the context and its write. Only
 // a resource that checks the fence, [Lease.Fence], refuses the late write. See
 // docs/guarantees.md for the whole list, and for what breaks it.
@@ -96,7 +97,8 @@
 // # When something goes wrong
 //
 // Four answers are never mixed up. [ErrHeld]: someone else has it; try later.
-// [ErrUnavailable]: the backend could not answer; nothing ran. [ErrLost]: we had it, and
+// [ErrUnavailable]: the backend could not answer; nothing ran, unless [OnUnavailable] lets it go
+// on, exclusive in this process only. [ErrLost]: we had it, and
 // the work was told to stop through its context. [ErrDone]: a dedup marker says that the
 // work is finished. Code that cannot be stopped should ask [Lease.Err] or [Lease.Check]
 // before what matters.

@@ -66,7 +66,7 @@ func (x *Lease) Names() []string {
 }
 
 // Fence returns the number of this turn, larger than that of every earlier one of the
-// name, or 0 where the backend mints none. A resource that remembers the largest fence it
+// name, or 0 where the backend mints none or the lease is degraded. A resource that remembers the largest fence it
 // has seen, and refuses smaller ones, is safe from a holder that was paused and does not
 // know that its lease is over; nothing else is. A lease of several names has one for each,
 // see [Lease.FenceOf], and Fence is 0.
@@ -90,7 +90,8 @@ func (x *Lease) FenceOf(name string) uint64 {
 // ValidUntil returns when trust in the lease ends unless it is renewed. It never lies
 // behind the time at which the backend lets others have the name, as long as clocks run
 // at rates within one percent of each other. Of several names, the one with the least time
-// counts.
+// counts. A degraded lease needs no renewal: it is ten years from when it was acquired, or,
+// [WithoutRenewal], about a TTL.
 func (x *Lease) ValidUntil() time.Time {
 	until := x.each()[0].validUntil()
 	for _, part := range x.each()[1:] {
@@ -212,7 +213,8 @@ func (x *Lease) live() bool { return x.err() == nil }
 // Check asks the backend whether the lease still stands. It returns nil, a *[LostError],
 // or [ErrUnavailable] if there was no answer within a fifth of the TTL, at most 2 s, and
 // at most until the lease ends; if ctx ends first, its error. It does not prolong the
-// lease.
+// lease. Of a degraded lease the backend knows nothing: the answer is ErrUnavailable, and
+// nothing is sent.
 func (x *Lease) Check(ctx context.Context) error {
 	if x.parts != nil {
 		return x.together(func(part *Lease) error { return part.Check(ctx) })
@@ -223,6 +225,9 @@ func (x *Lease) Check(ctx context.Context) error {
 	}
 	if err := ctx.Err(); err != nil {
 		return &endedError{err, &unavailableError{"check", x.name, errNotAsked}}
+	}
+	if t.local {
+		return &unavailableError{"check", x.name, errDegraded}
 	}
 	t.mu.Lock()
 	if t.state != tenureHeld || x.ended {

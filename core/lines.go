@@ -16,8 +16,9 @@ import (
 // name, however many goroutines want it. While this process holds the name nobody asks:
 // they are given turns of its tenure, or called up when it ends.
 type lines struct {
-	mu    sync.Mutex // protects byKey and everything in each line
-	byKey map[string]*line
+	mu     sync.Mutex // protects the maps and everything in each line
+	byKey  map[string]*line
+	beside map[string]int // by name: the tenures of this process that leave it to others, too
 }
 
 type line struct {
@@ -68,8 +69,9 @@ type summons struct {
 // nothing.
 type verdict struct {
 	at       time.Time
-	answered time.Time    // when the backend last answered
-	held     *driver.Held // the name has an owner, if only since this attempt
+	answered time.Time     // when the backend last answered
+	held     *driver.Held  // the name has an owner, if only since this attempt
+	heldAt   time.Duration // when the backend last said so, since the Locker was made; 0 if it has not
 	done     *DoneError
 	scope    string // of done
 	err      error  // matches ErrUnavailable
@@ -77,7 +79,9 @@ type verdict struct {
 
 func (v verdict) empty() bool { return v.held == nil && v.done == nil && v.err == nil }
 
-func newLines() *lines { return &lines{byKey: make(map[string]*line)} }
+func newLines() *lines {
+	return &lines{byKey: make(map[string]*line), beside: make(map[string]int)}
+}
 
 // join puts w into the line for name, and says whether it is the contender at once.
 func (s *lines) join(name string, w *waiter) (contender bool) {
@@ -197,10 +201,14 @@ func (l *line) heldHere() *driver.Held {
 }
 
 // try says that the contender asks the backend now, and gives its claim what depends on the
-// line: the place, and fences for those behind.
-func (s *lines) try(w *waiter, c *driver.Claim) {
+// line: the place, and fences for those behind. While a degraded lease has the name it must
+// not ask: the result says so.
+func (s *lines) try(w *waiter, c *driver.Claim) *driver.Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if held := s.local(w, c.Name); held != nil {
+		return held
+	}
 	l := w.line
 	l.trying = true
 	if l.place != nil {
@@ -209,6 +217,7 @@ func (s *lines) try(w *waiter, c *driver.Claim) {
 	if w.next != nil {
 		c.Fences = driver.MaxTurns
 	}
+	return nil
 }
 
 // lineUp is this process's place in the backend's line, which it is about to go to.
@@ -231,10 +240,14 @@ func (s *lines) refused(w *waiter, v verdict) {
 	w.line.news.publish(v)
 }
 
-// granted gives the line the tenure that the contender got, who leaves it.
-func (s *lines) granted(w *waiter, t *tenure) {
+// granted gives the line the tenure that the contender got, who leaves it. If a degraded lease
+// has taken the name meanwhile, the tenure is of no use: the result says so.
+func (s *lines) granted(w *waiter, t *tenure) *driver.Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if held := s.local(w, t.bid.name); held != nil {
+		return held
+	}
 	l := w.line
 	l.unlink(w)
 	l.trying = false
@@ -244,17 +257,21 @@ func (s *lines) granted(w *waiter, t *tenure) {
 		close(l.place.left)
 		l.place = nil
 	}
+	if t.beside = l.key == "" || t.cfg.together(); t.beside {
+		s.beside[t.bid.name]++
+	}
 	if t.cfg.together() { // that says nothing about the next one
 		heard.publish(verdict{})
 		l.callUp(summons{})
 		s.prune(l)
-		return
+		return nil
 	}
 	l.tenure, t.line = t, l
 	if heard != nil {
 		now := time.Now()
 		heard.publish(verdict{at: now, answered: now, held: l.heldHere()})
 	}
+	return nil
 }
 
 func (n *news) publish(v verdict) {
@@ -329,6 +346,9 @@ func (s *lines) vacate(t *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := t.line
+	if t.beside {
+		s.dismiss(t)
+	}
 	if l == nil || l.tenure != t {
 		return
 	}

@@ -22,6 +22,7 @@ type logbook struct {
 	failing  time.Time // since when the lock service has failed; zero if it does not
 	failures int       // since then
 	told     bool      // that it fails
+	toldHere bool      // that work goes on without it
 	tell     time.Time // when that may be said again
 
 	dropped     int // events since the last line about them
@@ -42,11 +43,15 @@ func (b *logbook) write(event any) {
 			slog.String("error_type", errorType(event.Err)), slog.String("because", unavailability(event.Err)),
 			slog.Duration("held", event.Held))
 	case AcquiredEvent:
-		if !event.Reentry {
+		if !event.Reentry && !event.Degraded {
 			b.answered(event.Subject)
 		}
+	case DegradedEvent:
+		b.degraded(event.Subject, event.Err)
 	case ReleasedEvent:
-		b.answered(event.Subject)
+		if !event.Degraded {
+			b.answered(event.Subject)
+		}
 	case RenewedEvent:
 		if event.Err == nil {
 			b.answered(event.Subject)
@@ -63,10 +68,7 @@ func (b *logbook) failed(s Subject, during string, err error) {
 	if !errors.Is(err, ErrUnavailable) || errors.Is(err, errNotAsked) {
 		return
 	}
-	if b.failing.IsZero() {
-		b.failing, b.failures = s.At, 0
-	}
-	b.failures++
+	b.count(s)
 	if b.told || s.At.Before(b.tell) {
 		return
 	}
@@ -75,13 +77,31 @@ func (b *logbook) failed(s Subject, during string, err error) {
 		slog.String("during", during), slog.String("because", unavailability(err)))
 }
 
+func (b *logbook) count(s Subject) {
+	if b.failing.IsZero() {
+		b.failing, b.failures = s.At, 0
+	}
+	b.failures++
+}
+
+// degraded says once that work goes on without the lock service.
+func (b *logbook) degraded(s Subject, err error) {
+	b.count(s)
+	if b.toldHere || s.At.Before(b.tell) {
+		return
+	}
+	b.toldHere = true
+	b.warn(s, "holdfast: lock service unavailable, work with LocalOnly goes on and is exclusive in this process only",
+		slog.String("because", unavailability(err)))
+}
+
 func (b *logbook) answered(s Subject) {
-	if b.told {
+	if b.told || b.toldHere {
 		b.logger.LogAttrs(s.Context, slog.LevelInfo, "holdfast: lock service available again",
 			slog.Duration("after", s.At.Sub(b.failing)), slog.Int("failures", b.failures))
 		b.tell = s.At.Add(logPause)
 	}
-	b.failing, b.told = time.Time{}, false
+	b.failing, b.told, b.toldHere = time.Time{}, false, false
 }
 
 // drop says that events went untold, lines of this log among them.
@@ -125,7 +145,7 @@ func unavailability(err error) string {
 	switch {
 	case errors.Is(err, driver.ErrNotSent):
 		return "it refused the command, or could not be reached"
-	case errors.Is(err, errNoAnswer), errors.Is(err, errLate), errors.Is(err, errOver):
+	case errors.Is(err, errNoAnswer), errors.Is(err, errHasty), errors.Is(err, errLate), errors.Is(err, errOver):
 		return "it did not answer in time"
 	default:
 		return "the connection broke, or the answer made no sense"

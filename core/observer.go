@@ -25,6 +25,7 @@ type Observer struct {
 	Waited      func(WaitedEvent)
 	Failed      func(FailedEvent)
 	Limited     func(LimitedEvent)
+	Degraded    func(DegradedEvent)
 	Renewed     func(RenewedEvent)
 	Lost        func(LostEvent)
 	Released    func(ReleasedEvent)
@@ -55,6 +56,17 @@ type AcquiredEvent struct {
 	Took    time.Duration // from the call, waiting included
 	Fence   uint64
 	Reentry bool // it joined a lease that its context already had
+	// Degraded: the lease excludes others in this process only. If it is no re-entry, a
+	// DegradedEvent says why.
+	Degraded bool
+}
+
+// DegradedEvent: an acquire got a lease that excludes others in this process only, as
+// [OnUnavailable] allows. Acquired is told of it, too.
+type DegradedEvent struct {
+	Subject
+	Took time.Duration
+	Err  error // matches ErrUnavailable: why the backend could not answer
 }
 
 // HeldEvent: an acquire ended with ErrHeld.
@@ -109,6 +121,8 @@ type ReleasedEvent struct {
 	Done bool // a dedup marker was left
 
 	Detached bool // the name stays taken, for whoever has the ticket
+	// Degraded: it was a lease of this process only, of which the backend was not told.
+	Degraded bool
 }
 
 // UnconfirmedEvent: whether a release took effect is unknown. If it did not, the name
@@ -233,6 +247,8 @@ func (o *Observer) tell(event any) {
 		call(o.Failed, event)
 	case LimitedEvent:
 		call(o.Limited, event)
+	case DegradedEvent:
+		call(o.Degraded, event)
 	case RenewedEvent:
 		call(o.Renewed, event)
 	case LostEvent:

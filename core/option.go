@@ -150,6 +150,52 @@ func WithDedupScope(s string) Option {
 	})
 }
 
+// UnavailablePolicy says what becomes of work whose lock service cannot answer; see
+// [OnUnavailable].
+type UnavailablePolicy uint8
+
+// The policies of [OnUnavailable].
+const (
+	// FailClosed: it does not run. The error is [ErrUnavailable].
+	FailClosed UnavailablePolicy = iota
+	// LocalOnly: it runs, and excludes other work in this process only.
+	LocalOnly
+)
+
+// OnUnavailable says what an acquire does if the lock service cannot answer. With [LocalOnly]
+// it gets a lease that excludes all other leases of this Locker, and of those derived from it,
+// but nobody else: [Lease.Degraded] is true, the fence is 0, and [Observer.Degraded] is told.
+// It is for work that is better done twice than not at all.
+//
+// An acquire goes local after one attempt, which takes a third of the TTL and at most 2 s if
+// there is silence, and no time if nothing listens. While that is no longer ago than a second,
+// and later work asks in the background at most four times a second, the others go local at once.
+// The first answer ends that: what is acquired then is a real lease again, and waits for the
+// degraded one of the same name too.
+//
+// It acts only on what means that nobody gets an answer: a dial that fails, a connection that
+// breaks, silence, a server that says that it is loading, read-only or without a leader. An
+// acquire to which the backend has said "held" fails closed, and so does one that meets
+// anything else: wrong types, missing permissions, unknown replies, the end of ctx. A lease
+// that is held when the service goes is not changed by it: it is lost at the end of its trust.
+//
+// A degraded lease has no TTL. It ends by its release, by [WithMaxHold], by Close, and, with
+// [WithoutRenewal], after as much time as a TTL. Its release sends nothing, [Confirm] trusts it,
+// and [Lease.Check], which asks the service, is ErrUnavailable. A re-entry joins it, whatever
+// its own policy. [Locker.Campaign] always fails closed: it would make a leader of each process.
+//
+// The default is FailClosed; of a repeat the last one counts. LocalOnly together with
+// [WithDedup], [WithMinHold], [WithShared] or [WithLimit], which only the service can keep, is
+// [ErrInvalid].
+func OnUnavailable(p UnavailablePolicy) Option {
+	return optionFunc(func(c *config) {
+		if p > LocalOnly {
+			c.check(invalidf("OnUnavailable(%d): neither FailClosed nor LocalOnly", p))
+		}
+		c.unavailable = p
+	})
+}
+
 // WithLabel stores a readable note beside the token, such as a host name. Those who find
 // the name held see it in [HeldError], so it should hold no secret.
 //

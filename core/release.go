@@ -26,6 +26,9 @@ func (t *tenure) release(ctx context.Context, open bool) error {
 // releaseNow is release on the caller's goroutine, and under its deadline: one command. If
 // its outcome is not known, the rest is for release.
 func (t *tenure) releaseNow(ctx context.Context) (settled, open bool, err error) {
+	if t.local {
+		return true, false, t.released(nil)
+	}
 	t.bid.to(bidEnding)
 	patience := t.root.patience(ctx, t.bid.bound())
 	if deadline, ok := ctx.Deadline(); ok {
@@ -53,6 +56,7 @@ func (t *tenure) sendRelease(ctx context.Context) error {
 	}
 	err := t.bid.release(ctx, claim)
 	t.root.haste.heard(asked, t.root.clock.read(), !outcomeOpen(err))
+	t.root.outage.heard(err)
 	return err
 }
 
@@ -113,7 +117,7 @@ func (t *tenure) released(err error) error {
 	switch {
 	case t.root.events == nil || told: // a lease ends once, for those who count
 	case err == nil:
-		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done, t.handed != nil})
+		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done, t.handed != nil, t.local})
 	case !isLost:
 		t.root.events.add(t.root, UnconfirmedEvent{t.subject(), held, err})
 	default:

@@ -102,6 +102,7 @@ func (r *renewers) renew(batch []*tenure) {
 		if i < len(answers) {
 			err = answers[i]
 		}
+		r.root.outage.heard(err)
 		t.renewed(asked, now, err)
 	}
 }

@@ -23,6 +23,7 @@ type root struct {
 	waiters               atomic.Int64 // calls that may wait
 
 	haste     haste
+	outage    outage
 	spare     sync.Pool       // of *bounded
 	closing   chan struct{}   // closed when Close begins
 	life      context.Context // ends then too

@@ -96,6 +96,7 @@ func (a *acquisition) beside(v verdict) error {
 	case v.done != nil && a.cfg.dedup > 0 && v.scope == a.cfg.scope:
 		return v.done
 	default:
+		a.learn(v)
 		return v.err
 	}
 }
@@ -108,6 +109,7 @@ func (a *acquisition) learn(v verdict) {
 	if v.err != nil {
 		a.failed = v.err
 	}
+	a.heldAt = max(a.heldAt, v.heldAt)
 	if v.answered.After(a.answered) {
 		a.answered = v.answered
 	}

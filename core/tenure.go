@@ -25,6 +25,8 @@ type tenure struct {
 	turn     int32         // the one under way, protected by mu
 	failed   atomic.Int32  // renewals that were not answered, in a row
 	doubtful bool          // a command that may have granted it went unanswered
+	local    bool          // it is degraded: the backend knows nothing of it
+	beside   bool          // its line does not have it: others may hold the name, too, or it came by a ticket
 
 	// The keeper's own, protected by its mutex.
 	kept  bool

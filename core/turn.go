@@ -50,9 +50,10 @@ func (s *lines) pass(x *Lease, done bool) bool {
 	return true
 }
 
-// sound says that x, alone, has the tenure, and that nothing about it is in doubt.
+// sound says that x, alone, has the tenure, and that nothing about it is in doubt. A degraded
+// one is not handed on: whoever is next asks the backend, or knows that it cannot answer.
 func (t *tenure) sound(x *Lease, now instant) bool {
-	return t.state == tenureHeld && !t.done && !t.doubtful && t.flying == 0 && t.failed.Load() == 0 &&
+	return !t.local && t.state == tenureHeld && !t.done && !t.doubtful && t.flying == 0 && t.failed.Load() == 0 &&
 		t.leases == x && x.next == nil && t.life-now.since(t.asked) >= t.life/3
 }
 

@@ -74,12 +74,13 @@ func (v *delivery) sit(ctx context.Context) (*core.Lease, error) {
 	return seat, err
 }
 
-// seatOptions are those of the gate and the seat. A seat is bounded by the task's time, and
-// has to be free the moment it is given up, whatever the Locker's defaults say.
+// seatOptions are those of the gate and the seat. A seat is bounded by the task's time, has to
+// be free the moment it is given up, and counts for all processes, whatever the Locker's defaults
+// say.
 func seatOptions(template string) []core.Option {
 	return []core.Option{
 		core.WithTemplate(text(template, "") + "%seat"), core.WithLimit(1),
-		core.WithMaxHold(0), core.WithMinHold(0), core.WithDedup(0),
+		core.WithMaxHold(0), core.WithMinHold(0), core.WithDedup(0), core.OnUnavailable(core.FailClosed),
 	}
 }
 

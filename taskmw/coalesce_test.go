@@ -234,6 +234,35 @@ func TestCoalesceRunsOnlyOnceItKnowsThatTheSeatIsFree(t *testing.T) {
 	})
 }
 
+// The seat and the gate say something to all processes, or nothing.
+func TestCoalesceFailsClosedWhateverTheLockersPolicy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		l, err := core.New(store, core.OnUnavailable(core.LocalOnly))
+		if err != nil {
+			t.Fatal(err)
+		}
+		door, err := New(l, WithType("*", "index", OnConflict(Coalesce)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.SetDown(true)
+		for range 2 { // the second one knows of the outage
+			err := deliver(t.Context(), door, "reindex", "1", func(context.Context, *asynq.Task) error {
+				t.Error("it ran")
+				return nil
+			})
+			if !errors.Is(err, core.ErrUnavailable) || isFinal(err) || errors.Is(err, ErrConflict) {
+				t.Errorf("got %v", err)
+			}
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestCoalesceDoesNotTrustALookBehindALostGate(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{0, 5 * time.Second} { // before, and after, a renewal has noticed

@@ -47,7 +47,8 @@ const (
 	// task costs three locks: "seat" and "gate", whose names are made of the type and of
 	// the name in a way that no key can, and the name itself. Code that wants the name
 	// otherwise notices nothing of them. With [core.WithDedup] it is an error: the first
-	// run's marker would finish the one that waits.
+	// run's marker would finish the one that waits. [core.OnUnavailable] does nothing: seat and
+	// gate are for all processes, and while they cannot be had no task runs.
 	Coalesce
 )
 

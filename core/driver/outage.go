@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 )
 
 // CannotAnswer says whether err, of any method, means that nobody can get an answer now:
@@ -22,6 +23,9 @@ func CannotAnswer(err error) bool {
 		return true
 	}
 	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*os.SyscallError](err); ok { // as clients that write to sockets by themselves return it
 		return true
 	}
 	slow, ok := errors.AsType[net.Error](err)

@@ -38,7 +38,7 @@ const (
 )
 
 // ErrReset is the error of [ReplyReset].
-var ErrReset = errors.New("drivertest: connection reset by peer")
+var ErrReset = fmt.Errorf("drivertest: connection reset by peer: %w", driver.ErrCannotAnswer)
 
 // Link is a driver.Driver on the far side of a network that does as it is told. One Link
 // stands for one process's connection.
@@ -257,7 +257,7 @@ func through[T any](ctx context.Context, l *Link, op Op, call func(context.Conte
 	}
 	switch fate {
 	case Refused:
-		return none, errors.Join(driver.ErrNotSent, errors.New("drivertest: connection refused"))
+		return none, errors.Join(driver.ErrNotSent, driver.ErrCannotAnswer, errors.New("drivertest: connection refused"))
 	case RequestLost:
 		<-ctx.Done()
 		return none, ctx.Err()

@@ -24,6 +24,7 @@ const (
 	cutRenewal   promise = "a connection cut in mid-renewal"
 	cutRelease   promise = "a connection cut in mid-release"
 	outage       promise = "a server killed and restarted"
+	degrades     promise = "an outage is told from an answer, and work may go on"
 	frozenHolder promise = "a holder frozen past its TTL"
 )
 
@@ -57,6 +58,7 @@ func suite() []testCase {
 		under(badNetwork, networkCases),
 		cutCases,
 		under(outage, outageCases),
+		under(degrades, degradedCases),
 		under(frozenHolder, frozenCases),
 	)
 }

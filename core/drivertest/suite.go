@@ -39,6 +39,9 @@ type Service struct {
 	// where the backend keeps the lock of name. Delete has it delete what is there. They
 	// may be nil, where there can be no other software.
 	Overwrite, Delete func(name string)
+	// Unreachable returns a backend whose service nobody can reach, as where nothing listens. It
+	// may be nil, where there is no such thing.
+	Unreachable func() driver.Driver
 	// Stepwise says that Overwrite takes several steps, and that those who wait may get the name
 	// in between.
 	Stepwise bool
@@ -79,6 +82,8 @@ type testCase struct {
 	needs func(driver.Capabilities) bool
 	// other says that the case needs other software at the service.
 	other bool
+	// gone says that it needs a service that cannot be reached.
+	gone bool
 }
 
 // Run runs the suite. Cases that need what the backend does not claim to have are logged
@@ -119,6 +124,8 @@ func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration, result *result
 		e.lacks("it does not claim what this case needs")
 	case c.other && s.Overwrite == nil:
 		e.lacks("no other software can reach its data")
+	case c.gone && s.Unreachable == nil:
+		e.skip(notRun, "the harness has no service that cannot be reached")
 	default:
 		c.run(e)
 	}

@@ -49,7 +49,8 @@ func at(t *testing.T, addr, prefix string) drivertest.Service {
 			p := faultproxy.New(t, addr)
 			return store(p.Addr()), []*faultproxy.Proxy{p}
 		},
-		Holder: addr + " " + prefix,
+		Unreachable: func() driver.Driver { return store("127.0.0.1:1") },
+		Holder:      addr + " " + prefix,
 	}
 }
 

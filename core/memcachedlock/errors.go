@@ -3,6 +3,7 @@ package memcachedlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -22,9 +23,11 @@ func unsent(ctx context.Context) error {
 // there was no connection to send it on. The commands before it in the same call have only
 // looked.
 func classify(err error) error {
-	_, slow := errors.AsType[*memcache.ConnectTimeoutError](err)
+	if _, slow := errors.AsType[*memcache.ConnectTimeoutError](err); slow { // it says nothing to package net
+		return &notSent{fmt.Errorf("%w: %w", driver.ErrCannotAnswer, err)}
+	}
 	op, ok := errors.AsType[*net.OpError](err)
-	if slow || ok && op.Op == "dial" || errors.Is(err, memcache.ErrNoServers) || errors.Is(err, memcache.ErrMalformedKey) {
+	if ok && op.Op == "dial" || errors.Is(err, memcache.ErrNoServers) || errors.Is(err, memcache.ErrMalformedKey) {
 		return &notSent{err}
 	}
 	return err

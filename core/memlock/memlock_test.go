@@ -13,8 +13,12 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Backend: "memory", Server: "the process", Serverless: true, Virtual: true,
 		Open: func(*testing.T) drivertest.Service {
-			store := memlock.New()
-			return drivertest.Service{Driver: func() driver.Driver { return store }, Leftovers: store.Leftovers}
+			store, down := memlock.New(), memlock.New()
+			down.SetDown(true)
+			return drivertest.Service{
+				Driver: func() driver.Driver { return store }, Leftovers: store.Leftovers,
+				Unreachable: func() driver.Driver { return down },
+			}
 		},
 	})
 }

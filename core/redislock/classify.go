@@ -20,13 +20,31 @@ func classify(err error) error {
 	dial, ok := errors.AsType[*net.OpError](err)
 	if ok && dial.Op == "dial" ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed) {
-		return &notSent{err}
+		return unanswered(&notSent{err})
 	}
 	if _, ok := errors.AsType[redis.Error](err); ok {
-		return &notSent{err}
+		return unanswered(&notSent{err})
+	}
+	return unanswered(err)
+}
+
+// unanswered marks the errors that say that nobody gets an answer now, for driver.CannotAnswer,
+// which knows those of the network by itself: a server that cannot serve, and a pool without a
+// connection to spare. Where the server could but must not, by OOM, NOREPLICAS, MISCONF, NOAUTH
+// or NOPERM, somebody has decided that.
+func unanswered(err error) error {
+	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
+		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) || redis.IsClusterDownError(err) ||
+		redis.IsTryAgainError(err) || redis.IsMaxClientsError(err) || redis.HasErrorPrefix(err, "BUSY ") {
+		return &silent{err}
 	}
 	return err
 }
+
+// silent is driver.ErrCannotAnswer with an error, whose text it keeps.
+type silent struct{ error }
+
+func (e *silent) Unwrap() []error { return []error{driver.ErrCannotAnswer, e.error} }
 
 // notSent is driver.ErrNotSent with the client's error, whose text it keeps.
 type notSent struct{ error }

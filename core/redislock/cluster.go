@@ -73,7 +73,7 @@ func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, cl
 		commands := make([]command, len(part))
 		for i, at := range part {
 			commands[i] = s.renewal(claims[at : at+1])
-			errs[at] = errLeft
+			errs[at] = &silent{errLeft}
 		}
 		go func() { answers <- renewals{part, s.renewAt(ctx, rdb, master, commands)} }()
 	}

@@ -69,6 +69,11 @@ func service(t *testing.T, o *redis.Options, prefix string) drivertest.Service {
 				t.Fatal(err)
 			}
 		},
+		Unreachable: func() driver.Driver {
+			return redislock.New(dial(t, &redis.Options{Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:1")
+			}}))
+		},
 	}
 }
 

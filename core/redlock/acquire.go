@@ -174,10 +174,7 @@ func (t *tally) refusal(quorum int, left remains) error {
 	if len(t.helds) > 0 && left != owned {
 		return t.held(quorum)
 	}
-	err := errors.Join(t.errs...)
-	if err == nil {
-		err = errNoAnswer
-	}
+	err := said(t.errs)
 	if left == nothing {
 		return &notSent{err}
 	}

@@ -19,8 +19,14 @@ func TestConformanceInMemory(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 4, 5} {
 		drivertest.Run(t, drivertest.Harness{Virtual: true, Open: func(*testing.T) drivertest.Service {
-			stores := memory(n)
-			return drivertest.Service{Driver: func() driver.Driver { return redlock.New(stores) }}
+			stores, down := memory(n), memory(n)
+			for _, node := range down {
+				node.(*memlock.Store).SetDown(true)
+			}
+			return drivertest.Service{
+				Driver:      func() driver.Driver { return redlock.New(stores) },
+				Unreachable: func() driver.Driver { return redlock.New(down) },
+			}
 		}})
 	}
 }

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -25,7 +26,34 @@ func open(err error) bool {
 	return !held && !done
 }
 
-var errNoAnswer = errors.New("redlock: a node has not answered in time")
+var errNoAnswer error = &silent{errors.New("redlock: a node has not answered in time")}
+
+// silent is driver.ErrCannotAnswer with an error, whose text it keeps.
+type silent struct{ error }
+
+func (e *silent) Unwrap() []error { return []error{driver.ErrCannotAnswer, e.error} }
+
+// said joins what nodes said. The service cannot answer only if none of them has: where one
+// said something else, the silence of the others is in the text only.
+func said(errs []error) error {
+	if len(errs) == 0 {
+		return errNoAnswer
+	}
+	all := errors.Join(errs...)
+	spoken := slices.DeleteFunc(slices.Clone(errs), driver.CannotAnswer)
+	if len(spoken) == 0 {
+		return all
+	}
+	return &mixed{errors.Join(spoken...), all.Error()}
+}
+
+type mixed struct {
+	error
+	text string
+}
+
+func (e *mixed) Error() string { return e.text }
+func (e *mixed) Unwrap() error { return e.error }
 
 // notSent is driver.ErrNotSent with what the nodes said, whose text it keeps.
 type notSent struct{ error }

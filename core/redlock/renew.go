@@ -153,7 +153,7 @@ func (r *round) verdicts() []error {
 		case p.gone > len(r.store.nodes)-r.store.quorum:
 			errs[j] = driver.ErrNotOwner
 		default:
-			errs[j] = &noQuorum{errors.Join(append(p.errs, errNoAnswer)...)}
+			errs[j] = &noQuorum{said(append(p.errs, errNoAnswer))}
 		}
 	}
 	return errs

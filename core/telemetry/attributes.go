@@ -12,8 +12,9 @@ import (
 const (
 	templateKey = attribute.Key("distlock.template")
 	reasonKey   = attribute.Key("distlock.reason")
-	fenceKey    = attribute.Key("distlock.fence") // of spans only: it has as many values as there are leases
-	errorKey    = attribute.Key("error.type")     // of the semantic conventions
+	fenceKey    = attribute.Key("distlock.fence")    // of spans only: it has as many values as there are leases
+	degradedKey = attribute.Key("distlock.degraded") // of spans only
+	errorKey    = attribute.Key("error.type")        // of the semantic conventions
 )
 
 // otherError is what the semantic conventions call an error of no known type.

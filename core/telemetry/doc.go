@@ -12,6 +12,7 @@
 //	distlock.renewals          counter         {renewal}  renewals of leases, by how they went
 //	distlock.lost              counter         {lease}    leases lost while they were held, by why
 //	distlock.unconfirmed       counter         {release}  releases of which nobody knows the outcome
+//	distlock.degraded          counter         {lease}    leases that exclude others in this process only
 //	distlock.events.dropped    counter         {event}    events that did not get into the above
 //
 // Each has the attribute distlock.template, the key template of [core.WithTemplate], which

@@ -18,6 +18,7 @@ type instruments struct {
 	waits       metric.Int64Counter
 	renewals    metric.Int64Counter
 	lost        metric.Int64Counter
+	degraded    metric.Int64Counter
 	unconfirmed metric.Int64Counter
 	dropped     metric.Int64Counter
 }
@@ -28,7 +29,7 @@ var boundaries = metric.WithExplicitBucketBoundaries(
 	.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
 
 func newInstruments(m metric.Meter) (i instruments, err error) {
-	var errs [8]error
+	var errs [9]error
 	i.acquire, errs[0] = m.Float64Histogram("distlock.acquire.duration", metric.WithUnit("s"), boundaries,
 		metric.WithDescription("How long calls took that asked for a lease, waiting included."))
 	i.waits, errs[1] = m.Int64Counter("distlock.waits", metric.WithUnit("{wait}"),
@@ -45,6 +46,8 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 		metric.WithDescription("Releases of which nobody knows whether they took effect: the name comes free by its TTL at the latest."))
 	i.dropped, errs[7] = m.Int64Counter("distlock.events.dropped", metric.WithUnit("{event}"),
 		metric.WithDescription("Events that came faster than they could be recorded, and are missing in all of these but distlock.held."))
+	i.degraded, errs[8] = m.Int64Counter("distlock.degraded", metric.WithUnit("{lease}"),
+		metric.WithDescription("Leases that exclude others in this process only, since the lock service could not answer."))
 	return i, errors.Join(errs[:]...)
 }
 
@@ -57,6 +60,7 @@ func (t *Telemetry) prime(templates []string) {
 		t.held.Add(ctx, 0, plain)
 		t.waits.Add(ctx, 0, plain)
 		t.unconfirmed.Add(ctx, 0, plain)
+		t.degraded.Add(ctx, 0, plain)
 		t.renewals.Add(ctx, 0, plain)
 		for _, failure := range []string{lostType, unavailableType} {
 			t.renewals.Add(ctx, 0, t.series.of(template, errorKey, failure))

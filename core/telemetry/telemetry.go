@@ -64,6 +64,7 @@ func (t *Telemetry) Observer() core.Observer {
 		Released:    func(e core.ReleasedEvent) { t.ended(e.Subject, e.Held, "") },
 		Unconfirmed: t.releaseUnconfirmed,
 		Lost:        t.leaseLost,
+		Degraded:    func(e core.DegradedEvent) { t.degraded.Add(e.Context, 1, t.series.of(e.Template, "", "")) },
 		Missed:      t.missed,
 		Dropped:     func(events int) { t.dropped.Add(context.Background(), int64(events)) },
 	}
@@ -76,7 +77,11 @@ func (t *Telemetry) acquired(e core.AcquiredEvent) {
 	plain := t.series.of(e.Template, "", "")
 	t.acquire.Record(e.Context, e.Took.Seconds(), plain)
 	t.held.Add(e.Context, 1, plain)
-	t.span("acquire", e.Subject, e.Took, "", fenceKey.Int64(int64(e.Fence))) //nolint:gosec // G115: at most 2^53
+	more := fenceKey.Int64(int64(e.Fence)) //nolint:gosec // G115: at most 2^53
+	if e.Degraded {
+		more = degradedKey.Bool(true)
+	}
+	t.span("acquire", e.Subject, e.Took, "", more)
 }
 
 func (t *Telemetry) refused(s core.Subject, took time.Duration, kind string) {

@@ -65,5 +65,6 @@ func Example() {
 	// distlock.renewals 3 series
 	// distlock.lost 4 series
 	// distlock.unconfirmed 1 series
+	// distlock.degraded 1 series
 	// distlock.events.dropped 1 series
 }

@@ -60,6 +60,33 @@ func TestAnOutageIsTwoLinesHoweverManyCallsFail(t *testing.T) {
 	}
 }
 
+func TestDegradedWorkIsALineOfItsOwnAndNoSignOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	got := lines(t, func(b *bench, locks *core.Locker) {
+		b.link.All(drivertest.Refused)
+		for range 3 {
+			b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }, core.OnUnavailable(core.LocalOnly)))
+			_, err := locks.TryAcquire(b.Context(), "order:42")
+			b.is(err, core.ErrUnavailable)
+		}
+		b.link.Heal()
+		b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }))
+	})
+	want := []string{"work with LocalOnly goes on and is exclusive in this process only", "new work is refused", "available again"}
+	all := strings.Split(strings.TrimSpace(got), "\n")
+	if len(all) != len(want) {
+		t.Fatalf("logged\n%s", got)
+	}
+	for i, line := range all {
+		if !strings.Contains(line, want[i]) {
+			t.Errorf("%q does not say %q", line, want[i])
+		}
+	}
+	if !strings.HasSuffix(all[2], " failures=6") {
+		t.Errorf("%q", all[2])
+	}
+}
+
 func TestARefusalOrAGoneCallerIsNoLine(t *testing.T) {
 	t.Parallel()
 	got := lines(t, func(b *bench, locks *core.Locker) {

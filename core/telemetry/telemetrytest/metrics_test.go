@@ -65,6 +65,13 @@ func TestEveryOutcomeOfAnAcquireIsASeriesOfItsOwn(t *testing.T) {
 			},
 			[]string{"acquire.duration{error.type=unavailable} 1 0s"},
 		},
+		"degraded": {
+			func(b *bench) {
+				b.link.All(drivertest.Refused)
+				b.acquire(b.locks, core.OnUnavailable(core.LocalOnly))
+			},
+			[]string{"acquire.duration 1 0s", "degraded 1", "held 1"},
+		},
 		"timeout": {
 			func(b *bench) {
 				b.link.All(drivertest.RequestLost)

@@ -99,6 +99,13 @@ func TestASpanHasFailedOnlyIfSomethingWentWrong(t *testing.T) {
 			},
 			[]string{acquireSpan + "0s-0s" + templateIs + " error.type=done"},
 		},
+		"degraded": {
+			func(b *bench, ctx context.Context) {
+				b.link.All(drivertest.Refused)
+				b.ok(b.locks.Do(ctx, "order:42", func(context.Context) error { return nil }, core.OnUnavailable(core.LocalOnly)))
+			},
+			[]string{acquireSpan + "0s-0s" + templateIs + " distlock.degraded=true", holdSpan + "0s-0s" + templateIs},
+		},
 		"unavailable": {
 			func(b *bench, ctx context.Context) {
 				b.link.All(drivertest.RequestLost)

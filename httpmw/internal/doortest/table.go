@@ -21,6 +21,7 @@ func testTable(t *testing.T, door Door) {
 		"ARouteWithoutTheSourceIs500":       routeIs500,
 		"ALockThatCannotWorkThereIs500":     unlockableIs500,
 		"UnavailableIs503":                  unavailableIs503,
+		"LocalOnlyGoesOnWithoutTheService":  localOnly,
 		"ClosedIs503":                       closedIs503,
 		"AnEndedRequestIs503":               endedIs503,
 		"TheDoorDoesNotWait":                doesNotWait,
@@ -140,6 +141,47 @@ func unavailableIs503(t *testing.T, door Door) {
 	b.store.Down.Store(true)
 	b.expect(b.do("POST /orders/42", ""), rowUnavailable)
 	b.handled(0)
+}
+
+func localOnly(t *testing.T, door Door) {
+	var b *bench
+	inside, leave := make(chan *core.Lease), make(chan struct{})
+	b = start(t, door, Setup{
+		Options: []core.Option{core.OnUnavailable(core.LocalOnly)},
+		Handler: func(w http.ResponseWriter, r *http.Request) {
+			x, _ := core.FromContext(r.Context())
+			inside <- x
+			<-leave
+			leaseName(w, r)
+		},
+	})
+	request := func() (x *core.Lease, passes func()) {
+		answered := make(chan answer, 1)
+		go func() { answered <- b.do("POST /orders/42", "") }()
+		x = <-inside
+		return x, func() {
+			t.Helper()
+			leave <- struct{}{}
+			b.passed(<-answered, "order:42")
+		}
+	}
+	b.store.SetDown(true)
+	x, passes := request()
+	if !x.Degraded() || x.Fence() != 0 {
+		t.Errorf("degraded %v, fence %d", x.Degraded(), x.Fence())
+	}
+	b.expect(b.do("POST /orders/42", ""), rowHeld)
+	b.store.SetDown(false)
+	b.expect(b.do("POST /orders/42", ""), rowHeld)
+	passes()
+	if err := b.locks.Do(t.Context(), "order:43", func(context.Context) error { return nil }); err != nil { // an answer
+		t.Error(err)
+	}
+	x, passes = request()
+	if x.Degraded() || x.Fence() == 0 {
+		t.Errorf("after the outage: degraded %v, fence %d", x.Degraded(), x.Fence())
+	}
+	passes()
 }
 
 func closedIs503(t *testing.T, door Door) {

@@ -1,0 +1,274 @@
+package core
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// A degraded lease is a tenure of which the backend knows nothing: this process's line for the
+// name holds it as it holds any other, and that is all there is to it. The interleavings behind
+// the order of things:
+//
+//  1. A lease of this process from before the outage still has the name. Its tenure stands in
+//     the line until it is released or lost, so nobody is a contender, and nobody goes local.
+//  2. The backend comes back while a degraded lease stands. Who wants the name waits in the
+//     line, or, if it was the contender by then, finds the degraded tenure before it asks (try).
+//  3. An acquire that fails closed has its command under way while another one goes local. If
+//     the command is granted, the grant finds the degraded tenure in the line (granted) and is
+//     given back. Both look under the same mutex.
+//  4. Readers, and holders of a semaphore, have lines of their own. lines.beside counts their
+//     tenures, so that nobody goes local beside them; and as in 2 and 3 they find who did.
+//  5. The acquire that goes local has sent commands that may be executed yet. Its token is
+//     given up as ever: what it is granted later is released, at the backend only.
+//  6. Who goes local was the last of this process in the backend's line. The place is left
+//     with the token.
+//  7. The attempt was cut short by the caller's deadline, or by what was left of its budget.
+//     That is no outage: it fails closed.
+
+var (
+	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
+	errHasty    = errors.New("no answer in the little time that was left")
+)
+
+// Degraded says that the lease excludes others in this process only, since the lock service
+// could not answer when it was acquired: see [OnUnavailable]. It stays so until its end. Of
+// several names one is enough.
+func (x *Lease) Degraded() bool {
+	for _, part := range x.each() {
+		if part.tenure.local {
+			return true
+		}
+	}
+	return false
+}
+
+// localRelations checks what cannot be kept inside a process.
+func (c *config) localRelations() error {
+	option := ""
+	switch {
+	case c.unavailable == FailClosed:
+	case c.dedup > 0:
+		option = "WithDedup"
+	case c.minHold > 0:
+		option = "WithMinHold"
+	case c.shared:
+		option = "WithShared"
+	case c.limit > 1:
+		option = "WithLimit"
+	}
+	if option != "" {
+		return invalidf("OnUnavailable(LocalOnly): not with %s, which only the lock service can keep", option)
+	}
+	return nil
+}
+
+func (c *config) failClosed() *config {
+	closed := *c
+	closed.unavailable = FailClosed
+	return &closed
+}
+
+// noAnswer says of what an acquire came to that nobody gets an answer.
+func noAnswer(err error) bool {
+	return errors.Is(err, ErrUnavailable) && (errors.Is(err, errNoAnswer) || driver.CannotAnswer(err))
+}
+
+// judge is what an attempt came to that was neither granted nor refused. A silence counts only
+// if there was time to speak.
+func (a *acquisition) judge(err error, took time.Duration) error {
+	slow, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	err = opaque(err)
+	if silence := errors.Is(err, errNoAnswer) || ok && slow.Timeout(); silence && took < min(a.cfg.bound(), quickPatience) {
+		err = errHasty
+	}
+	failed := &unavailableError{"acquire", a.name, err}
+	if noAnswer(failed) && !a.late() {
+		a.root.outage.failed(a.root.clock.read(), err)
+	}
+	return failed
+}
+
+// late says that the caller's ctx is over, if only by the clock.
+func (a *acquisition) late() bool {
+	deadline, ok := a.ctx.Deadline()
+	return a.ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
+// silent says that err, which this call's attempt came to or one that it has waited for, is
+// what it goes on without the backend for.
+func (a *acquisition) silent(err error) bool { return a.mayGoLocal() && noAnswer(err) && !a.late() }
+
+// mayGoLocal is false once this call was told that the name is held, and while those who stand
+// in the line were less than a TTL ago: whoever holds it may be at work.
+func (a *acquisition) mayGoLocal() bool {
+	return a.cfg.unavailable == LocalOnly && !a.refused &&
+		(a.heldAt == 0 || time.Since(a.root.clock.base)-a.heldAt >= a.cfg.ttl)
+}
+
+// outage is why the call need not ask, nil if it has to.
+func (a *acquisition) outage() error {
+	if !a.mayGoLocal() {
+		return nil
+	}
+	probe, because := a.root.outage.stands(a.root.clock.read())
+	if probe {
+		a.root.probe(a.name, a.cfg.bound())
+	}
+	if because == nil {
+		return nil
+	}
+	return &unavailableError{"acquire", a.name, because}
+}
+
+// suspect is for a call whose caller has left while it was not answered. If all callers leave
+// before an attempt is over, nobody else finds out.
+func (a *acquisition) suspect() {
+	if a.mayGoLocal() && a.root.outage.suspect(a.root.clock.read()) {
+		a.root.probe(a.name, a.cfg.bound())
+	}
+}
+
+// degrade gives the contender a degraded lease. No lease and no error means to go on: others
+// of this process have the name.
+func (a *acquisition) degrade(w *waiter, p *pace, because error) (*Lease, error) {
+	x, held, err := a.goLocal(w, because)
+	if held != nil {
+		a.heldHere(w, held)
+		p.unanswered()
+	}
+	return x, err
+}
+
+// heldHere: the contender has found that a lease of this process has the name. It polls, since
+// nobody tells when that is over.
+func (a *acquisition) heldHere(w *waiter, held *driver.Held) {
+	a.known, a.failed = a.held(held, 0), nil
+	a.root.lines.refused(w, verdict{at: time.Now(), answered: a.answered, held: held})
+}
+
+// overtake gives a degraded lease to a call that does not stand in the line: those who do wait
+// for the backend.
+func (a *acquisition) overtake(because error) (*Lease, error) {
+	a.bid, a.old = nil, nil // given up
+	x, held, err := a.goLocal(&waiter{cfg: a.cfg, maxHold: a.maxHold}, because)
+	if held != nil {
+		return nil, a.held(held, 0)
+	}
+	return x, err
+}
+
+// goLocal makes a degraded lease, unless a lease of this process has the name.
+func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.Held, err error) {
+	now := a.root.clock.read()
+	t := a.localTenure(now)
+	held, empty := a.root.lines.take(w, t)
+	if held != nil {
+		return nil, held, nil
+	}
+	a.giveUpOld(a.old)
+	if a.bid == nil && empty != nil {
+		a.bid = newBid(a.root, a.name, a.cfg)
+	}
+	if a.bid != nil {
+		a.bid.giveUp(a.ctx, empty)
+	}
+	a.bid, a.old, a.failed = nil, nil, because // for observers
+	if x = w.lease; x == nil {
+		x = newLease(a.ctx, a.cfg, a.name)
+	}
+	x.bind(t, 0, now)
+	t.first, t.leases = x, x
+	if !a.root.keeper.add(t) {
+		a.giveBack(x)
+		return nil, nil, ErrClosed
+	}
+	if a.ctx.Err() != nil {
+		a.giveBack(x)
+		return nil, nil, a.ended()
+	}
+	return x, nil, nil
+}
+
+// localTenure makes a tenure with a bid that is never sent.
+func (a *acquisition) localTenure(now instant) *tenure {
+	t := &tenure{
+		root: a.root, bid: &bid{root: a.root, cfg: a.cfg, name: a.name, phase: bidOwned}, cfg: a.cfg,
+		local: true, asked: now, life: maxDuration, renewAt: never, holdEnd: never, index: -1,
+	}
+	if a.cfg.noRenewal {
+		t.life = trust(a.cfg.ttl)
+	}
+	if a.maxHold > 0 {
+		t.holdEnd = now.awake + a.maxHold
+	}
+	return t
+}
+
+// renewHere is renewNow for a degraded tenure.
+func (t *tenure) renewHere() {
+	now := t.root.clock.read()
+	t.mu.Lock()
+	lost := t.overdue(now)
+	if t.state == tenureHeld {
+		t.asked = now
+		t.root.keeper.set(t)
+	}
+	t.mu.Unlock()
+	if lost {
+		t.vacate()
+	}
+}
+
+// take gives the line a degraded tenure, unless a lease of this process has the name, and takes
+// w out of it. The place in the backend's line is w's to leave if nobody else needs it.
+func (s *lines) take(w *waiter, t *tenure) (held *driver.Held, empty *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := t.bid.name
+	if s.beside[name] > 0 {
+		return &driver.Held{}, nil
+	}
+	l := s.open(name)
+	if l.tenure != nil && (l.tenure.local || !w.contends) { // else it is one that w was called up to yield
+		return l.heldHere(), nil
+	}
+	l.tenure, t.line = t, l
+	if w.line != nil {
+		l.unlink(w)
+		l.trying = false
+		heard := l.news
+		l.news = nil
+		heard.publish(verdict{at: time.Now(), held: l.heldHere()})
+	}
+	if l.head == nil && l.place != nil {
+		empty, l.place = l.place, nil
+		close(empty.left)
+	}
+	return nil, empty
+}
+
+// local says whether a degraded lease has the name that w wants. The caller holds the mutex.
+func (s *lines) local(w *waiter, name string) *driver.Held {
+	l := w.line
+	if l.key != name {
+		l = s.byKey[name]
+	}
+	if l == nil || l.tenure == nil || !l.tenure.local {
+		return nil
+	}
+	return l.heldHere()
+}
+
+// dismiss is vacate for a tenure that its line does not have. The caller holds the mutex.
+func (s *lines) dismiss(t *tenure) {
+	t.beside = false
+	name := t.bid.name
+	if s.beside[name]--; s.beside[name] == 0 {
+		delete(s.beside, name)
+	}
+}

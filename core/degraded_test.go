@@ -1,0 +1,769 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// localOnly is the bench's process, whose work goes on without the lock service.
+func (b *bench) localOnly() *core.Locker {
+	b.Helper()
+	local, err := b.locks.With(core.OnUnavailable(core.LocalOnly))
+	b.ok(err)
+	return local
+}
+
+// degraded fails the test unless x is a degraded lease.
+func (b *bench) degraded(x *core.Lease) {
+	b.Helper()
+	if !x.Degraded() || x.Fence() != 0 {
+		b.Fatalf("degraded %v, fence %d", x.Degraded(), x.Fence())
+	}
+}
+
+// outage has the backend's silence or refusal known, at no time's cost for those who come now.
+func (b *bench) outage(f drivertest.Fate) {
+	b.Helper()
+	b.link.All(f)
+	x := b.acquire(b.localOnly(), "another")
+	b.degraded(x)
+	b.ok(x.Release(b.Context()))
+}
+
+func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
+	t.Parallel()
+	for fate, after := range map[drivertest.Fate]time.Duration{
+		drivertest.Refused: 0, drivertest.RequestLost: bound, drivertest.ReplyLost: bound, drivertest.ReplyReset: 42 * time.Millisecond,
+	} {
+		virtual(t, func(b *bench) {
+			local := b.localOnly()
+			b.link.All(fate)
+			began := time.Now()
+			x := b.acquire(local, "name")
+			if took := time.Since(began); took > after {
+				b.Errorf("fate %d: took %s, more than %s", fate, took, after)
+			}
+			b.degraded(x)
+			b.ok(x.Err())
+			if _, ok := core.FenceFromContext(x.Context()); ok {
+				b.Error("a fence")
+			}
+			b.took(0, 0, func() {
+				_, err := local.TryAcquire(b.Context(), "name")
+				b.is(err, core.ErrHeld)
+				_, err = b.locks.TryAcquire(b.Context(), "name")
+				b.is(err, core.ErrHeld)
+			})
+			releases := b.link.Calls(drivertest.OpRelease)
+			b.took(0, 0, func() { b.ok(x.Release(b.Context())) })
+			if n := b.link.Calls(drivertest.OpRelease); n > releases+1 { // clean-up of what was asked
+				b.Errorf("%d releases sent", n-releases)
+			}
+			b.is(x.Err(), core.ErrLost)
+			b.degraded(x)
+			b.degraded(b.acquire(local, "name"))
+		})
+	}
+}
+
+func TestAnAcquireThatMayWaitGoesLocalAfterOneAttemptToo(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(drivertest.Refused)
+		b.took(0, 0, func() {
+			x, err := b.localOnly().Acquire(b.Context(), "name")
+			b.ok(err)
+			b.degraded(x)
+		})
+	})
+}
+
+func TestOfTwoThatGiveUpOnTheBackendAtOnceOneGoesLocal(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		virtual(t, func(b *bench) {
+			b.link.All(drivertest.RequestLost)
+			leases := make(chan *core.Lease, 8)
+			for range cap(leases) {
+				go func() {
+					x, err := b.locks.TryAcquire(b.Context(), "name", core.OnUnavailable(core.LocalOnly))
+					if err != nil {
+						b.is(err, core.ErrHeld)
+					}
+					leases <- x
+				}()
+			}
+			got := 0
+			for range cap(leases) {
+				if x := <-leases; x != nil {
+					got++
+				}
+			}
+			if got != 1 {
+				b.Errorf("%d leases at once", got)
+			}
+		})
+	}
+}
+
+// late is a context whose end the runtime has not come to, though it is time.
+type late struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c late) Deadline() (time.Time, bool) { return c.deadline, true }
+
+func TestACallersDeadlineIsNoProofOfAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []core.UnavailablePolicy{core.FailClosed, core.LocalOnly} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &bench{T: t, store: memlock.New()}
+			locks, err := core.New(b.store, core.OnUnavailable(core.LocalOnly))
+			b.ok(err)
+			b.store.SetDelay(time.Hour)
+			_, err = locks.TryAcquire(late{context.Background(), time.Now().Add(time.Second)}, "name", core.OnUnavailable(policy))
+			b.is(err, core.ErrUnavailable)
+			b.store.SetDelay(0)
+			x := b.acquire(locks, "other")
+			if x.Degraded() {
+				t.Error("degraded")
+			}
+			b.ok(x.Release(t.Context()))
+			b.ok(locks.Close(t.Context()))
+		})
+	}
+}
+
+func TestWithoutAPolicyItFailsClosed(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.outage(drivertest.Refused)
+		for _, opts := range [][]core.Option{nil, {core.OnUnavailable(core.FailClosed)}, {core.OnUnavailable(core.LocalOnly), core.OnUnavailable(core.FailClosed)}} {
+			_, err := b.locks.TryAcquire(b.Context(), "name", opts...)
+			b.is(err, core.ErrUnavailable)
+		}
+		calls := b.link.Calls(drivertest.OpAcquire)
+		_, err := b.locks.Acquire(b.Context(), "name")
+		b.is(err, core.ErrUnavailable)
+		if b.link.Calls(drivertest.OpAcquire) == calls {
+			b.Error("it has not asked")
+		}
+	})
+}
+
+func TestDuringAnOutageNobodyPaysForAnAttempt(t *testing.T) {
+	t.Parallel()
+	for fate, probes := range map[drivertest.Fate][2]int{drivertest.RequestLost: {5, 12}, drivertest.Refused: {40, 80}} {
+		nobodyPays(t, fate, probes[0], probes[1])
+	}
+}
+
+// nobodyPays has the least and the most of the probes that are sent in 20 s.
+func nobodyPays(t *testing.T, fate drivertest.Fate, least, most int) {
+	t.Helper()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(fate)
+		renewals, acquires := b.link.Calls(drivertest.OpRenew), b.link.Calls(drivertest.OpAcquire)
+		for range 200 { // 20 s
+			b.took(0, 0, func() {
+				x := b.acquire(local, "name")
+				b.degraded(x)
+				b.ok(x.Release(b.Context()))
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := b.link.Calls(drivertest.OpAcquire) - acquires; n != 0 {
+			b.Errorf("%d calls asked for themselves", n)
+		}
+		if n := b.link.Calls(drivertest.OpRenew) - renewals; n < least || n > most {
+			b.Errorf("%d probes in 20 s", n)
+		}
+	})
+}
+
+func TestTheFirstAnswerEndsTheOutage(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(b *bench, held *core.Lease){
+		"a probe's": func(b *bench, _ *core.Lease) {
+			time.Sleep(300 * time.Millisecond)
+			b.degraded(b.acquire(b.localOnly(), "prober"))
+		},
+		"an acquire's": func(b *bench, _ *core.Lease) { b.acquire(b.locks, "closed") },
+		"a renewal's":  func(*bench, *core.Lease) { time.Sleep(950 * time.Millisecond) },
+		"a release's":  func(b *bench, held *core.Lease) { b.ok(held.Release(b.Context())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				local := b.localOnly()
+				held := b.acquire(b.locks, "held", core.WithRenewEvery(900*time.Millisecond))
+				time.Sleep(10 * time.Millisecond)
+				x := b.acquire(local, "before")
+				if x.Degraded() {
+					b.Fatal("degraded without an outage")
+				}
+				b.outage(drivertest.Refused)
+				b.link.Heal()
+				b.degraded(b.acquire(local, "soon"))
+				synctest.Wait() // for its probe
+				b.link.All(drivertest.Refused)
+				b.degraded(b.acquire(local, "again"))
+				b.link.Heal()
+				answer(b, held)
+				synctest.Wait()
+				b.took(0, 0, func() {
+					if x := b.acquire(local, "name"); x.Degraded() || x.Fence() == 0 {
+						b.Error("degraded after an answer")
+					}
+				})
+			})
+		})
+	}
+}
+
+func TestAnOutageThatNobodyHasSeenForASecondIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(drivertest.Refused)
+		b.link.Heal()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if x := b.acquire(local, "name"); x.Degraded() {
+			b.Error("degraded")
+		}
+	})
+}
+
+func TestAfterTheOutageADegradedLeaseStillExcludesThisProcess(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.All(drivertest.Refused)
+		x := b.acquire(local, "name")
+		b.link.Heal()
+		time.Sleep(time.Hour) // nothing renews it, and nothing ends it before MaxHold does
+		for _, l := range []*core.Locker{local, b.locks} {
+			for _, opts := range [][]core.Option{nil, {core.WithWait(time.Second)}} {
+				_, err := l.Acquire(b.Context(), "name", append(opts, core.WithWait(time.Second))...)
+				b.is(err, core.ErrHeld)
+			}
+		}
+		next := make(chan *core.Lease, 2)
+		for _, l := range []*core.Locker{local, b.locks} {
+			go func() {
+				x, err := l.Acquire(b.Context(), "name")
+				b.ok(err)
+				next <- x
+			}()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(next) > 0 {
+			b.Fatal("two at once")
+		}
+		b.ok(x.Release(b.Context()))
+		for range 2 {
+			x := <-next
+			if x.Degraded() {
+				b.Error("degraded, after the outage")
+			}
+			b.ok(x.Release(b.Context()))
+		}
+	}, core.WithMaxHold(0))
+}
+
+func TestALeaseFromBeforeTheOutageExcludesDegradedOnes(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		x := b.acquire(b.locks, "name")
+		b.outage(drivertest.Refused)
+		_, err := local.TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		got := make(chan *core.Lease)
+		go func() {
+			y, err := local.Acquire(b.Context(), "name")
+			b.ok(err)
+			got <- y
+		}()
+		y := <-got // as soon as the other one's context has ended
+		b.reason(x, core.ReasonUnreachable)
+		b.degraded(y)
+		b.is(x.Release(b.Context()), core.ErrLost)
+		b.ok(y.Err())
+	})
+}
+
+func TestWhoWasToldThatTheNameIsHeldFailsClosed(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		theirs := b.acquire(b.other(), "name")
+		answer := make(chan error, 2)
+		ask := func(opts ...core.Option) {
+			go func() {
+				x, err := local.Acquire(b.Context(), "name", opts...)
+				if err == nil {
+					b.ok(x.Release(b.Context()))
+				}
+				answer <- err
+			}()
+			synctest.Wait()
+		}
+		ask()
+		ask(core.WithWait(ttl / 2)) // stands behind it, and learns what it was told
+		b.outage(drivertest.Refused)
+		b.ok(theirs.Release(b.Context()))
+		_, beside := local.TryAcquire(b.Context(), "name") // so does this one
+		for _, err := range []error{beside, <-answer, <-answer} {
+			if !errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrHeld) {
+				b.Errorf("%v", err)
+			}
+		}
+		b.degraded(b.acquire(local, "name")) // it was told nothing
+	})
+}
+
+func TestAcquireAllThatBeginsAnewFailsClosed(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		theirs := b.acquire(b.other(), "b")
+		answer := make(chan error)
+		go func() {
+			_, err := local.AcquireAll(b.Context(), []string{"a", "b"})
+			answer <- err
+		}()
+		time.Sleep(time.Second)
+		b.link.All(drivertest.Refused, drivertest.OpRenew) // so a is lost, while b is held
+		time.Sleep(ttl / 2)
+		b.link.All(drivertest.Refused)
+		b.is(<-answer, core.ErrUnavailable)
+		b.ok(theirs.Release(b.Context()))
+	})
+}
+
+func TestAcquireAllIsDegradedIfOneNameIs(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.Next(drivertest.OpAcquire, drivertest.Delivered, drivertest.Refused)
+		x, err := local.AcquireAll(b.Context(), []string{"b", "a"})
+		b.ok(err)
+		if !x.Degraded() || x.FenceOf("a") == 0 || x.FenceOf("b") != 0 {
+			b.Errorf("degraded %v, fences %d and %d", x.Degraded(), x.FenceOf("a"), x.FenceOf("b"))
+		}
+		b.is(x.Check(b.Context()), core.ErrUnavailable)
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+// A grant that comes while a degraded lease has the name is not used, and is gone at the backend.
+func TestAGrantThatFindsADegradedLeaseIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for kind, opt := range map[string]core.Option{"exclusive": core.WithLimit(1), "shared": core.WithShared(), "limited": core.WithLimit(3)} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				local := b.localOnly()
+				b.link.Next(drivertest.OpAcquire, drivertest.HeldBack)
+				granted := make(chan *core.Lease, 1)
+				go func() {
+					x, err := b.locks.Acquire(b.Context(), "name", opt)
+					b.ok(err)
+					granted <- x
+				}()
+				synctest.Wait()
+				b.link.All(drivertest.Refused)
+				x := b.acquire(local, "name", core.WithWait(time.Second)) // beside the attempt that is under way
+				b.degraded(x)
+				b.link.Heal() // and the grant arrives
+				synctest.Wait()
+				asked := b.link.Calls(drivertest.OpAcquire)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if len(granted) > 0 {
+					b.Fatal("two at once")
+				}
+				if n := b.link.Calls(drivertest.OpAcquire) - asked; n > 0 {
+					b.Errorf("asked %d times for what it could not use", n)
+				}
+				b.acquireElsewhere("name")
+				b.ok(x.Release(b.Context()))
+				y := <-granted
+				if y.Degraded() {
+					b.Error("degraded")
+				}
+			})
+		})
+	}
+}
+
+// acquireElsewhere fails the test unless another process can have the name now.
+func (b *bench) acquireElsewhere(name string) {
+	b.Helper()
+	x := b.acquire(b.other(), name)
+	b.ok(x.Release(b.Context()))
+}
+
+func TestWhoGoesLocalLeavesNoGrantBehind(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(drivertest.ReplyLost, drivertest.OpAcquire) // it is granted there
+		b.link.All(drivertest.RequestLost, drivertest.OpRenew)
+		b.degraded(b.acquire(b.localOnly(), "name"))
+		synctest.Wait()
+		b.acquireElsewhere("name")
+	})
+}
+
+func TestReadersOfThisProcessAndDegradedLeasesExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	for kind, opt := range map[string]core.Option{"shared": core.WithShared(), "limited": core.WithLimit(2)} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				local := b.localOnly()
+				reader := b.acquire(b.locks, "name", opt)
+				b.outage(drivertest.Refused)
+				_, err := local.TryAcquire(b.Context(), "name")
+				b.is(err, core.ErrHeld)
+				got := make(chan *core.Lease)
+				go func() {
+					x, err := local.Acquire(b.Context(), "name")
+					b.ok(err)
+					got <- x
+				}()
+				synctest.Wait()
+				_ = reader.Release(b.Context()) // unconfirmed: the backend does not answer
+				x := <-got
+				b.degraded(x)
+				b.link.Heal()
+				time.Sleep(2 * ttl)
+				_, err = b.locks.TryAcquire(b.Context(), "name", opt)
+				b.is(err, core.ErrHeld)
+				b.ok(x.Release(b.Context()))
+				b.acquire(b.locks, "name", opt)
+			})
+		})
+	}
+}
+
+// denied is a backend that answers every acquire with the same error.
+type denied struct {
+	driver.Driver
+	err error
+}
+
+func (d *denied) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+	return driver.Grant{}, d.err
+}
+
+func TestOnlyWhatMeansThatNobodyGetsAnAnswerIsActedOn(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	for _, c := range []struct {
+		err      error
+		degraded bool
+	}{
+		{driver.ErrCannotAnswer, true},
+		{refused, true},
+		{errors.Join(driver.ErrNotSent, refused), true},
+		{fmt.Errorf("client: %w", io.EOF), true},
+		{io.ErrUnexpectedEOF, true},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
+		{os.NewSyscallError("write", syscall.EPIPE), true},
+		{errors.New("WRONGTYPE"), false},
+		{errors.Join(driver.ErrNotSent, errors.New("NOPERM")), false},
+		{errors.New("unknown reply"), false},
+		{context.DeadlineExceeded, false}, // at once: nobody can have waited for it
+		{&net.OpError{Op: "read", Err: timeout{}}, false},
+		{driver.ErrNotOwner, false},
+		{driver.ErrNotSent, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &bench{T: t, store: memlock.New()}
+			locks, err := core.New(&denied{b.store, c.err}, core.OnUnavailable(core.LocalOnly))
+			b.ok(err)
+			x, err := locks.TryAcquire(t.Context(), "name")
+			switch {
+			case !c.degraded:
+				b.is(err, core.ErrUnavailable)
+			case err != nil || !x.Degraded():
+				t.Errorf("%v: %v", c.err, err)
+			default:
+				b.ok(x.Release(t.Context()))
+			}
+			b.ok(locks.Close(t.Context()))
+		})
+	}
+}
+
+type timeout struct{}
+
+func (timeout) Error() string { return "i/o timeout" }
+func (timeout) Timeout() bool { return true }
+
+func TestTheEndOfTheCallersContextFailsClosed(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.All(drivertest.RequestLost)
+		for _, d := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second} {
+			ctx, cancel := context.WithTimeout(b.Context(), d)
+			b.took(d, 50*time.Millisecond, func() {
+				_, err := local.TryAcquire(ctx, "name")
+				b.is(err, context.DeadlineExceeded)
+			})
+			cancel()
+		}
+		time.Sleep(time.Second) // somebody has asked meanwhile, and found out
+		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
+		defer cancel()
+		x, err := local.TryAcquire(ctx, "name")
+		b.ok(err)
+		b.degraded(x)
+	})
+}
+
+func TestWhatIsLeftOfABudgetIsNoTimeToBeSilentIn(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		x := b.acquire(b.locks, "name")
+		answer := make(chan error)
+		go func() {
+			_, err := local.Acquire(b.Context(), "name", core.WithWait(bound+time.Millisecond), core.WithTTL(7*time.Second))
+			answer <- err
+		}()
+		time.Sleep(bound)
+		b.link.All(drivertest.RequestLost, drivertest.OpAcquire)
+		b.ok(x.Release(b.Context()))
+		b.is(<-answer, core.ErrUnavailable)
+		b.link.Heal()
+		if x := b.acquire(local, "other"); x.Degraded() {
+			b.Error("it has told others of an outage")
+		}
+	})
+}
+
+func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	locks, err := core.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		opts []core.Option
+	}{
+		{"WithDedup", []core.Option{core.WithDedup(time.Hour)}},
+		{"WithMinHold", []core.Option{core.WithMinHold(time.Minute)}},
+		{"WithShared", []core.Option{core.WithShared()}},
+		{"WithLimit", []core.Option{core.WithLimit(2)}},
+		{"OnUnavailable(2)", []core.Option{core.OnUnavailable(2)}},
+	} {
+		opts := append([]core.Option{core.OnUnavailable(core.LocalOnly)}, c.opts...)
+		_, ofNew := core.New(store, opts...)
+		_, ofWith := locks.With(opts...)
+		_, ofTry := locks.TryAcquire(t.Context(), "try", opts...)
+		_, ofAll := locks.AcquireAll(t.Context(), []string{"a", "b"}, opts...)
+		ofDo := locks.Do(t.Context(), "name", func(context.Context) error { t.Error("it ran"); return nil }, opts...)
+		for _, err := range []error{ofNew, ofWith, ofTry, ofAll, ofDo} {
+			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), c.name) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+		for _, name := range []string{"try", "a", "b", "name"} {
+			if info, err := locks.Inspect(t.Context(), name); err != nil || info.Held {
+				t.Fatalf("%s: %q is left, %v", c.name, name, err)
+			}
+		}
+	}
+	if _, err := locks.With(core.OnUnavailable(core.LocalOnly), core.WithDedup(time.Hour), core.OnUnavailable(core.FailClosed)); err != nil {
+		t.Errorf("the last one counts: %v", err)
+	}
+	if err := locks.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADegradedLeaseEndsByMaxHoldByCloseAndWithoutRenewal(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(drivertest.Refused)
+		held := b.acquire(local, "a", core.WithMaxHold(time.Minute))
+		timed := b.acquire(local, "b", core.WithoutRenewal())
+		rest := b.acquire(local, "c")
+		if left := time.Until(timed.ValidUntil()); left != ttl-drift {
+			b.Errorf("valid for %s", left)
+		}
+		if left := time.Until(rest.ValidUntil()); left < 24*time.Hour {
+			b.Errorf("valid for %s", left)
+		}
+		<-timed.Context().Done()
+		b.reason(timed, core.ReasonExpired)
+		<-held.Context().Done()
+		b.reason(held, core.ReasonMaxHold)
+		_, err := local.TryAcquire(b.Context(), "a") // its work may still run
+		b.is(err, core.ErrHeld)
+		b.is(held.Release(b.Context()), core.ErrLost)
+		b.ok(b.acquire(local, "a").Release(b.Context()))
+		b.ok(b.acquire(local, "b").Release(b.Context()))
+
+		closed := make(chan error)
+		go func() { closed <- b.locks.Close(b.Context()) }()
+		<-rest.Context().Done()
+		b.is(context.Cause(rest.Context()), core.ErrClosed)
+		b.ok(rest.Release(b.Context()))
+		b.ok(<-closed)
+	})
+}
+
+func TestCheckOfADegradedLeaseIsUnavailableAndConfirmIsNil(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(drivertest.Refused)
+		b.link.Heal()
+		x := b.acquire(local, "a")
+		synctest.Wait()
+		calls := b.link.Calls(drivertest.OpRenew)
+		b.is(x.Check(b.Context()), core.ErrUnavailable)
+		b.ok(core.Confirm(x.Context()))
+		b.ok(x.Err())
+
+		b.outage(drivertest.Refused)
+		timed := b.acquire(local, "b", core.WithoutRenewal())
+		calls = b.link.Calls(drivertest.OpRenew) - calls
+		for range 5 {
+			time.Sleep(ttl * 6 / 10)
+			b.ok(core.Confirm(timed.Context()))
+		}
+		<-timed.Context().Done()
+		b.is(core.Confirm(timed.Context()), core.ErrLost)
+		b.ok(x.Release(b.Context()))
+		b.is(x.Check(b.Context()), core.ErrLost)
+		if calls > 2 {
+			b.Errorf("%d commands", calls)
+		}
+	})
+}
+
+func TestAReentryJoinsADegradedLeaseWhateverItsPolicy(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.outage(drivertest.Refused)
+		b.ok(b.localOnly().Do(b.Context(), "name", func(ctx context.Context) error {
+			return b.locks.Do(ctx, "name", func(ctx context.Context) error {
+				x, _ := core.FromContext(ctx)
+				b.degraded(x)
+				return core.Confirm(ctx)
+			})
+		}))
+	})
+}
+
+func TestCampaignHasNoLeaderWithoutTheBackend(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(drivertest.Refused)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		err := local.Campaign(ctx, "name", func(context.Context) error { b.Error("a leader"); return nil }, core.OnUnavailable(core.LocalOnly))
+		b.is(err, context.DeadlineExceeded)
+	})
+}
+
+// Under outages that come and go, and with kinds and policies mixed, nobody of one process is
+// beside a holder who is exclusive.
+func TestInThisProcessThereIsOneAtATimeInAnyWeather(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var inside, degraded, granted atomic.Int64
+		var wg sync.WaitGroup
+		local := b.localOnly()
+		kinds := []struct {
+			locks  *core.Locker
+			opts   []core.Option
+			weight int64
+		}{
+			{local, nil, 100}, {local, []core.Option{core.WithWait(0)}, 100}, {local, []core.Option{core.WithWait(3 * time.Second)}, 100},
+			{b.locks, nil, 100}, {b.locks, []core.Option{core.WithWait(0)}, 100}, {b.locks, []core.Option{core.WithShared()}, 1},
+		}
+		for i := range 12 {
+			kind := kinds[i%len(kinds)]
+			wg.Go(func() {
+				for range 60 {
+					ctx, cancel := context.WithTimeout(b.Context(), rand.N(5*time.Second))
+					err := kind.locks.Do(ctx, "name", func(ctx context.Context) error {
+						if n := inside.Add(kind.weight); kind.weight > 1 && n != kind.weight || n%100 != 0 && n > 99 {
+							b.Errorf("%d inside", n)
+						}
+						x, _ := core.FromContext(ctx)
+						if x.Degraded() {
+							degraded.Add(1)
+						} else {
+							granted.Add(1)
+						}
+						select {
+						case <-time.After(rand.N(200 * time.Millisecond)):
+						case <-ctx.Done():
+						}
+						inside.Add(-kind.weight)
+						return nil
+					}, kind.opts...)
+					cancel()
+					if err != nil {
+						time.Sleep(rand.N(100 * time.Millisecond))
+					}
+				}
+			})
+		}
+		stop := make(chan struct{})
+		go func() {
+			for {
+				b.link.All([]drivertest.Fate{drivertest.Refused, drivertest.RequestLost, drivertest.ReplyLost, drivertest.ReplyReset, drivertest.HeldBack}[rand.N(5)])
+				time.Sleep(rand.N(6 * time.Second))
+				b.link.Heal()
+				select {
+				case <-stop:
+					return
+				case <-time.After(rand.N(3 * time.Second)):
+				}
+			}
+		}()
+		wg.Wait()
+		close(stop)
+		time.Sleep(10 * time.Second)
+		b.link.Heal()
+		time.Sleep(2 * ttl)
+		if degraded.Load() == 0 || granted.Load() == 0 {
+			b.Errorf("%d degraded, %d granted", degraded.Load(), granted.Load())
+		}
+		b.acquireElsewhere("name")
+	})
+}
