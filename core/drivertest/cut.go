@@ -129,9 +129,13 @@ func (w *wire) release(x *core.Lease) {
 func (w *wire) heldBy(x *core.Lease) {
 	w.e.Helper()
 	w.e.eventually("the service answers", func() bool { return !errors.Is(x.Check(w.e.Context()), core.ErrUnavailable) })
-	if _, err := w.other.TryAcquire(w.e.Context(), "name"); !errors.Is(err, core.ErrHeld) {
-		w.e.Errorf("beside the holder: %v", err)
-	}
+	w.e.eventually("others hear of the holder", func() bool {
+		_, err := w.other.TryAcquire(w.e.Context(), "name")
+		if err == nil {
+			w.e.Fatal("two holders")
+		}
+		return errors.Is(err, core.ErrHeld)
+	})
 	w.e.noError(x.Err())
 }
 

@@ -19,12 +19,12 @@ var withFigures = flag.Bool("figures", false, "measure, and print tables; withou
 // size is how much is measured.
 type size struct {
 	rounds, pairs, handovers, waiters int
-	apart, settle, waiting            time.Duration
+	settle, waiting                   time.Duration
 }
 
 func sizes() size {
 	if *withFigures {
-		return size{rounds: 5, pairs: 100, handovers: 15, waiters: 100, apart: 10 * time.Millisecond, settle: 2 * time.Second, waiting: 5 * time.Second}
+		return size{rounds: 5, pairs: 100, handovers: 15, waiters: 100, settle: 2 * time.Second, waiting: 5 * time.Second}
 	}
 	return size{rounds: 1, pairs: 2, handovers: 1, waiters: 3, settle: 50 * time.Millisecond, waiting: 50 * time.Millisecond}
 }
@@ -111,7 +111,6 @@ func wire(t *testing.T, b backend, n size) (perPair, perSecond float64) {
 		x, err := locks.TryAcquire(t.Context(), "pair")
 		ok(t, err)
 		ok(t, x.Release(t.Context()))
-		time.Sleep(n.apart) // the last nodes of a quorum hear of a release after its caller
 	}
 	perPair = float64(requests(proxies)-before) / float64(n.pairs)
 
