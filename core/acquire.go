@@ -20,6 +20,7 @@ type acquisition struct {
 	heldAt   time.Duration // when the backend last told anybody in the line that the name is held, as in verdict
 	refused  bool          // it has told this call
 	waited   bool
+	stood    bool    // behind a lease of this process, until it was called up
 	told     bool    // that another limit counts
 	ticket   string  // to take the name over with, until an attempt was answered
 	bid      *bid    // the token that is being tried, nil if there is none

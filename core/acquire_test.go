@@ -449,3 +449,30 @@ func TestAGrantThatIsNearlyOverIsGivenBackAndAskedForAgain(t *testing.T) {
 		}
 	})
 }
+
+// Called up with a few milliseconds left, it has one attempt that is cut short: that says nothing
+// about the backend, and the name was held for all the time before.
+func TestABudgetThatIsSpentBehindALeaseOfThisProcessEndsAsHeld(t *testing.T) {
+	t.Parallel()
+	for _, yields := range []bool{false, true} {
+		virtual(t, func(b *bench) {
+			opts := []core.Option{core.WithWait(3 * time.Second)}
+			if !yields {
+				opts = append(opts, core.WithLabel("not alike"))
+			}
+			x := b.acquire(b.locks, "name")
+			waited := make(chan error, 1)
+			go func() {
+				_, err := b.locks.Acquire(b.Context(), "name", opts...)
+				waited <- err
+			}()
+			time.Sleep(3*time.Second - 5*time.Millisecond)
+			b.link.All(drivertest.RequestLost, drivertest.OpAcquire, drivertest.OpYield)
+			b.ok(x.Release(b.Context()))
+			err := <-waited
+			b.is(err, core.ErrHeld)
+			b.isNot(err, core.ErrUnavailable)
+			time.Sleep(ttl)
+		})
+	}
+}

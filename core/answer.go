@@ -12,6 +12,8 @@ func (a *acquisition) overBudget() error {
 	switch {
 	case a.known != nil && a.failed == nil, a.known != nil && !a.once():
 		return a.known
+	case a.failed != nil && a.stood && errors.Is(a.failed, errHasty):
+		return a.held(&driver.Held{}, 0) // it was held for all of the budget but what did not do for an answer
 	case a.failed != nil:
 		return a.failed
 	default:

@@ -559,7 +559,7 @@ func TestWhatIsLeftOfABudgetIsNoTimeToBeSilentIn(t *testing.T) {
 		time.Sleep(bound)
 		b.link.All(drivertest.RequestLost, drivertest.OpAcquire)
 		b.ok(x.Release(b.Context()))
-		b.is(<-answer, core.ErrUnavailable)
+		b.is(<-answer, core.ErrHeld) // as it was until then
 		b.link.Heal()
 		if x := b.acquire(local, "other"); x.Degraded() {
 			b.Error("it has told others of an outage")

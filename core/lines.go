@@ -63,6 +63,7 @@ type waiter struct {
 type summons struct {
 	lease *Lease  // its turn of the tenure that this process has; nil: it is the contender now
 	old   *tenure // whose turns are over, for the contender to yield; or nil
+	held  bool    // this process had the name until now
 }
 
 // verdict is what an attempt came to, for those who did not make it. The zero verdict says
@@ -353,7 +354,7 @@ func (s *lines) vacate(t *tenure) {
 		return
 	}
 	l.tenure = nil
-	l.callUp(summons{})
+	l.callUp(summons{held: true})
 	s.prune(l)
 }
 

@@ -27,7 +27,7 @@ func (a *acquisition) stand(w *waiter) (*Lease, error) {
 }
 
 func (a *acquisition) calledUp(w *waiter, c summons) (*Lease, error) {
-	a.old = c.old
+	a.old, a.stood = c.old, c.held || c.old != nil
 	if c.lease == nil {
 		a.learn(a.root.lines.known(w))
 	}
