@@ -66,15 +66,27 @@ func (l *lab) close(ctx context.Context) {
 			_ = locks.Close(ctx)
 		}
 	}
-	for _, pattern := range []string{l.prefix + "*", "{" + l.prefix + "*"} {
-		for keys := l.rdb.Scan(ctx, 0, pattern, 1000).Iterator(); keys.Next(ctx); {
-			_ = l.rdb.Del(ctx, keys.Val()).Err()
-		}
-	}
+	_ = l.forget(ctx)
 	_ = l.rdb.Close()
 	if l.server != nil {
 		l.server.Close()
 	}
+}
+
+// forget has the server lose all that it knows of this lab.
+func (l *lab) forget(ctx context.Context) error {
+	for _, pattern := range []string{l.prefix + "*", "{" + l.prefix + "*"} {
+		keys := l.rdb.Scan(ctx, 0, pattern, 1000).Iterator()
+		for keys.Next(ctx) {
+			if err := l.rdb.Del(ctx, keys.Val()).Err(); err != nil {
+				return err
+			}
+		}
+		if err := keys.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // key is where the lock by hand lives.

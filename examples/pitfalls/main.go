@@ -31,11 +31,16 @@ type pitfall struct {
 
 func pitfalls() []pitfall {
 	return []pitfall{
-		timestampGetset,
 		setnxThenExpire,
-		watchMulti,
+		timestampGetset,
+		loserGetset,
 		blindDel,
+		getDel,
+		watchMulti,
 		shortTTL,
+		selfDeadlock,
+		retriedSetnx,
+		lostMaster,
 		lateWrite,
 		cancelledUnlock,
 	}
