@@ -25,6 +25,11 @@ type Figures struct {
 	LeastMargin time.Duration `json:"leastMargin,omitempty"` // between the end of trust and the server's promise
 	Notice      Spread        `json:"notice"`                // from the loss of a name to the end of trust in it
 	Probe       Spread        `json:"probe"`                 // to get a name once all is healed
+	HandOver    Spread        `json:"handOver"`              // from a release to the next holder, in another process
+	TakeOver    Spread        `json:"takeOver"`              // from the SIGKILL of a holder to the next one
+
+	Recovery map[string]Spread `json:"recovery"` // from the end of each kind of fault to the next grant that it concerned
+
 	Orphans     int           `json:"orphans"`               // grants that ended by themselves
 	LongestLife time.Duration `json:"longestLife,omitempty"` // of one of them, since it was last renewed
 	Checking    time.Duration `json:"checking"`
@@ -66,6 +71,11 @@ func (v *Evidence) Figures() Figures {
 		}
 	}
 	f.Probe, f.Notice = spread(probes), spread(notices)
+	f.HandOver, f.TakeOver = spread(v.handOvers()), spread(v.takeOvers())
+	f.Recovery = make(map[string]Spread)
+	for fault, all := range v.recoveries() {
+		f.Recovery[fault] = spread(all)
+	}
 	if len(v.Servers) > 0 {
 		f.LeastMargin = v.LeastMargin()
 		f.CommandsPerGrant = float64(v.commands()) / float64(max(1, len(v.Holds)))

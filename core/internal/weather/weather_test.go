@@ -65,6 +65,7 @@ func TestWeather(t *testing.T) {
 		f.OverlapsExplained, f.Overlaps, f.StaleNaive, f.StaleFenced)
 	t.Logf("least margin %v; %.1f commands for a grant; %d orphans, of %v at most; a loss is noticed after %v, a name is had after the heal in %v; checked in %v",
 		f.LeastMargin, f.CommandsPerGrant, f.Orphans, f.LongestLife, f.Notice, f.Probe, f.Checking)
+	t.Logf("hand-over %v, take-over %v; after faults %v", f.HandOver, f.TakeOver, f.Recovery)
 	if faults["stop"] >= 8 && f.StaleNaive == 0 && *flagService == One {
 		t.Error("the naive store has taken no stale write: the weather proves nothing of the fenced one")
 	}
