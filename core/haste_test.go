@@ -19,10 +19,11 @@ import (
 type punctual struct {
 	*memlock.Store
 	hole    atomic.Bool // nothing is answered
-	spawned atomic.Bool // the last call ran on a goroutine of its own
+	spawned atomic.Bool // the last acquire ran on a goroutine of its own; clean-up does anyhow
 }
 
 func (p *punctual) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	p.spawned.Store(strings.Contains(string(debug.Stack()), ".spawn"))
 	if p.silent(ctx) {
 		return driver.Grant{}, errors.New("i/o timeout")
 	}
@@ -37,7 +38,6 @@ func (p *punctual) Release(ctx context.Context, c driver.Claim) error {
 }
 
 func (p *punctual) silent(ctx context.Context) bool {
-	p.spawned.Store(strings.Contains(string(debug.Stack()), ".spawn"))
 	if deadline, ok := ctx.Deadline(); ok && p.hole.Load() {
 		time.Sleep(time.Until(deadline))
 		return true
