@@ -70,8 +70,10 @@ func TestLocalOnlyTasksRunOneAtATimeWhileRedisIsDown(t *testing.T) {
 		t.Errorf("%d of 10 were degraded while it was down", n)
 	}
 	server.Restart()
-	for run(1) != 0 { // until the first answer
-		time.Sleep(100 * time.Millisecond)
+	for end := time.Now().Add(20 * time.Second); run(1) != 0; { // until the first answer
+		if time.Now().After(end) {
+			t.Fatal("still degraded, though the server is back")
+		}
 	}
 	if n := run(3); n != 0 {
 		t.Errorf("%d of 3 were degraded after it came back", n)
