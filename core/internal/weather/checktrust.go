@@ -3,6 +3,7 @@
 package weather
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -29,22 +30,25 @@ func checkStore(v *Evidence) (breaches []string) {
 }
 
 // StaleWrites is how many writes the naive store took from a lease after it had taken one of
-// a later lease, and how many of them the fenced one took.
+// a later lease, and how many of them the fenced one took. The later one has the larger fence,
+// or was granted later where there are no fences.
 func (v *Evidence) StaleWrites() (naive, fenced int) {
-	latest := make(map[string]string)
-	seen := make(map[string]bool)
+	rank := make(map[string]uint64)
+	for _, h := range v.Holds {
+		rank[h.ID] = cmp.Or(h.Fence, uint64(h.Answered)) //nolint:gosec // G115: a time
+	}
+	latest := make(map[string]uint64)
 	for _, e := range v.Events {
 		if e.Kind != Wrote {
 			continue
 		}
-		if latest[e.Name] != e.ID && seen[e.ID] {
+		if rank[e.ID] < latest[e.Name] {
 			naive++
 			if e.Fenced {
 				fenced++
 			}
-			continue
 		}
-		latest[e.Name], seen[e.ID] = e.ID, true
+		latest[e.Name] = max(latest[e.Name], rank[e.ID])
 	}
 	return naive, fenced
 }

@@ -110,10 +110,16 @@ func (m *monitor) note(line string) {
 	m.commands = append(m.commands, c)
 }
 
-// fromWall turns the server's clock, which is the machine's, into now's.
+// fromWall turns the server's clock, which is the machine's, into now's. The two are read in
+// one go: if this process is put aside in between, they are read again.
 func fromWall(wall float64) int64 {
-	const ns = 1e9
-	return now() + int64(wall*ns) - time.Now().UnixNano()
+	const ns, apart = 1e9, int64(100 * time.Microsecond)
+	for {
+		mine, walls := now(), time.Now().UnixNano()
+		if now()-mine < apart {
+			return mine + int64(wall*ns) - walls
+		}
+	}
 }
 
 func unquote(words string) (args []string, err error) {
