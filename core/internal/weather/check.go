@@ -97,10 +97,10 @@ func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
 		}
 	}
 	switch {
-	case h.Releasing == 0, h.Outcome == "lost":
+	case h.Releasing == 0, h.Outcome == "lost" && !h.Joint:
 	case h.Outcome == "ok" && !v.doomedAt(h, h.ReleasedAt):
 		add(op{verb: freeIt, lease: h.ID}, h.Releasing, h.ReleasedAt)
-	default: // afterwards it has expired in any case
+	default: // afterwards it has expired in any case; of several names others may have been lost
 		add(op{verb: perhaps, lease: h.ID}, h.Releasing, h.Releasing+2*int64(TTL))
 	}
 	return ops

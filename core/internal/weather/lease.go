@@ -11,6 +11,7 @@ import (
 type Hold struct {
 	ID, Worker, Name      string
 	Mode                  Mode
+	Joint                 bool // with other names: what became of the release is said of all
 	Fence                 uint64
 	Asked, Answered       int64
 	Beliefs               []Event
@@ -50,7 +51,10 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 			c := calls[e.ID]
 			c.Answered = e
 			if e.Class == "ok" {
-				h := &Hold{ID: e.ID, Worker: e.Worker, Name: e.Name, Mode: e.Mode, Fence: e.Fence, Asked: c.Asked.At, Answered: e.At}
+				h := &Hold{
+					ID: e.ID, Worker: e.Worker, Name: e.Name, Mode: e.Mode, Joint: strings.HasSuffix(e.ID, "/"+e.Name),
+					Fence: e.Fence, Asked: c.Asked.At, Answered: e.At,
+				}
 				holds[e.ID] = h
 				v.Holds = append(v.Holds, h)
 			}
