@@ -34,6 +34,7 @@ func Checkers() []Checker {
 		{"done", checkDone},
 		{"store", checkStore},
 		{"margin", checkMargin},
+		{"announced", checkAnnounced},
 		{"owner", func(v *Evidence) (breaches []string) {
 			for _, l := range v.Servers {
 				breaches = append(breaches, l.Breaches...)

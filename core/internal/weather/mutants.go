@@ -156,6 +156,13 @@ func mutantsOfTime() []Mutant {
 			Red:  "margin", Only: "dark,fade",
 		},
 		{
+			Name: "a name that is gone is taken for a server that is",
+			File: "core/tenure.go",
+			Old:  "\tcase errors.Is(err, driver.ErrNotOwner):\n\t\treturn t.lose(ReasonTaken, now)",
+			New:  "\tcase errors.Is(err, driver.ErrNotOwner) && t.overdue(now):\n\t\treturn t.lose(ReasonTaken, now)",
+			Red:  "announced", Only: "delete",
+		},
+		{
 			Name: "trust is counted from the answer",
 			File: "core/attempt.go",
 			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
