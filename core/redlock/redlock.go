@@ -22,11 +22,11 @@ type Store struct {
 	nodes  []driver.Driver
 	quorum int
 
-	mu      sync.Mutex // protects the fields below
+	errands errands
+
+	mu      sync.Mutex // protects the fields below; taken before a ballot's
 	ballots map[tenure]*ballot
-	sweepAt int           // the number of ballots at which those that are over are thrown out
-	flying  int           // goroutines
-	landed  chan struct{} // made by who waits for flying to become 0
+	sweepAt int // the number of ballots at which those that are over are thrown out
 }
 
 var (
@@ -102,7 +102,7 @@ func (s *Store) Validate() error {
 // CloseIdle implements driver.IdleCloser: it waits for what is under way at the nodes, for
 // three seconds at most, and closes what they keep alive.
 func (s *Store) CloseIdle() error {
-	errs := []error{s.settle(maxCleanUp + time.Second)}
+	errs := []error{s.errands.settle(maxCleanUp + time.Second)}
 	for _, node := range s.nodes {
 		if idle, ok := node.(driver.IdleCloser); ok {
 			errs = append(errs, idle.CloseIdle())
@@ -123,14 +123,15 @@ func patience(ctx context.Context) time.Duration {
 	return left * 3 / 4
 }
 
-// fan runs f for every node at once. The context it gets outlives the caller's, so that a
-// call that has its quorum need not wait for those who are slower; stop ends it.
+// fan runs f for every node at once. The context it gets is not the caller's, which it
+// outlives, so that a call that has its quorum need not wait for those who are slower; stop
+// ends it.
 func (s *Store) fan(ctx context.Context, f func(ctx context.Context, i int)) (stop context.CancelFunc) {
-	ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), patience(ctx))
+	ctx, stop = context.WithTimeout(context.Background(), patience(ctx)) //nolint:contextcheck // see above
 	var all sync.WaitGroup
 	all.Add(len(s.nodes))
 	for i := range s.nodes {
-		s.spawn(func() {
+		s.errands.spawn(func() {
 			f(ctx, i)
 			all.Done()
 			if i == 0 {
@@ -140,49 +141,6 @@ func (s *Store) fan(ctx context.Context, f func(ctx context.Context, i int)) (st
 		})
 	}
 	return stop
-}
-
-// spawn runs f on a goroutine that CloseIdle waits for.
-func (s *Store) spawn(f func()) {
-	s.mu.Lock()
-	s.flying++
-	s.mu.Unlock()
-	go func() {
-		defer s.land()
-		f()
-	}()
-}
-
-func (s *Store) land() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flying--
-	if s.flying == 0 && s.landed != nil {
-		close(s.landed)
-		s.landed = nil
-	}
-}
-
-// settle waits until no goroutine is left.
-func (s *Store) settle(bound time.Duration) error {
-	s.mu.Lock()
-	if s.flying == 0 {
-		s.mu.Unlock()
-		return nil
-	}
-	if s.landed == nil {
-		s.landed = make(chan struct{})
-	}
-	landed := s.landed
-	s.mu.Unlock()
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
-	select {
-	case <-landed:
-		return nil
-	case <-timer.C:
-		return errors.New("redlock: a node has still not answered")
-	}
 }
 
 // Format prints no more than that it is a Store, for every verb: what it holds has tokens.

@@ -76,7 +76,7 @@ func (b *ballot) free(i int) {
 		return
 	}
 	seat.freeing = true
-	b.store.spawn(func() { b.freeing(i) })
+	b.store.errands.spawn(func() { b.freeing(i) })
 }
 
 // Clean-up at a node: how long it may take in all, and the pause after the first failure;
@@ -145,8 +145,14 @@ func (b *ballot) took(i int, err error) (again, failed bool) {
 	return again, failed
 }
 
+// gaveUp ends the clean-up at a node, unless somebody has asked for another one meanwhile.
 func (b *ballot) gaveUp(i int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.seats[i].freeing = false
+	seat := &b.seats[i]
+	seat.freeing = false
+	if seat.again {
+		seat.again = false
+		b.free(i)
+	}
 }

@@ -104,7 +104,7 @@ func (r *round) take(i int, answers []error) {
 		close(r.decided)
 	}
 	for node, ballots := range heal {
-		r.store.spawn(func() { r.store.heal(node, ballots) })
+		r.store.errands.spawn(func() { r.store.heal(node, ballots) })
 	}
 }
 
