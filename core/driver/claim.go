@@ -92,7 +92,8 @@ type Capabilities struct {
 	Backend string // for messages: "redis"
 
 	// Punctual promises that every call returns soon after ctx's deadline, whatever the
-	// network does. It spares a goroutine for each call whose ctx nothing else can end.
+	// network does, and that nothing uses ctx, or what was derived from it, once the call has
+	// returned. It spares a goroutine for each call whose ctx nothing else can end.
 	Punctual bool
 
 	Fence  bool // Grant.Fence is minted

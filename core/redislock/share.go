@@ -180,19 +180,20 @@ func (s *share) send(batch []*parcel) {
 	}
 }
 
-// together is a context that ends with the last of those who share a round trip.
+// together is a context that ends with the last of those who share a round trip. It has none
+// of their values: it may outlive each of them.
 func together(batch []*parcel) (context.Context, context.CancelFunc) {
 	var last time.Time
 	for _, p := range batch {
 		deadline, ok := p.ctx.Deadline()
 		if !ok {
-			return context.WithCancel(context.WithoutCancel(batch[0].ctx))
+			return context.WithCancel(context.Background())
 		}
 		if deadline.After(last) {
 			last = deadline
 		}
 	}
-	return context.WithDeadline(context.WithoutCancel(batch[0].ctx), last)
+	return context.WithDeadline(context.Background(), last)
 }
 
 // load is what makes one command of a pipeline: one parcel, or several that were merged.

@@ -206,3 +206,13 @@ func TestARoundTripCarriesNoMoreThanItsShare(t *testing.T) {
 		}
 	})
 }
+
+func TestASharedRoundTripHasNobodysValues(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	ctx, cancel := together([]*parcel{{ctx: context.WithValue(t.Context(), key{}, "one caller's")}})
+	defer cancel()
+	if got := ctx.Value(key{}); got != nil {
+		t.Errorf("it has %q, which may be used for something else by now", got)
+	}
+}
