@@ -17,18 +17,19 @@ func checkAnswers(v *Evidence) (breaches []string) {
 		switch {
 		case a.Class == "other" && v.Library == "":
 			breaches = append(breaches, fmt.Sprintf("%s: %s", a.ID, a.Error))
-		case a.Class == "held" && len(v.Servers) > 0 && strings.HasPrefix(a.Name, "solo-") && !v.contended(a.Name, c.Asked.At, a.At):
+		case a.Class == "held" && len(v.Servers) > 0 && strings.HasPrefix(a.Name, "solo-") && !v.contended(a.Name, a.Worker, c.Asked.At, a.At):
 			breaches = append(breaches, fmt.Sprintf("%s: %s was told that its own grant is somebody else's", a.Name, a.ID))
 		}
 	}
 	return breaches
 }
 
-func (v *Evidence) contended(name string, from, to int64) bool {
-	return slices.ContainsFunc(v.Servers, func(l *Ledger) bool { return l.contended(name, from, to) })
+// contended says whether another one than the asker's call had a name, or stood in line for it.
+func (v *Evidence) contended(name, asker string, from, to int64) bool {
+	return slices.ContainsFunc(v.Servers, func(l *Ledger) bool { return l.contended(name, asker, from, to) })
 }
 
-func (l *Ledger) contended(name string, from, to int64) bool {
+func (l *Ledger) contended(name, asker string, from, to int64) bool {
 	for _, r := range l.Reigns {
 		end := r.To
 		if r.End != endFreed { // when it expired is computed
@@ -37,7 +38,7 @@ func (l *Ledger) contended(name string, from, to int64) bool {
 		if r.Name != name || r.From >= to || end <= from {
 			continue
 		}
-		if r.From < from || r.Worker == "" || l.refused(r, max(from, r.From), min(to, end)) {
+		if r.From < from || r.Worker != asker || l.refused(r, max(from, r.From), min(to, end)) {
 			return true
 		}
 	}
