@@ -147,20 +147,26 @@ func (b *ballot) expired() bool {
 	return b.calls == 0 && !b.stands()
 }
 
-// acquire asks node i, and deals with an outcome that nobody waits for any more.
+// acquire asks node i.
 func (b *ballot) acquire(ctx context.Context, i int) (driver.Grant, error) {
 	b.mu.Lock()
 	if b.over {
 		b.mu.Unlock()
 		return driver.Grant{}, &notSent{errOver}
 	}
-	seat := &b.seats[i]
-	seat.flying++
+	b.seats[i].flying++
 	b.mu.Unlock()
+	return b.fly(ctx, i)
+}
+
+// fly asks node i, and deals with an outcome that nobody waits for any more. The caller has
+// counted the seat as flying.
+func (b *ballot) fly(ctx context.Context, i int) (driver.Grant, error) {
 	g, err := b.store.nodes[i].Acquire(ctx, b.claim)
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	seat := &b.seats[i]
 	seat.flying--
 	if err == nil {
 		seat.ttl = b.claim.TTL

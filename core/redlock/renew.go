@@ -163,11 +163,11 @@ func (r *round) verdicts() []error {
 // node stops answering: the next renewal finds what is missing.
 func (s *Store) heal(node int, ballots []*ballot) {
 	for _, b := range ballots {
-		if !b.wanting(node) {
+		if !b.board(node) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience(context.Background()))
-		_, err := b.acquire(ctx, node)
+		_, err := b.fly(ctx, node)
 		cancel()
 		if open(err) {
 			return
@@ -175,10 +175,15 @@ func (s *Store) heal(node int, ballots []*ballot) {
 	}
 }
 
-// wanting says whether the ballot is to be acquired at a node. Not beside another command that
-// does so, nor when the tenure is over without a release: this may be the end of a slow queue.
-func (b *ballot) wanting(i int) bool {
+// board says whether the ballot is to be acquired at a node, and counts it as flying. Not beside
+// another command that does so, nor when the tenure is over, released or not: this may be the
+// end of a slow queue.
+func (b *ballot) board(i int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.seats[i].flying == 0 && b.stands()
+	if b.over || b.seats[i].flying > 0 || !b.stands() {
+		return false
+	}
+	b.seats[i].flying++
+	return true
 }
