@@ -49,6 +49,7 @@ func Run(t *testing.T, door Door) {
 		"Lifetime":     testLifetime,
 		"Sources":      testSources,
 		"BadRequests":  testBadRequests,
+		"Hostile":      testHostile,
 		"ParsedForms":  testParsedForms,
 		"Body":         testBody,
 		"Stream":       testStream,
