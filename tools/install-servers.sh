@@ -19,6 +19,7 @@ needed() {
 		default-jre-headless java
 		libzookeeper-java /usr/share/java/zookeeper.jar
 		etcd-server     etcd
+		faketime        /usr/lib/*/faketime/libfaketime.so.1
 	EOF
 }
 

@@ -109,7 +109,7 @@ func TestInspectTellsWhichOfALineAreDead(t *testing.T) {
 	line := "{" + share.Prefix + "name}:v1:line"
 	now := time.Now().UnixMilli()
 	ok(t, rdb.ZAdd(t.Context(), line, redis.Z{Score: float64(now - 60_000), Member: "dead"}, redis.Z{Score: float64(now), Member: "alive"}, redis.Z{Score: float64(now + 1), Member: "no beat"}).Err())
-	ok(t, rdb.HSet(t.Context(), line+":beats", "dead", now-1, "alive", now+60_000).Err())
+	ok(t, rdb.HSet(t.Context(), line+":beats", "dead", now-1, "alive", now+9_000).Err())
 	info, err := operator.Inspect(t.Context(), "name")
 	ok(t, err)
 	if info.Held || len(info.Line) != 3 || info.Line[0].Alive || !info.Line[1].Alive || info.Line[2].Alive || info.Line[0].Waited < time.Minute {
@@ -274,7 +274,7 @@ func TestAForceReleaseTellsTheFirstInLine(t *testing.T) {
 	line := "{" + share.Prefix + "name}:v1:line"
 	ok(t, rdb.Set(t.Context(), share.Prefix+"name", strings.Repeat("t", 22)+"\x1flabel\x1f7", time.Minute).Err())
 	ok(t, rdb.ZAdd(t.Context(), line, redis.Z{Score: 1, Member: client + "place"}).Err())
-	ok(t, rdb.HSet(t.Context(), line+":beats", client+"place", time.Now().Add(time.Hour).UnixMilli()).Err())
+	ok(t, rdb.HSet(t.Context(), line+":beats", client+"place", time.Now().Add(9*time.Second).UnixMilli()).Err())
 	sub := rdb.Subscribe(t.Context(), "{"+share.Prefix+"}:v1:wake:"+client)
 	t.Cleanup(func() { _ = sub.Close() })
 	_, err := sub.Receive(t.Context()) // it is subscribed

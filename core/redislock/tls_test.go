@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,14 +9,17 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
@@ -23,12 +27,26 @@ import (
 
 func TestLocksWorkOverTLSWithThoseWhoProveWhoTheyAre(t *testing.T) {
 	t.Parallel()
-	ours, addr := tlsRedis(t)
-	over := func(config *tls.Config) *redis.Client { return dial(t, &redis.Options{Addr: addr, TLSConfig: config}) }
-	proven := &tls.Config{RootCAs: ours.pool, Certificates: []tls.Certificate{ours.pair}}
-	locks, other := locker(t, over(proven)), locker(t, over(proven))
+	ours := newAuthority(t)
+	server := servers.Redis(t, ours.args()...)
+	over := func(config *tls.Config) *redis.Client {
+		return dial(t, &redis.Options{Addr: server.TLSAddr(), TLSConfig: config})
+	}
+	noneWithout(t, server.TLSAddr())
+	locks, other := clusterLocker(t, over(ours.client())), clusterLocker(t, over(ours.client()))
+	handsOver(t, locks, other)
+	for who, config := range strangers(t, ours) {
+		t.Log(who)
+		_, err := locker(t, over(config)).TryAcquire(t.Context(), "name")
+		is(t, err, core.ErrUnavailable)
+	}
+}
 
-	x := acquire(t, locks, "name")
+// handsOver has a name renewed, waited for and handed over.
+func handsOver(t *testing.T, locks, other *core.Locker) {
+	t.Helper()
+	x := acquire(t, locks, "name", core.WithRenewEvery(ttl/10)) // the TTL is for handshakes on a busy machine
+	granted := x.ValidUntil()
 	got := make(chan *core.Lease, 1)
 	go func() {
 		y, err := other.Acquire(t.Context(), "name")
@@ -37,37 +55,103 @@ func TestLocksWorkOverTLSWithThoseWhoProveWhoTheyAre(t *testing.T) {
 		}
 		got <- y
 	}()
-	lasts(t, x)
+	eventually(t, "it is renewed", func() bool { return x.ValidUntil().After(granted) })
+	ok(t, x.Check(t.Context()))
 	ok(t, x.Release(t.Context()))
 	if y := <-got; y != nil {
 		ok(t, y.Release(t.Context()))
 	}
+}
 
-	strangers := newAuthority(t)
-	for who, config := range map[string]*tls.Config{
-		"a server that nobody vouches for": {RootCAs: strangers.pool, Certificates: []tls.Certificate{ours.pair}},
+// noneWithout fails the test if a server at these addresses talks to a client without TLS.
+func noneWithout(t *testing.T, addrs ...string) {
+	t.Helper()
+	for _, addr := range addrs {
+		if err := dial(t, &redis.Options{Addr: addr}).Ping(t.Context()).Err(); err == nil {
+			t.Errorf("%s answers without TLS", addr)
+		}
+	}
+}
+
+// strangers are clients that have to be refused.
+func strangers(t *testing.T, ours *authority) map[string]*tls.Config {
+	t.Helper()
+	theirs := newAuthority(t)
+	return map[string]*tls.Config{
+		"a server that nobody vouches for": {RootCAs: theirs.pool, Certificates: []tls.Certificate{ours.pair}},
 		"a client without a certificate":   {RootCAs: ours.pool},
-		"a client that nobody vouches for": {RootCAs: ours.pool, Certificates: []tls.Certificate{strangers.pair}},
-	} {
+		"a client that nobody vouches for": {RootCAs: ours.pool, Certificates: []tls.Certificate{theirs.pair}},
+	}
+}
+
+func TestLocksWorkOverTLSBySentinel(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t)
+	s := servers.Sentinel(t, "secret", ours.args()...)
+	var addrs []string
+	for _, w := range s.Sentinels {
+		addrs = append(addrs, w.TLSAddr())
+	}
+	over := func(config *tls.Config) *redis.Client {
+		rdb := redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: servers.MasterName, SentinelAddrs: addrs,
+			SentinelUsername: "default", SentinelPassword: "secret", Username: "default", Password: "secret",
+			TLSConfig: config,
+		})
+		t.Cleanup(func() { _ = rdb.Close() })
+		return rdb
+	}
+	rdb := over(ours.client())
+	locks, other := clusterLocker(t, rdb), clusterLocker(t, over(ours.client()))
+	noneWithout(t, append(addrs, s.Nodes[0].TLSAddr(), s.Nodes[1].TLSAddr())...)
+	handsOver(t, locks, other)
+
+	x := acquire(t, locks, "name")
+	ok(t, rdb.Wait(t.Context(), 1, 0).Err()) // the replica has heard of it
+	s.Nodes[0].Kill()
+	s.AwaitMaster(s.Nodes[1])
+	eventually(t, "the new master is found", func() bool { return x.Check(t.Context()) == nil })
+	ok(t, x.Release(t.Context()))
+
+	for who, config := range strangers(t, ours) {
 		t.Log(who)
 		_, err := locker(t, over(config)).TryAcquire(t.Context(), "name")
 		is(t, err, core.ErrUnavailable)
 	}
 }
 
-// tlsRedis is a server that speaks TLS at an address of its own, with clients of its authority.
-func tlsRedis(t *testing.T) (a *authority, addr string) {
-	t.Helper()
-	a = newAuthority(t)
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	ok(t, err)
-	addr = l.Addr().String()
-	_, port, err := net.SplitHostPort(addr)
-	ok(t, err)
-	ok(t, l.Close())
-	servers.Redis(t, "--tls-port", port, "--tls-auth-clients", "yes",
-		"--tls-cert-file", a.certFile, "--tls-key-file", a.keyFile, "--tls-ca-cert-file", a.certFile)
-	return a, addr
+func TestLocksWorkOverTLSOnACluster(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t)
+	c := servers.Cluster(t, ours.args()...)
+	over := func(config *tls.Config) *redis.ClusterClient {
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{c.Nodes[0].TLSAddr()}, TLSConfig: config, ContextTimeoutEnabled: true, // finds the others
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		t.Cleanup(func() { _ = rdb.Close() })
+		return rdb
+	}
+	rdb := over(ours.client())
+	locks, other := clusterLocker(t, rdb), clusterLocker(t, over(ours.client()))
+	for _, n := range c.Nodes {
+		noneWithout(t, n.TLSAddr())
+	}
+	handsOver(t, locks, other)
+	for i := range 60 { // at all three masters
+		ok(t, acquire(t, locks, fmt.Sprintf("name-%d", i)).Release(t.Context()))
+	}
+	ok(t, rdb.ForEachShard(t.Context(), func(_ context.Context, n *redis.Client) error {
+		if !slices.ContainsFunc(c.Nodes, func(s *servers.Server) bool { return s.TLSAddr() == n.Options().Addr }) {
+			return fmt.Errorf("the client was sent to %s", n.Options().Addr)
+		}
+		return nil
+	}))
+	for who, config := range strangers(t, ours) {
+		t.Log(who)
+		_, err := locker(t, over(config)).TryAcquire(t.Context(), "name")
+		is(t, err, core.ErrUnavailable)
+	}
 }
 
 // authority vouches for itself, as server and as client.
@@ -75,6 +159,16 @@ type authority struct {
 	pool              *x509.CertPool
 	pair              tls.Certificate
 	certFile, keyFile string
+}
+
+// client is what one of its clients has.
+func (a *authority) client() *tls.Config {
+	return &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{a.pair}, MinVersion: tls.VersionTLS12}
+}
+
+// args are those of its servers.
+func (a *authority) args() []string {
+	return []string{"--tls-cert-file", a.certFile, "--tls-key-file", a.keyFile, "--tls-ca-cert-file", a.certFile}
 }
 
 func newAuthority(t *testing.T) *authority {

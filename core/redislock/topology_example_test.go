@@ -12,6 +12,24 @@ import (
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
+// One server, over TLS. For an authority of your own the Config has RootCAs, and Certificates for
+// a server that asks the program for one.
+func Example_tls() {
+	rdb := redis.NewClient(&redis.Options{
+		Addr:      "redis:6379",
+		Username:  "locks",
+		Password:  os.Getenv("REDIS_PASSWORD"),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	})
+	defer rdb.Close()
+	locks, err := core.New(redislock.New(rdb))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(locks.Close(context.Background()))
+	// Output: <nil>
+}
+
 // A master that Sentinels watch over, with a user for the servers and one for the Sentinels,
 // all over TLS. Passwords come from the environment, not from the program's text.
 func Example_sentinel() {

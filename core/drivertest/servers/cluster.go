@@ -73,7 +73,7 @@ func (c *RedisCluster) deal() {
 func (c *RedisCluster) meet() {
 	c.tb.Helper()
 	for _, n := range c.Nodes[1:] {
-		c.do(c.Nodes[0], "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(n.port))
+		c.do(c.Nodes[0], "CLUSTER", "MEET", "127.0.0.1", n.linkPort())
 	}
 }
 

@@ -15,14 +15,16 @@ type process struct {
 	err  error         // how it has ended, once it has
 }
 
-// startProcess runs a command as the account (see runAs) with its output going to log.
+// startProcess runs a command as the account (see runAs), with env beside its own environment and
+// its output going to log.
 //
 // One goroutine forks and waits, on a thread that is its own until the process has ended:
 // Linux sends the death signal (see dieWithParent) when the thread that forked ends, and
 // Go ends a thread with the goroutine that left it locked.
-func startProcess(path string, args []string, account, dir string, log *os.File) (*process, error) {
+func startProcess(path string, args, env []string, account, dir string, log *os.File) (*process, error) {
 	cmd := exec.Command(path, args...) //nolint:gosec,noctx // G204: the caller is a test; and the server outlives every context, until Cleanup
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd)
 	if err := runAs(cmd, account); err != nil {

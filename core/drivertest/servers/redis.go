@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,10 +20,16 @@ import (
 //
 // args are added to its command line, such as "--maxmemory", "1mb". The port, the bind
 // address, the directory and the log file are not theirs to set. The log level may be
-// raised, not lowered.
+// raised, not lowered. With "--tls-cert-file" among them, which takes "--tls-key-file" and
+// "--tls-ca-cert-file" too, the server speaks TLS at [Server.TLSAddr], to clients that have a
+// certificate, and with other servers. At [Server.Addr] it goes on to speak without.
 func Redis(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	p := redisProduct(args)
+	return startRedis(tb, redisProduct(args))
+}
+
+func startRedis(tb testing.TB, p product) *Server {
+	tb.Helper()
 	s, err := launch(tb, p, Find(tb, p.binary, p.debianPackage), tb.TempDir())
 	if err != nil {
 		tb.Fatalf("servers: %v", err)
@@ -40,9 +47,10 @@ func redisProduct(extra []string) product {
 	return product{
 		binary:        "redis-server",
 		debianPackage: "redis-server",
+		tls:           slices.Contains(extra, certFile),
 		args: func(port int, dir string) []string {
 			args := []string{"--save", "", "--appendonly", "no", "--loglevel", "notice"}
-			args = append(args, extra...)
+			args = append(append(args, extra...), tlsArgs(extra, port)...)
 			return append(args, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 				"--logfile", "", "--daemonize", "no") // of a repeated option the last one counts
 		},

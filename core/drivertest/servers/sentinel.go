@@ -38,10 +38,10 @@ func Sentinel(tb testing.TB, password string, args ...string) *RedisSentinel {
 		"--requirepass", password, "--masterauth", password, "--repl-diskless-sync-delay", "0",
 	}, args...)
 	master := Redis(tb, args...)
-	replica := Redis(tb, append(args, "--replicaof", "127.0.0.1 "+strconv.Itoa(master.port))...)
+	replica := Redis(tb, append(args, "--replicaof", "127.0.0.1 "+master.linkPort())...)
 	s.Nodes = []*Server{master, replica}
 	for range sentinels {
-		s.Sentinels = append(s.Sentinels, s.sentinel(master))
+		s.Sentinels = append(s.Sentinels, s.sentinel(master, args))
 	}
 	for _, watcher := range s.Sentinels {
 		await(tb, sentinelBound, "the Sentinels know all", func() error { return s.complete(watcher) })
@@ -49,19 +49,20 @@ func Sentinel(tb testing.TB, password string, args ...string) *RedisSentinel {
 	return s
 }
 
-func (s *RedisSentinel) sentinel(master *Server) *Server {
+func (s *RedisSentinel) sentinel(master *Server, args []string) *Server {
 	s.tb.Helper()
-	p := redisProduct(nil)
+	p := redisProduct(args)
 	p.args = func(port int, dir string) []string {
-		return []string{
+		own := []string{
 			filepath.Join(dir, "sentinel.conf"), "--sentinel",
 			"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--logfile", "", "--daemonize", "no",
 		}
+		return append(append(own, onlyTLS(args)...), tlsArgs(args, port)...)
 	}
 	p.fill = func(_, dir string, _ *os.File) error { // a Sentinel writes down there what it learns
-		lines := fmt.Sprintf("requirepass %s\nsentinel sentinel-pass %[1]s\nsentinel monitor %s 127.0.0.1 %d 2\n"+
+		lines := fmt.Sprintf("requirepass %s\nsentinel sentinel-pass %[1]s\nsentinel monitor %s 127.0.0.1 %s 2\n"+
 			"sentinel auth-pass %[2]s %[1]s\nsentinel down-after-milliseconds %[2]s 2000\nsentinel failover-timeout %[2]s 10000\n",
-			s.password, MasterName, master.port)
+			s.password, MasterName, master.linkPort())
 		return os.WriteFile(filepath.Join(dir, "sentinel.conf"), []byte(lines), 0o600)
 	}
 	p.ready = func(addr string, _ []byte) error {
@@ -123,7 +124,7 @@ func (s *RedisSentinel) AwaitMaster(n *Server) {
 			if err != nil {
 				return err
 			}
-			if fmt.Sprint(reply) != fmt.Sprintf("[127.0.0.1 %d]", n.port) {
+			if fmt.Sprint(reply) != fmt.Sprintf("[127.0.0.1 %s]", n.linkPort()) {
 				return fmt.Errorf("the master is %v", reply)
 			}
 		}

@@ -26,6 +26,8 @@ type product struct {
 	ready func(addr string, log []byte) error // nil once it serves; log is what it has written since its start
 
 	// For servers that need them.
+	tls     bool                                       // it has a port for TLS too; see tlsArgs
+	env     []string                                   // beside that of the test
 	account string                                     // what it runs as where root runs the test
 	fill    func(path, dir string, log *os.File) error // makes what the server starts from, in an empty directory
 	quit    os.Signal                                  // ends it without waiting for its clients, if SIGTERM does not
@@ -69,6 +71,17 @@ func launch(tb testing.TB, product product, path, root string) (*Server, error) 
 
 // Addr is the server's host and port. It stays the same over restarts.
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+
+// TLSAddr is where the server speaks TLS, if its arguments say so; see [Redis].
+func (s *Server) TLSAddr() string { return "127.0.0.1:" + strconv.Itoa(tlsPort(s.port)) }
+
+// linkPort is the port by which other servers find it.
+func (s *Server) linkPort() string {
+	if s.product.tls {
+		return strconv.Itoa(tlsPort(s.port))
+	}
+	return strconv.Itoa(s.port)
+}
 
 // PID is the process id, or 0 while the server does not run.
 func (s *Server) PID() int {
@@ -190,7 +203,7 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	proc, err := startProcess(s.path, s.product.args(s.port, s.dataDir()), s.product.account, s.dataDir(), log)
+	proc, err := startProcess(s.path, s.product.args(s.port, s.dataDir()), s.product.env, s.product.account, s.dataDir(), log)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func mariadbProduct(extra []string) product {
 
 // runOnce runs a command, as a server's account, to its end.
 func runOnce(log *os.File, account, dir, path string, args ...string) error {
-	p, err := startProcess(path, args, account, dir, log)
+	p, err := startProcess(path, args, nil, account, dir, log)
 	if err != nil {
 		return err
 	}

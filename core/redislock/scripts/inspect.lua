@@ -21,6 +21,6 @@ local line = redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1, 'WITHSCORES')
 for i = 1, #line, 2 do
   local dead = tonumber(redis.call('HGET', KEYS[3], line[i]) or 0)
   answer[#answer + 1] = math.max(0, now - tonumber(line[i + 1]))
-  answer[#answer + 1] = dead > now and 1 or 0
+  answer[#answer + 1] = dead > now and dead <= now + 10000 and 1 or 0
 end
 return answer

@@ -13,6 +13,9 @@ local function first(line, beats, now)
       return nil
     end
     local dead = tonumber(redis.call('HGET', beats, member) or 0)
+    if dead > now + 10000 then -- nobody lives for so long: the clock was set back since it was heard of
+      dead = 0
+    end
     if dead > now then
       return member, dead
     end
