@@ -151,6 +151,7 @@ func TestAPasswordIsNotShown(t *testing.T) {
 	for _, line := range []string{
 		"-h", "ls -h", "frob", "-redis redis://:hunter2@127.0.0.1:x ls", "-redis rediss://u:hunter2@127.0.0.1:1 ls",
 		"-redis http://u:hunter2@127.0.0.1 ls", "-cluster -redis redis://u:hunter2@127.0.0.1:x ls", "-redis redis://:hunter2@%zz ls",
+		"-redis redis://u:hunter2/@127.0.0.1 ls", "-redis redis://u:1/hunter2@127.0.0.1 ls", "-redis redis://h?hunter2=1@127.0.0.1 ls",
 	} {
 		env := map[string]string{"HOLDFAST_REDIS": "redis://:" + secret + "@127.0.0.1:1", "HOLDFAST_REDIS_PASSWORD": secret}
 		if out, complaint, _ := call(t, env, strings.Fields(line)...); strings.Contains(out+complaint, secret) {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -61,7 +59,7 @@ func (at *place) dial() (redis.UniversalClient, error) {
 	if at.cluster {
 		o, err := redis.ParseClusterURL(at.url())
 		if err != nil {
-			return nil, badAddress(err)
+			return nil, errAddress
 		}
 		o.Password = cmp.Or(o.Password, at.password)
 		o.DialTimeout, o.ContextTimeoutEnabled, o.MaintNotificationsConfig = dialTimeout, true, noNotifications
@@ -69,7 +67,7 @@ func (at *place) dial() (redis.UniversalClient, error) {
 	}
 	o, err := redis.ParseURL(at.url())
 	if err != nil {
-		return nil, badAddress(err)
+		return nil, errAddress
 	}
 	o.Password = cmp.Or(o.Password, at.password)
 	o.DialTimeout, o.DialerRetries, o.MaintNotificationsConfig = dialTimeout, 1, noNotifications
@@ -83,10 +81,7 @@ func (at *place) url() string {
 	return "redis://" + at.address
 }
 
-// badAddress says what is wrong without the address: it may have a password.
-func badAddress(err error) error {
-	if bad, ok := errors.AsType[*url.Error](err); ok {
-		err = bad.Err
-	}
-	return fmt.Errorf("holdfast: -redis: %w", err)
-}
+// errAddress says nothing of the address, nor do the errors of its parsers come out: either may
+// have a password, or the part of one that stands behind a '/', which ends the host.
+var errAddress = errors.New("holdfast: -redis: neither host:port nor a URL, redis://[user:password@]host:port[/database]; " +
+	"what is special in a password is percent-encoded there")
