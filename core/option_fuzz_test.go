@@ -3,9 +3,12 @@ package core_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -53,5 +56,62 @@ func trustedForLessThan(t *testing.T, ttl time.Duration, opts []core.Option) {
 	}
 	if err := locks.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// FuzzTextOptions has any texts in options: they are refused by name, or they come back as they
+// are, and no two scopes are taken for one.
+func FuzzTextOptions(f *testing.F) {
+	f.Add("worker-1", "ship", "order:{id}", "bill")
+	f.Add("", "", "", "x")
+	f.Add("\x00", "\xff", "\n", "\ufffd")
+	f.Fuzz(func(t *testing.T, label, scope, template, otherScope string) {
+		synctest.Test(t, func(t *testing.T) {
+			locks, err := core.New(memlock.New(), core.WithDedup(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := locks.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}()
+			mine, err := locks.With(core.WithLabel(label), core.WithDedupScope(scope), core.WithTemplate(template))
+			if err != nil {
+				readablyInvalid(t, err)
+				return
+			}
+			x, err := mine.TryAcquire(t.Context(), "name")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = locks.TryAcquire(t.Context(), "name")
+			if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Label != label {
+				t.Errorf("label %q: %v", label, err)
+			}
+			if err := x.Complete(t.Context()); err != nil {
+				t.Error(err)
+			}
+			y, err := locks.TryAcquire(t.Context(), "name", core.WithDedupScope(otherScope))
+			switch done := errors.Is(err, core.ErrDone); {
+			case errors.Is(err, core.ErrInvalid):
+				readablyInvalid(t, err)
+			case done != (scope == otherScope):
+				t.Errorf("done in scope %q, and in %q: %v", scope, otherScope, err)
+			case !done:
+				if err := y.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	})
+}
+
+// readablyInvalid: what is wrong with an option goes to a log, whatever was in it.
+func readablyInvalid(t *testing.T, err error) {
+	t.Helper()
+	text := err.Error()
+	if !errors.Is(err, core.ErrInvalid) || len(text) > 500 || strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) {
+		t.Errorf("%.600q", text)
 	}
 }
