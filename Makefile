@@ -36,7 +36,7 @@ rain = @rc=0; for s in one redlock cluster sentinel; do \
 	($(STORM) -run '^TestWeather$$' -args -weather.service $$s -weather.for $(1) -weather.seed $(SEED)) || rc=1; done; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test evidence servers lint golangci vulncheck fmt tidy tidy-check bench bench-peers bench-backends weather weather-quick weather-long weather-peers hours soak fuzz ci
+.PHONY: help build vet test evidence servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-peers bench-backends weather weather-quick weather-long weather-peers hours soak fuzz ci
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +63,9 @@ lint: golangci vulncheck ## run all linters and the vulnerability check
 
 golangci: ## run golangci-lint, which checks the formatting and the import fences too
 	$(call each,$(TOOL) golangci-lint run --config "$(CURDIR)/.golangci.yml" ./...)
+
+lock-order: ## look for mutexes that are taken in two orders, 1 minute (LOCKORDER, packages)
+	@tools/lockorder.sh
 
 vulncheck: ## look for known vulnerabilities; skipped, loudly, where the database is out of reach
 	@tools/govulncheck.sh $(MODULES)
@@ -108,5 +111,5 @@ soak: servers ## 3 processes, 200 names, 500 goroutines and random kills for 15 
 fuzz: ## run every fuzz test for FUZZTIME, 60s unless told
 	@FUZZTIME=$(FUZZTIME) tools/fuzz.sh
 
-ci: ## what CI runs: lint, test and weather-quick
+ci: ## what CI runs: lint, test, lock-order and weather-quick
 	@.ci/run

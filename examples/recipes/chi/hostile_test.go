@@ -10,7 +10,7 @@ import (
 
 	recipe "github.com/holdfast-go/holdfast/examples/recipes/chi"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/internal/hostile"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 )
 
 func TestHostilePathsGetLocksOfTheirOwnNames(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/internal/hostile"
 )
 
 // hostileSource is one way by which a value gets into a request.
