@@ -162,8 +162,12 @@ func (s *Store) renewal(claims []driver.Claim) command {
 	} else {
 		parts = append(parts, millis(ttl))
 	}
-	lasting := slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.TTL > 0 })
-	return command{script: renewScript, lasting: lasting, keys: len(claims), parts: parts}
+	return command{script: renewScript, lasting: prolongs(claims), keys: len(claims), parts: parts}
+}
+
+// prolongs says whether a renewal is more than a check.
+func prolongs(claims []driver.Claim) bool {
+	return slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.TTL > 0 })
 }
 
 // renewed reads the answers to the renewal of n claims.

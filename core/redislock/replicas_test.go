@@ -63,6 +63,32 @@ func TestAGrantCountsOnlyOnceReplicasHaveIt(t *testing.T) {
 	})
 }
 
+func TestASharedGrantCountsOnlyOnceReplicasHaveIt(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]core.Option{"readers": core.WithShared(), "places": core.WithLimit(2)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "--repl-diskless-sync-delay", "0")
+			replica := follow(t, w.server)
+			locks := locker(t, w.direct, redislock.WithReplicas(1, ackBound))
+			x, err := locks.Acquire(t.Context(), name, kind) // which waits until the replica has its stream
+			ok(t, err)
+			if n := dial(t, &redis.Options{Addr: replica.Addr()}).Exists(t.Context(), "holdfast:"+name).Val(); n != 1 {
+				t.Error("the replica has not heard of it")
+			}
+			lasts(t, x)
+			replica.Pause()
+			_, err = locks.TryAcquire(t.Context(), "other", kind)
+			is(t, err, core.ErrUnavailable)
+			_, err = locks.TryAcquire(t.Context(), name)
+			is(t, err, core.ErrHeld)
+			<-x.Context().Done() // no renewal counts
+			is(t, x.Err(), core.ErrLost)
+			replica.Resume()
+		})
+	}
+}
+
 func TestReplicasAreWaitedForOnceForAllWhoShareARoundTrip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "--repl-diskless-sync-delay", "0")

@@ -37,7 +37,7 @@ func limitOf(c driver.Claim) string {
 // join is Acquire.
 func (s *Store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: joinScript, keys: 5, parts: []string{
+	cmd := command{script: joinScript, lasting: true, keys: 5, parts: []string{
 		s.lockKey(c.Name), s.fences.key(c.Name), line, beats, s.holdersKey(c),
 	}}
 	if c.Dedup > 0 {
@@ -46,11 +46,11 @@ func (s *Store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 	}
 	cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), life(c), s.hubs.channels(c.Name))
 	reply, err := s.run(ctx, cmd)
+	if refused, ok := reply.([]any); ok { // no replica need know of that
+		return driver.Grant{}, refusal(refused)
+	}
 	if err != nil {
 		return driver.Grant{}, err
-	}
-	if refused, ok := reply.([]any); ok {
-		return driver.Grant{}, refusal(refused)
 	}
 	return joined(reply)
 }
@@ -108,7 +108,9 @@ func (s *Store) extend(ctx context.Context, claims []driver.Claim) (errs []error
 			keys = append(keys, s.lockKey(c.Name), s.holdersKey(c))
 			args = append(args, holder(c), millis(c.TTL))
 		}
-		reply, err := s.run(ctx, command{script: extendScript, keys: len(keys), parts: append(keys, args...)})
+		reply, err := s.run(ctx, command{
+			script: extendScript, lasting: prolongs(part), keys: len(keys), parts: append(keys, args...),
+		})
 		errs = append(errs, renewed(len(part), reply, err)...)
 	}
 	return errs
