@@ -164,9 +164,13 @@ func (l *link) awaitRelease() bool {
 func (l *link) blackHoled() bool {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	l.lossy = l.lossy || l.p.blackHole
-	return l.p.blackHole
+	dark := l.inDark()
+	l.lossy = l.lossy || dark
+	return dark
 }
+
+// inDark says whether a black hole is there for the link. p.mu is held.
+func (l *link) inDark() bool { return l.p.blackHole || l.p.from[l.source] }
 
 // countRequest counts a request that is about to be passed on, and settles what becomes of
 // its reply. It is false if the request is not to be passed on.

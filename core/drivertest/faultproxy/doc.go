@@ -13,6 +13,7 @@
 //	CutReply(n)                   the nth request from now arrives; then its connection is reset
 //	CutRequest(n)                 the connection is reset in place of the nth request from now
 //	BlackHole(on)                 a silent partition: bytes are read and go nowhere
+//	BlackHoleFrom(host, on)       the same for those who dial from one address
 //	Reset()                       every connection ends with a TCP reset, at both ends
 //	Refuse(on)                    new connections are refused; open ones go on
 //	Hold() release                requests wait in the proxy, and arrive later

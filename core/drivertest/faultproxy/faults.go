@@ -57,11 +57,22 @@ func (p *Proxy) BlackHole(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.blackHole = on
-	if on {
-		return
-	}
+	p.resetLossy()
+}
+
+// BlackHoleFrom is [Proxy.BlackHole] for the connections that come from one IP address: a
+// partition between some of those who share the proxy, who have to dial from addresses of their own.
+func (p *Proxy) BlackHoleFrom(host string, on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.from[host] = on
+	p.resetLossy()
+}
+
+// resetLossy ends the links that have come out of a black hole. p.mu is held.
+func (p *Proxy) resetLossy() {
 	for l := range p.links {
-		if l.lossy {
+		if l.lossy && !l.inDark() {
 			l.abort()
 		}
 	}
@@ -118,6 +129,8 @@ func (p *Proxy) Heal() {
 	p.BlackHole(false)
 	p.mu.Lock()
 	clear(p.lost)
+	clear(p.from)
+	p.resetLossy()
 	if p.holds > 0 {
 		p.holds = 0
 		close(p.gate)

@@ -11,6 +11,7 @@ import (
 type link struct {
 	p      *Proxy
 	client net.Conn
+	source string          // the IP address that the client dials from
 	ctx    context.Context // ends with the link
 	cancel context.CancelFunc
 
@@ -25,6 +26,7 @@ type link struct {
 
 func newLink(p *Proxy, client net.Conn) *link {
 	l := &link{p: p, client: client}
+	l.source, _, _ = net.SplitHostPort(client.RemoteAddr().String()) // TCP's has both
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }

@@ -28,6 +28,7 @@ type Proxy struct {
 
 	toServer, toClient time.Duration
 	blackHole          bool
+	from               map[string]bool // a black hole for those who dial from there
 	holds              int
 	gate               chan struct{} // closed while nothing is held
 	requests           int           // passed on so far
@@ -45,6 +46,7 @@ func New(tb testing.TB, target string) *Proxy {
 		target: target,
 		links:  make(map[*link]struct{}),
 		gate:   make(chan struct{}),
+		from:   make(map[string]bool),
 		lost:   make(map[int]loss),
 	}
 	close(p.gate)
