@@ -2,8 +2,10 @@ package servers
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -33,7 +35,14 @@ type product struct {
 	quit    os.Signal                                  // ends it without waiting for its clients, if SIGTERM does not
 	prepare func(port int, dir string) error           // writes what args name, before each start
 	version func(addr string) (string, error)          // where its binary does not tell
+	front   Front                                      // stands before it
+	tell    func(host, port string) []string           // has it tell others where its front is
+	source  string                                     // the address that it dials others from
 }
+
+// Front puts something, such as a proxy, before a server whose address it is given, and returns
+// the address at which others are to reach the server instead.
+type Front func(addr string) string
 
 // Server is a running server that belongs to one test.
 //
@@ -45,6 +54,7 @@ type Server struct {
 	path    string
 	root    string // holds the data directory and the log
 	port    int
+	front   string // the address of what stands before it, if anything does
 
 	mu   sync.Mutex // protects proc
 	proc *process   // nil while it does not run
@@ -58,6 +68,9 @@ func launch(tb testing.TB, product product, path, root string) (*Server, error) 
 	for range portTries {
 		if s.port, err = freePort(); err != nil {
 			return nil, err
+		}
+		if product.front != nil {
+			s.front = product.front(s.Addr())
 		}
 		if err = s.start(); !errors.Is(err, errPortTaken) {
 			break
@@ -82,6 +95,13 @@ func (s *Server) linkPort() string {
 	}
 	return strconv.Itoa(s.port)
 }
+
+// Announced is the address that the other servers, and clients, are told: that of its [Front],
+// or its own.
+func (s *Server) Announced() string { return cmp.Or(s.front, "127.0.0.1:"+s.linkPort()) }
+
+// Source is the IP address that it dials the other servers from: one of its own, if it has a [Front].
+func (s *Server) Source() string { return cmp.Or(s.product.source, "127.0.0.1") }
 
 // PID is the process id, or 0 while the server does not run.
 func (s *Server) PID() int {
@@ -203,7 +223,11 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	proc, err := startProcess(s.path, s.product.args(s.port, s.dataDir()), s.product.env, s.product.account, s.dataDir(), log)
+	args := s.product.args(s.port, s.dataDir())
+	if host, port, err := net.SplitHostPort(s.front); err == nil {
+		args = append(args, s.product.tell(host, port)...)
+	}
+	proc, err := startProcess(s.path, args, s.product.env, s.product.account, s.dataDir(), log)
 	if err != nil {
 		return err
 	}
