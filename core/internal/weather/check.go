@@ -71,7 +71,7 @@ const clockError = int64(2 * time.Millisecond) // between the server's clock and
 func (v *Evidence) operations() map[string][]porcupine.Operation {
 	all := make(map[string][]porcupine.Operation)
 	for _, h := range v.Holds {
-		if !h.Ghost && !together(h.Name) {
+		if !h.Ghost && !together(h.Name) && !v.strandedAt(h, h.Answered) {
 			all[h.Name] = append(all[h.Name], v.history(h)...)
 		}
 	}
@@ -93,13 +93,13 @@ func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
 	add := func(o op, call, ret int64) { ops = append(ops, operation(o, call, ret)) }
 	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, unfenced: v.fenceless(), by: h.Answered + rounding}, h.Asked, h.Answered)
 	for _, e := range h.Beliefs {
-		if !v.doomedAt(h, e.At) {
+		if !v.doomedAt(h, e.At) && !v.strandedAt(h, e.At) {
 			add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)
 		}
 	}
 	switch {
 	case h.Releasing == 0, h.Outcome == "lost" && !h.Joint:
-	case h.Outcome == "ok" && !v.doomedAt(h, h.ReleasedAt):
+	case h.Outcome == "ok" && !v.doomedAt(h, h.ReleasedAt) && !v.strandedAt(h, h.ReleasedAt):
 		add(op{verb: freeIt, lease: h.ID}, h.Releasing, h.ReleasedAt)
 	default: // afterwards it has expired in any case; of several names others may have been lost
 		add(op{verb: perhaps, lease: h.ID}, h.Releasing, h.Releasing+2*int64(TTL))
@@ -109,8 +109,8 @@ func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
 
 const dying = int64(100 * time.Millisecond) // from the end of a server to the moment that is noted for it
 
-// checkBelief looks for two leases of a name that were trusted at the same time. An overlap
-// is explained where an operator had taken the name from the first holder.
+// checkBelief looks for two leases of a name that were trusted at the same time, with nothing
+// that explains it.
 func checkBelief(v *Evidence) (breaches []string) {
 	for name, holds := range v.byName() {
 		if together(name) {
@@ -118,7 +118,7 @@ func checkBelief(v *Evidence) (breaches []string) {
 		}
 		for i, a := range holds {
 			for _, b := range holds[i+1:] {
-				if v.overlap(a, b) {
+				if v.overlap(a, b) == unexplained {
 					breaches = append(breaches, fmt.Sprintf("%s: %s and %s were both trusted for %.1f ms", a.Name, a.ID, b.ID,
 						1000*seconds(min(a.Last, b.Last)-max(a.Answered, b.Answered))))
 				}
@@ -128,9 +128,29 @@ func checkBelief(v *Evidence) (breaches []string) {
 	return breaches
 }
 
-// overlap says whether two leases were trusted at a time, with nobody but us to blame.
-func (v *Evidence) overlap(a, b *Hold) bool {
-	return b.Answered < a.Last && a.Answered < b.Last && !v.doomedAt(a, a.Last) && !v.doomedAt(b, b.Last)
+// What explains that two leases were trusted at one time.
+const (
+	none        = "none" // they were not
+	unexplained = "unexplained"
+	bySplit     = "split"    // there were two masters
+	byFailover  = "failover" // who was promoted did not know
+	byOperator  = "operator" // who took the name from the first holder, or restarted the server
+)
+
+// overlap says whether two leases were trusted at a time, and by whose fault.
+func (v *Evidence) overlap(a, b *Hold) string {
+	switch {
+	case b.Answered >= a.Last || a.Answered >= b.Last:
+		return none
+	case v.torn(a, b):
+		return bySplit
+	case !v.doomedAt(a, a.Last) && !v.doomedAt(b, b.Last):
+		return unexplained
+	case v.forgetful():
+		return byFailover
+	default:
+		return byOperator
+	}
 }
 
 func (v *Evidence) byName() map[string][]*Hold {

@@ -17,11 +17,11 @@ func checkSharing(v *Evidence) (breaches []string) {
 		}
 		for i, a := range holds {
 			for _, b := range holds[i+1:] {
-				if (a.Mode == Alone || b.Mode != a.Mode) && v.overlap(a, b) {
+				if (a.Mode == Alone || b.Mode != a.Mode) && v.overlap(a, b) == unexplained {
 					breaches = append(breaches, fmt.Sprintf("%s: %s (%s) and %s (%s) were both trusted for %.1f ms", name,
 						a.ID, a.Mode, b.ID, b.Mode, 1000*seconds(min(a.Last, b.Last)-max(a.Answered, b.Answered))))
 				}
-				if !v.fenceless() {
+				if !v.fenceless() && !v.torn(a, b) {
 					breaches = append(breaches, fencesOf(a, b)...)
 				}
 			}
@@ -56,7 +56,7 @@ func (v *Evidence) most(holds []*Hold) (most int, when int64) {
 	}
 	var edges []edge
 	for _, h := range holds {
-		if h.Mode == Limited && h.Answered < h.Last && !v.doomedAt(h, h.Last) {
+		if h.Mode == Limited && h.Answered < h.Last && !v.doomedAt(h, h.Last) && !v.strandedAt(h, h.Last) {
 			edges = append(edges, edge{h.Answered, 1}, edge{h.Last, -1})
 		}
 	}
@@ -130,7 +130,7 @@ func (v *Evidence) again(a, b *Hold) int64 {
 // forgot says whether a service forgot what it knew of a name within the time.
 func (v *Evidence) forgot(name string, from, to int64) bool {
 	within := func(s span) bool { return from < s.to && s.from < to }
-	if slices.ContainsFunc(v.losses(name), within) {
+	if slices.ContainsFunc(slices.Concat(v.losses(name), v.takeovers()), within) {
 		return true
 	}
 	for _, l := range v.Servers {

@@ -21,7 +21,7 @@ func checkStore(v *Evidence) (breaches []string) {
 		if e.Fence < largest[e.Name] {
 			breaches = append(breaches, fmt.Sprintf("%s: a write with fence %d after one with %d", e.Name, e.Fence, largest[e.Name]))
 		}
-		if first, ok := owner[of]; ok && first != e.ID {
+		if first, ok := owner[of]; ok && first != e.ID && !v.tornByID(first, e.ID) {
 			breaches = append(breaches, fmt.Sprintf("%s: fence %d belongs to %s and to %s", e.Name, e.Fence, first, e.ID))
 		}
 		largest[e.Name], owner[of] = max(largest[e.Name], e.Fence), e.ID

@@ -25,6 +25,7 @@ const (
 	Wrote     Kind = "wrote"     // the store's: a write has arrived
 	Faulted   Kind = "faulted"   // the run's: a fault began
 	Healed    Kind = "healed"    // the run's: that fault, or all of them, ended
+	Turned    Kind = "turned"    // the run's: a split has come to its next step, the Class
 	Probed    Kind = "probed"    // a worker got a name after the heal
 	Left      Kind = "left"      // what a worker has left of goroutines and descriptors
 	Closed    Kind = "closed"    // a Locker's Close has returned
@@ -50,9 +51,10 @@ type Event struct {
 
 	Fenced bool `json:"fenced,omitempty"` // the fenced store accepted the write
 
-	Fault string `json:"fault,omitempty"`
-	Count int    `json:"count,omitempty"`
-	Base  int    `json:"base,omitempty"`
+	Fault string   `json:"fault,omitempty"`
+	Cut   []string `json:"cut,omitempty"` // the workers that a split leaves with the old master
+	Count int      `json:"count,omitempty"`
+	Base  int      `json:"base,omitempty"`
 }
 
 // diary writes a history. Nothing is buffered: what a killed process has done stays written.

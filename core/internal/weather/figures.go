@@ -16,11 +16,12 @@ type Figures struct {
 	Outcomes map[string]int `json:"outcomes"` // of calls
 	Leases   map[string]int `json:"leases"`   // by name and mode
 
-	CommandsPerGrant  float64 `json:"commandsPerGrant,omitempty"`
-	OverlapsExplained int     `json:"overlapsExplained"` // by an operator or a failover
-	Overlaps          int     `json:"overlaps"`          // by nothing
-	StaleNaive        int     `json:"staleNaive"`        // late writes that the naive store took
-	StaleFenced       int     `json:"staleFenced"`       // and the fenced one
+	CommandsPerGrant float64        `json:"commandsPerGrant,omitempty"`
+	Overlaps         int            `json:"overlaps"`          // by nothing
+	Explained        map[string]int `json:"overlapsExplained"` // by what explains them
+	StaleNaive       int            `json:"staleNaive"`        // late writes that the naive store took
+	StaleFenced      int            `json:"staleFenced"`       // and the fenced one
+	TwoMasters       Spread         `json:"twoMasters"`        // how long a split had them
 
 	LeastMargin time.Duration `json:"leastMargin,omitempty"` // between the end of trust and the server's promise
 	Notice      Spread        `json:"notice"`                // from the loss of a name to the end of trust in it
@@ -58,13 +59,18 @@ func (v *Evidence) Figures() Figures {
 	}
 	delete(f.Outcomes, "") // of those who were killed meanwhile
 	f.StaleNaive, f.StaleFenced = v.StaleWrites()
-	f.Overlaps, f.OverlapsExplained = v.overlaps()
+	f.Overlaps, f.Explained = v.overlaps()
 	var probes, notices []int64
 	for _, e := range v.Events {
 		if e.Kind == Probed {
 			probes = append(probes, int64(e.Count))
 		}
 	}
+	var masters []int64
+	for _, s := range v.Splits {
+		masters = append(masters, s.Demoted-s.Promoted)
+	}
+	f.TwoMasters = spread(masters)
 	for _, h := range v.Holds {
 		if r := h.Reign; r != nil && r.End == endOperator && h.Last > r.To {
 			notices = append(notices, h.Last-r.To)
@@ -90,21 +96,21 @@ func (v *Evidence) Figures() Figures {
 }
 
 // overlaps counts the pairs of leases that were trusted together and may not have been.
-func (v *Evidence) overlaps() (unexplained, explained int) {
+func (v *Evidence) overlaps() (n int, explained map[string]int) {
+	counts := make(map[string]int)
 	for _, holds := range v.byName() {
 		for i, a := range holds {
 			for _, b := range holds[i+1:] {
-				switch {
-				case a.Mode != Alone && a.Mode == b.Mode, b.Answered >= a.Last, a.Answered >= b.Last:
-				case v.overlap(a, b):
-					unexplained++
-				default:
-					explained++
+				if a.Mode == Alone || a.Mode != b.Mode {
+					counts[v.overlap(a, b)]++
 				}
 			}
 		}
 	}
-	return unexplained, explained
+	n = counts[unexplained]
+	delete(counts, none)
+	delete(counts, unexplained)
+	return n, counts
 }
 
 // byKind counts the leases of names and modes, all jobs and all solo names as one.

@@ -16,6 +16,7 @@ var (
 	sharedNames = []string{"a", "b"} // one holder each
 	manyNames   = []string{"p", "q"} // taken together, or one of them
 	keptName    = "kept"             // with WithMinHold
+	longName    = "long"             // for several TTLs, where there may be two masters
 	readName    = "read"             // by readers and writers
 	limitedName = "limited"          // by so many as places says
 	jobName     = "job-"             // and a number: with WithDedup
@@ -77,6 +78,9 @@ func (w *worker) habits() []habit {
 	for i := range max(1, w.Alone) {
 		all = append(all, func(random *rand.Rand) *turn { return w.alone(random, soloName(w.ID, i)) })
 	}
+	if w.Service == Sentinel || w.Service == Replicas {
+		all = append(all, w.linger)
+	}
 	if w.Holders == 0 { // a run of many short calls
 		return all
 	}
@@ -96,6 +100,13 @@ func (w *worker) habits() []habit {
 // contend is what most do: one of the shared names, for a moment.
 func (w *worker) contend(random *rand.Rand) *turn {
 	return w.plan(random, 4, sharedNames[random.IntN(len(sharedNames))])
+}
+
+// linger holds a name for longer than a split lasts.
+func (w *worker) linger(random *rand.Rand) *turn {
+	t := w.plan(random, 0, longName)
+	t.hold = 10 * TTL
+	return t
 }
 
 // alone keeps nobody waiting.

@@ -21,20 +21,19 @@ import (
 // one would end the other.
 func (r *run) inject(f Fault) {
 	ctx := r.tb.Context()
-	if f.Kind == "stop" {
-		f.Who = r.holder(f.Who)
-	}
+	f.Who = r.victim(f)
 	if r.onLink(f) != nil {
 		if !r.links[f.Who].TryLock() {
 			return
 		}
 		defer r.links[f.Who].Unlock()
 	}
-	if f.Kind == "failover" || f.Kind == "move" {
+	if f.Kind == "failover" || f.Kind == "move" || f.Kind == "split" {
 		if !r.service.changing.TryLock() {
 			return
 		}
 		defer r.service.changing.Unlock()
+		r.service.catchUp(ctx)
 	}
 	r.mu.Lock()
 	r.faults++
@@ -49,13 +48,18 @@ func (r *run) inject(f Fault) {
 	if end == nil {
 		e.Worker = ""
 	}
+	if f.Kind == "split" {
+		for _, i := range r.cut(f) {
+			e.Cut = append(e.Cut, workerID(i))
+		}
+	}
 	r.log.write(e)
 	switch {
 	case end != nil:
 		end()
 	case r.onData(ctx, f):
 	default:
-		r.onServer(ctx, f)
+		r.onServer(ctx, f, id)
 	}
 	r.log.write(Event{Kind: Healed, ID: id, Fault: f.Kind, Worker: e.Worker})
 }
@@ -140,16 +144,28 @@ func (r *run) onProcess(f Fault) func() {
 	return nil
 }
 
-// holder is the worker that wrote last, or other if nobody did: it probably still holds a name
-// that others want.
-func (r *run) holder(other int) int {
+// victim is the worker that a fault is about, or begins with.
+func (r *run) victim(f Fault) int {
+	switch f.Kind {
+	case "stop":
+		return r.holder(f.Who, sharedNames)
+	case "split":
+		return r.holder(f.Who, []string{longName})
+	default:
+		return f.Who
+	}
+}
+
+// holder is the worker that wrote last under one of some names, or other if nobody did: it
+// probably still holds what others want.
+func (r *run) holder(other int, names []string) int {
 	text, err := os.ReadFile(filepath.Join(r.dir, "store.jsonl"))
 	if err != nil {
 		return other
 	}
 	for _, line := range slices.Backward(bytes.Split(text, []byte("\n"))) {
 		var e Event
-		if json.Unmarshal(line, &e) != nil || !slices.Contains(sharedNames, e.Name) {
+		if json.Unmarshal(line, &e) != nil || !slices.Contains(names, e.Name) {
 			continue
 		}
 		for i := range r.workers {
@@ -167,7 +183,7 @@ func (r *run) signal(who int, s syscall.Signal) error {
 	return r.workers[who].cmd.Process.Signal(s) // of a successor, if it was killed meanwhile: harmless
 }
 
-func (r *run) onServer(ctx context.Context, f Fault) {
+func (r *run) onServer(ctx context.Context, f Fault, id string) {
 	n := r.service.nodes[f.Node]
 	switch f.Kind {
 	case "pause":
@@ -194,6 +210,8 @@ func (r *run) onServer(ctx context.Context, f Fault) {
 		starve(f.For)
 	case "failover":
 		r.service.failover(ctx, r.tb, f)
+	case "split":
+		r.split(ctx, f, id)
 	case "move":
 		r.service.move(ctx, f)
 	default:

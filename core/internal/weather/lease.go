@@ -32,6 +32,7 @@ type Evidence struct {
 	Library string // whose they were, if not Holdfast's
 	Events  []Event
 	Servers []*Ledger // of those that were watched: one, or all of Redlock's
+	Splits  []Split
 	Calls   []*Call
 	Holds   []*Hold
 	Texts   map[string]string // what the processes have written, by file
@@ -40,7 +41,7 @@ type Evidence struct {
 }
 
 func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
-	v := &Evidence{Service: service, Events: events, Servers: servers}
+	v := &Evidence{Service: service, Events: events, Servers: servers, Splits: splits(events)}
 	calls, holds := make(map[string]*Call), make(map[string]*Hold)
 	for _, e := range events {
 		switch e.Kind {
@@ -140,7 +141,7 @@ func (v *Evidence) losses(name string) (all []span) {
 				}
 			}
 		}
-	case v.Service == Cluster, v.Service == Sentinel:
+	case v.forgetful():
 		return v.failovers()
 	}
 	return all

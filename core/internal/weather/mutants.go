@@ -20,7 +20,7 @@ type Mutant struct {
 
 // Mutants are all of them. Together they turn every checker red.
 func Mutants() []Mutant {
-	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfQuorums())
+	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfQuorums(), mutantsOfReplicas())
 }
 
 const scripts = "core/redislock/scripts/"
@@ -230,6 +230,26 @@ func mutantsOfQuorums() []Mutant {
 			Old:  "quorum:  len(nodes)/2 + 1,",
 			New:  "quorum:  len(nodes) / 2,",
 			Red:  "margin", Only: "dark,pause", Service: Redlock,
+		},
+	}
+}
+
+// mutantsOfReplicas: who has to know of a grant.
+func mutantsOfReplicas() []Mutant {
+	return []Mutant{
+		{
+			Name: "nobody counts the replicas that have a grant",
+			File: "core/redislock/replicas.go",
+			Old:  "if n < r.n {",
+			New:  "if n < 0 {",
+			Red:  "belief", Only: "split", Service: Replicas,
+		},
+		{
+			Name: "one of many needs no replica for a grant",
+			File: "core/redislock/together.go",
+			Old:  "script: joinScript, lasting: true,",
+			New:  "script: joinScript,",
+			Red:  "sharing", Only: "split", Service: Replicas, Kinds: true,
 		},
 	}
 }

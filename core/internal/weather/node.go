@@ -32,6 +32,7 @@ type service struct {
 	sentinel *servers.RedisSentinel
 
 	sentinels []*redis.Client
+	gates     *gates     // nil where there are no partitions
 	changing  sync.Mutex // held while servers change their parts
 }
 
@@ -52,11 +53,15 @@ func newService(r *run, kind string, watched bool) *service {
 	case Cluster:
 		s.cluster = servers.Cluster(r.tb)
 		started, s.addrs = s.cluster.Nodes, s.cluster.Addrs()
-	case Sentinel:
-		s.sentinel = servers.Sentinel(r.tb, password)
+	case Sentinel, Replicas:
+		s.gates = newGates(r.tb, r.Workers)
+		s.sentinel = servers.SentinelBehind(r.tb, s.gates.peer, password)
 		started, s.addrs, pass = s.sentinel.Nodes, s.sentinel.Addrs(), password
 		for _, watcher := range s.sentinel.Sentinels {
 			s.sentinels = append(s.sentinels, newNode(r, watcher, pass, false).admin)
+			for i := range r.Workers {
+				s.gates.worker(i, watcher.Addr())
+			}
 		}
 	default:
 		r.tb.Fatalf("no such service: %q", kind)

@@ -167,7 +167,7 @@ func newRun(tb testing.TB, o Options) *run {
 	r.proxies = make([][]*faultproxy.Proxy, workers)
 	for i := range workers {
 		for _, n := range r.service.nodes {
-			r.proxies[i] = append(r.proxies[i], faultproxy.New(tb, n.server.Addr()))
+			r.proxies[i] = append(r.proxies[i], faultproxy.New(tb, r.service.gates.worker(i, n.server.Addr())))
 		}
 		if o.Service == One {
 			r.drippers = append(r.drippers, newDripper(tb, r.proxies[i][0].Addr()))
@@ -189,8 +189,11 @@ func (r *run) startWorker(i int) {
 		Service: r.service.kind, Servers: r.service.addrs, Links: make(map[string]string), Store: r.store, Dir: r.dir,
 		Seed: r.Seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: r.Holders, Alone: r.Alone, Kinds: r.Kinds, //nolint:gosec // G115: small numbers
 	}
+	for addr, gate := range r.service.gates.of(i) {
+		c.Links[addr] = gate.Addr() // the Sentinels'
+	}
 	for k, n := range r.service.nodes {
-		c.Links[n.server.Addr()] = r.proxies[i][k].Addr()
+		c.Links[n.server.Announced()] = r.proxies[i][k].Addr()
 	}
 	if r.drippers != nil {
 		c.Links[r.service.addrs[0]] = r.drippers[i].listener.Addr().String()

@@ -52,8 +52,9 @@ var kinds = []struct {
 	{"memory", 2, 600 * time.Millisecond, nil},
 	{"readonly", 2, 600 * time.Millisecond, []string{One, Redlock}},
 	// What servers are to each other.
-	{"failover", 3, 0, []string{Cluster, Sentinel}},
-	{"move", 8, 300 * time.Millisecond, []string{Cluster}}, // the slot of a name
+	{"failover", 3, 0, []string{Cluster, Sentinel, Replicas}},
+	{"split", 3, 3 * time.Second, []string{Sentinel, Replicas}}, // two masters, for so long
+	{"move", 8, 300 * time.Millisecond, []string{Cluster}},      // the slot of a name
 	// The data.
 	{"flush", 1, 0, []string{One}},
 	{"delete", 3, 0, []string{One}},

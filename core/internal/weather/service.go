@@ -21,6 +21,7 @@ const (
 	Redlock  = "redlock"  // five of them
 	Cluster  = "cluster"  // three masters and their replicas
 	Sentinel = "sentinel" // a master, a replica and those who watch over them
+	Replicas = "replicas" // the same; a grant counts once the replica has it
 )
 
 // password is that of Sentinel's servers; master is what it calls them.
@@ -41,7 +42,7 @@ func (c WorkerConfig) open() (store driver.Driver, hangUp func()) {
 			Addrs: c.Servers, ClientName: c.Life, PoolSize: pool, ContextTimeoutEnabled: true, Dialer: c.dial,
 			MaintNotificationsConfig: quiet,
 		})
-	case Sentinel:
+	case Sentinel, Replicas:
 		rdb = redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: master, SentinelAddrs: c.Servers, SentinelPassword: password, Password: password,
 			ClientName: c.Life, PoolSize: pool, ContextTimeoutEnabled: true, Dialer: c.dial,
@@ -54,7 +55,11 @@ func (c WorkerConfig) open() (store driver.Driver, hangUp func()) {
 			})
 		})
 	}
-	return redislock.New(rdb, redislock.WithPrefix(Prefix)), func() { _ = rdb.Close() }
+	opts := []redislock.Option{redislock.WithPrefix(Prefix)}
+	if c.Service == Replicas {
+		opts = append(opts, redislock.WithReplicas(1, TTL/5))
+	}
+	return redislock.New(rdb, opts...), func() { _ = rdb.Close() }
 }
 
 // openEach has a client for each server. If there are several, a quorum of them decides.

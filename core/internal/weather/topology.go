@@ -40,11 +40,11 @@ func (s *service) failover(ctx context.Context, tb testing.TB, f Fault) {
 	switch {
 	case killed:
 		old.server.Kill()
-	case s.kind == Cluster:
+	case s.cluster != nil:
 		next.admin.Do(ctx, "cluster", "failover", "takeover") // asks nobody, the old one neither
 	}
 	for ctx.Err() == nil && !next.leads(ctx) {
-		if s.kind == Sentinel { // which does so by itself only once in a while
+		if s.sentinel != nil { // which does so by itself only once in a while
 			s.sentinels[0].Do(ctx, "sentinel", "failover", servers.MasterName)
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -52,8 +52,8 @@ func (s *service) failover(ctx context.Context, tb testing.TB, f Fault) {
 	if killed {
 		old.server.Restart()
 	}
-	if s.kind == Sentinel { // which would do so later
-		host, port, _ := net.SplitHostPort(next.server.Addr())
+	if s.sentinel != nil { // which would do so later
+		host, port, _ := net.SplitHostPort(next.server.Announced())
 		old.admin.ReplicaOf(ctx, host, port)
 	}
 	wait(ctx, old.follows)
@@ -111,10 +111,10 @@ func (s *service) move(ctx context.Context, f Fault) {
 
 // settle waits until the servers agree again.
 func (s *service) settle() {
-	switch s.kind {
-	case Cluster:
+	switch {
+	case s.cluster != nil:
 		s.cluster.AwaitComplete()
-	case Sentinel:
+	case s.sentinel != nil:
 		for _, n := range s.nodes {
 			if n.leads(context.Background()) {
 				s.sentinel.AwaitMaster(n.server)

@@ -20,7 +20,7 @@ import (
 var (
 	flagSeed    = flag.Uint64("weather.seed", 1, "seed of the schedule and of the workers' choices")
 	flagFor     = flag.Duration("weather.for", 5*time.Second, "how long the weather lasts")
-	flagService = flag.String("weather.service", One, "where the locks are: one, redlock, cluster or sentinel")
+	flagService = flag.String("weather.service", One, "where the locks are: one, redlock, cluster, sentinel or replicas")
 	flagKinds   = flag.Bool("weather.kinds", true, "leases of other kinds, too")
 	flagGap     = flag.Duration("weather.gap", 250*time.Millisecond, "time between faults")
 	flagWorkers = flag.Int("weather.workers", 4, "worker processes")
@@ -61,8 +61,8 @@ func TestWeather(t *testing.T) {
 	t.Logf("%s, seed %d: %d calls %v", f.Service, f.Seed, len(v.Calls), f.Outcomes)
 	t.Logf("%d leases %v", len(v.Holds), f.Leases)
 	t.Logf("faults %v", f.Faults)
-	t.Logf("overlaps: %d explained by a fault, %d not; stale writes: %d into the naive store, %d into the fenced one",
-		f.OverlapsExplained, f.Overlaps, f.StaleNaive, f.StaleFenced)
+	t.Logf("overlaps: explained %v, %d not; stale writes: %d into the naive store, %d into the fenced one; two masters for %v",
+		f.Explained, f.Overlaps, f.StaleNaive, f.StaleFenced, f.TwoMasters)
 	t.Logf("least margin %v; %.1f commands for a grant; %d orphans, of %v at most; a loss is noticed after %v, a name is had after the heal in %v; checked in %v",
 		f.LeastMargin, f.CommandsPerGrant, f.Orphans, f.LongestLife, f.Notice, f.Probe, f.Checking)
 	t.Logf("hand-over %v, take-over %v; after faults %v", f.HandOver, f.TakeOver, f.Recovery)
