@@ -70,9 +70,12 @@ const clockError = int64(2 * time.Millisecond) // between the server's clock and
 func (v *Evidence) operations() map[string][]porcupine.Operation {
 	all := make(map[string][]porcupine.Operation)
 	for _, h := range v.Holds {
-		if !h.Ghost && !together(h.Name) {
+		if !h.Ghost && !together(h.Name) && h.holds() {
 			all[h.Name] = append(all[h.Name], v.history(h)...)
 		}
+	}
+	if ops, ok := all[passedName]; ok {
+		all[passedName] = append(ops, v.lostTickets()...)
 	}
 	for _, r := range v.reigns() {
 		if ops, ok := all[r.Name]; ok && r.End == endOperator && r.Worker != "" {
@@ -90,18 +93,18 @@ func (v *Evidence) operations() map[string][]porcupine.Operation {
 // history is what happened to one lease.
 func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
 	add := func(o op, call, ret int64) { ops = append(ops, operation(o, call, ret)) }
-	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, unfenced: v.fenceless(), by: h.Answered + rounding}, h.Asked, h.Answered)
-	for _, e := range h.Beliefs {
+	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, ticket: h.Ticket, unfenced: v.fenceless(), by: h.Answered + rounding}, h.Asked, h.Answered)
+	for _, e := range h.beliefs() {
 		if !v.doomedAt(h, e.At) {
 			add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)
 		}
 	}
-	switch {
-	case h.Releasing == 0, h.Outcome == "lost":
-	case h.Outcome == "ok" && !v.doomedAt(h, h.ReleasedAt):
-		add(op{verb: freeIt, lease: h.ID}, h.Releasing, h.ReleasedAt)
+	switch end := h.last(); {
+	case end.Releasing == 0, end.Outcome == "lost":
+	case end.Outcome == "ok" && !v.doomedAt(h, end.ReleasedAt):
+		add(op{verb: freeIt, lease: h.ID, until: h.leftUntil()}, end.Releasing, end.ReleasedAt)
 	default: // afterwards it has expired in any case
-		add(op{verb: perhaps, lease: h.ID}, h.Releasing, h.Releasing+2*int64(TTL))
+		add(op{verb: perhaps, lease: h.ID}, end.Releasing, end.Releasing+2*int64(TTL))
 	}
 	return ops
 }
@@ -111,13 +114,14 @@ const dying = int64(100 * time.Millisecond) // from the end of a server to the m
 // checkBelief looks for two leases of a name that were trusted at the same time. An overlap
 // is explained where an operator had taken the name from the first holder.
 func checkBelief(v *Evidence) (breaches []string) {
+	breaches = v.outlived()
 	for name, holds := range v.byName() {
 		if together(name) {
 			continue // see checkSharing
 		}
 		for i, a := range holds {
 			for _, b := range holds[i+1:] {
-				if v.overlap(a, b) {
+				if !a.beside(b) && v.overlap(a, b) {
 					breaches = append(breaches, fmt.Sprintf("%s: %s and %s were both trusted for %.1f ms", a.Name, a.ID, b.ID,
 						1000*seconds(min(a.Last, b.Last)-max(a.Answered, b.Answered))))
 				}

@@ -17,11 +17,13 @@ func checkAnswers(v *Evidence) (breaches []string) {
 		switch {
 		case a.Class == "other" && v.Library == "":
 			breaches = append(breaches, fmt.Sprintf("%s: %s", a.ID, a.Error))
+		case a.Mode == Inner && a.Class != "ok" && a.Class != "ended":
+			breaches = append(breaches, fmt.Sprintf("%s: %s was refused the name that it has: %s", a.Name, a.ID, a.Class))
 		case a.Class == "held" && len(v.Servers) > 0 && strings.HasPrefix(a.Name, "solo-") && !v.contended(a.Name, c.Asked.At, a.At):
 			breaches = append(breaches, fmt.Sprintf("%s: %s was told that its own grant is somebody else's", a.Name, a.ID))
 		}
 	}
-	return breaches
+	return append(breaches, v.fences()...)
 }
 
 func (v *Evidence) contended(name string, from, to int64) bool {

@@ -19,6 +19,7 @@ type Figures struct {
 	CommandsPerGrant  float64 `json:"commandsPerGrant,omitempty"`
 	OverlapsExplained int     `json:"overlapsExplained"` // by an operator or a failover
 	Overlaps          int     `json:"overlaps"`          // by nothing
+	OverlapsDegraded  int     `json:"overlapsDegraded"`  // one of the two knew that it excludes its process only
 	StaleNaive        int     `json:"staleNaive"`        // late writes that the naive store took
 	StaleFenced       int     `json:"staleFenced"`       // and the fenced one
 
@@ -27,6 +28,7 @@ type Figures struct {
 	Probe       Spread        `json:"probe"`                 // to get a name once all is healed
 	HandOver    Spread        `json:"handOver"`              // from a release to the next holder, in another process
 	TakeOver    Spread        `json:"takeOver"`              // from the SIGKILL of a holder to the next one
+	PassedOn    Spread        `json:"passedOn"`              // from a Detach to who comes with its ticket in time
 
 	Recovery map[string]Spread `json:"recovery"` // from the end of each kind of fault to the next grant that it concerned
 
@@ -54,11 +56,16 @@ func spread(all []int64) Spread {
 func (v *Evidence) Figures() Figures {
 	f := Figures{Service: v.Service, Outcomes: make(map[string]int), Leases: v.byKind()}
 	for _, c := range v.Calls {
+		if c.Answered.Mode == Degraded {
+			f.Outcomes[string(Degraded)]++
+			continue
+		}
 		f.Outcomes[c.Answered.Class]++
 	}
 	delete(f.Outcomes, "") // of those who were killed meanwhile
 	f.StaleNaive, f.StaleFenced = v.StaleWrites()
 	f.Overlaps, f.OverlapsExplained = v.overlaps()
+	f.OverlapsDegraded = v.degradedOverlaps()
 	var probes, notices []int64
 	for _, e := range v.Events {
 		if e.Kind == Probed {
@@ -71,7 +78,7 @@ func (v *Evidence) Figures() Figures {
 		}
 	}
 	f.Probe, f.Notice = spread(probes), spread(notices)
-	f.HandOver, f.TakeOver = spread(v.handOvers()), spread(v.takeOvers())
+	f.HandOver, f.TakeOver, f.PassedOn = spread(v.handOvers()), spread(v.takeOvers()), spread(v.passes())
 	f.Recovery = make(map[string]Spread)
 	for fault, all := range v.recoveries() {
 		f.Recovery[fault] = spread(all)
@@ -95,7 +102,7 @@ func (v *Evidence) overlaps() (unexplained, explained int) {
 		for i, a := range holds {
 			for _, b := range holds[i+1:] {
 				switch {
-				case a.Mode != Alone && a.Mode == b.Mode, b.Answered >= a.Last, a.Answered >= b.Last:
+				case a.beside(b), b.Answered >= a.Last, a.Answered >= b.Last:
 				case v.overlap(a, b):
 					unexplained++
 				default:

@@ -26,7 +26,7 @@ type Reign struct {
 	End         string
 	Steps       []grant // every grant and renewal, in order of time
 	EndedBy     string  // the connection that ended it
-	Kept        bool    // nobody's: what WithMinHold leaves
+	Kept        bool    // nobody's: what WithMinHold or Detach leaves
 }
 
 type grant struct{ at, expiry int64 }
@@ -165,6 +165,10 @@ func tokenOf(value string) string {
 	return ""
 }
 
+// nobodys says whether it is what stands in a token's place where a release has left a name
+// taken: for nobody, or for a ticket.
+func nobodys(token string) bool { return token != "" && strings.ContainsAny(token[:1], "=!") }
+
 // carries says whether the script that c is part of was given the token.
 func carries(c Command, token string) bool {
 	for _, arg := range c.Caller {
@@ -186,7 +190,7 @@ func (l *Ledger) carried(c Command) {
 	}
 	for _, arg := range c.Args[min(2, len(c.Args)):] {
 		token := tokenOf(arg)
-		if token == "" || strings.HasPrefix(token, "=") { // or nobody's
+		if token == "" || nobodys(token) {
 			continue
 		}
 		if whose, known := l.tokens[token]; known && whose != c.Client && c.Client != "" {
@@ -227,7 +231,7 @@ func (l *Ledger) set(c Command, refused bool) {
 		l.breach(c, "overwrites %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
 		l.close(r, endBreach, c)
 	}
-	n := &Reign{Name: name, Token: token, From: c.At, To: never, Kept: strings.HasPrefix(token, "=")}
+	n := &Reign{Name: name, Token: token, From: c.At, To: never, Kept: nobodys(token)}
 	if c.Script > 0 {
 		n.Worker = c.Client
 	}

@@ -20,7 +20,7 @@ type Mutant struct {
 
 // Mutants are all of them. Together they turn every checker red.
 func Mutants() []Mutant {
-	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfQuorums())
+	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfTickets(), mutantsOfPlaces(), mutantsOfQuorums())
 }
 
 const scripts = "core/redislock/scripts/"
@@ -210,6 +210,75 @@ func mutantsOfKinds() []Mutant {
 			Old:  "redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])",
 			New:  "redis.call('DEL', KEYS[2])",
 			Red:  "done", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a turn goes to whoever is next, whatever it wants",
+			File: "core/turn.go",
+			Old:  "return c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()",
+			New:  "return true",
+			Red:  "kept", Only: "none", Kinds: true,
+		},
+	}
+}
+
+// mutantsOfTickets: leases that go on in another process.
+func mutantsOfTickets() []Mutant {
+	return []Mutant{
+		{
+			Name: "a lease that was detached is trusted on",
+			File: "core/end.go",
+			Old:  "\tx.endContexts(context.Canceled)\n\tlast := t.remove(x)",
+			New:  "\tif t.handed == nil {\n\t\tx.endContexts(context.Canceled)\n\t}\n\tlast := t.remove(x)",
+			Red:  "linearizable", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a ticket opens whatever is there",
+			File: scripts + "attach.lua",
+			Old:  "if not value or string.sub(value, 1, #ARGV[3]) ~= ARGV[3] then",
+			New:  "if not value then",
+			Red:  "belief", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a detached name comes free at once",
+			File: "core/release.go",
+			Old:  "= t.handed.keep, t.handed.ticket, t.fenceOf(t.turn)",
+			New:  "= time.Millisecond, t.handed.ticket, t.fenceOf(t.turn)",
+			Red:  "linearizable", Only: "none", Kinds: true,
+		},
+	}
+}
+
+// mutantsOfPlaces: leases that are more, or less, than a grant of their own.
+func mutantsOfPlaces() []Mutant {
+	return []Mutant{
+		{
+			Name: "an inner lease outlives the loss of the outer one",
+			File: "core/tenure.go",
+			Old:  "\tfor x := t.leases; x != nil; x = x.next {\n\t\tx.loss = t.loss\n\t}\n\tt.endLeases(t.loss)",
+			New: "\tfor x := t.leases; x != nil; x = x.next {\n\t\tif x.inside == nil {\n" +
+				"\t\t\tx.loss = t.loss\n\t\t\tx.endContexts(t.loss)\n\t\t}\n\t}",
+			Red: "belief", Only: "flush,dark", Kinds: true,
+		},
+		{
+			Name: "the name is free when the first of a nest has ended",
+			File: "core/end.go",
+			Old:  "return t.leases == nil",
+			New:  "return t.leases == nil || x.inside != nil",
+			Red:  "early", Only: "none", Kinds: true,
+		},
+		{
+			Name: "who has the name waits for itself",
+			File: "core/reentry.go",
+			Old:  "y.tenure.root == r && y.name == name && y.live()",
+			New:  "y.tenure.root == r && y.name == name && !y.live()",
+			Red:  "answers", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a degraded lease does not say so",
+			File: "core/degraded.go",
+			Old:  "if part.tenure.local {",
+			New:  "if part.tenure == nil {",
+			Red:  "margin", Only: "dark,refuse", Kinds: true,
 		},
 	}
 }

@@ -61,11 +61,11 @@ func TestWeather(t *testing.T) {
 	t.Logf("%s, seed %d: %d calls %v", f.Service, f.Seed, len(v.Calls), f.Outcomes)
 	t.Logf("%d leases %v", len(v.Holds), f.Leases)
 	t.Logf("faults %v", f.Faults)
-	t.Logf("overlaps: %d explained by a fault, %d not; stale writes: %d into the naive store, %d into the fenced one",
-		f.OverlapsExplained, f.Overlaps, f.StaleNaive, f.StaleFenced)
+	t.Logf("overlaps: %d explained by a fault, %d with a degraded lease, %d not; stale writes: %d into the naive store, %d into the fenced one",
+		f.OverlapsExplained, f.OverlapsDegraded, f.Overlaps, f.StaleNaive, f.StaleFenced)
 	t.Logf("least margin %v; %.1f commands for a grant; %d orphans, of %v at most; a loss is noticed after %v, a name is had after the heal in %v; checked in %v",
 		f.LeastMargin, f.CommandsPerGrant, f.Orphans, f.LongestLife, f.Notice, f.Probe, f.Checking)
-	t.Logf("hand-over %v, take-over %v; after faults %v", f.HandOver, f.TakeOver, f.Recovery)
+	t.Logf("hand-over %v, take-over %v, by ticket %v; after faults %v", f.HandOver, f.TakeOver, f.PassedOn, f.Recovery)
 	if faults["stop"] >= 8 && f.StaleNaive == 0 && *flagService == One {
 		t.Error("the naive store has taken no stale write: the weather proves nothing of the fenced one")
 	}

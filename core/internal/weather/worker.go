@@ -94,7 +94,9 @@ func RunWorker(c WorkerConfig, open Opener, commands io.Reader, out io.Writer) e
 // traffic takes leases until it is told to stop.
 func (w *worker) traffic(random *rand.Rand, next habit) {
 	for w.stop.Err() == nil {
-		w.turn(next(random))
+		if t := next(random); t != nil {
+			w.turn(t)
+		}
 		w.pause(time.Duration(random.IntN(4000)) * time.Microsecond)
 	}
 }
