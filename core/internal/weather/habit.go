@@ -112,10 +112,13 @@ func (w *worker) kinds() []habit {
 	if w.Service == Redlock {
 		return all
 	}
+	if all = append(all, w.work); w.Service == Plain {
+		return all
+	}
 	for range 2 {
 		all = append(all, w.keep, w.read)
 	}
-	return append(all, w.work, w.limited, w.give, w.take)
+	return append(all, w.limited, w.give, w.take)
 }
 
 // contend is what most do: one of the shared names, for a moment.

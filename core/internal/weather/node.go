@@ -43,7 +43,7 @@ func newService(r *run, kind string, watched bool) *service {
 	pass := ""
 	var started []*servers.Server
 	switch kind {
-	case One:
+	case One, Plain:
 		started = []*servers.Server{servers.Redis(r.tb)}
 	case Redlock:
 		for range quorumNodes {
@@ -63,15 +63,15 @@ func newService(r *run, kind string, watched bool) *service {
 	}
 	for _, srv := range started {
 		s.nodes = append(s.nodes, newNode(r, srv, pass, watched && s.decides()))
-		if s.decides() {
+		if s.cluster == nil && s.sentinel == nil {
 			s.addrs = append(s.addrs, srv.Addr())
 		}
 	}
 	return s
 }
 
-// decides says whether what the servers do decides who has a name: not where one of them may
-// have forgotten what another one did.
+// decides says whether what the servers do decides who has a name, and can be read: not where one of
+// them may have forgotten what another one did, nor where no script says whose command it is.
 func (s *service) decides() bool { return s.kind == One || s.kind == Redlock }
 
 func newNode(r *run, srv *servers.Server, pass string, watched bool) *node {

@@ -20,7 +20,7 @@ import (
 var (
 	flagSeed    = flag.Uint64("weather.seed", 1, "seed of the schedule and of the workers' choices")
 	flagFor     = flag.Duration("weather.for", 5*time.Second, "how long the weather lasts")
-	flagService = flag.String("weather.service", One, "where the locks are: one, redlock, cluster or sentinel")
+	flagService = flag.String("weather.service", One, "where the locks are: one, plain, redlock, cluster or sentinel")
 	flagKinds   = flag.Bool("weather.kinds", true, "leases of other kinds, too")
 	flagGap     = flag.Duration("weather.gap", 250*time.Millisecond, "time between faults")
 	flagWorkers = flag.Int("weather.workers", 4, "worker processes")

@@ -26,7 +26,7 @@ type WorkerConfig struct {
 	ID      string            // of the worker: the same for its successor, if it is killed
 	Life    string            // of this process
 	Library string            // whose locks: "" for Holdfast, or a name that Play was given
-	Service string            // One, Redlock, Cluster or Sentinel
+	Service string            // One, Plain, Redlock, Cluster or Sentinel
 	Servers []string          // where to find it
 	Links   map[string]string // how to reach each server: through which proxy
 	Store   string
