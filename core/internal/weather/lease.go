@@ -43,10 +43,13 @@ type Evidence struct {
 	Texts   map[string]string // what the processes have written, by file
 	Idle    []string          // what the servers still had of the workers in the end
 	Failed  error             // the evidence itself is incomplete
+
+	takeovers []span // by other servers: they are asked for again and again
 }
 
 func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 	v := &Evidence{Service: service, Events: events, Servers: servers}
+	v.takeovers = v.failovers()
 	calls, holds := make(map[string]*Call), make(map[string]*Hold)
 	for _, e := range events {
 		switch e.Kind {
@@ -153,7 +156,7 @@ func (v *Evidence) losses(name string) (all []span) {
 			}
 		}
 	case v.Service == Cluster, v.Service == Sentinel:
-		return v.failovers()
+		return v.takeovers
 	}
 	return all
 }

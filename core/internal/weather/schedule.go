@@ -81,7 +81,7 @@ type Plan struct {
 // NewSchedule makes the faults of a plan. The same plan makes the same ones.
 func NewSchedule(p Plan) []Fault {
 	random := rand.New(rand.NewPCG(p.Seed, 0)) //nolint:gosec // G404: a seed is to be repeated
-	names := slices.Concat(sharedNames, crowdNames)
+	names := slices.Concat(sharedNames, crowdNames, otherNames)
 	for i := range p.Workers {
 		names = append(names, soloName(workerID(i), 0))
 	}
