@@ -63,7 +63,13 @@ func (l *Ledger) contended(name string, from, to int64) bool {
 // call's, whose command was late.
 func (l *Ledger) refused(r *Reign, from, to int64) bool {
 	for _, c := range l.Commands {
-		if c.At < from || c.At > to || c.Client != r.Worker || !strings.HasPrefix(c.Args[0], "eval") || !slices.Contains(c.Args, Prefix+r.Name) {
+		if c.At < from || c.At > to || c.Client != r.Worker || !slices.Contains(c.Args, Prefix+r.Name) {
+			continue
+		}
+		if c.Args[0] == "watch" { // its token is not told
+			return true
+		}
+		if !strings.HasPrefix(c.Args[0], "eval") {
 			continue
 		}
 		other := func(arg string) bool { return tokenOf(arg) != "" && tokenOf(arg) != r.Token }

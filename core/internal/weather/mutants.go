@@ -20,7 +20,7 @@ type Mutant struct {
 
 // Mutants are all of them. Together they turn every checker red.
 func Mutants() []Mutant {
-	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfTickets(), mutantsOfPlaces(), mutantsOfQuorums())
+	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfTickets(), mutantsOfPlaces(), mutantsOfServices())
 }
 
 const scripts = "core/redislock/scripts/"
@@ -283,9 +283,16 @@ func mutantsOfPlaces() []Mutant {
 	}
 }
 
-// mutantsOfQuorums: many servers.
-func mutantsOfQuorums() []Mutant {
+// mutantsOfServices: many servers, and one that knows no scripts.
+func mutantsOfServices() []Mutant {
 	return []Mutant{
+		{
+			Name: "a transaction watches nothing",
+			File: "core/redislock/watch.go",
+			Old:  "\t}, keys...)\n\tif inCluster",
+			New:  "\t})\n\tif inCluster",
+			Red:  "belief", Only: "delay", Service: Plain,
+		},
 		{
 			Name: "two of five are a quorum",
 			File: "core/redlock/redlock.go",

@@ -63,16 +63,16 @@ func newService(r *run, kind string, watched bool) *service {
 	}
 	for _, srv := range started {
 		s.nodes = append(s.nodes, newNode(r, srv, pass, watched && s.decides()))
-		if s.cluster == nil && s.sentinel == nil {
+		if s.decides() {
 			s.addrs = append(s.addrs, srv.Addr())
 		}
 	}
 	return s
 }
 
-// decides says whether what the servers do decides who has a name, and can be read: not where one of
-// them may have forgotten what another one did, nor where no script says whose command it is.
-func (s *service) decides() bool { return s.kind == One || s.kind == Redlock }
+// decides says whether what the servers do decides who has a name: not where one of them may
+// have forgotten what another one did.
+func (s *service) decides() bool { return s.kind != Cluster && s.kind != Sentinel }
 
 func newNode(r *run, srv *servers.Server, pass string, watched bool) *node {
 	n := &node{server: srv, admin: redis.NewClient(&redis.Options{

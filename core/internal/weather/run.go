@@ -169,7 +169,7 @@ func newRun(tb testing.TB, o Options) *run {
 		for _, n := range r.service.nodes {
 			r.proxies[i] = append(r.proxies[i], faultproxy.New(tb, n.server.Addr()))
 		}
-		if o.Service == One {
+		if len(r.service.nodes) == 1 {
 			r.drippers = append(r.drippers, newDripper(tb, r.proxies[i][0].Addr()))
 		}
 		r.startWorker(i)

@@ -111,6 +111,9 @@ func NewSchedule(p Plan) []Fault {
 
 // lots are the kinds that may come, each as often as its share.
 func (p Plan) lots() (lots []int) {
+	if p.Service == Plain { // the same server
+		p.Service = One
+	}
 	for i, k := range kinds {
 		named := len(p.Only) == 0 || slices.Contains(p.Only, k.name)
 		if named && (k.in == nil || slices.Contains(k.in, p.Service)) {
