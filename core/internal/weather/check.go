@@ -99,7 +99,7 @@ func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
 			add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)
 		}
 	}
-	switch end := h.last(); {
+	switch end := h.lastReleased(); {
 	case end.Releasing == 0, end.Outcome == "lost":
 	case end.Outcome == "ok" && !v.doomedAt(h, end.ReleasedAt):
 		add(op{verb: freeIt, lease: h.ID, until: h.leftUntil()}, end.Releasing, end.ReleasedAt)

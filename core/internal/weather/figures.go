@@ -114,6 +114,22 @@ func (v *Evidence) overlaps() (unexplained, explained int) {
 	return unexplained, explained
 }
 
+// degradedOverlaps counts the pairs of leases, of two processes, that were trusted together
+// while one of them had asked nobody.
+func (v *Evidence) degradedOverlaps() (n int) {
+	for _, holds := range v.byName() {
+		for i, a := range holds {
+			for _, b := range holds[i+1:] {
+				degraded := a.Mode == Degraded || b.Mode == Degraded
+				if degraded && a.Worker != b.Worker && b.Answered < a.Last && a.Answered < b.Last {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
 // byKind counts the leases of names and modes, all jobs and all solo names as one.
 func (v *Evidence) byKind() map[string]int {
 	counts := make(map[string]int)

@@ -16,19 +16,3 @@ func (w *worker) local(random *rand.Rand) *turn {
 	t.opts = localOnly
 	return t
 }
-
-// degradedOverlaps counts the pairs of leases, of two processes, that were trusted together
-// while one of them had asked nobody.
-func (v *Evidence) degradedOverlaps() (n int) {
-	for _, holds := range v.byName() {
-		for i, a := range holds {
-			for _, b := range holds[i+1:] {
-				degraded := a.Mode == Degraded || b.Mode == Degraded
-				if degraded && a.Worker != b.Worker && b.Answered < a.Last && a.Answered < b.Last {
-					n++
-				}
-			}
-		}
-	}
-	return n
-}

@@ -4,6 +4,7 @@ package weather
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -48,6 +49,10 @@ func (w *worker) passOn(random *rand.Rand, t *turn) {
 		l.After = time.Duration(random.IntN(int(2 * ticketLife)))
 	}
 	t.gone = false // Detach has nothing to do with a ctx that has ended
+	if random.IntN(8) == 0 {
+		t.end = w.handBack
+		return
+	}
 	t.end = func(x Lease, t *turn, last int64) { w.detach(x, t, last, l) }
 }
 
@@ -67,4 +72,19 @@ func (w *worker) detach(x Lease, t *turn, last int64, l letter) {
 	}
 	l.Ticket = ticket.Encode()
 	w.send(l)
+}
+
+var errUnsent = errors.New("no letter today")
+
+// handBack hands a name over by a letter that cannot be sent: it comes free.
+func (w *worker) handBack(x Lease, t *turn, last int64) {
+	_ = w.finish(t, Event{Last: last}, func(ctx context.Context) error { // it is noted
+		ctx, cancel := context.WithTimeout(ctx, TTL/3) // for calling it back, too
+		defer cancel()
+		err := x.(*core.Lease).HandOver(ctx, ticketLife, func(context.Context, core.Ticket) error { return errUnsent })
+		if errors.Is(err, errUnsent) {
+			return nil
+		}
+		return err
+	})
 }

@@ -26,8 +26,8 @@ func (h *Hold) beliefs() (all []Event) {
 	return all
 }
 
-// last is who ended the nest: the one that was released last, or that never was.
-func (h *Hold) last() *Hold {
+// lastReleased is who ended the nest: the one that was released last, or that never was.
+func (h *Hold) lastReleased() *Hold {
 	return slices.MaxFunc(h.nest(), func(a, b *Hold) int {
 		switch {
 		case a.Releasing == 0:
