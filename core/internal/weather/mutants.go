@@ -274,6 +274,13 @@ func mutantsOfPlaces() []Mutant {
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{
+			Name: "a degraded lease excludes nobody",
+			File: "core/degraded.go",
+			Old:  "\tl.tenure, t.line = t, l\n",
+			New:  "",
+			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
+		},
+		{
 			Name: "a degraded lease does not say so",
 			File: "core/degraded.go",
 			Old:  "if part.tenure.local {",
