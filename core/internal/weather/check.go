@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -100,7 +101,7 @@ func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
 		}
 	}
 	switch end := h.lastReleased(); {
-	case end.Releasing == 0, end.Outcome == "lost":
+	case end.Releasing == 0, end.Outcome == "lost" && !h.isPart():
 	case end.Outcome == "ok" && !v.doomedAt(h, end.ReleasedAt):
 		add(op{verb: freeIt, lease: h.ID, until: h.leftUntil()}, end.Releasing, end.ReleasedAt)
 	default: // afterwards it has expired in any case
@@ -108,6 +109,10 @@ func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
 	}
 	return ops
 }
+
+// isPart says whether h was of several names, which have one outcome: if that is a loss, others than
+// the one that was lost were freed.
+func (h *Hold) isPart() bool { return strings.HasSuffix(h.ID, "/"+h.Name) }
 
 const dying = int64(100 * time.Millisecond) // from the end of a server to the moment that is noted for it
 
