@@ -23,7 +23,7 @@ var (
 	nestedName  = "nested"           // taken again by who has it
 	localName   = "local"            // with LocalOnly
 	crowdNames  = []string{readName, limitedName}
-	otherNames  = []string{passedName, nestedName, localName}
+	otherNames  = []string{keptName, passedName, nestedName, localName}
 )
 
 const (
