@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -71,9 +72,12 @@ const clockError = int64(2 * time.Millisecond) // between the server's clock and
 func (v *Evidence) operations() map[string][]porcupine.Operation {
 	all := make(map[string][]porcupine.Operation)
 	for _, h := range v.Holds {
-		if !h.Ghost && !together(h.Name) && !v.strandedAt(h, h.Answered) {
+		if !h.Ghost && !together(h.Name) && h.holds() && !v.strandedAt(h, h.Answered) {
 			all[h.Name] = append(all[h.Name], v.history(h)...)
 		}
+	}
+	if ops, ok := all[passedName]; ok {
+		all[passedName] = append(ops, v.lostTickets()...)
 	}
 	for _, r := range v.reigns() {
 		if ops, ok := all[r.Name]; ok && r.End == endOperator && r.Worker != "" {
@@ -91,34 +95,39 @@ func (v *Evidence) operations() map[string][]porcupine.Operation {
 // history is what happened to one lease.
 func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
 	add := func(o op, call, ret int64) { ops = append(ops, operation(o, call, ret)) }
-	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, unfenced: v.fenceless(), by: h.Answered + rounding}, h.Asked, h.Answered)
-	for _, e := range h.Beliefs {
+	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, ticket: h.Ticket, unfenced: v.fenceless(), by: h.Answered + rounding}, h.Asked, h.Answered)
+	for _, e := range h.beliefs() {
 		if !v.doomedAt(h, e.At) && !v.strandedAt(h, e.At) {
 			add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)
 		}
 	}
-	switch {
-	case h.Releasing == 0, h.Outcome == "lost" && !h.Joint:
-	case h.Outcome == "ok" && !v.doomedAt(h, h.ReleasedAt) && !v.strandedAt(h, h.ReleasedAt):
-		add(op{verb: freeIt, lease: h.ID}, h.Releasing, h.ReleasedAt)
-	default: // afterwards it has expired in any case; of several names others may have been lost
-		add(op{verb: perhaps, lease: h.ID}, h.Releasing, h.Releasing+2*int64(TTL))
+	switch end := h.lastReleased(); {
+	case end.Releasing == 0, end.Outcome == "lost" && !h.isPart():
+	case end.Outcome == "ok" && !v.doomedAt(h, end.ReleasedAt) && !v.strandedAt(h, end.ReleasedAt):
+		add(op{verb: freeIt, lease: h.ID, until: h.leftUntil()}, end.Releasing, end.ReleasedAt)
+	default: // afterwards it has expired in any case
+		add(op{verb: perhaps, lease: h.ID}, end.Releasing, end.Releasing+2*int64(TTL))
 	}
 	return ops
 }
+
+// isPart says whether h was of several names, which have one outcome: if that is a loss, others than
+// the one that was lost were freed.
+func (h *Hold) isPart() bool { return strings.HasSuffix(h.ID, "/"+h.Name) }
 
 const dying = int64(100 * time.Millisecond) // from the end of a server to the moment that is noted for it
 
 // checkBelief looks for two leases of a name that were trusted at the same time, with nothing
 // that explains it.
 func checkBelief(v *Evidence) (breaches []string) {
+	breaches = v.outlived()
 	for name, holds := range v.byName() {
 		if together(name) {
 			continue // see checkSharing
 		}
 		for i, a := range holds {
 			for _, b := range holds[i+1:] {
-				if v.overlap(a, b) == unexplained {
+				if !a.beside(b) && v.overlap(a, b) == unexplained {
 					breaches = append(breaches, fmt.Sprintf("%s: %s and %s were both trusted for %.1f ms", a.Name, a.ID, b.ID,
 						1000*seconds(min(a.Last, b.Last)-max(a.Answered, b.Answered))))
 				}

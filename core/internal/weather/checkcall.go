@@ -17,11 +17,13 @@ func checkAnswers(v *Evidence) (breaches []string) {
 		switch {
 		case a.Class == "other" && v.Library == "":
 			breaches = append(breaches, fmt.Sprintf("%s: %s", a.ID, a.Error))
+		case a.Mode == Inner && a.Class != "ok" && a.Class != "ended":
+			breaches = append(breaches, fmt.Sprintf("%s: %s was refused the name that it has: %s", a.Name, a.ID, a.Class))
 		case a.Class == "held" && len(v.Servers) > 0 && strings.HasPrefix(a.Name, "solo-") && !v.contended(a.Name, a.Worker, c.Asked.At, a.At):
 			breaches = append(breaches, fmt.Sprintf("%s: %s was told that its own grant is somebody else's", a.Name, a.ID))
 		}
 	}
-	return breaches
+	return append(breaches, v.fences()...)
 }
 
 // contended says whether another one than the asker's call had a name, or stood in line for it.
@@ -62,7 +64,13 @@ func (l *Ledger) contended(name, asker string, from, to int64) bool {
 // call's, whose command was late.
 func (l *Ledger) refused(r *Reign, from, to int64) bool {
 	for _, c := range l.Commands {
-		if c.At < from || c.At > to || c.Client != r.Worker || !strings.HasPrefix(c.Args[0], "eval") || !slices.Contains(c.Args, Prefix+r.Name) {
+		if c.At < from || c.At > to || c.Client != r.Worker || !slices.Contains(c.Args, Prefix+r.Name) {
+			continue
+		}
+		if c.Args[0] == "watch" { // its token is not told
+			return true
+		}
+		if !strings.HasPrefix(c.Args[0], "eval") {
 			continue
 		}
 		other := func(arg string) bool { return tokenOf(arg) != "" && tokenOf(arg) != r.Token }

@@ -17,7 +17,7 @@ func checkSharing(v *Evidence) (breaches []string) {
 		}
 		for i, a := range holds {
 			for _, b := range holds[i+1:] {
-				if (a.Mode == Alone || b.Mode != a.Mode) && v.overlap(a, b) == unexplained {
+				if !a.beside(b) && v.overlap(a, b) == unexplained {
 					breaches = append(breaches, fmt.Sprintf("%s: %s (%s) and %s (%s) were both trusted for %.1f ms", name,
 						a.ID, a.Mode, b.ID, b.Mode, 1000*seconds(min(a.Last, b.Last)-max(a.Answered, b.Answered))))
 				}
@@ -73,7 +73,7 @@ func (v *Evidence) most(holds []*Hold) (most int, when int64) {
 // checkKept looks for names that somebody got before the time that WithMinHold had kept them for.
 func checkKept(v *Evidence) (breaches []string) {
 	for _, h := range v.Holds {
-		if h.Name != keptName || h.Reign == nil || h.Outcome != "ok" {
+		if h.Keep == 0 || h.Reign == nil || h.Outcome != "ok" {
 			continue
 		}
 		until := h.Reign.From + int64(keep) - rounding

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 // readTexts is all that the processes of a run have written: histories with the text of every
@@ -31,10 +33,13 @@ func readTexts(dir string) (texts map[string]string, err error) {
 
 var tokenForm = regexp.MustCompile(`[A-Za-z0-9_-]{22,}`)
 
-// checkSecrets looks for tokens, as the servers saw them, in what anybody can read.
+// checkSecrets looks for tokens, as the servers saw them, and for tickets, in what anybody can read.
 func checkSecrets(v *Evidence) (breaches []string) {
 	for file, text := range v.Texts {
 		for _, word := range tokenForm.FindAllString(text, -1) {
+			if t, err := core.ParseTicket(word); err == nil {
+				breaches = append(breaches, fmt.Sprintf("%s: a ticket for %s", file, t.Name()))
+			}
 			for _, l := range v.Servers {
 				for i := range len(word) - tokenWidth + 1 {
 					if whose := l.tokens[word[i:i+tokenWidth]]; whose != "" {

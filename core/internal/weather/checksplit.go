@@ -88,7 +88,7 @@ func (v *Evidence) strandedAt(h *Hold, at int64) bool {
 // takeovers are when another master may have lost even what is not waited for: what a release
 // leaves behind.
 func (v *Evidence) takeovers() []span {
-	all := v.failovers()
+	all := slices.Clone(v.changes)
 	for _, s := range v.Splits {
 		all = append(all, span{s.At, s.Demoted})
 	}

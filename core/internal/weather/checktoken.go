@@ -24,9 +24,12 @@ func checkEarly(v *Evidence) (breaches []string) {
 func hard(e Event) bool { return e.Fault != "delay" }
 
 // checkOrphans looks for grants that were left to their TTL although nothing was in the way
-// of giving them back.
+// of giving them back, and for names that were left for a ticket for longer than promised.
 func checkOrphans(v *Evidence) (breaches []string) {
 	for _, r := range v.reigns() {
+		if long := r.Steps[0].expiry - r.From; strings.HasPrefix(r.Token, "!") && long > int64(ticketLife) {
+			breaches = append(breaches, fmt.Sprintf("%s: %s has left it for a ticket for %.0f ms", r.Name, r.Worker, 1000*seconds(long)))
+		}
 		if r.End == endExpired && r.Worker != "" && !r.Kept && !v.trouble(r.Worker, r.From-int64(TTL), r.To, hard) {
 			breaches = append(breaches, fmt.Sprintf("%s: a grant to %s was left to its TTL", r.Name, r.Worker))
 		}

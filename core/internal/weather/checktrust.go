@@ -70,6 +70,9 @@ func (v *Evidence) margins(tell func(h *Hold, margin int64, granted bool)) {
 		}
 	}
 	for _, h := range v.Holds {
+		if h.Mode == Degraded {
+			continue
+		}
 		points := []int64{h.Last}
 		for _, e := range h.Beliefs {
 			points = append(points, e.Last)

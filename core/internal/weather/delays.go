@@ -66,7 +66,7 @@ func (v *Evidence) recoveries() map[string][]int64 {
 func (v *Evidence) inTurn() map[string][]*Hold {
 	names := v.byName()
 	for name, holds := range names {
-		if together(name) || name == keptName {
+		if together(name) || slices.Contains(otherNames, name) {
 			delete(names, name)
 			continue
 		}

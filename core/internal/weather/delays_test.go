@@ -5,12 +5,10 @@ package weather
 import (
 	"slices"
 	"testing"
-	"time"
 )
 
 func TestDelaysAreCountedFromWhatHasCausedThem(t *testing.T) {
 	t.Parallel()
-	ms := func(n int64) int64 { return n * int64(time.Millisecond) }
 	v := &Evidence{
 		Events: []Event{
 			{At: ms(300), Kind: Faulted, Fault: "kill", Worker: "w1"},

@@ -27,6 +27,7 @@ const (
 	Healed    Kind = "healed"    // the run's: that fault, or all of them, ended
 	Turned    Kind = "turned"    // the run's: a split has come to its next step, the Class
 	Probed    Kind = "probed"    // a worker got a name after the heal
+	Lapsed    Kind = "lapsed"    // a lease that has another one inside was lost
 	Left      Kind = "left"      // what a worker has left of goroutines and descriptors
 	Closed    Kind = "closed"    // a Locker's Close has returned
 )
@@ -47,7 +48,10 @@ type Event struct {
 	Complete bool   `json:"complete,omitempty"` // the release is to leave a dedup marker
 	Fence    uint64 `json:"fence,omitempty"`
 	Last     int64  `json:"last,omitempty"`
-	Until    int64  `json:"until,omitempty"` // what the lease then said about its end
+	Until    int64  `json:"until,omitempty"`  // what the lease then said about its end
+	Keep     int64  `json:"keep,omitempty"`   // of WithMinHold; of a release: it is a Detach, for so long
+	Ticket   string `json:"ticket,omitempty"` // the call has that of this lease
+	Inside   string `json:"inside,omitempty"` // the lease that was re-entered, the outermost one
 
 	Fenced bool `json:"fenced,omitempty"` // the fenced store accepted the write
 

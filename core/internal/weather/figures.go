@@ -28,6 +28,7 @@ type Figures struct {
 	Probe       Spread        `json:"probe"`                 // to get a name once all is healed
 	HandOver    Spread        `json:"handOver"`              // from a release to the next holder, in another process
 	TakeOver    Spread        `json:"takeOver"`              // from the SIGKILL of a holder to the next one
+	PassedOn    Spread        `json:"passedOn"`              // from a Detach to who comes with its ticket in time
 
 	Recovery map[string]Spread `json:"recovery"` // from the end of each kind of fault to the next grant that it concerned
 
@@ -55,11 +56,18 @@ func spread(all []int64) Spread {
 func (v *Evidence) Figures() Figures {
 	f := Figures{Service: v.Service, Outcomes: make(map[string]int), Leases: v.byKind()}
 	for _, c := range v.Calls {
+		if c.Answered.Mode == Degraded {
+			f.Outcomes[string(Degraded)]++
+			continue
+		}
 		f.Outcomes[c.Answered.Class]++
 	}
 	delete(f.Outcomes, "") // of those who were killed meanwhile
 	f.StaleNaive, f.StaleFenced = v.StaleWrites()
 	f.Overlaps, f.Explained = v.overlaps()
+	if n := v.degradedOverlaps(); n > 0 {
+		f.Explained[string(Degraded)] = n
+	}
 	var probes, notices []int64
 	for _, e := range v.Events {
 		if e.Kind == Probed {
@@ -77,7 +85,7 @@ func (v *Evidence) Figures() Figures {
 		}
 	}
 	f.Probe, f.Notice = spread(probes), spread(notices)
-	f.HandOver, f.TakeOver = spread(v.handOvers()), spread(v.takeOvers())
+	f.HandOver, f.TakeOver, f.PassedOn = spread(v.handOvers()), spread(v.takeOvers()), spread(v.passes())
 	f.Recovery = make(map[string]Spread)
 	for fault, all := range v.recoveries() {
 		f.Recovery[fault] = spread(all)
@@ -101,7 +109,7 @@ func (v *Evidence) overlaps() (n int, explained map[string]int) {
 	for _, holds := range v.byName() {
 		for i, a := range holds {
 			for _, b := range holds[i+1:] {
-				if a.Mode == Alone || a.Mode != b.Mode {
+				if !a.beside(b) {
 					counts[v.overlap(a, b)]++
 				}
 			}
@@ -111,6 +119,22 @@ func (v *Evidence) overlaps() (n int, explained map[string]int) {
 	delete(counts, none)
 	delete(counts, unexplained)
 	return n, counts
+}
+
+// degradedOverlaps counts the pairs of leases, of two processes, that were trusted together
+// while one of them had asked nobody.
+func (v *Evidence) degradedOverlaps() (n int) {
+	for _, holds := range v.byName() {
+		for i, a := range holds {
+			for _, b := range holds[i+1:] {
+				degraded := a.Mode == Degraded || b.Mode == Degraded
+				if degraded && a.Worker != b.Worker && b.Answered < a.Last && a.Answered < b.Last {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // byKind counts the leases of names and modes, all jobs and all solo names as one.

@@ -15,12 +15,16 @@ import (
 var (
 	sharedNames = []string{"a", "b"} // one holder each
 	manyNames   = []string{"p", "q"} // taken together, or one of them
-	keptName    = "kept"             // with WithMinHold
+	keptName    = "kept"             // with WithMinHold, and by others
 	longName    = "long"             // for several TTLs, where there may be two masters
 	readName    = "read"             // by readers and writers
 	limitedName = "limited"          // by so many as places says
 	jobName     = "job-"             // and a number: with WithDedup
+	passedName  = "passed"           // goes on in other processes, by tickets
+	nestedName  = "nested"           // taken again by who has it
+	localName   = "local"            // with LocalOnly
 	crowdNames  = []string{readName, limitedName}
+	otherNames  = []string{keptName, passedName, nestedName, localName}
 )
 
 const (
@@ -41,9 +45,11 @@ type Mode string
 
 // The modes.
 const (
-	Alone   Mode = ""
-	Reader  Mode = "reader"
-	Limited Mode = "limited"
+	Alone    Mode = ""
+	Reader   Mode = "reader"
+	Limited  Mode = "limited"
+	Inner    Mode = "inner"    // inside another one: no holder by itself
+	Degraded Mode = "degraded" // of its process only
 )
 
 // turn is one call of a worker, and what it does with the lease.
@@ -59,6 +65,13 @@ type turn struct {
 	deaf     bool // the work does not listen to its context
 	gone     bool // the release has a ctx that has ended
 	complete bool // it ends with Complete
+
+	keep   time.Duration // of WithMinHold
+	ticket string        // of which lease it has the ticket
+	outer  Lease         // that it is asked under
+	inside string        // the outermost lease of the name by then
+
+	end func(x Lease, t *turn, last int64) // instead of a release
 }
 
 // part is the id of the lease of one of the names.
@@ -69,7 +82,7 @@ func (t *turn) part(name string) string {
 	return t.id + "/" + name
 }
 
-// habit chooses a worker's next turn.
+// habit chooses a worker's next turn. There may be none for now.
 type habit func(*rand.Rand) *turn
 
 // habits are those of all goroutines of a worker.
@@ -87,14 +100,29 @@ func (w *worker) habits() []habit {
 	for range w.Holders {
 		all = append(all, w.contend)
 	}
-	switch {
-	case !w.Kinds:
-	case w.Service == Redlock: // names and times are all that it has
-		all = append(all, w.gather)
-	default:
-		all = append(all, w.gather, w.keep, w.work, w.read, w.limited)
+	if w.Kinds {
+		all = append(all, w.kinds()...)
 	}
 	return all
+}
+
+// kinds are those of the goroutines that want leases of other kinds, as far as the service has
+// them. There are two where it matters that they meet in one process.
+func (w *worker) kinds() []habit {
+	all := []habit{w.gather, w.nest}
+	for range 2 {
+		all = append(all, w.local)
+	}
+	if w.Service == Redlock {
+		return all
+	}
+	if all = append(all, w.work); w.Service == Plain {
+		return all
+	}
+	for range 2 {
+		all = append(all, w.keep, w.read)
+	}
+	return append(all, w.limited, w.give, w.take)
 }
 
 // contend is what most do: one of the shared names, for a moment.
@@ -130,10 +158,18 @@ func (w *worker) gather(random *rand.Rand) *turn {
 	return t
 }
 
-// keep leaves the name taken for a while after the grant.
+// keep leaves the name taken for a while after the grant, or wants it in another way that
+// cannot have the turn of one who did that.
 func (w *worker) keep(random *rand.Rand) *turn {
 	t := w.plan(random, 4, keptName)
-	t.opts = []core.Option{core.WithMinHold(keep)}
+	switch random.IntN(4) {
+	case 0:
+		t.opts = []core.Option{core.WithTTL(TTL / 2)}
+	case 1:
+		t.opts = []core.Option{core.WithLabel("unlike others")}
+	case 2:
+		t.keep, t.opts = keep, []core.Option{core.WithMinHold(keep)}
+	}
 	return t
 }
 

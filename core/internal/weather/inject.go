@@ -267,6 +267,9 @@ func (r *run) restart(node int, pause time.Duration) {
 // onData changes what the server keeps, and says whether f is such a fault.
 func (r *run) onData(ctx context.Context, f Fault) bool {
 	key, counter, operator := Prefix+f.Name, "{"+Prefix+"}:v1:fence", r.service.nodes[f.Node].admin
+	if r.service.kind == Plain { // each name has its own
+		counter = "{" + key + "}:v1:fence"
+	}
 	switch f.Kind {
 	case "flush":
 		operator.FlushAll(ctx)

@@ -11,7 +11,6 @@ import (
 type Hold struct {
 	ID, Worker, Name      string
 	Mode                  Mode
-	Joint                 bool // with other names: what became of the release is said of all
 	Fence                 uint64
 	Asked, Answered       int64
 	Beliefs               []Event
@@ -21,6 +20,13 @@ type Hold struct {
 	Outcome               string
 	Reign                 *Reign // what the server had for this worker when the lease was answered
 	Ghost                 bool   // an operator had taken the name before
+
+	Keep   int64  // of WithMinHold
+	Left   int64  // it was detached: for how long the name was to stay taken
+	Ticket string // the lease of which the call had the ticket
+	Outer  *Hold  // the outermost one that it has re-entered, or nil
+	Inner  []*Hold
+	Lapsed int64 // it was lost with others inside
 }
 
 // Call is one acquire, whatever came of it.
@@ -38,10 +44,13 @@ type Evidence struct {
 	Texts   map[string]string // what the processes have written, by file
 	Idle    []string          // what the servers still had of the workers in the end
 	Failed  error             // the evidence itself is incomplete
+
+	changes []span // of who leads: they are asked for again and again
 }
 
 func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 	v := &Evidence{Service: service, Events: events, Servers: servers, Splits: splits(events)}
+	v.changes = v.failovers()
 	calls, holds := make(map[string]*Call), make(map[string]*Hold)
 	for _, e := range events {
 		switch e.Kind {
@@ -53,11 +62,12 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 			c.Answered = e
 			if e.Class == "ok" {
 				h := &Hold{
-					ID: e.ID, Worker: e.Worker, Name: e.Name, Mode: e.Mode, Joint: strings.HasSuffix(e.ID, "/"+e.Name),
-					Fence: e.Fence, Asked: c.Asked.At, Answered: e.At,
+					ID: e.ID, Worker: e.Worker, Name: e.Name, Mode: e.Mode, Fence: e.Fence, Asked: c.Asked.At, Answered: e.At,
+					Keep: e.Keep, Ticket: e.Ticket,
 				}
 				holds[e.ID] = h
 				v.Holds = append(v.Holds, h)
+				h.enter(holds[e.Inside])
 			}
 		case Believed:
 			h := holds[e.ID]
@@ -65,14 +75,19 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 			h.Last = max(h.Last, e.Last)
 		case Releasing:
 			h := holds[e.ID]
-			h.Releasing, h.Last, h.Complete = e.At, max(h.Last, e.Last), e.Complete
+			h.Releasing, h.Last, h.Complete, h.Left = e.At, max(h.Last, e.Last), e.Complete, e.Keep
 		case Released:
 			h := holds[e.ID]
 			h.ReleasedAt, h.Outcome = e.At, e.Class
+		case Lapsed:
+			holds[e.ID].Lapsed = e.At
 		default:
 		}
 	}
 	for _, h := range v.Holds {
+		if h.Mode == Degraded { // of which no server knows
+			continue
+		}
 		h.Reign = v.reignAt(h.Worker, h.Name, h.Answered)
 		h.Ghost = h.Reign == nil && v.taken(h.Worker, h.Name, h.Answered-int64(TTL), h.Answered)
 	}
@@ -142,7 +157,7 @@ func (v *Evidence) losses(name string) (all []span) {
 			}
 		}
 	case v.forgetful():
-		return v.failovers()
+		return v.changes
 	}
 	return all
 }

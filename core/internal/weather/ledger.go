@@ -4,7 +4,6 @@ package weather
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ type Reign struct {
 	End         string
 	Steps       []grant // every grant and renewal, in order of time
 	EndedBy     string  // the connection that ended it
-	Kept        bool    // nobody's: what WithMinHold leaves
+	Kept        bool    // nobody's: what WithMinHold or Detach leaves
 }
 
 type grant struct{ at, expiry int64 }
@@ -137,7 +136,7 @@ func triedInVain(set, next Command) bool {
 
 // seize notes what an operator does to a lock.
 func (l *Ledger) seize(c Command) {
-	if c.Script > 0 {
+	if !c.operators() {
 		return
 	}
 	switch c.Args[0] {
@@ -165,6 +164,10 @@ func tokenOf(value string) string {
 	return ""
 }
 
+// nobodys says whether it is what stands in a token's place where a release has left a name
+// taken: for nobody, or for a ticket.
+func nobodys(token string) bool { return token != "" && strings.ContainsAny(token[:1], "=!") }
+
 // carries says whether the script that c is part of was given the token.
 func carries(c Command, token string) bool {
 	for _, arg := range c.Caller {
@@ -181,12 +184,13 @@ func (l *Ledger) breach(c Command, format string, args ...any) {
 
 // carried notes whose token it is: no token is ever used by two processes.
 func (l *Ledger) carried(c Command) {
-	if !strings.HasPrefix(c.Args[0], "eval") || c.Client == admin {
+	tells := strings.HasPrefix(c.Args[0], "eval") || c.Args[0] == "set" && c.Script == 0
+	if !tells || c.Client == admin {
 		return
 	}
 	for _, arg := range c.Args[min(2, len(c.Args)):] {
 		token := tokenOf(arg)
-		if token == "" || strings.HasPrefix(token, "=") { // or nobody's
+		if token == "" || nobodys(token) {
 			continue
 		}
 		if whose, known := l.tokens[token]; known && whose != c.Client && c.Client != "" {
@@ -206,7 +210,7 @@ func (l *Ledger) set(c Command, refused bool) {
 	token := tokenOf(c.Args[2])
 	l.round(c, name)
 	r := l.holders[name]
-	if c.Script > 0 && strings.ContainsAny(token[:min(1, len(token))], "+*") {
+	if !c.operators() && strings.ContainsAny(token[:min(1, len(token))], "+*") {
 		if r != nil {
 			l.breach(c, "joins %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
 			l.close(r, endBreach, c)
@@ -216,10 +220,10 @@ func (l *Ledger) set(c Command, refused bool) {
 	l.unshared(c, name)
 	switch {
 	case r == nil:
-	case c.Script > 0 && r.Token == token && token != "":
+	case !c.operators() && r.Token == token && token != "":
 		r.prolong(c.At, c.At+ttl)
 		return
-	case c.Script == 0:
+	case c.operators():
 		l.close(r, endOperator, c)
 	case carries(c, r.Token) && r.Token != "": // a yield to the next token of the same process
 		l.close(r, endFreed, c)
@@ -227,8 +231,8 @@ func (l *Ledger) set(c Command, refused bool) {
 		l.breach(c, "overwrites %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
 		l.close(r, endBreach, c)
 	}
-	n := &Reign{Name: name, Token: token, From: c.At, To: never, Kept: strings.HasPrefix(token, "=")}
-	if c.Script > 0 {
+	n := &Reign{Name: name, Token: token, From: c.At, To: never, Kept: nobodys(token)}
+	if !c.operators() {
 		n.Worker = c.Client
 	}
 	n.prolong(c.At, c.At+ttl)
@@ -275,10 +279,10 @@ func (l *Ledger) renew(c Command) {
 		return
 	}
 	switch {
-	case c.Script == 0:
+	case c.operators():
 		r.Expiry = c.At + n*int64(unit)
 		r.End = endOperator // if it now expires, that was no choice of the owner
-	case r.Token != "" && carries(c, r.Token):
+	case c.owns(r):
 		r.prolong(c.At, c.At+n*int64(unit))
 		r.End = ""
 	default:
@@ -291,81 +295,13 @@ func (l *Ledger) end(c Command, key string) {
 	r := l.holders[nameOf(key)]
 	switch {
 	case r == nil:
-	case c.Script == 0:
+	case c.operators():
 		l.close(r, endOperator, c)
-	case r.Token != "" && carries(c, r.Token):
+	case c.owns(r):
 		l.close(r, endFreed, c)
 	default:
 		l.breach(c, "deletes %q, which %s has for %.0f ms more", r.Name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
 		l.close(r, endBreach, c)
-	}
-}
-
-// line counts who stands in line for a name.
-func (l *Ledger) line(c Command) {
-	name := besides(c.Args[1], "line")
-	if name == "" {
-		return
-	}
-	if l.members[name] == nil {
-		l.members[name] = make(map[string]struct{})
-	}
-	member := c.Args[len(c.Args)-1]
-	if c.Args[0] == "zadd" {
-		l.members[name][member] = struct{}{}
-	} else {
-		delete(l.members[name], member)
-	}
-	l.Lines[name] = append(l.Lines[name], Crowd{c.At, len(l.members[name])})
-}
-
-// besides is the name of which a key says something besides who has it.
-func besides(key, what string) string {
-	name, ok := strings.CutSuffix(key, "}:v1:"+what)
-	if !ok {
-		return ""
-	}
-	return strings.TrimPrefix(name, "{"+Prefix)
-}
-
-// share notes until when one of many holds a name. Each has an end of its own.
-func (l *Ledger) share(c Command) {
-	name, member := besides(c.Args[1], "holders"), c.Args[len(c.Args)-1]
-	if name == "" {
-		return
-	}
-	r := l.shares[name+member]
-	if c.Args[0] == "zrem" {
-		if r != nil {
-			r.To, r.End = c.At, endFreed
-			delete(l.shares, name+member)
-		}
-		return
-	}
-	ms, err := strconv.ParseFloat(c.Args[2], 64)
-	if err != nil {
-		return
-	}
-	if r == nil {
-		r = &Reign{Name: name, Token: tokenOf(member), Worker: c.Client, From: c.At, To: never}
-		l.shares[name+member] = r
-		l.Shares = append(l.Shares, r)
-	}
-	r.prolong(c.At, fromWall(ms/1000))
-}
-
-// unshared looks for those who still have a part in a name that somebody takes for himself.
-func (l *Ledger) unshared(c Command, name string) {
-	for key, r := range l.shares {
-		if r.Name != name {
-			continue
-		}
-		lost := slices.ContainsFunc(l.Seizures, func(s Seizure) bool { return s.At >= r.From && (s.Name == "" || s.Name == name) })
-		restart := slices.ContainsFunc(l.Restarts, func(at int64) bool { return at >= r.From })
-		if c.Script > 0 && !lost && !restart && r.Expiry-c.At > rounding {
-			l.breach(c, "takes %q, of which %s has a part for %.0f ms more", name, r.Worker, seconds(r.Expiry-c.At)*1000)
-		}
-		delete(l.shares, key)
 	}
 }
 

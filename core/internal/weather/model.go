@@ -21,9 +21,10 @@ type op struct {
 	verb     verb
 	lease    string
 	fence    uint64
-	until    int64 // believe: what the lease says of its end
-	unfenced bool  // grant: of a service that mints no fences
-	by       int64 // grant: when it had been answered at the latest
+	until    int64  // believe: what the lease says of its end; freeIt: the name is left for a ticket, until then at least
+	ticket   string // grant: the lease that has left the name for it; used: too
+	unfenced bool   // grant: of a service that mints no fences
+	by       int64  // grant: when it had been answered at the latest
 }
 
 type verb uint8
@@ -34,17 +35,17 @@ const (
 	freeIt                // its release was confirmed
 	perhaps               // it was released, or was not: nobody knows
 	destroyed             // an operator took the name from whoever had it
+	used                  // a ticket was used, or was not: nobody knows
 )
+
+// left is who has a name that is left for the ticket of a lease.
+func left(lease string) string { return "ticket of " + lease }
 
 // step is what a state may become by an operation; nothing if the operation cannot be.
 func (s state) step(o op) []any {
 	switch o.verb {
 	case grantIt:
-		free := s.holder == "" || s.until <= o.by
-		if !free || o.fence <= s.fence && !o.unfenced {
-			return nil
-		}
-		return []any{state{holder: o.lease, fence: o.fence}}
+		return s.grant(o)
 	case believe:
 		if s.holder != o.lease {
 			return nil
@@ -55,15 +56,33 @@ func (s state) step(o op) []any {
 		if s.holder != o.lease {
 			return nil
 		}
+		if o.until != 0 {
+			return []any{state{holder: left(o.lease), fence: s.fence, until: o.until}}
+		}
 		return []any{state{fence: s.fence}}
 	case perhaps:
-		if s.holder != o.lease {
-			return []any{s}
-		}
-		return []any{s, state{fence: s.fence}}
+		return s.orFree(o.lease)
+	case used:
+		return s.orFree(left(o.ticket))
 	default:
 		return []any{state{fence: s.fence}}
 	}
+}
+
+func (s state) grant(o op) []any {
+	free := s.holder == "" || s.until <= o.by || s.holder == left(o.ticket)
+	if !free || o.fence <= s.fence && !o.unfenced {
+		return nil
+	}
+	return []any{state{holder: o.lease, fence: o.fence}}
+}
+
+// orFree is the state as it is, or with the name free if that holder has it.
+func (s state) orFree(holder string) []any {
+	if s.holder != holder {
+		return []any{s}
+	}
+	return []any{s, state{fence: s.fence}}
 }
 
 var leaseModel = porcupine.NondeterministicModel{

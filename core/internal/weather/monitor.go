@@ -24,6 +24,18 @@ type Command struct {
 	Args   []string
 }
 
+// operators says that it is the run's own.
+func (c Command) operators() bool { return c.Script == 0 && c.Client == admin }
+
+// owns says whether whose command it is may renew and free a reign. Of one that is not in a script
+// only the process is known: it has looked at the token before, in the same transaction.
+func (c Command) owns(r *Reign) bool {
+	if c.Script == 0 {
+		return r.Worker == c.Client
+	}
+	return r.Token != "" && carries(c, r.Token)
+}
+
 // monitor keeps what the server says of every command.
 type monitor struct {
 	conn net.Conn

@@ -20,7 +20,8 @@ type Mutant struct {
 
 // Mutants are all of them. Together they turn every checker red.
 func Mutants() []Mutant {
-	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfQuorums(), mutantsOfReplicas())
+	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfTickets(),
+		mutantsOfPlaces(), mutantsOfServices(), mutantsOfReplicas())
 }
 
 const scripts = "core/redislock/scripts/"
@@ -218,12 +219,95 @@ func mutantsOfKinds() []Mutant {
 			New:  "redis.call('DEL', KEYS[2])",
 			Red:  "done", Only: "none", Kinds: true,
 		},
+		{
+			Name: "a turn goes to whoever is next, whatever it wants",
+			File: "core/turn.go",
+			Old:  "return c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()",
+			New:  "return true",
+			Red:  "kept", Only: "none", Kinds: true,
+		},
 	}
 }
 
-// mutantsOfQuorums: many servers.
-func mutantsOfQuorums() []Mutant {
+// mutantsOfTickets: leases that go on in another process.
+func mutantsOfTickets() []Mutant {
 	return []Mutant{
+		{
+			Name: "a lease that was detached is trusted on",
+			File: "core/end.go",
+			Old:  "\tx.endContexts(context.Canceled)\n\tlast := t.remove(x)",
+			New:  "\tif t.handed == nil {\n\t\tx.endContexts(context.Canceled)\n\t}\n\tlast := t.remove(x)",
+			Red:  "linearizable", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a ticket opens whatever is there",
+			File: scripts + "attach.lua",
+			Old:  "if not value or string.sub(value, 1, #ARGV[3]) ~= ARGV[3] then",
+			New:  "if not value then",
+			Red:  "belief", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a detached name comes free at once",
+			File: "core/release.go",
+			Old:  "= t.handed.keep, t.handed.ticket, t.fenceOf(t.turn)",
+			New:  "= time.Millisecond, t.handed.ticket, t.fenceOf(t.turn)",
+			Red:  "linearizable", Only: "none", Kinds: true,
+		},
+	}
+}
+
+// mutantsOfPlaces: leases that are more, or less, than a grant of their own.
+func mutantsOfPlaces() []Mutant {
+	return []Mutant{
+		{
+			Name: "an inner lease outlives the loss of the outer one",
+			File: "core/tenure.go",
+			Old:  "\tfor x := t.leases; x != nil; x = x.next {\n\t\tx.loss = t.loss\n\t}\n\tt.endLeases(t.loss)",
+			New: "\tfor x := t.leases; x != nil; x = x.next {\n\t\tif x.inside == nil {\n" +
+				"\t\t\tx.loss = t.loss\n\t\t\tx.endContexts(t.loss)\n\t\t}\n\t}",
+			Red: "belief", Only: "flush,dark", Kinds: true,
+		},
+		{
+			Name: "the name is free when the first of a nest has ended",
+			File: "core/end.go",
+			Old:  "return t.leases == nil",
+			New:  "return t.leases == nil || x.inside != nil",
+			Red:  "early", Only: "none", Kinds: true,
+		},
+		{
+			Name: "who has the name waits for itself",
+			File: "core/reentry.go",
+			Old:  "y.tenure.root == r && y.name == name && y.live()",
+			New:  "y.tenure.root == r && y.name == name && !y.live()",
+			Red:  "answers", Only: "none", Kinds: true,
+		},
+		{
+			Name: "a degraded lease excludes nobody",
+			File: "core/degraded.go",
+			Old:  "\tl.tenure, t.line = t, l\n",
+			New:  "",
+			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
+		},
+		{
+			Name: "a degraded lease does not say so",
+			File: "core/degraded.go",
+			Old:  "if part.tenure.local {",
+			New:  "if part.tenure == nil {",
+			Red:  "margin", Only: "dark,refuse", Kinds: true,
+		},
+	}
+}
+
+// mutantsOfServices: many servers, and one that knows no scripts.
+func mutantsOfServices() []Mutant {
+	return []Mutant{
+		{
+			Name: "a transaction watches nothing",
+			File: "core/redislock/watch.go",
+			Old:  "\t}, keys...)\n\tif inCluster",
+			New:  "\t})\n\tif inCluster",
+			Red:  "belief", Only: "delay", Service: Plain,
+		},
 		{
 			Name: "two of five are a quorum",
 			File: "core/redlock/redlock.go",

@@ -44,7 +44,7 @@ func newService(r *run, kind string, watched bool) *service {
 	pass := ""
 	var started []*servers.Server
 	switch kind {
-	case One:
+	case One, Plain:
 		started = []*servers.Server{servers.Redis(r.tb)}
 	case Redlock:
 		for range quorumNodes {
@@ -77,7 +77,7 @@ func newService(r *run, kind string, watched bool) *service {
 
 // decides says whether what the servers do decides who has a name: not where one of them may
 // have forgotten what another one did.
-func (s *service) decides() bool { return s.kind == One || s.kind == Redlock }
+func (s *service) decides() bool { return s.cluster == nil && s.sentinel == nil }
 
 func newNode(r *run, srv *servers.Server, pass string, watched bool) *node {
 	n := &node{server: srv, admin: redis.NewClient(&redis.Options{

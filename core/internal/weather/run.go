@@ -169,7 +169,7 @@ func newRun(tb testing.TB, o Options) *run {
 		for _, n := range r.service.nodes {
 			r.proxies[i] = append(r.proxies[i], faultproxy.New(tb, r.service.gates.worker(i, n.server.Addr())))
 		}
-		if o.Service == One {
+		if len(r.service.nodes) == 1 {
 			r.drippers = append(r.drippers, newDripper(tb, r.proxies[i][0].Addr()))
 		}
 		r.startWorker(i)
@@ -251,10 +251,25 @@ func (r *run) heal() {
 }
 
 // scan looks for what the workers have left at the servers, once it has been quiet for long
-// enough that a lease, a place and an idle subscription would have ended.
-func (r *run) scan() (left []string) {
-	const idle = 2 * time.Second // of a subscription: see redislock
-	time.Sleep(TTL + idle + 500*time.Millisecond)
+// enough that a lease, a place and an idle subscription would have ended. The line in which a process
+// was killed is there for longer, if nobody has come by since.
+func (r *run) scan() []string {
+	const (
+		idle  = 2 * time.Second // of a subscription: see redislock
+		quiet = TTL + idle + 500*time.Millisecond
+		dead  = 10 * time.Second // a line without those who stood in it, as well
+	)
+	time.Sleep(quiet)
+	left := r.leftovers()
+	other := func(what string) bool { return !strings.Contains(what, "}:v1:line") }
+	if len(left) == 0 || r.counts["kill"] == 0 || slices.ContainsFunc(left, other) {
+		return left
+	}
+	time.Sleep(dead - quiet)
+	return r.leftovers()
+}
+
+func (r *run) leftovers() (left []string) {
 	for _, n := range r.service.nodes {
 		left = append(left, n.leftovers(r)...)
 	}

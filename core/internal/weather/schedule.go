@@ -82,7 +82,7 @@ type Plan struct {
 // NewSchedule makes the faults of a plan. The same plan makes the same ones.
 func NewSchedule(p Plan) []Fault {
 	random := rand.New(rand.NewPCG(p.Seed, 0)) //nolint:gosec // G404: a seed is to be repeated
-	names := slices.Concat(sharedNames, crowdNames)
+	names := slices.Concat(sharedNames, crowdNames, otherNames)
 	for i := range p.Workers {
 		names = append(names, soloName(workerID(i), 0))
 	}
@@ -112,6 +112,9 @@ func NewSchedule(p Plan) []Fault {
 
 // lots are the kinds that may come, each as often as its share.
 func (p Plan) lots() (lots []int) {
+	if p.Service == Plain { // the same server
+		p.Service = One
+	}
 	for i, k := range kinds {
 		named := len(p.Only) == 0 || slices.Contains(p.Only, k.name)
 		if named && (k.in == nil || slices.Contains(k.in, p.Service)) {

@@ -18,6 +18,7 @@ import (
 // The services that a run can have.
 const (
 	One      = "one"      // a redis-server
+	Plain    = "plain"    // one without scripts: WATCH, MULTI and EXEC
 	Redlock  = "redlock"  // five of them
 	Cluster  = "cluster"  // three masters and their replicas
 	Sentinel = "sentinel" // a master, a replica and those who watch over them
@@ -64,12 +65,16 @@ func (c WorkerConfig) open() (store driver.Driver, hangUp func()) {
 
 // openEach has a client for each server. If there are several, a quorum of them decides.
 func (c WorkerConfig) openEach(client func(addr string) redis.UniversalClient) (store driver.Driver, hangUp func()) {
+	opts := []redislock.Option{redislock.WithPrefix(Prefix)}
+	if c.Service == Plain {
+		opts = append(opts, redislock.WithoutScripts())
+	}
 	var nodes []driver.Driver
 	var clients []redis.UniversalClient
 	for _, addr := range c.Servers {
 		rdb := client(addr)
 		clients = append(clients, rdb)
-		nodes = append(nodes, redislock.New(rdb, redislock.WithPrefix(Prefix)))
+		nodes = append(nodes, redislock.New(rdb, opts...))
 	}
 	hangUp = func() {
 		for _, rdb := range clients {

@@ -39,6 +39,9 @@ func serveStore(dir string, listener net.Listener) error {
 			w.WriteHeader(http.StatusConflict)
 		}
 	}
-	s := &http.Server{Handler: http.HandlerFunc(handle), ReadHeaderTimeout: time.Second}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", handle)
+	newMailbox().serve(mux)
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	return s.Serve(listener)
 }

@@ -16,7 +16,15 @@ import (
 // turn makes one call, and holds what it gets.
 func (w *worker) turn(t *turn) {
 	if x := w.acquire(t); x != nil {
-		last := w.hold(x, t)
+		w.over(x, t, w.hold(x, t))
+	}
+}
+
+// over ends a turn.
+func (w *worker) over(x Lease, t *turn, last int64) {
+	if t.end != nil {
+		t.end(x, t, last)
+	} else {
 		w.release(x, t, last)
 	}
 }
@@ -34,16 +42,17 @@ func (w *worker) note(t *turn, e Event) {
 }
 
 func (w *worker) acquire(t *turn) Lease {
-	ctx, cancel := context.WithTimeout(context.Background(), t.patience)
+	ctx, cancel := context.WithTimeout(t.under(), t.patience)
 	defer cancel()
 	begin := now()
-	w.note(t, Event{At: begin, Kind: Asked, Try: t.try, Deadline: begin + int64(t.patience)})
+	w.note(t, Event{At: begin, Kind: Asked, Try: t.try, Deadline: begin + int64(t.patience), Ticket: t.ticket})
 	x, err := w.locks.Get(ctx, Ask{t.names, t.try, t.opts})
 	at := now()
+	t.turnsOut(x, err)
 	for _, name := range t.names {
 		e := Event{
 			At: at, Kind: Answered, Worker: w.Life, ID: t.part(name), Name: name, Mode: t.mode,
-			Try: t.try, Class: class(err), Error: text(err),
+			Try: t.try, Class: class(err), Error: text(err), Keep: int64(t.keep), Ticket: t.ticket, Inside: t.inside,
 		}
 		if err == nil {
 			e.Fence = x.FenceOf(name)
@@ -54,6 +63,24 @@ func (w *worker) acquire(t *turn) Lease {
 		return nil
 	}
 	return x
+}
+
+// under is the context in which it is asked for.
+func (t *turn) under() context.Context {
+	if t.outer == nil {
+		return context.Background()
+	}
+	return t.outer.Context()
+}
+
+// turnsOut says of which mode a lease is, that depends on more than what was asked for.
+func (t *turn) turnsOut(x Lease, err error) {
+	if t.outer != nil && !t.joined(x, err) {
+		t.mode, t.inside = Alone, ""
+	}
+	if own, ok := x.(*core.Lease); ok && err == nil && own.Degraded() {
+		t.mode = Degraded
+	}
 }
 
 // class is what became of a call, in one word.
@@ -120,7 +147,7 @@ func (w *worker) hold(x Lease, t *turn) (last int64) {
 }
 
 // put writes to the store, whatever the lease says by now. Those who share a name do not
-// write.
+// write, nor do those who have no fence or somebody else's.
 func (w *worker) put(x Lease, t *turn) {
 	if t.mode != Alone {
 		return
@@ -138,6 +165,15 @@ func (w *worker) put(x Lease, t *turn) {
 }
 
 func (w *worker) release(x Lease, t *turn, last int64) {
+	end := x.Release
+	if t.complete {
+		end = x.Complete
+	}
+	_ = w.finish(t, Event{Last: last, Complete: t.complete}, end) // it is noted
+}
+
+// finish notes how a lease ends.
+func (w *worker) finish(t *turn, e Event, end func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	deadline := now() + int64(5*time.Second)
@@ -145,11 +181,9 @@ func (w *worker) release(x Lease, t *turn, last int64) {
 		cancel()
 		deadline = now()
 	}
-	w.note(t, Event{Kind: Releasing, Last: last, Deadline: deadline, Complete: t.complete})
-	end := x.Release
-	if t.complete {
-		end = x.Complete
-	}
+	e.Kind, e.Deadline = Releasing, deadline
+	w.note(t, e)
 	err := end(ctx)
 	w.note(t, Event{Kind: Released, Class: class(err), Error: text(err)})
+	return err
 }

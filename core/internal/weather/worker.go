@@ -26,7 +26,7 @@ type WorkerConfig struct {
 	ID      string            // of the worker: the same for its successor, if it is killed
 	Life    string            // of this process
 	Library string            // whose locks: "" for Holdfast, or a name that Play was given
-	Service string            // One, Redlock, Cluster, Sentinel or Replicas
+	Service string            // One, Plain, Redlock, Cluster, Sentinel or Replicas
 	Servers []string          // where to find it
 	Links   map[string]string // how to reach each server: through which proxy
 	Store   string
@@ -94,7 +94,9 @@ func RunWorker(c WorkerConfig, open Opener, commands io.Reader, out io.Writer) e
 // traffic takes leases until it is told to stop.
 func (w *worker) traffic(random *rand.Rand, next habit) {
 	for w.stop.Err() == nil {
-		w.turn(next(random))
+		if t := next(random); t != nil {
+			w.turn(t)
+		}
 		w.pause(time.Duration(random.IntN(4000)) * time.Microsecond)
 	}
 }

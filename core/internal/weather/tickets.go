@@ -1,0 +1,43 @@
+//go:build linux
+
+package weather
+
+import "github.com/anishathalye/porcupine"
+
+// leftUntil is until when a detached name is certainly taken, 0 if h was not detached.
+func (h *Hold) leftUntil() int64 {
+	if h.Left == 0 {
+		return 0
+	}
+	return h.Releasing + h.Left - rounding
+}
+
+// lostTickets are those with which somebody came who was not told that he has the name. It may
+// have been granted, and given back.
+func (v *Evidence) lostTickets() (ops []porcupine.Operation) {
+	until := make(map[string]int64)
+	for _, h := range v.Holds {
+		until[h.ID] = h.leftUntil()
+	}
+	for _, c := range v.Calls {
+		if t := c.Asked.Ticket; t != "" && c.Answered.Class != "ok" && c.Asked.At < until[t] {
+			ops = append(ops, operation(op{verb: used, ticket: t}, c.Asked.At, until[t]))
+		}
+	}
+	return ops
+}
+
+// passes is how long it took from a Detach until somebody had the name by its ticket, of those
+// who came in time.
+func (v *Evidence) passes() (all []int64) {
+	givers := make(map[string]*Hold)
+	for _, h := range v.Holds {
+		givers[h.ID] = h
+	}
+	for _, h := range v.Holds {
+		if g := givers[h.Ticket]; g != nil && h.Answered < g.leftUntil() {
+			all = append(all, h.Answered-g.Releasing)
+		}
+	}
+	return all
+}
