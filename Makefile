@@ -31,9 +31,12 @@ TEST = HOLDFAST_REQUIRE_SERVERS=1 HOLDFAST_EVIDENCE="$(RECORDS)" go test -race $
 # Any seed can be run again, with its faults and every worker's choices.
 STORM = cd core/internal/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=90m -v .
 
-# $(call rain,duration) is a run of bad weather in every topology, all of them even if one fails.
-rain = @rc=0; for s in one redlock cluster sentinel; do \
-	($(STORM) -run '^TestWeather$$' -args -weather.service $$s -weather.for $(1) -weather.seed $(SEED)) || rc=1; done; exit $$rc
+# $(call rain,duration) is a run of bad weather in every service, all of them even if one fails,
+# and then their figures as docs/guarantees.md shows them.
+FIGURES := $(CURDIR)/.weather
+rain = @rc=0; rm -f "$(FIGURES)"; for s in one plain redlock cluster sentinel replicas; do \
+	($(STORM) -run '^TestWeather$$' -args -weather.service $$s -weather.for $(1) -weather.seed $(SEED) -weather.figures "$(FIGURES)") || rc=1; done; \
+	(cd core/internal/weather && go run ./figures <"$(FIGURES)") || rc=1; exit $$rc
 
 .DEFAULT_GOAL := help
 .PHONY: help build vet test evidence servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-peers bench-backends weather weather-quick weather-long weather-peers hours soak fuzz ci
@@ -89,9 +92,9 @@ bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-hel
 bench-backends: servers ## measure the backends beside each other, 2 minutes
 	@cd core/bench/backends && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -args -figures
 
-weather: servers ## run bad weather, 30 s in each topology, then all mutants: 25 minutes (SEED)
+weather: servers ## run bad weather, 30 s in each service, then all mutants: 25 minutes (SEED)
 	$(call rain,30s)
-	$(STORM) -run . -args -weather.mutants -weather.seed $(SEED)
+	$(STORM) -run Mutant -args -weather.mutants -weather.seed $(SEED)
 
 hours: ## run leases through faults in virtual time for 3,000 hours: 10 minutes
 	cd core && HOLDFAST_MODEL_HOURS=500 go test -run '^TestHoursOfFaultsKeepOneHolderAndEveryCallBounded$$' -count=1 -timeout=60m -v .
@@ -99,7 +102,7 @@ hours: ## run leases through faults in virtual time for 3,000 hours: 10 minutes
 weather-quick: servers ## run bad weather on one server for 20 s (SEED)
 	$(STORM) -run '^TestWeather$$' -args -weather.for 20s -weather.seed $(SEED)
 
-weather-long: servers ## run bad weather, 10 minutes in each topology (SEED)
+weather-long: servers ## run bad weather, 10 minutes in each service: an hour (SEED)
 	$(call rain,10m)
 
 weather-peers: servers ## run other lock libraries in bad weather, 30 s each (SEED)

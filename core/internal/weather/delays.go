@@ -8,6 +8,34 @@ import (
 	"strings"
 )
 
+// probes is how long it took to get a name once all was healed.
+func (v *Evidence) probes() (all []int64) {
+	for _, e := range v.Events {
+		if e.Kind == Probed {
+			all = append(all, int64(e.Count))
+		}
+	}
+	return all
+}
+
+// notices is how long leases were trusted after an operator had taken their names.
+func (v *Evidence) notices() (all []int64) {
+	for _, h := range v.Holds {
+		if r := h.Reign; r != nil && r.End == endOperator && h.Last > r.To {
+			all = append(all, h.Last-r.To)
+		}
+	}
+	return all
+}
+
+// twoMasters is for how long there were two.
+func (v *Evidence) twoMasters() (all []int64) {
+	for _, s := range v.Splits {
+		all = append(all, s.Demoted-s.Promoted)
+	}
+	return all
+}
+
 // handOvers is how long it took from a release to the return of the acquire, of another process, that
 // had waited for it.
 func (v *Evidence) handOvers() (all []int64) {

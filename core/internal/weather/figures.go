@@ -3,6 +3,7 @@
 package weather
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ type Figures struct {
 	Explained        map[string]int `json:"overlapsExplained"` // by what explains them
 	StaleNaive       int            `json:"staleNaive"`        // late writes that the naive store took
 	StaleFenced      int            `json:"staleFenced"`       // and the fenced one
+	FencesTwice      int            `json:"fencesTwice"`       // leases with a fence that another one has
+	FencesFallen     int            `json:"fencesFallen"`      // with a smaller one than a lease before
 	TwoMasters       Spread         `json:"twoMasters"`        // how long a split had them
 
 	LeastMargin time.Duration `json:"leastMargin,omitempty"` // between the end of trust and the server's promise
@@ -34,6 +37,7 @@ type Figures struct {
 
 	Orphans     int           `json:"orphans"`               // grants that ended by themselves
 	LongestLife time.Duration `json:"longestLife,omitempty"` // of one of them, since it was last renewed
+	Leaks       int           `json:"leaks"`                 // keys, channels, connections, goroutines, descriptors
 	Checking    time.Duration `json:"checking"`
 }
 
@@ -54,37 +58,14 @@ func spread(all []int64) Spread {
 
 // Figures counts what the evidence has.
 func (v *Evidence) Figures() Figures {
-	f := Figures{Service: v.Service, Outcomes: make(map[string]int), Leases: v.byKind()}
-	for _, c := range v.Calls {
-		if c.Answered.Mode == Degraded {
-			f.Outcomes[string(Degraded)]++
-			continue
-		}
-		f.Outcomes[c.Answered.Class]++
-	}
-	delete(f.Outcomes, "") // of those who were killed meanwhile
+	f := Figures{Service: v.Service, Outcomes: v.outcomes(), Leases: v.byKind(), Leaks: len(checkLeaks(v))}
 	f.StaleNaive, f.StaleFenced = v.StaleWrites()
+	f.FencesTwice, f.FencesFallen = v.fenceFaults()
 	f.Overlaps, f.Explained = v.overlaps()
 	if n := v.degradedOverlaps(); n > 0 {
 		f.Explained[string(Degraded)] = n
 	}
-	var probes, notices []int64
-	for _, e := range v.Events {
-		if e.Kind == Probed {
-			probes = append(probes, int64(e.Count))
-		}
-	}
-	var masters []int64
-	for _, s := range v.Splits {
-		masters = append(masters, s.Demoted-s.Promoted)
-	}
-	f.TwoMasters = spread(masters)
-	for _, h := range v.Holds {
-		if r := h.Reign; r != nil && r.End == endOperator && h.Last > r.To {
-			notices = append(notices, h.Last-r.To)
-		}
-	}
-	f.Probe, f.Notice = spread(probes), spread(notices)
+	f.Probe, f.Notice, f.TwoMasters = spread(v.probes()), spread(v.notices()), spread(v.twoMasters())
 	f.HandOver, f.TakeOver, f.PassedOn = spread(v.handOvers()), spread(v.takeOvers()), spread(v.passes())
 	f.Recovery = make(map[string]Spread)
 	for fault, all := range v.recoveries() {
@@ -92,7 +73,7 @@ func (v *Evidence) Figures() Figures {
 	}
 	if len(v.Servers) > 0 {
 		f.LeastMargin = v.LeastMargin()
-		f.CommandsPerGrant = float64(v.commands()) / float64(max(1, len(v.Holds)))
+		f.CommandsPerGrant = float64(v.commands()) / float64(max(1, f.Outcomes["ok"]))
 	}
 	for _, r := range v.reigns() {
 		if r.End == endExpired && r.Worker != "" && !r.Kept {
@@ -101,6 +82,48 @@ func (v *Evidence) Figures() Figures {
 		}
 	}
 	return f
+}
+
+// outcomes counts the calls. Those that have asked nobody are apart.
+func (v *Evidence) outcomes() map[string]int {
+	counts := make(map[string]int)
+	for _, c := range v.Calls {
+		if c.Answered.Mode == Degraded {
+			counts[string(Degraded)]++
+			continue
+		}
+		counts[c.Answered.Class]++
+	}
+	delete(counts, "") // of those who were killed meanwhile
+	return counts
+}
+
+// fenceFaults counts the leases that have the fence of another one, and those that have a smaller
+// one than a lease that had been granted before they were asked for.
+func (v *Evidence) fenceFaults() (twice, fallen int) {
+	for _, holds := range v.inTurn() {
+		var before []*Hold // by when they were granted, with the largest fence so far
+		seen := make(map[uint64]bool)
+		for _, h := range holds {
+			if h.Fence == 0 || !h.holds() {
+				continue
+			}
+			if seen[h.Fence] {
+				twice++
+			}
+			seen[h.Fence] = true
+			n, _ := slices.BinarySearchFunc(before, h.Asked, func(b *Hold, at int64) int { return cmp.Compare(b.Answered, at) })
+			if n > 0 && h.Fence < before[n-1].Fence {
+				fallen++
+			}
+			largest := h.Fence
+			if len(before) > 0 {
+				largest = max(largest, before[len(before)-1].Fence)
+			}
+			before = append(before, &Hold{Answered: h.Answered, Fence: largest})
+		}
+	}
+	return twice, fallen
 }
 
 // overlaps counts the pairs of leases that were trusted together and may not have been.
