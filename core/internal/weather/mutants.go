@@ -168,7 +168,7 @@ func mutantsOfTime() []Mutant {
 			File: "core/attempt.go",
 			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
 			New:  "t := newTenure(a.bid, a.cfg, g, ttl, now)",
-			Red:  "margin", Only: "fade", Alone: 8,
+			Red:  "margin", Only: "fade", Alone: 24,
 		},
 		{
 			Name: "renewal goes on after the release",

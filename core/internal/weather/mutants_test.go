@@ -77,7 +77,7 @@ func TestEveryMutantIsCaught(t *testing.T) { //nolint:paralleltest // one storm 
 		}
 		all++
 		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {
-			const storms = 3 // a fault may miss what it is for
+			const storms = 4 // a fault may miss what it is for
 			var found map[string][]string
 			for seed := *flagSeed; seed < *flagSeed+storms && len(found[m.Red]) == 0; seed++ {
 				found = storm(t, m, seed)
