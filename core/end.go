@@ -88,7 +88,7 @@ func (x *Lease) ending(ctx context.Context) error {
 	} else {
 		x.settle(lossOf(x))
 	}
-	inline := t.local || t.flying == 0 && t.root.inline(ctx)
+	inline := t.local || t.flying == 0 && ctx.Err() == nil && t.root.inline(ctx)
 	t.mu.Unlock()
 	if x.inside != nil {
 		x.inside.leaveSlot()
