@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	recipe "github.com/holdfast-go/holdfast/examples/recipes/chi"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 )
 
 func TestHostilePathsGetLocksOfTheirOwnNames(t *testing.T) {

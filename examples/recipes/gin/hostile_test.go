@@ -8,9 +8,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	recipe "github.com/holdfast-go/holdfast/examples/recipes/gin"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 )
 
 func TestHostilePathsGetLocksOfTheirOwnNames(t *testing.T) {
