@@ -56,6 +56,9 @@ func TestLibrariesInTheSameWeather(t *testing.T) { //nolint:paralleltest // one 
 		for _, name := range weather.Red(found) {
 			t.Logf("red: %s, %d times: %.300s", name, len(found[name]), found[name][0])
 		}
+		if *flagFor == 0 { // beside other tests, on a machine that is late
+			delete(found, "bounded")
+		}
 		if library == "" && len(found) > 0 {
 			t.Errorf("Holdfast: %v", weather.Red(found))
 		}
