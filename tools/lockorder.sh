@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cp go.mod go.sum "$work"
-go get -modfile="$work/go.mod" github.com/sasha-s/go-deadlock@v0.3.9 2>/dev/null
+go get -modfile="$work/go.mod" github.com/sasha-s/go-deadlock@v0.3.9
 
 # Timeouts and their goroutines are left to the tests.
 cat >"$work/off.go" <<'GO'

@@ -254,3 +254,19 @@ func TestNothingPrintsAToken(t *testing.T) {
 		}
 	})
 }
+
+func TestAReleaseThatIsAskedForWhileAnotherGivesUpIsSentAgain(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.holder("token")
+		p.links[0].All(Refused)
+		p.links[1].All(Refused)
+		began := time.Now()
+		isUnknown(t, p.store.Release(t.Context(), p.claim("token")))
+		time.Sleep(2*time.Second - 10*time.Millisecond - time.Since(began)) // between two of its attempts
+		isUnknown(t, p.store.Release(short(t, time.Hour), p.claim("token")))
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("nothing was tried, and it was said after %v", took)
+		}
+	})
+}
