@@ -92,12 +92,14 @@ bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-hel
 bench-backends: servers ## measure the backends beside each other, 2 minutes
 	@cd core/bench/backends && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -args -figures
 
-weather: servers ## run bad weather, 30 s in each service, then all mutants: 25 minutes (SEED)
+weather: servers ## run bad weather, 30 s in each service and 30 s of late commands, then all mutants: 30 minutes (SEED)
 	$(call rain,30s)
+	$(STORM) -run '^TestWeather$$' -args -weather.for 30s -weather.gap 2s -weather.only uneven,pause,hold -weather.seed $(SEED)
 	$(STORM) -run Mutant -args -weather.mutants -weather.seed $(SEED)
 
-hours: ## run leases through faults in virtual time for 3,000 hours: 10 minutes
+hours: ## run leases through faults in virtual time for 3,000 hours, and 200,000 combinations: half an hour
 	cd core && HOLDFAST_MODEL_HOURS=500 go test -run '^TestHoursOfFaultsKeepOneHolderAndEveryCallBounded$$' -count=1 -timeout=60m -v .
+	cd core && HOLDFAST_MODEL_SEEDS=200000 go test -run '^TestEveryCombinationKeepsOneHolderAndServesEverybody$$' -count=1 -timeout=90m .
 
 weather-quick: servers ## run bad weather on one server for 20 s (SEED)
 	$(STORM) -run '^TestWeather$$' -args -weather.for 20s -weather.seed $(SEED)

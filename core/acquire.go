@@ -20,6 +20,7 @@ type acquisition struct {
 	heldAt   time.Duration // when the backend last told anybody in the line that the name is held, as in verdict
 	refused  bool          // it has told this call
 	waited   bool
+	called   bool    // up, from its place in the line
 	stood    bool    // behind a lease of this process, until it was called up
 	told     bool    // that another limit counts
 	ticket   string  // to take the name over with, until an attempt was answered
@@ -134,6 +135,9 @@ func (a *acquisition) queue() (*Lease, error) {
 		x, err = a.contend(w)
 	}
 	a.giveUp(w, err)
+	if err == errPassed { //nolint:errorlint // contend's own, as it is
+		err = a.outlive()
+	}
 	return x, err
 }
 
@@ -145,7 +149,7 @@ func (a *acquisition) alone(w *waiter) (*Lease, error) {
 	a.root.lines.joinNone(w)
 	x, err := a.try(w, &pace{acquisition: a, waiter: w})
 	if x == nil {
-		a.root.lines.leave(w)
+		a.root.lines.leave(w, false)
 	}
 	return x, err
 }
@@ -155,7 +159,7 @@ func (a *acquisition) giveUp(w *waiter, err error) {
 	if err == nil {
 		return
 	}
-	unheard, empty := a.root.lines.leave(w)
+	unheard, empty := a.root.lines.leave(w, a.quits(err))
 	if unheard.lease != nil {
 		a.giveBack(unheard.lease)
 	}

@@ -45,12 +45,12 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	maxHold := cfg.maxHoldOr(defaultMaxHold)
+	g := gathering{locker: l, ctx: ctx, names: names, cfg: cfg, maxHold: maxHold, began: time.Now()}
 	if len(names) == 1 {
-		return l.acquire(ctx, names[0], cfg, maxHold)
+		return l.acquire(ctx, names[0], g.turn(names[0]), maxHold)
 	}
 	l.root.enter()
 	defer l.root.leave()
-	g := gathering{locker: l, ctx: ctx, names: names, cfg: cfg, maxHold: maxHold, began: time.Now()}
 	for {
 		if x, err := g.round(); x != nil || err != nil {
 			return x, err
@@ -80,8 +80,15 @@ func (g *gathering) round() (*Lease, error) {
 		part, err := g.locker.acquire(ctx, name, g.turn(name), g.maxHold)
 		if err != nil {
 			g.giveBack(x)
-			if lost, ok := errors.AsType[*LostError](context.Cause(ctx)); ok && errors.Is(err, context.Canceled) {
+			if g.ctx.Err() != nil || !errors.Is(err, context.Canceled) { // it may end by a loss too: of a lease around
+				return nil, err
+			}
+			lost, ok := errors.AsType[*LostError](context.Cause(ctx))
+			switch {
+			case ok:
 				return nil, g.again(lost.Name)
+			case errors.Is(context.Cause(ctx), ErrClosed):
+				return nil, ErrClosed
 			}
 			return nil, err
 		}
@@ -94,7 +101,8 @@ func (g *gathering) round() (*Lease, error) {
 		part.endWith(x.own)
 	}
 	for _, part := range *x.parts {
-		if t := part.tenure; part.err() != nil || t.left() < t.ttl()/3 {
+		// What was re-entered gets no better by being taken again: it is for whoever has it.
+		if t := part.tenure; part.err() != nil || part.inside == nil && t.left() < t.ttl()/3 {
 			g.giveBack(x)
 			return nil, g.again(part.name)
 		}
@@ -162,6 +170,9 @@ func (g *gathering) giveBack(x *Lease) {
 
 // each returns the leases that x consists of: x itself, if it is that of one name.
 func (x *Lease) each() []*Lease {
+	if x.none() {
+		return nil
+	}
 	if x.parts == nil {
 		return []*Lease{x}
 	}

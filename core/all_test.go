@@ -250,6 +250,78 @@ func TestAnyOfSeveralNamesIsReentered(t *testing.T) {
 	})
 }
 
+func TestAReentryThatIsNearlyOverIsNotTakenAnewForEver(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "b", core.WithoutRenewal())
+		time.Sleep(ttl * 7 / 10)
+		sent := b.commands()
+		y, err := b.locks.AcquireAll(x.Context(), []string{"a", "b"})
+		b.ok(err)
+		if n := b.commands() - sent; n != 1 {
+			b.Errorf("%d commands", n)
+		}
+		b.ok(y.Release(b.Context()))
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestInsideALeaseOneNameAloneIsWaitedForOnlyIfItIsGreater(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "b")
+		there := b.other()
+		smaller, greater := b.acquire(there, "a"), b.acquire(there, "c")
+		b.took(0, 0, func() {
+			_, err := b.locks.AcquireAll(x.Context(), []string{"a", "a"})
+			b.is(err, core.ErrHeld)
+		})
+		time.AfterFunc(time.Second, func() { b.ok(greater.Release(b.Context())) })
+		y, err := b.locks.AcquireAll(x.Context(), []string{"c"})
+		b.ok(err)
+		b.ok(errors.Join(y.Release(b.Context()), smaller.Release(b.Context()), x.Release(b.Context())))
+	})
+}
+
+func TestTheLossOfALeaseAroundEndsTheWaitForSeveralNames(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "b", core.WithoutRenewal())
+		theirs := b.acquire(b.other(), "c")
+		b.took(ttl-drift, 0, func() {
+			_, err := b.locks.AcquireAll(x.Context(), []string{"c", "d"})
+			b.is(err, context.Canceled, core.ErrHeld)
+		})
+		b.ok(theirs.Release(b.Context()))
+	})
+}
+
+func TestCloseEndsTheWaitForSeveralNames(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		const many = 200 // each may see the end of its first name before it sees that of the Locker
+		over := make(chan error, many)
+		there := b.other()
+		locks, err := core.New(b.store) // punctual: it waits on its callers' goroutines
+		b.ok(err)
+		for i := range many {
+			taken := fmt.Sprintf("%d-b", i)
+			b.acquire(there, taken)
+			go func() {
+				_, err := locks.AcquireAll(b.Context(), []string{fmt.Sprintf("%d-a", i), taken})
+				over <- err
+			}()
+		}
+		synctest.Wait()
+		b.ok(locks.Close(b.Context()))
+		for range many {
+			err := <-over
+			b.is(err, core.ErrClosed)
+			b.isNot(err, core.ErrHeld, context.Canceled)
+		}
+	})
+}
+
 func TestCloseEndsALeaseOfSeveralNamesAndWaitsForItsRelease(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

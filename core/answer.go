@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -21,8 +22,21 @@ func (a *acquisition) overBudget() error {
 	}
 }
 
-// ended is the error for the end of the caller's ctx.
+// ended is the error for the end of the caller's ctx. Where the backend's client has seen its
+// deadline a moment before the ctx did, that is given the moment.
 func (a *acquisition) ended() error {
+	if a.ctx.Err() == nil {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-a.ctx.Done():
+		case <-timer.C:
+		}
+	}
+	ended := a.ctx.Err()
+	if ended == nil { // there are contexts that do not keep their deadlines
+		ended = context.DeadlineExceeded
+	}
 	known := a.known
 	if known == nil {
 		known = a.failed
@@ -30,7 +44,7 @@ func (a *acquisition) ended() error {
 	if known == nil {
 		known = &unavailableError{"acquire", a.name, errNotAsked}
 	}
-	return &endedError{a.ctx.Err(), known}
+	return &endedError{ended, known}
 }
 
 // held makes the error for a name of which the backend said so a while ago.

@@ -11,6 +11,9 @@ import (
 func (a *acquisition) contend(w *waiter) (*Lease, error) {
 	p := pace{acquisition: a, waiter: w}
 	for {
+		if a.tooLate() {
+			return nil, errPassed
+		}
 		if x, err := a.try(w, &p); x != nil || err != nil {
 			return x, err
 		}
@@ -73,7 +76,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		}
 		return nil, refusal
 	}
-	if a.ctx.Err() != nil {
+	if a.late() {
 		a.suspect()
 		return nil, a.ended() // says nothing about the backend: those who watch try themselves
 	}
@@ -99,7 +102,11 @@ func (a *acquisition) patience() time.Duration {
 
 func (a *acquisition) fail(w *waiter, err error) {
 	a.failed = err
-	a.root.lines.refused(w, verdict{at: time.Now(), answered: a.answered, err: a.failed, heldAt: a.heldAt})
+	v := verdict{at: time.Now(), answered: a.answered, err: err, heldAt: a.heldAt}
+	if errors.Is(err, errHasty) { // that is about this call's time, and no news for others
+		v.err = nil
+	}
+	a.root.lines.refused(w, v)
 }
 
 // granted makes a lease of a grant, unless that is nearly over already, or nobody wants it

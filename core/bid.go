@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
 // bid is one token, from the first command that carries it until no command may carry it
@@ -24,8 +25,9 @@ type bid struct {
 
 	mu    sync.Mutex // protects the fields below
 	phase bidPhase
-	open  bool // a command may have acted, or may still act, without our knowing
-	stray bool // such a command was answered while the release was under way
+	stray bool   // a command was granted while the release was under way, and its caller had gone
+	open  int16  // commands that may have acted, or may still act, without our knowing
+	since uint32 // when the last of them was given up, in s since the Locker was made
 }
 
 type bidPhase uint8
@@ -35,6 +37,7 @@ const (
 	bidOwned                  // in a tenure
 	bidEnding                 // in the release of that tenure
 	bidOver
+	bidKept // over, but the name may be its own for a while still: WithMinHold, and no word of its release
 )
 
 func newBid(r *root, name string, c *config) *bid {
@@ -100,16 +103,28 @@ func (b *bid) acquire(ctx context.Context, c driver.Claim) reply {
 	return reply{grant, err}
 }
 
-// doubt says that a command may have acted without our knowing.
+// doubt says that a command may have acted, or may act yet, without our knowing.
 func (b *bid) doubt() {
+	now := b.root.seconds()
 	b.mu.Lock()
-	b.open = true
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	b.open, b.since = b.open+1, now
+}
+
+func (b *bid) doubtful() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open > 0
+}
+
+// seconds is how old the Locker is, and a little more.
+func (r *root) seconds() uint32 {
+	return uint32(time.Since(r.clock.base)/time.Second) + 1 //nolint:gosec // G115: no process lives for 136 years
 }
 
 // outcomeOpen says whether err leaves open what the command did.
 func outcomeOpen(err error) bool {
-	if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrNotOwner) {
+	if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrUnmarked) {
 		return false
 	}
 	_, held := errors.AsType[*driver.Held](err)
@@ -117,19 +132,25 @@ func outcomeOpen(err error) bool {
 	return !held && !done
 }
 
-// settle deals with the outcome of a command whose caller has gone. While the token is
-// tried or owned there is nothing to do: the commands that follow, the release at the
-// latest, deal with whatever it granted.
+// settle deals with the outcome of a command whose caller has gone, and who counts it as open. A
+// grant is dealt with by the commands that follow while the token is owned, and by its clean-up
+// otherwise: of a token that is still tried nobody else knows that it was granted.
 func (b *bid) settle(ctx context.Context, late reply) {
-	if late.err != nil && !outcomeOpen(late.err) {
+	if outcomeOpen(late.err) {
 		return
 	}
+	granted := late.err == nil
 	b.mu.Lock()
-	over := b.phase == bidOver
-	b.stray = b.stray || b.phase == bidEnding
+	phase := b.phase
+	b.stray = b.stray || granted && phase == bidEnding
+	if !granted || phase == bidOwned || phase == bidEnding {
+		b.open--
+	}
 	b.mu.Unlock()
-	if over {
-		b.cleanUp(ctx, nil)
+	if granted && phase == bidOver && !failed(b.cleanUp(ctx, nil)) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.open--
 	}
 }
 
@@ -140,76 +161,42 @@ func (b *bid) to(p bidPhase) {
 	b.mu.Unlock()
 }
 
-// giveUp ends a token that no tenure owns. It cleans up in the background if a command may
-// have acted, or there is a place to leave; what it cannot reach dies within one TTL.
+// giveUp ends a token that no tenure owns. It is cleaned up behind in the background if a
+// command may have acted, or there is a place to leave.
 func (b *bid) giveUp(ctx context.Context, p *place) {
-	b.mu.Lock()
-	b.phase = bidOver
-	open := b.open
-	b.mu.Unlock()
-	if open || p != nil {
-		b.root.spawn(func() { b.cleanUp(ctx, p) })
+	b.to(bidOver)
+	if p != nil {
+		b.root.spawn(func() { _ = b.cleanUp(ctx, p) })
 	}
+	b.sweep(0)
 }
 
 // giveBack ends a token that was granted too late to be of use.
 func (b *bid) giveBack(ctx context.Context) {
 	b.to(bidOver)
-	b.cleanUp(ctx, nil)
+	if failed(b.cleanUp(ctx, nil)) {
+		b.doubt()
+	}
+	b.sweep(sweep.First)
 }
 
-// end ends a token whose tenure is over.
-func (b *bid) end(ctx context.Context) {
+// end ends a token whose tenure is over. Kept says that the name may be its own for a while still,
+// by WithMinHold.
+func (b *bid) end(ctx context.Context, kept bool) {
 	b.mu.Lock()
 	b.phase = bidOver
+	if kept {
+		b.phase = bidKept
+	}
 	stray := b.stray
 	b.mu.Unlock()
-	if stray {
-		b.root.spawn(func() { b.cleanUp(ctx, nil) })
-	}
-}
-
-// cleanUp leaves a place in the backend's line, if there is one to leave, and deletes the
-// name if the dead token owns it, in one step. Whether that worked changes nothing for
-// anybody here, so the outcome is dropped.
-func (b *bid) cleanUp(ctx context.Context, p *place) {
-	claim := b.claim()
-	if p != nil {
-		claim.Place = p.id
-	}
-	b.dispose(ctx, claim)
-}
-
-// leaveAgain is for the end of a command that lines p up. If the place was left meanwhile, the
-// command may have come after the one that left. It goes without the bid's token, which may
-// be in use.
-func (b *bid) leaveAgain(ctx context.Context, p *place) {
-	select {
-	case <-p.left:
-		b.dispose(ctx, driver.Claim{Name: b.name, Token: newToken(), TTL: b.cfg.lifetime(), Place: p.id})
-	default:
-	}
-}
-
-// doubtPlace is for the end of a Wait. If it leaves open what became of the command that lined
-// p up, p is left once more, some time after it was left.
-func (b *bid) doubtPlace(ctx context.Context, p *place, err error) {
-	answered := err == nil || err == ctx.Err() //nolint:errorlint // driver.Queuer: as it is
-	if answered || errors.Is(err, driver.ErrNotSent) || !p.doubt.CompareAndSwap(false, true) {
+	if kept {
 		return
 	}
-	b.root.spawn(func() {
-		<-p.left
-		sleep(b.root.life, quickPatience) //nolint:contextcheck // only Close cuts it short
-		b.leaveAgain(ctx, p)
-	})
-}
-
-func (b *bid) dispose(ctx context.Context, claim driver.Claim) {
-	ctx = context.WithoutCancel(ctx)
-	_ = b.root.persist(ctx, b.bound()/2, b.bound(), failed, func(ctx context.Context) error {
-		return b.release(ctx, claim)
-	})
+	if stray {
+		b.root.spawn(func() { b.giveBack(ctx) })
+	}
+	b.sweep(sweep.First)
 }
 
 // release sends one release, and answers within ctx.
@@ -241,6 +228,9 @@ const (
 func (r *root) persist(ctx context.Context, patience, bound time.Duration, again func(error) bool, send func(context.Context) error) error {
 	began := time.Now()
 	for n, pause := 1, firstPause; ; n, pause = n+1, pause*4 {
+		if n > 1 && ctx.Done() != nil && r.inline(ctx) { // as the first, which may have gone apart
+			patience = min(patience, quickPatience)
+		}
 		sctx, cancel := r.within(ctx, patience)
 		err := send(sctx)
 		cancel()

@@ -2,20 +2,23 @@ package core
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // bounded is the context of a driver call that runs on its caller's own goroutine: the
 // caller's values and a deadline. It is used again by a later call, unless its time ran out;
-// context.WithTimeout would be six allocations for each command.
+// context.WithTimeout would be six allocations for each command. So nothing that outlives a call
+// may use its context: see use.
 type bounded struct {
 	context.Context // of the caller, for its values
 	deadline        time.Time
 	timer           *time.Timer
 	done            chan struct{}
 	over            atomic.Bool
-	end             func() // made once, for all calls
+	spare           *sync.Pool // where it waits for the next call
+	end             func()     // made once, for all calls
 }
 
 // within returns a context for one driver call, which takes d at most, and what ends it. If
@@ -29,6 +32,10 @@ func (r *root) within(caller context.Context, d time.Duration) (context.Context,
 
 // here says whether the call that ctx is for may run on the caller's goroutine.
 func here(ctx context.Context) bool {
+	if checksUse {
+		_, ok := ctx.(*use)
+		return ok
+	}
 	_, ok := ctx.(*bounded)
 	return ok
 }
@@ -36,13 +43,8 @@ func here(ctx context.Context) bool {
 func (r *root) bound(caller context.Context, d time.Duration) (context.Context, func()) {
 	b, _ := r.spare.Get().(*bounded)
 	if b == nil {
-		b = &bounded{done: make(chan struct{})}
-		b.end = func() {
-			if b.timer.Stop() {
-				b.Context = nil
-				r.spare.Put(b)
-			}
-		}
+		b = &bounded{done: make(chan struct{}), spare: &r.spare}
+		b.end = func() { b.putBack() }
 	}
 	b.Context, b.deadline = caller, time.Now().Add(d)
 	if deadline, ok := caller.Deadline(); ok && deadline.Before(b.deadline) {
@@ -54,7 +56,21 @@ func (r *root) bound(caller context.Context, d time.Duration) (context.Context, 
 	} else {
 		b.timer.Reset(d)
 	}
+	if checksUse {
+		u := &use{bounded: b}
+		return u, u.end
+	}
 	return b, b.end
+}
+
+// putBack leaves b to the next call, if its time has not run out, and says whether it did.
+func (b *bounded) putBack() bool {
+	if !b.timer.Stop() {
+		return false
+	}
+	b.Context = nil
+	b.spare.Put(b)
+	return true
 }
 
 func (b *bounded) expire() {

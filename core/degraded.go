@@ -26,6 +26,9 @@ import (
 //     with the token.
 //  7. The attempt was cut short by the caller's deadline, or by what was left of its budget.
 //     That is no outage: it fails closed.
+//  8. A call with a ticket asks in a line of its own, whose contender it is; that says nothing
+//     about the line of the name. A lease of this process that stands there is no tenure to
+//     yield (contends), and those who wait behind it stay in line (take).
 
 var (
 	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
@@ -224,8 +227,9 @@ func (t *tenure) renewHere() {
 	}
 }
 
-// take gives the line a degraded tenure, unless a lease of this process has the name, and takes
-// w out of it. The place in the backend's line is w's to leave if nobody else needs it.
+// take gives the line of the name a degraded tenure, unless a lease of this process has the
+// name, and takes w out of wherever it stands. The place in the backend's line is w's to leave
+// if nobody else needs it.
 func (s *lines) take(w *waiter, t *tenure) (held *driver.Held, empty *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,16 +238,20 @@ func (s *lines) take(w *waiter, t *tenure) (held *driver.Held, empty *place) {
 		return &driver.Held{}, nil
 	}
 	l := s.open(name)
-	if l.tenure != nil && (l.tenure.local || !w.contends) { // else it is one that w was called up to yield
+	if l.tenure != nil && (l.tenure.local || !l.contends(w)) { // else it is one that w was called up to yield
 		return l.heldHere(), nil
 	}
 	l.tenure, t.line = t, l
-	if w.line != nil {
+	switch w.line {
+	case nil:
+	case l:
 		l.unlink(w)
 		l.trying = false
 		heard := l.news
 		l.news = nil
 		heard.publish(verdict{at: time.Now(), held: l.heldHere()})
+	default: // a line of its own, that ends with it
+		w.line.unlink(w)
 	}
 	if l.head == nil && l.place != nil {
 		empty, l.place = l.place, nil

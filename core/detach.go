@@ -72,6 +72,9 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Ticket, error) 
 
 // detachable checks what does not change.
 func (x *Lease) detachable(keep time.Duration) error {
+	if x.none() {
+		return errNoLease
+	}
 	if x.parts != nil {
 		return invalidf("Detach: the lease has several names")
 	}

@@ -23,12 +23,22 @@ const grace = 40 * time.Millisecond
 //
 // The name is freed when the outermost lease and all that re-entered it have ended. Several
 // names are freed at once; if more than one answer is an error, they are joined.
-func (x *Lease) Release(ctx context.Context) error { return x.end(ctx, false) }
+func (x *Lease) Release(ctx context.Context) error {
+	if x.none() {
+		return errNoLease
+	}
+	return x.end(ctx, false)
+}
 
 // Complete is Release that also leaves the dedup marker: until the window of [WithDedup]
 // is over, claims with the same name and scope get [ErrDone]. Without WithDedup it
-// releases and returns [ErrInvalid].
+// releases and returns [ErrInvalid]. If the name was released and the marker could not be left, as
+// where the server's memory is full, that is an [ErrUnavailable] that says so: who comes next
+// does the work again.
 func (x *Lease) Complete(ctx context.Context) error {
+	if x.none() {
+		return errNoLease
+	}
 	if !x.dedups() {
 		return errors.Join(x.end(ctx, false), invalidf("Complete of %q: the lease has no WithDedup", x.name))
 	}
@@ -40,6 +50,9 @@ func (x *Lease) Complete(ctx context.Context) error {
 // is, joined with a *[LostError] if the lease was lost. A release that could not be
 // confirmed goes to observer and log, not to the result.
 func (x *Lease) Finish(ctx context.Context, workErr error) error {
+	if x.none() {
+		return errors.Join(workErr, errNoLease)
+	}
 	err := x.end(context.WithoutCancel(ctx), workErr == nil && x.dedups())
 	lost, ok := errors.AsType[*LostError](err)
 	if !ok {
@@ -68,7 +81,7 @@ func (x *Lease) end(ctx context.Context, done bool) error {
 	}
 	t.mu.Lock()
 	if x.ended {
-		return x.wait(ctx) // unlocks
+		return x.wait(ctx, time.Now()) // unlocks
 	}
 	t.done = t.done || done
 	return x.ending(ctx)
@@ -77,7 +90,7 @@ func (x *Lease) end(ctx context.Context, done bool) error {
 // ending ends the turn with the release of the tenure, if x is its last lease. It is called with
 // the tenure's mutex held, and lets go of it.
 func (x *Lease) ending(ctx context.Context) error {
-	t := x.tenure
+	t, began := x.tenure, time.Now()
 	x.ended = true
 	x.until = t.validUntil()
 	x.endContexts(context.Canceled)
@@ -114,7 +127,7 @@ func (x *Lease) ending(ctx context.Context) error {
 		x.settle(err)
 	})
 	t.mu.Lock()
-	return x.wait(ctx)
+	return x.wait(ctx, began)
 }
 
 func lossOf(x *Lease) error {
@@ -149,8 +162,8 @@ func (x *Lease) settle(err error) {
 }
 
 // wait returns the result of the end once it is known, or when ctx or the bound of a
-// release is over. It is called with the tenure's mutex held, and lets go of it.
-func (x *Lease) wait(ctx context.Context) error {
+// release that began then is over. It is called with the tenure's mutex held, and lets go of it.
+func (x *Lease) wait(ctx context.Context, began time.Time) error {
 	t := x.tenure
 	if x.known {
 		defer t.mu.Unlock()
@@ -162,7 +175,7 @@ func (x *Lease) wait(ctx context.Context) error {
 	done := x.done
 	t.mu.Unlock()
 
-	bound := time.NewTimer(t.bid.bound())
+	bound := time.NewTimer(t.bid.bound() - time.Since(began))
 	defer bound.Stop()
 	select {
 	case <-done:
@@ -179,8 +192,21 @@ func (x *Lease) wait(ctx context.Context) error {
 	case <-bound.C:
 		return x.unconfirmed()
 	case <-late.C:
-		return &endedError{ctx.Err(), x.unconfirmed()}
+		err := x.unconfirmed()
+		if errors.Is(err, ErrLost) {
+			return err
+		}
+		return &endedError{ctx.Err(), err}
 	}
 }
 
-func (x *Lease) unconfirmed() error { return &unavailableError{"release", x.name, errNoAnswer} }
+// unconfirmed is the result of an end that nobody waits for any more. A loss from before, by
+// MaxHold, is one whatever becomes of the release.
+func (x *Lease) unconfirmed() error {
+	x.tenure.mu.Lock()
+	defer x.tenure.mu.Unlock()
+	if x.loss != nil {
+		return x.loss
+	}
+	return &unavailableError{"release", x.name, errNoAnswer}
+}

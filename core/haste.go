@@ -21,6 +21,9 @@ const (
 // haste knows whether the backend is quick.
 type haste struct {
 	until atomic.Int64 // on the clock of instants
+
+	took  atomic.Int64 // by the quickest answer of late
+	fresh atomic.Int64 // until when that is believed
 }
 
 // heard takes note of a command's answer, or of the lack of one.
@@ -30,6 +33,18 @@ func (h *haste) heard(asked, now instant, answered bool) {
 		return
 	}
 	h.until.Store(int64(now.awake + quickFor))
+	if took := int64(now.awake - asked.awake); took <= h.took.Load() || int64(now.awake) >= h.fresh.Load() {
+		h.took.Store(took)
+		h.fresh.Store(int64(now.awake + quickFor))
+	}
+}
+
+// lately is how long the quickest answer of the last second took, 0 if that is not known.
+func (h *haste) lately(c *clock) time.Duration {
+	if awake, _ := c.now(); int64(awake) >= h.fresh.Load() {
+		return 0
+	}
+	return time.Duration(h.took.Load())
 }
 
 // inline says whether a driver call under ctx may run on the caller's own goroutine.

@@ -107,3 +107,40 @@ func TestACallRunsOnItsCallersGoroutineWhileTheBackendIsQuick(t *testing.T) {
 		}
 	})
 }
+
+// again answers the first attempt by an error, the second one at once, and then nothing.
+type again struct {
+	punctual
+	n atomic.Int32
+}
+
+func (a *again) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if c.Name != "name" {
+		return a.Store.Acquire(ctx, c)
+	}
+	if a.n.Add(1) == 1 {
+		return driver.Grant{}, errors.New("broken")
+	}
+	a.hole.Store(true)
+	return a.punctual.Acquire(ctx, c)
+}
+
+func TestACancelledCallerWaitsNoLongerForTheSecondCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{T: t}
+		store := &again{punctual: punctual{Store: memlock.New()}}
+		locks, err := core.New(store)
+		b.ok(err)
+		b.ok(b.acquire(locks, "warm").Release(b.Context()))
+		ctx, cancel := context.WithCancel(b.Context())
+		time.AfterFunc(time.Millisecond, func() { b.ok(b.acquire(locks, "other").Release(b.Context())) })
+		time.AfterFunc(10*time.Millisecond, cancel)
+		b.took(0, 300*time.Millisecond, func() {
+			_, err := locks.Acquire(ctx, "name")
+			b.is(err, context.Canceled)
+		})
+		store.hole.Store(false)
+		b.ok(locks.Close(b.Context()))
+	})
+}

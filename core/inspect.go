@@ -12,6 +12,9 @@ import (
 // stands in line. It has no token.
 type LeaseInfo = driver.LeaseInfo
 
+// HolderInfo is one of several who hold a name together.
+type HolderInfo = driver.HolderInfo
+
 // WaiterInfo is one process in the line for a name.
 type WaiterInfo = driver.WaiterInfo
 
@@ -58,11 +61,36 @@ func (l *Locker) Leases(ctx context.Context, prefix string) iter.Seq2[LeaseInfo,
 // renewal, [ReasonTaken], and works on until then, beside the next one: only a resource that
 // checks fences refuses it. [WithMaxHold] is the better way.
 //
+// A fence that is not known is not shown, as where a lease was never renewed, and readers share
+// one: then there is [Locker.ForceReleaseHandle].
+//
 // It says whether it has freed the name; it has not if nobody holds it. The error is a
 // *[HeldError] if the name is held with another fence, or with one that the lock service does
-// not know yet; [ErrInvalid] for fence 0 and for a backend that cannot do it; and
-// [ErrUnavailable], also where whether it took effect is unknown. ctx bounds it.
+// not know; [ErrInvalid] for fence 0, for one that several readers have, and for a backend that cannot
+// do it; and [ErrUnavailable], also where whether it took effect is unknown. ctx bounds it.
 func (l *Locker) ForceRelease(ctx context.Context, name string, fence uint64) (freed bool, err error) {
+	if fence == 0 {
+		return false, invalidf("fence: 0")
+	}
+	return l.evict(ctx, name, driver.Holder{Fence: fence})
+}
+
+// ForceReleaseHandle is [Locker.ForceRelease] by the handle that [Locker.Inspect] shows of every holder,
+// from the grant on: of each of those who share a name, or hold it as a limited number, and of a name
+// that a release has left taken. It takes the name from that holder alone.
+//
+// A handle stands for the tenure: a turn of it that a goroutine of the same process is given within the
+// first 5 ms, and before the first renewal, has the same one. Whoever gets the name after that has another.
+//
+// The errors are the same; the empty handle is [ErrInvalid].
+func (l *Locker) ForceReleaseHandle(ctx context.Context, name, handle string) (freed bool, err error) {
+	if handle == "" {
+		return false, invalidf("handle: empty")
+	}
+	return l.evict(ctx, name, driver.Holder{Handle: handle})
+}
+
+func (l *Locker) evict(ctx context.Context, name string, h driver.Holder) (freed bool, err error) {
 	i, err := l.inspector()
 	if err != nil {
 		return false, err
@@ -70,22 +98,22 @@ func (l *Locker) ForceRelease(ctx context.Context, name string, fence uint64) (f
 	if err := l.root.checkName(name); err != nil {
 		return false, err
 	}
-	if fence == 0 {
-		return false, invalidf("fence: 0")
-	}
-	err = i.Evict(ctx, name, fence)
+	err = i.Evict(ctx, name, h)
 	if held, ok := errors.AsType[*driver.Held](err); ok {
 		return false, &HeldError{Name: name, Label: held.Label, RetryAfter: held.Remaining}
 	}
-	if errors.Is(err, driver.ErrNotOwner) {
+	switch {
+	case errors.Is(err, driver.ErrNotOwner):
 		return false, nil
+	case errors.Is(err, driver.ErrSeveral):
+		return false, invalidf("fence %d of %q: several readers have it; ForceReleaseHandle takes the name from one of them", h.Fence, name)
 	}
 	return err == nil, inspected(ctx, "force release", name, err)
 }
 
 func (l *Locker) inspector() (driver.Inspector, error) {
-	if l == nil || l.root == nil {
-		return nil, invalidf("Locker: nil, or not made by New")
+	if l.none() {
+		return nil, errNoLocker
 	}
 	i, ok := l.root.driver.(driver.Inspector)
 	if !ok {

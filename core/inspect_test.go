@@ -42,7 +42,7 @@ func TestInspectTellsWhoHoldsANameAndWhoStandsInLine(t *testing.T) {
 		got, err := process().Inspect(b.Context(), "name")
 		b.ok(err)
 		want := fmt.Sprint(core.LeaseInfo{
-			Name: "name", Held: true, Label: "host-1", Fence: x.Fence(), Remaining: ttl - time.Second,
+			Name: "name", Held: true, Label: "host-1", Fence: x.Fence(), Handle: got.Handle, Remaining: ttl - time.Second,
 			Line: []core.WaiterInfo{{Waited: time.Second, Alive: true}, {Waited: time.Second / 2, Alive: true}},
 		})
 		if fmt.Sprint(got) != want {
@@ -82,6 +82,55 @@ func TestInspectShowsTheFenceOfTheTurnOnceItIsRenewed(t *testing.T) {
 		}
 		b.ok(x.Release(b.Context()))
 	})
+}
+
+// What the lock service shows is the fence of the turn under way, or none: so an operator who has seen
+// a turn's fence never takes the name from the turn after it, which nobody has told the service of.
+func TestAForceReleaseNeverHitsALaterTurn(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		opts  []core.Option
+		known func(b *bench, x *core.Lease, shown func() uint64)
+		turns bool
+	}{
+		"fresh": {known: func(*bench, *core.Lease, func() uint64) {}, turns: true},
+		"renewed": {known: func(b *bench, x *core.Lease, shown func() uint64) {
+			b.eventually("its fence is known", func() bool { return shown() == x.Fence() })
+		}},
+		"confirmed": {opts: []core.Option{core.WithoutRenewal()}, known: func(b *bench, x *core.Lease, shown func() uint64) {
+			time.Sleep(ttl * 6 / 10)
+			b.ok(core.Confirm(x.Context()))
+			if shown() != x.Fence() {
+				b.Errorf("fence %d is shown, not %d", shown(), x.Fence())
+			}
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+				locks, operator := process(), process()
+				holder := b.acquire(process(), "name")
+				first, second := b.call(locks, row.opts...), b.call(locks, row.opts...)
+				b.ok(holder.Release(b.Context()))
+				x := first.granted()
+				row.known(b, x, func() uint64 {
+					info, err := operator.Inspect(b.Context(), "name")
+					b.ok(err)
+					return info.Fence
+				})
+				y := turnAfter(x, second)
+				if turn := y.Fence() == x.Fence()+1; turn != row.turns {
+					b.Errorf("fence %d after %d", y.Fence(), x.Fence())
+				}
+				freed, err := operator.ForceRelease(b.Context(), "name", x.Fence())
+				if _, held := errors.AsType[*core.HeldError](err); freed || !held {
+					b.Errorf("%v, %v: of a turn that is over", freed, err)
+				}
+				b.ok(y.Check(b.Context()))
+				b.ok(y.Release(b.Context()))
+			})
+		})
+	}
 }
 
 func TestLeasesAreListedByPrefix(t *testing.T) {

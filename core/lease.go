@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -15,6 +16,9 @@ import (
 // Whoever got it from Acquire, TryAcquire or AcquireAll ends it, once, with [Lease.Release],
 // [Lease.Complete] or [Lease.Finish]. After that every method answers locally and never
 // touches the backend.
+//
+// There is none where the acquire has failed: the methods of a nil *Lease answer [ErrInvalid], or
+// the zero value, and its Context has ended.
 type Lease struct {
 	parts  *[]*Lease // one for each name, where there are several: then it has no tenure itself
 	tenure *tenure
@@ -53,12 +57,22 @@ func (x *Lease) bind(t *tenure, turn int32, now instant) {
 
 func (x *Lease) subject() Subject { return x.cfg.subject(x.values, x.name) }
 
+var errNoLease = invalidf("call: no lease: the acquire has failed")
+
+// none says that there is no lease: the error of an acquire was ignored.
+func (x *Lease) none() bool { return x == nil || x.tenure == nil && x.parts == nil }
+
 // Name returns the name that is locked, and the first one where there are several.
-func (x *Lease) Name() string { return x.name }
+func (x *Lease) Name() string {
+	if x.none() {
+		return ""
+	}
+	return x.name
+}
 
 // Names returns all names that are locked, sorted.
 func (x *Lease) Names() []string {
-	names := make([]string, 0, 1)
+	var names []string
 	for _, part := range x.each() {
 		names = append(names, part.name)
 	}
@@ -71,7 +85,7 @@ func (x *Lease) Names() []string {
 // know that its lease is over; nothing else is. A lease of several names has one for each,
 // see [Lease.FenceOf], and Fence is 0.
 func (x *Lease) Fence() uint64 {
-	if x.parts != nil {
+	if x.none() || x.parts != nil {
 		return 0
 	}
 	return x.tenure.fenceOf(x.turn)
@@ -93,6 +107,9 @@ func (x *Lease) FenceOf(name string) uint64 {
 // counts. A degraded lease needs no renewal: it is ten years from when it was acquired, or,
 // [WithoutRenewal], about a TTL.
 func (x *Lease) ValidUntil() time.Time {
+	if x.none() {
+		return time.Time{}
+	}
 	until := x.each()[0].validUntil()
 	for _, part := range x.each()[1:] {
 		if u := part.validUntil(); u.Before(until) {
@@ -117,6 +134,11 @@ func (x *Lease) validUntil() time.Time {
 // context.Cause is context.Canceled after a release, a *[LostError] after a loss, and
 // [ErrClosed] once the Locker is closed.
 func (x *Lease) Context() context.Context {
+	if x.none() {
+		ctx, end := context.WithCancelCause(context.Background())
+		end(errNoLease)
+		return ctx
+	}
 	if x.parts != nil {
 		return x.own
 	}
@@ -174,6 +196,9 @@ func (x *Lease) endContexts(cause error) {
 // *[LostError] that says why not. Between a call of Err and what follows, the lease can
 // end: Err narrows the window, and only a fence closes it.
 func (x *Lease) Err() error {
+	if x.none() {
+		return errNoLease
+	}
 	if lost := x.err(); lost != nil { // a nil *LostError is no nil error
 		return lost
 	}
@@ -216,6 +241,9 @@ func (x *Lease) live() bool { return x.err() == nil }
 // lease. Of a degraded lease the backend knows nothing: the answer is ErrUnavailable, and
 // nothing is sent.
 func (x *Lease) Check(ctx context.Context) error {
+	if x.none() {
+		return errNoLease
+	}
 	if x.parts != nil {
 		return x.together(func(part *Lease) error { return part.Check(ctx) })
 	}
@@ -274,6 +302,10 @@ func (t *tenure) check(ctx context.Context) error {
 
 // Format prints the lease's names and fence for every verb: what is printed may be logged.
 func (x *Lease) Format(f fmt.State, _ rune) {
+	if x.none() {
+		_, _ = io.WriteString(f, "lease(none)") // as below
+		return
+	}
 	if x.parts != nil {
 		_, _ = fmt.Fprintf(f, "lease(%q)", x.Names()) // as below
 		return

@@ -25,10 +25,13 @@ type line struct {
 	key    string
 	head   *waiter // nil if nobody waits
 	tail   *waiter
-	tenure *tenure // by which this process alone has the name, until its release is over; or nil
-	trying bool    // the contender's attempt is under way
-	news   *news   // nil if there is none
-	place  *place  // in the backend's line, nil if this process does not stand there
+	tenure *tenure       // by which this process alone has the name, until its release is over; or nil
+	trying bool          // the contender's attempt is under way
+	freed  bool          // this process had the name until now, and nothing was heard of it since
+	askAt  time.Time     // when somebody is to ask, after contenders that gave up
+	gap    time.Duration // between the last of those and that
+	news   *news         // nil if there is none
+	place  *place        // in the backend's line, nil if this process does not stand there
 }
 
 // news is what is known of the contender's attempts since the name was last granted.
@@ -42,7 +45,7 @@ type news struct {
 type place struct {
 	id    string
 	left  chan struct{} // closed when it is
-	doubt atomic.Bool   // a command that lines it up may still be under way
+	doubt atomic.Uint32 // when a command that lines it up was given up, as bid.since; 0 if none was
 }
 
 // waiter is one call's place in a line.
@@ -61,9 +64,10 @@ type waiter struct {
 
 // summons is what a waiter is called up with.
 type summons struct {
-	lease *Lease  // its turn of the tenure that this process has; nil: it is the contender now
-	old   *tenure // whose turns are over, for the contender to yield; or nil
-	held  bool    // this process had the name until now
+	lease *Lease        // its turn of the tenure that this process has; nil: it is the contender now
+	old   *tenure       // whose turns are over, for the contender to yield; or nil
+	held  bool          // this process had the name until now
+	pause time.Duration // before it asks
 }
 
 // verdict is what an attempt came to, for those who did not make it. The zero verdict says
@@ -79,6 +83,11 @@ type verdict struct {
 }
 
 func (v verdict) empty() bool { return v.held == nil && v.done == nil && v.err == nil }
+
+// concerns says whether it is an answer to whoever wants the name by c, too.
+func (v verdict) concerns(c *config) bool {
+	return v.held != nil || v.err != nil || v.done != nil && c.dedup > 0 && v.scope == c.scope
+}
 
 func newLines() *lines {
 	return &lines{byKey: make(map[string]*line), beside: make(map[string]int)}
@@ -113,7 +122,7 @@ func (s *lines) joinAlone(name string, w *waiter) (joined bool, known verdict, w
 		w.contends = true
 		return true, verdict{}, nil
 	}
-	if known := l.hear().last; !l.trying && !known.empty() {
+	if known := l.hear().last; !l.trying && known.concerns(w.cfg) {
 		return false, known, nil
 	}
 	return false, verdict{}, l.outcome()
@@ -178,7 +187,14 @@ func (l *line) push(w *waiter) {
 	l.tail = w
 }
 
+// contends says whether w is the contender of this line. The contender of a line of its own,
+// as joinNone makes one, is none of the line of the name that it wants.
+func (l *line) contends(w *waiter) bool { return w.line == l && w.contends }
+
 func (l *line) unlink(w *waiter) {
+	if w.line != l {
+		panic("core: a waiter is taken out of a line in which it does not stand")
+	}
 	if w.prev == nil {
 		l.head = w.next
 	} else {
@@ -237,6 +253,7 @@ func (s *lines) refused(w *waiter, v verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.line.trying = false
+	w.line.freed = w.line.freed && v.empty()
 	w.line.hear().last = v
 	w.line.news.publish(v)
 }
@@ -251,7 +268,7 @@ func (s *lines) granted(w *waiter, t *tenure) *driver.Held {
 	}
 	l := w.line
 	l.unlink(w)
-	l.trying = false
+	l.trying, l.freed = false, false
 	heard := l.news
 	l.news = nil
 	if l.place != nil { // a grant leaves the backend's line
@@ -302,10 +319,11 @@ func (s *lines) known(w *waiter) (v verdict) {
 	return v
 }
 
-// leave takes w, whose caller gives up, out of its line; the next one becomes the contender.
+// leave takes w, whose caller gives up, out of its line; the next one becomes the contender, after
+// a pause if w quits: see succession.
 // What w was called up with and has not heard is its caller's to pass on, and so is the
 // place in the backend's line if nobody is left who needs it.
-func (s *lines) leave(w *waiter) (unheard summons, empty *place) {
+func (s *lines) leave(w *waiter, quits bool) (unheard summons, empty *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -323,7 +341,11 @@ func (s *lines) leave(w *waiter) (unheard summons, empty *place) {
 			l.trying = false
 			l.news.publish(verdict{})
 		}
-		l.callUp(summons{})
+		next := summons{held: l.freed}
+		if quits {
+			next.pause = l.succession(time.Now())
+		}
+		l.callUp(next)
 	}
 	if l.head == nil && l.place != nil {
 		empty, l.place = l.place, nil
@@ -331,6 +353,33 @@ func (s *lines) leave(w *waiter) (unheard summons, empty *place) {
 	}
 	s.prune(l)
 	return unheard, empty
+}
+
+// How long the successor of a contender that has given up pauses before it asks: longer and
+// longer, while others give up.
+const (
+	firstGap = time.Millisecond
+	lastGap  = 8 * time.Millisecond
+)
+
+// succession is that pause. Mostly the successor's own context ends together with that of the one
+// before, and with those of the others behind it: a thousand of them would ask, and clean up, one
+// after the other. But somebody does ask when the pause is over, however many give up in it: all
+// who come in between wait for the same instant.
+//
+// Nobody listens to the backend meanwhile, as nobody did while this process passed on whose turn
+// it is. What it is told then is found out by whoever asks.
+func (l *line) succession(now time.Time) time.Duration {
+	switch since := now.Sub(l.askAt); {
+	case since < 0:
+		return -since
+	case since > 2*lastGap:
+		l.gap = firstGap
+	default:
+		l.gap = min(2*l.gap, lastGap)
+	}
+	l.askAt = now.Add(l.gap)
+	return l.gap
 }
 
 // callUp makes the head the contender, unless this process has the name, or it is that
@@ -353,7 +402,7 @@ func (s *lines) vacate(t *tenure) {
 	if l == nil || l.tenure != t {
 		return
 	}
-	l.tenure = nil
+	l.tenure, l.freed = nil, true
 	l.callUp(summons{held: true})
 	s.prune(l)
 }

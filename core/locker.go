@@ -61,9 +61,14 @@ func (l *Locker) With(opts ...Option) (*Locker, error) {
 	return newLocker(l.root, cfg), nil
 }
 
+var errNoLocker = invalidf("Locker: nil, or not made by New")
+
+// none says that there is no Locker: the error of New was ignored.
+func (l *Locker) none() bool { return l == nil || l.root == nil }
+
 func (l *Locker) resolve(opts []Option) (*config, error) {
-	if l == nil || l.root == nil {
-		return nil, invalidf("Locker: nil, or not made by New")
+	if l.none() {
+		return nil, errNoLocker
 	}
 	if len(opts) == 0 {
 		return l.cfg, nil
@@ -114,11 +119,16 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 
 // Dedups says whether leases of l use a dedup marker by default, for doors that have to know
 // what an operation came to only then.
-func (l *Locker) Dedups() bool { return l.cfg.dedup > 0 }
+func (l *Locker) Dedups() bool { return !l.none() && l.cfg.dedup > 0 }
 
 // DedupScope returns what [WithDedupScope] has said to New or With, and whether it has, for
 // doors, whose own default is their operation.
-func (l *Locker) DedupScope() (scope string, set bool) { return l.cfg.scope, l.cfg.scopeSet }
+func (l *Locker) DedupScope() (scope string, set bool) {
+	if l.none() {
+		return "", false
+	}
+	return l.cfg.scope, l.cfg.scopeSet
+}
 
 // Close refuses new work, fails those who wait with [ErrClosed], and ends the contexts of
 // all leases with the same cause. It keeps renewing each lease until its Release, or the
@@ -127,8 +137,8 @@ func (l *Locker) DedupScope() (scope string, set bool) { return l.cfg.scope, l.c
 // It returns nil when that is done. If ctx ends first, what is still in use is left to its
 // TTL, and the error says how many leases that is. It can be called again.
 func (l *Locker) Close(ctx context.Context) error {
-	if l == nil || l.root == nil {
-		return invalidf("Locker: nil, or not made by New")
+	if l.none() {
+		return errNoLocker
 	}
 	return l.root.close(ctx)
 }
@@ -138,6 +148,7 @@ func (r *root) close(ctx context.Context) error {
 		close(r.closing)
 		r.die()
 		r.keeper.close()
+		r.sweeper.Close()
 	}
 	for r.keeper.remaining() > 0 || r.tasks.Load() > 0 {
 		select {
@@ -150,7 +161,7 @@ func (r *root) close(ctx context.Context) error {
 	r.stirred() // for another Close that waits
 	r.keeper.abandon()
 	if idle, ok := r.driver.(driver.IdleCloser); ok {
-		if err := idle.CloseIdle(); err != nil {
+		if err := idle.CloseIdle(ctx); err != nil {
 			return fmt.Errorf("holdfast: close: %w", err)
 		}
 	}

@@ -3,7 +3,10 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -27,6 +30,8 @@ type logbook struct {
 
 	dropped     int // events since the last line about them
 	tellDropped time.Time
+
+	broken map[string]bool // functions of the observer that are known to fail
 }
 
 func (b *logbook) write(event any) {
@@ -60,6 +65,8 @@ func (b *logbook) write(event any) {
 		}
 	case FailedEvent:
 		b.failed(event.Subject, "acquire", event.Err)
+	case drops:
+		b.drop(event.fresh, time.Now())
 	}
 }
 
@@ -97,7 +104,7 @@ func (b *logbook) degraded(s Subject, err error) {
 
 func (b *logbook) answered(s Subject) {
 	if b.told || b.toldHere {
-		b.logger.LogAttrs(s.Context, slog.LevelInfo, "holdfast: lock service available again",
+		b.log(s.Context, slog.LevelInfo, "holdfast: lock service available again",
 			slog.Duration("after", s.At.Sub(b.failing)), slog.Int("failures", b.failures))
 		b.tell = s.At.Add(logPause)
 	}
@@ -106,21 +113,65 @@ func (b *logbook) answered(s Subject) {
 
 // drop says that events went untold, lines of this log among them.
 func (b *logbook) drop(events int, now time.Time) {
-	if b == nil {
-		return
-	}
 	b.dropped += events
-	if now.Before(b.tellDropped) {
+	if b.dropped == 0 || now.Before(b.tellDropped) {
 		return
 	}
-	b.logger.LogAttrs(context.Background(), slog.LevelWarn,
-		"holdfast: events dropped, the observer or the log is too slow; locks are not affected",
+	b.log(context.Background(), slog.LevelWarn,
+		"holdfast: events dropped, the observer or the log is too slow, or panics; locks are not affected",
 		slog.Int("events", b.dropped))
 	b.dropped, b.tellDropped = 0, now.Add(logPause)
 }
 
+// panicked says once of each function of the observer that it fails: where, and with what type.
+// The value may quote anything, so it stays untold.
+func (b *logbook) panicked(event, value any) {
+	if b == nil {
+		return
+	}
+	function := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", event), "core."), "Event")
+	if _, ok := event.(drops); ok {
+		function = "Dropped"
+	}
+	if b.broken[function] {
+		return
+	}
+	if b.broken == nil {
+		b.broken = make(map[string]bool)
+	}
+	b.broken[function] = true
+	with := "runtime.Goexit"
+	if value != nil {
+		with = fmt.Sprintf("%T", value)
+	}
+	b.log(context.Background(), slog.LevelError,
+		"holdfast: a function of the observer panicked, its event counts as dropped; locks are not affected",
+		slog.String("function", function), slog.String("with", with), slog.String("at", origin()))
+}
+
 func (b *logbook) warn(s Subject, text string, attrs ...slog.Attr) {
-	b.logger.LogAttrs(s.Context, slog.LevelWarn, text, append([]slog.Attr{slog.String("template", s.Template)}, attrs...)...)
+	b.log(s.Context, slog.LevelWarn, text, append([]slog.Attr{slog.String("template", s.Template)}, attrs...)...)
+}
+
+// log writes a line. A handler that panics loses it, and there is nobody else to tell.
+func (b *logbook) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
+	defer func() { _ = recover() }()
+	b.logger.LogAttrs(ctx, level, text, attrs...)
+}
+
+// origin is where the code is that has panicked, or ended its goroutine, for a function that is
+// deferred.
+func origin() string {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
+	for ended := false; ; {
+		frame, more := frames.Next()
+		inRuntime := strings.HasPrefix(frame.Function, "runtime.")
+		if ended && !inRuntime || !more {
+			return fmt.Sprintf("%s:%d", frame.Function, frame.Line)
+		}
+		ended = ended || inRuntime
+	}
 }
 
 // because is what a reason means to an operator.
@@ -140,15 +191,22 @@ func (r Reason) because() string {
 }
 
 // unavailability is what an operator can know of an error that matches ErrUnavailable without
-// its text: where to look.
+// its text: where to look. It claims no more than what is known of every client's errors.
 func unavailability(err error) string {
+	slow, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
 	switch {
-	case errors.Is(err, driver.ErrNotSent):
-		return "it refused the command, or could not be reached"
-	case errors.Is(err, errNoAnswer), errors.Is(err, errHasty), errors.Is(err, errLate), errors.Is(err, errOver):
+	case errors.Is(err, driver.ErrNotSent): // a dial that takes too long, too
+		return "it refused the command, or no connection to it could be had"
+	case errors.Is(err, errNoAnswer), errors.Is(err, errHasty), errors.Is(err, errLate), errors.Is(err, errOver),
+		ok && slow.Timeout():
 		return "it did not answer in time"
+	case errors.Is(err, driver.ErrCannotAnswer):
+		return "it cannot answer anybody now"
 	default:
-		return "the connection broke, or the answer made no sense"
+		return "the connection broke, or the answer was an error or made no sense"
 	}
 }
 

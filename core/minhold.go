@@ -38,5 +38,6 @@ func (t *tenure) renewClaim(now instant) (c driver.Claim, left time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.Fence = t.fenceOf(t.turn)
+	t.shown = t.shown || c.Fence > 0
 	return c, t.leftAt(now)
 }

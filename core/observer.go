@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -10,7 +9,9 @@ import (
 //
 // The functions are called one after the other on a goroutine of their own, never on the
 // path of an acquire, a renewal or a release. While one of them blocks, up to 1024 events
-// wait; those beyond are dropped, and Missed and Dropped are told.
+// wait; those beyond are dropped, and Missed and Dropped are told. A function that panics, or
+// calls [runtime.Goexit], harms nobody: its event counts as dropped, so count last, and the log
+// of [WithLogger] says so once for each function.
 //
 // A lease that is no re-entry is told of twice, whatever becomes of it: by Acquired, and by
 // one of Released, Unconfirmed and Lost. Only what a Close leaves to its TTL has no end. Who
@@ -138,130 +139,4 @@ type UnconfirmedEvent struct {
 type MissedEvent struct {
 	Template string
 	Leases   int
-}
-
-const maxEvents = 1024
-
-// events hands events over to an Observer and a logger, in order.
-type events struct {
-	observer *Observer
-	log      *logbook // nil if nobody reads it
-
-	mu      sync.Mutex // protects the fields below
-	queue   []any
-	dropped int
-	missed  map[string]int // by template: leases granted, minus those that ended, in dropped events
-	running bool
-}
-
-func newEvents(c *config) *events {
-	if c.observer == nil && c.logger == nil {
-		return nil
-	}
-	e := &events{observer: c.observer}
-	if e.observer == nil {
-		e.observer = &Observer{}
-	}
-	if c.logger != nil {
-		e.log = &logbook{logger: c.logger}
-	}
-	return e
-}
-
-// add never blocks and never calls user code. A nil receiver observes nothing.
-func (e *events) add(r *root, event any) {
-	if e == nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.queue) == maxEvents {
-		e.drop(event)
-		return
-	}
-	e.queue = append(e.queue, event)
-	if !e.running {
-		e.running = true
-		r.spawn(e.drain)
-	}
-}
-
-// drop forgets an event, but not the lease that came or went with it.
-func (e *events) drop(event any) {
-	e.dropped++
-	if e.missed == nil {
-		e.missed = make(map[string]int)
-	}
-	switch event := event.(type) {
-	case AcquiredEvent:
-		if !event.Reentry {
-			e.missed[event.Template]++
-		}
-	case ReleasedEvent:
-		e.missed[event.Template]--
-	case UnconfirmedEvent:
-		e.missed[event.Template]--
-	case LostEvent:
-		e.missed[event.Template]--
-	}
-}
-
-// drain runs while there is something to tell, and no longer: an idle Locker has no
-// goroutine.
-func (e *events) drain() {
-	for {
-		e.mu.Lock()
-		queue, dropped, missed := e.queue, e.dropped, e.missed
-		e.queue, e.dropped, e.missed = nil, 0, nil
-		if len(queue) == 0 {
-			e.running = false
-			e.mu.Unlock()
-			return
-		}
-		e.mu.Unlock()
-		for _, event := range queue {
-			e.log.write(event)
-			e.observer.tell(event)
-		}
-		for template, leases := range missed {
-			if leases != 0 {
-				call(e.observer.Missed, MissedEvent{template, leases})
-			}
-		}
-		if dropped > 0 {
-			e.log.drop(dropped, time.Now())
-			call(e.observer.Dropped, dropped)
-		}
-	}
-}
-
-func (o *Observer) tell(event any) {
-	switch event := event.(type) {
-	case AcquiredEvent:
-		call(o.Acquired, event)
-	case HeldEvent:
-		call(o.Held, event)
-	case WaitedEvent:
-		call(o.Waited, event)
-	case FailedEvent:
-		call(o.Failed, event)
-	case LimitedEvent:
-		call(o.Limited, event)
-	case DegradedEvent:
-		call(o.Degraded, event)
-	case RenewedEvent:
-		call(o.Renewed, event)
-	case LostEvent:
-		call(o.Lost, event)
-	case ReleasedEvent:
-		call(o.Released, event)
-	case UnconfirmedEvent:
-		call(o.Unconfirmed, event)
-	}
-}
-
-func call[E any](f func(E), event E) {
-	if f != nil {
-		f(event)
-	}
 }

@@ -85,7 +85,9 @@ func (p *pace) hear(ctx context.Context, at *place) <-chan error {
 		ended := ctx.Err() != nil
 		if ended {
 			bid.leaveAgain(ctx, at)
-			bid.doubtPlace(ctx, at, err)
+		}
+		if lineOpen(ctx, err) {
+			bid.doubtPlace(at)
 		}
 		if err == nil || !ended {
 			heard <- err
@@ -101,10 +103,15 @@ func (p *pace) hearInline(ctx context.Context, at *place, over <-chan time.Time)
 	defer context.AfterFunc(p.root.life, cancel)() //nolint:contextcheck // Close is no caller
 	if p.cfg.wait != WaitForever {
 		left := p.cfg.wait - time.Since(p.began)
+		if left <= 0 {
+			return p.overBudget()
+		}
 		defer time.AfterFunc(left, cancel).Stop()
 	}
 	err := p.root.queuer.Wait(ctx, p.claimAt(at))
-	p.bid.doubtPlace(ctx, at, err)
+	if lineOpen(ctx, err) {
+		p.bid.doubtPlace(at)
+	}
 	switch {
 	case err == nil:
 		return nil

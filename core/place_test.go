@@ -41,6 +41,7 @@ func TestAPlaceStaysWhenItsContenderGivesUp(t *testing.T) {
 		gone.cancel()
 		synctest.Wait()
 		b.ok(holder.Release(b.Context()))
+		time.Sleep(time.Millisecond) // which a successor waits before it asks
 		x := mine.granted()
 		if theirs.ended() {
 			b.Error("two holders")

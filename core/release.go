@@ -64,7 +64,7 @@ var errOver = errors.New("the tenure ended before its release was answered")
 
 // failed says whether a release is worth sending again.
 func failed(err error) bool {
-	return err != nil && !errors.Is(err, driver.ErrNotOwner) && !errors.Is(err, errOver)
+	return err != nil && !errors.Is(err, driver.ErrNotOwner) && !errors.Is(err, driver.ErrUnmarked) && !errors.Is(err, errOver)
 }
 
 // quiesce waits for the commands under way, which all have a bound of their own.
@@ -97,6 +97,8 @@ func (t *tenure) verdict(err error, open bool) error {
 		return &LostError{t.bid.name, ReasonTaken}
 	case errors.Is(err, errOver) && !open:
 		return &LostError{t.bid.name, ReasonExpired}
+	case errors.Is(err, driver.ErrUnmarked):
+		return &unavailableError{"complete", t.bid.name, err}
 	default:
 		return &unavailableError{"release", t.bid.name, opaque(err)}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -35,5 +36,60 @@ func TestAReleaseInAnEndedContextReturnsAtOnce(t *testing.T) {
 			store.SetDelay(0)
 		}
 		b.ok(locks.Close(b.Context()))
+	})
+}
+
+func TestAReleaseReturnsByItsBound(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		store := memlock.New() // punctual: the first command goes out on the caller's goroutine
+		locks, err := core.New(store)
+		b.ok(err)
+		x := b.acquire(locks, "name")
+		store.SetDelay(time.Hour)
+		b.took(bound, 0, func() { b.is(x.Release(context.Background()), core.ErrUnavailable) })
+		store.SetDelay(0)
+		b.ok(locks.Close(b.Context()))
+	})
+}
+
+func TestALossIsToldThoughItsReleaseIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	for _, d := range []time.Duration{bound / 2, time.Minute} {
+		virtual(t, func(b *bench) {
+			ctx, cancel := context.WithTimeout(b.Context(), time.Second+d)
+			defer cancel()
+			err := b.locks.Do(ctx, "name", func(ctx context.Context) error {
+				<-ctx.Done()
+				b.link.All(drivertest.RequestLost)
+				return nil
+			}, core.WithMaxHold(time.Second))
+			b.is(err, core.ErrLost)
+			x := b.acquire(b.other(), "another")
+			b.ok(x.Release(b.Context()))
+			b.link.All(drivertest.Delivered)
+			y := b.acquire(b.locks, "third", core.WithMaxHold(time.Second))
+			<-y.Context().Done()
+			b.link.All(drivertest.RequestLost)
+			ended, end := context.WithTimeout(b.Context(), time.Millisecond)
+			defer end()
+			b.is(y.Release(ended), core.ErrLost)
+		})
+	}
+}
+
+func TestALateDuplicateKeepsTheNameForItsMinHold(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Next(drivertest.OpAcquire, drivertest.ReplyHeldBack)
+		x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute)) // by its second command
+		b.ok(err)
+		b.link.All(drivertest.Refused, drivertest.OpRelease)
+		b.is(x.Release(b.Context()), core.ErrUnavailable)
+		b.link.All(drivertest.Delivered)
+		b.link.Deliver() // the answer to the first one
+		time.Sleep(time.Second)
+		_, err = b.other().TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -12,18 +13,23 @@ import (
 const (
 	// maxBatch is how many tenures one renewal command carries.
 	maxBatch = 128
-	// maxRenewers is how many renewal commands are under way at once.
+	// maxRenewers is how many renewal commands are under way at once, not counting those that
+	// have taken a sixteenth of their time: so 16 times as many at the very most.
 	maxRenewers = 16
 )
 
 // renewers send the renewals that are due, many in one command, on goroutines that exist
 // while there is something to send.
+//
+// A command takes all of its time where one of several nodes says nothing. Those that it carries
+// for other nodes have time to wait for that; those who are behind it in the queue have not. So
+// it is overtaken.
 type renewers struct {
 	root *root
 
 	mu      sync.Mutex // protects the fields below
 	due     []*tenure
-	running int
+	running int // and not overtaken
 }
 
 // add has the given tenures renewed. Those that can share a command stand together.
@@ -34,6 +40,11 @@ func (r *renewers) add(due []*tenure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.due = append(r.due, due...)
+	r.start()
+}
+
+// start has as many run as what is due is worth. The caller holds the mutex.
+func (r *renewers) start() {
 	for r.running < maxRenewers && r.running*maxBatch < len(r.due) {
 		r.running++
 		r.root.spawn(r.run)
@@ -46,8 +57,23 @@ func (r *renewers) run() {
 		if batch == nil {
 			return
 		}
+		r.root.enter() // for overtake
+		late := time.AfterFunc(batch[0].cfg.renewBound()/maxRenewers, r.overtake)
 		r.renew(batch)
+		if !late.Stop() {
+			return
+		}
+		r.root.leave()
 	}
+}
+
+// overtake has another one run in place of one that takes long, and that takes no other batch.
+func (r *renewers) overtake() {
+	defer r.root.leave()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running--
+	r.start()
 }
 
 // take returns the next batch. One whose last renewal failed is not put together with

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
 // root is what a Locker and all Lockers derived from it share.
@@ -18,9 +19,12 @@ type root struct {
 	events  *events
 	keeper  *keeper
 	lines   *lines
+	sweeper *sweep.Sweeper
 
 	maxLeases, maxWaiters int
 	waiters               atomic.Int64 // calls that may wait
+
+	hanging atomic.Int32 // calls that clean up, and have outlived their time
 
 	haste     haste
 	outage    outage
@@ -50,6 +54,7 @@ func newRoot(d driver.Driver, c *config) *root {
 	r.queuer, _ = d.(driver.Queuer)
 	r.yielder, _ = d.(driver.Yielder)
 	r.keeper = newKeeper(r)
+	r.sweeper = sweep.New(r.spawn)
 	return r
 }
 

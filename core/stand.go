@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"time"
 )
 
@@ -14,7 +15,11 @@ func (a *acquisition) stand(w *waiter) (*Lease, error) {
 	defer stop()
 	select {
 	case c := <-w.up:
-		return a.calledUp(w, c)
+		x, err := a.calledUp(w, c)
+		if x == nil && err == nil && c.pause > 0 {
+			err = a.succeed(c.pause, over)
+		}
+		return x, err
 	case <-over:
 		a.learn(a.root.lines.known(w))
 		return a.standOver(w)
@@ -27,7 +32,7 @@ func (a *acquisition) stand(w *waiter) (*Lease, error) {
 }
 
 func (a *acquisition) calledUp(w *waiter, c summons) (*Lease, error) {
-	a.old, a.stood = c.old, c.held || c.old != nil
+	a.called, a.old, a.stood = true, c.old, c.held || c.old != nil
 	if c.lease == nil {
 		a.learn(a.root.lines.known(w))
 	}
@@ -44,6 +49,55 @@ func (a *acquisition) calledUp(w *waiter, c summons) (*Lease, error) {
 		a.giveBack(c.lease)
 	}
 	return nil, err
+}
+
+// quits says of the error of a call that its caller leaves the line before anything was heard.
+func (a *acquisition) quits(err error) bool {
+	_, ended := errors.AsType[*endedError](err)
+	return ended || errors.Is(err, ErrHeld) && !a.once()
+}
+
+// succeed is the pause of a contender that follows one who gave up.
+func (a *acquisition) succeed(pause time.Duration, over <-chan time.Time) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-over:
+		if a.known == nil {
+			return nil // it asks, as a call without a budget does
+		}
+		return a.overBudget()
+	case <-a.ctx.Done():
+		return a.ended()
+	case <-a.root.closing:
+		return ErrClosed
+	}
+}
+
+// errPassed says that the call's context ends before an answer could come: it leaves the
+// attempt to whoever is next.
+var errPassed = errors.New("the context ends too soon to ask")
+
+// tooLate says of a call that was called up that its context ends before an answer could come.
+func (a *acquisition) tooLate() bool {
+	deadline, ok := a.ctx.Deadline()
+	return ok && a.called && time.Until(deadline) < a.root.haste.lately(a.root.clock)
+}
+
+// outlive is the end of a call that has passed its place on.
+func (a *acquisition) outlive() error {
+	deadline, _ := a.ctx.Deadline()
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case <-a.ctx.Done():
+	case <-timer.C:
+	case <-a.root.closing:
+		return ErrClosed
+	}
+	return a.ended()
 }
 
 // standOver is the end of the budget of one who stands in line. If the line knows nothing
@@ -93,7 +147,7 @@ func (a *acquisition) beside(v verdict) error {
 	case v.held != nil:
 		a.learn(v)
 		return a.known
-	case v.done != nil && a.cfg.dedup > 0 && v.scope == a.cfg.scope:
+	case v.done != nil && v.concerns(a.cfg):
 		return v.done
 	default:
 		a.learn(v)

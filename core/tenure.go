@@ -35,6 +35,7 @@ type tenure struct {
 	mu       sync.Mutex // protects the fields below
 	state    tenureState
 	renewing bool          // a renewal is under way
+	shown    bool          // a renewal has told the lock service the fence of the turn under way
 	done     bool          // the work was completed: the release leaves the marker
 	forgone  bool          // nobody has worked under it: WithMinHold does not count
 	flying   int32         // commands under way that carry the token
@@ -60,7 +61,7 @@ const (
 
 func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked instant) *tenure {
 	t := &tenure{
-		root: b.root, bid: b, cfg: c, fence: g.Fence, doubtful: b.open,
+		root: b.root, bid: b, cfg: c, fence: g.Fence, doubtful: b.doubtful(),
 		turns: int32(min(g.Fences, driver.MaxTurns)), //nolint:gosec // G115: at most that, and no backend has less than none
 		asked: asked, life: trust(ttl), renewAt: never, holdEnd: never, index: -1,
 	}
@@ -252,9 +253,10 @@ func (t *tenure) endContexts(cause error) {
 
 // vacate takes a tenure that is over out of the keeper and the line.
 func (t *tenure) vacate() {
+	kept := t.cfg.minHold > 0 && t.rest(t.root.clock.read()) > 0
+	t.bid.end(context.Background(), kept) // before Close may think that nothing is left
 	t.root.keeper.remove(t)
 	t.root.lines.vacate(t)
-	t.bid.end(context.Background())
 }
 
 // land says that a command that carried the token is over.

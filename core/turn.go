@@ -15,6 +15,16 @@ const maxTurns = 5 * time.Millisecond
 // doubt: it is trusted for a third of its TTL at least, nothing is under way, and its last
 // command was answered.
 //
+// Nor is it passed on once a renewal has told the lock service the fence of a turn, for whom Inspect
+// and ForceRelease show and match that one:
+//
+//  1. a renewal carries the fence 7 of the turn under way, and is answered: t.asked is now;
+//  2. within 5 ms the turn ends, and the next one has the fence 8, without a command;
+//  3. an operator, who has seen the holder of 7, takes the name from 7, and hits 8.
+//
+// A renewal that nobody waits for any more may be executed later still. It carries the fence of the
+// last turn that there is, or a token that owns nothing any more.
+//
 // If only its turns are over, the first in line is called up to yield: to let those who
 // stand in line at the backend go first, or to go on, in one step.
 func (s *lines) pass(x *Lease, done bool) bool {
@@ -33,7 +43,7 @@ func (s *lines) pass(x *Lease, done bool) bool {
 		return false
 	}
 	switch {
-	case x.turn+1 < t.turns && now.since(t.asked) < maxTurns:
+	case t.turnsLeft(now):
 		x.endTurn()
 		x.tellReleased(now)
 		l.unlink(w)
@@ -43,11 +53,17 @@ func (s *lines) pass(x *Lease, done bool) bool {
 		x.endTurn()
 		t.leases = nil
 		t.state = tenureEnding
+		l.freed = true
 		l.callUp(summons{old: t})
 	default:
 		return false
 	}
 	return true
+}
+
+// turnsLeft says whether the tenure has another turn. The caller holds the mutex.
+func (t *tenure) turnsLeft(now instant) bool {
+	return t.turn+1 < t.turns && !t.shown && now.since(t.asked) < maxTurns
 }
 
 // sound says that x, alone, has the tenure, and that nothing about it is in doubt. A degraded

@@ -54,6 +54,7 @@ func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant drive
 	}
 	if outcomeOpen(y.errNext) {
 		a.bid.doubt()
+		a.bid.doubtPlace(at)
 	}
 	return y.grant, asked, y.errNext
 }

@@ -6,7 +6,8 @@
 // core, once.
 //
 // What every backend may rely on: core bounds each call with a context, never uses a
-// token for two tenures, and never renews or releases a claim whose tenure has ended.
+// token for two tenures, and never renews a claim whose tenure has ended. It may release one
+// again and again, to clean up behind a command that was late.
 //
 // What core relies on: a backend starts no goroutine for renewal, returns its client's
 // raw errors, and never dials or closes the client it was given. Constructors return one
@@ -65,8 +66,8 @@ type Driver interface {
 
 	// Release frees c if its token still owns it, in one step of compare and delete: nil,
 	// [ErrNotOwner], [ErrNotSent], or an unknown outcome. If c.Done is set, it leaves the
-	// dedup marker for c.Scope, for c.Dedup, in the same step. Those who wait for the name
-	// are told, as far as the backend can.
+	// dedup marker for c.Scope, for c.Dedup, in the same step, or answers [ErrUnmarked] if there
+	// is no room for it. Those who wait for the name are told, as far as the backend can.
 	//
 	// If c.Keep is set, the token owns the name no longer, but the name stays taken for c.Keep
 	// from now, whatever was left of its TTL: by nobody, so that no token renews or releases
@@ -95,8 +96,9 @@ type Driver interface {
 // error is transient for core, which goes on by polling. Only ctx's error as it is says that
 // the command that lined the place up was answered; after any other it may still be under way.
 //
-// The waiter listens before it is lined up, so no notification comes too early. Every
-// call with a Place, Acquire too, keeps the place alive for [PlaceLife]; by then, in the
+// A notification is a hint, too. A waiter listens before it is lined up where that takes no
+// time worth mentioning, so that none comes too early; one that cannot listen, or not yet, is
+// lined up all the same, and looks more often. Every call with a Place, Acquire too, keeps the place alive for [PlaceLife]; by then, in the
 // backend's own time, it is dropped by whoever meets it.
 type Queuer interface {
 	Wait(ctx context.Context, c Claim) error
@@ -129,8 +131,10 @@ type Validator interface {
 }
 
 // IdleCloser is implemented by backends that keep something of their own alive between
-// calls, such as a subscription. core's Close calls it after the last command. It does not
-// close the client that the backend was given.
+// calls, such as a subscription. core's Close calls it after the last command. It begins to end
+// all of that, whatever ctx says, and returns once that is done or ctx has ended; what is left
+// ends by itself, and another call waits for it. It does not close the client that the backend
+// was given.
 type IdleCloser interface {
-	CloseIdle() error
+	CloseIdle(ctx context.Context) error
 }

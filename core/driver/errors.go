@@ -16,6 +16,12 @@ var (
 	// client's error.
 	ErrNotSent = errors.New("driver: nothing was executed")
 
+	// ErrUnmarked says of a Release with Done that the name is free, or kept, as was asked for, and
+	// that the dedup marker could not be left. It is not to be sent again: the token owns nothing any
+	// more. Backends wrap it together with the server's error. Where both go in one step, or
+	// not at all, there is no such error.
+	ErrUnmarked = errors.New("driver: released without its dedup marker")
+
 	// ErrCannotAnswer says that the service cannot answer anybody just now: it is loading, has
 	// no leader or no quorum, or is a replica that only reads. Backends wrap it together with
 	// the client's error, and with ErrNotSent where that holds too. What the net package says

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 )
@@ -18,11 +19,21 @@ type Inspector interface {
 	// that the server is not kept from its work. An error is the last that comes.
 	Leases(ctx context.Context, prefix string) iter.Seq2[LeaseInfo, error]
 
-	// Evict frees a name that is held with this fence, in one step of compare and delete, and
-	// has the next in line told: nil, [ErrNotOwner] if nobody holds it, a *[Held] if it is held
-	// with another fence or with one that is not known, or an unknown outcome. Fence is never 0.
-	Evict(ctx context.Context, name string, fence uint64) error
+	// Evict takes a name from one holder, in one step of compare and delete, and has the next in
+	// line told: nil, [ErrNotOwner] if nobody holds it, a *[Held] if others hold it than the one
+	// who is meant, [ErrSeveral], or an unknown outcome. A name that is kept comes free, too.
+	Evict(ctx context.Context, name string, h Holder) error
 }
+
+// Holder says which holder is meant: by the fence of the turn under way, or by the handle. One of them
+// is set.
+type Holder struct {
+	Fence  uint64
+	Handle string
+}
+
+// ErrSeveral says of an Evict by a fence that several readers have it, and that nothing was done.
+var ErrSeveral = errors.New("driver: several holders have this fence")
 
 // LeaseInfo is what is known of a name.
 type LeaseInfo struct {
@@ -32,13 +43,26 @@ type LeaseInfo struct {
 	// Of who holds it:
 
 	Label string // "" if it left none or is foreign
-	// Fence is that of the turn under way when the backend last heard of it; 0 if it is not
-	// known, as where the backend learns it by the first renewal.
-	Fence     uint64
+	// Fence is that of the turn under way, or of all who share the name; 0 if there is none, or it is
+	// not known, as where the backend learns it by the first renewal.
+	Fence uint64
+	// Handle stands for the holder's token, from the grant on, and tells nothing of it. It is "" if
+	// the holder is foreign, and where there are several, who have one each.
+	Handle    string
 	Remaining time.Duration // until its TTL ends, unless it is renewed; 0 if it has none
 	Foreign   bool          // it is no client of this library
+	Kept      bool          // a release has left the name taken, for a while or for a ticket
+
+	Holders []HolderInfo // those who hold the name together; at most [MaxLine], of those that end last
 
 	Line []WaiterInfo // those who wait, first come, first served; at most [MaxLine]
+}
+
+// HolderInfo is one of several who hold a name together.
+type HolderInfo struct {
+	Handle    string        // as that of a LeaseInfo
+	Remaining time.Duration // until its TTL ends, unless it is renewed
+	Limit     int           // how many holders it asked for; 0 for a reader
 }
 
 // MaxLine is how many of a line are told.

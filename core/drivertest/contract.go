@@ -131,7 +131,9 @@ var contractCases = []testCase{
 			"done:a", strings.Repeat("x", 200), strings.Repeat("x", 199), strings.Repeat("日", 66),
 		}
 		for _, name := range names {
-			e.grant(d, e.claim(name))
+			c := e.claim(name)
+			c.TTL = time.Minute
+			e.grant(d, c)
 		}
 		for _, name := range names {
 			if _, err := d.Acquire(e.Context(), e.claim(name)); err == nil {
@@ -151,6 +153,17 @@ var contractCases = []testCase{
 				e.Errorf("label %q: %v", label, err)
 			}
 			e.noError(d.Release(e.Context(), c))
+		}
+	}},
+	{name: "LabelsAreTheSameAfterARenewal", promise: oneAtATime, run: func(e *env) { // which may write the fence beside it
+		d, mine := e.Driver(), e.claim("name")
+		mine.Label, mine.TTL = "host-1", time.Minute
+		mine.Fence = e.grant(d, mine).Fence
+		e.noError(d.Renew(e.Context(), []driver.Claim{mine})[0])
+		e.seesLabel(d, mine)
+		if d.Capabilities().Detach {
+			e.noError(d.Release(e.Context(), ticketed(mine, otherTicket, time.Minute)))
+			e.seesLabel(d, mine)
 		}
 	}},
 	{name: "FencesGrowOnEveryPath", promise: fencesGrow, needs: fences, run: func(e *env) {
@@ -186,6 +199,36 @@ var contractCases = []testCase{
 		})
 	}},
 	{name: "OneOwnerAtATimeUnderConcurrency", promise: oneAtATime, run: hammer},
+}
+
+// seesLabel fails the case unless claims of every kind are refused with the owner's label.
+func (e *env) seesLabel(d driver.Driver, owner driver.Claim) {
+	e.Helper()
+	kinds := map[string]driver.Claim{"exclusive": e.claim(owner.Name)}
+	if _, ok := d.(queuer); ok {
+		kinds["in line"] = e.place()
+	}
+	if can := d.Capabilities(); can.Shared {
+		kinds["shared"] = e.reader(owner.Name)
+	}
+	if can := d.Capabilities(); can.Limit {
+		kinds["limited"] = e.permit(owner.Name, 2)
+	}
+	for what, c := range kinds {
+		if held := e.refusal(d, c, what); held.Label != owner.Label {
+			e.Errorf("%s: the label is %q, not %q", what, held.Label, owner.Label)
+		}
+	}
+	var many sync.WaitGroup // whose commands may be merged
+	for range 32 {
+		many.Go(func() {
+			_, err := d.Acquire(e.Context(), e.claim(owner.Name))
+			if held, ok := errors.AsType[*driver.Held](err); !ok || held.Label != owner.Label {
+				e.Errorf("one of many: %v %+v", err, held)
+			}
+		})
+	}
+	many.Wait()
 }
 
 // hammer has many goroutines take the same name from two processes, and counts those

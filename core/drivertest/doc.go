@@ -18,6 +18,9 @@
 // (Holder, with [Hold]), and [Servers] that may be killed (Harness.OpenServers). Cases that need
 // what a harness does not have are skipped.
 //
+// A harness whose services have Through runs the suite once more behind connections of which
+// each has a delay of its own: see [Harness.Uneven].
+//
 // # Evidence
 //
 // Where the environment variable HOLDFAST_EVIDENCE names a folder, each run of a harness that

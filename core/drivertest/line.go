@@ -15,9 +15,12 @@ type queuer interface {
 	driver.Queuer
 }
 
-// lineUpFor is how long a case lets a place line up. All that a case lines up fits into one
-// driver.PlaceLife.
-const lineUpFor = 250 * time.Millisecond
+// lineUpFor is how long a case lets a place line up: over connections that have to be opened. All that
+// a case lines up fits into one driver.PlaceLife.
+func (e *env) lineUpFor() time.Duration {
+	const opening = 20 // at most, to open two slow connections one after the other, and to use them
+	return 250*time.Millisecond + e.lag(opening)
+}
 
 // lineCases are about the line for a name, for backends that are a driver.Queuer.
 var lineCases = []testCase{
@@ -110,7 +113,7 @@ var lineCases = []testCase{
 					e.serve(alive, next)
 				}
 			})
-			if lived := time.Since(gone); lived < life-2*lineUpFor {
+			if lived := time.Since(gone); lived < life-2*e.lineUpFor() {
 				e.Errorf("%s met a place that was dropped after %s", what, lived)
 			}
 			e.noError(alive.Release(e.Context(), next))
@@ -133,6 +136,7 @@ var lineCases = []testCase{
 	{name: "AnOwnersReleaseLeavesTheLineToo", run: lined(func(e *env, process func() queuer) {
 		holder, second := process(), process()
 		held, b := e.claim("name"), e.place()
+		held.TTL = e.longTTL()
 		e.grant(holder, held)
 		again := e.place() // of the same process, whose next waiter has lined up
 		e.lineUp(holder, again)
@@ -198,6 +202,7 @@ var lineCases = []testCase{
 		}
 		e.noError(mine.Release(e.Context(), a))
 		one := e.claim("name")
+		one.TTL = e.longTTL()
 		take("one", e.grant(theirs, one), 1)
 		e.lineUp(mine, a)
 		e.lineUp(theirs, waiting)
@@ -225,7 +230,7 @@ func lined(run func(e *env, process func() queuer)) func(*env) {
 		var idle []driver.IdleCloser
 		defer func() {
 			for _, c := range idle {
-				e.noErrorHere(c.CloseIdle())
+				e.noErrorHere(c.CloseIdle(e.Context()))
 			}
 		}()
 		run(e, func() queuer {
@@ -253,7 +258,7 @@ func (e *env) longTTL() time.Duration { return max(e.ttl, 3*time.Second) }
 // lineUp puts c into line, behind all that stand there.
 func (e *env) lineUp(q queuer, c driver.Claim) {
 	e.Helper()
-	ctx, cancel := context.WithTimeout(e.Context(), lineUpFor)
+	ctx, cancel := context.WithTimeout(e.Context(), e.lineUpFor())
 	defer cancel()
 	if err := q.Wait(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
 		e.Fatalf("lining up behind others: %v", err)

@@ -56,9 +56,10 @@ var lineCoreCases = []testCase{
 				e.noErrorHere(y.Release(e.Context()))
 			})
 		}
-		time.Sleep(lineUpFor)
+		time.Sleep(e.lineUpFor())
 		e.noError(x.Release(e.Context()))
-		e.within(time.Second, "serving all", wg.Wait)
+		const trips = 90 * 10
+		e.within(time.Second+e.lag(trips), "serving all", wg.Wait)
 		e.nothingLeft()
 	})},
 	{name: "AWaiterKilledInLineHoldsOthersUpForItsPlaceLife", run: waiting(func(e *env) {
@@ -94,7 +95,7 @@ var lineCoreCases = []testCase{
 					calls = append(calls, e.acquireNow(locks))
 				}
 			}
-			time.Sleep(lineUpFor)
+			time.Sleep(e.lineUpFor())
 			var wg sync.WaitGroup
 			for _, c := range calls {
 				wg.Go(c.cancel)
@@ -127,6 +128,43 @@ var lineCoreCases = []testCase{
 			c.release(driver.Recheck(e.longTTL()), fmt.Sprintf("process %d", i))
 		}
 		e.nothingLeft()
+	})},
+	{name: "WhoGetsNoNewConnectionIsServedInItsTurn", run: waiting(func(e *env) {
+		if e.Through == nil {
+			e.unbroken("network to break")
+		}
+		d, proxies := e.Through()
+		locks, busy := e.locker(d), e.locker(e.Driver())
+		ttl := core.WithTTL(e.longTTL())
+		do := func(ctx context.Context, locks *core.Locker, work time.Duration) error {
+			return locks.Do(ctx, "name", func(context.Context) error { time.Sleep(work); return nil }, ttl)
+		}
+		e.noError(do(e.Context(), locks, 0)) // it is connected, and has never waited
+		for _, p := range proxies {
+			p.BlackHoleNew(true)
+		}
+		ctx, cancel := context.WithCancel(e.Context())
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_ = do(ctx, busy, time.Millisecond) // until the case ends
+				}
+			})
+		}
+		patience, stop := context.WithTimeout(e.Context(), 4*e.longTTL())
+		defer stop()
+		for range 3 {
+			time.Sleep(e.ttl / 100)
+			if err := do(patience, locks, 0); err != nil {
+				e.Errorf("beside a busy process: %v", err)
+			}
+		}
+		cancel()
+		wg.Wait()
+		for _, p := range proxies {
+			p.Heal()
+		}
 	})},
 	{name: "AForeignValueInFrontOfALineIsWaitedFor", other: true, run: waiting(func(e *env) {
 		if e.Stepwise {
@@ -219,7 +257,7 @@ func waiting(run func(e *env)) func(*env) {
 
 func (e *env) closeIdle(q queuer) {
 	if c, ok := q.(driver.IdleCloser); ok {
-		e.noErrorHere(c.CloseIdle())
+		e.noErrorHere(c.CloseIdle(e.Context()))
 	}
 }
 
@@ -261,7 +299,7 @@ func (e *env) acquireNow(locks *core.Locker) *acquire {
 // acquire begins one, and gives it time to line up behind all others.
 func (e *env) acquire(locks *core.Locker) *acquire {
 	c := e.acquireNow(locks)
-	time.Sleep(lineUpFor)
+	time.Sleep(e.lineUpFor())
 	return c
 }
 

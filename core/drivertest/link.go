@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -35,10 +37,11 @@ const (
 	ReplyReset         // it is executed; an error says that the connection broke
 	HeldBack           // nothing, whatever ctx says; [Link.Deliver] executes it and brings its reply
 	ReplyHeldBack      // it is executed; [Link.Deliver] brings its reply
+	RequestLate        // silence; [Link.Deliver] executes it, and nobody hears its reply
 )
 
 // ErrReset is the error of [ReplyReset].
-var ErrReset = fmt.Errorf("drivertest: connection reset by peer: %w", driver.ErrCannotAnswer)
+var ErrReset = fmt.Errorf("drivertest: %w", &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
 
 // Link is a driver.Driver on the far side of a network that does as it is told. One Link
 // stands for one process's connection.
@@ -208,9 +211,9 @@ func (l *Link) Validate() error {
 }
 
 // CloseIdle implements driver.IdleCloser.
-func (l *Link) CloseIdle() error {
+func (l *Link) CloseIdle(ctx context.Context) error {
 	if c, ok := l.far.(driver.IdleCloser); ok {
-		return c.CloseIdle()
+		return c.CloseIdle(ctx)
 	}
 	return nil
 }
@@ -263,6 +266,12 @@ func through[T any](ctx context.Context, l *Link, op Op, call func(context.Conte
 		return none, ctx.Err()
 	case HeldBack:
 		return heldBack(l, func() (T, error) { return call(far) })
+	case RequestLate:
+		l.mu.Lock()
+		l.heldBack = append(l.heldBack, func() { _, _ = call(far) })
+		l.mu.Unlock()
+		<-ctx.Done()
+		return none, ctx.Err()
 	case ReplyHeldBack:
 		v, err := call(far)
 		return heldBack(l, func() (T, error) { return v, err })

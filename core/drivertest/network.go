@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 )
 
 // networkCases run core on the backend over a [Link] that fails. The other process, if
@@ -84,6 +85,40 @@ var networkCases = []testCase{
 		})
 		link.Deliver() // only now does the server get it, and grants it to nobody
 		e.eventuallyFree()
+	}},
+	{name: "AClaimThatArrivesAfterItsCleanUpIsGivenBack", run: func(e *env) {
+		for _, late := range []time.Duration{e.ttl / 100, e.ttl / 2, 2 * e.ttl} {
+			for _, end := range []func(context.CancelFunc, time.Duration){
+				func(context.CancelFunc, time.Duration) {}, // by the deadline
+				func(cancel context.CancelFunc, d time.Duration) { time.AfterFunc(d/2, cancel) },
+			} {
+				link := NewLink(e.Driver())
+				locks := e.locker(link)
+				link.Next(OpAcquire, RequestLate)
+				ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
+				end(cancel, e.ttl/10)
+				if _, err := locks.Acquire(ctx, "name", core.WithTTL(e.soonTTL())); !errors.Is(err, core.ErrUnavailable) {
+					e.Errorf("acquire: %v", err)
+				}
+				cancel()
+				time.Sleep(late) // what went out to clean up is answered meanwhile
+				if n := link.Deliver(); n != 1 {
+					e.Fatalf("%d late commands", n)
+				}
+				e.soonFree()
+			}
+		}
+	}},
+	{name: "ADuplicateThatArrivesAfterTheReleaseIsGivenBack", run: func(e *env) {
+		link := NewLink(e.Driver())
+		locks := e.locker(link)
+		link.Next(OpAcquire, RequestLate)
+		x, err := locks.TryAcquire(e.Context(), "name", core.WithTTL(e.soonTTL())) // by its second command
+		e.noError(err)
+		e.noError(x.Release(e.Context()))
+		time.Sleep(e.ttl / 10)
+		link.Deliver() // the first one takes the name with a token that is over
+		e.soonFree()
 	}},
 	{name: "AnAbandonedGrantIsGivenBackAtOnce", run: func(e *env) {
 		link := NewLink(e.Driver())
@@ -226,6 +261,44 @@ var networkCases = []testCase{
 		e.noError(err)
 		e.noError(x.Release(e.Context()))
 	}},
+	{name: "CloseReturnsWithItsContextWhereNothingAnswers", run: func(e *env) {
+		if e.Through == nil {
+			e.unbroken("network to break")
+		}
+		held, err := e.locker(e.Driver()).Acquire(e.Context(), "name", core.WithTTL(e.longTTL()))
+		e.noError(err)
+		for what, breaks := range map[string]func(p *faultproxy.Proxy){
+			"new connections go nowhere": func(p *faultproxy.Proxy) { p.BlackHoleNew(true) },
+			"nothing arrives":            func(p *faultproxy.Proxy) { p.BlackHole(true) },
+		} {
+			d, proxies := e.Through()
+			locks := e.locker(d)
+			x, err := locks.Acquire(e.Context(), "before")
+			e.noError(err)
+			e.noError(x.Release(e.Context()))
+			for _, p := range proxies {
+				breaks(p)
+			}
+			waited := make(chan error, 1)
+			go func() {
+				_, err := locks.Acquire(e.Context(), "name", core.WithTTL(e.longTTL()))
+				waited <- err
+			}()
+			time.Sleep(e.lineUpFor())
+			e.within(e.ttl/10, "Close, where "+what, func() {
+				ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
+				defer cancel()
+				_ = locks.Close(ctx) // it may have something left
+			})
+			if err := <-waited; err == nil {
+				e.Errorf("%s: two holders", what)
+			}
+			for _, p := range proxies {
+				p.Heal()
+			}
+		}
+		e.noError(held.Release(e.Context()))
+	}},
 }
 
 // partition cuts a holder off. Its context must have ended before anybody else can have
@@ -265,6 +338,24 @@ func (e *env) free() {
 // would come free by itself.
 func (e *env) eventuallyFree() {
 	e.Helper()
+	e.freeWithin(e.longTTL() / 2)
+}
+
+// soonFree is eventuallyFree for what core promises to find within a second, and not by the end
+// of a TTL of soonTTL.
+func (e *env) soonFree() {
+	e.Helper()
+	if e.virtual {
+		e.freeWithin(time.Second)
+		return
+	}
+	e.freeWithin(e.soonTTL() / 2)
+}
+
+func (e *env) soonTTL() time.Duration { return max(3*e.ttl, 3*time.Second) }
+
+func (e *env) freeWithin(bound time.Duration) {
+	e.Helper()
 	d, c := e.Driver(), e.claim("name")
 	began := time.Now()
 	for {
@@ -275,7 +366,7 @@ func (e *env) eventuallyFree() {
 		if _, held := errors.AsType[*driver.Held](err); !held {
 			e.Fatal(err)
 		}
-		if time.Since(began) > e.longTTL()/2 {
+		if time.Since(began) > bound {
 			e.Fatal("the name is still taken")
 		}
 		time.Sleep(e.ttl / 100)

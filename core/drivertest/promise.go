@@ -25,6 +25,7 @@ const (
 	cutRelease   promise = "a connection cut in mid-release"
 	outage       promise = "a server killed and restarted"
 	degrades     promise = "an outage is told from an answer, and work may go on"
+	inspected    promise = "a holder is told, and taken the name from"
 	frozenHolder promise = "a holder frozen past its TTL"
 )
 
@@ -55,10 +56,11 @@ func suite() []testCase {
 		under(readers, sharedCases),
 		under(permits, limitCases),
 		under(foreign, foreignCases),
-		under(badNetwork, networkCases),
+		under(badNetwork, networkCases, abandonCases),
 		cutCases,
 		under(outage, outageCases),
 		under(degrades, degradedCases),
+		under(inspected, inspectCases),
 		under(frozenHolder, frozenCases),
 	)
 }

@@ -27,6 +27,9 @@ type Harness struct {
 	// Serverless says that there is no server, and no network to it. Where there is one, and
 	// OpenServers or Through is nil, evidence says that what needs it was not run.
 	Serverless bool
+
+	uneven bool // see Uneven
+	atOnce int
 }
 
 // Service is one lock service and the ways to reach it.
@@ -91,6 +94,10 @@ type testCase struct {
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	record := newRecord(t, h)
+	if h.uneven {
+		h.beside(t)
+		return
+	}
 	for _, c := range suite() {
 		t.Run(c.name, func(t *testing.T) {
 			result := record.begin(t, c)

@@ -59,7 +59,7 @@ func queued(run func(e *env, q driver.Queuer, holder driver.Driver)) func(*env) 
 			e.lacks("no line")
 		}
 		if c, ok := d.(driver.IdleCloser); ok {
-			defer func() { e.noError(c.CloseIdle()) }()
+			defer func() { e.noError(c.CloseIdle(e.Context())) }()
 		}
 		run(e, q, e.Driver())
 	}

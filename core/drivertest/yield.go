@@ -133,7 +133,7 @@ var yieldCases = []testCase{
 		old.TTL = time.Minute
 		e.grant(y, old)
 		e.lineUp(dead, a)
-		time.Sleep(driver.PlaceLife(a.TTL) + lineUpFor)
+		time.Sleep(driver.PlaceLife(a.TTL) + e.lineUpFor())
 		_, errNext, errOld := y.Yield(e.Context(), old, next)
 		e.noError(errNext)
 		e.noError(errOld)

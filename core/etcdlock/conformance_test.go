@@ -34,6 +34,14 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func TestConformanceOverUnevenConnections(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t *testing.T) drivertest.Service { return at(t, server.Addr(), t.Name()+":") },
+	}.Uneven(8))
+}
+
 // at is a service whose keys have a prefix.
 func at(t *testing.T, addr, prefix string) drivertest.Service {
 	t.Helper()

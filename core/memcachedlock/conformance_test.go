@@ -32,6 +32,17 @@ func TestConformanceOnMemcached(t *testing.T) {
 	})
 }
 
+func TestConformanceOverUnevenConnections(t *testing.T) {
+	t.Parallel()
+	server := servers.Memcached(t)
+	var cases atomic.Int64
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t *testing.T) drivertest.Service {
+			return at(t, server.Addr(), fmt.Sprintf("uneven-%d:", cases.Add(1)))
+		},
+	}.Uneven(8))
+}
+
 // at is a service whose keys have a prefix.
 func at(t *testing.T, addr, prefix string) drivertest.Service {
 	t.Helper()

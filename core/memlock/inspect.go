@@ -3,7 +3,11 @@ package memlock
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,18 +54,41 @@ func (s *Store) held(prefix string) (infos []driver.LeaseInfo) {
 func (s *Store) inspect(name string, now time.Time) driver.LeaseInfo {
 	info := driver.LeaseInfo{Name: name}
 	if l := s.live(name, now); l != nil {
-		info.Held, info.Label, info.Fence, info.Remaining = true, l.label, l.shown(), l.expires.Sub(now)
+		info.Held, info.Kept, info.Label, info.Fence, info.Remaining = true, l.kept, l.label, l.shown(), l.expires.Sub(now)
+		if l.kind == exclusive {
+			info.Handle = handle(l.token)
+		}
+		for token, h := range l.holders {
+			info.Holders = append(info.Holders, driver.HolderInfo{Handle: handle(token), Remaining: h.expires.Sub(now), Limit: h.limit})
+		}
 	}
+	slices.SortFunc(info.Holders, func(a, b driver.HolderInfo) int {
+		return cmp.Or(cmp.Compare(a.Remaining, b.Remaining), strings.Compare(a.Handle, b.Handle))
+	})
+	info.Holders = info.Holders[max(0, len(info.Holders)-driver.MaxLine):]
 	for _, p := range s.lines[name][:min(len(s.lines[name]), driver.MaxLine)] {
 		info.Line = append(info.Line, driver.WaiterInfo{Waited: now.Sub(p.came), Alive: now.Before(p.dead)})
 	}
 	return info
 }
 
-func (l *lock) shown() uint64 { return cmp.Or(l.fence, l.grant.Fence) }
+// handle is what is shown of a token.
+func handle(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	const bytes = 8
+	return hex.EncodeToString(sum[:bytes])
+}
+
+// shown is the fence of the turn under way, 0 while nobody has said which of several that is.
+func (l *lock) shown() uint64 {
+	if l.fence == 0 && l.grant.Fences <= 1 {
+		return l.grant.Fence
+	}
+	return l.fence
+}
 
 // Evict implements driver.Inspector.
-func (s *Store) Evict(ctx context.Context, name string, fence uint64) error {
+func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 	if err := s.reach(ctx); err != nil {
 		return err
 	}
@@ -69,13 +96,36 @@ func (s *Store) Evict(ctx context.Context, name string, fence uint64) error {
 	defer s.mu.Unlock()
 	now := time.Now()
 	l := s.live(name, now)
-	switch {
-	case l == nil:
+	if l == nil {
 		return driver.ErrNotOwner
-	case l.shown() != fence:
-		return &driver.Held{Label: l.label, Remaining: l.expires.Sub(now)}
 	}
-	delete(s.locks, name)
+	switch meant := l.meant(h); {
+	case len(meant) == 0:
+		return &driver.Held{Label: l.label, Remaining: l.expires.Sub(now)}
+	case len(meant) > 1:
+		return driver.ErrSeveral
+	case l.kind == exclusive:
+		delete(s.locks, name)
+	default:
+		delete(l.holders, meant[0])
+	}
 	s.tellFirst(name, now)
 	return nil
+}
+
+// meant are the tokens of those whom h can mean.
+func (l *lock) meant(h driver.Holder) (tokens []string) {
+	for _, token := range l.tokens() {
+		if h.Fence > 0 && h.Fence == l.shown() || h.Handle != "" && h.Handle == handle(token) {
+			tokens = append(tokens, token)
+		}
+	}
+	return tokens
+}
+
+func (l *lock) tokens() []string {
+	if l.kind == exclusive {
+		return []string{l.token}
+	}
+	return slices.Collect(maps.Keys(l.holders))
 }

@@ -12,7 +12,8 @@ import (
 // classify marks the errors after which the server has certainly not executed anything.
 //
 // An error that the server answers belongs to them: each script writes what counts last,
-// or, in a release, first, and what fails before that has changed nothing.
+// or, in a release, first, what fails before that has changed nothing, and what fails after it
+// is caught in the script.
 func classify(err error) error {
 	if err == nil || errors.Is(err, driver.ErrNotSent) {
 		return err
@@ -27,6 +28,9 @@ func classify(err error) error {
 	}
 	return unanswered(err)
 }
+
+// classify does so for an error that a script came to.
+func (c *command) classify(err error) error { return classify(c.script.explained(err)) }
 
 // unanswered marks the errors that say that nobody gets an answer now, for driver.CannotAnswer,
 // which knows those of the network by itself: a server that cannot serve, and a pool without a

@@ -3,6 +3,8 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -53,9 +55,13 @@ func look(ctx context.Context, rdb *redis.ClusterClient, err error) {
 	}
 }
 
+// errMute is a time-out, as it would have been to wait for longer.
+var errMute = fmt.Errorf("redislock: the node has not answered: %w", os.ErrDeadlineExceeded)
+
 // renewInCluster renews each claim by a command of its own, which names one key and so goes
 // on while slots move; those for the same master share a round trip. A node that does not
-// answer costs the claims of other nodes nothing.
+// answer costs the claims of other nodes time, and nothing else: core waits, and has others
+// overtake.
 func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, claims []driver.Claim) []error {
 	errs := make([]error, len(claims))
 	if err := ctx.Err(); err != nil {
@@ -73,7 +79,7 @@ func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, cl
 		commands := make([]command, len(part))
 		for i, at := range part {
 			commands[i] = s.renewal(claims[at : at+1])
-			errs[at] = &silent{errLeft}
+			errs[at] = errMute
 		}
 		go func() { answers <- renewals{part, s.renewAt(ctx, rdb, master, commands)} }()
 	}
@@ -132,7 +138,7 @@ func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *r
 		default:
 			look(ctx, rdb, err)
 		}
-		errs[i] = renewed(1, reply, classify(err))[0]
+		errs[i] = renewed(&commands[i], 1, reply, commands[i].classify(err))[0]
 	}
 	return errs
 }
@@ -158,7 +164,7 @@ func renewTogether(ctx context.Context, rdb *redis.ClusterClient, commands []com
 	for i, cmd := range sent {
 		reply, err := cmd.Result()
 		look(ctx, rdb, err)
-		errs[i] = renewed(1, reply, classify(err))[0]
+		errs[i] = renewed(&commands[i], 1, reply, commands[i].classify(err))[0]
 	}
 	return errs
 }
@@ -175,7 +181,7 @@ func put(ctx context.Context, pipe redis.Pipeliner, commands []command, as func(
 	sent := make([]*redis.Cmd, len(commands))
 	for i := range commands {
 		sent[i] = as(&commands[i], ctx)
-		_ = pipe.Process(ctx, once{sent[i]}) // only puts it there
+		_ = pipe.Process(ctx, private{once{sent[i]}}) // only puts it there
 	}
 	return sent
 }

@@ -75,5 +75,5 @@ func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
 	} else {
 		reply, err = c.alone(ctx, s.rdb, s.replicas)
 	}
-	return reply, classify(err)
+	return reply, c.classify(err)
 }

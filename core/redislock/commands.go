@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,8 +18,6 @@ import (
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	switch {
-	case s.watching:
-		return s.watchAcquire(ctx, c)
 	case !c.Exclusive():
 		return s.join(ctx, c)
 	case c.Ticket != "":
@@ -100,11 +99,14 @@ func granted(reply any) (driver.Grant, error) {
 	if block && err == nil {
 		g.Fences, err = strconv.Atoi(n)
 	}
-	if err == nil && (fence == 0 || g.Fences < 1 || g.Fences > driver.MaxTurns) {
-		err = fmt.Errorf("redislock: %q is no reply to an acquire", text)
+	if err != nil || fence == 0 || g.Fences < 1 || g.Fences > driver.MaxTurns {
+		return driver.Grant{}, errNoGrant
 	}
-	return g, err
+	return g, nil
 }
+
+// errNoGrant does not say what the reply is: nobody knows what is in it.
+var errNoGrant = errors.New("redislock: unknown reply to an acquire")
 
 // refusal reads {label} of a marker, or of an owner {label, remaining}, with a 1 behind that if
 // the name is kept, and the limit that counts behind that.
@@ -132,17 +134,15 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if len(claims) == 0 {
 		return nil
 	}
-	if s.watching {
-		return s.watchRenew(ctx, claims)
-	}
 	if slices.ContainsFunc(claims, joins) {
 		return s.renewApart(ctx, claims)
 	}
 	if rdb, ok := s.rdb.(*redis.ClusterClient); ok {
 		return s.renewInCluster(ctx, rdb, claims)
 	}
-	reply, err := s.run(ctx, s.renewal(claims))
-	return renewed(len(claims), reply, err)
+	cmd := s.renewal(claims)
+	reply, err := s.run(ctx, cmd)
+	return renewed(&cmd, len(claims), reply, err)
 }
 
 func (s *Store) renewal(claims []driver.Claim) command {
@@ -170,8 +170,8 @@ func prolongs(claims []driver.Claim) bool {
 	return slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.TTL > 0 })
 }
 
-// renewed reads the answers to the renewal of n claims.
-func renewed(n int, reply any, err error) []error {
+// renewed reads the answers to c, the renewal of n claims.
+func renewed(c *command, n int, reply any, err error) []error {
 	answers, ok := reply.([]any)
 	ok = ok && len(answers) == n
 	if err == nil && !ok {
@@ -180,7 +180,7 @@ func renewed(n int, reply any, err error) []error {
 	errs := make([]error, n)
 	for i := range errs {
 		if ok {
-			errs[i] = renewal(answers[i])
+			errs[i] = c.renewal(answers[i])
 		}
 		if errs[i] == nil {
 			errs[i] = err
@@ -189,7 +189,7 @@ func renewed(n int, reply any, err error) []error {
 	return errs
 }
 
-func renewal(answer any) error {
+func (c *command) renewal(answer any) error {
 	switch answer := answer.(type) {
 	case int64:
 		if answer == 1 {
@@ -197,7 +197,7 @@ func renewal(answer any) error {
 		}
 		return driver.ErrNotOwner
 	case string:
-		return fmt.Errorf("redislock: renewal: %s", answer)
+		return fmt.Errorf("redislock: renewal: %s", c.says(answer)) //nolint:errorlint // others may have been renewed: not "nothing was executed"
 	default:
 		return fmt.Errorf("redislock: unknown answer %T to a renewal", answer)
 	}
@@ -205,16 +205,22 @@ func renewal(answer any) error {
 
 // Release implements driver.Driver.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+	var cmd command
 	switch {
-	case s.watching:
-		return s.watchRelease(ctx, c)
 	case !c.Exclusive():
-		return released(s.part(ctx, c))
+		cmd = s.part(c)
 	case c.Place != "":
-		return released(s.leave(ctx, c))
+		cmd = s.leave(c)
 	case c.Keep > 0:
-		return released(s.keep(ctx, c))
+		cmd = s.keep(c)
+	default:
+		cmd = s.release(c)
 	}
+	reply, err := s.run(ctx, cmd)
+	return cmd.released(reply, err)
+}
+
+func (s *Store) release(c driver.Claim) command {
 	line, _ := s.lineKeys(c.Name)
 	cmd := command{script: releaseScript, keys: 1, parts: make([]string, 0, 7)}
 	cmd.parts = append(cmd.parts, s.lockKey(c.Name))
@@ -228,11 +234,11 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.Done {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
-	return released(s.run(ctx, cmd))
+	return cmd
 }
 
 // keep releases c and leaves the name taken.
-func (s *Store) keep(ctx context.Context, c driver.Claim) (reply any, err error) {
+func (s *Store) keep(c driver.Claim) command {
 	cmd := command{script: keepScript, keys: 1, parts: []string{s.lockKey(c.Name)}}
 	if c.Done {
 		cmd.keys++
@@ -242,10 +248,10 @@ func (s *Store) keep(ctx context.Context, c driver.Claim) (reply any, err error)
 	if c.Done {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
-	return s.run(ctx, cmd)
+	return cmd
 }
 
-func released(reply any, err error) error {
+func (c *command) released(reply any, err error) error {
 	if err != nil {
 		return err
 	}
@@ -254,7 +260,9 @@ func released(reply any, err error) error {
 		return nil
 	case int64(0):
 		return driver.ErrNotOwner
-	default:
-		return fmt.Errorf("redislock: unknown reply %T to a release", reply)
 	}
+	if text, ok := reply.(string); ok {
+		return fmt.Errorf("%w: %w", driver.ErrUnmarked, c.says(text))
+	}
+	return fmt.Errorf("redislock: unknown reply %T to a release", reply)
 }

@@ -31,6 +31,14 @@ func TestConformanceOnRedis(t *testing.T) {
 	})
 }
 
+func TestConformanceOverUnevenConnections(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t *testing.T) drivertest.Service { return onRedis(t, server.Addr(), t.Name()+":") },
+	}.Uneven(8))
+}
+
 // onRedis is a service at a real server.
 func onRedis(t *testing.T, addr, prefix string) drivertest.Service {
 	t.Helper()

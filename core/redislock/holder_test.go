@@ -29,7 +29,7 @@ func TestHolder(t *testing.T) {
 			return redislock.New(rdb, prefix)
 		case "unscripted":
 			rdb := dial(t, &redis.Options{Addr: addrs[0], Username: "locks", Password: "secret"})
-			return redislock.New(rdb, prefix, redislock.WithoutScripts())
+			return redislock.NewTx(rdb, prefix)
 		default:
 			return redislock.New(dial(t, &redis.Options{Addr: addrs[0]}), prefix)
 		}

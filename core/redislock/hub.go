@@ -2,12 +2,8 @@ package redislock
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // idleAfter is how long a subscription outlasts its last listener: one who waits listens
@@ -16,60 +12,28 @@ const idleAfter = 2 * time.Second
 
 // hub is one subscription of a Store: to a channel of its own, on which the scripts tell a
 // place in some line that its turn may have come. It lasts while somebody listens.
+//
+// What is told is a hint. Who waits where there can be no subscription, for want of a
+// permission or a connection, stands in line all the same, and looks more often.
 type hub struct {
-	rdb      redis.UniversalClient
-	id       string // of the Store
+	all      *hubs
 	channels string // what the names of all clients' channels begin with
-	shard    *hubs  // nil outside of Cluster
 
 	mu        sync.Mutex                            // protects the fields below
 	feed      *feed                                 // nil if there is none
 	listeners map[string]map[chan struct{}]struct{} // by place
 	idle      *time.Timer
+	pause     time.Duration // after the last one that failed; 0 if it did not
+	notBefore time.Time     // when that is over
 }
 
-// feed is one subscription, from its connection to its end.
-type feed struct {
-	pubsub *redis.PubSub
-	ready  chan struct{} // closed once the server has confirmed it
-	gone   chan struct{} // closed when it is to end
-	read   chan struct{} // closed when its reader has returned
+func newHub(all *hubs, channels string) *hub {
+	return &hub{all: all, channels: channels, listeners: make(map[string]map[chan struct{}]struct{})}
 }
 
-// newID is 22 characters that no other Store has.
-func newID() string {
-	var raw [16]byte
-	_, _ = rand.Read(raw[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(raw[:])
-}
-
-func newFeed(pubsub *redis.PubSub) *feed {
-	return &feed{pubsub, make(chan struct{}), make(chan struct{}), make(chan struct{})}
-}
-
-func newHub(rdb redis.UniversalClient, id, channels string) *hub {
-	return &hub{rdb: rdb, id: id, channels: channels, listeners: make(map[string]map[chan struct{}]struct{})}
-}
-
-// listen returns once the server is known to have the subscription: whatever is told to the
-// place from then on is heard, through a channel of size one.
-func (h *hub) listen(ctx context.Context, place string) (heard <-chan struct{}, leave func(), err error) {
+// listen has a place told through a channel of size one.
+func (h *hub) listen(place string) (heard <-chan struct{}, leave func()) {
 	wake := make(chan struct{}, 1)
-	f := h.join(place, wake)
-	leave = func() { h.leave(place, wake) }
-	select {
-	case <-f.ready:
-		return wake, leave, nil
-	case <-f.gone:
-		leave()
-		return nil, nil, redis.ErrClosed
-	case <-ctx.Done():
-		leave()
-		return nil, nil, ctx.Err()
-	}
-}
-
-func (h *hub) join(place string, wake chan struct{}) *feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listeners[place] == nil {
@@ -79,47 +43,44 @@ func (h *hub) join(place string, wake chan struct{}) *feed {
 	if h.idle != nil {
 		h.idle.Stop()
 	}
-	if h.feed == nil {
+	return wake, func() { h.leave(place, wake) }
+}
+
+// tells says whether the server is known to have the subscription: whatever is told to those
+// who listen from then on is heard. If there is none, it begins one, unless the last one has
+// just failed.
+func (h *hub) tells() bool { return h.subscription().tells() }
+
+// await is tells, but gives a new subscription a moment, and not more than half of ctx: who is
+// lined up before it is there has to look again.
+func (h *hub) await(ctx context.Context) bool {
+	f := h.subscription()
+	if f == nil || f.tells() {
+		return f.tells()
+	}
+	patience := time.Until(f.soon)
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(deadline)/2)
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-f.ready:
+	case <-f.gone:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return f.tells()
+}
+
+// subscription is the one there is, or a new one, or nil.
+func (h *hub) subscription() *feed {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.feed == nil && !time.Now().Before(h.notBefore) {
 		h.feed = h.open()
 	}
 	return h.feed
-}
-
-// open begins a subscription. The connection outlives whoever it was opened for.
-func (h *hub) open() *feed {
-	if h.shard != nil {
-		return h.openShard()
-	}
-	f := newFeed(h.rdb.Subscribe(context.Background()))
-	messages := f.pubsub.ChannelWithSubscriptions()
-	go func() {
-		defer close(f.read)
-		// If it cannot be sent, go-redis sends it once there is a connection.
-		_ = f.pubsub.Subscribe(context.Background(), h.channels+h.id)
-		h.reader(f, messages)
-	}()
-	return f
-}
-
-// reader tells places what they are told. It tells all of them when the channel was
-// subscribed to again: what was published meanwhile is lost.
-func (h *hub) reader(f *feed, messages <-chan any) {
-	confirmed := false
-	for m := range messages {
-		switch m := m.(type) {
-		case *redis.Message:
-			h.tell(m.Payload)
-		case *redis.Subscription:
-			switch {
-			case m.Kind != "subscribe":
-			case confirmed:
-				h.tellAll()
-			default:
-				confirmed = true
-				close(f.ready)
-			}
-		}
-	}
 }
 
 func (h *hub) tell(place string) {
@@ -167,41 +128,32 @@ func (h *hub) leave(place string, wake chan struct{}) {
 
 func (h *hub) rest() {
 	h.mu.Lock()
-	var f *feed
+	defer h.mu.Unlock()
 	if len(h.listeners) == 0 {
-		f = h.detach()
+		h.detach()
 	}
-	h.mu.Unlock()
-	_ = f.end() // nobody needs it any more
 }
 
-func (h *hub) detach() *feed {
-	f := h.feed
+// detach ends the subscription. h.mu is held.
+func (h *hub) detach() {
+	if h.feed == nil {
+		return
+	}
+	if h.feed.tells() {
+		h.pause = 0
+	}
+	h.feed.end()
 	h.feed = nil
-	if f != nil {
-		close(f.gone)
-	}
-	return f
-}
-
-func (f *feed) end() error {
-	if f == nil {
-		return nil
-	}
-	err := f.pubsub.Close()
-	<-f.read
-	return err
 }
 
 // close ends the subscription. Another Locker on the same Store that still listens is told
 // to look again, and opens a new one.
-func (h *hub) close() error {
+func (h *hub) close() {
 	h.mu.Lock()
-	f := h.detach()
+	h.detach()
 	if h.idle != nil {
 		h.idle.Stop()
 	}
 	h.mu.Unlock()
 	h.tellAll()
-	return f.end()
 }

@@ -3,7 +3,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -111,7 +110,7 @@ func (s *Store) look(ctx context.Context, keys []string) ([]driver.LeaseInfo, er
 		c := s.inspection(name)
 		cmd := c.evalsha(ctx)
 		names, asked, sent = append(names, name), append(asked, c), append(sent, cmd)
-		_ = pipe.Process(ctx, once{cmd}) // only puts it there
+		_ = pipe.Process(ctx, private{once{cmd}}) // only puts it there
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	infos := make([]driver.LeaseInfo, len(names))
@@ -132,32 +131,45 @@ func (s *Store) look(ctx context.Context, keys []string) ([]driver.LeaseInfo, er
 
 func (s *Store) inspection(name string) command {
 	line, beats := s.lineKeys(name)
-	return command{script: inspectScript, keys: 3, parts: []string{s.lockKey(name), line, beats, decimal(driver.MaxLine)}}
+	return command{
+		script: inspectScript, keys: 4,
+		parts: []string{s.lockKey(name), line, beats, s.holdersKey(name), decimal(driver.MaxLine)},
+	}
 }
 
 // leaseInfo reads the answer of inspect.lua.
 func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
-	const head = 4
+	const parts = 7
 	answer, _ := reply.([]any)
-	if len(answer) < head || len(answer)%2 != 0 {
-		return info, fmt.Errorf("redislock: unknown reply %T to an inspection", reply)
+	if len(answer) != parts {
+		return info, errNoInfo
 	}
-	label, _ := answer[1].(string)
-	digits, _ := answer[2].(string)
+	kind := answer[0]
 	info = driver.LeaseInfo{
-		Name: name, Held: answer[0] != int64(0), Foreign: answer[0] == int64(2),
-		Label: label, Remaining: max(0, duration(answer[3])),
+		Name: name, Held: kind != int64(0), Foreign: kind == int64(2), Kept: kind == int64(3), Remaining: max(0, duration(answer[3])),
 	}
-	if digits != "" {
+	info.Label, _ = answer[1].(string)
+	if digits, _ := answer[2].(string); digits != "" {
 		if info.Fence, err = strconv.ParseUint(digits, 10, 53); err != nil {
-			return info, fmt.Errorf("redislock: fence of %q: %w", name, err)
+			return info, errNoInfo
 		}
 	}
-	for rest := answer[head:]; len(rest) > 0; rest = rest[2:] {
-		info.Line = append(info.Line, driver.WaiterInfo{Waited: duration(rest[0]), Alive: rest[1] == int64(1)})
+	info.Handle, _ = answer[4].(string)
+	holders, _ := answer[5].([]any)
+	for ; len(holders) >= 3; holders = holders[3:] {
+		handle, _ := holders[0].(string)
+		limit, _ := holders[2].(int64)
+		info.Holders = append(info.Holders, driver.HolderInfo{Handle: handle, Remaining: duration(holders[1]), Limit: int(limit)})
+	}
+	line, _ := answer[6].([]any)
+	for ; len(line) >= 2; line = line[2:] {
+		info.Line = append(info.Line, driver.WaiterInfo{Waited: duration(line[0]), Alive: line[1] == int64(1)})
 	}
 	return info, nil
 }
+
+// errNoInfo does not say what the reply is, as errNoGrant.
+var errNoInfo = errors.New("redislock: unknown reply to an inspection")
 
 func duration(ms any) time.Duration {
 	n, _ := ms.(int64)
@@ -165,17 +177,22 @@ func duration(ms any) time.Duration {
 }
 
 // Evict implements driver.Inspector. It needs no more permissions than those who lock.
-func (s *Store) Evict(ctx context.Context, name string, fence uint64) error {
-	if fence == 0 {
-		return errors.New("redislock: fence 0")
+func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
+	fence := ""
+	if h.Fence > 0 {
+		fence = strconv.FormatUint(h.Fence, 10)
 	}
 	line, beats := s.lineKeys(name)
-	reply, err := s.run(ctx, command{
-		script: evictScript, keys: 3,
-		parts: []string{s.lockKey(name), line, beats, strconv.FormatUint(fence, 10), s.hubs.channels(name)},
-	})
+	cmd := command{
+		script: evictScript, keys: 4,
+		parts: []string{s.lockKey(name), line, beats, s.holdersKey(name), fence, h.Handle, s.hubs.channels(name)},
+	}
+	reply, err := s.run(ctx, cmd)
 	if reply, ok := reply.([]any); ok && err == nil && len(reply) == 2 {
 		return refusal(reply)
 	}
-	return released(reply, err)
+	if reply == int64(2) && err == nil {
+		return driver.ErrSeveral
+	}
+	return cmd.released(reply, err)
 }

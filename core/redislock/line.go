@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,17 +17,13 @@ const (
 // lastWords is how long an answer that is under way is waited for beyond the end of a context.
 const lastWords = 30 * time.Millisecond
 
-// Wait implements driver.Queuer. Without scripts there is no line, and core polls.
+// Wait implements driver.Queuer.
 func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
-	if s.watching {
-		return errors.Join(driver.ErrNotSent, errors.ErrUnsupported)
-	}
-	heard, leave, err := s.hubs.of(c.Name).listen(ctx, c.At())
-	if err != nil {
-		return err
-	}
+	hub := s.hubs.of(c.Name)
+	heard, leave := hub.listen(c.At())
 	defer leave()
-	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
+	told := hub.await(ctx)
+	for poll := firstPoll; ; poll, told = min(2*poll, lastPoll), hub.tells() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -36,7 +31,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 		if try || err != nil {
 			return err
 		}
-		if again == 0 {
+		if again == 0 || !told && again > poll {
 			again = poll
 		}
 		timer := time.NewTimer(again)
@@ -89,7 +84,10 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again tim
 		return false, 0, nil
 	case len(answer) == 2 && answer[0] == int64(0):
 		ms, _ := answer[1].(int64)
-		return false, time.Duration(max(0, ms)+1) * time.Millisecond, nil // to find it gone, not about to go
+		if ms < 0 { // it has no TTL: somebody has taken that away
+			return false, 0, nil
+		}
+		return false, time.Duration(ms+1) * time.Millisecond, nil // to find it gone, not about to go
 	default:
 		return false, 0, fmt.Errorf("redislock: unknown reply %T to a wait", reply)
 	}
@@ -97,9 +95,6 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again tim
 
 // Yield implements driver.Yielder.
 func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	if s.watching {
-		return s.watchYield(ctx, old, next)
-	}
 	line, beats := s.lineKeys(next.Name)
 	reply, err := s.run(ctx, command{
 		script: yieldScript, lasting: true, keys: 4,
@@ -122,12 +117,12 @@ func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gra
 }
 
 // leave gives c's place in line up, and releases it if its token owns the name.
-func (s *Store) leave(ctx context.Context, c driver.Claim) (reply any, err error) {
+func (s *Store) leave(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
-	return s.run(ctx, command{
+	return command{
 		script: leaveScript, keys: 3,
 		parts: []string{s.lockKey(c.Name), line, beats, owner(c), s.hubs.member(c), s.hubs.channels(c.Name)},
-	})
+	}
 }
 
 // life is how long a place lives of which nothing is heard, in ms.

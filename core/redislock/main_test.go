@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -22,7 +23,12 @@ const ttl = 2 * time.Second
 // locker returns a Locker that ends with the test.
 func locker(t *testing.T, rdb redis.UniversalClient, opts ...redislock.Option) *core.Locker {
 	t.Helper()
-	locks, err := core.New(redislock.New(rdb, opts...), core.WithTTL(ttl))
+	return lockerOn(t, redislock.New(rdb, opts...))
+}
+
+func lockerOn(t *testing.T, d driver.Driver) *core.Locker {
+	t.Helper()
+	locks, err := core.New(d, core.WithTTL(ttl))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,5 @@
 package redislock
 
-import (
-	"fmt"
-
-	"github.com/redis/go-redis/v9"
-)
-
 // merger makes one command of many of a kind.
 type merger struct {
 	script *script
@@ -52,19 +46,9 @@ func mergeReleases(c *command, many []*parcel) {
 
 // answer reads one of the answers to a merged command: the text of an error stands for an
 // error that the server would have answered to that one alone.
-func answer(reply any, err error) (any, error) {
+func (c *command) answer(reply any, err error) (any, error) {
 	if text, ok := reply.(string); ok {
-		return nil, failure(text)
+		return nil, c.says(text)
 	}
 	return reply, err
 }
-
-// failure is an error of the server's.
-type failure string
-
-var _ redis.Error = failure("")
-
-func (f failure) Error() string { return fmt.Sprintf("redislock: %s", string(f)) }
-
-// RedisError implements redis.Error.
-func (failure) RedisError() {}

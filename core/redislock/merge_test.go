@@ -142,7 +142,7 @@ func TestMergedCommandsRespectTheLine(t *testing.T) {
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
 	s := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
 	waiting := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
-	defer func() { ok(t, waiting.CloseIdle()) }()
+	defer func() { ok(t, waiting.CloseIdle(t.Context())) }()
 	crowd(n, func(i int) {
 		_, err := s.Acquire(t.Context(), claimOf(i))
 		ok(t, err)

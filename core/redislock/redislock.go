@@ -17,7 +17,7 @@
 // restarts without its data, for one TTL. A fence closes that gap where the resource
 // checks it.
 //
-// Where scripting is forbidden, [WithoutScripts] does with transactions what it can. A grant
+// Where scripting is forbidden, [NewTx] does with transactions what it can. A grant
 // that a failover must not lose waits for replicas: [WithReplicas].
 //
 // # Sentinel
@@ -37,8 +37,10 @@
 //
 // Those who wait for a name are told through a sharded channel, {prefix+n}:v1:shard:…, in the
 // slot of the name, which costs a process one connection for each slot that it waits for,
-// until 2 s after the last waiter. Servers older than Redis 7 have no such channels and get
-// plain ones.
+// until 2 s after the last waiter, and 16 connections at a node at most. Waiters of further slots
+// stand in line as all others do, but hear nothing: each name costs them six looks within a
+// re-check instead of one, and half a re-check at a hand-over. A connection that comes free is
+// used again within 5 s. Servers older than Redis 7 have no such channels and get plain ones.
 //
 // A client that does not reach a node looks for its replacement at once, and not only at its
 // ClusterStateReloadInterval. By Redis's default no slot at all is served while one has no
@@ -46,9 +48,9 @@
 package redislock
 
 import (
-	"fmt"
-	"strings"
-	"unicode"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
 
 	"github.com/redis/go-redis/v9"
 
@@ -57,14 +59,11 @@ import (
 
 // Store is a lock service on Redis. It implements driver.Driver; see [New].
 type Store struct {
-	rdb      redis.UniversalClient
-	prefix   string
-	fences   fences
-	hubs     *hubs
-	share    *share // nil where every command goes by itself
-	punctual bool
-	replicas replicas
-	watching bool // no scripts
+	base
+
+	fences fences
+	hubs   *hubs
+	share  *share // nil where every command goes by itself
 }
 
 var (
@@ -74,19 +73,6 @@ var (
 	_ driver.IdleCloser = (*Store)(nil)
 	_ driver.Inspector  = (*Store)(nil)
 )
-
-// Option configures a [Store].
-type Option interface{ apply(*Store) }
-
-type optionFunc func(*Store)
-
-func (f optionFunc) apply(s *Store) { f(s) }
-
-// WithPrefix sets what all keys begin with. The default is "holdfast:". It may be empty,
-// to share names with other lock libraries, and must not have braces or control characters.
-func WithPrefix(prefix string) Option {
-	return optionFunc(func(s *Store) { s.prefix = prefix })
-}
 
 // New returns a Store that sends its commands through rdb, which stays the caller's to
 // configure and to close. It does no I/O. What cannot work comes out of core.New: a nil
@@ -98,13 +84,9 @@ func WithPrefix(prefix string) Option {
 // then spares a goroutine for many a command.
 // Hooks that were added to a plain client do not see lock commands: they would see tokens.
 func New(rdb redis.UniversalClient, opts ...Option) *Store {
-	s := &Store{rdb: rdb, prefix: "holdfast:"}
-	for _, o := range opts {
-		o.apply(s)
-	}
+	s := &Store{base: newBase(rdb, opts)}
 	s.fences = newFences(rdb, s.prefix)
-	s.hubs = newHubs(rdb, s.prefix, s.fences.bySlot)
-	s.rdb, s.punctual = punctual(rdb)
+	s.hubs = newHubs(s.rdb, s.prefix, s.fences.bySlot)
 	if _, ok := s.rdb.(*redis.Client); ok {
 		s.share = &share{rdb: s.rdb, replicas: s.replicas}
 	}
@@ -113,72 +95,29 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	scripts := !s.watching
 	return driver.Capabilities{
 		Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true,
-		Block: scripts, Shared: scripts, Limit: scripts, Keep: scripts, Detach: scripts,
+		Block: true, Shared: true, Limit: true, Keep: true, Detach: true,
 	}
 }
 
-// Validate implements driver.Validator.
-func (s *Store) Validate() error {
-	for _, r := range s.prefix {
-		if r == '{' || r == '}' || unicode.IsControl(r) {
-			return fmt.Errorf("redislock: WithPrefix(%q): braces and control characters are not allowed", s.prefix)
-		}
-	}
-	if err := s.replicas.validate(); err != nil {
-		return err
-	}
-	return fits(s.rdb)
-}
-
-// CloseIdle implements driver.IdleCloser: it ends the subscriptions.
-func (s *Store) CloseIdle() error { return s.hubs.close() }
-
-// Keys. The braces of all but the lock's make Cluster keep them in the lock's slot.
-
-func (s *Store) lockKey(name string) string { return s.prefix + name }
-
-func (s *Store) sideKey(name, kind string) string {
-	var b strings.Builder
-	b.Grow(len(s.prefix) + len(name) + len(kind) + 6)
-	b.WriteByte('{')
-	b.WriteString(s.prefix)
-	b.WriteString(name)
-	b.WriteString("}:v1:")
-	b.WriteString(kind)
-	return b.String()
-}
-
-func (s *Store) doneKey(c driver.Claim) string { return s.sideKey(c.Name, "done:"+c.Scope) }
-
-// lineKeys are those of the line for a name, and of its beats. The scripts of releases know
-// the suffix too.
-func (s *Store) lineKeys(name string) (line, beats string) {
-	const suffix = ":beats"
-	beats = s.sideKey(name, "line"+suffix)
-	return beats[:len(beats)-len(suffix)], beats
-}
-
-// magic ends the token in a lock's value. No token has it, so the token before it is the
-// whole token.
-const magic = "\x1f"
-
-// owner is what a lock's value begins with, and owned is all of it.
-
-func owner(c driver.Claim) string { return c.Token + magic }
-func owned(c driver.Claim) string { return c.Token + magic + c.Label }
+// CloseIdle implements driver.IdleCloser: it ends the subscriptions. One that is just being
+// dialled, into a network that does not answer, is over after 5 s with a plain client, and by the
+// client's own time-outs in Cluster.
+func (s *Store) CloseIdle(ctx context.Context) error { return s.hubs.close(ctx) }
 
 // kept is the value of a name that a release has left taken. No token begins with the '=' or
-// the '!': the scripts of acquires know it by that.
+// the '!': the scripts of acquires know it by that. Each has a handle of its own, so what stands behind
+// the '=' is as long as a token, and made of the one that it is left by.
 func kept(c driver.Claim) string {
 	if c.Ticket != "" {
 		c.Token = "!" + c.Ticket
 		var n notes
 		return n.value(&c)
 	}
-	return strings.Repeat("=", len(c.Token)) + magic + c.Label
+	sum := sha256.Sum256([]byte(c.Token))
+	left := "=" + base64.RawURLEncoding.EncodeToString(sum[:])
+	return left[:min(len(left), len(c.Token))] + magic + c.Label
 }
 
 // forTicket is what the value begins with of a name that is left for a ticket.

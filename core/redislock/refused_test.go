@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -77,30 +76,9 @@ func refuse(conn net.Conn, says string) {
 
 // command reads one, and returns its first word.
 func command(r *bufio.Reader) (word string, err error) {
-	header, err := r.ReadString('\n')
+	args, err := arguments(r)
 	if err != nil {
 		return "", err
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(header, "*")))
-	if err != nil {
-		return "", err
-	}
-	for i := range n {
-		size, err := r.ReadString('\n')
-		if err != nil {
-			return "", err
-		}
-		length, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(size, "$")))
-		if err != nil {
-			return "", err
-		}
-		arg := make([]byte, length+2)
-		if _, err := io.ReadFull(r, arg); err != nil {
-			return "", err
-		}
-		if i == 0 {
-			word = strings.ToLower(string(arg[:length]))
-		}
-	}
-	return word, nil
+	return strings.ToLower(args[0]), nil
 }

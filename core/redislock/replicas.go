@@ -25,7 +25,7 @@ import (
 // See WAIT in the manual of Redis for what an acknowledgement is: the replica has the data in
 // its memory, not on its disk.
 func WithReplicas(n int, timeout time.Duration) Option {
-	return optionFunc(func(s *Store) { s.replicas = replicas{n, timeout} })
+	return optionFunc(func(b *base) { b.replicas = replicas{n, timeout} })
 }
 
 // replicas are those that have to acknowledge a grant or a renewal.
@@ -76,7 +76,7 @@ func (e tooFew) Error() string { return string(e) }
 // comes with an error if they do not answer.
 func (r replicas) send(ctx context.Context, rdb redis.UniversalClient, c *command, cmd *redis.Cmd) (any, error) {
 	if r.n == 0 || !c.lasting {
-		_ = rdb.Process(ctx, once{cmd}) // the same error as below
+		_ = rdb.Process(ctx, private{once{cmd}}) // the same error as below
 		return cmd.Result()
 	}
 	cluster, ok := rdb.(*redis.ClusterClient)
@@ -87,7 +87,7 @@ func (r replicas) send(ctx context.Context, rdb redis.UniversalClient, c *comman
 }
 
 func (r replicas) on(ctx context.Context, pipe redis.Pipeliner, cmd *redis.Cmd) (any, error) {
-	_ = pipe.Process(ctx, once{cmd}) // only puts it there
+	_ = pipe.Process(ctx, private{once{cmd}}) // only puts it there
 	ack := r.wait(ctx, pipe)
 	_, _ = pipe.Exec(ctx) // each command has the error too
 	reply, err := cmd.Result()

@@ -2,11 +2,14 @@ package redislock
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
-	"net"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -24,14 +27,19 @@ type hubs struct {
 	tags   *slotTags
 	old    atomic.Bool // the servers know no sharded channels: they are older than Redis 7
 
-	mu     sync.Mutex // protects bySlot
+	mu     sync.Mutex // protects the fields below; may be taken while a hub's is held
 	bySlot map[int]*hub
+	feeds  map[*feed]struct{} // of which something is left
+	taken  map[string]int     // places, by the address of a node
 }
 
 func newHubs(rdb redis.UniversalClient, prefix string, tags *slotTags) *hubs {
-	h := &hubs{rdb: rdb, id: newID(), tags: tags, bySlot: make(map[int]*hub)}
+	h := &hubs{
+		rdb: rdb, id: newID(), tags: tags,
+		bySlot: make(map[int]*hub), feeds: make(map[*feed]struct{}), taken: make(map[string]int),
+	}
 	if tags == nil {
-		h.single = newHub(rdb, h.id, "{"+prefix+"}:v1:wake:")
+		h.single = newHub(h, "{"+prefix+"}:v1:wake:")
 	}
 	return h
 }
@@ -48,6 +56,9 @@ func (h *hubs) channels(name string) string {
 	return h.inSlot(slot(h.tags.prefix + name))
 }
 
+// sharded says whether channels are a slot's own.
+func (h *hubs) sharded() bool { return h.tags != nil && !h.old.Load() }
+
 func (h *hubs) inSlot(slot int) string { return "{" + h.tags.of(slot) + "}:v1:shard:" }
 
 // of is the subscription for a name. Those that nobody listens to are kept: they are few
@@ -61,100 +72,90 @@ func (h *hubs) of(name string) *hub {
 	defer h.mu.Unlock()
 	one := h.bySlot[at]
 	if one == nil {
-		one = newHub(h.rdb, h.id, h.inSlot(at))
-		one.shard = h
+		one = newHub(h, h.inSlot(at))
 		h.bySlot[at] = one
 	}
 	return one
 }
 
-func (h *hubs) close() error {
-	h.mu.Lock()
-	all := make([]*hub, 0, 1+len(h.bySlot))
-	for _, one := range h.bySlot {
-		all = append(all, one)
+// perNode is how many subscriptions a Store has at one node of a Cluster, each with a connection of
+// its own: whoever chooses the names that are waited for must not choose how many there are.
+const perNode = 16
+
+// errFull says that a node has them. Those who wait for the slot look more often, until another
+// slot has been idle.
+var errFull = errors.New("redislock: no more subscriptions at this node")
+
+// node is where a channel is subscribed to, and takes one of its places until leave.
+func (h *hubs) node(ctx context.Context, channel string) (rdb redis.UniversalClient, leave func(), err error) {
+	cluster, ok := h.rdb.(*redis.ClusterClient)
+	if !ok {
+		return h.rdb, func() {}, nil
 	}
+	master, err := cluster.MasterForKey(ctx, channel)
+	if err != nil {
+		return nil, nil, err
+	}
+	addr := master.Options().Addr
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.taken[addr] == perNode {
+		return nil, nil, errFull
+	}
+	h.taken[addr]++
+	return master, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.taken[addr]--; h.taken[addr] == 0 {
+			delete(h.taken, addr)
+		}
+	}, nil
+}
+
+func (h *hubs) begin(f *feed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.feeds[f] = struct{}{}
+}
+
+func (h *hubs) done(f *feed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.feeds, f)
+	close(f.over)
+}
+
+// close ends the subscriptions, and waits for those that are ending until ctx ends: nothing cuts
+// a handshake short that is met with silence.
+func (h *hubs) close(ctx context.Context) error {
+	h.mu.Lock()
+	all := slices.Collect(maps.Values(h.bySlot))
 	h.mu.Unlock()
 	if h.single != nil {
 		all = append(all, h.single)
 	}
-	var errs []error
 	for _, one := range all {
-		errs = append(errs, one.close())
+		one.close()
 	}
-	return errors.Join(errs...)
-}
-
-// pingAfter is how long a shard's subscription may be silent before it is asked whether it
-// still lives, and how long that answer may take.
-const pingAfter = 3 * time.Second
-
-// openShard begins a subscription in a slot. Unlike the client's own, it ends with its
-// connection, or when the slot goes to another node: a new one may have to go elsewhere.
-func (h *hub) openShard() *feed {
-	f := newFeed(h.rdb.Subscribe(context.Background()))
-	go func() {
-		defer close(f.read)
-		err := h.hear(f)
-		if redis.HasErrorPrefix(err, "unknown command") {
-			h.shard.old.Store(true)
-		}
-		h.lost(f)
-	}()
-	return f
-}
-
-func (h *hub) hear(f *feed) error {
-	ctx := context.Background() // the connection outlives whoever it was opened for
-	subscribe := f.pubsub.SSubscribe
-	if h.shard.old.Load() {
-		subscribe = f.pubsub.Subscribe
-	}
-	if err := subscribe(ctx, h.channels+h.id); err != nil {
-		return err
-	}
-	confirmed := false
-	for silent := false; ; {
-		m, err := f.pubsub.ReceiveTimeout(ctx, pingAfter)
-		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() && !silent {
-			silent, err = true, f.pubsub.Ping(ctx)
-		} else {
-			silent = false
-		}
-		if err != nil {
-			return err
-		}
-		switch m := m.(type) {
-		case *redis.Message:
-			h.tell(m.Payload)
-		case *redis.Subscription:
-			switch {
-			case m.Kind == "sunsubscribe": // the slot has moved
-				return redis.ErrClosed
-			case confirmed:
-				h.tellAll()
-			default:
-				confirmed = true
-				close(f.ready)
-			}
-		}
-	}
-}
-
-// lost has those who listen look again, and so open another subscription.
-func (h *hub) lost(f *feed) {
 	h.mu.Lock()
-	mine := h.feed == f
-	if mine {
-		h.detach()
-	}
+	feeds := slices.Collect(maps.Keys(h.feeds))
 	h.mu.Unlock()
-	if !mine {
-		return // whoever has detached it closes it
+	for _, f := range feeds {
+		if !f.ending() { // another Locker on the same Store has begun it
+			continue
+		}
+		select {
+		case <-f.over:
+		case <-ctx.Done():
+			return fmt.Errorf("redislock: a subscription has still not ended: %w", ctx.Err())
+		}
 	}
-	_ = f.pubsub.Close() // it is of no use any more
-	if rdb, ok := h.rdb.(*redis.ClusterClient); ok {
-		rdb.ReloadState(context.Background())
-	}
-	h.tellAll()
+	return nil
+}
+
+// newID is 22 characters that no other Store has.
+func newID() string {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(raw[:])
 }

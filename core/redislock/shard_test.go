@@ -2,8 +2,10 @@ package redislock_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +36,7 @@ func newLine(t *testing.T, c *servers.RedisCluster) *line {
 		slot:   keySlot(t, c, "holdfast:name"),
 		waited: make(chan error, 1),
 	}
-	t.Cleanup(func() { ok(t, l.waiter.CloseIdle()) })
+	t.Cleanup(func() { ok(t, l.waiter.CloseIdle(context.WithoutCancel(t.Context()))) })
 	for _, n := range c.Nodes {
 		l.nodes = append(l.nodes, dial(t, &redis.Options{Addr: n.Addr()}))
 	}
@@ -50,11 +52,7 @@ func (l *line) wait(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 	go func() {
 		defer cancel()
-		err := redis.ErrClosed // it cannot tell: core polls, and asks again
-		for errors.Is(err, redis.ErrClosed) {
-			err = l.waiter.Wait(ctx, l.wanted)
-		}
-		l.waited <- err
+		l.waited <- l.waiter.Wait(ctx, l.wanted)
 	}()
 	eventually(t, "the waiter stands in line", func() bool {
 		for _, n := range l.nodes {
@@ -93,7 +91,7 @@ func TestWaitersInClusterAreToldThroughAChannelInTheSlot(t *testing.T) {
 	eventually(t, "it listens at the new node", func() bool { sharded, _ := l.channels(t); return sharded == 1 })
 	ok(t, l.holder.Release(t.Context(), l.held))
 	ok(t, <-l.waited)
-	ok(t, l.waiter.CloseIdle())
+	ok(t, l.waiter.CloseIdle(t.Context()))
 	eventually(t, "the subscription ends", func() bool { sharded, _ := l.channels(t); return sharded == 0 })
 }
 
@@ -106,4 +104,84 @@ func TestWaitersInAClusterWithoutShardedChannelsAreTold(t *testing.T) {
 	}
 	ok(t, l.holder.Release(t.Context(), l.held))
 	ok(t, <-l.waited)
+}
+
+// Whoever chooses the names that a process waits for must not choose how many connections it has.
+func TestInClusterTheSubscriptionsAtANodeAreBounded(t *testing.T) {
+	t.Parallel()
+	const perNode, most = 24, 16
+	c := servers.Cluster(t)
+	holder := redislock.New(dialCluster(t, c, true))
+	waiter := clusterLocker(t, dialCluster(t, c, true))
+	var names, late []string // in slots of their own; as many as may be listened to at a time are late
+	at := make(map[*servers.Server]int)
+	for i, seen := 0, make(map[int]bool); len(names) < 3*perNode; i++ {
+		name := fmt.Sprint("name-", i)
+		slot := keySlot(t, c, "holdfast:"+name)
+		node := c.Owner(slot)
+		if seen[slot] || at[node] == perNode {
+			continue
+		}
+		seen[slot] = true
+		if at[node]++; at[node] > perNode-most {
+			late = append(late, name)
+		}
+		names = append(names, name)
+	}
+	held := func(name string) driver.Claim {
+		return driver.Claim{Name: name, Token: strings.Repeat("h", 22), TTL: 5 * time.Minute}
+	}
+	var waiting sync.WaitGroup
+	for _, name := range names {
+		_, err := holder.Acquire(t.Context(), held(name))
+		ok(t, err)
+		waiting.Go(func() {
+			if err := waiter.Do(t.Context(), name, func(context.Context) error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	var masters []*redis.Client
+	for _, n := range c.Nodes[:3] {
+		masters = append(masters, dial(t, &redis.Options{Addr: n.Addr()}))
+	}
+	rdb := dialCluster(t, c, true)
+	inLine := func(n int) func() bool {
+		return func() bool {
+			there := 0
+			for _, name := range names {
+				there += int(rdb.ZCard(t.Context(), "{holdfast:"+name+"}:v1:line").Val())
+			}
+			return there == n
+		}
+	}
+	listening := func(what string, want int) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			full := true
+			for _, there := range masters {
+				channels := len(there.PubSubShardChannels(t.Context(), "*").Val())
+				clients := strings.Count(there.Do(t.Context(), "client", "list", "type", "pubsub").String(), "laddr=")
+				if clients > most {
+					t.Fatalf("%d connections at a node", clients)
+				}
+				full = full && channels == want
+			}
+			return full
+		})
+	}
+	eventually(t, "all stand in line", inLine(len(names)))
+	listening("as many listen as may", most)
+	for _, name := range names {
+		if !slices.Contains(late, name) {
+			ok(t, holder.Release(t.Context(), held(name)))
+		}
+	}
+	eventually(t, "the first are served, told or not", inLine(len(late)))
+	listening("those who are left listen", most)
+	for _, name := range late {
+		ok(t, holder.Release(t.Context(), held(name)))
+	}
+	waiting.Wait()
+	listening("nobody listens", 0)
 }

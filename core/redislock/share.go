@@ -229,7 +229,7 @@ func stow(batch []*parcel) []*load {
 
 func (l *load) put(ctx context.Context, pipe redis.Pipeliner) {
 	l.sent = l.cmd.evalsha(ctx)
-	_ = pipe.Process(ctx, once{l.sent}) // only puts it there
+	_ = pipe.Process(ctx, private{once{l.sent}}) // only puts it there
 }
 
 // deliver hands each parcel its reply. A script that the server did not know is sent again,
@@ -241,6 +241,7 @@ func (l *load) deliver(ctx context.Context, s *share, ack *redis.Cmd) {
 	} else if err == nil && l.cmd.lasting && ack != nil {
 		err = s.replicas.heard(ack)
 	}
+	err = l.cmd.script.explained(err)
 	answers, ok := reply.([]any)
 	merged := len(l.parcels) > 1
 	if merged && reply != nil && (!ok || len(answers) != len(l.parcels)) {
@@ -249,7 +250,7 @@ func (l *load) deliver(ctx context.Context, s *share, ack *redis.Cmd) {
 	for i, p := range l.parcels {
 		p.reply, p.err = reply, err
 		if merged && reply != nil {
-			p.reply, p.err = answer(answers[i], err)
+			p.reply, p.err = l.cmd.answer(answers[i], err)
 		}
 		p.done <- struct{}{}
 	}

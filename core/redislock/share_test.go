@@ -53,7 +53,7 @@ func (w *wire) trip(ctx context.Context, cmds []redis.Cmder) {
 		time.Sleep(time.Second)
 	}
 	for _, cmd := range cmds {
-		cmd.(once).SetVal(int64(len(cmd.Args())))
+		cmd.(private).SetVal(int64(len(cmd.Args())))
 		cmd.SetErr(ctx.Err())
 	}
 }

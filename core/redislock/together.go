@@ -16,7 +16,7 @@ import (
 // scripts of their own.
 func joins(c driver.Claim) bool { return !c.Exclusive() }
 
-func (s *Store) holdersKey(c driver.Claim) string { return s.sideKey(c.Name, "holders") }
+func (s *Store) holdersKey(name string) string { return s.sideKey(name, "holders") }
 
 // holder is the member for c among the holders of its name.
 func holder(c driver.Claim) string {
@@ -38,7 +38,7 @@ func limitOf(c driver.Claim) string {
 func (s *Store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{script: joinScript, lasting: true, keys: 5, parts: []string{
-		s.lockKey(c.Name), s.fences.key(c.Name), line, beats, s.holdersKey(c),
+		s.lockKey(c.Name), s.fences.key(c.Name), line, beats, s.holdersKey(c.Name),
 	}}
 	if c.Dedup > 0 {
 		cmd.keys++
@@ -65,10 +65,10 @@ func joined(reply any) (g driver.Grant, err error) {
 	if g.Fence, err = strconv.ParseUint(fence, 10, 53); err == nil {
 		g.Limit, err = strconv.Atoi(limit)
 	}
-	if err == nil && g.Limit < 0 {
-		err = fmt.Errorf("redislock: %q is no reply to an acquire", text)
+	if err != nil || g.Limit < 0 {
+		return driver.Grant{}, errNoGrant
 	}
-	return g, err
+	return g, nil
 }
 
 // renewApart renews claims of all kinds: those that own a name together have a script of
@@ -105,21 +105,20 @@ func (s *Store) extend(ctx context.Context, claims []driver.Claim) (errs []error
 	for part := range slices.Chunk(claims, together) {
 		var keys, args []string
 		for _, c := range part {
-			keys = append(keys, s.lockKey(c.Name), s.holdersKey(c))
+			keys = append(keys, s.lockKey(c.Name), s.holdersKey(c.Name))
 			args = append(args, holder(c), millis(c.TTL))
 		}
-		reply, err := s.run(ctx, command{
-			script: extendScript, lasting: prolongs(part), keys: len(keys), parts: append(keys, args...),
-		})
-		errs = append(errs, renewed(len(part), reply, err)...)
+		cmd := command{script: extendScript, lasting: prolongs(part), keys: len(keys), parts: append(keys, args...)}
+		reply, err := s.run(ctx, cmd)
+		errs = append(errs, renewed(&cmd, len(part), reply, err)...)
 	}
 	return errs
 }
 
 // part is Release.
-func (s *Store) part(ctx context.Context, c driver.Claim) (reply any, err error) {
+func (s *Store) part(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: partScript, keys: 4, parts: []string{s.lockKey(c.Name), line, beats, s.holdersKey(c)}}
+	cmd := command{script: partScript, keys: 4, parts: []string{s.lockKey(c.Name), line, beats, s.holdersKey(c.Name)}}
 	if c.Done {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
@@ -132,14 +131,14 @@ func (s *Store) part(ctx context.Context, c driver.Claim) (reply any, err error)
 	if c.Done {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
-	return s.run(ctx, cmd)
+	return cmd
 }
 
 // waitTogether is the command of one look of Wait.
 func (s *Store) waitTogether(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	return command{script: waitTogetherScript, keys: 4, parts: []string{
-		s.lockKey(c.Name), line, beats, s.holdersKey(c),
+		s.lockKey(c.Name), line, beats, s.holdersKey(c.Name),
 		s.hubs.member(c), holder(c), life(c), s.hubs.channels(c.Name), limitOf(c),
 	}}
 }

@@ -161,7 +161,7 @@ func (b *ballot) remains() remains {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.seats {
-		if seat := &b.seats[i]; seat.flying > 0 || seat.stray || seat.ttl > 0 && seat.left == unknown {
+		if seat := &b.seats[i]; seat.flying > 0 || !seat.stray.IsZero() || seat.ttl > 0 && seat.left == unknown {
 			return something
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
 // tenure is what core knows a ballot by.
@@ -39,7 +40,7 @@ type ballot struct {
 // seat is a ballot's at one node.
 type seat struct {
 	flying int           // acquires under way
-	stray  bool          // one went unanswered: it may have been executed, or may be still
+	stray  time.Time     // when one went unanswered: it may have been executed, or may be still; zero if none has
 	ttl    time.Duration // what the node has granted; 0 until it has said so
 
 	freeing bool // a release is under way
@@ -51,7 +52,7 @@ type seat struct {
 }
 
 // taken says whether the ballot may be at the node.
-func (s *seat) taken() bool { return s.ttl > 0 || s.stray }
+func (s *seat) taken() bool { return s.ttl > 0 || !s.stray.IsZero() }
 
 // outcome is what a release came to at a node.
 type outcome uint8
@@ -88,7 +89,7 @@ func (s *Store) open(c driver.Claim) *ballot {
 	}
 	b := s.newBallot(c, newToken())
 	b.calls = 1
-	s.sweep()
+	s.prune()
 	s.ballots[key] = b
 	return b
 }
@@ -125,12 +126,12 @@ func (s *Store) forget(c driver.Claim, b *ballot) {
 	}
 }
 
-const minSweep = 1024
+const minPrune = 1024
 
-// sweep throws out the ballots of tenures that were lost and so never released, once the
+// prune throws out the ballots of tenures that were lost and so never released, once the
 // number of ballots has doubled since the last time.
-func (s *Store) sweep() {
-	if len(s.ballots) < s.sweepAt {
+func (s *Store) prune() {
+	if len(s.ballots) < s.pruneAt {
 		return
 	}
 	for key, b := range s.ballots {
@@ -138,7 +139,7 @@ func (s *Store) sweep() {
 			delete(s.ballots, key)
 		}
 	}
-	s.sweepAt = max(minSweep, 2*len(s.ballots))
+	s.pruneAt = max(minPrune, 2*len(s.ballots))
 }
 
 func (b *ballot) expired() bool {
@@ -174,9 +175,14 @@ func (b *ballot) fly(ctx context.Context, i int) (driver.Grant, error) {
 			seat.ttl = min(seat.ttl, g.TTL)
 		}
 	}
-	seat.stray = seat.stray || open(err)
+	if open(err) {
+		seat.stray = time.Now()
+	}
 	if (err == nil || open(err)) && (b.over || b.granted && !b.stands()) {
 		b.free(i)
+	}
+	if open(err) && b.over {
+		b.sweep(i)
 	}
 	return g, err
 }
@@ -186,6 +192,7 @@ var errOver = errors.New("redlock: given up")
 // end has nothing ask for the ballot any more, and releases it at every node that is chosen.
 // The caller holds the mutex.
 func (b *ballot) end(chosen func(*seat) bool) {
+	over := b.over
 	b.over = true
 	for i := range b.seats {
 		seat := &b.seats[i]
@@ -193,7 +200,25 @@ func (b *ballot) end(chosen func(*seat) bool) {
 		if seat.left == unknown && chosen(seat) {
 			b.free(i)
 		}
+		if !over && !seat.stray.IsZero() {
+			b.sweep(i)
+		}
 	}
+}
+
+// sweep releases the ballot at node i again and again, for as long as a command that went
+// unanswered there may be executed yet. The caller holds the mutex, and the ballot is over.
+func (b *ballot) sweep(i int) {
+	left := b.claim.TTL - time.Since(b.seats[i].stray)
+	if left <= 0 {
+		return
+	}
+	b.store.late[i].Add(sweep.Task{After: sweep.First, For: left, Clean: func(within time.Duration) bool {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		err := b.release(ctx, i)
+		return err == nil || errors.Is(err, driver.ErrNotOwner)
+	}})
 }
 
 // await waits until cond, which is called under the mutex, says yes.

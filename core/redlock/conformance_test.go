@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,14 @@ func TestConformanceOnFiveRedisServers(t *testing.T) {
 	})
 }
 
+func TestConformanceOverUnevenConnections(t *testing.T) {
+	t.Parallel()
+	nodes := five(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t *testing.T) drivertest.Service { return over(t, addrs(nodes), t.Name()+":") },
+	}.Uneven(2))
+}
+
 func five(t *testing.T) []*servers.Server {
 	t.Helper()
 	nodes := make([]*servers.Server, 5)
@@ -121,7 +130,7 @@ func quorum(t *testing.T, addrs []string, prefix string) driver.Driver {
 		nodes[i] = redislock.New(dial(t, addr), redislock.WithPrefix(prefix))
 	}
 	store := redlock.New(nodes)
-	t.Cleanup(func() { ok(t, store.CloseIdle()) })
+	t.Cleanup(func() { ok(t, store.CloseIdle(context.WithoutCancel(t.Context()))) })
 	return store
 }
 

@@ -1,7 +1,8 @@
 package redlock
 
 import (
-	"errors"
+	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -35,8 +36,8 @@ func (e *errands) done() {
 	}
 }
 
-// settle waits until no goroutine is left.
-func (e *errands) settle(bound time.Duration) error {
+// settle waits until no goroutine is left, for as long as ctx stands, and not beyond bound.
+func (e *errands) settle(ctx context.Context, bound time.Duration) error {
 	e.mu.Lock()
 	if e.out == 0 {
 		e.mu.Unlock()
@@ -47,12 +48,12 @@ func (e *errands) settle(bound time.Duration) error {
 	}
 	back := e.back
 	e.mu.Unlock()
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
+	ctx, stop := context.WithTimeout(ctx, bound)
+	defer stop()
 	select {
 	case <-back:
 		return nil
-	case <-timer.C:
-		return errors.New("redlock: a node has still not answered")
+	case <-ctx.Done():
+		return fmt.Errorf("redlock: a node has still not answered: %w", ctx.Err())
 	}
 }

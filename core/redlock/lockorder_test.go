@@ -34,5 +34,5 @@ func TestCallsOfOneTokenDoNotWaitForEachOtherForEver(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("nothing goes on")
 	}
-	ok(t, store.CloseIdle())
+	ok(t, store.CloseIdle(t.Context()))
 }

@@ -65,7 +65,7 @@ func TestAQuorumCannotAnswerOnlyIfNoNodeDoes(t *testing.T) {
 					t.Errorf("a probe: %v", err)
 				}
 				time.Sleep(time.Minute)
-				ok(t, store.CloseIdle())
+				ok(t, store.CloseIdle(t.Context()))
 			})
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
 // minNodes is where a quorum begins to outlive a node: that of one node is the node, that of
@@ -23,10 +24,10 @@ type Store struct {
 	quorum int
 
 	errands errands
-
-	mu      sync.Mutex // protects the fields below; taken before a ballot's
+	late    []*sweep.Sweeper // for each node: what it may grant when nobody waits any more
+	mu      sync.Mutex       // protects the fields below; taken before a ballot's
 	ballots map[tenure]*ballot
-	sweepAt int // the number of ballots at which those that are over are thrown out
+	pruneAt int // the number of ballots at which those that are over are thrown out
 }
 
 var (
@@ -50,7 +51,10 @@ func New(nodes []driver.Driver, opts ...Option) *Store {
 		nodes:   append([]driver.Driver(nil), nodes...),
 		quorum:  len(nodes)/2 + 1,
 		ballots: make(map[tenure]*ballot),
-		sweepAt: minSweep,
+		pruneAt: minPrune,
+	}
+	for range nodes {
+		s.late = append(s.late, sweep.New(s.errands.spawn))
 	}
 	for _, o := range opts {
 		o.apply(s)
@@ -100,12 +104,16 @@ func (s *Store) Validate() error {
 }
 
 // CloseIdle implements driver.IdleCloser: it waits for what is under way at the nodes, for
-// three seconds at most, and closes what they keep alive.
-func (s *Store) CloseIdle() error {
-	errs := []error{s.errands.settle(maxCleanUp + time.Second)}
+// three seconds at most, and closes what they keep alive. What nodes grant late from then on is
+// given back for a quarter of a second only, and dies with its TTL after that.
+func (s *Store) CloseIdle(ctx context.Context) error {
+	for _, late := range s.late {
+		late.Close()
+	}
+	errs := []error{s.errands.settle(ctx, maxCleanUp+time.Second)}
 	for _, node := range s.nodes {
 		if idle, ok := node.(driver.IdleCloser); ok {
-			errs = append(errs, idle.CloseIdle())
+			errs = append(errs, idle.CloseIdle(ctx))
 		}
 	}
 	return errors.Join(errs...)

@@ -270,3 +270,54 @@ func TestAReleaseThatIsAskedForWhileAnotherGivesUpIsSentAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatANodeGrantsLateIsGivenBackWithinASecond(t *testing.T) {
+	t.Parallel()
+	for _, late := range []time.Duration{time.Millisecond, ttl / 10, ttl * 8 / 10} {
+		for _, release := range []bool{false, true} {
+			inMesh(t, 5, func(t *testing.T, m *mesh) {
+				p := m.process()
+				if release { // two of the grants come after the release
+					p.next(OpAcquire, RequestLate, RequestLate)
+					_, err := p.store.Acquire(t.Context(), p.claim("token"))
+					ok(t, err)
+					time.Sleep(2 * time.Second) // nobody waits for the two any more
+					ok(t, p.store.Release(t.Context(), p.claim("token")))
+				} else {
+					for _, l := range p.links[:3] {
+						l.All(RequestLate, OpAcquire)
+					}
+					_, err := p.locks.TryAcquire(short(t, time.Second), "name")
+					isErr(t, err, context.DeadlineExceeded)
+				}
+				time.Sleep(late)
+				m.wantTaken(0)
+				p.deliver()
+				time.Sleep(time.Second)
+				m.wantTaken(0)
+			})
+		}
+	}
+}
+
+// A node is silent. Its acquire is under way when the Locker closes: nothing of it is to outlive
+// CloseIdle, which waits for three seconds.
+func TestCleanUpBeginsNoMoreOnceItIsClosed(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		p.links[0].All(RequestLost, OpAcquire)
+		x, err := p.locks.TryAcquire(t.Context(), "name")
+		ok(t, err)
+		ok(t, x.Release(t.Context()))
+		began := time.Now()
+		if err := p.locks.Close(t.Context()); err != nil {
+			t.Errorf("close, after %s: %v", time.Since(began), err)
+		}
+		sent := p.links[0].Calls(OpRelease)
+		time.Sleep(30 * time.Second)
+		if n := p.links[0].Calls(OpRelease) - sent; n > 0 {
+			t.Errorf("%d commands after Close, which took %s", n, time.Since(began)-30*time.Second)
+		}
+	})
+}

@@ -11,6 +11,9 @@ import (
 // durable has a server remember, over a kill, what it has answered. The others are in a hurry.
 var durable = []string{"-c", "synchronous_commit=on"}
 
+// few cases run at once where the database has enough to do.
+const few = 2
+
 func TestConformanceOnPostgres(t *testing.T) {
 	t.Parallel()
 	srv := servers.Postgres(t)
@@ -22,15 +25,14 @@ func TestConformanceOnPostgres(t *testing.T) {
 				return postgres(own.Addr(), ""), own
 			}))
 	})
-	for name, params := range map[string]string{
-		"simple":       "&default_query_exec_mode=simple_protocol",
-		"serializable": "&options=-c%20default_transaction_isolation%3Dserializable",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			drivertest.Run(t, postgres(srv.Addr(), params).harness())
-		})
-	}
+	t.Run("serializable", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, postgres(srv.Addr(), "&options=-c%20default_transaction_isolation%3Dserializable").harness())
+	})
+	t.Run("simple, over uneven connections", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, postgres(srv.Addr(), "&default_query_exec_mode=simple_protocol").harness().Uneven(few))
+	})
 }
 
 func TestConformanceOnMariaDB(t *testing.T) {
@@ -44,15 +46,14 @@ func TestConformanceOnMariaDB(t *testing.T) {
 				return mariadb(own.Addr(), ""), own
 			}))
 	})
-	for name, params := range map[string]string{
-		"clientFound":   "?clientFoundRows=true",
-		"interpolation": "?interpolateParams=true",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			drivertest.Run(t, mariadb(srv.Addr(), params).harness())
-		})
-	}
+	t.Run("clientFound", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, mariadb(srv.Addr(), "?clientFoundRows=true").harness())
+	})
+	t.Run("interpolation, over uneven connections", func(t *testing.T) {
+		t.Parallel()
+		drivertest.Run(t, mariadb(srv.Addr(), "?interpolateParams=true").harness().Uneven(few))
+	})
 }
 
 func TestConformanceOnSQLite(t *testing.T) {

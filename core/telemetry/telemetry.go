@@ -76,12 +76,12 @@ func (t *Telemetry) acquired(e core.AcquiredEvent) {
 	}
 	plain := t.series.of(e.Template, "", "")
 	t.acquire.Record(e.Context, e.Took.Seconds(), plain)
-	t.held.Add(e.Context, 1, plain)
 	more := fenceKey.Int64(int64(e.Fence)) //nolint:gosec // G115: at most 2^53
 	if e.Degraded {
 		more = degradedKey.Bool(true)
 	}
 	t.span("acquire", e.Subject, e.Took, "", more)
+	t.held.Add(e.Context, 1, plain) // last: what a provider's panic ends counts for core as not told
 }
 
 func (t *Telemetry) refused(s core.Subject, took time.Duration, kind string) {
@@ -109,9 +109,9 @@ func (t *Telemetry) leaseLost(e core.LostEvent) {
 
 // ended records the end of a lease, with the kind of the error if that was none as intended.
 func (t *Telemetry) ended(s core.Subject, held time.Duration, kind string, more ...attribute.KeyValue) {
-	t.held.Add(s.Context, -1, t.series.of(s.Template, "", ""))
 	t.hold.Record(s.Context, held.Seconds(), t.series.of(s.Template, errorKey, kind))
 	t.span("hold", s, held, kind, more...)
+	t.held.Add(s.Context, -1, t.series.of(s.Template, "", "")) // last, as above
 }
 
 // missed keeps the count of leases right where events were dropped.

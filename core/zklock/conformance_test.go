@@ -35,6 +35,16 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func TestConformanceOverUnevenConnections(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t *testing.T) drivertest.Service {
+			return at(t, server.Addr(), "/"+strings.ReplaceAll(t.Name(), "/", ":"), 20*time.Second)
+		},
+	}.Uneven(8))
+}
+
 // at is a service whose locks are below a root.
 func at(t *testing.T, addr, root string, timeout time.Duration) drivertest.Service {
 	t.Helper()

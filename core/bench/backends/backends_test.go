@@ -63,7 +63,7 @@ func withoutScripts(t *testing.T) backend {
 	t.Helper()
 	return backend{"Redis without scripts", []string{servers.Redis(t).Addr()}, func(t *testing.T, via []string) driver.Driver {
 		t.Helper()
-		return redislock.New(dial(t, via[0]), redislock.WithoutScripts())
+		return redislock.NewTx(dial(t, via[0]))
 	}}
 }
 

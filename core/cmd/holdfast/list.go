@@ -58,7 +58,9 @@ func collect(ctx context.Context, locks *core.Locker, prefix string) ([]core.Lea
 func writeTabs(w io.Writer, infos []core.LeaseInfo) error {
 	var b strings.Builder
 	for _, info := range infos {
-		b.WriteString(strings.Join(columns(info, len(info.Line)), "\t") + "\n")
+		for _, row := range rows(info, len(info.Line)) {
+			b.WriteString(strings.Join(row, "\t") + "\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -69,9 +71,19 @@ type row struct {
 	Name    string    `json:"name"`
 	Label   string    `json:"label,omitempty"`
 	Fence   uint64    `json:"fence,omitempty"`
+	Handle  string    `json:"handle,omitempty"`
 	TTL     int64     `json:"ttl_ms,omitempty"`
 	Foreign bool      `json:"foreign,omitempty"`
+	Kept    bool      `json:"kept,omitempty"`
+	Holders []one     `json:"holders,omitempty"`
 	Line    []waiting `json:"line"`
+}
+
+// one is one of several holders.
+type one struct {
+	Handle string `json:"handle"`
+	TTL    int64  `json:"ttl_ms"`
+	Limit  int    `json:"limit,omitempty"`
 }
 
 type waiting struct {
@@ -82,7 +94,13 @@ type waiting struct {
 func writeJSON(w io.Writer, infos []core.LeaseInfo) error {
 	out := json.NewEncoder(w)
 	for _, info := range infos {
-		r := row{info.Name, info.Label, info.Fence, info.Remaining.Milliseconds(), info.Foreign, []waiting{}}
+		r := row{
+			Name: info.Name, Label: info.Label, Fence: info.Fence, Handle: info.Handle, TTL: info.Remaining.Milliseconds(),
+			Foreign: info.Foreign, Kept: info.Kept, Line: []waiting{},
+		}
+		for _, h := range info.Holders {
+			r.Holders = append(r.Holders, one{h.Handle, h.Remaining.Milliseconds(), h.Limit})
+		}
 		for _, in := range info.Line {
 			r.Line = append(r.Line, waiting{in.Waited.Milliseconds(), in.Alive})
 		}

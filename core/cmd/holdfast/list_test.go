@@ -28,7 +28,7 @@ func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
 	f.eventually("two wait, and the fence is known", func() bool {
 		out, _, _ = call(t, f.env, "ls")
 		return strings.Contains(out, fmt.Sprintf("order:42\thost-1\t%d\t", x.Fence())) && strings.HasSuffix(strings.Split(out, "\n")[0], "s") &&
-			len(strings.Fields(strings.Split(out, "\n")[0])) == 6
+			len(strings.Fields(strings.Split(out, "\n")[0])) == 7
 	})
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[1], "report\t-\t") || !strings.HasSuffix(lines[1], "\t-") {
@@ -39,7 +39,7 @@ func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%q: %v", out, err)
 	}
-	if status != done || r.Name != "order:42" || r.Label != "host-1" || r.Fence != x.Fence() || r.TTL <= 0 || len(r.Line) != 2 || !r.Line[0].Alive {
+	if status != done || r.Name != "order:42" || r.Label != "host-1" || r.Fence != x.Fence() || len(r.Handle) != 16 || r.TTL <= 0 || len(r.Line) != 2 || !r.Line[0].Alive {
 		t.Errorf("status %d, %q", status, out)
 	}
 	token := f.client()
@@ -60,14 +60,14 @@ func wild(n int) core.LeaseInfo {
 	}
 	return core.LeaseInfo{
 		Name: strings.Repeat("ü", 170) + "\x1b[31m\n\u202e-end", Label: strings.Repeat("x", 250) + "\t\x07", Held: true,
-		Fence: 1 << 53, Remaining: 1<<63 - 1, Line: line,
+		Fence: 1 << 53, Handle: "0123456789abcdef", Remaining: 1<<63 - 1, Line: line,
 	}
 }
 
 func TestTheTableFitsInAHundredColumns(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := writeTable(&b, []core.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Foreign: true}}); err != nil {
+	if err := writeTable(&b, []core.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Foreign: true, Label: "m", Kept: true}}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -90,8 +90,26 @@ func TestNothingFromTheServerSteersATerminal(t *testing.T) {
 	if err := writeTabs(&b, []core.LeaseInfo{wild(2)}); err != nil {
 		t.Fatal(err)
 	}
-	if line := strings.TrimSuffix(b.String(), "\n"); strings.ContainsAny(line, "\x1b\x07\n\u202e") || strings.Count(line, "\t") != 4 {
+	if line := strings.TrimSuffix(b.String(), "\n"); strings.ContainsAny(line, "\x1b\x07\n\u202e") || strings.Count(line, "\t") != 5 {
 		t.Errorf("%q", line)
+	}
+}
+
+func TestEachOfSeveralHoldersHasARowOfItsOwn(t *testing.T) {
+	t.Parallel()
+	line := []core.WaiterInfo{{Waited: time.Minute, Alive: true}}
+	both := []core.HolderInfo{{Handle: "aaaa", Remaining: time.Second}, {Handle: "bbbb", Remaining: 2 * time.Second, Limit: 3}}
+	var b bytes.Buffer
+	if err := writeTabs(&b, []core.LeaseInfo{
+		{Name: "many", Fence: 7, Remaining: 2 * time.Second, Holders: both, Line: line},
+		{Name: "left", Label: "host-1", Handle: "cccc", Kept: true}, {Name: "left", Kept: true},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := "many\t(shared)\t7\taaaa\t1.0s\t60s\nmany\t(one of 3)\t7\tbbbb\t2.0s\t-\n" +
+		"left\t(kept) host-1\t-\tcccc\tnone\t-\nleft\t(kept)\t-\t-\tnone\t-\n"
+	if b.String() != want {
+		t.Errorf("%q, not %q", b.String(), want)
 	}
 }
 

@@ -5,6 +5,7 @@
 //	holdfast ls -json [prefix]       one JSON object a line
 //	holdfast watch [prefix]          the table, live
 //	holdfast release -fence N name   frees the name, if it is held with exactly that fence
+//	holdfast release -handle H name  takes it from the holder that is shown with that handle
 //
 // Flags in front of the command say where:
 //
@@ -16,18 +17,19 @@
 // HOLDFAST_REDIS and HOLDFAST_PREFIX. A password belongs there, or into
 // HOLDFAST_REDIS_PASSWORD: other users of the machine see what is on a command line.
 //
-// The table has a row for each name that is held: its holder's label; its fence, which the
-// server learns by the first renewal, a third of the TTL after the grant; what remains of the
+// The table has a row for each name that is held, and one for each of those who hold it together: the
+// holder's label; its fence, which the server learns by the first renewal, a third of the TTL after
+// the grant; its handle, which stands for it from the grant on and is no secret; what remains of the
 // TTL, which goes up again with each renewal; and how long each process in line has waited, in
 // parentheses if nothing was heard of it lately. Where the output is no terminal, it is the
 // same without a header, cut off nowhere, and with tabs between the columns.
 //
-// A release tells the next in line. The holder hears of it by its next renewal and works on
+// A release by a fence that several readers have is refused: each has a handle of its own. It tells the next in line. The holder hears of it by its next renewal and works on
 // until then, so this is for a holder who does not end by itself. Who released what, when, and
 // what came of it, is a line on the standard error output.
 //
 // The exit status is 0; 1 if the server did not answer as it should; 2 for a command line that
-// makes no sense; and 3 for a release of what is not held with that fence.
+// makes no sense; and 3 for a release of what is not held with that fence or handle.
 package main
 
 import (
@@ -72,6 +74,7 @@ const usage = `usage: holdfast [-redis address] [-prefix prefix] [-cluster] comm
   watch [-every 1s] [-rows 20] [prefix]
                               the same, live
   release -fence N name       take the name from whoever holds it with that fence
+  release -handle H name      take the name from the holder with that handle
 
 flags:
 `

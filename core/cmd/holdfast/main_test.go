@@ -116,6 +116,8 @@ func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 		"release":                       "needs -fence",
 		"release name":                  "needs -fence",
 		"release -fence 7":              "needs -fence",
+		"release -handle a":             "needs -fence",
+		"release -fence 7 -handle a n":  "needs -fence",
 		"release -fence 0 name":         "needs -fence",
 		"release -fence -7 name":        "-fence",
 		"release -fence 7 {name}":       "invalid name",

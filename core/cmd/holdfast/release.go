@@ -12,15 +12,45 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
+// holder is who is meant: by a fence or by a handle.
+type holder struct {
+	fence  uint64
+	handle string
+}
+
+func (h holder) String() string {
+	if h.handle != "" {
+		return "handle " + h.handle
+	}
+	return fmt.Sprintf("fence %d", h.fence)
+}
+
+// label is that of the holder, if it is the one that is meant.
+func (h holder) label(info core.LeaseInfo) string {
+	if h.handle != "" && h.handle == info.Handle || h.handle == "" && h.fence == info.Fence {
+		return info.Label
+	}
+	return ""
+}
+
+func (h holder) release(ctx context.Context, locks *core.Locker, name string) (freed bool, err error) {
+	if h.handle != "" {
+		return locks.ForceReleaseHandle(ctx, name, h.handle)
+	}
+	return locks.ForceRelease(ctx, name, h.fence)
+}
+
 // release is the command of that name.
 func (p *program) release(ctx context.Context, at place, flags *flag.FlagSet, args []string) (int, error) {
-	fence := flags.Uint64("fence", 0, "the fence that ls shows for the lease to end")
+	var h holder
+	flags.Uint64Var(&h.fence, "fence", 0, "the fence that ls shows for the lease to end")
+	flags.StringVar(&h.handle, "handle", "", "else the handle")
 	if err := p.arguments(flags, args, 1); err != nil {
 		return misused, err
 	}
 	name := flags.Arg(0)
-	if name == "" || *fence == 0 {
-		p.complain("release needs -fence and a name; ls shows both")
+	if name == "" || (h.fence == 0) == (h.handle == "") {
+		p.complain("release needs -fence or -handle, and a name; ls shows them")
 		return misused, errUsage
 	}
 	locks, closeAll, err := at.open()
@@ -30,18 +60,18 @@ func (p *program) release(ctx context.Context, at place, flags *flag.FlagSet, ar
 	defer closeAll()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var label string // of the holder, if it is the one that is meant
-	if info, err := locks.Inspect(ctx, name); err == nil && info.Fence == *fence {
-		label = info.Label
-	}
-	freed, err := locks.ForceRelease(ctx, name, *fence)
+	info, err := locks.Inspect(ctx, name)
 	if errors.Is(err, core.ErrInvalid) { // nothing was sent
 		return misused, err
 	}
-	p.audit(at.prefix+name, *fence, label, freed, err)
+	freed, err := h.release(ctx, locks, name)
+	p.audit(at.prefix+name, h, h.label(info), freed, err)
 	switch {
 	case errors.Is(err, core.ErrHeld):
-		p.complain("%q is held, but not with fence %d, or not for long enough to have its fence known; nothing was done", name, *fence)
+		p.complain("%q is held, but not with %s, or not for long enough to have its fence known; nothing was done", name, h)
+		return notReleased, nil
+	case errors.Is(err, core.ErrInvalid):
+		p.complain("%q is shared, and several have %s; ls shows the handle of each; nothing was done", name, h)
 		return notReleased, nil
 	case err != nil:
 		return failed, err
@@ -54,11 +84,13 @@ func (p *program) release(ctx context.Context, at place, flags *flag.FlagSet, ar
 }
 
 // audit leaves a line about who took a lock from whom, or tried to.
-func (p *program) audit(key string, fence uint64, label string, freed bool, err error) {
+func (p *program) audit(key string, h holder, label string, freed bool, err error) {
 	result := "released"
 	switch {
 	case errors.Is(err, core.ErrHeld):
-		result = "refused: another fence"
+		result = "refused: another holder"
+	case errors.Is(err, core.ErrInvalid):
+		result = "refused: several holders"
 	case err != nil:
 		result = "unknown: " + err.Error()
 	case !freed:
@@ -76,5 +108,5 @@ func (p *program) audit(key string, fence uint64, label string, freed bool, err 
 		host = "unknown"
 	}
 	slog.New(slog.NewTextHandler(p.err, nil)).Warn("holdfast: force release",
-		"key", key, "fence", fence, "holder", label, "result", result, "by", by, "host", host, "pid", os.Getpid())
+		"key", key, "fence", h.fence, "handle", h.handle, "holder", label, "result", result, "by", by, "host", host, "pid", os.Getpid())
 }

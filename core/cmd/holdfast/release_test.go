@@ -57,12 +57,55 @@ func TestReleaseLeavesALeaseWithAnotherFenceAlone(t *testing.T) {
 	fence := f.known(x)
 	for _, wrong := range []string{fence + "0", fence[1:], "1"} {
 		out, audit, status := call(t, f.env, "release", "-fence", wrong, "order:42")
-		if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: another fence"`) || !strings.Contains(audit, `holder=""`) {
+		if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: another holder"`) || !strings.Contains(audit, `holder=""`) {
 			t.Errorf("%s: status %d, %q, %q", wrong, status, out, audit)
 		}
 	}
 	if err := x.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// What was never renewed, or is shared, is released by its handle.
+func TestReleaseByAHandleEndsThatLeaseAlone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	info := func() core.LeaseInfo {
+		info, err := f.process("").Inspect(t.Context(), "order:42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	x, err := f.process("").Acquire(t.Context(), "order:42", core.WithShared(), core.WithoutRenewal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := info().Holders[0].Handle
+	y, err := f.process("").Acquire(t.Context(), "order:42", core.WithShared(), core.WithoutRenewal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, _, _ := call(t, f.env, "ls", "order:42"); strings.Count(out, "order:42\t(shared)\t") != 2 || !strings.Contains(out, handle) {
+		t.Errorf("%q", out)
+	}
+	out, audit, status := call(t, f.env, "release", "-fence", strconv.FormatUint(x.Fence(), 10), "order:42")
+	if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: several holders"`) || !strings.Contains(audit, "handle of each") {
+		t.Errorf("by a fence that two have: status %d, %q, %q", status, out, audit)
+	}
+	out, audit, status = call(t, f.env, "release", "-handle", "0123456789abcdef", "order:42")
+	if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: another holder"`) {
+		t.Errorf("another handle: status %d, %q, %q", status, out, audit)
+	}
+	out, audit, status = call(t, f.env, "release", "-handle", handle, "order:42")
+	if status != done || out != "released order:42\n" || !strings.Contains(audit, "handle="+handle+" ") || !strings.Contains(audit, "result=released ") {
+		t.Errorf("status %d, %q, %q", status, out, audit)
+	}
+	if err := x.Check(t.Context()); !errors.Is(err, core.ErrLost) {
+		t.Errorf("who is meant: %v", err)
+	}
+	if err := errors.Join(y.Check(t.Context()), y.Release(t.Context())); err != nil {
+		t.Errorf("the other one: %v", err)
 	}
 }
 

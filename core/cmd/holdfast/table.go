@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -12,22 +13,40 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-var header = []string{"NAME", "HELD BY", "FENCE", "TTL", "IN LINE, FOR"}
+var header = []string{"NAME", "HELD BY", "FENCE", "HANDLE", "TTL", "IN LINE, FOR"}
 
 // widths are those of the columns at most: 100 characters with the gaps between them.
-var widths = [...]int{34, 20, 16, 4, 18}
+var widths = [...]int{22, 15, 16, 16, 4, 17}
 
 // inTable is how many of a line a row shows.
 const inTable = 3
 
-// columns are what a row says.
+// rows are what is said of a name: one for each holder. Only the first one tells of the line.
+func rows(info core.LeaseInfo, most int) (all [][]string) {
+	for _, h := range info.Holders {
+		part := info
+		part.Label, part.Handle, part.Remaining = "(shared)", h.Handle, h.Remaining
+		if h.Limit > 0 {
+			part.Label = fmt.Sprintf("(one of %d)", h.Limit)
+		}
+		if len(all) > 0 {
+			part.Line = nil
+		}
+		all = append(all, columns(part, most))
+	}
+	if all == nil {
+		all = append(all, columns(info, most))
+	}
+	return all
+}
+
 func columns(info core.LeaseInfo, most int) []string {
 	label, fence, ttl := clean(info.Label), "-", human(info.Remaining)
+	if info.Kept {
+		label = strings.TrimSpace("(kept) " + label)
+	}
 	if info.Foreign {
 		label = "(foreign)"
-	}
-	if label == "" {
-		label = "-"
 	}
 	if info.Fence > 0 {
 		fence = strconv.FormatUint(info.Fence, 10)
@@ -35,7 +54,7 @@ func columns(info core.LeaseInfo, most int) []string {
 	if info.Remaining == 0 {
 		ttl = "none"
 	}
-	return []string{clean(info.Name), label, fence, ttl, inLine(info.Line, most)}
+	return []string{clean(info.Name), cmp.Or(label, "-"), fence, cmp.Or(clean(info.Handle), "-"), ttl, inLine(info.Line, most)}
 }
 
 // clean keeps what comes from the server from steering a terminal, or making two rows of one.
@@ -84,11 +103,11 @@ func human(d time.Duration) string {
 
 // writeTable is for people.
 func writeTable(w io.Writer, infos []core.LeaseInfo) error {
-	rows := [][]string{header}
+	lines := [][]string{header}
 	for _, info := range infos {
-		rows = append(rows, columns(info, inTable))
+		lines = append(lines, rows(info, inTable)...)
 	}
-	_, err := io.WriteString(w, align(rows))
+	_, err := io.WriteString(w, align(lines))
 	return err
 }
 

@@ -66,7 +66,8 @@ func (l *link) enqueue(out chan<- chunk, c chunk) bool {
 func (l *link) requestChunk() chunk {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	return chunk{due: time.Now().Add(l.p.toServer)}
+	toServer, _ := l.delay()
+	return chunk{due: time.Now().Add(toServer)}
 }
 
 // replyChunk judges a reply when it is read, not when it is due: the client's next request
@@ -81,7 +82,18 @@ func (l *link) replyChunk() chunk {
 		l.abort()
 	default:
 	}
-	return chunk{due: time.Now().Add(l.p.toClient), lost: l.reply != lossNone}
+	_, toClient := l.delay()
+	return chunk{due: time.Now().Add(toClient), lost: l.reply != lossNone}
+}
+
+// delay is that of the proxy and the link's own. p.mu is held.
+func (l *link) delay() (toServer, toClient time.Duration) {
+	toServer, toClient = l.p.toServer, l.p.toClient
+	if l.p.delays != nil {
+		there, back := l.p.delays(l.number)
+		toServer, toClient = toServer+there, toClient+back
+	}
+	return toServer, toClient
 }
 
 // passRequests carries bytes from the client to the server.
@@ -170,7 +182,7 @@ func (l *link) blackHoled() bool {
 }
 
 // inDark says whether a black hole is there for the link. p.mu is held.
-func (l *link) inDark() bool { return l.p.blackHole || l.p.from[l.source] }
+func (l *link) inDark() bool { return l.p.blackHole || l.p.from[l.source] || l.begunDark }
 
 // countRequest counts a request that is about to be passed on, and settles what becomes of
 // its reply. It is false if the request is not to be passed on.

@@ -15,6 +15,16 @@ func (p *Proxy) SetDelay(toServer, toClient time.Duration) {
 	p.toServer, p.toClient = toServer, toClient
 }
 
+// DelayEach gives each connection a delay of its own, besides that of SetDelay: what of says for
+// its number, counted from 1 since the proxy began. So what a client sends on one connection
+// overtakes what it has sent on another. It applies as SetDelay does, to connections that are
+// open already too. nil, the default, is none. It must not use the proxy.
+func (p *Proxy) DelayEach(of func(n int) (toServer, toClient time.Duration)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delays = of
+}
+
 // DropReplies loses the replies to the next n requests, counted over all connections. The
 // requests themselves arrive, and their connections stay open.
 func (p *Proxy) DropReplies(n int) {
@@ -66,6 +76,21 @@ func (p *Proxy) BlackHoleFrom(host string, on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.from[host] = on
+	p.resetLossy()
+}
+
+// BlackHoleNew is [Proxy.BlackHole] for the connections that begin while it is on: a client that has
+// connections goes on with them, and gets no other.
+func (p *Proxy) BlackHoleNew(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.newDark = on
+	if on {
+		return
+	}
+	for l := range p.links {
+		l.begunDark = false
+	}
 	p.resetLossy()
 }
 
@@ -126,7 +151,9 @@ func (p *Proxy) Hold() (release func()) {
 // refused.
 func (p *Proxy) Heal() {
 	p.SetDelay(0, 0)
+	p.DelayEach(nil)
 	p.BlackHole(false)
+	p.BlackHoleNew(false)
 	p.mu.Lock()
 	clear(p.lost)
 	clear(p.from)

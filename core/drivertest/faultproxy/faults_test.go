@@ -30,6 +30,42 @@ func TestDelayIsAddedToEachDirection(t *testing.T) {
 	}
 }
 
+func TestWhatIsSentOnOneConnectionOvertakesAnother(t *testing.T) {
+	t.Parallel()
+	const slow = time.Second
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	first, second := dial(t, p.Addr()), dial(t, p.Addr())
+	first.roundTrip("one")
+	s.next(t)
+	second.roundTrip("two")
+	s.next(t)
+	p.DelayEach(func(n int) (toServer, toClient time.Duration) {
+		if n == 1 {
+			return slow, 0
+		}
+		return 0, 0
+	})
+	start := time.Now()
+	first.send("before")
+	second.send("after")
+	for i, want := range []string{"after", "before"} {
+		if got := s.next(t); got != want {
+			t.Errorf("line %d is %q; want %q", i, got, want)
+		}
+	}
+	if took := time.Since(start); took < slow {
+		t.Errorf("the slow one took %v; want at least %v", took, slow)
+	}
+	p.Heal()
+	start = time.Now()
+	first.want("before")
+	first.roundTrip("healed")
+	if took := time.Since(start); took > slow/2 {
+		t.Errorf("%v after the fault's end", took)
+	}
+}
+
 func TestDelayDoesNotLimitThroughput(t *testing.T) {
 	t.Parallel()
 	const delay = time.Second
@@ -217,6 +253,25 @@ func TestConnectionsThatLostNothingOutliveABlackHole(t *testing.T) {
 	idle.roundTrip("still here")
 }
 
+func TestABlackHoleForNewConnectionsIsNoneForOpenOnes(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	before := dial(t, p.Addr())
+	before.roundTrip("before")
+	s.next(t)
+	p.BlackHoleNew(true)
+	late := dial(t, p.Addr())
+	late.send("lost")
+	s.wantNothing(t)
+	before.roundTrip("still here")
+	s.next(t)
+	p.BlackHoleNew(false)
+	late.wantReset()
+	before.roundTrip("after")
+	dial(t, p.Addr()).roundTrip("a new one")
+}
+
 func TestResetReachesBothEnds(t *testing.T) {
 	t.Parallel()
 	s := startLineServer(t, echo)
@@ -364,6 +419,7 @@ func TestHealEndsEveryFault(t *testing.T) {
 	p.SetDelay(time.Hour, time.Hour)
 	p.DropReplies(100)
 	p.BlackHole(true)
+	p.BlackHoleNew(true)
 	p.Refuse(true)
 	p.Heal()
 	c.want("held")

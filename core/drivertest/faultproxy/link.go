@@ -12,6 +12,7 @@ type link struct {
 	p      *Proxy
 	client net.Conn
 	source string          // the IP address that the client dials from
+	number int             // of the connection, from 1
 	ctx    context.Context // ends with the link
 	cancel context.CancelFunc
 
@@ -20,8 +21,9 @@ type link struct {
 	server net.Conn // nil until dialled
 
 	// Protected by p.mu.
-	lossy bool // a black hole took something from it
-	reply loss
+	begunDark bool // in a black hole for new connections, which lasts
+	lossy     bool // a black hole took something from it
+	reply     loss
 }
 
 func newLink(p *Proxy, client net.Conn) *link {

@@ -27,8 +27,11 @@ type Proxy struct {
 	links     map[*link]struct{}
 
 	toServer, toClient time.Duration
+	delays             func(n int) (toServer, toClient time.Duration) // of the nth connection, or nil
+	connections        int                                            // accepted so far
 	blackHole          bool
 	from               map[string]bool // a black hole for those who dial from there
+	newDark            bool            // a black hole for the connections that begin in it
 	holds              int
 	gate               chan struct{} // closed while nothing is held
 	requests           int           // passed on so far
@@ -160,6 +163,9 @@ func (p *Proxy) serve(client net.Conn) {
 		l.abort()
 		return
 	}
+	l.begunDark = p.newDark
+	p.connections++
+	l.number = p.connections
 	p.links[l] = struct{}{}
 	p.running.Go(func() {
 		l.run()

@@ -3,6 +3,7 @@
 package weather
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,6 +46,9 @@ func Checkers() []Checker {
 		{"early", checkEarly},
 		{"orphans", checkOrphans},
 		{"silence", checkSilence},
+		{"seized", checkSeized},
+		{"fair", checkFair},
+		{"polls", checkPolls},
 		{"answers", checkAnswers},
 		{"bounded", checkBounded},
 		{"liveness", checkLiveness},
@@ -71,13 +75,17 @@ const clockError = int64(2 * time.Millisecond) // between the server's clock and
 // breach of ours for as long as the holder cannot know: see checkMargin for that.
 func (v *Evidence) operations() map[string][]porcupine.Operation {
 	all := make(map[string][]porcupine.Operation)
+	called := v.called()
 	for _, h := range v.Holds {
 		if !h.Ghost && !together(h.Name) && h.holds() && !v.strandedAt(h, h.Answered) {
-			all[h.Name] = append(all[h.Name], v.history(h)...)
+			all[h.Name] = append(all[h.Name], v.history(h, called[h])...)
 		}
 	}
 	if ops, ok := all[passedName]; ok {
-		all[passedName] = append(ops, v.lostTickets()...)
+		all[passedName] = append(ops, v.lostTickets(passedName)...)
+	}
+	if ops, ok := all[localName]; ok {
+		all[localName] = append(ops, v.lostTickets(localName)...)
 	}
 	for _, r := range v.reigns() {
 		if ops, ok := all[r.Name]; ok && r.End == endOperator && r.Worker != "" {
@@ -92,10 +100,30 @@ func (v *Evidence) operations() map[string][]porcupine.Operation {
 	return all
 }
 
+// called is when each lease can have been granted at the earliest: where its process has had the name
+// before, not while that lease was trusted. Of a herd there would be too many orders to try else; that
+// a process has a name once at a time is for checkBelief to see.
+func (v *Evidence) called() map[*Hold]int64 {
+	at := make(map[*Hold]int64)
+	latest := make(map[[2]string]int64) // by process and name
+	holds := slices.Clone(v.Holds)
+	slices.SortFunc(holds, func(a, b *Hold) int { return cmp.Compare(a.Answered, b.Answered) })
+	for _, h := range holds {
+		key := [2]string{h.Worker, h.Name}
+		if at[h] = h.Asked; latest[key] < h.Answered {
+			at[h] = max(h.Asked, latest[key])
+		}
+		if h.Mode != Degraded {
+			latest[key] = max(latest[key], h.Last)
+		}
+	}
+	return at
+}
+
 // history is what happened to one lease.
-func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
+func (v *Evidence) history(h *Hold, called int64) (ops []porcupine.Operation) {
 	add := func(o op, call, ret int64) { ops = append(ops, operation(o, call, ret)) }
-	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, ticket: h.Ticket, unfenced: v.fenceless(), by: h.Answered + rounding}, h.Asked, h.Answered)
+	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, ticket: h.Ticket, unfenced: v.fenceless(), by: h.Answered + rounding}, called, h.Answered)
 	for _, e := range h.beliefs() {
 		if !v.doomedAt(h, e.At) && !v.strandedAt(h, e.At) {
 			add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)
@@ -106,7 +134,7 @@ func (v *Evidence) history(h *Hold) (ops []porcupine.Operation) {
 	case end.Outcome == "ok" && !v.doomedAt(h, end.ReleasedAt) && !v.strandedAt(h, end.ReleasedAt):
 		add(op{verb: freeIt, lease: h.ID, until: h.leftUntil()}, end.Releasing, end.ReleasedAt)
 	default: // afterwards it has expired in any case
-		add(op{verb: perhaps, lease: h.ID}, end.Releasing, end.Releasing+2*int64(TTL))
+		add(op{verb: perhaps, lease: h.ID}, end.Releasing, end.Releasing+2*int64(life(h.Name)))
 	}
 	return ops
 }
@@ -151,6 +179,8 @@ func (v *Evidence) overlap(a, b *Hold) string {
 	switch {
 	case b.Answered >= a.Last || a.Answered >= b.Last:
 		return none
+	case a.inLine(b):
+		return unexplained
 	case v.torn(a, b):
 		return bySplit
 	case !v.doomedAt(a, a.Last) && !v.doomedAt(b, b.Last):
@@ -160,6 +190,14 @@ func (v *Evidence) overlap(a, b *Hold) string {
 	default:
 		return byOperator
 	}
+}
+
+// inLine says whether two leases were of one process, where one would have had to wait for the other's end
+// whatever becomes of the name elsewhere. Only by a ticket the lock service is asked beside the line,
+// and only of a degraded lease nothing can be forgotten there.
+func (h *Hold) inLine(o *Hold) bool {
+	degraded := h.Mode == Degraded || o.Mode == Degraded
+	return h.Worker == o.Worker && !together(h.Name) && (degraded || h.Ticket == "" && o.Ticket == "")
 }
 
 func (v *Evidence) byName() map[string][]*Hold {

@@ -15,6 +15,8 @@ func checkAnswers(v *Evidence) (breaches []string) {
 	for _, c := range v.Calls {
 		a := c.Answered
 		switch {
+		case strings.Contains(a.Error, `\x1f`): // the magic byte, as %q prints it
+			breaches = append(breaches, fmt.Sprintf("%s: %s was told what stands behind a label: %s", a.Name, a.ID, a.Error))
 		case a.Class == "other" && v.Library == "":
 			breaches = append(breaches, fmt.Sprintf("%s: %s", a.ID, a.Error))
 		case a.Mode == Inner && a.Class != "ok" && a.Class != "ended":
@@ -85,11 +87,11 @@ func (l *Ledger) refused(r *Reign, from, to int64) bool {
 func checkBounded(v *Evidence) (breaches []string) {
 	const slack = int64(350 * time.Millisecond) // 50 ms are promised; the rest is a busy machine's
 	frozen := func(e Event) bool { return e.Fault == "stop" || e.Fault == "kill" || e.Fault == "starve" }
-	attempt := int64(TTL / 3)
+	attempt := func(name string) int64 { return int64(min(life(name)/3, 2*time.Second)) }
 	for _, c := range v.Calls {
 		bound := c.Asked.Deadline
 		if c.Asked.Try {
-			bound = min(bound, c.Asked.At+attempt)
+			bound = min(bound, c.Asked.At+attempt(c.Asked.Name))
 		}
 		breaches = append(breaches, v.overdue(c.Asked, c.Answered.At, bound+slack, frozen)...)
 	}
@@ -99,7 +101,7 @@ func checkBounded(v *Evidence) (breaches []string) {
 	}
 	for _, e := range v.Events {
 		if e.Kind == Releasing {
-			breaches = append(breaches, v.overdue(e, released[e.ID], min(max(e.Deadline, e.At), e.At+attempt)+slack, frozen)...)
+			breaches = append(breaches, v.overdue(e, released[e.ID], min(max(e.Deadline, e.At), e.At+attempt(e.Name))+slack, frozen)...)
 		}
 	}
 	return breaches
@@ -117,14 +119,15 @@ func (v *Evidence) overdue(e Event, end, bound int64, frozen func(Event) bool) [
 
 // checkLiveness looks at what it took to get every name once the weather was over.
 func checkLiveness(v *Evidence) (breaches []string) {
-	const bound = TTL + TTL/3 + 1500*time.Millisecond // TTL, re-check, and others who probe
+	const others = 1500 * time.Millisecond // who probe
 	probes := 0
 	for _, e := range v.Events {
 		if e.Kind != Probed {
 			continue
 		}
 		probes++
-		if e.Class != "ok" || time.Duration(e.Count) > bound {
+		ttl := life(e.Name)
+		if bound := ttl + ttl/3 + others; e.Class != "ok" || time.Duration(e.Count) > bound { // TTL, re-check
 			breaches = append(breaches, fmt.Sprintf("%s: %s took %v: %s", e.Name, e.Worker, time.Duration(e.Count), e.Class))
 		}
 	}

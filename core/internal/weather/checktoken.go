@@ -20,23 +20,6 @@ func checkEarly(v *Evidence) (breaches []string) {
 	return breaches
 }
 
-// hard are the faults that may keep a clean-up from its work.
-func hard(e Event) bool { return e.Fault != "delay" }
-
-// checkOrphans looks for grants that were left to their TTL although nothing was in the way
-// of giving them back, and for names that were left for a ticket for longer than promised.
-func checkOrphans(v *Evidence) (breaches []string) {
-	for _, r := range v.reigns() {
-		if long := r.Steps[0].expiry - r.From; strings.HasPrefix(r.Token, "!") && long > int64(ticketLife) {
-			breaches = append(breaches, fmt.Sprintf("%s: %s has left it for a ticket for %.0f ms", r.Name, r.Worker, 1000*seconds(long)))
-		}
-		if r.End == endExpired && r.Worker != "" && !r.Kept && !v.trouble(r.Worker, r.From-int64(TTL), r.To, hard) {
-			breaches = append(breaches, fmt.Sprintf("%s: a grant to %s was left to its TTL", r.Name, r.Worker))
-		}
-	}
-	return breaches
-}
-
 // checkSilence looks for commands with tokens that had been given back long before.
 func checkSilence(v *Evidence) (breaches []string) {
 	for _, l := range v.Servers {
@@ -45,8 +28,10 @@ func checkSilence(v *Evidence) (breaches []string) {
 	return breaches
 }
 
+// late is longer than a fault holds a request up, and than a release takes.
+func late(r *Reign) int64 { return 2 * int64(life(r.Name)) }
+
 func (v *Evidence) silence(l *Ledger) (breaches []string) {
-	const late = int64(TTL) * 2 // longer than a fault holds a request up, and than a release takes
 	freed := make(map[string]*Reign)
 	for _, r := range l.Reigns {
 		if r.End == endFreed || r.End == endBreach {
@@ -59,7 +44,7 @@ func (v *Evidence) silence(l *Ledger) (breaches []string) {
 		}
 		for _, arg := range c.Args[min(3, len(c.Args)):] {
 			r := freed[tokenOf(arg)]
-			if r != nil && !r.Kept && c.At > r.To+late && !v.trouble(r.Worker, r.To, c.At, hard) {
+			if r != nil && !r.Kept && c.At > r.To+late(r) && !v.trouble(r.Worker, r.To, c.At, hard) {
 				breaches = append(breaches, fmt.Sprintf("%s: %s sends a token %.1f s after its end", r.Name, c.Client, seconds(c.At-r.To)))
 			}
 		}

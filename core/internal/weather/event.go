@@ -27,6 +27,7 @@ const (
 	Healed    Kind = "healed"    // the run's: that fault, or all of them, ended
 	Turned    Kind = "turned"    // the run's: a split has come to its next step, the Class
 	Probed    Kind = "probed"    // a worker got a name after the heal
+	Seized    Kind = "seized"    // the run's: an operator has taken a name, asked at Last, from whom it saw before Until
 	Lapsed    Kind = "lapsed"    // a lease that has another one inside was lost
 	Left      Kind = "left"      // what a worker has left of goroutines and descriptors
 	Closed    Kind = "closed"    // a Locker's Close has returned

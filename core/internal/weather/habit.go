@@ -3,6 +3,7 @@
 package weather
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -23,8 +24,11 @@ var (
 	passedName  = "passed"           // goes on in other processes, by tickets
 	nestedName  = "nested"           // taken again by who has it
 	localName   = "local"            // with LocalOnly
+	herdName    = "herd"             // by many who give up together
+	busyName    = "busy"             // by some in each process, all the time
+	seizedName  = "seized"           // an operator takes it away, by its fence
 	crowdNames  = []string{readName, limitedName}
-	otherNames  = []string{keptName, passedName, nestedName, localName}
+	otherNames  = []string{keptName, passedName, nestedName, localName, herdName, busyName, seizedName}
 )
 
 const (
@@ -36,6 +40,18 @@ const (
 
 // soloName is what one of a worker's goroutines has for itself.
 func soloName(id string, number int) string { return "solo-" + id + strings.Repeat("'", number) }
+
+// ownHerd is what a worker's own herds want.
+func ownHerd(id string) string { return herdName + "-" + id }
+
+// life is the TTL of the leases of a name. That of herds is long, as what one of them leaves behind
+// is to be gone long before.
+func life(name string) time.Duration {
+	if strings.HasPrefix(name, herdName) {
+		return 4 * TTL
+	}
+	return TTL
+}
 
 // together says whether several may hold a name at a time.
 func together(name string) bool { return name == readName || name == limitedName }
@@ -66,10 +82,11 @@ type turn struct {
 	gone     bool // the release has a ctx that has ended
 	complete bool // it ends with Complete
 
-	keep   time.Duration // of WithMinHold
-	ticket string        // of which lease it has the ticket
-	outer  Lease         // that it is asked under
-	inside string        // the outermost lease of the name by then
+	caller context.Context // whose end is not the turn's own, or nil
+	keep   time.Duration   // of WithMinHold
+	ticket string          // of which lease it has the ticket
+	outer  Lease           // that it is asked under
+	inside string          // the outermost lease of the name by then
 
 	end func(x Lease, t *turn, last int64) // instead of a release
 }
@@ -97,6 +114,9 @@ func (w *worker) habits() []habit {
 	if w.Holders == 0 { // a run of many short calls
 		return all
 	}
+	if w.Mute { // its turns keep others waiting, who hear of them by themselves
+		return append(all, w.rush)
+	}
 	for range w.Holders {
 		all = append(all, w.contend)
 	}
@@ -109,7 +129,7 @@ func (w *worker) habits() []habit {
 // kinds are those of the goroutines that want leases of other kinds, as far as the service has
 // them. There are two where it matters that they meet in one process.
 func (w *worker) kinds() []habit {
-	all := []habit{w.gather, w.nest}
+	all := []habit{w.gather, w.nest, w.herd}
 	for range 2 {
 		all = append(all, w.local)
 	}
@@ -120,7 +140,10 @@ func (w *worker) kinds() []habit {
 		return all
 	}
 	for range 2 {
-		all = append(all, w.keep, w.read)
+		all = append(all, w.keep, w.read, w.stale, w.rush)
+		if w.Service == One {
+			all = append(all, w.seized)
+		}
 	}
 	return append(all, w.limited, w.give, w.take)
 }
@@ -128,6 +151,14 @@ func (w *worker) kinds() []habit {
 // contend is what most do: one of the shared names, for a moment.
 func (w *worker) contend(random *rand.Rand) *turn {
 	return w.plan(random, 4, sharedNames[random.IntN(len(sharedNames))])
+}
+
+// rush takes a name for a moment, again and again: somebody always waits for it.
+func (w *worker) rush(random *rand.Rand) *turn {
+	t := w.plan(random, 0, busyName)
+	t.try, t.patience = false, time.Second+time.Duration(random.IntN(2000))*time.Millisecond
+	t.hold = time.Duration(3+random.IntN(10)) * time.Millisecond
+	return t
 }
 
 // linger holds a name for longer than a split lasts.

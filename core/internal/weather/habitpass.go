@@ -53,25 +53,29 @@ func (w *worker) passOn(random *rand.Rand, t *turn) {
 		t.end = w.handBack
 		return
 	}
-	t.end = func(x Lease, t *turn, last int64) { w.detach(x, t, last, l) }
+	t.end = func(x Lease, t *turn, last int64) {
+		if ticket, ok := w.detach(x, t, last); ok {
+			l.Ticket = ticket.Encode()
+			w.send(l)
+		}
+	}
 }
 
-func (w *worker) detach(x Lease, t *turn, last int64, l letter) {
+// detach ends a lease. If that fails it is over all the same, and nobody has its ticket.
+func (w *worker) detach(x Lease, t *turn, last int64) (ticket core.Ticket, ok bool) {
 	own := x.(*core.Lease)
-	var ticket core.Ticket
 	err := w.finish(t, Event{Last: last, Keep: int64(ticketLife)}, func(ctx context.Context) (err error) {
 		ticket, err = own.Detach(ctx, ticketLife)
 		return err
 	})
 	if err != nil {
-		return // it is over, and nobody has its ticket
+		return ticket, false
 	}
 	at := now()
 	if own.Err() == nil || own.Context().Err() == nil { // no use of it is right any more
 		w.note(t, Event{Kind: Believed, Last: at, Until: at})
 	}
-	l.Ticket = ticket.Encode()
-	w.send(l)
+	return ticket, true
 }
 
 var errUnsent = errors.New("no letter today")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,6 +106,12 @@ func (r *run) onLink(f Fault) func() {
 			slow(0, 0)
 			dark(false)
 		}
+	case "astray":
+		astray := func(on bool) { all(func(p *faultproxy.Proxy) { p.BlackHoleNew(on) }) }
+		return during(func() { astray(true) }, func() { astray(false) })
+	case "uneven":
+		return during(func() { all(func(p *faultproxy.Proxy) { p.DelayEach(unevenly(f)) }) },
+			func() { all(func(p *faultproxy.Proxy) { p.DelayEach(nil) }) })
 	case "drip":
 		d := r.drippers[f.Who]
 		return during(func() { d.slow.Store(true) }, func() { d.slow.Store(false) })
@@ -121,6 +128,19 @@ func (r *run) onLink(f Fault) func() {
 		})
 	}
 	return nil
+}
+
+// unevenly has half of all connections be slow, each in its own way: a request on one of them arrives
+// after what was sent later on another. A new one that is slow takes three of these times until its first
+// request is there: the client says who it is before.
+func unevenly(f Fault) func(n int) (toServer, toClient time.Duration) {
+	return func(n int) (toServer, toClient time.Duration) {
+		random := rand.New(rand.NewPCG(uint64(f.At), uint64(n))) //nolint:gosec // G404, G115: to be repeated, not negative
+		if random.IntN(2) == 0 {
+			return 0, 0
+		}
+		return 100*time.Millisecond + time.Duration(random.Int64N(int64(500*time.Millisecond))), 0
+	}
 }
 
 // onProcess returns a fault of a worker's process, nil if it is none.
@@ -280,8 +300,19 @@ func (r *run) onData(ctx context.Context, f Fault) bool {
 		time.Sleep(f.For)
 	case "expire":
 		operator.PExpire(ctx, key, time.Millisecond)
-	case "persist":
-		operator.Persist(ctx, key)
+	case "persist": // against renewals, and made good in the end
+		for end := time.Now().Add(f.For); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			operator.Persist(ctx, key)
+		}
+		if operator.PTTL(ctx, key).Val() == -1 { // nobody may be left to renew it
+			operator.PExpire(ctx, key, TTL)
+		}
+	case "unline":
+		operator.Del(ctx, "{"+key+"}:v1:line")
+	case "unbeat":
+		operator.Del(ctx, "{"+key+"}:v1:line:beats")
+	case "seize":
+		r.seize(ctx, f)
 	case "counter":
 		operator.Del(ctx, counter)
 	case "ahead":

@@ -89,7 +89,7 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 			continue
 		}
 		h.Reign = v.reignAt(h.Worker, h.Name, h.Answered)
-		h.Ghost = h.Reign == nil && v.taken(h.Worker, h.Name, h.Answered-int64(TTL), h.Answered)
+		h.Ghost = h.Reign == nil && v.taken(h.Worker, h.Name, h.Answered-int64(life(h.Name)), h.Answered)
 	}
 	return v
 }

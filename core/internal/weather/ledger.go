@@ -60,7 +60,8 @@ type Ledger struct {
 	Breaches []string // of the rule that only the owner renews and frees
 
 	Lines    map[string][]Crowd
-	Restarts []int64 // the server forgot everything, and perhaps to say what it did last
+	Emptied  map[string][]int64 // when somebody deleted a line, or until when its members live
+	Restarts []int64            // the server forgot everything, and perhaps to say what it did last
 
 	now     int64
 	members map[string]map[string]struct{}
@@ -80,6 +81,7 @@ func readLedger(commands []Command) *Ledger {
 		Commands: commands,
 		shares:   make(map[string]*Reign),
 		Lines:    make(map[string][]Crowd),
+		Emptied:  make(map[string][]int64),
 		members:  make(map[string]map[string]struct{}),
 		holders:  make(map[string]*Reign),
 		tokens:   make(map[string]string),
@@ -96,6 +98,8 @@ func readLedger(commands []Command) *Ledger {
 		case "del", "unlink":
 			for _, key := range c.Args[1:] {
 				l.end(c, key)
+				l.part(c, key)
+				l.unline(c, key)
 			}
 		case "pexpire", "expire":
 			l.renew(c)
@@ -111,8 +115,7 @@ func readLedger(commands []Command) *Ledger {
 				l.Restarts = append(l.Restarts, c.At)
 			}
 			for line := range l.members {
-				clear(l.members[line])
-				l.Lines[line] = append(l.Lines[line], Crowd{At: c.At})
+				l.empty(line, c.At)
 			}
 			for _, r := range l.holders {
 				l.close(r, endOperator, c)
@@ -130,7 +133,7 @@ const restarted = "restarted"
 
 // triedInVain says that a SET with NX was refused: the script then looks who has the name.
 func triedInVain(set, next Command) bool {
-	return strings.EqualFold(set.Args[len(set.Args)-1], "nx") && next.Script == set.Script &&
+	return strings.EqualFold(set.Args[len(set.Args)-1], "nx") && set.Script != 0 && next.Script == set.Script &&
 		next.Args[0] == "get" && next.Args[1] == set.Args[1]
 }
 

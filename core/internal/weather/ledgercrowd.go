@@ -26,6 +26,23 @@ func (l *Ledger) line(c Command) {
 	l.Lines[name] = append(l.Lines[name], Crowd{c.At, len(l.members[name])})
 }
 
+// unline notes that somebody has deleted a line, or until when those in it live.
+func (l *Ledger) unline(c Command, key string) {
+	if name := besides(key, "line"); name != "" {
+		l.empty(name, c.At)
+	}
+	if name := besides(key, "line:beats"); name != "" {
+		l.Emptied[name] = append(l.Emptied[name], c.At)
+	}
+}
+
+// empty says that nobody stands in line for a name any more.
+func (l *Ledger) empty(name string, at int64) {
+	clear(l.members[name])
+	l.Lines[name] = append(l.Lines[name], Crowd{At: at})
+	l.Emptied[name] = append(l.Emptied[name], at)
+}
+
 // besides is the name of which a key says something besides who has it.
 func besides(key, what string) string {
 	name, ok := strings.CutSuffix(key, "}:v1:"+what)
@@ -59,6 +76,17 @@ func (l *Ledger) share(c Command) {
 		l.Shares = append(l.Shares, r)
 	}
 	r.prolong(c.At, fromWall(ms/1000))
+}
+
+// part notes the release of the last of many, which deletes them all.
+func (l *Ledger) part(c Command, key string) {
+	name := besides(key, "holders")
+	for share, r := range l.shares {
+		if r.Name == name && carries(c, r.Token) {
+			r.To, r.End = c.At, endFreed
+			delete(l.shares, share)
+		}
+	}
 }
 
 // unshared looks for those who still have a part in a name that somebody takes for himself.

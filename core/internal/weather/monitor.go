@@ -25,7 +25,7 @@ type Command struct {
 }
 
 // operators says that it is the run's own.
-func (c Command) operators() bool { return c.Script == 0 && c.Client == admin }
+func (c Command) operators() bool { return c.Client == admin }
 
 // owns says whether whose command it is may renew and free a reign. Of one that is not in a script
 // only the process is known: it has looked at the token before, in the same transaction.

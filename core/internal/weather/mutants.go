@@ -60,6 +60,13 @@ func mutantsOfOwning() []Mutant {
 			Red: "answers", Only: "drop", Solo: true,
 		},
 		{
+			Name: "a reader who is refused is shown the fence",
+			File: scripts + "join.lua",
+			Old:  "string.match(value, '^[^\\31]*', width + 2)",
+			New:  "string.sub(value, width + 2)",
+			Red:  "answers", Only: "none", Kinds: true,
+		},
+		{
 			Name: "who is refused is shown the owner's token",
 			File: scripts + "acquire.lua",
 			Old:  "string.match(value, '^[^\\31]*', #mine + 1)",
@@ -83,7 +90,7 @@ func mutantsOfLines() []Mutant {
 		{
 			Name: "a waiter that gives up stays in line",
 			File: scripts + "leave.lua",
-			Old:  "leave(KEYS[2], KEYS[3], ARGV[2])\n",
+			Old:  "else\n  leave(KEYS[2], KEYS[3], ARGV[2])\n",
 			New:  "",
 			Red:  "leaks", Only: "none",
 		},
@@ -101,6 +108,27 @@ func mutantsOfLines() []Mutant {
 			New:  "if dead > 0 then",
 			Red:  "liveness", Only: "kill",
 		},
+		{
+			Name: "who cannot subscribe does not stand in line",
+			File: "core/redislock/line.go",
+			Old:  "\ttold := hub.await(ctx)\n",
+			New:  "\ttold := hub.await(ctx)\n\tif !told {\n\t\t<-ctx.Done()\n\t\treturn ctx.Err()\n\t}\n",
+			Red:  "fair", Only: "none", Kinds: true,
+		},
+		{
+			Name: "who is heard of stands in line",
+			File: scripts + "line.lua",
+			Old:  "if not redis.call('ZSCORE', line, member) then",
+			New:  "if redis.call('HEXISTS', beats, member) == 0 then",
+			Red:  "fair", Only: "unline", Kinds: true,
+		},
+		{
+			Name: "a name without a TTL is looked at every millisecond",
+			File: "core/redislock/line.go",
+			Old:  "if ms < 0 {",
+			New:  "if ms = max(0, ms); ms < 0 {",
+			Red:  "polls", Only: "persist", Kinds: true,
+		},
 	}
 }
 
@@ -110,15 +138,29 @@ func mutantsOfTokens() []Mutant {
 		{
 			Name: "a caller who goes away cleans nothing up",
 			File: "core/bid.go",
-			Old:  "if open || p != nil {",
-			New:  "if open = false; open || p != nil {",
+			Old:  "\tb.sweep(0)\n",
+			New:  "",
 			Red:  "orphans", Only: "delay",
+		},
+		{
+			Name: "what is granted late is cleaned up before it comes",
+			File: "core/bid.go",
+			Old:  "\tb.sweep(0)\n",
+			New:  "\tif b.doubtful() {\n\t\tb.root.spawn(func() { _ = b.cleanUp(ctx, nil) })\n\t}\n",
+			Red:  "orphans", Only: "uneven", Kinds: true,
+		},
+		{
+			Name: "a tenure that has shown its fence has another turn",
+			File: "core/turn.go",
+			Old:  "t.turn+1 < t.turns && !t.shown && now",
+			New:  "t.turn+1 < t.turns && now",
+			Red:  "seized", Only: "seize", Kinds: true,
 		},
 		{
 			Name: "a token is cleaned up while it is in use",
 			File: "core/bid.go",
-			Old:  "over := b.phase == bidOver",
-			New:  "over := b.phase != bidEnding",
+			Old:  "\tif outcomeOpen(late.err) {\n\t\treturn\n",
+			New:  "\tif outcomeOpen(late.err) {\n\t\t_ = b.cleanUp(ctx, nil)\n\t\treturn\n",
 			Red:  "margin", Only: "fade",
 		},
 		{
@@ -215,8 +257,8 @@ func mutantsOfKinds() []Mutant {
 		{
 			Name: "a completion leaves no marker",
 			File: scripts + "release.lua",
-			Old:  "redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])",
-			New:  "redis.call('DEL', KEYS[2])",
+			Old:  "redis.pcall('SET', KEYS[2], ARGV[4], 'PX', ARGV[5]).err",
+			New:  "redis.pcall('DEL', KEYS[2]) and nil",
 			Red:  "done", Only: "none", Kinds: true,
 		},
 		{
@@ -289,6 +331,13 @@ func mutantsOfPlaces() []Mutant {
 			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
 		},
 		{
+			Name: "a stale ticket goes local beside a lease",
+			File: "core/degraded.go",
+			Old:  "(l.tenure.local || !l.contends(w))",
+			New:  "(l.tenure.local || !w.contends)",
+			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
+		},
+		{
 			Name: "a degraded lease does not say so",
 			File: "core/degraded.go",
 			Old:  "if part.tenure.local {",
@@ -303,7 +352,7 @@ func mutantsOfServices() []Mutant {
 	return []Mutant{
 		{
 			Name: "a transaction watches nothing",
-			File: "core/redislock/watch.go",
+			File: "core/redislock/transaction.go",
 			Old:  "\t}, keys...)\n\tif inCluster",
 			New:  "\t})\n\tif inCluster",
 			Red:  "belief", Only: "delay", Service: Plain,

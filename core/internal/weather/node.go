@@ -45,17 +45,17 @@ func newService(r *run, kind string, watched bool) *service {
 	var started []*servers.Server
 	switch kind {
 	case One, Plain:
-		started = []*servers.Server{servers.Redis(r.tb)}
+		started = []*servers.Server{servers.Redis(r.tb, mayNotSpeak...)}
 	case Redlock:
 		for range quorumNodes {
 			started = append(started, servers.Redis(r.tb))
 		}
 	case Cluster:
-		s.cluster = servers.Cluster(r.tb)
+		s.cluster = servers.Cluster(r.tb, mayNotSpeak...)
 		started, s.addrs = s.cluster.Nodes, s.cluster.Addrs()
 	case Sentinel, Replicas:
 		s.gates = newGates(r.tb, r.Workers)
-		s.sentinel = servers.SentinelBehind(r.tb, s.gates.peer, password)
+		s.sentinel = servers.SentinelBehind(r.tb, s.gates.peer, password, mayNotSpeak...)
 		started, s.addrs, pass = s.sentinel.Nodes, s.sentinel.Addrs(), password
 		for _, watcher := range s.sentinel.Sentinels {
 			s.sentinels = append(s.sentinels, newNode(r, watcher, pass, false).admin)

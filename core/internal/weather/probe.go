@@ -15,7 +15,7 @@ import (
 // vain, for nobody to find what they would leave of that.
 func (w *worker) probe() {
 	defer w.crowd()
-	for _, name := range slices.Concat([]string{soloName(w.ID, 0)}, sharedNames, manyNames, crowdNames, otherNames) {
+	for _, name := range slices.Concat([]string{soloName(w.ID, 0), ownHerd(w.ID)}, sharedNames, manyNames, crowdNames, otherNames) {
 		w.probeName(name)
 	}
 }

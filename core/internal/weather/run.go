@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 )
 
@@ -118,6 +119,7 @@ type run struct {
 	service *service
 	log     *diary
 	store   string
+	locks   *core.Locker // an operator's; nil where there is none
 	links   []sync.Mutex // held while a worker's links are disturbed
 
 	mu       sync.Mutex // protects what follows
@@ -161,6 +163,9 @@ func newRun(tb testing.TB, o Options) *run {
 	store := start(tb, roleEnv+"=store", "HOLDFAST_WEATHER_DIR="+r.dir)
 	tb.Cleanup(store.kill)
 	r.store = store.line()
+	if o.Service == One && o.Library == "" {
+		r.locks = r.operator()
+	}
 	r.links = make([]sync.Mutex, workers)
 	r.lives = make([]int, workers)
 	r.workers = make([]*child, workers)
@@ -189,6 +194,7 @@ func (r *run) startWorker(i int) {
 		Service: r.service.kind, Servers: r.service.addrs, Links: make(map[string]string), Store: r.store, Dir: r.dir,
 		Seed: r.Seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: r.Holders, Alone: r.Alone, Kinds: r.Kinds, //nolint:gosec // G115: small numbers
 	}
+	c.Mute = r.Kinds && c.lines() && i > 0 && i == r.Workers-1
 	for addr, gate := range r.service.gates.of(i) {
 		c.Links[addr] = gate.Addr() // the Sentinels'
 	}

@@ -35,7 +35,9 @@ var kinds = []struct {
 	{"fade", 5, 2200 * time.Millisecond, nil}, // slow, then dark
 	{"reset", 3, 0, nil},
 	{"refuse", 2, 900 * time.Millisecond, nil},
-	{"hold", 3, 700 * time.Millisecond, nil}, // requests arrive later
+	{"hold", 3, 700 * time.Millisecond, nil},    // requests arrive later
+	{"astray", 2, 1500 * time.Millisecond, nil}, // new connections go nowhere
+	{"uneven", 4, 1500 * time.Millisecond, nil}, // some connections are slow, and open slowly
 	{"drip", 3, 900 * time.Millisecond, []string{One}},
 	// A worker's process.
 	{"stop", 5, 2200 * time.Millisecond, nil},
@@ -60,7 +62,10 @@ var kinds = []struct {
 	{"delete", 3, 0, []string{One}},
 	{"foreign", 3, 500 * time.Millisecond, []string{One}},
 	{"expire", 3, 0, []string{One}},
-	{"persist", 2, 0, []string{One}},
+	{"persist", 2, 600 * time.Millisecond, []string{One}},
+	{"unline", 3, 0, []string{One}}, // who waits is forgotten, but not until when
+	{"unbeat", 2, 0, []string{One}}, // until when is forgotten, but not who
+	{"seize", 3, 600 * time.Millisecond, []string{One}},
 	{"counter", 2, 0, []string{One}}, // the fence counter is deleted
 	{"ahead", 0, 0, []string{One}},   // it stands ahead of the clock, as it does when that is set back
 }
@@ -68,6 +73,12 @@ var kinds = []struct {
 // forgetful faults take the fence counter away. After "ahead" they would make fences fall,
 // which is no promise: fences grow as long as counter and clock are not both set back.
 var forgetful = []string{"restart", "flush", "counter"}
+
+// crowded faults are about names that many wait for.
+var crowded = []string{"persist", "unline", "unbeat"}
+
+// ofScripts are faults in what only scripts keep.
+var ofScripts = []string{"unline", "unbeat", "seize"}
 
 // Plan is what a schedule is made of.
 type Plan struct {
@@ -98,6 +109,9 @@ func NewSchedule(p Plan) []Fault {
 			At: at, Kind: k.name, Who: random.IntN(p.Workers), Name: names[random.IntN(len(names))],
 			Node: random.IntN(p.Servers), Span: 1 + random.IntN(p.Servers),
 		}
+		if slices.Contains(crowded, k.name) {
+			f.Name = [...]string{sharedNames[0], sharedNames[1], busyName, busyName}[random.IntN(4)]
+		}
 		if k.most > 0 {
 			f.For = k.most/3 + time.Duration(random.Int64N(int64(k.most)*2/3))
 		}
@@ -112,11 +126,15 @@ func NewSchedule(p Plan) []Fault {
 
 // lots are the kinds that may come, each as often as its share.
 func (p Plan) lots() (lots []int) {
-	if p.Service == Plain { // the same server
+	plain := p.Service == Plain
+	if plain { // the same server
 		p.Service = One
 	}
 	for i, k := range kinds {
 		named := len(p.Only) == 0 || slices.Contains(p.Only, k.name)
+		if plain && slices.Contains(ofScripts, k.name) {
+			continue
+		}
 		if named && (k.in == nil || slices.Contains(k.in, p.Service)) {
 			lots = append(lots, slices.Repeat([]int{i}, max(1, k.share))...)
 		}

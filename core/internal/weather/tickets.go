@@ -12,15 +12,16 @@ func (h *Hold) leftUntil() int64 {
 	return h.Releasing + h.Left - rounding
 }
 
-// lostTickets are those with which somebody came who was not told that he has the name. It may
+// lostTickets are those with which somebody came for a name who was not told that he has it. It may
 // have been granted, and given back.
-func (v *Evidence) lostTickets() (ops []porcupine.Operation) {
+func (v *Evidence) lostTickets(name string) (ops []porcupine.Operation) {
 	until := make(map[string]int64)
 	for _, h := range v.Holds {
 		until[h.ID] = h.leftUntil()
 	}
 	for _, c := range v.Calls {
-		if t := c.Asked.Ticket; t != "" && c.Answered.Class != "ok" && c.Asked.At < until[t] {
+		got := c.Answered.Class == "ok" && c.Answered.Mode != Degraded
+		if t := c.Asked.Ticket; t != "" && c.Asked.Name == name && !got && c.Asked.At < until[t] {
 			ops = append(ops, operation(op{verb: used, ticket: t}, c.Asked.At, until[t]))
 		}
 	}

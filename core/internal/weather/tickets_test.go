@@ -67,7 +67,7 @@ func TestATicketThatNobodyHasHeardOfMayHaveBeenUsed(t *testing.T) {
 	events = append(events, call("giver", "ok", ms(20))...)
 	events = append(events, call("giver", "held", ms(400))...) // its time is over
 	v := newEvidence(One, events, nil)
-	if ops := v.lostTickets(); len(ops) != 1 || ops[0].Call != ms(10) {
+	if ops := v.lostTickets(passedName); len(ops) != 1 || ops[0].Call != ms(10) {
 		t.Errorf("%d tickets: %v", len(ops), ops)
 	}
 	if passed := v.passes(); len(passed) != 1 || passed[0] != ms(20)+1-3 {

@@ -42,7 +42,10 @@ func (w *worker) note(t *turn, e Event) {
 }
 
 func (w *worker) acquire(t *turn) Lease {
-	ctx, cancel := context.WithTimeout(t.under(), t.patience)
+	ctx, cancel := t.caller, context.CancelFunc(func() {})
+	if ctx == nil {
+		ctx, cancel = context.WithTimeout(t.under(), t.patience)
+	}
 	defer cancel()
 	begin := now()
 	w.note(t, Event{At: begin, Kind: Asked, Try: t.try, Deadline: begin + int64(t.patience), Ticket: t.ticket})

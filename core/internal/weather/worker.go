@@ -35,7 +35,11 @@ type WorkerConfig struct {
 	Holders int  // goroutines that contend for the shared names
 	Alone   int  // that have a name for themselves, at least one
 	Kinds   bool // and one for each other kind of lease
+	Mute    bool // the server lets it publish and subscribe nothing
 }
+
+// lines says whether the processes that wait stand in line at the service.
+func (c WorkerConfig) lines() bool { return c.Service != Plain && c.Service != Redlock }
 
 // worker is one worker process.
 type worker struct {
@@ -45,6 +49,8 @@ type worker struct {
 	http  *http.Client
 	calls atomic.Int64
 	stop  context.Context
+
+	drawer drawer
 }
 
 // RunWorker does a worker's work until the commands end: "probe" stops the traffic and gets

@@ -5,7 +5,7 @@
 --
 -- Answers for each: its fence, or {label, remaining ms} of the owner, with a 1 behind it as in
 -- acquire.lua, or 0 if somebody stands in line for a free name, or the text of an error. What is wrong with one key costs no other claim
--- its answer: after the counter, nothing is written but by pcall.
+-- its answer: after the counter, everything is called by pcall.
 local n = #ARGV / 2
 local waiting = 0
 local answers = {}
@@ -23,7 +23,7 @@ redis.call('SET', KEYS[1], string.format('%.0f', fence + n - 1))
 for i = 1, n do
   local key, value, ttl = KEYS[2 * i], ARGV[2 * i - 1], ARGV[2 * i]
   local set
-  if waiting == 0 or redis.call('EXISTS', lines[i]) == 0 then
+  if waiting == 0 or redis.pcall('EXISTS', lines[i]) == 0 then
     set = redis.pcall('SET', key, value, 'PX', ttl, 'NX')
   end
   if not set then -- it is held, or wanted
@@ -38,7 +38,9 @@ for i = 1, n do
     else
       local ours = string.sub(owner, #mine, #mine) == '\31'
       local kept = ours and string.sub(owner, 1, 1) == '=' and 1 or nil
-      answers[i] = {ours and string.match(owner, '^[^\31]*', #mine + 1) or '', redis.call('PTTL', key), kept}
+      local left = redis.pcall('PTTL', key)
+      answers[i] = type(left) == 'table' and left.err
+        or {ours and string.match(owner, '^[^\31]*', #mine + 1) or '', left, kept}
     end
   end
   if set then

@@ -6,6 +6,9 @@
 -- ARGV[7] fences to reserve at most while others stand in line
 --
 -- Answers as acquire.lua, and {'', 0} if others come first.
+--
+-- The lock is written last: an error reply means that nothing was granted. The place in line may
+-- be left by then, which the next heartbeat makes good.
 -- include line.lua
 -- include mint.lua
 if KEYS[5] then
@@ -18,12 +21,16 @@ local now, time = clock()
 local value = redis.call('GET', KEYS[1])
 local mine = string.match(ARGV[1], '^[^\31]*\31')
 if value and string.sub(value, 1, #mine) ~= mine then
+  -- Only who has been lined up stands: nobody would take another place back. The beats know that.
+  -- They are there when the line has been evicted, and who has left is in neither, so a claim that
+  -- arrives late brings nobody back. If the beats have gone, the next look makes them good.
+  local left = redis.call('PTTL', KEYS[1])
   if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 1 then
     stand(KEYS[3], KEYS[4], ARGV[4], now, tonumber(ARGV[5]))
   end
   local ours = string.sub(value, #mine, #mine) == '\31'
   local kept = ours and string.sub(value, 1, 1) == '=' and 1 or nil
-  return {ours and string.match(value, '^[^\31]*', #mine + 1) or '', redis.call('PTTL', KEYS[1]), kept}
+  return {ours and string.match(value, '^[^\31]*', #mine + 1) or '', left, kept}
 end
 if not value then
   local head = first(KEYS[3], KEYS[4], now)

@@ -1,26 +1,54 @@
--- Frees a name whoever holds it, if its fence is known and is this one, and tells the first in line.
+-- Takes a name from one holder, whoever that is, and tells the first in line if there may be room.
 --
--- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats
--- ARGV[1] the fence    ARGV[2] what the channels' names begin with
+-- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats    KEYS[4] the holders
+-- ARGV[1] the fence of the holder that is meant, or ''    ARGV[2] else its handle
+-- ARGV[3] what the channels' names begin with
 --
--- Answers 1, or 0 if nobody has it, or {label, remaining ms} of an owner with another fence.
+-- Answers 1, or 0 if nobody has it, or {label, remaining ms} if others have it, or 2 if several have the fence.
 -- include line.lua
-local value = redis.call('GET', KEYS[1])
+-- include holders.lua
+-- include handle.lua
+local lock, holders, fence = KEYS[1], KEYS[4], ARGV[1]
+local now = clock()
+local value = redis.call('GET', lock)
 if not value then
   return 0
 end
-local label, fence
-if string.sub(value, 23, 23) == '\31' then
-  label, fence = string.match(value, '^([^\31]*)(.*)', 24)
+local kind = string.sub(value, 23, 23) == '\31' and string.sub(value, 1, 1)
+local label, room = '', true
+if kind == '+' or kind == '*' then
+  local meant
+  local there = redis.call('ZRANGEBYSCORE', holders, '(' .. now, '+inf')
+  if fence == '' then
+    for _, member in ipairs(there) do
+      if handle(string.match(member, '^.([^\31]*)')) == ARGV[2] then
+        meant = member
+      end
+    end
+  elseif kind == '+' and string.match(value, '^.0*(%d+)') == fence then
+    if #there > 1 then
+      return 2
+    end
+    meant = there[1]
+  end
+  if not meant then
+    return {'', redis.call('PTTL', lock)}
+  end
+  room = remove(lock, holders, meant, now) == 0 or kind == '*'
+else
+  local rest
+  if kind then
+    label, rest = string.match(value, '^([^\31]*)(.*)', 24)
+  end
+  if not kind or fence ~= '' and rest ~= '\31' .. fence or fence == '' and handle(string.sub(value, 1, 22)) ~= ARGV[2] then
+    return {label, redis.call('PTTL', lock)}
+  end
+  redis.call('DEL', lock)
 end
-if fence ~= '\31' .. ARGV[1] then
-  return {label or '', redis.call('PTTL', KEYS[1])}
-end
-redis.call('DEL', KEYS[1])
 pcall(function() -- an error here would hide that the name is free
-  local head = first(KEYS[2], KEYS[3], clock())
+  local head = room and first(KEYS[2], KEYS[3], now)
   if head then
-    tell(ARGV[2], head)
+    tell(ARGV[3], head)
   end
 end)
 return 1

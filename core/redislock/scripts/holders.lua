@@ -36,3 +36,17 @@ end
 local function last_end(holders)
   return tonumber(redis.call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2] or 0)
 end
+-- Ends the ownership of one of them, and says when the last of the others ends, 0 if there is none. Its
+-- first write does it: what follows only shortens the time of what is left, and may fail.
+local function remove(lock, holders, me, now)
+  local two = redis.call('ZRANGE', holders, -2, -1, 'WITHSCORES') -- the last is another one than me, or the one before
+  local last = tonumber(two[3] == me and two[2] or two[4] or 0)
+  if last <= now then
+    redis.call('DEL', lock, holders)
+    return 0
+  end
+  redis.call('ZREM', holders, me)
+  redis.pcall('PEXPIRE', lock, last - now)
+  redis.pcall('PEXPIRE', holders, last - now)
+  return last
+end

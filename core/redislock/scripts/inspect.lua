@@ -1,26 +1,50 @@
 -- Says who has a name, and who stands in line for it. It only reads, and tokens and members stay here.
 --
--- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats    ARGV[1] of how many in line to tell
+-- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats    KEYS[4] the holders
+-- ARGV[1] of how many holders, and in line, to tell
 --
--- Answers {1, label, fence as digits, remaining ms} of the owner, with {2} in front of a foreign
--- one and {0} if there is none; then for each in line how long it has waited, in ms, and whether
--- it is alive.
+-- Answers {kind, label, fence as digits, remaining ms, handle, holders, line}. The kind is 0 if nobody has
+-- it, 1 for an owner, 2 for a foreign one, 3 if a release has left it taken, and 4 if several have it. Of
+-- these there are three numbers each: handle, remaining ms, limit, 0 for a reader; and of those in line
+-- two: how long it has waited, in ms, and whether it is alive.
+-- include handle.lua
 local value = redis.pcall('GET', KEYS[1])
-local answer
-if not value then
-  answer = {0, '', '', 0}
-elseif type(value) == 'string' and string.sub(value, 23, 23) == '\31' then
-  local label, rest = string.match(value, '^([^\31]*)(.*)', 24)
-  answer = {1, label, string.match(rest, '^\31(%d+)$') or '', redis.call('PTTL', KEYS[1])}
-else
-  answer = {2, '', '', redis.call('PTTL', KEYS[1])}
+if type(value) == 'table' and not string.find(value.err, '^WRONGTYPE') then
+  return value
 end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local line = redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1, 'WITHSCORES')
-for i = 1, #line, 2 do
-  local dead = tonumber(redis.call('HGET', KEYS[3], line[i]) or 0)
-  answer[#answer + 1] = math.max(0, now - tonumber(line[i + 1]))
-  answer[#answer + 1] = dead > now and dead <= now + 10000 and 1 or 0
+local holders, line = {}, {}
+local answer = {0, '', '', 0, '', holders, line}
+if value then
+  answer[1], answer[4] = 2, redis.call('PTTL', KEYS[1])
+end
+if type(value) == 'string' and string.sub(value, 23, 23) == '\31' then
+  local kind = string.sub(value, 1, 1)
+  if kind == '+' or kind == '*' then
+    answer[1] = 4
+    answer[3] = kind == '+' and string.match(value, '^.0*(%d+)') or ''
+    local several = redis.call('ZRANGE', KEYS[4], -ARGV[1], -1, 'WITHSCORES')
+    for i = 1, #several, 2 do
+      local ends = tonumber(several[i + 1])
+      if ends > now then
+        local token, limit = string.match(several[i], '^.([^\31]*)\31(%d*)$')
+        holders[#holders + 1] = handle(token)
+        holders[#holders + 1] = ends - now
+        holders[#holders + 1] = tonumber(limit) or 0
+      end
+    end
+  else
+    answer[1] = (kind == '=' or kind == '!') and 3 or 1
+    local label, rest = string.match(value, '^([^\31]*)(.*)', 24)
+    answer[2], answer[3] = label, string.match(rest, '^\31(%d+)$') or ''
+    answer[5] = handle(string.sub(value, 1, 22))
+  end
+end
+local standing = redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1, 'WITHSCORES')
+for i = 1, #standing, 2 do
+  local dead = tonumber(redis.call('HGET', KEYS[3], standing[i]) or 0)
+  line[#line + 1] = math.max(0, now - tonumber(standing[i + 1]))
+  line[#line + 1] = dead > now and dead <= now + 10000 and 1 or 0
 end
 return answer

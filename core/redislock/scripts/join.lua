@@ -8,7 +8,9 @@
 -- Answers 'fence limit', the limit 0 if it is the one asked for, or {label} of a dedup marker, or
 -- {label, remaining ms, 1 if that is exact, limit}.
 --
--- The holder is written last: an error reply means that nothing was granted.
+-- What makes a holder of it is written last: an error reply means that nothing was granted. That is
+-- the lock where nobody has the name, as a lock without a holder would take it for nobody, and
+-- the member where others have it, as the member alone would own it.
 -- include line.lua
 -- include mint.lua
 -- include holders.lua
@@ -30,7 +32,8 @@ end
 local fewer = n < asked and n or 0
 local full = value and not joins or n > 0 and there >= n
 if full and not mine then
-  if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 1 then
+  local left = redis.call('PTTL', lock)
+  if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 1 then -- as in claim.lua
     stand(KEYS[3], KEYS[4], ARGV[4], now, tonumber(ARGV[5]))
   end
   if joins then
@@ -39,7 +42,7 @@ if full and not mine then
   local width = #string.match(me, '^.([^\31]*)')
   local ours = string.sub(value, width + 1, width + 1) == '\31'
   local kept = ours and string.sub(value, 1, 1) == '=' and 1 or 0
-  return {ours and string.sub(value, width + 2) or '', redis.call('PTTL', lock), kept, 0}
+  return {ours and string.match(value, '^[^\31]*', width + 2) or '', left, kept, 0}
 end
 if not mine then
   local head = first(KEYS[3], KEYS[4], now)
@@ -52,19 +55,24 @@ if not mine then
 end
 leave(KEYS[3], KEYS[4], ARGV[4])
 local fence = '0'
-if not joins then
-  redis.call('DEL', holders) -- of those whose name is over
+if joins then
+  fence = asked == 0 and string.format('%.0f', number(value)) or fence
+  redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
+  local last = math.max(now + ttl, last_end(holders))
+  redis.call('SET', lock, reserved(me, asked == 0 and fence or string.format('%.0f', n)), 'PX', last - now)
+  redis.call('PEXPIRE', holders, last - now)
+  redis.call('ZADD', holders, now + ttl, me)
+else
   fence = asked == 0 and mint(KEYS[2], 1, time) or fence
-elseif asked == 0 then
-  fence = string.format('%.0f', number(value))
+  redis.call('DEL', holders) -- of those whose name is over
+  redis.call('ZADD', holders, now + ttl, me)
+  redis.call('PEXPIRE', holders, ttl)
+  redis.call('SET', lock, reserved(me, asked == 0 and fence or string.format('%.0f', n)), 'PX', ttl)
 end
-redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
-local last = math.max(now + ttl, last_end(holders))
-redis.call('SET', lock, reserved(me, asked == 0 and fence or string.format('%.0f', n)), 'PX', last - now)
-redis.call('ZADD', holders, now + ttl, me)
-redis.call('PEXPIRE', holders, last - now)
-local next = first(KEYS[3], KEYS[4], now)
-if next then -- there may be room for more
-  tell(ARGV[6], next)
-end
+pcall(function() -- an error here would hide the grant
+  local next = first(KEYS[3], KEYS[4], now)
+  if next then -- there may be room for more
+    tell(ARGV[6], next)
+  end
+end)
 return fence .. ' ' .. fewer

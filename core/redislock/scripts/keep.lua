@@ -5,15 +5,17 @@
 -- ARGV[3] for how long, in ms
 -- ARGV[4] the marker's label    ARGV[5] the marker's window in ms
 --
--- Answers 1, or 0 for "not the owner". Nobody in line is told: the name is not free.
+-- Answers 1, or 0 for "not the owner", or the text of an error if all is done but the marker is not
+-- left. Nobody in line is told: the name is not free.
 local value = redis.call('GET', KEYS[1])
 if not value or string.sub(value, 1, #ARGV[1]) ~= ARGV[1] then
   return 0
 end
--- PEXPIRE comes first: a script that begins with SET is refused under maxmemory.
+-- PEXPIRE comes first: a script that begins with SET is refused under maxmemory. If SET fails all the
+-- same, the token still owns the name, and only its time is another.
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if KEYS[2] then
-  redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
+  return redis.pcall('SET', KEYS[2], ARGV[4], 'PX', ARGV[5]).err or 1
 end
 return 1

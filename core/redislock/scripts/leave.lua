@@ -9,12 +9,18 @@ local value = redis.call('GET', KEYS[1])
 local mine = value and string.sub(value, 1, #ARGV[1]) == ARGV[1]
 if mine then
   redis.call('DEL', KEYS[1])
+else
+  leave(KEYS[2], KEYS[3], ARGV[2])
 end
-leave(KEYS[2], KEYS[3], ARGV[2])
-if mine or not value or string.find(value, '^[+*].*\31$') then -- or there may be room beside others
-  local head = first(KEYS[2], KEYS[3], clock())
-  if head then
-    tell(ARGV[3], head)
+pcall(function() -- an error here would hide that the name is free: a place that stays is soon dead
+  if mine then
+    leave(KEYS[2], KEYS[3], ARGV[2])
   end
-end
+  if mine or not value or string.find(value, '^[+*].*\31$') then -- or there may be room beside others
+    local head = first(KEYS[2], KEYS[3], clock())
+    if head then
+      tell(ARGV[3], head)
+    end
+  end
+end)
 return mine and 1 or 0

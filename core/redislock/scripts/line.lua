@@ -28,9 +28,10 @@ local function leave(line, beats, member)
   redis.call('HDEL', beats, member)
 end
 -- Puts a member at the end of the line, or keeps it alive where it stands. The line dies with
--- the last of them.
+-- the last of them. Who stands there is what the sorted set says: it may have been evicted or
+-- deleted while the hash was not.
 local function stand(line, beats, member, now, life)
-  if redis.call('HEXISTS', beats, member) == 0 then
+  if not redis.call('ZSCORE', line, member) then
     local last = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]
     redis.call('ZADD', line, math.max(now, (tonumber(last) or 0) + 1), member)
   end

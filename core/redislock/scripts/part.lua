@@ -5,7 +5,8 @@
 -- ARGV[1] the member among the holders    ARGV[2] the member in line, '' to leave none
 -- ARGV[3] what the channels' names begin with    ARGV[4] the marker's label    ARGV[5] the marker's window in ms
 --
--- Answers 1, or 0 for "not the owner".
+-- Answers 1, or 0 for "not the owner", or the text of an error if all is done but the marker is not
+-- left.
 -- include line.lua
 -- include holders.lua
 local lock, holders, me = KEYS[1], KEYS[4], ARGV[1]
@@ -13,19 +14,12 @@ local now = clock()
 local value = redis.call('GET', lock)
 local joins = together(value, me)
 local mine = joins and ends(holders, me) > now
+local unmarked
 if mine then
-  redis.call('ZREM', holders, me)
-  local last = last_end(holders)
-  if last > now then
-    redis.call('PEXPIRE', lock, last - now)
-    redis.call('PEXPIRE', holders, last - now)
-  else
-    redis.call('DEL', lock, holders)
+  if remove(lock, holders, me, now) == 0 then
     value = nil
   end
-  if KEYS[5] then
-    redis.call('SET', KEYS[5], ARGV[4], 'PX', ARGV[5])
-  end
+  unmarked = KEYS[5] and redis.pcall('SET', KEYS[5], ARGV[4], 'PX', ARGV[5]).err
 end
 pcall(function() -- an error here would hide that it was released
   if ARGV[2] ~= '' then
@@ -38,4 +32,4 @@ pcall(function() -- an error here would hide that it was released
     end
   end
 end)
-return mine and 1 or 0
+return unmarked or mine and 1 or 0

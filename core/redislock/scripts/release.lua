@@ -8,7 +8,8 @@
 --
 -- The line is no key of this script: while its slot moves, a release must go on.
 --
--- Answers 1, or 0 for "not the owner".
+-- Answers 1, or 0 for "not the owner", or the text of an error if the name is free but the marker is not
+-- left.
 local value = redis.call('GET', KEYS[1])
 if value ~= ARGV[1] then
   local mine = string.match(ARGV[1], '^[^\31]*\31')
@@ -18,9 +19,7 @@ if value ~= ARGV[1] then
 end
 -- DEL comes first: a script that begins with SET is refused under maxmemory.
 redis.call('DEL', KEYS[1])
-if KEYS[2] then
-  redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
-end
+local unmarked = KEYS[2] and redis.pcall('SET', KEYS[2], ARGV[4], 'PX', ARGV[5]).err
 if redis.pcall('EXISTS', ARGV[2]) == 1 then
   pcall(function() -- an error here would hide that the name is free
 -- include line.lua
@@ -30,4 +29,4 @@ if redis.pcall('EXISTS', ARGV[2]) == 1 then
     end
   end)
 end
-return 1
+return unmarked or 1

@@ -5,7 +5,8 @@
 -- ARGV[4] what the channels' names begin with
 --
 -- Answers {1} for "try", {0, ms} with the time after which to look again, whatever is heard
--- until then, and {2} if a foreign value stands at the name: its end is told to nobody.
+-- until then, negative if the name has no TTL, and {2} if a foreign value stands at the name:
+-- its end is told to nobody.
 -- include line.lua
 local now = clock()
 stand(KEYS[2], KEYS[3], ARGV[1], now, tonumber(ARGV[3]))
@@ -21,7 +22,7 @@ if value then
   return {0, redis.call('PTTL', KEYS[1])}
 end
 local head, dead = first(KEYS[2], KEYS[3], now)
-if head == ARGV[1] then
+if not head or head == ARGV[1] then
   return {1}
 end
 tell(ARGV[4], head)

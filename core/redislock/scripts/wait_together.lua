@@ -20,7 +20,7 @@ end
 if value and ends(holders, me) > now then
   return {1}
 end
-if head ~= ARGV[1] then
+if head and head ~= ARGV[1] then
   if not value then
     tell(ARGV[4], head)
   end

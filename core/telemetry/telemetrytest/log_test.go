@@ -33,9 +33,9 @@ func lines(t *testing.T, do func(b *bench, locks *core.Locker)) string {
 func TestAnOutageIsTwoLinesHoweverManyCallsFail(t *testing.T) {
 	t.Parallel()
 	for because, fate := range map[string]drivertest.Fate{
-		"it refused the command, or could not be reached":   drivertest.Refused,
-		"it did not answer in time":                         drivertest.RequestLost,
-		"the connection broke, or the answer made no sense": drivertest.ReplyReset,
+		"it refused the command, or no connection to it could be had":       drivertest.Refused,
+		"it did not answer in time":                                         drivertest.RequestLost,
+		"the connection broke, or the answer was an error or made no sense": drivertest.ReplyReset,
 	} {
 		got := lines(t, func(b *bench, locks *core.Locker) {
 			b.link.All(fate)

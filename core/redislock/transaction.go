@@ -13,23 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// WithoutScripts keeps locks by WATCH, MULTI and EXEC, for servers where scripting is
-// forbidden. By default everything is done by scripts, which is faster and does more: without
-// them an acquire, a release and each renewal take three round trips, and there is no line: who waits
-// looks again and again, between 25 ms and a second apart, and whoever comes first gets the
-// name. Turns inside a process, which take no round trip, do not exist either.
-//
-// Fences are counted for each name, beside its lock, in a key that expires ten minutes after
-// its last use; they begin with the server's clock, as those of scripts do. All clients of a
-// prefix must be of the same kind: with scripts, or without.
-func WithoutScripts() Option {
-	return optionFunc(func(s *Store) { s.watching = true })
-}
-
-// fenceLife is how long a name's fence counter outlasts its use. The server's clock replaces
-// it, unless that steps back.
-const fenceLife = 10 * time.Minute
-
 // Pauses before a transaction that others were quicker than is tried again.
 const (
 	firstConflict = time.Millisecond
@@ -41,7 +24,7 @@ var errConflict = errors.New("redislock: others were quicker, again and again")
 
 // transact has body read what keys are and write what becomes of them, in one step: once
 // more for as long as somebody else changes them meanwhile, within ctx.
-func (s *Store) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
+func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
 	for pause := firstConflict; ; pause = min(2*pause, lastConflict) {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(driver.ErrNotSent, err)
@@ -67,7 +50,7 @@ func moving(err error) bool {
 
 // watch makes one try. A Cluster client would make a second one by itself, after an answer
 // that was lost.
-func (s *Store) watch(ctx context.Context, body func(tx *transaction) error, keys []string) error {
+func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, keys []string) error {
 	watch := s.rdb.Watch
 	cluster, inCluster := s.rdb.(*redis.ClusterClient)
 	if inCluster {
@@ -116,23 +99,45 @@ type transaction struct {
 func (t *transaction) read(put func(pipe redis.Pipeliner)) error {
 	pipe := t.tx.Pipeline()
 	put(pipe)
-	_, err := pipe.Exec(t.ctx)
-	if errors.Is(err, redis.Nil) {
-		return nil
+	sent, err := pipe.Exec(t.ctx)
+	if !errors.Is(err, redis.Nil) {
+		return err
 	}
-	return err
+	for _, cmd := range sent { // of which one had nothing to read
+		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+	}
+	return nil
 }
 
-// write executes commands, together and once.
+// write executes commands, together and once. Where one of them is refused before, all are
+// discarded: that is ErrNotSent with the reason of the one. Any other error of the server's leaves open
+// what was executed: to a user who may not send MULTI the commands behind it are no transaction.
 func (t *transaction) write(commands ...[]any) ([]*redis.Cmd, error) {
 	pipe := t.tx.TxPipeline()
 	sent := make([]*redis.Cmd, len(commands))
 	for i, line := range commands {
 		sent[i] = redis.NewCmd(t.ctx, line...)
-		_ = pipe.Process(t.ctx, once{sent[i]}) // only puts it there
+		_ = pipe.Process(t.ctx, private{once{sent[i]}}) // only puts it there
 	}
 	t.sent = true
 	_, err := pipe.Exec(t.ctx)
+	if err == nil || errors.Is(err, redis.TxFailedErr) {
+		return sent, err
+	}
+	discarded := redis.IsExecAbortError(err)
+	for _, cmd := range sent { // their errors show no token
+		if own := cmd.Err(); own != nil {
+			err = own
+		}
+		if !redis.IsExecAbortError(err) {
+			break
+		}
+	}
+	if _, answered := errors.AsType[redis.Error](err); answered && !discarded {
+		return sent, fmt.Errorf("redislock: in a transaction: %s", err) //nolint:errorlint // not "nothing was executed"
+	}
 	return sent, classify(err)
 }
 
@@ -153,7 +158,7 @@ func next(last string, now time.Time) (int64, error) {
 	n, _ := strconv.ParseInt(last, 10, 64) // what is no number is no fence either
 	const most = 1 << 53
 	if n >= most {
-		return 0, fmt.Errorf("redislock: %s is no fence", last)
+		return 0, fmt.Errorf("redislock: %d is no fence", n)
 	}
 	return max(n+1, now.UnixMicro()), nil
 }

@@ -3,7 +3,6 @@ package redislock_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -21,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-// noScripts is a user whose permissions the docs give for [redislock.WithoutScripts].
+// noScripts is a user whose permissions the docs give for [redislock.NewTx].
 var noScripts = []any{
 	"acl", "setuser", "locks", "on", ">secret", "resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels", "-@all",
 	"+watch", "+unwatch", "+multi", "+exec", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+hello", "+ping",
@@ -41,9 +40,6 @@ func dialWithoutScripts(t *testing.T, addr string) *redis.Client {
 	}
 	return rdb
 }
-
-// unlined hides that a Store could have a line: without scripts it has none.
-type unlined struct{ driver.Driver }
 
 func TestConformanceWithoutScripts(t *testing.T) {
 	t.Parallel()
@@ -65,12 +61,23 @@ func TestConformanceWithoutScripts(t *testing.T) {
 	})
 }
 
+func TestConformanceWithoutScriptsOverUnevenConnections(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	var cases atomic.Int64
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t *testing.T) drivertest.Service {
+			return onRedisWithoutScripts(t, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
+		},
+	}.Uneven(8))
+}
+
 func onRedisWithoutScripts(t *testing.T, addr, prefix string) drivertest.Service {
 	t.Helper()
 	s := service(t, &redis.Options{Addr: addr}, prefix)
 	store := func(addr string) driver.Driver {
 		rdb := dial(t, &redis.Options{Addr: addr, Username: "locks", Password: "secret"})
-		return unlined{redislock.New(rdb, redislock.WithPrefix(prefix), redislock.WithoutScripts())}
+		return redislock.NewTx(rdb, redislock.WithPrefix(prefix))
 	}
 	allowWithoutScripts(t, addr)
 	s.Driver = func() driver.Driver { return store(addr) }
@@ -89,7 +96,7 @@ func TestWithoutScriptsWaitersAndProcessesTakeTurns(t *testing.T) {
 	var last atomic.Uint64
 	var wg sync.WaitGroup
 	for range 2 {
-		locks := locker(t, dialWithoutScripts(t, server.Addr()), redislock.WithoutScripts())
+		locks := lockerOn(t, redislock.NewTx(dialWithoutScripts(t, server.Addr())))
 		for range 4 {
 			wg.Go(func() {
 				for range 5 {
@@ -120,7 +127,7 @@ func TestWithoutScriptsALeaseIsRenewedLostAndCompleted(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)
 	admin := dial(t, &redis.Options{Addr: server.Addr()})
-	locks := locker(t, dialWithoutScripts(t, server.Addr()), redislock.WithoutScripts())
+	locks := lockerOn(t, redislock.NewTx(dialWithoutScripts(t, server.Addr())))
 	x := acquire(t, locks, "name", core.WithDedup(time.Hour))
 	lasts(t, x)
 	ok(t, x.Complete(t.Context()))
@@ -132,6 +139,35 @@ func TestWithoutScriptsALeaseIsRenewedLostAndCompleted(t *testing.T) {
 	is(t, y.Err(), core.ErrLost)
 	_, err = locks.TryAcquire(t.Context(), "name")
 	is(t, err, core.ErrHeld)
+}
+
+// Between MULTI and EXEC, a server whose memory is full refuses every command, DEL and PEXPIRE too:
+// docs/redis.md says so.
+func TestWithoutScriptsLeasesEndWithTheirTTLWhereMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	admin := dial(t, &redis.Options{Addr: server.Addr()})
+	locks := lockerOn(t, redislock.NewTx(dialWithoutScripts(t, server.Addr())))
+	completed := acquire(t, locks, "completed", core.WithDedup(time.Hour))
+	released, renewed := acquire(t, locks, "released"), acquire(t, locks, "renewed")
+	ok(t, admin.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	for what, err := range map[string]error{"complete": completed.Complete(t.Context()), "release": released.Release(t.Context())} {
+		is(t, err, core.ErrUnavailable)
+		if !redis.IsOOMError(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n := admin.Exists(t.Context(), "holdfast:completed", "holdfast:released").Val(); n != 2 {
+		t.Errorf("%d of two names are taken: the server lets more through than the documentation says", n)
+	}
+	<-renewed.Context().Done()
+	is(t, renewed.Err(), core.ErrLost)
+	_, err := locks.TryAcquire(t.Context(), "other")
+	is(t, err, core.ErrUnavailable)
+	ok(t, admin.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	for _, name := range []string{"completed", "released", "renewed"} { // none is done, and all come free
+		ok(t, acquire(t, locks, name, core.WithDedup(time.Hour)).Release(t.Context()))
+	}
 }
 
 // The fence counter is watched too: who is between its look and its transaction while another
@@ -149,7 +185,7 @@ func TestWithoutScriptsAGrantBetweenLookAndTransactionIsSeen(t *testing.T) {
 			once.Do(func() { ok(t, admin.Set(t.Context(), "{holdfast:name}:v1:fence", ahead+1, time.Hour).Err()) })
 		}}, err
 	}})
-	x := acquire(t, locker(t, rdb, redislock.WithoutScripts()), "name")
+	x := acquire(t, lockerOn(t, redislock.NewTx(rdb)), "name")
 	if x.Fence() != uint64(ahead+2) {
 		t.Errorf("fence %d, not %d", x.Fence(), ahead+2)
 	}
@@ -169,7 +205,7 @@ func TestWithoutScriptsALockThatIsTakenBetweenLookAndTransactionIsRespected(t *t
 			once.Do(func() { ok(t, admin.Set(t.Context(), "holdfast:name", "somebody else's", 0).Err()) })
 		}}, err
 	}})
-	_, err := locker(t, rdb, redislock.WithoutScripts()).TryAcquire(t.Context(), "name")
+	_, err := lockerOn(t, redislock.NewTx(rdb)).TryAcquire(t.Context(), "name")
 	is(t, err, core.ErrHeld)
 	if value := admin.Get(t.Context(), "holdfast:name").Val(); value != "somebody else's" {
 		t.Error("the lock of another was overwritten")
@@ -189,13 +225,34 @@ func (b between) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-func TestWithoutScriptsWhatIsMissingIsSaid(t *testing.T) {
+// What core finds in a driver it uses, and tells its callers that they have it.
+func TestATxStoreClaimsNothingThatItCannotDo(t *testing.T) {
 	t.Parallel()
-	store := redislock.New(dial(t, &redis.Options{Addr: "127.0.0.1:1"}), redislock.WithoutScripts())
-	if can := store.Capabilities(); can.Block || !can.Fence || !can.Dedup {
+	rdb := dial(t, &redis.Options{Addr: "127.0.0.1:1"}) // nobody is asked
+	var store driver.Driver = redislock.NewTx(rdb)
+	if can := store.Capabilities(); can.Block || can.Shared || can.Limit || can.Keep || can.Detach || !can.Fence || !can.Dedup {
 		t.Errorf("%+v", can)
 	}
-	if err := store.Wait(t.Context(), driver.Claim{}); !errors.Is(err, errors.ErrUnsupported) || !errors.Is(err, driver.ErrNotSent) {
-		t.Errorf("a line: %v", err)
+	for what, claims := range map[string]bool{
+		"Queuer": implements[driver.Queuer](store), "Yielder": implements[driver.Yielder](store),
+		"Inspector": implements[driver.Inspector](store), "IdleCloser": implements[driver.IdleCloser](store),
+	} {
+		if claims {
+			t.Errorf("it claims to be a %s", what)
+		}
 	}
+	locks := lockerOn(t, store)
+	_, err := locks.Inspect(t.Context(), "name")
+	is(t, err, core.ErrInvalid)
+	_, err = locks.ForceRelease(t.Context(), "name", 7)
+	is(t, err, core.ErrInvalid)
+	for _, err := range locks.Leases(t.Context(), "") {
+		is(t, err, core.ErrInvalid)
+	}
+	_, err = locks.TryAcquire(t.Context(), "name", core.WithShared())
+	is(t, err, core.ErrInvalid)
+	_, err = core.New(redislock.NewTx(rdb, redislock.WithPrefix("{")))
+	is(t, err, core.ErrInvalid)
 }
+
+func implements[T any](d driver.Driver) bool { _, ok := d.(T); return ok }

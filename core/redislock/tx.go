@@ -5,14 +5,43 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// watchAcquire is [Store.Acquire] without scripts.
-func (s *Store) watchAcquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+// TxStore is a lock service on a Redis where scripting is forbidden: it keeps locks by WATCH, MULTI
+// and EXEC. It implements driver.Driver; see [NewTx].
+type TxStore struct{ base }
+
+var (
+	_ driver.Driver    = (*TxStore)(nil)
+	_ driver.Validator = (*TxStore)(nil)
+)
+
+// NewTx is [New] without scripts. A [Store] is faster and does more: here an acquire, a release and
+// each renewal take three round trips, and there is no line: who waits looks again and again, between
+// 25 ms and a second apart, and whoever comes first gets the name. Turns inside a process, which take
+// no round trip, do not exist either, nor readers, semaphores, tickets, WithMinHold and Inspect.
+//
+// Fences are counted for each name, beside its lock, in a key that expires ten minutes after
+// its last use; they begin with the server's clock, as those of scripts do. All clients of a
+// prefix must be of the same kind: with scripts, or without.
+func NewTx(rdb redis.UniversalClient, opts ...Option) *TxStore { return &TxStore{newBase(rdb, opts)} }
+
+// fenceLife is how long a name's fence counter outlasts its use. The server's clock replaces
+// it, unless that steps back.
+const fenceLife = 10 * time.Minute
+
+// Capabilities implements driver.Driver.
+func (s *TxStore) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true}
+}
+
+// Acquire implements driver.Driver.
+func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
 	lock, counter, marker := s.lockKey(c.Name), s.sideKey(c.Name, "fence"), s.doneKey(c)
 	keys := []string{lock, counter}
 	if c.Dedup > 0 {
@@ -42,11 +71,11 @@ func (s *Store) watchAcquire(ctx context.Context, c driver.Claim) (g driver.Gran
 		if err != nil {
 			return err
 		}
-		// The lock is written last: what fails before that has granted nothing.
-		_, err = t.write(
-			[]any{"set", counter, fence, "px", fenceLife.Milliseconds()},
-			[]any{"set", lock, owned(c), "px", c.TTL.Milliseconds()},
-		)
+		set := []any{"set", lock, owned(c), "px", c.TTL.Milliseconds()}
+		if value.Err() != nil {
+			set = append(set, "nx") // as where MULTI is not allowed, nothing watches the key
+		}
+		_, err = t.write([]any{"set", counter, fence, "px", fenceLife.Milliseconds()}, set)
 		if err != nil {
 			return err
 		}
@@ -68,8 +97,8 @@ func labelOf(value string, n int) string {
 	return value[n+1:]
 }
 
-// watchRelease is [Store.Release] without scripts.
-func (s *Store) watchRelease(ctx context.Context, c driver.Claim) error {
+// Release implements driver.Driver.
+func (s *TxStore) Release(ctx context.Context, c driver.Claim) error {
 	lock := s.lockKey(c.Name)
 	return s.transact(ctx, func(t *transaction) error {
 		value, err := t.tx.Get(ctx, lock).Result()
@@ -88,15 +117,15 @@ func (s *Store) watchRelease(ctx context.Context, c driver.Claim) error {
 	}, lock)
 }
 
-// watchRenew is [Store.Renew] without scripts: claims by themselves, several at a time.
-func (s *Store) watchRenew(ctx context.Context, claims []driver.Claim) []error {
+// Renew implements driver.Driver: claims by themselves, several at a time.
+func (s *TxStore) Renew(ctx context.Context, claims []driver.Claim) []error {
 	const together = 8
 	errs := make([]error, len(claims))
 	var wg sync.WaitGroup
 	for from := range min(together, len(claims)) {
 		wg.Go(func() {
 			for i := from; i < len(claims); i += together {
-				errs[i] = s.watchRenewOne(ctx, claims[i])
+				errs[i] = s.renew(ctx, claims[i])
 			}
 		})
 	}
@@ -104,7 +133,7 @@ func (s *Store) watchRenew(ctx context.Context, claims []driver.Claim) []error {
 	return errs
 }
 
-func (s *Store) watchRenewOne(ctx context.Context, c driver.Claim) error {
+func (s *TxStore) renew(ctx context.Context, c driver.Claim) error {
 	lock := s.lockKey(c.Name)
 	return s.transact(ctx, func(t *transaction) error {
 		value, err := t.tx.Get(ctx, lock).Result()
@@ -123,16 +152,4 @@ func (s *Store) watchRenewOne(ctx context.Context, c driver.Claim) error {
 		}
 		return t.acknowledged(s.replicas)
 	}, lock)
-}
-
-// watchYield lets others in: without a line, nobody knows who comes first.
-func (s *Store) watchYield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	switch errOld = s.watchRelease(ctx, old); {
-	case errors.Is(errOld, driver.ErrNotOwner):
-		return g, driver.ErrNotSent, errOld
-	case errOld != nil:
-		return g, errOld, errOld
-	}
-	g, errNext = s.watchAcquire(ctx, next)
-	return g, errNext, nil
 }

@@ -1,0 +1,151 @@
+package core_test
+
+import (
+	"context"
+	"slices"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// What nobody has any more is given back within cleanedUp, where the link is in order; within
+// abandoned, if it was granted to a command that nobody waited for any more, and whose answer
+// nobody hears.
+const (
+	cleanedUp = 300 * time.Millisecond
+	abandoned = time.Second
+)
+
+// audit looks for names that the server gives to a token which nobody has, and for places in
+// line at which nobody stands. It is called by one goroutine at a time.
+func (s *scene) audit() {
+	for _, p := range s.processes {
+		if s.calm(p, time.Now()) {
+			p.link.Deliver() // replies to those who wait come to be held back later
+		}
+	}
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, p := range s.parts {
+		if s.look(p); p.Err() != nil && p.Context().Err() == nil {
+			s.fault("%v: %v, and its context stands", p.holding.request, p.Err())
+		}
+	}
+	for _, t := range s.tenancies {
+		since, ok := s.orphaned(t)
+		if !ok || !s.calm(t.process, t.last) && !s.calm(t.process, since.Add(-2*s.bound(t.request.errand))) {
+			continue // what should have given it back may have been lost
+		}
+		bound := cleanedUp
+		if t.unheard {
+			bound = abandoned
+		}
+		if age := now.Sub(since); age > bound {
+			s.fault("%v: %q is taken by what it has left behind, %v ago", t.request, t.name, age)
+		}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		s.lineOf(name, now)
+	}
+}
+
+// orphaned says since when nobody has had a token. The caller holds the mutex.
+func (s *scene) orphaned(t *tenancy) (since time.Time, ok bool) {
+	since = t.last
+	if r := t.request; r == nil || r.over.IsZero() {
+		return since, false
+	} else if r.over.After(since) {
+		since = r.over
+	}
+	for _, r := range s.waiting() { // it may have been handed to who needs others, too
+		if r.process == t.process && len(r.errand.names) > 1 && slices.Contains(r.errand.names, t.name) {
+			return since, false
+		}
+	}
+	for _, p := range s.parts {
+		if p.Token() != t.token {
+			continue
+		}
+		h := p.holding
+		if h.over.IsZero() || h.unsure || p.lost {
+			return since, false
+		}
+		if h.over.After(since) {
+			since = h.over
+		}
+	}
+	t.process.mu.Lock()
+	defer t.process.mu.Unlock()
+	return since, !t.process.left && t.ticket == "" && t.until.After(time.Now()) && s.owns(t)
+}
+
+// owns asks the server.
+func (s *scene) owns(t *tenancy) bool {
+	return s.store.Renew(context.Background(), []driver.Claim{{Name: t.name, Token: t.token}})[0] == nil
+}
+
+// lineOf fails the test if somebody stands in line though nobody has asked for a while. The
+// caller holds the mutex.
+func (s *scene) lineOf(name string, now time.Time) {
+	var last time.Time
+	for _, r := range s.requests {
+		if !slices.Contains(r.errand.names, name) {
+			continue
+		}
+		if r.over.IsZero() {
+			return
+		}
+		if r.over.After(last) {
+			last = r.over
+		}
+	}
+	if now.Sub(last) <= cleanedUp || !s.calm(s.processes[0], last) || !s.calm(s.processes[1], last) {
+		return
+	}
+	info, err := s.store.Inspect(context.Background(), name)
+	if err != nil {
+		s.fault("inspect: %v", err)
+	}
+	for _, w := range info.Line {
+		came := now.Add(-w.Waited)
+		if knownGhostPlace && (!s.calm(s.processes[0], came.Add(-1)) || !s.calm(s.processes[1], came.Add(-1))) {
+			continue
+		}
+		if w.Alive && !came.After(last) {
+			s.fault("somebody stands in line for %q, and nobody wants it since %v", name, now.Sub(last))
+		}
+	}
+}
+
+// nothingIsLeft is called when everybody has given back what they had.
+func (s *scene) nothingIsLeft() {
+	for _, p := range s.processes {
+		s.heal(p)
+	}
+	time.Sleep(cleanedUp + slack)
+	s.audit()
+	time.Sleep(s.lifetime() + driver.PlaceLife(2*s.ttl))
+	synctest.Wait()
+	for _, name := range []string{"a", "b", "c"} {
+		info, err := s.store.Inspect(context.Background(), name)
+		if err != nil || info.Held || slices.ContainsFunc(info.Line, func(w core.WaiterInfo) bool { return w.Alive }) {
+			s.fault("%q is taken for ever: %+v, %v", name, info, err)
+		}
+	}
+	for _, p := range s.processes {
+		if left := p.locks.Remains(); len(left) > 0 && !p.left {
+			s.fault("process %d keeps %q", p.number, left)
+		}
+		s.close(p, time.Minute)
+	}
+	synctest.Wait()
+	for _, p := range s.processes {
+		if p.told != 0 && !p.left {
+			s.fault("process %d: its observer has heard of %d leases more than have ended", p.number, p.told)
+		}
+	}
+}

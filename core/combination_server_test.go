@@ -1,0 +1,145 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// server is the lock service as one process reaches it. It writes down to whom it gives what.
+type server struct {
+	*memlock.Store
+	scene   *scene
+	process *process
+	mu      *sync.Mutex // what is written down is in the order in which it has happened
+}
+
+// tenancy is what the server has given to one token.
+type tenancy struct {
+	name, token string
+	claim       driver.Claim
+	process     *process
+	request     *request  // that the token was made for; nil if that is not known
+	first, last time.Time // when it was granted
+	until       time.Time // it is over then, or will be if nobody renews it
+	unheard     bool      // the last grant was made after its caller had left
+	ticket      string    // who may take it over, once it is kept for that
+}
+
+// Acquire implements driver.Driver.
+func (s *server) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, err := s.Store.Acquire(ctx, c)
+	s.note(ctx, "acquire", c, err)
+	if err == nil {
+		s.granted(ctx, c)
+	} else if r := requestOf(ctx); r != nil && s.scene.calm(s.process, r.began) {
+		s.scene.refused(r, err)
+	}
+	return g, err
+}
+
+// Renew implements driver.Driver.
+func (s *server) Renew(ctx context.Context, claims []driver.Claim) []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	errs := s.Store.Renew(ctx, claims)
+	for i, c := range claims {
+		if errs[i] != nil {
+			s.note(ctx, "renew", c, errs[i])
+		} else if c.TTL > 0 {
+			s.scene.extended(c.Token, time.Now().Add(c.TTL), "")
+		}
+	}
+	return errs
+}
+
+// Release implements driver.Driver.
+func (s *server) Release(ctx context.Context, c driver.Claim) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.Store.Release(ctx, c)
+	s.note(ctx, "release", c, err)
+	if err == nil {
+		s.scene.extended(c.Token, time.Now().Add(c.Keep), c.Ticket)
+	}
+	return err
+}
+
+// Yield implements driver.Yielder.
+func (s *server) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, errNext, errOld = s.Store.Yield(ctx, old, next)
+	s.note(ctx, "yield, old", old, errOld)
+	s.note(ctx, "yield, next", next, errNext)
+	if errOld == nil {
+		s.scene.extended(old.Token, time.Now(), "")
+	}
+	if errNext == nil {
+		s.granted(ctx, next)
+	}
+	return g, errNext, errOld
+}
+
+// note says what a command came to. The last letters of a token tell it from others.
+func (s *server) note(ctx context.Context, command string, c driver.Claim, err error) {
+	by := "nobody's call"
+	if r := requestOf(ctx); r != nil {
+		by = r.String()
+	}
+	s.scene.note("    server: %s of %s for token ..%s, %s: %v", command, c.Name, c.Token[len(c.Token)-3:], by, err)
+}
+
+// granted writes down a grant. Nobody else may be trusted now.
+func (s *server) granted(ctx context.Context, c driver.Claim) {
+	now := time.Now()
+	left := false
+	if sent, ok := ctx.Value(commandKey{}).(*command); ok {
+		left = sent.left.Load()
+	}
+	s.scene.mu.Lock()
+	defer s.scene.mu.Unlock()
+	if c.Ticket != "" {
+		s.scene.takenOver(c.Ticket, now)
+	}
+	t := s.scene.tenancies[c.Token]
+	if t == nil {
+		t = &tenancy{name: c.Name, token: c.Token, claim: c, process: s.process, request: requestOf(ctx), first: now}
+		s.scene.tenancies[c.Token] = t
+	}
+	t.last, t.until, t.unheard = now, now.Add(c.TTL), left
+	s.scene.alone(t)
+}
+
+// refused says that a request has an answer.
+func (s *scene) refused(r *request, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, held := errors.AsType[*driver.Held](err); held && len(r.errand.names) == 1 {
+		r.held = true
+	}
+}
+
+// extended says until when a token has its name, from now on.
+func (s *scene) extended(token string, until time.Time, ticket string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tenancies[token]; t != nil {
+		t.until, t.ticket = until, ticket
+	}
+}
+
+// takenOver ends what was kept for a ticket. The caller holds the mutex.
+func (s *scene) takenOver(ticket string, now time.Time) {
+	for _, t := range s.tenancies {
+		if t.ticket == ticket && t.until.After(now) {
+			t.until, t.ticket = now, ""
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package drivertest
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// inspector is a backend that tells who holds what.
+type inspector interface {
+	driver.Driver
+	driver.Inspector
+}
+
+func inspecting(run func(e *env, i inspector)) func(*env) {
+	return func(e *env) {
+		i, ok := e.Driver().(inspector)
+		if !ok {
+			e.lacks("it cannot tell who holds what")
+		}
+		run(e, i)
+	}
+}
+
+// look returns what is known of "name".
+func (e *env) look(i inspector) driver.LeaseInfo {
+	e.Helper()
+	info, err := i.Inspect(e.Context(), "name")
+	e.noError(err)
+	return info
+}
+
+// evict fails the case unless who is meant is taken the name from, and the claim owns nothing then.
+func (e *env) evict(i inspector, h driver.Holder, c driver.Claim) {
+	e.Helper()
+	e.noError(i.Evict(e.Context(), "name", h))
+	if err := i.Renew(e.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
+		e.Errorf("its renewal: %v", err)
+	}
+	if err := i.Release(e.Context(), c); !errors.Is(err, driver.ErrNotOwner) {
+		e.Errorf("its release: %v", err)
+	}
+}
+
+// spared fails the case unless nobody is hit.
+func (e *env) spared(i inspector, h driver.Holder) {
+	e.Helper()
+	err := i.Evict(e.Context(), "name", h)
+	if _, held := errors.AsType[*driver.Held](err); !held {
+		e.Errorf("%+v: %v", h, err)
+	}
+}
+
+// another is what a handle is, and not that of any holder.
+const another = "0123456789abcdef"
+
+// inspectCases are for backends that are a driver.Inspector.
+var inspectCases = []testCase{
+	{name: "AHandleStandsForAHolderFromTheGrantOn", run: inspecting(func(e *env, i inspector) {
+		first, second := e.writer("name"), e.writer("name")
+		if err := i.Evict(e.Context(), "name", driver.Holder{Handle: another}); !errors.Is(err, driver.ErrNotOwner) {
+			e.Errorf("of a free name: %v", err)
+		}
+		e.grant(i, first)
+		info := e.look(i)
+		if len(info.Handle) != len(another) || strings.Trim(info.Handle, "0123456789abcdef") != "" || strings.Contains(first.Token, info.Handle) {
+			e.Errorf("the handle is %q", info.Handle)
+		}
+		first.Fence = 1 << 52
+		e.noError(i.Renew(e.Context(), []driver.Claim{first})[0])
+		if again := e.look(i); again.Handle != info.Handle || again.Fence != first.Fence {
+			e.Errorf("after a renewal %+v, before it %+v", again, info)
+		}
+		for _, wrong := range []driver.Holder{{Handle: another}, {Handle: info.Handle[:15]}, {Handle: first.Token}, {Fence: first.Fence + 1}} {
+			e.spared(i, wrong)
+		}
+		e.noError(i.Renew(e.Context(), []driver.Claim{first})[0])
+		e.evict(i, driver.Holder{Handle: info.Handle}, first)
+		e.grant(i, second)
+		e.spared(i, driver.Holder{Handle: info.Handle})
+		if info.Handle == e.look(i).Handle {
+			e.Error("two tenures have one handle")
+		}
+	})},
+	{name: "EachReaderIsTakenTheNameFromByItself", needs: shares, run: inspecting(func(e *env, i inspector) {
+		one, two, writer := e.brief(e.reader("name")), e.reader("name"), e.writer("name")
+		one.TTL = 30 * time.Second
+		fence := e.grant(i, one).Fence
+		e.grant(i, two)
+		info := e.look(i)
+		if !info.Held || info.Handle != "" || info.Fence != fence || len(info.Holders) != 2 {
+			e.Fatalf("%+v", info)
+		}
+		for n, h := range info.Holders {
+			if h.Limit != 0 || h.Remaining <= 0 || h.Remaining > info.Remaining || h.Handle == info.Holders[1-n].Handle {
+				e.Errorf("%+v", info)
+			}
+		}
+		e.spared(i, driver.Holder{Handle: another})
+		e.spared(i, driver.Holder{Fence: fence + 1})
+		if err := i.Evict(e.Context(), "name", driver.Holder{Fence: fence}); !errors.Is(err, driver.ErrSeveral) {
+			e.Errorf("by a fence that two have: %v", err)
+		}
+		long := info.Holders[0]
+		if info.Holders[1].Remaining > long.Remaining {
+			long = info.Holders[1]
+		}
+		e.evict(i, driver.Holder{Handle: long.Handle}, two)
+		e.noError(i.Renew(e.Context(), []driver.Claim{one})[0])
+		e.refused(i, writer, "a writer beside the other reader")
+		e.evict(i, driver.Holder{Fence: fence}, one)
+		e.grant(i, writer)
+	})},
+	{name: "EachOfALimitedNumberIsTakenTheNameFromByItself", needs: limits, run: inspecting(func(e *env, i inspector) {
+		one, two := e.permit("name", 2), e.permit("name", 3)
+		e.grant(i, one)
+		e.grant(i, two)
+		info := e.look(i)
+		if len(info.Holders) != 2 || info.Fence != 0 || info.Holders[0].Limit+info.Holders[1].Limit != 5 {
+			e.Fatalf("%+v", info)
+		}
+		e.spared(i, driver.Holder{Fence: 2}) // a number that is no fence
+		for _, h := range info.Holders {
+			e.evict(i, driver.Holder{Handle: h.Handle}, map[int]driver.Claim{2: one, 3: two}[h.Limit])
+		}
+		e.grant(i, e.writer("name"))
+	})},
+	{name: "AKeptNameIsShownAndFreed", needs: keeps, run: inspecting(func(e *env, i inspector) {
+		seen := make(map[string]bool)
+		for n := range 4 {
+			c := e.claim("name")
+			c.Label = "who"
+			e.grant(i, c)
+			c.Keep = time.Minute
+			if n%2 == 1 && i.Capabilities().Detach {
+				c.Ticket = someTicket
+			}
+			e.noError(i.Release(e.Context(), c))
+			info := e.look(i)
+			if !info.Held || !info.Kept || info.Foreign || info.Label != "who" || info.Handle == "" || len(info.Holders) > 0 || c.Ticket == "" && seen[info.Handle] {
+				e.Errorf("%+v", info)
+			}
+			seen[info.Handle] = true
+			e.spared(i, driver.Holder{Handle: another})
+			e.noError(i.Evict(e.Context(), "name", driver.Holder{Handle: info.Handle}))
+		}
+		e.grant(i, e.writer("name"))
+	})},
+	{name: "TheNextInLineIsToldOfAnEviction", run: inspecting(func(e *env, i inspector) {
+		lined(func(e *env, process func() queuer) {
+			owners := map[string]driver.Claim{"exclusive": e.writer("name")}
+			if i.Capabilities().Shared {
+				owners["shared"] = e.reader("name")
+			}
+			for what, owner := range owners {
+				e.grant(i, owner)
+				info, q, c := e.look(i), process(), e.place()
+				handle := info.Handle
+				if len(info.Holders) == 1 {
+					handle = info.Holders[0].Handle
+				}
+				e.lineUp(q, c)
+				served := make(chan struct{})
+				go func() {
+					defer close(served)
+					e.serve(q, c)
+				}()
+				time.Sleep(e.ttl / 20)
+				e.within(e.ttl/100, what+": the turn of the first", func() {
+					e.noError(i.Evict(e.Context(), "name", driver.Holder{Handle: handle}))
+					<-served
+				})
+				e.noError(q.Release(e.Context(), c))
+			}
+		})(e)
+	})},
+}

@@ -1,0 +1,82 @@
+package drivertest
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+)
+
+// Uneven returns a harness for the same cases behind a network in which each connection has a delay
+// of its own: what a process sends on one of them arrives after what it sends later on another.
+// Services must have Through. It is evidence for nothing, and kills no servers. The cases mostly
+// wait, and so many of them run at once.
+func (h Harness) Uneven(atOnce int) Harness {
+	open := h.Open
+	h.Backend, h.OpenServers, h.uneven, h.atOnce = "", nil, true, atOnce
+	h.Open = func(t *testing.T) Service {
+		s := open(t)
+		through := s.Through
+		var processes atomic.Uint64
+		s.Through = func() (driver.Driver, []*faultproxy.Proxy) {
+			d, proxies := through()
+			for _, p := range proxies {
+				p.DelayEach(unevenly(processes.Add(1)))
+			}
+			return d, proxies
+		}
+		s.Driver = func() driver.Driver {
+			d, _ := s.Through()
+			return d
+		}
+		return s
+	}
+	return h
+}
+
+// unevenly is how late the connections of a process are: 15 ms at most for a round trip, but for
+// some later ones, which are much slower.
+func unevenly(process uint64) func(n int) (toServer, toClient time.Duration) {
+	return func(n int) (toServer, toClient time.Duration) {
+		random := rand.New(rand.NewPCG(process, uint64(n))) //nolint:gosec // G404, G115: to be repeated, not negative
+		some := func(ms int) time.Duration { return time.Duration(random.IntN(1000*ms)) * time.Microsecond }
+		if n > 1 && random.IntN(4) == 0 {
+			return slowest - some(15), 0
+		}
+		return some(8), some(7)
+	}
+}
+
+// How late an answer is at most: on most connections, and on the slow ones.
+const (
+	late    = 15 * time.Millisecond
+	slowest = 40 * time.Millisecond
+)
+
+// lag is what round trips take beyond what they take elsewhere.
+func (e *env) lag(trips int) time.Duration {
+	if !e.harness.uneven {
+		return 0
+	}
+	return time.Duration(trips) * late
+}
+
+// beside runs the cases beside each other, not as parallel tests: of those there are no more at a time
+// than processors.
+func (h Harness) beside(t *testing.T) {
+	t.Helper()
+	var all sync.WaitGroup
+	free := make(chan struct{}, h.atOnce)
+	for _, c := range suite() {
+		all.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			t.Run(c.name, func(t *testing.T) { c.in(t, h, 2*time.Second, new(result)) })
+		})
+	}
+	all.Wait()
+}

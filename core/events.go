@@ -1,0 +1,174 @@
+package core
+
+import "sync"
+
+const maxEvents = 1024
+
+// events hands events over to an Observer and a logger, in order.
+type events struct {
+	observer *Observer
+	log      *logbook // nil if nobody reads it
+
+	batch []any // what is being told, by one goroutine at a time
+
+	mu      sync.Mutex // protects the fields below
+	queue   []any
+	dropped int            // events
+	fresh   int            // of them, since somebody was last told, or was to be told
+	missed  map[string]int // by template: leases granted, minus those that ended, in dropped events
+	running bool
+}
+
+// drops is what Dropped and the log are told.
+type drops struct{ all, fresh int }
+
+func newEvents(c *config) *events {
+	if c.observer == nil && c.logger == nil {
+		return nil
+	}
+	e := &events{observer: c.observer}
+	if e.observer == nil {
+		e.observer = &Observer{}
+	}
+	if c.logger != nil {
+		e.log = &logbook{logger: c.logger}
+	}
+	return e
+}
+
+// add never blocks and never calls user code. A nil receiver observes nothing.
+func (e *events) add(r *root, event any) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.queue) == maxEvents {
+		e.drop(event)
+		return
+	}
+	e.queue = append(e.queue, event)
+	if !e.running {
+		e.running = true
+		r.spawn(func() { e.drain(r) })
+	}
+}
+
+// drop forgets an event, but not the lease that came or went with it. What was to be told of
+// dropped events waits for the next time that somebody is told of any. The caller holds the mutex.
+func (e *events) drop(event any) {
+	if e.missed == nil {
+		e.missed = make(map[string]int)
+	}
+	switch event := event.(type) {
+	case MissedEvent:
+		e.missed[event.Template] += event.Leases
+		return
+	case drops:
+		e.dropped += event.all
+		return
+	case AcquiredEvent:
+		if !event.Reentry {
+			e.missed[event.Template]++
+		}
+	case ReleasedEvent:
+		e.missed[event.Template]--
+	case UnconfirmedEvent:
+		e.missed[event.Template]--
+	case LostEvent:
+		e.missed[event.Template]--
+	}
+	e.dropped++
+	e.fresh++
+}
+
+// drain runs while there is something to tell, and no longer: an idle Locker has no
+// goroutine. If code of the user's ends its goroutine, another one goes on.
+func (e *events) drain(r *root) {
+	over := false
+	defer func() {
+		if !over {
+			r.spawn(func() { e.drain(r) })
+		}
+	}()
+	for len(e.batch) > 0 || e.take() {
+		event := e.batch[0]
+		e.batch = e.batch[1:]
+		e.hand(event)
+	}
+	over = true
+}
+
+// take makes a batch of what there is to tell, and says whether there is anything.
+func (e *events) take() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.queue) == 0 && e.fresh == 0 {
+		e.batch, e.running = nil, false
+		return false
+	}
+	e.batch, e.queue = e.queue, nil
+	for template, leases := range e.missed {
+		if leases != 0 {
+			e.batch = append(e.batch, MissedEvent{template, leases})
+		}
+	}
+	if e.dropped > 0 {
+		e.batch = append(e.batch, drops{e.dropped, e.fresh})
+	}
+	e.dropped, e.fresh, e.missed = 0, 0, nil
+	return true
+}
+
+// hand writes an event to the log and tells the observer, whose panic ends here.
+func (e *events) hand(event any) {
+	told := false
+	defer func() {
+		if told {
+			return
+		}
+		panicked := recover() // nil if it is runtime.Goexit, which goes on
+		e.mu.Lock()
+		e.drop(event)
+		e.mu.Unlock()
+		e.log.panicked(event, panicked)
+	}()
+	e.log.write(event)
+	e.observer.tell(event)
+	told = true
+}
+
+func (o *Observer) tell(event any) {
+	switch event := event.(type) {
+	case AcquiredEvent:
+		call(o.Acquired, event)
+	case HeldEvent:
+		call(o.Held, event)
+	case WaitedEvent:
+		call(o.Waited, event)
+	case FailedEvent:
+		call(o.Failed, event)
+	case LimitedEvent:
+		call(o.Limited, event)
+	case DegradedEvent:
+		call(o.Degraded, event)
+	case RenewedEvent:
+		call(o.Renewed, event)
+	case LostEvent:
+		call(o.Lost, event)
+	case ReleasedEvent:
+		call(o.Released, event)
+	case UnconfirmedEvent:
+		call(o.Unconfirmed, event)
+	case MissedEvent:
+		call(o.Missed, event)
+	case drops:
+		call(o.Dropped, event.all)
+	}
+}
+
+func call[E any](f func(E), event E) {
+	if f != nil {
+		f(event)
+	}
+}

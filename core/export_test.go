@@ -1,0 +1,53 @@
+package core
+
+import "fmt"
+
+// For tests of this package that are outside of it.
+
+// Parts returns the leases that x consists of: itself, if it is of one name.
+func (x *Lease) Parts() []*Lease { return x.each() }
+
+// Token returns the token of the lease's tenure.
+func (x *Lease) Token() string {
+	if x == nil || x.tenure == nil {
+		return ""
+	}
+	return x.tenure.bid.token
+}
+
+// Inside returns the lease that x has re-entered, nil if it has not.
+func (x *Lease) Inside() *Lease {
+	if x == nil {
+		return nil
+	}
+	return x.inside
+}
+
+// Remains lists what l still keeps: nothing, once nobody holds or wants a name.
+func (l *Locker) Remains() (left []string) {
+	if l == nil || l.root == nil {
+		return nil
+	}
+	r := l.root
+	say := func(n int, what string) {
+		if n != 0 {
+			left = append(left, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	r.lines.mu.Lock()
+	say(len(r.lines.byKey), "lines")
+	say(len(r.lines.beside), "names in lines.beside")
+	r.lines.mu.Unlock()
+	r.keeper.mu.Lock()
+	say(len(r.keeper.posts), "posts")
+	r.keeper.mu.Unlock()
+	say(r.keeper.remaining(), "tenures")
+	k := &r.keeper.renewers
+	k.mu.Lock()
+	say(len(k.due), "renewals")
+	say(k.running, "renewers")
+	k.mu.Unlock()
+	say(int(r.waiters.Load()), "waiters")
+	say(int(r.tasks.Load()), "calls and goroutines under way")
+	return left
+}

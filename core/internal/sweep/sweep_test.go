@@ -1,0 +1,197 @@
+package sweep
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// swept runs f beside a Sweeper in virtual time, and fails unless the Sweeper's goroutine ends.
+func swept(t *testing.T, f func(s *Sweeper)) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		var wg sync.WaitGroup
+		f(New(wg.Go))
+		wg.Wait()
+	})
+}
+
+// later lets time pass, and whatever that wakes.
+func later(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// tally counts clean-ups.
+type tally struct {
+	mu    sync.Mutex // protects the fields below
+	n     int
+	began time.Time
+	last  time.Duration // since it began
+	pause time.Duration // the longest between two
+}
+
+func (c *tally) add() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := time.Since(c.began)
+	c.n, c.last, c.pause = c.n+1, at, max(c.pause, at-c.last)
+}
+
+func (c *tally) take() (n int, last, pause time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n, c.last, c.pause
+}
+
+func TestCleanUpIsRepeatedForItsTimeSoonAndThenLessOften(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		c := &tally{began: time.Now()}
+		s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) bool { c.add(); return true }})
+		later(time.Second / 10)
+		if n, _, _ := c.take(); n < 3 {
+			t.Errorf("%d in the first 100 ms", n)
+		}
+		later(time.Hour)
+		if n, last, pause := c.take(); last < 10*time.Second || last > 11*time.Second || pause >= time.Second || n > 30 {
+			t.Errorf("%d for %s, up to %s apart", n, last, pause)
+		}
+	})
+}
+
+func TestWhileThereIsNoAnswerItGoesOnForThreeTimesAsLong(t *testing.T) {
+	t.Parallel()
+	for answered, want := range map[time.Duration]time.Duration{15 * time.Second: 15 * time.Second, time.Hour: 30 * time.Second} {
+		swept(t, func(s *Sweeper) {
+			c := &tally{began: time.Now()}
+			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) bool {
+				c.add()
+				return time.Since(c.began) >= answered
+			}})
+			later(time.Hour)
+			if _, last, _ := c.take(); last < want-time.Second || last > want+time.Second {
+				t.Errorf("it ended after %s, not %s", last, want)
+			}
+		})
+	}
+}
+
+func TestAnOutcomeThatIsHeardEndsIt(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		var open atomic.Bool
+		open.Store(true)
+		c := &tally{began: time.Now()}
+		s.Add(Task{For: time.Hour, Open: open.Load, Clean: func(time.Duration) bool { c.add(); return true }})
+		later(time.Second)
+		open.Store(false)
+		before, _, _ := c.take()
+		later(time.Hour)
+		if n, _, _ := c.take(); n > before+1 {
+			t.Errorf("%d more", n-before)
+		}
+	})
+}
+
+func TestInAnOutageFewCommandsAreUnderWay(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		var n, out, most atomic.Int32
+		for range 1000 {
+			s.Add(Task{For: 10 * time.Second, Clean: func(within time.Duration) bool {
+				n.Add(1)
+				if now := out.Add(1); now > most.Load() {
+					most.Store(now)
+				}
+				time.Sleep(within)
+				out.Add(-1)
+				return false
+			}})
+		}
+		later(10 * time.Second)
+		if most.Load() > workers || n.Load() > 1000+10*Few {
+			t.Errorf("%d commands, %d at once", n.Load(), most.Load())
+		}
+		s.Close()
+		later(time.Hour)
+	})
+}
+
+func TestACloseEndsItSoon(t *testing.T) {
+	t.Parallel()
+	for _, answers := range []bool{true, false} {
+		swept(t, func(s *Sweeper) {
+			c := &tally{began: time.Now()}
+			s.Add(Task{For: time.Hour, Clean: func(time.Duration) bool { c.add(); return answers }})
+			later(time.Minute)
+			before, _, _ := c.take()
+			s.Close()
+			later(time.Hour)
+			if n, last, _ := c.take(); n < before+2 || last < time.Minute+AtClose/2 || last > time.Minute+2*AtClose {
+				t.Errorf("answered %v: %d more, the last after %s", answers, n-before, last-time.Minute)
+			}
+		})
+	}
+}
+
+func TestAnOutageIsRememberedWithinABound(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		for range 2 * most {
+			s.Add(Task{For: time.Second, Clean: func(time.Duration) bool { return false }})
+		}
+		s.mu.Lock()
+		n := len(s.tasks)
+		s.mu.Unlock()
+		if n != most {
+			t.Errorf("%d are remembered", n)
+		}
+		later(time.Hour)
+	})
+}
+
+// In a Cluster one node of three is silent, and calls go on. What the others have granted late is
+// to be given back within a second all the same.
+func TestWhatAnswersIsNotStarvedByWhatDoesNot(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		dead := func(within time.Duration) bool { time.Sleep(within); return false }
+		var asked atomic.Int32
+		for i := range 300 { // 15 s
+			s.Add(Task{For: 10 * time.Second, Clean: dead})
+			if i == 100 {
+				s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) bool { asked.Add(1); return true }})
+			}
+			later(50 * time.Millisecond)
+		}
+		if asked.Load() == 0 {
+			t.Error("a node that answers was not asked once in ten seconds")
+		}
+		later(time.Hour)
+	})
+}
+
+// A Locker that closes waits for 250 ms, and for what is under way; not for thousands of clean-ups.
+func TestACloseEndsARoundThatIsLong(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		began := time.Now()
+		var last atomic.Int64
+		for range most {
+			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) bool {
+				time.Sleep(5 * time.Millisecond)
+				last.Store(int64(time.Since(began)))
+				return true
+			}})
+		}
+		later(time.Millisecond)
+		s.Close()
+		later(time.Hour)
+		if d := time.Duration(last.Load()); d > 4*AtClose {
+			t.Errorf("it went on for %s", d)
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// deed is one thing that a lacker tries, for the claim that begin returns.
+type deed struct {
+	what         string
+	begin        func(x *lacker) driver.Claim
+	do           func(ctx context.Context, x *lacker, c driver.Claim) error
+	takes, frees bool // what no error means
+	queued       bool // somebody stands in line for a free name
+	yields       bool // to the claim
+}
+
+func taking(what string, begin func(x *lacker) driver.Claim) deed {
+	return deed{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+		g, err := x.driver.Acquire(ctx, c)
+		if err == nil && c.Limit == 0 && g.Fence < 1e15 {
+			x.Errorf("%s: fence %d: not of the server's clock", what, g.Fence)
+		}
+		return err
+	}}
+}
+
+func renewing(what string, begin func(x *lacker) driver.Claim) deed {
+	return deed{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+		return errors.Join(x.driver.Renew(ctx, []driver.Claim{c})...)
+	}}
+}
+
+func freeing(what string, begin func(x *lacker) driver.Claim) deed {
+	return deed{what: what, begin: begin, frees: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+		return x.driver.Release(ctx, c)
+	}}
+}
+
+// yielding yields to another claim: what is judged is that one.
+func yielding(what string, others bool) deed {
+	return deed{what: what, takes: true, yields: true, begin: func(x *lacker) driver.Claim {
+		x.has()
+		if others {
+			x.queue()
+		}
+		return x.claim(placed)
+	}, do: func(ctx context.Context, x *lacker, next driver.Claim) error {
+		old := x.claim()
+		old.Token = x.owners()[0]
+		_, errNext, errOld := x.store.Yield(ctx, old, next)
+		if owned := x.owners(); errOld == nil && len(owned) > 0 && owned[0] == old.Token || errors.Is(errOld, driver.ErrNotOwner) {
+			x.Errorf("%s: of the old claim, told %v; the owners are %q", what, errOld, owned)
+		}
+		return errNext
+	}}
+}
+
+// evicting takes the name from the holder of the claim.
+func evicting(what string, begin func(x *lacker) (driver.Claim, driver.Holder)) deed {
+	var meant driver.Holder
+	return deed{what: what, frees: true, begin: func(x *lacker) (c driver.Claim) {
+		c, meant = begin(x)
+		x.queue()
+		return c
+	}, do: func(ctx context.Context, x *lacker, c driver.Claim) error { return x.store.Evict(ctx, c.Name, meant) }}
+}
+
+// shown is the handle of the only holder.
+func (x *lacker) shown(c driver.Claim) (driver.Claim, driver.Holder) {
+	info, err := x.store.Inspect(x.Context(), c.Name)
+	ok(x.T, err)
+	if len(info.Holders) == 1 {
+		return c, driver.Holder{Handle: info.Holders[0].Handle}
+	}
+	return c, driver.Holder{Handle: info.Handle}
+}
+
+func waiting(what string, begin func(x *lacker) driver.Claim) deed {
+	return deed{what: what, begin: begin, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		defer cancel()
+		return x.store.Wait(ctx, c)
+	}}
+}
+
+func reader(c *driver.Claim)    { c.Shared = true }
+func permit(c *driver.Claim)    { c.Limit = 2 }
+func dedups(c *driver.Claim)    { c.Dedup = time.Hour }
+func done(c *driver.Claim)      { c.Dedup, c.Done = time.Hour, true }
+func placed(c *driver.Claim)    { c.Place = "place-" + c.Token[6:] }
+func fenced(c *driver.Claim)    { c.Fence = 7 }
+func kept(c *driver.Claim)      { c.Keep = time.Minute }
+func ticketed(c *driver.Claim)  { c.Ticket = strings.Repeat("k", driver.TicketWidth) }
+func unrenewed(c *driver.Claim) { c.TTL = 0 }
+
+func with(c driver.Claim, opts ...func(*driver.Claim)) driver.Claim {
+	for _, set := range opts {
+		set(&c)
+	}
+	return c
+}
+
+func deeds() []deed {
+	held := func(x *lacker) { x.has() }
+	both := func(x *lacker) { x.has(permit); x.has(permit) }
+	var all []deed
+	for what, kind := range map[string]func(*driver.Claim){"exclusive": func(*driver.Claim) {}, "shared": reader, "limited": permit} {
+		all = append(all,
+			taking(what+": a free name", func(x *lacker) driver.Claim { return x.claim(kind) }),
+			taking(what+": a name that is held", func(x *lacker) driver.Claim { held(x); return x.claim(kind) }),
+			taking(what+": a name that two hold", func(x *lacker) driver.Claim { both(x); return x.claim(kind) }),
+			taking(what+": a name with one of its kind", func(x *lacker) driver.Claim { x.has(kind); return x.claim(kind) }),
+			taking(what+": again", func(x *lacker) driver.Claim { return x.has(kind) }),
+			taking(what+": dedup", func(x *lacker) driver.Claim { return x.claim(kind, dedups) }),
+			taking(what+": done", func(x *lacker) driver.Claim {
+				ok(x.T, x.store.Release(x.Context(), with(x.has(kind), done)))
+				return x.claim(kind, dedups)
+			}),
+			deed{takes: true, queued: true, what: what + ": a free name that another one waits for", begin: func(x *lacker) driver.Claim {
+				x.queue()
+				return x.claim(kind)
+			}, do: taking("", nil).do},
+			taking(what+": from the line", func(x *lacker) driver.Claim { held(x); return x.waits(x.claim(kind, placed)) }),
+			taking(what+": first in line", func(x *lacker) driver.Claim {
+				owner := x.has()
+				c := x.waits(x.claim(kind, placed))
+				ok(x.T, x.store.Release(x.Context(), owner))
+				return c
+			}),
+			renewing(what+": a renewal", func(x *lacker) driver.Claim { return with(x.has(kind), fenced) }),
+			renewing(what+": a check", func(x *lacker) driver.Claim { return with(x.has(kind), unrenewed) }),
+			freeing(what+": a release", func(x *lacker) driver.Claim { return x.has(kind) }),
+			freeing(what+": a release beside a line", func(x *lacker) driver.Claim { c := x.has(kind); x.queue(); return c }),
+			freeing(what+": a release beside one of its kind", func(x *lacker) driver.Claim { c := x.has(reader); x.has(reader); return c }),
+			freeing(what+": completed", func(x *lacker) driver.Claim { return with(x.has(kind), done) }),
+			freeing(what+": out of the line", func(x *lacker) driver.Claim { held(x); return x.waits(x.claim(kind, placed)) }),
+			freeing(what+": with a place", func(x *lacker) driver.Claim { c := x.has(kind); x.queue(); return with(c, placed) }),
+			waiting(what+": waits for a free name", func(x *lacker) driver.Claim { return x.claim(kind, placed) }),
+			waiting(what+": waits for a name that is held", func(x *lacker) driver.Claim { held(x); return x.claim(kind, placed) }),
+		)
+	}
+	return append(all,
+		taking("with a block of fences", func(x *lacker) driver.Claim { return x.claim(func(c *driver.Claim) { c.Fences = 4 }) }),
+		taking("by a ticket", func(x *lacker) driver.Claim {
+			ok(x.T, x.store.Release(x.Context(), with(x.has(), kept, ticketed)))
+			return x.claim(ticketed)
+		}),
+		taking("by a ticket of nothing", func(x *lacker) driver.Claim { held(x); return x.claim(ticketed) }),
+		freeing("kept", func(x *lacker) driver.Claim { return with(x.has(), kept) }),
+		freeing("kept and completed", func(x *lacker) driver.Claim { return with(x.has(), kept, done) }),
+		freeing("kept for a ticket", func(x *lacker) driver.Claim { return with(x.has(), kept, ticketed) }),
+		freeing("shared, one of two, completed", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), done) }),
+		freeing("shared, one of two, with a place", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), placed) }),
+		yielding("a yield", false),
+		yielding("a yield to others", true),
+		evicting("an eviction by a fence", func(x *lacker) (driver.Claim, driver.Holder) {
+			c := with(x.has(), fenced)
+			ok(x.T, errors.Join(x.store.Renew(x.Context(), []driver.Claim{c})...))
+			return c, driver.Holder{Fence: 7}
+		}),
+		evicting("an eviction", func(x *lacker) (driver.Claim, driver.Holder) { return x.shown(x.has()) }),
+		evicting("an eviction of a reader", func(x *lacker) (driver.Claim, driver.Holder) { return x.shown(x.has(reader)) }),
+		evicting("an eviction of a reader beside another", func(x *lacker) (driver.Claim, driver.Holder) {
+			c, h := x.shown(x.has(reader))
+			x.has(reader)
+			return c, h
+		}),
+		evicting("an eviction of one of two", func(x *lacker) (driver.Claim, driver.Holder) {
+			c, h := x.shown(x.has(permit))
+			x.has(permit)
+			return c, h
+		}),
+		deed{what: "an inspection", begin: func(x *lacker) driver.Claim { c := x.has(); x.queue(); return c }, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+			info, err := x.store.Inspect(ctx, c.Name)
+			if err == nil && (!info.Held || info.Label != "who") {
+				x.Errorf("%s: %+v", x.what, info)
+			}
+			return err
+		}},
+	)
+}
+
+func txDeeds() []deed {
+	return []deed{
+		taking("a free name", func(x *lacker) driver.Claim { return x.claim() }),
+		taking("a name that is held", func(x *lacker) driver.Claim { x.has(); return x.claim() }),
+		taking("again", func(x *lacker) driver.Claim { return x.has() }),
+		taking("dedup", func(x *lacker) driver.Claim { return x.claim(dedups) }),
+		taking("done", func(x *lacker) driver.Claim {
+			ok(x.T, x.driver.Release(x.Context(), with(x.has(), done)))
+			return x.claim(dedups)
+		}),
+		renewing("a renewal", func(x *lacker) driver.Claim { return x.has() }),
+		renewing("a check", func(x *lacker) driver.Claim { return with(x.has(), unrenewed) }),
+		freeing("a release", func(x *lacker) driver.Claim { return x.has() }),
+		freeing("completed", func(x *lacker) driver.Claim { return with(x.has(), done) }),
+	}
+}

@@ -1,0 +1,89 @@
+package redislock
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// base is what every lock service on Redis has, with scripts or without: a client, and what the
+// keys are called.
+type base struct {
+	rdb      redis.UniversalClient
+	prefix   string
+	replicas replicas
+	punctual bool
+}
+
+func newBase(rdb redis.UniversalClient, opts []Option) base {
+	b := base{prefix: "holdfast:"}
+	for _, o := range opts {
+		o.apply(&b)
+	}
+	b.rdb, b.punctual = punctual(rdb)
+	return b
+}
+
+// Option configures a [Store] or a [TxStore].
+type Option interface{ apply(*base) }
+
+type optionFunc func(*base)
+
+func (f optionFunc) apply(b *base) { f(b) }
+
+// WithPrefix sets what all keys begin with. The default is "holdfast:". It may be empty,
+// to share names with other lock libraries, and must not have braces or control characters.
+func WithPrefix(prefix string) Option {
+	return optionFunc(func(b *base) { b.prefix = prefix })
+}
+
+// Validate implements driver.Validator.
+func (b *base) Validate() error {
+	for _, r := range b.prefix {
+		if r == '{' || r == '}' || unicode.IsControl(r) {
+			return fmt.Errorf("redislock: WithPrefix(%q): braces and control characters are not allowed", b.prefix)
+		}
+	}
+	if err := b.replicas.validate(); err != nil {
+		return err
+	}
+	return fits(b.rdb)
+}
+
+// Keys. The braces of all but the lock's make Cluster keep them in the lock's slot.
+
+func (b *base) lockKey(name string) string { return b.prefix + name }
+
+func (b *base) sideKey(name, kind string) string {
+	var key strings.Builder
+	key.Grow(len(b.prefix) + len(name) + len(kind) + 6)
+	key.WriteByte('{')
+	key.WriteString(b.prefix)
+	key.WriteString(name)
+	key.WriteString("}:v1:")
+	key.WriteString(kind)
+	return key.String()
+}
+
+func (b *base) doneKey(c driver.Claim) string { return b.sideKey(c.Name, "done:"+c.Scope) }
+
+// lineKeys are those of the line for a name, and of its beats. The scripts of releases know
+// the suffix too.
+func (b *base) lineKeys(name string) (line, beats string) {
+	const suffix = ":beats"
+	beats = b.sideKey(name, "line"+suffix)
+	return beats[:len(beats)-len(suffix)], beats
+}
+
+// magic ends the token in a lock's value. No token has it, so the token before it is the
+// whole token.
+const magic = "\x1f"
+
+// owner is what a lock's value begins with, and owned is all of it.
+
+func owner(c driver.Claim) string { return c.Token + magic }
+func owned(c driver.Claim) string { return c.Token + magic + c.Label }

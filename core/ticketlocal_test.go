@@ -1,0 +1,52 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+)
+
+// stale is a ticket of "name" that somebody has come with already.
+func (b *bench) stale() core.Ticket {
+	b.Helper()
+	there := b.other()
+	ticket := b.detach(b.acquire(there, "name"))
+	x, err := there.Attach(b.Context(), ticket)
+	b.ok(err)
+	b.ok(x.Release(b.Context()))
+	return ticket
+}
+
+// A call with a ticket asks beside the line of its name. In an outage it must not take the
+// name from whoever of this process has it, nor undo the line in which others wait.
+func TestAStaleTicketGoesLocalBesideNobody(t *testing.T) {
+	t.Parallel()
+	for _, fate := range []drivertest.Fate{drivertest.Refused, drivertest.RequestLost} {
+		for _, wait := range []bool{true, false} {
+			virtual(t, func(b *bench) {
+				local, ticket := b.localOnly(), b.stale()
+				x := b.acquire(b.locks, "name")
+				waiting := b.call(b.locks)
+				b.link.All(fate)
+				if !wait {
+					_, err := local.TryAcquire(b.Context(), "name", core.WithTicket(ticket))
+					b.is(err, core.ErrHeld)
+				}
+				came := b.call(local, core.WithTicket(ticket))
+				b.eventually("its attempt is over", func() bool { return b.link.Calls(drivertest.OpAcquire) > 0 })
+				b.ok(x.Err())
+				if came.ended() {
+					b.Fatalf("two leases at once: %v, %v", came.lease, came.err)
+				}
+				b.link.All(drivertest.Delivered)
+				b.ok(x.Release(b.Context()))
+				b.eventually("the first of those who wait is served", waiting.ended)
+				b.ok(waiting.granted().Release(b.Context()))
+				b.eventually("whoever came with the ticket is served", came.ended)
+				b.ok(came.granted().Release(b.Context()))
+				b.free()
+			})
+		}
+	}
+}
