@@ -158,5 +158,10 @@ func (a *acquisition) giveBack(x *Lease) {
 	if a.root.events != nil {
 		a.acquired(x, a.cfg.subject(a.ctx, a.name))
 	}
-	_ = x.end(a.ctx, false) // told to observer and log
+	end := func() { _ = x.end(a.ctx, false) } // told to observer and log
+	if a.ctx.Err() != nil {
+		a.root.spawn(end) // its caller has waited for long enough
+		return
+	}
+	end()
 }

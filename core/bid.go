@@ -122,6 +122,11 @@ func (r *root) seconds() uint32 {
 	return uint32(time.Since(r.clock.base)/time.Second) + 1 //nolint:gosec // G115: no process lives for 136 years
 }
 
+// past is how long ago that was, at least.
+func (r *root) past(since uint32) time.Duration {
+	return time.Duration(max(r.seconds(), since+1)-since-1) * time.Second
+}
+
 // outcomeOpen says whether err leaves open what the command did.
 func outcomeOpen(err error) bool {
 	if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrUnmarked) {
@@ -166,7 +171,11 @@ func (b *bid) to(p bidPhase) {
 func (b *bid) giveUp(ctx context.Context, p *place) {
 	b.to(bidOver)
 	if p != nil {
-		b.root.spawn(func() { _ = b.cleanUp(ctx, p) })
+		b.root.spawn(func() {
+			if failed(b.cleanUp(ctx, p)) {
+				b.leaveLater(p)
+			}
+		})
 	}
 	b.sweep(0)
 }

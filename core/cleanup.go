@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -12,9 +13,8 @@ import (
 // sweep cleans up behind b, whose token is over, as long as commands that carry it may be executed
 // yet, for a TTL from now, unless the last one was given up that long ago: see package sweep. So what is granted late is given back within a second.
 func (b *bid) sweep(after time.Duration) {
-	now := b.root.seconds()
 	b.mu.Lock()
-	left := b.cfg.ttl - time.Duration(now-b.since)*time.Second
+	left := b.cfg.ttl - b.root.past(b.since)
 	open := b.open > 0
 	b.mu.Unlock()
 	if open && left > 0 {
@@ -65,9 +65,24 @@ func (b *bid) leaving(p *place) driver.Claim {
 func (b *bid) leaveAgain(ctx context.Context, p *place) {
 	select {
 	case <-p.left:
-		_ = b.dispose(ctx, b.leaving(p)) // what it cannot reach dies within its life
+		if failed(b.dispose(ctx, b.leaving(p))) {
+			b.leaveLater(p)
+		}
 	default:
 	}
+}
+
+// leaveLater leaves a place as soon as the lock service can be reached, unless it is dead by then.
+func (b *bid) leaveLater(p *place) {
+	var left atomic.Bool
+	b.root.sweeper.Add(sweep.Task{
+		Clean: func(within time.Duration) bool {
+			left.Store(b.clean(within, b.leaving(p)))
+			return left.Load()
+		},
+		Open:  func() bool { return !left.Load() },
+		After: sweep.First, For: driver.PlaceLife(b.cfg.ttl),
+	})
 }
 
 // doubtPlace is for the end of a command whose outcome is open, and that lines p up: if p is left
@@ -78,8 +93,7 @@ func (b *bid) doubtPlace(p *place) {
 	}
 	b.root.spawn(func() {
 		<-p.left
-		left := b.cfg.ttl - time.Duration(b.root.seconds()-p.doubt.Load())*time.Second
-		if left > 0 {
+		if b.root.past(p.doubt.Load()) < b.cfg.ttl {
 			clean := func(within time.Duration) bool { return b.clean(within, b.leaving(p)) }
 			b.root.sweeper.Add(sweep.Task{Clean: clean, After: sweep.First, For: b.cfg.ttl})
 		}

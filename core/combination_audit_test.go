@@ -103,20 +103,18 @@ func (s *scene) lineOf(name string, now time.Time) {
 			last = r.over
 		}
 	}
-	if now.Sub(last) <= cleanedUp || !s.calm(s.processes[0], last) || !s.calm(s.processes[1], last) {
-		return
+	for _, p := range s.processes {
+		if now.Sub(last) <= cleanedUp || !s.calm(p, last) || s.unheard(p) {
+			return
+		}
 	}
 	info, err := s.store.Inspect(context.Background(), name)
 	if err != nil {
 		s.fault("inspect: %v", err)
 	}
 	for _, w := range info.Line {
-		came := now.Add(-w.Waited)
-		if knownGhostPlace && (!s.calm(s.processes[0], came.Add(-1)) || !s.calm(s.processes[1], came.Add(-1))) {
-			continue
-		}
-		if w.Alive && !came.After(last) {
-			s.fault("somebody stands in line for %q, and nobody wants it since %v", name, now.Sub(last))
+		if w.Alive && !now.Add(-w.Waited).After(last) {
+			s.fault("somebody stands in line for %q since %v, and nobody wants it since %v", name, w.Waited, now.Sub(last))
 		}
 	}
 }

@@ -69,6 +69,15 @@ func (s *scene) calm(p *process, since time.Time) bool {
 	return !p.rough && !p.quiet.After(since)
 }
 
+// unheard says that the process was closed while something was wrong with its link: what it could not
+// give back stays for its time.
+func (s *scene) unheard(p *process) bool {
+	p.mu.Lock()
+	closing := p.closing
+	p.mu.Unlock()
+	return !closing.IsZero() && !s.calm(p, closing)
+}
+
 // linger is how long what was wrong with a link may be felt: in calls that wait for an answer
 // still, in what was found out about it, and in commands that are sent again.
 func (s *scene) linger() time.Duration { return 3*min(2*s.ttl/3, bound) + 2*time.Second }

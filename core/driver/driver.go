@@ -95,6 +95,8 @@ type Driver interface {
 // lost notification for no longer than [Recheck]. A nil is a hint, never a grant. Any other
 // error is transient for core, which goes on by polling. Only ctx's error as it is says that
 // the command that lined the place up was answered; after any other it may still be under way.
+// A claim whose token owns the name is not lined up, and Wait returns nil: the command may have
+// been late, and the grant has left the line.
 //
 // A notification is a hint, too. A waiter listens before it is lined up where that takes no
 // time worth mentioning, so that none comes too early; one that cannot listen, or not yet, is

@@ -147,6 +147,37 @@ var lineCases = []testCase{
 		e.noError(second.Release(e.Context(), b))
 		e.free()
 	})},
+	{name: "AnOwnerIsNotLinedUp", run: lined(func(e *env, process func() queuer) {
+		holder, other := process(), process()
+		claims := []driver.Claim{e.place()}
+		if holder.Capabilities().Shared {
+			reader := e.place()
+			reader.Shared = true
+			claims = append(claims, reader)
+		}
+		for _, c := range claims {
+			e.noError(holder.Wait(e.Context(), c))
+			e.grant(holder, c)
+			e.noError(holder.Wait(e.Context(), c)) // late: it was sent before the grant
+			c.Place = ""                           // only the grant has left the line
+			e.noError(holder.Release(e.Context(), c))
+			next := e.claim("name")
+			e.grant(other, next)
+			e.noError(other.Release(e.Context(), next))
+		}
+	})},
+	{name: "ARepeatedGrantLeavesTheLineToo", run: lined(func(e *env, process func() queuer) {
+		holder, other := process(), process()
+		held, waiter := e.claim("name"), e.place()
+		held.TTL = e.longTTL()
+		e.grant(holder, held)    // its answer is lost, and its caller stands behind
+		e.lineUp(holder, waiter) // another one of the same process, who gives up
+		again := held
+		again.Place = waiter.Place
+		e.grant(holder, again)
+		e.noError(holder.Release(e.Context(), held))
+		e.grant(other, e.claim("name"))
+	})},
 	{name: "WhoLeavesAFreeNameTellsTheNext", run: lined(func(e *env, process func() queuer) {
 		holder, first, second := process(), process(), process()
 		held, a, b := e.place(), e.place(), e.place()

@@ -50,6 +50,9 @@ func (s *Store) judge(ctx context.Context, c driver.Claim, now state) (g driver.
 		if err := s.prolong(ctx, clientv3.LeaseID(now.lock.Lease)); err != nil {
 			return g, false, err
 		}
+		if now.own != nil { // it stands behind what an earlier command got
+			s.drop(ctx, clientv3.LeaseID(now.own.Lease))
+		}
 		return driver.Grant{Fence: uint64(now.lock.CreateRevision)}, false, nil //nolint:gosec // G115: as above
 	case now.lock == nil && now.heads():
 		return g, true, nil

@@ -26,19 +26,19 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 // the place before it, or of the lock if it is the first. No key means that it is its turn.
 func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since int64, err error) {
 	now, err := s.look(ctx, c)
-	for err == nil && now.own == nil {
+	for err == nil && now.own == nil && !now.owned(c) {
 		if err = s.stand(ctx, c); err == nil {
 			now, err = s.look(ctx, c)
 		}
 	}
-	if err != nil {
+	if err != nil || now.owned(c) {
 		return "", 0, err
 	}
 	if err := s.prolong(ctx, clientv3.LeaseID(now.own.Lease)); err != nil {
 		return "", 0, err
 	}
 	switch {
-	case now.owned(c), now.lock == nil && now.heads():
+	case now.lock == nil && now.heads():
 		return "", 0, nil
 	case now.heads():
 		return s.lockKey(c.Name), now.revision, nil

@@ -40,7 +40,7 @@ func TestConformanceOverUnevenConnections(t *testing.T) {
 		Open: func(t *testing.T) drivertest.Service {
 			return at(t, server.Addr(), fmt.Sprintf("uneven-%d:", cases.Add(1)))
 		},
-	}.Uneven(8))
+	}.Uneven(4))
 }
 
 // at is a service whose keys have a prefix.

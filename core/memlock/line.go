@@ -44,11 +44,12 @@ func (s *Store) lineUp(c driver.Claim) (wake <-chan struct{}, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	l := s.live(c.Name, now)
+	if l.ownedBy(c.Token) {
+		return nil, now
+	}
 	p := s.stand(c, now)
-	if l := s.live(c.Name, now); l != nil && !l.admits(c) {
-		if l.ownedBy(c.Token) {
-			return nil, now
-		}
+	if l != nil && !l.admits(c) {
 		return p.wake, l.frees(c)
 	}
 	first := s.line(c.Name, now)[0]

@@ -122,6 +122,7 @@ func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 	room := l == nil || l.admits(c)
 	switch {
 	case l.ownedBy(c.Token):
+		s.leave(c.Name, c.At())
 		l.extend(c, now)
 		return l.grant, nil
 	case l.isFor(c.Ticket):

@@ -58,10 +58,15 @@ func TestConformanceOnMariaDB(t *testing.T) {
 
 func TestConformanceOnSQLite(t *testing.T) {
 	t.Parallel()
-	d := sqlite(t, "&_pragma=journal_mode(WAL)")
+	open := func(t *testing.T) database {
+		t.Helper()
+		return sqlite(t, "&_pragma=journal_mode(WAL)")
+	}
 	var version string
-	ok(t, d.open(t).QueryRowContext(t.Context(), "SELECT sqlite_version()").Scan(&version))
-	h := d.harness()
-	h.Backend, h.Server = "SQLite", "SQLite "+version[:strings.LastIndex(version, ".")]
-	drivertest.Run(t, h)
+	ok(t, open(t).open(t).QueryRowContext(t.Context(), "SELECT sqlite_version()").Scan(&version))
+	drivertest.Run(t, drivertest.Harness{
+		Backend: "SQLite", Server: "SQLite " + version[:strings.LastIndex(version, ".")], Serverless: true,
+		// A file for each case: who writes to one waits for all others who do, in no order.
+		Open: func(t *testing.T) drivertest.Service { return open(t).service(t) },
+	})
 }

@@ -42,6 +42,11 @@ func (t *trip) acquire(c driver.Claim) (g driver.Grant, err error) {
 	case err != nil:
 		return g, err
 	case turn(line, n.seat):
+		if n.owned && c.Place != "" { // it stands behind what an earlier command got
+			if _, err := t.vacate(c.Name, seatOf(c)); err != nil {
+				return g, err
+			}
+		}
 		return t.bind(n, c)
 	case n.waits:
 		t.keep(n, driver.PlaceLife(c.TTL))

@@ -33,7 +33,7 @@ const (
 	// glance is how long the first answer to a task is waited for, and patience how long the
 	// others are. So what cannot be reached soon stands behind what can: 80 a second of it keep
 	// nobody waiting. A server that is farther away executes what it is sent all the same.
-	glance, patience = 50 * time.Millisecond, time.Second
+	glance, patience = 50 * time.Millisecond, 400 * time.Millisecond
 	// afterSilence is how long the next round waits when one was not answered.
 	afterSilence = 250 * time.Millisecond
 	// most is how many tasks a Sweeper remembers. Beyond that, as in an outage, what is granted

@@ -111,7 +111,7 @@ func (v *Evidence) overdue(e Event, end, bound int64, frozen func(Event) bool) [
 	switch {
 	case end == 0 && !v.trouble(e.Worker, e.At, bound, frozen):
 		return []string{fmt.Sprintf("%s: %s %s has no end", e.Name, e.Kind, e.ID)}
-	case end > bound && !v.trouble(e.Worker, e.At, end, frozen):
+	case end > bound+v.stalled(e.Worker, e.At, end) && !v.trouble(e.Worker, e.At, end, frozen):
 		return []string{fmt.Sprintf("%s: %s %s came back %.0f ms late", e.Name, e.Kind, e.ID, 1000*seconds(end-bound))}
 	}
 	return nil

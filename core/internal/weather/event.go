@@ -31,6 +31,7 @@ const (
 	Lapsed    Kind = "lapsed"    // a lease that has another one inside was lost
 	Left      Kind = "left"      // what a worker has left of goroutines and descriptors
 	Closed    Kind = "closed"    // a Locker's Close has returned
+	Stalled   Kind = "stalled"   // a worker has got nothing done since Last
 )
 
 // Event is one line of a history.
@@ -71,6 +72,12 @@ type diary struct {
 func newDiary(dir, name string) (*diary, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name+".jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // G304: the run's own directory
 	return &diary{file: f}, err
+}
+
+// wait waits for whoever is writing.
+func (d *diary) wait() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 }
 
 func (d *diary) write(e Event) {

@@ -77,6 +77,7 @@ func RunWorker(c WorkerConfig, open Opener, commands io.Reader, out io.Writer) e
 		random := rand.New(rand.NewPCG(c.Seed, uint64(i))) //nolint:gosec // G404: a seed is to be repeated
 		traffic.Go(func() { w.traffic(random, next) })
 	}
+	traffic.Go(func() { w.watchStalls(stop.Done()) })
 	in := bufio.NewScanner(commands)
 	for in.Scan() {
 		switch in.Text() {

@@ -9,13 +9,12 @@
 -- its end is told to nobody.
 -- include line.lua
 local now = clock()
+local value, mine = redis.call('GET', KEYS[1]), ARGV[2]
+if value and string.sub(value, 1, #mine) == mine then -- late: it was granted meanwhile, and has left the line
+  return {1}
+end
 stand(KEYS[2], KEYS[3], ARGV[1], now, tonumber(ARGV[3]))
-local value = redis.call('GET', KEYS[1])
 if value then
-  local mine = ARGV[2]
-  if string.sub(value, 1, #mine) == mine then
-    return {1}
-  end
   if string.sub(value, #mine, #mine) ~= '\31' then
     return {2}
   end

@@ -7,8 +7,11 @@
 -- include holders.lua
 local now = clock()
 local holders, me, asked = KEYS[4], ARGV[2], tonumber(ARGV[5])
-stand(KEYS[2], KEYS[3], ARGV[1], now, tonumber(ARGV[3]))
 local value = redis.call('GET', KEYS[1])
+if together(value, me) and ends(holders, me) > now then -- late: it was granted meanwhile, and has left the line
+  return {1}
+end
+stand(KEYS[2], KEYS[3], ARGV[1], now, tonumber(ARGV[3]))
 local head, dead = first(KEYS[2], KEYS[3], now)
 if value and not together(value, me) then
   local width = #string.match(me, '^.([^\31]*)')
@@ -16,9 +19,6 @@ if value and not together(value, me) then
     return {2}
   end
   return {0, redis.call('PTTL', KEYS[1])}
-end
-if value and ends(holders, me) > now then
-  return {1}
 end
 if head and head ~= ARGV[1] then
   if not value then
