@@ -139,6 +139,37 @@ func TestOneSlowAnswerDoesNotStopCallsWithShortDeadlines(t *testing.T) {
 	})
 }
 
+// Its time is over before it could hear anything: who comes after it would only have to clean up.
+func TestWhoEndsBeforeAnAnswerCouldComeAsksNothing(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		const trip = 20 * time.Millisecond
+		holder := b.acquire(b.other(), "name")
+		b.link.Delay(trip/2, trip/2)
+		b.ok(b.acquire(b.locks, "another").Release(b.Context()))
+		ending := func(d time.Duration) *call {
+			ctx, cancel := context.WithTimeout(b.Context(), d)
+			context.AfterFunc(ctx, cancel)
+			return b.callWith(ctx, b.locks)
+		}
+		first := ending(200 * time.Millisecond)
+		synctest.Wait()
+		second := ending(200*time.Millisecond + trip/2)
+		time.Sleep(200*time.Millisecond - 1)
+		before := b.link.Calls(drivertest.OpAcquire)
+		began := time.Now()
+		b.eventually("both have ended", func() bool { return first.ended() && second.ended() })
+		if took := time.Since(began); took > trip/2+time.Millisecond {
+			b.Errorf("the second has ended after %s", took)
+		}
+		time.Sleep(trip)
+		if n := b.link.Calls(drivertest.OpAcquire) - before; n != 0 {
+			b.Errorf("%d commands of one who has half the time that an answer takes", n)
+		}
+		b.ok(holder.Release(b.Context()))
+	})
+}
+
 // farther is a context that says a deadline, and ends by something else.
 type farther struct {
 	context.Context

@@ -201,7 +201,12 @@ var networkCases = []testCase{
 	{name: "AReleaseSurvivesADeadContext", run: func(e *env) {
 		x, err := e.locker(e.Driver()).TryAcquire(e.Context(), "name")
 		e.noError(err)
-		e.noError(x.Release(done()))
+		err = x.Release(done())
+		if e.harness.uneven && errors.Is(err, context.Canceled) { // the answer is awaited for a moment only
+			e.eventuallyFree()
+			return
+		}
+		e.noError(err)
 		e.free()
 	}},
 	{name: "EveryCallReturnsInABlackHole", run: func(e *env) {

@@ -70,6 +70,15 @@ func TestConformanceOnCluster(t *testing.T) {
 	})
 }
 
+func TestConformanceOnClusterOverUnevenConnections(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	var cases atomic.Int64
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t *testing.T) drivertest.Service { return onCluster(t, c, fmt.Sprintf("t%d:", cases.Add(1))) },
+	}.Uneven(4))
+}
+
 // onCluster is a service at a Cluster.
 func onCluster(t *testing.T, c *servers.RedisCluster, prefix string) drivertest.Service {
 	t.Helper()

@@ -248,7 +248,7 @@ func (x *lacker) has(opts ...func(*driver.Claim)) driver.Claim {
 // waits stands in line with a claim, behind whoever has the name.
 func (x *lacker) waits(c driver.Claim) driver.Claim {
 	x.Helper()
-	ctx, cancel := context.WithTimeout(x.Context(), 30*time.Millisecond)
+	ctx, cancel := context.WithTimeout(x.Context(), 150*time.Millisecond) // enough to line up on a busy machine
 	defer cancel()
 	if err := x.store.Wait(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
 		x.Fatalf("%s: in line: %v", x.what, err)

@@ -48,6 +48,14 @@ func TestConformanceBySentinel(t *testing.T) {
 	})
 }
 
+func TestConformanceBySentinelOverUnevenConnections(t *testing.T) {
+	t.Parallel()
+	s := servers.Sentinel(t, "secret")
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t *testing.T) drivertest.Service { return bySentinel(t, s, t.Name()+":") },
+	}.Uneven(4))
+}
+
 // bySentinel is a service whose master the Sentinels name.
 func bySentinel(t *testing.T, s *servers.RedisSentinel, prefix string) drivertest.Service {
 	t.Helper()

@@ -11,6 +11,7 @@ type Mutant struct {
 	File     string // from the root of the repository
 	Old, New string
 	Red      string // the checker that must find it
+	Test     string // or, if no checker can: the package and the test that must
 	Only     string // the faults in which it shows, with commas; "none" if it needs none
 	Solo     bool   // it shows where nobody contends
 	Alone    int    // or where many names have a goroutine each
@@ -21,7 +22,7 @@ type Mutant struct {
 // Mutants are all of them. Together they turn every checker red.
 func Mutants() []Mutant {
 	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfTickets(),
-		mutantsOfPlaces(), mutantsOfServices(), mutantsOfReplicas())
+		mutantsOfPlaces(), mutantsOfServices(), mutantsOfReplicas(), mutantsOfTests())
 }
 
 const scripts = "core/redislock/scripts/"

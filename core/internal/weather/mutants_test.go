@@ -77,6 +77,11 @@ func TestEveryMutantIsCaught(t *testing.T) { //nolint:paralleltest // one storm 
 		}
 		all++
 		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {
+			if m.Test != "" {
+				exam(t, m)
+				caught++
+				return
+			}
 			const storms = 4 // a fault may miss what it is for
 			var found map[string][]string
 			for seed := *flagSeed; seed < *flagSeed+storms && len(found[m.Red]) == 0; seed++ {
@@ -92,10 +97,9 @@ func TestEveryMutantIsCaught(t *testing.T) { //nolint:paralleltest // one storm 
 	t.Logf("mutants caught %d/%d", caught, all)
 }
 
-// storm builds the mutant, runs it in its weather and returns what the checkers found.
-func storm(t *testing.T, m Mutant, seed uint64) map[string][]string {
+// overlay is what the go command needs to build the mutant.
+func overlay(t *testing.T, m Mutant, dir string) string {
 	t.Helper()
-	dir := t.TempDir()
 	path, text, err := patched(m)
 	if err != nil {
 		t.Fatal(err)
@@ -110,8 +114,34 @@ func storm(t *testing.T, m Mutant, seed uint64) map[string][]string {
 			t.Fatal(err)
 		}
 	}
+	return overlay
+}
+
+// exam fails unless the mutant's test does, with the race detector as everywhere. A mutant may hang.
+func exam(t *testing.T, m Mutant) {
+	t.Helper()
+	folder, test, _ := strings.Cut(m.Test, " ")
+	binary := filepath.Join(t.TempDir(), "mutant.test")
+	build := exec.Command("go", "test", "-race", "-c", "-overlay", overlay(t, m, t.TempDir()), "-o", binary, ".")
+	build.Dir = filepath.Join(repository, folder)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	run := exec.Command(binary, "-test.run", "^"+strings.ReplaceAll(test, "/", "$/^")+"$", "-test.timeout", "2m")
+	run.Dir = build.Dir
+	out, err := run.CombinedOutput()
+	if err == nil {
+		t.Fatalf("%s finds nothing:\n%s", m.Test, out)
+	}
+	t.Logf("red: %s", m.Test)
+}
+
+// storm builds the mutant, runs it in its weather and returns what the checkers found.
+func storm(t *testing.T, m Mutant, seed uint64) map[string][]string {
+	t.Helper()
+	dir := t.TempDir()
 	binary, report := filepath.Join(dir, "mutant.test"), filepath.Join(dir, "report.json")
-	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
+	build := exec.Command("go", "test", "-c", "-overlay", overlay(t, m, dir), "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

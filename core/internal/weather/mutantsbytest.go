@@ -1,0 +1,101 @@
+//go:build linux
+
+package weather
+
+// mutantsOfTests break what no weather shows: a storm has no herd of a thousand, no server that echoes
+// secrets or refuses one command, no observer that panics, and too few leases and names. A test does.
+func mutantsOfTests() []Mutant {
+	return []Mutant{
+		{
+			Name: "the successor of one who gave up asks at once",
+			File: "core/lines.go",
+			Old:  "next.pause = l.succession(time.Now())",
+			New:  "next.pause = 0",
+			Test: "core TestAHerdThatLeavesCostsNextToNothing",
+		},
+		{
+			Name: "who is called up asks, however soon its context ends",
+			File: "core/stand.go",
+			Old:  "return ok && a.called && time.Until(deadline) <",
+			New:  "return ok && !a.called && time.Until(deadline) <",
+			Test: "core TestWhoEndsBeforeAnAnswerCouldComeAsksNothing",
+		},
+		{
+			Name: "a turn empties the line of a name in which it does not stand",
+			File: "core/degraded.go",
+			Old:  "(l.tenure.local || !l.contends(w))",
+			New:  "(l.tenure.local || !w.contends)",
+			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
+		},
+		{
+			Name: "Close waits for a subscription as long as that takes",
+			File: "core/redislock/shard.go",
+			Old:  "\t\tcase <-ctx.Done():\n\t\t\treturn fmt.Errorf(\"redislock: a subscription has still",
+			New:  "\t\tcase <-make(chan int):\n\t\t\treturn fmt.Errorf(\"redislock: a subscription has still",
+			Test: "core/redislock TestCloseHeedsItsContextWhileASubscriptionIsDialled",
+		},
+		{
+			Name: "each slot that is waited for has a connection",
+			File: "core/redislock/shard.go",
+			Old:  "const perNode = 16",
+			New:  "const perNode = slots",
+			Test: "core/redislock TestInClusterTheSubscriptionsAtANodeAreBounded",
+		},
+		{
+			Name: "an error has what the server echoes",
+			File: "core/redislock/said.go",
+			Old:  "\tif err != nil {\n\t\terr = replaced(",
+			New:  "\tif err == nil {\n\t\terr = replaced(",
+			Test: "core/redislock TestNoErrorHasWhatAServerEchoesOfATokenOrATicket",
+		},
+		{
+			Name: "a release fails after it has freed the name",
+			File: scripts + "release.lua",
+			Old:  "KEYS[2] and redis.pcall('SET', KEYS[2]",
+			New:  "KEYS[2] and redis.call('SET', KEYS[2]",
+			Test: "core/redislock TestWhoLacksACommandIsNeverToldAnythingWrong",
+		},
+		{
+			Name: "a renewal that takes long keeps its place among those that run",
+			File: "core/renewer.go",
+			Old:  "time.AfterFunc(batch[0].cfg.renewBound()/maxRenewers, r.overtake)",
+			New:  "time.AfterFunc(time.Hour, r.overtake)",
+			Test: "core TestASilentNodeCostsOnlyTheLeasesThatAreOnIt",
+		},
+		{
+			Name: "an observer's panic is the service's",
+			File: "core/events.go",
+			Old:  "panicked := recover() //",
+			New:  "panicked := error(nil) //",
+			Test: "core TestAnObserverThatFailsLosesEventsAndNothingElse",
+		},
+		{
+			Name: "nobody looks whether a call's context is used after it",
+			File: "core/use.go",
+			Old:  "\tif u.again.Load() {\n",
+			New:  "\tif false {\n",
+			Test: "core TestADriverThatUsesTheContextOfACallAfterItIsFound",
+		},
+		{
+			Name: "a server that is silent is one that answers nonsense",
+			File: "core/logbook.go",
+			Old:  "ok && slow.Timeout():",
+			New:  "ok && !slow.Timeout():",
+			Test: "core/redislock TestTheLogSaysWhatBefellTheServer",
+		},
+		{
+			Name: "a node of a quorum is cleaned up once",
+			File: "core/redlock/ballot.go",
+			Old:  "\tif left <= 0 {\n",
+			New:  "\tif left > 0 {\n",
+			Test: "core/redlock TestWhatANodeGrantsLateIsGivenBackWithinASecond",
+		},
+		{
+			Name: "a place in line is taken again beside its grant",
+			File: scripts + "wait.lua",
+			Old:  "if value and string.sub(value, 1, #mine) == mine then",
+			New:  "if false then",
+			Test: "core/redislock TestConformanceOnRedis/AnOwnerIsNotLinedUp",
+		},
+	}
+}
