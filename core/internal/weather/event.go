@@ -74,10 +74,11 @@ func newDiary(dir, name string) (*diary, error) {
 	return &diary{file: f}, err
 }
 
-// wait waits for whoever is writing.
-func (d *diary) wait() {
+// idle is when somebody could have written after those who are writing.
+func (d *diary) idle() (at int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return now()
 }
 
 func (d *diary) write(e Event) {

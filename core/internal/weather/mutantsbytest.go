@@ -2,9 +2,13 @@
 
 package weather
 
+import "slices"
+
 // mutantsOfTests break what no weather shows: a storm has no herd of a thousand, no server that echoes
 // secrets or refuses one command, no observer that panics, and too few leases and names. A test does.
-func mutantsOfTests() []Mutant {
+func mutantsOfTests() []Mutant { return slices.Concat(mutantsOfCore(), mutantsOfBackends()) }
+
+func mutantsOfCore() []Mutant {
 	return []Mutant{
 		{
 			Name: "the successor of one who gave up asks at once",
@@ -27,6 +31,32 @@ func mutantsOfTests() []Mutant {
 			New:  "(l.tenure.local || !w.contends)",
 			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
 		},
+		{
+			Name: "a renewal that takes long keeps its place among those that run",
+			File: "core/renewer.go",
+			Old:  "time.AfterFunc(batch[0].cfg.renewBound()/maxRenewers, r.overtake)",
+			New:  "time.AfterFunc(time.Hour, r.overtake)",
+			Test: "core TestASilentNodeCostsOnlyTheLeasesThatAreOnIt",
+		},
+		{
+			Name: "an observer's panic is the service's",
+			File: "core/events.go",
+			Old:  "panicked := recover() //",
+			New:  "panicked := error(nil) //",
+			Test: "core TestAnObserverThatFailsLosesEventsAndNothingElse",
+		},
+		{
+			Name: "nobody looks whether a call's context is used after it",
+			File: "core/use.go",
+			Old:  "\tif u.again.Load() {\n",
+			New:  "\tif false {\n",
+			Test: "core TestADriverThatUsesTheContextOfACallAfterItIsFound",
+		},
+	}
+}
+
+func mutantsOfBackends() []Mutant {
+	return []Mutant{
 		{
 			Name: "Close waits for a subscription as long as that takes",
 			File: "core/redislock/shard.go",
@@ -54,27 +84,6 @@ func mutantsOfTests() []Mutant {
 			Old:  "KEYS[2] and redis.pcall('SET', KEYS[2]",
 			New:  "KEYS[2] and redis.call('SET', KEYS[2]",
 			Test: "core/redislock TestWhoLacksACommandIsNeverToldAnythingWrong",
-		},
-		{
-			Name: "a renewal that takes long keeps its place among those that run",
-			File: "core/renewer.go",
-			Old:  "time.AfterFunc(batch[0].cfg.renewBound()/maxRenewers, r.overtake)",
-			New:  "time.AfterFunc(time.Hour, r.overtake)",
-			Test: "core TestASilentNodeCostsOnlyTheLeasesThatAreOnIt",
-		},
-		{
-			Name: "an observer's panic is the service's",
-			File: "core/events.go",
-			Old:  "panicked := recover() //",
-			New:  "panicked := error(nil) //",
-			Test: "core TestAnObserverThatFailsLosesEventsAndNothingElse",
-		},
-		{
-			Name: "nobody looks whether a call's context is used after it",
-			File: "core/use.go",
-			Old:  "\tif u.again.Load() {\n",
-			New:  "\tif false {\n",
-			Test: "core TestADriverThatUsesTheContextOfACallAfterItIsFound",
 		},
 		{
 			Name: "a server that is silent is one that answers nonsense",

@@ -20,8 +20,7 @@ func (w *worker) watchStalls(stop <-chan struct{}) {
 		case <-stop:
 			return
 		}
-		w.log.wait()
-		if at := now(); time.Duration(at-from) > stallTick+stallWorth {
+		if at := w.log.idle(); time.Duration(at-from) > stallTick+stallWorth {
 			w.log.write(Event{At: at, Kind: Stalled, Worker: w.Life, Last: from})
 		}
 	}
