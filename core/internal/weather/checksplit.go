@@ -85,6 +85,14 @@ func (v *Evidence) strandedAt(h *Hold, at int64) bool {
 	})
 }
 
+// rewound says whether another master took over between two leases. It may have a reader's grant that had
+// ended at the old one, whose fence all readers share who come before it expires, and not know of those
+// after it.
+func (v *Evidence) rewound(a, b *Hold) bool {
+	from, to := min(a.Asked, b.Asked), max(a.Answered, b.Answered)
+	return v.forgetful() && slices.ContainsFunc(v.takeovers(), func(s span) bool { return s.from < to && from < s.to })
+}
+
 // takeovers are when another master may have lost even what is not waited for: what a release
 // leaves behind.
 func (v *Evidence) takeovers() []span {

@@ -84,6 +84,52 @@ func TestAFenceHasOneLeaseUnlessTwoMastersHaveMintedIt(t *testing.T) {
 	}
 }
 
+func TestATicketMayHaveBeenUsedAtEitherMaster(t *testing.T) {
+	t.Parallel()
+	v := splitAt(Sentinel)
+	giver, taker, next := trusted("w2.1", 5000, 5100), trusted("w1.1", 6300, 6310), trusted("w3.1", 6330, 6340)
+	ms := int64(time.Millisecond)
+	giver.Releasing, giver.ReleasedAt, giver.Outcome, giver.Left = 6200*ms, 6210*ms, "ok", 400*ms
+	taker.Ticket = giver.ID
+	giver.Fence, taker.Fence, next.Fence = 1, 2, 3
+	for _, h := range []*Hold{giver, taker, next} {
+		h.Name = passedName
+		v.Holds = append(v.Holds, h)
+		v.Calls = append(v.Calls, &Call{
+			Asked:    Event{At: h.Asked, ID: h.ID, Name: h.Name, Ticket: h.Ticket},
+			Answered: Event{At: h.Answered, ID: h.ID, Name: h.Name, Class: "ok"},
+		})
+	}
+	if breaches := checkLinearizable(v); len(breaches) > 0 {
+		t.Errorf("the one who was cut off has met the others again, and used the ticket: %q", breaches)
+	}
+	taker.Ticket, v.Calls[1].Asked.Ticket = "", ""
+	if len(checkLinearizable(v)) == 0 {
+		t.Error("the name was left for a ticket that nobody used")
+	}
+}
+
+func TestAReadersFenceMayFallWhereAnotherMasterTakesOver(t *testing.T) {
+	t.Parallel()
+	for service, want := range map[string]int{Sentinel: 1, Replicas: 3} {
+		ms := int64(time.Millisecond)
+		v := newEvidence(service, []Event{
+			{At: 1000 * ms, Kind: Faulted, ID: "f", Fault: "failover"}, {At: 1200 * ms, Kind: Healed, ID: "f", Fault: "failover"},
+		}, nil)
+		lease := func(life string, answered int64, mode Mode, fence uint64) {
+			h := trusted(life, answered, answered+10)
+			h.Name, h.Mode, h.Fence, h.ReleasedAt = readName, mode, fence, (answered+12)*ms
+			v.Holds = append(v.Holds, h)
+		}
+		lease("w1.1", 900, "", 8)
+		lease("w2.1", 1300, Reader, 7)
+		lease("w3.1", 1400, "", 6) // no other master between them
+		if breaches := checkSharing(v); len(breaches) != want {
+			t.Errorf("%s: %q", service, breaches)
+		}
+	}
+}
+
 func TestAMarkerMayBeLostInASplit(t *testing.T) {
 	t.Parallel()
 	for _, service := range []string{Sentinel, Replicas} { // no release waits for a replica

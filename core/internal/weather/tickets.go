@@ -12,15 +12,15 @@ func (h *Hold) leftUntil() int64 {
 	return h.Releasing + h.Left - rounding
 }
 
-// lostTickets are those with which somebody came for a name who was not told that he has it. It may
-// have been granted, and given back.
+// lostTickets are those with which somebody came for a name who was not told that he has it: it may
+// have been granted, and given back. So it may by a master that goes on, where nobody knows which one has granted.
 func (v *Evidence) lostTickets(name string) (ops []porcupine.Operation) {
-	until := make(map[string]int64)
+	until, stranded := make(map[string]int64), make(map[string]bool)
 	for _, h := range v.Holds {
-		until[h.ID] = h.leftUntil()
+		until[h.ID], stranded[h.ID] = h.leftUntil(), v.strandedAt(h, h.Answered)
 	}
 	for _, c := range v.Calls {
-		got := c.Answered.Class == "ok" && c.Answered.Mode != Degraded
+		got := c.Answered.Class == "ok" && c.Answered.Mode != Degraded && !stranded[c.Answered.ID]
 		if t := c.Asked.Ticket; t != "" && c.Asked.Name == name && !got && c.Asked.At < until[t] {
 			ops = append(ops, operation(op{verb: used, ticket: t}, c.Asked.At, until[t]))
 		}
