@@ -118,7 +118,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 	}
 	life, now := trust(ttl), a.root.clock.read()
 	if life-now.since(asked) < ttl/3 {
-		a.bid.giveBack(a.ctx)
+		a.refuse(a.bid)
 		a.bid = nil
 		a.fail(w, &unavailableError{"acquire", a.name, errLate})
 		return nil, nil //nolint:nilnil // documented by try: go on
@@ -136,7 +136,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 	x.bind(t, 0, now)
 	t.first, t.leases = x, x
 	if held := a.root.lines.granted(w, t); held != nil {
-		t.bid.giveBack(a.ctx)
+		a.refuse(t.bid)
 		a.heldHere(w, held)
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
@@ -149,6 +149,20 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 		return nil, a.ended()
 	}
 	return x, nil
+}
+
+// refuse gives back what a token was granted. The next attempt waits for that, but not the end of its caller.
+func (a *acquisition) refuse(b *bid) {
+	given := make(chan struct{})
+	a.root.spawn(func() {
+		defer close(given)
+		b.giveBack(a.ctx)
+	})
+	select {
+	case <-given:
+	case <-a.ctx.Done():
+	case <-a.root.closing:
+	}
 }
 
 // giveBack ends a lease whose caller has gone. Observers see it come and go: its end is told

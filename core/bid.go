@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -26,7 +27,8 @@ type bid struct {
 	mu    sync.Mutex // protects the fields below
 	phase bidPhase
 	stray bool   // a command was granted while the release was under way, and its caller had gone
-	open  int16  // commands that may have acted, or may still act, without our knowing
+	freed bool   // the release was confirmed
+	open  uint8  // commands that may have acted, or may still act, without our knowing; 255: more than anybody counts
 	since uint32 // when the last of them was given up, in s since the Locker was made
 }
 
@@ -108,7 +110,17 @@ func (b *bid) doubt() {
 	now := b.root.seconds()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.open, b.since = b.open+1, now
+	b.since = now
+	if b.open < math.MaxUint8 {
+		b.open++
+	}
+}
+
+// settled says that nothing more can come of one of those commands. The caller holds the mutex.
+func (b *bid) settled() {
+	if b.open < math.MaxUint8 {
+		b.open--
+	}
 }
 
 func (b *bid) doubtful() bool {
@@ -149,13 +161,13 @@ func (b *bid) settle(ctx context.Context, late reply) {
 	phase := b.phase
 	b.stray = b.stray || granted && phase == bidEnding
 	if !granted || phase == bidOwned || phase == bidEnding {
-		b.open--
+		b.settled()
 	}
 	b.mu.Unlock()
 	if granted && phase == bidOver && !failed(b.cleanUp(ctx, nil)) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.open--
+		b.settled()
 	}
 }
 
@@ -189,12 +201,19 @@ func (b *bid) giveBack(ctx context.Context) {
 	b.sweep(sweep.First)
 }
 
+// confirm says that the release was confirmed.
+func (b *bid) confirm() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.freed = true
+}
+
 // end ends a token whose tenure is over. Kept says that the name may be its own for a while still,
-// by WithMinHold.
+// by WithMinHold, unless its release was confirmed.
 func (b *bid) end(ctx context.Context, kept bool) {
 	b.mu.Lock()
 	b.phase = bidOver
-	if kept {
+	if kept = kept && !b.freed; kept {
 		b.phase = bidKept
 	}
 	stray := b.stray

@@ -11,38 +11,67 @@ import (
 )
 
 // sweep cleans up behind b, whose token is over, as long as commands that carry it may be executed
-// yet, for a TTL from now, unless the last one was given up that long ago: see package sweep. So what is granted late is given back within a second.
+// yet, for a TTL from now, unless the last one was given up that long ago: see package sweep. So what is
+// granted late is given back within a second.
 func (b *bid) sweep(after time.Duration) {
 	b.mu.Lock()
 	left := b.cfg.ttl - b.root.past(b.since)
 	open := b.open > 0
 	b.mu.Unlock()
 	if open && left > 0 {
-		b.root.sweeper.Add(sweep.Task{
-			Clean: func(within time.Duration) bool { return b.clean(within, b.claim()) },
-			Open:  b.doubtful, After: after, For: b.cfg.ttl,
-		})
+		b.root.sweeper.Add(sweep.Task{Clean: b.cleaner(b.claim), Open: b.doubtful, After: after, For: b.cfg.ttl})
 	}
 }
 
-// clean cleans up once, and says whether the lock service has answered. Where calls outlive their
-// time, those that hang are few.
-func (b *bid) clean(within time.Duration, c driver.Claim) bool {
-	r := b.root
-	if r.hanging.Load() >= sweep.Few {
-		return false
+// cleaner cleans up again and again, for a Sweeper.
+func (b *bid) cleaner(claim func() driver.Claim) func(within time.Duration) sweep.Outcome {
+	c := &cleaner{bid: b, claim: claim, last: sweep.Unsent}
+	return c.clean
+}
+
+type cleaner struct {
+	bid   *bid
+	claim func() driver.Claim
+	last  sweep.Outcome
+	hangs atomic.Int32 // calls that outlive their time still
+}
+
+// clean cleans up once. Where calls outlive their time, each cleaner has one that hangs, and all together
+// have few: those that were silent before have the fewest, so that they keep nobody else from cleaning up.
+func (c *cleaner) clean(within time.Duration) sweep.Outcome {
+	r, most := c.bid.root, int32(sweep.Many)
+	if c.last == sweep.Silent {
+		most = sweep.Few
 	}
-	ctx, cancel := r.within(context.Background(), min(within, b.bound()/2))
+	if c.hangs.Load() > 0 || r.hanging.Load() >= most {
+		return sweep.Unsent
+	}
+	c.last = sweep.Answered
+	if failed(c.send(min(within, c.bid.bound()))) {
+		c.last = sweep.Silent
+	}
+	return c.last
+}
+
+func (c *cleaner) send(within time.Duration) error {
+	r := c.bid.root
+	ctx, cancel := r.within(context.Background(), within)
 	defer cancel()
 	if here(ctx) {
-		return !failed(r.driver.Release(ctx, c))
+		return r.driver.Release(ctx, c.claim())
 	}
-	err, ok := ask(ctx, r, func(ctx context.Context) error { return r.driver.Release(ctx, c) },
-		func(error) { r.hanging.Add(-1) })
+	err, ok := ask(ctx, r, func(ctx context.Context) error { return r.driver.Release(ctx, c.claim()) },
+		func(error) { c.hung(-1) })
 	if !ok {
-		r.hanging.Add(1)
+		c.hung(1)
+		return errNoAnswer
 	}
-	return ok && !failed(err)
+	return err
+}
+
+func (c *cleaner) hung(more int32) {
+	c.bid.root.hanging.Add(more)
+	c.hangs.Add(more)
 }
 
 // cleanUp leaves a place in the backend's line, if there is one to leave, and deletes the
@@ -57,7 +86,9 @@ func (b *bid) cleanUp(ctx context.Context, p *place) error {
 
 // leaving leaves a place without the bid's token, which may be in use.
 func (b *bid) leaving(p *place) driver.Claim {
-	return driver.Claim{Name: b.name, Token: newToken(), TTL: b.cfg.lifetime(), Place: p.id}
+	c := b.claim()
+	c.Token, c.Place = newToken(), p.id
+	return c
 }
 
 // leaveAgain is for the end of a command that lines p up. If the place was left meanwhile, the
@@ -75,10 +106,12 @@ func (b *bid) leaveAgain(ctx context.Context, p *place) {
 // leaveLater leaves a place as soon as the lock service can be reached, unless it is dead by then.
 func (b *bid) leaveLater(p *place) {
 	var left atomic.Bool
+	clean := b.cleaner(func() driver.Claim { return b.leaving(p) })
 	b.root.sweeper.Add(sweep.Task{
-		Clean: func(within time.Duration) bool {
-			left.Store(b.clean(within, b.leaving(p)))
-			return left.Load()
+		Clean: func(within time.Duration) sweep.Outcome {
+			heard := clean(within)
+			left.Store(heard == sweep.Answered)
+			return heard
 		},
 		Open:  func() bool { return !left.Load() },
 		After: sweep.First, For: driver.PlaceLife(b.cfg.ttl),
@@ -94,7 +127,7 @@ func (b *bid) doubtPlace(p *place) {
 	b.root.spawn(func() {
 		<-p.left
 		if b.root.past(p.doubt.Load()) < b.cfg.ttl {
-			clean := func(within time.Duration) bool { return b.clean(within, b.leaving(p)) }
+			clean := b.cleaner(func() driver.Claim { return b.leaving(p) })
 			b.root.sweeper.Add(sweep.Task{Clean: clean, After: sweep.First, For: b.cfg.ttl})
 		}
 	})

@@ -4,12 +4,14 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestCloseRefusesNewWorkAndFailsThoseWhoWait(t *testing.T) {
@@ -176,4 +178,31 @@ func TestStartAndStopUnderLoadLeavesNothing(t *testing.T) {
 		}
 		b.ok(b.acquire(b.locks, "name").Release(b.Context()))
 	})
+}
+
+// What ended before Close returned is told by then.
+func TestCloseReturnsAfterTheLastEvent(t *testing.T) {
+	t.Parallel()
+	for range 3000 {
+		var told atomic.Bool
+		locks, err := core.New(memlock.New(), core.WithObserver(core.Observer{Released: func(core.ReleasedEvent) { told.Store(true) }}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := locks.Acquire(t.Context(), "name")
+		if err != nil {
+			t.Fatal(err)
+		}
+		released := make(chan error, 1)
+		go func() { released <- x.Release(t.Context()) }()
+		if err := locks.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !told.Load() {
+			t.Fatal("Close has returned before the release was told")
+		}
+		if err := <-released; err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -115,8 +115,7 @@ func (t *tenure) released(err error) error {
 		t.loss = lost
 	}
 	t.mu.Unlock()
-	t.vacate()
-	switch {
+	switch { // before Close may think that nothing is left
 	case t.root.events == nil || told: // a lease ends once, for those who count
 	case err == nil:
 		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done, t.handed != nil, t.local})
@@ -125,6 +124,10 @@ func (t *tenure) released(err error) error {
 	default:
 		t.root.events.add(t.root, LostEvent{t.subject(), lost.Reason, held})
 	}
+	if err == nil {
+		t.bid.confirm()
+	}
+	t.vacate()
 	if told {
 		return t.loss
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -51,7 +52,9 @@ func (s *Store) judge(ctx context.Context, c driver.Claim, now state) (g driver.
 			return g, false, err
 		}
 		if now.own != nil { // it stands behind what an earlier command got
-			s.drop(ctx, clientv3.LeaseID(now.own.Lease))
+			if err := s.leave(ctx, now.own); err != nil {
+				return g, false, err
+			}
 		}
 		return driver.Grant{Fence: uint64(now.lock.CreateRevision)}, false, nil //nolint:gosec // G115: as above
 	case now.lock == nil && now.heads():
@@ -120,10 +123,18 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		_, err = s.client.Revoke(ctx, clientv3.LeaseID(now.lock.Lease))
 	}
 	if c.Place != "" && now.own != nil {
-		_, left := s.client.Revoke(ctx, clientv3.LeaseID(now.own.Lease))
-		if left != nil && !errors.Is(left, rpctypes.ErrLeaseNotFound) {
+		if left := s.leave(ctx, now.own); left != nil {
 			return left
 		}
+	}
+	return err
+}
+
+// leave takes a place out of the line.
+func (s *Store) leave(ctx context.Context, place *mvccpb.KeyValue) error {
+	_, err := s.client.Revoke(ctx, clientv3.LeaseID(place.Lease))
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return nil
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -65,10 +66,13 @@ func (s *Store) stand(ctx context.Context, c driver.Claim) error {
 		If(clientv3.Compare(clientv3.CreateRevision(place), "=", 0)).
 		Then(clientv3.OpPut(place, "", clientv3.WithLease(lease.ID))).
 		Commit()
-	if err == nil && !answer.Succeeded {
+	switch {
+	case err != nil: // never ctx's error as it is: it may be executed yet
+		return fmt.Errorf("etcdlock: to line up: %w", err)
+	case !answer.Succeeded:
 		s.drop(ctx, lease.ID)
 	}
-	return err
+	return nil
 }
 
 // listen returns when key is deleted, or may have been, and after driver.Recheck, since the

@@ -122,6 +122,9 @@ func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 	room := l == nil || l.admits(c)
 	switch {
 	case l.ownedBy(c.Token):
+		if !c.Exclusive() {
+			return s.admit(l, c, now), nil
+		}
 		s.leave(c.Name, c.At())
 		l.extend(c, now)
 		return l.grant, nil

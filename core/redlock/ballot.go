@@ -213,11 +213,14 @@ func (b *ballot) sweep(i int) {
 	if left <= 0 {
 		return
 	}
-	b.store.late[i].Add(sweep.Task{After: sweep.First, For: left, Clean: func(within time.Duration) bool {
+	b.store.late[i].Add(sweep.Task{After: sweep.First, For: left, Clean: func(within time.Duration) sweep.Outcome {
 		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
 		err := b.release(ctx, i)
-		return err == nil || errors.Is(err, driver.ErrNotOwner)
+		if err == nil || errors.Is(err, driver.ErrNotOwner) {
+			return sweep.Answered
+		}
+		return sweep.Silent
 	}})
 }
 

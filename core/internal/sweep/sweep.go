@@ -24,8 +24,8 @@ const (
 	longest = 750 * time.Millisecond
 	// AtClose is for how long clean-up goes on once somebody waits for its end.
 	AtClose = 250 * time.Millisecond
-	// workers is how many clean-ups are under way at once while all are answered.
-	workers = 16
+	// Many is how many clean-ups are under way at once while all are answered.
+	Many = 16
 	// Few is how many after one was not: they share connections with renewals.
 	Few = 4
 	// round is how long one takes at most, until it looks what is due again.
@@ -33,7 +33,7 @@ const (
 	// glance is how long the first answer to a task is waited for, and patience how long the
 	// others are. So what cannot be reached soon stands behind what can: 80 a second of it keep
 	// nobody waiting. A server that is farther away executes what it is sent all the same.
-	glance, patience = 50 * time.Millisecond, 400 * time.Millisecond
+	glance, patience = 50 * time.Millisecond, 750 * time.Millisecond
 	// afterSilence is how long the next round waits when one was not answered.
 	afterSilence = 250 * time.Millisecond
 	// most is how many tasks a Sweeper remembers. Beyond that, as in an outage, what is granted
@@ -41,10 +41,20 @@ const (
 	most = 1 << 13
 )
 
+// Outcome is what a clean-up came to.
+type Outcome uint8
+
+// They are in the order in which tasks are due.
+const (
+	Answered Outcome = iota
+	Unsent           // nothing was sent, and nothing is known
+	Silent
+)
+
 // Task is the clean-up behind one token, or one place in line.
 type Task struct {
-	// Clean cleans up once, within the given time, and says whether the lock service has answered.
-	Clean func(within time.Duration) (answered bool)
+	// Clean cleans up once, within the given time.
+	Clean func(within time.Duration) Outcome
 	// Open says whether the outcome is open still. Nil means that it will be, whatever comes.
 	Open func() bool
 	// After is when to clean up first.
@@ -70,20 +80,12 @@ type Sweeper struct {
 type task struct {
 	Task
 	since  time.Time
+	sent   time.Time // when it was cleaned up last
 	next   time.Time // when to clean up again
 	until  time.Time // then nothing can come any more, if the lock service answers
 	latest time.Time // and then in any case
-	heard  hearing
+	heard  Outcome   // of the last one that was sent
 }
-
-// hearing is what the last clean-up came to.
-type hearing uint8
-
-const (
-	answered hearing = iota // these are in the order in which tasks are due
-	untried
-	silent
-)
 
 // New returns a Sweeper whose goroutine is begun by spawn, which should count it for whoever
 // waits for its end.
@@ -100,7 +102,7 @@ func (s *Sweeper) Add(t Task) {
 		return
 	}
 	added := &task{
-		Task: t, since: now, next: now.Add(t.After), until: now.Add(t.For), latest: now.Add(3 * t.For), heard: untried,
+		Task: t, since: now, next: now.Add(t.After), until: now.Add(t.For), latest: now.Add(3 * t.For), heard: Unsent,
 	}
 	if s.closed {
 		s.hurry(added, now)
@@ -209,16 +211,16 @@ func (s *Sweeper) sweep() {
 // commands would only stand in the way of those that matter.
 func (t *task) clean(hush *atomic.Bool) {
 	within := patience
-	if t.heard == untried {
+	if t.heard == Unsent {
 		within = glance
 	}
-	switch {
-	case t.Clean(within):
-		t.heard = answered
-	case t.heard == silent:
+	t.sent = time.Now()
+	switch heard := t.Clean(within); {
+	case heard == Unsent:
+	case heard == Silent && t.heard == Silent:
 		hush.Store(true)
 	default:
-		t.heard = silent
+		t.heard = heard
 	}
 }
 
@@ -237,7 +239,13 @@ func (s *Sweeper) due() (due []*task, atOnce int) {
 	slices.SortStableFunc(due, func(a, b *task) int {
 		return cmp.Or(cmp.Compare(a.heard, b.heard), a.next.Compare(b.next))
 	})
-	most := workers
+	for i, t := range due { // but one of those that were silent, if it waits for too long
+		if t.heard == Silent && now.Sub(t.next) > patience {
+			due = slices.Insert(slices.Delete(due, i, i+1), 0, t)
+			break
+		}
+	}
+	most := Many
 	if s.hushed {
 		most = Few
 	}
@@ -255,8 +263,11 @@ func (s *Sweeper) over(asked []*task, hush bool) {
 	}
 	s.hushed = false
 	for _, t := range asked {
-		s.hushed = s.hushed || t.heard == silent
+		s.hushed = s.hushed || t.heard == Silent
 		t.next = now.Add(pause(now.Sub(t.since)))
+		if t.heard == Silent { // the wait for its answer was a pause
+			t.next = t.sent.Add(pause(t.sent.Sub(t.since)))
+		}
 		if now.Before(t.until) && t.until.Before(t.next) {
 			t.next = t.until
 		}
@@ -268,7 +279,7 @@ func (t *task) over(now time.Time) bool {
 	if t.Open != nil && !t.Open() {
 		return true
 	}
-	return !now.Before(t.until) && (t.heard == answered || !now.Before(t.latest))
+	return !now.Before(t.until) && (t.heard == Answered || !now.Before(t.latest))
 }
 
 // pause is how long to wait when so much has passed since the task began: with jitter, so that

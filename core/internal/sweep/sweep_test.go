@@ -50,7 +50,7 @@ func TestCleanUpIsRepeatedForItsTimeSoonAndThenLessOften(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
 		c := &tally{began: time.Now()}
-		s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) bool { c.add(); return true }})
+		s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome { c.add(); return Answered }})
 		later(time.Second / 10)
 		if n, _, _ := c.take(); n < 3 {
 			t.Errorf("%d in the first 100 ms", n)
@@ -67,9 +67,12 @@ func TestWhileThereIsNoAnswerItGoesOnForThreeTimesAsLong(t *testing.T) {
 	for answered, want := range map[time.Duration]time.Duration{15 * time.Second: 15 * time.Second, time.Hour: 30 * time.Second} {
 		swept(t, func(s *Sweeper) {
 			c := &tally{began: time.Now()}
-			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) bool {
+			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome {
 				c.add()
-				return time.Since(c.began) >= answered
+				if time.Since(c.began) < answered {
+					return Silent
+				}
+				return Answered
 			}})
 			later(time.Hour)
 			if _, last, _ := c.take(); last < want-time.Second || last > want+time.Second {
@@ -85,7 +88,7 @@ func TestAnOutcomeThatIsHeardEndsIt(t *testing.T) {
 		var open atomic.Bool
 		open.Store(true)
 		c := &tally{began: time.Now()}
-		s.Add(Task{For: time.Hour, Open: open.Load, Clean: func(time.Duration) bool { c.add(); return true }})
+		s.Add(Task{For: time.Hour, Open: open.Load, Clean: func(time.Duration) Outcome { c.add(); return Answered }})
 		later(time.Second)
 		open.Store(false)
 		before, _, _ := c.take()
@@ -101,18 +104,18 @@ func TestInAnOutageFewCommandsAreUnderWay(t *testing.T) {
 	swept(t, func(s *Sweeper) {
 		var n, out, most atomic.Int32
 		for range 1000 {
-			s.Add(Task{For: 10 * time.Second, Clean: func(within time.Duration) bool {
+			s.Add(Task{For: 10 * time.Second, Clean: func(within time.Duration) Outcome {
 				n.Add(1)
 				if now := out.Add(1); now > most.Load() {
 					most.Store(now)
 				}
 				time.Sleep(within)
 				out.Add(-1)
-				return false
+				return Silent
 			}})
 		}
 		later(10 * time.Second)
-		if most.Load() > workers || n.Load() > 1000+10*Few {
+		if most.Load() > Many || n.Load() > 1000+10*Few {
 			t.Errorf("%d commands, %d at once", n.Load(), most.Load())
 		}
 		s.Close()
@@ -122,10 +125,10 @@ func TestInAnOutageFewCommandsAreUnderWay(t *testing.T) {
 
 func TestACloseEndsItSoon(t *testing.T) {
 	t.Parallel()
-	for _, answers := range []bool{true, false} {
+	for _, answers := range []Outcome{Answered, Silent} {
 		swept(t, func(s *Sweeper) {
 			c := &tally{began: time.Now()}
-			s.Add(Task{For: time.Hour, Clean: func(time.Duration) bool { c.add(); return answers }})
+			s.Add(Task{For: time.Hour, Clean: func(time.Duration) Outcome { c.add(); return answers }})
 			later(time.Minute)
 			before, _, _ := c.take()
 			s.Close()
@@ -141,7 +144,7 @@ func TestAnOutageIsRememberedWithinABound(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
 		for range 2 * most {
-			s.Add(Task{For: time.Second, Clean: func(time.Duration) bool { return false }})
+			s.Add(Task{For: time.Second, Clean: func(time.Duration) Outcome { return Silent }})
 		}
 		s.mu.Lock()
 		n := len(s.tasks)
@@ -158,12 +161,12 @@ func TestAnOutageIsRememberedWithinABound(t *testing.T) {
 func TestWhatAnswersIsNotStarvedByWhatDoesNot(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		dead := func(within time.Duration) bool { time.Sleep(within); return false }
+		dead := func(within time.Duration) Outcome { time.Sleep(within); return Silent }
 		var asked atomic.Int32
 		for i := range 300 { // 15 s
 			s.Add(Task{For: 10 * time.Second, Clean: dead})
 			if i == 100 {
-				s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) bool { asked.Add(1); return true }})
+				s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome { asked.Add(1); return Answered }})
 			}
 			later(50 * time.Millisecond)
 		}
@@ -181,10 +184,10 @@ func TestACloseEndsARoundThatIsLong(t *testing.T) {
 		began := time.Now()
 		var last atomic.Int64
 		for range most {
-			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) bool {
+			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome {
 				time.Sleep(5 * time.Millisecond)
 				last.Store(int64(time.Since(began)))
-				return true
+				return Answered
 			}})
 		}
 		later(time.Millisecond)

@@ -216,9 +216,9 @@ func mutantsOfTime() []Mutant {
 		{
 			Name: "renewal goes on after the release",
 			File: "core/release.go",
-			Old:  "\tt.vacate()\n\tswitch {",
+			Old:  "\tt.vacate()\n\tif told {",
 			New: "\tt.vacate()\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(t.cfg.ttl)\n" +
-				"\t\t\tt.root.driver.Renew(context.Background(), []driver.Claim{t.bid.claim()})\n\t\t}\n\t}()\n\tswitch {",
+				"\t\t\tt.root.driver.Renew(context.Background(), []driver.Claim{t.bid.claim()})\n\t\t}\n\t}()\n\tif told {",
 			Red: "silence", Only: "none",
 		},
 		{

@@ -60,8 +60,11 @@ if joins then
   redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
   local last = math.max(now + ttl, last_end(holders))
   redis.call('SET', lock, reserved(me, asked == 0 and fence or string.format('%.0f', n)), 'PX', last - now)
-  redis.call('PEXPIRE', holders, last - now)
+  local there = redis.call('PEXPIRE', holders, last - now)
   redis.call('ZADD', holders, now + ttl, me)
+  if there == 0 then -- it has gone, with the last of those whose time is over, and has no TTL now
+    redis.pcall('PEXPIRE', holders, last - now)
+  end
 else
   fence = asked == 0 and mint(KEYS[2], 1, time) or fence
   redis.call('DEL', holders) -- of those whose name is over

@@ -1,0 +1,189 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+)
+
+// halfDark is a cluster of which one node says nothing, through a client whose reads end by its own
+// time-out and not with their context, as a ClusterClient's do by default.
+type halfDark struct {
+	*drivertest.Link
+	punctual bool
+}
+
+func (h *halfDark) Capabilities() driver.Capabilities {
+	can := h.Link.Capabilities()
+	can.Punctual = h.punctual
+	return can
+}
+
+func (h *halfDark) silence(ctx context.Context) error {
+	if h.punctual {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	time.Sleep(5 * time.Second)
+	return errTimeout
+}
+
+var errTimeout = errors.New("read timeout")
+
+func (h *halfDark) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if strings.HasPrefix(c.Name, "dark") {
+		return driver.Grant{}, h.silence(ctx)
+	}
+	return h.Link.Acquire(ctx, c)
+}
+
+func (h *halfDark) Release(ctx context.Context, c driver.Claim) error {
+	if strings.HasPrefix(c.Name, "dark") {
+		return h.silence(ctx)
+	}
+	return h.Link.Release(ctx, c)
+}
+func TestADarkNodeDoesNotStopCleanUpAtTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, punctual := range []bool{true, false} {
+		for _, dark := range []int{1, 3, 8} {
+			virtual(t, func(b *bench) {
+				h := &halfDark{Link: b.link, punctual: punctual}
+				locks, err := core.New(h)
+				b.ok(err)
+				b.link.All(drivertest.RequestLate, drivertest.OpAcquire)
+				var calls sync.WaitGroup
+				call := func(name string) {
+					calls.Go(func() {
+						ctx, cancel := context.WithTimeout(b.Context(), 300*time.Millisecond)
+						defer cancel()
+						_, err := locks.TryAcquire(ctx, name)
+						b.is(err, core.ErrUnavailable)
+					})
+				}
+				for i := range dark {
+					call(fmt.Sprint("dark-", i))
+				}
+				const good = 10
+				for i := range good {
+					call(fmt.Sprint("good-", i))
+				}
+				calls.Wait()
+				time.Sleep(2 * time.Second)
+				b.link.Deliver()
+				b.link.All(drivertest.Delivered)
+				time.Sleep(2 * time.Second)
+				there, taken := b.other(), 0
+				for i := range good {
+					if x, err := there.TryAcquire(b.Context(), fmt.Sprint("good-", i)); err != nil {
+						taken++
+					} else {
+						b.ok(x.Release(b.Context()))
+					}
+				}
+				if taken > 0 {
+					b.Errorf("punctual %t, %d dark: %d of %d names at nodes that answer are taken 2 s after their late execution", punctual, dark, taken, good)
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				defer cancel()
+				b.ok(locks.Close(ctx))
+			})
+		}
+	}
+}
+
+// The server answers within half a second. 40 calls have left, and are executed late.
+func TestCleanUpAtASlowServerIsDoneSoon(t *testing.T) {
+	t.Parallel()
+	const names = 40
+	virtual(t, func(b *bench) {
+		b.link.All(drivertest.RequestLate, drivertest.OpAcquire)
+		b.link.Delay(225*time.Millisecond, 225*time.Millisecond)
+		var calls sync.WaitGroup
+		for i := range names {
+			calls.Go(func() {
+				ctx, cancel := context.WithTimeout(b.Context(), 300*time.Millisecond)
+				defer cancel()
+				_, err := b.locks.TryAcquire(ctx, fmt.Sprint("name-", i))
+				b.is(err, core.ErrUnavailable)
+			})
+		}
+		calls.Wait()
+		time.Sleep(3 * time.Second)
+		b.link.Deliver()
+		time.Sleep(2 * time.Second)
+		there, taken := b.other(), 0
+		for i := range names {
+			if x, err := there.TryAcquire(b.Context(), fmt.Sprint("name-", i)); err != nil {
+				taken++
+			} else {
+				b.ok(x.Release(b.Context()))
+			}
+		}
+		if taken > 0 {
+			b.Errorf("%d of %d names are taken after 2 s", taken, names)
+		}
+	})
+}
+
+// The release of a lease with WithMinHold was confirmed. A duplicate of its acquire is executed after that
+// time: nothing gives it back.
+func TestALateDuplicateBehindAConfirmedMinHoldIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for _, minHold := range []time.Duration{2 * time.Second, time.Millisecond} {
+		virtual(t, func(b *bench) {
+			b.link.Next(drivertest.OpAcquire, drivertest.RequestLate)
+			x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(minHold))
+			b.ok(err)
+			b.ok(x.Release(b.Context()))
+			time.Sleep(3 * time.Second)
+			b.free()
+			b.link.Deliver()
+			time.Sleep(time.Second)
+			if x, err := b.other().TryAcquire(b.Context(), "name"); err != nil {
+				b.Errorf("MinHold %s: %v a second after the late execution", minHold, err)
+			} else {
+				b.ok(x.Release(b.Context()))
+			}
+		})
+	}
+}
+
+// A grant meets a degraded lease, and its give-back is met with silence: the caller goes meanwhile.
+func TestWhatIsGivenBackKeepsNobodyWhoHasGone(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.Next(drivertest.OpAcquire, drivertest.HeldBack)
+		ctx, cancel := context.WithCancel(b.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.locks.Acquire(ctx, "name", core.WithShared())
+			done <- err
+		}()
+		synctest.Wait()
+		b.link.All(drivertest.Refused)
+		x := b.acquire(local, "name", core.WithWait(time.Second))
+		b.degraded(x)
+		b.link.All(drivertest.RequestLost)
+		b.link.Deliver() // the grant arrives, the service is silent again
+		synctest.Wait()
+		began := time.Now()
+		cancel()
+		err := <-done
+		if took := time.Since(began); took > 50*time.Millisecond {
+			b.Errorf("returned %s after its context ended: %v", took, err)
+		}
+		b.link.Heal()
+		b.ok(x.Release(b.Context()))
+	})
+}

@@ -1,0 +1,85 @@
+package etcdlock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/etcdlock"
+)
+
+// The transaction that lines a place up is still on its way when its caller leaves. It is executed
+// half a second later. A second after that the place has to be gone.
+func TestAPlaceThatIsLinedUpLateIsLeft(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	direct := dial(t, server.Addr())
+	var armed atomic.Bool
+	gate, executed := make(chan struct{}), make(chan struct{})
+	slow := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		r, ok := req.(*pb.TxnRequest)
+		lines := false
+		if ok {
+			for _, op := range r.Success {
+				if p := op.GetRequestPut(); p != nil && bytes.Contains(p.Key, []byte("line/")) {
+					lines = true
+				}
+			}
+		}
+		if !lines || !armed.CompareAndSwap(true, false) {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		go func() {
+			<-gate
+			_ = invoke(context.WithoutCancel(ctx), method, req, new(pb.TxnResponse), cc, opts...)
+			close(executed)
+		}()
+		<-ctx.Done()
+		return status.FromContextError(ctx.Err()).Err() // as grpc says it
+	}
+	far, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Logger: zap.NewNop(), DialTimeout: time.Minute,
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(slow)}})
+	ok(t, err)
+	t.Cleanup(func() { _ = far.Close() })
+	locks, other := locker(t, etcdlock.New(far)), locker(t, etcdlock.New(direct))
+	ok(t, acquire(t, locks, "warm").Release(t.Context()))
+	holder := acquire(t, other, "name")
+	armed.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	defer cancel()
+	if _, err := locks.Acquire(ctx, "name"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	close(gate)
+	<-executed
+	time.Sleep(time.Second)
+	answer, err := direct.Get(t.Context(), "holdfast/name", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	ok(t, err)
+	for _, kv := range answer.Kvs {
+		if strings.Contains(string(kv.Key), "line/") {
+			t.Errorf("a place stands, 1 s after its late execution")
+		}
+	}
+	ok(t, holder.Release(t.Context()))
+	began := time.Now()
+	x, err := other.TryAcquire(t.Context(), "name")
+	if errors.Is(err, core.ErrHeld) {
+		t.Errorf("a free name is held: %v", err)
+		x = acquire(t, other, "name")
+		t.Logf("had after %s", time.Since(began))
+	}
+	ok(t, x.Release(t.Context()))
+}
