@@ -16,6 +16,7 @@ type Mutant struct {
 	Solo     bool   // it shows where nobody contends
 	Alone    int    // or where many names have a goroutine each
 	Kinds    bool   // it shows in leases of other kinds
+	Long     bool   // it shows where much has to meet
 	Service  string // where the locks are; "" is One
 }
 
@@ -336,7 +337,7 @@ func mutantsOfPlaces() []Mutant {
 			File: "core/degraded.go",
 			Old:  "(l.tenure.local || !l.contends(w))",
 			New:  "(l.tenure.local || !w.contends)",
-			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
+			Red:  "belief", Only: "dark,refuse,pause", Kinds: true, Long: true,
 		},
 		{
 			Name: "a degraded lease does not say so",
@@ -356,7 +357,7 @@ func mutantsOfServices() []Mutant {
 			File: "core/redislock/transaction.go",
 			Old:  "\t}, keys...)\n\tif inCluster",
 			New:  "\t})\n\tif inCluster",
-			Red:  "belief", Only: "delay", Service: Plain,
+			Red:  "linearizable", Only: "delay", Service: Plain,
 		},
 		{
 			Name: "two of five are a quorum",

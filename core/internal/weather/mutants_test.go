@@ -145,11 +145,14 @@ func storm(t *testing.T, m Mutant, seed uint64) map[string][]string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	holders := *flagHolders
+	holders, length := *flagHolders, "8s"
 	if m.Solo {
 		holders = 0
 	}
-	run := exec.Command(binary, "-weather.holders", strconv.Itoa(holders), "-test.run", "^TestWeather$", "-weather.report", report, "-weather.for", "8s",
+	if m.Long {
+		length = "24s"
+	}
+	run := exec.Command(binary, "-weather.holders", strconv.Itoa(holders), "-test.run", "^TestWeather$", "-weather.report", report, "-weather.for", length,
 		"-weather.seed", fmt.Sprint(seed), "-weather.gap", "200ms", "-weather.only", m.Only,
 		"-weather.service", cmp.Or(m.Service, One), fmt.Sprintf("-weather.kinds=%t", m.Kinds),
 		"-weather.alone", strconv.Itoa(max(1, m.Alone)))
