@@ -8,7 +8,7 @@ export GOFLAGS := $(filter-out -buildvcs=%,$(shell go env GOFLAGS)) -buildvcs=fa
 
 TOOL := go tool -modfile="$(CURDIR)/tools/go.mod"
 
-TESTFLAGS ?= -shuffle=on -count=1 -timeout=10m
+TESTFLAGS ?= -shuffle=on -count=1 -timeout=15m
 BENCHFLAGS ?= -benchmem
 BENCH ?= .
 RATIOFLAGS ?= -only layers,held-10000
