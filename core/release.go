@@ -115,7 +115,13 @@ func (t *tenure) released(err error) error {
 		t.loss = lost
 	}
 	t.mu.Unlock()
-	switch { // before Close may think that nothing is left
+	if err == nil {
+		t.bid.confirm()
+	}
+	t.root.enter() // Close waits until it is told, too
+	defer t.root.leave()
+	t.vacate()
+	switch {
 	case t.root.events == nil || told: // a lease ends once, for those who count
 	case err == nil:
 		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done, t.handed != nil, t.local})
@@ -124,10 +130,6 @@ func (t *tenure) released(err error) error {
 	default:
 		t.root.events.add(t.root, LostEvent{t.subject(), lost.Reason, held})
 	}
-	if err == nil {
-		t.bid.confirm()
-	}
-	t.vacate()
 	if told {
 		return t.loss
 	}

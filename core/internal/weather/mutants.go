@@ -217,9 +217,9 @@ func mutantsOfTime() []Mutant {
 		{
 			Name: "renewal goes on after the release",
 			File: "core/release.go",
-			Old:  "\tt.vacate()\n\tif told {",
+			Old:  "\tt.vacate()\n\tswitch {",
 			New: "\tt.vacate()\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(t.cfg.ttl)\n" +
-				"\t\t\tt.root.driver.Renew(context.Background(), []driver.Claim{t.bid.claim()})\n\t\t}\n\t}()\n\tif told {",
+				"\t\t\tt.root.driver.Renew(context.Background(), []driver.Claim{t.bid.claim()})\n\t\t}\n\t}()\n\tswitch {",
 			Red: "silence", Only: "none",
 		},
 		{
