@@ -3,9 +3,8 @@ package core_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,37 +60,14 @@ func TestADarkNodeDoesNotStopCleanUpAtTheOthers(t *testing.T) {
 				locks, err := core.New(h)
 				b.ok(err)
 				b.link.All(drivertest.RequestLate, drivertest.OpAcquire)
-				var calls sync.WaitGroup
-				call := func(name string) {
-					calls.Go(func() {
-						ctx, cancel := context.WithTimeout(b.Context(), 300*time.Millisecond)
-						defer cancel()
-						_, err := locks.TryAcquire(ctx, name)
-						b.is(err, core.ErrUnavailable)
-					})
-				}
-				for i := range dark {
-					call(fmt.Sprint("dark-", i))
-				}
-				const good = 10
-				for i := range good {
-					call(fmt.Sprint("good-", i))
-				}
-				calls.Wait()
+				good := named("good", 10)
+				b.abandon(locks, slices.Concat(named("dark", dark), good))
 				time.Sleep(2 * time.Second)
 				b.link.Deliver()
 				b.link.All(drivertest.Delivered)
 				time.Sleep(2 * time.Second)
-				there, taken := b.other(), 0
-				for i := range good {
-					if x, err := there.TryAcquire(b.Context(), fmt.Sprint("good-", i)); err != nil {
-						taken++
-					} else {
-						b.ok(x.Release(b.Context()))
-					}
-				}
-				if taken > 0 {
-					b.Errorf("punctual %t, %d dark: %d of %d names at nodes that answer are taken 2 s after their late execution", punctual, dark, taken, good)
+				if taken := b.takenOf(good); taken > 0 {
+					b.Errorf("punctual %t, %d dark: %d names at nodes that answer are taken 2 s after their late execution", punctual, dark, taken)
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 				defer cancel()
@@ -104,33 +80,16 @@ func TestADarkNodeDoesNotStopCleanUpAtTheOthers(t *testing.T) {
 // The server answers within half a second. 40 calls have left, and are executed late.
 func TestCleanUpAtASlowServerIsDoneSoon(t *testing.T) {
 	t.Parallel()
-	const names = 40
+	names := named("name", 40)
 	virtual(t, func(b *bench) {
 		b.link.All(drivertest.RequestLate, drivertest.OpAcquire)
 		b.link.Delay(225*time.Millisecond, 225*time.Millisecond)
-		var calls sync.WaitGroup
-		for i := range names {
-			calls.Go(func() {
-				ctx, cancel := context.WithTimeout(b.Context(), 300*time.Millisecond)
-				defer cancel()
-				_, err := b.locks.TryAcquire(ctx, fmt.Sprint("name-", i))
-				b.is(err, core.ErrUnavailable)
-			})
-		}
-		calls.Wait()
+		b.abandon(b.locks, names)
 		time.Sleep(3 * time.Second)
 		b.link.Deliver()
 		time.Sleep(2 * time.Second)
-		there, taken := b.other(), 0
-		for i := range names {
-			if x, err := there.TryAcquire(b.Context(), fmt.Sprint("name-", i)); err != nil {
-				taken++
-			} else {
-				b.ok(x.Release(b.Context()))
-			}
-		}
-		if taken > 0 {
-			b.Errorf("%d of %d names are taken after 2 s", taken, names)
+		if taken := b.takenOf(names); taken > 0 {
+			b.Errorf("%d of %d names are taken after 2 s", taken, len(names))
 		}
 	})
 }

@@ -94,31 +94,49 @@ func TestAWaitThatFailsBesideAnAnswerCostsNoCleanUp(t *testing.T) {
 // of 20 ms there and back.
 func TestCleanUpBehindManyCallsIsDoneWithinASecond(t *testing.T) {
 	t.Parallel()
-	const names = 400
+	names := named("name", 400)
 	virtual(t, func(b *bench) {
 		b.link.All(drivertest.ReplyLost, drivertest.OpAcquire)
 		b.link.Delay(10*time.Millisecond, 10*time.Millisecond)
-		var calls sync.WaitGroup
-		for i := range names {
-			calls.Go(func() {
-				ctx, cancel := context.WithTimeout(b.Context(), 300*time.Millisecond)
-				defer cancel()
-				_, err := b.locks.TryAcquire(ctx, fmt.Sprint("name-", i))
-				b.is(err, core.ErrUnavailable)
-			})
-		}
-		calls.Wait()
+		b.abandon(b.locks, names)
 		time.Sleep(time.Second)
-		there, taken := b.other(), 0
-		for i := range names {
-			if x, err := there.TryAcquire(b.Context(), fmt.Sprint("name-", i)); err != nil {
-				taken++
-			} else {
-				b.ok(x.Release(b.Context()))
-			}
-		}
-		if taken > 0 {
-			b.Errorf("%d of %d names are taken after a second", taken, names)
+		if taken := b.takenOf(names); taken > 0 {
+			b.Errorf("%d of %d names are taken after a second", taken, len(names))
 		}
 	})
+}
+
+// named are so many names.
+func named(what string, n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprint(what, "-", i))
+	}
+	return names
+}
+
+// abandon asks for all the names at once, and gives up without an answer.
+func (b *bench) abandon(locks *core.Locker, names []string) {
+	var calls sync.WaitGroup
+	for _, name := range names {
+		calls.Go(func() {
+			ctx, cancel := context.WithTimeout(b.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := locks.TryAcquire(ctx, name)
+			b.is(err, core.ErrUnavailable)
+		})
+	}
+	calls.Wait()
+}
+
+// takenOf is how many of the names another process cannot have.
+func (b *bench) takenOf(names []string) (n int) {
+	there := b.other()
+	for _, name := range names {
+		if x, err := there.TryAcquire(b.Context(), name); err != nil {
+			n++
+		} else {
+			b.ok(x.Release(b.Context()))
+		}
+	}
+	return n
 }

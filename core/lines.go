@@ -34,12 +34,6 @@ type line struct {
 	place  *place        // in the backend's line, nil if this process does not stand there
 }
 
-// news is what is known of the contender's attempts since the name was last granted.
-type news struct {
-	last     verdict        // what the last one came to
-	watchers []chan verdict // of those who want to know of the next one
-}
-
 // place is this process's place in the backend's line for a name: that of the line, not of
 // a goroutine. Once it is left, it is never used again.
 type place struct {
@@ -68,25 +62,6 @@ type summons struct {
 	old   *tenure       // whose turns are over, for the contender to yield; or nil
 	held  bool          // this process had the name until now
 	pause time.Duration // before it asks
-}
-
-// verdict is what an attempt came to, for those who did not make it. The zero verdict says
-// nothing.
-type verdict struct {
-	at       time.Time
-	answered time.Time     // when the backend last answered
-	held     *driver.Held  // the name has an owner, if only since this attempt
-	heldAt   time.Duration // when the backend last said so, since the Locker was made; 0 if it has not
-	done     *DoneError
-	scope    string // of done
-	err      error  // matches ErrUnavailable
-}
-
-func (v verdict) empty() bool { return v.held == nil && v.done == nil && v.err == nil }
-
-// concerns says whether it is an answer to whoever wants the name by c, too.
-func (v verdict) concerns(c *config) bool {
-	return v.held != nil || v.err != nil || v.done != nil && c.dedup > 0 && v.scope == c.scope
 }
 
 func newLines() *lines {
@@ -142,30 +117,6 @@ func (s *lines) wanted(key string) bool {
 	defer s.mu.Unlock()
 	l := s.byKey[key]
 	return l != nil && l.head != nil
-}
-
-// watch has the caller told what the contender's attempt comes to.
-func (s *lines) watch(w *waiter) <-chan verdict {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w.line == nil { // its lease is waiting for it
-		return nil
-	}
-	return w.line.outcome()
-}
-
-func (l *line) outcome() <-chan verdict {
-	outcome := make(chan verdict, 1)
-	n := l.hear()
-	n.watchers = append(n.watchers, outcome)
-	return outcome
-}
-
-func (l *line) hear() *news {
-	if l.news == nil {
-		l.news = new(news)
-	}
-	return l.news
 }
 
 func (s *lines) open(key string) *line {
@@ -290,33 +241,6 @@ func (s *lines) granted(w *waiter, t *tenure) *driver.Held {
 		heard.publish(verdict{at: now, answered: now, held: l.heldHere()})
 	}
 	return nil
-}
-
-func (n *news) publish(v verdict) {
-	if n == nil {
-		return
-	}
-	for _, outcome := range n.watchers {
-		outcome <- v // has room for the only verdict it ever gets
-	}
-	n.watchers = nil
-}
-
-// known says what the line knows.
-func (s *lines) known(w *waiter) (v verdict) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := w.line
-	if l == nil {
-		return v
-	}
-	if l.news != nil {
-		v = l.news.last
-	}
-	if held := l.heldHere(); held != nil {
-		v.at, v.held = time.Now(), held
-	}
-	return v
 }
 
 // leave takes w, whose caller gives up, out of its line; the next one becomes the contender, after

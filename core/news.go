@@ -1,0 +1,83 @@
+package core
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// news is what is known of the contender's attempts since the name was last granted.
+type news struct {
+	last     verdict        // what the last one came to
+	watchers []chan verdict // of those who want to know of the next one
+}
+
+// verdict is what an attempt came to, for those who did not make it. The zero verdict says
+// nothing.
+type verdict struct {
+	at       time.Time
+	answered time.Time     // when the backend last answered
+	held     *driver.Held  // the name has an owner, if only since this attempt
+	heldAt   time.Duration // when the backend last said so, since the Locker was made; 0 if it has not
+	done     *DoneError
+	scope    string // of done
+	err      error  // matches ErrUnavailable
+}
+
+func (v verdict) empty() bool { return v.held == nil && v.done == nil && v.err == nil }
+
+// concerns says whether it is an answer to whoever wants the name by c, too.
+func (v verdict) concerns(c *config) bool {
+	return v.held != nil || v.err != nil || v.done != nil && c.dedup > 0 && v.scope == c.scope
+}
+
+// watch has the caller told what the contender's attempt comes to.
+func (s *lines) watch(w *waiter) <-chan verdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.line == nil { // its lease is waiting for it
+		return nil
+	}
+	return w.line.outcome()
+}
+
+func (l *line) outcome() <-chan verdict {
+	outcome := make(chan verdict, 1)
+	n := l.hear()
+	n.watchers = append(n.watchers, outcome)
+	return outcome
+}
+
+func (l *line) hear() *news {
+	if l.news == nil {
+		l.news = new(news)
+	}
+	return l.news
+}
+
+func (n *news) publish(v verdict) {
+	if n == nil {
+		return
+	}
+	for _, outcome := range n.watchers {
+		outcome <- v // has room for the only verdict it ever gets
+	}
+	n.watchers = nil
+}
+
+// known says what the line knows.
+func (s *lines) known(w *waiter) (v verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := w.line
+	if l == nil {
+		return v
+	}
+	if l.news != nil {
+		v = l.news.last
+	}
+	if held := l.heldHere(); held != nil {
+		v.at, v.held = time.Now(), held
+	}
+	return v
+}
