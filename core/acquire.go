@@ -3,6 +3,9 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // acquisition is one call that wants a lease.
@@ -14,11 +17,11 @@ type acquisition struct {
 	maxHold time.Duration
 
 	began    time.Time
-	answered time.Time     // when the backend last answered; until it does, when the call began
-	known    error         // a *HeldError, once something said that the name is held
-	failed   error         // matches ErrUnavailable: what the last attempt came to
-	heldAt   time.Duration // when the backend last told anybody in the line that the name is held, as in verdict
-	refused  bool          // it has told this call
+	answered time.Time   // when the backend last answered; until it does, when the call began
+	known    error       // a *HeldError, once something said that the name is held
+	failed   error       // matches ErrUnavailable: what the last attempt came to
+	heldAt   clock.Awake // when the backend last told anybody in the line that the name is held, as in verdict
+	refused  bool        // it has told this call
 	waited   bool
 	called   bool    // up, from its place in the line
 	stood    bool    // behind a lease of this process, until it was called up
@@ -54,7 +57,7 @@ func (r *root) checkName(name string) error {
 	if limit := r.can.MaxName; limit > 0 && len(name) > limit {
 		return invalidf("name: %d bytes, and the %s backend takes %d", len(name), r.can.Backend, limit)
 	}
-	return checkName(name)
+	return key.CheckName(name)
 }
 
 func (a *acquisition) run() (*Lease, error) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // contend is the contender's loop.
@@ -61,7 +62,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		a.answered = now
 		a.failed = nil
 		a.ticket = "" // used, over, or of no lease: it will never be good
-		a.refused, a.heldAt = true, max(1, now.Sub(a.root.clock.base))
+		a.refused, a.heldAt = true, max(1, a.root.clock.Now())
 		a.known = a.held(held, 0)
 		a.limited(held.Limit)
 		a.root.lines.refused(w, verdict{at: now, answered: now, held: held, heldAt: a.heldAt})
@@ -111,13 +112,13 @@ func (a *acquisition) fail(w *waiter, err error) {
 
 // granted makes a lease of a grant, unless that is nearly over already, or nobody wants it
 // any more: then it is given back.
-func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease, error) {
+func (a *acquisition) granted(w *waiter, g driver.Grant, asked clock.Reading) (*Lease, error) {
 	ttl := a.cfg.ttl
 	if g.TTL > 0 {
 		ttl = min(ttl, g.TTL)
 	}
-	life, now := trust(ttl), a.root.clock.read()
-	if life-now.since(asked) < ttl/3 {
+	life, now := trust(ttl), a.root.clock.Read()
+	if life-now.Since(asked) < ttl/3 {
 		a.refuse(a.bid)
 		a.bid = nil
 		a.fail(w, &unavailableError{"acquire", a.name, errLate})
@@ -126,7 +127,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked instant) (*Lease,
 	a.limited(g.Limit)
 	t := newTenure(a.bid, a.cfg, g, ttl, asked)
 	if a.maxHold > 0 {
-		t.holdEnd = now.awake + a.maxHold
+		t.holdEnd = now.Awake().Add(a.maxHold)
 	}
 	a.bid = nil // the tenure's from here on
 	x := w.lease

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
@@ -63,15 +64,15 @@ type reply struct {
 }
 
 // attempt asks for the grant until it is answered, for no longer than bound: a command
-// whose reply is lost is sent again with the same token. The instant is the one before the
+// whose reply is lost is sent again with the same token. The reading is the one before the
 // answered command was sent.
-func (b *bid) attempt(ctx context.Context, bound time.Duration, c driver.Claim) (grant driver.Grant, asked instant, err error) {
+func (b *bid) attempt(ctx context.Context, bound time.Duration, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
 	r := b.root
 	err = r.persist(ctx, r.patience(ctx, bound), bound, outcomeOpen, func(ctx context.Context) error {
-		asked = r.clock.read() // before the request is written
+		asked = r.clock.Read() // before the request is written
 		answer := b.send(ctx, c)
 		open := outcomeOpen(answer.err)
-		r.haste.heard(asked, r.clock.read(), !open)
+		r.haste.heard(asked, r.clock.Read(), !open)
 		if open {
 			b.doubt()
 		}
@@ -131,7 +132,7 @@ func (b *bid) doubtful() bool {
 
 // seconds is how old the Locker is, and a little more.
 func (r *root) seconds() uint32 {
-	return uint32(time.Since(r.clock.base)/time.Second) + 1 //nolint:gosec // G115: no process lives for 136 years
+	return uint32(time.Duration(r.clock.Now())/time.Second) + 1 //nolint:gosec // G115: no process lives for 136 years
 }
 
 // past is how long ago that was, at least.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // Confirm says whether the work that runs under ctx may begin a side effect now. It is
@@ -139,7 +140,7 @@ func (t *tenure) renewNow(ctx context.Context) {
 	defer cancel()
 	for first := true; ; first = false {
 		t.mu.Lock()
-		left := t.life - t.root.clock.read().since(t.asked)
+		left := t.life - t.root.clock.Read().Since(t.asked)
 		if t.state != tenureHeld || left <= 0 || left > t.ttl()/2 {
 			t.mu.Unlock()
 			return
@@ -154,7 +155,7 @@ func (t *tenure) renewNow(ctx context.Context) {
 		}
 	}
 	t.flying++
-	asked := t.root.clock.read() // under the mutex: before any question that the watchdog asks from now on
+	asked := t.root.clock.Read() // under the mutex: before any question that the watchdog asks from now on
 	t.mu.Unlock()
 	answered := make(chan struct{})
 	t.root.spawn(func() {
@@ -183,8 +184,8 @@ func await(ctx context.Context, done <-chan struct{}) bool {
 }
 
 // ask sends one renewal of this tenure alone. The caller has counted it as flying.
-func (t *tenure) ask(asked instant) {
-	claim, left := t.renewClaim(t.root.clock.read())
+func (t *tenure) ask(asked clock.Reading) {
+	claim, left := t.renewClaim(t.root.clock.Read())
 	if left == 0 { // over, or being released, since it was decided on
 		t.renewedNow(asked, errNotAsked)
 		return
@@ -199,23 +200,23 @@ func (t *tenure) ask(asked instant) {
 }
 
 // renewedNow is renewed for a renewal that was not the watchdog's.
-func (t *tenure) renewedNow(asked instant, err error) {
-	now := t.root.clock.read()
+func (t *tenure) renewedNow(asked clock.Reading, err error) {
+	now := t.root.clock.Read()
 	t.mu.Lock()
 	t.land()
 	lost := t.overdue(now)
 	if t.state == tenureHeld {
 		trusted, watchdog := t.asked, t.renewAt
 		lost = t.take(asked, now, err)
-		if trusted.awake > asked.awake { // the watchdog has overtaken us
+		if trusted.Awake() > asked.Awake() { // the watchdog has overtaken us
 			t.asked = trusted
 		}
-		if watchdog == never { // and stays off
-			t.renewAt = never
+		if watchdog == clock.Never { // and stays off
+			t.renewAt = clock.Never
 		}
 	}
 	if t.root.events != nil && !errors.Is(err, errNotAsked) {
-		t.root.events.add(t.root, RenewedEvent{t.subject(), now.since(asked), t.renewal(err)})
+		t.root.events.add(t.root, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
 	}
 	t.root.keeper.set(t)
 	t.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // A degraded lease is a tenure of which the backend knows nothing: this process's line for the
@@ -91,7 +92,7 @@ func (a *acquisition) judge(err error, took time.Duration) error {
 	}
 	failed := &unavailableError{"acquire", a.name, err}
 	if noAnswer(failed) && !a.late() {
-		a.root.outage.failed(a.root.clock.read(), err)
+		a.root.outage.failed(a.root.clock.Read(), err)
 	}
 	return failed
 }
@@ -110,7 +111,7 @@ func (a *acquisition) silent(err error) bool { return a.mayGoLocal() && noAnswer
 // in the line were less than a TTL ago: whoever holds it may be at work.
 func (a *acquisition) mayGoLocal() bool {
 	return a.cfg.unavailable == LocalOnly && !a.refused &&
-		(a.heldAt == 0 || time.Since(a.root.clock.base)-a.heldAt >= a.cfg.ttl)
+		(a.heldAt == 0 || a.root.clock.Now().Sub(a.heldAt) >= a.cfg.ttl)
 }
 
 // outage is why the call need not ask, nil if it has to.
@@ -118,7 +119,7 @@ func (a *acquisition) outage() error {
 	if !a.mayGoLocal() {
 		return nil
 	}
-	probe, because := a.root.outage.stands(a.root.clock.read())
+	probe, because := a.root.outage.stands(a.root.clock.Read())
 	if probe {
 		a.root.probe(a.name, a.cfg.bound())
 	}
@@ -131,7 +132,7 @@ func (a *acquisition) outage() error {
 // suspect is for a call whose caller has left while it was not answered. If all callers leave
 // before an attempt is over, nobody else finds out.
 func (a *acquisition) suspect() {
-	if a.mayGoLocal() && a.root.outage.suspect(a.root.clock.read()) {
+	if a.mayGoLocal() && a.root.outage.suspect(a.root.clock.Read()) {
 		a.root.probe(a.name, a.cfg.bound())
 	}
 }
@@ -167,7 +168,7 @@ func (a *acquisition) overtake(because error) (*Lease, error) {
 
 // goLocal makes a degraded lease, unless a lease of this process has the name.
 func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.Held, err error) {
-	now := a.root.clock.read()
+	now := a.root.clock.Read()
 	t := a.localTenure(now)
 	held, empty := a.root.lines.take(w, t)
 	if held != nil {
@@ -198,23 +199,23 @@ func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.
 }
 
 // localTenure makes a tenure with a bid that is never sent.
-func (a *acquisition) localTenure(now instant) *tenure {
+func (a *acquisition) localTenure(now clock.Reading) *tenure {
 	t := &tenure{
 		root: a.root, bid: &bid{root: a.root, cfg: a.cfg, name: a.name, phase: bidOwned}, cfg: a.cfg,
-		local: true, asked: now, life: maxDuration, renewAt: never, holdEnd: never, index: -1,
+		local: true, asked: now, life: maxDuration, renewAt: clock.Never, holdEnd: clock.Never, index: -1,
 	}
 	if a.cfg.noRenewal {
 		t.life = trust(a.cfg.ttl)
 	}
 	if a.maxHold > 0 {
-		t.holdEnd = now.awake + a.maxHold
+		t.holdEnd = now.Awake().Add(a.maxHold)
 	}
 	return t
 }
 
 // renewHere is renewNow for a degraded tenure.
 func (t *tenure) renewHere() {
-	now := t.root.clock.read()
+	now := t.root.clock.Read()
 	t.mu.Lock()
 	lost := t.overdue(now)
 	if t.state == tenureHeld {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -25,7 +26,7 @@ func ExampleGuard() {
 	}
 	defer locks.Close(ctx)
 
-	order := core.MustParseKey("order:{id}") // the same names as at every door
+	order := key.MustParse("order:{id}") // the same names as at every door
 	refund := core.Guard(locks,
 		func(r refundRequest) (string, error) { return order.Name(strconv.FormatInt(r.OrderID, 10)) },
 		func(ctx context.Context, r refundRequest) (string, error) {

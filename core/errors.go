@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
 // The errors to test for with errors.Is. Each has a method ErrorType() string, for the
@@ -32,7 +34,7 @@ var (
 
 	// ErrInvalid: a name, an option or a relation between options that can not work, or a
 	// capability that the backend lacks. Nothing was sent.
-	ErrInvalid error = &sentinel{"invalid", "invalid"}
+	ErrInvalid = invalid.Err
 )
 
 type sentinel struct{ kind, text string }
@@ -141,15 +143,7 @@ func (e *endedError) ErrorType() string {
 	return "canceled"
 }
 
-type invalidError struct{ text string }
-
-func (e *invalidError) Error() string        { return "holdfast: invalid " + e.text }
-func (e *invalidError) Is(target error) bool { return target == ErrInvalid }
-func (e *invalidError) ErrorType() string    { return "invalid" }
-
-func invalidf(format string, args ...any) error {
-	return &invalidError{fmt.Sprintf(format, args...)}
-}
+func invalidf(format string, args ...any) error { return invalid.Errorf(format, args...) }
 
 var (
 	errNoAnswer = errors.New("no answer within the attempt's bound")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // A driver call on a goroutine of its own can be left behind when the caller's ctx is
@@ -27,21 +29,21 @@ type haste struct {
 }
 
 // heard takes note of a command's answer, or of the lack of one.
-func (h *haste) heard(asked, now instant, answered bool) {
-	if !answered || now.awake-asked.awake > quickAnswer {
+func (h *haste) heard(asked, now clock.Reading, answered bool) {
+	if !answered || now.Awake().Sub(asked.Awake()) > quickAnswer {
 		h.until.Store(0)
 		return
 	}
-	h.until.Store(int64(now.awake + quickFor))
-	if took := int64(now.awake - asked.awake); took <= h.took.Load() || int64(now.awake) >= h.fresh.Load() {
+	h.until.Store(int64(now.Awake().Add(quickFor)))
+	if took := int64(now.Awake().Sub(asked.Awake())); took <= h.took.Load() || int64(now.Awake()) >= h.fresh.Load() {
 		h.took.Store(took)
-		h.fresh.Store(int64(now.awake + quickFor))
+		h.fresh.Store(int64(now.Awake().Add(quickFor)))
 	}
 }
 
 // lately is how long the quickest answer of the last second took, 0 if that is not known.
-func (h *haste) lately(c *clock) time.Duration {
-	if awake, _ := c.now(); int64(awake) >= h.fresh.Load() {
+func (h *haste) lately(c *clock.Clock) time.Duration {
+	if int64(c.Now()) >= h.fresh.Load() {
 		return 0
 	}
 	return time.Duration(h.took.Load())
@@ -55,8 +57,7 @@ func (r *root) inline(ctx context.Context) bool {
 	if ctx.Done() == nil { // only the call's own deadline can end it
 		return true
 	}
-	awake, _ := r.clock.now()
-	return int64(awake) < r.haste.until.Load()
+	return int64(r.clock.Now()) < r.haste.until.Load()
 }
 
 // patience is how long to wait for the first answer to a command that may be sent again

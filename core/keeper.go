@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // lookEvery is how often, at least, the clocks are looked at while anything is held.
@@ -27,15 +29,15 @@ type keeper struct {
 	posts   posts        // by when they have to be looked at
 	kept    atomic.Int64 // tenures added and not removed; a tick has some out of posts
 	timer   *time.Timer
-	wakeAt  time.Duration // when the timer fires, never if it is not set
+	wakeAt  clock.Awake   // when the timer fires, never if it is not set
 	ticking bool          // a tick is under way, and sets the timer when it ends
-	seen    instant       // the clocks at the last tick
+	seen    clock.Reading // the clocks at the last tick
 	closed  bool          // nothing new is kept
 	left    bool          // Close has given up waiting: nothing is kept at all
 }
 
 func newKeeper(r *root) *keeper {
-	k := &keeper{root: r, seen: r.clock.read(), wakeAt: never, seed: maphash.MakeSeed()}
+	k := &keeper{root: r, seen: r.clock.Read(), wakeAt: clock.Never, seed: maphash.MakeSeed()}
 	k.renewers.root = r
 	return k
 }
@@ -50,8 +52,8 @@ const (
 // jitter returns a duration of up to d, and no less than d without the given part of it. It is the
 // same for all that are asked for within a millisecond: what is renewed together is due together
 // again, and in the order in which it lies in memory.
-func (k *keeper) jitter(asked instant, d, part time.Duration) time.Duration {
-	share := maphash.Comparable(k.seed, asked.awake/time.Millisecond) >> 32
+func (k *keeper) jitter(asked clock.Reading, d, part time.Duration) time.Duration {
+	share := maphash.Comparable(k.seed, asked.Awake()/clock.Awake(time.Millisecond)) >> 32
 	return d - time.Duration(float64(d/part)*float64(share)/(1<<32))
 }
 
@@ -76,7 +78,7 @@ func (k *keeper) set(t *tenure) {
 }
 
 func (k *keeper) post(t *tenure, due post) {
-	if !t.kept || k.left || due.at == never {
+	if !t.kept || k.left || due.at == clock.Never {
 		return
 	}
 	k.posts.set(t, due)
@@ -86,13 +88,13 @@ func (k *keeper) post(t *tenure, due post) {
 }
 
 // arm has the timer fire at the given time, if not earlier.
-func (k *keeper) arm(at time.Duration) {
+func (k *keeper) arm(at clock.Awake) {
 	if at >= k.wakeAt {
 		return
 	}
-	awake, _ := k.root.clock.now()
-	k.wakeAt = min(at, awake+lookEvery)
-	d := max(0, k.wakeAt-awake)
+	awake := k.root.clock.Now()
+	k.wakeAt = min(at, awake.Add(lookEvery))
+	d := max(0, k.wakeAt.Sub(awake))
 	if k.timer == nil {
 		k.timer = time.AfterFunc(d, k.tick)
 	} else {
@@ -116,14 +118,14 @@ func (k *keeper) remove(t *tenure) {
 
 // tick does what the time asks for.
 func (k *keeper) tick() {
-	now := k.root.clock.look()
+	now := k.root.clock.Look()
 	k.mu.Lock()
 	if k.ticking { // a timer that was set again as it fired
 		k.mu.Unlock()
 		return
 	}
 	k.ticking = true
-	k.wakeAt = never
+	k.wakeAt = clock.Never
 	due := k.take(now)
 	k.mu.Unlock()
 
@@ -148,13 +150,13 @@ func (k *keeper) tick() {
 
 // take returns the tenures that are due. If the clocks have parted since the last tick,
 // because the machine slept or somebody set the wall clock, that is all of them.
-func (k *keeper) take(now instant) []*tenure {
-	parted := now.since(k.seen)-(now.awake-k.seen.awake) > clockStep
+func (k *keeper) take(now clock.Reading) []*tenure {
+	parted := now.PartedSince(k.seen)
 	k.seen = now
 	var due []*tenure
 	for len(k.posts) > 0 {
 		first := k.posts[0]
-		if !parted && first.at-now.awake > first.slack {
+		if !parted && first.at.Sub(now.Awake()) > first.slack {
 			break
 		}
 		k.posts.drop(first.tenure)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -26,12 +27,9 @@ func TestAfterAResumeNoContextGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			var wall, slept atomic.Int64
-			now := locks.root.clock.now
-			locks.root.clock.now = func() (time.Duration, time.Duration) {
-				awake, w := now()
-				return awake, w + time.Duration(wall.Load())
-			}
-			locks.root.clock.sleep = func() time.Duration { return time.Duration(slept.Load()) }
+			locks.root.clock = clock.Skewed(
+				func() time.Duration { return time.Duration(wall.Load()) },
+				func() time.Duration { return time.Duration(slept.Load()) })
 			var leases []*Lease
 			for _, name := range []string{"a", "b", "c"} {
 				x, err := locks.Acquire(t.Context(), name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // Lease is one holder's turn of a name, or, from AcquireAll, of several: it is lost when one
@@ -24,9 +25,9 @@ type Lease struct {
 	tenure *tenure
 	cfg    *config // of the call that it was asked for with
 	name   string
-	since  time.Duration // when the turn began, as instant.up
-	outer  *Lease        // the innermost lease that its context stood under, or nil
-	inside *Lease        // the lease that it has re-entered, or nil
+	since  clock.Up // when the turn began
+	outer  *Lease   // the innermost lease that its context stood under, or nil
+	inside *Lease   // the lease that it has re-entered, or nil
 	values context.Context
 	turn   int32 // of its tenure
 
@@ -37,7 +38,7 @@ type Lease struct {
 	slot   chan struct{} // of size one: full while an inner lease has its turn
 	own    *leaseContext // Lease.Context, made when somebody asks for it
 	work   *leaseContext // the context of Do
-	until  time.Duration // the last of ValidUntil, once ended
+	until  clock.Awake   // the last of ValidUntil, once ended
 	loss   *LostError    // why, if trust ended first
 	done   chan struct{} // made by who waits for the end to be known; closed when it is
 	result error
@@ -51,8 +52,8 @@ func newLease(ctx context.Context, c *config, name string) *Lease {
 }
 
 // bind gives x a turn of t.
-func (x *Lease) bind(t *tenure, turn int32, now instant) {
-	x.tenure, x.turn, x.since = t, turn, now.up()
+func (x *Lease) bind(t *tenure, turn int32, now clock.Reading) {
+	x.tenure, x.turn, x.since = t, turn, now.Up()
 }
 
 func (x *Lease) subject() Subject { return x.cfg.subject(x.values, x.name) }
@@ -124,9 +125,9 @@ func (x *Lease) validUntil() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x.ended {
-		return t.root.clock.time(x.until)
+		return t.root.clock.Time(x.until)
 	}
-	return t.root.clock.time(t.validUntil())
+	return t.root.clock.Time(t.validUntil())
 }
 
 // Context returns the lease's own context. It has the values of the context that was given
@@ -221,7 +222,7 @@ func (x *Lease) err() (err *LostError) {
 func (x *Lease) tenured() *LostError {
 	t := x.tenure
 	t.mu.Lock()
-	lost := t.overdue(t.root.clock.read())
+	lost := t.overdue(t.root.clock.Read())
 	err := x.loss
 	if err == nil && x.ended {
 		err = &LostError{x.name, ReasonReleased}
@@ -285,7 +286,7 @@ func (t *tenure) check(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	t.land()
-	lost := errors.Is(err, driver.ErrNotOwner) && t.lose(ReasonTaken, t.root.clock.read())
+	lost := errors.Is(err, driver.ErrNotOwner) && t.lose(ReasonTaken, t.root.clock.Read())
 	t.mu.Unlock()
 	if lost {
 		t.vacate() //nolint:contextcheck // the end of a tenure belongs to no call

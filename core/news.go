@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // news is what is known of the contender's attempts since the name was last granted.
@@ -16,9 +17,9 @@ type news struct {
 // nothing.
 type verdict struct {
 	at       time.Time
-	answered time.Time     // when the backend last answered
-	held     *driver.Held  // the name has an owner, if only since this attempt
-	heldAt   time.Duration // when the backend last said so, since the Locker was made; 0 if it has not
+	answered time.Time    // when the backend last answered
+	held     *driver.Held // the name has an owner, if only since this attempt
+	heldAt   clock.Awake  // when the backend last said so, since the Locker was made; 0 if it has not
 	done     *DoneError
 	scope    string // of done
 	err      error  // matches ErrUnavailable

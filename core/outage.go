@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 const (
@@ -24,15 +25,15 @@ const (
 type outage struct {
 	on atomic.Bool // an answer would end something: spares those who hear one the mutex
 
-	mu      sync.Mutex // protects the fields below
-	at      instant    // of the last proof that it cannot answer
+	mu      sync.Mutex    // protects the fields below
+	at      clock.Reading // of the last proof that it cannot answer
 	because error
 	probing bool
-	probed  instant // when the last probe went out
+	probed  clock.Reading // when the last probe went out
 }
 
 // failed takes note of a call that was not answered.
-func (o *outage) failed(now instant, because error) {
+func (o *outage) failed(now clock.Reading, because error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.at, o.because = now, because
@@ -51,30 +52,30 @@ func (o *outage) heard(err error) {
 
 // stands says why nobody has to ask now, nil if that is not known, and whether the caller is to
 // send a probe. One that is under way speaks for those who come by until it is over.
-func (o *outage) stands(now instant) (probe bool, because error) {
+func (o *outage) stands(now clock.Reading) (probe bool, because error) {
 	if !o.on.Load() {
 		return false, nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.on.Load() || !o.probing && now.since(o.at) >= outageLasts {
+	if !o.on.Load() || !o.probing && now.Since(o.at) >= outageLasts {
 		return false, nil
 	}
 	return o.due(now), o.because
 }
 
 // suspect says whether the caller, who has left before it was answered, is to send a probe.
-func (o *outage) suspect(now instant) (probe bool) {
+func (o *outage) suspect(now clock.Reading) (probe bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.since(o.at) >= outageLasts { // a probe for a suspicion is no proof
+	if now.Since(o.at) >= outageLasts { // a probe for a suspicion is no proof
 		o.on.Store(false)
 	}
 	return o.due(now)
 }
 
-func (o *outage) due(now instant) bool {
-	if o.probing || o.probed != (instant{}) && now.since(o.probed) < probePause {
+func (o *outage) due(now clock.Reading) bool {
+	if o.probing || o.probed != (clock.Reading{}) && now.Since(o.probed) < probePause {
 		return false
 	}
 	o.probing, o.probed = true, now
@@ -83,7 +84,7 @@ func (o *outage) due(now instant) bool {
 
 // answered takes note of what a probe came to. What is neither an answer nor a proof of an
 // outage leaves it to the next call to ask.
-func (o *outage) answered(now instant, err error) {
+func (o *outage) answered(now clock.Reading, err error) {
 	o.heard(err)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,6 +109,6 @@ func (r *root) probe(name string, bound time.Duration) {
 		if ok && len(answers) == 1 {
 			err = answers[0]
 		}
-		r.outage.answered(r.clock.read(), err)
+		r.outage.answered(r.clock.Read(), err)
 	})
 }

@@ -1,10 +1,14 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+)
 
 // post is when the keeper has to look at a tenure, and by how much earlier it may.
 type post struct {
-	at    time.Duration
+	at    clock.Awake
 	slack time.Duration
 }
 

@@ -4,13 +4,15 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // TestTheFirstPostIsTheEarliest moves, drops and adds tenures at random and looks at the top.
 func TestTheFirstPostIsTheEarliest(t *testing.T) {
 	t.Parallel()
 	var h posts
-	at := map[*tenure]time.Duration{}
+	at := map[*tenure]clock.Awake{}
 	tenures := make([]*tenure, 100)
 	for i := range tenures {
 		tenures[i] = &tenure{index: -1}
@@ -21,13 +23,13 @@ func TestTheFirstPostIsTheEarliest(t *testing.T) {
 			h.drop(x)
 			delete(at, x)
 		} else {
-			at[x] = rand.N(time.Second)
+			at[x] = clock.Awake(rand.N(time.Second))
 			h.set(x, post{at: at[x]})
 		}
 		if len(h) != len(at) {
 			t.Fatalf("%d posts for %d tenures", len(h), len(at))
 		}
-		first := never
+		first := clock.Never
 		for y, due := range at {
 			first = min(first, due)
 			if h[y.index].tenure != y || h[y.index].at != due {
@@ -35,7 +37,7 @@ func TestTheFirstPostIsTheEarliest(t *testing.T) {
 			}
 		}
 		if len(h) > 0 && h[0].at != first {
-			t.Fatalf("the first is at %s, and the earliest at %s", h[0].at, first)
+			t.Fatalf("the first is at %d, and the earliest at %d", h[0].at, first)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		x.leaveSlot()
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
 	}
-	inner.bind(t, x.turn, a.root.clock.read())
+	inner.bind(t, x.turn, a.root.clock.Read())
 	inner.next, t.leases = t.leases, inner
 	return inner, nil
 }

@@ -44,8 +44,8 @@ func (t *tenure) releaseNow(ctx context.Context) (settled, open bool, err error)
 }
 
 func (t *tenure) sendRelease(ctx context.Context) error {
-	asked := t.root.clock.read()
-	if asked.since(t.asked) >= t.life {
+	asked := t.root.clock.Read()
+	if asked.Since(t.asked) >= t.life {
 		return errOver
 	}
 	claim := t.bid.claim()
@@ -55,7 +55,7 @@ func (t *tenure) sendRelease(ctx context.Context) error {
 		claim.Keep, claim.Ticket, claim.Fence = t.handed.keep, t.handed.ticket, t.fenceOf(t.turn)
 	}
 	err := t.bid.release(ctx, claim)
-	t.root.haste.heard(asked, t.root.clock.read(), !outcomeOpen(err))
+	t.root.haste.heard(asked, t.root.clock.Read(), !outcomeOpen(err))
 	t.root.outage.heard(err)
 	return err
 }
@@ -82,7 +82,7 @@ func (t *tenure) quiesce() {
 	<-landed
 }
 
-func (t *tenure) stands() bool { return t.root.clock.read().since(t.asked) < t.life }
+func (t *tenure) stands() bool { return t.root.clock.Read().Since(t.asked) < t.life }
 
 // verdict reads the answer to a release. "Not ours" means that an earlier command of the
 // same release has freed it, if there was one whose answer was lost, and as long as nobody
@@ -106,7 +106,7 @@ func (t *tenure) verdict(err error, open bool) error {
 
 // released ends the tenure with what its release came to.
 func (t *tenure) released(err error) error {
-	held := t.root.clock.read().up() - t.first.since
+	held := t.root.clock.Read().Up().Sub(t.first.since)
 	t.mu.Lock()
 	t.state = tenureReleased
 	told := t.loss != nil // by MaxHold, before

@@ -102,7 +102,7 @@ func (r *renewers) take() []*tenure {
 
 // renew sends one batch and hands each tenure its answer.
 func (r *renewers) renew(batch []*tenure) {
-	asked := r.root.clock.read()
+	asked := r.root.clock.Read()
 	bound := batch[0].cfg.renewBound()
 	claims := make([]driver.Claim, 0, len(batch))
 	sent := batch[:0]
@@ -122,7 +122,7 @@ func (r *renewers) renew(batch []*tenure) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	answers := r.ask(ctx, claims)
-	now := r.root.clock.read()
+	now := r.root.clock.Read()
 	for i, t := range sent {
 		err := errNoAnswer
 		if i < len(answers) {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
@@ -15,7 +16,7 @@ type root struct {
 	queuer  driver.Queuer  // nil if the backend has none
 	yielder driver.Yielder // as above
 	can     driver.Capabilities
-	clock   *clock
+	clock   *clock.Clock
 	events  *events
 	keeper  *keeper
 	lines   *lines
@@ -41,7 +42,7 @@ func newRoot(d driver.Driver, c *config) *root {
 	r := &root{
 		driver:  d,
 		can:     d.Capabilities(),
-		clock:   newClock(),
+		clock:   clock.New(),
 		events:  newEvents(c),
 		lines:   newLines(),
 		closing: make(chan struct{}),

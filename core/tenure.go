@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // tenure is one grant by the backend, until its release. It lives on the Locker's own
@@ -40,9 +41,9 @@ type tenure struct {
 	forgone  bool          // nobody has worked under it: WithMinHold does not count
 	flying   int32         // commands under way that carry the token
 	loss     *LostError    // why, once trust has ended
-	asked    instant       // when the command was sent whose answer is the latest "yours"
-	renewAt  time.Duration // when the next renewal is due
-	holdEnd  time.Duration // when WithMaxHold ends it
+	asked    clock.Reading // when the command was sent whose answer is the latest "yours"
+	renewAt  clock.Awake   // when the next renewal is due
+	holdEnd  clock.Awake   // when WithMaxHold ends it
 	landed   chan struct{} // made by who waits for flying to become 0
 	first    *Lease        // the lease whose turn it is, until the next one's
 	leases   *Lease        // that have not ended, linked by next: the first and those that re-entered
@@ -59,14 +60,14 @@ const (
 	tenureReleased
 )
 
-func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked instant) *tenure {
+func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked clock.Reading) *tenure {
 	t := &tenure{
 		root: b.root, bid: b, cfg: c, fence: g.Fence, doubtful: b.doubtful(),
 		turns: int32(min(g.Fences, driver.MaxTurns)), //nolint:gosec // G115: at most that, and no backend has less than none
-		asked: asked, life: trust(ttl), renewAt: never, holdEnd: never, index: -1,
+		asked: asked, life: trust(ttl), renewAt: clock.Never, holdEnd: clock.Never, index: -1,
 	}
 	if period := c.period(); period > 0 {
-		t.renewAt = asked.awake + b.root.keeper.jitter(asked, min(period, ttl/3*2), firstSpread)
+		t.renewAt = asked.Awake().Add(b.root.keeper.jitter(asked, min(period, ttl/3*2), firstSpread))
 	}
 	b.to(bidOwned)
 	return t
@@ -88,23 +89,23 @@ func (t *tenure) subject() Subject { return t.first.subject() }
 func (t *tenure) left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.leftAt(t.root.clock.read())
+	return t.leftAt(t.root.clock.Read())
 }
 
-func (t *tenure) leftAt(now instant) time.Duration {
+func (t *tenure) leftAt(now clock.Reading) time.Duration {
 	if t.state != tenureHeld {
 		return 0
 	}
-	return max(0, t.life-now.since(t.asked))
+	return max(0, t.life-now.Since(t.asked))
 }
 
 // validUntil is when trust ends unless it is renewed.
-func (t *tenure) validUntil() time.Duration { return t.asked.awake + t.life }
+func (t *tenure) validUntil() clock.Awake { return t.asked.Awake().Add(t.life) }
 
 // due is when the keeper has to look at the tenure again.
 func (t *tenure) due() (p post) {
 	if t.state != tenureHeld && t.state != tenureExpelled {
-		return post{at: never}
+		return post{at: clock.Never}
 	}
 	p.at = t.validUntil()
 	if t.state == tenureHeld {
@@ -117,18 +118,18 @@ func (t *tenure) due() (p post) {
 }
 
 func (t *tenure) renewable() bool {
-	return t.state == tenureHeld && t.renewAt != never && !t.renewing
+	return t.state == tenureHeld && t.renewAt != clock.Never && !t.renewing
 }
 
 // look is the keeper's: it does what now asks for, and says whether to renew. A renewal
 // counts as under way from then on.
-func (t *tenure) look(now instant) (renew bool) {
+func (t *tenure) look(now clock.Reading) (renew bool) {
 	t.mu.Lock()
 	lost := t.overdue(now)
-	if t.state == tenureHeld && now.awake >= t.holdEnd {
+	if t.state == tenureHeld && now.Awake() >= t.holdEnd {
 		t.expel(now)
 	}
-	if t.renewable() && now.awake >= t.renewAt-t.early() {
+	if t.renewable() && now.Awake() >= t.renewAt.Add(-t.early()) {
 		renew = true
 		t.renewing = true
 		t.flying++
@@ -146,7 +147,7 @@ func (t *tenure) early() time.Duration { return t.cfg.ttl / 30 }
 
 // renewed takes the answer to a renewal, or the lack of one, which came at now. An answer counts
 // only if it arrives while the tenure still stands without it.
-func (t *tenure) renewed(asked, now instant, err error) {
+func (t *tenure) renewed(asked, now clock.Reading, err error) {
 	t.mu.Lock()
 	t.renewing = false
 	t.land()
@@ -155,7 +156,7 @@ func (t *tenure) renewed(asked, now instant, err error) {
 		lost = t.take(asked, now, err)
 	}
 	if t.root.events != nil && !errors.Is(err, errNotAsked) {
-		t.root.events.add(t.root, RenewedEvent{t.subject(), now.since(asked), t.renewal(err)})
+		t.root.events.add(t.root, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
 	}
 	t.root.keeper.set(t)
 	t.mu.Unlock()
@@ -176,24 +177,24 @@ func (t *tenure) renewal(err error) error {
 	}
 }
 
-func (t *tenure) take(asked, now instant, err error) (lost bool) {
+func (t *tenure) take(asked, now clock.Reading, err error) (lost bool) {
 	switch {
 	case err == nil:
 		t.asked = asked
 		t.failed.Store(0)
-		t.renewAt = asked.awake + t.root.keeper.jitter(asked, t.cfg.period(), lastSpread)
+		t.renewAt = asked.Awake().Add(t.root.keeper.jitter(asked, t.cfg.period(), lastSpread))
 	case errors.Is(err, driver.ErrNotOwner):
 		return t.lose(ReasonTaken, now)
 	default:
 		t.failed.Add(1)
-		t.renewAt = now.awake + jitter(t.cfg.ttl/20)
+		t.renewAt = now.Awake().Add(jitter(t.cfg.ttl / 20))
 	}
 	return false
 }
 
 // overdue loses the tenure if its time is over, and says whether it did.
-func (t *tenure) overdue(now instant) (lost bool) {
-	if now.since(t.asked) < t.life {
+func (t *tenure) overdue(now clock.Reading) (lost bool) {
+	if now.Since(t.asked) < t.life {
 		return false
 	}
 	if t.failed.Load() > 0 {
@@ -204,14 +205,14 @@ func (t *tenure) overdue(now instant) (lost bool) {
 
 // expel ends the contexts because MaxHold is over. The name stays taken until the work has
 // returned, or the TTL is over.
-func (t *tenure) expel(now instant) {
+func (t *tenure) expel(now clock.Reading) {
 	t.state = tenureExpelled
 	t.cutOff(ReasonMaxHold, now)
 }
 
 // lose ends trust for good. If it says so, the caller calls vacate once it has let go of
 // the mutex.
-func (t *tenure) lose(reason Reason, now instant) (lost bool) {
+func (t *tenure) lose(reason Reason, now clock.Reading) (lost bool) {
 	switch t.state {
 	case tenureHeld:
 		t.state = tenureLost
@@ -227,14 +228,14 @@ func (t *tenure) lose(reason Reason, now instant) (lost bool) {
 
 // cutOff ends the contexts of all leases. That runs no user code: what context.AfterFunc
 // has registered runs on goroutines of its own.
-func (t *tenure) cutOff(reason Reason, now instant) {
+func (t *tenure) cutOff(reason Reason, now clock.Reading) {
 	t.loss = &LostError{t.bid.name, reason}
 	for x := t.leases; x != nil; x = x.next {
 		x.loss = t.loss
 	}
 	t.endLeases(t.loss)
 	if t.root.events != nil {
-		t.root.events.add(t.root, LostEvent{t.subject(), reason, now.up() - t.first.since})
+		t.root.events.add(t.root, LostEvent{t.subject(), reason, now.Up().Sub(t.first.since)})
 	}
 }
 
@@ -253,7 +254,7 @@ func (t *tenure) endContexts(cause error) {
 
 // vacate takes a tenure that is over out of the keeper and the line.
 func (t *tenure) vacate() {
-	kept := t.cfg.minHold > 0 && t.rest(t.root.clock.read()) > 0
+	kept := t.cfg.minHold > 0 && t.rest(t.root.clock.Read()) > 0
 	t.bid.end(context.Background(), kept) // before Close may think that nothing is left
 	t.root.keeper.remove(t)
 	t.root.lines.vacate(t)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // Ticket is what a lease goes on by in another process: whoever has it gets the name that
@@ -56,7 +57,7 @@ func ParseTicket(s string) (t Ticket, err error) {
 	if err == nil && len(raw) > len(t.secret) && raw[0] == ticketVersion {
 		t.name = string(raw[1+copy(t.secret[:], raw[1:]):])
 	}
-	if checkName(t.name) != nil || t.Encode() != s { // there are more ways to write the same
+	if key.CheckName(t.name) != nil || t.Encode() != s { // there are more ways to write the same
 		return Ticket{}, invalidf("ticket: not one of this version")
 	}
 	return t, nil

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // maxTurns is how long after the backend was last asked a tenure goes from one goroutine of
@@ -36,7 +38,7 @@ func (s *lines) pass(x *Lease, done bool) bool {
 		return false
 	}
 	w := l.head
-	now := t.root.clock.read()
+	now := t.root.clock.Read()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x.ended || !t.sound(x, now) || !t.cfg.alike(w.cfg) || t.root.closed() {
@@ -62,15 +64,15 @@ func (s *lines) pass(x *Lease, done bool) bool {
 }
 
 // turnsLeft says whether the tenure has another turn. The caller holds the mutex.
-func (t *tenure) turnsLeft(now instant) bool {
-	return t.turn+1 < t.turns && !t.shown && now.since(t.asked) < maxTurns
+func (t *tenure) turnsLeft(now clock.Reading) bool {
+	return t.turn+1 < t.turns && !t.shown && now.Since(t.asked) < maxTurns
 }
 
 // sound says that x, alone, has the tenure, and that nothing about it is in doubt. A degraded
 // one is not handed on: whoever is next asks the backend, or knows that it cannot answer.
-func (t *tenure) sound(x *Lease, now instant) bool {
+func (t *tenure) sound(x *Lease, now clock.Reading) bool {
 	return !t.local && t.state == tenureHeld && !t.done && !t.doubtful && t.flying == 0 && t.failed.Load() == 0 &&
-		t.leases == x && x.next == nil && t.life-now.since(t.asked) >= t.life/3
+		t.leases == x && x.next == nil && t.life-now.Since(t.asked) >= t.life/3
 }
 
 // endTurn ends x while its tenure goes on.
@@ -82,19 +84,19 @@ func (x *Lease) endTurn() {
 }
 
 // next gives w the next turn.
-func (t *tenure) next(w *waiter, turn int32, now instant) {
+func (t *tenure) next(w *waiter, turn int32, now clock.Reading) {
 	w.lease.bind(t, turn, now)
 	t.first, t.leases, t.turn = w.lease, w.lease, turn
-	t.holdEnd = never
+	t.holdEnd = clock.Never
 	if w.maxHold > 0 {
-		t.holdEnd = now.awake + w.maxHold
+		t.holdEnd = now.Awake().Add(w.maxHold)
 		t.root.keeper.set(t)
 	}
 }
 
-func (x *Lease) tellReleased(now instant) {
+func (x *Lease) tellReleased(now clock.Reading) {
 	if events := x.tenure.root.events; events != nil {
-		events.add(x.tenure.root, ReleasedEvent{Subject: x.subject(), Held: now.up() - x.since})
+		events.add(x.tenure.root, ReleasedEvent{Subject: x.subject(), Held: now.Up().Sub(x.since)})
 	}
 }
 

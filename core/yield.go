@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // ask makes one attempt. If this process has a tenure whose turns are over, that is yielded
 // in the same step: that may put this process in the backend's line, so it has its place there
 // by then.
-func (a *acquisition) ask(w *waiter, c driver.Claim) (grant driver.Grant, asked instant, err error) {
+func (a *acquisition) ask(w *waiter, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
 	patience := a.patience()
 	if old := a.old; old != nil {
 		began := time.Now()
@@ -35,17 +36,17 @@ type yielded struct {
 // yield sends one command that releases old and asks for c. What stays open on old's side
 // is for its release to settle, in the background; what stays open on c's side is for the
 // attempt that follows, with the same token.
-func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant driver.Grant, asked instant, err error) {
+func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant driver.Grant, asked clock.Reading, err error) {
 	old.bid.to(bidEnding)
-	asked = a.root.clock.read()
-	if asked.since(old.asked) >= old.life { // no command carries its token any more
+	asked = a.root.clock.Read()
+	if asked.Since(old.asked) >= old.life { // no command carries its token any more
 		a.giveUpOld(old)
 		return grant, asked, driver.ErrNotSent
 	}
 	ctx, cancel := a.root.within(a.ctx, a.root.patience(a.ctx, a.patience())/2)
 	defer cancel()
 	y := a.sendYield(ctx, old.bid.claim(), c, at)
-	a.root.haste.heard(asked, a.root.clock.read(), !outcomeOpen(y.errNext))
+	a.root.haste.heard(asked, a.root.clock.Read(), !outcomeOpen(y.errNext))
 	if failed(y.errOld) {
 		caller := context.WithoutCancel(a.ctx)
 		a.root.spawn(func() { _ = old.release(caller, outcomeOpen(y.errOld)) }) // told to observer and log

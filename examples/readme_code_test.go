@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
@@ -52,7 +53,7 @@ func readmeEnd(ctx context.Context, locks *core.Locker) error {
 	return err
 }
 
-var orderKey = core.MustParseKey("order:{id}")
+var orderKey = key.MustParse("order:{id}")
 
 func orderName(r *refundRequest) (string, error) { return orderKey.Name(r.OrderID) }
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	shoppb "github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
@@ -87,7 +88,7 @@ func ExampleWithMethodFunc() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	name := core.MustParseKey("{tenant}:order:{id}")
+	name := key.MustParse("{tenant}:order:{id}")
 	key := func(ctx context.Context, req *shoppb.RefundRequest) (string, error) {
 		tenant := metadata.ValueFromIncomingContext(ctx, "x-tenant")
 		if len(tenant) != 1 {

@@ -50,7 +50,7 @@ func WithMethod(fullMethod, key string, opts ...core.Option) Option {
 }
 
 // WithMethodFunc is [WithMethod] with a function that returns the name to lock, for keys
-// that no template can make; core.Key makes names that agree with the other doors'. Req is
+// that no template can make; key.Key makes names that agree with the other doors'. Req is
 // the method's request type, which is checked, or an interface that it implements. Of a
 // stream, the function sees the first message.
 //

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 var (
@@ -108,7 +109,7 @@ func newRule(l *core.Locker, m protoreflect.MethodDescriptor, k keyer, opts []co
 }
 
 func templateKeyer(m protoreflect.MethodDescriptor, template string) (keyer, error) {
-	key, err := core.ParseKey(template)
+	key, err := key.Parse(template)
 	if err != nil {
 		return keyer{}, err
 	}
@@ -134,7 +135,7 @@ func templateKeyer(m protoreflect.MethodDescriptor, template string) (keyer, err
 	}}, nil
 }
 
-func expand(ctx context.Context, key *core.Key, sources []source, msg protoreflect.Message) (string, error) {
+func expand(ctx context.Context, key *key.Key, sources []source, msg protoreflect.Message) (string, error) {
 	var few [4]string // keeps the usual key off the heap
 	values := few[:0]
 	for _, s := range sources {

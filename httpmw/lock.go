@@ -31,7 +31,7 @@ func Lock(l *core.Locker, key string, opts ...core.Option) func(http.Handler) ht
 type Config struct {
 	Locker *core.Locker
 
-	// Key is the template of the lock's name, as [core.ParseKey] describes it. Its sources:
+	// Key is the template of the lock's name, as [key.Parse] describes it. Its sources:
 	//
 	//	{name}                        a parameter of the path
 	//	{query:name}
@@ -48,7 +48,7 @@ type Config struct {
 	// does not, where a path has unusual escapes: there, a KeyFunc can.
 	Key string
 	// KeyFunc makes the lock's name, where no template can. Names are 1 to 200 bytes of
-	// UTF-8 without braces, spaces and control characters: [core.Key.Name] makes such of
+	// UTF-8 without braces, spaces and control characters: [key.Key.Name] makes such of
 	// anything. An error is answered with 400, and is the Problem's Err.
 	KeyFunc func(*http.Request) (string, error)
 

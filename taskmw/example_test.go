@@ -10,6 +10,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
@@ -52,7 +53,7 @@ func ExampleWithTypeFunc() {
 	}
 	defer func() { _ = locks.Close(context.Background()) }()
 
-	key := core.MustParseKey("order:{tenant}:{id}") // Name keeps ("a:b", "c") and ("a", "b:c") apart
+	key := key.MustParse("order:{tenant}:{id}") // Name keeps ("a:b", "c") and ("a", "b:c") apart
 	byOrder := func(_ context.Context, t *asynq.Task) (string, error) {
 		var order struct{ Tenant, ID string }
 		if err := json.Unmarshal(t.Payload(), &order); err != nil {

@@ -58,7 +58,7 @@ func WithType(pattern, key string, opts ...core.Option) Option {
 }
 
 // WithTypeFunc is [WithType] with a function that returns the name to lock. Values that
-// come from outside want [core.Key.Name], which keeps two different ones apart.
+// come from outside want [key.Key.Name], which keeps two different ones apart.
 //
 // If key returns an error, the handler does not run. One that matches [core.ErrInvalid]
 // archives the task; any other is returned as it is, so that asynq retries the task unless

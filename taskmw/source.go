@@ -8,12 +8,13 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // templateKey compiles a key template. A value that a task lacks is an error from core that
 // names its source and holds nothing of the payload.
 func templateKey(template string) (keyFunc, error) {
-	key, err := core.ParseKey(template)
+	key, err := key.Parse(template)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func valueOf(source string) (keyFunc, error) {
 	switch {
 	case !ok:
 		return func(_ context.Context, t *asynq.Task) (string, error) {
-			return core.JSONValue(t.Payload(), source)
+			return key.JSONValue(t.Payload(), source)
 		}, nil
 	case kind == "header":
 		return func(_ context.Context, t *asynq.Task) (string, error) { return t.Headers()[name], nil }, nil

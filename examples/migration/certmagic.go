@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // CertmagicStorage is a certmagic.Storage whose files are another one's and whose locks are
@@ -22,7 +23,7 @@ import (
 type CertmagicStorage struct {
 	certmagic.Storage
 	locks *core.Locker
-	key   *core.Key
+	key   *key.Key
 	also  certmagic.Locker // nil but for a migration
 
 	mu    sync.Mutex // protects turns
@@ -48,7 +49,7 @@ func NewCertmagicStorage(files certmagic.Storage, l *core.Locker) *CertmagicStor
 	return &CertmagicStorage{
 		Storage: files,
 		locks:   l,
-		key:     core.MustParseKey("certmagic:{lock}"),
+		key:     key.MustParse("certmagic:{lock}"),
 		turns:   make(map[string]*turn),
 	}
 }

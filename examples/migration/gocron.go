@@ -6,6 +6,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // GocronLocker is a gocron.Locker: of many schedulers, one runs a job, and the others skip
@@ -22,14 +23,14 @@ import (
 // Nor can a lock end gocron's job: one that has to know of a loss calls Do itself.
 type GocronLocker struct {
 	locks *core.Locker
-	key   *core.Key
+	key   *key.Key
 }
 
 var _ gocron.Locker = (*GocronLocker)(nil)
 
 // NewGocronLocker returns a GocronLocker. The key has one source, the job's name.
 func NewGocronLocker(l *core.Locker, key string, opts ...core.Option) (*GocronLocker, error) {
-	parsed, err := core.ParseKey(key)
+	parsed, err := key.Parse(key)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type Config struct {
 	// of the path is c.Param, unescaped; {http:route} is c.Path.
 	Key string
 	// KeyFunc makes the lock's name, where no template can. Names are 1 to 200 bytes of
-	// UTF-8 without braces, spaces and control characters: [core.Key.Name] makes such of
+	// UTF-8 without braces, spaces and control characters: [key.Key.Name] makes such of
 	// anything. An error is answered with 400, and is the Problem's Err. c.Param is as
 	// Echo has it, not unescaped.
 	KeyFunc func(c *echo.Context) (string, error)

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
@@ -87,7 +88,7 @@ func ExampleConfig_keyFunc() {
 		c.Set("user", user)
 		return password == "secret", nil
 	})
-	key := core.MustParseKey("report:{user}")
+	key := key.MustParse("report:{user}")
 	lock, err := echomw.Config{
 		Locker: locks,
 		KeyFunc: func(c echo.Context) (string, error) {

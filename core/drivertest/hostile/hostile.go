@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // Template is the key that the doors under test have, with a source of their own in place of
@@ -78,7 +78,7 @@ func (n *Names) Check(tb testing.TB, value, name string) {
 		tb.Errorf("%.40q and %.40q share the name %q", value, other, name)
 	}
 	n.of[name] = value
-	if want, err := core.MustParseKey(Template).Name(value); err != nil || name != want {
+	if want, err := key.MustParse(Template).Name(value); err != nil || name != want {
 		tb.Errorf("%.40q: the name is %q, other doors make %q, %v", value, name, want, err)
 	}
 	long := strings.Contains(name, "%sha256:")

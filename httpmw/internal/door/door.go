@@ -10,10 +10,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
 )
 
@@ -98,15 +97,11 @@ func (d *Door) Name(r reqkey.Request) (string, *Fault) {
 	}
 }
 
-var errName = fmt.Errorf("%w: the key function's name is not 1 to 200 bytes of UTF-8 without braces, spaces and control characters",
-	core.ErrInvalid)
-
 // Made is what a key function has made. Its names are checked here, and not left to core,
 // because what core refuses later is not the request's fault.
 func Made(name string, err error) (string, *Fault) {
-	bad := func(r rune) bool { return r == '{' || r == '}' || unicode.IsSpace(r) || unicode.IsControl(r) }
-	if err == nil && (name == "" || len(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, bad)) {
-		err = errName
+	if err == nil {
+		err = key.CheckName(name)
 	}
 	if err != nil {
 		return "", &Fault{BadKey, err}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 var (
@@ -63,7 +64,7 @@ func (x *reading) json(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return core.JSONValue(body, path)
+	return key.JSONValue(body, path)
 }
 
 // form reads a value of the form, which is in the body or in the query; in both, it has to

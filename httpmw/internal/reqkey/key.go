@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // ErrRoute is what [Key.Name] returns if a source asks for what the route does not have:
@@ -15,7 +15,7 @@ var ErrRoute = errors.New("the route does not have it")
 
 // Key is a key template with sources of an HTTP request.
 type Key struct {
-	tmpl    *core.Key
+	tmpl    *key.Key
 	sources []source
 	maxBody int64
 }
@@ -23,7 +23,7 @@ type Key struct {
 // Parse compiles a template. What is wrong with it, a source that HTTP doors do not have
 // too, is [core.ErrInvalid]. Of a body, no more than maxBody bytes are looked at.
 func Parse(tmpl string, maxBody int64) (*Key, error) {
-	parsed, err := core.ParseKey(tmpl)
+	parsed, err := key.Parse(tmpl)
 	if err != nil {
 		return nil, err
 	}

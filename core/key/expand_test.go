@@ -1,4 +1,4 @@
-package core
+package key
 
 import (
 	"crypto/sha256"
@@ -13,11 +13,11 @@ import (
 
 func mustName(t *testing.T, tmpl string, values ...string) string {
 	t.Helper()
-	name, err := MustParseKey(tmpl).Name(values...)
+	name, err := MustParse(tmpl).Name(values...)
 	if err != nil {
 		t.Fatalf("%q with %.100q: %v", tmpl, values, err)
 	}
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		t.Errorf("%q with %.100q: %v", tmpl, values, err)
 	}
 	return name
@@ -27,7 +27,7 @@ func mustName(t *testing.T, tmpl string, values ...string) string {
 // controls.
 func TestEveryCharacterIsEncodedOrKeptByTheRule(t *testing.T) {
 	t.Parallel()
-	k := MustParseKey("k:{a}")
+	k := MustParse("k:{a}")
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if 0xd800 <= r && r < 0xe000 {
 			continue
@@ -36,7 +36,7 @@ func TestEveryCharacterIsEncodedOrKeptByTheRule(t *testing.T) {
 		if strings.ContainsRune(":{}%", r) || unicode.IsSpace(r) || unicode.IsControl(r) {
 			want = "%" + strings.ReplaceAll(fmt.Sprintf("% X", string(r)), " ", "%")
 		}
-		if got, err := k.Name("<" + string(r) + ">"); got != "k:<"+want+">" || checkName(got) != nil {
+		if got, err := k.Name("<" + string(r) + ">"); got != "k:<"+want+">" || CheckName(got) != nil {
 			t.Fatalf("%U became %q, %v, want %q", r, got, err, want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestValuesThatDifferNeverMakeOneName(t *testing.T) {
 		}
 	}
 	for _, tmpl := range []string{"{a}:{b}", "{a}-{b}", "k{a}x-x{b}x", "{a}–{b}", "{a}-:-{b}", "{a}x_-{b}"} {
-		k := MustParseKey(tmpl)
+		k := MustParse(tmpl)
 		seen := map[string][2]string{}
 		for _, a := range values[1:] {
 			for _, b := range values[1:] {
@@ -209,14 +209,14 @@ func TestARequestCannotForgeTheFormOfALongName(t *testing.T) {
 			t.Errorf("the value %q makes the name of another", value)
 		}
 	}
-	if _, err := ParseKey("{a}%sha256:x"); err == nil {
+	if _, err := Parse("{a}%sha256:x"); err == nil {
 		t.Error("a literal may hold the mark")
 	}
 }
 
 // Memory and allocations are counted without other tests running: no t.Parallel here and below.
 func TestAHugeValueIsHashedWithoutACopyOfIt(t *testing.T) { //nolint:paralleltest // it counts allocations, which other tests have too
-	k := MustParseKey("order:{a}")
+	k := MustParse("order:{a}")
 	for _, unit := range []string{"x", ":", "é", "\xff", "\u00a0"} {
 		value := strings.Repeat(unit, 1<<20)
 		var before, after runtime.MemStats
@@ -230,7 +230,7 @@ func TestAHugeValueIsHashedWithoutACopyOfIt(t *testing.T) { //nolint:paralleltes
 }
 
 func TestAShortNameIsOneAllocation(t *testing.T) { //nolint:paralleltest // it counts allocations, which other tests have too
-	k := MustParseKey("order:{a}")
+	k := MustParse("order:{a}")
 	value := func(string) (string, error) { return "a:42é", nil }
 	if n := testing.AllocsPerRun(100, func() { _, _ = k.Expand(value) }); n != 1 {
 		t.Errorf("Expand: %v allocations", n)

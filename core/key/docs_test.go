@@ -1,4 +1,4 @@
-package core
+package key
 
 import (
 	"io/fs"
@@ -13,7 +13,7 @@ import (
 // readKeyDocs returns docs/keys.md and the rows of its tables with this header.
 func readKeyDocs(t *testing.T, header string) (text string, tables [][][]string) {
 	t.Helper()
-	b, err := os.ReadFile("../docs/keys.md")
+	b, err := os.ReadFile("../../docs/keys.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestDocsOfKeysSayWhatKeysDo(t *testing.T) {
 				}
 				values = append(values, v)
 			}
-			name, err := MustParseKey(code(row[0])).Name(values...)
+			name, err := MustParse(code(row[0])).Name(values...)
 			if want := code(row[2]); (err != nil) != (want == "refused") || err == nil && name != want {
 				t.Errorf("%q: %q, %v", row, name, err)
 			}
@@ -85,7 +85,7 @@ func TestDocsOfKeysNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	text, _ := readKeyDocs(t, "| document | path | value |")
 	here := os.DirFS(".")
-	files, err := fs.Glob(here, "key*_test.go")
+	files, err := fs.Glob(here, "*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}

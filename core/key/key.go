@@ -1,51 +1,55 @@
-package core
+package key
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
+)
 
 // Key makes lock names from values: it is a compiled template such as "order:{id}" or
-// "tenant:{header:X-Tenant}:{order.id}". Make one with [ParseKey], once, when the program starts; a Key
+// "tenant:{header:X-Tenant}:{order.id}". Make one with [Parse], once, when the program starts; a Key
 // never changes and is safe for concurrent use. The zero Key makes no usable name.
 type Key struct {
 	tmpl  string
 	head  string // what stands before the first source
-	parts []keyPart
+	parts []part
 	enc   valueEncoder
 }
 
-// keyPart is one source and the literal that follows it.
-type keyPart struct {
+// part is one source and the literal that follows it.
+type part struct {
 	source  string
 	literal string
 }
 
-// ParseKey compiles a template: literal text with any number of {sources}, at most 200 bytes of text.
+// Parse compiles a template: literal text with any number of {sources}, at most 200 bytes of text.
 //
 // A source is a bare name or path, {id} or {order.id}, or has a kind, {query:page}. A kind is lower-case
-// ASCII letters; names are letters, digits and any of "_-*$@[]", joined by single dots. ParseKey takes
+// ASCII letters; names are letters, digits and any of "_-*$@[]", joined by single dots. Parse takes
 // every kind: which ones exist is for the door (HTTP, gRPC, tasks) that uses the key. Literals are UTF-8
 // without space, control characters and '%'. Between two sources must stand a punctuation mark or symbol,
 // best ':', or nobody could tell where the first value ends.
 //
-// Everything that is wrong with tmpl is [ErrInvalid], at once.
-func ParseKey(tmpl string) (*Key, error) {
-	k, err := compileKey(tmpl)
+// Everything that is wrong with tmpl is core.ErrInvalid, at once.
+func Parse(tmpl string) (*Key, error) {
+	k, err := compile(tmpl)
 	if err != nil {
-		return nil, invalidf("%v", err)
+		return nil, invalid.Errorf("%v", err)
 	}
 	return k, nil
 }
 
-// MustParseKey is [ParseKey] for templates that are constants: it panics on an error.
-func MustParseKey(tmpl string) *Key {
-	k, err := compileKey(tmpl)
+// MustParse is [Parse] for templates that are constants: it panics on an error.
+func MustParse(tmpl string) *Key {
+	k, err := compile(tmpl)
 	if err != nil {
-		panic("core: " + err.Error())
+		panic("key: " + err.Error())
 	}
 	return k
 }
 
 // Name makes the lock name from values in the order of the sources, one for each: what the doors do, for
-// code that is no door. A wrong number of values, or an empty one, is [ErrInvalid].
+// code that is no door. A wrong number of values, or an empty one, is core.ErrInvalid.
 //
 // In values ':', '{', '}', '%', every space and control character, every byte that is not UTF-8, and the
 // template's own separators are percent-encoded. Two different lists of values therefore never make the
@@ -53,7 +57,7 @@ func MustParseKey(tmpl string) *Key {
 // the whole, in hexadecimal.
 func (k *Key) Name(values ...string) (string, error) {
 	if len(values) != len(k.parts) {
-		return "", invalidf("key %q: %d values for %d sources", k.tmpl, len(values), len(k.parts))
+		return "", invalid.Errorf("key %q: %d values for %d sources", k.tmpl, len(values), len(k.parts))
 	}
 	var x expansion
 	x.write(k.head)
@@ -68,7 +72,7 @@ func (k *Key) Name(values ...string) (string, error) {
 // Expand makes the lock name as [Key.Name] does, from values that it asks for: value is called once for
 // each occurrence of a source, in order, with the source as it is written between the braces, "order.id" or
 // "query:page". Its first error ends the expansion and is wrapped, with the source's name. An empty value
-// is [ErrInvalid].
+// is core.ErrInvalid.
 func (k *Key) Expand(value func(source string) (string, error)) (string, error) {
 	var x expansion
 	x.write(k.head)
@@ -84,9 +88,9 @@ func (k *Key) Expand(value func(source string) (string, error)) (string, error) 
 	return x.name(), nil
 }
 
-func (k *Key) writePart(x *expansion, p keyPart, value string) error {
+func (k *Key) writePart(x *expansion, p part, value string) error {
 	if value == "" {
-		return invalidf("key %q: {%s} is empty", k.tmpl, p.source)
+		return invalid.Errorf("key %q: {%s} is empty", k.tmpl, p.source)
 	}
 	k.enc.encode(x, value)
 	x.write(p.literal)

@@ -1,9 +1,11 @@
-package core
+package key
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
 func TestParseKeyRefusesBrokenTemplates(t *testing.T) {
@@ -31,9 +33,9 @@ func TestParseKeyRefusesBrokenTemplates(t *testing.T) {
 		{"100%:{id}", "'%' is not allowed"},
 		{"{id}:100%", "'%' is not allowed"},
 	} {
-		k, err := ParseKey(tt.tmpl)
-		if k != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.why) {
-			t.Errorf("ParseKey(%q) = %v, %v, want ErrInvalid with %q", tt.tmpl, k, err, tt.why)
+		k, err := Parse(tt.tmpl)
+		if k != nil || !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("Parse(%q) = %v, %v, want invalid.Err with %q", tt.tmpl, k, err, tt.why)
 		}
 	}
 }
@@ -67,9 +69,9 @@ func TestParseKeyRefusesBrokenSources(t *testing.T) {
 		{"a/b", "'/' is not allowed"},
 		{"%61", "'%' is not allowed"},
 	} {
-		k, err := ParseKey("order:{" + tt.source + "}")
-		if k != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.why) {
-			t.Errorf("source %q: %v, %v, want ErrInvalid with %q", tt.source, k, err, tt.why)
+		k, err := Parse("order:{" + tt.source + "}")
+		if k != nil || !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("source %q: %v, %v, want invalid.Err with %q", tt.source, k, err, tt.why)
 		}
 	}
 }
@@ -80,7 +82,7 @@ func TestParseKeyTakesEveryKind(t *testing.T) {
 		"query:x", "header:X-Tenant", "cookie:__Host-id", "form:filter[id]", "body:a.b", "http:method",
 		"metadata:x-tenant", "grpc:service", "asynq:queue", "unheardof:x",
 	} {
-		k, err := ParseKey("{" + source + "}")
+		k, err := Parse("{" + source + "}")
 		if err != nil || k.Sources()[0] != source {
 			t.Errorf("source %q: %v, %v", source, k, err)
 		}
@@ -93,14 +95,14 @@ func TestParseKeyWantsASeparatorBetweenSources(t *testing.T) {
 		"{a}{b}", "{a}x{b}", "{a}7{b}", "{a}ß{b}", "{a}٣{b}", "{a}\u0301{b}", "{a}\u200b{b}",
 		"{a}:{b}{c}", "{a}{b}:{c}", "x:{a}and{b}:y",
 	} {
-		_, err := ParseKey(tmpl)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "put ':' between them") {
-			t.Errorf("ParseKey(%q): %v, want ErrInvalid that says what to do", tmpl, err)
+		_, err := Parse(tmpl)
+		if !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), "put ':' between them") {
+			t.Errorf("Parse(%q): %v, want invalid.Err that says what to do", tmpl, err)
 		}
 	}
 	for _, tmpl := range []string{"{a}:{b}", "{a}-{b}", "{a}x_y{b}", "{a}–{b}", "{a}+{b}", "{a}€{b}/{c}"} {
-		if _, err := ParseKey(tmpl); err != nil {
-			t.Errorf("ParseKey(%q): %v", tmpl, err)
+		if _, err := Parse(tmpl); err != nil {
+			t.Errorf("Parse(%q): %v", tmpl, err)
 		}
 	}
 }
@@ -121,8 +123,8 @@ func TestParseKeyRefusesTemplatesWhoseEveryNameIsTooLong(t *testing.T) {
 		{"{id}" + strings.Repeat("é", 100), false},
 		{"{" + strings.Repeat("x", 1000) + "}", true},
 	} {
-		_, err := ParseKey(tt.tmpl)
-		if tt.ok != (err == nil) || !tt.ok && !errors.Is(err, ErrInvalid) {
+		_, err := Parse(tt.tmpl)
+		if tt.ok != (err == nil) || !tt.ok && !errors.Is(err, invalid.Err) {
 			t.Errorf("template of %d bytes: %v, want accepted: %t", len(tt.tmpl), err, tt.ok)
 		}
 	}
@@ -134,7 +136,7 @@ func TestParseKeyErrorsAreBounded(t *testing.T) {
 		strings.Repeat("\x00", 1<<20), strings.Repeat("{", 1<<20), "{" + strings.Repeat("\x00", 1<<20) + "}",
 		strings.Repeat("{a}", 1<<18), strings.Repeat("x", 1<<20) + "}",
 	} {
-		if _, err := ParseKey(tmpl); err == nil || len(err.Error()) > 2000 {
+		if _, err := Parse(tmpl); err == nil || len(err.Error()) > 2000 {
 			t.Errorf("error of %d bytes", len(err.Error()))
 		}
 	}

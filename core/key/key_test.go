@@ -1,4 +1,4 @@
-package core
+package key
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
 func TestKeyPutsValuesInPlaceOfSources(t *testing.T) {
@@ -24,7 +26,7 @@ func TestKeyPutsValuesInPlaceOfSources(t *testing.T) {
 		{"{a}:{a}", []string{"1", "2"}, "1:2"},
 		{"größe/{id}", []string{"42"}, "größe/42"},
 	} {
-		name, err := MustParseKey(tt.tmpl).Name(tt.values...)
+		name, err := MustParse(tt.tmpl).Name(tt.values...)
 		if err != nil || name != tt.want {
 			t.Errorf("%q with %q: %q, %v, want %q", tt.tmpl, tt.values, name, err, tt.want)
 		}
@@ -35,21 +37,21 @@ func TestKeyKeepsTemplateAndSourcesAsWritten(t *testing.T) {
 	t.Parallel()
 	const tmpl = "a:{id}:{order.id}:{query:page}:{header:X-Tenant}:{id}:{*}:{body:@a.$b[0]}:{größe}"
 	want := []string{"id", "order.id", "query:page", "header:X-Tenant", "id", "*", "body:@a.$b[0]", "größe"}
-	k := MustParseKey(tmpl)
+	k := MustParse(tmpl)
 	if k.String() != tmpl {
 		t.Errorf("String() = %q, want %q", k, tmpl)
 	}
 	if got := k.Sources(); !slices.Equal(got, want) {
 		t.Errorf("Sources() = %q, want %q", got, want)
 	}
-	if got := MustParseKey("jobs:nightly").Sources(); len(got) != 0 {
+	if got := MustParse("jobs:nightly").Sources(); len(got) != 0 {
 		t.Errorf("Sources() of a template without any = %q", got)
 	}
 }
 
 func TestSourcesIsACopy(t *testing.T) {
 	t.Parallel()
-	k := MustParseKey("order:{id}")
+	k := MustParse("order:{id}")
 	k.Sources()[0] = "other"
 	if got := k.Sources()[0]; got != "id" {
 		t.Errorf("a caller has changed the key's source to %q", got)
@@ -58,21 +60,21 @@ func TestSourcesIsACopy(t *testing.T) {
 
 func TestNameWantsOneValueForEachSource(t *testing.T) {
 	t.Parallel()
-	k := MustParseKey("{a}:{b}")
+	k := MustParse("{a}:{b}")
 	for _, values := range [][]string{nil, {"1"}, {"1", "2", "3"}} {
-		if name, err := k.Name(values...); !errors.Is(err, ErrInvalid) || name != "" {
-			t.Errorf("Name(%q) = %q, %v, want ErrInvalid", values, name, err)
+		if name, err := k.Name(values...); !errors.Is(err, invalid.Err) || name != "" {
+			t.Errorf("Name(%q) = %q, %v, want invalid.Err", values, name, err)
 		}
 	}
-	if _, err := MustParseKey("jobs:nightly").Name("1"); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a value without a source: %v, want ErrInvalid", err)
+	if _, err := MustParse("jobs:nightly").Name("1"); !errors.Is(err, invalid.Err) {
+		t.Errorf("a value without a source: %v, want invalid.Err", err)
 	}
 }
 
 func TestExpandAsksOncePerOccurrenceInOrder(t *testing.T) {
 	t.Parallel()
 	var asked []string
-	name, err := MustParseKey("{b}:{query:a}:{b}").Expand(func(source string) (string, error) {
+	name, err := MustParse("{b}:{query:a}:{b}").Expand(func(source string) (string, error) {
 		asked = append(asked, source)
 		return strings.Repeat("x", len(asked)), nil
 	})
@@ -87,7 +89,7 @@ func TestExpandAsksOncePerOccurrenceInOrder(t *testing.T) {
 func TestExpandMakesTheNameThatNameMakes(t *testing.T) {
 	t.Parallel()
 	for _, tmpl := range []string{"{a}:{b}", "{a}-{b}", "order:{a}/{b}!"} {
-		k := MustParseKey(tmpl)
+		k := MustParse(tmpl)
 		for _, v := range []string{"42", "1-2/3:4", "ü \x00\xff", strings.Repeat("ab-", 200)} {
 			name, err := k.Name(v, "z"+v)
 			expanded, xerr := k.Expand(func(source string) (string, error) {
@@ -104,7 +106,7 @@ func TestExpandPassesTheFirstResolverErrorThrough(t *testing.T) {
 	t.Parallel()
 	cause := &fs.PathError{Op: "read", Path: "body", Err: fs.ErrClosed}
 	calls := 0
-	name, err := MustParseKey("{a}:{body:b.c}:{d}").Expand(func(source string) (string, error) {
+	name, err := MustParse("{a}:{body:b.c}:{d}").Expand(func(source string) (string, error) {
 		calls++
 		if source == "a" {
 			return "1", nil
@@ -117,8 +119,8 @@ func TestExpandPassesTheFirstResolverErrorThrough(t *testing.T) {
 	if got, ok := errors.AsType[*fs.PathError](err); !ok || got != cause || !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("the resolver's error is lost: %v", err)
 	}
-	if errors.Is(err, ErrInvalid) {
-		t.Errorf("the resolver's error became ErrInvalid: %v", err)
+	if errors.Is(err, invalid.Err) {
+		t.Errorf("the resolver's error became invalid.Err: %v", err)
 	}
 	if !strings.Contains(err.Error(), `": {body:b.c}: `) {
 		t.Errorf("the error does not name the source: %v", err)
@@ -127,21 +129,21 @@ func TestExpandPassesTheFirstResolverErrorThrough(t *testing.T) {
 
 func TestEmptyValueIsRefusedWithTheNameOfItsSource(t *testing.T) {
 	t.Parallel()
-	k := MustParseKey("{a}:{query:b}")
+	k := MustParse("{a}:{query:b}")
 	_, err := k.Name("1", "")
 	_, xerr := k.Expand(func(source string) (string, error) {
 		return strings.TrimPrefix(source, "query:b"), nil
 	})
 	for _, err := range []error{err, xerr} {
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "{query:b} is empty") {
-			t.Errorf("empty value: %v, want ErrInvalid naming {query:b}", err)
+		if !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), "{query:b} is empty") {
+			t.Errorf("empty value: %v, want invalid.Err naming {query:b}", err)
 		}
 	}
 }
 
 func TestErrorsOfKeysHoldNoValue(t *testing.T) {
 	t.Parallel()
-	k := MustParseKey("{a}:{b}")
+	k := MustParse("{a}:{b}")
 	for _, values := range [][]string{{"s3cret", ""}, {"s3cret"}} {
 		if _, err := k.Name(values...); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("Name(%q): %v", values, err)
@@ -153,16 +155,16 @@ func TestMustParseKeyPanicsWithThePackageName(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		msg, _ := recover().(string)
-		if !strings.HasPrefix(msg, `core: key "order:{id": `) {
+		if !strings.HasPrefix(msg, `key: key "order:{id": `) {
 			t.Errorf("panic %q, want one that begins with the package and the template", msg)
 		}
 	}()
-	MustParseKey("order:{id")
+	MustParse("order:{id")
 }
 
 func TestKeyDoesNotChangeWhenItIsUsed(t *testing.T) {
 	t.Parallel()
-	used, fresh := MustParseKey("{a}-{b}–{c}"), MustParseKey("{a}-{b}–{c}")
+	used, fresh := MustParse("{a}-{b}–{c}"), MustParse("{a}-{b}–{c}")
 	for range 3 {
 		if _, err := used.Name("1-–", strings.Repeat("é", 300), "\xff"); err != nil {
 			t.Fatal(err)

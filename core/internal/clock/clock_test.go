@@ -1,4 +1,4 @@
-package core
+package clock
 
 import (
 	"testing"
@@ -8,12 +8,12 @@ import (
 // hands are the clocks of a machine, each to be moved alone.
 type hands struct{ awake, slept, wall time.Duration }
 
-func (h *hands) clock() *clock {
-	c := &clock{
-		now:   func() (awake, wall time.Duration) { return h.awake, h.wall },
+func (h *hands) clock() *Clock {
+	c := &Clock{
+		now:   func() (Awake, time.Duration) { return Awake(h.awake), h.wall },
 		sleep: func() time.Duration { return h.slept },
 	}
-	c.look()
+	c.Look()
 	return c
 }
 
@@ -34,11 +34,11 @@ func TestTheClockThatSaysMostDecides(t *testing.T) {
 	} {
 		h := &hands{wall: 1000 * time.Hour}
 		c := h.clock()
-		before := c.read()
+		before := c.Read()
 		h.awake += row.awake
 		h.slept += row.slept
 		h.wall += row.wall
-		if got := c.read().since(before); got != row.want {
+		if got := c.Read().Since(before); got != row.want {
 			t.Errorf("%s: %s, not %s", what, got, row.want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestTheTimeSleptNeverShrinks(t *testing.T) {
 	h := &hands{slept: time.Hour}
 	c := h.clock()
 	h.slept = 0 // a reading that falls short
-	if got := c.look(); got.slept != time.Hour {
+	if got := c.Look(); got.slept != time.Hour {
 		t.Errorf("slept %s", got.slept)
 	}
 }
@@ -59,8 +59,8 @@ func TestReadingCostsNoSystemCallWhileTheClocksAgree(t *testing.T) {
 	h := &hands{}
 	c := h.clock()
 	c.sleep = func() time.Duration { t.Error("asked"); return 0 }
-	h.awake, h.wall = time.Hour, time.Hour+clockStep/2
-	c.read()
+	h.awake, h.wall = time.Hour, time.Hour+step/2
+	c.Read()
 }
 
 func TestTheTimeSleptIsReadable(t *testing.T) {

@@ -1,4 +1,4 @@
-package core
+package key
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-func compileKey(tmpl string) (*Key, error) {
+func compile(tmpl string) (*Key, error) {
 	k := &Key{tmpl: tmpl, enc: newValueEncoder()}
 	for _, step := range []func() error{k.parse, k.separate, k.checkRoom} {
 		if err := step(); err != nil {
-			return nil, fmt.Errorf("key %s: %w", quoteHead(tmpl, maxNameBytes), err)
+			return nil, fmt.Errorf("key %s: %w", quoteHead(tmpl, MaxName), err)
 		}
 	}
 	return k, nil
@@ -28,7 +28,7 @@ func (k *Key) parse() error {
 	head, rest, err := cutLiteral(k.tmpl)
 	k.head = head
 	for err == nil && rest != "" {
-		var p keyPart
+		var p part
 		p, rest, err = cutPart(rest)
 		k.parts = append(k.parts, p)
 	}
@@ -36,7 +36,7 @@ func (k *Key) parse() error {
 }
 
 // cutPart cuts "{source}literal" off the front of s, which begins with an opening brace.
-func cutPart(s string) (p keyPart, rest string, err error) {
+func cutPart(s string) (p part, rest string, err error) {
 	source, after, ok := strings.Cut(s[1:], "}")
 	if !ok || strings.Contains(source, "{") {
 		return p, "", fmt.Errorf("brace without its partner at %s", quoteHead(s, 40))
@@ -45,7 +45,7 @@ func cutPart(s string) (p keyPart, rest string, err error) {
 		return p, "", fmt.Errorf("source %s: %w", quoteHead(source, 40), err)
 	}
 	literal, rest, err := cutLiteral(after)
-	return keyPart{source: source, literal: literal}, rest, err
+	return part{source: source, literal: literal}, rest, err
 }
 
 // cutLiteral cuts everything before the first opening brace off s.
@@ -139,8 +139,8 @@ func (k *Key) checkRoom() error {
 	for _, p := range k.parts {
 		least += 1 + len(p.literal)
 	}
-	if least > maxNameBytes {
-		return fmt.Errorf("every name would have %d bytes or more, over the limit of %d", least, maxNameBytes)
+	if least > MaxName {
+		return fmt.Errorf("every name would have %d bytes or more, over the limit of %d", least, MaxName)
 	}
 	return nil
 }

@@ -1,22 +1,24 @@
-package core
+package key
 
 import (
 	"strconv"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
-// maxNameBytes is the longest name that backends are asked to keep.
-const maxNameBytes = 200
+// MaxName is the longest name that backends are asked to keep.
+const MaxName = 200
 
-// checkName says whether name may be locked: 1 to 200 bytes of UTF-8 without braces, spaces and control
+// CheckName says whether name may be locked: 1 to 200 bytes of UTF-8 without braces, spaces and control
 // characters. Braces would let a name choose its Redis Cluster slot; the others break text protocols.
-func checkName(name string) error {
+func CheckName(name string) error {
 	if name == "" {
-		return invalidf("name: empty")
+		return invalid.Errorf("name: empty")
 	}
-	if len(name) > maxNameBytes {
-		return invalidf("name %s: %d bytes, over the limit of %d", quoteHead(name, 40), len(name), maxNameBytes)
+	if len(name) > MaxName {
+		return invalid.Errorf("name %s: %d bytes, over the limit of %d", quoteHead(name, 40), len(name), MaxName)
 	}
 	for i := 0; i < len(name); {
 		if c := name[i]; c < utf8.RuneSelf && nameASCII(rune(c)) {
@@ -25,10 +27,10 @@ func checkName(name string) error {
 		}
 		r, size := utf8.DecodeRuneInString(name[i:])
 		if r == utf8.RuneError && size == 1 {
-			return invalidf("name %s: not valid UTF-8 at byte %d", quoteHead(name, 40), i)
+			return invalid.Errorf("name %s: not valid UTF-8 at byte %d", quoteHead(name, 40), i)
 		}
 		if !nameRune(r) {
-			return invalidf("name %s: %q at byte %d; braces, spaces and control characters are not allowed",
+			return invalid.Errorf("name %s: %q at byte %d; braces, spaces and control characters are not allowed",
 				quoteHead(name, 40), r, i)
 		}
 		i += size

@@ -1,9 +1,11 @@
-package core
+package key
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
 func TestCheckNameAcceptsNames(t *testing.T) {
@@ -12,8 +14,8 @@ func TestCheckNameAcceptsNames(t *testing.T) {
 		"x", "order:42", "größe/42", "日本", "a\u200bb", "\ufffd", "100%", "order:%sha256:00", "e\u0301",
 		"[a]!\"#$&'()*+,-./;<=>?@\\^_`|~", strings.Repeat("x", 200), strings.Repeat("é", 100),
 	} {
-		if err := checkName(name); err != nil {
-			t.Errorf("checkName(%q): %v", name, err)
+		if err := CheckName(name); err != nil {
+			t.Errorf("CheckName(%q): %v", name, err)
 		}
 	}
 }
@@ -45,9 +47,9 @@ func TestCheckNameRefusesWhatIsNoName(t *testing.T) {
 		{"a\xed\xa0\x80", "not valid UTF-8 at byte 1"},
 		{"a\xc0\xaf", "not valid UTF-8 at byte 1"},
 	} {
-		err := checkName(tt.name)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.why) {
-			t.Errorf("checkName(%q): %v, want ErrInvalid with %q", tt.name, err, tt.why)
+		err := CheckName(tt.name)
+		if !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("CheckName(%q): %v, want invalid.Err with %q", tt.name, err, tt.why)
 		}
 	}
 }
@@ -58,7 +60,7 @@ func TestCheckNameErrorsAreShort(t *testing.T) {
 		strings.Repeat("x", 1<<20), strings.Repeat("\x00", 1<<20), strings.Repeat("\x80", 1<<20),
 		strings.Repeat("é", 60) + " ", strings.Repeat("x", 150) + "\xff",
 	} {
-		err := checkName(name)
+		err := CheckName(name)
 		if err == nil || len(err.Error()) > 300 || strings.Count(err.Error(), "x") > 45+len("\\x00")*10 {
 			t.Errorf("an error of %d bytes: %.400v", len(err.Error()), err)
 		}
@@ -84,7 +86,7 @@ func TestQuotedHeadIsCutBetweenCharacters(t *testing.T) {
 // Allocations are counted without other tests running: no t.Parallel.
 func TestCheckNameDoesNotAllocate(t *testing.T) { //nolint:paralleltest // it counts allocations, which other tests have too
 	name := "order:größe:日本:42"
-	if n := testing.AllocsPerRun(100, func() { _ = checkName(name) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = CheckName(name) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -1,4 +1,4 @@
-package core_test
+package key_test
 
 import (
 	"errors"
@@ -6,17 +6,18 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
-func ExampleParseKey() {
-	key, err := core.ParseKey("tenant:{header:X-Tenant}:order:{order.id}")
+func ExampleParse() {
+	order, err := key.Parse("tenant:{header:X-Tenant}:order:{order.id}")
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(key)
-	fmt.Println(strings.Join(key.Sources(), ", "))
+	fmt.Println(order)
+	fmt.Println(strings.Join(order.Sources(), ", "))
 
-	_, err = core.ParseKey("{tenant}{id}")
+	_, err = key.Parse("{tenant}{id}")
 	fmt.Println(errors.Is(err, core.ErrInvalid))
 	// Output:
 	// tenant:{header:X-Tenant}:order:{order.id}
@@ -25,9 +26,9 @@ func ExampleParseKey() {
 }
 
 func ExampleKey_Name() {
-	key := core.MustParseKey("{tenant}:{id}")
+	order := key.MustParse("{tenant}:{id}")
 	for _, values := range [][]string{{"acme", "42"}, {"1:2", "3"}, {"1", "2:3"}} {
-		name, err := key.Name(values...)
+		name, err := order.Name(values...)
 		if err != nil {
 			panic(err)
 		}
@@ -41,8 +42,8 @@ func ExampleKey_Name() {
 
 func ExampleKey_Expand() {
 	request := map[string]string{"id": "42", "query:part": "a b"}
-	key := core.MustParseKey("order:{id}:{query:part}")
-	name, err := key.Expand(func(source string) (string, error) {
+	order := key.MustParse("order:{id}:{query:part}")
+	name, err := order.Expand(func(source string) (string, error) {
 		value, ok := request[source]
 		if !ok {
 			return "", errors.New("not in the request")
@@ -56,13 +57,13 @@ func ExampleKey_Expand() {
 
 func ExampleJSONValue() {
 	for _, doc := range []string{`{"order":{"id":42}}`, `{"order":{"id":"42"}}`} {
-		value, err := core.JSONValue([]byte(doc), "order.id")
+		value, err := key.JSONValue([]byte(doc), "order.id")
 		if err != nil {
 			panic(err)
 		}
 		fmt.Println(value)
 	}
-	_, err := core.JSONValue([]byte(`{"order":{"id":42,"ID":43}}`), "order.id")
+	_, err := key.JSONValue([]byte(`{"order":{"id":42,"ID":43}}`), "order.id")
 	fmt.Println(errors.Is(err, core.ErrInvalid))
 	// Output:
 	// 42

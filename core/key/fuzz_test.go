@@ -1,4 +1,4 @@
-package core
+package key
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
 // hostile are values that have broken lock names, URLs and text protocols before.
@@ -56,7 +58,7 @@ func FuzzKeyNeverConfusesValues(f *testing.F) {
 			shapes = append(shapes, keyShapes()...)
 		}
 		for _, shape := range shapes {
-			k, err := ParseKey(shape)
+			k, err := Parse(shape)
 			if err != nil || len(k.parts) != 2 {
 				continue
 			}
@@ -81,7 +83,7 @@ func FuzzNameIsAlwaysValid(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tmpl, a, b string, pad uint8) {
 		a = padding(pad) + a
 		for _, shape := range []string{"{a}:{b}", "{a}", tmpl} {
-			k, err := ParseKey(shape)
+			k, err := Parse(shape)
 			if err != nil {
 				continue
 			}
@@ -96,7 +98,7 @@ func FuzzNameIsAlwaysValid(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if err := checkName(name); err != nil {
+			if err := CheckName(name); err != nil {
 				t.Fatalf("%q with %q: %v", shape, values, err)
 			}
 			if shape == "{a}:{b}" {
@@ -111,7 +113,7 @@ func checkReadableBack(t *testing.T, name string, values []string) {
 	t.Helper()
 	if strings.Contains(name, longMark) {
 		raw := len(values[0]) + 1 + len(values[1])
-		if raw <= maxNameBytes && len(encoded(values[0]))+1+len(encoded(values[1])) <= maxNameBytes {
+		if raw <= MaxName && len(encoded(values[0]))+1+len(encoded(values[1])) <= MaxName {
 			t.Fatalf("%q made %q, which looks like a long name", values, name)
 		}
 		return
@@ -134,14 +136,14 @@ func FuzzParseKey(f *testing.F) {
 		f.Add("{a}" + tmpl + "{b}")
 	}
 	f.Fuzz(func(t *testing.T, tmpl string) {
-		k, err := ParseKey(tmpl)
+		k, err := Parse(tmpl)
 		if err != nil {
-			if k != nil || !errors.Is(err, ErrInvalid) {
-				t.Fatalf("ParseKey(%q) = %v, %v", tmpl, k, err)
+			if k != nil || !errors.Is(err, invalid.Err) {
+				t.Fatalf("Parse(%q) = %v, %v", tmpl, k, err)
 			}
 			return
 		}
-		again, err := ParseKey(k.String())
+		again, err := Parse(k.String())
 		if k.String() != tmpl || err != nil || !slices.Equal(again.Sources(), k.Sources()) {
 			t.Fatalf("%q came back as %q, %v", tmpl, k, err)
 		}

@@ -1,4 +1,4 @@
-package core
+package key
 
 import (
 	"bufio"
@@ -67,12 +67,12 @@ func (e *valueEncoder) special(s string) (size int, escape bool) {
 // make a name of 200 bytes or less that looks like a long one.
 const longMark = "%sha256:"
 
-const maxLongHead = maxNameBytes - len(longMark) - 2*sha256.Size
+const maxLongHead = MaxName - len(longMark) - 2*sha256.Size
 
 // expansion is a name being written. It keeps no more of it than a name may have, and hashes the rest as
 // it comes: a value of many megabytes costs time, not memory.
 type expansion struct {
-	head [maxNameBytes]byte
+	head [MaxName]byte
 	n    int
 	rest *bufio.Writer // into sum; nil while everything fits into head
 	sum  hash.Hash
@@ -119,7 +119,7 @@ func (x *expansion) name() string {
 		return string(x.head[:x.n])
 	}
 	_ = x.rest.Flush() // a hash never fails
-	name := make([]byte, 0, maxNameBytes)
+	name := make([]byte, 0, MaxName)
 	name = append(name, x.head[:x.headEnd()]...)
 	name = append(name, longMark...)
 	return string(hex.AppendEncode(name, x.sum.Sum(nil)))

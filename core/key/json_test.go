@@ -1,9 +1,11 @@
-package core
+package key
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
 func TestJSONValueAnswers(t *testing.T) {
@@ -79,8 +81,8 @@ func TestJSONValueRefuses(t *testing.T) {
 		{`{"\ufffd":1}`, "\xff", "not made of names"},
 	} {
 		got, err := JSONValue([]byte(tt.doc), tt.path)
-		if got != "" || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.why) {
-			t.Errorf("%s at %q: %q, %v, want ErrInvalid with %q", tt.doc, tt.path, got, err, tt.why)
+		if got != "" || !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("%s at %q: %q, %v, want invalid.Err with %q", tt.doc, tt.path, got, err, tt.why)
 		}
 	}
 }
@@ -95,8 +97,8 @@ func TestJSONValueWantsExactlyOneValueInUTF8(t *testing.T) {
 		`{"id":1,"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`,
 	} {
 		got, err := JSONValue([]byte(doc), "id")
-		if got != "" || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "exactly one JSON value") {
-			t.Errorf("%.60q: %q, %v, want ErrInvalid", doc, got, err)
+		if got != "" || !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), "exactly one JSON value") {
+			t.Errorf("%.60q: %q, %v, want invalid.Err", doc, got, err)
 		}
 	}
 }
@@ -124,8 +126,8 @@ func TestJSONMembersThatDifferOnlyInCaseAreRefused(t *testing.T) {
 		{`{"ID":1,"Id":2}`, "id"},
 	} {
 		got, err := JSONValue([]byte(tt.doc), tt.path)
-		if got != "" || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "more than once") {
-			t.Errorf("%s at %s: %q, %v, want ErrInvalid", tt.doc, tt.path, got, err)
+		if got != "" || !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), "more than once") {
+			t.Errorf("%s at %s: %q, %v, want invalid.Err", tt.doc, tt.path, got, err)
 		}
 	}
 }

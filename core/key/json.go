@@ -1,10 +1,12 @@
-package core
+package key
 
 import (
 	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
 // JSONValue finds the value of a key's source in a JSON document: the doors' {body:a.b} and, for tasks,
@@ -12,7 +14,7 @@ import (
 // joined by dots, and their case counts.
 //
 // A string comes back as it is, an integer as its digits, whatever its length, and true and false as such,
-// so that 42 and "42" make one name. Refused, each with [ErrInvalid]: a member that is missing, null or an
+// so that 42 and "42" make one name. Refused, each with core.ErrInvalid: a member that is missing, null or an
 // empty string; a fraction, an exponent, -0, an object or an array; half a surrogate pair; and, in each
 // object on the path, a second member with the name that is looked for, or one that differs from it only
 // in case, as [strings.EqualFold] sees it: [encoding/json] would hand the last of them to the handler, and the
@@ -22,21 +24,21 @@ import (
 // proportional to the size of doc times the number of names in path, and only the result is allocated.
 func JSONValue(doc []byte, path string) (string, error) {
 	if !utf8.Valid(doc) || !json.Valid(doc) {
-		return "", invalidf("JSON for %q: not exactly one JSON value in UTF-8", path)
+		return "", invalid.Errorf("JSON for %q: not exactly one JSON value in UTF-8", path)
 	}
 	value := bytes.TrimLeft(doc, " \t\r\n")
 	for name := range strings.SplitSeq(path, ".") {
 		if name == "" || !utf8.ValidString(name) {
-			return "", invalidf("JSON path %q: not made of names with dots between them", path)
+			return "", invalid.Errorf("JSON path %q: not made of names with dots between them", path)
 		}
 		var problem string
 		if value, problem = jsonMember(value, name); problem != "" {
-			return "", invalidf("JSON value %q: %q %s", path, name, problem)
+			return "", invalid.Errorf("JSON value %q: %q %s", path, name, problem)
 		}
 	}
 	s, problem := jsonScalar(value)
 	if problem != "" {
-		return "", invalidf("JSON value %q: %s", path, problem)
+		return "", invalid.Errorf("JSON value %q: %s", path, problem)
 	}
 	return s, nil
 }

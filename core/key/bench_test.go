@@ -1,4 +1,4 @@
-package core
+package key
 
 import (
 	"strings"
@@ -16,7 +16,7 @@ func BenchmarkKeyExpand(b *testing.B) {
 		{"mebibyte-encoded", "order:{id}", strings.Repeat(":", 1<<20)},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
-			k := MustParseKey(bb.tmpl)
+			k := MustParse(bb.tmpl)
 			value := func(string) (string, error) { return bb.value, nil }
 			b.ReportAllocs()
 			for b.Loop() {
@@ -33,7 +33,7 @@ func BenchmarkCheckName(b *testing.B) {
 		b.Run(name[:4], func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := checkName(name); err != nil {
+				if err := CheckName(name); err != nil {
 					b.Fatal(err)
 				}
 			}

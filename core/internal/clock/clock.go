@@ -1,0 +1,127 @@
+// Package clock reads all the clocks of a machine that say how long a lease has lasted: the monotonic
+// one, the wall clock, and how long the machine was suspended.
+//
+// A point in time has a type for the clock that it was read from, so that the compiler keeps them apart:
+// [Awake], [Up] and, for all of them, [Reading]. What lies between two points is a time.Duration.
+package clock
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// Awake is a point on the monotonic clock, counted from when the Clock was made. It stands still while the
+// machine is suspended, as timers do.
+type Awake time.Duration
+
+// Never is later than every other point.
+const Never Awake = math.MaxInt64
+
+// Add returns the point that is d later.
+func (a Awake) Add(d time.Duration) Awake { return a + Awake(d) }
+
+// Sub returns the time from b to a.
+func (a Awake) Sub(b Awake) time.Duration { return time.Duration(a - b) }
+
+// Up is a point on the monotonic clock corrected by the time suspended. Nobody can set it, so it serves for
+// what must not end early.
+type Up time.Duration
+
+// Sub returns the time from b to a.
+func (a Up) Sub(b Up) time.Duration { return time.Duration(a - b) }
+
+// Reading is one reading of every clock that a lease is judged by.
+type Reading struct {
+	awake Awake
+	slept time.Duration // how long the machine has been suspended since boot
+	wall  time.Duration // the wall clock, since 1970
+}
+
+// Since says how much time has passed since a, by whichever clock says most: the
+// monotonic one, corrected by the time slept, or the wall clock, which somebody may have
+// set. So a wrong clock can end a lease early and cannot prolong one.
+func (r Reading) Since(a Reading) time.Duration {
+	return max(r.awake.Sub(a.awake)+r.slept-a.slept, r.wall-a.wall)
+}
+
+// Awake returns the point on the monotonic clock.
+func (r Reading) Awake() Awake { return r.awake }
+
+// Up returns the point on the monotonic clock corrected by the time suspended.
+func (r Reading) Up() Up { return Up(r.awake) + Up(r.slept) }
+
+// PartedSince says whether the clocks have moved against each other since a: the machine was suspended, or
+// somebody has set the wall clock.
+func (r Reading) PartedSince(a Reading) bool {
+	return r.Since(a)-r.awake.Sub(a.awake) > step
+}
+
+// step is how far the wall clock may move against the monotonic one before it is
+// taken for a sign of suspension. Drift within it is covered by the drift allowance of a lease.
+const step = time.Millisecond
+
+// Clock reads the clocks. It is safe for concurrent use.
+type Clock struct {
+	base  time.Time                                // when awake was 0
+	now   func() (awake Awake, wall time.Duration) // one reading of both
+	sleep func() time.Duration                     // time slept since boot, never above the truth
+	slept atomic.Int64                             // the largest reading of sleep
+	ahead atomic.Int64                             // wall minus awake at that reading
+}
+
+// New returns a Clock of this machine.
+func New() *Clock {
+	return newClock(func() time.Duration { return 0 }, suspended)
+}
+
+// Skewed returns a Clock, for tests, whose wall clock is wrong by what wall returns, on a machine that was
+// suspended for what slept returns.
+func Skewed(wall, slept func() time.Duration) *Clock { return newClock(wall, slept) }
+
+func newClock(skew, sleep func() time.Duration) *Clock {
+	base := time.Now()
+	c := &Clock{base: base, sleep: sleep, now: func() (Awake, time.Duration) {
+		now := time.Now()
+		return Awake(now.Sub(base)), time.Duration(now.UnixNano()) + skew()
+	}}
+	c.Look()
+	return c
+}
+
+// Read is the cheap reading. Asking for the time slept costs two system calls, so it is
+// asked only when the wall clock has moved against the monotonic one: a kernel that
+// resumes sets both the wall clock and the boot clock forward by the time it has slept.
+func (c *Clock) Read() Reading {
+	awake, wall := c.now()
+	if moved := wall - time.Duration(awake) - time.Duration(c.ahead.Load()); moved > step || moved < -step {
+		return c.Look()
+	}
+	return Reading{awake, time.Duration(c.slept.Load()), wall}
+}
+
+// Look is the full reading.
+func (c *Clock) Look() Reading {
+	slept := int64(c.sleep())
+	awake, wall := c.now()
+	c.ahead.Store(int64(wall) - int64(awake))
+	for seen := c.slept.Load(); ; seen = c.slept.Load() {
+		if slept <= seen { // a reading falls short when its thread is preempted
+			slept = seen
+			break
+		}
+		if c.slept.CompareAndSwap(seen, slept) {
+			break
+		}
+	}
+	return Reading{awake, time.Duration(slept), wall}
+}
+
+// Now reads the monotonic clock alone.
+func (c *Clock) Now() Awake {
+	awake, _ := c.now()
+	return awake
+}
+
+// Time is the time at which the monotonic clock reads a.
+func (c *Clock) Time(a Awake) time.Time { return c.base.Add(time.Duration(a)) }
