@@ -26,7 +26,7 @@ type acquisition struct {
 	called   bool    // up, from its place in the line
 	stood    bool    // behind a lease of this process, until it was called up
 	told     bool    // that another limit counts
-	ticket   string  // to take the name over with, until an attempt was answered
+	handoff  string  // to take the name over with, until an attempt was answered
 	bid      *bid    // the token that is being tried, nil if there is none
 	old      *tenure // of this process, to yield in the same step
 }
@@ -39,12 +39,12 @@ func (l *Locker) acquire(ctx context.Context, name string, c *config, maxHold ti
 	if err := r.checkName(name); err != nil {
 		return nil, err
 	}
-	if c.ticket.name != "" && c.ticket.name != name {
-		return nil, invalidf("WithTicket: the ticket is for another name")
+	if c.handoff.name != "" && c.handoff.name != name {
+		return nil, invalidf("WithHandoff: the hand-off is for another name")
 	}
 	now := time.Now()
 	a := &acquisition{
-		root: r, ctx: ctx, name: name, cfg: c, maxHold: maxHold, began: now, answered: now, ticket: c.ticket.hash(),
+		root: r, ctx: ctx, name: name, cfg: c, maxHold: maxHold, began: now, answered: now, handoff: c.handoff.hash(),
 	}
 	x, err := a.run()
 	if r.events != nil {
@@ -127,7 +127,7 @@ func (a *acquisition) single() (*Lease, error) {
 // contender and has asked the backend until there is a lease or a reason to stop.
 func (a *acquisition) queue() (*Lease, error) {
 	w := &waiter{cfg: a.cfg, maxHold: a.maxHold, lease: newLease(a.ctx, a.cfg, a.name)}
-	if a.cfg.ticket.name != "" || a.cfg.together() && !a.root.lines.wanted(a.cfg.line(a.name)) {
+	if a.cfg.handoff.name != "" || a.cfg.together() && !a.root.lines.wanted(a.cfg.line(a.name)) {
 		if x, err := a.alone(w); x != nil || err != nil {
 			a.giveUp(w, err)
 			return x, err
@@ -146,7 +146,7 @@ func (a *acquisition) queue() (*Lease, error) {
 
 // alone makes one attempt beside the line, for a lease that leaves the name to others: a
 // process's readers do not have to ask one after the other. It overtakes nobody, as the
-// backend refuses it while anybody stands in line there. Nor does one with a ticket: the name
+// backend refuses it while anybody stands in line there. Nor does one with a hand-off: the name
 // is not free, but kept for it.
 func (a *acquisition) alone(w *waiter) (*Lease, error) {
 	a.root.lines.joinNone(w)

@@ -35,8 +35,8 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	if len(names) == 0 {
 		return nil, invalidf("names: none")
 	}
-	if cfg.ticket.name != "" {
-		return nil, invalidf("WithTicket: not with AcquireAll, as a ticket is for one name")
+	if cfg.handoff.name != "" {
+		return nil, invalidf("WithHandoff: not with AcquireAll, as a hand-off is for one name")
 	}
 	for _, name := range names {
 		if err := l.root.checkName(name); err != nil {

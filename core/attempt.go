@@ -42,7 +42,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		a.bid = newBid(a.root, a.name, a.cfg)
 	}
 	claim := a.bid.claim()
-	claim.Ticket = a.ticket
+	claim.Handoff = a.handoff
 	if held := a.root.lines.try(w, &claim); held != nil {
 		a.heldHere(w, held)
 		p.unanswered()
@@ -61,7 +61,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	if held, ok := errors.AsType[*driver.Held](err); ok {
 		a.answered = now
 		a.failed = nil
-		a.ticket = "" // used, over, or of no lease: it will never be good
+		a.handoff = "" // used, over, or of no lease: it will never be good
 		a.refused, a.heldAt = true, max(1, a.root.clock.Now())
 		a.known = a.held(held, 0)
 		a.limited(held.Limit)
@@ -72,8 +72,8 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	if done, ok := errors.AsType[*driver.Done](err); ok {
 		refusal := &DoneError{a.name, done.Label}
 		a.root.lines.refused(w, verdict{at: now, answered: now, done: refusal, scope: a.cfg.scope})
-		if a.ticket != "" { // nobody else will come for the name
-			a.root.spawn(func() { a.root.recall(a.ctx, a.cfg, a.cfg.ticket) })
+		if a.handoff != "" { // nobody else will come for the name
+			a.root.spawn(func() { a.root.recall(a.ctx, a.cfg, a.cfg.handoff) })
 		}
 		return nil, refusal
 	}

@@ -80,7 +80,7 @@ func (s *scene) orphaned(t *tenancy) (since time.Time, ok bool) {
 	}
 	t.process.mu.Lock()
 	defer t.process.mu.Unlock()
-	return since, !t.process.left && t.ticket == "" && t.until.After(time.Now()) && s.owns(t)
+	return since, !t.process.left && t.handoff == "" && t.until.After(time.Now()) && s.owns(t)
 }
 
 // owns asks the server.

@@ -89,7 +89,7 @@ type menu struct {
 	deeds   []deed
 	endings []ending
 
-	local, tickets, several, budgets, labels, deaf bool
+	local, handoffs, several, budgets, labels, deaf bool
 }
 
 func (a *artist) errands() {
@@ -102,9 +102,9 @@ func (a *artist) errands() {
 		deeds:   some(a, []deed{nothing, nothing}, check, confirm, siblings, nest),
 		endings: some(a, []ending{release, release}, lateEnd, finish, panics, outlived),
 	}
-	m.local, m.tickets, m.several = a.has(), a.has(), a.has()
+	m.local, m.handoffs, m.several = a.has(), a.has(), a.has()
 	m.budgets, m.labels, m.deaf = a.has(), a.has(), a.has()
-	if m.tickets {
+	if m.handoffs {
 		m.endings = append(m.endings, detach, detach, detach)
 	}
 	p := a.scenario
@@ -123,7 +123,7 @@ func (a *artist) errands() {
 				one := a.errand(m)
 				one.process, one.names, one.at = e.process, e.names, e.at+a.upTo(20*time.Millisecond)
 				if len(one.names) > 1 {
-					one.way, one.ticket = several, noTicket
+					one.way, one.handoff = several, noHandoff
 				}
 				p.errands = append(p.errands, one)
 			}
@@ -155,8 +155,8 @@ func (a *artist) errand(m *menu) *errand {
 	switch {
 	case m.several && a.IntN(3) == 0:
 		e.way, e.names = several, []string{"a", "b", "c"}[a.IntN(2):]
-	case m.tickets && a.coin() && e.kind != reader && e.kind != limited:
-		e.ticket = pick(a, someTicket, staleTicket)
+	case m.handoffs && a.coin() && e.kind != reader && e.kind != limited:
+		e.handoff = pick(a, someHandoff, staleHandoff)
 	}
 	if e.kind == exclusive && m.local {
 		e.local = a.IntN(3) > 0

@@ -95,17 +95,17 @@ func (s *scene) lost(h *holding) bool {
 	return s.isLost(h)
 }
 
-// detach leaves the name for who comes with a ticket.
+// detach leaves the name for who comes with a hand-off.
 func (s *scene) detach(h *holding) {
 	x, began := h.lease, time.Now()
 	keep := time.Millisecond + (s.ttl * time.Duration(h.request.errand.choice) / 50).Truncate(time.Millisecond)
-	ticket, err := x.Detach(s.stop, keep)
+	handoff, err := x.Detach(s.stop, keep)
 	s.note("%v: Detach for %v is %v", h.request, keep, err)
 	if err == nil {
 		s.mu.Lock()
 		until := began.Add(keep)
-		s.given = append(s.given, &given{ticket: ticket, until: until})
-		s.reserved = append(s.reserved, reserved{x.Name(), x.Token(), until, ticket})
+		s.given = append(s.given, &given{handoff: handoff, until: until})
+		s.reserved = append(s.reserved, reserved{x.Name(), x.Token(), until, handoff})
 		s.mu.Unlock()
 	} else if x.Err() == nil {
 		if !errors.Is(err, core.ErrUnavailable) || !x.Degraded() {

@@ -75,7 +75,7 @@ func (s *scene) options(r *request) []core.Option {
 	add(e.kind == minHeld, core.WithMinHold(e.minHold))
 	add(e.kind == deduped, core.WithDedup(dedupWindow))
 	add(e.local, core.OnUnavailable(core.LocalOnly))
-	add(e.ticket != noTicket, core.WithTicket(r.ticket))
+	add(e.handoff != noHandoff, core.WithHandoff(r.handoff))
 	add(e.ttl > 0, core.WithTTL(e.ttl))
 	add(e.label, core.WithLabel("mine"))
 	add(e.bound == unwatched, core.WithoutRenewal())

@@ -38,7 +38,7 @@ type fences struct{ exclusive, any uint64 }
 type reserved struct {
 	name, token string
 	until       time.Time
-	ticket      core.Ticket // but for who has this
+	handoff     core.Handoff // but for who has this
 }
 
 // enter takes note of a lease as soon as it is there: nobody may be trusted beside it.

@@ -17,7 +17,7 @@ type request struct {
 	number  int
 	errand  *errand
 	process *process
-	ticket  core.Ticket
+	handoff core.Handoff
 	given   *given // the same, and nil for a stale one
 	ctx     context.Context
 	began   time.Time
@@ -56,8 +56,8 @@ func (s *scene) ask(ctx context.Context, e *errand) *request {
 	r.ctx = context.WithValue(ctx, requestKey{}, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.ticket != noTicket {
-		r.ticket, r.given = s.ticket(e)
+	if e.handoff != noHandoff {
+		r.handoff, r.given = s.handoff(e)
 	}
 	r.number = len(s.requests)
 	s.requests = append(s.requests, r)
@@ -70,29 +70,29 @@ func (s *scene) ask(ctx context.Context, e *errand) *request {
 	return r
 }
 
-// given is a ticket that Detach has made.
+// given is a hand-off that Detach has made.
 type given struct {
-	ticket core.Ticket
-	until  time.Time // the name is kept for it
-	used   int       // how often somebody has come with it
+	handoff core.Handoff
+	until   time.Time // the name is kept for it
+	used    int       // how often somebody has come with it
 }
 
-// ticket finds one for the errand, fresh or not. The caller holds the mutex.
-func (s *scene) ticket(e *errand) (core.Ticket, *given) {
+// handoff finds one for the errand, fresh or not. The caller holds the mutex.
+func (s *scene) handoff(e *errand) (core.Handoff, *given) {
 	var all []*given
 	for _, g := range s.given {
-		if g.ticket.Name() == e.names[0] {
+		if g.handoff.Name() == e.names[0] {
 			all = append(all, g)
 		}
 	}
-	if e.ticket == someTicket && len(all) > 0 {
+	if e.handoff == someHandoff && len(all) > 0 {
 		g := all[max(0, len(all)-1-e.choice%3)] // mostly one of the last
 		g.used++
-		s.reserved = slices.DeleteFunc(s.reserved, func(r reserved) bool { return r.ticket == g.ticket })
-		return g.ticket, g
+		s.reserved = slices.DeleteFunc(s.reserved, func(r reserved) bool { return r.handoff == g.handoff })
+		return g.handoff, g
 	}
 	raw := append([]byte{1, 16: byte(e.number)}, e.names[0]...)
-	t, err := core.ParseTicket(base64.RawURLEncoding.EncodeToString(raw))
+	t, err := core.ParseHandoff(base64.RawURLEncoding.EncodeToString(raw))
 	if err != nil {
 		panic(err) // of this test
 	}
@@ -159,7 +159,7 @@ func (s *scene) lie(r *request, kind error) string {
 	switch kind {
 	case core.ErrHeld: //nolint:errorlint // one of the sentinels, as kindsOf gives it
 		if g := r.given; g != nil && g.used == 1 && g.until.After(r.began) && s.calm(r.process, recently) && !r.ended() {
-			return "the name was kept for its ticket"
+			return "the name was kept for its hand-off"
 		}
 		if !s.somebodyElse(r, recently) {
 			return "nobody else has had or wanted the name"

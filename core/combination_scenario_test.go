@@ -31,7 +31,7 @@ type errand struct {
 	limit   int // of a limited kind
 	minHold time.Duration
 	local   bool // OnUnavailable(LocalOnly)
-	ticket  ticketKind
+	handoff handoffKind
 	wait    time.Duration // as in core.WithWait
 	ttl     time.Duration // 0: the scenario's
 	label   bool
@@ -48,13 +48,13 @@ type errand struct {
 }
 
 type (
-	way        string
-	kind       string
-	ticketKind string
-	holdBound  string
-	leaving    string
-	deed       string
-	ending     string
+	way         string
+	kind        string
+	handoffKind string
+	holdBound   string
+	leaving     string
+	deed        string
+	ending      string
 )
 
 const (
@@ -70,9 +70,9 @@ const (
 	minHeld   kind = "min-hold"
 	deduped   kind = "dedup"
 
-	noTicket    ticketKind = ""
-	someTicket  ticketKind = "with a ticket"       // of Detach: fresh, used or over, as it comes
-	staleTicket ticketKind = "with a stale ticket" // that nobody knows any more
+	noHandoff    handoffKind = ""
+	someHandoff  handoffKind = "with a hand-off"       // of Detach: fresh, used or over, as it comes
+	staleHandoff handoffKind = "with a stale hand-off" // that nobody knows any more
 
 	renewed   holdBound = ""
 	unwatched holdBound = "WithoutRenewal"
@@ -109,7 +109,7 @@ func (e *errand) String() string {
 	say(e.kind == limited, "limit %d", e.limit)
 	say(e.kind == minHeld, "for %v", e.minHold)
 	say(e.local, "LocalOnly")
-	say(e.ticket != noTicket, "%s", e.ticket)
+	say(e.handoff != noHandoff, "%s", e.handoff)
 	say(e.wait != core.WaitForever, "WithWait(%v)", e.wait)
 	say(e.ttl > 0, "WithTTL(%v)", e.ttl)
 	say(e.label, "WithLabel")

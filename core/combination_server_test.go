@@ -27,7 +27,7 @@ type tenancy struct {
 	first, last time.Time // when it was granted
 	until       time.Time // it is over then, or will be if nobody renews it
 	unheard     bool      // the last grant was made after its caller had left
-	ticket      string    // who may take it over, once it is kept for that
+	handoff     string    // who may take it over, once it is kept for that
 }
 
 // Acquire implements driver.Driver.
@@ -66,7 +66,7 @@ func (s *server) Release(ctx context.Context, c driver.Claim) error {
 	err := s.Store.Release(ctx, c)
 	s.note(ctx, "release", c, err)
 	if err == nil {
-		s.scene.extended(c.Token, time.Now().Add(c.Keep), c.Ticket)
+		s.scene.extended(c.Token, time.Now().Add(c.Keep), c.Handoff)
 	}
 	return err
 }
@@ -105,8 +105,8 @@ func (s *server) granted(ctx context.Context, c driver.Claim) {
 	}
 	s.scene.mu.Lock()
 	defer s.scene.mu.Unlock()
-	if c.Ticket != "" {
-		s.scene.takenOver(c.Ticket, now)
+	if c.Handoff != "" {
+		s.scene.takenOver(c.Handoff, now)
 	}
 	t := s.scene.tenancies[c.Token]
 	if t == nil {
@@ -127,19 +127,19 @@ func (s *scene) refused(r *request, err error) {
 }
 
 // extended says until when a token has its name, from now on.
-func (s *scene) extended(token string, until time.Time, ticket string) {
+func (s *scene) extended(token string, until time.Time, handoff string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.tenancies[token]; t != nil {
-		t.until, t.ticket = until, ticket
+		t.until, t.handoff = until, handoff
 	}
 }
 
-// takenOver ends what was kept for a ticket. The caller holds the mutex.
-func (s *scene) takenOver(ticket string, now time.Time) {
+// takenOver ends what was kept for a hand-off. The caller holds the mutex.
+func (s *scene) takenOver(handoff string, now time.Time) {
 	for _, t := range s.tenancies {
-		if t.ticket == ticket && t.until.After(now) {
-			t.until, t.ticket = now, ""
+		if t.handoff == handoff && t.until.After(now) {
+			t.until, t.handoff = now, ""
 		}
 	}
 }

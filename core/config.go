@@ -39,7 +39,7 @@ type config struct {
 	scope      string
 	scopeSet   bool
 	label      string
-	ticket     Ticket // to attach by; for one call only
+	handoff    Handoff // to attach by; for one call only
 	template   string
 	reentry    bool
 
@@ -91,8 +91,8 @@ func (c *config) relations(can driver.Capabilities) error {
 	if err := c.supported(can); err != nil {
 		return err
 	}
-	if c.ticket.name != "" && c.together() {
-		return invalidf("WithTicket: not with WithShared or WithLimit: only exclusive leases are detached")
+	if c.handoff.name != "" && c.together() {
+		return invalidf("WithHandoff: not with WithShared or WithLimit: only exclusive leases are detached")
 	}
 	if c.minHold > 0 && c.together() {
 		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.minHold)
@@ -111,8 +111,8 @@ func (c *config) supported(can driver.Capabilities) error {
 		return lacks(can, "WithShared")
 	case c.limit > 1 && !can.Limit:
 		return lacks(can, "WithLimit")
-	case c.ticket.name != "" && !can.Detach:
-		return lacks(can, "WithTicket")
+	case c.handoff.name != "" && !can.Detach:
+		return lacks(can, "WithHandoff")
 	default:
 		return nil
 	}
@@ -120,8 +120,8 @@ func (c *config) supported(can driver.Capabilities) error {
 
 // lasting checks what is to hold for more than one call.
 func (c *config) lasting() error {
-	if c.ticket.name != "" {
-		return invalidf("WithTicket: for one call only, as a ticket works once")
+	if c.handoff.name != "" {
+		return invalidf("WithHandoff: for one call only, as a hand-off works once")
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (c *config) period() time.Duration {
 func (c *config) together() bool { return c.shared || c.limit > 1 }
 
 // asksBeside says that the first attempt is made beside the line of this process.
-func (c *config) asksBeside() bool { return c.together() || c.ticket.name != "" }
+func (c *config) asksBeside() bool { return c.together() || c.handoff.name != "" }
 
 // line is the key of the line, among those of this process, for who wants name in this way.
 // No name has a control character.

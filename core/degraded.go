@@ -27,7 +27,7 @@ import (
 //     with the token.
 //  7. The attempt was cut short by the caller's deadline, or by what was left of its budget.
 //     That is no outage: it fails closed.
-//  8. A call with a ticket asks in a line of its own, whose contender it is; that says nothing
+//  8. A call with a hand-off asks in a line of its own, whose contender it is; that says nothing
 //     about the line of the name. A lease of this process that stands there is no tenure to
 //     yield (contends), and those who wait behind it stay in line (take).
 

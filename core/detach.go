@@ -9,11 +9,11 @@ import (
 
 // handed is what the release of a detached tenure leaves behind.
 type handed struct {
-	ticket string // its hash
-	keep   time.Duration
+	handoff string // its hash
+	keep    time.Duration
 }
 
-// Detach ends the lease and keeps its name taken, for keep and nobody but who has the ticket: so
+// Detach ends the lease and keeps its name taken, for keep and nobody but who has the hand-off: so
 // work goes on under the same lock in another process, from a request to the task that it has
 // enqueued. [Locker.Attach] takes the name over. By then nobody renews it, and nobody can be
 // trusted to hold it: what the attaching side knows is that nobody has had the name in between,
@@ -22,7 +22,7 @@ type handed struct {
 // keep is also how long the name stays taken if nobody ever comes: choose how long the other
 // side may take to begin. It is at least a millisecond.
 //
-// The lease's context ends, as by Release; do what needs it before, or see [Lease.HandOver]. No
+// The lease's context ends, as by Release; do what needs it before, or see [Lease.HandOff]. No
 // dedup marker is left: the work is not finished. Release, Complete and Finish answer as if the
 // lease had been released.
 //
@@ -32,42 +32,42 @@ type handed struct {
 // ended before; [ErrUnavailable], and the lease stands, for a degraded one; a *[LostError] if the
 // lease is over; and ErrUnavailable, or ctx's error joined with it, if the outcome is not known:
 // then the lease is over, and the name comes free by the later of its TTL and keep, mostly at once.
-func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
+func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error) {
 	if err := x.detachable(keep); err != nil {
-		return Ticket{}, err
+		return Handoff{}, err
 	}
 	if lost := x.err(); lost != nil {
-		return Ticket{}, lost
+		return Handoff{}, lost
 	}
 	if x.tenure.local {
-		return Ticket{}, &unavailableError{"detach", x.name, errDegraded}
+		return Handoff{}, &unavailableError{"detach", x.name, errDegraded}
 	}
 	if ctx.Err() != nil {
-		return Ticket{}, &endedError{ctx.Err(), &unavailableError{"detach", x.name, errNotAsked}}
+		return Handoff{}, &endedError{ctx.Err(), &unavailableError{"detach", x.name, errNotAsked}}
 	}
-	ticket := newTicket(x.name)
+	handoff := newHandoff(x.name)
 	t := x.tenure
 	t.mu.Lock()
 	switch {
 	case t.state != tenureHeld || x.ended:
 		t.mu.Unlock()
-		return Ticket{}, x.Err()
+		return Handoff{}, x.Err()
 	case t.leases != x || x.next != nil:
 		t.mu.Unlock()
-		return Ticket{}, invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
+		return Handoff{}, invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
 	}
-	t.handed = &handed{ticket.hash(), keep.Truncate(time.Millisecond)}
+	t.handed = &handed{handoff.hash(), keep.Truncate(time.Millisecond)}
 	err := x.ending(ctx) // unlocks
 	if err == nil {
-		return ticket, nil
+		return handoff, nil
 	}
 	if errors.Is(err, ErrUnavailable) {
 		t.root.spawn(func() {
 			t.settled(x)
-			t.root.recall(ctx, t.cfg, ticket)
+			t.root.recall(ctx, t.cfg, handoff)
 		})
 	}
-	return Ticket{}, err
+	return Handoff{}, err
 }
 
 // detachable checks what does not change.
@@ -113,14 +113,14 @@ func (t *tenure) settled(x *Lease) {
 	<-done
 }
 
-// recall frees a name that was left for a ticket which nobody has, or which is of no use. It
-// takes it over as the ticket's owner, and gives it back. What it cannot reach comes free when
+// recall frees a name that was left for a hand-off which nobody has, or which is of no use. It
+// takes it over as the hand-off's owner, and gives it back. What it cannot reach comes free when
 // its time is over.
-func (r *root) recall(ctx context.Context, c *config, ticket Ticket) {
+func (r *root) recall(ctx context.Context, c *config, handoff Handoff) {
 	ctx = context.WithoutCancel(ctx)
-	b := newBid(r, ticket.name, c)
+	b := newBid(r, handoff.name, c)
 	claim := b.claim()
-	claim.Ticket, claim.Dedup = ticket.hash(), 0
+	claim.Handoff, claim.Dedup = handoff.hash(), 0
 	if _, _, err := b.attempt(ctx, b.bound(), claim); err != nil {
 		b.giveUp(ctx, nil)
 		return
@@ -128,30 +128,30 @@ func (r *root) recall(ctx context.Context, c *config, ticket Ticket) {
 	b.giveBack(ctx)
 }
 
-// Attach takes over the name of a ticket from whoever has detached it, with a new fence. It goes
-// before all who stand in line for the name: that was never free. A ticket that was used before,
+// Attach takes over the name of a hand-off from whoever has detached it, with a new fence. It goes
+// before all who stand in line for the name: that was never free. A hand-off that was used before,
 // whose time is over, or that the lock service does not know, is no error: then Attach is
-// [Locker.Acquire] of the ticket's name, with its errors, and waits as that does. The zero Ticket
+// [Locker.Acquire] of the hand-off's name, with its errors, and waits as that does. The zero Handoff
 // is [ErrInvalid].
-func (l *Locker) Attach(ctx context.Context, t Ticket, opts ...Option) (*Lease, error) {
+func (l *Locker) Attach(ctx context.Context, t Handoff, opts ...Option) (*Lease, error) {
 	if t.name == "" {
-		return nil, invalidf("Attach: the zero Ticket")
+		return nil, invalidf("Attach: the zero Handoff")
 	}
-	return l.Acquire(ctx, t.name, append(slices.Clip(opts), WithTicket(t))...)
+	return l.Acquire(ctx, t.name, append(slices.Clip(opts), WithHandoff(t))...)
 }
 
-// HandOver is [Lease.Detach] together with what sends the ticket. If send returns an error, the
-// ticket is called back: the name comes free, unless somebody has used the ticket already.
+// HandOff is [Lease.Detach] together with what sends the hand-off. If send returns an error, the
+// hand-off is called back: the name comes free, unless somebody has used the hand-off already.
 //
 // The context that send gets has the values of ctx, but does not end with the lease. It ends with
 // ctx, or, if ctx is of the lease, with what that was made of: the context of the request.
 //
 // The errors are those of Detach, and send's own, as it is.
-func (x *Lease) HandOver(ctx context.Context, keep time.Duration, send func(context.Context, Ticket) error) error {
+func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(context.Context, Handoff) error) error {
 	if send == nil {
-		return invalidf("HandOver: nil function")
+		return invalidf("HandOff: nil function")
 	}
-	ticket, err := x.Detach(ctx, keep)
+	handoff, err := x.Detach(ctx, keep)
 	if err != nil {
 		return err
 	}
@@ -160,20 +160,20 @@ func (x *Lease) HandOver(ctx context.Context, keep time.Duration, send func(cont
 	sent := false
 	defer func() {
 		if !sent { // a panic, too
-			x.callBack(beyond, ticket)
+			x.callBack(beyond, handoff)
 		}
 	}()
-	err = send(beyond, ticket)
+	err = send(beyond, handoff)
 	sent = err == nil
 	return err
 }
 
-// callBack recalls a ticket that was not sent, and waits for that as long as ctx stands.
-func (x *Lease) callBack(ctx context.Context, ticket Ticket) {
+// callBack recalls a hand-off that was not sent, and waits for that as long as ctx stands.
+func (x *Lease) callBack(ctx context.Context, handoff Handoff) {
 	r, over := x.tenure.root, make(chan struct{})
 	r.spawn(func() {
 		defer close(over)
-		r.recall(ctx, x.tenure.cfg, ticket)
+		r.recall(ctx, x.tenure.cfg, handoff)
 	})
 	await(ctx, over)
 }

@@ -17,19 +17,19 @@ func ExampleLease_Detach() {
 	if err != nil {
 		panic(err)
 	}
-	ticket, err := request.Detach(ctx, 10*time.Minute)
+	handoff, err := request.Detach(ctx, 10*time.Minute)
 	if err != nil {
 		panic(err)
 	}
-	sent := ticket.Encode() // through a queue, to another process
+	sent := handoff.Encode() // through a queue, to another process
 	_, err = locks.TryAcquire(ctx, "order:42")
 	fmt.Println("others:", err)
 
-	ticket, err = core.ParseTicket(sent)
+	handoff, err = core.ParseHandoff(sent)
 	if err != nil {
 		panic(err)
 	}
-	task, err := locks.Attach(ctx, ticket)
+	task, err := locks.Attach(ctx, handoff)
 	if err != nil {
 		panic(err)
 	}

@@ -18,11 +18,11 @@ import (
 
 const keep = time.Minute
 
-func (b *bench) detach(x *core.Lease) core.Ticket {
+func (b *bench) detach(x *core.Lease) core.Handoff {
 	b.Helper()
-	ticket, err := x.Detach(b.Context(), keep)
+	handoff, err := x.Detach(b.Context(), keep)
 	b.ok(err)
-	return ticket
+	return handoff
 }
 
 func (b *bench) isFree(name string) {
@@ -36,9 +36,9 @@ func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 		other, third := b.other(), b.other()
 		x := b.acquire(b.locks, "name", core.WithLabel("request"))
 		work := x.Context()
-		ticket := b.detach(x)
-		if ticket.Name() != "name" || !errors.Is(context.Cause(work), context.Canceled) {
-			b.Errorf("ticket %v, context %v", ticket, context.Cause(work))
+		handoff := b.detach(x)
+		if handoff.Name() != "name" || !errors.Is(context.Cause(work), context.Canceled) {
+			b.Errorf("hand-off %v, context %v", handoff, context.Cause(work))
 		}
 		if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonReleased {
 			b.Errorf("%v", x.Err())
@@ -53,12 +53,12 @@ func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 				b.Errorf("%v %+v", err, held)
 			}
 		}
-		y, err := other.Attach(b.Context(), ticket, core.WithWait(0))
+		y, err := other.Attach(b.Context(), handoff, core.WithWait(0))
 		b.ok(err)
 		if y.Fence() <= x.Fence() {
 			b.Errorf("fence %d after %d", y.Fence(), x.Fence())
 		}
-		time.Sleep(keep) // it is renewed, and the ticket's time counts no more
+		time.Sleep(keep) // it is renewed, and the hand-off's time counts no more
 		b.ok(y.Check(b.Context()))
 		if n := b.link.Calls(drivertest.OpRenew); n != renewals {
 			b.Errorf("%d renewals of a detached lease", n-renewals)
@@ -68,21 +68,21 @@ func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 	})
 }
 
-func TestATicketIsWorthNothingTwice(t *testing.T) {
+func TestAHandoffIsWorthNothingTwice(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		ticket := b.detach(b.acquire(b.locks, "name"))
-		y, err := b.other().Attach(b.Context(), ticket)
+		handoff := b.detach(b.acquire(b.locks, "name"))
+		y, err := b.other().Attach(b.Context(), handoff)
 		b.ok(err)
 		third := b.other()
-		_, err = third.Attach(b.Context(), ticket, core.WithWait(0))
+		_, err = third.Attach(b.Context(), handoff, core.WithWait(0))
 		b.is(err, core.ErrHeld)
 		b.took(time.Second, 0, func() {
-			_, err = third.Attach(b.Context(), ticket, core.WithWait(time.Second))
+			_, err = third.Attach(b.Context(), handoff, core.WithWait(time.Second))
 			b.is(err, core.ErrHeld)
 		})
 		b.ok(y.Release(b.Context()))
-		z, err := third.Attach(b.Context(), ticket) // an ordinary acquire
+		z, err := third.Attach(b.Context(), handoff) // an ordinary acquire
 		b.ok(err)
 		b.ok(z.Release(b.Context()))
 	})
@@ -91,14 +91,14 @@ func TestATicketIsWorthNothingTwice(t *testing.T) {
 func TestANameThatNobodyComesForIsFreeAfterKeep(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		ticket := b.detach(b.acquire(b.locks, "name"))
+		handoff := b.detach(b.acquire(b.locks, "name"))
 		other := b.other()
 		b.took(keep, 10*time.Millisecond, func() {
 			x, err := other.Acquire(b.Context(), "name")
 			b.ok(err)
 			b.ok(x.Release(b.Context()))
 		})
-		x, err := other.Attach(b.Context(), ticket)
+		x, err := other.Attach(b.Context(), handoff)
 		b.ok(err)
 		b.ok(x.Release(b.Context()))
 	})
@@ -117,14 +117,14 @@ func TestDetachGivesNoTurnToThoseWhoWaitInTheProcess(t *testing.T) {
 			waited <- y
 		}()
 		synctest.Wait()
-		ticket := b.detach(x)
+		handoff := b.detach(x)
 		time.Sleep(keep / 2)
 		select {
 		case <-waited:
-			b.Fatal("a waiter got a name that is left for a ticket")
+			b.Fatal("a waiter got a name that is left for a hand-off")
 		default:
 		}
-		z, err := b.locks.Attach(b.Context(), ticket) // before those who wait, in the same process too
+		z, err := b.locks.Attach(b.Context(), handoff) // before those who wait, in the same process too
 		b.ok(err)
 		b.ok(z.Release(b.Context()))
 		y := <-waited
@@ -141,8 +141,8 @@ func TestADetachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name")
 			b.link.Next(drivertest.OpRelease, fate)
-			ticket := b.detach(x)
-			y, err := b.other().Attach(b.Context(), ticket, core.WithWait(0))
+			handoff := b.detach(x)
+			y, err := b.other().Attach(b.Context(), handoff, core.WithWait(0))
 			b.ok(err)
 			b.ok(y.Release(b.Context()))
 		})
@@ -154,9 +154,9 @@ func TestAnAttachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 	for _, wait := range []time.Duration{0, core.WaitForever} {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.other(), "name")
-			ticket := b.detach(x)
+			handoff := b.detach(x)
 			b.link.Next(drivertest.OpAcquire, drivertest.ReplyLost)
-			y, err := b.locks.Attach(b.Context(), ticket, core.WithWait(wait))
+			y, err := b.locks.Attach(b.Context(), handoff, core.WithWait(wait))
 			b.ok(err)
 			if y.Fence() <= x.Fence() {
 				b.Errorf("fence %d after %d", y.Fence(), x.Fence())
@@ -174,10 +174,10 @@ func TestADetachOfUnknownOutcomeLeavesNothingBehind(t *testing.T) {
 		b.link.All(drivertest.ReplyLost, drivertest.OpRelease)
 		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
 		defer cancel()
-		ticket, err := x.Detach(ctx, keep)
+		handoff, err := x.Detach(ctx, keep)
 		b.is(err, core.ErrUnavailable, context.DeadlineExceeded)
-		if ticket != (core.Ticket{}) {
-			b.Error("a ticket")
+		if handoff != (core.Handoff{}) {
+			b.Error("a hand-off")
 		}
 		b.link.All(drivertest.Delivered, drivertest.OpRelease)
 		time.Sleep(ttl)
@@ -190,8 +190,8 @@ func TestAnAttachThatFindsTheWorkDoneFreesTheName(t *testing.T) {
 	virtual(t, func(b *bench) {
 		other, dedup := b.other(), []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("ship")}
 		b.ok(other.Do(b.Context(), "name", func(context.Context) error { return nil }, dedup...))
-		ticket := b.detach(b.acquire(b.locks, "name"))
-		_, err := other.Attach(b.Context(), ticket, dedup...)
+		handoff := b.detach(b.acquire(b.locks, "name"))
+		_, err := other.Attach(b.Context(), handoff, dedup...)
 		b.is(err, core.ErrDone)
 		synctest.Wait()
 		b.isFree("name")
@@ -276,11 +276,11 @@ func TestDetachOfALeaseThatIsOverSaysSo(t *testing.T) {
 	})
 }
 
-func TestATicketIsForOneCallOfItsName(t *testing.T) {
+func TestAHandoffIsForOneCallOfItsName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		ticket := b.detach(b.acquire(b.locks, "name"))
-		with := core.WithTicket(ticket)
+		handoff := b.detach(b.acquire(b.locks, "name"))
+		with := core.WithHandoff(handoff)
 		_, err := core.New(b.store, with)
 		b.is(err, core.ErrInvalid)
 		_, err = b.locks.With(with)
@@ -291,34 +291,34 @@ func TestATicketIsForOneCallOfItsName(t *testing.T) {
 		b.is(err, core.ErrInvalid)
 		_, err = b.locks.Acquire(b.Context(), "name", with, core.WithShared())
 		b.is(err, core.ErrInvalid)
-		_, err = b.locks.Attach(b.Context(), core.Ticket{})
+		_, err = b.locks.Attach(b.Context(), core.Handoff{})
 		b.is(err, core.ErrInvalid)
-		_, err = b.locks.Acquire(b.Context(), "name", core.WithTicket(core.Ticket{}))
+		_, err = b.locks.Acquire(b.Context(), "name", core.WithHandoff(core.Handoff{}))
 		b.is(err, core.ErrInvalid)
 		b.ok(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, with))
 		b.isFree("name")
 	})
 }
 
-func TestABackendWithoutTicketsSaysSo(t *testing.T) {
+func TestABackendWithoutHandoffsSaysSo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		plain, err := core.New(noTickets{b.store})
+		plain, err := core.New(noHandoffs{b.store})
 		b.ok(err)
 		x := b.acquire(plain, "name")
 		_, err = x.Detach(b.Context(), keep)
 		b.is(err, core.ErrInvalid)
 		b.ok(x.Release(b.Context()))
-		ticket := b.detach(b.acquire(b.locks, "other"))
-		_, err = plain.Attach(b.Context(), ticket)
+		handoff := b.detach(b.acquire(b.locks, "other"))
+		_, err = plain.Attach(b.Context(), handoff)
 		b.is(err, core.ErrInvalid)
 		b.ok(plain.Close(b.Context()))
 	})
 }
 
-type noTickets struct{ driver.Driver }
+type noHandoffs struct{ driver.Driver }
 
-func (d noTickets) Capabilities() driver.Capabilities {
+func (d noHandoffs) Capabilities() driver.Capabilities {
 	can := d.Driver.Capabilities()
 	can.Detach = false
 	return can
@@ -330,17 +330,17 @@ func TestWorkThatIsHandedOverGoesOnElsewhere(t *testing.T) {
 		type key struct{}
 		ctx, cancel := context.WithTimeout(context.WithValue(b.Context(), key{}, "value"), time.Hour)
 		defer cancel()
-		sent := make(chan core.Ticket, 1)
+		sent := make(chan core.Handoff, 1)
 		b.ok(b.locks.Do(ctx, "name", func(work context.Context) error {
 			x, _ := core.FromContext(work)
-			err := x.HandOver(work, keep, func(beyond context.Context, ticket core.Ticket) error {
+			err := x.HandOff(work, keep, func(beyond context.Context, handoff core.Handoff) error {
 				b.ok(beyond.Err())
 				deadline, _ := beyond.Deadline()
 				want, _ := ctx.Deadline()
 				if beyond.Value(key{}) != "value" || !deadline.Equal(want) {
 					b.Errorf("value %v, deadline %s", beyond.Value(key{}), deadline)
 				}
-				sent <- ticket
+				sent <- handoff
 				return nil
 			})
 			b.ok(err)
@@ -360,21 +360,21 @@ func TestWhatCouldNotBeHandedOverIsFree(t *testing.T) {
 	virtual(t, func(b *bench) {
 		full := errors.New("the queue is full")
 		x := b.acquire(b.locks, "name")
-		b.is(x.HandOver(b.Context(), keep, func(context.Context, core.Ticket) error { return full }), full)
+		b.is(x.HandOff(b.Context(), keep, func(context.Context, core.Handoff) error { return full }), full)
 		b.isFree("name")
 
 		x = b.acquire(b.locks, "name")
 		func() {
 			defer func() { _ = recover() }()
-			_ = x.HandOver(b.Context(), keep, func(context.Context, core.Ticket) error { panic("send") })
+			_ = x.HandOff(b.Context(), keep, func(context.Context, core.Handoff) error { panic("send") })
 		}()
 		b.isFree("name")
 
 		x = b.acquire(b.locks, "name") // somebody was quicker than the error
 		other := b.other()
 		var y *core.Lease
-		b.is(x.HandOver(b.Context(), keep, func(_ context.Context, ticket core.Ticket) (err error) {
-			y, err = other.Attach(b.Context(), ticket)
+		b.is(x.HandOff(b.Context(), keep, func(_ context.Context, handoff core.Handoff) (err error) {
+			y, err = other.Attach(b.Context(), handoff)
 			b.ok(err)
 			return full
 		}), full)
@@ -382,7 +382,7 @@ func TestWhatCouldNotBeHandedOverIsFree(t *testing.T) {
 		b.ok(y.Release(b.Context()))
 
 		x = b.acquire(b.locks, "name")
-		b.is(x.HandOver(b.Context(), keep, nil), core.ErrInvalid)
+		b.is(x.HandOff(b.Context(), keep, nil), core.ErrInvalid)
 		b.ok(x.Err())
 		b.ok(x.Release(b.Context()))
 	})
@@ -395,7 +395,7 @@ func TestWhatIsHandedOverEndsWithTheRequest(t *testing.T) {
 		defer cancel()
 		err := b.locks.Do(ctx, "name", func(work context.Context) error {
 			x, _ := core.FromContext(work)
-			return x.HandOver(work, keep, func(beyond context.Context, _ core.Ticket) error {
+			return x.HandOff(work, keep, func(beyond context.Context, _ core.Handoff) error {
 				cancel()
 				<-beyond.Done()
 				return context.Cause(beyond)
@@ -410,15 +410,15 @@ func TestWhatIsHandedOverEndsWithTheRequest(t *testing.T) {
 func TestADetachedLeaseLeavesNoMarker(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		var ticket core.Ticket
+		var handoff core.Handoff
 		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) (err error) {
 			x, _ := core.FromContext(ctx)
-			ticket, err = x.Detach(ctx, keep)
+			handoff, err = x.Detach(ctx, keep)
 			return err
 		}, core.WithDedup(time.Hour)))
 		ran := false
 		b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { ran = true; return nil },
-			core.WithDedup(time.Hour), core.WithTicket(ticket)))
+			core.WithDedup(time.Hour), core.WithHandoff(handoff)))
 		b.is(b.other().Do(b.Context(), "name", noWork, core.WithDedup(time.Hour)), core.ErrDone)
 		if !ran {
 			b.Error("it did not run")
@@ -428,17 +428,17 @@ func TestADetachedLeaseLeavesNoMarker(t *testing.T) {
 
 func noWork(context.Context) error { return nil }
 
-func TestATicketTravelsAsText(t *testing.T) {
+func TestAHandoffTravelsAsText(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		for _, name := range []string{"a", "order:42", "bücher:ß", strings.Repeat("x", 200)} {
-			ticket := b.detach(b.acquire(b.locks, name))
-			text := ticket.Encode()
+			handoff := b.detach(b.acquire(b.locks, name))
+			text := handoff.Encode()
 			if strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" || len(text) > 290 {
 				b.Errorf("%q", text)
 			}
-			read, err := core.ParseTicket(text)
-			if err != nil || read != ticket {
+			read, err := core.ParseHandoff(text)
+			if err != nil || read != handoff {
 				b.Errorf("%v, %v", read, err)
 			}
 			y, err := b.other().Attach(b.Context(), read, core.WithWait(0))
@@ -448,56 +448,56 @@ func TestATicketTravelsAsText(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoTicketIsInvalid(t *testing.T) {
+func TestWhatIsNoHandoffIsInvalid(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		text := b.detach(b.acquire(b.locks, "name")).Encode()
-		for _, bad := range []string{"", "0", text[:20], text[:22], "B" + text[1:], text + "=", text + "\n", text + "Cg", core.Ticket{}.Encode()} {
-			ticket, err := core.ParseTicket(bad)
+		for _, bad := range []string{"", "0", text[:20], text[:22], "B" + text[1:], text + "=", text + "\n", text + "Cg", core.Handoff{}.Encode()} {
+			handoff, err := core.ParseHandoff(bad)
 			b.is(err, core.ErrInvalid)
-			if ticket != (core.Ticket{}) || len(bad) > 9 && err != nil && strings.Contains(err.Error(), bad) {
+			if handoff != (core.Handoff{}) || len(bad) > 9 && err != nil && strings.Contains(err.Error(), bad) {
 				b.Errorf("%q: %v", bad, err)
 			}
 		}
 	})
 }
 
-func TestATicketPrintsAsItsName(t *testing.T) {
+func TestAHandoffPrintsAsItsName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		ticket := b.detach(b.acquire(b.locks, "name"))
+		handoff := b.detach(b.acquire(b.locks, "name"))
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
-			for _, thing := range []any{ticket, &ticket} {
-				if got := fmt.Sprintf(verb, thing); got != `ticket("name")` {
+			for _, thing := range []any{handoff, &handoff} {
+				if got := fmt.Sprintf(verb, thing); got != `handoff("name")` {
 					b.Errorf("%s: %s", verb, got)
 				}
 			}
 		}
 		var out strings.Builder
-		slog.New(slog.NewJSONHandler(&out, nil)).Info("it", "ticket", ticket)
-		if !strings.Contains(out.String(), `ticket(\"name\")`) {
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("it", "handoff", handoff)
+		if !strings.Contains(out.String(), `handoff(\"name\")`) {
 			b.Error(out.String())
 		}
-		if text, err := json.Marshal(map[string]any{"ticket": ticket}); err == nil {
+		if text, err := json.Marshal(map[string]any{"handoff": handoff}); err == nil {
 			b.Errorf("marshalled: %s", text)
 		}
 	})
 }
 
-func FuzzATicketIsReadAsWrittenOrNotAtAll(f *testing.F) {
+func FuzzAHandoffIsReadAsWrittenOrNotAtAll(f *testing.F) {
 	f.Add("AQAAAAAAAAAAAAAAAAAAAABuYW1l")
 	f.Add("")
 	f.Add("AQ")
 	f.Fuzz(func(t *testing.T, s string) {
-		ticket, err := core.ParseTicket(s)
+		handoff, err := core.ParseHandoff(s)
 		if err != nil {
 			if !errors.Is(err, core.ErrInvalid) {
 				t.Errorf("%v", err)
 			}
 			return
 		}
-		if ticket.Encode() != s || ticket.Name() == "" {
-			t.Errorf("%q is read as %v and written as %q", s, ticket, ticket.Encode())
+		if handoff.Encode() != s || handoff.Name() == "" {
+			t.Errorf("%q is read as %v and written as %q", s, handoff, handoff.Encode())
 		}
 	})
 }
@@ -519,8 +519,8 @@ func TestNobodyGoesLocalBesideAnAttachedLease(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		local := b.localOnly()
-		ticket := b.detach(b.acquire(b.other(), "name"))
-		y, err := b.locks.Attach(b.Context(), ticket)
+		handoff := b.detach(b.acquire(b.other(), "name"))
+		y, err := b.locks.Attach(b.Context(), handoff)
 		b.ok(err)
 		b.outage(drivertest.Refused)
 		_, err = local.TryAcquire(b.Context(), "name")
@@ -532,12 +532,12 @@ func TestNobodyGoesLocalBesideAnAttachedLease(t *testing.T) {
 		x := b.acquire(local, "name")
 		b.degraded(x)
 
-		ticket = b.detach(b.acquire(b.other(), "name"))
+		handoff = b.detach(b.acquire(b.other(), "name"))
 		b.link.All(drivertest.Delivered) // the backend is back, and says yes
-		_, err = b.locks.Attach(b.Context(), ticket, core.WithWait(0))
+		_, err = b.locks.Attach(b.Context(), handoff, core.WithWait(0))
 		b.is(err, core.ErrHeld)
 		b.ok(x.Release(b.Context()))
-		y, err = b.locks.Attach(b.Context(), ticket, core.WithWait(0))
+		y, err = b.locks.Attach(b.Context(), handoff, core.WithWait(0))
 		b.ok(err)
 		b.ok(y.Release(b.Context()))
 	})
@@ -562,7 +562,7 @@ func TestADetachedNameShowsTheFenceOfItsLastTurn(t *testing.T) {
 		y := <-turns
 		b.ok(y.Release(b.Context()))
 		z := <-turns
-		ticket := b.detach(z)
+		handoff := b.detach(z)
 		operator, err := core.New(b.store)
 		b.ok(err)
 		info, err := operator.Inspect(b.Context(), "name")
@@ -574,7 +574,7 @@ func TestADetachedNameShowsTheFenceOfItsLastTurn(t *testing.T) {
 			b.Errorf("by force: %v, %v", freed, err)
 		}
 		b.ok(operator.Close(b.Context()))
-		w, err := b.locks.Attach(b.Context(), ticket, core.WithWait(0)) // as anybody
+		w, err := b.locks.Attach(b.Context(), handoff, core.WithWait(0)) // as anybody
 		b.ok(err)
 		b.ok(w.Release(b.Context()))
 	})

@@ -71,8 +71,8 @@ func arguments(t *testing.T, method reflect.Type, printed *state) (args []reflec
 			args = append(args, reflect.ValueOf(printed))
 		case in == reflect.TypeFor[error]():
 			args = append(args, reflect.Zero(in))
-		case in == reflect.TypeFor[core.Ticket]():
-			args = append(args, reflect.ValueOf(ticket(t)))
+		case in == reflect.TypeFor[core.Handoff]():
+			args = append(args, reflect.ValueOf(handoff(t)))
 		case in == reflect.TypeFor[time.Duration]():
 			args = append(args, reflect.ValueOf(time.Minute))
 		case in.Kind() == reflect.String:
@@ -93,14 +93,14 @@ func arguments(t *testing.T, method reflect.Type, printed *state) (args []reflec
 	return args
 }
 
-func ticket(t *testing.T) core.Ticket {
+func handoff(t *testing.T) core.Handoff {
 	t.Helper()
 	raw := append(append([]byte{1}, make([]byte, 16)...), "name"...)
-	ticket, err := core.ParseTicket(base64.RawURLEncoding.EncodeToString(raw))
+	handoff, err := core.ParseHandoff(base64.RawURLEncoding.EncodeToString(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ticket
+	return handoff
 }
 
 // answers checks one result: an error that says what is wrong, or a context that has ended with

@@ -121,7 +121,7 @@ type ReleasedEvent struct {
 	Held time.Duration
 	Done bool // a dedup marker was left
 
-	Detached bool // the name stays taken, for whoever has the ticket
+	Detached bool // the name stays taken, for whoever has the hand-off
 	// Degraded: it was a lease of this process only, of which the backend was not told.
 	Degraded bool
 }

@@ -52,7 +52,7 @@ func (t *tenure) sendRelease(ctx context.Context) error {
 	claim.Done = t.done
 	claim.Keep = t.rest(asked)
 	if t.handed != nil {
-		claim.Keep, claim.Ticket, claim.Fence = t.handed.keep, t.handed.ticket, t.fenceOf(t.turn)
+		claim.Keep, claim.Handoff, claim.Fence = t.handed.keep, t.handed.handoff, t.fenceOf(t.turn)
 	}
 	err := t.bid.release(ctx, claim)
 	t.root.haste.heard(asked, t.root.clock.Read(), !outcomeOpen(err))

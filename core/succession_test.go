@@ -273,7 +273,7 @@ func TestCloseInAnOutageIsOverSoon(t *testing.T) {
 	})
 }
 
-func TestBudgetsThatEndWithTheHandOverEndWithHeld(t *testing.T) {
+func TestBudgetsThatEndWithTheHandOffEndWithHeld(t *testing.T) {
 	t.Parallel()
 	for range 30 { // who sees what first is left to chance
 		virtual(t, func(b *bench) {

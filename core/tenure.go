@@ -27,7 +27,7 @@ type tenure struct {
 	failed   atomic.Int32  // renewals that were not answered, in a row
 	doubtful bool          // a command that may have granted it went unanswered
 	local    bool          // it is degraded: the backend knows nothing of it
-	beside   bool          // its line does not have it: others may hold the name, too, or it came by a ticket
+	beside   bool          // its line does not have it: others may hold the name, too, or it came by a hand-off
 
 	// The keeper's own, protected by its mutex.
 	kept  bool
@@ -47,7 +47,7 @@ type tenure struct {
 	landed   chan struct{} // made by who waits for flying to become 0
 	first    *Lease        // the lease whose turn it is, until the next one's
 	leases   *Lease        // that have not ended, linked by next: the first and those that re-entered
-	handed   *handed       // what Detach has said, or nil; the release leaves the name for its ticket
+	handed   *handed       // what Detach has said, or nil; the release leaves the name for its hand-off
 }
 
 type tenureState uint8

@@ -21,7 +21,7 @@ type delivery struct {
 	label string
 	lease *core.Lease // set once the handler runs
 
-	ticket core.Ticket // that the task came with, if it did
+	handoff core.Handoff // that the task came with, if it did
 }
 
 // process runs the handler, or says what becomes of the task without.
@@ -61,8 +61,8 @@ func (v *delivery) options(opts []core.Option) []core.Option {
 		all = append(all, r.opts...) // the rule's own scope, if it has one, wins
 	}
 	all = append(all, core.WithLabel(v.label))
-	if v.ticket.Name() != "" {
-		all = append(all, core.WithTicket(v.ticket))
+	if v.handoff.Name() != "" {
+		all = append(all, core.WithHandoff(v.handoff))
 	}
 	return append(all, opts...)
 }

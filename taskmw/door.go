@@ -17,7 +17,7 @@ type Door struct {
 	locks    *core.Locker
 	exact    map[string]*rule
 	prefixes []*rule // longest first
-	unruled  *rule   // for tasks that have none, and come with a ticket
+	unruled  *rule   // for tasks that have none, and come with a hand-off
 	log      *slog.Logger
 	warned   atomic.Bool
 }
@@ -62,7 +62,7 @@ func (d *Door) Middleware() asynq.MiddlewareFunc {
 	// asynq calls the outer function for every task.
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
-			ticket, ok, err := handed(t)
+			handoff, ok, err := handed(t)
 			if err != nil {
 				return keyless(err)
 			}
@@ -70,14 +70,14 @@ func (d *Door) Middleware() asynq.MiddlewareFunc {
 			if r == nil && !ok {
 				return next.ProcessTask(ctx, t)
 			}
-			return d.process(ctx, t, r, ticket, next)
+			return d.process(ctx, t, r, handoff, next)
 		})
 	}
 }
 
-// process runs a task that has a rule, or a ticket.
-func (d *Door) process(ctx context.Context, t *asynq.Task, r *rule, ticket core.Ticket, next asynq.Handler) error {
-	name := ticket.Name()
+// process runs a task that has a rule, or a hand-off.
+func (d *Door) process(ctx context.Context, t *asynq.Task, r *rule, handoff core.Handoff, next asynq.Handler) error {
+	name := handoff.Name()
 	if r == nil {
 		r = d.unruled
 	} else {
@@ -86,13 +86,13 @@ func (d *Door) process(ctx context.Context, t *asynq.Task, r *rule, ticket core.
 			return keyless(err)
 		}
 	}
-	if ticket.Name() != "" && ticket.Name() != name {
-		return d.misled(ctx, ticket, name)
+	if handoff.Name() != "" && handoff.Name() != name {
+		return d.misled(ctx, handoff, name)
 	}
 	id, _ := asynq.GetTaskID(ctx)
 	v := &delivery{
 		patience: d.patience(ctx), rule: r, ctx: ctx, task: t, next: next,
-		name: name, ticket: ticket, label: label(t.Type(), id),
+		name: name, handoff: handoff, label: label(t.Type(), id),
 	}
 	return v.process()
 }

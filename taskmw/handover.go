@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// TicketHeader is the header of a task that carries the ticket of a lock, see [Enqueue]. It is a
+// HandoffHeader is the header of a task that carries the hand-off of a lock, see [Enqueue]. It is a
 // secret to those who cannot read the queue.
-const TicketHeader = "holdfast-ticket"
+const HandoffHeader = "holdfast-handoff"
 
 // Enqueue hands the lease that ctx stands under over to a task: the name stays taken from the
 // request to the finished task, and nobody gets it in between.
@@ -45,12 +45,12 @@ func Enqueue(ctx context.Context, c *asynq.Client, task *asynq.Task, keep time.D
 		return nil, fmt.Errorf("taskmw: Enqueue: %w: the task was made with options: give them to Enqueue", core.ErrInvalid)
 	}
 	var info *asynq.TaskInfo
-	err := lease.HandOver(ctx, keep, func(ctx context.Context, ticket core.Ticket) (err error) {
+	err := lease.HandOff(ctx, keep, func(ctx context.Context, handoff core.Handoff) (err error) {
 		headers := maps.Clone(task.Headers())
 		if headers == nil {
 			headers = make(map[string]string, 1)
 		}
-		headers[TicketHeader] = ticket.Encode()
+		headers[HandoffHeader] = handoff.Encode()
 		info, err = c.EnqueueContext(ctx, asynq.NewTaskWithHeaders(task.Type(), task.Payload(), headers), opts...)
 		return err
 	})
@@ -66,25 +66,25 @@ func hasOptions(task *asynq.Task) bool {
 	return opts.IsValid() && opts.Kind() == reflect.Slice && opts.Len() > 0
 }
 
-// handed returns the ticket that came with a task; ok is false if none did.
-func handed(task *asynq.Task) (ticket core.Ticket, ok bool, err error) {
-	text, ok := task.Headers()[TicketHeader]
+// handed returns the hand-off that came with a task; ok is false if none did.
+func handed(task *asynq.Task) (handoff core.Handoff, ok bool, err error) {
+	text, ok := task.Headers()[HandoffHeader]
 	if !ok {
-		return core.Ticket{}, false, nil
+		return core.Handoff{}, false, nil
 	}
-	ticket, err = core.ParseTicket(text)
+	handoff, err = core.ParseHandoff(text)
 	if err != nil {
-		return core.Ticket{}, false, fmt.Errorf("%s: %w", TicketHeader, err)
+		return core.Handoff{}, false, fmt.Errorf("%s: %w", HandoffHeader, err)
 	}
-	return ticket, true, nil
+	return handoff, true, nil
 }
 
 // misled is the outcome of a task whose rule makes another name of it than the one that was handed
 // over to it, which nobody will come for.
-func (d *Door) misled(ctx context.Context, ticket core.Ticket, name string) error {
-	if x, err := d.locks.Attach(ctx, ticket, core.WithWait(0), core.WithDedup(0)); err == nil {
+func (d *Door) misled(ctx context.Context, handoff core.Handoff, name string) error {
+	if x, err := d.locks.Attach(ctx, handoff, core.WithWait(0), core.WithDedup(0)); err == nil {
 		_ = x.Release(ctx) // it is gone at its time, at the latest
 	}
 	return keyless(fmt.Errorf("%w: the task was enqueued under %q, and its rule makes %q of it",
-		core.ErrInvalid, ticket.Name(), name))
+		core.ErrInvalid, handoff.Name(), name))
 }

@@ -92,7 +92,7 @@ func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 	}
 }
 
-func TestATaskGoesOnUnderItsTicketWhateverItsAction(t *testing.T) {
+func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 	t.Parallel()
 	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Archive, taskmw.Coalesce} {
 		t.Run(action.String(), func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
 	}
 	isHeld(t, locks)
 	v.kill()
-	isHeld(t, locks) // for its TTL, as it had come for the ticket
+	isHeld(t, locks) // for its TTL, as it had come for the hand-off
 	q.expire(t, id)
 	var only exclusive
 	q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
@@ -152,7 +152,7 @@ func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
 	q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()))))
 	for range 2 {
 		if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
-			t.Errorf("redelivered while it runs, with a used ticket: %v", r.err)
+			t.Errorf("redelivered while it runs, with a used hand-off: %v", r.err)
 		}
 	}
 	close(d.finish)
@@ -164,7 +164,7 @@ func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
 	mustBeFree(t, q)
 }
 
-func TestATaskWithoutARuleRunsUnderItsTicket(t *testing.T) {
+func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	locks := newLocker(t, q.store())
@@ -194,11 +194,11 @@ func TestATaskThatWasHandedAnotherNameIsArchivedAndNothingStaysTaken(t *testing.
 	mustBeFree(t, q)
 }
 
-func TestWhatIsNoTicketIsArchived(t *testing.T) {
+func TestWhatIsNoHandoffIsArchived(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	q.serve(t, q.quick(), muxOf(mustNotRun(t), shipOnly(t, newLocker(t, q.store()))))
-	headers := map[string]string{taskmw.TicketHeader: "no ticket"}
+	headers := map[string]string{taskmw.HandoffHeader: "no hand-off"}
 	q.await(t, q.enqueue(t, asynq.NewTaskWithHeaders("order:ship", []byte(`{"order_id":42}`), headers)), asynq.TaskStateArchived)
 }
 

@@ -21,7 +21,7 @@ type Claim struct {
 	Limit  int  // holders allowed; 0 means 1; more needs Capabilities.Limit
 	Fences int  // consecutive fences to reserve, if it is exclusive; 0 means 1; more needs Capabilities.Block
 
-	Fence uint64 // Renew, and Release with a Ticket: of the turn under way, for [Inspector]; 0 if there is none
+	Fence uint64 // Renew, and Release with a Handoff: of the turn under way, for [Inspector]; 0 if there is none
 
 	Place string // the caller's place in the line for Name, see Queuer; "" stands for Token
 
@@ -30,13 +30,13 @@ type Claim struct {
 	Keep  time.Duration // Release: the name stays taken for so long, by nobody; needs Capabilities.Keep
 	Done  bool          // Release: leave the dedup marker
 
-	// Ticket is a hash of TicketWidth characters, or "". Release, with Keep: who comes with it gets
-	// the name. Acquire: take the name over if it is kept for this ticket. Needs Capabilities.Detach.
-	Ticket string
+	// Handoff is a hash of HandoffWidth characters, or "". Release, with Keep: who comes with it gets
+	// the name. Acquire: take the name over if it is kept for this hand-off. Needs Capabilities.Detach.
+	Handoff string
 }
 
-// TicketWidth is how long a Claim.Ticket is, in characters of base64url: 126 bits.
-const TicketWidth = 21
+// HandoffWidth is how long a Claim.Handoff is, in characters of base64url: 126 bits.
+const HandoffWidth = 21
 
 // MaxTurns is the most that core asks for in Claim.Fences, and TurnsBesideOthers the most
 // that a backend reserves while others stand in line.
@@ -102,7 +102,7 @@ type Capabilities struct {
 	Limit  bool // Claim.Limit above 1
 	Dedup  bool // Claim.Dedup and Claim.Done
 	Keep   bool // Claim.Keep
-	Detach bool // Claim.Ticket
+	Detach bool // Claim.Handoff
 
 	MinTTL  time.Duration // shortest TTL; 0 means that core's own bound is enough
 	MaxName int           // longest name in bytes; 0 means that core's own bound is enough

@@ -45,8 +45,8 @@ type Driver interface {
 	// that could join others in the name still waits behind whoever came first: readers do not
 	// starve a writer.
 	//
-	// A claim with a Ticket takes over a name that a Release has left for this ticket, whoever
-	// stands in line. That uses the ticket up. One that is used, over or unknown changes nothing.
+	// A claim with a Handoff takes over a name that a Release has left for this hand-off, whoever
+	// stands in line. That uses the hand-off up. One that is used, over or unknown changes nothing.
 	//
 	// A refusal is a *[Held] or, for a claim with Dedup, a *[Done]. An error that matches
 	// [ErrNotSent] says that the server certainly has not executed the call and never
@@ -71,8 +71,8 @@ type Driver interface {
 	//
 	// If c.Keep is set, the token owns the name no longer, but the name stays taken for c.Keep
 	// from now, whatever was left of its TTL: by nobody, so that no token renews or releases
-	// it. A *[Held] then still has the label, and is Exact. With c.Ticket it is not, for an
-	// Acquire with the same ticket may take the name over, and free it, at any time.
+	// it. A *[Held] then still has the label, and is Exact. With c.Handoff it is not, for an
+	// Acquire with the same hand-off may take the name over, and free it, at any time.
 	Release(ctx context.Context, c Claim) error
 
 	// Capabilities says what the backend can do. It does no I/O and always answers the

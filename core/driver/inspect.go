@@ -51,7 +51,7 @@ type LeaseInfo struct {
 	Handle    string
 	Remaining time.Duration // until its TTL ends, unless it is renewed; 0 if it has none
 	Foreign   bool          // it is no client of this library
-	Kept      bool          // a release has left the name taken, for a while or for a ticket
+	Kept      bool          // a release has left the name taken, for a while or for a hand-off
 
 	Holders []HolderInfo // those who hold the name together; at most [MaxLine], of those that end last
 

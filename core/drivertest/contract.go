@@ -162,7 +162,7 @@ var contractCases = []testCase{
 		e.noError(d.Renew(e.Context(), []driver.Claim{mine})[0])
 		e.seesLabel(d, mine)
 		if d.Capabilities().Detach {
-			e.noError(d.Release(e.Context(), ticketed(mine, otherTicket, time.Minute)))
+			e.noError(d.Release(e.Context(), handedOff(mine, otherHandoff, time.Minute)))
 			e.seesLabel(d, mine)
 		}
 	}},

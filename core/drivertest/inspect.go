@@ -135,11 +135,11 @@ var inspectCases = []testCase{
 			e.grant(i, c)
 			c.Keep = time.Minute
 			if n%2 == 1 && i.Capabilities().Detach {
-				c.Ticket = someTicket
+				c.Handoff = someHandoff
 			}
 			e.noError(i.Release(e.Context(), c))
 			info := e.look(i)
-			if !info.Held || !info.Kept || info.Foreign || info.Label != "who" || info.Handle == "" || len(info.Holders) > 0 || c.Ticket == "" && seen[info.Handle] {
+			if !info.Held || !info.Kept || info.Foreign || info.Label != "who" || info.Handle == "" || len(info.Holders) > 0 || c.Handoff == "" && seen[info.Handle] {
 				e.Errorf("%+v", info)
 			}
 			seen[info.Handle] = true

@@ -42,7 +42,7 @@ type lock struct {
 	fence   uint64 // as the last renewal has it
 	expires time.Time
 	kept    bool   // by nobody: its owner has released it
-	ticket  string // of who may take it over, if it is kept
+	handoff string // of who may take it over, if it is kept
 }
 
 func (l *lock) ownedBy(token string) bool {
@@ -56,8 +56,8 @@ func (l *lock) ownedBy(token string) bool {
 	}
 }
 
-// isFor says that the name was left for a ticket.
-func (l *lock) isFor(ticket string) bool { return l != nil && ticket != "" && l.ticket == ticket }
+// isFor says that the name was left for a hand-off.
+func (l *lock) isFor(handoff string) bool { return l != nil && handoff != "" && l.handoff == handoff }
 
 type marker struct{ name, scope string }
 
@@ -128,7 +128,7 @@ func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 		s.leave(c.Name, c.At())
 		l.extend(c, now)
 		return l.grant, nil
-	case l.isFor(c.Ticket):
+	case l.isFor(c.Handoff):
 		return s.grant(c, now), nil
 	case room && s.ahead(c, now):
 		s.tellFirst(c.Name, now)
@@ -136,7 +136,7 @@ func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 	case !room:
 		s.ahead(c, now)
 		return driver.Grant{}, &driver.Held{
-			Label: l.label, Remaining: l.frees(c).Sub(now), Exact: l.kept && l.ticket == "", Limit: l.fewer(c),
+			Label: l.label, Remaining: l.frees(c).Sub(now), Exact: l.kept && l.handoff == "", Limit: l.fewer(c),
 		}
 	case c.Exclusive():
 		return s.grant(c, now), nil
@@ -241,7 +241,7 @@ func (s *Store) release(c driver.Claim) error {
 		case l.kind != exclusive:
 			delete(l.holders, c.Token)
 		case c.Keep > 0:
-			l.kept, l.ticket, l.fence, l.expires = true, c.Ticket, c.Fence, now.Add(c.Keep)
+			l.kept, l.handoff, l.fence, l.expires = true, c.Handoff, c.Fence, now.Add(c.Keep)
 		default:
 			delete(s.locks, c.Name)
 		}

@@ -20,7 +20,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	switch {
 	case !c.Exclusive():
 		return s.join(ctx, c)
-	case c.Ticket != "":
+	case c.Handoff != "":
 		return s.attach(ctx, c)
 	case c.Place != "":
 		return s.claim(ctx, c)
@@ -45,17 +45,17 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	return decided(reply, err)
 }
 
-// attach takes over a name that is left for c's ticket. If there is none, c is as any other.
+// attach takes over a name that is left for c's hand-off. If there is none, c is as any other.
 func (s *Store) attach(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	cmd := command{script: attachScript, lasting: true, keys: 2, parts: []string{s.lockKey(c.Name), s.fences.key(c.Name)}}
 	if c.Dedup > 0 {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
-	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), forTicket(c))
+	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), forHandoff(c))
 	reply, err := s.run(ctx, cmd)
 	if reply == int64(0) && err == nil {
-		c.Ticket = ""
+		c.Handoff = ""
 		return s.Acquire(ctx, c)
 	}
 	return decided(reply, err)

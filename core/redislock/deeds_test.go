@@ -95,7 +95,7 @@ func done(c *driver.Claim)      { c.Dedup, c.Done = time.Hour, true }
 func placed(c *driver.Claim)    { c.Place = "place-" + c.Token[6:] }
 func fenced(c *driver.Claim)    { c.Fence = 7 }
 func kept(c *driver.Claim)      { c.Keep = time.Minute }
-func ticketed(c *driver.Claim)  { c.Ticket = strings.Repeat("k", driver.TicketWidth) }
+func handedOff(c *driver.Claim) { c.Handoff = strings.Repeat("k", driver.HandoffWidth) }
 func unrenewed(c *driver.Claim) { c.TTL = 0 }
 
 func with(c driver.Claim, opts ...func(*driver.Claim)) driver.Claim {
@@ -146,14 +146,14 @@ func deeds() []deed {
 	}
 	return append(all,
 		taking("with a block of fences", func(x *lacker) driver.Claim { return x.claim(func(c *driver.Claim) { c.Fences = 4 }) }),
-		taking("by a ticket", func(x *lacker) driver.Claim {
-			ok(x.T, x.store.Release(x.Context(), with(x.has(), kept, ticketed)))
-			return x.claim(ticketed)
+		taking("by a hand-off", func(x *lacker) driver.Claim {
+			ok(x.T, x.store.Release(x.Context(), with(x.has(), kept, handedOff)))
+			return x.claim(handedOff)
 		}),
-		taking("by a ticket of nothing", func(x *lacker) driver.Claim { held(x); return x.claim(ticketed) }),
+		taking("by a hand-off of nothing", func(x *lacker) driver.Claim { held(x); return x.claim(handedOff) }),
 		freeing("kept", func(x *lacker) driver.Claim { return with(x.has(), kept) }),
 		freeing("kept and completed", func(x *lacker) driver.Claim { return with(x.has(), kept, done) }),
-		freeing("kept for a ticket", func(x *lacker) driver.Claim { return with(x.has(), kept, ticketed) }),
+		freeing("kept for a hand-off", func(x *lacker) driver.Claim { return with(x.has(), kept, handedOff) }),
 		freeing("shared, one of two, completed", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), done) }),
 		freeing("shared, one of two, with a place", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), placed) }),
 		yielding("a yield", false),

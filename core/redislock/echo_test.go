@@ -24,29 +24,29 @@ import (
 
 // What no error may have a piece of.
 const (
-	secretToken  = "kR3vY_q0-ZtBw9XnLm2EaC" //nolint:gosec // G101: nobody's
-	secretTicket = "Jd7sUpG4-oHfTi5cQWzx1"  //nolint:gosec // G101: nobody's
-	secretPlace  = "VbN8y_Ke6rM-Al0PhSgD3F" //nolint:gosec // G101: nobody's
-	nextToken    = "w5TqXj2-uIoRc9LzEnB_vK" //nolint:gosec // G101: nobody's
+	secretToken   = "kR3vY_q0-ZtBw9XnLm2EaC" //nolint:gosec // G101: nobody's
+	secretHandoff = "Jd7sUpG4-oHfTi5cQWzx1"  //nolint:gosec // G101: nobody's
+	secretPlace   = "VbN8y_Ke6rM-Al0PhSgD3F" //nolint:gosec // G101: nobody's
+	nextToken     = "w5TqXj2-uIoRc9LzEnB_vK" //nolint:gosec // G101: nobody's
 )
 
 // asked are the calls of a Store that a server may refuse.
 var asked = map[string]func(ctx context.Context, s driver.Driver) error{
-	"acquire":             func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim()) },
-	"acquire with dedup":  func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(dedups)) },
-	"acquire from a line": func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(inLine)) },
-	"acquire by a ticket": func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(byTicket)) },
-	"share":               func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(reader)) },
-	"share without place": func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(permit, inLine)) },
-	"renew":               func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim()) },
-	"renew with a fence":  func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(fenced)) },
-	"renew shared":        func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(reader)) },
-	"renew limited":       func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(permit)) },
-	"release":             func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim()) },
-	"complete":            func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(done)) },
-	"keep":                func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(kept, done)) },
-	"detach":              func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(kept, byTicket)) },
-	"leave":               func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(inLine)) },
+	"acquire":               func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim()) },
+	"acquire with dedup":    func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(dedups)) },
+	"acquire from a line":   func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(inLine)) },
+	"acquire by a hand-off": func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(byHandoff)) },
+	"share":                 func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(reader)) },
+	"share without place":   func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(permit, inLine)) },
+	"renew":                 func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim()) },
+	"renew with a fence":    func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(fenced)) },
+	"renew shared":          func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(reader)) },
+	"renew limited":         func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(permit)) },
+	"release":               func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim()) },
+	"complete":              func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(done)) },
+	"keep":                  func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(kept, done)) },
+	"detach":                func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(kept, byHandoff)) },
+	"leave":                 func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(inLine)) },
 	"part": func(ctx context.Context, s driver.Driver) error {
 		return s.Release(ctx, theClaim(reader, inLine, done))
 	},
@@ -78,8 +78,8 @@ func theClaim(opts ...func(*driver.Claim)) driver.Claim {
 	return with(driver.Claim{Name: "name", Token: secretToken, TTL: 3 * time.Second, Label: "who", Scope: "pay"}, opts...)
 }
 
-func inLine(c *driver.Claim)   { c.Place = secretPlace }
-func byTicket(c *driver.Claim) { c.Ticket = secretTicket }
+func inLine(c *driver.Claim)    { c.Place = secretPlace }
+func byHandoff(c *driver.Claim) { c.Handoff = secretHandoff }
 
 func acquireWith(ctx context.Context, s driver.Driver, c driver.Claim) error {
 	_, err := s.Acquire(ctx, c)
@@ -121,8 +121,8 @@ func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), t
 func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
 
 // Servers, and proxies before them, answer a command that they do not know or allow with its
-// arguments, in whole or in part. No piece of a token, a ticket or a place is in an error.
-func TestNoErrorHasWhatAServerEchoesOfATokenOrATicket(t *testing.T) {
+// arguments, in whole or in part. No piece of a token, a hand-off or a place is in an error.
+func TestNoErrorHasWhatAServerEchoesOfATokenOrAHandoff(t *testing.T) {
 	t.Parallel()
 	for server, says := range echoing {
 		t.Run(server, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestNoErrorHasWhatAServerEchoesOfATokenOrATicket(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 					err := call(ctx, s)
 					cancel()
-					if found := leaked(err, secretToken, secretTicket, secretPlace, nextToken); found != "" {
+					if found := leaked(err, secretToken, secretHandoff, secretPlace, nextToken); found != "" {
 						t.Errorf("%s: %s: %q is in %v", kind, what, found, err)
 					}
 					if err == nil && kind == "scripts" {
@@ -239,7 +239,7 @@ func FuzzEchoes(f *testing.F) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			err := asked[what](ctx, s)
 			cancel()
-			if found := leaked(err, secretToken, secretTicket, secretPlace, nextToken); found != "" {
+			if found := leaked(err, secretToken, secretHandoff, secretPlace, nextToken); found != "" {
 				t.Errorf("%s: %s: %q is in %v", kind, what, found, err)
 			}
 		}

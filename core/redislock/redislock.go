@@ -110,8 +110,8 @@ func (s *Store) CloseIdle(ctx context.Context) error { return s.hubs.close(ctx) 
 // the '!': the scripts of acquires know it by that. Each has a handle of its own, so what stands behind
 // the '=' is as long as a token, and made of the one that it is left by.
 func kept(c driver.Claim) string {
-	if c.Ticket != "" {
-		c.Token = "!" + c.Ticket
+	if c.Handoff != "" {
+		c.Token = "!" + c.Handoff
 		var n notes
 		return n.value(&c)
 	}
@@ -120,5 +120,5 @@ func kept(c driver.Claim) string {
 	return left[:min(len(left), len(c.Token))] + magic + c.Label
 }
 
-// forTicket is what the value begins with of a name that is left for a ticket.
-func forTicket(c driver.Claim) string { return "!" + c.Ticket + magic }
+// forHandoff is what the value begins with of a name that is left for a hand-off.
+func forHandoff(c driver.Claim) string { return "!" + c.Handoff + magic }

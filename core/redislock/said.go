@@ -46,7 +46,7 @@ func (f failure) Error() string { return string(f) }
 // RedisError implements redis.Error.
 func (failure) RedisError() {}
 
-// secrets are the tokens, tickets and places among arguments.
+// secrets are the tokens, hand-offs and places among arguments.
 func secrets(args []any) (all []string) {
 	for _, arg := range args {
 		text, _ := arg.(string)

@@ -24,7 +24,7 @@ var (
 // NewTx is [New] without scripts. A [Store] is faster and does more: here an acquire, a release and
 // each renewal take three round trips, and there is no line: who waits looks again and again, between
 // 25 ms and a second apart, and whoever comes first gets the name. Turns inside a process, which take
-// no round trip, do not exist either, nor readers, semaphores, tickets, WithMinHold and Inspect.
+// no round trip, do not exist either, nor readers, semaphores, hand-offs, WithMinHold and Inspect.
 //
 // Fences are counted for each name, beside its lock, in a key that expires ten minutes after
 // its last use; they begin with the server's clock, as those of scripts do. All clients of a

@@ -28,13 +28,13 @@ type GocronLocker struct {
 
 var _ gocron.Locker = (*GocronLocker)(nil)
 
-// NewGocronLocker returns a GocronLocker. The key has one source, the job's name.
-func NewGocronLocker(l *core.Locker, key string, opts ...core.Option) (*GocronLocker, error) {
-	parsed, err := key.Parse(key)
+// NewGocronLocker returns a GocronLocker. The template has one source, the job's name.
+func NewGocronLocker(l *core.Locker, template string, opts ...core.Option) (*GocronLocker, error) {
+	parsed, err := key.Parse(template)
 	if err != nil {
 		return nil, err
 	}
-	opts = append([]core.Option{core.WithWait(0), core.WithTemplate(key)}, opts...)
+	opts = append([]core.Option{core.WithWait(0), core.WithTemplate(template)}, opts...)
 	locks, err := l.With(opts...)
 	if err != nil {
 		return nil, err

@@ -82,10 +82,10 @@ func (v *Evidence) operations() map[string][]porcupine.Operation {
 		}
 	}
 	if ops, ok := all[passedName]; ok {
-		all[passedName] = append(ops, v.lostTickets(passedName)...)
+		all[passedName] = append(ops, v.lostHandoffs(passedName)...)
 	}
 	if ops, ok := all[localName]; ok {
-		all[localName] = append(ops, v.lostTickets(localName)...)
+		all[localName] = append(ops, v.lostHandoffs(localName)...)
 	}
 	for _, r := range v.reigns() {
 		if ops, ok := all[r.Name]; ok && r.End == endOperator && r.Worker != "" {
@@ -123,7 +123,7 @@ func (v *Evidence) called() map[*Hold]int64 {
 // history is what happened to one lease.
 func (v *Evidence) history(h *Hold, called int64) (ops []porcupine.Operation) {
 	add := func(o op, call, ret int64) { ops = append(ops, operation(o, call, ret)) }
-	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, ticket: h.Ticket, unfenced: v.fenceless(), by: h.Answered + rounding}, called, h.Answered)
+	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, handoff: h.Handoff, unfenced: v.fenceless(), by: h.Answered + rounding}, called, h.Answered)
 	for _, e := range h.beliefs() {
 		if !v.doomedAt(h, e.At) && !v.strandedAt(h, e.At) {
 			add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)
@@ -193,11 +193,11 @@ func (v *Evidence) overlap(a, b *Hold) string {
 }
 
 // inLine says whether two leases were of one process, where one would have had to wait for the other's end
-// whatever becomes of the name elsewhere. Only by a ticket the lock service is asked beside the line,
+// whatever becomes of the name elsewhere. Only by a hand-off the lock service is asked beside the line,
 // and only of a degraded lease nothing can be forgotten there.
 func (h *Hold) inLine(o *Hold) bool {
 	degraded := h.Mode == Degraded || o.Mode == Degraded
-	return h.Worker == o.Worker && !together(h.Name) && (degraded || h.Ticket == "" && o.Ticket == "")
+	return h.Worker == o.Worker && !together(h.Name) && (degraded || h.Handoff == "" && o.Handoff == "")
 }
 
 func (v *Evidence) byName() map[string][]*Hold {

@@ -17,15 +17,15 @@ const soon = time.Second + 350*time.Millisecond
 
 // checkOrphans looks for grants that nobody has and that were not given back although nothing was in
 // the way of that: at all, or for long after the last command that granted them. And for names that
-// were left for a ticket for longer than promised.
+// were left for a hand-off for longer than promised.
 func checkOrphans(v *Evidence) (breaches []string) {
 	had := make(map[*Reign]bool)
 	for _, h := range v.Holds {
 		had[h.Reign] = true
 	}
 	for _, r := range v.reigns() {
-		if long := r.Steps[0].expiry - r.From; strings.HasPrefix(r.Token, "!") && long > int64(ticketLife) {
-			breaches = append(breaches, fmt.Sprintf("%s: %s has left it for a ticket for %.0f ms", r.Name, r.Worker, 1000*seconds(long)))
+		if long := r.Steps[0].expiry - r.From; strings.HasPrefix(r.Token, "!") && long > int64(handoffLife) {
+			breaches = append(breaches, fmt.Sprintf("%s: %s has left it for a hand-off for %.0f ms", r.Name, r.Worker, 1000*seconds(long)))
 		}
 		if r.Worker == "" || r.Kept {
 			continue

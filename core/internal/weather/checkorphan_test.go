@@ -91,8 +91,8 @@ func TestNothingExplainsTwoInTheLineOfOneProcess(t *testing.T) {
 	}{
 		{"another process", Hold{Worker: "w2.1"}, byOperator},
 		{"the same one", Hold{Worker: "w1.1"}, unexplained},
-		{"the same one, by a ticket", Hold{Worker: "w1.1", Ticket: "x"}, byOperator},
-		{"the same one, degraded, by a ticket", Hold{Worker: "w1.1", Ticket: "x", Mode: Degraded}, unexplained},
+		{"the same one, by a hand-off", Hold{Worker: "w1.1", Handoff: "x"}, byOperator},
+		{"the same one, degraded, by a hand-off", Hold{Worker: "w1.1", Handoff: "x", Mode: Degraded}, unexplained},
 	} {
 		a := Hold{Worker: "w1.1", Name: localName, Answered: ms(10), Last: ms(100), Ghost: true}
 		c.b.Name, c.b.Answered, c.b.Last = localName, ms(50), ms(60)

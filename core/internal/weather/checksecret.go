@@ -33,12 +33,12 @@ func readTexts(dir string) (texts map[string]string, err error) {
 
 var tokenForm = regexp.MustCompile(`[A-Za-z0-9_-]{22,}`)
 
-// checkSecrets looks for tokens, as the servers saw them, and for tickets, in what anybody can read.
+// checkSecrets looks for tokens, as the servers saw them, and for hand-offs, in what anybody can read.
 func checkSecrets(v *Evidence) (breaches []string) {
 	for file, text := range v.Texts {
 		for _, word := range tokenForm.FindAllString(text, -1) {
-			if t, err := core.ParseTicket(word); err == nil {
-				breaches = append(breaches, fmt.Sprintf("%s: a ticket for %s", file, t.Name()))
+			if t, err := core.ParseHandoff(word); err == nil {
+				breaches = append(breaches, fmt.Sprintf("%s: a hand-off for %s", file, t.Name()))
 			}
 			for _, l := range v.Servers {
 				for i := range len(word) - tokenWidth + 1 {

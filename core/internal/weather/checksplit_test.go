@@ -84,28 +84,28 @@ func TestAFenceHasOneLeaseUnlessTwoMastersHaveMintedIt(t *testing.T) {
 	}
 }
 
-func TestATicketMayHaveBeenUsedAtEitherMaster(t *testing.T) {
+func TestAHandoffMayHaveBeenUsedAtEitherMaster(t *testing.T) {
 	t.Parallel()
 	v := splitAt(Sentinel)
 	giver, taker, next := trusted("w2.1", 5000, 5100), trusted("w1.1", 6300, 6310), trusted("w3.1", 6330, 6340)
 	ms := int64(time.Millisecond)
 	giver.Releasing, giver.ReleasedAt, giver.Outcome, giver.Left = 6200*ms, 6210*ms, "ok", 400*ms
-	taker.Ticket = giver.ID
+	taker.Handoff = giver.ID
 	giver.Fence, taker.Fence, next.Fence = 1, 2, 3
 	for _, h := range []*Hold{giver, taker, next} {
 		h.Name = passedName
 		v.Holds = append(v.Holds, h)
 		v.Calls = append(v.Calls, &Call{
-			Asked:    Event{At: h.Asked, ID: h.ID, Name: h.Name, Ticket: h.Ticket},
+			Asked:    Event{At: h.Asked, ID: h.ID, Name: h.Name, Handoff: h.Handoff},
 			Answered: Event{At: h.Answered, ID: h.ID, Name: h.Name, Class: "ok"},
 		})
 	}
 	if breaches := checkLinearizable(v); len(breaches) > 0 {
-		t.Errorf("the one who was cut off has met the others again, and used the ticket: %q", breaches)
+		t.Errorf("the one who was cut off has met the others again, and used the hand-off: %q", breaches)
 	}
-	taker.Ticket, v.Calls[1].Asked.Ticket = "", ""
+	taker.Handoff, v.Calls[1].Asked.Handoff = "", ""
 	if len(checkLinearizable(v)) == 0 {
-		t.Error("the name was left for a ticket that nobody used")
+		t.Error("the name was left for a hand-off that nobody used")
 	}
 }
 

@@ -50,10 +50,10 @@ type Event struct {
 	Complete bool   `json:"complete,omitempty"` // the release is to leave a dedup marker
 	Fence    uint64 `json:"fence,omitempty"`
 	Last     int64  `json:"last,omitempty"`
-	Until    int64  `json:"until,omitempty"`  // what the lease then said about its end
-	Keep     int64  `json:"keep,omitempty"`   // of WithMinHold; of a release: it is a Detach, for so long
-	Ticket   string `json:"ticket,omitempty"` // the call has that of this lease
-	Inside   string `json:"inside,omitempty"` // the lease that was re-entered, the outermost one
+	Until    int64  `json:"until,omitempty"`   // what the lease then said about its end
+	Keep     int64  `json:"keep,omitempty"`    // of WithMinHold; of a release: it is a Detach, for so long
+	Handoff  string `json:"handoff,omitempty"` // the call has that of this lease
+	Inside   string `json:"inside,omitempty"`  // the lease that was re-entered, the outermost one
 
 	Fenced bool `json:"fenced,omitempty"` // the fenced store accepted the write
 

@@ -29,9 +29,9 @@ type Figures struct {
 	LeastMargin time.Duration `json:"leastMargin,omitempty"` // between the end of trust and the server's promise
 	Notice      Spread        `json:"notice"`                // from the loss of a name to the end of trust in it
 	Probe       Spread        `json:"probe"`                 // to get a name once all is healed
-	HandOver    Spread        `json:"handOver"`              // from a release to the next holder, in another process
+	HandOff     Spread        `json:"handOver"`              // from a release to the next holder, in another process
 	TakeOver    Spread        `json:"takeOver"`              // from the SIGKILL of a holder to the next one
-	PassedOn    Spread        `json:"passedOn"`              // from a Detach to who comes with its ticket in time
+	PassedOn    Spread        `json:"passedOn"`              // from a Detach to who comes with its hand-off in time
 
 	Recovery map[string]Spread `json:"recovery"` // from the end of each kind of fault to the next grant that it concerned
 
@@ -66,7 +66,7 @@ func (v *Evidence) Figures() Figures {
 		f.Explained[string(Degraded)] = n
 	}
 	f.Probe, f.Notice, f.TwoMasters = spread(v.probes()), spread(v.notices()), spread(v.twoMasters())
-	f.HandOver, f.TakeOver, f.PassedOn = spread(v.handOvers()), spread(v.takeOvers()), spread(v.passes())
+	f.HandOff, f.TakeOver, f.PassedOn = spread(v.handOvers()), spread(v.takeOvers()), spread(v.passes())
 	f.Recovery = make(map[string]Spread)
 	for fault, all := range v.recoveries() {
 		f.Recovery[fault] = spread(all)

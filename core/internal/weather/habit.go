@@ -21,7 +21,7 @@ var (
 	readName    = "read"             // by readers and writers
 	limitedName = "limited"          // by so many as places says
 	jobName     = "job-"             // and a number: with WithDedup
-	passedName  = "passed"           // goes on in other processes, by tickets
+	passedName  = "passed"           // goes on in other processes, by hand-offs
 	nestedName  = "nested"           // taken again by who has it
 	localName   = "local"            // with LocalOnly
 	herdName    = "herd"             // by many who give up together
@@ -82,11 +82,11 @@ type turn struct {
 	gone     bool // the release has a ctx that has ended
 	complete bool // it ends with Complete
 
-	caller context.Context // whose end is not the turn's own, or nil
-	keep   time.Duration   // of WithMinHold
-	ticket string          // of which lease it has the ticket
-	outer  Lease           // that it is asked under
-	inside string          // the outermost lease of the name by then
+	caller  context.Context // whose end is not the turn's own, or nil
+	keep    time.Duration   // of WithMinHold
+	handoff string          // of which lease it has the hand-off
+	outer   Lease           // that it is asked under
+	inside  string          // the outermost lease of the name by then
 
 	end func(x Lease, t *turn, last int64) // instead of a release
 }

@@ -19,12 +19,12 @@ func (w *worker) local(random *rand.Rand) *turn {
 	return t
 }
 
-// stale is local, with a ticket: mostly one that was used before or is too old, as where a task is
+// stale is local, with a hand-off: mostly one that was used before or is too old, as where a task is
 // delivered twice. Now and then a turn of it leaves another one behind.
 func (w *worker) stale(random *rand.Rand) *turn {
 	t := w.local(random)
 	if old, ok := w.drawer.any(random); ok {
-		t.ticket, t.opts = old.from, append(slices.Clip(t.opts), core.WithTicket(old.ticket))
+		t.handoff, t.opts = old.from, append(slices.Clip(t.opts), core.WithHandoff(old.handoff))
 	}
 	if random.IntN(3) == 0 {
 		t.gone = false // Detach has nothing to do with a ctx that has ended
@@ -33,24 +33,24 @@ func (w *worker) stale(random *rand.Rand) *turn {
 	return t
 }
 
-// leave detaches a name, and keeps the ticket. Of a degraded lease there is none.
+// leave detaches a name, and keeps the hand-off. Of a degraded lease there is none.
 func (w *worker) leave(x Lease, t *turn, last int64) {
 	if t.mode == Degraded {
 		w.release(x, t, last)
 		return
 	}
-	if ticket, ok := w.detach(x, t, last); ok {
-		w.drawer.put(stub{t.id, ticket})
+	if handoff, ok := w.detach(x, t, last); ok {
+		w.drawer.put(stub{t.id, handoff})
 	}
 }
 
-// stub is a ticket that a worker has kept, and the lease that it is of.
+// stub is a hand-off that a worker has kept, and the lease that it is of.
 type stub struct {
-	from   string
-	ticket core.Ticket
+	from    string
+	handoff core.Handoff
 }
 
-// drawer is where a worker has the last of its tickets.
+// drawer is where a worker has the last of its hand-offs.
 type drawer struct {
 	mu    sync.Mutex // protects stubs
 	stubs []stub

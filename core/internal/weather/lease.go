@@ -21,12 +21,12 @@ type Hold struct {
 	Reign                 *Reign // what the server had for this worker when the lease was answered
 	Ghost                 bool   // an operator had taken the name before
 
-	Keep   int64  // of WithMinHold
-	Left   int64  // it was detached: for how long the name was to stay taken
-	Ticket string // the lease of which the call had the ticket
-	Outer  *Hold  // the outermost one that it has re-entered, or nil
-	Inner  []*Hold
-	Lapsed int64 // it was lost with others inside
+	Keep    int64  // of WithMinHold
+	Left    int64  // it was detached: for how long the name was to stay taken
+	Handoff string // the lease of which the call had the hand-off
+	Outer   *Hold  // the outermost one that it has re-entered, or nil
+	Inner   []*Hold
+	Lapsed  int64 // it was lost with others inside
 }
 
 // Call is one acquire, whatever came of it.
@@ -63,7 +63,7 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 			if e.Class == "ok" {
 				h := &Hold{
 					ID: e.ID, Worker: e.Worker, Name: e.Name, Mode: e.Mode, Fence: e.Fence, Asked: c.Asked.At, Answered: e.At,
-					Keep: e.Keep, Ticket: e.Ticket,
+					Keep: e.Keep, Handoff: e.Handoff,
 				}
 				holds[e.ID] = h
 				v.Holds = append(v.Holds, h)

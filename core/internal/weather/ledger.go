@@ -168,7 +168,7 @@ func tokenOf(value string) string {
 }
 
 // nobodys says whether it is what stands in a token's place where a release has left a name
-// taken: for nobody, or for a ticket.
+// taken: for nobody, or for a hand-off.
 func nobodys(token string) bool { return token != "" && strings.ContainsAny(token[:1], "=!") }
 
 // carries says whether the script that c is part of was given the token.

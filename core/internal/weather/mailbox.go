@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// letter is a ticket on its way from one worker to whoever comes for it.
+// letter is a hand-off on its way from one worker to whoever comes for it.
 type letter struct {
-	From   string // the lease that was detached
-	Ticket string
-	Copies int           // how many get it; if none, the name is left for nobody
-	After  time.Duration // how long it is on its way
+	From    string // the lease that was detached
+	Handoff string
+	Copies  int           // how many get it; if none, the name is left for nobody
+	After   time.Duration // how long it is on its way
 }
 
-// mailbox is where workers leave tickets for each other. It is in the process of the store:
+// mailbox is where workers leave hand-offs for each other. It is in the process of the store:
 // the giver may be killed as soon as it has been there.
 type mailbox struct{ letters chan letter }
 

@@ -21,8 +21,8 @@ type op struct {
 	verb     verb
 	lease    string
 	fence    uint64
-	until    int64  // believe: what the lease says of its end; freeIt: the name is left for a ticket, until then at least
-	ticket   string // grant: the lease that has left the name for it; used: too
+	until    int64  // believe: what the lease says of its end; freeIt: the name is left for a hand-off, until then at least
+	handoff  string // grant: the lease that has left the name for it; used: too
 	unfenced bool   // grant: of a service that mints no fences
 	by       int64  // grant: when it had been answered at the latest
 }
@@ -35,11 +35,11 @@ const (
 	freeIt                // its release was confirmed
 	perhaps               // it was released, or was not: nobody knows
 	destroyed             // an operator took the name from whoever had it
-	used                  // a ticket was used, or was not: nobody knows
+	used                  // a hand-off was used, or was not: nobody knows
 )
 
-// left is who has a name that is left for the ticket of a lease.
-func left(lease string) string { return "ticket of " + lease }
+// left is who has a name that is left for the hand-off of a lease.
+func left(lease string) string { return "hand-off of " + lease }
 
 // step is what a state may become by an operation; nothing if the operation cannot be.
 func (s state) step(o op) []any {
@@ -63,14 +63,14 @@ func (s state) step(o op) []any {
 	case perhaps:
 		return s.orFree(o.lease)
 	case used:
-		return s.orFree(left(o.ticket))
+		return s.orFree(left(o.handoff))
 	default:
 		return []any{state{fence: s.fence}}
 	}
 }
 
 func (s state) grant(o op) []any {
-	free := s.holder == "" || s.until <= o.by || s.holder == left(o.ticket)
+	free := s.holder == "" || s.until <= o.by || s.holder == left(o.handoff)
 	if !free || o.fence <= s.fence && !o.unfenced {
 		return nil
 	}

@@ -22,7 +22,7 @@ type Mutant struct {
 
 // Mutants are all of them. Together they turn every checker red.
 func Mutants() []Mutant {
-	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfTickets(),
+	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfHandoffs(),
 		mutantsOfPlaces(), mutantsOfServices(), mutantsOfReplicas(), mutantsOfTests())
 }
 
@@ -273,8 +273,8 @@ func mutantsOfKinds() []Mutant {
 	}
 }
 
-// mutantsOfTickets: leases that go on in another process.
-func mutantsOfTickets() []Mutant {
+// mutantsOfHandoffs: leases that go on in another process.
+func mutantsOfHandoffs() []Mutant {
 	return []Mutant{
 		{
 			Name: "a lease that was detached is trusted on",
@@ -284,7 +284,7 @@ func mutantsOfTickets() []Mutant {
 			Red:  "linearizable", Only: "none", Kinds: true,
 		},
 		{
-			Name: "a ticket opens whatever is there",
+			Name: "a hand-off opens whatever is there",
 			File: scripts + "attach.lua",
 			Old:  "if not value or string.sub(value, 1, #ARGV[3]) ~= ARGV[3] then",
 			New:  "if not value then",
@@ -293,8 +293,8 @@ func mutantsOfTickets() []Mutant {
 		{
 			Name: "a detached name comes free at once",
 			File: "core/release.go",
-			Old:  "= t.handed.keep, t.handed.ticket, t.fenceOf(t.turn)",
-			New:  "= time.Millisecond, t.handed.ticket, t.fenceOf(t.turn)",
+			Old:  "= t.handed.keep, t.handed.handoff, t.fenceOf(t.turn)",
+			New:  "= time.Millisecond, t.handed.handoff, t.fenceOf(t.turn)",
 			Red:  "linearizable", Only: "none", Kinds: true,
 		},
 	}
@@ -333,7 +333,7 @@ func mutantsOfPlaces() []Mutant {
 			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
 		},
 		{
-			Name: "a stale ticket goes local beside a lease",
+			Name: "a stale hand-off goes local beside a lease",
 			File: "core/degraded.go",
 			Old:  "(l.tenure.local || !l.contends(w))",
 			New:  "(l.tenure.local || !w.contends)",

@@ -76,7 +76,7 @@ func mutantsOfBackends() []Mutant {
 			File: "core/redislock/said.go",
 			Old:  "\tif err != nil {\n\t\terr = replaced(",
 			New:  "\tif err == nil {\n\t\terr = replaced(",
-			Test: "core/redislock TestNoErrorHasWhatAServerEchoesOfATokenOrATicket",
+			Test: "core/redislock TestNoErrorHasWhatAServerEchoesOfATokenOrAHandoff",
 		},
 		{
 			Name: "a release fails after it has freed the name",

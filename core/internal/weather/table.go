@@ -87,8 +87,8 @@ var rows = []struct {
 	}},
 	{"least margin, ms", func(f *Figures) string { return watched(f, millis(f.LeastMargin)) }},
 	{"a loss is noticed after, ms", func(f *Figures) string { return f.Notice.text() }},
-	{"hand-over to another process that waits, ms", func(f *Figures) string { return f.HandOver.text() }},
-	{"hand-over by a ticket, ms", func(f *Figures) string { return f.PassedOn.text() }},
+	{"hand-over to another process that waits, ms", func(f *Figures) string { return f.HandOff.text() }},
+	{"hand-over by a hand-off, ms", func(f *Figures) string { return f.PassedOn.text() }},
 	{"from the SIGKILL of a holder until somebody has the name, ms", func(f *Figures) string { return f.TakeOver.text() }},
 	{"a name is had after the heal in, ms", func(f *Figures) string { return f.Probe.text() }},
 	{"orphans; longest life, s", func(f *Figures) string {

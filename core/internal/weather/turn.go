@@ -48,14 +48,14 @@ func (w *worker) acquire(t *turn) Lease {
 	}
 	defer cancel()
 	begin := now()
-	w.note(t, Event{At: begin, Kind: Asked, Try: t.try, Deadline: begin + int64(t.patience), Ticket: t.ticket})
+	w.note(t, Event{At: begin, Kind: Asked, Try: t.try, Deadline: begin + int64(t.patience), Handoff: t.handoff})
 	x, err := w.locks.Get(ctx, Ask{t.names, t.try, t.opts})
 	at := now()
 	t.turnsOut(x, err)
 	for _, name := range t.names {
 		e := Event{
 			At: at, Kind: Answered, Worker: w.Life, ID: t.part(name), Name: name, Mode: t.mode,
-			Try: t.try, Class: class(err), Error: text(err), Keep: int64(t.keep), Ticket: t.ticket, Inside: t.inside,
+			Try: t.try, Class: class(err), Error: text(err), Keep: int64(t.keep), Handoff: t.handoff, Inside: t.inside,
 		}
 		if err == nil {
 			e.Fence = x.FenceOf(name)

@@ -65,7 +65,7 @@ func TestWeather(t *testing.T) {
 		f.Explained, f.Overlaps, f.StaleNaive, f.StaleFenced, f.TwoMasters)
 	t.Logf("least margin %v; %.1f commands for a grant; %d orphans, of %v at most; a loss is noticed after %v, a name is had after the heal in %v; checked in %v",
 		f.LeastMargin, f.CommandsPerGrant, f.Orphans, f.LongestLife, f.Notice, f.Probe, f.Checking)
-	t.Logf("hand-over %v, take-over %v, by ticket %v; after faults %v", f.HandOver, f.TakeOver, f.PassedOn, f.Recovery)
+	t.Logf("hand-over %v, take-over %v, by hand-off %v; after faults %v", f.HandOff, f.TakeOver, f.PassedOn, f.Recovery)
 	if faults["stop"] >= 8 && f.StaleNaive == 0 && *flagService == One {
 		t.Error("the naive store has taken no stale write: the weather proves nothing of the fenced one")
 	}

@@ -1,4 +1,4 @@
--- Ends an ownership, and leaves the name taken for a while, by nobody, or for a ticket.
+-- Ends an ownership, and leaves the name taken for a while, by nobody, or for a hand-off.
 --
 -- KEYS[1] the lock    KEYS[2] the dedup marker, only if asked for
 -- ARGV[1] the token and magic byte    ARGV[2] the value that no token owns, with the same label

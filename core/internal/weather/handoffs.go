@@ -12,23 +12,23 @@ func (h *Hold) leftUntil() int64 {
 	return h.Releasing + h.Left - rounding
 }
 
-// lostTickets are those with which somebody came for a name who was not told that he has it: it may
+// lostHandoffs are those with which somebody came for a name who was not told that he has it: it may
 // have been granted, and given back. So it may by a master that goes on, where nobody knows which one has granted.
-func (v *Evidence) lostTickets(name string) (ops []porcupine.Operation) {
+func (v *Evidence) lostHandoffs(name string) (ops []porcupine.Operation) {
 	until, stranded := make(map[string]int64), make(map[string]bool)
 	for _, h := range v.Holds {
 		until[h.ID], stranded[h.ID] = h.leftUntil(), v.strandedAt(h, h.Answered)
 	}
 	for _, c := range v.Calls {
 		got := c.Answered.Class == "ok" && c.Answered.Mode != Degraded && !stranded[c.Answered.ID]
-		if t := c.Asked.Ticket; t != "" && c.Asked.Name == name && !got && c.Asked.At < until[t] {
-			ops = append(ops, operation(op{verb: used, ticket: t}, c.Asked.At, until[t]))
+		if t := c.Asked.Handoff; t != "" && c.Asked.Name == name && !got && c.Asked.At < until[t] {
+			ops = append(ops, operation(op{verb: used, handoff: t}, c.Asked.At, until[t]))
 		}
 	}
 	return ops
 }
 
-// passes is how long it took from a Detach until somebody had the name by its ticket, of those
+// passes is how long it took from a Detach until somebody had the name by its hand-off, of those
 // who came in time.
 func (v *Evidence) passes() (all []int64) {
 	givers := make(map[string]*Hold)
@@ -36,7 +36,7 @@ func (v *Evidence) passes() (all []int64) {
 		givers[h.ID] = h
 	}
 	for _, h := range v.Holds {
-		if g := givers[h.Ticket]; g != nil && h.Answered < g.leftUntil() {
+		if g := givers[h.Handoff]; g != nil && h.Answered < g.leftUntil() {
 			all = append(all, h.Answered-g.Releasing)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-func TestWhatIsLeftForATicketIsForNobodyElse(t *testing.T) {
+func TestWhatIsLeftForAHandoffIsForNobodyElse(t *testing.T) {
 	t.Parallel()
 	later := ms(1000)
-	grant := func(lease, ticket string, fence uint64, at int64) porcupine.Operation {
-		return operation(op{verb: grantIt, lease: lease, ticket: ticket, fence: fence, by: at + 1}, at, at+1)
+	grant := func(lease, handoff string, fence uint64, at int64) porcupine.Operation {
+		return operation(op{verb: grantIt, lease: lease, handoff: handoff, fence: fence, by: at + 1}, at, at+1)
 	}
 	trusted := func(lease string, at int64) porcupine.Operation {
 		return operation(op{verb: believe, lease: lease, until: later}, at, at+1)
@@ -26,16 +26,16 @@ func TestWhatIsLeftForATicketIsForNobodyElse(t *testing.T) {
 		grant("giver", "", 1, ms(0)), trusted("giver", ms(1)),
 		operation(op{verb: freeIt, lease: "giver", until: ms(310)}, ms(10), ms(12)),
 	}
-	used := operation(op{verb: used, ticket: "giver"}, ms(100), ms(310))
+	used := operation(op{verb: used, handoff: "giver"}, ms(100), ms(310))
 	cases := []struct {
 		name string
 		then []porcupine.Operation
 		can  bool
 	}{
-		{"by its ticket", []porcupine.Operation{grant("taker", "giver", 2, ms(20)), trusted("taker", ms(30))}, true},
-		{"by another ticket", []porcupine.Operation{grant("taker", "another", 2, ms(20))}, false},
-		{"by its ticket, with an old fence", []porcupine.Operation{grant("taker", "giver", 1, ms(20))}, false},
-		{"by its ticket twice", []porcupine.Operation{grant("taker", "giver", 2, ms(20)), trusted("taker", ms(30)), grant("second", "giver", 3, ms(40))}, false},
+		{"by its hand-off", []porcupine.Operation{grant("taker", "giver", 2, ms(20)), trusted("taker", ms(30))}, true},
+		{"by another hand-off", []porcupine.Operation{grant("taker", "another", 2, ms(20))}, false},
+		{"by its hand-off, with an old fence", []porcupine.Operation{grant("taker", "giver", 1, ms(20))}, false},
+		{"by its hand-off twice", []porcupine.Operation{grant("taker", "giver", 2, ms(20)), trusted("taker", ms(30)), grant("second", "giver", 3, ms(40))}, false},
 		{"in time, without it", []porcupine.Operation{grant("other", "", 2, ms(300))}, false},
 		{"after its time", []porcupine.Operation{grant("other", "", 2, ms(310))}, true},
 		{"after its time, with it", []porcupine.Operation{grant("taker", "giver", 2, ms(900))}, true},
@@ -51,12 +51,12 @@ func TestWhatIsLeftForATicketIsForNobodyElse(t *testing.T) {
 	}
 }
 
-func TestATicketThatNobodyHasHeardOfMayHaveBeenUsed(t *testing.T) {
+func TestAHandoffThatNobodyHasHeardOfMayHaveBeenUsed(t *testing.T) {
 	t.Parallel()
-	call := func(ticket, class string, at int64) []Event {
+	call := func(handoff, class string, at int64) []Event {
 		return []Event{
-			{At: at, Kind: Asked, ID: ticket + class, Name: passedName, Ticket: ticket},
-			{At: at + 1, Kind: Answered, ID: ticket + class, Name: passedName, Ticket: ticket, Class: class},
+			{At: at, Kind: Asked, ID: handoff + class, Name: passedName, Handoff: handoff},
+			{At: at + 1, Kind: Answered, ID: handoff + class, Name: passedName, Handoff: handoff, Class: class},
 		}
 	}
 	events := []Event{
@@ -67,17 +67,17 @@ func TestATicketThatNobodyHasHeardOfMayHaveBeenUsed(t *testing.T) {
 	events = append(events, call("giver", "ok", ms(20))...)
 	events = append(events, call("giver", "held", ms(400))...) // its time is over
 	v := newEvidence(One, events, nil)
-	if ops := v.lostTickets(passedName); len(ops) != 1 || ops[0].Call != ms(10) {
-		t.Errorf("%d tickets: %v", len(ops), ops)
+	if ops := v.lostHandoffs(passedName); len(ops) != 1 || ops[0].Call != ms(10) {
+		t.Errorf("%d hand-offs: %v", len(ops), ops)
 	}
 	if passed := v.passes(); len(passed) != 1 || passed[0] != ms(20)+1-3 {
 		t.Errorf("passed on in %v", passed)
 	}
 }
 
-func TestANameThatIsLeftForATicketForTooLongIsAnOrphan(t *testing.T) {
+func TestANameThatIsLeftForAHandoffForTooLongIsAnOrphan(t *testing.T) {
 	t.Parallel()
-	for long, orphans := range map[int64]int{int64(ticketLife): 0, int64(ticketLife) + ms(1): 1} {
+	for long, orphans := range map[int64]int{int64(handoffLife): 0, int64(handoffLife) + ms(1): 1} {
 		reign := &Reign{Name: passedName, Token: "!hash", Worker: "w1.1", End: endExpired, Kept: true, To: math.MaxInt64}
 		reign.prolong(0, long)
 		v := &Evidence{Servers: []*Ledger{{Reigns: []*Reign{reign}}}}
@@ -87,7 +87,7 @@ func TestANameThatIsLeftForATicketForTooLongIsAnOrphan(t *testing.T) {
 	}
 }
 
-func TestATicketInAHistoryIsFound(t *testing.T) {
+func TestAHandoffInAHistoryIsFound(t *testing.T) {
 	t.Parallel()
 	locks, err := core.New(memlock.New())
 	if err != nil {
@@ -97,11 +97,11 @@ func TestATicketInAHistoryIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ticket, err := x.Detach(t.Context(), ticketLife)
+	handoff, err := x.Detach(t.Context(), handoffLife)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, found := range map[string]int{`{"error":"` + ticket.Encode() + `"}`: 1, `{"error":"` + strings.ToLower(ticket.Encode()) + `"}`: 0} {
+	for text, found := range map[string]int{`{"error":"` + handoff.Encode() + `"}`: 1, `{"error":"` + strings.ToLower(handoff.Encode()) + `"}`: 0} {
 		if breaches := checkSecrets(&Evidence{Texts: map[string]string{"a.log": text}}); len(breaches) != found {
 			t.Errorf("%s: %q", text, breaches)
 		}

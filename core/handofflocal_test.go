@@ -7,33 +7,33 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 )
 
-// stale is a ticket of "name" that somebody has come with already.
-func (b *bench) stale() core.Ticket {
+// stale is a hand-off of "name" that somebody has come with already.
+func (b *bench) stale() core.Handoff {
 	b.Helper()
 	there := b.other()
-	ticket := b.detach(b.acquire(there, "name"))
-	x, err := there.Attach(b.Context(), ticket)
+	handoff := b.detach(b.acquire(there, "name"))
+	x, err := there.Attach(b.Context(), handoff)
 	b.ok(err)
 	b.ok(x.Release(b.Context()))
-	return ticket
+	return handoff
 }
 
-// A call with a ticket asks beside the line of its name. In an outage it must not take the
+// A call with a hand-off asks beside the line of its name. In an outage it must not take the
 // name from whoever of this process has it, nor undo the line in which others wait.
-func TestAStaleTicketGoesLocalBesideNobody(t *testing.T) {
+func TestAStaleHandoffGoesLocalBesideNobody(t *testing.T) {
 	t.Parallel()
 	for _, fate := range []drivertest.Fate{drivertest.Refused, drivertest.RequestLost} {
 		for _, wait := range []bool{true, false} {
 			virtual(t, func(b *bench) {
-				local, ticket := b.localOnly(), b.stale()
+				local, handoff := b.localOnly(), b.stale()
 				x := b.acquire(b.locks, "name")
 				waiting := b.call(b.locks)
 				b.link.All(fate)
 				if !wait {
-					_, err := local.TryAcquire(b.Context(), "name", core.WithTicket(ticket))
+					_, err := local.TryAcquire(b.Context(), "name", core.WithHandoff(handoff))
 					b.is(err, core.ErrHeld)
 				}
-				came := b.call(local, core.WithTicket(ticket))
+				came := b.call(local, core.WithHandoff(handoff))
 				b.eventually("its attempt is over", func() bool { return b.link.Calls(drivertest.OpAcquire) > 0 })
 				b.ok(x.Err())
 				if came.ended() {
@@ -43,7 +43,7 @@ func TestAStaleTicketGoesLocalBesideNobody(t *testing.T) {
 				b.ok(x.Release(b.Context()))
 				b.eventually("the first of those who wait is served", waiting.ended)
 				b.ok(waiting.granted().Release(b.Context()))
-				b.eventually("whoever came with the ticket is served", came.ended)
+				b.eventually("whoever came with the hand-off is served", came.ended)
 				b.ok(came.granted().Release(b.Context()))
 				b.free()
 			})
