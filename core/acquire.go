@@ -67,7 +67,7 @@ func (a *acquisition) run() (*Lease, error) {
 	if a.ctx.Err() != nil {
 		return nil, a.ended()
 	}
-	if a.cfg.reentry {
+	if !a.cfg.noReentry {
 		if outer := a.root.outer(a.ctx, a.name); outer != nil {
 			if x, err := a.reenter(outer); x != nil || err != nil {
 				return x, err

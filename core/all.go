@@ -134,7 +134,7 @@ func (g *gathering) mayWait(name string) bool {
 			if y.tenure.root != r || y.name < name || !y.live() {
 				continue
 			}
-			if y.name == name && g.cfg.reentry {
+			if y.name == name && !g.cfg.noReentry {
 				return true
 			}
 			greater = true

@@ -193,7 +193,7 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 		b.took(0, 0, func() {
 			b.is(second(b.locks.AcquireAll(ctx, []string{"a", "b"})), core.ErrHeld)
 			b.is(second(b.locks.AcquireAll(ctx, []string{"b", "m", "a"})), core.ErrHeld)
-			b.is(second(b.locks.AcquireAll(ctx, []string{"m", "n"}, core.WithReentry(false))), core.ErrHeld)
+			b.is(second(b.locks.AcquireAll(ctx, []string{"m", "n"}, core.WithoutReentry())), core.ErrHeld)
 		})
 		time.AfterFunc(3*time.Second, func() { _ = theirs.Release(context.Background()) })
 		b.took(3*time.Second, 0, func() {

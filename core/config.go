@@ -41,7 +41,7 @@ type config struct {
 	label      string
 	handoff    Handoff // to attach by; for one call only
 	template   string
-	reentry    bool
+	noReentry  bool
 
 	maxLeases   int
 	maxWaiters  int
@@ -56,7 +56,7 @@ type config struct {
 
 func defaults() config {
 	return config{
-		ttl: defaultTTL, wait: WaitForever, reentry: true,
+		ttl: defaultTTL, wait: WaitForever,
 		maxLeases: defaultMaxLeases, maxWaiters: defaultMaxWaiters,
 	}
 }

@@ -5,7 +5,7 @@ import "context"
 type leaseKey struct{}
 
 // FromContext returns the innermost lease that ctx stands under: the context of Do,
-// DoValue, Guard and the doors, of [Lease.Context], and of everything derived from them.
+// DoValue, Wrap and the doors, of [Lease.Context], and of everything derived from them.
 // The lease may have ended since; [Lease.Err] tells.
 func FromContext(ctx context.Context) (*Lease, bool) {
 	x, ok := ctx.Value(leaseKey{}).(*Lease)

@@ -58,26 +58,26 @@ func DoValue[T any](ctx context.Context, l *Locker, name string, fn func(context
 	return v, err
 }
 
-// Guard is the decorator: it returns fn held under the name that key derives from each
-// request, as [Locker.Do] does. A key function's error comes back as it is, and fn does
+// Wrap is the decorator. It returns a function that holds the name which key derives from each
+// request while fn runs, as [Locker.Do] does. A key function's error comes back as it is, and fn does
 // not run.
 //
-// The options are checked here, once. Guard panics on a nil argument and on an option that
+// The options are checked here, once. Wrap panics on a nil argument and on an option that
 // cannot work; [DoValue] returns such an error instead.
-func Guard[Req, Resp any](l *Locker, key func(Req) (string, error), fn func(context.Context, Req) (Resp, error), opts ...Option) func(context.Context, Req) (Resp, error) {
+func Wrap[Req, Resp any](l *Locker, key func(context.Context, Req) (string, error), fn func(context.Context, Req) (Resp, error), opts ...Option) func(context.Context, Req) (Resp, error) {
 	if key == nil || fn == nil {
-		panic("core: Guard: nil function")
+		panic("core: Wrap: nil function")
 	}
-	guarded, err := l.With(opts...)
+	locks, err := l.With(opts...)
 	if err != nil {
-		panic("core: Guard: " + err.Error())
+		panic("core: Wrap: " + err.Error())
 	}
 	return func(ctx context.Context, req Req) (Resp, error) {
-		name, err := key(req)
+		name, err := key(ctx, req)
 		if err != nil {
 			var none Resp
 			return none, err
 		}
-		return DoValue(ctx, guarded, name, func(ctx context.Context) (Resp, error) { return fn(ctx, req) })
+		return DoValue(ctx, locks, name, func(ctx context.Context) (Resp, error) { return fn(ctx, req) })
 	}
 }

@@ -17,8 +17,8 @@ type refundRequest struct {
 	Cents   int
 }
 
-// Guard is for what is behind no door: it wraps a function as a middleware wraps a handler.
-func ExampleGuard() {
+// Wrap is for what is behind no door: it wraps a function as a middleware wraps a handler.
+func ExampleWrap() {
 	ctx := context.Background()
 	locks, err := core.New(memlock.New()) // redislock.New(rdb), where there is more than one process
 	if err != nil {
@@ -27,8 +27,8 @@ func ExampleGuard() {
 	defer locks.Close(ctx)
 
 	order := key.MustParse("order:{id}") // the same names as at every door
-	refund := core.Guard(locks,
-		func(r refundRequest) (string, error) { return order.Name(strconv.FormatInt(r.OrderID, 10)) },
+	refund := core.Wrap(locks,
+		func(_ context.Context, r refundRequest) (string, error) { return order.Name(strconv.FormatInt(r.OrderID, 10)) },
 		func(ctx context.Context, r refundRequest) (string, error) {
 			lease, _ := core.FromContext(ctx)
 			return fmt.Sprintf("%d cents, under %s", r.Cents, lease.Name()), nil

@@ -191,43 +191,43 @@ func TestDoValueReturnsTheValueBesideTheError(t *testing.T) {
 	})
 }
 
-func TestGuardLocksTheNameOfEachRequest(t *testing.T) {
+func TestWrapLocksTheNameOfEachRequest(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		type request struct{ ID string }
-		key := func(r request) (string, error) {
+		key := func(_ context.Context, r request) (string, error) {
 			if r.ID == "" {
 				return "", errWork
 			}
 			return "order:" + r.ID, nil
 		}
-		guarded := core.Guard(b.locks, key, func(ctx context.Context, r request) (string, error) {
+		wrapped := core.Wrap(b.locks, key, func(ctx context.Context, r request) (string, error) {
 			x, _ := core.FromContext(ctx)
 			return x.Name() + " " + r.ID, nil
 		}, core.WithWait(0))
 		b.acquire(b.other(), "order:7")
-		v, err := guarded(b.Context(), request{"42"})
+		v, err := wrapped(b.Context(), request{"42"})
 		b.ok(err)
 		if v != "order:42 42" {
 			b.Errorf("%q", v)
 		}
-		_, err = guarded(b.Context(), request{"7"})
+		_, err = wrapped(b.Context(), request{"7"})
 		b.is(err, core.ErrHeld)
-		_, err = guarded(b.Context(), request{})
+		_, err = wrapped(b.Context(), request{})
 		b.is(err, errWork)
 	})
 }
 
-func TestGuardPanicsAtConstructionOnly(t *testing.T) {
+func TestWrapPanicsAtConstructionOnly(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		key := func(int) (string, error) { return "name", nil }
+		key := func(context.Context, int) (string, error) { return "name", nil }
 		work := func(context.Context, int) (int, error) { return 0, nil }
 		for what, construct := range map[string]func(){
-			"nil Locker":   func() { core.Guard(nil, key, work) },
-			"nil key":      func() { core.Guard(b.locks, nil, work) },
-			"nil function": func() { core.Guard[int, int](b.locks, key, nil) },
-			"bad option":   func() { core.Guard(b.locks, key, work, core.WithTTL(-1)) },
+			"nil Locker":   func() { core.Wrap(nil, key, work) },
+			"nil key":      func() { core.Wrap(b.locks, nil, work) },
+			"nil function": func() { core.Wrap[int, int](b.locks, key, nil) },
+			"bad option":   func() { core.Wrap(b.locks, key, work, core.WithTTL(-1)) },
 		} {
 			func() {
 				defer func() {

@@ -153,7 +153,7 @@ func ExampleWithDedup() {
 	// holdfast: "order:42" is already done true
 }
 
-func ExampleWithReentry() {
+func ExampleWithoutReentry() {
 	ctx := context.Background()
 	locks := exampleLocker()
 	defer locks.Close(ctx)
@@ -167,7 +167,7 @@ func ExampleWithReentry() {
 	fmt.Println(err)
 
 	err = locks.Do(ctx, "order:42", func(ctx context.Context) error {
-		_, err := locks.TryAcquire(ctx, "order:42", core.WithReentry(false))
+		_, err := locks.TryAcquire(ctx, "order:42", core.WithoutReentry())
 		return err
 	})
 	fmt.Println(errors.Is(err, core.ErrHeld))

@@ -79,7 +79,7 @@ func (t Handoff) MarshalText() ([]byte, error) {
 
 // WithHandoff has one call take the name over that [Lease.Detach] has left for the hand-off: for Do,
 // Begin and DoValue, as [Locker.Attach] does for itself. It is for a call with the hand-off's name;
-// elsewhere, and in New, With, Guard and AcquireAll, it is [ErrInvalid], and so is the zero Handoff.
+// elsewhere, and in New, With, Wrap and AcquireAll, it is [ErrInvalid], and so is the zero Handoff.
 // The default is none.
 func WithHandoff(t Handoff) Option {
 	return optionFunc(func(c *config) {

@@ -32,7 +32,7 @@ func WithTTL(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.ttl = c.duration("WithTTL", d) })
 }
 
-// WithWait sets the wait budget of Acquire, Do, DoValue and Guard: how long they wait for a
+// WithWait sets the wait budget of Acquire, Do, DoValue and Wrap: how long they wait for a
 // name that someone else holds before they return [ErrHeld].
 //
 // The default is [WaitForever], until ctx ends; doors have defaults of their own. Zero
@@ -71,7 +71,7 @@ func WithoutRenewal() Option {
 // the name for one more TTL at most.
 //
 // The default is one hour for a lease from Acquire or TryAcquire, which a program may
-// forget to release, and none for Do, DoValue, Guard and the doors. Zero means no bound.
+// forget to release, and none for Do, DoValue, Wrap and the doors. Zero means no bound.
 func WithMaxHold(d time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.maxHold = c.duration("WithMaxHold", d)
@@ -207,14 +207,14 @@ func WithLabel(s string) Option {
 	})
 }
 
-// WithReentry says whether acquiring a name inside the context of a live lease of the same
-// name, from the same root Locker, joins that lease instead of waiting for it.
+// WithoutReentry makes a call wait for its own lease. Without it, acquiring a name inside the context
+// of a live lease of the same name, from the same root Locker, joins that lease.
 //
-// The default is true. With false, code that locks its own name again waits for itself
-// until its ctx ends. An inner lease ends by its own Release; it has the fence, the TTL
-// and the renewal of the outer one, so options about those say nothing there.
-func WithReentry(on bool) Option {
-	return optionFunc(func(c *config) { c.reentry = on })
+// The default is to join. With this option, code that locks its own name again waits for itself
+// until its ctx ends. An inner lease ends by its own Release. It has the fence, the TTL
+// and the renewal of the outer one, so options about those do nothing there.
+func WithoutReentry() Option {
+	return optionFunc(func(c *config) { c.noReentry = true })
 }
 
 // WithTemplate sets the low-cardinality name that observers, metrics and logs see instead

@@ -121,7 +121,7 @@ func TestWhatIsNoReentryIsARealAcquire(t *testing.T) {
 		inner, err := derived.Acquire(x.Context(), "name") // a derived Locker has the same root
 		b.ok(err)
 		b.ok(inner.Release(b.Context()))
-		_, err = derived.Acquire(x.Context(), "name", core.WithReentry(false))
+		_, err = derived.Acquire(x.Context(), "name", core.WithoutReentry())
 		b.is(err, core.ErrHeld)
 		_, err = b.other().TryAcquire(x.Context(), "name") // another root
 		b.is(err, core.ErrHeld)

@@ -316,7 +316,7 @@ func TestWhoWantsSomethingElseAsksForItself(t *testing.T) {
 			t.Parallel()
 			virtual(t, func(b *bench) {
 				holder := b.acquire(b.other(), "name")
-				opts := []core.Option{core.WithTemplate("t"), core.WithWait(time.Minute), core.WithReentry(false)}
+				opts := []core.Option{core.WithTemplate("t"), core.WithWait(time.Minute), core.WithoutReentry()}
 				if opt != nil {
 					opts = append(opts, opt)
 				}

@@ -55,12 +55,12 @@ func readmeEnd(ctx context.Context, locks *core.Locker) error {
 
 var orderKey = key.MustParse("order:{id}")
 
-func orderName(r *refundRequest) (string, error) { return orderKey.Name(r.OrderID) }
+func orderName(_ context.Context, r *refundRequest) (string, error) { return orderKey.Name(r.OrderID) }
 
-func readmeGuard(locks *core.Locker) func(context.Context, *refundRequest) (*refundReply, error) {
+func readmeWrap(locks *core.Locker) func(context.Context, *refundRequest) (*refundReply, error) {
 	// A function of your own: refund holds "order:42" like the doors do, and waits for it 2 s at most.
-	guarded := core.Guard(locks, orderName, refund, core.WithWait(2*time.Second))
-	return guarded
+	locked := core.Wrap(locks, orderName, refund, core.WithWait(2*time.Second))
+	return locked
 }
 
 type (

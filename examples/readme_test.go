@@ -126,7 +126,7 @@ func TestTheReadmesSnippetRuns(t *testing.T) {
 	}
 }
 
-func TestTheReadmesGuardRuns(t *testing.T) {
+func TestTheReadmesWrapRuns(t *testing.T) {
 	t.Parallel()
 	locks, err := core.New(memlock.New())
 	if err != nil {
@@ -138,7 +138,7 @@ func TestTheReadmesGuardRuns(t *testing.T) {
 	}
 	released := time.AfterFunc(20*time.Millisecond, func() { _ = lease.Release(context.WithoutCancel(t.Context())) })
 	defer released.Stop()
-	if _, err := readmeGuard(locks)(t.Context(), &refundRequest{OrderID: "42"}); err != nil {
+	if _, err := readmeWrap(locks)(t.Context(), &refundRequest{OrderID: "42"}); err != nil {
 		t.Error(err)
 	}
 	if err := readmeEnd(t.Context(), locks); err != nil {

@@ -25,7 +25,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	orders, err := locks.With(core.WithTemplate("order:{id}"), core.WithReentry(false)) // a door sets the template itself
+	orders, err := locks.With(core.WithTemplate("order:{id}"), core.WithoutReentry()) // a door sets the template itself
 	if err != nil {
 		log.Fatal(err)
 	}
