@@ -10,11 +10,10 @@ import (
 
 // acquisition is one call that wants a lease.
 type acquisition struct {
-	root    *root
-	ctx     context.Context
-	name    string
-	cfg     *config
-	maxHold time.Duration
+	root *root
+	ctx  context.Context
+	name string
+	cfg  *config
 
 	began    time.Time
 	answered time.Time   // when the backend last answered; until it does, when the call began
@@ -32,19 +31,21 @@ type acquisition struct {
 }
 
 // acquire gets a lease, or says why not.
-func (l *Locker) acquire(ctx context.Context, name string, c *config, maxHold time.Duration) (*Lease, error) {
+func (l *Locker) acquire(ctx context.Context, name string, c *config) (*Lease, error) {
+	return l.attach(ctx, name, c, "")
+}
+
+// attach is acquire with the hash of a hand-off, which may be none.
+func (l *Locker) attach(ctx context.Context, name string, c *config, handoff string) (*Lease, error) {
 	r := l.root
 	r.enter()
 	defer r.leave()
 	if err := r.checkName(name); err != nil {
 		return nil, err
 	}
-	if c.handoff.name != "" && c.handoff.name != name {
-		return nil, invalidf("WithHandoff: the hand-off is for another name")
-	}
 	now := time.Now()
 	a := &acquisition{
-		root: r, ctx: ctx, name: name, cfg: c, maxHold: maxHold, began: now, answered: now, handoff: c.handoff.hash(),
+		root: r, ctx: ctx, name: name, cfg: c, began: now, answered: now, handoff: handoff,
 	}
 	x, err := a.run()
 	if r.events != nil {
@@ -95,8 +96,8 @@ func (a *acquisition) once() bool { return a.cfg.wait == 0 }
 
 // single makes one attempt, unless this process knows the answer already or is about to.
 func (a *acquisition) single() (*Lease, error) {
-	w := &waiter{cfg: a.cfg, maxHold: a.maxHold}
-	if a.cfg.asksBeside() {
+	w := &waiter{cfg: a.cfg}
+	if a.cfg.together() || a.handoff != "" { // beside the line of this process
 		x, err := a.alone(w)
 		if x == nil && err == nil {
 			err = a.overBudget()
@@ -126,8 +127,8 @@ func (a *acquisition) single() (*Lease, error) {
 // queue waits in this process's line, until it is given a turn of a tenure, or it is the
 // contender and has asked the backend until there is a lease or a reason to stop.
 func (a *acquisition) queue() (*Lease, error) {
-	w := &waiter{cfg: a.cfg, maxHold: a.maxHold, lease: newLease(a.ctx, a.cfg, a.name)}
-	if a.cfg.handoff.name != "" || a.cfg.together() && !a.root.lines.wanted(a.cfg.line(a.name)) {
+	w := &waiter{cfg: a.cfg, lease: newLease(a.ctx, a.cfg, a.name)}
+	if a.handoff != "" || a.cfg.together() && !a.root.lines.wanted(a.cfg.line(a.name)) {
 		if x, err := a.alone(w); x != nil || err != nil {
 			a.giveUp(w, err)
 			return x, err

@@ -195,7 +195,7 @@ func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
 		"held": {end: deliver, want: core.ErrHeld, prepare: func(b *bench) {
 			b.acquire(b.other(), "name")
 		}},
-		"done, for who asks":         {end: deliver, want: core.ErrDone, first: dedup, second: dedup, prepare: complete},
+		"done, for who asks":         {end: deliver, want: core.ErrDuplicate, first: dedup, second: dedup, prepare: complete},
 		"done, for who does not ask": {end: deliver, first: dedup, prepare: complete},
 		"cancelled":                  {end: func(*bench) {}},
 	}
@@ -306,8 +306,8 @@ func TestEveryErrorNamesItsType(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]string{
 		core.ErrHeld: "held", core.ErrUnavailable: "unavailable", core.ErrLost: "lost",
-		core.ErrDone: "done", core.ErrClosed: "closed", core.ErrInvalid: "invalid",
-		&core.HeldError{Name: "n"}: "held", &core.LostError{Name: "n"}: "lost", &core.DoneError{Name: "n"}: "done",
+		core.ErrDuplicate: "duplicate", core.ErrClosed: "closed", core.ErrInvalid: "invalid",
+		&core.HeldError{Name: "n"}: "held", &core.LostError{Name: "n"}: "lost", &core.DuplicateError{Name: "n"}: "duplicate",
 	} {
 		typed, ok := err.(interface{ ErrorType() string })
 		if !ok || typed.ErrorType() != want {

@@ -57,7 +57,7 @@ func (a *acquisition) held(h *driver.Held, ago time.Duration) error {
 	default:
 		after = jitter(min(after, time.Second))
 	}
-	return &HeldError{Name: a.name, Label: h.Label, RetryAfter: max(after, time.Millisecond)}
+	return &HeldError{Name: a.name, Label: h.Label, RetryAfter: max(after, time.Millisecond), Exact: h.Exact}
 }
 
 // limited tells observers, once, that n counts instead of the caller's limit.

@@ -69,11 +69,11 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		p.heldBy(held)
 		return nil, nil //nolint:nilnil // documented: go on
 	}
-	if done, ok := errors.AsType[*driver.Done](err); ok {
-		refusal := &DoneError{a.name, done.Label}
+	if done, ok := errors.AsType[*driver.Duplicate](err); ok {
+		refusal := &DuplicateError{a.name, done.Label}
 		a.root.lines.refused(w, verdict{at: now, answered: now, done: refusal, scope: a.cfg.scope})
-		if a.handoff != "" { // nobody else will come for the name
-			a.root.spawn(func() { a.root.recall(a.ctx, a.cfg, a.cfg.handoff) })
+		if handoff := a.handoff; handoff != "" { // nobody else will come for the name
+			a.root.spawn(func() { a.root.recall(a.ctx, a.cfg, a.name, handoff) })
 		}
 		return nil, refusal
 	}
@@ -126,8 +126,8 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked clock.Reading) (*
 	}
 	a.limited(g.Limit)
 	t := newTenure(a.bid, a.cfg, g, ttl, asked)
-	if a.maxHold > 0 {
-		t.holdEnd = now.Awake().Add(a.maxHold)
+	if a.cfg.maxHold > 0 {
+		t.holdEnd = now.Awake().Add(a.cfg.maxHold)
 	}
 	a.bid = nil // the tenure's from here on
 	x := w.lease

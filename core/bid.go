@@ -146,7 +146,7 @@ func outcomeOpen(err error) bool {
 		return false
 	}
 	_, held := errors.AsType[*driver.Held](err)
-	_, done := errors.AsType[*driver.Done](err)
+	_, done := errors.AsType[*driver.Duplicate](err)
 	return !held && !done
 }
 

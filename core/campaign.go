@@ -32,7 +32,7 @@ import (
 // once.
 //
 // If fn was not running, it returns ctx's error, as Acquire does, once ctx has ended;
-// [ErrClosed] once the Locker is closed; [ErrInvalid], before anything is sent; and [ErrDone],
+// [ErrClosed] once the Locker is closed; [ErrInvalid], before anything is sent; and [ErrDuplicate],
 // with [WithDedup]. A panic passes through after the release. [WithWait] and [OnUnavailable] do
 // nothing here: it waits, and there is no leader while the lock service cannot answer.
 //

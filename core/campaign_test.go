@@ -254,7 +254,7 @@ func TestACampaignForWorkThatIsDoneEndsAsDone(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.ok(b.locks.Campaign(b.Context(), "migrate", func(context.Context) error { return nil }))
 		b.is(b.other().Campaign(b.Context(), "migrate", func(context.Context) error { panic("ran") },
-			core.WithDedup(time.Hour)), core.ErrDone)
+			core.WithDedup(time.Hour)), core.ErrDuplicate)
 	}, core.WithDedup(time.Hour))
 }
 

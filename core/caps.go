@@ -12,28 +12,25 @@ const (
 // the doors answer 503, Unavailable, and a retry. A re-entry, which has its lease already, does
 // not count. Those who ask at the same moment can go over it by as many as they are.
 //
-// The default is a million, about 600 MB; n below 1 is [ErrInvalid]. It is for [New] only; a
-// repeat replaces the earlier one.
-func WithMaxLeases(n int) Option {
+// The default is a million, about 600 MB; n below 1 is [ErrInvalid]. The last one wins.
+func WithMaxLeases(n int) NewOption {
 	return capped("WithMaxLeases", n, func(c *config) { c.maxLeases = n })
 }
 
 // WithMaxWaiters bounds how many calls of the process may wait at once, for whatever names: one
 // more gets [ErrUnavailable] at once, without a command. Calls that try once do not count.
 //
-// The default is 100,000; n below 1 is [ErrInvalid]. It is for [New] only; a repeat replaces
-// the earlier one.
-func WithMaxWaiters(n int) Option {
+// The default is 100,000; n below 1 is [ErrInvalid]. The last one wins.
+func WithMaxWaiters(n int) NewOption {
 	return capped("WithMaxWaiters", n, func(c *config) { c.maxWaiters = n })
 }
 
-func capped(option string, n int, set func(*config)) Option {
-	return optionFunc(func(c *config) {
+func capped(option string, n int, set func(*config)) NewOption {
+	return newOptionFunc(func(c *config) {
 		if n < 1 {
 			c.check(invalidf("%s(%d): below 1", option, n))
 		}
 		set(c)
-		c.newOnly = option
 	})
 }
 

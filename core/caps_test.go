@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestOneLeaseMoreThanTheProcessMayHaveIsRefusedUnasked(t *testing.T) {
@@ -72,12 +74,11 @@ func TestOneCallMoreThanMayWaitIsRefusedUnasked(t *testing.T) {
 	}, core.WithMaxWaiters(3))
 }
 
-func TestCapsAreForNewOnly(t *testing.T) {
+func TestACapBelowOneIsInvalid(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		for _, o := range []core.Option{core.WithMaxLeases(1), core.WithMaxWaiters(1)} {
-			_, err := b.locks.With(o)
-			b.is(err, core.ErrInvalid)
+	for _, o := range []core.NewOption{core.WithMaxLeases(0), core.WithMaxWaiters(-1), nil} {
+		if _, err := core.New(memlock.New(), o); !errors.Is(err, core.ErrInvalid) {
+			t.Error(err)
 		}
-	})
+	}
 }

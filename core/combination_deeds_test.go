@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -16,8 +15,6 @@ func (s *scene) work(ctx context.Context, h *holding) {
 	s.pause(ctx, e)
 	for _, deed := range e.deeds {
 		switch deed {
-		case check:
-			s.check(h)
 		case confirm:
 			s.confirm(ctx, h)
 		case siblings:
@@ -38,17 +35,6 @@ func (s *scene) pause(ctx context.Context, e *errand) {
 		if e.deaf {
 			time.Sleep(time.Until(until))
 		}
-	}
-}
-
-// check asks the lock service whether the lease stands.
-func (s *scene) check(h *holding) {
-	began := time.Now()
-	err := h.lease.Check(s.stop)
-	s.note("%v: Check is %v", h.request, err)
-	s.asked(h, check, began, err, 1)
-	if errors.Is(err, core.ErrUnavailable) && !h.lease.Degraded() && s.calm(h.request.process, began.Add(-s.linger())) {
-		s.fault("%v: Check is %v, and the link is in order", h.request, err)
 	}
 }
 

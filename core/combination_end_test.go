@@ -18,7 +18,7 @@ func (s *scene) end(h *holding) {
 		s.give(h, lateEnd, func() error { return x.Release(ended()) })
 	case e.ending == finish:
 		s.give(h, finish, func() error { return x.Finish(s.stop, nil) })
-	case e.ending == detach && alone && (e.kind == exclusive || e.kind == deduped):
+	case e.ending == detach && alone && e.way != several && (e.kind == exclusive || e.kind == deduped):
 		s.detach(h)
 	case e.ending == outlived && alone && e.kind != deduped:
 		inner := s.inside(h, e.names)
@@ -97,7 +97,7 @@ func (s *scene) lost(h *holding) bool {
 
 // detach leaves the name for who comes with a hand-off.
 func (s *scene) detach(h *holding) {
-	x, began := h.lease, time.Now()
+	x, began := h.parts[0].Lease, time.Now()
 	keep := time.Millisecond + (s.ttl * time.Duration(h.request.errand.choice) / 50).Truncate(time.Millisecond)
 	handoff, err := x.Detach(s.stop, keep)
 	s.note("%v: Detach for %v is %v", h.request, keep, err)

@@ -43,12 +43,14 @@ func (s *scene) context(e *errand) (context.Context, context.CancelFunc) {
 func (s *scene) acquire(ctx context.Context, e *errand) *holding {
 	r := s.ask(ctx, e)
 	locks, opts := r.process.locks, s.options(r)
-	var x *core.Lease
+	var x held
 	var err error
-	switch e.way {
-	case several:
+	switch way := e.way; {
+	case e.handoff != noHandoff:
+		x, err = locks.Attach(r.ctx, r.handoff, opts...)
+	case way == several:
 		x, err = locks.AcquireAll(r.ctx, e.names, opts...)
-	case try:
+	case way == try:
 		x, err = locks.TryAcquire(r.ctx, e.names[0], opts...)
 	default:
 		x, err = locks.Acquire(r.ctx, e.names[0], opts...)
@@ -65,6 +67,9 @@ const dedupWindow = 3 * time.Second
 func (s *scene) options(r *request) []core.Option {
 	e := r.errand
 	opts := []core.Option{core.WithWait(e.wait)}
+	if e.way == try {
+		opts = []core.Option{core.WithWait(0)}
+	}
 	add := func(when bool, o core.Option) {
 		if when {
 			opts = append(opts, o)
@@ -75,7 +80,6 @@ func (s *scene) options(r *request) []core.Option {
 	add(e.kind == minHeld, core.WithMinHold(e.minHold))
 	add(e.kind == deduped, core.WithDedup(dedupWindow))
 	add(e.local, core.OnUnavailable(core.LocalOnly))
-	add(e.handoff != noHandoff, core.WithHandoff(r.handoff))
 	add(e.ttl > 0, core.WithTTL(e.ttl))
 	add(e.label, core.WithLabel("mine"))
 	add(e.bound == unwatched, core.WithoutRenewal())
@@ -113,11 +117,17 @@ func (s *scene) runUnder(ctx context.Context, e *errand) {
 			return errWork
 		}
 	}
-	call := r.process.locks.Do
-	if e.way == campaign {
-		call = r.process.locks.Campaign
-	}
-	err := recovered(func() error { return call(r.ctx, e.names[0], fn, s.options(r)...) })
+	locks := r.process.locks
+	err := recovered(func() error {
+		switch {
+		case e.way == campaign:
+			return locks.Campaign(r.ctx, e.names[0], fn, s.options(r)...)
+		case e.handoff != noHandoff:
+			return locks.DoAttached(r.ctx, r.handoff, fn, s.options(r)...)
+		default:
+			return locks.Do(r.ctx, e.names[0], fn, s.options(r)...)
+		}
+	})
 	if h == nil {
 		s.answered(r, err)
 		return

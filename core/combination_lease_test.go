@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -8,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// holding is a lease in somebody's hands.
+// holding is a lease, or several, in somebody's hands.
 type holding struct {
-	lease   *core.Lease
+	lease   held
 	request *request
 	since   time.Time
 	parts   []*part
@@ -18,6 +19,16 @@ type holding struct {
 	// Protected by scene.mu.
 	over   time.Time // when its end was answered; zero until then
 	unsure bool      // whether the end took effect is not known
+}
+
+// held is a *core.Lease or a *core.LeaseSet.
+type held interface {
+	Context() context.Context
+	Err() error
+	Degraded() bool
+	Release(context.Context) error
+	Complete(context.Context) error
+	Finish(context.Context, error) error
 }
 
 // part is the lease of one name.
@@ -42,16 +53,16 @@ type reserved struct {
 }
 
 // enter takes note of a lease as soon as it is there: nobody may be trusted beside it.
-func (s *scene) enter(r *request, x *core.Lease) *holding {
+func (s *scene) enter(r *request, x held) *holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &holding{lease: x, request: r, since: time.Now()}
 	s.moves++
 	s.note("%v has %v, degraded %v", r, x, x.Degraded())
-	if r.errand.wrong && x.Parts()[0].Inside() != nil {
+	if r.errand.wrong && core.Parts(x)[0].Inside() != nil {
 		s.fault("%v: %s inside of another kind", r, r.errand.kind)
 	}
-	for _, one := range x.Parts() {
+	for _, one := range core.Parts(x) {
 		p := &part{Lease: one, holding: h, name: one.Name(), kind: r.errand.kind}
 		if outer := one.Inside(); outer != nil {
 			i := slices.IndexFunc(s.parts, func(q *part) bool { return q.Lease == outer })
@@ -178,7 +189,6 @@ func (s *scene) isLost(h *holding) bool {
 func (s *scene) look(p *part) bool {
 	err := p.Err()
 	lost, ok := errors.AsType[*core.LostError](err)
-	ok = ok && lost.Reason != core.ReasonReleased
 	if p.lost && !ok {
 		s.fault("%v was lost, and now it is %v", p.Lease, err)
 	}

@@ -145,7 +145,7 @@ func (s *scene) answered(r *request, err error) {
 }
 
 func kindsOf(err error) (kinds []error) {
-	for _, kind := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrDone, core.ErrLost, core.ErrClosed, core.ErrInvalid} {
+	for _, kind := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrLost, core.ErrClosed, core.ErrInvalid} {
 		if errors.Is(err, kind) {
 			kinds = append(kinds, kind)
 		}
@@ -172,7 +172,7 @@ func (s *scene) lie(r *request, kind error) string {
 		if !r.errand.wrong {
 			return "there is nothing wrong with it"
 		}
-	case core.ErrDone:
+	case core.ErrDuplicate:
 		if r.errand.kind != deduped || !s.mayBeDone(r, recently) {
 			return "nobody has completed it"
 		}

@@ -66,7 +66,7 @@ func (a *tally) judge(t *testing.T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.Logf("%d scenarios: %v", a.played, a.counts)
-	for _, kind := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrDone, core.ErrClosed} {
+	for _, kind := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrClosed} {
 		a.count(false, fmt.Sprint(kind))
 	}
 	for what, n := range a.counts {

@@ -11,13 +11,12 @@ import (
 )
 
 const (
-	defaultTTL     = 10 * time.Second
-	defaultMaxHold = time.Hour // of a bare Acquire
-	minTTL         = 100 * time.Millisecond
-	maxDuration    = 10 * 365 * 24 * time.Hour
-	maxLabel       = driver.MaxLabel
-	maxScope       = 512
-	maxLimit       = 1_000_000
+	defaultTTL  = 10 * time.Second
+	minTTL      = 100 * time.Millisecond
+	maxDuration = 10 * 365 * 24 * time.Hour
+	maxLabel    = driver.MaxLabel
+	maxScope    = 512
+	maxLimit    = 1_000_000
 
 	maxBound = 2 * time.Second // of one attempt
 	minDrift = 2 * time.Millisecond
@@ -31,15 +30,12 @@ type config struct {
 	renewEvery time.Duration // 0: a third of ttl
 	noRenewal  bool
 	maxHold    time.Duration
-	maxHoldSet bool
 	minHold    time.Duration
 	shared     bool
 	limit      int // more than 1: of a semaphore
 	dedup      time.Duration
 	scope      string
-	scopeSet   bool
 	label      string
-	handoff    Handoff // to attach by; for one call only
 	template   string
 	noReentry  bool
 
@@ -49,7 +45,6 @@ type config struct {
 
 	observer *Observer
 	logger   *slog.Logger
-	newOnly  string // the last option that only New takes
 
 	err error // the first thing an option found wrong
 }
@@ -62,11 +57,10 @@ func defaults() config {
 }
 
 // with returns c changed by opts, checked for this backend.
-func (c *config) with(opts []Option, can driver.Capabilities) (*config, error) {
+func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, error) {
 	next := *c
-	next.newOnly = ""
 	for _, o := range opts {
-		if o == nil {
+		if any(o) == nil {
 			return nil, invalidf("option: nil")
 		}
 		o.apply(&next)
@@ -91,9 +85,6 @@ func (c *config) relations(can driver.Capabilities) error {
 	if err := c.supported(can); err != nil {
 		return err
 	}
-	if c.handoff.name != "" && c.together() {
-		return invalidf("WithHandoff: not with WithShared or WithLimit: only exclusive leases are detached")
-	}
 	if c.minHold > 0 && c.together() {
 		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.minHold)
 	}
@@ -111,19 +102,9 @@ func (c *config) supported(can driver.Capabilities) error {
 		return lacks(can, "WithShared")
 	case c.limit > 1 && !can.Limit:
 		return lacks(can, "WithLimit")
-	case c.handoff.name != "" && !can.Detach:
-		return lacks(can, "WithHandoff")
 	default:
 		return nil
 	}
-}
-
-// lasting checks what is to hold for more than one call.
-func (c *config) lasting() error {
-	if c.handoff.name != "" {
-		return invalidf("WithHandoff: for one call only, as a hand-off works once")
-	}
-	return nil
 }
 
 func lacks(can driver.Capabilities, option string) error {
@@ -177,9 +158,6 @@ func (c *config) period() time.Duration {
 
 // together says that others can hold the name at the same time.
 func (c *config) together() bool { return c.shared || c.limit > 1 }
-
-// asksBeside says that the first attempt is made beside the line of this process.
-func (c *config) asksBeside() bool { return c.together() || c.handoff.name != "" }
 
 // line is the key of the line, among those of this process, for who wants name in this way.
 // No name has a control character.

@@ -21,8 +21,8 @@ import (
 // may recover, and the work should return the error.
 //
 // Every lease that ctx stands under counts, not only the innermost, but for those that were
-// given back. A lost one is its *[LostError]; one that has ended by its own Release has
-// [ReasonReleased]. If ctx has ended, or ends while Confirm waits, it returns
+// given back. A lost one is its *[LostError]; one that has ended by its own Release is
+// [ErrReleased]. If ctx has ended, or ends while Confirm waits, it returns
 // context.Cause(ctx): [ErrClosed] once the Locker is closed. Work that finishes all the same
 // asks with context.WithoutCancel(ctx). After the time of [WithMaxHold] the answer is a
 // *[LostError] either way. Without a lease it is [ErrInvalid].
@@ -41,7 +41,7 @@ func Confirm(ctx context.Context) error {
 	if !ok {
 		return invalidf("Confirm: the context stands under no lease")
 	}
-	if lost := x.err(); lost != nil {
+	if lost := x.Err(); lost != nil {
 		return lost
 	}
 	if ctx.Err() != nil {
@@ -49,11 +49,9 @@ func Confirm(ctx context.Context) error {
 	}
 	free := true
 	for y := x; y != nil; y = y.around() {
-		for _, part := range y.each() {
-			if t := part.tenure; t.left() <= t.ttl()/2 {
-				free = false
-				t.renewNow(ctx)
-			}
+		if t := y.tenure; t.left() <= t.ttl()/2 {
+			free = false
+			t.renewNow(ctx)
 		}
 	}
 	if free {
@@ -78,26 +76,23 @@ func (x *Lease) around() *Lease {
 }
 
 func (x *Lease) over() bool {
-	part := x.each()[0] // all of them are given back together
-	part.tenure.mu.Lock()
-	defer part.tenure.mu.Unlock()
-	return part.ended
+	x.tenure.mu.Lock()
+	defer x.tenure.mu.Unlock()
+	return x.ended
 }
 
 // confirmed judges what is left of the lease now. A loss comes before the end of ctx, which
 // the loss may be the reason for; too little trust comes after it, since it is the end of ctx
 // that has cut the wait short.
 func (x *Lease) confirmed(ctx context.Context) error {
-	if lost := x.err(); lost != nil {
+	if lost := x.Err(); lost != nil {
 		return lost
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	for _, part := range x.each() {
-		if t := part.tenure; t.left() < t.ttl()/3 {
-			return &LostError{part.name, ReasonUnreachable}
-		}
+	if t := x.tenure; t.left() < t.ttl()/3 {
+		return &LostError{x.name, ReasonUnreachable}
 	}
 	return nil
 }

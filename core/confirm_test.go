@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -222,19 +223,19 @@ func TestConfirmWithoutALeaseIsInvalid(t *testing.T) {
 
 func TestConfirmSendsNothingAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	ends := map[string]func(b *bench, x *core.Lease) core.Reason{
-		"release": func(b *bench, x *core.Lease) core.Reason {
+	ends := map[string]func(b *bench, x *core.Lease) error{
+		"release": func(b *bench, x *core.Lease) error {
 			b.ok(x.Release(b.Context()))
-			return core.ReasonReleased
+			return core.ErrReleased
 		},
-		"expiry": func(_ *bench, x *core.Lease) core.Reason {
+		"expiry": func(_ *bench, x *core.Lease) error {
 			<-x.Context().Done()
-			return core.ReasonExpired
+			return &core.LostError{Name: "name", Reason: core.ReasonExpired}
 		},
-		"max hold": func(b *bench, x *core.Lease) core.Reason {
+		"max hold": func(b *bench, x *core.Lease) error {
 			<-x.Context().Done() // and the name is still taken
 			b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, core.WithWait(0)), core.ErrHeld)
-			return core.ReasonMaxHold
+			return &core.LostError{Name: "name", Reason: core.ReasonMaxHold}
 		},
 	}
 	for what, end := range ends {
@@ -247,9 +248,11 @@ func TestConfirmSendsNothingAfterTheEnd(t *testing.T) {
 				x := b.acquire(b.locks, "name", opts...)
 				ctx := x.Context()
 				b.leave(x, ttl/2)
-				reason := end(b, x)
+				want := end(b, x)
 				for _, ctx := range []context.Context{ctx, context.WithoutCancel(ctx)} {
-					b.lostBecause(core.Confirm(ctx), "name", reason)
+					if err := core.Confirm(ctx); fmt.Sprint(err) != fmt.Sprint(want) {
+						b.Errorf("%v, not %v", err, want)
+					}
 				}
 				b.renewed(0)
 			})

@@ -12,15 +12,25 @@ func FromContext(ctx context.Context) (*Lease, bool) {
 	return x, ok
 }
 
-// FenceFromContext returns the fence of the innermost lease that ctx stands under. It is
-// false if there is no lease, or one without a fence.
-func FenceFromContext(ctx context.Context) (uint64, bool) {
-	x, ok := FromContext(ctx)
-	if !ok {
-		return 0, false
+// FenceFor returns the fencing token of the lease of name that ctx stands under: of the innermost one,
+// also where locks are nested. It is never 0 without an error. The error is [ErrInvalid] if ctx stands under
+// no lease of name, or that has no fence, as where it is one of a semaphore or the backend mints none; and
+// [ErrUnavailable] if it is [Lease.Degraded].
+func FenceFor(ctx context.Context, name string) (uint64, error) {
+	x, _ := FromContext(ctx)
+	for x != nil && x.name != name {
+		x = x.outer
 	}
-	fence := x.Fence()
-	return fence, fence > 0
+	switch {
+	case x == nil:
+		return 0, invalidf("fence of %q: the context stands under no lease of that name", name)
+	case x.tenure.local:
+		return 0, &unavailableError{"fence", name, errDegraded}
+	case x.Fence() == 0:
+		return 0, invalidf("fence of %q: it has none, as it is of a semaphore, or the %s backend mints none", name, x.tenure.root.can.Backend)
+	default:
+		return x.Fence(), nil
+	}
 }
 
 // leaseContext is a context that knows its lease.

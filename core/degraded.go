@@ -37,15 +37,9 @@ var (
 )
 
 // Degraded says that the lease excludes others in this process only, since the lock service
-// could not answer when it was acquired: see [OnUnavailable]. It stays so until its end. Of
-// several names one is enough.
+// could not answer when it was acquired: see [OnUnavailable]. It stays so until its end.
 func (x *Lease) Degraded() bool {
-	for _, part := range x.each() {
-		if part.tenure.local {
-			return true
-		}
-	}
-	return false
+	return !x.none() && x.tenure.local
 }
 
 // localRelations checks what cannot be kept inside a process.
@@ -159,7 +153,7 @@ func (a *acquisition) heldHere(w *waiter, held *driver.Held) {
 // for the backend.
 func (a *acquisition) overtake(because error) (*Lease, error) {
 	a.bid, a.old = nil, nil // given up
-	x, held, err := a.goLocal(&waiter{cfg: a.cfg, maxHold: a.maxHold}, because)
+	x, held, err := a.goLocal(&waiter{cfg: a.cfg}, because)
 	if held != nil {
 		return nil, a.held(held, 0)
 	}
@@ -207,8 +201,8 @@ func (a *acquisition) localTenure(now clock.Reading) *tenure {
 	if a.cfg.noRenewal {
 		t.life = trust(a.cfg.ttl)
 	}
-	if a.maxHold > 0 {
-		t.holdEnd = now.Awake().Add(a.maxHold)
+	if a.cfg.maxHold > 0 {
+		t.holdEnd = now.Awake().Add(a.cfg.maxHold)
 	}
 	return t
 }

@@ -62,9 +62,8 @@ func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
 			}
 			b.degraded(x)
 			b.ok(x.Err())
-			if _, ok := core.FenceFromContext(x.Context()); ok {
-				b.Error("a fence")
-			}
+			_, err := core.FenceFor(x.Context(), "name")
+			b.is(err, core.ErrUnavailable)
 			b.took(0, 0, func() {
 				_, err := local.TryAcquire(b.Context(), "name")
 				b.is(err, core.ErrHeld)
@@ -76,7 +75,7 @@ func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
 			if n := b.link.Calls(drivertest.OpRelease); n > releases+1 { // clean-up of what was asked
 				b.Errorf("%d releases sent", n-releases)
 			}
-			b.is(x.Err(), core.ErrLost)
+			b.is(x.Err(), core.ErrReleased)
 			b.degraded(x)
 			b.degraded(b.acquire(local, "name"))
 		})
@@ -370,10 +369,10 @@ func TestAcquireAllIsDegradedIfOneNameIs(t *testing.T) {
 		b.link.Next(drivertest.OpAcquire, drivertest.Delivered, drivertest.Refused)
 		x, err := local.AcquireAll(b.Context(), []string{"b", "a"})
 		b.ok(err)
-		if !x.Degraded() || x.FenceOf("a") == 0 || x.FenceOf("b") != 0 {
-			b.Errorf("degraded %v, fences %d and %d", x.Degraded(), x.FenceOf("a"), x.FenceOf("b"))
+		if !x.Degraded() || x.Lease("a").Fence() == 0 || x.Lease("b").Fence() != 0 {
+			b.Errorf("degraded %v, fences %d and %d", x.Degraded(), x.Lease("a").Fence(), x.Lease("b").Fence())
 		}
-		b.is(x.Check(b.Context()), core.ErrUnavailable)
+		b.ok(x.Err())
 		b.ok(x.Release(b.Context()))
 	})
 }
@@ -585,7 +584,7 @@ func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
 		{"OnUnavailable(2)", []core.Option{core.OnUnavailable(2)}},
 	} {
 		opts := append([]core.Option{core.OnUnavailable(core.LocalOnly)}, c.opts...)
-		_, ofNew := core.New(store, opts...)
+		_, ofNew := core.New(store, opts[0], opts[1])
 		_, ofWith := locks.With(opts...)
 		_, ofTry := locks.TryAcquire(t.Context(), "try", opts...)
 		_, ofAll := locks.AcquireAll(t.Context(), []string{"a", "b"}, opts...)
@@ -665,7 +664,7 @@ func TestCheckOfADegradedLeaseIsUnavailableAndConfirmIsNil(t *testing.T) {
 		<-timed.Context().Done()
 		b.is(core.Confirm(timed.Context()), core.ErrLost)
 		b.ok(x.Release(b.Context()))
-		b.is(x.Check(b.Context()), core.ErrLost)
+		b.is(x.Check(b.Context()), core.ErrReleased)
 		if calls > 2 {
 			b.Errorf("%d commands", calls)
 		}

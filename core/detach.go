@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -26,7 +25,7 @@ type handed struct {
 // dedup marker is left: the work is not finished. Release, Complete and Finish answer as if the
 // lease had been released.
 //
-// It returns [ErrInvalid], and the lease stands, for a lease of several names, of [WithShared],
+// It returns [ErrInvalid], and the lease stands, for a lease of [WithShared],
 // [WithLimit] or [WithMinHold], for one that has re-entered another or is re-entered, for a keep
 // that cannot be, and where the backend cannot; ctx's error, and the lease stands, if ctx has
 // ended before; [ErrUnavailable], and the lease stands, for a degraded one; a *[LostError] if the
@@ -36,7 +35,7 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	if err := x.detachable(keep); err != nil {
 		return Handoff{}, err
 	}
-	if lost := x.err(); lost != nil {
+	if lost := x.Err(); lost != nil {
 		return Handoff{}, lost
 	}
 	if x.tenure.local {
@@ -64,7 +63,7 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	if errors.Is(err, ErrUnavailable) {
 		t.root.spawn(func() {
 			t.settled(x)
-			t.root.recall(ctx, t.cfg, handoff)
+			t.root.recall(ctx, t.cfg, handoff.name, handoff.hash())
 		})
 	}
 	return Handoff{}, err
@@ -74,9 +73,6 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 func (x *Lease) detachable(keep time.Duration) error {
 	if x.none() {
 		return errNoLease
-	}
-	if x.parts != nil {
-		return invalidf("Detach: the lease has several names")
 	}
 	var c config
 	c.duration("Detach", keep)
@@ -116,11 +112,11 @@ func (t *tenure) settled(x *Lease) {
 // recall frees a name that was left for a hand-off which nobody has, or which is of no use. It
 // takes it over as the hand-off's owner, and gives it back. What it cannot reach comes free when
 // its time is over.
-func (r *root) recall(ctx context.Context, c *config, handoff Handoff) {
+func (r *root) recall(ctx context.Context, c *config, name, handoff string) {
 	ctx = context.WithoutCancel(ctx)
-	b := newBid(r, handoff.name, c)
+	b := newBid(r, name, c)
 	claim := b.claim()
-	claim.Handoff, claim.Dedup = handoff.hash(), 0
+	claim.Handoff, claim.Dedup = handoff, 0
 	if _, _, err := b.attempt(ctx, b.bound(), claim); err != nil {
 		b.giveUp(ctx, nil)
 		return
@@ -129,15 +125,37 @@ func (r *root) recall(ctx context.Context, c *config, handoff Handoff) {
 }
 
 // Attach takes over the name of a hand-off from whoever has detached it, with a new fence. It goes
-// before all who stand in line for the name: that was never free. A hand-off that was used before,
+// before all waiters of the name, which was never free. A hand-off that was used before,
 // whose time is over, or that the lock service does not know, is no error: then Attach is
-// [Locker.Acquire] of the hand-off's name, with its errors, and waits as that does. The zero Handoff
-// is [ErrInvalid].
-func (l *Locker) Attach(ctx context.Context, t Handoff, opts ...Option) (*Lease, error) {
-	if t.name == "" {
+// [Locker.Acquire] of the hand-off's name, with its errors, and waits as that does.
+//
+// [ErrInvalid] are the zero Handoff, [WithShared] and [WithLimit], since only exclusive leases are
+// detached, and a backend that cannot do it.
+func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease, error) {
+	cfg, err := l.resolve(opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case h.name == "":
 		return nil, invalidf("Attach: the zero Handoff")
+	case cfg.together():
+		return nil, invalidf("Attach: not with WithShared or WithLimit: only exclusive leases are detached")
+	case !l.root.can.Detach:
+		return nil, lacks(l.root.can, "Attach")
 	}
-	return l.Acquire(ctx, t.name, append(slices.Clip(opts), WithHandoff(t))...)
+	return l.attach(ctx, h.name, cfg, h.hash())
+}
+
+// DoAttached is [Locker.Do] with [Locker.Attach]: it runs fn while it holds the name of the hand-off.
+func (l *Locker) DoAttached(ctx context.Context, h Handoff, fn func(context.Context) error, opts ...Option) error {
+	if fn == nil {
+		return invalidf("fn: nil")
+	}
+	x, err := l.Attach(ctx, h, opts...)
+	if err != nil {
+		return err
+	}
+	return runHeld(ctx, x.workContext(ctx), fn, x)
 }
 
 // HandOff is [Lease.Detach] together with what sends the hand-off. If send returns an error, the
@@ -173,7 +191,7 @@ func (x *Lease) callBack(ctx context.Context, handoff Handoff) {
 	r, over := x.tenure.root, make(chan struct{})
 	r.spawn(func() {
 		defer close(over)
-		r.recall(ctx, x.tenure.cfg, handoff)
+		r.recall(ctx, x.tenure.cfg, handoff.name, handoff.hash())
 	})
 	await(ctx, over)
 }

@@ -40,7 +40,7 @@ func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 		if handoff.Name() != "name" || !errors.Is(context.Cause(work), context.Canceled) {
 			b.Errorf("hand-off %v, context %v", handoff, context.Cause(work))
 		}
-		if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonReleased {
+		if !errors.Is(x.Err(), core.ErrReleased) {
 			b.Errorf("%v", x.Err())
 		}
 		b.ok(x.Release(b.Context())) // as if it had been released
@@ -192,7 +192,7 @@ func TestAnAttachThatFindsTheWorkDoneFreesTheName(t *testing.T) {
 		b.ok(other.Do(b.Context(), "name", func(context.Context) error { return nil }, dedup...))
 		handoff := b.detach(b.acquire(b.locks, "name"))
 		_, err := other.Attach(b.Context(), handoff, dedup...)
-		b.is(err, core.ErrDone)
+		b.is(err, core.ErrDuplicate)
 		synctest.Wait()
 		b.isFree("name")
 	})
@@ -241,11 +241,6 @@ func TestDetachNeedsTheOnlyLeaseOfItsName(t *testing.T) {
 			b.ok(lease.Err())
 		}
 		b.ok(inner.Release(b.Context()))
-		all, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"})
-		b.ok(err)
-		_, err = all.Detach(b.Context(), keep)
-		b.is(err, core.ErrInvalid)
-		b.ok(all.Release(b.Context()))
 		b.detach(x)
 	})
 }
@@ -261,7 +256,7 @@ func TestDetachOfALeaseThatIsOverSaysSo(t *testing.T) {
 		b.ok(x.Err()) // it stands
 		b.ok(x.Release(b.Context()))
 		_, err = x.Detach(b.Context(), keep)
-		b.is(err, core.ErrLost)
+		b.is(err, core.ErrReleased)
 
 		x = b.acquire(b.locks, "name")
 		b.ok(b.store.Release(b.Context(), b.link.LastClaim()))
@@ -272,30 +267,21 @@ func TestDetachOfALeaseThatIsOverSaysSo(t *testing.T) {
 		x = b.acquire(b.locks, "name")
 		b.detach(x)
 		_, err = x.Detach(b.Context(), keep)
-		b.is(err, core.ErrLost)
+		b.is(err, core.ErrReleased)
 	})
 }
 
-func TestAHandoffIsForOneCallOfItsName(t *testing.T) {
+func TestAHandoffIsForAnExclusiveLeaseOfItsName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		handoff := b.detach(b.acquire(b.locks, "name"))
-		with := core.WithHandoff(handoff)
-		_, err := core.New(b.store, with)
-		b.is(err, core.ErrInvalid)
-		_, err = b.locks.With(with)
-		b.is(err, core.ErrInvalid)
-		_, err = b.locks.AcquireAll(b.Context(), []string{"name", "other"}, with)
-		b.is(err, core.ErrInvalid)
-		_, err = b.locks.Acquire(b.Context(), "other", with)
-		b.is(err, core.ErrInvalid)
-		_, err = b.locks.Acquire(b.Context(), "name", with, core.WithShared())
-		b.is(err, core.ErrInvalid)
-		_, err = b.locks.Attach(b.Context(), core.Handoff{})
-		b.is(err, core.ErrInvalid)
-		_, err = b.locks.Acquire(b.Context(), "name", core.WithHandoff(core.Handoff{}))
-		b.is(err, core.ErrInvalid)
-		b.ok(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, with))
+		for _, o := range []core.Option{core.WithShared(), core.WithLimit(2)} {
+			b.is(second(b.locks.Attach(b.Context(), handoff, o)), core.ErrInvalid)
+		}
+		b.is(second(b.locks.Attach(b.Context(), core.Handoff{})), core.ErrInvalid)
+		b.is(b.locks.DoAttached(b.Context(), core.Handoff{}, noWork), core.ErrInvalid)
+		b.is(b.locks.DoAttached(b.Context(), handoff, nil), core.ErrInvalid)
+		b.ok(b.locks.DoAttached(b.Context(), handoff, noWork))
 		b.isFree("name")
 	})
 }
@@ -417,9 +403,9 @@ func TestADetachedLeaseLeavesNoMarker(t *testing.T) {
 			return err
 		}, core.WithDedup(time.Hour)))
 		ran := false
-		b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { ran = true; return nil },
-			core.WithDedup(time.Hour), core.WithHandoff(handoff)))
-		b.is(b.other().Do(b.Context(), "name", noWork, core.WithDedup(time.Hour)), core.ErrDone)
+		b.ok(b.other().DoAttached(b.Context(), handoff, func(context.Context) error { ran = true; return nil },
+			core.WithDedup(time.Hour)))
+		b.is(b.other().Do(b.Context(), "name", noWork, core.WithDedup(time.Hour)), core.ErrDuplicate)
 		if !ran {
 			b.Error("it did not run")
 		}

@@ -10,38 +10,34 @@ import "context"
 // fn's error, whether fn has noticed or not. If fn did not run, the errors are those of
 // [Locker.Acquire].
 //
-// Once fn has returned, the watchdog stops, and the lease is released: completed, with
-// [WithDedup], if fn returned nil. A release that could not be confirmed goes to observer
+// Once fn has returned, the watchdog stops, and the lease is released. With [WithDedup] it leaves the marker if fn returned nil. A release that could not be confirmed goes to observer
 // and log, not to the result. A panic, and runtime.Goexit, passes through after the
 // release.
 func (l *Locker) Do(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	if fn == nil {
 		return invalidf("fn: nil")
 	}
-	x, err := l.Begin(ctx, name, opts...)
+	x, err := l.Acquire(ctx, name, opts...)
 	if err != nil {
 		return err
 	}
+	return runHeld(ctx, x.workContext(ctx), fn, x)
+}
+
+// runHeld runs fn under its context, and ends what it holds after that.
+func runHeld(ctx, under context.Context, fn func(context.Context) error, held interface {
+	end(ctx context.Context, mark bool) error
+	Finish(ctx context.Context, workErr error) error
+}) error {
 	returned := false
 	defer func() {
 		if !returned { // a panic or Goexit: no recover, so that its stack stays whole
-			_ = x.end(context.WithoutCancel(ctx), false)
+			_ = held.end(context.WithoutCancel(ctx), false)
 		}
 	}()
-	err = fn(x.workContext(ctx))
+	err := fn(under)
 	returned = true
-	return x.Finish(ctx, err)
-}
-
-// Begin is the first half of Do, for work that is no function call, such as a stream: it
-// acquires as Do does, and [Lease.Finish] is the other half. Unlike Acquire's, the lease is
-// held for as long as it takes, unless [WithMaxHold] says otherwise.
-func (l *Locker) Begin(ctx context.Context, name string, opts ...Option) (*Lease, error) {
-	cfg, err := l.resolve(opts)
-	if err != nil {
-		return nil, err
-	}
-	return l.acquire(ctx, name, cfg, cfg.maxHoldOr(0))
+	return held.Finish(ctx, err)
 }
 
 // DoValue is [Locker.Do] for a function with a result. The result is fn's if fn ran, also

@@ -28,7 +28,9 @@ func ExampleWrap() {
 
 	order := key.MustParse("order:{id}") // the same names as at every door
 	refund := core.Wrap(locks,
-		func(_ context.Context, r refundRequest) (string, error) { return order.Name(strconv.FormatInt(r.OrderID, 10)) },
+		func(_ context.Context, r refundRequest) (string, error) {
+			return order.Name(strconv.FormatInt(r.OrderID, 10))
+		},
 		func(ctx context.Context, r refundRequest) (string, error) {
 			lease, _ := core.FromContext(ctx)
 			return fmt.Sprintf("%d cents, under %s", r.Cents, lease.Name()), nil

@@ -147,7 +147,7 @@ func TestDedupCompletesOnSuccessOnly(t *testing.T) {
 		}
 		b.is(do(errWork), errWork)
 		b.ok(do(nil))
-		b.is(do(nil), core.ErrDone)
+		b.is(do(nil), core.ErrDuplicate)
 		b.ok(do(nil, core.WithDedupScope("another")))
 		b.ok(do(nil, core.WithDedup(0)))
 		if runs != 4 {
@@ -167,7 +167,7 @@ func TestFinishEndsAsDoDoes(t *testing.T) {
 		b.is(b.acquire(b.locks, "name", dedup).Finish(ctx, errWork), errWork)
 		b.ok(b.acquire(b.locks, "name", dedup).Finish(ctx, nil))
 		_, err := b.locks.TryAcquire(b.Context(), "name", dedup)
-		b.is(err, core.ErrDone)
+		b.is(err, core.ErrDuplicate)
 		x := b.acquire(b.locks, "other", core.WithoutRenewal())
 		<-x.Context().Done()
 		b.is(x.Finish(ctx, errWork), errWork, core.ErrLost)
@@ -238,21 +238,5 @@ func TestWrapPanicsAtConstructionOnly(t *testing.T) {
 				construct()
 			}()
 		}
-	})
-}
-
-func TestBeginHoldsForAsLongAsItTakes(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x, err := b.locks.Begin(b.Context(), "name")
-		b.ok(err)
-		time.Sleep(3 * time.Hour)
-		b.is(x.Finish(b.Context(), errWork), errWork)
-		derived, err := b.locks.With(core.WithMaxHold(time.Minute))
-		b.ok(err)
-		x, err = derived.Begin(b.Context(), "name")
-		b.ok(err)
-		b.took(time.Minute, 0, func() { <-x.Context().Done() })
-		b.is(x.Finish(b.Context(), nil), core.ErrLost)
 	})
 }

@@ -21,7 +21,7 @@
 //
 //	               Acquire, TryAcquire, Do
 //	                         │
-//	            ┌────────────▼───────────┐  ErrHeld, ErrUnavailable, ErrDone,
+//	            ┌────────────▼───────────┐  ErrHeld, ErrUnavailable, ErrDuplicate,
 //	            │ trying: one token      ├─ the end of ctx: given up, and cleaned up
 //	            └────────────┬───────────┘
 //	                         │ granted, trusted until t0 + TTL − drift
@@ -99,7 +99,7 @@
 // Four answers are never mixed up. [ErrHeld]: someone else has it; try later.
 // [ErrUnavailable]: the backend could not answer; nothing ran, unless [OnUnavailable] lets it go
 // on, exclusive in this process only. [ErrLost]: we had it, and
-// the work was told to stop through its context. [ErrDone]: a dedup marker says that the
+// the work was told to stop through its context. [ErrDuplicate]: a dedup marker says that the
 // work is finished. Code that cannot be stopped should ask [Lease.Err] or [Lease.Check]
 // before what matters.
 package core

@@ -21,8 +21,8 @@ const grace = 40 * time.Millisecond
 // the name comes free when its TTL ends. A second call waits for the first one and returns
 // its result.
 //
-// The name is freed when the outermost lease and all that re-entered it have ended. Several
-// names are freed at once; if more than one answer is an error, they are joined.
+// The name is freed when the outermost lease and all that re-entered it have ended. Release leaves no
+// dedup marker, [Lease.Complete] does.
 func (x *Lease) Release(ctx context.Context) error {
 	if x.none() {
 		return errNoLease
@@ -30,10 +30,10 @@ func (x *Lease) Release(ctx context.Context) error {
 	return x.end(ctx, false)
 }
 
-// Complete is Release that also leaves the dedup marker: until the window of [WithDedup]
-// is over, claims with the same name and scope get [ErrDone]. Without WithDedup it
+// Complete is [Lease.Release] that also leaves the dedup marker: until the window of [WithDedup]
+// is over, claims with the same name and scope get [ErrDuplicate]. Without WithDedup it
 // releases and returns [ErrInvalid]. If the name was released and the marker could not be left, as
-// where the server's memory is full, that is an [ErrUnavailable] that says so: who comes next
+// where the server's memory is full, that is an [ErrUnavailable] that says so: the next caller
 // does the work again.
 func (x *Lease) Complete(ctx context.Context) error {
 	if x.none() {
@@ -45,15 +45,19 @@ func (x *Lease) Complete(ctx context.Context) error {
 	return x.end(ctx, true)
 }
 
-// Finish ends the lease exactly as Do does once its work has returned workErr: with
-// [WithDedup] it completes if workErr is nil, else it releases. It returns workErr as it
+// Finish ends the lease exactly as Do does once its work has returned workErr. With
+// [WithDedup] it completes if workErr is nil. It returns workErr as it
 // is, joined with a *[LostError] if the lease was lost. A release that could not be
-// confirmed goes to observer and log, not to the result.
+// confirmed, or a marker that could not be left, goes to observer and log, not to the result.
 func (x *Lease) Finish(ctx context.Context, workErr error) error {
 	if x.none() {
 		return errors.Join(workErr, errNoLease)
 	}
-	err := x.end(context.WithoutCancel(ctx), workErr == nil && x.dedups())
+	return joinLoss(workErr, x.end(context.WithoutCancel(ctx), workErr == nil && x.dedups()))
+}
+
+// joinLoss is what work that returned workErr comes to, whose lease ended with err.
+func joinLoss(workErr, err error) error {
 	lost, ok := errors.AsType[*LostError](err)
 	if !ok {
 		return workErr
@@ -72,9 +76,6 @@ func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
 // end ends the turn. If nobody of this process takes the next one, the last lease of a
 // tenure to end releases it, on a goroutine that outlives the caller's ctx.
 func (x *Lease) end(ctx context.Context, done bool) error {
-	if x.parts != nil {
-		return x.together(func(part *Lease) error { return part.end(ctx, done) })
-	}
 	t := x.tenure
 	if t.root.lines.pass(x, done) {
 		return nil

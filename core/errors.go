@@ -26,8 +26,12 @@ var (
 	// ErrLost: the lease was ours once and no longer is. The error is a *[LostError].
 	ErrLost error = &sentinel{"lost", "lease lost"}
 
-	// ErrDone: a dedup marker says that the work is finished. The error is a *[DoneError].
-	ErrDone error = &sentinel{"done", "already done"}
+	// ErrDuplicate: a dedup marker says that the work is finished. The error is a *[DuplicateError].
+	ErrDuplicate error = &sentinel{"duplicate", "already done"}
+
+	// ErrReleased: the lease has ended by its own Release, Complete, Finish or Detach. It is no loss, and
+	// does not match ErrLost.
+	ErrReleased error = &sentinel{"released", "lease released"}
 
 	// ErrClosed: the Locker was closed.
 	ErrClosed error = &sentinel{"closed", "locker closed"}
@@ -47,10 +51,12 @@ type HeldError struct {
 	Name string
 	// Label is the owner's [WithLabel], "" if it left none or is no Holdfast client.
 	Label string
-	// RetryAfter is when another try makes sense: what remains of the owner's lease, at
-	// most a second, with jitter. It is a hint: owners release early, and renew. Only where
-	// a release left the name taken, by [WithMinHold], is it all that remains, exactly.
+	// RetryAfter is when another try makes sense. It is a hint, because owners release early, and
+	// renew: what remains of the owner's lease, at most a second, with jitter.
 	RetryAfter time.Duration
+	// Exact says that RetryAfter is no hint: the name comes free then, and not before. A release has
+	// left it taken, by [WithMinHold].
+	Exact bool
 }
 
 func (e *HeldError) Error() string {
@@ -79,9 +85,6 @@ const (
 	ReasonUnreachable Reason = "unreachable"
 	// ReasonMaxHold: it was held for as long as [WithMaxHold] allows.
 	ReasonMaxHold Reason = "max-hold"
-	// ReasonReleased: its own Release or Complete has ended it. Only the answers of a
-	// lease after its end carry this reason; it is no loss of running work.
-	ReasonReleased Reason = "released"
 )
 
 // LostError says that a lease may no longer be trusted. It matches [ErrLost], and is the
@@ -101,19 +104,19 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // ErrorType returns "lost".
 func (e *LostError) ErrorType() string { return "lost" }
 
-// DoneError says that a dedup marker stands for a name and scope. It matches [ErrDone].
-type DoneError struct {
+// DuplicateError says that a dedup marker stands for a name and scope. It matches [ErrDuplicate].
+type DuplicateError struct {
 	Name  string
 	Label string // of the lease that left the marker
 }
 
-func (e *DoneError) Error() string { return fmt.Sprintf("holdfast: %q is already done", e.Name) }
+func (e *DuplicateError) Error() string { return fmt.Sprintf("holdfast: %q is already done", e.Name) }
 
-// Is makes errors.Is(err, ErrDone) true.
-func (e *DoneError) Is(target error) bool { return target == ErrDone }
+// Is makes errors.Is(err, ErrDuplicate) true.
+func (e *DuplicateError) Is(target error) bool { return target == ErrDuplicate }
 
-// ErrorType returns "done".
-func (e *DoneError) ErrorType() string { return "done" }
+// ErrorType returns "duplicate".
+func (e *DuplicateError) ErrorType() string { return "duplicate" }
 
 // unavailableError is ErrUnavailable with the backend's reason.
 type unavailableError struct {
@@ -158,4 +161,47 @@ func opaque(err error) error {
 		return errNoAnswer
 	}
 	return err
+}
+
+// Kind is what an error means to somebody who has to answer it, such as a door.
+type Kind uint8
+
+// The kinds of errors.
+const (
+	KindOther       Kind = iota // nil, or an error of the work itself
+	KindHeld                    // someone else has the name; the work did not run
+	KindDuplicate               // the work is done already; it did not run
+	KindInvalid                 // a name, an option or a capability; the work did not run
+	KindUnavailable             // no answer from the lock service; the work did not run
+	KindClosed                  // the Locker was closed; the work did not run
+	KindEnded                   // the caller's context ended while nothing was known; the work did not run
+	KindReleased                // the lease had been given back by its own holder
+	KindLost                    // the lease was lost, mostly while the work ran
+)
+
+// KindOf says what an error of this package means; it looks through wrapped and joined errors. A loss comes
+// first: it is joined with what the work has returned. The end of a context may be joined with ErrHeld, and
+// then the kind is KindHeld. A work's own error that matches one of the sentinels, such as one that comes
+// from a lock inside, has the kind of that one.
+func KindOf(err error) Kind {
+	switch {
+	case errors.Is(err, ErrLost):
+		return KindLost
+	case errors.Is(err, ErrHeld):
+		return KindHeld
+	case errors.Is(err, ErrDuplicate):
+		return KindDuplicate
+	case errors.Is(err, ErrInvalid):
+		return KindInvalid
+	case errors.Is(err, ErrReleased):
+		return KindReleased
+	case errors.Is(err, ErrClosed):
+		return KindClosed
+	case !errors.Is(err, ErrUnavailable):
+		return KindOther
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the caller's: see opaque
+		return KindEnded
+	default:
+		return KindUnavailable
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-func exampleLocker(opts ...core.Option) *core.Locker {
+func exampleLocker(opts ...core.NewOption) *core.Locker {
 	locks, err := core.New(memlock.New(), opts...) // in production: redislock.New(rdb)
 	if err != nil {
 		panic(err)
@@ -143,7 +143,7 @@ func ExampleWithDedup() {
 			fmt.Println("shipping")
 			return outcome
 		})
-		fmt.Println(err, errors.Is(err, core.ErrDone))
+		fmt.Println(err, errors.Is(err, core.ErrDuplicate))
 	}
 	// Output:
 	// shipping

@@ -4,8 +4,13 @@ import "fmt"
 
 // For tests of this package that are outside of it.
 
-// Parts returns the leases that x consists of: itself, if it is of one name.
-func (x *Lease) Parts() []*Lease { return x.each() }
+// Parts returns the leases of a set, or the one lease.
+func Parts(held any) []*Lease {
+	if s, ok := held.(*LeaseSet); ok {
+		return s.leases
+	}
+	return []*Lease{held.(*Lease)}
+}
 
 // Token returns the token of the lease's tenure.
 func (x *Lease) Token() string {

@@ -34,7 +34,7 @@ func (b *bench) taken(x *core.Lease, want bool) {
 
 func TestAHandleFreesWhatWasNeverRenewed(t *testing.T) {
 	t.Parallel()
-	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+	watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 		operator := process()
 		x := b.acquire(process(), "name", core.WithoutRenewal())
 		handles := b.handles(operator)
@@ -66,7 +66,7 @@ func TestOfThoseWhoShareANameOneIsForcedOut(t *testing.T) {
 	for what, kind := range map[string]core.Option{"shared": core.WithShared(), "limited": core.WithLimit(2)} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+			watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 				operator := process()
 				x := b.acquire(process(), "name", kind)
 				first := b.handles(operator)
@@ -102,7 +102,7 @@ func TestOfThoseWhoShareANameOneIsForcedOut(t *testing.T) {
 // A turn in the first milliseconds of a tenure is given without a command: it has the tenure's handle.
 func TestAHandleIsThatOfTheTenure(t *testing.T) {
 	t.Parallel()
-	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+	watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 		locks, operator := process(), process()
 		holder := b.acquire(process(), "name")
 		first, second, third := b.call(locks), b.call(locks), b.call(locks)
@@ -124,7 +124,7 @@ func TestAHandleIsThatOfTheTenure(t *testing.T) {
 
 func TestAKeptNameIsShownAndCanBeFreed(t *testing.T) {
 	t.Parallel()
-	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+	watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 		operator := process()
 		b.ok(b.acquire(process(core.WithLabel("host-1")), "name", core.WithMinHold(time.Hour)).Release(b.Context()))
 		info, err := operator.Inspect(b.Context(), "name")

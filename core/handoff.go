@@ -76,16 +76,3 @@ func (t Handoff) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) 
 func (t Handoff) MarshalText() ([]byte, error) {
 	return nil, errors.New("core: a Handoff is not marshalled: send Handoff.Encode, and read it with ParseHandoff")
 }
-
-// WithHandoff has one call take the name over that [Lease.Detach] has left for the hand-off: for Do,
-// Begin and DoValue, as [Locker.Attach] does for itself. It is for a call with the hand-off's name;
-// elsewhere, and in New, With, Wrap and AcquireAll, it is [ErrInvalid], and so is the zero Handoff.
-// The default is none.
-func WithHandoff(t Handoff) Option {
-	return optionFunc(func(c *config) {
-		if t.name == "" {
-			c.check(invalidf("WithHandoff: the zero Handoff"))
-		}
-		c.handoff = t
-	})
-}

@@ -30,10 +30,10 @@ func TestAStaleHandoffGoesLocalBesideNobody(t *testing.T) {
 				waiting := b.call(b.locks)
 				b.link.All(fate)
 				if !wait {
-					_, err := local.TryAcquire(b.Context(), "name", core.WithHandoff(handoff))
+					_, err := local.Attach(b.Context(), handoff, core.WithWait(0))
 					b.is(err, core.ErrHeld)
 				}
-				came := b.call(local, core.WithHandoff(handoff))
+				came := b.coming(local, handoff)
 				b.eventually("its attempt is over", func() bool { return b.link.Calls(drivertest.OpAcquire) > 0 })
 				b.ok(x.Err())
 				if came.ended() {

@@ -16,13 +16,17 @@ import (
 )
 
 // watched is a lock service in virtual time, and processes on it.
-func watched(t *testing.T, f func(b *bench, process func(opts ...core.Option) *core.Locker)) {
+func watched(t *testing.T, f func(b *bench, process func(opts ...core.NewOption) *core.Locker)) {
 	t.Helper()
 	virtual(t, func(b *bench) {
-		f(b, func(opts ...core.Option) *core.Locker {
+		f(b, func(opts ...core.NewOption) *core.Locker {
 			locks, err := core.New(b.store, opts...)
 			b.ok(err)
-			b.Cleanup(func() { _ = locks.Close(context.Background()) }) // the test may have left leases
+			b.Cleanup(func() { // the test may have left leases
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				_ = locks.Close(ctx)
+			})
 			return locks
 		})
 	})
@@ -30,7 +34,7 @@ func watched(t *testing.T, f func(b *bench, process func(opts ...core.Option) *c
 
 func TestInspectTellsWhoHoldsANameAndWhoStandsInLine(t *testing.T) {
 	t.Parallel()
-	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+	watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 		x := b.acquire(process(core.WithLabel("host-1")), "name")
 		for range 2 {
 			ctx, cancel := context.WithCancel(b.Context())
@@ -59,7 +63,7 @@ func TestInspectTellsWhoHoldsANameAndWhoStandsInLine(t *testing.T) {
 
 func TestInspectShowsTheFenceOfTheTurnOnceItIsRenewed(t *testing.T) {
 	t.Parallel()
-	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+	watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 		locks := process()
 		first := b.acquire(locks, "name")
 		second := make(chan *core.Lease)
@@ -107,7 +111,7 @@ func TestAForceReleaseNeverHitsALaterTurn(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+			watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 				locks, operator := process(), process()
 				holder := b.acquire(process(), "name")
 				first, second := b.call(locks, row.opts...), b.call(locks, row.opts...)
@@ -135,7 +139,7 @@ func TestAForceReleaseNeverHitsALaterTurn(t *testing.T) {
 
 func TestLeasesAreListedByPrefix(t *testing.T) {
 	t.Parallel()
-	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+	watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 		locks := process()
 		for _, name := range []string{"order:1", "order:2", "report:1"} {
 			b.acquire(locks, name)
@@ -162,7 +166,7 @@ func TestLeasesAreListedByPrefix(t *testing.T) {
 
 func TestAForceReleaseFreesTheLeaseOfThatFenceAndNoOther(t *testing.T) {
 	t.Parallel()
-	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+	watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 		operator := process()
 		x := b.acquire(process(core.WithLabel("host-1")), "name")
 		next := make(chan *core.Lease, 1)
@@ -205,7 +209,7 @@ func TestWhatCannotBeInspectedIsRefused(t *testing.T) {
 		b.is(err, core.ErrInvalid)
 		b.is(firstError(b.locks.Leases(b.Context(), "")), core.ErrInvalid)
 	})
-	watched(t, func(b *bench, process func(...core.Option) *core.Locker) {
+	watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
 		locks := process()
 		_, err := locks.Inspect(b.Context(), "a name")
 		b.is(err, core.ErrInvalid)

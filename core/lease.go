@@ -11,28 +11,26 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// Lease is one holder's turn of a name, or, from AcquireAll, of several: it is lost when one
-// of them is. Its methods may be called from any goroutine.
+// Lease is one holder's turn of a name. Its methods may be called from any goroutine.
 //
-// Whoever got it from Acquire, TryAcquire or AcquireAll ends it, once, with [Lease.Release],
-// [Lease.Complete] or [Lease.Finish]. After that every method answers locally and never
-// touches the backend.
+// Whoever got it from Acquire, TryAcquire or Attach ends it, once, with [Lease.Release],
+// [Lease.Complete] or [Lease.Finish]. After that every method answers locally and never touches the backend.
 //
 // There is none where the acquire has failed: the methods of a nil *Lease answer [ErrInvalid], or
 // the zero value, and its Context has ended.
 type Lease struct {
-	parts  *[]*Lease // one for each name, where there are several: then it has no tenure itself
 	tenure *tenure
 	cfg    *config // of the call that it was asked for with
 	name   string
-	since  clock.Up // when the turn began
-	outer  *Lease   // the innermost lease that its context stood under, or nil
-	inside *Lease   // the lease that it has re-entered, or nil
+	since  clock.Up  // when the turn began
+	outer  *Lease    // the innermost lease that its context stood under, or nil
+	inside *Lease    // the lease that it has re-entered, or nil
+	set    *LeaseSet // that it belongs to, or nil
 	values context.Context
 	turn   int32 // of its tenure
 
 	// Protected by tenure.mu.
-	ended  bool          // Release, Complete or Finish was called
+	ended  bool          // Release, Complete, Finish or Detach was called
 	known  bool          // result is what the end came to
 	next   *Lease        // among those of its tenure, until it has ended
 	slot   chan struct{} // of size one: full while an inner lease has its turn
@@ -61,9 +59,9 @@ func (x *Lease) subject() Subject { return x.cfg.subject(x.values, x.name) }
 var errNoLease = invalidf("call: no lease: the acquire has failed")
 
 // none says that there is no lease: the error of an acquire was ignored.
-func (x *Lease) none() bool { return x == nil || x.tenure == nil && x.parts == nil }
+func (x *Lease) none() bool { return x == nil || x.tenure == nil }
 
-// Name returns the name that is locked, and the first one where there are several.
+// Name returns the name that is locked.
 func (x *Lease) Name() string {
 	if x.none() {
 		return ""
@@ -71,56 +69,27 @@ func (x *Lease) Name() string {
 	return x.name
 }
 
-// Names returns all names that are locked, sorted.
-func (x *Lease) Names() []string {
-	var names []string
-	for _, part := range x.each() {
-		names = append(names, part.name)
-	}
-	return names
-}
-
-// Fence returns the number of this turn, larger than that of every earlier one of the
-// name, or 0 where the backend mints none or the lease is degraded. A resource that remembers the largest fence it
-// has seen, and refuses smaller ones, is safe from a holder that was paused and does not
-// know that its lease is over; nothing else is. A lease of several names has one for each,
-// see [Lease.FenceOf], and Fence is 0.
+// Fence returns the fencing token of this turn: a number larger than that of every earlier turn of the
+// name. A resource that remembers the largest one it has seen, and refuses smaller ones, is safe from a
+// holder that was paused and does not know that its lease is over. Nothing else is.
+//
+// It is 0 where there is none: the lease is [Lease.Degraded], or it is one of a semaphore, or the backend
+// mints no fences. [FenceFor] has an error for each of them.
 func (x *Lease) Fence() uint64 {
-	if x.none() || x.parts != nil {
+	if x.none() {
 		return 0
 	}
 	return x.tenure.fenceOf(x.turn)
 }
 
-// FenceOf returns the fence of one of the names of the lease, and 0 for any other name.
-func (x *Lease) FenceOf(name string) uint64 {
-	for _, part := range x.each() {
-		if part.name == name {
-			return part.Fence()
-		}
-	}
-	return 0
-}
-
-// ValidUntil returns when trust in the lease ends unless it is renewed. It never lies
-// behind the time at which the backend lets others have the name, as long as clocks run
-// at rates within one percent of each other. Of several names, the one with the least time
-// counts. A degraded lease needs no renewal: it is ten years from when it was acquired, or,
-// [WithoutRenewal], about a TTL.
+// ValidUntil returns when trust in the lease ends unless it is renewed. It is never later than
+// the time at which the backend lets others have the name, as long as clocks run
+// at rates within one percent of each other. A degraded lease needs no renewal: it is ten years from when
+// it was acquired, or, [WithoutRenewal], about a TTL.
 func (x *Lease) ValidUntil() time.Time {
 	if x.none() {
 		return time.Time{}
 	}
-	until := x.each()[0].validUntil()
-	for _, part := range x.each()[1:] {
-		if u := part.validUntil(); u.Before(until) {
-			until = u
-		}
-	}
-	return until
-}
-
-func (x *Lease) validUntil() time.Time {
 	t := x.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,9 +108,6 @@ func (x *Lease) Context() context.Context {
 		ctx, end := context.WithCancelCause(context.Background())
 		end(errNoLease)
 		return ctx
-	}
-	if x.parts != nil {
-		return x.own
 	}
 	t := x.tenure
 	t.mu.Lock()
@@ -193,48 +159,32 @@ func (x *Lease) endContexts(cause error) {
 	}
 }
 
-// Err does no I/O. It returns nil as long as the lease may be trusted, and then a
-// *[LostError] that says why not. Between a call of Err and what follows, the lease can
-// end: Err narrows the window, and only a fence closes it.
+// Err does no I/O. It returns nil as long as the lease may be trusted. After that it is a *[LostError]
+// that says why not, or [ErrReleased] after the lease's own end. Between a call of Err and what follows,
+// the lease can end: Err narrows the window, and only a fence closes it.
 func (x *Lease) Err() error {
 	if x.none() {
 		return errNoLease
 	}
-	if lost := x.err(); lost != nil { // a nil *LostError is no nil error
-		return lost
-	}
-	return nil
-}
-
-func (x *Lease) err() (err *LostError) {
-	if x.parts == nil {
-		return x.tenured()
-	}
-	for _, part := range *x.parts {
-		if lost := part.tenured(); lost != nil && (err == nil || err.Reason == ReasonReleased) {
-			err = lost // and not that the others were given back since
-		}
-	}
-	return err
-}
-
-// tenured is err for one name.
-func (x *Lease) tenured() *LostError {
 	t := x.tenure
 	t.mu.Lock()
-	lost := t.overdue(t.root.clock.Read())
-	err := x.loss
-	if err == nil && x.ended {
-		err = &LostError{x.name, ReasonReleased}
-	}
+	over := t.overdue(t.root.clock.Read())
+	lost, ended := x.loss, x.ended
 	t.mu.Unlock()
-	if lost { // the keeper's timer is late
+	if over { // the keeper's timer is late
 		t.vacate()
 	}
-	return err
+	switch {
+	case lost != nil:
+		return lost
+	case ended:
+		return ErrReleased
+	default:
+		return nil
+	}
 }
 
-func (x *Lease) live() bool { return x.err() == nil }
+func (x *Lease) live() bool { return x.Err() == nil }
 
 // Check asks the backend whether the lease still stands. It returns nil, a *[LostError],
 // or [ErrUnavailable] if there was no answer within a fifth of the TTL, at most 2 s, and
@@ -245,11 +195,8 @@ func (x *Lease) Check(ctx context.Context) error {
 	if x.none() {
 		return errNoLease
 	}
-	if x.parts != nil {
-		return x.together(func(part *Lease) error { return part.Check(ctx) })
-	}
 	t := x.tenure
-	if lost := x.err(); lost != nil {
+	if lost := x.Err(); lost != nil {
 		return lost
 	}
 	if err := ctx.Err(); err != nil {
@@ -266,7 +213,7 @@ func (x *Lease) Check(ctx context.Context) error {
 	t.flying++
 	t.mu.Unlock()
 	err := t.check(ctx)
-	if lost := x.err(); lost != nil {
+	if lost := x.Err(); lost != nil {
 		return lost
 	}
 	return err
@@ -301,14 +248,10 @@ func (t *tenure) check(ctx context.Context) error {
 	return err
 }
 
-// Format prints the lease's names and fence for every verb: what is printed may be logged.
+// Format prints the lease's name and fence for every verb: what is printed may be logged.
 func (x *Lease) Format(f fmt.State, _ rune) {
 	if x.none() {
 		_, _ = io.WriteString(f, "lease(none)") // as below
-		return
-	}
-	if x.parts != nil {
-		_, _ = fmt.Fprintf(f, "lease(%q)", x.Names()) // as below
 		return
 	}
 	_, _ = fmt.Fprintf(f, "lease(%q, fence %d)", x.name, x.Fence()) // fmt has no way to return the error

@@ -193,14 +193,17 @@ func TestDeafWorkKeepsTheNameOneMoreTTLAtMost(t *testing.T) {
 	})
 }
 
-func TestABareLeaseIsHeldForAnHourAtMost(t *testing.T) {
+func TestALeaseIsHeldForAsLongAsItTakesUnlessMaxHoldSaysOtherwise(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
-		b.took(time.Hour, 0, func() { <-x.Context().Done() })
-		y := b.acquire(b.locks, "other", core.WithMaxHold(0))
 		time.Sleep(3 * time.Hour)
-		b.ok(y.Err())
+		b.is(x.Finish(b.Context(), errWork), errWork)
+		derived, err := b.locks.With(core.WithMaxHold(time.Minute))
+		b.ok(err)
+		x = b.acquire(derived, "name")
+		b.took(time.Minute, 0, func() { <-x.Context().Done() })
+		b.is(x.Finish(b.Context(), nil), core.ErrLost)
 	})
 }
 
@@ -219,7 +222,7 @@ func TestTheContextKeepsValuesAndNothingElse(t *testing.T) {
 			b.Error("a deadline came along")
 		}
 		got, ok := core.FromContext(context.WithValue(x.Context(), key{}, 1))
-		if fence, _ := core.FenceFromContext(x.Context()); !ok || got != x || fence != x.Fence() || fence == 0 {
+		if fence, _ := core.FenceFor(x.Context(), x.Name()); !ok || got != x || fence != x.Fence() || fence == 0 {
 			b.Errorf("the context does not know its lease: %v, fence %d", got, fence)
 		}
 		b.ok(x.Release(b.Context()))
@@ -241,8 +244,8 @@ func TestAnEndedLeaseAnswersLocally(t *testing.T) {
 		y := b.acquire(b.other(), "name")
 		b.ok(x.Release(b.Context()))  // the first one's result
 		b.ok(x.Complete(b.Context())) // likewise
-		b.is(x.Check(b.Context()), core.ErrLost)
-		b.is(x.Err(), core.ErrLost)
+		b.is(x.Check(b.Context()), core.ErrReleased)
+		b.is(x.Err(), core.ErrReleased)
 		if n := b.link.Calls(drivertest.OpRenew) - renewals + b.link.Calls(drivertest.OpRelease) - releases; n != 0 {
 			b.Errorf("%d commands", n)
 		}

@@ -44,9 +44,8 @@ type place struct {
 
 // waiter is one call's place in a line.
 type waiter struct {
-	cfg     *config
-	maxHold time.Duration
-	lease   *Lease // for the turn it may be given; made by its caller, whose context that asks
+	cfg   *config
+	lease *Lease // for the turn it may be given; made by its caller, whose context that asks
 
 	// Protected by lines.mu.
 	line       *line // nil once it has been given a lease

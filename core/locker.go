@@ -27,7 +27,7 @@ func newLocker(r *root, cfg *config) *Locker {
 // the backend was made with arguments that cannot work, or for an option that cannot.
 //
 // Close it when the process ends, so that nobody has to wait for what it holds.
-func New(d driver.Driver, opts ...Option) (*Locker, error) {
+func New(d driver.Driver, opts ...NewOption) (*Locker, error) {
 	if d == nil {
 		return nil, invalidf("driver: nil")
 	}
@@ -37,25 +37,19 @@ func New(d driver.Driver, opts ...Option) (*Locker, error) {
 		}
 	}
 	base := defaults()
-	cfg, err := base.with(opts, d.Capabilities())
+	cfg, err := with(&base, opts, d.Capabilities())
 	if err != nil {
-		return nil, err
-	}
-	if err := cfg.lasting(); err != nil {
 		return nil, err
 	}
 	return newLocker(newRoot(d, cfg), cfg), nil
 }
 
 // With returns a Locker of the same lock service with other defaults. It shares everything
-// else with l, names and re-entry too, and closing either closes both. Options for [New]
-// only, and those that cannot work, are [ErrInvalid].
+// else with l, names and re-entry too, and closing either closes both. Options that
+// cannot work are [ErrInvalid].
 func (l *Locker) With(opts ...Option) (*Locker, error) {
 	cfg, err := l.resolve(opts)
 	if err != nil {
-		return nil, err
-	}
-	if err := cfg.lasting(); err != nil {
 		return nil, err
 	}
 	return newLocker(l.root, cfg), nil
@@ -73,23 +67,16 @@ func (l *Locker) resolve(opts []Option) (*config, error) {
 	if len(opts) == 0 {
 		return l.cfg, nil
 	}
-	cfg, err := l.cfg.with(opts, l.root.can)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.newOnly != "" {
-		return nil, invalidf("%s: for New only", cfg.newOnly)
-	}
-	return cfg, nil
+	return with(l.cfg, opts, l.root.can)
 }
 
 // Acquire waits until it has a lease of name. ctx bounds the acquisition only: the lease
-// lives on until it is released, lost, held for an hour ([WithMaxHold]) or the Locker is
-// closed. Name is 1 to 200 bytes of UTF-8 without braces, spaces and control characters.
+// lives on until it is released, lost, or held for as long as [WithMaxHold] allows, or the Locker is
+// closed. It is renewed until then, so a program that forgets to release it keeps the name. Name is 1 to 200 bytes of UTF-8 without braces, spaces and control characters.
 //
 // It returns [ErrHeld] if the wait budget of [WithWait] ran out while the name was held;
 // ctx's error, joined with ErrHeld or [ErrUnavailable], whichever was last known, if ctx
-// ended; ErrUnavailable if the backend gave no answer for a whole TTL; [ErrDone], with
+// ended; ErrUnavailable if the backend gave no answer for a whole TTL; [ErrDuplicate], with
 // [WithDedup], if the work is finished; [ErrClosed]; and [ErrInvalid], before anything is
 // sent. Whatever it returns but nil, nothing is left behind that outlives one TTL.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
@@ -97,7 +84,7 @@ func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 	if err != nil {
 		return nil, err
 	}
-	return l.acquire(ctx, name, cfg, cfg.maxHoldOr(defaultMaxHold))
+	return l.acquire(ctx, name, cfg)
 }
 
 // TryAcquire is Acquire that never waits for another holder: it makes one attempt, bounded
@@ -114,20 +101,16 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	} else if cfg != l.cfg {
 		cfg.wait = 0
 	}
-	return l.acquire(ctx, name, cfg, cfg.maxHoldOr(defaultMaxHold))
+	return l.acquire(ctx, name, cfg)
 }
 
-// Dedups says whether leases of l use a dedup marker by default, for doors that have to know
-// what an operation came to only then.
-func (l *Locker) Dedups() bool { return !l.none() && l.cfg.dedup > 0 }
-
-// DedupScope returns what [WithDedupScope] has said to New or With, and whether it has, for
-// doors, whose own default is their operation.
-func (l *Locker) DedupScope() (scope string, set bool) {
+// Dedup returns what [WithDedup] and [WithDedupScope] say in New and With, for middleware: 0 and "" are
+// the defaults.
+func (l *Locker) Dedup() (window time.Duration, scope string) {
 	if l.none() {
-		return "", false
+		return 0, ""
 	}
-	return l.cfg.scope, l.cfg.scopeSet
+	return l.cfg.dedup, l.cfg.scope
 }
 
 // Close refuses new work, fails those who wait with [ErrClosed], and ends the contexts of
@@ -166,14 +149,6 @@ func (r *root) close(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// maxHoldOr is the bound on a hold where no option says otherwise.
-func (c *config) maxHoldOr(d time.Duration) time.Duration {
-	if c.maxHoldSet {
-		return c.maxHold
-	}
-	return d
 }
 
 // Format prints no more than that it is a Locker, for every verb: what it holds has tokens.

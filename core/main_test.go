@@ -33,7 +33,7 @@ type bench struct {
 }
 
 // virtual runs f in virtual time. Its Locker reaches the lock service over a link.
-func virtual(t *testing.T, f func(b *bench), opts ...core.Option) {
+func virtual(t *testing.T, f func(b *bench), opts ...core.NewOption) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, store: memlock.New()}
@@ -45,12 +45,12 @@ func virtual(t *testing.T, f func(b *bench), opts ...core.Option) {
 }
 
 // other is another process with a good connection.
-func (b *bench) other(opts ...core.Option) *core.Locker {
+func (b *bench) other(opts ...core.NewOption) *core.Locker {
 	b.Helper()
 	return b.locker(drivertest.NewLink(b.store), opts...)
 }
 
-func (b *bench) locker(link *drivertest.Link, opts ...core.Option) *core.Locker {
+func (b *bench) locker(link *drivertest.Link, opts ...core.NewOption) *core.Locker {
 	b.Helper()
 	locks, err := core.New(link, opts...)
 	b.ok(err)

@@ -20,7 +20,7 @@ type verdict struct {
 	answered time.Time    // when the backend last answered
 	held     *driver.Held // the name has an owner, if only since this attempt
 	heldAt   clock.Awake  // when the backend last said so, since the Locker was made; 0 if it has not
-	done     *DoneError
+	done     *DuplicateError
 	scope    string // of done
 	err      error  // matches ErrUnavailable
 }

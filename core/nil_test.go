@@ -25,6 +25,8 @@ func TestEveryMethodOfNoLeaseAndOfNoLockerAnswers(t *testing.T) {
 	}{
 		"nil lease":   {(*core.Lease)(nil), "no lease: the acquire has failed"},
 		"zero lease":  {new(core.Lease), "no lease: the acquire has failed"},
+		"nil set":     {(*core.LeaseSet)(nil), "no lease: the acquire has failed"},
+		"zero set":    {new(core.LeaseSet), "no lease: the acquire has failed"},
 		"nil locker":  {(*core.Locker)(nil), "Locker: nil, or not made by New"},
 		"zero locker": {new(core.Locker), "Locker: nil, or not made by New"},
 	} {

@@ -118,8 +118,8 @@ type LostEvent struct {
 // ReleasedEvent: a lease was given back.
 type ReleasedEvent struct {
 	Subject
-	Held time.Duration
-	Done bool // a dedup marker was left
+	Held   time.Duration
+	Marked bool // a dedup marker was left
 
 	Detached bool // the name stays taken, for whoever has the hand-off
 	// Degraded: it was a lease of this process only, of which the backend was not told.

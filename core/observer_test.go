@@ -46,7 +46,7 @@ func (r *recorder) observer() core.Observer {
 		Failed:      func(e core.FailedEvent) { r.add("failed %s %v", e.Template, e.Err != nil) },
 		Renewed:     func(e core.RenewedEvent) { r.add("renewed %s ok=%v", e.Template, e.Err == nil) },
 		Lost:        func(e core.LostEvent) { r.add("lost %s %s %v", e.Template, e.Reason, e.Held) },
-		Released:    func(e core.ReleasedEvent) { r.add("released %s %v done=%v", e.Template, e.Held, e.Done) },
+		Released:    func(e core.ReleasedEvent) { r.add("released %s %v marked=%v", e.Template, e.Held, e.Marked) },
 		Unconfirmed: func(e core.UnconfirmedEvent) { r.add("unconfirmed %s", e.Template) },
 		Dropped:     func(n int) { r.add("dropped %d", n) },
 	}
@@ -77,7 +77,7 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		expect("renewed order ok=true")
 		b.ok(x.Release(b.Context()))
-		expect("released order 4s done=false")
+		expect("released order 4s marked=false")
 		b.link.All(drivertest.Refused)
 		_, err = b.locks.TryAcquire(b.Context(), "name")
 		b.is(err, core.ErrUnavailable)
@@ -88,7 +88,7 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 		expect("acquired order 0s reentry=false fence=true; lost order expired " + (ttl - drift).String())
 		time.Sleep(drift)
 		b.ok(b.acquire(b.locks, "name", core.WithDedup(time.Hour)).Complete(b.Context()))
-		expect("acquired order 0s reentry=false fence=true; released order 0s done=true")
+		expect("acquired order 0s reentry=false fence=true; released order 0s marked=true")
 	}, core.WithObserver(r.observer()), core.WithTemplate("order"))
 }
 

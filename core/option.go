@@ -9,15 +9,26 @@ import (
 // Option configures a [Locker], one call of it, or one rule of a door. Every door accepts
 // the same options.
 //
-// The nearer one wins: an option of the call or the rule, then of [Locker.With], then of
-// [New], then the default. Within one list a later repeat wins. Durations are refused with
-// [ErrInvalid], before anything is sent, if they are negative, below a millisecond (but
-// for 0 where 0 has a meaning) or above ten years. A fraction of a millisecond is cut off.
-type Option interface{ apply(*config) }
+// The nearest one wins: first an option of the call or the rule, then of [Locker.With], then of
+// [New], then the default. Within one list the last one wins. Durations are refused with
+// [ErrInvalid], before anything is sent, if they are negative, below a millisecond (except
+// 0 where 0 has a meaning) or above ten years. A fraction of a millisecond is cut off.
+type Option interface {
+	NewOption
+	anywhere()
+}
+
+// NewOption configures what all Lockers of one [New] share. Every [Option] is one, too.
+type NewOption interface{ apply(*config) }
 
 type optionFunc func(*config)
 
 func (f optionFunc) apply(c *config) { f(c) }
+func (optionFunc) anywhere()         {}
+
+type newOptionFunc func(*config)
+
+func (f newOptionFunc) apply(c *config) { f(c) }
 
 // WaitForever makes Acquire wait until its ctx ends; see [WithWait].
 const WaitForever time.Duration = math.MaxInt64
@@ -70,12 +81,10 @@ func WithoutRenewal() Option {
 // ends with [ReasonMaxHold] and renewal stops, so that work which does not listen keeps
 // the name for one more TTL at most.
 //
-// The default is one hour for a lease from Acquire or TryAcquire, which a program may
-// forget to release, and none for Do, DoValue, Wrap and the doors. Zero means no bound.
+// The default, also chosen by zero, is no bound, everywhere.
 func WithMaxHold(d time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.maxHold = c.duration("WithMaxHold", d)
-		c.maxHoldSet = true
 	})
 }
 
@@ -126,8 +135,8 @@ func WithLimit(n int) Option {
 	})
 }
 
-// WithDedup makes finished work stay finished: once a lease was completed, by Complete or
-// by a Do that returned nil, claims with the same name and scope get [ErrDone] for the
+// WithDedup makes finished work stay finished: once work has succeeded, by a Do that returned nil
+// or by [Lease.Complete], claims with the same name and scope get [ErrDuplicate] for the
 // time of window.
 //
 // The default, also chosen by zero, is off. Only claims that ask for dedup look for the
@@ -141,11 +150,11 @@ func WithDedup(window time.Duration) Option {
 // "refund" of one order do not stand for each other. It does nothing without WithDedup,
 // and never changes what excludes what.
 //
-// The default is the door's operation (route, method, task type), and "" in core. At most
-// 512 bytes of UTF-8 without control characters.
+// The default, also chosen by "", is the door's operation (route, method, task type), and none in
+// core. At most 512 bytes of UTF-8 without control characters.
 func WithDedupScope(s string) Option {
 	return optionFunc(func(c *config) {
-		c.scope, c.scopeSet = s, true
+		c.scope = s
 		c.check(checkText("WithDedupScope", s, maxScope))
 	})
 }
@@ -228,23 +237,15 @@ func WithTemplate(s string) Option {
 	})
 }
 
-// WithObserver has o told what happens; see [Observer]. It is for [New] only; a repeat
-// replaces the earlier one. The default is none.
-func WithObserver(o Observer) Option {
-	return optionFunc(func(c *config) {
-		c.observer = &o
-		c.newOnly = "WithObserver"
-	})
+// WithObserver has o told what happens; see [Observer]. The last one wins. The default is none.
+func WithObserver(o Observer) NewOption {
+	return newOptionFunc(func(c *config) { c.observer = &o })
 }
 
 // WithLogger logs what an operator should know: leases that were lost, and why; releases that
 // could not be confirmed; when the lock service becomes unavailable, and when it is back; events
 // that were dropped. Lines have templates, never names or labels, and the context of the call,
-// for handlers that add its trace. It is for [New] only; a repeat replaces the earlier one. The
-// default, also chosen by nil, is silence.
-func WithLogger(log *slog.Logger) Option {
-	return optionFunc(func(c *config) {
-		c.logger = log
-		c.newOnly = "WithLogger"
-	})
+// for handlers that add its trace. The last one wins. The default, also chosen by nil, is silence.
+func WithLogger(log *slog.Logger) NewOption {
+	return newOptionFunc(func(c *config) { c.logger = log })
 }

@@ -93,7 +93,7 @@ func FuzzTextOptions(f *testing.F) {
 				t.Error(err)
 			}
 			y, err := locks.TryAcquire(t.Context(), "name", core.WithDedupScope(otherScope))
-			switch done := errors.Is(err, core.ErrDone); {
+			switch done := errors.Is(err, core.ErrDuplicate); {
 			case errors.Is(err, core.ErrInvalid):
 				readablyInvalid(t, err)
 			case done != (scope == otherScope):

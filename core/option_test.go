@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -33,8 +32,6 @@ func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 		"WithMinHold ":    {core.WithMinHold(-time.Hour)},
 		"WithMinHold  ":   {core.WithMinHold(time.Hour), core.WithShared()},
 		"WithMinHold   ":  {core.WithLimit(2), core.WithMinHold(time.Hour)},
-		"WithMaxLeases":   {core.WithMaxLeases(0)},
-		"WithMaxWaiters":  {core.WithMaxWaiters(-1)},
 		"WithLimit":       {core.WithLimit(0)},
 		"WithLimit ":      {core.WithLimit(-1)},
 		"WithLimit  ":     {core.WithLimit(1_000_001)},
@@ -45,8 +42,6 @@ func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 		"WithLabel ":      {core.WithLabel("a\xffb")},
 		"WithLabel  ":     {core.WithLabel(strings.Repeat("x", 257))},
 		"WithTemplate":    {core.WithTemplate("a\nb")},
-		"WithObserver":    {core.WithObserver(core.Observer{})},
-		"WithLogger":      {core.WithLogger(slog.Default())},
 		"option":          {nil},
 	}
 	virtual(t, func(b *bench) {
@@ -56,10 +51,8 @@ func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 				second(b.locks.With(opts...)),
 				second(b.locks.Acquire(b.Context(), "name", opts...)),
 				second(b.locks.TryAcquire(b.Context(), "name", opts...)),
+				second(core.New(memlock.New(), ofNew(opts)...)),
 				b.locks.Do(b.Context(), "name", func(context.Context) error { panic("ran") }, opts...),
-			}
-			if name != "WithObserver" && name != "WithLogger" {
-				errs = append(errs, second(core.New(memlock.New(), opts...)))
 			}
 			for _, err := range errs {
 				b.is(err, core.ErrInvalid)
@@ -145,27 +138,27 @@ func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestDedupScopeIsWhatNewOrWithHasChosen(t *testing.T) {
+// ofNew are the same options, for New.
+func ofNew(opts []core.Option) (all []core.NewOption) {
+	for _, o := range opts {
+		all = append(all, o)
+	}
+	return all
+}
+
+func TestDedupIsWhatNewAndWithHaveChosen(t *testing.T) {
 	t.Parallel()
-	plain, err := core.New(memlock.New())
+	plain, err := core.New(memlock.New(), core.WithDedup(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty, err := plain.With(core.WithDedupScope(""))
+	derived, err := plain.With(core.WithDedupScope("settle"), core.WithTTL(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
-	derived, err := empty.With(core.WithDedupScope("settle"), core.WithTTL(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		l     *core.Locker
-		scope string
-		set   bool
-	}{{plain, "", false}, {empty, "", true}, {derived, "settle", true}} {
-		if scope, set := test.l.DedupScope(); scope != test.scope || set != test.set {
-			t.Errorf("%q, %t, want %q, %t", scope, set, test.scope, test.set)
+	for want, l := range map[string]*core.Locker{"": plain, "settle": derived} {
+		if window, scope := l.Dedup(); window != time.Hour || scope != want {
+			t.Errorf("%s, %q, want %q", window, scope, want)
 		}
 	}
 }

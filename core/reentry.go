@@ -11,10 +11,8 @@ import (
 func (r *root) outer(ctx context.Context, name string) *Lease {
 	x, _ := FromContext(ctx)
 	for ; x != nil; x = x.outer {
-		for _, y := range x.each() {
-			if y.tenure.root == r && y.name == name && y.live() {
-				return y
-			}
+		if x.tenure.root == r && x.name == name && x.live() {
+			return x
 		}
 	}
 	return nil

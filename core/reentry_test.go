@@ -19,7 +19,7 @@ func TestTheSameNameInsideALeaseReenters(t *testing.T) {
 		var fence uint64
 		var nest func(ctx context.Context) error
 		nest = func(ctx context.Context) error {
-			f, _ := core.FenceFromContext(ctx)
+			f, _ := core.FenceFor(ctx, "name")
 			if fence != 0 && f != fence {
 				b.Errorf("fence %d inside %d", f, fence)
 			}
@@ -147,7 +147,7 @@ func TestDedupInsideALeaseIsInvalid(t *testing.T) {
 		b.is(inner.Complete(b.Context()), core.ErrInvalid)
 		b.ok(x.Complete(b.Context()))
 		_, err = b.locks.TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))
-		b.is(err, core.ErrDone)
+		b.is(err, core.ErrDuplicate)
 	})
 }
 
@@ -162,6 +162,6 @@ func TestACompletionWaitsForTheInnerLease(t *testing.T) {
 		b.is(err, core.ErrHeld)
 		b.ok(inner.Release(b.Context()))
 		_, err = b.other().TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))
-		b.is(err, core.ErrDone)
+		b.is(err, core.ErrDuplicate)
 	})
 }

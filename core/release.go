@@ -49,7 +49,7 @@ func (t *tenure) sendRelease(ctx context.Context) error {
 		return errOver
 	}
 	claim := t.bid.claim()
-	claim.Done = t.done
+	claim.Mark = t.done
 	claim.Keep = t.rest(asked)
 	if t.handed != nil {
 		claim.Keep, claim.Handoff, claim.Fence = t.handed.keep, t.handed.handoff, t.fenceOf(t.turn)

@@ -17,9 +17,9 @@ func TestAReleaseInAnEndedContextReturnsAtOnce(t *testing.T) {
 		store := memlock.New()
 		locks, err := core.New(store)
 		b.ok(err)
-		for name, acquire := range map[string]func(ctx context.Context) (*core.Lease, error){
-			"one name":      func(ctx context.Context) (*core.Lease, error) { return locks.Acquire(ctx, "one") },
-			"several names": func(ctx context.Context) (*core.Lease, error) { return locks.AcquireAll(ctx, []string{"a", "b", "c"}) },
+		for name, acquire := range map[string]func(ctx context.Context) (held, error){
+			"one name":      func(ctx context.Context) (held, error) { return locks.Acquire(ctx, "one") },
+			"several names": func(ctx context.Context) (held, error) { return locks.AcquireAll(ctx, []string{"a", "b", "c"}) },
 		} {
 			ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 			x, err := acquire(ctx)

@@ -246,7 +246,7 @@ func TestALimitIsKeptAcrossProcessesAndServedInOrder(t *testing.T) {
 					if n := inside.Add(1); n > limit {
 						b.Errorf("%d at once", n)
 					}
-					if _, fenced := core.FenceFromContext(ctx); fenced {
+					if _, err := core.FenceFor(ctx, "name"); !errors.Is(err, core.ErrInvalid) {
 						b.Error("a permit has a fence")
 					}
 					time.Sleep(time.Minute)
@@ -309,7 +309,7 @@ func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
 func TestSeveralNamesAreReadTogether(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		var leases []*core.Lease
+		var leases []*core.LeaseSet
 		for range 2 {
 			x, err := b.locks.AcquireAll(b.Context(), []string{"b", "a"}, core.WithShared(), core.WithWait(0))
 			b.ok(err)

@@ -61,12 +61,12 @@ func TestASilentNodeCostsOnlyTheLeasesThatAreOnIt(t *testing.T) {
 	for what, c := range map[string]struct {
 		ttl  time.Duration
 		over time.Duration // in which the leases are acquired
-		opts []core.Option
+		opts []core.NewOption
 	}{
 		"the defaults":               {ttl, 0, nil},
-		"renewed late":               {ttl, 0, []core.Option{core.WithRenewEvery(2 * ttl / 3)}},
-		"a short TTL":                {time.Second, 0, []core.Option{core.WithTTL(time.Second)}},
-		"of all ages, renewed often": {ttl, 5 * time.Second, []core.Option{core.WithRenewEvery(time.Second)}},
+		"renewed late":               {ttl, 0, []core.NewOption{core.WithRenewEvery(2 * ttl / 3)}},
+		"a short TTL":                {time.Second, 0, []core.NewOption{core.WithTTL(time.Second)}},
+		"of all ages, renewed often": {ttl, 5 * time.Second, []core.NewOption{core.WithRenewEvery(time.Second)}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -88,8 +88,8 @@ func (t *tenure) next(w *waiter, turn int32, now clock.Reading) {
 	w.lease.bind(t, turn, now)
 	t.first, t.leases, t.turn = w.lease, w.lease, turn
 	t.holdEnd = clock.Never
-	if w.maxHold > 0 {
-		t.holdEnd = now.Awake().Add(w.maxHold)
+	if w.cfg.maxHold > 0 {
+		t.holdEnd = now.Awake().Add(w.cfg.maxHold)
 		t.root.keeper.set(t)
 	}
 }

@@ -183,12 +183,12 @@ func TestObserversSeeEachTurnComeAndGo(t *testing.T) {
 		expect("waited a 500ms ok=true; acquired a 500ms reentry=false fence=true")
 		time.Sleep(time.Millisecond)
 		y := turnAfter(x, calls[1])
-		expect("released a 1ms done=false; waited b 501ms ok=true; acquired b 501ms reentry=false fence=true")
+		expect("released a 1ms marked=false; waited b 501ms ok=true; acquired b 501ms reentry=false fence=true")
 		time.Sleep(tired)
 		z := turnAfter(y, calls[2]) // yielded
-		expect("released b 6ms done=false; waited c 507ms ok=true; acquired c 507ms reentry=false fence=true")
+		expect("released b 6ms marked=false; waited c 507ms ok=true; acquired c 507ms reentry=false fence=true")
 		b.ok(z.Release(b.Context()))
-		expect("released c 0s done=false")
+		expect("released c 0s marked=false")
 	}, core.WithObserver(r.observer()))
 }
 
@@ -274,7 +274,7 @@ func TestACheckThatIsOvertakenByTheEndOfItsTurnSendsNothing(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x, waiting := b.queue(2)
 		sent := b.commands()
-		b.is(x.Check(then{b.Context(), func() { b.ok(x.Release(b.Context())) }}), core.ErrLost)
+		b.is(x.Check(then{b.Context(), func() { b.ok(x.Release(b.Context())) }}), core.ErrReleased)
 		if n := b.commands() - sent; n != 0 {
 			b.Errorf("%d commands", n)
 		}

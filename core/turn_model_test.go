@@ -159,7 +159,7 @@ func (m *model) work(locks *core.Locker, rng *rand.Rand, closes bool) {
 			m.hold(x, rng)
 			m.end(ctx, locks, x, dedup, rng)
 		case ctx.Err() != nil, errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrHeld),
-			closes && errors.Is(err, core.ErrClosed), dedup && errors.Is(err, core.ErrDone):
+			closes && errors.Is(err, core.ErrClosed), dedup && errors.Is(err, core.ErrDuplicate):
 		default:
 			m.Errorf("acquire: %v", err)
 		}

@@ -27,12 +27,21 @@ func (b *bench) call(l *core.Locker, opts ...core.Option) *call {
 }
 
 func (b *bench) callWith(ctx context.Context, l *core.Locker, opts ...core.Option) *call {
+	return b.goes(ctx, func(ctx context.Context) (*core.Lease, error) { return l.Acquire(ctx, "name", opts...) })
+}
+
+// coming is a call that comes with a hand-off.
+func (b *bench) coming(l *core.Locker, h core.Handoff) *call {
+	return b.goes(b.Context(), func(ctx context.Context) (*core.Lease, error) { return l.Attach(ctx, h) })
+}
+
+func (b *bench) goes(ctx context.Context, get func(context.Context) (*core.Lease, error)) *call {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &call{bench: b, cancel: cancel, over: make(chan struct{})}
 	b.Cleanup(cancel)
 	go func() {
 		defer close(c.over)
-		c.lease, c.err = l.Acquire(ctx, "name", opts...)
+		c.lease, c.err = get(ctx)
 	}()
 	synctest.Wait()
 	return c
@@ -146,7 +155,7 @@ func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheTenure(t *testing.T) {
 		checks := b.link.Calls(drivertest.OpRenew)
 		for _, x := range []*core.Lease{asked, silent} {
 			for _, err := range []error{x.Err(), x.Check(b.Context())} {
-				if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Reason != core.ReasonReleased {
+				if !errors.Is(err, core.ErrReleased) {
 					b.Errorf("%v, not released", err)
 				}
 			}
@@ -183,8 +192,8 @@ func TestAnEndedTurnSendsNothing(t *testing.T) {
 		b.ok(<-checked)
 		y := turnAfter(x, waiting[0])
 		sent := b.commands()
-		b.is(x.Check(b.Context()), core.ErrLost)
-		b.is(core.Confirm(x.Context()), core.ErrLost)
+		b.is(x.Check(b.Context()), core.ErrReleased)
+		b.is(core.Confirm(x.Context()), core.ErrReleased)
 		b.ok(x.Release(b.Context()))
 		b.ok(x.Finish(b.Context(), nil))
 		if n := b.commands() - sent; n != 0 {
@@ -266,7 +275,7 @@ func TestWhatIsInDoubtIsReleasedAndAskedForAgain(t *testing.T) {
 		}},
 		"a check is under way": {doubt: func(b *bench, x *core.Lease) {
 			b.link.Next(drivertest.OpRenew, drivertest.HeldBack)
-			go func() { b.is(x.Check(b.Context()), core.ErrLost) }() // released
+			go func() { b.is(x.Check(b.Context()), core.ErrReleased) }()
 			synctest.Wait()
 			time.AfterFunc(time.Millisecond, func() { b.link.Deliver() })
 		}},
@@ -344,7 +353,7 @@ func TestATurnAfterCompletedWorkIsDone(t *testing.T) {
 		first, second, third := b.call(derived), b.call(derived), b.call(b.locks)
 		b.ok(holder.Release(b.Context()))
 		b.ok(first.granted().Complete(b.Context()))
-		if !second.ended() || !errors.Is(second.err, core.ErrDone) {
+		if !second.ended() || !errors.Is(second.err, core.ErrDuplicate) {
 			b.Errorf("%v, %v", second.lease, second.err)
 		}
 		b.ok(third.granted().Release(b.Context()))

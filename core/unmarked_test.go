@@ -24,8 +24,8 @@ type full struct {
 
 func (f *full) Release(ctx context.Context, c driver.Claim) error {
 	f.releases++
-	marks := c.Done
-	c.Done = false
+	marks := c.Mark
+	c.Mark = false
 	if err := f.Store.Release(ctx, c); err != nil || !marks {
 		return err
 	}
@@ -47,7 +47,7 @@ func TestCompletedWorkWithoutAMarkerIsReleasedAndTheCallerIsTold(t *testing.T) {
 		if !strings.Contains(fmt.Sprint(err), "without its dedup marker") {
 			t.Error(err)
 		}
-		if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonReleased {
+		if !errors.Is(x.Err(), core.ErrReleased) {
 			t.Errorf("the lease: %v", x.Err())
 		}
 		if service.releases != 1 {

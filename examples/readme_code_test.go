@@ -40,7 +40,7 @@ func readme(ctx context.Context, e *echo.Echo, cfg asynq.Config, mux *asynq.Serv
 
 	// Anything else. Do waits as long as ctx; fn's context ends with ctx, or when the lease is lost.
 	err = locks.Do(ctx, "report:daily", func(ctx context.Context) error {
-		fence, _ := core.FenceFromContext(ctx) // for the storage to refuse older holders
+		fence, _ := core.FenceFor(ctx, "report:daily") // for the storage to refuse older holders
 		return writeReport(ctx, fence)
 	})
 	srv.Stop()

@@ -140,7 +140,7 @@ func TestDedupOfAnAnnotationRefusesFinishedWorkOfItsScope(t *testing.T) {
 				t.Fatal(err)
 			}
 			call := annotatedDoor(t, store, row.rule)
-			reason := map[codes.Code]string{codes.AlreadyExists: grpcmw.ReasonDone}[row.code]
+			reason := map[codes.Code]string{codes.AlreadyExists: grpcmw.ReasonDuplicate}[row.code]
 			wantStatus(t, call(t.Context(), nothing), row.code, reason)
 		})
 	}
@@ -231,7 +231,6 @@ func TestOptionThatFitsNoAnnotatedMethodIsAConstructionError(t *testing.T) {
 	files := annotated(t, &holdfastpb.LockRule{Key: "a", Ttl: new("3s")})
 	for says, opt := range map[string]core.Option{
 		"WithRenewEvery(5s)": core.WithRenewEvery(5 * time.Second), // beyond the annotation's TTL
-		"WithLogger":         core.WithLogger(nil),
 		"option: nil":        nil,
 	} {
 		_, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations(opt))

@@ -55,7 +55,6 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 		"float":               {locks, []grpcmw.Option{key("{order.weight}")}, []string{`"weight"`, "float"}},
 		"through a scalar":    {locks, []grpcmw.Option{key("{order.id.x}")}, []string{`"id"`, `"x"`}},
 		"impossible option":   {locks, []grpcmw.Option{grpcmw.WithMethod(refund, "a", core.WithTTL(time.Millisecond))}, []string{refund, "WithTTL"}},
-		"option for New":      {locks, []grpcmw.Option{grpcmw.WithMethod(refund, "a", core.WithLogger(nil))}, []string{refund, "WithLogger"}},
 		"nil core option":     {locks, []grpcmw.Option{grpcmw.WithMethod(refund, "a", nil)}, []string{refund, "option: nil"}},
 		"nil key function":    {locks, []grpcmw.Option{grpcmw.WithMethodFunc[*testpb.RefundRequest](refund, nil)}, []string{refund, "key function: nil"}},
 		"other request type": {locks, []grpcmw.Option{grpcmw.WithMethodFunc(refund,

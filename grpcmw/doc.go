@@ -14,7 +14,7 @@
 //	unavailable, closed    UNAVAILABLE, ErrorInfo LOCK_UNAVAILABLE
 //	request ended first    DEADLINE_EXCEEDED or CANCELED
 //	lost while it ran      ABORTED, ErrorInfo LOCK_LOST, pushback -1
-//	done (WithDedup)       ALREADY_EXISTS, ErrorInfo LOCK_DONE
+//	done (WithDedup)       ALREADY_EXISTS, ErrorInfo LOCK_DUPLICATE
 //	the server's fault     INTERNAL, and a line in the log: see [WithLogger]
 //
 // The pushback is the trailer grpc-retry-pushback-ms: a client whose retryPolicy lists

@@ -14,25 +14,24 @@ import (
 // service that keeps the resource: a decimal number.
 const FenceMetadata = "holdfast-fence"
 
-// SetFence returns ctx with the fence of the lease that it stands under in its outgoing
+// SetFence returns ctx with the fence of the lease of name that it stands under in its outgoing
 // metadata, in place of one that is there:
 //
-//	ctx, err := grpcmw.SetFence(ctx)
+//	ctx, err := grpcmw.SetFence(ctx, "order:42")
 //	...
 //	reply, err := client.UpdateOrder(ctx, req)
 //
 // Without a lease that has a fence it is fence.ErrInvalid, and the context has no fence: a
 // call that was meant to be fenced should not go out without.
-func SetFence(ctx context.Context) (context.Context, error) {
+func SetFence(ctx context.Context, name string) (context.Context, error) {
 	md, _ := metadata.FromOutgoingContext(ctx) // a copy
 	if md == nil {
 		md = metadata.MD{}
 	}
 	md.Delete(FenceMetadata)
-	f, _ := core.FenceFromContext(ctx)
-	err := fence.Check(f)
+	f, err := core.FenceFor(ctx, name)
 	if err != nil {
-		err = fmt.Errorf("grpcmw: SetFence: %w", err)
+		err = fmt.Errorf("grpcmw: SetFence: %w: %w", fence.ErrInvalid, err)
 	} else {
 		md.Set(FenceMetadata, fmt.Sprint(f))
 	}
@@ -47,7 +46,7 @@ func SetFence(ctx context.Context) (context.Context, error) {
 // may be over, which is what the guard finds out. It is trusted as the caller is. One that
 // was made up can let a late write in, or lock every real holder out, so take it only from
 // services of your own. A handler that holds a lock itself has its own fence:
-// core.FenceFromContext.
+// core.FenceFor.
 func Fence(ctx context.Context) (uint64, error) {
 	values := metadata.ValueFromIncomingContext(ctx, FenceMetadata)
 	if len(values) != 1 {

@@ -34,18 +34,18 @@ func TestTheFenceTravelsInMetadata(t *testing.T) {
 	}})
 	outgoing := metadata.AppendToOutgoingContext(t.Context(), "x-other", "1", grpcmw.FenceMetadata, "1")
 	err := locks.Do(outgoing, "order:42", func(ctx context.Context) error {
-		ctx, err := grpcmw.SetFence(ctx)
+		ctx, err := grpcmw.SetFence(ctx, "order:42")
 		if err != nil {
 			return err
 		}
-		ctx, err = grpcmw.SetFence(ctx) // twice is once
+		ctx, err = grpcmw.SetFence(ctx, "order:42") // twice is once
 		if err != nil {
 			return err
 		}
 		if _, err = client.Refund(ctx, order()); err != nil {
 			return err
 		}
-		if want, _ := core.FenceFromContext(ctx); want == 0 || <-got != want {
+		if want, _ := core.FenceFor(ctx, "order:42"); want == 0 || <-got != want {
 			t.Errorf("it is not the fence of the lease, %d", want)
 		}
 		return nil
@@ -54,7 +54,7 @@ func TestTheFenceTravelsInMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ctx, err := grpcmw.SetFence(outgoing)
+	ctx, err := grpcmw.SetFence(outgoing, "order:42")
 	if !errors.Is(err, fence.ErrInvalid) {
 		t.Errorf("without a lease: %v", err)
 	}

@@ -108,7 +108,7 @@ func serve(t testing.TB, s *shop, opts ...grpc.ServerOption) testpb.OrdersClient
 	return dial(t, addr)
 }
 
-func newLocker(t testing.TB, d driver.Driver, opts ...core.Option) *core.Locker {
+func newLocker(t testing.TB, d driver.Driver, opts ...core.NewOption) *core.Locker {
 	t.Helper()
 	l, err := core.New(d, opts...)
 	if err != nil {

@@ -59,7 +59,7 @@ func refusals() map[string]refusal {
 				if err != nil {
 					t.Fatal(err)
 				}
-			}, order(), codes.AlreadyExists, grpcmw.ReasonDone, false,
+			}, order(), codes.AlreadyExists, grpcmw.ReasonDuplicate, false,
 		},
 	}
 }

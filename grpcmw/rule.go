@@ -95,8 +95,7 @@ func (r *rule) do(ctx context.Context, req any, work func(context.Context, *core
 // wasLost says whether x, which has ended, had not lasted until then. It is about this
 // very lease: the error of the work can be the loss of another one.
 func wasLost(x *core.Lease) bool {
-	loss, ok := errors.AsType[*core.LostError](x.Err())
-	return ok && loss.Reason != core.ReasonReleased
+	return errors.Is(x.Err(), core.ErrLost)
 }
 
 func newRule(l *core.Locker, m protoreflect.MethodDescriptor, k keyer, opts []core.Option) (*rule, error) {

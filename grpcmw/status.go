@@ -22,7 +22,7 @@ const (
 	Domain = "holdfast"
 
 	ReasonHeld        = "LOCK_HELD"
-	ReasonDone        = "LOCK_DONE"
+	ReasonDuplicate   = "LOCK_DUPLICATE"
 	ReasonLost        = "LOCK_LOST"
 	ReasonKeyInvalid  = "LOCK_KEY_INVALID"
 	ReasonUnavailable = "LOCK_UNAVAILABLE"
@@ -63,16 +63,16 @@ func trailer(err error) metadata.MD {
 // The order matters: the end of a context is joined with what was known before it, and
 // "held" is what a client can act on.
 func refused(err error) *answer {
-	switch {
-	case errors.Is(err, core.ErrHeld):
+	switch core.KindOf(err) {
+	case core.KindHeld:
 		return held(err)
-	case errors.Is(err, core.ErrDone):
-		return newAnswer(err, codes.AlreadyExists, "the request was processed before", info(ReasonDone))
-	case errors.Is(err, core.ErrInvalid):
+	case core.KindDuplicate:
+		return newAnswer(err, codes.AlreadyExists, "the request was processed before", info(ReasonDuplicate))
+	case core.KindInvalid:
 		return newAnswer(err, codes.Internal, "the lock cannot be taken as its rule says")
-	case isContextError(err):
+	case core.KindEnded:
 		return ended(err)
-	default: // ErrUnavailable, ErrClosed
+	default: // unavailable, closed
 		return newAnswer(err, codes.Unavailable, "the lock service did not answer", info(ReasonUnavailable))
 	}
 }

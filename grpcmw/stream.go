@@ -131,7 +131,7 @@ func (s *stream) admit(req any) error {
 	if err != nil {
 		return s.refuse(err)
 	}
-	x, err := s.rule.locks.Begin(ctx, name)
+	x, err := s.rule.locks.Acquire(ctx, name)
 	if err != nil {
 		return s.refuse(s.rule.refused(ctx, err))
 	}

@@ -83,13 +83,13 @@ func TestErrorsOfTheHandlerPassUnchanged(t *testing.T) {
 		code   codes.Code
 		is     error
 	}{
-		"own status":     {func(context.Context) error { return sentinel }, codes.FailedPrecondition, sentinel},
-		"inner ErrHeld":  {func(ctx context.Context) error { _, err := locks.TryAcquire(ctx, "taken"); return err }, codes.Unknown, core.ErrHeld},
-		"inner loss":     {lose, codes.Unknown, core.ErrLost},
-		"inner ErrDone":  {func(context.Context) error { return &core.DoneError{Name: "x"} }, codes.Unknown, core.ErrDone},
-		"inner invalid":  {func(ctx context.Context) error { _, err := locks.TryAcquire(ctx, ""); return err }, codes.Unknown, core.ErrInvalid},
-		"own ctx error":  {func(context.Context) error { return context.DeadlineExceeded }, codes.DeadlineExceeded, context.DeadlineExceeded},
-		"closed, inside": {func(context.Context) error { return core.ErrClosed }, codes.Unknown, core.ErrClosed},
+		"own status":         {func(context.Context) error { return sentinel }, codes.FailedPrecondition, sentinel},
+		"inner ErrHeld":      {func(ctx context.Context) error { _, err := locks.TryAcquire(ctx, "taken"); return err }, codes.Unknown, core.ErrHeld},
+		"inner loss":         {lose, codes.Unknown, core.ErrLost},
+		"inner ErrDuplicate": {func(context.Context) error { return &core.DuplicateError{Name: "x"} }, codes.Unknown, core.ErrDuplicate},
+		"inner invalid":      {func(ctx context.Context) error { _, err := locks.TryAcquire(ctx, ""); return err }, codes.Unknown, core.ErrInvalid},
+		"own ctx error":      {func(context.Context) error { return context.DeadlineExceeded }, codes.DeadlineExceeded, context.DeadlineExceeded},
+		"closed, inside":     {func(context.Context) error { return core.ErrClosed }, codes.Unknown, core.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -209,7 +209,7 @@ func TestDedupIsPerMethodByDefault(t *testing.T) {
 		t.Errorf("a failure counted as done: %v", err)
 	}
 	_, err = client.Refund(t.Context(), order())
-	wantStatus(t, err, codes.AlreadyExists, grpcmw.ReasonDone)
+	wantStatus(t, err, codes.AlreadyExists, grpcmw.ReasonDuplicate)
 	if _, err := client.Quote(t.Context(), order()); err != nil {
 		t.Errorf("another method's work counted: %v", err)
 	}

@@ -13,23 +13,23 @@ import (
 // number.
 const FenceHeader = "Holdfast-Fence"
 
-// SetFence puts the fence of the lease that ctx stands under into the headers of a request,
+// SetFence puts the fence of the lease of name that ctx stands under into the headers of a request,
 // in place of one that is there:
 //
 //	req, err := http.NewRequestWithContext(ctx, http.MethodPut, url, body)
 //	...
-//	err = httpmw.SetFence(ctx, req.Header)
+//	err = httpmw.SetFence(ctx, "order:42", req.Header)
 //
 // Without a lease that has a fence it is fence.ErrInvalid, and no fence is in the headers:
 // a request that was meant to be fenced should not go out without.
-func SetFence(ctx context.Context, h http.Header) error {
+func SetFence(ctx context.Context, name string, h http.Header) error {
 	if h == nil {
 		return fmt.Errorf("httpmw: SetFence: %w: nil headers", fence.ErrInvalid)
 	}
 	h.Del(FenceHeader)
-	f, _ := core.FenceFromContext(ctx)
-	if err := fence.Check(f); err != nil {
-		return fmt.Errorf("httpmw: SetFence: %w", err)
+	f, err := core.FenceFor(ctx, name)
+	if err != nil {
+		return fmt.Errorf("httpmw: SetFence: %w: %w", fence.ErrInvalid, err)
 	}
 	h.Set(FenceHeader, fmt.Sprint(f))
 	return nil
@@ -43,7 +43,7 @@ func SetFence(ctx context.Context, h http.Header) error {
 // was made up can let a late write in, or lock every real holder out, so a service that the
 // public reaches should drop the header, r.Header.Del(httpmw.FenceHeader), and take it only
 // from services of its own. A handler that holds a lock itself has its own fence:
-// core.FenceFromContext.
+// core.FenceFor.
 func Fence(h http.Header) (uint64, error) {
 	values := h.Values(FenceHeader)
 	if len(values) != 1 {

@@ -37,7 +37,7 @@ func ExampleSetFence() {
 	defer locks.Close(ctx)
 	put := func(ctx context.Context) int {
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPut, "/orders/42", http.NoBody)
-		if err := httpmw.SetFence(ctx, r.Header); err != nil {
+		if err := httpmw.SetFence(ctx, "order:42", r.Header); err != nil {
 			fmt.Println(err)
 		}
 		orders(w, r)
@@ -60,6 +60,6 @@ func ExampleSetFence() {
 	// Output:
 	// the holder: 200
 	// the late one: 409
-	// httpmw: SetFence: fence: invalid fence 0: there is no lease, or its backend mints no fences
+	// httpmw: SetFence: fence: invalid: holdfast: invalid fence of "order:42": the context stands under no lease of that name
 	// no lock: 400 <nil>
 }

@@ -31,7 +31,7 @@ func TestTheFenceTravelsInAHeader(t *testing.T) {
 			return err
 		}
 		req.Header.Set(httpmw.FenceHeader, "1") // copied from a request that came in, say
-		if err := httpmw.SetFence(ctx, req.Header); err != nil {
+		if err := httpmw.SetFence(ctx, "order:42", req.Header); err != nil {
 			return errors.Join(err, missing(req.Header))
 		}
 		resp, err := http.DefaultClient.Do(req)
@@ -49,7 +49,7 @@ func TestTheFenceTravelsInAHeader(t *testing.T) {
 		if err := send(ctx); err != nil {
 			return err
 		}
-		if want, _ := core.FenceFromContext(ctx); want == 0 || <-got != want {
+		if want, _ := core.FenceFor(ctx, "order:42"); want == 0 || <-got != want {
 			t.Errorf("it is not the fence of the lease, %d", want)
 		}
 		return nil
@@ -60,7 +60,7 @@ func TestTheFenceTravelsInAHeader(t *testing.T) {
 	if err := send(t.Context()); !errors.Is(err, fence.ErrInvalid) || len(got) != 0 || strings.Contains(err.Error(), "left") {
 		t.Errorf("without a lease: %v", err)
 	}
-	if err := httpmw.SetFence(t.Context(), nil); !errors.Is(err, fence.ErrInvalid) {
+	if err := httpmw.SetFence(t.Context(), "order:42", nil); !errors.Is(err, fence.ErrInvalid) {
 		t.Errorf("nil headers: %v", err)
 	}
 }

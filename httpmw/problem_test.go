@@ -31,7 +31,7 @@ func TestProblemForCore(t *testing.T) {
 		{fmt.Errorf("pay: %w", held), httpmw.TypeHeld, 300 * time.Millisecond},
 		{errors.Join(context.DeadlineExceeded, held), httpmw.TypeHeld, 300 * time.Millisecond},
 		{core.ErrHeld, httpmw.TypeHeld, time.Second},
-		{&core.DoneError{Name: "order:42"}, httpmw.TypeDone, 0},
+		{&core.DuplicateError{Name: "order:42"}, httpmw.TypeDone, 0},
 		{core.ErrInvalid, httpmw.TypeInvalidKey, 0},
 		{core.ErrUnavailable, httpmw.TypeUnavailable, time.Second},
 		{core.ErrClosed, httpmw.TypeUnavailable, time.Second},
@@ -88,7 +88,7 @@ func TestDocsOfProblemsSayWhatDoorsAnswer(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = cells
 		}
 	}
-	for kind := door.Held; kind <= door.Done; kind++ {
+	for kind := door.Held; kind <= door.Duplicate; kind++ {
 		p := httpmw.ProblemFor(&door.Fault{Kind: kind})
 		id, ours := strings.CutPrefix(p.Type, "https://holdfast-go.github.io/problems/")
 		known[id] = true

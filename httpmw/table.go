@@ -38,7 +38,7 @@ func row(kind door.Kind) *Problem {
 			p.Status = http.StatusLocked
 		}
 		return p
-	case door.Done:
+	case door.Duplicate:
 		return &Problem{
 			Type: TypeDone, Status: http.StatusConflict, Title: "Already processed",
 			Detail: "An earlier request has done this already. This one was not started.",

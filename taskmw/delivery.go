@@ -41,7 +41,7 @@ func (v *delivery) process() error {
 
 // run runs the handler under the name. What stands ahead of the handler may stop it.
 func (v *delivery) run(ahead func(context.Context) error, opts ...core.Option) error {
-	return v.rule.locker.Do(v.ctx, v.name, func(ctx context.Context) error {
+	work := func(ctx context.Context) error {
 		if ahead != nil {
 			if err := ahead(ctx); err != nil {
 				return err
@@ -49,7 +49,11 @@ func (v *delivery) run(ahead func(context.Context) error, opts ...core.Option) e
 		}
 		v.lease, _ = core.FromContext(ctx)
 		return v.next.ProcessTask(ctx, v.task)
-	}, v.options(opts)...)
+	}
+	if v.handoff.Name() != "" {
+		return v.rule.locker.DoAttached(v.ctx, v.handoff, work, v.options(opts)...)
+	}
+	return v.rule.locker.Do(v.ctx, v.name, work, v.options(opts)...)
 }
 
 // options returns what only the task at hand decides, and then opts.
@@ -61,9 +65,6 @@ func (v *delivery) options(opts []core.Option) []core.Option {
 		all = append(all, r.opts...) // the rule's own scope, if it has one, wins
 	}
 	all = append(all, core.WithLabel(v.label))
-	if v.handoff.Name() != "" {
-		all = append(all, core.WithHandoff(v.handoff))
-	}
 	return append(all, opts...)
 }
 

@@ -15,20 +15,20 @@ import (
 // the resource that the task writes: a decimal number.
 const FenceHeader = "holdfast-fence"
 
-// FenceHeaders returns a copy of headers, which may be nil, with the fence of the lease that
-// ctx stands under, in place of one that is there:
+// FenceHeaders returns a copy of headers, which may be nil, with the fence of the lease of name
+// that ctx stands under, in place of one that is there:
 //
-//	headers, err := taskmw.FenceHeaders(ctx, nil)
+//	headers, err := taskmw.FenceHeaders(ctx, "order:42", nil)
 //	...
 //	task := asynq.NewTaskWithHeaders("order:index", payload, headers)
 //
 // A task that was enqueued by a holder then loses against whoever has written after it.
 // Without a lease that has a fence it is fence.ErrInvalid: a task that was meant to be
 // fenced should not be enqueued without.
-func FenceHeaders(ctx context.Context, headers map[string]string) (map[string]string, error) {
-	f, _ := core.FenceFromContext(ctx)
-	if err := fence.Check(f); err != nil {
-		return nil, fmt.Errorf("taskmw: FenceHeaders: %w", err)
+func FenceHeaders(ctx context.Context, name string, headers map[string]string) (map[string]string, error) {
+	f, err := core.FenceFor(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("taskmw: FenceHeaders: %w: %w", fence.ErrInvalid, err)
 	}
 	headers = maps.Clone(headers)
 	if headers == nil {
@@ -46,7 +46,7 @@ func FenceHeaders(ctx context.Context, headers map[string]string) (map[string]st
 // lease is mostly over when the task runs. That is of no harm, since the guard refuses the
 // task only if somebody newer has written; then it should return asynq.SkipRetry. The fence
 // is trusted as whoever can enqueue is. A task that runs under a lock of its own, see
-// [Middleware], writes with that lock's fence: core.FenceFromContext.
+// [Middleware], writes with that lock's fence: core.FenceFor.
 func Fence(t *asynq.Task) (uint64, error) {
 	text, ok := t.Headers()[FenceHeader]
 	if !ok {

@@ -33,7 +33,7 @@ func TestTheFenceTravelsWithTheTask(t *testing.T) {
 		err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
 			given := map[string]string{"x-other": "1", taskmw.FenceHeader: "1"}
 			before := maps.Clone(given)
-			headers, err := taskmw.FenceHeaders(ctx, given)
+			headers, err := taskmw.FenceHeaders(ctx, "order:42", given)
 			if headers["x-other"] != "1" || !maps.Equal(given, before) {
 				t.Errorf("headers %q of %q", headers, given)
 			}
@@ -58,7 +58,7 @@ func TestTheFenceTravelsWithTheTask(t *testing.T) {
 	if err := <-done; !errors.Is(err, fence.ErrInvalid) {
 		t.Errorf("%v; want %v", err, fence.ErrInvalid)
 	}
-	if headers, err := taskmw.FenceHeaders(t.Context(), nil); headers != nil || !errors.Is(err, fence.ErrInvalid) {
+	if headers, err := taskmw.FenceHeaders(t.Context(), "order:42", nil); headers != nil || !errors.Is(err, fence.ErrInvalid) {
 		t.Errorf("without a lease: %q, %v", headers, err)
 	}
 }
@@ -92,12 +92,12 @@ func TestATaskHeaderThatIsNoFenceIsInvalid(t *testing.T) {
 func TestFenceHeadersWithoutHeaders(t *testing.T) {
 	t.Parallel()
 	err := newLocker(t, memlock.New()).Do(t.Context(), "order:42", func(ctx context.Context) error {
-		headers, err := taskmw.FenceHeaders(ctx, nil)
+		headers, err := taskmw.FenceHeaders(ctx, "order:42", nil)
 		if err != nil {
 			return err
 		}
 		f, err := taskmw.Fence(asynq.NewTaskWithHeaders("order:index", nil, headers))
-		if want, _ := core.FenceFromContext(ctx); f != want || want == 0 {
+		if want, _ := core.FenceFor(ctx, "order:42"); f != want || want == 0 {
 			t.Errorf("%d; want %d", f, want)
 		}
 		return err

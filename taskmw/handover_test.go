@@ -76,8 +76,8 @@ func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 	fences := make(chan uint64, 2)
 	finish := make(chan struct{})
 	q.serve(t, q.quick(), muxOf(func(ctx context.Context, _ *asynq.Task) error {
-		f, _ := core.FenceFromContext(ctx)
-		fences <- f
+		lease, _ := core.FromContext(ctx)
+		fences <- lease.Fence()
 		<-finish
 		return nil
 	}, shipOnly(t, newLocker(t, q.store()))))

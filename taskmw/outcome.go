@@ -41,10 +41,10 @@ func (e *ConflictError) ErrorType() string { return "held" }
 
 // refused is the outcome of a task whose handler did not run, though nobody holds its name.
 func refused(err error) error {
-	switch {
-	case errors.Is(err, core.ErrDone):
+	switch core.KindOf(err) {
+	case core.KindDuplicate:
 		return nil
-	case errors.Is(err, core.ErrInvalid):
+	case core.KindInvalid:
 		return keyless(err)
 	default: // the context's error, unavailable, closed
 		return err
@@ -66,8 +66,7 @@ func settled(err error, lease *core.Lease) error {
 	if !isFinal(err) {
 		return err
 	}
-	lost, ok := errors.AsType[*core.LostError](lease.Err())
-	if !ok || lost.Reason == core.ReasonReleased {
+	if !errors.Is(lease.Err(), core.ErrLost) {
 		return err
 	}
 	return &unsettledError{err}

@@ -168,7 +168,7 @@ func TestHandlersErrorsPassUnchanged(t *testing.T) {
 	t.Parallel()
 	inner := &core.HeldError{Name: "stock:7"}
 	for _, own := range []error{
-		inner, core.ErrDone, core.ErrUnavailable, core.ErrInvalid, &core.LostError{Name: "stock:7", Reason: core.ReasonTaken},
+		inner, core.ErrDuplicate, core.ErrUnavailable, core.ErrInvalid, &core.LostError{Name: "stock:7", Reason: core.ReasonTaken},
 		asynq.SkipRetry, fmt.Errorf("gone: %w", asynq.RevokeTask), context.DeadlineExceeded,
 	} {
 		mux := muxOf(func(context.Context, *asynq.Task) error { return own },

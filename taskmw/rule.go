@@ -96,7 +96,8 @@ func (d *Door) add(option, pattern, template string, key keyFunc, opts []core.Op
 		return fmt.Errorf("%s(%q): %w", option, pattern, err)
 	}
 	r.prefix, r.key = prefix, key
-	r.byType = many && r.locker.Dedups()
+	window, _ := r.locker.Dedup()
+	r.byType = many && window > 0
 	if !many {
 		d.exact[pattern] = r
 		return nil
@@ -121,7 +122,7 @@ func (d *Door) compile(pattern, template string, opts []core.Option) (*rule, err
 	if action != Coalesce {
 		return r, nil
 	}
-	if locker.Dedups() {
+	if window, _ := locker.Dedup(); window > 0 {
 		return nil, fmt.Errorf("OnConflict(Coalesce): %w: with WithDedup the one that waits would never run", core.ErrInvalid)
 	}
 	r.seats, err = d.locks.With(seatOptions(template)...)

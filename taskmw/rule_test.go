@@ -72,7 +72,6 @@ func TestWrongRulesAreConstructionErrors(t *testing.T) {
 		"nil function":        {taskmw.WithTypeFunc("a", nil)},
 		"nil option":          {nil},
 		"impossible option":   {taskmw.WithType("a", "x", core.WithTTL(time.Microsecond))},
-		"option for New only": {taskmw.WithType("a", "x", core.WithLogger(nil))},
 		"nil core option":     {taskmw.WithType("a", "x", nil)},
 		"unknown action":      {taskmw.WithType("a", "x", taskmw.OnConflict(taskmw.Coalesce+1))},
 		"done but to be run":  {taskmw.WithType("a", "x", taskmw.OnConflict(taskmw.Coalesce), core.WithDedup(time.Hour))},

@@ -106,7 +106,7 @@ func TestKeyFunctionsErrorDecidesAboutTheRetry(t *testing.T) {
 	}{
 		"its own error":       {"", down, false},
 		"lock held elsewhere": {"", core.ErrHeld, false},
-		"finished elsewhere":  {"", core.ErrDone, false},
+		"finished elsewhere":  {"", core.ErrDuplicate, false},
 		"no key in the task":  {"", core.ErrInvalid, true},
 		"not to be retried":   {"", asynq.SkipRetry, true},
 		"empty name":          {"", nil, true},

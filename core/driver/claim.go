@@ -28,7 +28,7 @@ type Claim struct {
 	Scope string        // dedup scope, meaningful with Dedup
 	Dedup time.Duration // Acquire: above zero, the marker of Scope is looked at; Release: its window
 	Keep  time.Duration // Release: the name stays taken for so long, by nobody; needs Capabilities.Keep
-	Done  bool          // Release: leave the dedup marker
+	Mark  bool          // Release: leave the dedup marker
 
 	// Handoff is a hash of HandoffWidth characters, or "". Release, with Keep: who comes with it gets
 	// the name. Acquire: take the name over if it is kept for this hand-off. Needs Capabilities.Detach.
@@ -100,7 +100,7 @@ type Capabilities struct {
 	Block  bool // Claim.Fences above 1 is honoured
 	Shared bool // Claim.Shared
 	Limit  bool // Claim.Limit above 1
-	Dedup  bool // Claim.Dedup and Claim.Done
+	Dedup  bool // Claim.Dedup and Claim.Mark
 	Keep   bool // Claim.Keep
 	Detach bool // Claim.Handoff
 

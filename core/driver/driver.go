@@ -48,7 +48,7 @@ type Driver interface {
 	// A claim with a Handoff takes over a name that a Release has left for this hand-off, whoever
 	// stands in line. That uses the hand-off up. One that is used, over or unknown changes nothing.
 	//
-	// A refusal is a *[Held] or, for a claim with Dedup, a *[Done]. An error that matches
+	// A refusal is a *[Held] or, for a claim with Dedup, a *[Duplicate]. An error that matches
 	// [ErrNotSent] says that the server certainly has not executed the call and never
 	// will. Any other error means that the outcome is unknown.
 	//
@@ -65,7 +65,7 @@ type Driver interface {
 	Renew(ctx context.Context, claims []Claim) []error
 
 	// Release frees c if its token still owns it, in one step of compare and delete: nil,
-	// [ErrNotOwner], [ErrNotSent], or an unknown outcome. If c.Done is set, it leaves the
+	// [ErrNotOwner], [ErrNotSent], or an unknown outcome. If c.Mark is set, it leaves the
 	// dedup marker for c.Scope, for c.Dedup, in the same step, or answers [ErrUnmarked] if there
 	// is no room for it. Those who wait for the name are told, as far as the backend can.
 	//

@@ -16,7 +16,7 @@ var (
 	// client's error.
 	ErrNotSent = errors.New("driver: nothing was executed")
 
-	// ErrUnmarked says of a Release with Done that the name is free, or kept, as was asked for, and
+	// ErrUnmarked says of a Release with Mark that the name is free, or kept, as was asked for, and
 	// that the dedup marker could not be left. It is not to be sent again: the token owns nothing any
 	// more. Backends wrap it together with the server's error. Where both go in one step, or
 	// not at all, there is no such error.
@@ -39,9 +39,9 @@ type Held struct {
 
 func (*Held) Error() string { return "driver: held by another owner" }
 
-// Done is the refusal of an Acquire with Dedup for whose scope a marker stands.
-type Done struct {
+// Duplicate is the refusal of an Acquire with Dedup for whose scope a marker stands.
+type Duplicate struct {
 	Label string // of the claim that left the marker
 }
 
-func (*Done) Error() string { return "driver: a dedup marker stands" }
+func (*Duplicate) Error() string { return "driver: a dedup marker stands" }

@@ -31,7 +31,7 @@ var allCases = []testCase{
 		y, err := locks.AcquireAll(e.Context(), []string{"0", "1"}, core.WithWait(0))
 		e.noError(err) // nothing is left of those that were not
 		e.noError(y.Release(e.Context()))
-		e.noError(x.Check(e.Context()))
+		e.noError(x.Err())
 		e.noError(x.Release(e.Context()))
 		y, err = other.AcquireAll(e.Context(), names, core.WithWait(0))
 		e.noError(err)

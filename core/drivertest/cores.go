@@ -30,7 +30,7 @@ var coreCases = []testCase{
 							e.Errorf("%d at once", n)
 						}
 						defer inside.Add(-1)
-						if f, ok := core.FenceFromContext(ctx); ok && last.Swap(f) >= f {
+						if f, err := core.FenceFor(ctx, "name"); err == nil && last.Swap(f) >= f {
 							e.Errorf("fence %d does not grow", f)
 						}
 						runs++ // the race detector watches, too
@@ -76,7 +76,7 @@ var coreCases = []testCase{
 			e.Errorf("failing work: %v", err)
 		}
 		e.noError(locks.Do(e.Context(), "name", work(nil), dedup...))
-		if err := locks.Do(e.Context(), "name", work(nil), dedup...); !errors.Is(err, core.ErrDone) {
+		if err := locks.Do(e.Context(), "name", work(nil), dedup...); !errors.Is(err, core.ErrDuplicate) {
 			e.Errorf("again: %v", err)
 		}
 		if runs != 2 {

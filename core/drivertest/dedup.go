@@ -13,7 +13,7 @@ var dedupCases = []testCase{
 		complete(e, d, "name", "pay", time.Hour)
 		same := dedupClaim(e, "name", "pay", time.Hour)
 		_, err := d.Acquire(e.Context(), same)
-		if done, ok := errors.AsType[*driver.Done](err); !ok || done.Label != "who" {
+		if done, ok := errors.AsType[*driver.Duplicate](err); !ok || done.Label != "who" {
 			e.Fatalf("acquire after completion: %v", err)
 		}
 		for what, c := range map[string]driver.Claim{
@@ -42,7 +42,7 @@ var dedupCases = []testCase{
 	{name: "OnlyTheOwnerCompletes", needs: dedups, run: func(e *env) {
 		d := e.Driver()
 		forged := dedupClaim(e, "name", "pay", time.Hour)
-		forged.Done = true
+		forged.Mark = true
 		if err := d.Release(e.Context(), forged); !errors.Is(err, driver.ErrNotOwner) {
 			e.Errorf("completion of what nobody owns: %v", err)
 		}
@@ -66,6 +66,6 @@ func complete(e *env, d driver.Driver, name, scope string, window time.Duration)
 	e.Helper()
 	c := dedupClaim(e, name, scope, window)
 	e.grant(d, c)
-	c.Done = true
+	c.Mark = true
 	e.noError(d.Release(e.Context(), c))
 }

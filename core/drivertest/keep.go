@@ -73,10 +73,10 @@ var keepCases = []testCase{
 	{name: "AKeptNameHasItsMarker", needs: func(can driver.Capabilities) bool { return can.Keep && can.Dedup }, run: func(e *env) {
 		d, c := e.Driver(), dedupClaim(e, "name", "pay", time.Hour)
 		e.grant(d, c)
-		c.Done, c.Keep = true, e.ttl/2
+		c.Mark, c.Keep = true, e.ttl/2
 		e.noError(d.Release(e.Context(), c))
 		_, err := d.Acquire(e.Context(), dedupClaim(e, "name", "pay", time.Hour))
-		if done, ok := errors.AsType[*driver.Done](err); !ok || done.Label != "who" {
+		if done, ok := errors.AsType[*driver.Duplicate](err); !ok || done.Label != "who" {
 			e.Errorf("acquire: %v", err)
 		}
 	}},

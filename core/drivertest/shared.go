@@ -309,13 +309,13 @@ var sharedCases = []testCase{
 		d, c := e.Driver(), dedupClaim(e, "name", "pay", time.Hour)
 		c.Shared = true
 		e.grant(d, c)
-		c.Done = true
+		c.Mark = true
 		e.noError(d.Release(e.Context(), c))
 		for _, shared := range []bool{true, false} {
 			again := dedupClaim(e, "name", "pay", time.Hour)
 			again.Shared = shared
 			_, err := d.Acquire(e.Context(), again)
-			if done, ok := errors.AsType[*driver.Done](err); !ok || done.Label != "who" {
+			if done, ok := errors.AsType[*driver.Duplicate](err); !ok || done.Label != "who" {
 				e.Errorf("shared %v: %v", shared, err)
 			}
 		}

@@ -46,7 +46,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, er
 func (s *Store) judge(ctx context.Context, c driver.Claim, now state) (g driver.Grant, free bool, err error) {
 	switch {
 	case now.done != nil:
-		return g, false, &driver.Done{Label: string(now.done.Value)}
+		return g, false, &driver.Duplicate{Label: string(now.done.Value)}
 	case now.owned(c):
 		if err := s.prolong(ctx, clientv3.LeaseID(now.lock.Lease)); err != nil {
 			return g, false, err
@@ -115,7 +115,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	switch {
 	case !now.owned(c):
 		err = driver.ErrNotOwner
-	case c.Done:
+	case c.Mark:
 		err = s.complete(ctx, c, now)
 	default:
 		// That the lease is not there proves nothing: the client sends this again by itself when

@@ -145,7 +145,7 @@ func TestWorkNeverOverlapsWhileConnectionsBreak(t *testing.T) {
 						t.Errorf("%d at once", n)
 					}
 					defer inside.Add(-1)
-					if fence, _ := core.FenceFromContext(ctx); last.Swap(fence) >= fence {
+					if fence, _ := core.FenceFor(ctx, "name"); last.Swap(fence) >= fence {
 						t.Errorf("fence %d does not grow", fence)
 					}
 					time.Sleep(10 * time.Millisecond)

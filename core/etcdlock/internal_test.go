@@ -33,7 +33,7 @@ func TestAClaimThatCameTooLateTakesNothing(t *testing.T) {
 			if _, err := s.Acquire(t.Context(), other); err != nil {
 				return err
 			}
-			other.Scope, other.Dedup, other.Done = c.Scope, c.Dedup, true
+			other.Scope, other.Dedup, other.Mark = c.Scope, c.Dedup, true
 			return s.Release(t.Context(), other)
 		},
 		"its place was lost": func(s *Store, c, other driver.Claim) error {
@@ -69,7 +69,7 @@ func TestAClaimThatCameTooLateTakesNothing(t *testing.T) {
 func TestACompletionThatCameTooLateFreesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, servers.Etcd(t).Addr())
-	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Dedup: time.Hour, Done: true}
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Dedup: time.Hour, Mark: true}
 	_, err := s.Acquire(t.Context(), c)
 	noError(t, err)
 	now, err := s.look(t.Context(), c)

@@ -176,7 +176,7 @@ func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
 	ok(t, x.Complete(ctx))
 	ok(t, <-got)
 	_, err := locks.TryAcquire(ctx, "name", core.WithDedup(time.Hour))
-	is(t, err, core.ErrDone)
+	is(t, err, core.ErrDuplicate)
 	if _, err := app.Put(ctx, "elsewhere", "x"); err == nil {
 		t.Error("it writes elsewhere")
 	}

@@ -10,7 +10,7 @@
 // ones pass: a holder may write twice.
 //
 //	err := locks.Do(ctx, "order:42", func(ctx context.Context) error {
-//		f, _ := core.FenceFromContext(ctx)
+//		f, _ := core.FenceFor(ctx, "order:42")
 //		return orders.Do(ctx, db, "order:42", f, func(tx *sql.Tx) error {
 //			return pay(ctx, tx, 42) // reads and writes the order
 //		})

@@ -31,18 +31,18 @@ func ExampleMemory() {
 
 	var paused uint64 // the fence of a holder that does not know that its time is over
 	err = locks.Do(ctx, "report:daily", func(ctx context.Context) error {
-		paused, _ = core.FenceFromContext(ctx)
+		paused, _ = core.FenceFor(ctx, "report:daily")
 		return nil
 	})
 	fmt.Println(err)
 	err = locks.Do(ctx, "report:daily", func(ctx context.Context) error {
-		f, _ := core.FenceFromContext(ctx)
+		f, _ := core.FenceFor(ctx, "report:daily")
 		return write(f, "new")
 	})
 	fmt.Println(err)
 
 	fmt.Println("late write refused:", errors.Is(write(paused, "old"), fence.ErrStale))
-	unlocked, _ := core.FenceFromContext(ctx)
+	unlocked, _ := core.FenceFor(ctx, "report:daily")
 	fmt.Println("no lock, no write: ", errors.Is(write(unlocked, "none"), fence.ErrInvalid))
 	fmt.Println("the report is", report)
 	// Output:

@@ -55,7 +55,7 @@ func ExampleStore_Steal() {
 		return nil
 	}
 	err = locks.Do(ctx, "order:42", func(ctx context.Context) error {
-		fence, _ := core.FenceFromContext(ctx)
+		fence, _ := core.FenceFor(ctx, "order:42")
 		thief := store.Steal("order:42")
 		fmt.Println("the thief writes:", write(thief))
 		fmt.Println("the work writes:", write(fence))

@@ -115,7 +115,7 @@ func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 	now := time.Now()
 	if c.Dedup > 0 {
 		if d := s.markers[marker{c.Name, c.Scope}]; d != nil && now.Before(d.expires) {
-			return driver.Grant{}, &driver.Done{Label: d.label}
+			return driver.Grant{}, &driver.Duplicate{Label: d.label}
 		}
 	}
 	l := s.live(c.Name, now)
@@ -245,7 +245,7 @@ func (s *Store) release(c driver.Claim) error {
 		default:
 			delete(s.locks, c.Name)
 		}
-		if c.Done {
+		if c.Mark {
 			s.sweep(now)
 			s.markers[marker{c.Name, c.Scope}] = &done{c.Label, now.Add(c.Dedup)}
 		}

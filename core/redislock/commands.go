@@ -116,7 +116,7 @@ func refusal(reply []any) error {
 	}
 	label, _ := reply[0].(string)
 	if len(reply) == 1 {
-		return &driver.Done{Label: label}
+		return &driver.Duplicate{Label: label}
 	}
 	ms, _ := reply[1].(int64) // negative for a foreign key without a TTL
 	ms = min(max(0, ms), int64(math.MaxInt64/time.Millisecond))
@@ -224,14 +224,14 @@ func (s *Store) release(c driver.Claim) command {
 	line, _ := s.lineKeys(c.Name)
 	cmd := command{script: releaseScript, keys: 1, parts: make([]string, 0, 7)}
 	cmd.parts = append(cmd.parts, s.lockKey(c.Name))
-	if c.Done {
+	if c.Mark {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	} else {
 		cmd.merger = releases
 	}
 	cmd.parts = append(cmd.parts, owned(c), line, s.hubs.channels(c.Name))
-	if c.Done {
+	if c.Mark {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
 	return cmd
@@ -240,12 +240,12 @@ func (s *Store) release(c driver.Claim) command {
 // keep releases c and leaves the name taken.
 func (s *Store) keep(c driver.Claim) command {
 	cmd := command{script: keepScript, keys: 1, parts: []string{s.lockKey(c.Name)}}
-	if c.Done {
+	if c.Mark {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
 	cmd.parts = append(cmd.parts, owner(c), kept(c), millis(c.Keep))
-	if c.Done {
+	if c.Mark {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
 	return cmd

@@ -91,7 +91,7 @@ func waiting(what string, begin func(x *lacker) driver.Claim) deed {
 func reader(c *driver.Claim)    { c.Shared = true }
 func permit(c *driver.Claim)    { c.Limit = 2 }
 func dedups(c *driver.Claim)    { c.Dedup = time.Hour }
-func done(c *driver.Claim)      { c.Dedup, c.Done = time.Hour, true }
+func done(c *driver.Claim)      { c.Dedup, c.Mark = time.Hour, true }
 func placed(c *driver.Claim)    { c.Place = "place-" + c.Token[6:] }
 func fenced(c *driver.Claim)    { c.Fence = 7 }
 func kept(c *driver.Claim)      { c.Keep = time.Minute }

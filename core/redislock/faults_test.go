@@ -177,7 +177,7 @@ func TestUnderMaxmemoryOnlyNewGrantsFail(t *testing.T) {
 	w.do(t, "config", "set", "maxmemory", "0")
 	ok(t, acquire(t, w.other, "name", core.WithWait(0)).Release(t.Context()))
 	_, err = w.other.TryAcquire(t.Context(), "done", core.WithDedup(time.Hour))
-	is(t, err, core.ErrDone)
+	is(t, err, core.ErrDuplicate)
 	ok(t, acquire(t, w.other, "read").Release(t.Context()))
 	_, err = w.other.TryAcquire(t.Context(), "kept")
 	is(t, err, core.ErrHeld)

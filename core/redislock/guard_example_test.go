@@ -36,7 +36,7 @@ func ExampleGuard() {
 	var paused uint64 // the fence of a holder that does not know that its time is over
 	for _, paid := range []string{"no", "yes"} {
 		err := locks.Do(ctx, "order:42", func(ctx context.Context) error {
-			f, _ := core.FenceFromContext(ctx)
+			f, _ := core.FenceFor(ctx, "order:42")
 			if paused == 0 {
 				paused = f
 			}

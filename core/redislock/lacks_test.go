@@ -112,14 +112,14 @@ func (x *lacker) try(d deed) {
 	after := x.owners()
 	x.named(err)
 	_, held := errors.AsType[*driver.Held](err)
-	_, done := errors.AsType[*driver.Done](err)
+	_, done := errors.AsType[*driver.Duplicate](err)
 	said := ""
 	switch {
 	case err == nil && d.takes && !slices.Contains(after, c.Token):
 		said = "granted, or still ours"
 	case err == nil && d.frees && slices.Contains(after, c.Token):
 		said = "freed"
-	case err == nil && c.Done && !x.marked(), errors.Is(err, driver.ErrUnmarked) && x.marked():
+	case err == nil && c.Mark && !x.marked(), errors.Is(err, driver.ErrUnmarked) && x.marked():
 		said = "completed"
 	case errors.Is(err, driver.ErrUnmarked) && slices.Contains(after, c.Token):
 		said = "freed without a marker"
@@ -143,7 +143,7 @@ func (x *lacker) try(d deed) {
 func (x *lacker) named(err error) {
 	x.Helper()
 	_, held := errors.AsType[*driver.Held](err)
-	_, done := errors.AsType[*driver.Done](err)
+	_, done := errors.AsType[*driver.Duplicate](err)
 	if err == nil || held || done || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, context.DeadlineExceeded) || driver.CannotAnswer(err) {
 		return
 	}

@@ -59,7 +59,7 @@ func ok(t *testing.T, err error) {
 // is fails the test unless err matches want and none of the others.
 func is(t *testing.T, err, want error) {
 	t.Helper()
-	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDone, core.ErrInvalid, core.ErrClosed} {
+	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDuplicate, core.ErrInvalid, core.ErrClosed} {
 		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
 			t.Errorf("%v, and not %v", err, want)
 			return

@@ -186,7 +186,7 @@ func TestTheMinimalACLIsEnoughAndNoMore(t *testing.T) {
 	ok(t, x.Complete(t.Context()))
 	ok(t, <-got)
 	_, err := a.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))
-	is(t, err, core.ErrDone)
+	is(t, err, core.ErrDuplicate)
 	kinds := []core.Option{core.WithShared(), core.WithLimit(2), core.WithMinHold(time.Millisecond)}
 	leases := make([]*core.Lease, len(kinds))
 	for i, kind := range kinds {

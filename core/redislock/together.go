@@ -119,7 +119,7 @@ func (s *Store) extend(ctx context.Context, claims []driver.Claim) (errs []error
 func (s *Store) part(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{script: partScript, keys: 4, parts: []string{s.lockKey(c.Name), line, beats, s.holdersKey(c.Name)}}
-	if c.Done {
+	if c.Mark {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
@@ -128,7 +128,7 @@ func (s *Store) part(c driver.Claim) command {
 		place = s.hubs.member(c)
 	}
 	cmd.parts = append(cmd.parts, holder(c), place, s.hubs.channels(c.Name))
-	if c.Done {
+	if c.Mark {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
 	return cmd

@@ -84,7 +84,7 @@ func decision(err error) bool {
 		return true
 	}
 	_, held := errors.AsType[*driver.Held](err)
-	_, done := errors.AsType[*driver.Done](err)
+	_, done := errors.AsType[*driver.Duplicate](err)
 	return held || done
 }
 

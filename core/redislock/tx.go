@@ -62,7 +62,7 @@ func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, 
 			return err
 		}
 		if done != nil && done.Err() == nil {
-			return &driver.Done{Label: done.Val()}
+			return &driver.Duplicate{Label: done.Val()}
 		}
 		if value.Err() == nil && !strings.HasPrefix(value.Val(), owner(c)) {
 			return &driver.Held{Label: labelOf(value.Val(), len(c.Token)), Remaining: max(0, left.Val())}
@@ -109,7 +109,7 @@ func (s *TxStore) Release(ctx context.Context, c driver.Claim) error {
 			return err
 		}
 		commands := [][]any{{"del", lock}}
-		if c.Done {
+		if c.Mark {
 			commands = append(commands, []any{"set", s.doneKey(c), c.Label, "px", c.Dedup.Milliseconds()})
 		}
 		_, err = t.write(commands...)

@@ -132,7 +132,7 @@ func TestWithoutScriptsALeaseIsRenewedLostAndCompleted(t *testing.T) {
 	lasts(t, x)
 	ok(t, x.Complete(t.Context()))
 	_, err := locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))
-	is(t, err, core.ErrDone)
+	is(t, err, core.ErrDuplicate)
 	y := acquire(t, locks, "name")
 	ok(t, admin.Set(t.Context(), "holdfast:name", "somebody else's", 0).Err())
 	<-y.Context().Done()

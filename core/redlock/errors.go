@@ -22,7 +22,7 @@ func open(err error) bool {
 		return false
 	}
 	_, held := errors.AsType[*driver.Held](err)
-	_, done := errors.AsType[*driver.Done](err)
+	_, done := errors.AsType[*driver.Duplicate](err)
 	return !held && !done
 }
 

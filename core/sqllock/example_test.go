@@ -32,7 +32,7 @@ func ExampleNew() {
 	}
 	defer locks.Close(ctx)
 	err = locks.Do(ctx, "order:42", func(ctx context.Context) error {
-		fence, _ := core.FenceFromContext(ctx)
+		fence, _ := core.FenceFor(ctx, "order:42")
 		fmt.Println("alone, with a fence:", fence > 0)
 		return nil
 	})

@@ -51,7 +51,7 @@ func (s *Store) acquireUndone(ctx context.Context, c driver.Claim) (none driver.
 }
 
 // giveBack frees a name that was taken for work that is done.
-func (s *Store) giveBack(ctx context.Context, c driver.Claim, done *driver.Done) error {
+func (s *Store) giveBack(ctx context.Context, c driver.Claim, done *driver.Duplicate) error {
 	_, err := s.affected(ctx, s.do.free, c.Name, c.Token)
 	if err != nil {
 		return begun(err)
@@ -72,7 +72,7 @@ func (s *Store) take(ctx context.Context, c driver.Claim) (g driver.Grant, grant
 
 // look says who has the name, and whether c's marker stands. Where an owner has just gone,
 // held says nothing about it.
-func (s *Store) look(ctx context.Context, c driver.Claim) (held *driver.Held, done *driver.Done, err error) {
+func (s *Store) look(ctx context.Context, c driver.Claim) (held *driver.Held, done *driver.Duplicate, err error) {
 	held = &driver.Held{}
 	marker := c.Name
 	if c.Dedup > 0 {
@@ -86,7 +86,7 @@ func (s *Store) look(ctx context.Context, c driver.Claim) (held *driver.Held, do
 		if name == c.Name {
 			held = &driver.Held{Label: label, Remaining: time.Duration(left) * time.Microsecond}
 		} else {
-			done = &driver.Done{Label: label}
+			done = &driver.Duplicate{Label: label}
 		}
 	}, &name, &label, &left)
 	return held, done, err
@@ -101,7 +101,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		rows int64
 		err  error
 	)
-	if c.Done {
+	if c.Mark {
 		rows, err = s.changed(ctx, s.do.complete, c.Name, c.Token, markerOf(c), c.Label, c.Dedup.Microseconds())
 	} else {
 		rows, err = s.changed(ctx, s.do.free, c.Name, c.Token)

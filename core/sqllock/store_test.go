@@ -114,7 +114,7 @@ func TestBytesKeepMarkersApart(t *testing.T) {
 			c := driver.Claim{Name: "name", Token: fmt.Sprint("token", i), TTL: ttl, Scope: scope, Dedup: time.Hour}
 			_, err := s.Acquire(t.Context(), c)
 			ok(t, err)
-			c.Done = true
+			c.Mark = true
 			ok(t, s.Release(t.Context(), c))
 			if _, err := s.Acquire(t.Context(), c); err == nil {
 				t.Errorf("scope %q: no marker", scope)
@@ -145,10 +145,10 @@ func TestNobodyRunsWhatIsCompleteUnderConcurrency(t *testing.T) {
 						if err == nil {
 							runs.Add(1)
 							done := c
-							done.Done = true
+							done.Mark = true
 							err = s.Release(t.Context(), done)
 						}
-						if _, over := errors.AsType[*driver.Done](err); over {
+						if _, over := errors.AsType[*driver.Duplicate](err); over {
 							return
 						}
 						if _, held := errors.AsType[*driver.Held](err); err != nil && !held || runs.Load() > 1 {

@@ -48,7 +48,7 @@ func errorType(err error) string {
 
 // The error types that more than one event has.
 const (
-	doneType        = "done"
+	duplicateType   = "duplicate"
 	heldType        = "held"
 	lostType        = "lost"
 	unavailableType = "unavailable"

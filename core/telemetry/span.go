@@ -30,4 +30,4 @@ func (t *Telemetry) span(operation string, s core.Subject, took time.Duration, k
 
 // failure says whether something went wrong: that someone else has the name, or that the work
 // is done, is what locks and dedup markers are for.
-func failure(kind string) bool { return kind != "" && kind != heldType && kind != doneType }
+func failure(kind string) bool { return kind != "" && kind != heldType && kind != duplicateType }

@@ -75,7 +75,7 @@ func (w *world) seats(t *testing.T, name string) []string {
 // is fails the test unless err matches want and none of the others.
 func is(t *testing.T, err, want error) {
 	t.Helper()
-	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDone, core.ErrInvalid, core.ErrClosed} {
+	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDuplicate, core.ErrInvalid, core.ErrClosed} {
 		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
 			t.Errorf("%v, and not %v", err, want)
 			return
@@ -233,7 +233,7 @@ func TestWorkNeverOverlapsWhileConnectionsBreak(t *testing.T) {
 						t.Errorf("%d at once", n)
 					}
 					defer inside.Add(-1)
-					if fence, _ := core.FenceFromContext(ctx); last.Swap(fence) >= fence {
+					if fence, _ := core.FenceFor(ctx, "name"); last.Swap(fence) >= fence {
 						t.Errorf("fence %d does not grow", fence)
 					}
 					time.Sleep(10 * time.Millisecond)

@@ -42,7 +42,8 @@ func (s shop) ship(ctx context.Context, id int64) error {
 }
 
 func (s shop) write(ctx context.Context, order Order) error {
-	order.Fence, _ = core.FenceFromContext(ctx) // 0 without Holdfast
+	lease, _ := core.FromContext(ctx)
+	order.Fence = lease.Fence() // 0 without Holdfast
 	return s.book.write(ctx, order)
 }
 

@@ -50,6 +50,6 @@ func work5(c *echo.Context) error {
 	if err := httptour.Work(ctx); err != nil {
 		return err
 	}
-	fence, _ := core.FenceFromContext(ctx) // for a database to refuse older holders
-	return c.JSON(http.StatusOK, map[string]any{"did": c.Path(), "fence": fence})
+	lease, _ := core.FromContext(ctx)
+	return c.JSON(http.StatusOK, map[string]any{"did": c.Path(), "fence": lease.Fence()})
 }

@@ -39,7 +39,7 @@ func hold(ctx context.Context, address, file string) error {
 		return err
 	}
 	err = locks.Do(ctx, orderName, func(ctx context.Context) error {
-		f, _ := core.FenceFromContext(ctx)
+		f, _ := core.FenceFor(ctx, orderName)
 		fmt.Println("locked")
 		<-ctx.Done()
 		switch err := writeOrder(context.WithoutCancel(ctx), db, f, fromA, fenced); {

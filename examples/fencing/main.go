@@ -141,7 +141,7 @@ func (p play) run(ctx context.Context) error {
 // overtake waits until A's lease is over, and writes.
 func (p play) overtake(ctx context.Context, db *sql.DB) error {
 	return p.locks.Do(ctx, orderName, func(ctx context.Context) error {
-		f, _ := core.FenceFromContext(ctx)
+		f, _ := core.FenceFor(ctx, orderName)
 		if err := writeOrder(ctx, db, f, fromB, p.fenced); err != nil {
 			return err
 		}

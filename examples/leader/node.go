@@ -38,7 +38,7 @@ func (n node) lead(ctx context.Context, locks *core.Locker) error {
 // schedule is the work. It ends with its context: the process is told to stop, or has lost
 // the lease.
 func (n node) schedule(ctx context.Context) error {
-	fence, _ := core.FenceFromContext(ctx) // goes along with every write
+	fence, _ := core.FenceFor(ctx, "scheduler") // goes along with every write
 	n.tell(leads, fence)
 	tick := time.NewTicker(period)
 	defer tick.Stop()

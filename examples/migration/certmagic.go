@@ -104,7 +104,7 @@ func (s *CertmagicStorage) take(ctx context.Context, name string, wait time.Dura
 		return nil, err
 	}
 	// Begin, unlike Acquire, does not bound how long the lock is held.
-	lease, err := s.locks.Begin(ctx, key, core.WithWait(wait), core.WithoutReentry())
+	lease, err := s.locks.Acquire(ctx, key, core.WithWait(wait), core.WithoutReentry())
 	if err != nil || s.also == nil {
 		return lease, err
 	}

@@ -140,7 +140,7 @@ func obtain(ctx context.Context, lock try, name string) (func() error, error) {
 }
 
 // lockerWith is lockerOf with options for New.
-func lockerWith(t *testing.T, rdb *redis.Client, prefix string, opts ...core.Option) *core.Locker {
+func lockerWith(t *testing.T, rdb *redis.Client, prefix string, opts ...core.NewOption) *core.Locker {
 	t.Helper()
 	locks, err := core.New(redislock.New(rdb, redislock.WithPrefix(prefix)), opts...)
 	if err != nil {

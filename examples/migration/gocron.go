@@ -42,14 +42,14 @@ func NewGocronLocker(l *core.Locker, template string, opts ...core.Option) (*Goc
 	return &GocronLocker{locks, parsed}, nil
 }
 
-// Lock implements gocron.Locker. On an error, such as core.ErrHeld or core.ErrDone, gocron
+// Lock implements gocron.Locker. On an error, such as core.ErrHeld or core.ErrDuplicate, gocron
 // skips this run, and tells AfterLockError.
 func (g *GocronLocker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	name, err := g.key.Name(job)
 	if err != nil {
 		return nil, err
 	}
-	lease, err := g.locks.Begin(ctx, name)
+	lease, err := g.locks.Acquire(ctx, name)
 	if err != nil {
 		return nil, err
 	}

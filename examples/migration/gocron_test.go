@@ -83,12 +83,12 @@ func TestASchedulerThatFiresLateFindsTheRunDone(t *testing.T) {
 		told := make(outcomes, 1)
 		schedule(t, gocronLocker(t, locks, "cron:{job}", core.WithDedup(time.Hour)), func() {}, told)
 		err := <-told
-		if late != errors.Is(err, core.ErrDone) {
+		if late != errors.Is(err, core.ErrDuplicate) {
 			t.Errorf("late: %v; the scheduler was told %v", late, err)
 		}
 		// AfterJobRuns comes before Unlock: let it happen.
 		for !late {
-			if _, err := locks.TryAcquire(t.Context(), "cron:report", core.WithDedup(time.Hour)); errors.Is(err, core.ErrDone) {
+			if _, err := locks.TryAcquire(t.Context(), "cron:report", core.WithDedup(time.Hour)); errors.Is(err, core.ErrDuplicate) {
 				break
 			}
 			time.Sleep(time.Millisecond)

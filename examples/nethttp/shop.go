@@ -48,7 +48,7 @@ var work http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
 	if err := httptour.Work(r.Context()); err != nil {
 		return // if the lock was lost, the door answers, since nothing was written
 	}
-	fence, _ := core.FenceFromContext(r.Context()) // for a database to refuse older holders
+	lease, _ := core.FromContext(r.Context())
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"did": r.Pattern, "fence": fence})
+	_ = json.NewEncoder(w).Encode(map[string]any{"did": r.Pattern, "fence": lease.Fence()})
 }

@@ -17,7 +17,7 @@ var blindDel = pitfall{
 		key := l.key("del")
 		lock := func(owner string) error { return l.rdb.SetNX(ctx, key, owner, time.Minute).Err() }
 		unlock := func() error { return l.rdb.Del(ctx, key).Err() }
-		return byHandOfftaken(ctx, l, key, lock, unlock)
+		return byHandOvertaken(ctx, l, key, lock, unlock)
 	},
 
 	holdfast: func(ctx context.Context, l *lab) (string, bool, error) {
@@ -25,8 +25,8 @@ var blindDel = pitfall{
 	},
 }
 
-// byHandOfftaken: A's lock runs out, B takes it, A unlocks.
-func byHandOfftaken(ctx context.Context, l *lab, key string, lock func(owner string) error, unlock func() error) (string, bool, error) {
+// byHandOvertaken: A's lock runs out, B takes it, A unlocks.
+func byHandOvertaken(ctx context.Context, l *lab, key string, lock func(owner string) error, unlock func() error) (string, bool, error) {
 	if err := lock("A"); err != nil {
 		return "", false, err
 	}

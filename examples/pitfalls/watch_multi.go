@@ -22,7 +22,7 @@ var watchMulti = pitfall{
 				return err
 			}, key)
 		}
-		return byHandOfftaken(ctx, l, key, lock, unlock)
+		return byHandOvertaken(ctx, l, key, lock, unlock)
 	},
 
 	holdfast: func(ctx context.Context, l *lab) (string, bool, error) {

@@ -43,7 +43,7 @@ func TestAHandlersErrorIsItsOwn(t *testing.T) {
 	locks := newLocker(t)
 	inner := &core.LostError{Name: "stock:7", Reason: core.ReasonExpired}
 	for _, own := range []error{
-		echo.NewHTTPError(http.StatusTeapot, "own"), &core.HeldError{Name: "stock:7"}, core.ErrDone, inner, core.ErrClosed,
+		echo.NewHTTPError(http.StatusTeapot, "own"), &core.HeldError{Name: "stock:7"}, core.ErrDuplicate, inner, core.ErrClosed,
 		context.Canceled,
 	} {
 		var seen error

@@ -74,6 +74,7 @@ type turn struct {
 	names []string
 	mode  Mode
 	opts  []core.Option
+	by    core.Handoff // that it comes with, if it does
 
 	try      bool
 	patience time.Duration

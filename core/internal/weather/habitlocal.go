@@ -4,7 +4,6 @@ package weather
 
 import (
 	"math/rand/v2"
-	"slices"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -24,7 +23,7 @@ func (w *worker) local(random *rand.Rand) *turn {
 func (w *worker) stale(random *rand.Rand) *turn {
 	t := w.local(random)
 	if old, ok := w.drawer.any(random); ok {
-		t.handoff, t.opts = old.from, append(slices.Clip(t.opts), core.WithHandoff(old.handoff))
+		t.handoff, t.by = old.from, old.handoff
 	}
 	if random.IntN(3) == 0 {
 		t.gone = false // Detach has nothing to do with a ctx that has ended

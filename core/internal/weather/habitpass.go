@@ -34,7 +34,7 @@ func (w *worker) take(random *rand.Rand) *turn {
 		panic(err) // it is what Encode has written
 	}
 	t := w.plan(random, 4, passedName)
-	t.handoff, t.opts = l.From, []core.Option{core.WithHandoff(handoff)}
+	t.handoff, t.by = l.From, handoff
 	if random.IntN(4) == 0 {
 		w.passOn(random, t)
 	}
@@ -63,7 +63,7 @@ func (w *worker) passOn(random *rand.Rand, t *turn) {
 
 // detach ends a lease. If that fails it is over all the same, and nobody has its hand-off.
 func (w *worker) detach(x Lease, t *turn, last int64) (handoff core.Handoff, ok bool) {
-	own := x.(*core.Lease)
+	own := x.(single)
 	err := w.finish(t, Event{Last: last, Keep: int64(handoffLife)}, func(ctx context.Context) (err error) {
 		handoff, err = own.Detach(ctx, handoffLife)
 		return err
@@ -85,7 +85,7 @@ func (w *worker) handBack(x Lease, t *turn, last int64) {
 	_ = w.finish(t, Event{Last: last}, func(ctx context.Context) error { // it is noted
 		ctx, cancel := context.WithTimeout(ctx, TTL/3) // for calling it back, too
 		defer cancel()
-		err := x.(*core.Lease).HandOff(ctx, handoffLife, func(context.Context, core.Handoff) error { return errUnsent })
+		err := x.(single).HandOff(ctx, handoffLife, func(context.Context, core.Handoff) error { return errUnsent })
 		if errors.Is(err, errUnsent) {
 			return nil
 		}

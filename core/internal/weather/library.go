@@ -20,9 +20,10 @@ type Library interface {
 
 // Ask is one call. Others than Holdfast are asked for one name, without options.
 type Ask struct {
-	Names []string
-	Try   bool
-	Opts  []core.Option
+	Names   []string
+	Try     bool
+	Handoff core.Handoff // to come with, if it is for a name
+	Opts    []core.Option
 }
 
 // Lease is what a worker gets. Context, Err and ValidUntil are what its library says of trust.
@@ -53,10 +54,46 @@ func openHoldfast(c WorkerConfig) (l Library, hangUp func(), err error) {
 func (h holdfast) Get(ctx context.Context, a Ask) (Lease, error) {
 	switch {
 	case len(a.Names) > 1:
-		return h.AcquireAll(ctx, a.Names, a.Opts...)
+		return h.getAll(ctx, a)
+	case a.Handoff.Name() != "":
+		x, err := h.Attach(ctx, a.Handoff, a.Opts...)
+		return single{x}, err
 	case a.Try:
-		return h.TryAcquire(ctx, a.Names[0], a.Opts...)
+		x, err := h.TryAcquire(ctx, a.Names[0], a.Opts...)
+		return single{x}, err
 	default:
-		return h.Acquire(ctx, a.Names[0], a.Opts...)
+		x, err := h.Acquire(ctx, a.Names[0], a.Opts...)
+		return single{x}, err
 	}
+}
+
+// getAll asks for several names. The context of what it gets does not end with ctx, as that of a single
+// lease does not.
+func (h holdfast) getAll(ctx context.Context, a Ask) (Lease, error) {
+	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	s, err := h.AcquireAll(work, a.Names, a.Opts...)
+	if !stop() && err == nil { // ctx ended together with the call
+		err = ctx.Err()
+		_ = s.Release(context.WithoutCancel(ctx)) // told to the log
+	}
+	return several{s, end}, err
+}
+
+// single is the lease of one name.
+type single struct{ *core.Lease }
+
+func (x single) FenceOf(string) uint64 { return x.Fence() }
+
+// several is the leases of several names.
+type several struct {
+	*core.LeaseSet
+	end context.CancelCauseFunc // of the context that they were asked for under
+}
+
+func (x several) FenceOf(name string) uint64 { return x.Lease(name).Fence() }
+
+func (x several) Release(ctx context.Context) error {
+	defer x.end(nil)
+	return x.LeaseSet.Release(ctx)
 }

@@ -49,7 +49,7 @@ func (w *worker) acquire(t *turn) Lease {
 	defer cancel()
 	begin := now()
 	w.note(t, Event{At: begin, Kind: Asked, Try: t.try, Deadline: begin + int64(t.patience), Handoff: t.handoff})
-	x, err := w.locks.Get(ctx, Ask{t.names, t.try, t.opts})
+	x, err := w.locks.Get(ctx, Ask{t.names, t.try, t.by, t.opts})
 	at := now()
 	t.turnsOut(x, err)
 	for _, name := range t.names {
@@ -81,7 +81,7 @@ func (t *turn) turnsOut(x Lease, err error) {
 	if t.outer != nil && !t.joined(x, err) {
 		t.mode, t.inside = Alone, ""
 	}
-	if own, ok := x.(*core.Lease); ok && err == nil && own.Degraded() {
+	if own, ok := x.(single); ok && err == nil && own.Degraded() {
 		t.mode = Degraded
 	}
 }
@@ -93,7 +93,7 @@ func class(err error) string {
 		return "ok"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return "ended"
-	case errors.Is(err, core.ErrDone):
+	case errors.Is(err, core.ErrDuplicate):
 		return "done"
 	case errors.Is(err, core.ErrHeld):
 		return "held"

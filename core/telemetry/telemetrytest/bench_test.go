@@ -20,7 +20,7 @@ func newMetrics(tb testing.TB) *telemetry.Telemetry {
 
 // BenchmarkDo is what a lease costs its holder, with nobody to observe it and with telemetry.
 func BenchmarkDo(b *testing.B) {
-	for name, opts := range map[string][]core.Option{
+	for name, opts := range map[string][]core.NewOption{
 		"unobserved": nil,
 		"metrics":    {core.WithObserver(newMetrics(b).Observer())},
 	} {
@@ -34,7 +34,7 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-func doer(tb testing.TB, opts ...core.Option) func() {
+func doer(tb testing.TB, opts ...core.NewOption) func() {
 	tb.Helper()
 	locks, err := core.New(memlock.New(), append(opts, core.WithTemplate(template))...)
 	if err != nil {

@@ -45,7 +45,7 @@ type bench struct {
 }
 
 // virtual runs f in virtual time.
-func virtual(t *testing.T, f func(b *bench), opts ...core.Option) {
+func virtual(t *testing.T, f func(b *bench), opts ...core.NewOption) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, store: memlock.New(), reader: metric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}
@@ -54,7 +54,7 @@ func virtual(t *testing.T, f func(b *bench), opts ...core.Option) {
 			telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.reader))),
 			telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(b.spans))),
 			telemetry.WithSpans())
-		b.locks = b.locker(b.link, append([]core.Option{core.WithTemplate(template), core.WithObserver(b.tel.Observer())}, opts...)...)
+		b.locks = b.locker(b.link, append([]core.NewOption{core.WithTemplate(template), core.WithObserver(b.tel.Observer())}, opts...)...)
 		f(b)
 		b.link.Deliver()
 	})
@@ -69,7 +69,7 @@ func newTelemetry(tb testing.TB, opts ...telemetry.Option) *telemetry.Telemetry 
 	return tel
 }
 
-func (b *bench) locker(d driver.Driver, opts ...core.Option) *core.Locker {
+func (b *bench) locker(d driver.Driver, opts ...core.NewOption) *core.Locker {
 	b.Helper()
 	locks, err := core.New(d, opts...)
 	b.ok(err)

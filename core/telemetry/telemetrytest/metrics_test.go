@@ -53,7 +53,7 @@ func TestEveryOutcomeOfAnAcquireIsASeriesOfItsOwn(t *testing.T) {
 			func(b *bench) {
 				b.ok(b.acquire(b.other(), core.WithDedup(time.Hour)).Complete(b.Context()))
 				_, err := b.locks.TryAcquire(b.Context(), "order:42", core.WithDedup(time.Hour))
-				b.is(err, core.ErrDone)
+				b.is(err, core.ErrDuplicate)
 			},
 			[]string{"acquire.duration{error.type=done} 1 0s"},
 		},
@@ -250,7 +250,7 @@ func TestAReentryIsNoSecondLease(t *testing.T) {
 func TestLockersOfOneTelemetryAddUp(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		for name, opts := range map[string][]core.Option{"a": {core.WithTemplate(template)}, "b": {core.WithTemplate(template)}, "c": nil} {
+		for name, opts := range map[string][]core.NewOption{"a": {core.WithTemplate(template)}, "b": {core.WithTemplate(template)}, "c": nil} {
 			locks := b.locker(b.store, append(opts, core.WithObserver(b.tel.Observer()))...)
 			_, err := locks.TryAcquire(b.Context(), name)
 			b.ok(err)

@@ -141,7 +141,7 @@ func (b *bench) everythingHappens(locks *core.Locker, service *gossip) {
 	time.Sleep(ttl)
 	b.ok(x.Complete(ctx))
 	_, err = locks.TryAcquire(ctx, x.Name())
-	b.is(err, core.ErrDone)
+	b.is(err, core.ErrDuplicate)
 
 	<-acquire(core.WithoutRenewal()).Context().Done()         // expired
 	<-acquire(core.WithMaxHold(time.Second)).Context().Done() // max-hold

@@ -95,7 +95,7 @@ func TestASpanHasFailedOnlyIfSomethingWentWrong(t *testing.T) {
 			func(b *bench, ctx context.Context) {
 				b.ok(b.acquire(b.other(), core.WithDedup(time.Hour)).Complete(ctx))
 				_, err := b.locks.TryAcquire(ctx, "order:42", core.WithDedup(time.Hour))
-				b.is(err, core.ErrDone)
+				b.is(err, core.ErrDuplicate)
 			},
 			[]string{acquireSpan + "0s-0s" + templateIs + " error.type=done"},
 		},

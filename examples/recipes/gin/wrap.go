@@ -5,7 +5,7 @@
 //
 // The lock is the last handler before those that it is for: gin.Recovery, loggers, timeouts
 // and gin.BasicAuth stand before it. A handler's context is c.Request.Context(); gin's own
-// c.Done and c.Err are the same only with Engine.ContextWithFallback.
+// c.Mark and c.Err are the same only with Engine.ContextWithFallback.
 package recipe
 
 import (

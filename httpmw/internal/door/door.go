@@ -61,8 +61,8 @@ func New(r Rule) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, chosen := locker.DedupScope() // by the rule, With or New
-	d.locker, d.scoped = locker, locker.Dedups() && !chosen
+	window, scope := locker.Dedup() // of the rule, With or New
+	d.locker, d.scoped = locker, window > 0 && scope == ""
 	return d, nil
 }
 

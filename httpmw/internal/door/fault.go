@@ -1,7 +1,6 @@
 package door
 
 import (
-	"context"
 	"errors"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -20,7 +19,7 @@ const (
 	Unavailable      // the lock service, or the Locker was closed
 	Ended            // the request's context, while nothing was known
 	Lost             // while the handler ran
-	Done             // a dedup marker stands
+	Duplicate        // a dedup marker stands
 )
 
 // Fault is why a door does not let a request through, or what happened while it did.
@@ -34,32 +33,25 @@ func (f *Fault) Error() string { return f.Err.Error() }
 // Unwrap returns what is behind it.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// KindOf returns the kind of an error of core, 0 if it is none. A loss comes first: it is
-// joined with what the work returned. The end of a context may be joined with ErrHeld, and
-// then the name is held. ErrInvalid is taken for a name that came out of a request.
+// KindOf returns the kind of an error of core, 0 if it is none. ErrInvalid is taken for a name that came out of a request.
 func KindOf(err error) Kind {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f.Kind
 	}
-	switch {
-	case errors.Is(err, core.ErrLost):
+	switch core.KindOf(err) {
+	case core.KindLost:
 		return Lost
-	case errors.Is(err, core.ErrHeld):
+	case core.KindHeld:
 		return Held
-	case errors.Is(err, core.ErrDone):
-		return Done
-	case errors.Is(err, core.ErrInvalid):
+	case core.KindDuplicate:
+		return Duplicate
+	case core.KindInvalid:
 		return BadKey
-	case errors.Is(err, core.ErrUnavailable) && ended(err):
+	case core.KindEnded:
 		return Ended
-	case errors.Is(err, core.ErrUnavailable), errors.Is(err, core.ErrClosed):
+	case core.KindUnavailable, core.KindClosed:
 		return Unavailable
+	default:
+		return 0
 	}
-	return 0
-}
-
-// ended says whether err has the end of the caller's context in it. Core keeps the ends of
-// its own bounds out of its errors.
-func ended(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -28,7 +28,6 @@ func testConstruction(t *testing.T, door Door) {
 		"ANegativeMaxBody":   {Locker: locks, Key: "order:{id}", MaxBody: -1},
 		"AnOptionThatIsNil":  {Locker: locks, Key: "order:{id}", Options: []core.Option{nil}},
 		"AnImpossibleOption": {Locker: locks, Key: "order:{id}", Options: []core.Option{core.WithTTL(time.Nanosecond)}},
-		"AnOptionOfNew":      {Locker: locks, Key: "order:{id}", Options: []core.Option{core.WithLogger(nil)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -71,12 +71,14 @@ func dedupOperations(t *testing.T, door Door) {
 
 func dedupScope(t *testing.T, door Door) {
 	settle, other := core.WithDedupScope("settle"), core.WithDedupScope("other")
-	for name, test := range map[string]struct{ of, with, rule []core.Option }{
+	for name, test := range map[string]struct {
+		of         []core.NewOption
+		with, rule []core.Option
+	}{
 		"Rule":         {rule: []core.Option{day, settle}},
 		"With":         {with: []core.Option{settle}, rule: []core.Option{day}},
-		"New":          {of: []core.Option{settle, day}},
-		"RuleOverWith": {of: []core.Option{other}, with: []core.Option{other}, rule: []core.Option{day, settle}},
-		"Empty":        {with: []core.Option{core.WithDedupScope("")}, rule: []core.Option{day}},
+		"New":          {of: []core.NewOption{settle, day}},
+		"RuleOverWith": {of: []core.NewOption{other}, with: []core.Option{other}, rule: []core.Option{day, settle}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

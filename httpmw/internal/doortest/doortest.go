@@ -148,7 +148,7 @@ func leaseName(w http.ResponseWriter, r *http.Request) {
 }
 
 // NewLocker returns a Locker that is closed with the test.
-func NewLocker(t testing.TB, b *Backend, opts ...core.Option) *core.Locker {
+func NewLocker(t testing.TB, b *Backend, opts ...core.NewOption) *core.Locker {
 	t.Helper()
 	l, err := core.New(b, opts...)
 	if err != nil {

@@ -35,7 +35,7 @@ func underTheLease(t *testing.T, door Door) {
 		if b.free("order:42") {
 			t.Error("the name is free while the handler runs")
 		}
-		if fence, ok := core.FenceFromContext(r.Context()); !ok || fence == 0 {
+		if lease, _ := core.FromContext(r.Context()); lease.Fence() == 0 {
 			t.Error("no fence in the context")
 		}
 		leaseName(w, r)

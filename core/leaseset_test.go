@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-func (b *bench) all(l *core.Locker, names ...string) *core.Lease {
+func (b *bench) all(l *core.Locker, names ...string) *core.LeaseSet {
 	b.Helper()
 	x, err := l.AcquireAll(b.Context(), names, core.WithWait(0))
 	b.ok(err)
@@ -30,18 +30,19 @@ func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {
 		if n := b.link.Calls(drivertest.OpAcquire); n != 3 {
 			b.Errorf("%d commands", n)
 		}
-		if x.Name() != "a" || !slices.Equal(x.Names(), []string{"a", "b", "c"}) || x.Fence() != 0 {
-			b.Errorf("%q %q %d", x.Name(), x.Names(), x.Fence())
+		if !slices.Equal(x.Names(), []string{"a", "b", "c"}) || x.Lease("a").Name() != "a" || x.Lease("z") != nil {
+			b.Errorf("%q", x.Names())
 		}
-		if a, c := x.FenceOf("a"), x.FenceOf("b"); a == 0 || a >= c || x.FenceOf("z") != 0 { // minted in order
+		if a, c := x.Lease("a").Fence(), x.Lease("b").Fence(); a == 0 || a >= c { // minted in order
 			b.Errorf("fences %d, %d", a, c)
 		}
-		if text := fmt.Sprintf("%+v", x); text != `lease(["a" "b" "c"])` {
+		if text := fmt.Sprintf("%+v", x); text != `leases(["a" "b" "c"])` {
 			b.Error(text)
 		}
-		_, fenced := core.FenceFromContext(x.Context())
-		if in, ok := core.FromContext(x.Context()); !ok || in != x || fenced {
-			b.Errorf("context knows %v, %v, %v", in, ok, fenced)
+		for _, name := range x.Names() {
+			if f, err := core.FenceFor(x.Context(), name); err != nil || f != x.Lease(name).Fence() {
+				b.Errorf("the context says fence %d of %q, %v", f, name, err)
+			}
 		}
 		b.ok(x.Release(b.Context()))
 		b.ok(x.Release(b.Context()))
@@ -52,11 +53,11 @@ func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {
 	})
 }
 
-func TestOneNameOfManyTimesIsAnOrdinaryLease(t *testing.T) {
+func TestOneNameOfManyTimesIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.all(b.locks, "a", "a")
-		if x.Fence() == 0 || x.FenceOf("a") != x.Fence() || len(x.Names()) != 1 {
+		if x.Lease("a").Fence() == 0 || len(x.Names()) != 1 {
 			b.Errorf("%v", x)
 		}
 		b.ok(x.Release(b.Context()))
@@ -100,7 +101,7 @@ func TestALossOfOneOfSeveralNamesIsALossOfTheLease(t *testing.T) {
 		x := b.all(b.locks, "a", "b", "c")
 		b.ok(b.store.Release(b.Context(), b.link.LastClaim())) // an operator deletes c
 		<-x.Context().Done()
-		for _, err := range []error{x.Err(), context.Cause(x.Context()), x.Check(b.Context()), core.Confirm(x.Context())} {
+		for _, err := range []error{x.Err(), context.Cause(x.Context()), core.Confirm(x.Context())} {
 			if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Name != "c" || lost.Reason != core.ReasonTaken {
 				b.Errorf("%v", err)
 			}
@@ -157,7 +158,6 @@ func TestANameLostWhileOthersAreWaitedForBeginsTheRoundAnew(t *testing.T) {
 			if left := time.Until(x.ValidUntil()); left < ttl/3 {
 				b.Errorf("%s left", left)
 			}
-			b.ok(x.Check(b.Context()))
 			b.ok(x.Release(b.Context()))
 		})
 		if len(tokens) != 4 { // two expired, and of the third too little was left
@@ -202,8 +202,8 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 			b.ok(x.Release(b.Context()))
 		})
 		b.ok(inside.Release(b.Context()))
-		theirs = b.acquire(other, "a")
-		time.AfterFunc(time.Second, func() { _ = theirs.Release(context.Background()) })
+		smaller := b.acquire(other, "a")
+		time.AfterFunc(time.Second, func() { _ = smaller.Release(context.Background()) })
 		b.took(time.Second, 0, func() { // what was given back does not count
 			x, err := b.locks.AcquireAll(context.WithoutCancel(ctx), []string{"a", "b"})
 			b.ok(err)
@@ -219,7 +219,7 @@ func TestAnyOfSeveralNamesIsReentered(t *testing.T) {
 		for _, name := range x.Names() {
 			y, err := b.locks.TryAcquire(x.Context(), name)
 			b.ok(err)
-			if y.Fence() != x.FenceOf(name) {
+			if y.Fence() != x.Lease(name).Fence() {
 				b.Errorf("%q: fence %d", name, y.Fence())
 			}
 			b.ok(y.Release(b.Context()))
@@ -245,7 +245,7 @@ func TestAnyOfSeveralNamesIsReentered(t *testing.T) {
 		if n := b.link.Calls(drivertest.OpAcquire) + b.link.Calls(drivertest.OpRelease); n != 3 {
 			b.Errorf("%d commands", n)
 		}
-		b.ok(x.Check(b.Context()))
+		b.ok(x.Err())
 		b.ok(x.Release(b.Context()))
 	})
 }
@@ -359,7 +359,7 @@ func TestCompletedWorkOnSeveralNamesIsDoneForEach(t *testing.T) {
 		x, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"}, dedup)
 		b.ok(err)
 		b.ok(x.Finish(b.Context(), nil))
-		b.is(second(b.locks.AcquireAll(b.Context(), []string{"0", "b"}, dedup)), core.ErrDone)
+		b.is(second(b.locks.AcquireAll(b.Context(), []string{"0", "b"}, dedup)), core.ErrDuplicate)
 		b.ok(b.all(b.locks, "0", "a", "b").Release(b.Context()))
 		y := b.all(b.locks, "a", "b")
 		b.is(y.Complete(b.Context()), core.ErrInvalid)
