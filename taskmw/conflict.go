@@ -27,8 +27,8 @@ const (
 	// busy meanwhile. asynq.Timeout must cover waiting and work. core.WithWait has no effect.
 	Wait
 
-	// Skip finishes the task without running if another task of the same type, with another ID, holds the name.
-	// Any other holder does different work. The task is then retried, as with Retry.
+	// Skip finishes the task without running it if another task of the same type, with another ID,
+	// holds the name. Any other holder does different work. The task is then retried, as with Retry.
 	//
 	// The holder's run may be nearly over, so it may miss recent changes. They are left to the next
 	// task. If a run has to follow every change, use Coalesce.
@@ -38,10 +38,10 @@ const (
 	// the name. It matches [ErrConflict] and wraps asynq.SkipRetry.
 	Archive
 
-	// Coalesce lets one task of a type run and one more wait for it. It finishes all others without running.
-	// Any number of duplicates that arrive during a run lead to exactly one more run, which begins
-	// after the last of them was delivered. They share the fate of that task, including its retries
-	// and its archive.
+	// Coalesce lets one task of a type run and one more wait for it. It finishes all others without
+	// running them. Any number of duplicates that arrive during a run lead to exactly one more run,
+	// which begins after the last of them was delivered. They share the fate of that task, including
+	// its retries and its archive.
 	//
 	// The waiting task keeps a worker busy, as under Wait. Each task costs three locks: "seat" and
 	// "gate", and the name itself. The names of seat and gate are made of the type and the name in a

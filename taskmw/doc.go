@@ -33,8 +33,8 @@
 // Schedulers on many nodes may enqueue the same job, which should run once for each tick. Give its
 // rule [OnConflict] with [Skip], and [core.WithMinHold]. Choose a time shorter than a period, and
 // longer than the clock skew plus the queue latency. Tasks that arrive during the run, or soon after
-// it, are then finished without running. With [core.WithDedup] instead of WithMinHold, a job that fails runs
-// again at once.
+// it, are then finished without a run. With [core.WithDedup] instead of WithMinHold, a job that fails
+// runs again at once.
 //
 // The middleware sets the holder's label: "task:<type>:<id>". asynq stores the text of a conflict
 // with the task, and that text contains the label and the name. Like every error of a handler, it is
