@@ -10,8 +10,8 @@ import (
 // write is rolled back as a whole. An older holder's write never succeeds after a newer holder's.
 //
 // It is safe at every isolation level. Above READ COMMITTED (MySQL: above REPEATABLE READ), a
-// transaction that has read something before it shows its fence can fail with the database's
-// serialization error instead of a *[StaleError].
+// transaction can also fail with the database's serialization error, instead of a *[StaleError] or
+// because another writer of the key has just committed. Nothing is written then.
 //
 // A key's row stays locked until its transaction ends, and other writers under the key wait. So a
 // holder paused in its transaction keeps its successor waiting. Let the database end such
