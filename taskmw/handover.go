@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// TicketHeader is the header of a task that carries a lock's hand-off, see [Enqueue]. It is a secret:
+// HandoffHeader is the header of a task that carries a lock's hand-off, see [Enqueue]. It is a secret:
 // whoever has it can take the lock. Those who can read the queue can see it.
 const TicketHeader = "holdfast-ticket"
 
