@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// HandoffHeader is the header of a task that carries a lock's hand-off, see [Enqueue]. It is a secret:
-// whoever has it can take the lock. Those who can read the queue can see it.
+// TicketHeader is the header of a task that carries the ticket of a lock, see [Enqueue]. It is a
+// secret to those who cannot read the queue.
 const TicketHeader = "holdfast-ticket"
 
 // Enqueue hands off the lease that ctx stands under to a task. The name stays taken from the request
