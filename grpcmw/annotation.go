@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 )
 
-// WithAnnotations locks every method that has the option (holdfast.v1.lock), of all services
-// whose generated code is linked in when the interceptors are made:
+// WithAnnotations locks every method that has the option (holdfast.v1.lock), of all services whose
+// generated code is linked in when the interceptors are made:
 //
 //	import "holdfast/v1/lock.proto";
 //
@@ -21,14 +21,14 @@ import (
 //	  }
 //	}
 //
-// Package holdfastpb says how to import that file, and its LockRule what a rule can have. A
-// rule works as [WithMethod] with the same values does, and what cannot work is an error
-// that names the method, also where this program only calls the service. The default is not
-// to read annotations; a method that [WithMethod] or [WithMethodFunc] lists keeps that rule,
-// wherever in the list it stands, and its annotation is not looked at.
+// Package holdfastpb says how to import that file. Its LockRule lists the fields of a rule. A rule
+// works like [WithMethod] with the same values. A rule that cannot work is an error that names the
+// method, even if this program only calls the service. By default no annotations are read. A method
+// that [WithMethod] or [WithMethodFunc] lists keeps that rule, in any order of the options, and its
+// annotation is ignored.
 //
-// The options are defaults for the annotated methods: what a rule says itself wins. A
-// repeat is an error if there is any annotation.
+// The options are defaults for the annotated methods: what a rule says itself wins. Giving
+// WithAnnotations twice is an error if there is any annotation.
 func WithAnnotations(opts ...core.Option) Option {
 	return WithMethodOption(holdfastpb.E_Lock, func(r *holdfastpb.LockRule) (string, []core.Option, error) {
 		own, err := lockOptions(r)

@@ -10,20 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/core/fence"
 )
 
-// FenceMetadata is the key in a call's metadata that carries the caller's fence to the
-// service that keeps the resource: a decimal number.
+// FenceMetadata is the key in a call's metadata that carries the caller's fence, a decimal number, to
+// the service that keeps the resource.
 const FenceMetadata = "holdfast-fence"
 
-// SetFence returns ctx with the fence of the lease of name that it stands under in its outgoing
-// metadata, in place of one that is there:
+// SetFence returns ctx with the fence of the lease of name that ctx stands under in its outgoing
+// metadata. It replaces a fence that is already there:
 //
 //	ctx, err := grpcmw.SetFence(ctx, "order:42")
 //	...
 //	reply, err := client.UpdateOrder(ctx, req)
 //
-// Without a lease that has a fence it is fence.ErrInvalid, and the context has no fence: a
-// call that was meant to be fenced should not go out without.
-func SetFence(ctx context.Context, name string) (context.Context, error) {
+// If there is no such lease, or it has no fence, the error is fence.ErrInvalid, and the context has
+// no fence. Do not send the call then.
+func SetFence(ctx context.Context) (context.Context, error) {
 	md, _ := metadata.FromOutgoingContext(ctx) // a copy
 	if md == nil {
 		md = metadata.MD{}
@@ -38,15 +38,14 @@ func SetFence(ctx context.Context, name string) (context.Context, error) {
 	return metadata.NewOutgoingContext(ctx, md), err
 }
 
-// Fence reads the fence that came with a call, from the incoming metadata of its context,
-// for a guard of package fence. It is fence.ErrInvalid if there is none, more than one, or
-// what is none: answer INVALID_ARGUMENT.
+// Fence reads the fence that came with a call, from the incoming metadata of its context, for a guard
+// of package fence. The error is fence.ErrInvalid if there is no fence, more than one, or an invalid
+// one: answer INVALID_ARGUMENT.
 //
-// It is a number that the caller has claimed, and no lease: it locks nothing, and the lease
-// may be over, which is what the guard finds out. It is trusted as the caller is. One that
-// was made up can let a late write in, or lock every real holder out, so take it only from
-// services of your own. A handler that holds a lock itself has its own fence:
-// core.FenceFor.
+// The fence is only a number that the caller claims. It locks nothing, and the lease may have ended;
+// the guard finds that out. You can trust the fence as much as the caller. A made-up fence can let a
+// late write in, or lock every real holder out. So accept it only from your own services. A handler
+// that holds a lock itself uses its own fence: core.FenceFor.
 func Fence(ctx context.Context) (uint64, error) {
 	values := metadata.ValueFromIncomingContext(ctx, FenceMetadata)
 	if len(values) != 1 {

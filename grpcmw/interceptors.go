@@ -12,15 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Interceptors holds the lock of each method that has a rule around its handler. Make it
-// with [New], once, when the program starts; it never changes.
+// Interceptors holds the lock of each method that has a rule around its handler. Make it with [New],
+// once, when the program starts. It never changes.
 type Interceptors struct {
 	rules map[string]*rule // by full method
 }
 
-// New returns the interceptors for the methods that opts list, or have read beside the
-// methods. Everything about the rules is checked here; what is wrong is a core.ErrInvalid
-// that names the method. Without any rule nothing is locked.
+// New returns the interceptors for the methods that have a rule, from opts or from the .proto files.
+// It checks all rules. An invalid rule is a core.ErrInvalid that names the method. Without any rule
+// nothing is locked.
 func New(l *core.Locker, opts ...Option) (*Interceptors, error) {
 	return newFrom(protoregistry.GlobalFiles, l, opts)
 }
@@ -55,33 +55,32 @@ func must(l *core.Locker, opts []Option) *Interceptors {
 	return i
 }
 
-// ServerOptions installs both interceptors behind those that the server has already. It
-// panics on rules that cannot work; [New] returns the error.
+// ServerOptions installs both interceptors after those that the server already has. It panics on
+// rules that cannot work; [New] returns the error.
 //
-// Interceptors that authenticate, log or recover belong before these. One that calls
-// SetHeader belongs behind them: behind a header, stock clients take no notice of when
-// they should try again.
+// Put interceptors that authenticate, log or recover before these. Put one that calls SetHeader after
+// them: once a header is sent, standard clients ignore when they should try again.
 func ServerOptions(l *core.Locker, opts ...Option) []grpc.ServerOption {
 	return must(l, opts).ServerOptions()
 }
 
-// UnaryServerInterceptor returns the interceptor for unary methods; of streaming ones it
-// sees nothing, so their rules need [StreamServerInterceptor] too. It panics on rules that
-// cannot work; [New] returns the error.
+// UnaryServerInterceptor returns the interceptor for unary methods. It does not see streaming
+// methods, so their rules need [StreamServerInterceptor] too. It panics on rules that cannot work;
+// [New] returns the error.
 func UnaryServerInterceptor(l *core.Locker, opts ...Option) grpc.UnaryServerInterceptor {
 	return must(l, opts).Unary()
 }
 
-// StreamServerInterceptor returns the interceptor for streaming methods; of unary ones it
-// sees nothing, so their rules need [UnaryServerInterceptor] too. It panics on rules that
-// cannot work; [New] returns the error.
+// StreamServerInterceptor returns the interceptor for streaming methods. It does not see unary
+// methods, so their rules need [UnaryServerInterceptor] too. It panics on rules that cannot work;
+// [New] returns the error.
 //
-// The package documentation says what a locked stream does and what it does not.
+// The package documentation says how a locked stream behaves.
 func StreamServerInterceptor(l *core.Locker, opts ...Option) grpc.StreamServerInterceptor {
 	return must(l, opts).Stream()
 }
 
-// ServerOptions is the function [ServerOptions] for interceptors that are made already.
+// ServerOptions is the function [ServerOptions] for existing interceptors.
 func (i *Interceptors) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(i.Unary()),
@@ -89,8 +88,8 @@ func (i *Interceptors) ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// Methods returns the full names of the methods that are locked, sorted: for a log, or for
-// a test that no annotation is missing.
+// Methods returns the full names of the locked methods, sorted. Use it for a log, or for a test that
+// no annotation is missing.
 func (i *Interceptors) Methods() []string { return slices.Sorted(maps.Keys(i.rules)) }
 
 // Unary returns the interceptor for unary methods.

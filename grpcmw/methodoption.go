@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// ErrNoLock is what the function of [WithMethodOption] returns for a method that is not to
-// be locked.
+// ErrNoLock is what the function of [WithMethodOption] returns for a method that is not to be locked.
 var ErrNoLock = errors.New("grpcmw: no lock")
 
 // WithMethodOption locks every method that has an option of your own, an extension of
@@ -23,15 +22,15 @@ var ErrNoLock = errors.New("grpcmw: no lock")
 //		return key, []core.Option{core.WithTTL(time.Minute)}, nil
 //	})
 //
-// When the interceptors are made, the function is called once for each method that has the
-// option, of all services whose generated code is linked in. It returns the key template and
-// the options of the rule, as for [WithMethod]; T is the Go type of the option's value. An
-// error fails the construction with the method's name, but for [ErrNoLock], which leaves the
-// method without a lock. As with [WithAnnotations], a method that [WithMethod] or
-// [WithMethodFunc] lists keeps that rule, and the function is not called for it.
+// When the interceptors are made, the function is called once for each method that has the option, of
+// all services whose generated code is linked in. It returns the key template and the options of the
+// rule, as for [WithMethod]. T is the Go type of the option's value. If the function returns an
+// error, the construction fails with the method's name. Only [ErrNoLock] leaves the method without a
+// lock. As with [WithAnnotations], a method that [WithMethod] or [WithMethodFunc] lists keeps that
+// rule, and the function is not called for it.
 //
-// It can be given once for each of several options; a method that two of them lock, or one
-// twice, is an error.
+// You can give it once for each of several options. It is an error if two of them lock the same
+// method, or if one is given twice.
 func WithMethodOption[T any](option protoreflect.ExtensionType, rule func(value T) (key string, opts []core.Option, err error)) Option {
 	return optionFunc(func(b *builder) error {
 		if option == nil {

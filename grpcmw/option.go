@@ -29,18 +29,17 @@ type builder struct {
 	log     *slog.Logger
 }
 
-// WithMethod locks a method, unary or streaming, under the name that the key template
-// makes of each request; the package documentation lists the sources of a template.
+// WithMethod locks a method, unary or streaming, under the name that the key template makes of each
+// request. The package documentation lists the sources of a template.
 //
-// The full method is as in generated code: "/shop.v1.Orders/Refund". A method that no
-// linked service has, one that is listed twice, and a template that the method's request
-// cannot fill are errors when the interceptors are made. It stands in place of a rule that
-// [WithAnnotations] or [WithMethodOption] would read beside the method. Methods without any
-// rule pass through.
+// The full method is written as in generated code: "/shop.v1.Orders/Refund". These are errors when
+// the interceptors are made: a method that no linked service has, a method that is listed twice, and
+// a template that the method's request cannot fill. The rule replaces one that [WithAnnotations] or
+// [WithMethodOption] would read for the same method. Methods without any rule pass through.
 //
-// The options are the rule's own. Before them stand WithWait(0), that is, to answer at
-// once, and the full method as the scope of WithDedup; how long a handler may hold the lock
-// has no bound. With dedup a method is done when its handler has returned no error.
+// The options apply to this rule. Its defaults are WithWait(0), which answers at once, and the full
+// method as the scope of WithDedup. There is no limit for how long a handler may hold the lock. With
+// dedup, a method is done when its handler has returned no error.
 func WithMethod(fullMethod, key string, opts ...core.Option) Option {
 	return optionFunc(func(b *builder) error {
 		return b.list(fullMethod, opts, func(m protoreflect.MethodDescriptor) (keyer, error) {
@@ -49,15 +48,14 @@ func WithMethod(fullMethod, key string, opts ...core.Option) Option {
 	})
 }
 
-// WithMethodFunc is [WithMethod] with a function that returns the name to lock, for keys
-// that no template can make; key.Key makes names that agree with the other doors'. Req is
-// the method's request type, which is checked, or an interface that it implements. Of a
-// stream, the function sees the first message.
+// WithMethodFunc is [WithMethod] with a function that returns the name to lock, for keys that no
+// template can make. With key.Key of package core/key it makes the same names as other middleware.
+// Req is the method's request type, which is checked, or an interface that it implements. In a
+// stream, the function gets the first message.
 //
-// An error of the function refuses the request: one that is a gRPC status goes to the
-// client as it is, any other, and a name that core does not take, as InvalidArgument without
-// its text. Observers see the full
-// method instead of a template.
+// An error of the function refuses the request. If it is a gRPC status, the client gets it unchanged.
+// Any other error, and a name that core refuses, becomes InvalidArgument without its text. Observers
+// see the full method instead of a template.
 func WithMethodFunc[Req proto.Message](fullMethod string, key func(ctx context.Context, req Req) (string, error), opts ...core.Option) Option {
 	return optionFunc(func(b *builder) error {
 		return b.list(fullMethod, opts, func(m protoreflect.MethodDescriptor) (keyer, error) {
@@ -66,10 +64,10 @@ func WithMethodFunc[Req proto.Message](fullMethod string, key func(ctx context.C
 	})
 }
 
-// WithLogger sets who is told, once for each method, that requests fail through the program's
-// fault: where WithDedup meets a name that the caller holds already, or a request is not of the
-// method's type. The default, also chosen by nil, is slog.Default() at that time; a later repeat
-// wins. What happens to leases is for core.WithLogger.
+// WithLogger sets the logger that gets one line for each method whose requests fail through the
+// program's fault: where WithDedup meets a name that the caller already holds, or a request is not of
+// the method's type. For nil, the default, it is slog.Default() at that time. If it is given twice,
+// the last one wins. To log what happens to leases, use core.WithLogger.
 func WithLogger(log *slog.Logger) Option {
 	return optionFunc(func(b *builder) error {
 		b.log = log

@@ -9,20 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/core/fence"
 )
 
-// FenceHeader carries the caller's fence to the service that keeps the resource: a decimal
-// number.
+// FenceHeader is the header that carries the caller's fence, a decimal number, to the service that
+// keeps the resource.
 const FenceHeader = "Holdfast-Fence"
 
-// SetFence puts the fence of the lease of name that ctx stands under into the headers of a request,
-// in place of one that is there:
+// SetFence puts the fence of the lease of name that ctx stands under into the headers of a request.
+// It replaces a fence that is already there:
 //
 //	req, err := http.NewRequestWithContext(ctx, http.MethodPut, url, body)
 //	...
 //	err = httpmw.SetFence(ctx, "order:42", req.Header)
 //
-// Without a lease that has a fence it is fence.ErrInvalid, and no fence is in the headers:
-// a request that was meant to be fenced should not go out without.
-func SetFence(ctx context.Context, name string, h http.Header) error {
+// If there is no such lease, or it has no fence, the error is fence.ErrInvalid, and the headers
+// contain no fence. Do not send the request then.
+func SetFence(ctx context.Context, h http.Header) error {
 	if h == nil {
 		return fmt.Errorf("httpmw: SetFence: %w: nil headers", fence.ErrInvalid)
 	}
@@ -35,15 +35,14 @@ func SetFence(ctx context.Context, name string, h http.Header) error {
 	return nil
 }
 
-// Fence reads the fence that came with a request, for a guard of package fence. It is
-// fence.ErrInvalid if there is none, more than one, or what is none: answer 400.
+// Fence reads the fence that came with a request, for a guard of package fence. The error is
+// fence.ErrInvalid if there is no fence, more than one, or an invalid one: answer 400.
 //
-// It is a number that the sender has claimed, and no lease: it locks nothing, and the lease
-// may be over, which is what the guard finds out. It is trusted as the sender is. One that
-// was made up can let a late write in, or lock every real holder out, so a service that the
-// public reaches should drop the header, r.Header.Del(httpmw.FenceHeader), and take it only
-// from services of its own. A handler that holds a lock itself has its own fence:
-// core.FenceFor.
+// The fence is only a number that the sender claims. It locks nothing, and the lease may have ended;
+// the guard finds that out. You can trust the fence as much as the sender. A made-up fence can let a
+// late write in, or lock every real holder out. So a service that the public reaches should drop the
+// header, with r.Header.Del(httpmw.FenceHeader), and accept it only from your own services. A handler
+// that holds a lock itself uses its own fence: core.FenceFor.
 func Fence(h http.Header) (uint64, error) {
 	values := h.Values(FenceHeader)
 	if len(values) != 1 {

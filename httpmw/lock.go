@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 )
 
-// Lock returns middleware that holds the lock that key names around a handler. It panics
-// on a key or an option that cannot work; [Config.Middleware] returns an error instead.
+// Lock returns middleware that holds the lock that key names around a handler. It panics on a key or
+// an option that cannot work; [Config.Middleware] returns an error instead.
 //
-// It stands inside the router, which makes {id} known: around a mux, every request fails.
+// Use it inside the router, which sets the value of {id}. Around a mux, every request fails.
 // Flushing, hijacking, [http.ResponseController] and copies from files work as without it. A panic
-// passes through after the release. If the caller leaves, the handler's context ends, and
-// the lock is held until the handler has returned.
+// passes through after the release. If the caller leaves, the handler's context ends, and the lock is
+// held until the handler has returned.
 //
-// An answer that fits into the server's buffer reaches the client after the release, so that
-// the client's next request finds the lock free. What was flushed, or is larger, is sent before.
+// An answer that fits into the server's buffer reaches the client after the release. So the client's
+// next request finds the lock free. A larger or flushed answer is sent before the release.
 func Lock(l *core.Locker, key string, opts ...core.Option) func(http.Handler) http.Handler {
 	mw, err := Config{Locker: l, Key: key, Options: opts}.Middleware()
 	if err != nil {
@@ -26,63 +26,66 @@ func Lock(l *core.Locker, key string, opts ...core.Option) func(http.Handler) ht
 	return mw
 }
 
-// Config is [Lock] with everything that can be chosen. Locker and one of Key and KeyFunc
-// are required.
+// Config is [Lock] with all settings. Locker and one of Key and KeyFunc are required.
 type Config struct {
 	Locker *core.Locker
 
-	// Key is the template of the lock's name, as [key.Parse] describes it. Its sources:
+	// Key is the template of the lock's name; key.Parse in package core/key describes its form. Its
+	// sources are:
 	//
-	//	{name}                        a parameter of the path
+	//	{name}                        a path parameter
 	//	{query:name}
 	//	{header:Name}, {cookie:name}
 	//	{form:name}                   from body or query
 	//	{body:a.b}                    a member of a JSON body
 	//	{http:method}, {http:route}   the route is the request's Pattern
 	//
-	// A value that is missing, empty, or there several times and not the same, is answered
-	// with 400. So is a body, for {body:…}, that says it is not JSON. Bodies are read before the
+	// If a value is missing, empty, or repeated with different contents, the answer is 400. A body
+	// that says it is not JSON is also answered with 400, for {body:…}. Bodies are read before the
 	// lock is taken, and put back.
 	//
-	// Parameters of the path are those of [http.Request.PathValue], which net/http unescapes. Chi
-	// does not, where a path has unusual escapes: there, a KeyFunc can.
+	// Path parameters are those of [http.Request.PathValue], which net/http unescapes. Chi does not
+	// unescape them if a path has unusual escapes. Use a KeyFunc there.
 	Key string
-	// KeyFunc makes the lock's name, where no template can. Names are 1 to 200 bytes of
-	// UTF-8 without braces, spaces and control characters: [key.Key.Name] makes such of
-	// anything. An error is answered with 400, and is the Problem's Err.
+	// KeyFunc makes the lock's name, where no template can. Names are 1 to 200 bytes of UTF-8 without
+	// braces, spaces and control characters; (*key.Key).Name makes a valid name from any values. An
+	// error is answered with 400, and becomes the Problem's Err.
 	KeyFunc func(*http.Request) (string, error)
 
-	// Options are those of the lock. They are checked once, by Middleware. Without
-	// [core.WithWait] among them the door does not wait. With [core.WithDedup], also from
-	// New or With, a request is done if its status is below 400 or it wrote none, but not if it
-	// was hijacked. The same work is what has the same method and route pattern, unless
-	// [core.WithDedupScope], here, in With or in New, says otherwise.
+	// Options are those of the lock. Middleware checks them once. Without [core.WithWait] among them,
+	// the middleware does not wait.
+	//
+	// With [core.WithDedup], also from New or With, a request is done if its status is below 400 or
+	// it wrote none. A hijacked request is never done. Two requests are the same operation if they
+	// have the same method and route pattern, unless [core.WithDedupScope], here, in With or in New,
+	// says otherwise.
 	Options []core.Option
 
-	// Skipper lets requests pass without a lock, and without a look at the key. The default,
-	// nil, lets none.
+	// Skipper selects requests that pass without a lock. Their key is not looked at. The default,
+	// nil, selects none.
 	Skipper func(*http.Request) bool
 
-	// HeldStatus answers a request whose lock is held: 409, the default, also chosen by
-	// zero, or 423 ([http.StatusLocked]).
+	// HeldStatus is the status of the answer when the lock is held: 409 or 423 ([http.StatusLocked]).
+	// Zero means 409, the default.
 	HeldStatus int
 
-	// MaxBody is how many bytes of a body are looked at for {body:…} and {form:…}, and
-	// kept in memory while the request runs. A larger body is answered with 400. The
-	// default, also chosen by zero, is 1 MiB. Other requests' bodies are not touched.
+	// MaxBody limits how many bytes of a body are read for {body:…} and {form:…}, and kept in memory
+	// while the request runs. A larger body is answered with 400. Zero means 1 MiB, the default.
+	// Bodies are not touched if the key does not need them.
 	MaxBody int64
 
-	// ErrorHandler answers in the place of [Problem.ServeHTTP], the default. It is called
-	// for the door's own refusals, and for a loss if nothing was written yet, with the request
-	// from outside the door. It has to answer: net/http makes an empty 200 of silence.
+	// ErrorHandler answers instead of [Problem.ServeHTTP], the default. It is called for the
+	// middleware's own refusals, and for a loss if nothing was written yet, with the request from
+	// outside the middleware. It has to write an answer: otherwise net/http sends an empty 200.
 	ErrorHandler func(http.ResponseWriter, *http.Request, *Problem)
 
-	// Logger is told, once for each route, if the route lacks a source of the key, or if the
-	// options cannot work there. The default, also chosen by nil, is [slog.Default] at that time.
+	// Logger gets one line for each route whose requests fail because the route lacks a source of the
+	// key, or because the options cannot work there. For nil, the default, it is [slog.Default] at
+	// that time.
 	Logger *slog.Logger
 }
 
-// Middleware returns the middleware. What cannot work is [core.ErrInvalid].
+// Middleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
 func (c Config) Middleware() (func(http.Handler) http.Handler, error) {
 	d, err := door.New(door.Rule{
 		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options,

@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// Problem is a door's answer to a request that it does not let through: one row of the
-// outcome table, as problem details (RFC 9457). What a client gets to see is the same for
-// every request with that outcome: it tells nothing about lock, owner or backend.
+// Problem is the middleware's answer to a request that it does not let through, as problem details
+// (RFC 9457). All requests with the same outcome get the same answer: it tells nothing about lock,
+// owner or backend.
 //
-// It is also an error, for error handlers and logs, and as such says no more than the
-// client is told. Err has the rest.
+// It is also an error, for error handlers and logs, and as an error it says no more than the client
+// is told. Err has the rest.
 type Problem struct {
 	Type   string `json:"type"` // one of the Type constants
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 
-	// RetryAfter is sent as Retry-After, in whole seconds, rounded up. It is 0 where a
-	// retry has no time that is better than another.
+	// RetryAfter is sent as Retry-After, in whole seconds, rounded up. It is 0 if no time for a retry
+	// is better than another.
 	RetryAfter time.Duration `json:"-"`
-	// Err is what is behind it, for errors.Is, errors.As and logs: never for the client.
+	// Err is the cause, for errors.Is, errors.As and logs. It is never sent to the client.
 	Err error `json:"-"`
 }
 
-// Error returns status and title.
+// Error returns the status and the title.
 func (p *Problem) Error() string { return "holdfast: " + strconv.Itoa(p.Status) + " " + p.Title }
 
 // Unwrap returns p.Err.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// ServeHTTP writes the problem: Content-Type, Content-Length, Cache-Control: no-store,
-// Retry-After if it has one, and the JSON. It is meant for a response that has not begun.
+// ServeHTTP writes the problem: Content-Type, Content-Length, Cache-Control: no-store, Retry-After if
+// it has one, and the JSON. Call it before anything else is written.
 func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	body, _ := json.Marshal(p) // strings and a number: it cannot fail
 	h := w.Header()

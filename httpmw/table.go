@@ -9,10 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 )
 
-// The types of a [Problem], explained in docs/problems.md. They are identifiers, to be compared
-// and not to be fetched, and stay as they are.
-// They are https URLs because RFC 9457 wants an absolute URI of which a page can be made
-// later; "urn:holdfast:…" would be neither, its namespace is not registered.
+// The types of a [Problem], explained in docs/problems.md. They are identifiers: compare them, do not
+// fetch them. They never change. They are https URLs because RFC 9457 requires an absolute URI that
+// can become a page later. "urn:holdfast:…" could not, because its namespace is not registered.
 const (
 	TypeHeld        = "https://holdfast-go.github.io/problems/held"
 	TypeDone        = "https://holdfast-go.github.io/problems/already-processed"
@@ -79,10 +78,10 @@ func row(kind door.Kind) *Problem {
 	}
 }
 
-// ProblemFor returns the row of the outcome table for an error of core, and nil for any
-// other. Doors do that for their own refusals; it is exported for handlers that call core
-// themselves, because what a handler returns is no door's business. ErrInvalid is taken for
-// a key that the request has no good value for:
+// ProblemFor returns the [Problem] for an error of core, and nil for any other error. The middleware
+// uses it for its own refusals. It is exported for handlers that call core themselves, because the
+// middleware does not change what a handler returns. ErrInvalid is treated as a request without a
+// good value for the key:
 //
 //	err := locks.Do(ctx, name, work)
 //	if p := httpmw.ProblemFor(err); p != nil {

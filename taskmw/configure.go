@@ -24,26 +24,28 @@ type configOptionFunc func(*composer)
 
 func (f configOptionFunc) apply(c *composer) { f(c) }
 
-// WithConflictDelay sets in how much time, ± 20%, a task that found its name held is tried
-// again. The default is 5 s; zero is the server's next look at the retry queue, every
-// asynq.Config.DelayedTaskCheckInterval. asynq counts in whole seconds. A later repeat wins;
-// a negative duration, or one above a year, is an error.
+// WithConflictDelay sets the time, ± 20%, after which a task that found its name held is tried again.
+// The default is 5 s. Zero means the server's next check of the retry queue, every
+// asynq.Config.DelayedTaskCheckInterval. asynq counts in whole seconds. If it is given twice, the
+// last one wins. A negative duration, or one above a year, is an error.
 func WithConflictDelay(d time.Duration) ConfigOption {
 	return configOptionFunc(func(c *composer) { c.delay = d })
 }
 
-// Configure prepares a server for [Middleware]: a conflict is not a failure, so that it does
-// not use up the task's retries, and is retried soon. It panics where [Configured] returns
-// an error, and on a nil cfg.
+// Configure prepares a server for [Middleware]: a conflict is not a failure. It does not use up the
+// task's retries, and is retried soon. Configure panics where [Configured] returns an error, and on a
+// nil cfg.
 //
-// Call it last, on a config that is complete: it wraps what is there. IsFailure and
-// RetryDelayFunc, the user's or asynq's own, decide on every other error; ErrorHandler is not
-// told of conflicts, which are no errors, except for one that archives its task;
-// BaseContext's context gets a mark by which the middleware knows that the server is ready.
-// Of repeated calls the last one's options count.
+// Call it last, on a complete config, because it wraps what is there:
 //
-// A task in conflict stays in asynq's retry queue for as long as its name is held, whatever
-// its MaxRetry; only its last attempt, and asynq.Deadline, can end that.
+//   - IsFailure and RetryDelayFunc, yours or asynq's own, decide on every other error.
+//   - ErrorHandler is not told of conflicts, which are no errors, except one that archives its task.
+//   - BaseContext's context gets a mark, so that the middleware knows that the server is ready.
+//
+// If it is called several times, the options of the last call win.
+//
+// A task in conflict stays in asynq's retry queue as long as its name is held, whatever its MaxRetry.
+// Only its last attempt, and asynq.Deadline, can end that.
 func Configure(cfg *asynq.Config, opts ...ConfigOption) {
 	if cfg == nil {
 		panic("taskmw: Configure: nil config")
@@ -55,8 +57,8 @@ func Configure(cfg *asynq.Config, opts ...ConfigOption) {
 	*cfg = configured
 }
 
-// Configured is [Configure] that leaves cfg as it is, and returns an error, which matches
-// [core.ErrInvalid], for an option that cannot work.
+// Configured is like [Configure], but leaves cfg unchanged and returns a new config. For an option
+// that cannot work it returns an error that matches [core.ErrInvalid].
 func Configured(cfg asynq.Config, opts ...ConfigOption) (asynq.Config, error) {
 	c := composer{delay: defaultConflictDelay}
 	for _, o := range opts {

@@ -10,45 +10,44 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Action is what becomes of a task that finds its name held; see [OnConflict].
+// Action is what happens to a task that finds its name held; see [OnConflict].
 //
-// The holder's label tells the door who that is. A holder with the task's own ID is an
-// earlier delivery of the same task, which asynq has given up and which still runs: whatever
-// the action, that ends no task. Neither does a holder that the door cannot tell from one.
+// The middleware recognises the holder by its label. A holder with the task's own ID is an earlier
+// delivery of the same task, which asynq has given up and which still runs. A task is never finished
+// or archived because of its own earlier delivery: it is retried. The same is true if the middleware
+// cannot rule out that the holder is one.
 type Action uint8
 
 const (
-	// Retry leaves the task to asynq, which tries again in 5 s ± 20%; see
-	// [WithConflictDelay]. It is the default.
+	// Retry leaves the task to asynq, which tries again in 5 s ± 20%; see [WithConflictDelay]. It is
+	// the default.
 	Retry Action = iota
 
-	// Wait waits for the name as long as the task's own time allows, and then retries. A
-	// worker is busy meanwhile; asynq.Timeout has to do for waiting and work, and
-	// core.WithWait does nothing.
+	// Wait waits for the name as long as the task's own time allows, and then retries. A worker is
+	// busy meanwhile. asynq.Timeout must cover waiting and work. core.WithWait has no effect.
 	Wait
 
-	// Skip finishes the task unrun if a task of the same type, with another ID, is what
-	// holds the name. Any other holder does other work: then it is Retry.
+	// Skip finishes the task without running it if another task of the same type, with another ID,
+	// holds the name. Any other holder does different work. The task is then retried, as with Retry.
 	//
-	// That run may be nearly over: what has changed since it began is left to the next task.
-	// If every change has to be followed by a run, the action is Coalesce.
+	// The holder's run may be nearly over, so it may miss recent changes. They are left to the next
+	// task. If a run has to follow every change, use Coalesce.
 	Skip
 
-	// Archive archives the task at once. The error, which asynq stores with the task, says
-	// who holds the name, matches [ErrConflict] and wraps asynq.SkipRetry.
+	// Archive archives the task at once. The error, which asynq stores with the task, says who holds
+	// the name. It matches [ErrConflict] and wraps asynq.SkipRetry.
 	Archive
 
-	// Coalesce lets one task of a type run and one more wait for it, and finishes all others
-	// unrun: any number of duplicates that come while one runs end in exactly one run more,
-	// which begins after the last of them was delivered. They share its fate, its retries
-	// and its archive too.
+	// Coalesce lets one task of a type run and one more wait for it. It finishes all others without
+	// running them. Any number of duplicates that arrive during a run lead to exactly one more run,
+	// which begins after the last of them was delivered. They share the fate of that task, including
+	// its retries and its archive.
 	//
-	// The one that waits keeps a worker busy, as under Wait. In return for the promise each
-	// task costs three locks: "seat" and "gate", whose names are made of the type and of
-	// the name in a way that no key can, and the name itself. Code that wants the name
-	// otherwise notices nothing of them. With [core.WithDedup] it is an error: the first
-	// run's marker would finish the one that waits. [core.OnUnavailable] does nothing: seat and
-	// gate are for all processes, and while they cannot be had no task runs.
+	// The waiting task keeps a worker busy, as under Wait. Each task costs three locks: "seat" and
+	// "gate", and the name itself. The names of seat and gate are made of the type and the name in a
+	// way that no key can produce, so other code never meets them. With [core.WithDedup] it is an
+	// error, because the first run's marker would finish the waiting task. [core.OnUnavailable] has
+	// no effect: seat and gate are for all processes, and no task runs while they are unavailable.
 	Coalesce
 )
 
@@ -61,16 +60,15 @@ func (a Action) String() string {
 	return fmt.Sprintf("Action(%d)", uint8(a))
 }
 
-// OnConflict sets what becomes of a task that finds its name held. It is an option for
-// [WithType] and [WithTypeFunc], beside core's; a later repeat wins. The default, and the
-// zero Action, is [Retry]; an unknown one is an error.
+// OnConflict sets what happens to a task that finds its name held. It is an option for [WithType] and
+// [WithTypeFunc], next to core's options. If it is given twice, the last one wins. The default, and
+// the zero Action, is [Retry]. An unknown Action is an error.
 //
-// With [core.WithWait] the task waits so long first, but for Wait and Coalesce, which wait
-// anyhow. On a task's last attempt what would be a retry waits instead, and so it does on a
-// server without [Configure].
+// With [core.WithWait] the task first waits that long. Wait and Coalesce ignore it, because they wait
+// anyway. On a task's last attempt, and on a server without [Configure], the task waits instead of a
+// retry.
 //
-// It is for rules only: elsewhere, as in core.New or at another door, it is
-// [core.ErrInvalid].
+// It is for rules only. Elsewhere, as in core.New or in another middleware, it is [core.ErrInvalid].
 func OnConflict(a Action) core.Option {
 	return conflictOption{misplaced, a}
 }

@@ -1,5 +1,5 @@
-// Package taskmw is Holdfast's door to asynq: a middleware that runs tasks one at a time
-// for each key, on every machine.
+// Package taskmw is Holdfast's middleware for asynq. It runs tasks one at a time for each key, on
+// every machine.
 //
 //	taskmw.Configure(&cfg) // contention is not a failure, and retries soon
 //	srv := asynq.NewServer(redisOpt, cfg)
@@ -7,36 +7,36 @@
 //	mux.Use(taskmw.Middleware(locks,
 //		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour))))
 //
-// A key is a template over the task: {order_id} and {order.id} are read from its JSON
-// payload, {header:x} from its headers, and {asynq:type}, {asynq:queue} and {asynq:id}
-// are what asynq knows about it. [WithTypeFunc] takes a function instead.
+// A key is a template. {order_id} and {order.id} are read from the task's JSON payload, {header:x}
+// from its headers. {asynq:type}, {asynq:queue} and {asynq:id} are what asynq knows about the task.
+// [WithTypeFunc] takes a function instead.
 //
 //	outcome                      the task
 //	held by another owner        is retried in 5 s ± 20%, which does not count as a failure
 //	… on its last attempt        waits as long as its own time allows, and is then archived
-//	… with another OnConflict    waits, is finished unrun, is archived, or is coalesced
+//	… with another OnConflict    waits, is finished without a run, is archived, or is coalesced
 //	key missing or invalid       is archived at once: the error wraps asynq.SkipRetry
 //	unavailable, Locker closed   fails with core's error: asynq's retry, counted
 //	its context has ended        fails with the context's error
 //	lost while it ran            fails: a *core.LostError is joined to the handler's error
-//	done: a dedup marker stands  is finished, and the handler does not run
+//	duplicate: a dedup marker    is finished, and the handler does not run
 //
-// These are the door's own refusals and losses. Whatever else the handler returns goes out
-// as it is, an inner core.ErrHeld, asynq.SkipRetry and asynq.RevokeTask too.
+// These are the middleware's own refusals and losses. What the handler returns is passed on
+// unchanged, including an inner core.ErrHeld, asynq.SkipRetry and asynq.RevokeTask.
 //
-// asynq delivers a task again while its first delivery still runs, with the same ID: after
-// a shutdown that did not wait long enough, and after a timeout. The door keeps the lease
-// until the handler has really returned, so the second delivery finds the name held and is
-// retried. Then it runs again, unless it has [core.WithDedup] and the first run, whose
-// result asynq has ignored, succeeded.
+// asynq sometimes delivers a task again, with the same ID, while its first delivery still runs: after
+// a shutdown that did not wait long enough, and after a timeout. The middleware keeps the lease until
+// the handler has really returned. So the second delivery finds the name held and is retried. Later
+// it runs again, unless it has [core.WithDedup] and the first run succeeded. asynq ignores the result
+// of that first run.
 //
-// Schedulers on many nodes that enqueue the same job want it to run once for each tick. Give
-// its rule [OnConflict] with [Skip] and [core.WithMinHold], shorter than a period and longer
-// than the schedulers' clocks, and their tasks' ways, differ: who comes while it runs, or
-// soon after, is finished unrun. With [core.WithDedup] in its place a job that fails runs
-// again at once.
+// Schedulers on many nodes may enqueue the same job, which should run once for each tick. Give its
+// rule [OnConflict] with [Skip], and [core.WithMinHold]. Choose a time shorter than a period, and
+// longer than the clock skew plus the queue latency. Tasks that arrive during the run, or soon after
+// it, are then finished without a run. With [core.WithDedup] instead of WithMinHold, a job that fails
+// runs again at once.
 //
-// The holder's label is the door's: "task:<type>:<id>". It shows in the text of a conflict,
-// which asynq stores with the task, beside the name: like every error of a handler, that
-// text is for those who run the queue.
+// The middleware sets the holder's label: "task:<type>:<id>". asynq stores the text of a conflict
+// with the task, and that text contains the label and the name. Like every error of a handler, it is
+// for those who run the queue.
 package taskmw

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Door is a set of rules, checked and compiled. Make one with [New]. It is safe for
-// concurrent use and may serve any number of servers.
+// Door is a checked and compiled set of rules. Make one with [New]. It is safe for concurrent use,
+// and several servers may share it.
 type Door struct {
 	locks    *core.Locker
 	exact    map[string]*rule
@@ -22,9 +22,9 @@ type Door struct {
 	warned   atomic.Bool
 }
 
-// New checks the rules and compiles them. It returns an error that matches
-// [core.ErrInvalid] for a nil Locker, a pattern that is given twice, a key that cannot be
-// parsed or has an unknown source, and options that cannot work.
+// New checks the rules and compiles them. It returns an error that matches [core.ErrInvalid] for a
+// nil Locker, a pattern that is given twice, a key that cannot be parsed or has an unknown source,
+// and options that cannot work.
 func New(l *core.Locker, opts ...Option) (*Door, error) {
 	unruled, err := l.With(core.WithWait(0))
 	if err != nil {
@@ -42,11 +42,11 @@ func New(l *core.Locker, opts ...Option) (*Door, error) {
 	return d, nil
 }
 
-// Middleware is [New] for a program that cannot run without its rules: it panics where New
-// returns an error.
+// Middleware is [New] for a program that cannot run without its rules: it panics where New returns an
+// error.
 //
-// A server that runs it wants [Configure]. Where that is missing, an attempt that finds its
-// name held would cost the task one of its retries: so it waits for the name, as on a last
+// Use [Configure] on a server with this middleware. Without Configure, an attempt that finds its name
+// held would cost the task one of its retries. So the task then waits for the name, as on a last
 // attempt, and the first task of the middleware logs a warning; see [WithLogger].
 func Middleware(l *core.Locker, opts ...Option) asynq.MiddlewareFunc {
 	d, err := New(l, opts...)
@@ -56,8 +56,8 @@ func Middleware(l *core.Locker, opts ...Option) asynq.MiddlewareFunc {
 	return d.Middleware()
 }
 
-// Middleware returns the door for asynq's ServeMux.Use. Tasks that no rule matches, and that
-// [Enqueue] has not sent, pass through untouched.
+// Middleware returns the middleware for asynq's ServeMux.Use. A task passes through unchanged if no
+// rule matches it and [Enqueue] has not sent it.
 func (d *Door) Middleware() asynq.MiddlewareFunc {
 	// asynq calls the outer function for every task.
 	return func(next asynq.Handler) asynq.Handler {

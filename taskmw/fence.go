@@ -11,24 +11,23 @@ import (
 	"github.com/holdfast-go/holdfast/core/fence"
 )
 
-// FenceHeader is the header of a task that carries the fence of the one who enqueued it, to
-// the resource that the task writes: a decimal number.
+// FenceHeader is the header of a task that carries the fence, a decimal number, of the caller that
+// enqueued it to the resource that the task writes.
 const FenceHeader = "holdfast-fence"
 
-// FenceHeaders returns a copy of headers, which may be nil, with the fence of the lease of name
-// that ctx stands under, in place of one that is there:
+// FenceHeaders returns a copy of headers, which may be nil, with the fence of the lease of name that
+// ctx stands under. It replaces a fence that is already there:
 //
 //	headers, err := taskmw.FenceHeaders(ctx, "order:42", nil)
 //	...
 //	task := asynq.NewTaskWithHeaders("order:index", payload, headers)
 //
-// A task that was enqueued by a holder then loses against whoever has written after it.
-// Without a lease that has a fence it is fence.ErrInvalid: a task that was meant to be
-// fenced should not be enqueued without.
-func FenceHeaders(ctx context.Context, name string, headers map[string]string) (map[string]string, error) {
-	f, err := core.FenceFor(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("taskmw: FenceHeaders: %w: %w", fence.ErrInvalid, err)
+// A task that a holder has enqueued is then refused if a later holder has written. If there is no
+// such lease, or it has no fence, the error is fence.ErrInvalid. Do not enqueue the task then.
+func FenceHeaders(ctx context.Context, headers map[string]string) (map[string]string, error) {
+	f, _ := core.FenceFromContext(ctx)
+	if err := fence.Check(f); err != nil {
+		return nil, fmt.Errorf("taskmw: FenceHeaders: %w", err)
 	}
 	headers = maps.Clone(headers)
 	if headers == nil {
@@ -38,15 +37,15 @@ func FenceHeaders(ctx context.Context, name string, headers map[string]string) (
 	return headers, nil
 }
 
-// Fence reads the fence that came with a task, for a guard of package fence. It is
-// fence.ErrInvalid and asynq.SkipRetry if there is none, or what is none: no other attempt
+// Fence reads the fence that came with a task, for a guard of package fence. If there is no fence, or
+// an invalid one, the error matches fence.ErrInvalid and asynq.SkipRetry, because no other attempt
 // would have one.
 //
-// It is the fence of the one who enqueued the task, and no lease: it locks nothing, and the
-// lease is mostly over when the task runs. That is of no harm, since the guard refuses the
-// task only if somebody newer has written; then it should return asynq.SkipRetry. The fence
-// is trusted as whoever can enqueue is. A task that runs under a lock of its own, see
-// [Middleware], writes with that lock's fence: core.FenceFor.
+// It is the fence of the caller that enqueued the task. It locks nothing, and its lease has usually
+// ended when the task runs. That does no harm: the guard refuses the task only if a newer holder has
+// written. The task should then return asynq.SkipRetry. You can trust the fence as much as those who
+// can enqueue. A task that runs under its own lock, see [Middleware], writes with that lock's fence:
+// core.FenceFor.
 func Fence(t *asynq.Task) (uint64, error) {
 	text, ok := t.Headers()[FenceHeader]
 	if !ok {

@@ -16,24 +16,25 @@ import (
 // secret to those who cannot read the queue.
 const HandoffHeader = "holdfast-handoff"
 
-// Enqueue hands the lease that ctx stands under over to a task: the name stays taken from the
-// request to the finished task, and nobody gets it in between.
+// Enqueue hands off the lease that ctx stands under to a task. The name stays taken from the request
+// until the task has finished, and nobody gets it in between.
 //
 //	info, err := taskmw.Enqueue(ctx, client, asynq.NewTask("order:ship", payload), 10*time.Minute)
 //
-// The lease is over when Enqueue returns, and ctx has ended with it, if it is of the lease: see
-// [core.Lease.Detach]. The task's first attempt, on a server with [Middleware], takes the name over
-// and has a lease of its own, with a newer fence. If its type has a rule, that has to make the same
-// name of the task: else it is archived, and the name freed. If it has none, the task runs under
-// the name with the defaults of the door's Locker.
+// When Enqueue returns, the lease is over. If ctx comes from the lease, it has ended too: see
+// [core.Lease.Detach]. The task's first attempt, on a server with [Middleware], takes the name over.
+// It has a lease of its own, with a newer fence. If the task's type has a rule, that rule must make
+// the same name from the task. Otherwise the task is archived, and the name freed. Without a rule,
+// the task runs under the name with the defaults of the middleware's Locker.
 //
-// keep is how long the name stays taken while nobody has come for the task: longer than it may
-// stand in the queue, or the name comes free before it begins. A task that comes later, or again,
-// after a failure or a crash, acquires its name as any other one does.
+// keep is how long the name stays taken if the task does not start. It must be longer than the task's
+// time in the queue, or the name comes free before the task begins. A task that starts later, or
+// again after a failure or a crash, acquires its name like any other task.
 //
-// The task is sent as a copy with one header more. Options are given to Enqueue: what a task was
-// made with cannot be read from it, and is [core.ErrInvalid], as is a ctx without a lease; then
-// the lease stands. If the task could not be enqueued, the name comes free, and the error is asynq's.
+// The task is sent as a copy with one more header. Give options to Enqueue. A task that was made with
+// options is [core.ErrInvalid], because they cannot be read from it. A ctx without a lease is
+// [core.ErrInvalid] too. In both cases the lease is kept. If the task could not be enqueued, the name
+// comes free, and the error is asynq's.
 func Enqueue(ctx context.Context, c *asynq.Client, task *asynq.Task, keep time.Duration, opts ...asynq.Option) (*asynq.TaskInfo, error) {
 	lease, ok := core.FromContext(ctx)
 	switch {

@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// ErrConflict says that a task did not run because someone else holds its name. The error
-// is a *[ConflictError].
+// ErrConflict says that a task did not run because someone else holds its name. The error is a
+// *[ConflictError].
 var ErrConflict = errors.New("taskmw: the task's lock is held")
 
-// ConflictError is what the middleware returns for a task that did not run because someone
-// else holds its name. It matches [ErrConflict] and wraps core's error, which matches
-// [core.ErrHeld]. An error with which a handler says that some other lock is held is none.
+// ConflictError is what the middleware returns for a task that did not run because someone else holds
+// its name. It matches [ErrConflict] and wraps core's error, which matches [core.ErrHeld]. If a
+// handler returns an error because some other lock is held, that is not a ConflictError.
 type ConflictError struct {
 	Err error
-	// Last says that the attempt was the task's last one. The middleware has waited, and
-	// asynq archives the task.
+	// Last says that the attempt was the task's last one. The middleware has waited, and asynq
+	// archives the task.
 	Last bool
 }
 

@@ -34,19 +34,20 @@ type rule struct {
 	opts    []core.Option // the user's, for core
 }
 
-// WithType locks the tasks of a type by a key such as "order:{order_id}"; the package's
-// documentation lists the sources that a key may have.
+// WithType locks the tasks of a type by a key such as "order:{order_id}". The package documentation
+// lists the sources of a key.
 //
-// A pattern is a task type, or a prefix followed by "*": "order:*", or "*" for all. The
-// exact type wins over prefixes, and a longer prefix over a shorter one, whatever their
-// order. The same pattern twice is an error.
+// A pattern is a task type, or a prefix followed by "*": "order:*", or "*" for all. The exact type
+// wins over prefixes, and a longer prefix over a shorter one, in any order. The same pattern twice is
+// an error.
 //
-// The door does not wait for a name that is held: asynq retries the task. [core.WithWait]
-// makes it wait so long before that, and [OnConflict], an option of a rule too, chooses
-// another action; on a task's last attempt it waits as long as the task's own time allows,
-// whatever WithWait says: asynq.Timeout has to do for waiting and work, and a worker is busy
-// meanwhile. The default scope of [core.WithDedup] is the type of the task at hand.
-// [core.WithLabel] does nothing: the label is the door's.
+// By default the middleware does not wait for a held name: asynq retries the task. With
+// [core.WithWait] it waits that long first. [OnConflict], also an option of a rule, chooses another
+// action. On a task's last attempt it waits as long as the task's own time allows, whatever WithWait
+// says. So asynq.Timeout must cover waiting and work, and a worker is busy meanwhile.
+//
+// The default scope of [core.WithDedup] is the type of the current task. [core.WithLabel] does
+// nothing, because the middleware sets the label.
 func WithType(pattern, key string, opts ...core.Option) Option {
 	return optionFunc(func(d *Door) error {
 		fn, err := templateKey(key)
@@ -57,12 +58,12 @@ func WithType(pattern, key string, opts ...core.Option) Option {
 	})
 }
 
-// WithTypeFunc is [WithType] with a function that returns the name to lock. Values that
-// come from outside want [key.Key.Name], which keeps two different ones apart.
+// WithTypeFunc is [WithType] with a function that returns the name to lock. Use key.Key's Name, of
+// package core/key, for values that come from outside: it gives different values different names.
 //
-// If key returns an error, the handler does not run. One that matches [core.ErrInvalid]
-// archives the task; any other is returned as it is, so that asynq retries the task unless
-// the error wraps asynq.SkipRetry. Observers see the pattern in place of a key template.
+// If key returns an error, the handler does not run. An error that matches [core.ErrInvalid] archives
+// the task. Any other error is returned unchanged, so asynq retries the task unless the error wraps
+// asynq.SkipRetry. Observers see the pattern instead of a key template.
 func WithTypeFunc(pattern string, key func(context.Context, *asynq.Task) (string, error), opts ...core.Option) Option {
 	return optionFunc(func(d *Door) error {
 		if key == nil {
@@ -72,8 +73,8 @@ func WithTypeFunc(pattern string, key func(context.Context, *asynq.Task) (string
 	})
 }
 
-// WithLogger sets where the warning about a missing [Configure] goes. The default, also
-// chosen by nil, is slog.Default(); a later repeat wins.
+// WithLogger sets where the warning about a missing [Configure] goes. The default, also for nil, is
+// slog.Default(). If it is given twice, the last one wins.
 func WithLogger(log *slog.Logger) Option {
 	return optionFunc(func(d *Door) error {
 		d.log = log

@@ -102,8 +102,8 @@ func (s *Store) drop(ctx context.Context, lease clientv3.LeaseID) {
 
 // Release implements driver.Driver.
 //
-// Each tenure and each place has a lease of its own, and to revoke that deletes what it keeps
-// and nothing else. So it does not matter what happens between the look and the step.
+// Each tenure and each place in the queue has a separate etcd lease. Revoking that deletes what it
+// keeps and nothing else. So it does not matter what happens between the check and the revocation.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if err := unsent(ctx); err != nil {
 		return err

@@ -35,15 +35,14 @@ type optionFunc func(*Store)
 
 func (f optionFunc) apply(s *Store) { f(s) }
 
-// WithPrefix sets what all keys begin with. The default is "holdfast/". It must not have
-// control characters.
+// WithPrefix sets the beginning of all keys. The default is "holdfast/". It must not contain control
+// characters.
 func WithPrefix(prefix string) Option {
 	return optionFunc(func(s *Store) { s.prefix = prefix })
 }
 
-// New returns a Store that sends its requests through client, which stays the caller's to
-// configure and to close. It does no I/O. What cannot work comes out of core.New: a nil
-// client, an impossible prefix.
+// New returns a Store that sends its requests through client. The caller still configures and closes
+// client. New does no I/O. core.New reports what cannot work: a nil client, or an impossible prefix.
 func New(client *clientv3.Client, opts ...Option) *Store {
 	s := &Store{client: client, prefix: "holdfast/"}
 	for _, o := range opts {

@@ -17,8 +17,8 @@ const (
 	atOnce   = 16  // leases that are prolonged at the same time: each takes a stream
 )
 
-// Renew implements driver.Driver. It looks at all locks in one read, and then prolongs the
-// leases of those that are still their claims'.
+// Renew implements driver.Driver. It checks all locks in one read. Then it prolongs the leases of
+// those locks that their claims still own.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs := make([]error, 0, len(claims))
 	for batch := range slices.Chunk(claims, maxBatch) {

@@ -11,7 +11,7 @@ type Dialect string
 
 // The dialects.
 const (
-	Postgres Dialect = "postgres" // PostgreSQL 9.5 or later, and what speaks as it does
+	Postgres Dialect = "postgres" // PostgreSQL 9.5 or later, and compatible databases
 	MySQL    Dialect = "mysql"    // MySQL 5.7 or later, MariaDB 10.2 or later; InnoDB
 	SQLite   Dialect = "sqlite"   // SQLite 3.24 or later
 )

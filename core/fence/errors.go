@@ -4,11 +4,11 @@ import "fmt"
 
 // Each error has a method ErrorType() string, for logs and metrics.
 var (
-	// ErrStale: the resource has seen a newer holder. The writer's lease is over, whether it
-	// knows or not, and nothing of its write was kept. Trying again does not help.
+	// ErrStale: the resource has seen a newer holder. The writer's lease has ended, even if the
+	// writer does not know it, and nothing of its write was kept. Do not retry.
 	ErrStale error = &sentinel{"stale", "a newer holder has written"}
 
-	// ErrInvalid: a fence, key or argument that cannot be. Nothing was sent.
+	// ErrInvalid: an impossible fence, key or argument. Nothing was sent.
 	ErrInvalid error = &sentinel{"invalid", "invalid"}
 )
 
@@ -17,7 +17,7 @@ type sentinel struct{ kind, text string }
 func (e *sentinel) Error() string     { return "fence: " + e.text }
 func (e *sentinel) ErrorType() string { return e.kind }
 
-// StaleError is a refusal with what the resource knows. It matches [ErrStale].
+// StaleError is a refusal, with what the resource knows. It matches [ErrStale].
 type StaleError struct {
 	Key   string
 	Fence uint64 // of the writer

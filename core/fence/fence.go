@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Max is the largest fence: 2^53, up to which a float64, as Lua and JavaScript have it, is
-// exact too.
+// Max is the largest fence: 2^53. Up to this number a float64, the number type of Lua and JavaScript,
+// is exact.
 const Max uint64 = 1 << 53
 
 // maxKey is the longest key, in bytes: as long as the longest name of a lock.
 const maxKey = 200
 
-// Check returns [ErrInvalid] for what is no fence: 0, which backends without fences give,
+// Check returns [ErrInvalid] for a number that is not a fence: 0, which backends without fences give,
 // and numbers over [Max].
 func Check(fence uint64) error {
 	switch {
@@ -28,8 +28,8 @@ func Check(fence uint64) error {
 	return nil
 }
 
-// Parse reads a fence that has travelled as text: decimal digits, without a sign, spaces or
-// leading zeros. Anything else is [ErrInvalid].
+// Parse reads a fence from text: decimal digits, without a sign, spaces or leading zeros. Anything
+// else is [ErrInvalid].
 func Parse(text string) (uint64, error) {
 	fence, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || text[0] == '0' && text != "0" {
@@ -41,8 +41,8 @@ func Parse(text string) (uint64, error) {
 	return fence, nil
 }
 
-// Number is a fence as an argument of an SQL statement. What is no fence fails the
-// statement with [ErrInvalid] before it is sent, so 0 cannot slip in as the smallest of all.
+// Number is a fence as an argument of an SQL statement. An invalid fence fails the statement with
+// [ErrInvalid] before it is sent. So 0 cannot slip in as the smallest fence.
 //
 //	res, err := db.ExecContext(ctx,
 //		`UPDATE orders SET paid = $1, fence = $2 WHERE id = $3 AND fence <= $2`,

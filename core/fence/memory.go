@@ -2,11 +2,11 @@ package fence
 
 import "sync"
 
-// Memory guards what one process owns: a file, a device, a connection, a cache. It
-// remembers fences as long as the process lives. The zero value has seen nothing and is
-// ready; its methods may be called from any goroutine.
+// Memory guards something that one process owns: a file, a device, a connection, a cache. It
+// remembers fences as long as the process lives. The zero value is ready to use and has seen no
+// fence. Its methods are safe for concurrent use.
 //
-// Each key that was ever written costs about 100 bytes and its own length, until [Memory.Forget].
+// Each key that was ever written costs about 100 bytes plus its own length, until [Memory.Forget].
 type Memory struct {
 	mu    sync.Mutex // protects what follows
 	keys  map[string]*guarded
@@ -20,12 +20,11 @@ type guarded struct {
 	seen uint64     // written under both mutexes
 }
 
-// Do runs fn, and returns its error, unless a larger fence was seen for the key: then it
-// returns a *[StaleError]. While fn runs, no other Do for the key does, so fn reads what it
-// changes and writes it, undisturbed. That the fence was seen is remembered also if fn
-// fails.
+// Do runs fn and returns its error. If a larger fence was seen for the key, Do returns a
+// *[StaleError] instead, and fn does not run. While fn runs, no other Do for the key runs, so fn can
+// read and write without interference. The fence counts as seen even if fn fails.
 //
-// fn must not call Do for the same key. Its panic passes through.
+// fn must not call Do for the same key. A panic of fn passes through.
 func (m *Memory) Do(key string, fence uint64, fn func() error) error {
 	if fn == nil {
 		return invalidf("fn: nil")
@@ -43,10 +42,10 @@ func (m *Memory) Do(key string, fence uint64, fn func() error) error {
 	return fn()
 }
 
-// Forget drops every key that has seen no fence of at least older, and returns how many
-// they were. It stays safe: from then on fences smaller than older are refused for every
-// key that is not remembered, also for a key's newest holder. So older should lie further back than
-// any lease: with redislock and memlock, whose fences are microseconds since 1970 or a
+// Forget drops every key whose largest fence is smaller than older, and returns the number of dropped
+// keys. This is safe: from then on, for every key that is not remembered, fences smaller than older
+// are refused, including those of the key's newest holder. So choose a value of older that is further
+// back than any lease. With redislock and memlock, whose fences are microseconds since 1970 or a
 // little more, that is
 //
 //	m.Forget(uint64(time.Now().Add(-time.Hour).UnixMicro()))

@@ -5,24 +5,22 @@ import (
 	"database/sql"
 )
 
-// SQL guards what is in an SQL database, through database/sql and any driver. It remembers
-// fences in a table of that database, one row for each key, and checks them in the
-// transaction of the write. So a refused write is rolled back as a whole, and no order of
-// events lets an older holder's write in after a newer holder's.
+// SQL guards data in an SQL database, through database/sql and any driver. It keeps fences in a table
+// of that database, one row for each key, and checks them in the transaction of the write. A refused
+// write is rolled back as a whole. An older holder's write never succeeds after a newer holder's.
 //
-// It is safe at every isolation level. Above READ COMMITTED (MySQL: above REPEATABLE READ)
-// a transaction that has read something before it shows its fence can fail with the
-// database's serialization error instead of a *[StaleError]: it is refused either way.
+// It is safe at every isolation level. Above READ COMMITTED (MySQL: above REPEATABLE READ), a
+// transaction can also fail with the database's serialization error, instead of a *[StaleError] or
+// because another writer of the key has just committed. Nothing is written then.
 //
-// A key's row stays locked until its transaction ends, and others who write under the key
-// wait for that. A holder that is paused in the midst of its transaction therefore keeps its
-// successor waiting: let the database end such transactions (PostgreSQL:
-// idle_in_transaction_session_timeout; MySQL: wait_timeout), and let waits end
-// (lock_timeout; innodb_lock_wait_timeout; SQLite: busy_timeout, which is 0 unless set).
+// A key's row stays locked until its transaction ends, and other writers under the key wait. So a
+// holder paused in its transaction keeps its successor waiting. Let the database end such
+// transactions (PostgreSQL: idle_in_transaction_session_timeout; MySQL: wait_timeout) and such waits
+// (lock_timeout; innodb_lock_wait_timeout; SQLite: busy_timeout, 0 by default).
 //
-// Rows stay until somebody deletes them. Deleting one forgets: a late write under its key
-// would get in. With redislock, whose fences are microseconds since 1970 or a little more, those that
-// nobody has written under for a month are WHERE fence < (the time a month ago).
+// Rows stay until you delete them. After that, a late write under the key would succeed. With
+// redislock, whose fences are microseconds since 1970 or a little more, WHERE fence < (the time a
+// month ago) finds the keys without a write for a month.
 type SQL struct{ statements }
 
 // SQLOption configures a guard; see [NewSQL].
@@ -34,15 +32,15 @@ type sqlOptionFunc func(*sqlConfig)
 
 func (f sqlOptionFunc) apply(c *sqlConfig) { f(c) }
 
-// WithTable sets the guard's table, as name or as schema.name, each of at most 63 letters,
-// digits and underscores. It is quoted, so in PostgreSQL its case counts. The default is
-// holdfast_fences; a repeat replaces.
+// WithTable sets the guard's table, as name or as schema.name, each of at most 63 letters, digits and
+// underscores. The name is quoted, so in PostgreSQL its case counts. The default is holdfast_fences.
+// If it is given twice, the last one wins.
 func WithTable(name string) SQLOption {
 	return sqlOptionFunc(func(c *sqlConfig) { c.table = name })
 }
 
-// NewSQL returns a guard. It does no I/O; the table has to be there when it is used, see
-// [SQL.Schema]. An unknown dialect and an impossible table are [ErrInvalid].
+// NewSQL returns a guard. It does no I/O. The table must exist when the guard is used, see
+// [SQL.Schema]. An unknown dialect or an impossible table name is [ErrInvalid].
 func NewSQL(d Dialect, opts ...SQLOption) (*SQL, error) {
 	c := sqlConfig{table: "holdfast_fences"}
 	for _, o := range opts {
@@ -62,19 +60,19 @@ func NewSQL(d Dialect, opts ...SQLOption) (*SQL, error) {
 	return &SQL{s}, nil
 }
 
-// Schema is the statement that makes the guard's table if it is not there. It belongs into
-// the application's migrations, or is run when the application starts; two processes that
-// run it at the very same time can make PostgreSQL fail one of them.
+// Schema returns the statement that creates the guard's table if it does not exist. Put it into the
+// application's migrations, or run it when the application starts. If two processes run it at the
+// same instant, PostgreSQL can make one of them fail.
 func (g *SQL) Schema() string { return g.schema }
 
-// Do runs fn in a transaction of its own, at the database's default isolation level, unless
-// a larger fence was seen for the key: then it returns a *[StaleError], and fn does not run.
-// If fn returns nil the transaction is committed, else it is rolled back, and fn's error
-// comes back as it is. Errors of the database come back as they are too; after one of the
-// commit, it is unknown whether the write was kept.
+// Do runs fn in a new transaction, at the database's default isolation level. If a larger fence was
+// seen for the key, Do returns a *[StaleError] instead, and fn does not run. If fn returns nil, the
+// transaction is committed. Otherwise it is rolled back, and Do returns fn's error unchanged. Errors
+// of the database are returned unchanged too. After an error of the commit, it is unknown whether the
+// write was kept.
 //
-// The transaction ends with ctx, so with the context of work under a lock it ends with the
-// lock.
+// The transaction ends with ctx. So with the context of work under a lock, it ends when the lock is
+// lost.
 func (g *SQL) Do(ctx context.Context, db *sql.DB, key string, fence uint64, fn func(*sql.Tx) error) error {
 	if db == nil {
 		return invalidf("db: nil")
@@ -99,13 +97,13 @@ func (g *SQL) Do(ctx context.Context, db *sql.DB, key string, fence uint64, fn f
 	return tx.Commit()
 }
 
-// Advance shows the writer's fence in its transaction. It returns a *[StaleError] if a
-// larger one was seen for the key; then, and after any other error, the caller rolls back.
-// Else nobody who shows another fence for the key gets further until the transaction ends.
+// Advance shows the writer's fence in its transaction. It returns a *[StaleError] if a larger fence
+// was seen for the key. After that or any other error, the caller must roll back. After success, any
+// other writer who shows a fence for the key waits until the transaction ends.
 //
-// It comes first in the transaction, before the reads that the write will be based on: what
-// is read before it may be what an earlier holder is about to change, and in MySQL and
-// SQLite fixes the state that later reads see.
+// Call it first in the transaction, before the reads that the write will be based on. An earlier
+// holder may be about to change what you read before it. In MySQL and SQLite such a read also fixes
+// the state that later reads see.
 func (g *SQL) Advance(ctx context.Context, tx *sql.Tx, key string, fence uint64) error {
 	if tx == nil {
 		return invalidf("tx: nil")
@@ -134,16 +132,16 @@ func (g *SQL) Advance(ctx context.Context, tx *sql.Tx, key string, fence uint64)
 	return nil
 }
 
-// Wrote looks at the result of a statement that carries the check itself, in a table with a
-// column for the fence:
+// Wrote checks the result of a statement that compares the fence itself, in a table with a column for
+// the fence:
 //
 //	UPDATE orders SET paid = $1, fence = $2 WHERE id = $3 AND fence <= $2
 //
-// It returns err if there is one, and [ErrStale] if no row was changed: either a newer
-// holder has written it, or it is not there at all. The fence goes in as a [Number].
+// It returns err if that is not nil, and [ErrStale] if no row was changed: either a newer holder has
+// written the row, or the row does not exist. Pass the fence as a [Number].
 //
-// MySQL does not count a row that has all those values already, as when a holder repeats
-// its write, unless the connection is opened with clientFoundRows=true: do so.
+// Open MySQL connections with clientFoundRows=true. Otherwise MySQL does not count a row that already
+// has all these values, as when a holder repeats its write.
 func Wrote(result sql.Result, err error) error {
 	if err != nil {
 		return err

@@ -28,15 +28,14 @@ type optionFunc func(*Store)
 
 func (f optionFunc) apply(s *Store) { f(s) }
 
-// WithPrefix sets what all keys begin with, in at most 50 bytes without spaces and control
-// characters. The default is "holdfast:". A repeat replaces the one before.
+// WithPrefix sets the beginning of all keys, at most 50 bytes without spaces and control characters.
+// The default is "holdfast:". If it is given twice, the last one wins.
 func WithPrefix(prefix string) Option {
 	return optionFunc(func(s *Store) { s.prefix = prefix })
 }
 
-// New returns a Store that sends its commands through mc, which stays the caller's to
-// configure and to close. It does no I/O. What cannot work comes out of core.New: a nil
-// client, an impossible prefix.
+// New returns a Store that sends its commands through mc. The caller still configures and closes mc.
+// New does no I/O. core.New reports what cannot work: a nil client, or an impossible prefix.
 func New(mc *memcache.Client, opts ...Option) *Store {
 	s := &Store{mc: mc, prefix: "holdfast:"}
 	for _, o := range opts {

@@ -18,24 +18,24 @@ type faults struct {
 
 var errDown = fmt.Errorf("memlock: %w, as SetDown has it: %w", driver.ErrCannotAnswer, driver.ErrNotSent)
 
-// SetDown says whether the service is down, for tests of what a program does then: every call
-// fails at once, as where nothing listens, and nothing is executed. What the service keeps, it
-// keeps; leases run out. By default it is up.
+// SetDown says whether the service is down. While it is down, every call fails at once, as if nothing
+// listened, and nothing is executed. The service keeps its data, and leases run out. By default it is
+// up.
 func (s *Store) SetDown(down bool) { s.faults.down.Store(down) }
 
-// SetDelay has every call take d before it is executed. One whose context ends earlier is not
-// executed, and its caller cannot know: so a long delay is a network that drops everything. The
-// default is 0. What waits already waits on.
+// SetDelay delays every call by d before it is executed. A call whose context ends earlier is not
+// executed, and its caller cannot know that. So a long delay acts like a network that drops
+// everything. The default is 0. Callers that already wait for their turn are not affected.
 func (s *Store) SetDelay(d time.Duration) { s.faults.delay.Store(int64(d)) }
 
-// DropReplies has the next n calls that acquire, renew or release, by whatever name, executed and
-// not answered: their callers hear nothing until their context ends, and cannot know. A repeat
-// replaces what is left of n; 0, the default, drops none.
+// DropReplies loses the replies of the next n calls that acquire, renew or release, for any name. The
+// calls are executed, but their callers get no answer until their context ends. If it is called
+// again, the new n replaces the rest of the old one. 0, the default, drops none.
 func (s *Store) DropReplies(n int) { s.faults.drops.Store(int64(n)) }
 
-// Lose has the service forget who holds the name, as a failover or an operator's DEL does: its
-// holders lose their leases when they next ask, and the name is free for the next one. Dedup
-// markers and those who wait stay. Of a name that nobody holds, it does nothing.
+// Lose makes the service forget who holds the name, like a failover or an operator's DEL. The holders
+// lose their leases when they next ask, and the name is free for the next caller. Dedup markers and
+// waiters stay. If nobody holds the name, it does nothing.
 func (s *Store) Lose(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,12 +43,12 @@ func (s *Store) Lose(name string) {
 	s.tellFirst(name, time.Now())
 }
 
-// StolenFor is how long [Store.Steal] takes a name for: a default TTL that nobody renews.
+// StolenFor is how long [Store.Steal] takes a name: the default TTL, without renewal.
 const StolenFor = 10 * time.Second
 
-// Steal has another owner take the name, whoever holds it: its holders lose their leases when they
-// next ask, and everybody is refused for [StolenFor], or until [Store.Lose]. It returns the
-// thief's fence, larger than all before it, for tests of what a resource refuses.
+// Steal gives the name to another owner, whoever holds it. The holders lose their leases when they
+// next ask. Every caller is refused for [StolenFor], or until [Store.Lose]. It returns the fence of
+// the new owner, which is larger than all fences before it. Use it to test what a resource refuses.
 func (s *Store) Steal(name string) (fence uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,12 +1,12 @@
-// Package memlock is the backend inside the process: for tests, for development, and for
-// programs of which there is only ever one.
+// Package memlock is the backend inside the process. It is for tests, for development, and for
+// programs that never run more than once at a time.
 //
-// It has everything that core can ask a backend for, and judges time by the process's own
-// clock, so it runs unchanged, and in no time, inside a testing/synctest bubble. Lockers
-// that share a [Store] exclude each other as if each were a process of its own.
+// It supports everything that core can ask of a backend. It judges time by the process's own clock,
+// so it also runs inside a testing/synctest bubble, unchanged and without real waiting. Lockers that
+// share a [Store] exclude each other as if each were in a separate process.
 //
-// For tests of what a program does when its lock service fails, a Store fails on demand: see
-// [Store.Lose], [Store.Steal], [Store.SetDown], [Store.SetDelay] and [Store.DropReplies].
+// A Store can inject failures, so that you can test your error handling: see [Store.Lose],
+// [Store.Steal], [Store.SetDown], [Store.SetDelay] and [Store.DropReplies].
 package memlock
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Store is a lock service in memory. Its zero value is not usable; see [New].
+// Store is a lock service in memory. The zero value is not usable; see [New].
 type Store struct {
 	faults faults
 
@@ -302,7 +302,7 @@ func unsent(ctx context.Context) error {
 	return nil
 }
 
-// Format prints no more than that it is a Store, for every verb: what it holds has tokens.
+// Format prints only that this is a Store, for every verb, because its contents include tokens.
 func (s *Store) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "memlock.Store") // fmt has no way to return the error
 }

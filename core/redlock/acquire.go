@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Acquire implements driver.Driver. It returns as soon as a quorum has granted, for the
-// whole TTL, or can no
-// longer be had and a node has said who is in the way. What it leaves under way then goes on
-// without it: grants that come later count too, or are given back.
+// Acquire implements driver.Driver. It returns as soon as a quorum has granted the name for the whole
+// TTL. It also returns when no quorum is possible any more and a node has said who holds the name.
+// Requests that are still under way then go on in the background: later grants count too, or are
+// given back.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := unsent(ctx); err != nil {
 		return driver.Grant{}, err

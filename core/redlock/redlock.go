@@ -39,13 +39,13 @@ var (
 // Option configures a [Store].
 type Option interface{ apply(*Store) }
 
-// New returns a Store on the given nodes, which stay the caller's to configure and to close.
-// It does no I/O. What cannot work comes out of core.New: fewer than three nodes, one that is
-// nil or is there twice, and what a node itself has to say.
+// New returns a Store on the given nodes. The caller still configures and closes the nodes. New does
+// no I/O. core.New reports what cannot work: fewer than three nodes, a node that is nil or appears
+// twice, and the nodes' own complaints.
 //
-// The nodes have to be servers that fail independently of each other, with no replication
-// between them; two clients of one server count as one vote too many. Every process must be
-// given the same nodes.
+// The nodes have to be servers that fail independently of each other, with no replication between
+// them. Two clients of the same server would count as two votes. Every process must use the same
+// nodes.
 func New(nodes []driver.Driver, opts ...Option) *Store {
 	s := &Store{
 		nodes:   append([]driver.Driver(nil), nodes...),
@@ -62,9 +62,8 @@ func New(nodes []driver.Driver, opts ...Option) *Store {
 	return s
 }
 
-// Capabilities implements driver.Driver. What the nodes can do in common bounds TTLs and
-// names. It is punctual whatever the nodes are: no call waits for a node when its time is
-// over.
+// Capabilities implements driver.Driver. TTLs and names are limited to what all nodes support. The
+// Store is punctual whatever the nodes are: no call waits for a node after its own time is over.
 func (s *Store) Capabilities() driver.Capabilities {
 	can := driver.Capabilities{Backend: "redlock", Punctual: true}
 	for _, node := range s.nodes {
@@ -103,9 +102,9 @@ func (s *Store) Validate() error {
 	return nil
 }
 
-// CloseIdle implements driver.IdleCloser: it waits for what is under way at the nodes, for
-// three seconds at most, and closes what they keep alive. What nodes grant late from then on is
-// given back for a quarter of a second only, and dies with its TTL after that.
+// CloseIdle implements driver.IdleCloser. It waits for calls that are under way on the nodes, for at
+// most three seconds, and closes what the nodes keep alive. After that, a late grant of a node is
+// given back for another quarter of a second only. Later ones end with their TTL.
 func (s *Store) CloseIdle(ctx context.Context) error {
 	for _, late := range s.late {
 		late.Close()
@@ -151,7 +150,7 @@ func (s *Store) fan(ctx context.Context, f func(ctx context.Context, i int)) (st
 	return stop
 }
 
-// Format prints no more than that it is a Store, for every verb: what it holds has tokens.
+// Format prints only that this is a Store, for every verb, because its contents include tokens.
 func (s *Store) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "redlock.Store") // fmt has no way to return the error
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Release implements driver.Driver. It asks every node, and returns as soon as a quorum has
-// freed the name, which is then for others to have, or cannot have had it. The rest goes on
-// without it.
+// Release implements driver.Driver. It asks every node. It returns as soon as a quorum has freed the
+// name, so that others can have it, or as soon as it is clear that a quorum cannot have had it. The
+// remaining requests go on in the background.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if err := unsent(ctx); err != nil {
 		return err

@@ -17,15 +17,15 @@ const (
 	SQLite   Dialect = "sqlite"   // SQLite 3.35 or later
 )
 
-// Schema returns the statement that makes the table of the locks, and does nothing where it
-// is there. Any number of processes may run it, at the same time too. The user of the locks
-// needs no right to run it if somebody else did.
+// Schema returns the statement that creates the table of the locks. The statement does nothing if the
+// table exists. Any number of processes may run it, even at the same time. If somebody else has run
+// it, the user of the locks needs no right to do so.
 //
 //	schema, err := sqllock.Schema(sqllock.Postgres)
 //	…
 //	_, err = db.ExecContext(ctx, schema)
 //
-// Of the options it looks at [WithTable].
+// Of the options, only [WithTable] has an effect here.
 func Schema(d Dialect, opts ...Option) (string, error) {
 	table, err := d.tableOf(opts)
 	if err != nil {

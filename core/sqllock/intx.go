@@ -12,11 +12,9 @@ import (
 	"time"
 )
 
-// InTx waits until the caller's transaction is the only one that has called InTx with that
-// name, and keeps it so until the transaction ends. It is no lease: there is no TTL to renew
-// and no fence, since the lock and the writes of the transaction live and die together. What
-// was committed under a name is seen by who gets it next, at isolation READ COMMITTED or if
-// InTx comes first in the transaction; so call it first.
+// InTx waits until the caller's transaction is the only one that has called InTx with this name. It
+// stays the only one until it ends. This is not a lease: there is no TTL and no fence, because the
+// lock and the writes of the transaction live and die together.
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	…
@@ -24,21 +22,31 @@ import (
 //		return err // and roll back
 //	}
 //
-// It excludes other calls of InTx in the same database, and no leases: those of the same name
-// in a [Store] go on. A second call with the same name returns at once. Two transactions that
-// each want what the other one has are a deadlock, of which PostgreSQL and MySQL fail one: take
-// several names in the same order everywhere.
+// Call InTx first in the transaction. What you read after it then includes everything that was
+// committed under the name before. In PostgreSQL this requires READ COMMITTED, the default. At higher
+// levels PostgreSQL reads a snapshot from before the wait, and can fail a write with a serialization
+// error.
 //
-// It waits until ctx ends. After any error the transaction is of no use: roll it back.
+// InTx excludes other calls of InTx in the same database. It does not exclude leases of the same name
+// in a [Store]. A second call with the same name returns at once. Take several names in the same
+// order everywhere. Otherwise two transactions can deadlock, and PostgreSQL and MySQL then fail one
+// of them.
 //
-// The database is found out by asking its version, which is a round trip. PostgreSQL then
-// takes an advisory lock of the transaction, whose number is the first 64 bits of the name's
-// SHA-256. MySQL locks a row of its own in the table of the locks, which stays there, one for
-// each name; innodb_lock_wait_timeout, 50 s unless set, bounds the wait too, and if the very first
-// transaction of a name is rolled back, those that wait for it can be a deadlock. In SQLite there is
-// one writer at a time, whatever the name: the transaction becomes that one, through the table
-// of the locks, and fails at once if it has read what somebody has written since. Of the
-// options it looks at [WithTable].
+// InTx waits until ctx ends. After any error, roll the transaction back.
+//
+// InTx first asks the database for its version, which is a round trip. The rest depends on the
+// database:
+//
+//   - PostgreSQL takes an advisory lock of the transaction. Its number is the first 64 bits of the
+//     name's SHA-256.
+//   - MySQL locks a separate row in the table of the locks, one for each name, which stays there. The
+//     wait is also limited by innodb_lock_wait_timeout (default 50 s). If the very first transaction
+//     of a name is rolled back, its waiters can deadlock.
+//   - SQLite allows one writer at a time, whatever the name. The transaction becomes that writer,
+//     through the table of the locks. It fails at once if it has read something that somebody has
+//     written since.
+//
+// Of the options, only [WithTable] has an effect.
 func InTx(ctx context.Context, tx *sql.Tx, name string, opts ...Option) error {
 	switch {
 	case tx == nil:

@@ -21,9 +21,9 @@ type renewal struct {
 	TTL int64 `json:"ttl"` // microseconds
 }
 
-// Renew implements driver.Driver. All claims go in one statement, where the dialect has one.
-// Those that it has not renewed are asked for one by one: they have another owner, or stood
-// locked.
+// Renew implements driver.Driver. All claims go into one statement, if the dialect has one. Claims
+// that it has not renewed are then asked for one by one: either they have another owner, or their
+// rows were locked.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs := make([]error, len(claims))
 	renewed := make(map[owned]bool, len(claims))

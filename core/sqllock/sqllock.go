@@ -45,16 +45,15 @@ func (d Dialect) tableOf(opts []Option) (string, error) {
 }
 
 // WithTable sets the table, as name or as schema.name, each of at most 63 letters, digits and
-// underscores. It is quoted, so in PostgreSQL its case counts. The default is holdfast_locks;
-// a repeat replaces.
+// underscores. The name is quoted, so in PostgreSQL its case counts. The default is holdfast_locks.
+// If it is given twice, the last one wins.
 func WithTable(name string) Option {
 	return optionFunc(func(c *config) { c.table = name })
 }
 
-// New returns a Store that sends its statements through db, which stays the caller's to
-// configure and to close. It does no I/O; the table has to be there when it is used, see
-// [Schema]. What cannot work comes out of core.New: a nil db, an unknown dialect, an
-// impossible table.
+// New returns a Store that sends its statements through db. The caller still configures and closes
+// db. New does no I/O. The table must exist when the Store is used, see [Schema]. core.New reports
+// what cannot work: a nil db, an unknown dialect, or an impossible table name.
 func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 	s := &Store{db: db, dialect: d}
 	table, err := d.tableOf(opts)
@@ -77,7 +76,7 @@ func (s *Store) Capabilities() driver.Capabilities {
 // Validate implements driver.Validator.
 func (s *Store) Validate() error { return s.invalid }
 
-// Format prints no more than what it is, for every verb.
+// Format prints only what the Store is, for every verb.
 func (s *Store) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "sqllock.Store("+string(s.dialect)+")") // fmt has no way to return the error
 }

@@ -1,4 +1,4 @@
-// Package telemetry makes OpenTelemetry metrics and spans of what happens to leases.
+// Package telemetry turns the events of leases into OpenTelemetry metrics and spans.
 //
 //	tel, err := telemetry.New(telemetry.WithTemplates("order:{id}"), telemetry.WithSpans())
 //	locks, err := core.New(redislock.New(rdb), core.WithObserver(tel.Observer()))
@@ -9,27 +9,26 @@
 //	distlock.waits             counter         {wait}     calls that found the name held and waited
 //	distlock.held              up-down counter {lease}    leases held now
 //	distlock.hold.duration     histogram       s          how long leases were held
-//	distlock.renewals          counter         {renewal}  renewals of leases, by how they went
-//	distlock.lost              counter         {lease}    leases lost while they were held, by why
-//	distlock.unconfirmed       counter         {release}  releases of which nobody knows the outcome
+//	distlock.renewals          counter         {renewal}  renewals of leases, by result
+//	distlock.lost              counter         {lease}    leases lost while they were held, by reason
+//	distlock.unconfirmed       counter         {release}  releases whose outcome is unknown
 //	distlock.degraded          counter         {lease}    leases that exclude others in this process only
-//	distlock.events.dropped    counter         {event}    events that did not get into the above
+//	distlock.events.dropped    counter         {event}    events that are missing in the metrics above
 //
-// Each has the attribute distlock.template, the key template of [core.WithTemplate], which
-// doors set; it is absent where there is none. Names, labels and tokens are in no attribute:
-// the number of series depends on the program alone. What did not succeed has error.type, the
-// ErrorType of core's errors; distlock.lost has distlock.reason, a [core.Reason].
+// Each metric has the attribute distlock.template: the key template of [core.WithTemplate], which the
+// middleware sets. It is absent if there is no template. No attribute contains names, labels or
+// tokens, so the number of series depends on the program alone. Anything that did not succeed has
+// error.type, the ErrorType of core's errors. distlock.lost has distlock.reason, a [core.Reason].
 //
-// A re-entry joins a lease that is counted already: that it waited, or failed, is counted, and
-// nothing else.
+// A re-entry joins a lease that is already counted. Only its waits and its failures are counted.
 //
 // # Spans
 //
-// [WithSpans] adds two spans to the trace of a caller: "acquire order:{id}", from the call to
-// its end, and "hold order:{id}", from the grant to the release or the loss. Both are children
-// of the span in the context that the lease was asked for with. They are made once they are
-// over, from the times in core's events: a span that the work itself begins is their sibling,
-// not their child.
+// [WithSpans] adds two spans to the trace of a caller. "acquire order:{id}" lasts from the call to
+// its end, and "hold order:{id}" from the grant to the release or the loss. Both are children of the
+// span in the context with which the caller asked for the lease. They are created after they have
+// ended, from the times in core's events. So a span that the work itself starts is their sibling, not
+// their child.
 //
-// docs/observing.md has more, and docs/grafana a dashboard.
+// docs/observing.md has more, and docs/grafana has a dashboard.
 package telemetry

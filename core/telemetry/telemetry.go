@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Telemetry records what core tells its observer. One may serve any number of Lockers, whose
+// Telemetry records what core reports to its observer. Several Lockers may share one Telemetry; their
 // figures then add up.
 type Telemetry struct {
 	instruments
@@ -21,11 +21,11 @@ type Telemetry struct {
 	tracer trace.Tracer // nil without WithSpans
 }
 
-// New returns a Telemetry. It returns [core.ErrInvalid] for a nil option, and an error if the
-// meter provider refuses an instrument.
+// New returns a Telemetry. It returns [core.ErrInvalid] for a nil option, and an error if the meter
+// provider refuses an instrument.
 //
-// Make it once the program has set up OpenTelemetry: what is recorded before
-// otel.SetMeterProvider is gone, the zeros of [WithTemplates] too.
+// Call it after the program has set up OpenTelemetry. Anything recorded before otel.SetMeterProvider
+// is lost, including the zeros of [WithTemplates].
 func New(opts ...Option) (*Telemetry, error) {
 	var c config
 	for _, o := range opts {
@@ -52,8 +52,8 @@ func New(opts ...Option) (*Telemetry, error) {
 	return t, nil
 }
 
-// Observer returns what [core.WithObserver] takes. Its functions are safe for concurrent use,
-// and may be wrapped by somebody who wants to hear of events too.
+// Observer returns the observer for [core.WithObserver]. Its functions are safe for concurrent use.
+// You may wrap them if you want to receive the events too.
 func (t *Telemetry) Observer() core.Observer {
 	return core.Observer{
 		Acquired:    t.acquired,

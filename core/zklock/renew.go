@@ -12,9 +12,9 @@ import (
 
 // Renew implements driver.Driver.
 //
-// It asks for the claims' znodes in one transaction, which changes nothing. The session is
-// kept alive by the client; what a renewal has to find out is whether it still is, and only
-// the leader can say that. A plain read could be answered by a server that has lost it.
+// It asks for the claims' znodes in one transaction, which changes nothing. The client keeps the
+// session alive. A renewal has to find out whether the session still is, and only the leader knows
+// that. A plain read could be answered by a server that has lost the leader.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs, err := run(ctx, s, func(t *trip) ([]error, error) { return t.renew(claims), nil })
 	if err != nil {

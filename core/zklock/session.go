@@ -9,15 +9,15 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Session learns how long the sessions of one zk.Conn last. That is for the server to say,
-// and the client does not pass it on, so Session reads it from the connection as it is made:
+// Session learns how long the sessions of one zk.Conn last. The server decides that, and the client
+// does not pass it on. So Session reads it from the connection while it is made:
 //
 //	var session zklock.Session
 //	conn, _, err := zk.Connect(servers, 25*time.Second, zk.WithDialer(session.Dial))
 //	…
 //	locks, err := core.New(zklock.New(conn, &session))
 //
-// Its zero value is ready. It must not be copied, nor shared by two connections.
+// The zero value is ready to use. A Session must not be copied, nor shared by two connections.
 type Session struct {
 	// Dialer makes the connections, for TLS and the like. The default is net.DialTimeout.
 	Dialer zk.Dialer
@@ -27,7 +27,7 @@ type Session struct {
 	timeout time.Duration
 }
 
-// Dial is a zk.Dialer.
+// Dial is a zk.Dialer. Give it to zk.Connect, with zk.WithDialer.
 func (s *Session) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	dial := s.Dialer
 	if dial == nil {

@@ -37,23 +37,22 @@ type optionFunc func(*Store)
 
 func (f optionFunc) apply(s *Store) { f(s) }
 
-// WithRoot sets the path below which all nodes are. The default is "/holdfast". It begins
-// with a slash and does not end in one; what is missing of it is created.
+// WithRoot sets the path below which all znodes are. The default is "/holdfast". The path begins with
+// a slash and must not end in one. Missing parts of it are created.
 func WithRoot(path string) Option {
 	return optionFunc(func(s *Store) { s.root = path })
 }
 
-// WithACL sets who may do what with the nodes that the Store creates. The default lets
-// everybody do everything, as ZooKeeper's own does. All programs that share names need all
-// permissions but admin.
+// WithACL sets the permissions on the znodes that the Store creates. The default lets everybody do
+// everything, like ZooKeeper's own default. All programs that share names need all permissions except
+// admin.
 func WithACL(acl []zk.ACL) Option {
 	return optionFunc(func(s *Store) { s.acl = acl })
 }
 
-// New returns a Store that sends its requests through conn, which stays the caller's to
-// configure and to close. session must be the one whose Dial conn was given, as [Session]
-// shows. It does no I/O. What cannot work comes out of core.New: a missing conn or session,
-// an impossible root.
+// New returns a Store that sends its requests through conn. The caller still configures and closes
+// conn. The session must be the one whose Dial was given to conn, as [Session] shows. New does no
+// I/O. core.New reports what cannot work: a missing conn or session, or an impossible root.
 func New(conn *zk.Conn, session *Session, opts ...Option) *Store {
 	s := &Store{
 		conn: conn, session: session,

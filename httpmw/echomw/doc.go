@@ -1,27 +1,25 @@
-// Package echomw holds a lock around handlers of Echo v4: one request at a time for each order,
-// user or whatever the key names, on all machines. Package echo5mw is for Echo v5.
+// Package echomw holds a lock around handlers of Echo v4: one request at a time for each order, user
+// or anything else that the key names, on all machines. Package echo5mw is for Echo v5.
 //
 //	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id}"))
 //
-// Keys and the table of answers are those of package httpmw. The handler's context is that of
-// c.Request(); what stands outside the door finds its own request there again, so it sees neither
-// the ended context nor what was put into the request inside, but for a multipart form, whose
-// files the server has to find.
+// Keys and answers are those of package httpmw. The handler's context is that of c.Request(). Outer
+// middleware gets its original request back. So it sees neither the ended context nor what was put
+// into the request inside, except a multipart form, whose files the server has to find.
 //
-// A refusal is written by the door, as the table says, and then returned as an [echo.HTTPError]
-// whose Internal is the [httpmw.Problem]. So loggers and HTTPErrorHandler see it, and cannot change
-// it: Echo's default handler leaves a committed response alone, and others find its declared
-// length used up. Config.ErrorHandler is there to render it differently. A handler's error goes
-// on as it is, an error of a lock too; only a loss with nothing written takes its place, with it
-// inside.
+// The middleware writes a refusal itself, and then returns it as an [echo.HTTPError] whose Internal
+// is the [httpmw.Problem]. So loggers and HTTPErrorHandler see it, but cannot change it: Echo's
+// default handler leaves a committed response alone, and others find its declared length used up. Use
+// Config.ErrorHandler to render it differently. A handler's error is passed on unchanged, even if it
+// is an error of a lock. Only a loss with nothing written replaces it, and wraps it.
 //
 // Echo runs the first middleware of a list outermost, and the lock comes last:
 //
 //	e.Use(middleware.Recover(), middleware.Gzip(), middleware.ContextTimeout(30*time.Second))
 //	e.POST("/orders/:id/pay", pay, middleware.BasicAuth(check), echomw.Lock(locks, "order:{id}"))
 //
-// Strangers then take no locks, and do not learn which are held. Package httpmw has the reasons.
-// BodyLimit, CSRF and the like stand outside too; so does ContextTimeout, which then bounds the
-// wait for the lock as well. Its predecessor, middleware.Timeout, is deprecated by Echo for its data
-// races: it leaves the handler running with a context that Echo gives to the next request.
+// Unauthenticated callers then take no locks, and do not learn which are held. Package httpmw has the
+// reasons. BodyLimit, CSRF and the like belong outside too. So does ContextTimeout, which then limits
+// the wait for the lock as well. Echo has deprecated its predecessor, middleware.Timeout, for its
+// data races: it leaves the handler running with a context that Echo gives to the next request.
 package echomw

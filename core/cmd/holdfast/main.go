@@ -1,5 +1,5 @@
-// Holdfast shows who holds which lock on a Redis server and who waits for it, and takes a
-// lock away from a holder whom nothing else stops:
+// Holdfast shows who holds which lock on a Redis server and who waits for it. It can also take a lock
+// away from a holder that nothing else stops:
 //
 //	holdfast ls [prefix]             a table of what is held
 //	holdfast ls -json [prefix]       one JSON object a line
@@ -7,29 +7,36 @@
 //	holdfast release -fence N name   frees the name, if it is held with exactly that fence
 //	holdfast release -handle H name  takes it from the holder that is shown with that handle
 //
-// Flags in front of the command say where:
+// Flags before the command say where the locks are:
 //
 //	-redis address    host:port, or a URL: redis://user:password@host:port/db, rediss:// for TLS
 //	-prefix prefix    of the keys, as in redislock.WithPrefix
 //	-cluster          it is a Redis Cluster
 //
-// Their defaults are 127.0.0.1:6379 and holdfast:, or what the environment says in
-// HOLDFAST_REDIS and HOLDFAST_PREFIX. A password belongs there, or into
-// HOLDFAST_REDIS_PASSWORD: other users of the machine see what is on a command line.
+// The defaults are 127.0.0.1:6379 and holdfast:, or the values of the environment variables
+// HOLDFAST_REDIS and HOLDFAST_PREFIX. Put a password into HOLDFAST_REDIS or HOLDFAST_REDIS_PASSWORD,
+// because other users of the machine can see the command line.
 //
-// The table has a row for each name that is held, and one for each of those who hold it together: the
-// holder's label; its fence, which the server learns by the first renewal, a third of the TTL after
-// the grant; its handle, which stands for it from the grant on and is no secret; what remains of the
-// TTL, which goes up again with each renewal; and how long each process in line has waited, in
-// parentheses if nothing was heard of it lately. Where the output is no terminal, it is the
-// same without a header, cut off nowhere, and with tabs between the columns.
+// The table has a row for each held name. If several holders share a name, each has a row. The
+// columns are:
 //
-// A release by a fence that several readers have is refused: each has a handle of its own. It tells the next in line. The holder hears of it by its next renewal and works on
-// until then, so this is for a holder who does not end by itself. Who released what, when, and
-// what came of it, is a line on the standard error output.
+//   - The holder's label.
+//   - Its fence. The server learns it with the first renewal, a third of the TTL after the grant.
+//   - Its handle. It identifies the holder from the grant on, and is no secret.
+//   - The rest of the TTL, which goes up again with each renewal.
+//   - How long each process in the queue has waited. It is in parentheses if the process has not been
+//     heard of lately.
 //
-// The exit status is 0; 1 if the server did not answer as it should; 2 for a command line that
-// makes no sense; and 3 for a release of what is not held with that fence or handle.
+// If the output is not a terminal, the table has no header, is never cut off, and has tabs between
+// the columns.
+//
+// A release by a fence that several readers have is refused. Use the handle then: each reader has a
+// different one. A release notifies the next waiter. The holder learns of it with its next renewal,
+// and works on until then. So use this for a holder that does not stop by itself. For each release, a
+// line on standard error says who released what, when, and with which result.
+//
+// The exit status is 0 for success. It is 1 if the server did not answer as expected, 2 for an
+// invalid command line, and 3 if nothing is held with that fence or handle.
 package main
 
 import (
