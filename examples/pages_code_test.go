@@ -227,21 +227,18 @@ func functionAll(ctx context.Context, locks *core.Locker) error {
 	return err
 }
 
-func functionKinds(ctx context.Context, locks *core.Locker) (err error) {
-	// Any number of readers, or one writer. Waiting writers are not starved.
-	err = locks.Do(ctx, "prices", readPrices, core.WithShared())
-	if err != nil {
-		return err
-	}
+func functionShared(ctx context.Context, locks *core.Locker) error {
+	err := locks.Do(ctx, "prices", readPrices, core.WithShared())
+	return err
+}
 
-	// At most three at a time: a semaphore.
-	err = locks.Do(ctx, "printer", printPage, core.WithLimit(3))
-	if err != nil {
-		return err
-	}
+func functionLimit(ctx context.Context, locks *core.Locker) error {
+	err := locks.Do(ctx, "printer", printPage, core.WithLimit(3))
+	return err
+}
 
-	// The name stays taken until 50 s after the start, even if the work ends early: a job that many nodes start at the same minute runs once.
-	err = locks.Do(ctx, "cron:report", writeReport, core.WithMinHold(50*time.Second), core.WithWait(0))
+func functionMinHold(ctx context.Context, locks *core.Locker) error {
+	err := locks.Do(ctx, "cron:report", writeReport, core.WithMinHold(50*time.Second), core.WithWait(0))
 	return err
 }
 

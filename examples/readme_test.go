@@ -21,8 +21,8 @@ import (
 var pages = map[string][]string{
 	"README.md":         {"readme_code_test.go"},
 	"README.zh-CN.md":   {"readme_code_test.go"},
-	"docs/echo.md":      {"pages_code_test.go", "echo/v4.go", "echo/v5.go"},
-	"docs/nethttp.md":   {"pages_code_test.go", "nethttp/shop.go", "recipes/chi/page_test.go"},
+	"docs/echo.md":      {"pages_code_test.go", "readme_code_test.go"},
+	"docs/nethttp.md":   {"pages_code_test.go", "recipes/chi/page_test.go"},
 	"docs/gin.md":       {"recipes/gin/page_test.go"},
 	"docs/grpc.md":      {"pages_code_test.go"},
 	"docs/asynq.md":     {"pages_code_test.go"},
