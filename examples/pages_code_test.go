@@ -173,7 +173,10 @@ func taskFromRequest(ctx context.Context, client *asynq.Client) error {
 func functionDo(ctx context.Context, locks *core.Locker) error {
 	// Do waits for the name as long as ctx allows. fn's context ends with ctx, or when the lease is lost.
 	err := locks.Do(ctx, "report:daily", func(ctx context.Context) error {
-		return writeReport(ctx)
+		if err := writeReport(ctx); err != nil {
+			return err
+		}
+		return mailReport(ctx)
 	})
 	switch {
 	case errors.Is(err, core.ErrHeld): // someone else has it
@@ -244,6 +247,7 @@ func functionMinHold(ctx context.Context, locks *core.Locker) error {
 
 func functionCampaign(ctx context.Context, locks *core.Locker, hostname string) error {
 	err := locks.Campaign(ctx, "scheduler", func(ctx context.Context) error {
+		slog.Info("this process is the leader")
 		return schedule(ctx) // runs in one process; ctx ends with the caller, or when the lease is lost
 	}, core.WithLabel(hostname))
 	return err
@@ -322,6 +326,7 @@ func refund(context.Context, *refundRequest) (*refundReply, error) { return new(
 func ship(ctx context.Context) error                               { return ctx.Err() }
 func transfer(ctx context.Context) error                           { return ctx.Err() }
 func writeReport(ctx context.Context) error                        { return ctx.Err() }
+func mailReport(ctx context.Context) error                         { return ctx.Err() }
 func readPrices(ctx context.Context) error                         { return ctx.Err() }
 func printPage(ctx context.Context) error                          { return ctx.Err() }
 func schedule(ctx context.Context) error                           { return ctx.Err() }
