@@ -39,7 +39,7 @@ rain = @rc=0; rm -f "$(FIGURES)"; for s in one plain redlock cluster sentinel re
 	(cd core/internal/weather && go run ./figures <"$(FIGURES)") || rc=1; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test evidence servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-peers bench-backends weather weather-quick weather-long weather-peers hours soak fuzz ci
+.PHONY: help build vet test evidence servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-peers charts bench-backends weather weather-quick weather-long weather-peers hours soak fuzz ci
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -88,6 +88,9 @@ bench: ## run the benchmarks, and what a lock costs beside the floor (BENCH, BEN
 
 bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-help" lists what can be said)
 	@cd core/bench && go run . $(PEERFLAGS)
+
+charts: ## draw the charts of docs from the tables of docs/performance.md
+	@cd tools/charts && go run .
 
 bench-backends: servers ## measure the backends beside each other, 2 minutes
 	@cd core/bench/backends && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -args -figures

@@ -23,7 +23,7 @@ const FenceMetadata = "holdfast-fence"
 //
 // If there is no such lease, or it has no fence, the error is fence.ErrInvalid, and the context has
 // no fence. Do not send the call then.
-func SetFence(ctx context.Context) (context.Context, error) {
+func SetFence(ctx context.Context, name string) (context.Context, error) {
 	md, _ := metadata.FromOutgoingContext(ctx) // a copy
 	if md == nil {
 		md = metadata.MD{}

@@ -22,7 +22,7 @@ const FenceHeader = "Holdfast-Fence"
 //
 // If there is no such lease, or it has no fence, the error is fence.ErrInvalid, and the headers
 // contain no fence. Do not send the request then.
-func SetFence(ctx context.Context, h http.Header) error {
+func SetFence(ctx context.Context, name string, h http.Header) error {
 	if h == nil {
 		return fmt.Errorf("httpmw: SetFence: %w: nil headers", fence.ErrInvalid)
 	}

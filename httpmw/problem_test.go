@@ -31,7 +31,7 @@ func TestProblemForCore(t *testing.T) {
 		{fmt.Errorf("pay: %w", held), httpmw.TypeHeld, 300 * time.Millisecond},
 		{errors.Join(context.DeadlineExceeded, held), httpmw.TypeHeld, 300 * time.Millisecond},
 		{core.ErrHeld, httpmw.TypeHeld, time.Second},
-		{&core.DuplicateError{Name: "order:42"}, httpmw.TypeDone, 0},
+		{&core.DuplicateError{Name: "order:42"}, httpmw.TypeDuplicate, 0},
 		{core.ErrInvalid, httpmw.TypeInvalidKey, 0},
 		{core.ErrUnavailable, httpmw.TypeUnavailable, time.Second},
 		{core.ErrClosed, httpmw.TypeUnavailable, time.Second},

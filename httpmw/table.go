@@ -14,7 +14,7 @@ import (
 // can become a page later. "urn:holdfast:…" could not, because its namespace is not registered.
 const (
 	TypeHeld        = "https://holdfast-go.github.io/problems/held"
-	TypeDone        = "https://holdfast-go.github.io/problems/already-processed"
+	TypeDuplicate   = "https://holdfast-go.github.io/problems/already-processed"
 	TypeInvalidKey  = "https://holdfast-go.github.io/problems/invalid-key"
 	TypeRoute       = "https://holdfast-go.github.io/problems/misconfigured-route"
 	TypeUnavailable = "https://holdfast-go.github.io/problems/unavailable"
@@ -39,7 +39,7 @@ func row(kind door.Kind) *Problem {
 		return p
 	case door.Duplicate:
 		return &Problem{
-			Type: TypeDone, Status: http.StatusConflict, Title: "Already processed",
+			Type: TypeDuplicate, Status: http.StatusConflict, Title: "Already processed",
 			Detail: "An earlier request has done this already. This one was not started.",
 		}
 	case door.BadKey:

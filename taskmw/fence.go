@@ -24,10 +24,10 @@ const FenceHeader = "holdfast-fence"
 //
 // A task that a holder has enqueued is then refused if a later holder has written. If there is no
 // such lease, or it has no fence, the error is fence.ErrInvalid. Do not enqueue the task then.
-func FenceHeaders(ctx context.Context, headers map[string]string) (map[string]string, error) {
-	f, _ := core.FenceFromContext(ctx)
-	if err := fence.Check(f); err != nil {
-		return nil, fmt.Errorf("taskmw: FenceHeaders: %w", err)
+func FenceHeaders(ctx context.Context, name string, headers map[string]string) (map[string]string, error) {
+	f, err := core.FenceFor(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("taskmw: FenceHeaders: %w: %w", fence.ErrInvalid, err)
 	}
 	headers = maps.Clone(headers)
 	if headers == nil {

@@ -59,22 +59,22 @@ func TestWrongRulesAreConstructionErrors(t *testing.T) {
 	locks := newLocker(t, memlock.New())
 	keyFunc := func(context.Context, *asynq.Task) (string, error) { return "x", nil }
 	for name, opts := range map[string][]taskmw.Option{
-		"empty pattern":       {taskmw.WithType("", "x")},
-		"blank pattern":       {taskmw.WithType(" ", "x")},
-		"star in the middle":  {taskmw.WithType("a*b", "x")},
-		"two stars":           {taskmw.WithType("a**", "x")},
-		"repeat":              {taskmw.WithType("a", "x"), taskmw.WithType("a", "y")},
-		"repeated prefix":     {taskmw.WithType("a*", "x"), taskmw.WithTypeFunc("a*", keyFunc)},
-		"empty key":           {taskmw.WithType("a", "")},
-		"broken key":          {taskmw.WithType("a", "order:{id")},
-		"source of HTTP":      {taskmw.WithType("a", "order:{query:id}")},
-		"unknown asynq":       {taskmw.WithType("a", "order:{asynq:retries}")},
-		"nil function":        {taskmw.WithTypeFunc("a", nil)},
-		"nil option":          {nil},
-		"impossible option":   {taskmw.WithType("a", "x", core.WithTTL(time.Microsecond))},
-		"nil core option":     {taskmw.WithType("a", "x", nil)},
-		"unknown action":      {taskmw.WithType("a", "x", taskmw.OnConflict(taskmw.Coalesce+1))},
-		"done but to be run":  {taskmw.WithType("a", "x", taskmw.OnConflict(taskmw.Coalesce), core.WithDedup(time.Hour))},
+		"empty pattern":      {taskmw.WithType("", "x")},
+		"blank pattern":      {taskmw.WithType(" ", "x")},
+		"star in the middle": {taskmw.WithType("a*b", "x")},
+		"two stars":          {taskmw.WithType("a**", "x")},
+		"repeat":             {taskmw.WithType("a", "x"), taskmw.WithType("a", "y")},
+		"repeated prefix":    {taskmw.WithType("a*", "x"), taskmw.WithTypeFunc("a*", keyFunc)},
+		"empty key":          {taskmw.WithType("a", "")},
+		"broken key":         {taskmw.WithType("a", "order:{id")},
+		"source of HTTP":     {taskmw.WithType("a", "order:{query:id}")},
+		"unknown asynq":      {taskmw.WithType("a", "order:{asynq:retries}")},
+		"nil function":       {taskmw.WithTypeFunc("a", nil)},
+		"nil option":         {nil},
+		"impossible option":  {taskmw.WithType("a", "x", core.WithTTL(time.Microsecond))},
+		"nil core option":    {taskmw.WithType("a", "x", nil)},
+		"unknown action":     {taskmw.WithType("a", "x", taskmw.OnConflict(taskmw.Coalesce+1))},
+		"done but to be run": {taskmw.WithType("a", "x", taskmw.OnConflict(taskmw.Coalesce), core.WithDedup(time.Hour))},
 	} {
 		_, err := taskmw.New(locks, opts...)
 		if !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), "taskmw: ") {

@@ -89,10 +89,12 @@ func (b *board) worker(s *service, queue string, node int, guarded bool) (stop f
 	mux := asynq.NewServeMux()
 	if guarded {
 		taskmw.Configure(&cfg)
-		// What comes while the job runs is skipped. What comes after it is done already, for
-		// half of a period: longer than the schedulers differ, and shorter than to the next tick.
+		// Tasks of other nodes that come while the job runs, or soon after, are skipped: its name
+		// stays taken for half of a period from its start. That is longer than the nodes' clocks and
+		// queues differ, and shorter than the time to the next tick. core.WithDedup would count from
+		// the job's end, and a long run would swallow the next tick.
 		mux.Use(taskmw.Middleware(locks,
-			taskmw.WithType("cleanup", "cron:cleanup", taskmw.OnConflict(taskmw.Skip), core.WithDedup(period/2))))
+			taskmw.WithType("cleanup", "cron:cleanup", taskmw.OnConflict(taskmw.Skip), core.WithMinHold(period/2))))
 	}
 	mux.HandleFunc("cleanup", func(ctx context.Context, _ *asynq.Task) error {
 		b.mu.Lock()

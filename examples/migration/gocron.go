@@ -12,13 +12,13 @@ import (
 // GocronLocker is a gocron.Locker: of many schedulers, one runs a job, and the others skip
 // that run. The lease is renewed for as long as the job takes.
 //
-//	locker, err := NewGocronLocker(locks, "cron:{job}", core.WithDedup(50*time.Second))
+//	locker, err := NewGocronLocker(locks, "cron:{job}", core.WithMinHold(50*time.Second))
 //	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //
-// Schedulers do not fire at the same instant. With core.WithDedup those that fire late, within
-// its window, find the run done and skip it too: a little less than the job's interval is a
-// good window. gocron does not tell a lock whether the job has failed, so a failed run counts
-// as done.
+// Schedulers do not fire at the same instant. core.WithMinHold keeps the job's name taken from the
+// start of a run, so that those that fire late skip it, too: choose it shorter than the interval,
+// and longer than the schedulers' clocks differ. core.WithDedup would count from the end of the
+// run, and a long run would swallow the next one.
 //
 // Nor can a lock end gocron's job: one that has to know of a loss calls Do itself.
 type GocronLocker struct {
@@ -42,8 +42,8 @@ func NewGocronLocker(l *core.Locker, template string, opts ...core.Option) (*Goc
 	return &GocronLocker{locks, parsed}, nil
 }
 
-// Lock implements gocron.Locker. On an error, such as core.ErrHeld or core.ErrDuplicate, gocron
-// skips this run, and tells AfterLockError.
+// Lock implements gocron.Locker. On an error, such as core.ErrHeld, gocron skips this run, and
+// tells AfterLockError.
 func (g *GocronLocker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	name, err := g.key.Name(job)
 	if err != nil {

@@ -76,23 +76,21 @@ func TestASchedulerSkipsTheRunThatAnotherOneIsAt(t *testing.T) {
 	}
 }
 
-func TestASchedulerThatFiresLateFindsTheRunDone(t *testing.T) {
+func TestASchedulerThatFiresLateSkipsTheRun(t *testing.T) {
 	t.Parallel()
 	locks := memory(t)
-	for _, late := range []bool{false, true} {
-		told := make(outcomes, 1)
-		schedule(t, gocronLocker(t, locks, "cron:{job}", core.WithDedup(time.Hour)), func() {}, told)
-		err := <-told
-		if late != errors.Is(err, core.ErrDuplicate) {
-			t.Errorf("late: %v; the scheduler was told %v", late, err)
-		}
-		// AfterJobRuns comes before Unlock: let it happen.
-		for !late {
-			if _, err := locks.TryAcquire(t.Context(), "cron:report", core.WithDedup(time.Hour)); errors.Is(err, core.ErrDuplicate) {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
+	run, err := gocronLocker(t, locks, "cron:{job}", core.WithMinHold(time.Hour)).Lock(t.Context(), "report")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Unlock(t.Context()); err != nil { // the run is over
+		t.Fatal(err)
+	}
+	late := make(outcomes, 1)
+	locker := gocronLocker(t, locks, "cron:{job}", core.WithMinHold(time.Hour))
+	schedule(t, locker, func() { t.Error("it ran again") }, late)
+	if err := <-late; !errors.Is(err, core.ErrHeld) {
+		t.Errorf("the late scheduler: %v, want held", err)
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 	bsm "github.com/bsm/redislock"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/core/redlock"
 	"github.com/holdfast-go/holdfast/examples/migration"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
@@ -24,11 +26,17 @@ import (
 // What follows is the code of docs/migration.md.
 
 var (
-	_ = []any{newStore, oldRedsync, newRedsync, oldBsm, newBsm, oldRueidislock, newRueidislock, bothRueidislock}
+	_ = []any{newStore, newQuorum, oldRedsync, newRedsync, oldBsm, newBsm, oldRueidislock, newRueidislock, bothRueidislock}
 	_ = []any{newAsynq, newGocron, firstCertmagic, newCertmagic}
 )
 
 func pay(ctx context.Context) error { return ctx.Err() }
+
+func newQuorum(first, second, third *redis.Client) (*core.Locker, error) {
+	nodes := []driver.Driver{redislock.New(first), redislock.New(second), redislock.New(third)}
+	locks, err := core.New(redlock.New(nodes)) // three servers or more; the same ones in every process
+	return locks, err
+}
 
 func newStore(rdb *redis.Client) (*core.Locker, error) {
 	locks, err := core.New(redislock.New(rdb, redislock.WithPrefix("lock:"))) // the old code locked "lock:order:42"
@@ -91,7 +99,7 @@ func newAsynq(client *asynq.Client, task *asynq.Task, mux *asynq.ServeMux, locks
 }
 
 func newGocron(locks *core.Locker) (gocron.Scheduler, error) {
-	locker, err := migration.NewGocronLocker(locks, "cron:{job}", core.WithDedup(50*time.Second)) // for jobs that run each minute
+	locker, err := migration.NewGocronLocker(locks, "cron:{job}", core.WithMinHold(50*time.Second)) // for jobs that run each minute
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +129,8 @@ func TestTheCodeOfMigrationMdCompiles(t *testing.T) {
 			t.Errorf("docs/migration.md shows what is not in page_test.go:\n%s", block)
 		}
 	}
-	if len(blocks) != 12 {
-		t.Errorf("%d blocks of code, want 12", len(blocks))
+	if len(blocks) != 13 {
+		t.Errorf("%d blocks of code, want 13", len(blocks))
 	}
 }
 

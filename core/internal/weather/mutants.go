@@ -321,8 +321,8 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "who has the name waits for itself",
 			File: "core/reentry.go",
-			Old:  "y.tenure.root == r && y.name == name && y.live()",
-			New:  "y.tenure.root == r && y.name == name && !y.live()",
+			Old:  "x.tenure.root == r && x.name == name && x.live()",
+			New:  "x.tenure.root == r && x.name == name && !x.live()",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{
@@ -342,8 +342,8 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "a degraded lease does not say so",
 			File: "core/degraded.go",
-			Old:  "if part.tenure.local {",
-			New:  "if part.tenure == nil {",
+			Old:  "return !x.none() && x.tenure.local",
+			New:  "return false",
 			Red:  "margin", Only: "dark,refuse", Kinds: true,
 		},
 	}

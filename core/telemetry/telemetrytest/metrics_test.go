@@ -55,7 +55,7 @@ func TestEveryOutcomeOfAnAcquireIsASeriesOfItsOwn(t *testing.T) {
 				_, err := b.locks.TryAcquire(b.Context(), "order:42", core.WithDedup(time.Hour))
 				b.is(err, core.ErrDuplicate)
 			},
-			[]string{"acquire.duration{error.type=done} 1 0s"},
+			[]string{"acquire.duration{error.type=duplicate} 1 0s"},
 		},
 		"unavailable": {
 			func(b *bench) {

@@ -97,7 +97,7 @@ func TestASpanHasFailedOnlyIfSomethingWentWrong(t *testing.T) {
 				_, err := b.locks.TryAcquire(ctx, "order:42", core.WithDedup(time.Hour))
 				b.is(err, core.ErrDuplicate)
 			},
-			[]string{acquireSpan + "0s-0s" + templateIs + " error.type=done"},
+			[]string{acquireSpan + "0s-0s" + templateIs + " error.type=duplicate"},
 		},
 		"degraded": {
 			func(b *bench, ctx context.Context) {

@@ -1,0 +1,56 @@
+package recipe_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	recipe "github.com/holdfast-go/holdfast/examples/recipes/gin"
+	"github.com/holdfast-go/holdfast/httpmw"
+)
+
+// What follows is the code of docs/gin.md; examples/readme_test.go compares them.
+
+func routes(locks *core.Locker, ship gin.HandlerFunc) *gin.Engine {
+	r := gin.New()
+	r.Use(gin.Recovery()) // outside the locks
+
+	// One at a time for each order. A second request gets 409 at once.
+	r.POST("/orders/:id/pay", recipe.Wrap(httpmw.Lock(locks, "order:{id}")), pay)
+
+	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
+	r.POST("/orders/:id/ship", recipe.Wrap(httpmw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour))), ship)
+	return r
+}
+
+func pay(c *gin.Context) {
+	ctx := c.Request.Context()
+	lease, _ := core.FromContext(ctx)
+	if err := charge(ctx, c.Param("id"), lease.Fence()); err != nil {
+		_ = c.Error(err) // for the middleware that answers
+		return
+	}
+	c.Status(http.StatusNoContent)
+}
+
+func charge(ctx context.Context, _ string, _ uint64) error { return ctx.Err() }
+
+func TestTheCodeOfThePageRuns(t *testing.T) {
+	t.Parallel()
+	r := routes(newLocker(t), func(c *gin.Context) { c.Status(http.StatusNoContent) })
+	for _, request := range []struct {
+		path string
+		code int
+	}{{"/orders/42/pay", 204}, {"/orders/42/ship", 204}, {"/orders/42/ship", 409}} {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, request.path, http.NoBody))
+		if w.Code != request.code {
+			t.Errorf("%s: %d, want %d", request.path, w.Code, request.code)
+		}
+	}
+}

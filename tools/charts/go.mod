@@ -1,0 +1,3 @@
+module github.com/holdfast-go/holdfast/tools/charts
+
+go 1.26.0
