@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
@@ -84,7 +85,7 @@ func (b *bid) attempt(ctx context.Context, bound time.Duration, c driver.Claim) 
 }
 
 func (b *bid) send(ctx context.Context, c driver.Claim) reply {
-	if here(ctx) {
+	if callctx.Is(ctx) {
 		return b.acquire(ctx, c)
 	}
 	return b.sendApart(ctx, c)
@@ -230,7 +231,7 @@ func (b *bid) end(ctx context.Context, kept bool) {
 
 // release sends one release, and answers within ctx.
 func (b *bid) release(ctx context.Context, c driver.Claim) error {
-	if here(ctx) {
+	if callctx.Is(ctx) {
 		return b.root.driver.Release(ctx, c)
 	}
 	return b.releaseApart(ctx, c)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
@@ -57,7 +58,7 @@ func (c *cleaner) send(within time.Duration) error {
 	r := c.bid.root
 	ctx, cancel := r.within(context.Background(), within)
 	defer cancel()
-	if here(ctx) {
+	if callctx.Is(ctx) {
 		return r.driver.Release(ctx, c.claim())
 	}
 	err, ok := ask(ctx, r, func(ctx context.Context) error { return r.driver.Release(ctx, c.claim()) },

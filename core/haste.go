@@ -68,3 +68,12 @@ func (r *root) patience(ctx context.Context, bound time.Duration) time.Duration 
 	}
 	return bound / 2
 }
+
+// within returns a context for one driver call, which takes d at most, and what ends it. If callctx has
+// made it, the call may run on the caller's goroutine.
+func (r *root) within(caller context.Context, d time.Duration) (ctx context.Context, end func()) {
+	if r.inline(caller) {
+		return r.calls.Get(caller, d)
+	}
+	return context.WithTimeout(caller, d)
+}

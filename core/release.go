@@ -34,7 +34,7 @@ func (t *tenure) releaseNow(ctx context.Context) (settled, open bool, err error)
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, max(grace, time.Until(deadline)))
 	}
-	bounded, cancel := t.root.bound(context.WithoutCancel(ctx), patience)
+	bounded, cancel := t.root.calls.Get(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	err = t.sendRelease(bounded)
 	if failed(err) {

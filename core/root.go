@@ -2,10 +2,10 @@ package core
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
@@ -29,7 +29,7 @@ type root struct {
 
 	haste     haste
 	outage    outage
-	spare     sync.Pool       // of *bounded
+	calls     callctx.Pool    // contexts of driver calls
 	closing   chan struct{}   // closed when Close begins
 	life      context.Context // ends then too
 	die       context.CancelFunc

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
@@ -65,7 +66,7 @@ func (a *acquisition) sendYield(ctx context.Context, old, next driver.Claim, at 
 		y.grant, y.errNext, y.errOld = a.root.yielder.Yield(ctx, old, next)
 		return y
 	}
-	if here(ctx) {
+	if callctx.Is(ctx) {
 		return call(ctx)
 	}
 	b := a.bid

@@ -1,4 +1,4 @@
-package core
+package callctx
 
 import (
 	"context"
@@ -24,20 +24,20 @@ type use struct {
 
 func (u *use) end() {
 	if u.ended.Swap(true) {
-		panic("core: the context of a driver call is ended twice")
+		panic("callctx: the context of a driver call is ended twice")
 	}
 	if !u.putBack() {
 		return
 	}
 	u.again.Store(true)
 	if u.derived.Load() > 0 {
-		panic("core: a context that was made of a driver call's outlives the call")
+		panic("callctx: a context that was made of a driver call's outlives the call")
 	}
 }
 
 func (u *use) check() {
 	if u.again.Load() {
-		panic("core: the context of a driver call is used after the call, and may be another call's")
+		panic("callctx: the context of a driver call is used after the call, and may be another call's")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -76,7 +77,7 @@ func TestADriverThatUsesTheContextOfACallAfterItIsFound(t *testing.T) {
 				if _, err := locks.Acquire(context.Background(), "name"); err != nil {
 					t.Error(err)
 				}
-				if !here(d.kept) {
+				if !callctx.Is(d.kept) {
 					t.Errorf("%T is no context that is used again", d.kept)
 				}
 				c.after(d.kept)
@@ -90,31 +91,4 @@ func TestADriverThatUsesTheContextOfACallAfterItIsFound(t *testing.T) {
 			_ = locks.Close(ctx) // the lease was left
 		})
 	}
-}
-
-func TestACallThatIsEndedTwiceIsFound(t *testing.T) {
-	t.Parallel()
-	r := new(root)
-	_, end := r.bound(t.Context(), time.Minute)
-	end()
-	if got := found(end); !strings.Contains(got, "ended twice") {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestAContextWhoseTimeRanOutIsNobodyElses(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := new(root)
-		ctx, end := r.bound(t.Context(), time.Second)
-		child, cancel := context.WithCancel(ctx)
-		defer cancel()
-		<-child.Done()
-		end()
-		next, endNext := r.bound(t.Context(), time.Second)
-		defer endNext()
-		if ctx.Err() == nil || child.Err() == nil || next.Err() != nil {
-			t.Errorf("%v, %v, and of the next call %v", ctx.Err(), child.Err(), next.Err())
-		}
-	})
 }

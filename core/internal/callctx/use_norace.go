@@ -1,6 +1,6 @@
 //go:build !race
 
-package core
+package callctx
 
 // checksUse is off: a handle for each call would be the allocation that a bounded context saves.
 const checksUse = false

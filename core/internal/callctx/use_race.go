@@ -1,6 +1,6 @@
 //go:build race
 
-package core
+package callctx
 
 // checksUse has every use of a bounded context checked; see use.
 const checksUse = true

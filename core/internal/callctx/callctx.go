@@ -1,4 +1,5 @@
-package core
+// Package callctx has the contexts of driver calls that run on their caller's own goroutine.
+package callctx
 
 import (
 	"context"
@@ -7,10 +8,12 @@ import (
 	"time"
 )
 
-// bounded is the context of a driver call that runs on its caller's own goroutine: the
-// caller's values and a deadline. It is used again by a later call, unless its time ran out;
-// context.WithTimeout would be six allocations for each command. So nothing that outlives a call
-// may use its context: see use.
+// Pool makes such contexts. The zero Pool is ready to use.
+type Pool struct{ spare sync.Pool } // of *bounded
+
+// bounded is the context of one call: the caller's values and a deadline. It is used again by a later
+// call, unless its time ran out; context.WithTimeout would be six allocations for each command. So
+// nothing that outlives a call may use its context: see use.
 type bounded struct {
 	context.Context // of the caller, for its values
 	deadline        time.Time
@@ -21,29 +24,12 @@ type bounded struct {
 	end             func()     // made once, for all calls
 }
 
-// within returns a context for one driver call, which takes d at most, and what ends it. If
-// it is a bounded one, the call may run on the caller's goroutine.
-func (r *root) within(caller context.Context, d time.Duration) (context.Context, func()) {
-	if r.inline(caller) {
-		return r.bound(caller, d)
-	}
-	return context.WithTimeout(caller, d)
-}
-
-// here says whether the call that ctx is for may run on the caller's goroutine.
-func here(ctx context.Context) bool {
-	if checksUse {
-		_, ok := ctx.(*use)
-		return ok
-	}
-	_, ok := ctx.(*bounded)
-	return ok
-}
-
-func (r *root) bound(caller context.Context, d time.Duration) (context.Context, func()) {
-	b, _ := r.spare.Get().(*bounded)
+// Get returns a context for one call, which takes d at most, and what ends it. The end of the caller's
+// context does not end it; its deadline does.
+func (p *Pool) Get(caller context.Context, d time.Duration) (ctx context.Context, end func()) {
+	b, _ := p.spare.Get().(*bounded)
 	if b == nil {
-		b = &bounded{done: make(chan struct{}), spare: &r.spare}
+		b = &bounded{done: make(chan struct{}), spare: &p.spare}
 		b.end = func() { b.putBack() }
 	}
 	b.Context, b.deadline = caller, time.Now().Add(d)
@@ -61,6 +47,16 @@ func (r *root) bound(caller context.Context, d time.Duration) (context.Context, 
 		return u, u.end
 	}
 	return b, b.end
+}
+
+// Is says whether a Pool has made ctx.
+func Is(ctx context.Context) bool {
+	if checksUse {
+		_, ok := ctx.(*use)
+		return ok
+	}
+	_, ok := ctx.(*bounded)
+	return ok
 }
 
 // putBack leaves b to the next call, if its time has not run out, and says whether it did.
