@@ -8,7 +8,7 @@ import "slices"
 // once.
 type Mutant struct {
 	Name     string
-	File     string // from the root of the repository
+	File     string // from the root of the repository; or a folder, which ends in a slash
 	Old, New string
 	Red      string // the checker that must find it
 	Test     string // or, if no checker can: the package and the test that must
@@ -139,49 +139,49 @@ func mutantsOfTokens() []Mutant {
 	return []Mutant{
 		{
 			Name: "a caller who goes away cleans nothing up",
-			File: "core/bid.go",
+			File: "core/",
 			Old:  "\tb.sweep(0)\n",
 			New:  "",
 			Red:  "orphans", Only: "delay",
 		},
 		{
 			Name: "what is granted late is cleaned up before it comes",
-			File: "core/bid.go",
+			File: "core/",
 			Old:  "\tb.sweep(0)\n",
 			New:  "\tif b.doubtful() {\n\t\tb.root.spawn(func() { _ = b.cleanUp(ctx, nil) })\n\t}\n",
 			Red:  "orphans", Only: "uneven", Kinds: true,
 		},
 		{
 			Name: "a tenure that has shown its fence has another turn",
-			File: "core/turn.go",
+			File: "core/",
 			Old:  "t.turn+1 < t.turns && !t.shown && now",
 			New:  "t.turn+1 < t.turns && now",
 			Red:  "seized", Only: "seize", Kinds: true,
 		},
 		{
 			Name: "a token is cleaned up while it is in use",
-			File: "core/bid.go",
+			File: "core/",
 			Old:  "\tif outcomeOpen(late.err) {\n\t\treturn\n",
 			New:  "\tif outcomeOpen(late.err) {\n\t\t_ = b.cleanUp(ctx, nil)\n\t\treturn\n",
 			Red:  "margin", Only: "fade",
 		},
 		{
 			Name: "the fence is made outside the script",
-			File: "core/attempt.go",
+			File: "core/",
 			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
 			New:  "g.Fence = uint64(a.began.UnixMicro())\n\tt := newTenure(a.bid, a.cfg, g, ttl, asked)",
 			Red:  "linearizable", Only: "none",
 		},
 		{
 			Name: "a turn has the fence of the one before",
-			File: "core/turn.go",
+			File: "core/",
 			Old:  "t.next(w, x.turn+1, now)",
 			New:  "t.next(w, x.turn, now)",
 			Red:  "store", Only: "none",
 		},
 		{
 			Name: "Close releases under running work",
-			File: "core/keeper.go",
+			File: "core/",
 			Old:  "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)",
 			New: "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)\n" +
 				"\t\tk.root.spawn(func() { t.bid.giveBack(k.root.life) })",
@@ -195,28 +195,28 @@ func mutantsOfTime() []Mutant {
 	return []Mutant{
 		{
 			Name: "trust outlasts the TTL",
-			File: "core/config.go",
+			File: "core/",
 			Old:  "return ttl - ttl/100 - minDrift",
 			New:  "return ttl + ttl/2",
 			Red:  "margin", Only: "dark,fade",
 		},
 		{
 			Name: "a name that is gone is taken for a server that is",
-			File: "core/tenure.go",
+			File: "core/",
 			Old:  "\tcase errors.Is(err, driver.ErrNotOwner):\n\t\treturn t.lose(ReasonTaken, now)",
 			New:  "\tcase errors.Is(err, driver.ErrNotOwner) && t.overdue(now):\n\t\treturn t.lose(ReasonTaken, now)",
 			Red:  "announced", Only: "delete",
 		},
 		{
 			Name: "trust is counted from the answer",
-			File: "core/attempt.go",
+			File: "core/",
 			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
 			New:  "t := newTenure(a.bid, a.cfg, g, ttl, now)",
 			Red:  "margin", Only: "fade", Alone: 24,
 		},
 		{
 			Name: "renewal goes on after the release",
-			File: "core/release.go",
+			File: "core/",
 			Old:  "\tt.vacate()\n\tswitch {",
 			New: "\tt.vacate()\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(t.cfg.ttl)\n" +
 				"\t\t\tt.root.driver.Renew(context.Background(), []driver.Claim{t.bid.claim()})\n\t\t}\n\t}()\n\tswitch {",
@@ -224,7 +224,7 @@ func mutantsOfTime() []Mutant {
 		},
 		{
 			Name: "an attempt lasts three TTLs",
-			File: "core/config.go",
+			File: "core/",
 			Old:  "return min(c.ttl/3, maxBound) }",
 			New:  "return 3 * c.ttl }",
 			Red:  "bounded", Only: "dark",
@@ -265,7 +265,7 @@ func mutantsOfKinds() []Mutant {
 		},
 		{
 			Name: "a turn goes to whoever is next, whatever it wants",
-			File: "core/turn.go",
+			File: "core/",
 			Old:  "return c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()",
 			New:  "return true",
 			Red:  "kept", Only: "none", Kinds: true,
@@ -278,7 +278,7 @@ func mutantsOfHandoffs() []Mutant {
 	return []Mutant{
 		{
 			Name: "a lease that was detached is trusted on",
-			File: "core/end.go",
+			File: "core/",
 			Old:  "\tx.endContexts(context.Canceled)\n\tlast := t.remove(x)",
 			New:  "\tif t.handed == nil {\n\t\tx.endContexts(context.Canceled)\n\t}\n\tlast := t.remove(x)",
 			Red:  "linearizable", Only: "none", Kinds: true,
@@ -292,7 +292,7 @@ func mutantsOfHandoffs() []Mutant {
 		},
 		{
 			Name: "a detached name comes free at once",
-			File: "core/release.go",
+			File: "core/",
 			Old:  "= t.handed.keep, t.handed.handoff, t.fenceOf(t.turn)",
 			New:  "= time.Millisecond, t.handed.handoff, t.fenceOf(t.turn)",
 			Red:  "linearizable", Only: "none", Kinds: true,
@@ -305,7 +305,7 @@ func mutantsOfPlaces() []Mutant {
 	return []Mutant{
 		{
 			Name: "an inner lease outlives the loss of the outer one",
-			File: "core/tenure.go",
+			File: "core/",
 			Old:  "\tfor x := t.leases; x != nil; x = x.next {\n\t\tx.loss = t.loss\n\t}\n\tt.endLeases(t.loss)",
 			New: "\tfor x := t.leases; x != nil; x = x.next {\n\t\tif x.inside == nil {\n" +
 				"\t\t\tx.loss = t.loss\n\t\t\tx.endContexts(t.loss)\n\t\t}\n\t}",
@@ -313,35 +313,35 @@ func mutantsOfPlaces() []Mutant {
 		},
 		{
 			Name: "the name is free when the first of a nest has ended",
-			File: "core/end.go",
+			File: "core/",
 			Old:  "return t.leases == nil",
 			New:  "return t.leases == nil || x.inside != nil",
 			Red:  "early", Only: "none", Kinds: true,
 		},
 		{
 			Name: "who has the name waits for itself",
-			File: "core/reentry.go",
+			File: "core/",
 			Old:  "x.tenure.root == r && x.name == name && x.live()",
 			New:  "x.tenure.root == r && x.name == name && !x.live()",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{
 			Name: "a degraded lease excludes nobody",
-			File: "core/degraded.go",
+			File: "core/",
 			Old:  "\tl.tenure, t.line = t, l\n",
 			New:  "",
 			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
 		},
 		{
 			Name: "a stale hand-off goes local beside a lease",
-			File: "core/degraded.go",
+			File: "core/",
 			Old:  "(l.tenure.local || !l.contends(w))",
 			New:  "(l.tenure.local || !w.contends)",
 			Red:  "belief", Only: "dark,refuse,pause", Kinds: true, Long: true,
 		},
 		{
 			Name: "a degraded lease does not say so",
-			File: "core/degraded.go",
+			File: "core/",
 			Old:  "return !x.none() && x.tenure.local",
 			New:  "return false",
 			Red:  "margin", Only: "dark,refuse", Kinds: true,

@@ -33,14 +33,27 @@ func patched(m Mutant) (path, text string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return "", "", err
+	files := []string{path}
+	if strings.HasSuffix(m.File, "/") {
+		if files, err = filepath.Glob(filepath.Join(path, "*.go")); err != nil {
+			return "", "", err
+		}
 	}
-	if n := strings.Count(string(source), m.Old); n != 1 {
-		return "", "", fmt.Errorf("what it replaces is %d times in %s; want once", n, m.File)
+	found := 0
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return "", "", err
+		}
+		if n := strings.Count(string(source), m.Old); n > 0 && !strings.HasSuffix(file, "_test.go") {
+			found += n
+			path, text = file, strings.Replace(string(source), m.Old, m.New, 1)
+		}
 	}
-	return path, strings.Replace(string(source), m.Old, m.New, 1), nil
+	if found != 1 {
+		return "", "", fmt.Errorf("what it replaces is %d times in %s; want once", found, m.File)
+	}
+	return path, text, nil
 }
 
 func TestEveryMutantStillApplies(t *testing.T) {
