@@ -10,23 +10,23 @@ import (
 
 // acquisition is one call that wants a lease.
 type acquisition struct {
-	root *root
-	ctx  context.Context
-	name string
-	cfg  *config
+	engine *engine
+	ctx    context.Context
+	name   string
+	cfg    *config
 
 	began    time.Time
 	answered time.Time   // when the backend last answered; until it does, when the call began
 	known    error       // a *HeldError, once something said that the name is held
 	failed   error       // matches ErrUnavailable: what the last attempt came to
-	heldAt   clock.Awake // when the backend last told anybody in the line that the name is held, as in verdict
+	heldAt   clock.Awake // when the backend last told anybody in the line that the name is held, as in seen
 	refused  bool        // it has told this call
 	waited   bool
 	called   bool    // up, from its place in the line
 	stood    bool    // behind a lease of this process, until it was called up
 	told     bool    // that another limit counts
 	handoff  string  // to take the name over with, until an attempt was answered
-	bid      *bid    // the token that is being tried, nil if there is none
+	token    *token  // the token that is being tried, nil if there is none
 	old      *tenure // of this process, to yield in the same step
 }
 
@@ -37,7 +37,7 @@ func (l *Locker) acquire(ctx context.Context, name string, c *config) (*Lease, e
 
 // attach is acquire with the hash of a hand-off, which may be none.
 func (l *Locker) attach(ctx context.Context, name string, c *config, handoff string) (*Lease, error) {
-	r := l.root
+	r := l.engine
 	r.enter()
 	defer r.leave()
 	if err := r.checkName(name); err != nil {
@@ -45,7 +45,7 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 	}
 	now := time.Now()
 	a := &acquisition{
-		root: r, ctx: ctx, name: name, cfg: c, began: now, answered: now, handoff: handoff,
+		engine: r, ctx: ctx, name: name, cfg: c, began: now, answered: now, handoff: handoff,
 	}
 	x, err := a.run()
 	if r.events != nil {
@@ -54,7 +54,7 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 	return x, err
 }
 
-func (r *root) checkName(name string) error {
+func (r *engine) checkName(name string) error {
 	if limit := r.can.MaxName; limit > 0 && len(name) > limit {
 		return invalidf("name: %d bytes, and the %s backend takes %d", len(name), r.can.Backend, limit)
 	}
@@ -62,20 +62,20 @@ func (r *root) checkName(name string) error {
 }
 
 func (a *acquisition) run() (*Lease, error) {
-	if a.root.closed() {
+	if a.engine.closed() {
 		return nil, ErrClosed
 	}
 	if a.ctx.Err() != nil {
 		return nil, a.ended()
 	}
 	if !a.cfg.noReentry {
-		if outer := a.root.outer(a.ctx, a.name); outer != nil {
+		if outer := a.engine.outer(a.ctx, a.name); outer != nil {
 			if x, err := a.reenter(outer); x != nil || err != nil {
 				return x, err
 			}
 		}
 	}
-	if r := a.root; r.keeper.kept.Load() >= int64(r.maxLeases) {
+	if r := a.engine; r.watchdog.kept.Load() >= int64(r.maxLeases) {
 		return nil, a.overCap("WithMaxLeases", r.maxLeases)
 	}
 	var x *Lease
@@ -106,7 +106,7 @@ func (a *acquisition) single() (*Lease, error) {
 		return x, err
 	}
 	for {
-		joined, known, watch := a.root.lines.joinAlone(a.name, w)
+		joined, known, watch := a.engine.lines.joinAlone(a.name, w)
 		if joined {
 			x, err := a.contend(w)
 			a.giveUp(w, err)
@@ -128,7 +128,7 @@ func (a *acquisition) single() (*Lease, error) {
 // contender and has asked the backend until there is a lease or a reason to stop.
 func (a *acquisition) queue() (*Lease, error) {
 	w := &waiter{cfg: a.cfg, lease: newLease(a.ctx, a.cfg, a.name)}
-	if a.handoff != "" || a.cfg.together() && !a.root.lines.wanted(a.cfg.line(a.name)) {
+	if a.handoff != "" || a.cfg.together() && !a.engine.lines.wanted(a.cfg.line(a.name)) {
 		if x, err := a.alone(w); x != nil || err != nil {
 			a.giveUp(w, err)
 			return x, err
@@ -150,10 +150,10 @@ func (a *acquisition) queue() (*Lease, error) {
 // backend refuses it while anybody stands in line there. Nor does one with a hand-off: the name
 // is not free, but kept for it.
 func (a *acquisition) alone(w *waiter) (*Lease, error) {
-	a.root.lines.joinNone(w)
+	a.engine.lines.joinNone(w)
 	x, err := a.try(w, &pace{acquisition: a, waiter: w})
 	if x == nil {
-		a.root.lines.leave(w, false)
+		a.engine.lines.leave(w, false)
 	}
 	return x, err
 }
@@ -163,17 +163,17 @@ func (a *acquisition) giveUp(w *waiter, err error) {
 	if err == nil {
 		return
 	}
-	unheard, empty := a.root.lines.leave(w, a.quits(err))
+	unheard, empty := a.engine.lines.leave(w, a.quits(err))
 	if unheard.lease != nil {
 		a.giveBack(unheard.lease)
 	}
 	a.giveUpOld(unheard.old)
 	a.giveUpOld(a.old)
-	if a.bid == nil && empty != nil {
-		a.bid = newBid(a.root, a.name, a.cfg)
+	if a.token == nil && empty != nil {
+		a.token = newToken(a.engine, a.name, a.cfg)
 	}
-	if a.bid != nil {
-		a.bid.giveUp(a.ctx, empty)
+	if a.token != nil {
+		a.token.giveUp(a.ctx, empty)
 	}
 }
 
@@ -181,6 +181,6 @@ func (a *acquisition) giveUp(w *waiter, err error) {
 func (a *acquisition) giveUpOld(t *tenure) {
 	if t != nil {
 		ctx := context.WithoutCancel(a.ctx)
-		a.root.spawn(func() { _ = t.release(ctx, false) }) // told to observer and log
+		a.engine.spawn(func() { _ = t.release(ctx, false) }) // told to observer and log
 	}
 }

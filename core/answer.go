@@ -13,7 +13,7 @@ func (a *acquisition) overBudget() error {
 	switch {
 	case a.known != nil && a.failed == nil, a.known != nil && !a.once():
 		return a.known
-	case a.failed != nil && a.stood && errors.Is(a.failed, errHasty):
+	case a.failed != nil && a.stood && errors.Is(a.failed, errTooShort):
 		return a.held(&driver.Held{}, 0) // it was held for all of the budget but what did not do for an answer
 	case a.failed != nil:
 		return a.failed
@@ -62,16 +62,16 @@ func (a *acquisition) held(h *driver.Held, ago time.Duration) error {
 
 // limited tells observers, once, that n counts instead of the caller's limit.
 func (a *acquisition) limited(n int) {
-	if n > 0 && !a.told && a.root.events != nil {
+	if n > 0 && !a.told && a.engine.events != nil {
 		a.told = true
-		a.root.events.add(a.root, LimitedEvent{a.cfg.subject(a.ctx, a.name), a.cfg.limit, n})
+		a.engine.events.add(a.engine, LimitedEvent{a.cfg.subject(a.ctx, a.name), a.cfg.limit, n})
 	}
 }
 
 func (a *acquisition) report(x *Lease, err error) {
 	subject := a.cfg.subject(a.ctx, a.name)
 	took := subject.At.Sub(a.began)
-	add := func(event any) { a.root.events.add(a.root, event) }
+	add := func(event any) { a.engine.events.add(a.engine, event) }
 	if a.waited {
 		add(WaitedEvent{subject, took, err})
 	}
@@ -88,8 +88,8 @@ func (a *acquisition) report(x *Lease, err error) {
 
 func (a *acquisition) acquired(x *Lease, subject Subject) {
 	took, local := subject.At.Sub(a.began), x.tenure.local
-	a.root.events.add(a.root, AcquiredEvent{subject, took, x.Fence(), x.inside != nil, local})
+	a.engine.events.add(a.engine, AcquiredEvent{subject, took, x.Fence(), x.inside != nil, local})
 	if local && x.inside == nil {
-		a.root.events.add(a.root, DegradedEvent{subject, took, a.failed})
+		a.engine.events.add(a.engine, DegradedEvent{subject, took, a.failed})
 	}
 }

@@ -38,21 +38,21 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	if because := a.outage(); because != nil {
 		return a.degrade(w, p, because)
 	}
-	if a.bid == nil {
-		a.bid = newBid(a.root, a.name, a.cfg)
+	if a.token == nil {
+		a.token = newToken(a.engine, a.name, a.cfg)
 	}
-	claim := a.bid.claim()
+	claim := a.token.claim()
 	claim.Handoff = a.handoff
-	if held := a.root.lines.try(w, &claim); held != nil {
+	if held := a.engine.lines.try(w, &claim); held != nil {
 		a.heldHere(w, held)
 		p.unanswered()
 		return nil, nil //nolint:nilnil // documented: go on
 	}
-	if !a.root.can.Block {
+	if !a.engine.can.Block {
 		claim.Fences = 0
 	}
 	began := time.Now()
-	grant, asked, err := a.ask(w, claim)
+	grant, asked, err := a.request(w, claim)
 	now := time.Now()
 	if err == nil {
 		p.unanswered() // if it comes too late
@@ -62,18 +62,18 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		a.answered = now
 		a.failed = nil
 		a.handoff = "" // used, over, or of no lease: it will never be good
-		a.refused, a.heldAt = true, max(1, a.root.clock.Now())
+		a.refused, a.heldAt = true, max(1, a.engine.clock.Now())
 		a.known = a.held(held, 0)
 		a.limited(held.Limit)
-		a.root.lines.refused(w, verdict{at: now, answered: now, held: held, heldAt: a.heldAt})
+		a.engine.lines.refused(w, seen{at: now, answered: now, held: held, heldAt: a.heldAt})
 		p.heldBy(held)
 		return nil, nil //nolint:nilnil // documented: go on
 	}
 	if done, ok := errors.AsType[*driver.Duplicate](err); ok {
 		refusal := &DuplicateError{a.name, done.Label}
-		a.root.lines.refused(w, verdict{at: now, answered: now, done: refusal, scope: a.cfg.scope})
+		a.engine.lines.refused(w, seen{at: now, answered: now, done: refusal, scope: a.cfg.scope})
 		if handoff := a.handoff; handoff != "" { // nobody else will come for the name
-			a.root.spawn(func() { a.root.recall(a.ctx, a.cfg, a.name, handoff) })
+			a.engine.spawn(func() { a.engine.recall(a.ctx, a.cfg, a.name, handoff) })
 		}
 		return nil, refusal
 	}
@@ -93,7 +93,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 // patience is how long the next attempt may take. A budget cuts it, but never below what a
 // call without a budget has.
 func (a *acquisition) patience() time.Duration {
-	bound := a.cfg.bound()
+	bound := a.cfg.attemptTimeout()
 	if a.cfg.wait == WaitForever {
 		return bound
 	}
@@ -103,11 +103,11 @@ func (a *acquisition) patience() time.Duration {
 
 func (a *acquisition) fail(w *waiter, err error) {
 	a.failed = err
-	v := verdict{at: time.Now(), answered: a.answered, err: err, heldAt: a.heldAt}
-	if errors.Is(err, errHasty) { // that is about this call's time, and no news for others
+	v := seen{at: time.Now(), answered: a.answered, err: err, heldAt: a.heldAt}
+	if errors.Is(err, errTooShort) { // that is about this call's time, and no news for others
 		v.err = nil
 	}
-	a.root.lines.refused(w, v)
+	a.engine.lines.refused(w, v)
 }
 
 // granted makes a lease of a grant, unless that is nearly over already, or nobody wants it
@@ -117,31 +117,31 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked clock.Reading) (*
 	if g.TTL > 0 {
 		ttl = min(ttl, g.TTL)
 	}
-	life, now := trust(ttl), a.root.clock.Read()
+	life, now := trust(ttl), a.engine.clock.Read()
 	if life-now.Since(asked) < ttl/3 {
-		a.refuse(a.bid)
-		a.bid = nil
+		a.refuse(a.token)
+		a.token = nil
 		a.fail(w, &unavailableError{"acquire", a.name, errLate})
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
 	a.limited(g.Limit)
-	t := newTenure(a.bid, a.cfg, g, ttl, asked)
+	t := newTenure(a.token, a.cfg, g, ttl, asked)
 	if a.cfg.maxHold > 0 {
 		t.holdEnd = now.Awake().Add(a.cfg.maxHold)
 	}
-	a.bid = nil // the tenure's from here on
+	a.token = nil // the tenure's from here on
 	x := w.lease
 	if x == nil {
 		x = newLease(a.ctx, a.cfg, a.name)
 	}
 	x.bind(t, 0, now)
 	t.first, t.leases = x, x
-	if held := a.root.lines.granted(w, t); held != nil {
-		a.refuse(t.bid)
+	if held := a.engine.lines.granted(w, t); held != nil {
+		a.refuse(t.token)
 		a.heldHere(w, held)
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
-	if !a.root.keeper.add(t) {
+	if !a.engine.watchdog.add(t) {
 		a.giveBack(x)
 		return nil, ErrClosed
 	}
@@ -153,16 +153,16 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked clock.Reading) (*
 }
 
 // refuse gives back what a token was granted. The next attempt waits for that, but not the end of its caller.
-func (a *acquisition) refuse(b *bid) {
+func (a *acquisition) refuse(b *token) {
 	given := make(chan struct{})
-	a.root.spawn(func() {
+	a.engine.spawn(func() {
 		defer close(given)
 		b.giveBack(a.ctx)
 	})
 	select {
 	case <-given:
 	case <-a.ctx.Done():
-	case <-a.root.closing:
+	case <-a.engine.closing:
 	}
 }
 
@@ -170,12 +170,12 @@ func (a *acquisition) refuse(b *bid) {
 // to those who count.
 func (a *acquisition) giveBack(x *Lease) {
 	x.tenure.forgo()
-	if a.root.events != nil {
+	if a.engine.events != nil {
 		a.acquired(x, a.cfg.subject(a.ctx, a.name))
 	}
 	end := func() { _ = x.end(a.ctx, false) } // told to observer and log
 	if a.ctx.Err() != nil {
-		a.root.spawn(end) // its caller has waited for long enough
+		a.engine.spawn(end) // its caller has waited for long enough
 		return
 	}
 	end()

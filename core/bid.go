@@ -14,50 +14,47 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
-// bid is one token, from the first command that carries it until no command may carry it
+// token is one token, from the first command that carries it until no command may carry it
 // any more. It knows which commands' outcomes are still open, so that whatever they turn
 // out to have granted is given back, and never while the token is in use.
 //
 // Many are kept at once, so it has no claim, but what makes one: what all of a call's tokens ask
 // for is in the config.
-type bid struct {
-	root  *root
-	cfg   *config
-	name  string
-	token string
+type token struct {
+	engine *engine
+	cfg    *config
+	name   string
+	secret string
 
 	mu    sync.Mutex // protects the fields below
-	phase bidPhase
+	phase tokenPhase
 	stray bool   // a command was granted while the release was under way, and its caller had gone
 	freed bool   // the release was confirmed
 	open  uint8  // commands that may have acted, or may still act, without our knowing; 255: more than anybody counts
 	since uint32 // when the last of them was given up, in s since the Locker was made
 }
 
-type bidPhase uint8
+type tokenPhase uint8
 
 const (
-	bidTrying bidPhase = iota // in an acquire
-	bidOwned                  // in a tenure
-	bidEnding                 // in the release of that tenure
-	bidOver
-	bidKept // over, but the name may be its own for a while still: WithMinHold, and no word of its release
+	tokenTrying tokenPhase = iota // in an acquire
+	tokenOwned                    // in a tenure
+	tokenEnding                   // in the release of that tenure
+	tokenOver
+	tokenKept // over, but the name may be its own for a while still: WithMinHold, and no word of its release
 )
 
-func newBid(r *root, name string, c *config) *bid {
-	return &bid{root: r, cfg: c, name: name, token: newToken()}
+func newToken(r *engine, name string, c *config) *token {
+	return &token{engine: r, cfg: c, name: name, secret: newSecret()}
 }
 
-func (b *bid) claim() driver.Claim {
+func (b *token) claim() driver.Claim {
 	c := b.cfg
 	return driver.Claim{
-		Name: b.name, Token: b.token, Label: c.label, TTL: c.lifetime(),
+		Name: b.name, Token: b.secret, Label: c.label, TTL: c.lifetime(),
 		Shared: c.shared, Limit: c.limit, Scope: c.scope, Dedup: c.dedup,
 	}
 }
-
-// bound is that of one attempt, and of one release.
-func (b *bid) bound() time.Duration { return b.cfg.bound() }
 
 type reply struct {
 	grant driver.Grant
@@ -67,13 +64,13 @@ type reply struct {
 // attempt asks for the grant until it is answered, for no longer than bound: a command
 // whose reply is lost is sent again with the same token. The reading is the one before the
 // answered command was sent.
-func (b *bid) attempt(ctx context.Context, bound time.Duration, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
-	r := b.root
+func (b *token) attempt(ctx context.Context, bound time.Duration, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
+	r := b.engine
 	err = r.persist(ctx, r.patience(ctx, bound), bound, outcomeOpen, func(ctx context.Context) error {
 		asked = r.clock.Read() // before the request is written
 		answer := b.send(ctx, c)
 		open := outcomeOpen(answer.err)
-		r.haste.heard(asked, r.clock.Read(), !open)
+		r.latency.heard(asked, r.clock.Read(), !open)
 		if open {
 			b.doubt()
 		}
@@ -84,7 +81,7 @@ func (b *bid) attempt(ctx context.Context, bound time.Duration, c driver.Claim) 
 	return grant, asked, err
 }
 
-func (b *bid) send(ctx context.Context, c driver.Claim) reply {
+func (b *token) send(ctx context.Context, c driver.Claim) reply {
 	if callctx.Is(ctx) {
 		return b.acquire(ctx, c)
 	}
@@ -93,23 +90,23 @@ func (b *bid) send(ctx context.Context, c driver.Claim) reply {
 
 // sendApart is send on a goroutine of its own. It is apart from it as what a goroutine takes along
 // is an allocation, which send would make first of all.
-func (b *bid) sendApart(ctx context.Context, c driver.Claim) reply {
-	answer, ok := ask(ctx, b.root, func(ctx context.Context) reply { return b.acquire(ctx, c) },
-		func(late reply) { b.settle(ctx, late) })
+func (b *token) sendApart(ctx context.Context, c driver.Claim) reply {
+	answer, ok := callApart(ctx, b.engine, func(ctx context.Context) reply { return b.acquire(ctx, c) },
+		func(late reply) { b.lateReply(ctx, late) })
 	if !ok {
 		answer.err = errNoAnswer
 	}
 	return answer
 }
 
-func (b *bid) acquire(ctx context.Context, c driver.Claim) reply {
-	grant, err := b.root.driver.Acquire(ctx, c)
+func (b *token) acquire(ctx context.Context, c driver.Claim) reply {
+	grant, err := b.engine.driver.Acquire(ctx, c)
 	return reply{grant, err}
 }
 
 // doubt says that a command may have acted, or may act yet, without our knowing.
-func (b *bid) doubt() {
-	now := b.root.seconds()
+func (b *token) doubt() {
+	now := b.engine.seconds()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.since = now
@@ -119,25 +116,25 @@ func (b *bid) doubt() {
 }
 
 // settled says that nothing more can come of one of those commands. The caller holds the mutex.
-func (b *bid) settled() {
+func (b *token) settled() {
 	if b.open < math.MaxUint8 {
 		b.open--
 	}
 }
 
-func (b *bid) doubtful() bool {
+func (b *token) doubtful() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open > 0
 }
 
 // seconds is how old the Locker is, and a little more.
-func (r *root) seconds() uint32 {
+func (r *engine) seconds() uint32 {
 	return uint32(time.Duration(r.clock.Now())/time.Second) + 1 //nolint:gosec // G115: no process lives for 136 years
 }
 
 // past is how long ago that was, at least.
-func (r *root) past(since uint32) time.Duration {
+func (r *engine) past(since uint32) time.Duration {
 	return time.Duration(max(r.seconds(), since+1)-since-1) * time.Second
 }
 
@@ -151,22 +148,22 @@ func outcomeOpen(err error) bool {
 	return !held && !done
 }
 
-// settle deals with the outcome of a command whose caller has gone, and who counts it as open. A
+// lateReply deals with the outcome of a command whose caller has gone, and who counts it as open. A
 // grant is dealt with by the commands that follow while the token is owned, and by its clean-up
 // otherwise: of a token that is still tried nobody else knows that it was granted.
-func (b *bid) settle(ctx context.Context, late reply) {
+func (b *token) lateReply(ctx context.Context, late reply) {
 	if outcomeOpen(late.err) {
 		return
 	}
 	granted := late.err == nil
 	b.mu.Lock()
 	phase := b.phase
-	b.stray = b.stray || granted && phase == bidEnding
-	if !granted || phase == bidOwned || phase == bidEnding {
+	b.stray = b.stray || granted && phase == tokenEnding
+	if !granted || phase == tokenOwned || phase == tokenEnding {
 		b.settled()
 	}
 	b.mu.Unlock()
-	if granted && phase == bidOver && !failed(b.cleanUp(ctx, nil)) {
+	if granted && phase == tokenOver && !failed(b.cleanUp(ctx, nil)) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.settled()
@@ -174,7 +171,7 @@ func (b *bid) settle(ctx context.Context, late reply) {
 }
 
 // to moves the token on.
-func (b *bid) to(p bidPhase) {
+func (b *token) to(p tokenPhase) {
 	b.mu.Lock()
 	b.phase = p
 	b.mu.Unlock()
@@ -182,10 +179,10 @@ func (b *bid) to(p bidPhase) {
 
 // giveUp ends a token that no tenure owns. It is cleaned up behind in the background if a
 // command may have acted, or there is a place to leave.
-func (b *bid) giveUp(ctx context.Context, p *place) {
-	b.to(bidOver)
+func (b *token) giveUp(ctx context.Context, p *place) {
+	b.to(tokenOver)
 	if p != nil {
-		b.root.spawn(func() {
+		b.engine.spawn(func() {
 			if failed(b.cleanUp(ctx, p)) {
 				b.leaveLater(p)
 			}
@@ -195,8 +192,8 @@ func (b *bid) giveUp(ctx context.Context, p *place) {
 }
 
 // giveBack ends a token that was granted too late to be of use.
-func (b *bid) giveBack(ctx context.Context) {
-	b.to(bidOver)
+func (b *token) giveBack(ctx context.Context) {
+	b.to(tokenOver)
 	if failed(b.cleanUp(ctx, nil)) {
 		b.doubt()
 	}
@@ -204,7 +201,7 @@ func (b *bid) giveBack(ctx context.Context) {
 }
 
 // confirm says that the release was confirmed.
-func (b *bid) confirm() {
+func (b *token) confirm() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.freed = true
@@ -212,11 +209,11 @@ func (b *bid) confirm() {
 
 // end ends a token whose tenure is over. Kept says that the name may be its own for a while still,
 // by WithMinHold, unless its release was confirmed.
-func (b *bid) end(ctx context.Context, kept bool) {
+func (b *token) end(ctx context.Context, kept bool) {
 	b.mu.Lock()
-	b.phase = bidOver
+	b.phase = tokenOver
 	if kept = kept && !b.freed; kept {
-		b.phase = bidKept
+		b.phase = tokenKept
 	}
 	stray := b.stray
 	b.mu.Unlock()
@@ -224,21 +221,21 @@ func (b *bid) end(ctx context.Context, kept bool) {
 		return
 	}
 	if stray {
-		b.root.spawn(func() { b.giveBack(ctx) })
+		b.engine.spawn(func() { b.giveBack(ctx) })
 	}
 	b.sweep(sweep.First)
 }
 
 // release sends one release, and answers within ctx.
-func (b *bid) release(ctx context.Context, c driver.Claim) error {
+func (b *token) release(ctx context.Context, c driver.Claim) error {
 	if callctx.Is(ctx) {
-		return b.root.driver.Release(ctx, c)
+		return b.engine.driver.Release(ctx, c)
 	}
 	return b.releaseApart(ctx, c)
 }
 
-func (b *bid) releaseApart(ctx context.Context, c driver.Claim) error {
-	err, ok := ask(ctx, b.root, func(ctx context.Context) error { return b.root.driver.Release(ctx, c) }, nil)
+func (b *token) releaseApart(ctx context.Context, c driver.Claim) error {
+	err, ok := callApart(ctx, b.engine, func(ctx context.Context) error { return b.engine.driver.Release(ctx, c) }, nil)
 	if !ok {
 		return errNoAnswer
 	}
@@ -255,7 +252,7 @@ const (
 // persist sends a command again while again says so, for no longer than bound and no more
 // than maxSends times. The first is given up after patience if it is met with silence, so
 // that there is time to send another.
-func (r *root) persist(ctx context.Context, patience, bound time.Duration, again func(error) bool, send func(context.Context) error) error {
+func (r *engine) persist(ctx context.Context, patience, bound time.Duration, again func(error) bool, send func(context.Context) error) error {
 	began := time.Now()
 	for n, pause := 1, firstPause; ; n, pause = n+1, pause*4 {
 		if n > 1 && ctx.Done() != nil && r.inline(ctx) { // as the first, which may have gone apart

@@ -46,7 +46,7 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 	if err != nil {
 		return err
 	}
-	patient := newLocker(l.root, cfg)
+	patient := newLocker(l.engine, cfg)
 	for {
 		var x *Lease
 		err := patient.Do(ctx, name, func(ctx context.Context) error {
@@ -74,6 +74,6 @@ func (l *Locker) pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-l.root.closing:
+	case <-l.engine.closing:
 	}
 }

@@ -42,7 +42,7 @@ func (a *acquisition) overCap(option string, n int) error {
 
 // wait is queue for one of as many callers as may wait.
 func (a *acquisition) wait() (*Lease, error) {
-	r := a.root
+	r := a.engine
 	defer r.waiters.Add(-1)
 	if r.waiters.Add(1) > int64(r.maxWaiters) {
 		return nil, a.overCap("WithMaxWaiters", r.maxWaiters)

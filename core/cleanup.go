@@ -14,24 +14,24 @@ import (
 // sweep cleans up behind b, whose token is over, as long as commands that carry it may be executed
 // yet, for a TTL from now, unless the last one was given up that long ago: see package sweep. So what is
 // granted late is given back within a second.
-func (b *bid) sweep(after time.Duration) {
+func (b *token) sweep(after time.Duration) {
 	b.mu.Lock()
-	left := b.cfg.ttl - b.root.past(b.since)
+	left := b.cfg.ttl - b.engine.past(b.since)
 	open := b.open > 0
 	b.mu.Unlock()
 	if open && left > 0 {
-		b.root.sweeper.Add(sweep.Task{Clean: b.cleaner(b.claim), Open: b.doubtful, After: after, For: b.cfg.ttl})
+		b.engine.sweeper.Add(sweep.Task{Clean: b.cleaner(b.claim), Open: b.doubtful, After: after, For: b.cfg.ttl})
 	}
 }
 
 // cleaner cleans up again and again, for a Sweeper.
-func (b *bid) cleaner(claim func() driver.Claim) func(within time.Duration) sweep.Outcome {
-	c := &cleaner{bid: b, claim: claim, last: sweep.Unsent}
+func (b *token) cleaner(claim func() driver.Claim) func(within time.Duration) sweep.Outcome {
+	c := &cleaner{token: b, claim: claim, last: sweep.Unsent}
 	return c.clean
 }
 
 type cleaner struct {
-	bid   *bid
+	token *token
 	claim func() driver.Claim
 	last  sweep.Outcome
 	hangs atomic.Int32 // calls that outlive their time still
@@ -40,7 +40,7 @@ type cleaner struct {
 // clean cleans up once. Where calls outlive their time, each cleaner has one that hangs, and all together
 // have few: those that were silent before have the fewest, so that they keep nobody else from cleaning up.
 func (c *cleaner) clean(within time.Duration) sweep.Outcome {
-	r, most := c.bid.root, int32(sweep.Many)
+	r, most := c.token.engine, int32(sweep.Many)
 	if c.last == sweep.Silent {
 		most = sweep.Few
 	}
@@ -48,20 +48,20 @@ func (c *cleaner) clean(within time.Duration) sweep.Outcome {
 		return sweep.Unsent
 	}
 	c.last = sweep.Answered
-	if failed(c.send(min(within, c.bid.bound()))) {
+	if failed(c.send(min(within, c.token.cfg.attemptTimeout()))) {
 		c.last = sweep.Silent
 	}
 	return c.last
 }
 
 func (c *cleaner) send(within time.Duration) error {
-	r := c.bid.root
+	r := c.token.engine
 	ctx, cancel := r.within(context.Background(), within)
 	defer cancel()
 	if callctx.Is(ctx) {
 		return r.driver.Release(ctx, c.claim())
 	}
-	err, ok := ask(ctx, r, func(ctx context.Context) error { return r.driver.Release(ctx, c.claim()) },
+	err, ok := callApart(ctx, r, func(ctx context.Context) error { return r.driver.Release(ctx, c.claim()) },
 		func(error) { c.hung(-1) })
 	if !ok {
 		c.hung(1)
@@ -71,13 +71,13 @@ func (c *cleaner) send(within time.Duration) error {
 }
 
 func (c *cleaner) hung(more int32) {
-	c.bid.root.hanging.Add(more)
+	c.token.engine.hanging.Add(more)
 	c.hangs.Add(more)
 }
 
 // cleanUp leaves a place in the backend's line, if there is one to leave, and deletes the
 // name if the dead token owns it, in one step. The error says only whether it was answered.
-func (b *bid) cleanUp(ctx context.Context, p *place) error {
+func (b *token) cleanUp(ctx context.Context, p *place) error {
 	claim := b.claim()
 	if p != nil {
 		claim.Place = p.id
@@ -85,16 +85,16 @@ func (b *bid) cleanUp(ctx context.Context, p *place) error {
 	return b.dispose(ctx, claim)
 }
 
-// leaving leaves a place without the bid's token, which may be in use.
-func (b *bid) leaving(p *place) driver.Claim {
+// leaving leaves a place with a new secret: the token may be may be in use.
+func (b *token) leaving(p *place) driver.Claim {
 	c := b.claim()
-	c.Token, c.Place = newToken(), p.id
+	c.Token, c.Place = newSecret(), p.id
 	return c
 }
 
 // leaveAgain is for the end of a command that lines p up. If the place was left meanwhile, the
 // command may have come after the one that left.
-func (b *bid) leaveAgain(ctx context.Context, p *place) {
+func (b *token) leaveAgain(ctx context.Context, p *place) {
 	select {
 	case <-p.left:
 		if failed(b.dispose(ctx, b.leaving(p))) {
@@ -105,10 +105,10 @@ func (b *bid) leaveAgain(ctx context.Context, p *place) {
 }
 
 // leaveLater leaves a place as soon as the lock service can be reached, unless it is dead by then.
-func (b *bid) leaveLater(p *place) {
+func (b *token) leaveLater(p *place) {
 	var left atomic.Bool
 	clean := b.cleaner(func() driver.Claim { return b.leaving(p) })
-	b.root.sweeper.Add(sweep.Task{
+	b.engine.sweeper.Add(sweep.Task{
 		Clean: func(within time.Duration) sweep.Outcome {
 			heard := clean(within)
 			left.Store(heard == sweep.Answered)
@@ -121,15 +121,15 @@ func (b *bid) leaveLater(p *place) {
 
 // doubtPlace is for the end of a command whose outcome is open, and that lines p up: if p is left
 // within a TTL, it is left again and again.
-func (b *bid) doubtPlace(p *place) {
-	if p.doubt.Swap(b.root.seconds()) > 0 {
+func (b *token) doubtPlace(p *place) {
+	if p.doubt.Swap(b.engine.seconds()) > 0 {
 		return
 	}
-	b.root.spawn(func() {
+	b.engine.spawn(func() {
 		<-p.left
-		if b.root.past(p.doubt.Load()) < b.cfg.ttl {
+		if b.engine.past(p.doubt.Load()) < b.cfg.ttl {
 			clean := b.cleaner(func() driver.Claim { return b.leaving(p) })
-			b.root.sweeper.Add(sweep.Task{Clean: clean, After: sweep.First, For: b.cfg.ttl})
+			b.engine.sweeper.Add(sweep.Task{Clean: clean, After: sweep.First, For: b.cfg.ttl})
 		}
 	})
 }
@@ -140,9 +140,9 @@ func lineOpen(ctx context.Context, err error) bool {
 	return !answered && !errors.Is(err, driver.ErrNotSent)
 }
 
-func (b *bid) dispose(ctx context.Context, claim driver.Claim) error {
+func (b *token) dispose(ctx context.Context, claim driver.Claim) error {
 	ctx = context.WithoutCancel(ctx)
-	return b.root.persist(ctx, b.bound()/2, b.bound(), failed, func(ctx context.Context) error {
+	return b.engine.persist(ctx, b.cfg.attemptTimeout()/2, b.cfg.attemptTimeout(), failed, func(ctx context.Context) error {
 		return b.release(ctx, claim)
 	})
 }

@@ -18,8 +18,8 @@ const (
 	maxScope    = 512
 	maxLimit    = 1_000_000
 
-	maxBound = 2 * time.Second // of one attempt
-	minDrift = 2 * time.Millisecond
+	maxTimeout = 2 * time.Second // of one attempt
+	minDrift   = 2 * time.Millisecond
 )
 
 // config is what the options add up to. A resolved config is never written again: leases
@@ -175,11 +175,11 @@ func (c *config) line(name string) string {
 // lifetime is how long the backend keeps a new tenure that nobody renews.
 func (c *config) lifetime() time.Duration { return max(c.ttl, c.minHold) }
 
-// bound is how long one attempt, and one release, may take.
-func (c *config) bound() time.Duration { return min(c.ttl/3, maxBound) }
+// attemptTimeout is how long one attempt, and one release, may take.
+func (c *config) attemptTimeout() time.Duration { return min(c.ttl/3, maxTimeout) }
 
-// renewBound is how long one renewal may take.
-func (c *config) renewBound() time.Duration { return min(c.ttl/5, maxBound) }
+// renewTimeout is how long one renewal may take.
+func (c *config) renewTimeout() time.Duration { return min(c.ttl/5, maxTimeout) }
 
 // recheck is how long a waiter that hears nothing waits before it asks again.
 func (c *config) recheck() time.Duration { return min(c.ttl/3, time.Second) }

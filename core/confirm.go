@@ -119,7 +119,7 @@ func (t *tenure) ttl() time.Duration {
 //  4. The release begins while ours is under way: it awaits what is flying, as ever. The
 //     answer finds a tenure that is no longer held, and changes nothing. The release begins
 //     first: then the state says so, under the same mutex, and nothing is sent.
-//  5. The answer comes after the old trust has ended, before the keeper's timer has noticed:
+//  5. The answer comes after the old trust has ended, before the watchdog's timer has noticed:
 //     overdue loses the tenure before the answer is looked at.
 //  6. ctx ends first. The renewal goes on, as no caller's ctx reaches one, and counts.
 //  7. Close has given up: what is in use is left to its TTL, by Confirm too.
@@ -128,14 +128,14 @@ func (t *tenure) renewNow(ctx context.Context) {
 		t.renewHere()
 		return
 	}
-	if t.root.keeper.hasLeft() {
+	if t.engine.watchdog.hasLeft() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.left())
 	defer cancel()
 	for first := true; ; first = false {
 		t.mu.Lock()
-		left := t.life - t.root.clock.Read().Since(t.asked)
+		left := t.life - t.engine.clock.Read().Since(t.asked)
 		if t.state != tenureHeld || left <= 0 || left > t.ttl()/2 {
 			t.mu.Unlock()
 			return
@@ -150,12 +150,12 @@ func (t *tenure) renewNow(ctx context.Context) {
 		}
 	}
 	t.flying++
-	asked := t.root.clock.Read() // under the mutex: before any question that the watchdog asks from now on
+	asked := t.engine.clock.Read() // under the mutex: before any question that the watchdog asks from now on
 	t.mu.Unlock()
 	answered := make(chan struct{})
-	t.root.spawn(func() {
+	t.engine.spawn(func() {
 		defer close(answered)
-		t.ask(asked)
+		t.sendRenewal(asked)
 	})
 	await(ctx, answered)
 }
@@ -178,17 +178,17 @@ func await(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// ask sends one renewal of this tenure alone. The caller has counted it as flying.
-func (t *tenure) ask(asked clock.Reading) {
-	claim, left := t.renewClaim(t.root.clock.Read())
+// sendRenewal sends one renewal of this tenure alone. The caller has counted it as flying.
+func (t *tenure) sendRenewal(asked clock.Reading) {
+	claim, left := t.renewClaim(t.engine.clock.Read())
 	if left == 0 { // over, or being released, since it was decided on
 		t.renewedNow(asked, errNotAsked)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(t.cfg.renewBound(), left))
+	ctx, cancel := context.WithTimeout(context.Background(), min(t.cfg.renewTimeout(), left))
 	defer cancel()
 	err := errNoAnswer
-	if answers := t.root.keeper.renewers.ask(ctx, []driver.Claim{claim}); len(answers) == 1 {
+	if answers := t.engine.watchdog.renewers.send(ctx, []driver.Claim{claim}); len(answers) == 1 {
 		err = answers[0]
 	}
 	t.renewedNow(asked, err)
@@ -196,13 +196,13 @@ func (t *tenure) ask(asked clock.Reading) {
 
 // renewedNow is renewed for a renewal that was not the watchdog's.
 func (t *tenure) renewedNow(asked clock.Reading, err error) {
-	now := t.root.clock.Read()
+	now := t.engine.clock.Read()
 	t.mu.Lock()
 	t.land()
 	lost := t.overdue(now)
 	if t.state == tenureHeld {
 		trusted, watchdog := t.asked, t.renewAt
-		lost = t.take(asked, now, err)
+		lost = t.applyAnswer(asked, now, err)
 		if trusted.Awake() > asked.Awake() { // the watchdog has overtaken us
 			t.asked = trusted
 		}
@@ -210,10 +210,10 @@ func (t *tenure) renewedNow(asked clock.Reading, err error) {
 			t.renewAt = clock.Never
 		}
 	}
-	if t.root.events != nil && !errors.Is(err, errNotAsked) {
-		t.root.events.add(t.root, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
+	if t.engine.events != nil && !errors.Is(err, errNotAsked) {
+		t.engine.events.add(t.engine, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
 	}
-	t.root.keeper.set(t)
+	t.engine.watchdog.set(t)
 	t.mu.Unlock()
 	if lost {
 		t.vacate()
@@ -221,7 +221,7 @@ func (t *tenure) renewedNow(asked clock.Reading, err error) {
 }
 
 // hasLeft says whether Close has given up waiting.
-func (k *keeper) hasLeft() bool {
+func (k *watchdog) hasLeft() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.left

@@ -27,7 +27,7 @@ func FenceFor(ctx context.Context, name string) (uint64, error) {
 	case x.tenure.local:
 		return 0, &unavailableError{"fence", name, errDegraded}
 	case x.Fence() == 0:
-		return 0, invalidf("fence of %q: it has none, as it is of a semaphore, or the %s backend mints none", name, x.tenure.root.can.Backend)
+		return 0, invalidf("fence of %q: it has none, as it is of a semaphore, or the %s backend mints none", name, x.tenure.engine.can.Backend)
 	default:
 		return x.Fence(), nil
 	}

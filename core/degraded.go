@@ -33,7 +33,7 @@ import (
 
 var (
 	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
-	errHasty    = errors.New("no answer in the little time that was left")
+	errTooShort = errors.New("no answer in the little time that was left")
 )
 
 // Degraded says that the lease excludes others in this process only, since the lock service
@@ -81,12 +81,12 @@ func (a *acquisition) judge(err error, took time.Duration) error {
 		Timeout() bool
 	}](err)
 	err = opaque(err)
-	if silence := errors.Is(err, errNoAnswer) || ok && slow.Timeout(); silence && took < min(a.cfg.bound(), quickPatience) {
-		err = errHasty
+	if silence := errors.Is(err, errNoAnswer) || ok && slow.Timeout(); silence && took < min(a.cfg.attemptTimeout(), quickPatience) {
+		err = errTooShort
 	}
 	failed := &unavailableError{"acquire", a.name, err}
 	if noAnswer(failed) && !a.late() {
-		a.root.outage.failed(a.root.clock.Read(), err)
+		a.engine.outage.failed(a.engine.clock.Read(), err)
 	}
 	return failed
 }
@@ -105,7 +105,7 @@ func (a *acquisition) silent(err error) bool { return a.mayGoLocal() && noAnswer
 // in the line were less than a TTL ago: whoever holds it may be at work.
 func (a *acquisition) mayGoLocal() bool {
 	return a.cfg.unavailable == LocalOnly && !a.refused &&
-		(a.heldAt == 0 || a.root.clock.Now().Sub(a.heldAt) >= a.cfg.ttl)
+		(a.heldAt == 0 || a.engine.clock.Now().Sub(a.heldAt) >= a.cfg.ttl)
 }
 
 // outage is why the call need not ask, nil if it has to.
@@ -113,9 +113,9 @@ func (a *acquisition) outage() error {
 	if !a.mayGoLocal() {
 		return nil
 	}
-	probe, because := a.root.outage.stands(a.root.clock.Read())
+	probe, because := a.engine.outage.stands(a.engine.clock.Read())
 	if probe {
-		a.root.probe(a.name, a.cfg.bound())
+		a.engine.probe(a.name, a.cfg.attemptTimeout())
 	}
 	if because == nil {
 		return nil
@@ -126,8 +126,8 @@ func (a *acquisition) outage() error {
 // suspect is for a call whose caller has left while it was not answered. If all callers leave
 // before an attempt is over, nobody else finds out.
 func (a *acquisition) suspect() {
-	if a.mayGoLocal() && a.root.outage.suspect(a.root.clock.Read()) {
-		a.root.probe(a.name, a.cfg.bound())
+	if a.mayGoLocal() && a.engine.outage.suspect(a.engine.clock.Read()) {
+		a.engine.probe(a.name, a.cfg.attemptTimeout())
 	}
 }
 
@@ -146,13 +146,13 @@ func (a *acquisition) degrade(w *waiter, p *pace, because error) (*Lease, error)
 // nobody tells when that is over.
 func (a *acquisition) heldHere(w *waiter, held *driver.Held) {
 	a.known, a.failed = a.held(held, 0), nil
-	a.root.lines.refused(w, verdict{at: time.Now(), answered: a.answered, held: held})
+	a.engine.lines.refused(w, seen{at: time.Now(), answered: a.answered, held: held})
 }
 
 // overtake gives a degraded lease to a call that does not stand in the line: those who do wait
 // for the backend.
 func (a *acquisition) overtake(because error) (*Lease, error) {
-	a.bid, a.old = nil, nil // given up
+	a.token, a.old = nil, nil // given up
 	x, held, err := a.goLocal(&waiter{cfg: a.cfg}, because)
 	if held != nil {
 		return nil, a.held(held, 0)
@@ -162,26 +162,26 @@ func (a *acquisition) overtake(because error) (*Lease, error) {
 
 // goLocal makes a degraded lease, unless a lease of this process has the name.
 func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.Held, err error) {
-	now := a.root.clock.Read()
+	now := a.engine.clock.Read()
 	t := a.localTenure(now)
-	held, empty := a.root.lines.take(w, t)
+	held, empty := a.engine.lines.take(w, t)
 	if held != nil {
 		return nil, held, nil
 	}
 	a.giveUpOld(a.old)
-	if a.bid == nil && empty != nil {
-		a.bid = newBid(a.root, a.name, a.cfg)
+	if a.token == nil && empty != nil {
+		a.token = newToken(a.engine, a.name, a.cfg)
 	}
-	if a.bid != nil {
-		a.bid.giveUp(a.ctx, empty)
+	if a.token != nil {
+		a.token.giveUp(a.ctx, empty)
 	}
-	a.bid, a.old, a.failed = nil, nil, because // for observers
+	a.token, a.old, a.failed = nil, nil, because // for observers
 	if x = w.lease; x == nil {
 		x = newLease(a.ctx, a.cfg, a.name)
 	}
 	x.bind(t, 0, now)
 	t.first, t.leases = x, x
-	if !a.root.keeper.add(t) {
+	if !a.engine.watchdog.add(t) {
 		a.giveBack(x)
 		return nil, nil, ErrClosed
 	}
@@ -192,10 +192,10 @@ func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.
 	return x, nil, nil
 }
 
-// localTenure makes a tenure with a bid that is never sent.
+// localTenure makes a tenure with a token that is never sent.
 func (a *acquisition) localTenure(now clock.Reading) *tenure {
 	t := &tenure{
-		root: a.root, bid: &bid{root: a.root, cfg: a.cfg, name: a.name, phase: bidOwned}, cfg: a.cfg,
+		engine: a.engine, token: &token{engine: a.engine, cfg: a.cfg, name: a.name, phase: tokenOwned}, cfg: a.cfg,
 		local: true, asked: now, life: maxDuration, renewAt: clock.Never, holdEnd: clock.Never, index: -1,
 	}
 	if a.cfg.noRenewal {
@@ -209,12 +209,12 @@ func (a *acquisition) localTenure(now clock.Reading) *tenure {
 
 // renewHere is renewNow for a degraded tenure.
 func (t *tenure) renewHere() {
-	now := t.root.clock.Read()
+	now := t.engine.clock.Read()
 	t.mu.Lock()
 	lost := t.overdue(now)
 	if t.state == tenureHeld {
 		t.asked = now
-		t.root.keeper.set(t)
+		t.engine.watchdog.set(t)
 	}
 	t.mu.Unlock()
 	if lost {
@@ -228,7 +228,7 @@ func (t *tenure) renewHere() {
 func (s *lines) take(w *waiter, t *tenure) (held *driver.Held, empty *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := t.bid.name
+	name := t.token.name
 	if s.beside[name] > 0 {
 		return &driver.Held{}, nil
 	}
@@ -244,7 +244,7 @@ func (s *lines) take(w *waiter, t *tenure) (held *driver.Held, empty *place) {
 		l.trying = false
 		heard := l.news
 		l.news = nil
-		heard.publish(verdict{at: time.Now(), held: l.heldHere()})
+		heard.publish(seen{at: time.Now(), held: l.heldHere()})
 	default: // a line of its own, that ends with it
 		w.line.unlink(w)
 	}
@@ -270,7 +270,7 @@ func (s *lines) local(w *waiter, name string) *driver.Held {
 // dismiss is vacate for a tenure that its line does not have. The caller holds the mutex.
 func (s *lines) dismiss(t *tenure) {
 	t.beside = false
-	name := t.bid.name
+	name := t.token.name
 	if s.beside[name]--; s.beside[name] == 0 {
 		delete(s.beside, name)
 	}

@@ -61,9 +61,9 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 		return handoff, nil
 	}
 	if errors.Is(err, ErrUnavailable) {
-		t.root.spawn(func() {
+		t.engine.spawn(func() {
 			t.settled(x)
-			t.root.recall(ctx, t.cfg, handoff.name, handoff.hash())
+			t.engine.recall(ctx, t.cfg, handoff.name, handoff.hash())
 		})
 	}
 	return Handoff{}, err
@@ -87,8 +87,8 @@ func (x *Lease) detachable(keep time.Duration) error {
 		return invalidf("Detach of %q: not with WithShared or WithLimit", x.name)
 	case x.tenure.cfg.minHold > 0:
 		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.name)
-	case !x.tenure.root.can.Detach:
-		return lacks(x.tenure.root.can, "Detach")
+	case !x.tenure.engine.can.Detach:
+		return lacks(x.tenure.engine.can, "Detach")
 	default:
 		return nil
 	}
@@ -112,12 +112,12 @@ func (t *tenure) settled(x *Lease) {
 // recall frees a name that was left for a hand-off which nobody has, or which is of no use. It
 // takes it over as the hand-off's owner, and gives it back. What it cannot reach comes free when
 // its time is over.
-func (r *root) recall(ctx context.Context, c *config, name, handoff string) {
+func (r *engine) recall(ctx context.Context, c *config, name, handoff string) {
 	ctx = context.WithoutCancel(ctx)
-	b := newBid(r, name, c)
+	b := newToken(r, name, c)
 	claim := b.claim()
 	claim.Handoff, claim.Dedup = handoff, 0
-	if _, _, err := b.attempt(ctx, b.bound(), claim); err != nil {
+	if _, _, err := b.attempt(ctx, b.cfg.attemptTimeout(), claim); err != nil {
 		b.giveUp(ctx, nil)
 		return
 	}
@@ -140,8 +140,8 @@ func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease,
 		return nil, invalidf("Attach: the zero Handoff")
 	case cfg.together():
 		return nil, invalidf("Attach: not with WithShared or WithLimit: only exclusive leases are detached")
-	case !l.root.can.Detach:
-		return nil, lacks(l.root.can, "Attach")
+	case !l.engine.can.Detach:
+		return nil, lacks(l.engine.can, "Attach")
 	}
 	return l.attach(ctx, h.name, cfg, h.hash())
 }
@@ -188,7 +188,7 @@ func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(conte
 
 // callBack recalls a hand-off that was not sent, and waits for that as long as ctx stands.
 func (x *Lease) callBack(ctx context.Context, handoff Handoff) {
-	r, over := x.tenure.root, make(chan struct{})
+	r, over := x.tenure.engine, make(chan struct{})
 	r.spawn(func() {
 		defer close(over)
 		r.recall(ctx, x.tenure.cfg, handoff.name, handoff.hash())

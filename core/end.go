@@ -77,7 +77,7 @@ func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
 // tenure to end releases it, on a goroutine that outlives the caller's ctx.
 func (x *Lease) end(ctx context.Context, done bool) error {
 	t := x.tenure
-	if t.root.lines.pass(x, done) {
+	if t.engine.lines.pass(x, done) {
 		return nil
 	}
 	t.mu.Lock()
@@ -100,9 +100,9 @@ func (x *Lease) ending(ctx context.Context) error {
 	if releasing {
 		t.state = tenureEnding
 	} else {
-		x.settle(lossOf(x))
+		x.setResult(lossOf(x))
 	}
-	inline := t.local || t.flying == 0 && ctx.Err() == nil && t.root.inline(ctx)
+	inline := t.local || t.flying == 0 && ctx.Err() == nil && t.engine.inline(ctx)
 	t.mu.Unlock()
 	if x.inside != nil {
 		x.inside.leaveSlot()
@@ -117,15 +117,15 @@ func (x *Lease) ending(ctx context.Context) error {
 		if settled, open, err = t.releaseNow(ctx); settled {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			x.settle(err)
+			x.setResult(err)
 			return err
 		}
 	}
-	t.root.spawn(func() {
+	t.engine.spawn(func() {
 		err := t.release(context.WithoutCancel(ctx), open)
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		x.settle(err)
+		x.setResult(err)
 	})
 	t.mu.Lock()
 	return x.wait(ctx, began)
@@ -150,8 +150,8 @@ func (t *tenure) remove(x *Lease) (last bool) {
 	return t.leases == nil
 }
 
-// settle makes the result of the end known.
-func (x *Lease) settle(err error) {
+// setResult makes the result of the end known.
+func (x *Lease) setResult(err error) {
 	if lost, ok := errors.AsType[*LostError](err); ok {
 		x.loss = lost
 	}
@@ -176,7 +176,7 @@ func (x *Lease) wait(ctx context.Context, began time.Time) error {
 	done := x.done
 	t.mu.Unlock()
 
-	bound := time.NewTimer(t.bid.bound() - time.Since(began))
+	bound := time.NewTimer(t.token.cfg.attemptTimeout() - time.Since(began))
 	defer bound.Stop()
 	select {
 	case <-done:

@@ -7,7 +7,7 @@ const maxEvents = 1024
 // events hands events over to an Observer and a logger, in order.
 type events struct {
 	observer *Observer
-	log      *logbook // nil if nobody reads it
+	log      *operatorLog // nil if nobody reads it
 
 	batch []any // what is being told, by one goroutine at a time
 
@@ -31,13 +31,13 @@ func newEvents(c *config) *events {
 		e.observer = &Observer{}
 	}
 	if c.logger != nil {
-		e.log = &logbook{logger: c.logger}
+		e.log = &operatorLog{logger: c.logger}
 	}
 	return e
 }
 
 // add never blocks and never calls user code. A nil receiver observes nothing.
-func (e *events) add(r *root, event any) {
+func (e *events) add(r *engine, event any) {
 	if e == nil {
 		return
 	}
@@ -84,14 +84,14 @@ func (e *events) drop(event any) {
 
 // drain runs while there is something to tell, and no longer: an idle Locker has no
 // goroutine. If code of the user's ends its goroutine, another one goes on.
-func (e *events) drain(r *root) {
+func (e *events) drain(r *engine) {
 	over := false
 	defer func() {
 		if !over {
 			r.spawn(func() { e.drain(r) })
 		}
 	}()
-	for len(e.batch) > 0 || e.take() {
+	for len(e.batch) > 0 || e.nextBatch() {
 		event := e.batch[0]
 		e.batch = e.batch[1:]
 		e.hand(event)
@@ -99,8 +99,8 @@ func (e *events) drain(r *root) {
 	over = true
 }
 
-// take makes a batch of what there is to tell, and says whether there is anything.
-func (e *events) take() bool {
+// nextBatch makes a batch of what there is to tell, and says whether there is anything.
+func (e *events) nextBatch() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queue) == 0 && e.fresh == 0 {

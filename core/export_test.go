@@ -17,7 +17,7 @@ func (x *Lease) Token() string {
 	if x == nil || x.tenure == nil {
 		return ""
 	}
-	return x.tenure.bid.token
+	return x.tenure.token.secret
 }
 
 // Inside returns the lease that x has re-entered, nil if it has not.
@@ -30,10 +30,10 @@ func (x *Lease) Inside() *Lease {
 
 // Remains lists what l still keeps: nothing, once nobody holds or wants a name.
 func (l *Locker) Remains() (left []string) {
-	if l == nil || l.root == nil {
+	if l == nil || l.engine == nil {
 		return nil
 	}
-	r := l.root
+	r := l.engine
 	say := func(n int, what string) {
 		if n != 0 {
 			left = append(left, fmt.Sprintf("%d %s", n, what))
@@ -43,11 +43,11 @@ func (l *Locker) Remains() (left []string) {
 	say(len(r.lines.byKey), "lines")
 	say(len(r.lines.beside), "names in lines.beside")
 	r.lines.mu.Unlock()
-	r.keeper.mu.Lock()
-	say(len(r.keeper.posts), "posts")
-	r.keeper.mu.Unlock()
-	say(r.keeper.remaining(), "tenures")
-	k := &r.keeper.renewers
+	r.watchdog.mu.Lock()
+	say(len(r.watchdog.schedule), "schedule")
+	r.watchdog.mu.Unlock()
+	say(r.watchdog.remaining(), "tenures")
+	k := &r.watchdog.renewers
 	k.mu.Lock()
 	say(len(k.due), "renewals")
 	say(k.running, "renewers")

@@ -20,8 +20,8 @@ const (
 	quickPatience = 250 * time.Millisecond // then a command counts as unanswered
 )
 
-// haste knows whether the backend is quick.
-type haste struct {
+// latency knows whether the backend is quick.
+type latency struct {
 	until atomic.Int64 // on the clock of instants
 
 	took  atomic.Int64 // by the quickest answer of late
@@ -29,7 +29,7 @@ type haste struct {
 }
 
 // heard takes note of a command's answer, or of the lack of one.
-func (h *haste) heard(asked, now clock.Reading, answered bool) {
+func (h *latency) heard(asked, now clock.Reading, answered bool) {
 	if !answered || now.Awake().Sub(asked.Awake()) > quickAnswer {
 		h.until.Store(0)
 		return
@@ -42,7 +42,7 @@ func (h *haste) heard(asked, now clock.Reading, answered bool) {
 }
 
 // lately is how long the quickest answer of the last second took, 0 if that is not known.
-func (h *haste) lately(c *clock.Clock) time.Duration {
+func (h *latency) lately(c *clock.Clock) time.Duration {
 	if int64(c.Now()) >= h.fresh.Load() {
 		return 0
 	}
@@ -50,19 +50,19 @@ func (h *haste) lately(c *clock.Clock) time.Duration {
 }
 
 // inline says whether a driver call under ctx may run on the caller's own goroutine.
-func (r *root) inline(ctx context.Context) bool {
+func (r *engine) inline(ctx context.Context) bool {
 	if !r.can.Punctual {
 		return false
 	}
 	if ctx.Done() == nil { // only the call's own deadline can end it
 		return true
 	}
-	return int64(r.clock.Now()) < r.haste.until.Load()
+	return int64(r.clock.Now()) < r.latency.until.Load()
 }
 
 // patience is how long to wait for the first answer to a command that may be sent again
 // within bound.
-func (r *root) patience(ctx context.Context, bound time.Duration) time.Duration {
+func (r *engine) patience(ctx context.Context, bound time.Duration) time.Duration {
 	if ctx.Done() != nil && r.inline(ctx) {
 		return min(bound/2, quickPatience)
 	}
@@ -71,7 +71,7 @@ func (r *root) patience(ctx context.Context, bound time.Duration) time.Duration 
 
 // within returns a context for one driver call, which takes d at most, and what ends it. If callctx has
 // made it, the call may run on the caller's goroutine.
-func (r *root) within(caller context.Context, d time.Duration) (ctx context.Context, end func()) {
+func (r *engine) within(caller context.Context, d time.Duration) (ctx context.Context, end func()) {
 	if r.inline(caller) {
 		return r.calls.Get(caller, d)
 	}

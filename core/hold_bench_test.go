@@ -60,7 +60,7 @@ func BenchmarkHold(b *testing.B) {
 	locks, leases := held(b, names)
 	b.StopTimer()
 	b.ReportMetric((inUse()-before)/float64(b.N), "bytes/lease")
-	locks.root.keeper.abandon()
+	locks.engine.watchdog.abandon()
 	runtime.KeepAlive(leases)
 	runtime.KeepAlive(names)
 }
@@ -69,7 +69,7 @@ func BenchmarkHold(b *testing.B) {
 // others.
 func BenchmarkRenew(b *testing.B) {
 	locks, leases := held(b, namesFor(10_000))
-	k := locks.root.keeper
+	k := locks.engine.watchdog
 	batch := make([]*tenure, 0, maxBatch)
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -29,7 +29,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (LeaseInfo, error) {
 	if err != nil {
 		return LeaseInfo{}, err
 	}
-	if err := l.root.checkName(name); err != nil {
+	if err := l.engine.checkName(name); err != nil {
 		return LeaseInfo{}, err
 	}
 	info, err := i.Inspect(ctx, name)
@@ -95,7 +95,7 @@ func (l *Locker) evict(ctx context.Context, name string, h driver.Holder) (freed
 	if err != nil {
 		return false, err
 	}
-	if err := l.root.checkName(name); err != nil {
+	if err := l.engine.checkName(name); err != nil {
 		return false, err
 	}
 	err = i.Evict(ctx, name, h)
@@ -115,9 +115,9 @@ func (l *Locker) inspector() (driver.Inspector, error) {
 	if l.none() {
 		return nil, errNoLocker
 	}
-	i, ok := l.root.driver.(driver.Inspector)
+	i, ok := l.engine.driver.(driver.Inspector)
 	if !ok {
-		return nil, lacks(l.root.can, "inspecting")
+		return nil, lacks(l.engine.can, "inspecting")
 	}
 	return i, nil
 }

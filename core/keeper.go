@@ -14,31 +14,31 @@ import (
 // context may go on.
 const lookEvery = 250 * time.Millisecond
 
-// keeper watches over every tenure of a Locker: it ends the contexts of those whose time
+// watchdog watches over every tenure of a Locker: it ends the contexts of those whose time
 // is over, and passes those that are due to the renewers.
 //
 // It has one timer and no goroutine of its own. What runs when the timer fires does no
 // I/O, takes no lock that is held across I/O and calls no user code, so nothing can keep a
 // context from ending in time.
-type keeper struct {
-	root     *root
+type watchdog struct {
+	engine   *engine
 	renewers renewers
 	seed     maphash.Seed // of jitter
 
-	mu      sync.Mutex   // protects the fields below
-	posts   posts        // by when they have to be looked at
-	kept    atomic.Int64 // tenures added and not removed; a tick has some out of posts
-	timer   *time.Timer
-	wakeAt  clock.Awake   // when the timer fires, never if it is not set
-	ticking bool          // a tick is under way, and sets the timer when it ends
-	seen    clock.Reading // the clocks at the last tick
-	closed  bool          // nothing new is kept
-	left    bool          // Close has given up waiting: nothing is kept at all
+	mu       sync.Mutex   // protects the fields below
+	schedule schedule     // by when they have to be looked at
+	kept     atomic.Int64 // tenures added and not removed; a tick has some out of schedule
+	timer    *time.Timer
+	wakeAt   clock.Awake   // when the timer fires, never if it is not set
+	ticking  bool          // a tick is under way, and sets the timer when it ends
+	seen     clock.Reading // the clocks at the last tick
+	closed   bool          // nothing new is kept
+	left     bool          // Close has given up waiting: nothing is kept at all
 }
 
-func newKeeper(r *root) *keeper {
-	k := &keeper{root: r, seen: r.clock.Read(), wakeAt: clock.Never, seed: maphash.MakeSeed()}
-	k.renewers.root = r
+func newWatchdog(r *engine) *watchdog {
+	k := &watchdog{engine: r, seen: r.clock.Read(), wakeAt: clock.Never, seed: maphash.MakeSeed()}
+	k.renewers.engine = r
 	return k
 }
 
@@ -52,13 +52,13 @@ const (
 // jitter returns a duration of up to d, and no less than d without the given part of it. It is the
 // same for all that are asked for within a millisecond: what is renewed together is due together
 // again, and in the order in which it lies in memory.
-func (k *keeper) jitter(asked clock.Reading, d, part time.Duration) time.Duration {
+func (k *watchdog) jitter(asked clock.Reading, d, part time.Duration) time.Duration {
 	share := maphash.Comparable(k.seed, asked.Awake()/clock.Awake(time.Millisecond)) >> 32
 	return d - time.Duration(float64(d/part)*float64(share)/(1<<32))
 }
 
 // add begins to keep t, which nobody else knows yet. It refuses once the Locker is closed.
-func (k *keeper) add(t *tenure) bool {
+func (k *watchdog) add(t *tenure) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -66,33 +66,33 @@ func (k *keeper) add(t *tenure) bool {
 	}
 	t.kept = true
 	k.kept.Add(1)
-	k.post(t, t.due())
+	k.plan(t, t.due())
 	return true
 }
 
 // set has t, whose mutex the caller holds, looked at when it is due.
-func (k *keeper) set(t *tenure) {
+func (k *watchdog) set(t *tenure) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.post(t, t.due())
+	k.plan(t, t.due())
 }
 
-func (k *keeper) post(t *tenure, due post) {
+func (k *watchdog) plan(t *tenure, due alarm) {
 	if !t.kept || k.left || due.at == clock.Never {
 		return
 	}
-	k.posts.set(t, due)
+	k.schedule.set(t, due)
 	if !k.ticking {
 		k.arm(due.at)
 	}
 }
 
 // arm has the timer fire at the given time, if not earlier.
-func (k *keeper) arm(at clock.Awake) {
+func (k *watchdog) arm(at clock.Awake) {
 	if at >= k.wakeAt {
 		return
 	}
-	awake := k.root.clock.Now()
+	awake := k.engine.clock.Now()
 	k.wakeAt = min(at, awake.Add(lookEvery))
 	d := max(0, k.wakeAt.Sub(awake))
 	if k.timer == nil {
@@ -103,22 +103,22 @@ func (k *keeper) arm(at clock.Awake) {
 }
 
 // remove ends the keeping of t.
-func (k *keeper) remove(t *tenure) {
+func (k *watchdog) remove(t *tenure) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !t.kept {
 		return
 	}
 	t.kept = false
-	k.posts.drop(t)
+	k.schedule.drop(t)
 	if k.kept.Add(-1) == 0 && k.closed {
-		k.root.stirred()
+		k.engine.stirred()
 	}
 }
 
 // tick does what the time asks for.
-func (k *keeper) tick() {
-	now := k.root.clock.Look()
+func (k *watchdog) tick() {
+	now := k.engine.clock.Look()
 	k.mu.Lock()
 	if k.ticking { // a timer that was set again as it fired
 		k.mu.Unlock()
@@ -126,7 +126,7 @@ func (k *keeper) tick() {
 	}
 	k.ticking = true
 	k.wakeAt = clock.Never
-	due := k.take(now)
+	due := k.popDue(now)
 	k.mu.Unlock()
 
 	var renew []*tenure
@@ -134,7 +134,7 @@ func (k *keeper) tick() {
 		if t.look(now) {
 			renew = append(renew, t)
 		}
-		if k.root.closed() { // Close has missed it if it looked between take and look
+		if k.engine.closed() { // Close has missed it if it looked between take and look
 			t.endContexts(ErrClosed)
 		}
 	}
@@ -143,34 +143,34 @@ func (k *keeper) tick() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ticking = false
-	if len(k.posts) > 0 && !k.left {
-		k.arm(k.posts[0].at)
+	if len(k.schedule) > 0 && !k.left {
+		k.arm(k.schedule[0].at)
 	}
 }
 
-// take returns the tenures that are due. If the clocks have parted since the last tick,
+// popDue returns the tenures that are due. If the clocks have parted since the last tick,
 // because the machine slept or somebody set the wall clock, that is all of them.
-func (k *keeper) take(now clock.Reading) []*tenure {
+func (k *watchdog) popDue(now clock.Reading) []*tenure {
 	parted := now.PartedSince(k.seen)
 	k.seen = now
 	var due []*tenure
-	for len(k.posts) > 0 {
-		first := k.posts[0]
+	for len(k.schedule) > 0 {
+		first := k.schedule[0]
 		if !parted && first.at.Sub(now.Awake()) > first.slack {
 			break
 		}
-		k.posts.drop(first.tenure)
+		k.schedule.drop(first.tenure)
 		due = append(due, first.tenure)
 	}
 	return due
 }
 
 // close refuses what is new, and ends the contexts of all leases.
-func (k *keeper) close() {
+func (k *watchdog) close() {
 	k.mu.Lock()
 	k.closed = true
-	kept := make([]*tenure, 0, len(k.posts))
-	for _, w := range k.posts {
+	kept := make([]*tenure, 0, len(k.schedule))
+	for _, w := range k.schedule {
 		kept = append(kept, w.tenure)
 	}
 	k.mu.Unlock()
@@ -180,10 +180,10 @@ func (k *keeper) close() {
 }
 
 // remaining says how many tenures are kept.
-func (k *keeper) remaining() int { return int(k.kept.Load()) }
+func (k *watchdog) remaining() int { return int(k.kept.Load()) }
 
 // abandon stops keeping and says how many tenures are left to their TTL.
-func (k *keeper) abandon() int {
+func (k *watchdog) abandon() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.left = true

@@ -27,7 +27,7 @@ func TestAfterAResumeNoContextGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			var wall, slept atomic.Int64
-			locks.root.clock = clock.Skewed(
+			locks.engine.clock = clock.Skewed(
 				func() time.Duration { return time.Duration(wall.Load()) },
 				func() time.Duration { return time.Duration(slept.Load()) })
 			var leases []*Lease

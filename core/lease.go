@@ -94,9 +94,9 @@ func (x *Lease) ValidUntil() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x.ended {
-		return t.root.clock.Time(x.until)
+		return t.engine.clock.Time(x.until)
 	}
-	return t.root.clock.Time(t.validUntil())
+	return t.engine.clock.Time(t.validUntil())
 }
 
 // Context returns the lease's own context. It has the values of the context that was given
@@ -142,7 +142,7 @@ func (x *Lease) cause() error {
 		return x.loss
 	case x.ended:
 		return context.Canceled
-	case x.tenure.root.closed():
+	case x.tenure.engine.closed():
 		return ErrClosed
 	default:
 		return nil
@@ -168,10 +168,10 @@ func (x *Lease) Err() error {
 	}
 	t := x.tenure
 	t.mu.Lock()
-	over := t.overdue(t.root.clock.Read())
+	over := t.overdue(t.engine.clock.Read())
 	lost, ended := x.loss, x.ended
 	t.mu.Unlock()
-	if over { // the keeper's timer is late
+	if over { // the watchdog's timer is late
 		t.vacate()
 	}
 	switch {
@@ -220,12 +220,12 @@ func (x *Lease) Check(ctx context.Context) error {
 }
 
 func (t *tenure) check(ctx context.Context) error {
-	claim := t.bid.claim()
+	claim := t.token.claim()
 	claim.TTL = 0
-	bounded, cancel := context.WithTimeout(ctx, min(t.cfg.renewBound(), t.left()))
+	bounded, cancel := context.WithTimeout(ctx, min(t.cfg.renewTimeout(), t.left()))
 	defer cancel()
-	answers, ok := ask(bounded, t.root, func(ctx context.Context) []error {
-		return t.root.driver.Renew(ctx, []driver.Claim{claim})
+	answers, ok := callApart(bounded, t.engine, func(ctx context.Context) []error {
+		return t.engine.driver.Renew(ctx, []driver.Claim{claim})
 	}, nil)
 	err := errNoAnswer
 	if ok && len(answers) == 1 {
@@ -233,7 +233,7 @@ func (t *tenure) check(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	t.land()
-	lost := errors.Is(err, driver.ErrNotOwner) && t.lose(ReasonTaken, t.root.clock.Read())
+	lost := errors.Is(err, driver.ErrNotOwner) && t.lose(ReasonTaken, t.engine.clock.Read())
 	t.mu.Unlock()
 	if lost {
 		t.vacate() //nolint:contextcheck // the end of a tenure belongs to no call

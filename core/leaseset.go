@@ -126,7 +126,7 @@ func (s *LeaseSet) end(ctx context.Context, mark bool) error {
 	var others sync.WaitGroup
 	for i, x := range s.leases[1:] {
 		others.Add(1)
-		x.tenure.root.spawn(func() {
+		x.tenure.engine.spawn(func() {
 			defer others.Done()
 			errs[i+1] = x.end(ctx, mark && x.dedups())
 		})
@@ -190,14 +190,14 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		return nil, invalidf("names: none")
 	}
 	for _, name := range names {
-		if err := l.root.checkName(name); err != nil {
+		if err := l.engine.checkName(name); err != nil {
 			return nil, err
 		}
 	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	l.root.enter()
-	defer l.root.leave()
-	g := gathering{locker: l, ctx: ctx, names: names, cfg: cfg, began: time.Now()}
+	l.engine.enter()
+	defer l.engine.leave()
+	g := multiAcquire{locker: l, ctx: ctx, names: names, cfg: cfg, began: time.Now()}
 	for {
 		if s, err := g.round(); s != nil || err != nil {
 			return s, err
@@ -218,8 +218,8 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(context.Cont
 	return runHeld(ctx, s.work, fn, s)
 }
 
-// gathering is one call of AcquireAll.
-type gathering struct {
+// multiAcquire is one call of AcquireAll.
+type multiAcquire struct {
 	locker *Locker
 	ctx    context.Context
 	names  []string // sorted, each of them once
@@ -230,7 +230,7 @@ type gathering struct {
 // round takes one name after the other, each under the context of the one before: a loss ends the
 // wait for those that follow. No set and no error means to begin again: one was
 // lost before the last one came.
-func (g *gathering) round() (*LeaseSet, error) {
+func (g *multiAcquire) round() (*LeaseSet, error) {
 	s := &LeaseSet{work: g.ctx}
 	for _, name := range g.names {
 		x, err := g.locker.acquire(s.work, name, g.turn(name))
@@ -252,7 +252,7 @@ func (g *gathering) round() (*LeaseSet, error) {
 }
 
 // failed is what a round comes to whose next acquire ended with err, under ctx.
-func (g *gathering) failed(ctx context.Context, err error) error {
+func (g *multiAcquire) failed(ctx context.Context, err error) error {
 	if g.ctx.Err() != nil || !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -267,7 +267,7 @@ func (g *gathering) failed(ctx context.Context, err error) error {
 }
 
 // turn is how to ask for one name: within what is left of the budget, or once.
-func (g *gathering) turn(name string) *config {
+func (g *multiAcquire) turn(name string) *config {
 	c := *g.cfg
 	switch {
 	case !g.mayWait(name):
@@ -281,12 +281,12 @@ func (g *gathering) turn(name string) *config {
 // mayWait says whether the caller has nothing that those it would wait for can wait for in
 // their turn. Where the name is re-entered, what counts is taken inside the lease that has
 // it: all others who queue for that stand outside.
-func (g *gathering) mayWait(name string) bool {
-	r := g.locker.root
+func (g *multiAcquire) mayWait(name string) bool {
+	r := g.locker.engine
 	x, _ := FromContext(g.ctx)
 	greater := false
 	for ; x != nil; x = x.outer {
-		if x.tenure.root == r && x.name >= name && x.live() {
+		if x.tenure.engine == r && x.name >= name && x.live() {
 			if x.name == name && !g.cfg.noReentry {
 				return true
 			}
@@ -301,7 +301,7 @@ func (g *gathering) mayWait(name string) bool {
 
 // again is what a round comes to in which a name was lost: nil for another one, if there is
 // time for that.
-func (g *gathering) again(lost string) error {
+func (g *multiAcquire) again(lost string) error {
 	if g.cfg.wait != WaitForever && time.Since(g.began) >= g.cfg.wait {
 		return &unavailableError{"acquire", lost, errLate}
 	}

@@ -39,7 +39,7 @@ type line struct {
 type place struct {
 	id    string
 	left  chan struct{} // closed when it is
-	doubt atomic.Uint32 // when a command that lines it up was given up, as bid.since; 0 if none was
+	doubt atomic.Uint32 // when a command that lines it up was given up, as token.since; 0 if none was
 }
 
 // waiter is one call's place in a line.
@@ -52,11 +52,11 @@ type waiter struct {
 	next, prev *waiter
 	contends   bool
 
-	up chan summons // of size one, for those who are not the contender from the start
+	up chan wakeup // of size one, for those who are not the contender from the start
 }
 
-// summons is what a waiter is called up with.
-type summons struct {
+// wakeup is what a waiter is called up with.
+type wakeup struct {
 	lease *Lease        // its turn of the tenure that this process has; nil: it is the contender now
 	old   *tenure       // whose turns are over, for the contender to yield; or nil
 	held  bool          // this process had the name until now
@@ -75,7 +75,7 @@ func (s *lines) join(name string, w *waiter) (contender bool) {
 	l.push(w)
 	w.contends = l.head == w && l.tenure == nil
 	if !w.contends {
-		w.up = make(chan summons, 1)
+		w.up = make(chan wakeup, 1)
 	}
 	return w.contends
 }
@@ -83,23 +83,23 @@ func (s *lines) join(name string, w *waiter) (contender bool) {
 // joinAlone makes w the contender if nobody of this process stands in the line or holds the
 // name. While a tenure that is no longer trusted keeps those in line from asking, the name is
 // held still. Otherwise the answer is what this process knows already, or what comes out of watch
-// once the attempt under way is over: the zero verdict if that was broken off.
-func (s *lines) joinAlone(name string, w *waiter) (joined bool, known verdict, watch <-chan verdict) {
+// once the attempt under way is over: the zero seen if that was broken off.
+func (s *lines) joinAlone(name string, w *waiter) (joined bool, known seen, watch <-chan seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.open(w.cfg.line(name))
 	if held := l.heldHere(); held != nil && (held.Remaining > 0 || l.head != nil && !l.head.contends) {
-		return false, verdict{at: time.Now(), held: held}, nil
+		return false, seen{at: time.Now(), held: held}, nil
 	}
 	if l.head == nil {
 		l.push(w)
 		w.contends = true
-		return true, verdict{}, nil
+		return true, seen{}, nil
 	}
 	if known := l.hear().last; !l.trying && known.concerns(w.cfg) {
 		return false, known, nil
 	}
-	return false, verdict{}, l.outcome()
+	return false, seen{}, l.outcome()
 }
 
 // joinNone makes w the contender of a line of its own.
@@ -193,13 +193,13 @@ func (s *lines) lineUp(w *waiter) *place {
 	defer s.mu.Unlock()
 	l := w.line
 	if l.place == nil {
-		l.place = &place{id: newToken(), left: make(chan struct{})}
+		l.place = &place{id: newSecret(), left: make(chan struct{})}
 	}
 	return l.place
 }
 
 // refused tells the line what the contender got.
-func (s *lines) refused(w *waiter, v verdict) {
+func (s *lines) refused(w *waiter, v seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.line.trying = false
@@ -213,7 +213,7 @@ func (s *lines) refused(w *waiter, v verdict) {
 func (s *lines) granted(w *waiter, t *tenure) *driver.Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if held := s.local(w, t.bid.name); held != nil {
+	if held := s.local(w, t.token.name); held != nil {
 		return held
 	}
 	l := w.line
@@ -226,18 +226,18 @@ func (s *lines) granted(w *waiter, t *tenure) *driver.Held {
 		l.place = nil
 	}
 	if t.beside = l.key == "" || t.cfg.together(); t.beside {
-		s.beside[t.bid.name]++
+		s.beside[t.token.name]++
 	}
 	if t.cfg.together() { // that says nothing about the next one
-		heard.publish(verdict{})
-		l.callUp(summons{})
+		heard.publish(seen{})
+		l.callUp(wakeup{})
 		s.prune(l)
 		return nil
 	}
 	l.tenure, t.line = t, l
 	if heard != nil {
 		now := time.Now()
-		heard.publish(verdict{at: now, answered: now, held: l.heldHere()})
+		heard.publish(seen{at: now, answered: now, held: l.heldHere()})
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (s *lines) granted(w *waiter, t *tenure) *driver.Held {
 // a pause if w quits: see succession.
 // What w was called up with and has not heard is its caller's to pass on, and so is the
 // place in the backend's line if nobody is left who needs it.
-func (s *lines) leave(w *waiter, quits bool) (unheard summons, empty *place) {
+func (s *lines) leave(w *waiter, quits bool) (unheard wakeup, empty *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -262,9 +262,9 @@ func (s *lines) leave(w *waiter, quits bool) (unheard summons, empty *place) {
 	if contended {
 		if l.trying || l.head == nil { // it was cut off: whoever watched tries itself
 			l.trying = false
-			l.news.publish(verdict{})
+			l.news.publish(seen{})
 		}
-		next := summons{held: l.freed}
+		next := wakeup{held: l.freed}
 		if quits {
 			next.pause = l.succession(time.Now())
 		}
@@ -307,7 +307,7 @@ func (l *line) succession(now time.Time) time.Duration {
 
 // callUp makes the head the contender, unless this process has the name, or it is that
 // already.
-func (l *line) callUp(c summons) {
+func (l *line) callUp(c wakeup) {
 	if w := l.head; w != nil && !w.contends && (l.tenure == nil || c.old != nil) {
 		w.contends = true
 		w.up <- c // it is called up only once
@@ -326,7 +326,7 @@ func (s *lines) vacate(t *tenure) {
 		return
 	}
 	l.tenure, l.freed = nil, true
-	l.callUp(summons{held: true})
+	l.callUp(wakeup{held: true})
 	s.prune(l)
 }
 

@@ -12,12 +12,12 @@ import (
 // Locker gives out leases of names. It is safe for concurrent use, and cheap to share:
 // one Locker serves a whole process.
 type Locker struct {
-	root *root
-	cfg  *config
-	once *config // cfg, for TryAcquire
+	engine *engine
+	cfg    *config
+	once   *config // cfg, for TryAcquire
 }
 
-func newLocker(r *root, cfg *config) *Locker {
+func newLocker(r *engine, cfg *config) *Locker {
 	once := *cfg
 	once.wait = 0
 	return &Locker{r, cfg, &once}
@@ -41,7 +41,7 @@ func New(d driver.Driver, opts ...NewOption) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLocker(newRoot(d, cfg), cfg), nil
+	return newLocker(newEngine(d, cfg), cfg), nil
 }
 
 // With returns a Locker of the same lock service with other defaults. It shares everything
@@ -52,13 +52,13 @@ func (l *Locker) With(opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLocker(l.root, cfg), nil
+	return newLocker(l.engine, cfg), nil
 }
 
 var errNoLocker = invalidf("Locker: nil, or not made by New")
 
 // none says that there is no Locker: the error of New was ignored.
-func (l *Locker) none() bool { return l == nil || l.root == nil }
+func (l *Locker) none() bool { return l == nil || l.engine == nil }
 
 func (l *Locker) resolve(opts []Option) (*config, error) {
 	if l.none() {
@@ -67,7 +67,7 @@ func (l *Locker) resolve(opts []Option) (*config, error) {
 	if len(opts) == 0 {
 		return l.cfg, nil
 	}
-	return with(l.cfg, opts, l.root.can)
+	return with(l.cfg, opts, l.engine.can)
 }
 
 // Acquire waits until it has a lease of name. ctx bounds the acquisition only: the lease
@@ -123,26 +123,26 @@ func (l *Locker) Close(ctx context.Context) error {
 	if l.none() {
 		return errNoLocker
 	}
-	return l.root.close(ctx)
+	return l.engine.close(ctx)
 }
 
-func (r *root) close(ctx context.Context) error {
+func (r *engine) close(ctx context.Context) error {
 	if r.closeOnce.CompareAndSwap(false, true) {
 		close(r.closing)
 		r.die()
-		r.keeper.close()
+		r.watchdog.close()
 		r.sweeper.Close()
 	}
-	for r.keeper.remaining() > 0 || r.tasks.Load() > 0 {
+	for r.watchdog.remaining() > 0 || r.tasks.Load() > 0 {
 		select {
 		case <-r.quiet:
 		case <-ctx.Done():
-			n := r.keeper.abandon()
+			n := r.watchdog.abandon()
 			return fmt.Errorf("holdfast: close: %d leases still in use are left to their TTL: %w", n, ctx.Err())
 		}
 	}
 	r.stirred() // for another Close that waits
-	r.keeper.abandon()
+	r.watchdog.abandon()
 	if idle, ok := r.driver.(driver.IdleCloser); ok {
 		if err := idle.CloseIdle(ctx); err != nil {
 			return fmt.Errorf("holdfast: close: %w", err)

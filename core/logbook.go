@@ -16,10 +16,10 @@ import (
 // or that events are dropped.
 const logPause = 10 * time.Second
 
-// logbook writes what an operator should see: what happened to which kind of lock, why, and
+// operatorLog writes what an operator should see: what happened to which kind of lock, why, and
 // what that means. It writes no names and labels, which come from requests, and no text of a
-// backend, which may quote them. One goroutine at a time uses it. A nil logbook is silent.
-type logbook struct {
+// backend, which may quote them. One goroutine at a time uses it. A nil operatorLog is silent.
+type operatorLog struct {
 	logger *slog.Logger
 
 	failing  time.Time // since when the lock service has failed; zero if it does not
@@ -34,7 +34,7 @@ type logbook struct {
 	broken map[string]bool // functions of the observer that are known to fail
 }
 
-func (b *logbook) write(event any) {
+func (b *operatorLog) write(event any) {
 	if b == nil {
 		return
 	}
@@ -71,7 +71,7 @@ func (b *logbook) write(event any) {
 }
 
 // failed says once that the lock service is unavailable, not for each call that finds out.
-func (b *logbook) failed(s Subject, during string, err error) {
+func (b *operatorLog) failed(s Subject, during string, err error) {
 	if !errors.Is(err, ErrUnavailable) || errors.Is(err, errNotAsked) {
 		return
 	}
@@ -84,7 +84,7 @@ func (b *logbook) failed(s Subject, during string, err error) {
 		slog.String("during", during), slog.String("because", unavailability(err)))
 }
 
-func (b *logbook) count(s Subject) {
+func (b *operatorLog) count(s Subject) {
 	if b.failing.IsZero() {
 		b.failing, b.failures = s.At, 0
 	}
@@ -92,7 +92,7 @@ func (b *logbook) count(s Subject) {
 }
 
 // degraded says once that work goes on without the lock service.
-func (b *logbook) degraded(s Subject, err error) {
+func (b *operatorLog) degraded(s Subject, err error) {
 	b.count(s)
 	if b.toldHere || s.At.Before(b.tell) {
 		return
@@ -102,7 +102,7 @@ func (b *logbook) degraded(s Subject, err error) {
 		slog.String("because", unavailability(err)))
 }
 
-func (b *logbook) answered(s Subject) {
+func (b *operatorLog) answered(s Subject) {
 	if b.told || b.toldHere {
 		b.log(s.Context, slog.LevelInfo, "holdfast: lock service available again",
 			slog.Duration("after", s.At.Sub(b.failing)), slog.Int("failures", b.failures))
@@ -112,7 +112,7 @@ func (b *logbook) answered(s Subject) {
 }
 
 // drop says that events went untold, lines of this log among them.
-func (b *logbook) drop(events int, now time.Time) {
+func (b *operatorLog) drop(events int, now time.Time) {
 	b.dropped += events
 	if b.dropped == 0 || now.Before(b.tellDropped) {
 		return
@@ -125,7 +125,7 @@ func (b *logbook) drop(events int, now time.Time) {
 
 // panicked says once of each function of the observer that it fails: where, and with what type.
 // The value may quote anything, so it stays untold.
-func (b *logbook) panicked(event, value any) {
+func (b *operatorLog) panicked(event, value any) {
 	if b == nil {
 		return
 	}
@@ -149,12 +149,12 @@ func (b *logbook) panicked(event, value any) {
 		slog.String("function", function), slog.String("with", with), slog.String("at", origin()))
 }
 
-func (b *logbook) warn(s Subject, text string, attrs ...slog.Attr) {
+func (b *operatorLog) warn(s Subject, text string, attrs ...slog.Attr) {
 	b.log(s.Context, slog.LevelWarn, text, append([]slog.Attr{slog.String("template", s.Template)}, attrs...)...)
 }
 
 // log writes a line. A handler that panics loses it, and there is nobody else to tell.
-func (b *logbook) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
+func (b *operatorLog) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
 	defer func() { _ = recover() }()
 	b.logger.LogAttrs(ctx, level, text, attrs...)
 }
@@ -200,7 +200,7 @@ func unavailability(err error) string {
 	switch {
 	case errors.Is(err, driver.ErrNotSent): // a dial that takes too long, too
 		return "it refused the command, or no connection to it could be had"
-	case errors.Is(err, errNoAnswer), errors.Is(err, errHasty), errors.Is(err, errLate), errors.Is(err, errOver),
+	case errors.Is(err, errNoAnswer), errors.Is(err, errTooShort), errors.Is(err, errLate), errors.Is(err, errOver),
 		ok && slow.Timeout():
 		return "it did not answer in time"
 	case errors.Is(err, driver.ErrCannotAnswer):

@@ -34,7 +34,7 @@ func (t *tenure) forgo() {
 // leave. It has the fence of the turn under way, so that the lock service learns it without a
 // cost to those who acquire. Left is how long the tenure is still trusted at now, 0 if it is not.
 func (t *tenure) renewClaim(now clock.Reading) (c driver.Claim, left time.Duration) {
-	c = t.bid.claim()
+	c = t.token.claim()
 	c.TTL = max(t.cfg.ttl, t.rest(now))
 	t.mu.Lock()
 	defer t.mu.Unlock()

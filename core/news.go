@@ -9,13 +9,13 @@ import (
 
 // news is what is known of the contender's attempts since the name was last granted.
 type news struct {
-	last     verdict        // what the last one came to
-	watchers []chan verdict // of those who want to know of the next one
+	last     seen        // what the last one came to
+	watchers []chan seen // of those who want to know of the next one
 }
 
-// verdict is what an attempt came to, for those who did not make it. The zero verdict says
+// seen is what an attempt came to, for those who did not make it. The zero seen says
 // nothing.
-type verdict struct {
+type seen struct {
 	at       time.Time
 	answered time.Time    // when the backend last answered
 	held     *driver.Held // the name has an owner, if only since this attempt
@@ -25,15 +25,15 @@ type verdict struct {
 	err      error  // matches ErrUnavailable
 }
 
-func (v verdict) empty() bool { return v.held == nil && v.done == nil && v.err == nil }
+func (v seen) empty() bool { return v.held == nil && v.done == nil && v.err == nil }
 
 // concerns says whether it is an answer to whoever wants the name by c, too.
-func (v verdict) concerns(c *config) bool {
+func (v seen) concerns(c *config) bool {
 	return v.held != nil || v.err != nil || v.done != nil && c.dedup > 0 && v.scope == c.scope
 }
 
 // watch has the caller told what the contender's attempt comes to.
-func (s *lines) watch(w *waiter) <-chan verdict {
+func (s *lines) watch(w *waiter) <-chan seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.line == nil { // its lease is waiting for it
@@ -42,8 +42,8 @@ func (s *lines) watch(w *waiter) <-chan verdict {
 	return w.line.outcome()
 }
 
-func (l *line) outcome() <-chan verdict {
-	outcome := make(chan verdict, 1)
+func (l *line) outcome() <-chan seen {
+	outcome := make(chan seen, 1)
 	n := l.hear()
 	n.watchers = append(n.watchers, outcome)
 	return outcome
@@ -56,18 +56,18 @@ func (l *line) hear() *news {
 	return l.news
 }
 
-func (n *news) publish(v verdict) {
+func (n *news) publish(v seen) {
 	if n == nil {
 		return
 	}
 	for _, outcome := range n.watchers {
-		outcome <- v // has room for the only verdict it ever gets
+		outcome <- v // has room for the only seen it ever gets
 	}
 	n.watchers = nil
 }
 
 // known says what the line knows.
-func (s *lines) known(w *waiter) (v verdict) {
+func (s *lines) known(w *waiter) (v seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := w.line

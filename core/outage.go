@@ -97,12 +97,12 @@ func (o *outage) answered(now clock.Reading, err error) {
 
 // probe asks whether a token that nobody has owns a name: a question that changes nothing, and
 // that every backend answers.
-func (r *root) probe(name string, bound time.Duration) {
-	claim := driver.Claim{Name: name, Token: newToken()}
+func (r *engine) probe(name string, bound time.Duration) {
+	claim := driver.Claim{Name: name, Token: newSecret()}
 	r.spawn(func() {
 		ctx, cancel := context.WithTimeout(r.life, bound)
 		defer cancel()
-		answers, ok := ask(ctx, r, func(ctx context.Context) []error {
+		answers, ok := callApart(ctx, r, func(ctx context.Context) []error {
 			return r.driver.Renew(ctx, []driver.Claim{claim})
 		}, nil)
 		err := errNoAnswer

@@ -32,7 +32,7 @@ type pace struct {
 // heldBy: another owner has the name.
 func (p *pace) heldBy(h *driver.Held) {
 	p.next = jitter(p.cfg.recheck())
-	p.listen = p.root.queuer != nil
+	p.listen = p.engine.queuer != nil
 	if !p.listen {
 		p.next = min(p.next, jitter(p.slower()))
 	}
@@ -68,8 +68,8 @@ func (p *pace) pause() error {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, p.next)
 	defer cancel()
-	place := p.root.lines.lineUp(p.waiter)
-	if p.root.inline(p.ctx) {
+	place := p.engine.lines.lineUp(p.waiter)
+	if p.engine.inline(p.ctx) {
 		return p.hearInline(ctx, place, over)
 	}
 	return p.wait(p.next, over, p.hear(ctx, place))
@@ -79,15 +79,15 @@ func (p *pace) pause() error {
 // trying, and an error if the backend cannot tell.
 func (p *pace) hear(ctx context.Context, at *place) <-chan error {
 	heard := make(chan error, 1)
-	bid, claim := p.bid, p.claimAt(at)
-	p.root.spawn(func() {
-		err := p.root.queuer.Wait(ctx, claim)
+	token, claim := p.token, p.claimAt(at)
+	p.engine.spawn(func() {
+		err := p.engine.queuer.Wait(ctx, claim)
 		ended := ctx.Err() != nil
 		if ended {
-			bid.leaveAgain(ctx, at)
+			token.leaveAgain(ctx, at)
 		}
 		if lineOpen(ctx, err) {
-			bid.doubtPlace(at)
+			token.doubtPlace(at)
 		}
 		if err == nil || !ended {
 			heard <- err
@@ -100,7 +100,7 @@ func (p *pace) hear(ctx context.Context, at *place) <-chan error {
 func (p *pace) hearInline(ctx context.Context, at *place, over <-chan time.Time) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(p.root.life, cancel)() //nolint:contextcheck // Close is no caller
+	defer context.AfterFunc(p.engine.life, cancel)() //nolint:contextcheck // Close is no caller
 	if p.cfg.wait != WaitForever {
 		left := p.cfg.wait - time.Since(p.began)
 		if left <= 0 {
@@ -108,9 +108,9 @@ func (p *pace) hearInline(ctx context.Context, at *place, over <-chan time.Time)
 		}
 		defer time.AfterFunc(left, cancel).Stop()
 	}
-	err := p.root.queuer.Wait(ctx, p.claimAt(at))
+	err := p.engine.queuer.Wait(ctx, p.claimAt(at))
 	if lineOpen(ctx, err) {
-		p.bid.doubtPlace(at)
+		p.token.doubtPlace(at)
 	}
 	switch {
 	case err == nil:
@@ -119,7 +119,7 @@ func (p *pace) hearInline(ctx context.Context, at *place, over <-chan time.Time)
 		return p.wait(min(p.next, jitter(p.slower())), over, nil)
 	case p.ctx.Err() != nil:
 		return p.ended()
-	case p.root.closed():
+	case p.engine.closed():
 		return ErrClosed
 	case p.cfg.wait != WaitForever && time.Since(p.began) >= p.cfg.wait:
 		return p.overBudget()
@@ -130,7 +130,7 @@ func (p *pace) hearInline(ctx context.Context, at *place, over <-chan time.Time)
 }
 
 func (p *pace) claimAt(at *place) driver.Claim {
-	c := p.bid.claim()
+	c := p.token.claim()
 	c.Place = at.id
 	return c
 }
@@ -154,7 +154,7 @@ func (p *pace) wait(d time.Duration, over <-chan time.Time, heard <-chan error) 
 			return p.overBudget()
 		case <-p.ctx.Done():
 			return p.ended()
-		case <-p.root.closing:
+		case <-p.engine.closing:
 			return ErrClosed
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // TestTheFirstPostIsTheEarliest moves, drops and adds tenures at random and looks at the top.
 func TestTheFirstPostIsTheEarliest(t *testing.T) {
 	t.Parallel()
-	var h posts
+	var h schedule
 	at := map[*tenure]clock.Awake{}
 	tenures := make([]*tenure, 100)
 	for i := range tenures {
@@ -24,10 +24,10 @@ func TestTheFirstPostIsTheEarliest(t *testing.T) {
 			delete(at, x)
 		} else {
 			at[x] = clock.Awake(rand.N(time.Second))
-			h.set(x, post{at: at[x]})
+			h.set(x, alarm{at: at[x]})
 		}
 		if len(h) != len(at) {
-			t.Fatalf("%d posts for %d tenures", len(h), len(at))
+			t.Fatalf("%d schedule for %d tenures", len(h), len(at))
 		}
 		first := clock.Never
 		for y, due := range at {

@@ -6,12 +6,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// outer returns the live lease of the given name, from the same root, that ctx stands
+// outer returns the live lease of the given name, from the same engine, that ctx stands
 // under, or nil.
-func (r *root) outer(ctx context.Context, name string) *Lease {
+func (r *engine) outer(ctx context.Context, name string) *Lease {
 	x, _ := FromContext(ctx)
 	for ; x != nil; x = x.outer {
-		if x.tenure.root == r && x.name == name && x.live() {
+		if x.tenure.engine == r && x.name == name && x.live() {
 			return x
 		}
 	}
@@ -42,7 +42,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		x.leaveSlot()
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
 	}
-	inner.bind(t, x.turn, a.root.clock.Read())
+	inner.bind(t, x.turn, a.engine.clock.Read())
 	inner.next, t.leases = t.leases, inner
 	return inner, nil
 }
@@ -93,7 +93,7 @@ func (a *acquisition) takeSlot(x *Lease) error {
 		return a.known
 	case <-a.ctx.Done():
 		return a.ended()
-	case <-a.root.closing:
+	case <-a.engine.closing:
 		return ErrClosed
 	}
 }

@@ -14,13 +14,13 @@ import (
 // release may have acted already.
 func (t *tenure) release(ctx context.Context, open bool) error {
 	t.quiesce()
-	t.bid.to(bidEnding)
-	err := t.root.persist(ctx, t.bid.bound()/2, t.bid.bound(), failed, func(ctx context.Context) error {
+	t.token.to(tokenEnding)
+	err := t.engine.persist(ctx, t.token.cfg.attemptTimeout()/2, t.token.cfg.attemptTimeout(), failed, func(ctx context.Context) error {
 		err := t.sendRelease(ctx)
 		open = open || outcomeOpen(err)
 		return err
 	})
-	return t.released(t.verdict(err, open))
+	return t.released(t.releaseOutcome(err, open))
 }
 
 // releaseNow is release on the caller's goroutine, and under its deadline: one command. If
@@ -29,34 +29,34 @@ func (t *tenure) releaseNow(ctx context.Context) (settled, open bool, err error)
 	if t.local {
 		return true, false, t.released(nil)
 	}
-	t.bid.to(bidEnding)
-	patience := t.root.patience(ctx, t.bid.bound())
+	t.token.to(tokenEnding)
+	patience := t.engine.patience(ctx, t.token.cfg.attemptTimeout())
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, max(grace, time.Until(deadline)))
 	}
-	bounded, cancel := t.root.calls.Get(context.WithoutCancel(ctx), patience)
+	bounded, cancel := t.engine.calls.Get(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	err = t.sendRelease(bounded)
 	if failed(err) {
 		return false, outcomeOpen(err), err
 	}
-	return true, false, t.released(t.verdict(err, false))
+	return true, false, t.released(t.releaseOutcome(err, false))
 }
 
 func (t *tenure) sendRelease(ctx context.Context) error {
-	asked := t.root.clock.Read()
+	asked := t.engine.clock.Read()
 	if asked.Since(t.asked) >= t.life {
 		return errOver
 	}
-	claim := t.bid.claim()
+	claim := t.token.claim()
 	claim.Mark = t.done
 	claim.Keep = t.rest(asked)
 	if t.handed != nil {
 		claim.Keep, claim.Handoff, claim.Fence = t.handed.keep, t.handed.handoff, t.fenceOf(t.turn)
 	}
-	err := t.bid.release(ctx, claim)
-	t.root.haste.heard(asked, t.root.clock.Read(), !outcomeOpen(err))
-	t.root.outage.heard(err)
+	err := t.token.release(ctx, claim)
+	t.engine.latency.heard(asked, t.engine.clock.Read(), !outcomeOpen(err))
+	t.engine.outage.heard(err)
 	return err
 }
 
@@ -82,31 +82,31 @@ func (t *tenure) quiesce() {
 	<-landed
 }
 
-func (t *tenure) stands() bool { return t.root.clock.Read().Since(t.asked) < t.life }
+func (t *tenure) stands() bool { return t.engine.clock.Read().Since(t.asked) < t.life }
 
-// verdict reads the answer to a release. "Not ours" means that an earlier command of the
+// releaseOutcome reads the answer to a release. "Not ours" means that an earlier command of the
 // same release has freed it, if there was one whose answer was lost, and as long as nobody
 // else could have had the name since.
-func (t *tenure) verdict(err error, open bool) error {
+func (t *tenure) releaseOutcome(err error, open bool) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, driver.ErrNotOwner) && open && t.stands():
 		return nil
 	case errors.Is(err, driver.ErrNotOwner) && !open:
-		return &LostError{t.bid.name, ReasonTaken}
+		return &LostError{t.token.name, ReasonTaken}
 	case errors.Is(err, errOver) && !open:
-		return &LostError{t.bid.name, ReasonExpired}
+		return &LostError{t.token.name, ReasonExpired}
 	case errors.Is(err, driver.ErrUnmarked):
-		return &unavailableError{"complete", t.bid.name, err}
+		return &unavailableError{"complete", t.token.name, err}
 	default:
-		return &unavailableError{"release", t.bid.name, opaque(err)}
+		return &unavailableError{"release", t.token.name, opaque(err)}
 	}
 }
 
 // released ends the tenure with what its release came to.
 func (t *tenure) released(err error) error {
-	held := t.root.clock.Read().Up().Sub(t.first.since)
+	held := t.engine.clock.Read().Up().Sub(t.first.since)
 	t.mu.Lock()
 	t.state = tenureReleased
 	told := t.loss != nil // by MaxHold, before
@@ -116,19 +116,19 @@ func (t *tenure) released(err error) error {
 	}
 	t.mu.Unlock()
 	if err == nil {
-		t.bid.confirm()
+		t.token.confirm()
 	}
-	t.root.enter() // Close waits until it is told, too
-	defer t.root.leave()
+	t.engine.enter() // Close waits until it is told, too
+	defer t.engine.leave()
 	t.vacate()
 	switch {
-	case t.root.events == nil || told: // a lease ends once, for those who count
+	case t.engine.events == nil || told: // a lease ends once, for those who count
 	case err == nil:
-		t.root.events.add(t.root, ReleasedEvent{t.subject(), held, t.done, t.handed != nil, t.local})
+		t.engine.events.add(t.engine, ReleasedEvent{t.subject(), held, t.done, t.handed != nil, t.local})
 	case !isLost:
-		t.root.events.add(t.root, UnconfirmedEvent{t.subject(), held, err})
+		t.engine.events.add(t.engine, UnconfirmedEvent{t.subject(), held, err})
 	default:
-		t.root.events.add(t.root, LostEvent{t.subject(), lost.Reason, held})
+		t.engine.events.add(t.engine, LostEvent{t.subject(), lost.Reason, held})
 	}
 	if told {
 		return t.loss

@@ -25,7 +25,7 @@ const (
 // for other nodes have time to wait for that; those who are behind it in the queue have not. So
 // it is overtaken.
 type renewers struct {
-	root *root
+	engine *engine
 
 	mu      sync.Mutex // protects the fields below
 	due     []*tenure
@@ -35,7 +35,7 @@ type renewers struct {
 // add has the given tenures renewed. Those that can share a command stand together.
 func (r *renewers) add(due []*tenure) {
 	slices.SortStableFunc(due, func(a, b *tenure) int {
-		return cmp.Or(cmp.Compare(a.failed.Load(), b.failed.Load()), cmp.Compare(a.cfg.renewBound(), b.cfg.renewBound()))
+		return cmp.Or(cmp.Compare(a.failed.Load(), b.failed.Load()), cmp.Compare(a.cfg.renewTimeout(), b.cfg.renewTimeout()))
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,39 +47,39 @@ func (r *renewers) add(due []*tenure) {
 func (r *renewers) start() {
 	for r.running < maxRenewers && r.running*maxBatch < len(r.due) {
 		r.running++
-		r.root.spawn(r.run)
+		r.engine.spawn(r.run)
 	}
 }
 
 func (r *renewers) run() {
 	for {
-		batch := r.take()
+		batch := r.nextBatch()
 		if batch == nil {
 			return
 		}
-		r.root.enter() // for overtake
-		late := time.AfterFunc(batch[0].cfg.renewBound()/maxRenewers, r.overtake)
+		r.engine.enter() // for overtake
+		late := time.AfterFunc(batch[0].cfg.renewTimeout()/maxRenewers, r.overtake)
 		r.renew(batch)
 		if !late.Stop() {
 			return
 		}
-		r.root.leave()
+		r.engine.leave()
 	}
 }
 
 // overtake has another one run in place of one that takes long, and that takes no other batch.
 func (r *renewers) overtake() {
-	defer r.root.leave()
+	defer r.engine.leave()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running--
 	r.start()
 }
 
-// take returns the next batch. One whose last renewal failed is not put together with
+// nextBatch returns the next batch. One whose last renewal failed is not put together with
 // others than its like, and with fewer each time: what is wrong with one claim must not
 // cost another one its lease.
-func (r *renewers) take() []*tenure {
+func (r *renewers) nextBatch() []*tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.due) == 0 {
@@ -92,7 +92,7 @@ func (r *renewers) take() []*tenure {
 	size := max(1, maxBatch>>(2*min(failures, 8)))
 	n := 1
 	for n < len(r.due) && n < size && r.due[n].failed.Load() == failures &&
-		r.due[n].cfg.renewBound() == first.cfg.renewBound() {
+		r.due[n].cfg.renewTimeout() == first.cfg.renewTimeout() {
 		n++
 	}
 	batch := r.due[:n:n]
@@ -102,8 +102,8 @@ func (r *renewers) take() []*tenure {
 
 // renew sends one batch and hands each tenure its answer.
 func (r *renewers) renew(batch []*tenure) {
-	asked := r.root.clock.Read()
-	bound := batch[0].cfg.renewBound()
+	asked := r.engine.clock.Read()
+	bound := batch[0].cfg.renewTimeout()
 	claims := make([]driver.Claim, 0, len(batch))
 	sent := batch[:0]
 	for _, t := range batch {
@@ -121,22 +121,22 @@ func (r *renewers) renew(batch []*tenure) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	answers := r.ask(ctx, claims)
-	now := r.root.clock.Read()
+	answers := r.send(ctx, claims)
+	now := r.engine.clock.Read()
 	for i, t := range sent {
 		err := errNoAnswer
 		if i < len(answers) {
 			err = answers[i]
 		}
-		r.root.outage.heard(err)
+		r.engine.outage.heard(err)
 		t.renewed(asked, now, err)
 	}
 }
 
-func (r *renewers) ask(ctx context.Context, claims []driver.Claim) []error {
-	if r.root.can.Punctual {
-		return r.root.driver.Renew(ctx, claims)
+func (r *renewers) send(ctx context.Context, claims []driver.Claim) []error {
+	if r.engine.can.Punctual {
+		return r.engine.driver.Renew(ctx, claims)
 	}
-	answers, _ := ask(ctx, r.root, func(ctx context.Context) []error { return r.root.driver.Renew(ctx, claims) }, nil)
+	answers, _ := callApart(ctx, r.engine, func(ctx context.Context) []error { return r.engine.driver.Renew(ctx, claims) }, nil)
 	return answers
 }

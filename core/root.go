@@ -10,24 +10,24 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
-// root is what a Locker and all Lockers derived from it share.
-type root struct {
-	driver  driver.Driver
-	queuer  driver.Queuer  // nil if the backend has none
-	yielder driver.Yielder // as above
-	can     driver.Capabilities
-	clock   *clock.Clock
-	events  *events
-	keeper  *keeper
-	lines   *lines
-	sweeper *sweep.Sweeper
+// engine is what a Locker and all Lockers derived from it share.
+type engine struct {
+	driver   driver.Driver
+	queuer   driver.Queuer  // nil if the backend has none
+	yielder  driver.Yielder // as above
+	can      driver.Capabilities
+	clock    *clock.Clock
+	events   *events
+	watchdog *watchdog
+	lines    *lines
+	sweeper  *sweep.Sweeper
 
 	maxLeases, maxWaiters int
 	waiters               atomic.Int64 // calls that may wait
 
 	hanging atomic.Int32 // calls that clean up, and have outlived their time
 
-	haste     haste
+	latency   latency
 	outage    outage
 	calls     callctx.Pool    // contexts of driver calls
 	closing   chan struct{}   // closed when Close begins
@@ -38,8 +38,8 @@ type root struct {
 	quiet     chan struct{} // of size one: tasks or tenures reached zero while closing
 }
 
-func newRoot(d driver.Driver, c *config) *root {
-	r := &root{
+func newEngine(d driver.Driver, c *config) *engine {
+	r := &engine{
 		driver:  d,
 		can:     d.Capabilities(),
 		clock:   clock.New(),
@@ -54,21 +54,21 @@ func newRoot(d driver.Driver, c *config) *root {
 	r.life, r.die = context.WithCancel(context.Background())
 	r.queuer, _ = d.(driver.Queuer)
 	r.yielder, _ = d.(driver.Yielder)
-	r.keeper = newKeeper(r)
+	r.watchdog = newWatchdog(r)
 	r.sweeper = sweep.New(r.spawn)
 	return r
 }
 
 // enter and leave stand around every call and goroutine that Close must wait for.
-func (r *root) enter() { r.tasks.Add(1) }
+func (r *engine) enter() { r.tasks.Add(1) }
 
-func (r *root) leave() {
+func (r *engine) leave() {
 	if r.tasks.Add(-1) == 0 {
 		r.stirred()
 	}
 }
 
-func (r *root) stirred() {
+func (r *engine) stirred() {
 	select {
 	case r.quiet <- struct{}{}:
 	default:
@@ -76,7 +76,7 @@ func (r *root) stirred() {
 }
 
 // spawn runs f on a goroutine that Close waits for.
-func (r *root) spawn(f func()) {
+func (r *engine) spawn(f func()) {
 	r.enter()
 	go func() {
 		defer r.leave()
@@ -84,7 +84,7 @@ func (r *root) spawn(f func()) {
 	}()
 }
 
-func (r *root) closed() bool {
+func (r *engine) closed() bool {
 	select {
 	case <-r.closing:
 		return true
@@ -93,11 +93,11 @@ func (r *root) closed() bool {
 	}
 }
 
-// ask makes one driver call on a goroutine of its own and waits for its outcome until ctx
+// callApart makes one driver call on a goroutine of its own and waits for its outcome until ctx
 // ends: there are clients whose reads nothing interrupts, and every call of ours has a
 // bound. When ctx ends first, ok is false, and late, if there is one, gets the outcome once
 // it is known.
-func ask[T any](ctx context.Context, r *root, call func(context.Context) T, late func(T)) (result T, ok bool) {
+func callApart[T any](ctx context.Context, r *engine, call func(context.Context) T, late func(T)) (result T, ok bool) {
 	answer := make(chan T, 1)
 	var left atomic.Bool
 	r.spawn(func() {

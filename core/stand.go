@@ -7,7 +7,7 @@ import (
 
 // stand waits until w is the contender, or has a lease.
 func (a *acquisition) stand(w *waiter) (*Lease, error) {
-	if a.root.lines.join(a.name, w) {
+	if a.engine.lines.join(a.name, w) {
 		return nil, nil //nolint:nilnil // documented: the contender
 	}
 	a.waited = true
@@ -21,24 +21,24 @@ func (a *acquisition) stand(w *waiter) (*Lease, error) {
 		}
 		return x, err
 	case <-over:
-		a.learn(a.root.lines.known(w))
+		a.learn(a.engine.lines.known(w))
 		return a.standOver(w)
 	case <-a.ctx.Done():
-		a.learn(a.root.lines.known(w))
+		a.learn(a.engine.lines.known(w))
 		return nil, a.ended()
-	case <-a.root.closing:
+	case <-a.engine.closing:
 		return nil, ErrClosed
 	}
 }
 
-func (a *acquisition) calledUp(w *waiter, c summons) (*Lease, error) {
+func (a *acquisition) calledUp(w *waiter, c wakeup) (*Lease, error) {
 	a.called, a.old, a.stood = true, c.old, c.held || c.old != nil
 	if c.lease == nil {
-		a.learn(a.root.lines.known(w))
+		a.learn(a.engine.lines.known(w))
 	}
 	var err error
 	switch {
-	case a.root.closed():
+	case a.engine.closed():
 		err = ErrClosed
 	case a.ctx.Err() != nil:
 		err = a.ended()
@@ -71,7 +71,7 @@ func (a *acquisition) succeed(pause time.Duration, over <-chan time.Time) error 
 		return a.overBudget()
 	case <-a.ctx.Done():
 		return a.ended()
-	case <-a.root.closing:
+	case <-a.engine.closing:
 		return ErrClosed
 	}
 }
@@ -83,7 +83,7 @@ var errPassed = errors.New("the context ends too soon to ask")
 // tooLate says of a call that was called up that its context ends before an answer could come.
 func (a *acquisition) tooLate() bool {
 	deadline, ok := a.ctx.Deadline()
-	return ok && a.called && time.Until(deadline) < a.root.haste.lately(a.root.clock)
+	return ok && a.called && time.Until(deadline) < a.engine.latency.lately(a.engine.clock)
 }
 
 // outlive is the end of a call that has passed its place on.
@@ -94,7 +94,7 @@ func (a *acquisition) outlive() error {
 	select {
 	case <-a.ctx.Done():
 	case <-timer.C:
-	case <-a.root.closing:
+	case <-a.engine.closing:
 		return ErrClosed
 	}
 	return a.ended()
@@ -103,11 +103,11 @@ func (a *acquisition) outlive() error {
 // standOver is the end of the budget of one who stands in line. If the line knows nothing
 // yet, the answer is that of the attempt under way, as it is for those who do not wait.
 func (a *acquisition) standOver(w *waiter) (*Lease, error) {
-	timer := time.NewTimer(a.cfg.bound())
+	timer := time.NewTimer(a.cfg.attemptTimeout())
 	defer timer.Stop()
 	for a.known == nil && a.failed == nil {
 		select {
-		case v := <-a.root.lines.watch(w):
+		case v := <-a.engine.lines.watch(w):
 			if err := a.beside(v); err != nil {
 				return nil, err
 			}
@@ -117,7 +117,7 @@ func (a *acquisition) standOver(w *waiter) (*Lease, error) {
 			return nil, &unavailableError{"acquire", a.name, errNoAnswer}
 		case <-a.ctx.Done():
 			return nil, a.ended()
-		case <-a.root.closing:
+		case <-a.engine.closing:
 			return nil, ErrClosed
 		}
 	}
@@ -125,8 +125,8 @@ func (a *acquisition) standOver(w *waiter) (*Lease, error) {
 }
 
 // watch waits for the outcome of somebody else's attempt.
-func (a *acquisition) watch(outcome <-chan verdict) (v verdict, err error) {
-	timer := time.NewTimer(a.cfg.bound())
+func (a *acquisition) watch(outcome <-chan seen) (v seen, err error) {
+	timer := time.NewTimer(a.cfg.attemptTimeout())
 	defer timer.Stop()
 	select {
 	case v = <-outcome:
@@ -135,14 +135,14 @@ func (a *acquisition) watch(outcome <-chan verdict) (v verdict, err error) {
 		return v, &unavailableError{"acquire", a.name, errNoAnswer}
 	case <-a.ctx.Done():
 		return v, a.ended()
-	case <-a.root.closing:
+	case <-a.engine.closing:
 		return v, ErrClosed
 	}
 }
 
 // beside is what the outcome of somebody else's attempt means for this call: nil means
 // that it has to ask for itself.
-func (a *acquisition) beside(v verdict) error {
+func (a *acquisition) beside(v seen) error {
 	switch {
 	case v.held != nil:
 		a.learn(v)
@@ -156,7 +156,7 @@ func (a *acquisition) beside(v verdict) error {
 }
 
 // learn takes over what somebody else's attempt said.
-func (a *acquisition) learn(v verdict) {
+func (a *acquisition) learn(v seen) {
 	if v.held != nil {
 		a.known = a.held(v.held, time.Since(v.at))
 	}

@@ -14,10 +14,10 @@ import (
 // tenure is one grant by the backend, until its release. It lives on the Locker's own
 // clocks and goroutines: no caller's context reaches its renewal.
 //
-// Locks are taken in the order lines, tenure, keeper, bid.
+// Locks are taken in the order lines, tenure, watchdog, token.
 type tenure struct {
-	root     *root
-	bid      *bid
+	engine   *engine
+	token    *token
 	cfg      *config       // of who got it; what later turns want is alike
 	fence    uint64        // of the first turn
 	life     time.Duration // how long a grant or renewal is trusted, from when it was asked for
@@ -29,9 +29,9 @@ type tenure struct {
 	local    bool          // it is degraded: the backend knows nothing of it
 	beside   bool          // its line does not have it: others may hold the name, too, or it came by a hand-off
 
-	// The keeper's own, protected by its mutex.
+	// The watchdog's own, protected by its mutex.
 	kept  bool
-	index int32 // in the keeper's posts, -1 if it is not there
+	index int32 // in the watchdog's schedule, -1 if it is not there
 
 	mu       sync.Mutex // protects the fields below
 	state    tenureState
@@ -60,16 +60,16 @@ const (
 	tenureReleased
 )
 
-func newTenure(b *bid, c *config, g driver.Grant, ttl time.Duration, asked clock.Reading) *tenure {
+func newTenure(b *token, c *config, g driver.Grant, ttl time.Duration, asked clock.Reading) *tenure {
 	t := &tenure{
-		root: b.root, bid: b, cfg: c, fence: g.Fence, doubtful: b.doubtful(),
+		engine: b.engine, token: b, cfg: c, fence: g.Fence, doubtful: b.doubtful(),
 		turns: int32(min(g.Fences, driver.MaxTurns)), //nolint:gosec // G115: at most that, and no backend has less than none
 		asked: asked, life: trust(ttl), renewAt: clock.Never, holdEnd: clock.Never, index: -1,
 	}
 	if period := c.period(); period > 0 {
-		t.renewAt = asked.Awake().Add(b.root.keeper.jitter(asked, min(period, ttl/3*2), firstSpread))
+		t.renewAt = asked.Awake().Add(b.engine.watchdog.jitter(asked, min(period, ttl/3*2), firstSpread))
 	}
-	b.to(bidOwned)
+	b.to(tokenOwned)
 	return t
 }
 
@@ -89,7 +89,7 @@ func (t *tenure) subject() Subject { return t.first.subject() }
 func (t *tenure) left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.leftAt(t.root.clock.Read())
+	return t.leftAt(t.engine.clock.Read())
 }
 
 func (t *tenure) leftAt(now clock.Reading) time.Duration {
@@ -102,17 +102,17 @@ func (t *tenure) leftAt(now clock.Reading) time.Duration {
 // validUntil is when trust ends unless it is renewed.
 func (t *tenure) validUntil() clock.Awake { return t.asked.Awake().Add(t.life) }
 
-// due is when the keeper has to look at the tenure again.
-func (t *tenure) due() (p post) {
+// due is when the watchdog has to look at the tenure again.
+func (t *tenure) due() (p alarm) {
 	if t.state != tenureHeld && t.state != tenureExpelled {
-		return post{at: clock.Never}
+		return alarm{at: clock.Never}
 	}
 	p.at = t.validUntil()
 	if t.state == tenureHeld {
 		p.at = min(p.at, t.holdEnd)
 	}
 	if t.renewable() && t.renewAt < p.at {
-		p = post{t.renewAt, t.early()}
+		p = alarm{t.renewAt, t.early()}
 	}
 	return p
 }
@@ -121,7 +121,7 @@ func (t *tenure) renewable() bool {
 	return t.state == tenureHeld && t.renewAt != clock.Never && !t.renewing
 }
 
-// look is the keeper's: it does what now asks for, and says whether to renew. A renewal
+// look is the watchdog's: it does what now asks for, and says whether to renew. A renewal
 // counts as under way from then on.
 func (t *tenure) look(now clock.Reading) (renew bool) {
 	t.mu.Lock()
@@ -134,7 +134,7 @@ func (t *tenure) look(now clock.Reading) (renew bool) {
 		t.renewing = true
 		t.flying++
 	}
-	t.root.keeper.set(t)
+	t.engine.watchdog.set(t)
 	t.mu.Unlock()
 	if lost {
 		t.vacate()
@@ -153,12 +153,12 @@ func (t *tenure) renewed(asked, now clock.Reading, err error) {
 	t.land()
 	lost := t.overdue(now)
 	if t.state == tenureHeld {
-		lost = t.take(asked, now, err)
+		lost = t.applyAnswer(asked, now, err)
 	}
-	if t.root.events != nil && !errors.Is(err, errNotAsked) {
-		t.root.events.add(t.root, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
+	if t.engine.events != nil && !errors.Is(err, errNotAsked) {
+		t.engine.events.add(t.engine, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
 	}
-	t.root.keeper.set(t)
+	t.engine.watchdog.set(t)
 	t.mu.Unlock()
 	if lost {
 		t.vacate()
@@ -171,18 +171,18 @@ func (t *tenure) renewal(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, driver.ErrNotOwner):
-		return &LostError{t.bid.name, ReasonTaken}
+		return &LostError{t.token.name, ReasonTaken}
 	default:
-		return &unavailableError{"renew", t.bid.name, opaque(err)}
+		return &unavailableError{"renew", t.token.name, opaque(err)}
 	}
 }
 
-func (t *tenure) take(asked, now clock.Reading, err error) (lost bool) {
+func (t *tenure) applyAnswer(asked, now clock.Reading, err error) (lost bool) {
 	switch {
 	case err == nil:
 		t.asked = asked
 		t.failed.Store(0)
-		t.renewAt = asked.Awake().Add(t.root.keeper.jitter(asked, t.cfg.period(), lastSpread))
+		t.renewAt = asked.Awake().Add(t.engine.watchdog.jitter(asked, t.cfg.period(), lastSpread))
 	case errors.Is(err, driver.ErrNotOwner):
 		return t.lose(ReasonTaken, now)
 	default:
@@ -229,13 +229,13 @@ func (t *tenure) lose(reason Reason, now clock.Reading) (lost bool) {
 // cutOff ends the contexts of all leases. That runs no user code: what context.AfterFunc
 // has registered runs on goroutines of its own.
 func (t *tenure) cutOff(reason Reason, now clock.Reading) {
-	t.loss = &LostError{t.bid.name, reason}
+	t.loss = &LostError{t.token.name, reason}
 	for x := t.leases; x != nil; x = x.next {
 		x.loss = t.loss
 	}
 	t.endLeases(t.loss)
-	if t.root.events != nil {
-		t.root.events.add(t.root, LostEvent{t.subject(), reason, now.Up().Sub(t.first.since)})
+	if t.engine.events != nil {
+		t.engine.events.add(t.engine, LostEvent{t.subject(), reason, now.Up().Sub(t.first.since)})
 	}
 }
 
@@ -252,12 +252,12 @@ func (t *tenure) endContexts(cause error) {
 	t.endLeases(cause)
 }
 
-// vacate takes a tenure that is over out of the keeper and the line.
+// vacate takes a tenure that is over out of the watchdog and the line.
 func (t *tenure) vacate() {
-	kept := t.cfg.minHold > 0 && t.rest(t.root.clock.Read()) > 0
-	t.bid.end(context.Background(), kept) // before Close may think that nothing is left
-	t.root.keeper.remove(t)
-	t.root.lines.vacate(t)
+	kept := t.cfg.minHold > 0 && t.rest(t.engine.clock.Read()) > 0
+	t.token.end(context.Background(), kept) // before Close may think that nothing is left
+	t.engine.watchdog.remove(t)
+	t.engine.lines.vacate(t)
 }
 
 // land says that a command that carried the token is over.

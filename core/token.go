@@ -5,10 +5,10 @@ import (
 	"encoding/base64"
 )
 
-// newToken returns 128 random bits in 22 characters: the owner of one tenure. It is a
+// newSecret returns 128 random bits in 22 characters: the owner of one tenure. It is a
 // secret, since whoever knows it can release the lock: it is handed to the driver in a
 // [driver.Claim], which prints without it, and to nobody else.
-func newToken() string {
+func newSecret() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails: crypto/rand ends the process instead
 	var text [22]byte

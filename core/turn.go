@@ -38,10 +38,10 @@ func (s *lines) pass(x *Lease, done bool) bool {
 		return false
 	}
 	w := l.head
-	now := t.root.clock.Read()
+	now := t.engine.clock.Read()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x.ended || !t.sound(x, now) || !t.cfg.alike(w.cfg) || t.root.closed() {
+	if x.ended || !t.sound(x, now) || !t.cfg.alike(w.cfg) || t.engine.closed() {
 		return false
 	}
 	switch {
@@ -50,13 +50,13 @@ func (s *lines) pass(x *Lease, done bool) bool {
 		x.tellReleased(now)
 		l.unlink(w)
 		t.next(w, x.turn+1, now)
-		w.up <- summons{lease: w.lease} // it is called up only once
-	case t.root.yielder != nil:
+		w.up <- wakeup{lease: w.lease} // it is called up only once
+	case t.engine.yielder != nil:
 		x.endTurn()
 		t.leases = nil
 		t.state = tenureEnding
 		l.freed = true
-		l.callUp(summons{old: t})
+		l.callUp(wakeup{old: t})
 	default:
 		return false
 	}
@@ -80,7 +80,7 @@ func (x *Lease) endTurn() {
 	x.ended = true
 	x.until = x.tenure.validUntil()
 	x.endContexts(context.Canceled)
-	x.settle(nil)
+	x.setResult(nil)
 }
 
 // next gives w the next turn.
@@ -90,13 +90,13 @@ func (t *tenure) next(w *waiter, turn int32, now clock.Reading) {
 	t.holdEnd = clock.Never
 	if w.cfg.maxHold > 0 {
 		t.holdEnd = now.Awake().Add(w.cfg.maxHold)
-		t.root.keeper.set(t)
+		t.engine.watchdog.set(t)
 	}
 }
 
 func (x *Lease) tellReleased(now clock.Reading) {
-	if events := x.tenure.root.events; events != nil {
-		events.add(x.tenure.root, ReleasedEvent{Subject: x.subject(), Held: now.Up().Sub(x.since)})
+	if events := x.tenure.engine.events; events != nil {
+		events.add(x.tenure.engine, ReleasedEvent{Subject: x.subject(), Held: now.Up().Sub(x.since)})
 	}
 }
 

@@ -10,22 +10,22 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// ask makes one attempt. If this process has a tenure whose turns are over, that is yielded
+// request makes one attempt. If this process has a tenure whose turns are over, that is yielded
 // in the same step: that may put this process in the backend's line, so it has its place there
 // by then.
-func (a *acquisition) ask(w *waiter, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
+func (a *acquisition) request(w *waiter, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
 	patience := a.patience()
 	if old := a.old; old != nil {
 		began := time.Now()
 		a.old = nil
-		place := a.root.lines.lineUp(w)
+		place := a.engine.lines.lineUp(w)
 		c.Place = place.id
 		if grant, asked, err = a.yield(old, c, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
 			return grant, asked, err
 		}
 		patience = max(patience-time.Since(began), patience/4) // both are one attempt
 	}
-	return a.bid.attempt(a.ctx, patience, c)
+	return a.token.attempt(a.ctx, patience, c)
 }
 
 // yielded is the outcome of a driver.Yielder's call.
@@ -38,40 +38,40 @@ type yielded struct {
 // is for its release to settle, in the background; what stays open on c's side is for the
 // attempt that follows, with the same token.
 func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant driver.Grant, asked clock.Reading, err error) {
-	old.bid.to(bidEnding)
-	asked = a.root.clock.Read()
+	old.token.to(tokenEnding)
+	asked = a.engine.clock.Read()
 	if asked.Since(old.asked) >= old.life { // no command carries its token any more
 		a.giveUpOld(old)
 		return grant, asked, driver.ErrNotSent
 	}
-	ctx, cancel := a.root.within(a.ctx, a.root.patience(a.ctx, a.patience())/2)
+	ctx, cancel := a.engine.within(a.ctx, a.engine.patience(a.ctx, a.patience())/2)
 	defer cancel()
-	y := a.sendYield(ctx, old.bid.claim(), c, at)
-	a.root.haste.heard(asked, a.root.clock.Read(), !outcomeOpen(y.errNext))
+	y := a.sendYield(ctx, old.token.claim(), c, at)
+	a.engine.latency.heard(asked, a.engine.clock.Read(), !outcomeOpen(y.errNext))
 	if failed(y.errOld) {
 		caller := context.WithoutCancel(a.ctx)
-		a.root.spawn(func() { _ = old.release(caller, outcomeOpen(y.errOld)) }) // told to observer and log
+		a.engine.spawn(func() { _ = old.release(caller, outcomeOpen(y.errOld)) }) // told to observer and log
 	} else {
-		_ = old.released(old.verdict(y.errOld, false)) // as above
+		_ = old.released(old.releaseOutcome(y.errOld, false)) // as above
 	}
 	if outcomeOpen(y.errNext) {
-		a.bid.doubt()
-		a.bid.doubtPlace(at)
+		a.token.doubt()
+		a.token.doubtPlace(at)
 	}
 	return y.grant, asked, y.errNext
 }
 
 func (a *acquisition) sendYield(ctx context.Context, old, next driver.Claim, at *place) yielded {
 	call := func(ctx context.Context) (y yielded) {
-		y.grant, y.errNext, y.errOld = a.root.yielder.Yield(ctx, old, next)
+		y.grant, y.errNext, y.errOld = a.engine.yielder.Yield(ctx, old, next)
 		return y
 	}
 	if callctx.Is(ctx) {
 		return call(ctx)
 	}
-	b := a.bid
-	y, ok := ask(ctx, a.root, call, func(late yielded) {
-		b.settle(ctx, reply{late.grant, late.errNext})
+	b := a.token
+	y, ok := callApart(ctx, a.engine, call, func(late yielded) {
+		b.lateReply(ctx, reply{late.grant, late.errNext})
 		b.leaveAgain(ctx, at)
 	})
 	if !ok {

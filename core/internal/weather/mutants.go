@@ -148,7 +148,7 @@ func mutantsOfTokens() []Mutant {
 			Name: "what is granted late is cleaned up before it comes",
 			File: "core/",
 			Old:  "\tb.sweep(0)\n",
-			New:  "\tif b.doubtful() {\n\t\tb.root.spawn(func() { _ = b.cleanUp(ctx, nil) })\n\t}\n",
+			New:  "\tif b.doubtful() {\n\t\tb.engine.spawn(func() { _ = b.cleanUp(ctx, nil) })\n\t}\n",
 			Red:  "orphans", Only: "uneven", Kinds: true,
 		},
 		{
@@ -168,8 +168,8 @@ func mutantsOfTokens() []Mutant {
 		{
 			Name: "the fence is made outside the script",
 			File: "core/",
-			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
-			New:  "g.Fence = uint64(a.began.UnixMicro())\n\tt := newTenure(a.bid, a.cfg, g, ttl, asked)",
+			Old:  "t := newTenure(a.token, a.cfg, g, ttl, asked)",
+			New:  "g.Fence = uint64(a.began.UnixMicro())\n\tt := newTenure(a.token, a.cfg, g, ttl, asked)",
 			Red:  "linearizable", Only: "none",
 		},
 		{
@@ -184,7 +184,7 @@ func mutantsOfTokens() []Mutant {
 			File: "core/",
 			Old:  "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)",
 			New: "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)\n" +
-				"\t\tk.root.spawn(func() { t.bid.giveBack(k.root.life) })",
+				"\t\tk.engine.spawn(func() { t.token.giveBack(k.engine.life) })",
 			Red: "early", Only: "none",
 		},
 	}
@@ -210,8 +210,8 @@ func mutantsOfTime() []Mutant {
 		{
 			Name: "trust is counted from the answer",
 			File: "core/",
-			Old:  "t := newTenure(a.bid, a.cfg, g, ttl, asked)",
-			New:  "t := newTenure(a.bid, a.cfg, g, ttl, now)",
+			Old:  "t := newTenure(a.token, a.cfg, g, ttl, asked)",
+			New:  "t := newTenure(a.token, a.cfg, g, ttl, now)",
 			Red:  "margin", Only: "fade", Alone: 24,
 		},
 		{
@@ -219,13 +219,13 @@ func mutantsOfTime() []Mutant {
 			File: "core/",
 			Old:  "\tt.vacate()\n\tswitch {",
 			New: "\tt.vacate()\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(t.cfg.ttl)\n" +
-				"\t\t\tt.root.driver.Renew(context.Background(), []driver.Claim{t.bid.claim()})\n\t\t}\n\t}()\n\tswitch {",
+				"\t\t\tt.engine.driver.Renew(context.Background(), []driver.Claim{t.token.claim()})\n\t\t}\n\t}()\n\tswitch {",
 			Red: "silence", Only: "none",
 		},
 		{
 			Name: "an attempt lasts three TTLs",
 			File: "core/",
-			Old:  "return min(c.ttl/3, maxBound) }",
+			Old:  "return min(c.ttl/3, maxTimeout) }",
 			New:  "return 3 * c.ttl }",
 			Red:  "bounded", Only: "dark",
 		},
@@ -321,15 +321,15 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "who has the name waits for itself",
 			File: "core/",
-			Old:  "x.tenure.root == r && x.name == name && x.live()",
-			New:  "x.tenure.root == r && x.name == name && !x.live()",
+			Old:  "x.tenure.engine == r && x.name == name && x.live()",
+			New:  "x.tenure.engine == r && x.name == name && !x.live()",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{
 			Name: "a degraded lease excludes nobody",
 			File: "core/",
-			Old:  "\tl.tenure, t.line = t, l\n",
-			New:  "",
+			Old:  "\tl.tenure, t.line = t, l\n\tswitch w.line {",
+			New:  "\tswitch w.line {",
 			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
 		},
 		{
@@ -342,8 +342,8 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "a degraded lease does not say so",
 			File: "core/",
-			Old:  "return !x.none() && x.tenure.local",
-			New:  "return false",
+			Old:  "func (x *Lease) Degraded() bool {\n\treturn !x.none() && x.tenure.local",
+			New:  "func (x *Lease) Degraded() bool {\n\treturn false",
 			Red:  "margin", Only: "dark,refuse", Kinds: true,
 		},
 	}

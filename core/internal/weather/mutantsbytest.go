@@ -34,7 +34,7 @@ func mutantsOfCore() []Mutant {
 		{
 			Name: "a renewal that takes long keeps its place among those that run",
 			File: "core/",
-			Old:  "time.AfterFunc(batch[0].cfg.renewBound()/maxRenewers, r.overtake)",
+			Old:  "time.AfterFunc(batch[0].cfg.renewTimeout()/maxRenewers, r.overtake)",
 			New:  "time.AfterFunc(time.Hour, r.overtake)",
 			Test: "core TestASilentNodeCostsOnlyTheLeasesThatAreOnIt",
 		},
