@@ -106,7 +106,7 @@ func (a *acquisition) single() (*Lease, error) {
 		return x, err
 	}
 	for {
-		joined, known, watch := a.engine.lines.joinAlone(a.name, w)
+		joined, known, watch := a.engine.names.joinAlone(a.name, w)
 		if joined {
 			x, err := a.contend(w)
 			a.giveUp(w, err)
@@ -128,7 +128,7 @@ func (a *acquisition) single() (*Lease, error) {
 // contender and has asked the backend until there is a lease or a reason to stop.
 func (a *acquisition) queue() (*Lease, error) {
 	w := &waiter{cfg: a.cfg, lease: newLease(a.ctx, a.cfg, a.name)}
-	if a.handoff != "" || a.cfg.together() && !a.engine.lines.wanted(a.cfg.line(a.name)) {
+	if a.handoff != "" || a.cfg.together() && !a.engine.names.wanted(a.cfg.queueKey(a.name)) {
 		if x, err := a.alone(w); x != nil || err != nil {
 			a.giveUp(w, err)
 			return x, err
@@ -150,10 +150,10 @@ func (a *acquisition) queue() (*Lease, error) {
 // backend refuses it while anybody stands in line there. Nor does one with a hand-off: the name
 // is not free, but kept for it.
 func (a *acquisition) alone(w *waiter) (*Lease, error) {
-	a.engine.lines.joinNone(w)
+	a.engine.names.joinNone(w)
 	x, err := a.try(w, &pace{acquisition: a, waiter: w})
 	if x == nil {
-		a.engine.lines.leave(w, false)
+		a.engine.names.leave(w, false)
 	}
 	return x, err
 }
@@ -163,7 +163,7 @@ func (a *acquisition) giveUp(w *waiter, err error) {
 	if err == nil {
 		return
 	}
-	unheard, empty := a.engine.lines.leave(w, a.quits(err))
+	unheard, empty := a.engine.names.leave(w, a.quits(err))
 	if unheard.lease != nil {
 		a.giveBack(unheard.lease)
 	}

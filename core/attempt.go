@@ -43,7 +43,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	}
 	claim := a.token.claim()
 	claim.Handoff = a.handoff
-	if held := a.engine.lines.try(w, &claim); held != nil {
+	if held := a.engine.names.try(w, &claim); held != nil {
 		a.heldHere(w, held)
 		p.unanswered()
 		return nil, nil //nolint:nilnil // documented: go on
@@ -65,13 +65,13 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 		a.refused, a.heldAt = true, max(1, a.engine.clock.Now())
 		a.known = a.held(held, 0)
 		a.limited(held.Limit)
-		a.engine.lines.refused(w, seen{at: now, answered: now, held: held, heldAt: a.heldAt})
+		a.engine.names.refused(w, seen{at: now, answered: now, held: held, heldAt: a.heldAt})
 		p.heldBy(held)
 		return nil, nil //nolint:nilnil // documented: go on
 	}
 	if done, ok := errors.AsType[*driver.Duplicate](err); ok {
 		refusal := &DuplicateError{a.name, done.Label}
-		a.engine.lines.refused(w, seen{at: now, answered: now, done: refusal, scope: a.cfg.scope})
+		a.engine.names.refused(w, seen{at: now, answered: now, done: refusal, scope: a.cfg.scope})
 		if handoff := a.handoff; handoff != "" { // nobody else will come for the name
 			a.engine.spawn(func() { a.engine.recall(a.ctx, a.cfg, a.name, handoff) })
 		}
@@ -107,7 +107,7 @@ func (a *acquisition) fail(w *waiter, err error) {
 	if errors.Is(err, errTooShort) { // that is about this call's time, and no news for others
 		v.err = nil
 	}
-	a.engine.lines.refused(w, v)
+	a.engine.names.refused(w, v)
 }
 
 // granted makes a lease of a grant, unless that is nearly over already, or nobody wants it
@@ -136,7 +136,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked clock.Reading) (*
 	}
 	x.bind(t, 0, now)
 	t.first, t.leases = x, x
-	if held := a.engine.lines.granted(w, t); held != nil {
+	if held := a.engine.names.granted(w, t); held != nil {
 		a.refuse(t.token)
 		a.heldHere(w, held)
 		return nil, nil //nolint:nilnil // documented by try: go on

@@ -85,7 +85,7 @@ func (b *token) cleanUp(ctx context.Context, p *place) error {
 	return b.dispose(ctx, claim)
 }
 
-// leaving leaves a place with a new secret: the token may be may be in use.
+// leaving leaves a place with a new secret: the token may be in use.
 func (b *token) leaving(p *place) driver.Claim {
 	c := b.claim()
 	c.Token, c.Place = newSecret(), p.id

@@ -159,9 +159,9 @@ func (c *config) period() time.Duration {
 // together says that others can hold the name at the same time.
 func (c *config) together() bool { return c.shared || c.limit > 1 }
 
-// line is the key of the line, among those of this process, for who wants name in this way.
+// queueKey is the key of the queue, among those of this process, for who wants name in this way.
 // No name has a control character.
-func (c *config) line(name string) string {
+func (c *config) queueKey(name string) string {
 	switch {
 	case c.shared:
 		return name + "\x00shared"

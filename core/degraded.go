@@ -19,7 +19,7 @@ import (
 //  3. An acquire that fails closed has its command under way while another one goes local. If
 //     the command is granted, the grant finds the degraded tenure in the line (granted) and is
 //     given back. Both look under the same mutex.
-//  4. Readers, and holders of a semaphore, have lines of their own. lines.beside counts their
+//  4. Readers, and holders of a semaphore, have queues of their own. holders.beside counts their
 //     tenures, so that nobody goes local beside them; and as in 2 and 3 they find who did.
 //  5. The acquire that goes local has sent commands that may be executed yet. Its token is
 //     given up as ever: what it is granted later is released, at the backend only.
@@ -146,7 +146,7 @@ func (a *acquisition) degrade(w *waiter, p *pace, because error) (*Lease, error)
 // nobody tells when that is over.
 func (a *acquisition) heldHere(w *waiter, held *driver.Held) {
 	a.known, a.failed = a.held(held, 0), nil
-	a.engine.lines.refused(w, seen{at: time.Now(), answered: a.answered, held: held})
+	a.engine.names.refused(w, seen{at: time.Now(), answered: a.answered, held: held})
 }
 
 // overtake gives a degraded lease to a call that does not stand in the line: those who do wait
@@ -164,7 +164,7 @@ func (a *acquisition) overtake(because error) (*Lease, error) {
 func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.Held, err error) {
 	now := a.engine.clock.Read()
 	t := a.localTenure(now)
-	held, empty := a.engine.lines.take(w, t)
+	held, empty := a.engine.names.grantedHere(w, t)
 	if held != nil {
 		return nil, held, nil
 	}
@@ -219,59 +219,5 @@ func (t *tenure) renewHere() {
 	t.mu.Unlock()
 	if lost {
 		t.vacate()
-	}
-}
-
-// take gives the line of the name a degraded tenure, unless a lease of this process has the
-// name, and takes w out of wherever it stands. The place in the backend's line is w's to leave
-// if nobody else needs it.
-func (s *lines) take(w *waiter, t *tenure) (held *driver.Held, empty *place) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	name := t.token.name
-	if s.beside[name] > 0 {
-		return &driver.Held{}, nil
-	}
-	l := s.open(name)
-	if l.tenure != nil && (l.tenure.local || !l.contends(w)) { // else it is one that w was called up to yield
-		return l.heldHere(), nil
-	}
-	l.tenure, t.line = t, l
-	switch w.line {
-	case nil:
-	case l:
-		l.unlink(w)
-		l.trying = false
-		heard := l.news
-		l.news = nil
-		heard.publish(seen{at: time.Now(), held: l.heldHere()})
-	default: // a line of its own, that ends with it
-		w.line.unlink(w)
-	}
-	if l.head == nil && l.place != nil {
-		empty, l.place = l.place, nil
-		close(empty.left)
-	}
-	return nil, empty
-}
-
-// local says whether a degraded lease has the name that w wants. The caller holds the mutex.
-func (s *lines) local(w *waiter, name string) *driver.Held {
-	l := w.line
-	if l.key != name {
-		l = s.byKey[name]
-	}
-	if l == nil || l.tenure == nil || !l.tenure.local {
-		return nil
-	}
-	return l.heldHere()
-}
-
-// dismiss is vacate for a tenure that its line does not have. The caller holds the mutex.
-func (s *lines) dismiss(t *tenure) {
-	t.beside = false
-	name := t.token.name
-	if s.beside[name]--; s.beside[name] == 0 {
-		delete(s.beside, name)
 	}
 }

@@ -77,7 +77,7 @@ func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
 // tenure to end releases it, on a goroutine that outlives the caller's ctx.
 func (x *Lease) end(ctx context.Context, done bool) error {
 	t := x.tenure
-	if t.engine.lines.pass(x, done) {
+	if t.engine.names.pass(x, done) {
 		return nil
 	}
 	t.mu.Lock()

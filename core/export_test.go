@@ -39,10 +39,11 @@ func (l *Locker) Remains() (left []string) {
 			left = append(left, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	r.lines.mu.Lock()
-	say(len(r.lines.byKey), "lines")
-	say(len(r.lines.beside), "names in lines.beside")
-	r.lines.mu.Unlock()
+	r.names.mu.Lock()
+	say(len(r.names.queues), "queues")
+	say(len(r.names.holders.alone), "holders alone")
+	say(len(r.names.holders.beside), "holders beside others")
+	r.names.mu.Unlock()
 	r.watchdog.mu.Lock()
 	say(len(r.watchdog.schedule), "schedule")
 	r.watchdog.mu.Unlock()

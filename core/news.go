@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// news is what is known of the contender's attempts since the name was last granted.
-type news struct {
+// heard is what a queue knows of its contender's attempts since the name was last granted.
+type heard struct {
 	last     seen        // what the last one came to
 	watchers []chan seen // of those who want to know of the next one
 }
@@ -33,52 +33,52 @@ func (v seen) concerns(c *config) bool {
 }
 
 // watch has the caller told what the contender's attempt comes to.
-func (s *lines) watch(w *waiter) <-chan seen {
+func (s *names) watch(w *waiter) <-chan seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.line == nil { // its lease is waiting for it
+	if w.queue == nil { // its lease is waiting for it
 		return nil
 	}
-	return w.line.outcome()
+	return w.queue.watch()
 }
 
-func (l *line) outcome() <-chan seen {
-	outcome := make(chan seen, 1)
-	n := l.hear()
-	n.watchers = append(n.watchers, outcome)
-	return outcome
-}
-
-func (l *line) hear() *news {
-	if l.news == nil {
-		l.news = new(news)
-	}
-	return l.news
-}
-
-func (n *news) publish(v seen) {
-	if n == nil {
-		return
-	}
-	for _, outcome := range n.watchers {
-		outcome <- v // has room for the only seen it ever gets
-	}
-	n.watchers = nil
-}
-
-// known says what the line knows.
-func (s *lines) known(w *waiter) (v seen) {
+// known says what the queue knows.
+func (s *names) known(w *waiter) (v seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := w.line
-	if l == nil {
+	q := w.queue
+	if q == nil {
 		return v
 	}
-	if l.news != nil {
-		v = l.news.last
+	if q.heard != nil {
+		v = q.heard.last
 	}
-	if held := l.heldHere(); held != nil {
+	if held := s.holders.held(q.key); held != nil {
 		v.at, v.held = time.Now(), held
 	}
 	return v
+}
+
+func (q *queue) watch() <-chan seen {
+	outcome := make(chan seen, 1)
+	h := q.hear()
+	h.watchers = append(h.watchers, outcome)
+	return outcome
+}
+
+func (q *queue) hear() *heard {
+	if q.heard == nil {
+		q.heard = new(heard)
+	}
+	return q.heard
+}
+
+func (h *heard) publish(v seen) {
+	if h == nil {
+		return
+	}
+	for _, outcome := range h.watchers {
+		outcome <- v // has room for the only one it ever gets
+	}
+	h.watchers = nil
 }

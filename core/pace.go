@@ -68,7 +68,7 @@ func (p *pace) pause() error {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, p.next)
 	defer cancel()
-	place := p.engine.lines.lineUp(p.waiter)
+	place := p.engine.names.lineUp(p.waiter)
 	if p.engine.inline(p.ctx) {
 		return p.hearInline(ctx, place, over)
 	}

@@ -19,7 +19,7 @@ type engine struct {
 	clock    *clock.Clock
 	events   *events
 	watchdog *watchdog
-	lines    *lines
+	names    *names
 	sweeper  *sweep.Sweeper
 
 	maxLeases, maxWaiters int
@@ -44,7 +44,7 @@ func newEngine(d driver.Driver, c *config) *engine {
 		can:     d.Capabilities(),
 		clock:   clock.New(),
 		events:  newEvents(c),
-		lines:   newLines(),
+		names:   newNames(),
 		closing: make(chan struct{}),
 		quiet:   make(chan struct{}, 1),
 

@@ -7,24 +7,24 @@ import (
 
 // stand waits until w is the contender, or has a lease.
 func (a *acquisition) stand(w *waiter) (*Lease, error) {
-	if a.engine.lines.join(a.name, w) {
+	if a.engine.names.join(a.name, w) {
 		return nil, nil //nolint:nilnil // documented: the contender
 	}
 	a.waited = true
 	over, stop := a.budget()
 	defer stop()
 	select {
-	case c := <-w.up:
+	case c := <-w.woken:
 		x, err := a.calledUp(w, c)
 		if x == nil && err == nil && c.pause > 0 {
 			err = a.succeed(c.pause, over)
 		}
 		return x, err
 	case <-over:
-		a.learn(a.engine.lines.known(w))
+		a.learn(a.engine.names.known(w))
 		return a.standOver(w)
 	case <-a.ctx.Done():
-		a.learn(a.engine.lines.known(w))
+		a.learn(a.engine.names.known(w))
 		return nil, a.ended()
 	case <-a.engine.closing:
 		return nil, ErrClosed
@@ -34,7 +34,7 @@ func (a *acquisition) stand(w *waiter) (*Lease, error) {
 func (a *acquisition) calledUp(w *waiter, c wakeup) (*Lease, error) {
 	a.called, a.old, a.stood = true, c.old, c.held || c.old != nil
 	if c.lease == nil {
-		a.learn(a.engine.lines.known(w))
+		a.learn(a.engine.names.known(w))
 	}
 	var err error
 	switch {
@@ -107,11 +107,11 @@ func (a *acquisition) standOver(w *waiter) (*Lease, error) {
 	defer timer.Stop()
 	for a.known == nil && a.failed == nil {
 		select {
-		case v := <-a.engine.lines.watch(w):
+		case v := <-a.engine.names.watch(w):
 			if err := a.beside(v); err != nil {
 				return nil, err
 			}
-		case c := <-w.up:
+		case c := <-w.woken:
 			return a.calledUp(w, c)
 		case <-timer.C:
 			return nil, &unavailableError{"acquire", a.name, errNoAnswer}

@@ -14,20 +14,19 @@ import (
 // tenure is one grant by the backend, until its release. It lives on the Locker's own
 // clocks and goroutines: no caller's context reaches its renewal.
 //
-// Locks are taken in the order lines, tenure, watchdog, token.
+// Locks are taken in the order names, tenure, watchdog, token.
 type tenure struct {
 	engine   *engine
 	token    *token
 	cfg      *config       // of who got it; what later turns want is alike
 	fence    uint64        // of the first turn
 	life     time.Duration // how long a grant or renewal is trusted, from when it was asked for
-	line     *line         // protected by lines.mu
+	holds    holding       // protected by names.mu
 	turns    int32         // that it has fences for
 	turn     int32         // the one under way, protected by mu
 	failed   atomic.Int32  // renewals that were not answered, in a row
 	doubtful bool          // a command that may have granted it went unanswered
 	local    bool          // it is degraded: the backend knows nothing of it
-	beside   bool          // its line does not have it: others may hold the name, too, or it came by a hand-off
 
 	// The watchdog's own, protected by its mutex.
 	kept  bool
@@ -257,7 +256,7 @@ func (t *tenure) vacate() {
 	kept := t.cfg.minHold > 0 && t.rest(t.engine.clock.Read()) > 0
 	t.token.end(context.Background(), kept) // before Close may think that nothing is left
 	t.engine.watchdog.remove(t)
-	t.engine.lines.vacate(t)
+	t.engine.names.vacate(t)
 }
 
 // land says that a command that carried the token is over.

@@ -29,15 +29,15 @@ const maxTurns = 5 * time.Millisecond
 //
 // If only its turns are over, the first in line is called up to yield: to let those who
 // stand in line at the backend go first, or to go on, in one step.
-func (s *lines) pass(x *Lease, done bool) bool {
+func (s *names) pass(x *Lease, done bool) bool {
 	t := x.tenure
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := t.line
-	if l == nil || l.tenure != t || l.head == nil || l.head.contends || done || x.inside != nil {
+	q := s.queues[t.token.name]
+	if t.holds != holdsAlone || q == nil || q.head.contends || done || x.inside != nil {
 		return false
 	}
-	w := l.head
+	w := q.head
 	now := t.engine.clock.Read()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,15 +48,16 @@ func (s *lines) pass(x *Lease, done bool) bool {
 	case t.turnsLeft(now):
 		x.endTurn()
 		x.tellReleased(now)
-		l.unlink(w)
+		q.unlink(w)
 		t.next(w, x.turn+1, now)
-		w.up <- wakeup{lease: w.lease} // it is called up only once
+		w.woken <- wakeup{lease: w.lease} // it is woken only once
+		s.prune(q)
 	case t.engine.yielder != nil:
 		x.endTurn()
 		t.leases = nil
 		t.state = tenureEnding
-		l.freed = true
-		l.callUp(wakeup{old: t})
+		q.freed = true
+		q.wake(wakeup{old: t})
 	default:
 		return false
 	}

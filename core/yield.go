@@ -18,7 +18,7 @@ func (a *acquisition) request(w *waiter, c driver.Claim) (grant driver.Grant, as
 	if old := a.old; old != nil {
 		began := time.Now()
 		a.old = nil
-		place := a.engine.lines.lineUp(w)
+		place := a.engine.names.lineUp(w)
 		c.Place = place.id
 		if grant, asked, err = a.yield(old, c, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
 			return grant, asked, err

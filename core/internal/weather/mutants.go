@@ -328,15 +328,15 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "a degraded lease excludes nobody",
 			File: "core/",
-			Old:  "\tl.tenure, t.line = t, l\n\tswitch w.line {",
-			New:  "\tswitch w.line {",
+			Old:  "\ts.holders.occupy(t, holdsAlone)\n\tif w.queue != nil",
+			New:  "\tif w.queue != nil",
 			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
 		},
 		{
 			Name: "a stale hand-off goes local beside a lease",
 			File: "core/",
-			Old:  "(l.tenure.local || !l.contends(w))",
-			New:  "(l.tenure.local || !w.contends)",
+			Old:  "(has.local || q == nil || !q.contends(w))",
+			New:  "(has.local || !w.contends)",
 			Red:  "belief", Only: "dark,refuse,pause", Kinds: true, Long: true,
 		},
 		{

@@ -13,7 +13,7 @@ func mutantsOfCore() []Mutant {
 		{
 			Name: "the successor of one who gave up asks at once",
 			File: "core/",
-			Old:  "next.pause = l.succession(time.Now())",
+			Old:  "next.pause = q.succession(time.Now())",
 			New:  "next.pause = 0",
 			Test: "core TestAHerdThatLeavesCostsNextToNothing",
 		},
@@ -27,8 +27,8 @@ func mutantsOfCore() []Mutant {
 		{
 			Name: "a turn empties the line of a name in which it does not stand",
 			File: "core/",
-			Old:  "(l.tenure.local || !l.contends(w))",
-			New:  "(l.tenure.local || !w.contends)",
+			Old:  "(has.local || q == nil || !q.contends(w))",
+			New:  "(has.local || !w.contends)",
 			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
 		},
 		{
