@@ -181,6 +181,6 @@ func (a *acquisition) giveUp(w *waiter, err error) {
 func (a *acquisition) giveUpOld(t *tenure) {
 	if t != nil {
 		ctx := context.WithoutCancel(a.ctx)
-		a.engine.spawn(func() { _ = t.release(ctx, false) }) // told to observer and log
+		a.engine.spawn(func() { _ = release{tenure: t}.run(ctx) }) // told to observer and log
 	}
 }

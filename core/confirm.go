@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -112,11 +111,11 @@ func (t *tenure) ttl() time.Duration {
 //     and the watchdog's answer, to a question asked earlier, would then move trust back. So
 //     it is awaited, and only if that has not helped, one of our own goes out.
 //  2. Our renewal is under way when the watchdog comes due. The watchdog sends its own, as it
-//     must not depend on anybody's Confirm. That was asked for later than ours: renewedNow
+//     must not depend on anybody's Confirm. That was asked for later than ours: applyAnswer
 //     lets ours not move trust back, and the watchdog's never does.
 //  3. Many goroutines confirm at once. The first one sends; the others find something under
 //     way, wait for it, and mostly have what they want then.
-//  4. The release begins while ours is under way: it awaits what is flying, as ever. The
+//  4. The release begins while ours is under way: it awaits what is under way, as ever. The
 //     answer finds a tenure that is no longer held, and changes nothing. The release begins
 //     first: then the state says so, under the same mutex, and nothing is sent.
 //  5. The answer comes after the old trust has ended, before the watchdog's timer has noticed:
@@ -140,16 +139,16 @@ func (t *tenure) renewNow(ctx context.Context) {
 			t.mu.Unlock()
 			return
 		}
-		if !t.renewing && (t.flying == 0 || !first) {
+		if !t.renewing && (t.inFlight == 0 || !first) {
 			break
 		}
-		landed := t.landing()
+		quiet := t.quiet.wait()
 		t.mu.Unlock()
-		if !await(ctx, landed) {
+		if !await(ctx, quiet) {
 			return
 		}
 	}
-	t.flying++
+	t.inFlight++
 	asked := t.engine.clock.Read() // under the mutex: before any question that the watchdog asks from now on
 	t.mu.Unlock()
 	answered := make(chan struct{})
@@ -158,15 +157,6 @@ func (t *tenure) renewNow(ctx context.Context) {
 		t.sendRenewal(asked)
 	})
 	await(ctx, answered)
-}
-
-// landing is closed once no command is under way. The caller holds the mutex, and something
-// is under way.
-func (t *tenure) landing() <-chan struct{} {
-	if t.landed == nil {
-		t.landed = make(chan struct{})
-	}
-	return t.landed
 }
 
 func await(ctx context.Context, done <-chan struct{}) bool {
@@ -178,11 +168,11 @@ func await(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// sendRenewal sends one renewal of this tenure alone. The caller has counted it as flying.
+// sendRenewal sends one renewal of this tenure alone. The caller has counted it in inFlight.
 func (t *tenure) sendRenewal(asked clock.Reading) {
 	claim, left := t.renewClaim(t.engine.clock.Read())
 	if left == 0 { // over, or being released, since it was decided on
-		t.renewedNow(asked, errNotAsked)
+		t.renewed(asked, t.engine.clock.Read(), errNotAsked, true)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(t.cfg.renewTimeout(), left))
@@ -191,33 +181,7 @@ func (t *tenure) sendRenewal(asked clock.Reading) {
 	if answers := t.engine.watchdog.renewers.send(ctx, []driver.Claim{claim}); len(answers) == 1 {
 		err = answers[0]
 	}
-	t.renewedNow(asked, err)
-}
-
-// renewedNow is renewed for a renewal that was not the watchdog's.
-func (t *tenure) renewedNow(asked clock.Reading, err error) {
-	now := t.engine.clock.Read()
-	t.mu.Lock()
-	t.land()
-	lost := t.overdue(now)
-	if t.state == tenureHeld {
-		trusted, watchdog := t.asked, t.renewAt
-		lost = t.applyAnswer(asked, now, err)
-		if trusted.Awake() > asked.Awake() { // the watchdog has overtaken us
-			t.asked = trusted
-		}
-		if watchdog == clock.Never { // and stays off
-			t.renewAt = clock.Never
-		}
-	}
-	if t.engine.events != nil && !errors.Is(err, errNotAsked) {
-		t.engine.events.add(t.engine, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
-	}
-	t.engine.watchdog.set(t)
-	t.mu.Unlock()
-	if lost {
-		t.vacate()
-	}
+	t.renewed(asked, t.engine.clock.Read(), err, true)
 }
 
 // hasLeft says whether Close has given up waiting.

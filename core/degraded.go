@@ -210,14 +210,10 @@ func (a *acquisition) localTenure(now clock.Reading) *tenure {
 // renewHere is renewNow for a degraded tenure.
 func (t *tenure) renewHere() {
 	now := t.engine.clock.Read()
-	t.mu.Lock()
-	lost := t.overdue(now)
-	if t.state == tenureHeld {
-		t.asked = now
-		t.engine.watchdog.set(t)
-	}
-	t.mu.Unlock()
-	if lost {
-		t.vacate()
-	}
+	t.locked(now, func() {
+		if t.state == tenureHeld {
+			t.asked = now
+			t.engine.watchdog.set(t)
+		}
+	})
 }

@@ -44,29 +44,43 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	if ctx.Err() != nil {
 		return Handoff{}, &endedError{ctx.Err(), &unavailableError{"detach", x.name, errNotAsked}}
 	}
-	handoff := newHandoff(x.name)
-	t := x.tenure
-	t.mu.Lock()
-	switch {
-	case t.state != tenureHeld || x.ended:
-		t.mu.Unlock()
-		return Handoff{}, x.Err()
-	case t.leases != x || x.next != nil:
-		t.mu.Unlock()
-		return Handoff{}, invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
+	handoff, began := newHandoff(x.name), time.Now()
+	if err := x.leaveFor(handoff, keep); err != nil {
+		return Handoff{}, err
 	}
-	t.handed = &handed{handoff.hash(), keep.Truncate(time.Millisecond)}
-	err := x.ending(ctx) // unlocks
+	x.tenure.release(ctx, x)
+	err := x.await(ctx, began)
 	if err == nil {
 		return handoff, nil
 	}
 	if errors.Is(err, ErrUnavailable) {
+		t := x.tenure
 		t.engine.spawn(func() {
-			t.settled(x)
+			if _, settled := x.outcome(); settled != nil {
+				<-settled
+			}
 			t.engine.recall(ctx, t.cfg, handoff.name, handoff.hash())
 		})
 	}
 	return Handoff{}, err
+}
+
+// leaveFor ends the turn, and has the release leave the name for the hand-off.
+func (x *Lease) leaveFor(handoff Handoff, keep time.Duration) error {
+	t := x.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case x.loss != nil:
+		return x.loss
+	case t.state != tenureHeld || x.ended:
+		return ErrReleased
+	case t.leases != x || x.next != nil:
+		return invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
+	}
+	t.handed = &handed{handoff.hash(), keep.Truncate(time.Millisecond)}
+	x.stopped()
+	return nil
 }
 
 // detachable checks what does not change.
@@ -92,21 +106,6 @@ func (x *Lease) detachable(keep time.Duration) error {
 	default:
 		return nil
 	}
-}
-
-// settled waits until the end of x is known.
-func (t *tenure) settled(x *Lease) {
-	t.mu.Lock()
-	if x.known {
-		t.mu.Unlock()
-		return
-	}
-	if x.done == nil {
-		x.done = make(chan struct{})
-	}
-	done := x.done
-	t.mu.Unlock()
-	<-done
 }
 
 // recall frees a name that was left for a hand-off which nobody has, or which is of no use. It

@@ -74,61 +74,49 @@ func joinLoss(workErr, err error) error {
 func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
 
 // end ends the turn. If nobody of this process takes the next one, the last lease of a
-// tenure to end releases it, on a goroutine that outlives the caller's ctx.
-func (x *Lease) end(ctx context.Context, done bool) error {
+// tenure to end releases it.
+func (x *Lease) end(ctx context.Context, mark bool) error {
 	t := x.tenure
-	if t.engine.names.pass(x, done) {
+	if t.engine.names.pass(x, mark) {
 		return nil
 	}
-	t.mu.Lock()
-	if x.ended {
-		return x.wait(ctx, time.Now()) // unlocks
+	began := time.Now()
+	if x.stop(mark) {
+		t.release(ctx, x)
 	}
-	t.done = t.done || done
-	return x.ending(ctx)
+	return x.await(ctx, began)
 }
 
-// ending ends the turn with the release of the tenure, if x is its last lease. It is called with
-// the tenure's mutex held, and lets go of it.
-func (x *Lease) ending(ctx context.Context) error {
-	t, began := x.tenure, time.Now()
-	x.ended = true
-	x.until = t.validUntil()
-	x.endContexts(context.Canceled)
-	last := t.remove(x)
-	releasing := last && (t.state == tenureHeld || t.state == tenureExpelled)
-	if releasing {
-		t.state = tenureEnding
-	} else {
-		x.setResult(lossOf(x))
+// stop ends the turn, if it has not ended before, and says whether the tenure is to be released.
+func (x *Lease) stop(mark bool) (release bool) {
+	t := x.tenure
+	t.mu.Lock()
+	if x.ended {
+		t.mu.Unlock()
+		return false
 	}
-	inline := t.local || t.flying == 0 && ctx.Err() == nil && t.engine.inline(ctx)
+	t.done = t.done || mark
+	release = x.stopped()
 	t.mu.Unlock()
 	if x.inside != nil {
 		x.inside.leaveSlot()
 	}
-	if !releasing {
-		return x.result
+	return release
+}
+
+// stopped is stop for a caller who holds the mutex.
+func (x *Lease) stopped() (release bool) {
+	t := x.tenure
+	x.ended = true
+	x.until = t.validUntil()
+	x.endContexts(context.Canceled)
+	release = t.remove(x) && (t.state == tenureHeld || t.state == tenureExpelled)
+	if release {
+		t.state = tenureEnding
+	} else {
+		x.setResult(lossOf(x))
 	}
-	open := false
-	if inline {
-		var err error
-		var settled bool
-		if settled, open, err = t.releaseNow(ctx); settled {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			x.setResult(err)
-			return err
-		}
-	}
-	t.engine.spawn(func() {
-		err := t.release(context.WithoutCancel(ctx), open)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		x.setResult(err)
-	})
-	t.mu.Lock()
-	return x.wait(ctx, began)
+	return release
 }
 
 func lossOf(x *Lease) error {
@@ -150,54 +138,59 @@ func (t *tenure) remove(x *Lease) (last bool) {
 	return t.leases == nil
 }
 
-// setResult makes the result of the end known.
+// settle makes the result of the end known.
+func (x *Lease) settle(err error) {
+	x.tenure.mu.Lock()
+	defer x.tenure.mu.Unlock()
+	x.setResult(err)
+}
+
+// setResult is settle for a caller who holds the mutex.
 func (x *Lease) setResult(err error) {
 	if lost, ok := errors.AsType[*LostError](err); ok {
 		x.loss = lost
 	}
-	x.result = err
-	x.known = true
-	if x.done != nil {
-		close(x.done)
-	}
+	x.result, x.known = err, true
+	x.settled.open()
 }
 
-// wait returns the result of the end once it is known, or when ctx or the bound of a
-// release that began then is over. It is called with the tenure's mutex held, and lets go of it.
-func (x *Lease) wait(ctx context.Context, began time.Time) error {
-	t := x.tenure
+// outcome returns the result of the end, or, if that is not known yet, what is closed once it is.
+func (x *Lease) outcome() (result error, settled <-chan struct{}) {
+	x.tenure.mu.Lock()
+	defer x.tenure.mu.Unlock()
 	if x.known {
-		defer t.mu.Unlock()
-		return x.result
+		return x.result, nil
 	}
-	if x.done == nil {
-		x.done = make(chan struct{})
-	}
-	done := x.done
-	t.mu.Unlock()
+	return nil, x.settled.wait()
+}
 
-	bound := time.NewTimer(t.token.cfg.attemptTimeout() - time.Since(began))
-	defer bound.Stop()
-	select {
-	case <-done:
-		return x.result
-	case <-bound.C:
-		return x.unconfirmed()
-	case <-ctx.Done():
+// await returns the result of the end once it is known, or when ctx or the bound of a
+// release that began then is over.
+func (x *Lease) await(ctx context.Context, began time.Time) error {
+	result, settled := x.outcome()
+	if settled == nil {
+		return result
 	}
-	late := time.NewTimer(grace)
-	defer late.Stop()
-	select {
-	case <-done:
-		return x.result
-	case <-bound.C:
-		return x.unconfirmed()
-	case <-late.C:
-		err := x.unconfirmed()
-		if errors.Is(err, ErrLost) {
-			return err
+	bound := time.NewTimer(x.tenure.cfg.attemptTimeout() - time.Since(began))
+	defer bound.Stop()
+	ended, late := ctx.Done(), (<-chan time.Time)(nil)
+	for {
+		select {
+		case <-settled:
+			return x.result
+		case <-bound.C:
+			return x.unconfirmed()
+		case <-ended:
+			timer := time.NewTimer(grace)
+			defer timer.Stop() //nolint:gocritic // once: ended is nil from here on
+			ended, late = nil, timer.C
+		case <-late:
+			err := x.unconfirmed()
+			if errors.Is(err, ErrLost) {
+				return err
+			}
+			return &endedError{ctx.Err(), err}
 		}
-		return &endedError{ctx.Err(), err}
 	}
 }
 

@@ -79,7 +79,7 @@ func BenchmarkRenew(b *testing.B) {
 			t := leases[(i+j)%len(leases)].tenure
 			t.mu.Lock()
 			t.renewing = true
-			t.flying++
+			t.inFlight++
 			t.mu.Unlock()
 			batch = append(batch, t)
 		}

@@ -30,16 +30,16 @@ type Lease struct {
 	turn   int32 // of its tenure
 
 	// Protected by tenure.mu.
-	ended  bool          // Release, Complete, Finish or Detach was called
-	known  bool          // result is what the end came to
-	next   *Lease        // among those of its tenure, until it has ended
-	slot   chan struct{} // of size one: full while an inner lease has its turn
-	own    *leaseContext // Lease.Context, made when somebody asks for it
-	work   *leaseContext // the context of Do
-	until  clock.Awake   // the last of ValidUntil, once ended
-	loss   *LostError    // why, if trust ended first
-	done   chan struct{} // made by who waits for the end to be known; closed when it is
-	result error
+	ended   bool          // Release, Complete, Finish or Detach was called
+	known   bool          // result is what the end came to
+	next    *Lease        // among those of its tenure, until it has ended
+	slot    chan struct{} // of size one: full while an inner lease has its turn
+	own     *leaseContext // Lease.Context, made when somebody asks for it
+	work    *leaseContext // the context of Do
+	until   clock.Awake   // the last of ValidUntil, once ended
+	loss    *LostError    // why, if trust ended first
+	settled latch         // opened when the result is known
+	result  error
 }
 
 // newLease makes a lease that has no tenure yet. It asks the caller's context, so it is not
@@ -167,13 +167,9 @@ func (x *Lease) Err() error {
 		return errNoLease
 	}
 	t := x.tenure
-	t.mu.Lock()
-	over := t.overdue(t.engine.clock.Read())
-	lost, ended := x.loss, x.ended
-	t.mu.Unlock()
-	if over { // the watchdog's timer is late
-		t.vacate()
-	}
+	var lost *LostError
+	var ended bool
+	t.locked(t.engine.clock.Read(), func() { lost, ended = x.loss, x.ended }) // the watchdog's timer may be late
 	switch {
 	case lost != nil:
 		return lost
@@ -210,7 +206,7 @@ func (x *Lease) Check(ctx context.Context) error {
 		t.mu.Unlock()
 		return x.Err()
 	}
-	t.flying++
+	t.inFlight++
 	t.mu.Unlock()
 	err := t.check(ctx)
 	if lost := x.Err(); lost != nil {
@@ -231,13 +227,13 @@ func (t *tenure) check(ctx context.Context) error {
 	if ok && len(answers) == 1 {
 		err = answers[0]
 	}
-	t.mu.Lock()
-	t.land()
-	lost := errors.Is(err, driver.ErrNotOwner) && t.lose(ReasonTaken, t.engine.clock.Read())
-	t.mu.Unlock()
-	if lost {
-		t.vacate() //nolint:contextcheck // the end of a tenure belongs to no call
-	}
+	now := t.engine.clock.Read()
+	t.locked(now, func() {
+		t.landed()
+		if errors.Is(err, driver.ErrNotOwner) {
+			t.lose(ReasonTaken, now)
+		}
+	})
 	if err == nil {
 		return nil
 	}

@@ -8,42 +8,71 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// release gives the tenure back: renewal has stopped, what is still under way is awaited,
-// and then one owner-checked release goes out, again while its outcome is unknown and the
-// tenure still stands. The caller has set tenureEnding. Open says that a command of this
-// release may have acted already.
-func (t *tenure) release(ctx context.Context, open bool) error {
-	t.quiesce()
-	t.token.to(tokenEnding)
-	err := t.engine.persist(ctx, t.token.cfg.attemptTimeout()/2, t.token.cfg.attemptTimeout(), failed, func(ctx context.Context) error {
-		err := t.sendRelease(ctx)
-		open = open || outcomeOpen(err)
-		return err
-	})
-	return t.released(t.releaseOutcome(err, open))
+// release gives a tenure back. What is still under way is awaited, and then one owner-checked command
+// goes out, and again while its outcome is unknown and the tenure still stands. The tenure is tenureEnding
+// from before on, so nothing new gets under way.
+type release struct {
+	tenure *tenure
+	open   bool // a command of this release may have acted already
 }
 
-// releaseNow is release on the caller's goroutine, and under its deadline: one command. If
-// its outcome is not known, the rest is for release.
-func (t *tenure) releaseNow(ctx context.Context) (settled, open bool, err error) {
+// release begins the release of the tenure whose last lease is x, and has x told what it comes to. The first
+// command goes out on the caller's goroutine, where nothing can hold that up. All else is done on one
+// that outlives ctx.
+func (t *tenure) release(ctx context.Context, x *Lease) {
+	r := release{tenure: t}
+	if t.local || t.idle() && ctx.Err() == nil && t.engine.inline(ctx) {
+		known, err := r.first(ctx)
+		if known {
+			x.settle(err)
+			return
+		}
+	}
+	r.apart(ctx, x)
+}
+
+// apart is a method of its own since what a goroutine takes along is an allocation, which release
+// would make first of all.
+func (r release) apart(ctx context.Context, x *Lease) {
+	r.tenure.engine.spawn(func() { x.settle(r.run(context.WithoutCancel(ctx))) })
+}
+
+// first sends one command, under the deadline of ctx. If its outcome is not known, the rest is for run.
+func (r *release) first(ctx context.Context) (known bool, err error) {
+	t := r.tenure
 	if t.local {
-		return true, false, t.released(nil)
+		return true, t.released(nil)
 	}
 	t.token.to(tokenEnding)
-	patience := t.engine.patience(ctx, t.token.cfg.attemptTimeout())
+	patience := t.engine.patience(ctx, t.cfg.attemptTimeout())
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, max(grace, time.Until(deadline)))
 	}
 	bounded, cancel := t.engine.calls.Get(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	err = t.sendRelease(bounded)
+	err = r.send(bounded)
 	if failed(err) {
-		return false, outcomeOpen(err), err
+		r.open = outcomeOpen(err)
+		return false, nil
 	}
-	return true, false, t.released(t.releaseOutcome(err, false))
+	return true, r.over(err)
 }
 
-func (t *tenure) sendRelease(ctx context.Context) error {
+// run releases the tenure, and returns once it is known what that comes to.
+func (r release) run(ctx context.Context) error {
+	t := r.tenure
+	t.awaitIdle()
+	t.token.to(tokenEnding)
+	bound := t.cfg.attemptTimeout()
+	return r.over(t.engine.persist(ctx, bound/2, bound, failed, func(ctx context.Context) error {
+		err := r.send(ctx)
+		r.open = r.open || outcomeOpen(err)
+		return err
+	}))
+}
+
+func (r *release) send(ctx context.Context) error {
+	t := r.tenure
 	asked := t.engine.clock.Read()
 	if asked.Since(t.asked) >= t.life {
 		return errOver
@@ -67,42 +96,28 @@ func failed(err error) bool {
 	return err != nil && !errors.Is(err, driver.ErrNotOwner) && !errors.Is(err, driver.ErrUnmarked) && !errors.Is(err, errOver)
 }
 
-// quiesce waits for the commands under way, which all have a bound of their own.
-func (t *tenure) quiesce() {
-	t.mu.Lock()
-	if t.flying == 0 {
-		t.mu.Unlock()
-		return
+// over ends the tenure with the answer to its release. "Not ours" means that an earlier command of the
+// same release has freed it, if there was one whose answer was lost, and as long as nobody
+// else could have had the name since.
+func (r *release) over(err error) error {
+	t := r.tenure
+	switch {
+	case err == nil:
+		return t.released(nil)
+	case errors.Is(err, driver.ErrNotOwner) && r.open && t.stands():
+		return t.released(nil)
+	case errors.Is(err, driver.ErrNotOwner) && !r.open:
+		return t.released(&LostError{t.token.name, ReasonTaken})
+	case errors.Is(err, errOver) && !r.open:
+		return t.released(&LostError{t.token.name, ReasonExpired})
+	case errors.Is(err, driver.ErrUnmarked):
+		return t.released(&unavailableError{"complete", t.token.name, err})
+	default:
+		return t.released(&unavailableError{"release", t.token.name, opaque(err)})
 	}
-	if t.landed == nil {
-		t.landed = make(chan struct{})
-	}
-	landed := t.landed
-	t.mu.Unlock()
-	<-landed
 }
 
 func (t *tenure) stands() bool { return t.engine.clock.Read().Since(t.asked) < t.life }
-
-// releaseOutcome reads the answer to a release. "Not ours" means that an earlier command of the
-// same release has freed it, if there was one whose answer was lost, and as long as nobody
-// else could have had the name since.
-func (t *tenure) releaseOutcome(err error, open bool) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, driver.ErrNotOwner) && open && t.stands():
-		return nil
-	case errors.Is(err, driver.ErrNotOwner) && !open:
-		return &LostError{t.token.name, ReasonTaken}
-	case errors.Is(err, errOver) && !open:
-		return &LostError{t.token.name, ReasonExpired}
-	case errors.Is(err, driver.ErrUnmarked):
-		return &unavailableError{"complete", t.token.name, err}
-	default:
-		return &unavailableError{"release", t.token.name, opaque(err)}
-	}
-}
 
 // released ends the tenure with what its release came to.
 func (t *tenure) released(err error) error {

@@ -109,7 +109,7 @@ func (r *renewers) renew(batch []*tenure) {
 	for _, t := range batch {
 		claim, left := t.renewClaim(asked)
 		if left == 0 { // over, or being released, since it came due
-			t.renewed(asked, asked, errNotAsked)
+			t.renewed(asked, asked, errNotAsked, false)
 			continue
 		}
 		bound = min(bound, left)
@@ -129,7 +129,7 @@ func (r *renewers) renew(batch []*tenure) {
 			err = answers[i]
 		}
 		r.engine.outage.heard(err)
-		t.renewed(asked, now, err)
+		t.renewed(asked, now, err, false)
 	}
 }
 

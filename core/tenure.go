@@ -38,12 +38,13 @@ type tenure struct {
 	shown    bool          // a renewal has told the lock service the fence of the turn under way
 	done     bool          // the work was completed: the release leaves the marker
 	forgone  bool          // nobody has worked under it: WithMinHold does not count
-	flying   int32         // commands under way that carry the token
+	inFlight int32         // commands under way that carry the token
 	loss     *LostError    // why, once trust has ended
 	asked    clock.Reading // when the command was sent whose answer is the latest "yours"
 	renewAt  clock.Awake   // when the next renewal is due
 	holdEnd  clock.Awake   // when WithMaxHold ends it
-	landed   chan struct{} // made by who waits for flying to become 0
+	quiet    latch         // opened when inFlight becomes 0
+	gone     bool          // it was lost, and is still to be taken out of the tables
 	first    *Lease        // the lease whose turn it is, until the next one's
 	leases   *Lease        // that have not ended, linked by next: the first and those that re-entered
 	handed   *handed       // what Detach has said, or nil; the release leaves the name for its hand-off
@@ -120,24 +121,35 @@ func (t *tenure) renewable() bool {
 	return t.state == tenureHeld && t.renewAt != clock.Never && !t.renewing
 }
 
+// locked runs f under the mutex, after a look at whether the time of the tenure is over by now. If the
+// tenure is lost, by that look or in f, it is taken out of all tables once the mutex is free: theirs come
+// first in the order of mutexes.
+func (t *tenure) locked(now clock.Reading, f func()) {
+	t.mu.Lock()
+	t.overdue(now)
+	f()
+	gone := t.gone
+	t.gone = false
+	t.mu.Unlock()
+	if gone {
+		t.vacate()
+	}
+}
+
 // look is the watchdog's: it does what now asks for, and says whether to renew. A renewal
 // counts as under way from then on.
 func (t *tenure) look(now clock.Reading) (renew bool) {
-	t.mu.Lock()
-	lost := t.overdue(now)
-	if t.state == tenureHeld && now.Awake() >= t.holdEnd {
-		t.expel(now)
-	}
-	if t.renewable() && now.Awake() >= t.renewAt.Add(-t.early()) {
-		renew = true
-		t.renewing = true
-		t.flying++
-	}
-	t.engine.watchdog.set(t)
-	t.mu.Unlock()
-	if lost {
-		t.vacate()
-	}
+	t.locked(now, func() {
+		if t.state == tenureHeld && now.Awake() >= t.holdEnd {
+			t.expel(now)
+		}
+		if t.renewable() && now.Awake() >= t.renewAt.Add(-t.early()) {
+			renew = true
+			t.renewing = true
+			t.inFlight++
+		}
+		t.engine.watchdog.set(t)
+	})
 	return renew
 }
 
@@ -145,23 +157,21 @@ func (t *tenure) look(now clock.Reading) (renew bool) {
 func (t *tenure) early() time.Duration { return t.cfg.ttl / 30 }
 
 // renewed takes the answer to a renewal, or the lack of one, which came at now. An answer counts
-// only if it arrives while the tenure still stands without it.
-func (t *tenure) renewed(asked, now clock.Reading, err error) {
-	t.mu.Lock()
-	t.renewing = false
-	t.land()
-	lost := t.overdue(now)
-	if t.state == tenureHeld {
-		lost = t.applyAnswer(asked, now, err)
-	}
-	if t.engine.events != nil && !errors.Is(err, errNotAsked) {
-		t.engine.events.add(t.engine, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
-	}
-	t.engine.watchdog.set(t)
-	t.mu.Unlock()
-	if lost {
-		t.vacate()
-	}
+// only if it arrives while the tenure still stands without it. It may be one that Confirm has asked for.
+func (t *tenure) renewed(asked, now clock.Reading, err error, confirm bool) {
+	t.locked(now, func() {
+		if !confirm {
+			t.renewing = false
+		}
+		t.landed()
+		if t.state == tenureHeld {
+			t.applyAnswer(asked, now, err, confirm)
+		}
+		if t.engine.events != nil && !errors.Is(err, errNotAsked) {
+			t.engine.events.add(t.engine, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
+		}
+		t.engine.watchdog.set(t)
+	})
 }
 
 // renewal is what observers are told of an answer.
@@ -176,30 +186,36 @@ func (t *tenure) renewal(err error) error {
 	}
 }
 
-func (t *tenure) applyAnswer(asked, now clock.Reading, err error) (lost bool) {
+func (t *tenure) applyAnswer(asked, now clock.Reading, err error, confirm bool) {
+	trusted, due := t.asked, t.renewAt
 	switch {
 	case err == nil:
 		t.asked = asked
 		t.failed.Store(0)
 		t.renewAt = asked.Awake().Add(t.engine.watchdog.jitter(asked, t.cfg.period(), lastSpread))
 	case errors.Is(err, driver.ErrNotOwner):
-		return t.lose(ReasonTaken, now)
+		t.lose(ReasonTaken, now)
 	default:
 		t.failed.Add(1)
 		t.renewAt = now.Awake().Add(jitter(t.cfg.ttl / 20))
 	}
-	return false
+	if confirm && trusted.Awake() > asked.Awake() { // the watchdog has overtaken us
+		t.asked = trusted
+	}
+	if due == clock.Never { // the watchdog is off, and stays so
+		t.renewAt = clock.Never
+	}
 }
 
-// overdue loses the tenure if its time is over, and says whether it did.
-func (t *tenure) overdue(now clock.Reading) (lost bool) {
-	if now.Since(t.asked) < t.life {
-		return false
+// overdue loses the tenure if its time is over.
+func (t *tenure) overdue(now clock.Reading) {
+	switch {
+	case now.Since(t.asked) < t.life:
+	case t.failed.Load() > 0:
+		t.lose(ReasonUnreachable, now)
+	default:
+		t.lose(ReasonExpired, now)
 	}
-	if t.failed.Load() > 0 {
-		return t.lose(ReasonUnreachable, now)
-	}
-	return t.lose(ReasonExpired, now)
 }
 
 // expel ends the contexts because MaxHold is over. The name stays taken until the work has
@@ -209,19 +225,15 @@ func (t *tenure) expel(now clock.Reading) {
 	t.cutOff(ReasonMaxHold, now)
 }
 
-// lose ends trust for good. If it says so, the caller calls vacate once it has let go of
-// the mutex.
-func (t *tenure) lose(reason Reason, now clock.Reading) (lost bool) {
+// lose ends trust for good. It is called in locked.
+func (t *tenure) lose(reason Reason, now clock.Reading) {
 	switch t.state {
 	case tenureHeld:
-		t.state = tenureLost
+		t.state, t.gone = tenureLost, true
 		t.cutOff(reason, now)
-		return true
 	case tenureExpelled: // its work has been told already
-		t.state = tenureLost
-		return true
+		t.state, t.gone = tenureLost, true
 	default:
-		return false
 	}
 }
 
@@ -259,11 +271,29 @@ func (t *tenure) vacate() {
 	t.engine.names.vacate(t)
 }
 
-// land says that a command that carried the token is over.
-func (t *tenure) land() {
-	t.flying--
-	if t.flying == 0 && t.landed != nil {
-		close(t.landed)
-		t.landed = nil
+// landed says that a command that carried the token is over. The caller holds the mutex.
+func (t *tenure) landed() {
+	t.inFlight--
+	if t.inFlight == 0 {
+		t.quiet.open()
 	}
+}
+
+// idle says that no command is under way that carries the token.
+func (t *tenure) idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inFlight == 0
+}
+
+// awaitIdle waits for the commands under way, which all have a bound of their own.
+func (t *tenure) awaitIdle() {
+	t.mu.Lock()
+	if t.inFlight == 0 {
+		t.mu.Unlock()
+		return
+	}
+	quiet := t.quiet.wait()
+	t.mu.Unlock()
+	<-quiet
 }

@@ -72,7 +72,7 @@ func (t *tenure) turnsLeft(now clock.Reading) bool {
 // sound says that x, alone, has the tenure, and that nothing about it is in doubt. A degraded
 // one is not handed on: whoever is next asks the backend, or knows that it cannot answer.
 func (t *tenure) sound(x *Lease, now clock.Reading) bool {
-	return !t.local && t.state == tenureHeld && !t.done && !t.doubtful && t.flying == 0 && t.failed.Load() == 0 &&
+	return !t.local && t.state == tenureHeld && !t.done && !t.doubtful && t.inFlight == 0 && t.failed.Load() == 0 &&
 		t.leases == x && x.next == nil && t.life-now.Since(t.asked) >= t.life/3
 }
 

@@ -50,9 +50,10 @@ func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant drive
 	a.engine.latency.heard(asked, a.engine.clock.Read(), !outcomeOpen(y.errNext))
 	if failed(y.errOld) {
 		caller := context.WithoutCancel(a.ctx)
-		a.engine.spawn(func() { _ = old.release(caller, outcomeOpen(y.errOld)) }) // told to observer and log
+		a.engine.spawn(func() { _ = release{old, outcomeOpen(y.errOld)}.run(caller) }) // told to observer and log
 	} else {
-		_ = old.released(old.releaseOutcome(y.errOld, false)) // as above
+		r := release{tenure: old}
+		_ = r.over(y.errOld) // as above
 	}
 	if outcomeOpen(y.errNext) {
 		a.token.doubt()

@@ -203,8 +203,8 @@ func mutantsOfTime() []Mutant {
 		{
 			Name: "a name that is gone is taken for a server that is",
 			File: "core/",
-			Old:  "\tcase errors.Is(err, driver.ErrNotOwner):\n\t\treturn t.lose(ReasonTaken, now)",
-			New:  "\tcase errors.Is(err, driver.ErrNotOwner) && t.overdue(now):\n\t\treturn t.lose(ReasonTaken, now)",
+			Old:  "\tcase errors.Is(err, driver.ErrNotOwner):\n\t\tt.lose(ReasonTaken, now)",
+			New:  "\tcase errors.Is(err, driver.ErrNotOwner) && now.Since(t.asked) >= t.life:\n\t\tt.lose(ReasonTaken, now)",
 			Red:  "announced", Only: "delete",
 		},
 		{
@@ -279,8 +279,8 @@ func mutantsOfHandoffs() []Mutant {
 		{
 			Name: "a lease that was detached is trusted on",
 			File: "core/",
-			Old:  "\tx.endContexts(context.Canceled)\n\tlast := t.remove(x)",
-			New:  "\tif t.handed == nil {\n\t\tx.endContexts(context.Canceled)\n\t}\n\tlast := t.remove(x)",
+			Old:  "\tx.endContexts(context.Canceled)\n\trelease = t.remove(x)",
+			New:  "\tif t.handed == nil {\n\t\tx.endContexts(context.Canceled)\n\t}\n\trelease = t.remove(x)",
 			Red:  "linearizable", Only: "none", Kinds: true,
 		},
 		{
