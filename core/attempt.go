@@ -1,42 +1,43 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // contend is the contender's loop.
 func (a *acquisition) contend(w *waiter) (*Lease, error) {
-	p := pace{acquisition: a, waiter: w}
 	for {
 		if a.tooLate() {
 			return nil, errPassed
 		}
-		if x, err := a.try(w, &p); x != nil || err != nil {
+		if x, err := a.try(w); x != nil || err != nil {
 			return x, err
 		}
 		if a.once() {
 			return nil, a.overBudget()
 		}
-		if err := p.pause(); err != nil {
+		if err := a.pause(w); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // try makes one attempt. No lease and no error means to go on.
-func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
-	if a.failed != nil && time.Since(a.answered) >= a.cfg.ttl {
-		if a.silent(a.failed) {
-			return a.degrade(w, p, a.failed)
+func (a *acquisition) try(w *waiter) (*Lease, error) {
+	if err := a.seen.err; err != nil && time.Since(a.seen.answered) >= a.cfg.ttl {
+		if a.silent(err) {
+			return a.degrade(w, err)
 		}
-		return nil, a.failed
+		return nil, err
 	}
 	if because := a.outage(); because != nil {
-		return a.degrade(w, p, because)
+		return a.degrade(w, because)
 	}
 	if a.token == nil {
 		a.token = newToken(a.engine, a.name, a.cfg)
@@ -45,7 +46,7 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	claim.Handoff = a.handoff
 	if held := a.engine.names.try(w, &claim); held != nil {
 		a.heldHere(w, held)
-		p.unanswered()
+		a.backoff.unanswered()
 		return nil, nil //nolint:nilnil // documented: go on
 	}
 	if !a.engine.can.Block {
@@ -55,18 +56,17 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	grant, asked, err := a.request(w, claim)
 	now := time.Now()
 	if err == nil {
-		p.unanswered() // if it comes too late
+		a.backoff.unanswered() // if it comes too late
 		return a.granted(w, grant, asked)
 	}
 	if held, ok := errors.AsType[*driver.Held](err); ok {
-		a.answered = now
-		a.failed = nil
 		a.handoff = "" // used, over, or of no lease: it will never be good
-		a.refused, a.heldAt = true, max(1, a.engine.clock.Now())
-		a.known = a.held(held, 0)
-		a.limited(held.Limit)
-		a.engine.names.refused(w, seen{at: now, answered: now, held: held, heldAt: a.heldAt})
-		p.heldBy(held)
+		v := seen{held: held, at: now, answered: now, heldAt: max(1, a.engine.clock.Now())}
+		a.refused, a.seen.err = true, nil
+		a.seen.merge(v)
+		a.tellLimit(held.Limit)
+		a.engine.names.refused(w, v)
+		a.backoff.heldBy(held, a.cfg.recheck(), a.engine.queuer != nil)
 		return nil, nil //nolint:nilnil // documented: go on
 	}
 	if done, ok := errors.AsType[*driver.Duplicate](err); ok {
@@ -83,10 +83,10 @@ func (a *acquisition) try(w *waiter, p *pace) (*Lease, error) {
 	}
 	err = a.judge(err, now.Sub(began))
 	if a.silent(err) {
-		return a.degrade(w, p, err)
+		return a.degrade(w, err)
 	}
 	a.fail(w, err)
-	p.unanswered()
+	a.backoff.unanswered()
 	return nil, nil //nolint:nilnil // documented: go on
 }
 
@@ -102,8 +102,8 @@ func (a *acquisition) patience() time.Duration {
 }
 
 func (a *acquisition) fail(w *waiter, err error) {
-	a.failed = err
-	v := seen{at: time.Now(), answered: a.answered, err: err, heldAt: a.heldAt}
+	a.seen.err = err
+	v := seen{answered: a.seen.answered, err: err, heldAt: a.seen.heldAt}
 	if errors.Is(err, errTooShort) { // that is about this call's time, and no news for others
 		v.err = nil
 	}
@@ -124,7 +124,7 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked clock.Reading) (*
 		a.fail(w, &unavailableError{"acquire", a.name, errLate})
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
-	a.limited(g.Limit)
+	a.tellLimit(g.Limit)
 	t := newTenure(a.token, a.cfg, g, ttl, asked)
 	if a.cfg.maxHold > 0 {
 		t.holdEnd = now.Awake().Add(a.cfg.maxHold)
@@ -161,8 +161,7 @@ func (a *acquisition) refuse(b *token) {
 	})
 	select {
 	case <-given:
-	case <-a.ctx.Done():
-	case <-a.engine.closing:
+	case <-a.waiting().Done():
 	}
 }
 
@@ -179,4 +178,75 @@ func (a *acquisition) giveBack(x *Lease) {
 		return
 	}
 	end()
+}
+
+// request makes one attempt. If this process has a tenure whose turns are over, that is yielded
+// in the same step: that may put this process in the backend's line, so it has its place there
+// by then.
+func (a *acquisition) request(w *waiter, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
+	patience := a.patience()
+	if old := a.old; old != nil {
+		began := time.Now()
+		a.old = nil
+		place := a.engine.names.lineUp(w)
+		c.Place = place.id
+		if grant, asked, err = a.yield(old, c, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
+			return grant, asked, err
+		}
+		patience = max(patience-time.Since(began), patience/4) // both are one attempt
+	}
+	return a.token.attempt(a.ctx, patience, c)
+}
+
+// yielded is the outcome of a driver.Yielder's call.
+type yielded struct {
+	grant           driver.Grant
+	errNext, errOld error
+}
+
+// yield sends one command that releases old and asks for c. What stays open on old's side
+// is for its release to settle, in the background; what stays open on c's side is for the
+// attempt that follows, with the same token.
+func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant driver.Grant, asked clock.Reading, err error) {
+	old.token.to(tokenEnding)
+	asked = a.engine.clock.Read()
+	if asked.Since(old.asked) >= old.life { // no command carries its token any more
+		a.giveUpOld(old)
+		return grant, asked, driver.ErrNotSent
+	}
+	ctx, cancel := a.engine.within(a.ctx, a.engine.patience(a.ctx, a.patience())/2)
+	defer cancel()
+	y := a.sendYield(ctx, old.token.claim(), c, at)
+	a.engine.latency.heard(asked, a.engine.clock.Read(), !outcomeOpen(y.errNext))
+	if failed(y.errOld) {
+		caller := context.WithoutCancel(a.ctx)
+		a.engine.spawn(func() { _ = release{old, outcomeOpen(y.errOld)}.run(caller) }) // told to observer and log
+	} else {
+		r := release{tenure: old}
+		_ = r.over(y.errOld) // as above
+	}
+	if outcomeOpen(y.errNext) {
+		a.token.doubt()
+		a.token.doubtPlace(at)
+	}
+	return y.grant, asked, y.errNext
+}
+
+func (a *acquisition) sendYield(ctx context.Context, old, next driver.Claim, at *place) yielded {
+	call := func(ctx context.Context) (y yielded) {
+		y.grant, y.errNext, y.errOld = a.engine.yielder.Yield(ctx, old, next)
+		return y
+	}
+	if callctx.Is(ctx) {
+		return call(ctx)
+	}
+	b := a.token
+	y, ok := callApart(ctx, a.engine, call, func(late yielded) {
+		b.lateReply(ctx, reply{late.grant, late.errNext})
+		b.leaveAgain(ctx, at)
+	})
+	if !ok {
+		y.errNext, y.errOld = errNoAnswer, errNoAnswer
+	}
+	return y
 }

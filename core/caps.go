@@ -1,7 +1,5 @@
 package core
 
-import "fmt"
-
 const (
 	defaultMaxLeases  = 1_000_000
 	defaultMaxWaiters = 100_000
@@ -32,20 +30,4 @@ func capped(option string, n int, set func(*config)) NewOption {
 		}
 		set(c)
 	})
-}
-
-// overCap is the refusal of what would be more than the process keeps: a flood of names, or of
-// callers for one that is stuck, ends in errors and not with the memory.
-func (a *acquisition) overCap(option string, n int) error {
-	return &unavailableError{"acquire", a.name, fmt.Errorf("not asked: %s(%d) of this process is reached", option, n)}
-}
-
-// wait is queue for one of as many callers as may wait.
-func (a *acquisition) wait() (*Lease, error) {
-	r := a.engine
-	defer r.waiters.Add(-1)
-	if r.waiters.Add(1) > int64(r.maxWaiters) {
-		return nil, a.overCap("WithMaxWaiters", r.maxWaiters)
-	}
-	return a.queue()
 }

@@ -105,7 +105,7 @@ func (a *acquisition) silent(err error) bool { return a.mayGoLocal() && noAnswer
 // in the line were less than a TTL ago: whoever holds it may be at work.
 func (a *acquisition) mayGoLocal() bool {
 	return a.cfg.unavailable == LocalOnly && !a.refused &&
-		(a.heldAt == 0 || a.engine.clock.Now().Sub(a.heldAt) >= a.cfg.ttl)
+		(a.seen.heldAt == 0 || a.engine.clock.Now().Sub(a.seen.heldAt) >= a.cfg.ttl)
 }
 
 // outage is why the call need not ask, nil if it has to.
@@ -133,11 +133,11 @@ func (a *acquisition) suspect() {
 
 // degrade gives the contender a degraded lease. No lease and no error means to go on: others
 // of this process have the name.
-func (a *acquisition) degrade(w *waiter, p *pace, because error) (*Lease, error) {
+func (a *acquisition) degrade(w *waiter, because error) (*Lease, error) {
 	x, held, err := a.goLocal(w, because)
 	if held != nil {
 		a.heldHere(w, held)
-		p.unanswered()
+		a.backoff.unanswered()
 	}
 	return x, err
 }
@@ -145,8 +145,10 @@ func (a *acquisition) degrade(w *waiter, p *pace, because error) (*Lease, error)
 // heldHere: the contender has found that a lease of this process has the name. It polls, since
 // nobody tells when that is over.
 func (a *acquisition) heldHere(w *waiter, held *driver.Held) {
-	a.known, a.failed = a.held(held, 0), nil
-	a.engine.names.refused(w, seen{at: time.Now(), answered: a.answered, held: held})
+	v := seen{held: held, at: time.Now(), answered: a.seen.answered}
+	a.seen.err = nil
+	a.seen.merge(v)
+	a.engine.names.refused(w, v)
 }
 
 // overtake gives a degraded lease to a call that does not stand in the line: those who do wait
@@ -155,7 +157,7 @@ func (a *acquisition) overtake(because error) (*Lease, error) {
 	a.token, a.old = nil, nil // given up
 	x, held, err := a.goLocal(&waiter{cfg: a.cfg}, because)
 	if held != nil {
-		return nil, a.held(held, 0)
+		return nil, seen{held: held, at: time.Now()}.heldError(a.name)
 	}
 	return x, err
 }
@@ -175,7 +177,7 @@ func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.
 	if a.token != nil {
 		a.token.giveUp(a.ctx, empty)
 	}
-	a.token, a.old, a.failed = nil, nil, because // for observers
+	a.token, a.old, a.seen.err = nil, nil, because // for observers
 	if x = w.lease; x == nil {
 		x = newLease(a.ctx, a.cfg, a.name)
 	}

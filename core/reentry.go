@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -79,21 +80,16 @@ func (a *acquisition) takeSlot(x *Lease) error {
 		return nil
 	default:
 	}
-	a.known = a.held(&driver.Held{Label: x.tenure.cfg.label, Remaining: x.tenure.left()}, 0)
+	held := &driver.Held{Label: x.tenure.cfg.label, Remaining: x.tenure.left()}
+	a.seen.merge(seen{held: held, at: time.Now()})
 	if a.once() {
-		return a.known
+		return a.overBudget()
 	}
 	a.waited = true
-	over, stop := a.budget()
-	defer stop()
 	select {
 	case x.slot <- struct{}{}:
 		return nil
-	case <-over:
-		return a.known
-	case <-a.ctx.Done():
-		return a.ended()
-	case <-a.engine.closing:
-		return ErrClosed
+	case <-a.waiting().Done():
+		return a.why()
 	}
 }

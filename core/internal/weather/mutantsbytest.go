@@ -20,8 +20,8 @@ func mutantsOfCore() []Mutant {
 		{
 			Name: "who is called up asks, however soon its context ends",
 			File: "core/",
-			Old:  "return ok && a.called && time.Until(deadline) <",
-			New:  "return ok && !a.called && time.Until(deadline) <",
+			Old:  "return ok && a.woken && time.Until(deadline) <",
+			New:  "return ok && !a.woken && time.Until(deadline) <",
 			Test: "core TestWhoEndsBeforeAnAnswerCouldComeAsksNothing",
 		},
 		{

@@ -1,0 +1,111 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Pauses between attempts that nothing cuts short. The pace of polling is for backends
+// that cannot notify, and for the time in which a backend does not answer.
+const (
+	firstPoll = 25 * time.Millisecond
+	lastPoll  = time.Second
+)
+
+// freeSpins is how many wake-ups in a row may turn out false before the contender slows
+// down.
+const freeSpins = 3
+
+// backoff is how a contender spends the time between two attempts.
+type backoff struct {
+	next   time.Duration // until the next attempt, if nothing is heard
+	listen bool          // the backend may tell when to try
+	poll   time.Duration // the current pace of polling
+	spins  int           // times it was told to try, in vain, in a row
+}
+
+// heldBy: another owner has the name.
+func (b *backoff) heldBy(h *driver.Held, recheck time.Duration, listen bool) {
+	b.next, b.listen = jitter(recheck), listen
+	if !listen {
+		b.next = min(b.next, jitter(b.slower()))
+	}
+	if h.Remaining > 0 { // backends count in milliseconds
+		b.next = min(b.next, h.Remaining+2*time.Millisecond-jitter(time.Millisecond))
+	}
+}
+
+// unanswered: the backend did not answer.
+func (b *backoff) unanswered() {
+	b.next, b.listen = jitter(b.slower()), false
+}
+
+func (b *backoff) slower() time.Duration {
+	b.poll = min(max(2*b.poll, firstPoll), lastPoll)
+	return b.poll
+}
+
+// pause waits for the next attempt, or returns why there will be none.
+func (a *acquisition) pause(w *waiter) error {
+	b := &a.backoff
+	a.waited = true
+	if b.spins > freeSpins {
+		if err := a.sleep(min(time.Millisecond<<min(b.spins-freeSpins, 5), firstPoll)); err != nil {
+			return err
+		}
+	}
+	b.spins++
+	if !b.listen {
+		b.spins = 0
+		return a.sleep(b.next)
+	}
+	ctx, cancel := context.WithTimeout(a.waiting(), b.next)
+	defer cancel()
+	at := a.engine.names.lineUp(w)
+	err := a.hear(ctx, at)
+	switch {
+	case err == nil:
+		return nil
+	case a.waits.Err() != nil:
+		return a.why()
+	case ctx.Err() == nil: // it cannot tell: poll
+		err = a.sleep(min(b.next, jitter(b.slower())))
+	default: // nothing was heard
+		err = nil
+	}
+	b.spins = 0
+	return err
+}
+
+// hear waits at the backend, for as long as ctx stands. The result is nil if it is worth
+// trying, and an error if the backend cannot tell.
+func (a *acquisition) hear(ctx context.Context, at *place) error {
+	t, claim := a.token, a.token.claim()
+	claim.Place = at.id
+	if a.engine.inline(a.ctx) { // a wake-up is then the next attempt at once
+		err := a.engine.queuer.Wait(ctx, claim)
+		if lineOpen(ctx, err) {
+			t.doubtPlace(at)
+		}
+		return err
+	}
+	heard := make(chan error, 1)
+	a.engine.spawn(func() {
+		err := a.engine.queuer.Wait(ctx, claim)
+		if ctx.Err() != nil {
+			t.leaveAgain(ctx, at)
+		}
+		if lineOpen(ctx, err) {
+			t.doubtPlace(at)
+		}
+		heard <- err
+	})
+	select {
+	case err := <-heard:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

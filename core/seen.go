@@ -1,0 +1,112 @@
+package core
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+)
+
+// seen is what is known of a name: to a call, from its own attempts and those of others, and to a queue, from
+// its contender's last one. The zero value says nothing.
+type seen struct {
+	held     *driver.Held // the name has an owner
+	at       time.Time    // when that was so
+	answered time.Time    // when the backend last answered
+	heldAt   clock.Awake  // when the backend itself last said "held"; 0 if it has not
+	done     *DuplicateError
+	scope    string // of done
+	err      error  // matches ErrUnavailable: what the last attempt came to
+}
+
+// merge adds what somebody else has seen, or this call since.
+func (s *seen) merge(v seen) {
+	if v.held != nil {
+		s.held, s.at = v.held, v.at
+	}
+	if v.err != nil {
+		s.err = v.err
+	}
+	s.heldAt = max(s.heldAt, v.heldAt)
+	if v.answered.After(s.answered) {
+		s.answered = v.answered
+	}
+}
+
+func (s seen) empty() bool { return s.held == nil && s.done == nil && s.err == nil }
+
+// concerns says whether it is an answer to whoever wants the name by c, too.
+func (s seen) concerns(c *config) bool {
+	return s.held != nil || s.err != nil || s.done != nil && c.dedup > 0 && s.scope == c.scope
+}
+
+// heldError makes the error for a name of which the holder was seen a while ago.
+func (s seen) heldError(name string) error {
+	h := s.held
+	after := h.Remaining - time.Since(s.at)
+	switch {
+	case h.Exact:
+	case after <= 0:
+		after = jitter(time.Second)
+	default:
+		after = jitter(min(after, time.Second))
+	}
+	return &HeldError{Name: name, Label: h.Label, RetryAfter: max(after, time.Millisecond), Exact: h.Exact}
+}
+
+// heard is what a queue knows of its contender's attempts since the name was last granted.
+type heard struct {
+	last     seen        // what the last one came to
+	watchers []chan seen // of those who want to know of the next one
+}
+
+// watch has the caller told what the contender's attempt comes to.
+func (s *names) watch(w *waiter) <-chan seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.queue == nil { // its lease is waiting for it
+		return nil
+	}
+	return w.queue.watch()
+}
+
+// known says what the queue knows.
+func (s *names) known(w *waiter) (v seen) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := w.queue
+	if q == nil {
+		return v
+	}
+	if q.heard != nil {
+		v = q.heard.last
+	}
+	if held := s.holders.held(q.key); held != nil {
+		v.at, v.held = time.Now(), held
+	}
+	return v
+}
+
+func (q *queue) watch() <-chan seen {
+	outcome := make(chan seen, 1)
+	h := q.hear()
+	h.watchers = append(h.watchers, outcome)
+	return outcome
+}
+
+func (q *queue) hear() *heard {
+	if q.heard == nil {
+		q.heard = new(heard)
+	}
+	return q.heard
+}
+
+func (h *heard) publish(v seen) {
+	if h == nil {
+		return
+	}
+	for _, outcome := range h.watchers {
+		outcome <- v // has room for the only one it ever gets
+	}
+	h.watchers = nil
+}

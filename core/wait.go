@@ -1,0 +1,199 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// waits is the context of a call's waits. It ends with the caller's context, with the wait budget or with the
+// Locker, and its cause says which.
+//
+// A wait for a turn, in memory, does without it: there it would cost more than the wait.
+type waits struct {
+	context.Context
+	end context.CancelFunc
+}
+
+var errBudget = errors.New("the wait budget is over")
+
+func (a *acquisition) waiting() *waits {
+	if a.waits != nil {
+		return a.waits
+	}
+	ctx, cancel := context.WithCancelCause(a.ctx)
+	stop := context.AfterFunc(a.engine.life, func() { cancel(ErrClosed) })
+	end := func() { stop(); cancel(nil) }
+	if !a.deadline.IsZero() {
+		bounded, free := context.WithDeadlineCause(ctx, a.deadline, errBudget)
+		ctx, end = bounded, func() { stop(); free(); cancel(nil) }
+	}
+	a.waits = &waits{ctx, end}
+	return a.waits
+}
+
+// stop frees what it has. A nil one has nothing.
+func (w *waits) stop() {
+	if w != nil {
+		w.end()
+	}
+}
+
+// why is the error for the end of the waits.
+func (a *acquisition) why() error {
+	switch cause := context.Cause(a.waits); {
+	case errors.Is(cause, ErrClosed) && a.engine.closed():
+		return ErrClosed
+	case a.ctx.Err() == nil && errors.Is(cause, errBudget):
+		return a.overBudget()
+	default:
+		return a.ended()
+	}
+}
+
+// sleep waits for d, or until the call waits no longer.
+func (a *acquisition) sleep(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-a.waiting().Done():
+		return a.why()
+	}
+}
+
+// waitTurn waits until w is the contender, or has a lease.
+func (a *acquisition) waitTurn(w *waiter) (*Lease, error) {
+	if a.engine.names.join(a.name, w) {
+		return nil, nil //nolint:nilnil // documented: the contender
+	}
+	a.waited = true
+	var over <-chan time.Time
+	if !a.deadline.IsZero() {
+		timer := time.NewTimer(time.Until(a.deadline))
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case c := <-w.woken:
+		x, err := a.wokenBy(w, c)
+		if x == nil && err == nil && c.pause > 0 {
+			err = a.succeed(c.pause)
+		}
+		return x, err
+	case <-over:
+		a.seen.merge(a.engine.names.known(w))
+		return a.lastAnswer(w)
+	case <-a.ctx.Done():
+		a.seen.merge(a.engine.names.known(w))
+		return nil, a.ended()
+	case <-a.engine.closing:
+		return nil, ErrClosed
+	}
+}
+
+// wokenBy is what a waiter does that is woken. Without a lease and an error it is the contender.
+func (a *acquisition) wokenBy(w *waiter, c wakeup) (*Lease, error) {
+	a.woken, a.old, a.behind = true, c.old, c.held || c.old != nil
+	if c.lease == nil {
+		a.seen.merge(a.engine.names.known(w))
+	}
+	var err error
+	switch {
+	case a.engine.closed():
+		err = ErrClosed
+	case a.ctx.Err() != nil:
+		err = a.ended()
+	default:
+		return c.lease, nil
+	}
+	if c.lease != nil {
+		a.giveBack(c.lease)
+	}
+	return nil, err
+}
+
+// succeed is the pause of a contender that follows one who gave up.
+func (a *acquisition) succeed(pause time.Duration) error {
+	err := a.sleep(pause)
+	if err != nil && a.seen.held == nil && a.ctx.Err() == nil && !a.engine.closed() {
+		return nil // its budget is over: it asks, as a call without a budget does
+	}
+	return err
+}
+
+// lastAnswer is the end of the budget of one who waits for a turn. If the queue knows nothing
+// yet, the answer is that of the attempt under way, as it is for those who do not wait.
+func (a *acquisition) lastAnswer(w *waiter) (*Lease, error) {
+	a.deadline = time.Now().Add(a.cfg.attemptTimeout())
+	for a.seen.held == nil && a.seen.err == nil {
+		select {
+		case v := <-a.engine.names.watch(w):
+			if err := a.learn(v); err != nil {
+				return nil, err
+			}
+		case c := <-w.woken:
+			return a.wokenBy(w, c)
+		case <-a.waiting().Done():
+			return nil, a.noAnswer()
+		}
+	}
+	return nil, a.overBudget()
+}
+
+// watch waits for the outcome of somebody else's attempt.
+func (a *acquisition) watch(outcome <-chan seen) (v seen, err error) {
+	select {
+	case v = <-outcome:
+		return v, nil
+	case <-a.waiting().Done():
+		return v, a.noAnswer()
+	}
+}
+
+// noAnswer is why for one who waits for somebody else's attempt.
+func (a *acquisition) noAnswer() error {
+	if a.seen.held == nil && a.seen.err == nil {
+		a.seen.err = &unavailableError{"acquire", a.name, errNoAnswer}
+	}
+	return a.why()
+}
+
+// learn is what the outcome of somebody else's attempt means for this call: nil means
+// that it has to ask for itself.
+func (a *acquisition) learn(v seen) error {
+	if v.held == nil && v.done != nil && v.concerns(a.cfg) {
+		return v.done
+	}
+	a.seen.merge(v)
+	if v.held != nil {
+		return a.seen.heldError(a.name)
+	}
+	return v.err
+}
+
+// quits says of the error of a call that its caller leaves the queue before anything was heard.
+func (a *acquisition) quits(err error) bool {
+	_, ended := errors.AsType[*endedError](err)
+	return ended || errors.Is(err, ErrHeld) && !a.once()
+}
+
+// errPassed says that the call's context ends before an answer could come: it leaves the
+// attempt to whoever is next.
+var errPassed = errors.New("the context ends too soon to ask")
+
+// tooLate says of a call that was woken that its context ends before an answer could come.
+func (a *acquisition) tooLate() bool {
+	deadline, ok := a.ctx.Deadline()
+	return ok && a.woken && time.Until(deadline) < a.engine.latency.lately(a.engine.clock)
+}
+
+// outlive is the end of a call that has passed its place on.
+func (a *acquisition) outlive() error {
+	deadline, _ := a.ctx.Deadline()
+	if err := a.sleep(time.Until(deadline)); err == ErrClosed { //nolint:errorlint // as why gives it
+		return err
+	}
+	return a.ended()
+}
