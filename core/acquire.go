@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // acquisition is one call that wants a lease.
@@ -60,13 +59,6 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 		a.report(x, err)
 	}
 	return x, err
-}
-
-func (r *engine) checkName(name string) error {
-	if limit := r.can.MaxName; limit > 0 && len(name) > limit {
-		return invalidf("name: %d bytes, and the %s backend takes %d", len(name), r.can.Backend, limit)
-	}
-	return key.CheckName(name)
 }
 
 func (a *acquisition) run() (*Lease, error) {

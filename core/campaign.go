@@ -60,13 +60,6 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 	}
 }
 
-// lost says whether a lease that has ended was lost before it could be given back.
-func (x *Lease) lost() bool {
-	x.tenure.mu.Lock()
-	defer x.tenure.mu.Unlock()
-	return x.loss != nil
-}
-
 // pause waits for d, or until waiting makes no sense any more.
 func (l *Locker) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -132,12 +131,6 @@ func (b *token) doubtPlace(p *place) {
 			b.engine.sweeper.Add(sweep.Task{Clean: clean, After: sweep.First, For: b.cfg.ttl})
 		}
 	})
-}
-
-// lineOpen says of what a Wait came to that the command which lines up may be under way yet.
-func lineOpen(ctx context.Context, err error) bool {
-	answered := err == nil || err == ctx.Err() //nolint:errorlint // driver.Queuer: as it is
-	return !answered && !errors.Is(err, driver.ErrNotSent)
 }
 
 func (b *token) dispose(ctx context.Context, claim driver.Claim) error {

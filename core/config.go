@@ -107,6 +107,26 @@ func (c *config) supported(can driver.Capabilities) error {
 	}
 }
 
+// localRelations checks what cannot be kept inside a process.
+func (c *config) localRelations() error {
+	option := ""
+	switch {
+	case c.unavailable == FailClosed:
+	case c.dedup > 0:
+		option = "WithDedup"
+	case c.minHold > 0:
+		option = "WithMinHold"
+	case c.shared:
+		option = "WithShared"
+	case c.limit > 1:
+		option = "WithLimit"
+	}
+	if option != "" {
+		return invalidf("OnUnavailable(LocalOnly): not with %s, which only the lock service can keep", option)
+	}
+	return nil
+}
+
 func lacks(can driver.Capabilities, option string) error {
 	return invalidf("%s: the %s backend does not support it", option, can.Backend)
 }
@@ -144,6 +164,12 @@ func checkText(option, s string, limit int) error {
 	return nil
 }
 
+func (c *config) failClosed() *config {
+	closed := *c
+	closed.unavailable = FailClosed
+	return &closed
+}
+
 // period is how often the watchdog renews; 0 if it does not.
 func (c *config) period() time.Duration {
 	switch {
@@ -158,6 +184,24 @@ func (c *config) period() time.Duration {
 
 // together says that others can hold the name at the same time.
 func (c *config) together() bool { return c.shared || c.limit > 1 }
+
+// covers says whether who holds a name by c can re-enter it by d: in the same mode, or in a
+// weaker one.
+func (c *config) covers(d *config) bool {
+	if c.together() || d.limit > 1 {
+		return c.shared == d.shared && c.limit == d.limit
+	}
+	return true
+}
+
+// alike says whether who wants d may have a turn of a tenure that was granted to c: what the
+// backend knows of the tenure, and how it is renewed, is the same.
+func (c *config) alike(d *config) bool {
+	return c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()
+}
+
+// plain says that a turn is all that is wanted.
+func (c *config) plain() bool { return c.label == "" && c.dedup == 0 && c.minHold == 0 }
 
 // queueKey is the key of the queue, among those of this process, for who wants name in this way.
 // No name has a control character.

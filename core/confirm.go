@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
@@ -74,12 +73,6 @@ func (x *Lease) around() *Lease {
 	return y
 }
 
-func (x *Lease) over() bool {
-	x.tenure.mu.Lock()
-	defer x.tenure.mu.Unlock()
-	return x.ended
-}
-
 // confirmed judges what is left of the lease now. A loss comes before the end of ctx, which
 // the loss may be the reason for; too little trust comes after it, since it is the end of ctx
 // that has cut the wait short.
@@ -94,12 +87,6 @@ func (x *Lease) confirmed(ctx context.Context) error {
 		return &LostError{x.name, ReasonUnreachable}
 	}
 	return nil
-}
-
-// ttl is what the backend has granted: the inverse of trust.
-func (t *tenure) ttl() time.Duration {
-	d := t.life + minDrift
-	return d + d/99
 }
 
 // renewNow renews once, or finds that it has been done, and waits for the answer as long as
@@ -144,7 +131,7 @@ func (t *tenure) renewNow(ctx context.Context) {
 		}
 		quiet := t.quiet.wait()
 		t.mu.Unlock()
-		if !await(ctx, quiet) {
+		if !waitFor(ctx, quiet) {
 			return
 		}
 	}
@@ -156,16 +143,7 @@ func (t *tenure) renewNow(ctx context.Context) {
 		defer close(answered)
 		t.sendRenewal(asked)
 	})
-	await(ctx, answered)
-}
-
-func await(ctx context.Context, done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	waitFor(ctx, answered)
 }
 
 // sendRenewal sends one renewal of this tenure alone. The caller has counted it in inFlight.
@@ -182,11 +160,4 @@ func (t *tenure) sendRenewal(asked clock.Reading) {
 		err = answers[0]
 	}
 	t.renewed(asked, t.engine.clock.Read(), err, true)
-}
-
-// hasLeft says whether Close has given up waiting.
-func (k *watchdog) hasLeft() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.left
 }

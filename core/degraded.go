@@ -36,38 +36,6 @@ var (
 	errTooShort = errors.New("no answer in the little time that was left")
 )
 
-// Degraded says that the lease excludes others in this process only, since the lock service
-// could not answer when it was acquired: see [OnUnavailable]. It stays so until its end.
-func (x *Lease) Degraded() bool {
-	return !x.none() && x.tenure.local
-}
-
-// localRelations checks what cannot be kept inside a process.
-func (c *config) localRelations() error {
-	option := ""
-	switch {
-	case c.unavailable == FailClosed:
-	case c.dedup > 0:
-		option = "WithDedup"
-	case c.minHold > 0:
-		option = "WithMinHold"
-	case c.shared:
-		option = "WithShared"
-	case c.limit > 1:
-		option = "WithLimit"
-	}
-	if option != "" {
-		return invalidf("OnUnavailable(LocalOnly): not with %s, which only the lock service can keep", option)
-	}
-	return nil
-}
-
-func (c *config) failClosed() *config {
-	closed := *c
-	closed.unavailable = FailClosed
-	return &closed
-}
-
 // noAnswer says of what an acquire came to that nobody gets an answer.
 func noAnswer(err error) bool {
 	return errors.Is(err, ErrUnavailable) && (errors.Is(err, errNoAnswer) || driver.CannotAnswer(err))
@@ -207,15 +175,4 @@ func (a *acquisition) localTenure(now clock.Reading) *tenure {
 		t.holdEnd = now.Awake().Add(a.cfg.maxHold)
 	}
 	return t
-}
-
-// renewHere is renewNow for a degraded tenure.
-func (t *tenure) renewHere() {
-	now := t.engine.clock.Read()
-	t.locked(now, func() {
-		if t.state == tenureHeld {
-			t.asked = now
-			t.engine.watchdog.set(t)
-		}
-	})
 }

@@ -1,6 +1,8 @@
 package core
 
-import "context"
+import (
+	"context"
+)
 
 // Do runs fn while it holds name, and returns fn's error as it is.
 //

@@ -43,7 +43,8 @@ var (
 
 type sentinel struct{ kind, text string }
 
-func (e *sentinel) Error() string     { return "holdfast: " + e.text }
+func (e *sentinel) Error() string { return "holdfast: " + e.text }
+
 func (e *sentinel) ErrorType() string { return e.kind }
 
 // HeldError says that a name has another owner. It matches [ErrHeld].
@@ -127,9 +128,12 @@ type unavailableError struct {
 func (e *unavailableError) Error() string {
 	return fmt.Sprintf("holdfast: %s %q: lock service unavailable: %v", e.op, e.name, e.err)
 }
+
 func (e *unavailableError) Is(target error) bool { return target == ErrUnavailable }
-func (e *unavailableError) Unwrap() error        { return e.err }
-func (e *unavailableError) ErrorType() string    { return "unavailable" }
+
+func (e *unavailableError) Unwrap() error { return e.err }
+
+func (e *unavailableError) ErrorType() string { return "unavailable" }
 
 // endedError is the end of the caller's context, joined with what was last known.
 type endedError struct {
@@ -137,8 +141,10 @@ type endedError struct {
 	known error // matches ErrHeld or ErrUnavailable
 }
 
-func (e *endedError) Error() string   { return fmt.Sprintf("%v (%v)", e.known, e.ctx) }
+func (e *endedError) Error() string { return fmt.Sprintf("%v (%v)", e.known, e.ctx) }
+
 func (e *endedError) Unwrap() []error { return []error{e.ctx, e.known} }
+
 func (e *endedError) ErrorType() string {
 	if errors.Is(e.ctx, context.DeadlineExceeded) {
 		return "timeout"

@@ -1,12 +1,14 @@
 package core
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/key"
@@ -75,4 +77,198 @@ func (t Handoff) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) 
 // to travel is a string, from [Handoff.Encode].
 func (t Handoff) MarshalText() ([]byte, error) {
 	return nil, errors.New("core: a Handoff is not marshalled: send Handoff.Encode, and read it with ParseHandoff")
+}
+
+// handed is what the release of a detached tenure leaves behind.
+type handed struct {
+	handoff string // its hash
+	keep    time.Duration
+}
+
+// Detach ends the lease and keeps its name taken, for keep and nobody but who has the hand-off: so
+// work goes on under the same lock in another process, from a request to the task that it has
+// enqueued. [Locker.Attach] takes the name over. By then nobody renews it, and nobody can be
+// trusted to hold it: what the attaching side knows is that nobody has had the name in between,
+// if keep was not over.
+//
+// keep is also how long the name stays taken if nobody ever comes: choose how long the other
+// side may take to begin. It is at least a millisecond.
+//
+// The lease's context ends, as by Release; do what needs it before, or see [Lease.HandOff]. No
+// dedup marker is left: the work is not finished. Release, Complete and Finish answer as if the
+// lease had been released.
+//
+// It returns [ErrInvalid], and the lease stands, for a lease of [WithShared],
+// [WithLimit] or [WithMinHold], for one that has re-entered another or is re-entered, for a keep
+// that cannot be, and where the backend cannot; ctx's error, and the lease stands, if ctx has
+// ended before; [ErrUnavailable], and the lease stands, for a degraded one; a *[LostError] if the
+// lease is over; and ErrUnavailable, or ctx's error joined with it, if the outcome is not known:
+// then the lease is over, and the name comes free by the later of its TTL and keep, mostly at once.
+func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error) {
+	if err := x.detachable(keep); err != nil {
+		return Handoff{}, err
+	}
+	if lost := x.Err(); lost != nil {
+		return Handoff{}, lost
+	}
+	if x.tenure.local {
+		return Handoff{}, &unavailableError{"detach", x.name, errDegraded}
+	}
+	if ctx.Err() != nil {
+		return Handoff{}, &endedError{ctx.Err(), &unavailableError{"detach", x.name, errNotAsked}}
+	}
+	handoff, began := newHandoff(x.name), time.Now()
+	if err := x.leaveFor(handoff, keep); err != nil {
+		return Handoff{}, err
+	}
+	x.tenure.release(ctx, x)
+	err := x.await(ctx, began)
+	if err == nil {
+		return handoff, nil
+	}
+	if errors.Is(err, ErrUnavailable) {
+		t := x.tenure
+		t.engine.spawn(func() {
+			if _, settled := x.outcome(); settled != nil {
+				<-settled
+			}
+			t.engine.recall(ctx, t.cfg, handoff.name, handoff.hash())
+		})
+	}
+	return Handoff{}, err
+}
+
+// leaveFor ends the turn, and has the release leave the name for the hand-off.
+func (x *Lease) leaveFor(handoff Handoff, keep time.Duration) error {
+	t := x.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case x.loss != nil:
+		return x.loss
+	case t.state != tenureHeld || x.ended:
+		return ErrReleased
+	case t.leases != x || x.next != nil:
+		return invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
+	}
+	t.handed = &handed{handoff.hash(), keep.Truncate(time.Millisecond)}
+	x.stopped()
+	return nil
+}
+
+// detachable checks what does not change.
+func (x *Lease) detachable(keep time.Duration) error {
+	if x.none() {
+		return errNoLease
+	}
+	var c config
+	c.duration("Detach", keep)
+	switch {
+	case c.err != nil:
+		return c.err
+	case keep == 0:
+		return invalidf("Detach(0s): nobody could come in that time")
+	case x.inside != nil:
+		return invalidf("Detach of %q: the lease has re-entered another one, which is to be detached", x.name)
+	case x.tenure.cfg.together():
+		return invalidf("Detach of %q: not with WithShared or WithLimit", x.name)
+	case x.tenure.cfg.minHold > 0:
+		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.name)
+	case !x.tenure.engine.can.Detach:
+		return lacks(x.tenure.engine.can, "Detach")
+	default:
+		return nil
+	}
+}
+
+// HandOff is [Lease.Detach] together with what sends the hand-off. If send returns an error, the
+// hand-off is called back: the name comes free, unless somebody has used the hand-off already.
+//
+// The context that send gets has the values of ctx, but does not end with the lease. It ends with
+// ctx, or, if ctx is of the lease, with what that was made of: the context of the request.
+//
+// The errors are those of Detach, and send's own, as it is.
+func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(context.Context, Handoff) error) error {
+	if send == nil {
+		return invalidf("HandOff: nil function")
+	}
+	handoff, err := x.Detach(ctx, keep)
+	if err != nil {
+		return err
+	}
+	beyond, cancel := x.beyond(ctx)
+	defer cancel()
+	sent := false
+	defer func() {
+		if !sent { // a panic, too
+			x.callBack(beyond, handoff)
+		}
+	}()
+	err = send(beyond, handoff)
+	sent = err == nil
+	return err
+}
+
+// callBack recalls a hand-off that was not sent, and waits for that as long as ctx stands.
+func (x *Lease) callBack(ctx context.Context, handoff Handoff) {
+	r, over := x.tenure.engine, make(chan struct{})
+	r.spawn(func() {
+		defer close(over)
+		r.recall(ctx, x.tenure.cfg, handoff.name, handoff.hash())
+	})
+	waitFor(ctx, over)
+}
+
+// beyond returns ctx without the end of x.
+func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc) {
+	under, _ := FromContext(ctx)
+	for under != nil && under != x {
+		under = under.outer
+	}
+	if under == nil {
+		return ctx, func() {}
+	}
+	beyond, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(x.values, func() { cancel(context.Cause(x.values)) })
+	ended := func() { stop(); cancel(nil) }
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return beyond, ended
+	}
+	bounded, release := context.WithDeadline(beyond, deadline)
+	return bounded, func() { release(); ended() }
+}
+
+// Attach takes over the name of a hand-off from whoever has detached it, with a new fence. It goes
+// before all waiters of the name, which was never free. A hand-off that was used before,
+// whose time is over, or that the lock service does not know, is no error: then Attach is
+// [Locker.Acquire] of the hand-off's name, with its errors, and waits as that does.
+//
+// [ErrInvalid] are the zero Handoff, [WithShared] and [WithLimit], since only exclusive leases are
+// detached, and a backend that cannot do it.
+func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease, error) {
+	cfg, err := l.resolve(opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case h.name == "":
+		return nil, invalidf("Attach: the zero Handoff")
+	case cfg.together():
+		return nil, invalidf("Attach: not with WithShared or WithLimit: only exclusive leases are detached")
+	case !l.engine.can.Detach:
+		return nil, lacks(l.engine.can, "Attach")
+	}
+	return l.attach(ctx, h.name, cfg, h.hash())
+}
+
+// DoAttached is [Locker.Do] with [Locker.Attach]: it runs fn while it holds the name of the hand-off.
+func (l *Locker) DoAttached(ctx context.Context, h Handoff, fn func(context.Context) error, opts ...Option) error {
+	if fn == nil {
+		return invalidf("fn: nil")
+	}
+	x, err := l.Attach(ctx, h, opts...)
+	if err != nil {
+		return err
+	}
+	return runHeld(ctx, x.workContext(ctx), fn, x)
 }

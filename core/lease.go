@@ -99,6 +99,12 @@ func (x *Lease) ValidUntil() time.Time {
 	return t.engine.clock.Time(t.validUntil())
 }
 
+// Degraded says that the lease excludes others in this process only, since the lock service
+// could not answer when it was acquired: see [OnUnavailable]. It stays so until its end.
+func (x *Lease) Degraded() bool {
+	return !x.none() && x.tenure.local
+}
+
 // Context returns the lease's own context. It has the values of the context that was given
 // to Acquire, but neither its deadline nor its cancellation. It ends when the lease does:
 // context.Cause is context.Canceled after a release, a *[LostError] after a loss, and
@@ -159,6 +165,52 @@ func (x *Lease) endContexts(cause error) {
 	}
 }
 
+type leaseKey struct{}
+
+// FromContext returns the innermost lease that ctx stands under: the context of Do,
+// DoValue, Wrap and the doors, of [Lease.Context], and of everything derived from them.
+// The lease may have ended since; [Lease.Err] tells.
+func FromContext(ctx context.Context) (*Lease, bool) {
+	x, ok := ctx.Value(leaseKey{}).(*Lease)
+	return x, ok
+}
+
+// FenceFor returns the fencing token of the lease of name that ctx stands under: of the innermost one,
+// also where locks are nested. It is never 0 without an error. The error is [ErrInvalid] if ctx stands under
+// no lease of name, or that has no fence, as where it is one of a semaphore or the backend mints none; and
+// [ErrUnavailable] if it is [Lease.Degraded].
+func FenceFor(ctx context.Context, name string) (uint64, error) {
+	x, _ := FromContext(ctx)
+	for x != nil && x.name != name {
+		x = x.outer
+	}
+	switch {
+	case x == nil:
+		return 0, invalidf("fence of %q: the context stands under no lease of that name", name)
+	case x.tenure.local:
+		return 0, &unavailableError{"fence", name, errDegraded}
+	case x.Fence() == 0:
+		return 0, invalidf("fence of %q: it has none, as it is of a semaphore, or the %s backend mints none", name, x.tenure.engine.can.Backend)
+	default:
+		return x.Fence(), nil
+	}
+}
+
+// leaseContext is a context that knows its lease.
+type leaseContext struct {
+	context.Context // made by context.WithCancelCause, so that children attach to it directly
+	lease           *Lease
+	end             context.CancelCauseFunc
+}
+
+// Value answers for the lease, and else for the parent.
+func (c *leaseContext) Value(key any) any {
+	if key == (leaseKey{}) {
+		return c.lease
+	}
+	return c.Context.Value(key)
+}
+
 // Err does no I/O. It returns nil as long as the lease may be trusted. After that it is a *[LostError]
 // that says why not, or [ErrReleased] after the lease's own end. Between a call of Err and what follows,
 // the lease can end: Err narrows the window, and only a fence closes it.
@@ -181,6 +233,19 @@ func (x *Lease) Err() error {
 }
 
 func (x *Lease) live() bool { return x.Err() == nil }
+
+// lost says whether a lease that has ended was lost before it could be given back.
+func (x *Lease) lost() bool {
+	x.tenure.mu.Lock()
+	defer x.tenure.mu.Unlock()
+	return x.loss != nil
+}
+
+func (x *Lease) over() bool {
+	x.tenure.mu.Lock()
+	defer x.tenure.mu.Unlock()
+	return x.ended
+}
 
 // Check asks the backend whether the lease still stands. It returns nil, a *[LostError],
 // or [ErrUnavailable] if there was no answer within a fifth of the TTL, at most 2 s, and

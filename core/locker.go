@@ -126,31 +126,6 @@ func (l *Locker) Close(ctx context.Context) error {
 	return l.engine.close(ctx)
 }
 
-func (r *engine) close(ctx context.Context) error {
-	if r.closeOnce.CompareAndSwap(false, true) {
-		close(r.closing)
-		r.die()
-		r.watchdog.close()
-		r.sweeper.Close()
-	}
-	for r.watchdog.remaining() > 0 || r.tasks.Load() > 0 {
-		select {
-		case <-r.quiet:
-		case <-ctx.Done():
-			n := r.watchdog.abandon()
-			return fmt.Errorf("holdfast: close: %d leases still in use are left to their TTL: %w", n, ctx.Err())
-		}
-	}
-	r.stirred() // for another Close that waits
-	r.watchdog.abandon()
-	if idle, ok := r.driver.(driver.IdleCloser); ok {
-		if err := idle.CloseIdle(ctx); err != nil {
-			return fmt.Errorf("holdfast: close: %w", err)
-		}
-	}
-	return nil
-}
-
 // Format prints no more than that it is a Locker, for every verb: what it holds has tokens.
 func (l *Locker) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "core.Locker") // fmt has no way to return the error

@@ -48,22 +48,6 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	return inner, nil
 }
 
-// covers says whether who holds a name by c can re-enter it by d: in the same mode, or in a
-// weaker one.
-func (c *config) covers(d *config) bool {
-	if c.together() || d.limit > 1 {
-		return c.shared == d.shared && c.limit == d.limit
-	}
-	return true
-}
-
-// leaveSlot lets the next sibling in.
-func (x *Lease) leaveSlot() {
-	if !x.tenure.cfg.shared {
-		<-x.slot
-	}
-}
-
 // takeSlot waits for x's slot. There is none in a lease that is shared: siblings are readers
 // too.
 func (a *acquisition) takeSlot(x *Lease) error {
@@ -91,5 +75,12 @@ func (a *acquisition) takeSlot(x *Lease) error {
 		return nil
 	case <-a.waiting().Done():
 		return a.why()
+	}
+}
+
+// leaveSlot lets the next sibling in.
+func (x *Lease) leaveSlot() {
+	if !x.tenure.cfg.shared {
+		<-x.slot
 	}
 }

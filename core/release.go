@@ -91,11 +91,6 @@ func (r *release) send(ctx context.Context) error {
 
 var errOver = errors.New("the tenure ended before its release was answered")
 
-// failed says whether a release is worth sending again.
-func failed(err error) bool {
-	return err != nil && !errors.Is(err, driver.ErrNotOwner) && !errors.Is(err, driver.ErrUnmarked) && !errors.Is(err, errOver)
-}
-
 // over ends the tenure with the answer to its release. "Not ours" means that an earlier command of the
 // same release has freed it, if there was one whose answer was lost, and as long as nobody
 // else could have had the name since.
@@ -116,8 +111,6 @@ func (r *release) over(err error) error {
 		return t.released(&unavailableError{"release", t.token.name, opaque(err)})
 	}
 }
-
-func (t *tenure) stands() bool { return t.engine.clock.Read().Since(t.asked) < t.life }
 
 // released ends the tenure with what its release came to.
 func (t *tenure) released(err error) error {
@@ -149,4 +142,24 @@ func (t *tenure) released(err error) error {
 		return t.loss
 	}
 	return err
+}
+
+// latch lets goroutines wait until something has happened. The mutex of what it belongs to protects it. It
+// costs nothing as long as nobody waits.
+type latch struct{ ch chan struct{} }
+
+// wait returns a channel that the next open closes.
+func (l *latch) wait() <-chan struct{} {
+	if l.ch == nil {
+		l.ch = make(chan struct{})
+	}
+	return l.ch
+}
+
+// open lets everybody go on who waits.
+func (l *latch) open() {
+	if l.ch != nil {
+		close(l.ch)
+		l.ch = nil
+	}
 }

@@ -99,8 +99,39 @@ func (t *tenure) leftAt(now clock.Reading) time.Duration {
 	return max(0, t.life-now.Since(t.asked))
 }
 
+// ttl is what the backend has granted: the inverse of trust.
+func (t *tenure) ttl() time.Duration {
+	d := t.life + minDrift
+	return d + d/99
+}
+
+// rest is what is left at now of the time for which WithMinHold keeps the name taken. It
+// counts from when the grant was heard of, which is never before it was made: such a tenure has
+// one turn.
+func (t *tenure) rest(now clock.Reading) time.Duration {
+	if t.cfg.minHold == 0 {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.forgone {
+		return 0
+	}
+	left := t.cfg.minHold - (now.Up().Sub(t.first.since))
+	return max(0, left+time.Millisecond-1).Truncate(time.Millisecond) // backends count in whole ones
+}
+
+// forgo is for a tenure that is given back: nobody has worked under it.
+func (t *tenure) forgo() {
+	t.mu.Lock()
+	t.forgone = true
+	t.mu.Unlock()
+}
+
 // validUntil is when trust ends unless it is renewed.
 func (t *tenure) validUntil() clock.Awake { return t.asked.Awake().Add(t.life) }
+
+func (t *tenure) stands() bool { return t.engine.clock.Read().Since(t.asked) < t.life }
 
 // due is when the watchdog has to look at the tenure again.
 func (t *tenure) due() (p alarm) {
@@ -120,6 +151,9 @@ func (t *tenure) due() (p alarm) {
 func (t *tenure) renewable() bool {
 	return t.state == tenureHeld && t.renewAt != clock.Never && !t.renewing
 }
+
+// early is how much before its time a renewal may go, to share a command with others.
+func (t *tenure) early() time.Duration { return t.cfg.ttl / 30 }
 
 // locked runs f under the mutex, after a look at whether the time of the tenure is over by now. If the
 // tenure is lost, by that look or in f, it is taken out of all tables once the mutex is free: theirs come
@@ -153,8 +187,18 @@ func (t *tenure) look(now clock.Reading) (renew bool) {
 	return renew
 }
 
-// early is how much before its time a renewal may go, to share a command with others.
-func (t *tenure) early() time.Duration { return t.cfg.ttl / 30 }
+// renewClaim is what a renewal asks for: the TTL, but no less than a crash now would have to
+// leave. It has the fence of the turn under way, so that the lock service learns it without a
+// cost to those who acquire. Left is how long the tenure is still trusted at now, 0 if it is not.
+func (t *tenure) renewClaim(now clock.Reading) (c driver.Claim, left time.Duration) {
+	c = t.token.claim()
+	c.TTL = max(t.cfg.ttl, t.rest(now))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.Fence = t.fenceOf(t.turn)
+	t.shown = t.shown || c.Fence > 0
+	return c, t.leftAt(now)
+}
 
 // renewed takes the answer to a renewal, or the lack of one, which came at now. An answer counts
 // only if it arrives while the tenure still stands without it. It may be one that Confirm has asked for.
@@ -172,18 +216,6 @@ func (t *tenure) renewed(asked, now clock.Reading, err error, confirm bool) {
 		}
 		t.engine.watchdog.set(t)
 	})
-}
-
-// renewal is what observers are told of an answer.
-func (t *tenure) renewal(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, driver.ErrNotOwner):
-		return &LostError{t.token.name, ReasonTaken}
-	default:
-		return &unavailableError{"renew", t.token.name, opaque(err)}
-	}
 }
 
 func (t *tenure) applyAnswer(asked, now clock.Reading, err error, confirm bool) {
@@ -205,6 +237,29 @@ func (t *tenure) applyAnswer(asked, now clock.Reading, err error, confirm bool) 
 	if due == clock.Never { // the watchdog is off, and stays so
 		t.renewAt = clock.Never
 	}
+}
+
+// renewal is what observers are told of an answer.
+func (t *tenure) renewal(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, driver.ErrNotOwner):
+		return &LostError{t.token.name, ReasonTaken}
+	default:
+		return &unavailableError{"renew", t.token.name, opaque(err)}
+	}
+}
+
+// renewHere is renewNow for a degraded tenure.
+func (t *tenure) renewHere() {
+	now := t.engine.clock.Read()
+	t.locked(now, func() {
+		if t.state == tenureHeld {
+			t.asked = now
+			t.engine.watchdog.set(t)
+		}
+	})
 }
 
 // overdue loses the tenure if its time is over.
@@ -261,6 +316,18 @@ func (t *tenure) endContexts(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endLeases(cause)
+}
+
+// remove takes x out of the tenure's leases and says whether it was the last one.
+func (t *tenure) remove(x *Lease) (last bool) {
+	at := &t.leases
+	for *at != nil && *at != x {
+		at = &(*at).next
+	}
+	if *at == x {
+		*at = x.next
+	}
+	return t.leases == nil
 }
 
 // vacate takes a tenure that is over out of the watchdog and the line.

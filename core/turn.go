@@ -84,6 +84,12 @@ func (x *Lease) endTurn() {
 	x.setResult(nil)
 }
 
+func (x *Lease) tellReleased(now clock.Reading) {
+	if events := x.tenure.engine.events; events != nil {
+		events.add(x.tenure.engine, ReleasedEvent{Subject: x.subject(), Held: now.Up().Sub(x.since)})
+	}
+}
+
 // next gives w the next turn.
 func (t *tenure) next(w *waiter, turn int32, now clock.Reading) {
 	w.lease.bind(t, turn, now)
@@ -94,18 +100,3 @@ func (t *tenure) next(w *waiter, turn int32, now clock.Reading) {
 		t.engine.watchdog.set(t)
 	}
 }
-
-func (x *Lease) tellReleased(now clock.Reading) {
-	if events := x.tenure.engine.events; events != nil {
-		events.add(x.tenure.engine, ReleasedEvent{Subject: x.subject(), Held: now.Up().Sub(x.since)})
-	}
-}
-
-// alike says whether who wants d may have a turn of a tenure that was granted to c: what the
-// backend knows of the tenure, and how it is renewed, is the same.
-func (c *config) alike(d *config) bool {
-	return c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()
-}
-
-// plain says that a turn is all that is wanted.
-func (c *config) plain() bool { return c.label == "" && c.dedup == 0 && c.minHold == 0 }

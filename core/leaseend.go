@@ -126,18 +126,6 @@ func lossOf(x *Lease) error {
 	return x.loss
 }
 
-// remove takes x out of the tenure's leases and says whether it was the last one.
-func (t *tenure) remove(x *Lease) (last bool) {
-	at := &t.leases
-	for *at != nil && *at != x {
-		at = &(*at).next
-	}
-	if *at == x {
-		*at = x.next
-	}
-	return t.leases == nil
-}
-
 // settle makes the result of the end known.
 func (x *Lease) settle(err error) {
 	x.tenure.mu.Lock()

@@ -2,12 +2,15 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // engine is what a Locker and all Lockers derived from it share.
@@ -59,6 +62,13 @@ func newEngine(d driver.Driver, c *config) *engine {
 	return r
 }
 
+func (r *engine) checkName(name string) error {
+	if limit := r.can.MaxName; limit > 0 && len(name) > limit {
+		return invalidf("name: %d bytes, and the %s backend takes %d", len(name), r.can.Backend, limit)
+	}
+	return key.CheckName(name)
+}
+
 // enter and leave stand around every call and goroutine that Close must wait for.
 func (r *engine) enter() { r.tasks.Add(1) }
 
@@ -93,37 +103,37 @@ func (r *engine) closed() bool {
 	}
 }
 
-// callApart makes one driver call on a goroutine of its own and waits for its outcome until ctx
-// ends: there are clients whose reads nothing interrupts, and every call of ours has a
-// bound. When ctx ends first, ok is false, and late, if there is one, gets the outcome once
-// it is known.
-func callApart[T any](ctx context.Context, r *engine, call func(context.Context) T, late func(T)) (result T, ok bool) {
-	answer := make(chan T, 1)
-	var left atomic.Bool
-	r.spawn(func() {
-		answer <- call(ctx)
-		// The caller leaves first and looks a last time then, so one of the two sees the
-		// outcome, and only one.
-		if left.Load() {
-			select {
-			case v := <-answer:
-				if late != nil {
-					late(v)
-				}
-			default:
-			}
+func (r *engine) close(ctx context.Context) error {
+	if r.closeOnce.CompareAndSwap(false, true) {
+		close(r.closing)
+		r.die()
+		r.watchdog.close()
+		r.sweeper.Close()
+	}
+	for r.watchdog.remaining() > 0 || r.tasks.Load() > 0 {
+		select {
+		case <-r.quiet:
+		case <-ctx.Done():
+			n := r.watchdog.abandon()
+			return fmt.Errorf("holdfast: close: %d leases still in use are left to their TTL: %w", n, ctx.Err())
 		}
-	})
-	select {
-	case result = <-answer:
-		return result, true
-	case <-ctx.Done():
 	}
-	left.Store(true)
-	select {
-	case result = <-answer:
-		return result, true
-	default:
-		return result, false
+	r.stirred() // for another Close that waits
+	r.watchdog.abandon()
+	if idle, ok := r.driver.(driver.IdleCloser); ok {
+		if err := idle.CloseIdle(ctx); err != nil {
+			return fmt.Errorf("holdfast: close: %w", err)
+		}
 	}
+	return nil
+}
+
+// seconds is how old the Locker is, and a little more.
+func (r *engine) seconds() uint32 {
+	return uint32(time.Duration(r.clock.Now())/time.Second) + 1 //nolint:gosec // G115: no process lives for 136 years
+}
+
+// past is how long ago that was, at least.
+func (r *engine) past(since uint32) time.Duration {
+	return time.Duration(max(r.seconds(), since+1)-since-1) * time.Second
 }

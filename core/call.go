@@ -1,0 +1,194 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+)
+
+// latency knows whether the backend is quick.
+type latency struct {
+	until atomic.Int64 // on the clock of instants
+
+	took  atomic.Int64 // by the quickest answer of late
+	fresh atomic.Int64 // until when that is believed
+}
+
+// heard takes note of a command's answer, or of the lack of one.
+func (h *latency) heard(asked, now clock.Reading, answered bool) {
+	if !answered || now.Awake().Sub(asked.Awake()) > quickAnswer {
+		h.until.Store(0)
+		return
+	}
+	h.until.Store(int64(now.Awake().Add(quickFor)))
+	if took := int64(now.Awake().Sub(asked.Awake())); took <= h.took.Load() || int64(now.Awake()) >= h.fresh.Load() {
+		h.took.Store(took)
+		h.fresh.Store(int64(now.Awake().Add(quickFor)))
+	}
+}
+
+// lately is how long the quickest answer of the last second took, 0 if that is not known.
+func (h *latency) lately(c *clock.Clock) time.Duration {
+	if int64(c.Now()) >= h.fresh.Load() {
+		return 0
+	}
+	return time.Duration(h.took.Load())
+}
+
+// A driver call on a goroutine of its own can be left behind when the caller's ctx is
+// cancelled. That costs a wake-up or two, which on a busy machine is more than the call
+// itself. So as long as the backend is quick, a call runs on its caller's goroutine, and
+// a cancellation waits for the answer: for quickAnswer typically, for quickPatience at
+// worst. Deadlines are kept in any case, since only a driver.Capabilities.Punctual backend
+// is asked in this way.
+const (
+	quickAnswer   = 100 * time.Millisecond // what an answer may take in order to prove it
+	quickFor      = time.Second            // how long a proof lasts
+	quickPatience = 250 * time.Millisecond // then a command counts as unanswered
+)
+
+// inline says whether a driver call under ctx may run on the caller's own goroutine.
+func (r *engine) inline(ctx context.Context) bool {
+	if !r.can.Punctual {
+		return false
+	}
+	if ctx.Done() == nil { // only the call's own deadline can end it
+		return true
+	}
+	return int64(r.clock.Now()) < r.latency.until.Load()
+}
+
+// patience is how long to wait for the first answer to a command that may be sent again
+// within bound.
+func (r *engine) patience(ctx context.Context, bound time.Duration) time.Duration {
+	if ctx.Done() != nil && r.inline(ctx) {
+		return min(bound/2, quickPatience)
+	}
+	return bound / 2
+}
+
+// within returns a context for one driver call, which takes d at most, and what ends it. If callctx has
+// made it, the call may run on the caller's goroutine.
+func (r *engine) within(caller context.Context, d time.Duration) (ctx context.Context, end func()) {
+	if r.inline(caller) {
+		return r.calls.Get(caller, d)
+	}
+	return context.WithTimeout(caller, d)
+}
+
+// callApart makes one driver call on a goroutine of its own and waits for its outcome until ctx
+// ends: there are clients whose reads nothing interrupts, and every call of ours has a
+// bound. When ctx ends first, ok is false, and late, if there is one, gets the outcome once
+// it is known.
+func callApart[T any](ctx context.Context, r *engine, call func(context.Context) T, late func(T)) (result T, ok bool) {
+	answer := make(chan T, 1)
+	var left atomic.Bool
+	r.spawn(func() {
+		answer <- call(ctx)
+		// The caller leaves first and looks a last time then, so one of the two sees the
+		// outcome, and only one.
+		if left.Load() {
+			select {
+			case v := <-answer:
+				if late != nil {
+					late(v)
+				}
+			default:
+			}
+		}
+	})
+	select {
+	case result = <-answer:
+		return result, true
+	case <-ctx.Done():
+	}
+	left.Store(true)
+	select {
+	case result = <-answer:
+		return result, true
+	default:
+		return result, false
+	}
+}
+
+// Sends of one command within one attempt, and the pause after the first; each further
+// pause is four times as long.
+const (
+	maxSends   = 4
+	firstPause = 2 * time.Millisecond
+)
+
+// persist sends a command again while again says so, for no longer than bound and no more
+// than maxSends times. The first is given up after patience if it is met with silence, so
+// that there is time to send another.
+func (r *engine) persist(ctx context.Context, patience, bound time.Duration, again func(error) bool, send func(context.Context) error) error {
+	began := time.Now()
+	for n, pause := 1, firstPause; ; n, pause = n+1, pause*4 {
+		if n > 1 && ctx.Done() != nil && r.inline(ctx) { // as the first, which may have gone apart
+			patience = min(patience, quickPatience)
+		}
+		sctx, cancel := r.within(ctx, patience)
+		err := send(sctx)
+		cancel()
+		wait := jitter(pause)
+		patience = bound - time.Since(began) - wait
+		if !again(err) || n == maxSends || patience <= 0 || !sleep(ctx, wait) {
+			return err
+		}
+	}
+}
+
+// outcomeOpen says whether err leaves open what the command did.
+func outcomeOpen(err error) bool {
+	if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrUnmarked) {
+		return false
+	}
+	_, held := errors.AsType[*driver.Held](err)
+	_, done := errors.AsType[*driver.Duplicate](err)
+	return !held && !done
+}
+
+// failed says whether a release is worth sending again.
+func failed(err error) bool {
+	return err != nil && !errors.Is(err, driver.ErrNotOwner) && !errors.Is(err, driver.ErrUnmarked) && !errors.Is(err, errOver)
+}
+
+// lineOpen says of what a Wait came to that the command which lines up may be under way yet.
+func lineOpen(ctx context.Context, err error) bool {
+	answered := err == nil || err == ctx.Err() //nolint:errorlint // driver.Queuer: as it is
+	return !answered && !errors.Is(err, driver.ErrNotSent)
+}
+
+// sleep waits for d, or less if ctx ends, and says whether ctx still stands.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// jitter returns a duration between three quarters of d and d.
+func jitter(d time.Duration) time.Duration {
+	if d < 4 {
+		return d
+	}
+	return d - rand.N(d/4) //nolint:gosec // G404: jitter is no secret
+}
+
+func waitFor(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
