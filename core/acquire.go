@@ -2,34 +2,42 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// acquisition is one call that wants a lease.
-type acquisition struct {
-	engine  *engine
-	ctx     context.Context
-	name    string
-	cfg     *config
-	handoff string // to take the name over with, until an attempt was answered
+// Acquire waits until it has a lease of name. ctx bounds the acquisition only: the lease
+// lives on until it is released, lost, or held for as long as [WithMaxHold] allows, or the Locker is
+// closed. It is renewed until then, so a program that forgets to release it keeps the name. Name is 1 to 200 bytes of UTF-8 without braces, spaces and control characters.
+//
+// It returns [ErrHeld] if the wait budget of [WithWait] ran out while the name was held;
+// ctx's error, joined with ErrHeld or [ErrUnavailable], whichever was last known, if ctx
+// ended; ErrUnavailable if the backend gave no answer for a whole TTL; [ErrDuplicate], with
+// [WithDedup], if the work is finished; [ErrClosed]; and [ErrInvalid], before anything is
+// sent. Whatever it returns but nil, nothing is left behind that outlives one TTL.
+func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	cfg, err := l.resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, name, cfg)
+}
 
-	began    time.Time
-	deadline time.Time // of the wait budget, or, without one, of the wait for somebody else's attempt; zero for none
-
-	seen    seen
-	refused bool    // the backend has told this very call that the name is held
-	waited  bool    // observers are told
-	woken   bool    // from its queue
-	behind  bool    // a lease of this process, until it was woken
-	limited bool    // observers were told that another limit counts
-	token   *token  // that is being tried, nil if there is none
-	old     *tenure // of this process, to yield in the same step
-	waits   *waits  // made by the first wait that is not for a turn
-	backoff backoff // of the contender
+// TryAcquire is Acquire that never waits for another holder: it makes one attempt, bounded
+// by a third of the TTL and at most 2 s, and answers [ErrHeld] at once. Where another
+// goroutine of this process is asking for the same name already, or has it, that answer
+// comes without a command of its own. [WithWait] does nothing here.
+func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
+	cfg, err := l.resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	if len(opts) == 0 {
+		cfg = l.once
+	} else if cfg != l.cfg {
+		cfg.wait = 0
+	}
+	return l.acquire(ctx, name, cfg)
 }
 
 // acquire gets a lease, or says why not.
@@ -90,9 +98,6 @@ func (a *acquisition) run() (*Lease, error) {
 	}
 	return x, err
 }
-
-// once says that the call makes one attempt and waits for no holder.
-func (a *acquisition) once() bool { return a.cfg.wait == 0 }
 
 // single makes one attempt, unless this process knows the answer already or is about to.
 func (a *acquisition) single() (*Lease, error) {
@@ -163,109 +168,8 @@ func (a *acquisition) alone(w *waiter) (*Lease, error) {
 	return x, err
 }
 
-// giveUp ends the call's part in the line and its token, after an error.
-func (a *acquisition) giveUp(w *waiter, err error) {
-	if err == nil {
-		return
-	}
-	unheard, empty := a.engine.names.leave(w, a.quits(err))
-	if unheard.lease != nil {
-		a.giveBack(unheard.lease)
-	}
-	a.giveUpOld(unheard.old)
-	a.giveUpOld(a.old)
-	if a.token == nil && empty != nil {
-		a.token = newToken(a.engine, a.name, a.cfg)
-	}
-	if a.token != nil {
-		a.token.giveUp(a.ctx, empty)
-	}
-}
-
-// giveUpOld releases a tenure that this call should have yielded.
-func (a *acquisition) giveUpOld(t *tenure) {
-	if t != nil {
-		ctx := context.WithoutCancel(a.ctx)
-		a.engine.spawn(func() { _ = release{tenure: t}.run(ctx) }) // told to observer and log
-	}
-}
-
 // overCap is the refusal of what would be more than the process keeps: a flood of names, or of
 // callers for one that is stuck, ends in errors and not with the memory.
 func (a *acquisition) overCap(option string, n int) error {
 	return &unavailableError{"acquire", a.name, fmt.Errorf("not asked: %s(%d) of this process is reached", option, n)}
-}
-
-// overBudget is the error for the end of the wait budget.
-func (a *acquisition) overBudget() error {
-	switch {
-	case a.seen.held != nil && (a.seen.err == nil || !a.once()):
-		return a.seen.heldError(a.name)
-	case a.seen.err != nil && a.behind && errors.Is(a.seen.err, errTooShort):
-		a.seen.merge(seen{held: &driver.Held{}, at: time.Now()})
-		return a.seen.heldError(a.name) // it was held for all of the budget except what did not do for an answer
-	case a.seen.err != nil:
-		return a.seen.err
-	default:
-		return &unavailableError{"acquire", a.name, errNotAsked}
-	}
-}
-
-// ended is the error for the end of the caller's ctx. Where the backend's client has seen its
-// deadline a moment before the ctx did, that is given the moment.
-func (a *acquisition) ended() error {
-	if a.ctx.Err() == nil {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-a.ctx.Done():
-		case <-timer.C:
-		}
-	}
-	ended := a.ctx.Err()
-	if ended == nil { // there are contexts that do not keep their deadlines
-		ended = context.DeadlineExceeded
-	}
-	switch {
-	case a.seen.held != nil:
-		return &endedError{ended, a.seen.heldError(a.name)}
-	case a.seen.err != nil:
-		return &endedError{ended, a.seen.err}
-	default:
-		return &endedError{ended, &unavailableError{"acquire", a.name, errNotAsked}}
-	}
-}
-
-// tellLimit tells observers, once, that n counts instead of the caller's limit.
-func (a *acquisition) tellLimit(n int) {
-	if n > 0 && !a.limited && a.engine.events != nil {
-		a.limited = true
-		a.engine.events.add(a.engine, LimitedEvent{a.cfg.subject(a.ctx, a.name), a.cfg.limit, n})
-	}
-}
-
-func (a *acquisition) report(x *Lease, err error) {
-	subject := a.cfg.subject(a.ctx, a.name)
-	took := subject.At.Sub(a.began)
-	add := func(event any) { a.engine.events.add(a.engine, event) }
-	if a.waited {
-		add(WaitedEvent{subject, took, err})
-	}
-	_, held := errors.AsType[*HeldError](err)
-	switch {
-	case err == nil:
-		a.acquired(x, subject)
-	case held:
-		add(HeldEvent{subject, took})
-	default:
-		add(FailedEvent{subject, took, err})
-	}
-}
-
-func (a *acquisition) acquired(x *Lease, subject Subject) {
-	took, local := subject.At.Sub(a.began), x.tenure.local
-	a.engine.events.add(a.engine, AcquiredEvent{subject, took, x.Fence(), x.inside != nil, local})
-	if local && x.inside == nil {
-		a.engine.events.add(a.engine, DegradedEvent{subject, took, a.seen.err})
-	}
 }

@@ -165,21 +165,6 @@ func (a *acquisition) refuse(b *token) {
 	}
 }
 
-// giveBack ends a lease whose caller has gone. Observers see it come and go: its end is told
-// to those who count.
-func (a *acquisition) giveBack(x *Lease) {
-	x.tenure.forgo()
-	if a.engine.events != nil {
-		a.acquired(x, a.cfg.subject(a.ctx, a.name))
-	}
-	end := func() { _ = x.end(a.ctx, false) } // told to observer and log
-	if a.ctx.Err() != nil {
-		a.engine.spawn(end) // its caller has waited for long enough
-		return
-	}
-	end()
-}
-
 // request makes one attempt. If this process has a tenure whose turns are over, that is yielded
 // in the same step: that may put this process in the backend's line, so it has its place there
 // by then.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"log/slog"
 	"strconv"
 	"time"
@@ -47,31 +48,6 @@ type config struct {
 	logger   *slog.Logger
 
 	err error // the first thing an option found wrong
-}
-
-func defaults() config {
-	return config{
-		ttl: defaultTTL, wait: WaitForever,
-		maxLeases: defaultMaxLeases, maxWaiters: defaultMaxWaiters,
-	}
-}
-
-// with returns c changed by opts, checked for this backend.
-func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, error) {
-	next := *c
-	for _, o := range opts {
-		if any(o) == nil {
-			return nil, invalidf("option: nil")
-		}
-		o.apply(&next)
-	}
-	if next.err != nil {
-		return nil, next.err
-	}
-	if err := next.relations(can); err != nil {
-		return nil, err
-	}
-	return &next, nil
 }
 
 // relations checks what no option can see alone.
@@ -127,6 +103,18 @@ func (c *config) localRelations() error {
 	return nil
 }
 
+// UnavailablePolicy says what becomes of work whose lock service cannot answer; see
+// [OnUnavailable].
+type UnavailablePolicy uint8
+
+// The policies of [OnUnavailable].
+const (
+	// FailClosed: it does not run. The error is [ErrUnavailable].
+	FailClosed UnavailablePolicy = iota
+	// LocalOnly: it runs, and excludes other work in this process only.
+	LocalOnly
+)
+
 func lacks(can driver.Capabilities, option string) error {
 	return invalidf("%s: the %s backend does not support it", option, can.Backend)
 }
@@ -168,6 +156,11 @@ func (c *config) failClosed() *config {
 	closed := *c
 	closed.unavailable = FailClosed
 	return &closed
+}
+
+// subject is called only if somebody observes: it allocates.
+func (c *config) subject(ctx context.Context, name string) Subject {
+	return Subject{c.template, name, context.WithoutCancel(ctx), time.Now()}
 }
 
 // period is how often the watchdog renews; 0 if it does not.

@@ -8,33 +8,28 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// A degraded lease is a tenure of which the backend knows nothing: this process's line for the
-// name holds it as it holds any other, and that is all there is to it. The interleavings behind
+// A degraded lease is a tenure of which the backend knows nothing: this process's table of holders
+// has it as it has any other, and that is all there is to it. The interleavings behind
 // the order of things:
 //
-//  1. A lease of this process from before the outage still has the name. Its tenure stands in
-//     the line until it is released or lost, so nobody is a contender, and nobody goes local.
-//  2. The backend comes back while a degraded lease stands. Who wants the name waits in the
-//     line, or, if it was the contender by then, finds the degraded tenure before it asks (try).
+//  1. A lease of this process from before the outage still has the name. Its tenure stays there
+//     until it is released or lost, so nobody is a contender, and nobody goes local.
+//  2. The backend comes back while a degraded lease stands. Who wants the name waits in its
+//     queue, or, if it was the contender by then, finds the degraded tenure before it asks (try).
 //  3. An acquire that fails closed has its command under way while another one goes local. If
-//     the command is granted, the grant finds the degraded tenure in the line (granted) and is
+//     the command is granted, the grant finds the degraded tenure there (granted) and is
 //     given back. Both look under the same mutex.
 //  4. Readers, and holders of a semaphore, have queues of their own. holders.beside counts their
 //     tenures, so that nobody goes local beside them; and as in 2 and 3 they find who did.
 //  5. The acquire that goes local has sent commands that may be executed yet. Its token is
 //     given up as ever: what it is granted later is released, at the backend only.
-//  6. Who goes local was the last of this process in the backend's line. The place is left
+//  6. Who goes local was the last of this process in the backend's queue. The place is left
 //     with the token.
 //  7. The attempt was cut short by the caller's deadline, or by what was left of its budget.
 //     That is no outage: it fails closed.
-//  8. A call with a hand-off asks in a line of its own, whose contender it is; that says nothing
-//     about the line of the name. A lease of this process that stands there is no tenure to
-//     yield (contends), and those who wait behind it stay in line (take).
-
-var (
-	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
-	errTooShort = errors.New("no answer in the little time that was left")
-)
+//  8. A call with a hand-off asks in a queue of its own, whose contender it is; that says nothing
+//     about the queue of the name. A lease of this process that has the name is no tenure to
+//     yield (contends), and those who wait for it stay in the queue (grantedHere).
 
 // noAnswer says of what an acquire came to that nobody gets an answer.
 func noAnswer(err error) bool {
@@ -57,12 +52,6 @@ func (a *acquisition) judge(err error, took time.Duration) error {
 		a.engine.outage.failed(a.engine.clock.Read(), err)
 	}
 	return failed
-}
-
-// late says that the caller's ctx is over, if only by the clock.
-func (a *acquisition) late() bool {
-	deadline, ok := a.ctx.Deadline()
-	return a.ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // silent says that err, which this call's attempt came to or one that it has waited for, is

@@ -158,6 +158,9 @@ var (
 	errNoAnswer = errors.New("no answer within the attempt's bound")
 	errNotAsked = errors.New("the context ended before the lock service answered")
 	errLate     = errors.New("the answer came too late to be trusted")
+	errTooShort = errors.New("no answer in the little time that was left")
+	errOver     = errors.New("the tenure ended before its release was answered")
+	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
 )
 
 // opaque keeps a context error of one of our own bounds out of the chain: to the caller,

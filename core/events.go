@@ -21,9 +21,6 @@ type events struct {
 	running bool
 }
 
-// drops is what Dropped and the log are told.
-type drops struct{ all, fresh int }
-
 func newEvents(c *config) *events {
 	if c.observer == nil && c.logger == nil {
 		return nil

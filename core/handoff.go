@@ -79,12 +79,6 @@ func (t Handoff) MarshalText() ([]byte, error) {
 	return nil, errors.New("core: a Handoff is not marshalled: send Handoff.Encode, and read it with ParseHandoff")
 }
 
-// handed is what the release of a detached tenure leaves behind.
-type handed struct {
-	handoff string // its hash
-	keep    time.Duration
-}
-
 // Detach ends the lease and keeps its name taken, for keep and nobody but who has the hand-off: so
 // work goes on under the same lock in another process, from a request to the task that it has
 // enqueued. [Locker.Attach] takes the name over. By then nobody renews it, and nobody can be

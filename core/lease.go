@@ -22,10 +22,10 @@ type Lease struct {
 	tenure *tenure
 	cfg    *config // of the call that it was asked for with
 	name   string
-	since  clock.Up  // when the turn began
-	outer  *Lease    // the innermost lease that its context stood under, or nil
-	inside *Lease    // the lease that it has re-entered, or nil
-	set    *LeaseSet // that it belongs to, or nil
+	since  clock.Up // when the turn began
+	outer  *Lease   // the innermost lease that its context stood under, or nil
+	inside *Lease   // the lease that it has re-entered, or nil
+	set    *group   // of leases that it belongs to, or nil
 	values context.Context
 	turn   int32 // of its tenure
 
@@ -41,6 +41,9 @@ type Lease struct {
 	settled latch         // opened when the result is known
 	result  error
 }
+
+// group stands for the leases that one AcquireAll has got.
+type group struct{ _ byte }
 
 // newLease makes a lease that has no tenure yet. It asks the caller's context, so it is not
 // for where a mutex is held.

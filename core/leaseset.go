@@ -231,14 +231,14 @@ type multiAcquire struct {
 // wait for those that follow. No set and no error means to begin again: one was
 // lost before the last one came.
 func (g *multiAcquire) round() (*LeaseSet, error) {
-	s := &LeaseSet{work: g.ctx}
+	s, together := &LeaseSet{work: g.ctx}, new(group)
 	for _, name := range g.names {
 		x, err := g.locker.acquire(s.work, name, g.turn(name))
 		if err != nil {
 			s.giveBack(g.ctx)
 			return nil, g.failed(s.work, err)
 		}
-		x.set, s.leases = s, append(s.leases, x)
+		x.set, s.leases = together, append(s.leases, x)
 		s.work = x.workContext(s.work) //nolint:fatcontext // one for each name: the first loss ends them all
 	}
 	for _, x := range s.leases {

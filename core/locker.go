@@ -70,40 +70,6 @@ func (l *Locker) resolve(opts []Option) (*config, error) {
 	return with(l.cfg, opts, l.engine.can)
 }
 
-// Acquire waits until it has a lease of name. ctx bounds the acquisition only: the lease
-// lives on until it is released, lost, or held for as long as [WithMaxHold] allows, or the Locker is
-// closed. It is renewed until then, so a program that forgets to release it keeps the name. Name is 1 to 200 bytes of UTF-8 without braces, spaces and control characters.
-//
-// It returns [ErrHeld] if the wait budget of [WithWait] ran out while the name was held;
-// ctx's error, joined with ErrHeld or [ErrUnavailable], whichever was last known, if ctx
-// ended; ErrUnavailable if the backend gave no answer for a whole TTL; [ErrDuplicate], with
-// [WithDedup], if the work is finished; [ErrClosed]; and [ErrInvalid], before anything is
-// sent. Whatever it returns but nil, nothing is left behind that outlives one TTL.
-func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
-	cfg, err := l.resolve(opts)
-	if err != nil {
-		return nil, err
-	}
-	return l.acquire(ctx, name, cfg)
-}
-
-// TryAcquire is Acquire that never waits for another holder: it makes one attempt, bounded
-// by a third of the TTL and at most 2 s, and answers [ErrHeld] at once. Where another
-// goroutine of this process is asking for the same name already, or has it, that answer
-// comes without a command of its own. [WithWait] does nothing here.
-func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
-	cfg, err := l.resolve(opts)
-	if err != nil {
-		return nil, err
-	}
-	if len(opts) == 0 {
-		cfg = l.once
-	} else if cfg != l.cfg {
-		cfg.wait = 0
-	}
-	return l.acquire(ctx, name, cfg)
-}
-
 // Dedup returns what [WithDedup] and [WithDedupScope] say in New and With, for middleware: 0 and "" are
 // the defaults.
 func (l *Locker) Dedup() (window time.Duration, scope string) {

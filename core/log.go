@@ -34,6 +34,9 @@ type operatorLog struct {
 	broken map[string]bool // functions of the observer that are known to fail
 }
 
+// drops is what Dropped and the log are told.
+type drops struct{ all, fresh int }
+
 func (b *operatorLog) write(event any) {
 	if b == nil {
 		return

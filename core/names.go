@@ -250,6 +250,33 @@ func (s *names) grantedHere(w *waiter, t *tenure) (held *driver.Held, empty *pla
 	return nil, empty
 }
 
+// watch has the caller told what the contender's attempt comes to.
+func (s *names) watch(w *waiter) <-chan seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.queue == nil { // its lease is waiting for it
+		return nil
+	}
+	return w.queue.watch()
+}
+
+// known says what the queue knows.
+func (s *names) known(w *waiter) (v seen) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := w.queue
+	if q == nil {
+		return v
+	}
+	if q.heard != nil {
+		v = q.heard.last
+	}
+	if held := s.holders.held(q.key); held != nil {
+		v.at, v.held = time.Now(), held
+	}
+	return v
+}
+
 // leave takes w, whose caller gives up, out of its queue; the next one becomes the contender, after
 // a pause if w quits: see queue.succession.
 // What w was woken with and has not heard is its caller's to pass on, and so is the

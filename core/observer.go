@@ -45,11 +45,6 @@ type Subject struct {
 	At      time.Time // observers are told later
 }
 
-// subject is called only if somebody observes: it allocates.
-func (c *config) subject(ctx context.Context, name string) Subject {
-	return Subject{c.template, name, context.WithoutCancel(ctx), time.Now()}
-}
-
 // AcquiredEvent: a lease was granted. If its caller had gone by then, it was given back at
 // once, and a FailedEvent says what the caller got.
 type AcquiredEvent struct {

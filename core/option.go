@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"math"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Option configures a [Locker], one call of it, or one rule of a door. Every door accepts
@@ -30,6 +32,31 @@ func (optionFunc) anywhere() {}
 type newOptionFunc func(*config)
 
 func (f newOptionFunc) apply(c *config) { f(c) }
+
+func defaults() config {
+	return config{
+		ttl: defaultTTL, wait: WaitForever,
+		maxLeases: defaultMaxLeases, maxWaiters: defaultMaxWaiters,
+	}
+}
+
+// with returns c changed by opts, checked for this backend.
+func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, error) {
+	next := *c
+	for _, o := range opts {
+		if any(o) == nil {
+			return nil, invalidf("option: nil")
+		}
+		o.apply(&next)
+	}
+	if next.err != nil {
+		return nil, next.err
+	}
+	if err := next.relations(can); err != nil {
+		return nil, err
+	}
+	return &next, nil
+}
 
 // WaitForever makes Acquire wait until its ctx ends; see [WithWait].
 const WaitForever time.Duration = math.MaxInt64
@@ -159,18 +186,6 @@ func WithDedupScope(s string) Option {
 		c.check(checkText("WithDedupScope", s, maxScope))
 	})
 }
-
-// UnavailablePolicy says what becomes of work whose lock service cannot answer; see
-// [OnUnavailable].
-type UnavailablePolicy uint8
-
-// The policies of [OnUnavailable].
-const (
-	// FailClosed: it does not run. The error is [ErrUnavailable].
-	FailClosed UnavailablePolicy = iota
-	// LocalOnly: it runs, and excludes other work in this process only.
-	LocalOnly
-)
 
 // OnUnavailable says what an acquire does if the lock service cannot answer. With [LocalOnly]
 // it gets a lease that excludes all other leases of this Locker, and of those derived from it,

@@ -105,6 +105,36 @@ func (q *queue) leaveBackend() (empty *place) {
 	return empty
 }
 
+// heard is what a queue knows of its contender's attempts since the name was last granted.
+type heard struct {
+	last     seen        // what the last one came to
+	watchers []chan seen // of those who want to know of the next one
+}
+
+func (q *queue) watch() <-chan seen {
+	outcome := make(chan seen, 1)
+	h := q.hear()
+	h.watchers = append(h.watchers, outcome)
+	return outcome
+}
+
+func (q *queue) hear() *heard {
+	if q.heard == nil {
+		q.heard = new(heard)
+	}
+	return q.heard
+}
+
+func (h *heard) publish(v seen) {
+	if h == nil {
+		return
+	}
+	for _, outcome := range h.watchers {
+		outcome <- v // has room for the only one it ever gets
+	}
+	h.watchers = nil
+}
+
 // How long the successor of a contender that has given up pauses before it asks: longer and
 // longer, while others give up.
 const (

@@ -89,8 +89,6 @@ func (r *release) send(ctx context.Context) error {
 	return err
 }
 
-var errOver = errors.New("the tenure ended before its release was answered")
-
 // over ends the tenure with the answer to its release. "Not ours" means that an earlier command of the
 // same release has freed it, if there was one whose answer was lost, and as long as nobody
 // else could have had the name since.
@@ -142,24 +140,4 @@ func (t *tenure) released(err error) error {
 		return t.loss
 	}
 	return err
-}
-
-// latch lets goroutines wait until something has happened. The mutex of what it belongs to protects it. It
-// costs nothing as long as nobody waits.
-type latch struct{ ch chan struct{} }
-
-// wait returns a channel that the next open closes.
-func (l *latch) wait() <-chan struct{} {
-	if l.ch == nil {
-		l.ch = make(chan struct{})
-	}
-	return l.ch
-}
-
-// open lets everybody go on who waits.
-func (l *latch) open() {
-	if l.ch != nil {
-		close(l.ch)
-		l.ch = nil
-	}
 }

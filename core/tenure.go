@@ -60,6 +60,12 @@ const (
 	tenureReleased
 )
 
+// handed is what the release of a detached tenure leaves behind.
+type handed struct {
+	handoff string // its hash
+	keep    time.Duration
+}
+
 func newTenure(b *token, c *config, g driver.Grant, ttl time.Duration, asked clock.Reading) *tenure {
 	t := &tenure{
 		engine: b.engine, token: b, cfg: c, fence: g.Fence, doubtful: b.doubtful(),

@@ -136,7 +136,7 @@ func (a *acquisition) lastAnswer(w *waiter) (*Lease, error) {
 		case c := <-w.woken:
 			return a.wokenBy(w, c)
 		case <-a.waiting().Done():
-			return nil, a.noAnswer()
+			return nil, a.noOutcome()
 		}
 	}
 	return nil, a.overBudget()
@@ -148,12 +148,12 @@ func (a *acquisition) watch(outcome <-chan seen) (v seen, err error) {
 	case v = <-outcome:
 		return v, nil
 	case <-a.waiting().Done():
-		return v, a.noAnswer()
+		return v, a.noOutcome()
 	}
 }
 
-// noAnswer is why for one who waits for somebody else's attempt.
-func (a *acquisition) noAnswer() error {
+// noOutcome is why for one who waits for somebody else's attempt.
+func (a *acquisition) noOutcome() error {
 	if a.seen.held == nil && a.seen.err == nil {
 		a.seen.err = &unavailableError{"acquire", a.name, errNoAnswer}
 	}
@@ -171,12 +171,6 @@ func (a *acquisition) learn(v seen) error {
 		return a.seen.heldError(a.name)
 	}
 	return v.err
-}
-
-// quits says of the error of a call that its caller leaves the queue before anything was heard.
-func (a *acquisition) quits(err error) bool {
-	_, ended := errors.AsType[*endedError](err)
-	return ended || errors.Is(err, ErrHeld) && !a.once()
 }
 
 // errPassed says that the call's context ends before an answer could come: it leaves the
