@@ -88,16 +88,16 @@ func ExampleWithMethodFunc() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	name := key.MustParse("{tenant}:order:{id}")
-	key := func(ctx context.Context, req *shoppb.RefundRequest) (string, error) {
+	order := key.MustParse("{tenant}:order:{id}")
+	name := func(ctx context.Context, req *shoppb.RefundRequest) (string, error) {
 		tenant := metadata.ValueFromIncomingContext(ctx, "x-tenant")
 		if len(tenant) != 1 {
 			return "", fmt.Errorf("%d tenants", len(tenant)) // InvalidArgument
 		}
-		return name.Name(tenant[0], fmt.Sprint(req.GetOrder().GetId()))
+		return order.Name(tenant[0], fmt.Sprint(req.GetOrder().GetId()))
 	}
 	door := grpcmw.UnaryServerInterceptor(locks,
-		grpcmw.WithMethodFunc("/shop.v1.Orders/Refund", key, core.WithDedup(24*time.Hour)))
+		grpcmw.WithMethodFunc("/shop.v1.Orders/Refund", name, core.WithDedup(24*time.Hour)))
 
 	// A server would call it like this:
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("x-tenant", "acme"))

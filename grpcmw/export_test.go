@@ -11,6 +11,3 @@ import (
 func NewFrom(files *protoregistry.Files, l *core.Locker, opts ...Option) (*Interceptors, error) {
 	return newFrom(files, l, opts)
 }
-
-// Usable is what the door says of a key function's name.
-func Usable(name string) bool { return usable(name) }

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -141,9 +142,14 @@ func TestNamesThatTheDoorTakesAreThoseThatCoreTakes(t *testing.T) {
 	for r := range rune(0x3100) {
 		names = append(names, "a"+string(r)+"b")
 	}
-	for _, name := range names {
+	var name string
+	door := grpcmw.UnaryServerInterceptor(locks, grpcmw.WithMethodFunc(refund,
+		func(context.Context, *testpb.RefundRequest) (string, error) { return name, nil }))
+	handler := func(context.Context, any) (any, error) { return &testpb.Reply{}, nil }
+	for _, name = range names {
 		err := locks.Do(t.Context(), name, func(context.Context) error { return nil })
-		if got := grpcmw.Usable(name); got != (err == nil) {
+		_, got := door(t.Context(), order(), &grpc.UnaryServerInfo{FullMethod: refund}, handler)
+		if want := map[bool]codes.Code{true: codes.OK, false: codes.InvalidArgument}[err == nil]; status.Code(got) != want {
 			t.Errorf("%q: the door says %v, core %v", name, got, err)
 		}
 	}

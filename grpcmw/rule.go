@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -19,10 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
-var (
-	errRequestType = errors.New("the request is not of the type that the method has")
-	errName        = errors.New("the key function's name is not 1 to 200 bytes of UTF-8 without braces, spaces and control characters")
-)
+var errRequestType = errors.New("the request is not of the type that the method has")
 
 // rule is one method with its lock.
 type rule struct {
@@ -108,13 +103,13 @@ func newRule(l *core.Locker, m protoreflect.MethodDescriptor, k keyer, opts []co
 }
 
 func templateKeyer(m protoreflect.MethodDescriptor, template string) (keyer, error) {
-	key, err := key.Parse(template)
+	parsed, err := key.Parse(template)
 	if err != nil {
 		return keyer{}, err
 	}
 	var sources []source
 	var fromMessage bool
-	for _, text := range key.Sources() {
+	for _, text := range parsed.Sources() {
 		s, bare, err := newSource(m, text)
 		if err != nil {
 			return keyer{}, fmt.Errorf("key %q: %w", template, err)
@@ -130,11 +125,11 @@ func templateKeyer(m protoreflect.MethodDescriptor, template string) (keyer, err
 				return "", errRequestType
 			}
 		}
-		return expand(ctx, key, sources, msg)
+		return expand(ctx, parsed, sources, msg)
 	}}, nil
 }
 
-func expand(ctx context.Context, key *key.Key, sources []source, msg protoreflect.Message) (string, error) {
+func expand(ctx context.Context, tmpl *key.Key, sources []source, msg protoreflect.Message) (string, error) {
 	var few [4]string // keeps the usual key off the heap
 	values := few[:0]
 	for _, s := range sources {
@@ -144,7 +139,7 @@ func expand(ctx context.Context, key *key.Key, sources []source, msg protoreflec
 		}
 		values = append(values, v)
 	}
-	return key.Name(values...)
+	return tmpl.Name(values...)
 }
 
 // reflectAs returns req for reflection, nil if it is no message of type d: field
@@ -160,8 +155,8 @@ func reflectAs(req any, d protoreflect.MessageDescriptor) protoreflect.Message {
 	return nil
 }
 
-func funcKeyer[Req proto.Message](m protoreflect.MethodDescriptor, key func(context.Context, Req) (string, error)) (keyer, error) {
-	if key == nil {
+func funcKeyer[Req proto.Message](m protoreflect.MethodDescriptor, nameOf func(context.Context, Req) (string, error)) (keyer, error) {
+	if nameOf == nil {
 		return keyer{}, errors.New("key function: nil")
 	}
 	var zero Req
@@ -175,19 +170,12 @@ func funcKeyer[Req proto.Message](m protoreflect.MethodDescriptor, key func(cont
 		if !ok {
 			return "", errRequestType
 		}
-		name, err := key(ctx, msg)
-		if err == nil && !usable(name) {
-			err = errName
+		name, err := nameOf(ctx, msg)
+		if err == nil { // here, since what core refuses later is not the request's fault
+			err = key.CheckName(name)
 		}
 		return name, err
 	}}, nil
-}
-
-// usable is core's rule for names. Those of key functions are looked at here, so that what
-// core refuses later is not the request's fault; those of templates are always usable.
-func usable(name string) bool {
-	bad := func(r rune) bool { return r == '{' || r == '}' || unicode.IsSpace(r) || unicode.IsControl(r) }
-	return name != "" && len(name) <= 200 && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
 // findMethod returns the descriptor of a method whose generated code is linked in.

@@ -13,7 +13,7 @@ import (
 // BenchmarkDoor shows what the door costs beyond the lock: "bare" calls core.Locker.Do with
 // a fixed name around the same handler, behind the same mux.
 func BenchmarkDoor(b *testing.B) {
-	locks := newLocker(b)
+	locks := doortest.MemoryLocker(b)
 	bare, err := locks.With(core.WithWait(0))
 	if err != nil {
 		b.Fatal(err)

@@ -11,10 +11,10 @@ import (
 // Lock returns middleware that holds the lock that key names around a handler. It panics on a key or
 // an option that cannot work; [Config.Middleware] returns an error instead.
 //
-// Use it inside the router, which sets the value of {id}. Around a mux, every request fails.
-// Flushing, hijacking, [http.ResponseController] and copies from files work as without it. A panic
-// passes through after the release. If the caller leaves, the handler's context ends, and the lock is
-// held until the handler has returned.
+// Use it inside the router, which sets the value of {id}. Around a mux, every request fails if the key
+// needs a path parameter or the route. Flushing, hijacking, [http.ResponseController] and copies from
+// files work as without it. A panic passes through after the release. If the caller leaves, the
+// handler's context ends, and the lock is held until the handler has returned.
 //
 // An answer that fits into the server's buffer reaches the client after the release. So the client's
 // next request finds the lock free. A larger or flushed answer is sent before the release.

@@ -10,11 +10,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
 )
 
 func TestSourcesOfARoute(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
+	locks := doortest.MemoryLocker(t)
 	for _, test := range []struct {
 		key, pattern, path string
 		status             int
@@ -28,7 +29,7 @@ func TestSourcesOfARoute(t *testing.T) {
 	} {
 		mux := http.NewServeMux()
 		mux.Handle(test.pattern, httpmw.Lock(locks, test.key)(leaseName))
-		w := call(t, mux, http.MethodPost, test.path)
+		w := doortest.Call(t, mux, http.MethodPost, test.path)
 		if w.Code != test.status || w.Code == http.StatusOK && w.Body.String() != test.name {
 			t.Errorf("%s on %s: %d %s, want %d %s", test.key, test.pattern, w.Code, w.Body, test.status, test.name)
 		}
@@ -37,11 +38,11 @@ func TestSourcesOfARoute(t *testing.T) {
 
 func TestAroundTheMuxThereIsNoRoute(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
+	locks := doortest.MemoryLocker(t)
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}", leaseName)
 	for _, key := range []string{"order:{id}", "{http:route}"} {
-		if w := call(t, httpmw.Lock(locks, key)(mux), http.MethodPost, "/orders/42"); w.Code != http.StatusInternalServerError {
+		if w := doortest.Call(t, httpmw.Lock(locks, key)(mux), http.MethodPost, "/orders/42"); w.Code != http.StatusInternalServerError {
 			t.Errorf("%s: %d %s, want 500", key, w.Code, w.Body)
 		}
 	}
@@ -50,7 +51,7 @@ func TestAroundTheMuxThereIsNoRoute(t *testing.T) {
 // Chi sets path values and, in newer versions, the pattern.
 func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 	t.Parallel()
-	h := httpmw.Lock(newLocker(t), "order:{id}")(leaseName)
+	h := httpmw.Lock(doortest.MemoryLocker(t), "order:{id}")(leaseName)
 	for _, test := range []struct {
 		pattern, value string
 		status         int
@@ -65,7 +66,7 @@ func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 			r.SetPathValue("id", test.value)
 			h.ServeHTTP(w, r)
 		})
-		if w := call(t, router, http.MethodPost, "/orders/42"); w.Code != test.status {
+		if w := doortest.Call(t, router, http.MethodPost, "/orders/42"); w.Code != test.status {
 			t.Errorf("%+v: %d %s", test, w.Code, w.Body)
 		}
 	}
@@ -73,7 +74,7 @@ func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 
 func TestErrorHandlerAnswersInstead(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
+	locks := doortest.MemoryLocker(t)
 	mw, err := httpmw.Config{
 		Locker: locks, Key: "order:{id}", Options: []core.Option{core.WithMaxHold(10 * time.Millisecond)},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, p *httpmw.Problem) {
@@ -91,7 +92,7 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 	mux.Handle("POST /orders/{id}", mw(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	})))
-	if w := call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeLost {
+	if w := doortest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeLost {
 		t.Errorf("lost: %d %s", w.Code, w.Body)
 	}
 	x, err := locks.TryAcquire(t.Context(), "order:43")
@@ -99,14 +100,14 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Release(t.Context()) //nolint:errcheck // a test's end
-	if w := call(t, mux, http.MethodPost, "/orders/43"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeHeld {
+	if w := doortest.Call(t, mux, http.MethodPost, "/orders/43"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeHeld {
 		t.Errorf("held: %d %s", w.Code, w.Body)
 	}
 }
 
 func TestWhatAWriterCannotDoIsNotPromised(t *testing.T) {
 	t.Parallel()
-	h := httpmw.Lock(newLocker(t), "job:nightly")(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := httpmw.Lock(doortest.MemoryLocker(t), "job:nightly")(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, ok := w.(http.Hijacker); ok {
 			t.Error("a Hijacker, on a recorder")
 		}
@@ -114,12 +115,12 @@ func TestWhatAWriterCannotDoIsNotPromised(t *testing.T) {
 			t.Error("no Flusher, on a recorder")
 		}
 	}))
-	call(t, h, http.MethodPost, "/")
+	doortest.Call(t, h, http.MethodPost, "/")
 }
 
 func TestLockPanicsAtConstruction(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
+	locks := doortest.MemoryLocker(t)
 	for name, construct := range map[string]func(){
 		"key":     func() { httpmw.Lock(locks, "order:{id") },
 		"option":  func() { httpmw.Lock(locks, "order:{id}", core.WithTTL(0)) },

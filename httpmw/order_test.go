@@ -37,7 +37,7 @@ func TestAPanicReleasesAndIsNotDoneOnEitherSideOfRecover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			lock := httpmw.Lock(newLocker(t), "order:{id}", core.WithDedup(time.Hour))
+			lock := httpmw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour))
 			mux := http.NewServeMux()
 			mux.Handle("POST /orders/{id}", chain(lock, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if calls++; calls == 1 {
@@ -46,7 +46,7 @@ func TestAPanicReleasesAndIsNotDoneOnEitherSideOfRecover(t *testing.T) {
 				leaseName(w, r)
 			})))
 			for i, want := range []int{http.StatusInternalServerError, http.StatusOK, http.StatusConflict} {
-				if w := call(t, mux, http.MethodPost, "/orders/42"); w.Code != want {
+				if w := doortest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != want {
 					t.Errorf("request %d: %d %s, want %d", i, w.Code, w.Body, want)
 				}
 			}
@@ -83,7 +83,7 @@ func TestStrangersDoNotReachTheLock(t *testing.T) {
 // TimeoutHandler answers and goes, and leaves what stands inside running.
 func TestInsideTheLockATimeoutHandlerFreesTheNameUnderTheWork(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
+	locks := doortest.MemoryLocker(t)
 	ended, checked, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	work := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		defer close(done)
@@ -93,7 +93,7 @@ func TestInsideTheLockATimeoutHandlerFreesTheNameUnderTheWork(t *testing.T) {
 	})
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}", httpmw.Lock(locks, "order:{id}")(http.TimeoutHandler(work, 10*time.Millisecond, "")))
-	if w := call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusServiceUnavailable {
+	if w := doortest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %d", w.Code)
 	}
 	<-ended

@@ -24,18 +24,15 @@ func (h *locked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, fault := h.name(r)
-	if fault != nil {
-		h.answer(w, r, fault)
-		return
+	if fault == nil {
+		fault = h.door.Do(r, r.Pattern, name, func(ctx context.Context, seen *observe.Response) error {
+			inside := r.WithContext(ctx)
+			defer door.HandBack(r, inside)
+			h.next.ServeHTTP(seen.Wrap(w), inside)
+			return nil
+		})
 	}
-	var seen observe.Response
-	fault = h.door.Do(r, r.Pattern, name, func(ctx context.Context) (ok bool) {
-		inside := r.WithContext(ctx)
-		defer door.HandBack(r, inside)
-		h.next.ServeHTTP(seen.Wrap(w), inside)
-		return seen.Succeeded()
-	})
-	if fault != nil && !seen.Written() { // what has begun to be written is the client's answer, come what may
+	if fault != nil {
 		h.answer(w, r, fault)
 	}
 }

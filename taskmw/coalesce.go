@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // coalesce runs the task, waits to run it, or finishes it since another one waits.
@@ -90,12 +91,9 @@ func seatOptions(template string) []core.Option {
 func derived(what, taskType, name string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", taskType, name))
 	end := "%" + what + "-" + hex.EncodeToString(sum[:])
-	head := min(len(name), maxName-len(end))
+	head := min(len(name), key.MaxName-len(end))
 	for head > 0 && head < len(name) && !utf8.RuneStart(name[head]) {
 		head--
 	}
 	return name[:head] + end
 }
-
-// maxName is core's bound for names.
-const maxName = 200

@@ -31,10 +31,12 @@
 // of that first run.
 //
 // Schedulers on many nodes may enqueue the same job, which should run once for each tick. Give its
-// rule [OnConflict] with [Skip], and [core.WithMinHold]. Choose a time shorter than a period, and
-// longer than the clock skew plus the queue latency. Tasks that arrive during the run, or soon after
-// it, are then finished without a run. With [core.WithDedup] instead of WithMinHold, a job that fails
-// runs again at once.
+// rule [OnConflict] with [Skip], and [core.WithMinHold]: MinHold shorter than the period, and longer
+// than the clock skew plus the queue latency. It counts from the start of the run, so the other nodes'
+// tasks for this tick are finished without a run, and the next tick's task finds the name free. Do
+// not use [core.WithDedup] for this. Its window counts from the end of the work, so a long run
+// swallows the next tick. And a job that fails leaves no marker, so the other nodes' tasks run it
+// again at once.
 //
 // The middleware sets the holder's label: "task:<type>:<id>". asynq stores the text of a conflict
 // with the task, and that text contains the label and the name. Like every error of a handler, it is

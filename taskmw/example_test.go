@@ -53,13 +53,13 @@ func ExampleWithTypeFunc() {
 	}
 	defer func() { _ = locks.Close(context.Background()) }()
 
-	key := key.MustParse("order:{tenant}:{id}") // Name keeps ("a:b", "c") and ("a", "b:c") apart
+	orderKey := key.MustParse("order:{tenant}:{id}") // Name keeps ("a:b", "c") and ("a", "b:c") apart
 	byOrder := func(_ context.Context, t *asynq.Task) (string, error) {
 		var order struct{ Tenant, ID string }
 		if err := json.Unmarshal(t.Payload(), &order); err != nil {
 			return "", fmt.Errorf("%w: %w", err, asynq.SkipRetry) // another attempt would not help
 		}
-		return key.Name(order.Tenant, order.ID)
+		return orderKey.Name(order.Tenant, order.ID)
 	}
 	var cfg asynq.Config
 	taskmw.Configure(&cfg)

@@ -14,12 +14,12 @@ import (
 // templateKey compiles a key template. A value that a task lacks is an error from core that
 // names its source and holds nothing of the payload.
 func templateKey(template string) (keyFunc, error) {
-	key, err := key.Parse(template)
+	parsed, err := key.Parse(template)
 	if err != nil {
 		return nil, err
 	}
 	var values []keyFunc // one for each source, in order
-	for _, source := range key.Sources() {
+	for _, source := range parsed.Sources() {
 		value, err := valueOf(source)
 		if err != nil {
 			return nil, err
@@ -28,7 +28,7 @@ func templateKey(template string) (keyFunc, error) {
 	}
 	return func(ctx context.Context, t *asynq.Task) (string, error) {
 		next := 0
-		return key.Expand(func(string) (string, error) {
+		return parsed.Expand(func(string) (string, error) {
 			value := values[next]
 			next++
 			return value(ctx, t)

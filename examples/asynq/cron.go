@@ -89,10 +89,10 @@ func (b *board) worker(s *service, queue string, node int, guarded bool) (stop f
 	mux := asynq.NewServeMux()
 	if guarded {
 		taskmw.Configure(&cfg)
-		// Tasks of other nodes that come while the job runs, or soon after, are skipped: its name
-		// stays taken for half of a period from its start. That is longer than the nodes' clocks and
-		// queues differ, and shorter than the time to the next tick. core.WithDedup would count from
-		// the job's end, and a long run would swallow the next tick.
+		// The name stays taken for half of a period from the job's start, so the other nodes' tasks for
+		// this tick are skipped. Choose MinHold shorter than the period, and longer than the clock skew
+		// plus the queue latency. core.WithDedup would not do: its window counts from the end of the
+		// work, so a long run swallows the next tick, and a job that fails leaves no marker.
 		mux.Use(taskmw.Middleware(locks,
 			taskmw.WithType("cleanup", "cron:cleanup", taskmw.OnConflict(taskmw.Skip), core.WithMinHold(period/2))))
 	}

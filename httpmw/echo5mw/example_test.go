@@ -88,12 +88,12 @@ func ExampleConfig_keyFunc() {
 		c.Set("user", user)
 		return password == "secret", nil
 	})
-	key := key.MustParse("report:{user}")
+	report := key.MustParse("report:{user}")
 	lock, err := echo5mw.Config{
 		Locker: locks,
 		KeyFunc: func(c *echo.Context) (string, error) {
 			user, _ := c.Get("user").(string)
-			return key.Name(user)
+			return report.Name(user)
 		},
 	}.ToMiddleware()
 	if err != nil {

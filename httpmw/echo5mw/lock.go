@@ -15,8 +15,8 @@ import (
 // callers that leave are handled as in [httpmw.Lock].
 //
 // Use it on routes, after all other middleware. Before the router (Echo.Pre), and for requests that
-// match no route (Echo.Use, and groups), there are no parameters. Such requests get 500, unless
-// Config.Skipper lets them pass.
+// match no route (Echo.Use, and groups), there are no parameters. If the key needs one, such requests
+// get 500, unless Config.Skipper lets them pass.
 func Lock(l *core.Locker, key string, opts ...core.Option) echo.MiddlewareFunc {
 	mw, err := Config{Locker: l, Key: key, Options: opts}.ToMiddleware()
 	if err != nil {

@@ -29,15 +29,12 @@ func (l *lock) serve(c *echo.Context, next echo.HandlerFunc) error {
 	if fault != nil {
 		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
 	}
-	var (
-		seen observe.Response
-		err  error // the handler's own
-	)
-	fault = l.door.Do(c.Request(), c.Path(), name, func(ctx context.Context) (ok bool) {
-		err = run(ctx, c, next, &seen)
-		return err == nil && seen.Succeeded()
+	var err error // the handler's own
+	fault = l.door.Do(c.Request(), c.Path(), name, func(ctx context.Context, seen *observe.Response) error {
+		err = run(ctx, c, next, seen)
+		return err
 	})
-	if fault == nil || seen.Written() { // what has begun to be written is the client's answer, come what may
+	if fault == nil {
 		return err
 	}
 	p := httpmw.ProblemFor(fault)

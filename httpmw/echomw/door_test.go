@@ -1,41 +1,72 @@
 package echomw_test
 
 import (
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest/echotest"
 )
 
 func TestDoor(t *testing.T) {
 	t.Parallel()
-	doortest.Run(t, newDoor)
+	doortest.Run(t, version.Door)
 }
 
-func newDoor(s doortest.Setup) (http.Handler, error) {
-	c := echomw.Config{
-		Locker: s.Locker, Key: s.Key, Options: s.Options, HeldStatus: s.HeldStatus, MaxBody: s.MaxBody, Logger: s.Logger,
-	}
-	if s.KeyFunc != nil {
-		c.KeyFunc = func(c echo.Context) (string, error) { return s.KeyFunc(c.Request()) }
-	}
-	if s.Skipper != nil {
-		c.Skipper = func(c echo.Context) bool { return s.Skipper(c.Request()) }
-	}
-	mw, err := c.ToMiddleware()
-	if err != nil {
-		return nil, err
-	}
-	handler := func(c echo.Context) error {
-		s.Handler(c.Response(), c.Request())
-		return nil
-	}
+func TestEcho(t *testing.T) {
+	t.Parallel()
+	version.Run(t)
+}
+
+func BenchmarkDoor(b *testing.B) { version.Bench(b) }
+
+type app = echotest.App[echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]
+
+var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]{
+	Package: "echomw",
+	Lock:    echomw.Lock,
+	Middleware: func(c echotest.Config[echo.Context]) (echo.MiddlewareFunc, error) {
+		return echomw.Config(c).ToMiddleware()
+	},
+	Serve:     serve,
+	Response:  func(c echo.Context) http.ResponseWriter { return c.Response() },
+	Writer:    func(c echo.Context) http.ResponseWriter { return c.Response().Writer },
+	SetWriter: func(c echo.Context, w http.ResponseWriter) { c.Response().Writer = w },
+	HTTPError: func(code int, message string) error { return echo.NewHTTPError(code, message) },
+	Code: func(err error) int {
+		if he, ok := errors.AsType[*echo.HTTPError](err); ok {
+			return he.Code
+		}
+		return 0
+	},
+	Recover: middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true}),
+	Gzip:    middleware.Gzip(),
+	Timeout: middleware.ContextTimeout,
+	BasicAuth: func(valid func(user, password string) bool) echo.MiddlewareFunc {
+		return middleware.BasicAuth(func(user, password string, _ echo.Context) (bool, error) {
+			return valid(user, password), nil
+		})
+	},
+	Wrap: echo.WrapMiddleware,
+}
+
+func serve(a app) http.Handler {
 	e := echo.New()
-	for _, path := range []string{"/orders/:id", "/refunds/:id", "/plain"} {
-		e.Match([]string{http.MethodGet, http.MethodPost, http.MethodPut}, path, handler, mw)
+	e.Pre(a.Pre...)
+	e.Use(a.Use...)
+	for _, route := range a.Routes {
+		method, path, _ := strings.Cut(route, " ")
+		e.Add(method, path, a.Handler, a.With...)
 	}
-	return e, nil
+	if a.OnError != nil {
+		e.Debug = true // whatever is in the error may then be told
+		e.HTTPErrorHandler = func(err error, c echo.Context) { a.OnError(c, err) }
+	}
+	return e
 }

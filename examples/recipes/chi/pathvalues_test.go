@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,41 +13,24 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	recipe "github.com/holdfast-go/holdfast/examples/recipes/chi"
+	"github.com/holdfast-go/holdfast/examples/recipes/internal/recipetest"
 	"github.com/holdfast-go/holdfast/httpmw"
 )
-
-func newLocker(t *testing.T) *core.Locker {
-	t.Helper()
-	l, err := core.New(memlock.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
-}
-
-func call(t *testing.T, h http.Handler, target string, headers ...string) *httptest.ResponseRecorder {
-	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody)
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Add(name, value)
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
-}
 
 // leaseName answers with the name of the lease.
 func leaseName(w http.ResponseWriter, r *http.Request) {
 	x, _ := core.FromContext(r.Context())
 	_, _ = w.Write([]byte(x.Name()))
+}
+
+// mount is a [recipetest.Mount] with middleware outside the lock.
+func mount(outside ...func(http.Handler) http.Handler) recipetest.Mount {
+	return func(route string, lock func(http.Handler) http.Handler) http.Handler {
+		r := chi.NewRouter()
+		r.With(append(outside, recipe.PathValues, lock)...).Post(route, leaseName)
+		return r
+	}
 }
 
 func TestKeysHaveChisParametersAndRoute(t *testing.T) {
@@ -68,17 +50,21 @@ func TestKeysHaveChisParametersAndRoute(t *testing.T) {
 		{"order:{x}", "/orders/{id}", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
 		{"order:{query:x}", "/orders/{id}", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
 	} {
-		r := chi.NewRouter()
-		r.With(recipe.PathValues, httpmw.Lock(newLocker(t), test.key)).Post(test.route, leaseName)
-		if w := call(t, r, test.path); w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
+		w := recipetest.Call(t, mount()(test.route, httpmw.Lock(recipetest.NewLocker(t), test.key)), test.path)
+		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("%s of %s: %d %s, want %d %s", test.key, test.path, w.Code, w.Body, test.status, test.want)
 		}
 	}
 }
 
+func TestHostilePathsGetLocksOfTheirOwnNames(t *testing.T) {
+	t.Parallel()
+	recipetest.Hostile(t, mount(), "/orders/{id}", true)
+}
+
 func TestOfASubRouterUseFindsOuterParametersOnly(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
+	locks := recipetest.NewLocker(t)
 	r := chi.NewRouter()
 	r.Route("/orders/{id}", func(r chi.Router) {
 		r.Use(recipe.PathValues, httpmw.Lock(locks, "order:{id}"))
@@ -88,10 +74,10 @@ func TestOfASubRouterUseFindsOuterParametersOnly(t *testing.T) {
 		r.Use(httpmw.Lock(locks, "order:{id}"))
 		r.Post("/{id}", leaseName)
 	})
-	if w := call(t, r, "/orders/%34%32/pay"); w.Body.String() != "order:42" {
+	if w := recipetest.Call(t, r, "/orders/%34%32/pay"); w.Body.String() != "order:42" {
 		t.Errorf("answered %d %s", w.Code, w.Body)
 	}
-	if w := call(t, r, "/refunds/42"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), httpmw.TypeRoute) {
+	if w := recipetest.Call(t, r, "/refunds/42"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), httpmw.TypeRoute) {
 		t.Errorf("answered %d %s", w.Code, w.Body)
 	}
 }
@@ -116,13 +102,13 @@ func TestWithEveryRouteIsAnOperationOfItsOwnAndUseHasOneForAll(t *testing.T) {
 			t.Parallel()
 			r := chi.NewRouter()
 			r.Route("/orders/{id}", func(r chi.Router) {
-				test.mount(r, httpmw.Lock(newLocker(t), "order:{id}", core.WithDedup(time.Hour)))
+				test.mount(r, httpmw.Lock(recipetest.NewLocker(t), "order:{id}", core.WithDedup(time.Hour)))
 			})
 			for _, step := range []struct {
 				path string
 				want int
 			}{{"/orders/42/pay", 200}, {"/orders/42/ship", test.ship}, {"/orders/42/pay", 409}} {
-				if w := call(t, r, step.path); w.Code != step.want {
+				if w := recipetest.Call(t, r, step.path); w.Code != step.want {
 					t.Errorf("%s: %d %s, want %d", step.path, w.Code, w.Body, step.want)
 				}
 			}
@@ -133,7 +119,7 @@ func TestWithEveryRouteIsAnOperationOfItsOwnAndUseHasOneForAll(t *testing.T) {
 func TestTimeoutBoundsTheWaitAndTheWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		locks := newLocker(t)
+		locks := recipetest.NewLocker(t)
 		r := chi.NewRouter()
 		r.Use(middleware.Timeout(time.Second))
 		r.With(httpmw.Lock(locks, "order:{id}", core.WithWait(core.WaitForever))).Post("/orders/{id}", func(_ http.ResponseWriter, r *http.Request) {
@@ -143,7 +129,7 @@ func TestTimeoutBoundsTheWaitAndTheWork(t *testing.T) {
 			}
 		})
 		err := locks.Do(t.Context(), "order:42", func(context.Context) error {
-			if w := call(t, r, "/orders/42"); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), httpmw.TypeHeld) {
+			if w := recipetest.Call(t, r, "/orders/42"); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), httpmw.TypeHeld) {
 				t.Errorf("held: answered %d %s", w.Code, w.Body)
 			}
 			return nil
@@ -151,7 +137,7 @@ func TestTimeoutBoundsTheWaitAndTheWork(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if w := call(t, r, "/orders/42"); w.Code != http.StatusGatewayTimeout {
+		if w := recipetest.Call(t, r, "/orders/42"); w.Code != http.StatusGatewayTimeout {
 			t.Errorf("worked too long: answered %d %s, want chi's 504", w.Code, w.Body)
 		}
 	})
@@ -161,7 +147,7 @@ func TestAPanicReleasesAndIsNotDone(t *testing.T) {
 	t.Parallel()
 	for _, outside := range []bool{true, false} {
 		calls := 0
-		chain := chi.Middlewares{httpmw.Lock(newLocker(t), "order:{id}", core.WithDedup(time.Hour)), recoverer}
+		chain := chi.Middlewares{httpmw.Lock(recipetest.NewLocker(t), "order:{id}", core.WithDedup(time.Hour)), recoverer}
 		if outside {
 			chain[0], chain[1] = chain[1], chain[0]
 		}
@@ -173,7 +159,7 @@ func TestAPanicReleasesAndIsNotDone(t *testing.T) {
 			leaseName(w, r)
 		})
 		for i, want := range []int{http.StatusInternalServerError, http.StatusOK, http.StatusConflict} {
-			if w := call(t, r, "/orders/42"); w.Code != want {
+			if w := recipetest.Call(t, r, "/orders/42"); w.Code != want {
 				t.Errorf("Recoverer outside: %t, request %d: %d %s, want %d", outside, i, w.Code, w.Body, want)
 			}
 		}
@@ -194,17 +180,5 @@ func (silent) Panic(any, []byte)                               {}
 
 func TestStrangersDoNotReachTheLock(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
-	r := chi.NewRouter()
-	auth := middleware.BasicAuth("shop", map[string]string{"ann": "right"})
-	r.With(auth, httpmw.Lock(locks, "order:{id}")).Post("/orders/{id}", leaseName)
-	if err := locks.Close(t.Context()); err != nil { // who reaches the lock gets 503
-		t.Fatal(err)
-	}
-	if w := call(t, r, "/orders/42"); w.Code != http.StatusUnauthorized {
-		t.Errorf("answered %d", w.Code)
-	}
-	if w := call(t, r, "/orders/42", "Authorization: Basic YW5uOnJpZ2h0"); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("answered %d", w.Code)
-	}
+	recipetest.Strangers(t, mount(middleware.BasicAuth("shop", map[string]string{"ann": "right"})), "/orders/{id}")
 }

@@ -3,7 +3,6 @@ package recipe_test
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	recipe "github.com/holdfast-go/holdfast/examples/recipes/gin"
+	"github.com/holdfast-go/holdfast/examples/recipes/internal/recipetest"
 	"github.com/holdfast-go/holdfast/httpmw"
 )
 
@@ -42,14 +42,12 @@ func charge(ctx context.Context, _ string, _ uint64) error { return ctx.Err() }
 
 func TestTheCodeOfThePageRuns(t *testing.T) {
 	t.Parallel()
-	r := routes(newLocker(t), func(c *gin.Context) { c.Status(http.StatusNoContent) })
+	r := routes(recipetest.NewLocker(t), func(c *gin.Context) { c.Status(http.StatusNoContent) })
 	for _, request := range []struct {
 		path string
 		code int
 	}{{"/orders/42/pay", 204}, {"/orders/42/ship", 204}, {"/orders/42/ship", 409}} {
-		w := httptest.NewRecorder()
-		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, request.path, http.NoBody))
-		if w.Code != request.code {
+		if w := recipetest.Call(t, r, request.path); w.Code != request.code {
 			t.Errorf("%s: %d, want %d", request.path, w.Code, request.code)
 		}
 	}

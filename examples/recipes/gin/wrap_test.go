@@ -15,8 +15,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	recipe "github.com/holdfast-go/holdfast/examples/recipes/gin"
+	"github.com/holdfast-go/holdfast/examples/recipes/internal/recipetest"
 	"github.com/holdfast-go/holdfast/httpmw"
 )
 
@@ -25,36 +25,19 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-func newLocker(t *testing.T) *core.Locker {
-	t.Helper()
-	l, err := core.New(memlock.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
-}
-
-func call(t *testing.T, h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
-	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Add(name, value)
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
-}
-
 // leaseName answers with the name of the lease.
 func leaseName(c *gin.Context) {
 	x, _ := core.FromContext(c.Request.Context())
 	c.String(http.StatusOK, x.Name())
+}
+
+// mount is a [recipetest.Mount] with handlers before the lock.
+func mount(before ...gin.HandlerFunc) recipetest.Mount {
+	return func(route string, lock func(http.Handler) http.Handler) http.Handler {
+		r := gin.New()
+		r.POST(route, append(before, recipe.Wrap(lock), leaseName)...)
+		return r
+	}
 }
 
 func free(t *testing.T, l *core.Locker, name string) bool {
@@ -76,17 +59,21 @@ func TestKeysHaveGinsParametersAndRoute(t *testing.T) {
 		{"order:{x}", "/orders/:id", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
 		{"order:{query:x}", "/orders/:id", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
 	} {
-		r := gin.New()
-		r.POST(test.route, recipe.Wrap(httpmw.Lock(newLocker(t), test.key)), leaseName)
-		if w := call(t, r, http.MethodPost, test.path); w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
+		w := recipetest.Call(t, mount()(test.route, httpmw.Lock(recipetest.NewLocker(t), test.key)), test.path)
+		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("%s of %s: %d %s, want %d %s", test.key, test.path, w.Code, w.Body, test.status, test.want)
 		}
 	}
 }
 
+func TestHostilePathsGetLocksOfTheirOwnNames(t *testing.T) {
+	t.Parallel()
+	recipetest.Hostile(t, mount(), "/orders/:id", false)
+}
+
 func TestTheLockIsHeldWhileTheHandlersAfterItRun(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
+	locks := recipetest.NewLocker(t)
 	var seen []string
 	note := func(name string) gin.HandlerFunc {
 		state := func(when string) {
@@ -109,7 +96,7 @@ func TestTheLockIsHeldWhileTheHandlersAfterItRun(t *testing.T) {
 	r := gin.New()
 	r.Use(note("outside"))
 	r.POST("/orders/:id", recipe.Wrap(httpmw.Lock(locks, "order:{id}")), note("inside"), leaseName)
-	if w := call(t, r, http.MethodPost, "/orders/42"); w.Body.String() != "order:42" {
+	if w := recipetest.Call(t, r, "/orders/42"); w.Body.String() != "order:42" {
 		t.Errorf("answered %d %s", w.Code, w.Body)
 	}
 	want := []string{"outside before free", "inside before locked", "inside after locked", "outside after free"}
@@ -120,11 +107,11 @@ func TestTheLockIsHeldWhileTheHandlersAfterItRun(t *testing.T) {
 
 func TestARefusalEndsTheChain(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
+	locks := recipetest.NewLocker(t)
 	r := gin.New()
 	r.POST("/orders/:id", recipe.Wrap(httpmw.Lock(locks, "order:{id}")), func(*gin.Context) { t.Error("it ran") })
 	err := locks.Do(t.Context(), "order:42", func(context.Context) error {
-		w := call(t, r, http.MethodPost, "/orders/42")
+		w := recipetest.Call(t, r, "/orders/42")
 		if w.Code != http.StatusConflict || w.Header().Get("Retry-After") != "1" || !strings.HasSuffix(w.Body.String(), `not started."}`) {
 			t.Errorf("answered %d %v %s", w.Code, w.Header(), w.Body)
 		}
@@ -163,16 +150,16 @@ func TestOnlyWhatSucceededIsDone(t *testing.T) {
 					c.JSON(http.StatusGone, c.Errors.JSON())
 				}
 			})
-			r.POST("/orders/:id", recipe.Wrap(httpmw.Lock(newLocker(t), "order:{id}", core.WithDedup(time.Hour))), func(c *gin.Context) {
+			r.POST("/orders/:id", recipe.Wrap(httpmw.Lock(recipetest.NewLocker(t), "order:{id}", core.WithDedup(time.Hour))), func(c *gin.Context) {
 				if calls++; calls == 1 {
 					test.first(c)
 				}
 			})
-			if w := call(t, r, http.MethodPost, "/orders/42"); w.Code != test.answer {
+			if w := recipetest.Call(t, r, "/orders/42"); w.Code != test.answer {
 				t.Errorf("answered %d %s, want %d", w.Code, w.Body, test.answer)
 			}
 			want := map[bool]int{true: http.StatusConflict, false: http.StatusOK}[test.done]
-			if w := call(t, r, http.MethodPost, "/orders/42"); w.Code != want {
+			if w := recipetest.Call(t, r, "/orders/42"); w.Code != want {
 				t.Errorf("again: answered %d %s, want %d", w.Code, w.Body, want)
 			}
 		})
@@ -182,14 +169,14 @@ func TestOnlyWhatSucceededIsDone(t *testing.T) {
 func TestEveryRouteIsAnOperationOfItsOwn(t *testing.T) {
 	t.Parallel()
 	r := gin.New()
-	once := recipe.Wrap(httpmw.Lock(newLocker(t), "order:{id}", core.WithDedup(time.Hour)))
+	once := recipe.Wrap(httpmw.Lock(recipetest.NewLocker(t), "order:{id}", core.WithDedup(time.Hour)))
 	r.POST("/orders/:id/pay", once, leaseName)
 	r.POST("/orders/:id/ship", once, leaseName)
 	for _, test := range []struct {
 		path string
 		want int
 	}{{"/orders/42/pay", 200}, {"/orders/42/ship", 200}, {"/orders/42/pay", 409}} {
-		if w := call(t, r, http.MethodPost, test.path); w.Code != test.want {
+		if w := recipetest.Call(t, r, test.path); w.Code != test.want {
 			t.Errorf("%s: %d %s, want %d", test.path, w.Code, w.Body, test.want)
 		}
 	}
@@ -211,11 +198,11 @@ func TestALossIsAnsweredIfNothingWasWritten(t *testing.T) {
 			t.Parallel()
 			r := gin.New()
 			short := core.WithMaxHold(10 * time.Millisecond)
-			r.POST("/orders/:id", recipe.Wrap(httpmw.Lock(newLocker(t), "order:{id}", short)), func(c *gin.Context) {
+			r.POST("/orders/:id", recipe.Wrap(httpmw.Lock(recipetest.NewLocker(t), "order:{id}", short)), func(c *gin.Context) {
 				test.write(c)
 				<-c.Request.Context().Done()
 			})
-			if w := call(t, r, http.MethodPost, "/orders/42"); w.Code != test.want || !strings.Contains(w.Body.String(), test.body) {
+			if w := recipetest.Call(t, r, "/orders/42"); w.Code != test.want || !strings.Contains(w.Body.String(), test.body) {
 				t.Errorf("answered %d %s, want %d %s", w.Code, w.Body, test.want, test.body)
 			}
 		})
@@ -224,23 +211,12 @@ func TestALossIsAnsweredIfNothingWasWritten(t *testing.T) {
 
 func TestStrangersDoNotReachTheLock(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
-	r := gin.New()
-	r.POST("/orders/:id", gin.BasicAuth(gin.Accounts{"ann": "right"}), recipe.Wrap(httpmw.Lock(locks, "order:{id}")), leaseName)
-	if err := locks.Close(t.Context()); err != nil { // who reaches the lock gets 503
-		t.Fatal(err)
-	}
-	if w := call(t, r, http.MethodPost, "/orders/42"); w.Code != http.StatusUnauthorized {
-		t.Errorf("answered %d", w.Code)
-	}
-	if w := call(t, r, http.MethodPost, "/orders/42", "Authorization: Basic YW5uOnJpZ2h0"); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("answered %d", w.Code)
-	}
+	recipetest.Strangers(t, mount(gin.BasicAuth(gin.Accounts{"ann": "right"})), "/orders/:id")
 }
 
 func TestEventsArriveAndConnectionsCanBeTakenOver(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t)
+	locks := recipetest.NewLocker(t)
 	r := gin.New()
 	lock := recipe.Wrap(httpmw.Lock(locks, "order:{id}"))
 	r.GET("/orders/:id/events", lock, func(c *gin.Context) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/key"
+	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
 	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
 )
 
@@ -130,13 +131,15 @@ func (d *Door) broken(ctx context.Context, route string, fault *Fault) *Fault {
 	return fault
 }
 
-// Do runs work while name is locked. Work says whether it succeeded, which matters for
-// dedup. Do returns nil if work ran and the lease was not lost meanwhile.
-func (d *Door) Do(r *http.Request, route, name string, work func(context.Context) (ok bool)) *Fault {
+// Do runs a handler while name is locked. The handler lets seen watch its response, and returns
+// its own error, if it has one. Do returns why the handler did not run, or that the lease was
+// lost meanwhile: but what has begun to be written is the client's answer, come what may.
+func (d *Door) Do(r *http.Request, route, name string, handler func(ctx context.Context, seen *observe.Response) error) *Fault {
+	var seen observe.Response
 	ran := false
 	err := d.locker.Do(r.Context(), name, func(ctx context.Context) error {
 		ran = true
-		if !work(ctx) {
+		if err := handler(ctx, &seen); err != nil || !seen.Succeeded() {
 			return errFailed
 		}
 		return nil
@@ -144,8 +147,8 @@ func (d *Door) Do(r *http.Request, route, name string, work func(context.Context
 	if !ran {
 		return d.refused(r.Context(), route, err)
 	}
-	// The work's own errors do not come this way: what is lost is this door's lease.
-	if lost, ok := errors.AsType[*core.LostError](err); ok {
+	// The handler's own errors do not come this way: what is lost is this door's lease.
+	if lost, ok := errors.AsType[*core.LostError](err); ok && !seen.Written() {
 		return &Fault{Lost, lost}
 	}
 	return nil

@@ -1,0 +1,85 @@
+// Package recipetest has what the tests of all recipes share: what has to be true in every
+// router.
+package recipetest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/httpmw"
+)
+
+// Mount returns a router with one route, for POST, behind a lock. Its handler answers with the
+// name of the lease.
+type Mount func(route string, lock func(http.Handler) http.Handler) http.Handler
+
+// NewLocker returns a Locker that is closed with the test.
+func NewLocker(t *testing.T) *core.Locker {
+	t.Helper()
+	l, err := core.New(memlock.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// Call has h answer a POST, with headers "Name: value".
+func Call(t *testing.T, h http.Handler, target string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Add(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// Hostile sends hostile values as the {id} of a route: each gets a lock of its own name. A value
+// with a slash may have no route, where the router looks at the unescaped path.
+func Hostile(t *testing.T, mount Mount, route string, slashes bool) {
+	t.Helper()
+	h := mount(route, httpmw.Lock(NewLocker(t), strings.Replace(hostile.Template, "{v}", "{id}", 1)))
+	var names hostile.Names
+	for what, value := range hostile.Values() {
+		w := Call(t, h, "/orders/"+url.PathEscape(value))
+		if !slashes && strings.Contains(value, "/") && (w.Code == http.StatusNotFound || w.Code == http.StatusTemporaryRedirect) {
+			continue
+		}
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: answered %d %s", what, w.Code, w.Body)
+			continue
+		}
+		names.Check(t, value, w.Body.String())
+	}
+}
+
+// Strangers checks that only ann, whose password is "right", reaches the lock. The mount has the
+// router's basic authentication outside.
+func Strangers(t *testing.T, mount Mount, route string) {
+	t.Helper()
+	locks := NewLocker(t)
+	h := mount(route, httpmw.Lock(locks, "order:{id}"))
+	if err := locks.Close(t.Context()); err != nil { // who reaches the lock gets 503
+		t.Fatal(err)
+	}
+	if w := Call(t, h, "/orders/42"); w.Code != http.StatusUnauthorized {
+		t.Errorf("answered %d", w.Code)
+	}
+	if w := Call(t, h, "/orders/42", "Authorization: Basic YW5uOnJpZ2h0"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("answered %d", w.Code)
+	}
+}

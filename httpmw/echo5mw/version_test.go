@@ -1,0 +1,98 @@
+package echo5mw_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw/echo5mw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+)
+
+// What only this version of Echo does.
+
+// Parameters are unescaped once, whatever the router has done to them.
+func TestEveryRouterConfigMakesTheSameName(t *testing.T) {
+	t.Parallel()
+	locks := doortest.MemoryLocker(t)
+	for _, config := range []echo.RouterConfig{
+		{}, {UnescapePathParamValues: true}, {UseEscapedPathForMatching: true}, // both together unescape twice
+	} {
+		for path, want := range map[string]string{
+			"/orders/42/x":             "42:x",
+			"/orders/%34%32/%78":       "42:x",
+			"/orders/%2534%41/x":       "%2534A:x",
+			"/orders/%2534%41/%2578":   "%2534A:%2578",
+			"/orders/%252534%41/%2534": "%252534A:%2534",
+		} {
+			e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(config)})
+			e.POST("/orders/:id/:sku", leaseName, echo5mw.Lock(locks, "{id}:{sku}"))
+			if w := doortest.Call(t, e, http.MethodPost, path); w.Body.String() != want {
+				t.Errorf("%+v, %s: %d %s, want %s", config, path, w.Code, w.Body, want)
+			}
+		}
+	}
+}
+
+// Somebody's own writer is watched from above, and taken for Echo's by nobody.
+func TestALossBehindAnotherWriterIsAnswered(t *testing.T) {
+	t.Parallel()
+	type writer struct{ http.ResponseWriter }
+	for body, want := range map[string]int{"": http.StatusServiceUnavailable, "partial": http.StatusOK} {
+		e := echo.New()
+		e.POST("/orders/:id", func(c *echo.Context) error {
+			if body != "" {
+				_ = c.String(http.StatusOK, body)
+			}
+			<-c.Request().Context().Done()
+			return nil
+		}, func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c *echo.Context) error {
+				mine := &writer{c.Response()}
+				c.SetResponse(mine)
+				err := next(c)
+				if c.Response() != http.ResponseWriter(mine) {
+					t.Error("not restored")
+				}
+				return err
+			}
+		}, echo5mw.Lock(doortest.MemoryLocker(t), "order:{id}", short))
+		if w := doortest.Call(t, e, http.MethodPost, "/orders/42"); w.Code != want || body != "" && w.Body.String() != body {
+			t.Errorf("%q: answered %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
+// With AutoHandleHEAD, Echo puts a writer of its own in front of the door.
+func TestAHeadRequestForAGetRouteIsAnswered(t *testing.T) {
+	t.Parallel()
+	e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(echo.RouterConfig{AutoHandleHEAD: true})})
+	locks := doortest.MemoryLocker(t)
+	e.GET("/refused", leaseName, echo5mw.Lock(locks, "{query:x}"))
+	e.GET("/lost", func(c *echo.Context) error {
+		<-c.Request().Context().Done()
+		return nil
+	}, echo5mw.Lock(locks, "job", short))
+	e.GET("/passes", leaseName, echo5mw.Lock(locks, "report"))
+	for path, want := range map[string]int{
+		"/refused": http.StatusBadRequest, "/lost": http.StatusServiceUnavailable, "/passes": http.StatusOK,
+	} {
+		w := doortest.Call(t, e, http.MethodHead, path)
+		problem := strings.HasPrefix(w.Header().Get("Content-Type"), "application/problem+json")
+		if w.Code != want || problem != (want != http.StatusOK) || w.Body.Len() > 0 {
+			t.Errorf("%s: answered %d %v %s, want %d", path, w.Code, w.Header(), w.Body, want)
+		}
+	}
+}
+
+var short = core.WithMaxHold(10 * time.Millisecond)
+
+// leaseName answers with the name of the lease.
+func leaseName(c *echo.Context) error {
+	x, _ := core.FromContext(c.Request().Context())
+	return c.String(http.StatusOK, x.Name())
+}

@@ -1,0 +1,121 @@
+package echotest
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+)
+
+func (v Version[C, H, M]) lockPanics(t *testing.T) {
+	locks := doortest.MemoryLocker(t)
+	for name, construct := range map[string]func(){
+		"key":    func() { v.Lock(locks, "order:{id") },
+		"option": func() { v.Lock(locks, "order:{id}", core.WithTTL(0)) },
+	} {
+		func() {
+			defer func() {
+				if s, ok := recover().(string); !ok || !strings.HasPrefix(s, v.Package+": ") {
+					t.Errorf("%s: panicked with %q", name, s)
+				}
+			}()
+			construct()
+		}()
+	}
+}
+
+func (v Version[C, H, M]) sources(t *testing.T) {
+	locks := doortest.MemoryLocker(t)
+	for _, test := range []struct {
+		key, route, path string
+		status           int
+		name             string
+	}{
+		{"{http:route}", "/orders/:id", "/orders/42", http.StatusOK, "/orders/%3Aid"},
+		{"file:{*}", "/files/*", "/files/a/b", http.StatusOK, "file:a/b"},
+		{"file:{*}", "/files/*", "/files/a%2Fb/%63", http.StatusOK, "file:a/b/c"},
+		{"file:{*}", "/files/*", "/files/", http.StatusBadRequest, ""},
+		{"order:{i}", "/orders/:id", "/orders/42", http.StatusInternalServerError, ""},
+		{"order:{id}", "/orders/:id/items", "/orders//items", http.StatusBadRequest, ""},
+		{"order:{id}", "/orders/:id", "/orders/%2534%41", http.StatusOK, "order:%2534A"},
+	} {
+		e := v.Serve(App[C, H, M]{
+			Routes: []string{"POST " + test.route}, With: []M{v.Lock(locks, test.key)}, Handler: leaseName[C],
+		})
+		w := doortest.Call(t, e, http.MethodPost, test.path)
+		if w.Code != test.status || w.Code == http.StatusOK && w.Body.String() != test.name {
+			t.Errorf("%s of %s: %d %s, want %d %s", test.key, test.path, w.Code, w.Body, test.status, test.name)
+		}
+	}
+}
+
+func (v Version[C, H, M]) beforeTheRouter(t *testing.T) {
+	locks := doortest.MemoryLocker(t)
+	for _, key := range []string{"order:{id}", "{http:route}"} {
+		e := v.Serve(App[C, H, M]{Pre: []M{v.Lock(locks, key)}, Routes: []string{pay}, Handler: leaseName[C]})
+		if status, body := order42(t, e); status != http.StatusInternalServerError {
+			t.Errorf("%s: %d %s, want 500", key, status, body)
+		}
+	}
+}
+
+func passes(next http.Handler) http.Handler { return next }
+
+func (v Version[C, H, M]) outsideGetsItsOwnBack(t *testing.T) {
+	for name, handler := range map[string]H{
+		"Returns": leaseName[C],
+		"Wrapped": v.Wrap(passes)(leaseName[C]),
+		"Panics":  func(C) error { panic("thrown") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outside := func(next H) H {
+				return func(c C) error {
+					r, response, writer := c.Request(), v.Response(c), v.Writer(c)
+					defer func() {
+						_ = recover()
+						if c.Request() != r || v.Response(c) != response || v.Writer(c) != writer {
+							t.Error("not restored")
+						}
+						if err := c.Request().Context().Err(); err != nil {
+							t.Errorf("the context outside: %v", err)
+						}
+					}()
+					return next(c)
+				}
+			}
+			order42(t, v.Serve(App[C, H, M]{
+				Use: []M{outside}, Routes: []string{pay}, Handler: handler,
+				With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id}")},
+			}))
+		})
+	}
+}
+
+func (v Version[C, H, M]) innerWriterStays(t *testing.T) {
+	var mine struct{ http.ResponseWriter }
+	order42(t, v.orders(func(c C) error {
+		mine.ResponseWriter = v.Writer(c)
+		v.SetWriter(c, &mine)
+		return nil
+	}, func(next H) H {
+		return func(c C) error {
+			err := next(c)
+			if v.Writer(c) != &mine {
+				t.Error("the writer that a handler has put in was taken out")
+			}
+			return err
+		}
+	}, v.Lock(doortest.MemoryLocker(t), "order:{id}")))
+}
+
+// echo.WrapMiddleware replaces the response and does not put it back.
+func (v Version[C, H, M]) lossBehindWrapped(t *testing.T) {
+	status, body := order42(t, v.orders(wait[C](nil), v.Lock(doortest.MemoryLocker(t), "order:{id}", short), v.Wrap(passes)))
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, httpmw.TypeLost) {
+		t.Errorf("answered %d %s", status, body)
+	}
+}
