@@ -55,12 +55,6 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 	}
 	now := time.Now()
 	a := &acquisition{engine: r, ctx: ctx, name: name, cfg: c, handoff: handoff, began: now, seen: seen{answered: now}}
-	switch {
-	case a.once():
-		a.deadline = now.Add(c.attemptTimeout())
-	case c.wait != WaitForever:
-		a.deadline = now.Add(c.wait)
-	}
 	x, err := a.run()
 	a.waits.stop()
 	if r.events != nil {

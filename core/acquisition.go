@@ -16,19 +16,19 @@ type acquisition struct {
 	cfg     *config
 	handoff string // to take the name over with, until an attempt was answered
 
-	began    time.Time
-	deadline time.Time // of the wait budget, or, without one, of the wait for somebody else's attempt; zero for none
+	began time.Time // and so the wait budget
 
 	seen    seen
-	refused bool    // the backend has told this very call that the name is held
-	waited  bool    // observers are told
-	woken   bool    // from its queue
-	behind  bool    // a lease of this process, until it was woken
-	limited bool    // observers were told that another limit counts
-	token   *token  // that is being tried, nil if there is none
-	old     *tenure // of this process, to yield in the same step
-	waits   *waits  // made by the first wait that is not for a turn
-	backoff backoff // of the contender
+	refused bool     // the backend has told this very call that the name is held
+	waited  bool     // observers are told
+	woken   bool     // from its queue
+	behind  bool     // a lease of this process, until it was woken
+	late    bool     // its budget is over: it waits for the outcome of an attempt under way
+	limited bool     // observers were told that another limit counts
+	token   *token   // that is being tried, nil if there is none
+	old     *tenure  // of this process, to yield in the same step
+	waits   *waits   // made by the first wait that is not for a turn
+	backoff *backoff // of the contender, once it has one
 }
 
 // once says that the call makes one attempt and waits for no holder.
@@ -74,8 +74,8 @@ func (a *acquisition) ended() error {
 	}
 }
 
-// late says that the caller's ctx is over, if only by the clock.
-func (a *acquisition) late() bool {
+// tooLate says that the caller's ctx is over, if only by the clock.
+func (a *acquisition) tooLate() bool {
 	deadline, ok := a.ctx.Deadline()
 	return a.ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }

@@ -13,7 +13,7 @@ import (
 // contend is the contender's loop.
 func (a *acquisition) contend(w *waiter) (*Lease, error) {
 	for {
-		if a.tooLate() {
+		if a.endsTooSoon() {
 			return nil, errPassed
 		}
 		if x, err := a.try(w); x != nil || err != nil {
@@ -46,7 +46,7 @@ func (a *acquisition) try(w *waiter) (*Lease, error) {
 	claim.Handoff = a.handoff
 	if held := a.engine.names.try(w, &claim); held != nil {
 		a.heldHere(w, held)
-		a.backoff.unanswered()
+		a.pace().unanswered()
 		return nil, nil //nolint:nilnil // documented: go on
 	}
 	if !a.engine.can.Block {
@@ -56,7 +56,7 @@ func (a *acquisition) try(w *waiter) (*Lease, error) {
 	grant, asked, err := a.request(w, claim)
 	now := time.Now()
 	if err == nil {
-		a.backoff.unanswered() // if it comes too late
+		a.pace().unanswered() // if it comes too late
 		return a.granted(w, grant, asked)
 	}
 	if held, ok := errors.AsType[*driver.Held](err); ok {
@@ -66,18 +66,18 @@ func (a *acquisition) try(w *waiter) (*Lease, error) {
 		a.seen.merge(v)
 		a.tellLimit(held.Limit)
 		a.engine.names.refused(w, v)
-		a.backoff.heldBy(held, a.cfg.recheck(), a.engine.queuer != nil)
+		a.pace().heldBy(held, a.cfg.recheck(), a.engine.queuer != nil)
 		return nil, nil //nolint:nilnil // documented: go on
 	}
 	if done, ok := errors.AsType[*driver.Duplicate](err); ok {
 		refusal := &DuplicateError{a.name, done.Label}
-		a.engine.names.refused(w, seen{at: now, answered: now, done: refusal, scope: a.cfg.scope})
+		a.engine.names.refused(w, seen{answered: now, done: &duplicate{*refusal, a.cfg.scope}})
 		if handoff := a.handoff; handoff != "" { // nobody else will come for the name
 			a.engine.spawn(func() { a.engine.recall(a.ctx, a.cfg, a.name, handoff) })
 		}
 		return nil, refusal
 	}
-	if a.late() {
+	if a.tooLate() {
 		a.suspect()
 		return nil, a.ended() // says nothing about the backend: those who watch try themselves
 	}
@@ -86,7 +86,7 @@ func (a *acquisition) try(w *waiter) (*Lease, error) {
 		return a.degrade(w, err)
 	}
 	a.fail(w, err)
-	a.backoff.unanswered()
+	a.pace().unanswered()
 	return nil, nil //nolint:nilnil // documented: go on
 }
 

@@ -26,6 +26,13 @@ type backoff struct {
 	spins  int           // times it was told to try, in vain, in a row
 }
 
+func (a *acquisition) pace() *backoff {
+	if a.backoff == nil {
+		a.backoff = new(backoff)
+	}
+	return a.backoff
+}
+
 // heldBy: another owner has the name.
 func (b *backoff) heldBy(h *driver.Held, recheck time.Duration, listen bool) {
 	b.next, b.listen = jitter(recheck), listen
@@ -49,7 +56,7 @@ func (b *backoff) slower() time.Duration {
 
 // pause waits for the next attempt, or returns why there will be none.
 func (a *acquisition) pause(w *waiter) error {
-	b := &a.backoff
+	b := a.pace()
 	a.waited = true
 	if b.spins > freeSpins {
 		if err := a.sleep(min(time.Millisecond<<min(b.spins-freeSpins, 5), firstPoll)); err != nil {

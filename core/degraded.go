@@ -48,7 +48,7 @@ func (a *acquisition) judge(err error, took time.Duration) error {
 		err = errTooShort
 	}
 	failed := &unavailableError{"acquire", a.name, err}
-	if noAnswer(failed) && !a.late() {
+	if noAnswer(failed) && !a.tooLate() {
 		a.engine.outage.failed(a.engine.clock.Read(), err)
 	}
 	return failed
@@ -56,7 +56,7 @@ func (a *acquisition) judge(err error, took time.Duration) error {
 
 // silent says that err, which this call's attempt came to or one that it has waited for, is
 // what it goes on without the backend for.
-func (a *acquisition) silent(err error) bool { return a.mayGoLocal() && noAnswer(err) && !a.late() }
+func (a *acquisition) silent(err error) bool { return a.mayGoLocal() && noAnswer(err) && !a.tooLate() }
 
 // mayGoLocal is false once this call was told that the name is held, and while those who stand
 // in the line were less than a TTL ago: whoever holds it may be at work.
@@ -94,7 +94,7 @@ func (a *acquisition) degrade(w *waiter, because error) (*Lease, error) {
 	x, held, err := a.goLocal(w, because)
 	if held != nil {
 		a.heldHere(w, held)
-		a.backoff.unanswered()
+		a.pace().unanswered()
 	}
 	return x, err
 }

@@ -14,9 +14,15 @@ type seen struct {
 	at       time.Time    // when that was so
 	answered time.Time    // when the backend last answered
 	heldAt   clock.Awake  // when the backend itself last said "held"; 0 if it has not
-	done     *DuplicateError
-	scope    string // of done
-	err      error  // matches ErrUnavailable: what the last attempt came to
+	done     *duplicate
+	err      error // matches ErrUnavailable: what the last attempt came to
+}
+
+// duplicate is the answer to whoever asks with a dedup scope.
+type duplicate struct {
+	DuplicateError
+
+	scope string
 }
 
 // merge adds what somebody else has seen, or this call since.
@@ -37,7 +43,7 @@ func (s seen) empty() bool { return s.held == nil && s.done == nil && s.err == n
 
 // concerns says whether it is an answer to whoever wants the name by c, too.
 func (s seen) concerns(c *config) bool {
-	return s.held != nil || s.err != nil || s.done != nil && c.dedup > 0 && s.scope == c.scope
+	return s.held != nil || s.err != nil || s.done != nil && c.dedup > 0 && s.done.scope == c.scope
 }
 
 // heldError makes the error for a name of which the holder was seen a while ago.

@@ -24,12 +24,21 @@ func (a *acquisition) waiting() *waits {
 	ctx, cancel := context.WithCancelCause(a.ctx)
 	stop := context.AfterFunc(a.engine.life, func() { cancel(ErrClosed) })
 	end := func() { stop(); cancel(nil) }
-	if !a.deadline.IsZero() {
-		bounded, free := context.WithDeadlineCause(ctx, a.deadline, errBudget)
+	if left, ok := a.budget(); ok {
+		bounded, free := context.WithTimeoutCause(ctx, left, errBudget)
 		ctx, end = bounded, func() { stop(); free(); cancel(nil) }
 	}
 	a.waits = &waits{ctx, end}
 	return a.waits
+}
+
+// budget is how much longer the call may wait; ok is false if that is for ever. A call that only waits for the
+// outcome of somebody else's attempt waits as long as one may take.
+func (a *acquisition) budget() (left time.Duration, ok bool) {
+	if a.once() || a.late {
+		return a.cfg.attemptTimeout(), true
+	}
+	return a.cfg.wait - time.Since(a.began), a.cfg.wait != WaitForever
 }
 
 // stop frees what it has. A nil one has nothing.
@@ -70,8 +79,8 @@ func (a *acquisition) waitTurn(w *waiter) (*Lease, error) {
 	}
 	a.waited = true
 	var over <-chan time.Time
-	if !a.deadline.IsZero() {
-		timer := time.NewTimer(time.Until(a.deadline))
+	if left, ok := a.budget(); ok {
+		timer := time.NewTimer(left)
 		defer timer.Stop()
 		over = timer.C
 	}
@@ -126,7 +135,7 @@ func (a *acquisition) succeed(pause time.Duration) error {
 // lastAnswer is the end of the budget of one who waits for a turn. If the queue knows nothing
 // yet, the answer is that of the attempt under way, as it is for those who do not wait.
 func (a *acquisition) lastAnswer(w *waiter) (*Lease, error) {
-	a.deadline = time.Now().Add(a.cfg.attemptTimeout())
+	a.late = true
 	for a.seen.held == nil && a.seen.err == nil {
 		select {
 		case v := <-a.engine.names.watch(w):
@@ -164,7 +173,7 @@ func (a *acquisition) noOutcome() error {
 // that it has to ask for itself.
 func (a *acquisition) learn(v seen) error {
 	if v.held == nil && v.done != nil && v.concerns(a.cfg) {
-		return v.done
+		return &v.done.DuplicateError
 	}
 	a.seen.merge(v)
 	if v.held != nil {
@@ -177,8 +186,8 @@ func (a *acquisition) learn(v seen) error {
 // attempt to whoever is next.
 var errPassed = errors.New("the context ends too soon to ask")
 
-// tooLate says of a call that was woken that its context ends before an answer could come.
-func (a *acquisition) tooLate() bool {
+// endsTooSoon says of a call that was woken that its context ends before an answer could come.
+func (a *acquisition) endsTooSoon() bool {
 	deadline, ok := a.ctx.Deadline()
 	return ok && a.woken && time.Until(deadline) < a.engine.latency.lately(a.engine.clock)
 }
