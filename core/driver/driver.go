@@ -50,10 +50,10 @@ type Driver interface {
 	//
 	// A refusal is a *[Held] or, for a claim with Dedup, a *[Duplicate]. An error that matches
 	// [ErrNotSent] says that the server certainly has not executed the call and never
-	// will. Any other error means that the outcome is unknown.
+	// will; [NotSent] makes one. Any other error means that the outcome is unknown.
 	//
 	// Beside that, an error says by [CannotAnswer] whether the service can answer anybody. Where
-	// others than the net package know that, the backend wraps [ErrCannotAnswer]. It must not
+	// others than the net package know that, the backend says so with [Unavailable]. It must not
 	// where part of the service has answered: of a quorum, one node that says "no permission"
 	// is enough for the error not to match.
 	Acquire(ctx context.Context, c Claim) (Grant, error)

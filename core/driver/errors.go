@@ -12,8 +12,8 @@ var (
 
 	// ErrNotSent says that the server has certainly not executed the call, and will not
 	// execute it later: a refused dial, a context that had ended before anything was
-	// written, a refusal that precedes execution. Backends wrap it together with the
-	// client's error.
+	// written, a refusal that precedes execution. Backends put it on the client's error with
+	// [NotSent].
 	ErrNotSent = errors.New("driver: nothing was executed")
 
 	// ErrUnmarked says of a Release with Mark that the name is free, or kept, as was asked for, and
@@ -23,8 +23,8 @@ var (
 	ErrUnmarked = errors.New("driver: released without its dedup marker")
 
 	// ErrCannotAnswer says that the service cannot answer anybody just now: it is loading, has
-	// no leader or no quorum, or is a replica that only reads. Backends wrap it together with
-	// the client's error, and with ErrNotSent where that holds too. What the net package says
+	// no leader or no quorum, or is a replica that only reads. Backends put it on the client's
+	// error with [Unavailable], and ErrNotSent too where that holds. What the net package says
 	// of a connection they leave as it is; see [CannotAnswer].
 	ErrCannotAnswer = errors.New("driver: the service cannot answer")
 )

@@ -17,8 +17,8 @@ func handedOff(c driver.Claim, handoff string, keep time.Duration) driver.Claim 
 }
 
 const (
-	someHandoff  = "handoff-00000000000001"
-	otherHandoff = "handoff-00000000000002"
+	someHandoff  = "handoff-0000000000001"
+	otherHandoff = "handoff-0000000000002"
 )
 
 // detachCases are those of a name that goes from one process to another by a hand-off.

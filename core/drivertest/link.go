@@ -250,8 +250,8 @@ type outcome[T any] struct {
 // server does not.
 func through[T any](ctx context.Context, l *Link, op Op, call func(context.Context) (T, error)) (T, error) {
 	var none T
-	if err := ctx.Err(); err != nil {
-		return none, errors.Join(driver.ErrNotSent, err)
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return none, err
 	}
 	fate, request, reply := l.fate(op)
 	far := context.WithoutCancel(ctx)
@@ -260,7 +260,7 @@ func through[T any](ctx context.Context, l *Link, op Op, call func(context.Conte
 	}
 	switch fate {
 	case Refused:
-		return none, errors.Join(driver.ErrNotSent, driver.ErrCannotAnswer, errors.New("drivertest: connection refused"))
+		return none, driver.NotSent(driver.Unavailable(errors.New("drivertest: connection refused")))
 	case RequestLost:
 		<-ctx.Done()
 		return none, ctx.Err()

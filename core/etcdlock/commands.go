@@ -13,7 +13,7 @@ import (
 
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	if err := unsent(ctx); err != nil {
+	if err := driver.NotSent(ctx.Err()); err != nil {
 		return g, err
 	}
 	now, err := s.look(ctx, c) // a refusal then costs no write
@@ -105,7 +105,7 @@ func (s *Store) drop(ctx context.Context, lease clientv3.LeaseID) {
 // Each tenure and each place in the queue has a separate etcd lease. Revoking that deletes what it
 // keeps and nothing else. So it does not matter what happens between the check and the revocation.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	if err := unsent(ctx); err != nil {
+	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
 	now, err := s.look(ctx, c)

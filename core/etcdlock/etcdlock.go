@@ -1,7 +1,6 @@
 package etcdlock
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -111,11 +110,3 @@ func owner(value []byte) (token string, held driver.Held) {
 
 // seconds is d in etcd's unit, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
-
-// unsent is the error for a call whose context had ended before it began.
-func unsent(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return errors.Join(driver.ErrNotSent, err)
-	}
-	return nil
-}

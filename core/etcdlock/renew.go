@@ -28,14 +28,11 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 }
 
 func (s *Store) renew(ctx context.Context, claims []driver.Claim) []error {
-	errs := make([]error, len(claims))
 	locks, err := s.locks(ctx, claims)
 	if err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
+		return slices.Repeat([]error{err}, len(claims))
 	}
+	errs := make([]error, len(claims))
 	var wg sync.WaitGroup
 	places := make(chan struct{}, atOnce)
 	for i, c := range claims {
@@ -56,7 +53,7 @@ func (s *Store) renew(ctx context.Context, claims []driver.Claim) []error {
 
 // locks returns a state for each claim, with nothing but the lock.
 func (s *Store) locks(ctx context.Context, claims []driver.Claim) ([]state, error) {
-	if err := unsent(ctx); err != nil {
+	if err := driver.NotSent(ctx.Err()); err != nil {
 		return nil, err
 	}
 	gets := make([]clientv3.Op, len(claims))

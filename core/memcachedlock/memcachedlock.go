@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
@@ -78,7 +79,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		return driver.Grant{}, err
 	}
 	for range maxRounds {
-		if err := unsent(ctx); err != nil {
+		if err := driver.NotSent(ctx.Err()); err != nil {
 			return driver.Grant{}, err
 		}
 		err := s.mc.Add(item)
@@ -98,13 +99,10 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 // Renew implements driver.Driver. The items of all claims are read with one command for each server.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
-	errs := make([]error, len(claims))
-	if err := unsent(ctx); err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return slices.Repeat([]error{err}, len(claims))
 	}
+	errs := make([]error, len(claims))
 	keys := make([]string, len(claims))
 	for i, c := range claims {
 		keys[i] = s.key(c.Name)
@@ -151,7 +149,7 @@ var errRaced = errors.New("memcachedlock: the item changes all the time")
 // else's, a *driver.Held.
 func (s *Store) swap(ctx context.Context, c driver.Claim, item, next *memcache.Item) error {
 	for range maxRounds {
-		if err := unsent(ctx); err != nil {
+		if err := driver.NotSent(ctx.Err()); err != nil {
 			return err
 		}
 		if item == nil {
@@ -163,7 +161,7 @@ func (s *Store) swap(ctx context.Context, c driver.Claim, item, next *memcache.I
 		if err := owned(item, c); err != nil {
 			return err
 		}
-		if err := unsent(ctx); err != nil {
+		if err := driver.NotSent(ctx.Err()); err != nil {
 			return err
 		}
 		swapped := *next

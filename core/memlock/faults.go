@@ -62,7 +62,7 @@ func (s *Store) Steal(name string) (fence uint64) {
 
 // reach is a call's way to the service.
 func (s *Store) reach(ctx context.Context) error {
-	if err := unsent(ctx); err != nil {
+	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
 	if d := time.Duration(s.faults.delay.Load()); d > 0 {

@@ -11,7 +11,6 @@ package memlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -292,14 +291,6 @@ func (s *Store) sweep(now time.Time) {
 		s.line(name, now)
 	}
 	s.sweepAt = max(minSweep, 2*(len(s.locks)+len(s.markers)))
-}
-
-// unsent is the error for a call whose context had ended before it began.
-func unsent(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return errors.Join(driver.ErrNotSent, err)
-	}
-	return nil
 }
 
 // Format prints only that this is a Store, for every verb, because its contents include tokens.

@@ -21,10 +21,10 @@ func classify(err error) error {
 	dial, ok := errors.AsType[*net.OpError](err)
 	if ok && dial.Op == "dial" ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed) {
-		return unanswered(&notSent{err})
+		return unanswered(driver.NotSent(err))
 	}
 	if _, ok := errors.AsType[redis.Error](err); ok {
-		return unanswered(&notSent{err})
+		return unanswered(driver.NotSent(err))
 	}
 	return unanswered(err)
 }
@@ -40,17 +40,7 @@ func unanswered(err error) error {
 	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
 		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) || redis.IsClusterDownError(err) ||
 		redis.IsTryAgainError(err) || redis.IsMaxClientsError(err) || redis.HasErrorPrefix(err, "BUSY ") {
-		return &silent{err}
+		return driver.Unavailable(err)
 	}
 	return err
 }
-
-// silent is driver.ErrCannotAnswer with an error, whose text it keeps.
-type silent struct{ error }
-
-func (e *silent) Unwrap() []error { return []error{driver.ErrCannotAnswer, e.error} }
-
-// notSent is driver.ErrNotSent with the client's error, whose text it keeps.
-type notSent struct{ error }
-
-func (e *notSent) Unwrap() []error { return []error{driver.ErrNotSent, e.error} }

@@ -63,10 +63,10 @@ var errMute = fmt.Errorf("redislock: the node has not answered: %w", os.ErrDeadl
 // answer costs the claims of other nodes time, and nothing else: core waits, and has others
 // overtake.
 func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, claims []driver.Claim) []error {
-	errs := make([]error, len(claims))
-	if err := ctx.Err(); err != nil {
-		return slices.Repeat([]error{errors.Join(driver.ErrNotSent, err)}, len(claims))
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return slices.Repeat([]error{err}, len(claims))
 	}
+	errs := make([]error, len(claims))
 	parts := make(map[*redis.Client][]int, 3)
 	for i, c := range claims {
 		master, err := rdb.MasterForKey(ctx, s.lockKey(c.Name))

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -65,8 +64,8 @@ func (c *command) whole(ctx context.Context, rdb redis.UniversalClient, r replic
 // run sends a command, and says of an error whether anything can have been executed. With
 // replicas, a reply may come together with an error that says that they are missing.
 func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, errors.Join(driver.ErrNotSent, err)
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return nil, err
 	}
 	if s.share != nil {
 		reply, err = s.share.do(ctx, c)

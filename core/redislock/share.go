@@ -93,7 +93,7 @@ func (s *share) abandon(p *parcel) error {
 			break
 		}
 	}
-	return errors.Join(driver.ErrNotSent, p.ctx.Err())
+	return driver.NotSent(p.ctx.Err())
 }
 
 // landed ends a caller's own flight. What has gathered meanwhile goes out on a goroutine

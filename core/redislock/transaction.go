@@ -26,8 +26,8 @@ var errConflict = errors.New("redislock: others were quicker, again and again")
 // more for as long as somebody else changes them meanwhile, within ctx.
 func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
 	for pause := firstConflict; ; pause = min(2*pause, lastConflict) {
-		if err := ctx.Err(); err != nil {
-			return errors.Join(driver.ErrNotSent, err)
+		if err := driver.NotSent(ctx.Err()); err != nil {
+			return err
 		}
 		err := s.watch(ctx, body, keys)
 		if !errors.Is(err, redis.TxFailedErr) && !moving(err) {
@@ -38,7 +38,7 @@ func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return errors.Join(driver.ErrNotSent, errConflict, ctx.Err())
+			return driver.NotSent(errors.Join(errConflict, ctx.Err()))
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, k
 	if inCluster {
 		master, err := cluster.MasterForKey(ctx, keys[0])
 		if err != nil {
-			return &notSent{err}
+			return driver.NotSent(err)
 		}
 		watch = master.Watch
 	}
@@ -73,7 +73,7 @@ func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, k
 		look(ctx, cluster, err)
 	}
 	if err != nil && !began && !decision(err) {
-		err = &notSent{err}
+		err = driver.NotSent(err)
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 // Requests that are still under way then go on in the background: later grants count too, or are
 // given back.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := unsent(ctx); err != nil {
+	if err := driver.NotSent(ctx.Err()); err != nil {
 		return driver.Grant{}, err
 	}
 	b := s.open(c)
@@ -176,9 +176,9 @@ func (t *tally) refusal(quorum int, left remains) error {
 	}
 	err := said(t.errs)
 	if left == nothing {
-		return &notSent{err}
+		return driver.NotSent(err)
 	}
-	return &noQuorum{err}
+	return noQuorum(err)
 }
 
 // held says who is in the way, and when enough of the nodes come free at the latest. It

@@ -153,7 +153,7 @@ func (b *ballot) acquire(ctx context.Context, i int) (driver.Grant, error) {
 	b.mu.Lock()
 	if b.over {
 		b.mu.Unlock()
-		return driver.Grant{}, &notSent{errOver}
+		return driver.Grant{}, driver.NotSent(errOver)
 	}
 	b.seats[i].flying++
 	b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // name, so that others can have it, or as soon as it is clear that a quorum cannot have had it. The
 // remaining requests go on in the background.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	if err := unsent(ctx); err != nil {
+	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
 	b := s.known(c)
@@ -63,9 +63,9 @@ func (b *ballot) verdict() (settled, all bool, err error) {
 		err = errNoAnswer
 	}
 	if !sent && freedAt+absentAt == 0 {
-		return false, all, &notSent{err}
+		return false, all, driver.NotSent(err)
 	}
-	return false, all, &noQuorum{err}
+	return false, all, noQuorum(err)
 }
 
 // free releases the ballot at node i, in the background. The caller holds the mutex.

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,12 +13,8 @@ import (
 // Renew implements driver.Driver. A node counts for a claim only if it has renewed it itself.
 // Where a quorum has, the claim is acquired again at nodes that have lost it.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
-	if err := unsent(ctx); err != nil {
-		errs := make([]error, len(claims))
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return slices.Repeat([]error{err}, len(claims))
 	}
 	if len(claims) == 0 {
 		return nil
@@ -153,7 +150,7 @@ func (r *round) verdicts() []error {
 		case p.gone > len(r.store.nodes)-r.store.quorum:
 			errs[j] = driver.ErrNotOwner
 		default:
-			errs[j] = &noQuorum{said(append(p.errs, errNoAnswer))}
+			errs[j] = noQuorum(said(append(p.errs, errNoAnswer)))
 		}
 	}
 	return errs

@@ -15,20 +15,20 @@ func (d Dialect) classify(err error) error {
 		return nil
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		return &notSent{error: err}
+		return driver.NotSent(err)
 	}
 	switch d {
 	case MySQL:
 		if mysqlNumber(err) == mysqlDeadlock {
-			return &notSent{error: err, again: true}
+			return driver.NotSent(&rolledBack{err})
 		}
 	case SQLite:
 		if sqliteCode(err)&0xff == sqliteBusy { // the statement is rolled back
-			return &notSent{error: err}
+			return driver.NotSent(err)
 		}
 	default:
 		if state := sqlState(err); state == pgSerialization || state == pgDeadlock {
-			return &notSent{error: err, again: true}
+			return driver.NotSent(&rolledBack{err})
 		}
 	}
 	return err
@@ -78,18 +78,7 @@ func mysqlNumber(err error) uint64 {
 	return 0
 }
 
-// notSent is driver.ErrNotSent with the client's error, whose text it keeps.
-type notSent struct {
-	error
-	again bool // the database has rolled it back because of others: it may be sent again
-}
+// rolledBack says that the database has undone a statement because of others: it may be sent again.
+type rolledBack struct{ error }
 
-func (e *notSent) Unwrap() []error { return []error{driver.ErrNotSent, e.error} }
-
-// begun is an error of a later part of a call: the parts before it were executed.
-func begun(err error) error {
-	if e, ok := errors.AsType[*notSent](err); ok {
-		return e.error
-	}
-	return err
-}
+func (e *rolledBack) Unwrap() error { return e.error }

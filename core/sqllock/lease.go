@@ -38,7 +38,7 @@ func (s *Store) acquireUndone(ctx context.Context, c driver.Claim) (none driver.
 	held, done, err := s.look(ctx, c)
 	switch {
 	case granted && err != nil:
-		return none, begun(err)
+		return none, driver.UnknownOutcome(err)
 	case granted && done == nil:
 		return g, nil
 	case granted:
@@ -54,7 +54,7 @@ func (s *Store) acquireUndone(ctx context.Context, c driver.Claim) (none driver.
 func (s *Store) giveBack(ctx context.Context, c driver.Claim, done *driver.Duplicate) error {
 	_, err := s.affected(ctx, s.do.free, c.Name, c.Token)
 	if err != nil {
-		return begun(err)
+		return driver.UnknownOutcome(err)
 	}
 	return done
 }

@@ -3,7 +3,7 @@ package sqllock
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -29,10 +29,7 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	renewed := make(map[owned]bool, len(claims))
 	if len(claims) > 1 && s.do.renewMany.text != "" {
 		if err := s.renewMany(ctx, claims, renewed); err != nil {
-			for i := range errs {
-				errs[i] = err
-			}
-			return errs
+			return slices.Repeat([]error{err}, len(claims))
 		}
 	}
 	left := 0
@@ -64,7 +61,7 @@ func (s *Store) renewMany(ctx context.Context, claims []driver.Claim, renewed ma
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		return errors.Join(driver.ErrNotSent, err)
+		return driver.NotSent(err)
 	}
 	var o owned
 	_, err = s.rows(ctx, s.do.renewMany, []any{string(text)}, func() { renewed[o] = true }, &o.Name, &o.Token)

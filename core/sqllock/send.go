@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // rows runs a statement that answers with rows, has each of them put in dest and calls each,
@@ -89,11 +91,11 @@ const maxTries = 100
 // others who were at the same rows.
 func (s *Store) send(ctx context.Context, f func() error) error {
 	for n := 1; ; n++ {
-		if err := ctx.Err(); err != nil {
-			return &notSent{error: err}
+		if err := driver.NotSent(ctx.Err()); err != nil {
+			return err
 		}
 		err := s.dialect.classify(f())
-		if e, ok := errors.AsType[*notSent](err); !ok || !e.again || n == maxTries {
+		if _, again := errors.AsType[*rolledBack](err); !again || n == maxTries {
 			return err
 		}
 	}

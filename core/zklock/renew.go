@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -18,10 +19,7 @@ import (
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs, err := run(ctx, s, func(t *trip) ([]error, error) { return t.renew(claims), nil })
 	if err != nil {
-		errs = make([]error, len(claims))
-		for i := range errs {
-			errs[i] = err
-		}
+		return slices.Repeat([]error{err}, len(claims))
 	}
 	return errs
 }

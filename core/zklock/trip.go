@@ -26,8 +26,8 @@ func run[T any](ctx context.Context, s *Store, op func(*trip) (T, error)) (T, er
 		err   error
 	}
 	var none T
-	if err := ctx.Err(); err != nil {
-		return none, errors.Join(driver.ErrNotSent, err)
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return none, err
 	}
 	done := make(chan outcome, 1)
 	go func() {
@@ -64,10 +64,10 @@ func (s *Store) connected() bool { return s.conn.State() == zk.StateHasSession }
 
 // unsent marks an error after which the server has certainly not executed anything.
 func (t *trip) unsent(err error) error {
-	if err == nil || t.wrote {
+	if t.wrote {
 		return err
 	}
-	return &notSent{err}
+	return driver.NotSent(err)
 }
 
 // read sends a request that changes nothing.
@@ -116,8 +116,3 @@ func unknown(err error) bool {
 	}
 	return true
 }
-
-// notSent is driver.ErrNotSent with the client's error, whose text it keeps.
-type notSent struct{ error }
-
-func (e *notSent) Unwrap() []error { return []error{driver.ErrNotSent, e.error} }

@@ -48,31 +48,30 @@ func mutantsOfOwning() []Mutant {
 		{
 			Name: "a renewal does not ask whose the name is",
 			File: scripts + "renew.lua",
-			Old:  "elseif not owner or string.sub(owner, 1, #mine) ~= mine then",
-			New:  "elseif not owner then",
+			Old:  "elseif not there or string.sub(there, 1, #mine) ~= mine then",
+			New:  "elseif not there then",
 			Red:  "owner", Only: "foreign",
 		},
 		{
 			Name: "a grant that is asked for again is shown as held",
 			File: scripts + "acquire.lua",
-			Old: "  if value ~= ARGV[1] then\n    local mine = string.match(ARGV[1], '^[^\\31]*\\31')\n" +
-				"    local theirs = string.sub(value, 1, #mine)\n    if theirs ~= mine then",
-			New: "  if value then\n    local mine = string.match(ARGV[1], '^[^\\31]*\\31')\n" +
-				"    local theirs = string.sub(value, 1, #mine)\n    if value then",
+			Old: "  if value ~= ARGV[1] then\n-- include value.lua\n    local mine = owner(ARGV[1])\n" +
+				"    if string.sub(value, 1, #mine) ~= mine then",
+			New: "  if value then\n-- include value.lua\n    local mine = owner(ARGV[1])\n    if value then",
 			Red: "answers", Only: "drop", Solo: true,
 		},
 		{
 			Name: "a reader who is refused is shown the fence",
 			File: scripts + "join.lua",
-			Old:  "string.match(value, '^[^\\31]*', width + 2)",
-			New:  "string.sub(value, width + 2)",
+			Old:  "held(value, #owner(me) - 1, left)",
+			New:  "{string.sub(value, #owner(me)), left}",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{
 			Name: "who is refused is shown the owner's token",
 			File: scripts + "acquire.lua",
-			Old:  "string.match(value, '^[^\\31]*', #mine + 1)",
-			New:  "string.match(value, '^[^\\31]*')",
+			Old:  "held(value, #mine, redis.call('PTTL', KEYS[1]))",
+			New:  "{string.match(value, '^[^\\31]*'), redis.call('PTTL', KEYS[1])}",
 			Red:  "secrets", Only: "none",
 		},
 		{

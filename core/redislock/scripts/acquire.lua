@@ -20,12 +20,10 @@ if redis.call('EXISTS', KEYS[1], KEYS[3]) > 0 then
     return 0
   end
   if value ~= ARGV[1] then
-    local mine = string.match(ARGV[1], '^[^\31]*\31')
-    local theirs = string.sub(value, 1, #mine)
-    if theirs ~= mine then
-      local ours = string.sub(theirs, -1) == '\31' -- written by a client of this library
-      local kept = ours and string.sub(value, 1, 1) == '=' and 1 or nil
-      return {ours and string.match(value, '^[^\31]*', #mine + 1) or '', redis.call('PTTL', KEYS[1]), kept}
+-- include value.lua
+    local mine = owner(ARGV[1])
+    if string.sub(value, 1, #mine) ~= mine then
+      return held(value, #mine, redis.call('PTTL', KEYS[1]))
     end
   end
 end

@@ -20,6 +20,7 @@ local time = redis.call('TIME')
 local last = tonumber(redis.call('GET', KEYS[1]) or 0) or 0
 local fence = math.max(last + 1, tonumber(time[1]) * 1000000 + tonumber(time[2]))
 redis.call('SET', KEYS[1], string.format('%.0f', fence + n - 1))
+-- include value.lua
 for i = 1, n do
   local key, value, ttl = KEYS[2 * i], ARGV[2 * i - 1], ARGV[2 * i]
   local set
@@ -27,20 +28,16 @@ for i = 1, n do
     set = redis.pcall('SET', key, value, 'PX', ttl, 'NX')
   end
   if not set then -- it is held, or wanted
-    local mine = string.match(value, '^[^\31]*\31')
-    local owner = redis.pcall('GET', key)
-    if type(owner) == 'table' then
-      set = owner
-    elseif not owner then
+    local mine, there = owner(value), redis.pcall('GET', key)
+    if type(there) == 'table' then
+      set = there
+    elseif not there then
       answers[i] = 0
-    elseif string.sub(owner, 1, #mine) == mine then
+    elseif string.sub(there, 1, #mine) == mine then
       set = redis.pcall('SET', key, value, 'PX', ttl)
     else
-      local ours = string.sub(owner, #mine, #mine) == '\31'
-      local kept = ours and string.sub(owner, 1, 1) == '=' and 1 or nil
       local left = redis.pcall('PTTL', key)
-      answers[i] = type(left) == 'table' and left.err
-        or {ours and string.match(owner, '^[^\31]*', #mine + 1) or '', left, kept}
+      answers[i] = type(left) == 'table' and left.err or held(there, #mine, left)
     end
   end
   if set then

@@ -19,20 +19,20 @@ if KEYS[5] then
 end
 local now, time = clock()
 local value = redis.call('GET', KEYS[1])
-local mine = string.match(ARGV[1], '^[^\31]*\31')
-if value and string.sub(value, 1, #mine) ~= mine then
-  -- Only who has been lined up stands: nobody would take another place back. The beats know that.
-  -- They are there when the line has been evicted, and who has left is in neither, so a claim that
-  -- arrives late brings nobody back. If the beats have gone, the next look makes them good.
-  local left = redis.call('PTTL', KEYS[1])
-  if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 1 then
-    stand(KEYS[3], KEYS[4], ARGV[4], now, tonumber(ARGV[5]))
+if value then
+-- include value.lua
+  local mine = owner(ARGV[1])
+  if string.sub(value, 1, #mine) ~= mine then
+    -- Only who has been lined up stands: nobody would take another place back. The beats know that.
+    -- They are there when the line has been evicted, and who has left is in neither, so a claim that
+    -- arrives late brings nobody back. If the beats have gone, the next look makes them good.
+    local left = redis.call('PTTL', KEYS[1])
+    if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 1 then
+      stand(KEYS[3], KEYS[4], ARGV[4], now, tonumber(ARGV[5]))
+    end
+    return held(value, #mine, left)
   end
-  local ours = string.sub(value, #mine, #mine) == '\31'
-  local kept = ours and string.sub(value, 1, 1) == '=' and 1 or nil
-  return {ours and string.match(value, '^[^\31]*', #mine + 1) or '', left, kept}
-end
-if not value then
+else
   local head = first(KEYS[3], KEYS[4], now)
   if head and head ~= ARGV[4] then
     tell(ARGV[6], head)

@@ -5,27 +5,29 @@
 -- ARGV[3] what the channels' names begin with
 --
 -- Answers 1, or 0 if nobody has it, or {label, remaining ms} if others have it, or 2 if several have the fence.
+-- include value.lua
 -- include line.lua
 -- include holders.lua
 -- include handle.lua
-local lock, holders, fence = KEYS[1], KEYS[4], ARGV[1]
+local lock, holders = KEYS[1], KEYS[4]
+local at = 23 -- core's tokens have 22 bytes
 local now = clock()
 local value = redis.call('GET', lock)
 if not value then
   return 0
 end
-local kind = string.sub(value, 23, 23) == '\31' and string.sub(value, 1, 1)
-local label, room = '', true
+local kind = string.sub(value, at, at) == '\31' and string.sub(value, 1, 1)
+local room = true
 if kind == '+' or kind == '*' then
   local meant
   local there = redis.call('ZRANGEBYSCORE', holders, '(' .. now, '+inf')
-  if fence == '' then
+  if ARGV[1] == '' then
     for _, member in ipairs(there) do
       if handle(string.match(member, '^.([^\31]*)')) == ARGV[2] then
         meant = member
       end
     end
-  elseif kind == '+' and string.match(value, '^.0*(%d+)') == fence then
+  elseif fence(value, at) == ARGV[1] then
     if #there > 1 then
       return 2
     end
@@ -36,12 +38,12 @@ if kind == '+' or kind == '*' then
   end
   room = remove(lock, holders, meant, now) == 0 or kind == '*'
 else
-  local rest
-  if kind then
-    label, rest = string.match(value, '^([^\31]*)(.*)', 24)
+  local meant = fence(value, at) == ARGV[1]
+  if ARGV[1] == '' then
+    meant = handle(string.sub(value, 1, at - 1)) == ARGV[2]
   end
-  if not kind or fence ~= '' and rest ~= '\31' .. fence or fence == '' and handle(string.sub(value, 1, 22)) ~= ARGV[2] then
-    return {label, redis.call('PTTL', lock)}
+  if not kind or not meant then
+    return {held(value, at)[1], redis.call('PTTL', lock)}
   end
   redis.call('DEL', lock)
 end

@@ -4,3 +4,7 @@
 local function handle(token)
   return string.sub(redis.sha1hex(token), 1, 16)
 end
+-- The fence that a value says, as digits, or ''.
+local function fence(value, at)
+  return string.match(value, '^%+0*(%d+)') or string.match(value, '^[^\31]*\31(%d+)$', at + 1) or ''
+end

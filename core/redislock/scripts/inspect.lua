@@ -7,6 +7,7 @@
 -- it, 1 for an owner, 2 for a foreign one, 3 if a release has left it taken, and 4 if several have it. Of
 -- these there are three numbers each: handle, remaining ms, limit, 0 for a reader; and of those in line
 -- two: how long it has waited, in ms, and whether it is alive.
+-- include value.lua
 -- include handle.lua
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' and not string.find(value.err, '^WRONGTYPE') then
@@ -19,11 +20,12 @@ local answer = {0, '', '', 0, '', holders, line}
 if value then
   answer[1], answer[4] = 2, redis.call('PTTL', KEYS[1])
 end
-if type(value) == 'string' and string.sub(value, 23, 23) == '\31' then
+local at = 23 -- core's tokens have 22 bytes
+if type(value) == 'string' and string.sub(value, at, at) == '\31' then
+  answer[2], answer[3] = held(value, at)[1], fence(value, at)
   local kind = string.sub(value, 1, 1)
   if kind == '+' or kind == '*' then
     answer[1] = 4
-    answer[3] = kind == '+' and string.match(value, '^.0*(%d+)') or ''
     local several = redis.call('ZRANGE', KEYS[4], -ARGV[1], -1, 'WITHSCORES')
     for i = 1, #several, 2 do
       local ends = tonumber(several[i + 1])
@@ -36,9 +38,7 @@ if type(value) == 'string' and string.sub(value, 23, 23) == '\31' then
     end
   else
     answer[1] = (kind == '=' or kind == '!') and 3 or 1
-    local label, rest = string.match(value, '^([^\31]*)(.*)', 24)
-    answer[2], answer[3] = label, string.match(rest, '^\31(%d+)$') or ''
-    answer[5] = handle(string.sub(value, 1, 22))
+    answer[5] = handle(string.sub(value, 1, at - 1))
   end
 end
 local standing = redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1, 'WITHSCORES')

@@ -6,7 +6,7 @@
 -- ARGV[4] the member in line    ARGV[5] how long it lives, in ms    ARGV[6] what the channels' names begin with
 --
 -- Answers 'fence limit', the limit 0 if it is the one asked for, or {label} of a dedup marker, or
--- {label, remaining ms, 1 if that is exact, limit}.
+-- {label, remaining ms, 1 if that is exact, limit}, without the limit if it is not one of several.
 --
 -- What makes a holder of it is written last: an error reply means that nothing was granted. That is
 -- the lock where nobody has the name, as a lock without a holder would take it for nobody, and
@@ -39,10 +39,8 @@ if full and not mine then
   if joins then
     return {'', first_end(holders, now) - now, 0, fewer}
   end
-  local width = #string.match(me, '^.([^\31]*)')
-  local ours = string.sub(value, width + 1, width + 1) == '\31'
-  local kept = ours and string.sub(value, 1, 1) == '=' and 1 or 0
-  return {ours and string.match(value, '^[^\31]*', width + 2) or '', left, kept, 0}
+-- include value.lua
+  return held(value, #owner(me) - 1, left) -- a member has its kind before the token
 end
 if not mine then
   local head = first(KEYS[3], KEYS[4], now)

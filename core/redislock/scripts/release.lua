@@ -12,7 +12,8 @@
 -- left.
 local value = redis.call('GET', KEYS[1])
 if value ~= ARGV[1] then
-  local mine = string.match(ARGV[1], '^[^\31]*\31')
+-- include value.lua
+  local mine = owner(ARGV[1])
   if not value or string.sub(value, 1, #mine) ~= mine then
     return 0
   end

@@ -9,16 +9,17 @@ local answers, lines = {}, {}
 for i, key in ipairs(KEYS) do
   local value = ARGV[2 * i]
   lines[i] = ARGV[2 * i + 1]
-  local owner = redis.pcall('GET', key)
-  if owner and owner ~= value and type(owner) == 'string' then
-    local mine = string.match(value, '^[^\31]*\31')
-    if string.sub(owner, 1, #mine) == mine then
-      owner = value
+  local there = redis.pcall('GET', key)
+  if there and there ~= value and type(there) == 'string' then
+-- include value.lua
+    local mine = owner(value)
+    if string.sub(there, 1, #mine) == mine then
+      there = value
     end
   end
-  if type(owner) == 'table' then
-    answers[i] = owner.err
-  elseif owner ~= value then
+  if type(there) == 'table' then
+    answers[i] = there.err
+  elseif there ~= value then
     answers[i] = 0
   else
     local freed = redis.pcall('DEL', key)

@@ -9,18 +9,22 @@
 local answers, n = {}, #KEYS
 for i, key in ipairs(KEYS) do
   local value, ttl = ARGV[i], ARGV[n + i] or ARGV[n + 1]
-  local owner = redis.pcall('GET', key)
-  local mine = owner == value and value or string.match(value, '^[^\31]*\31')
-  if type(owner) == 'table' then
-    answers[i] = owner.err
-  elseif not owner or string.sub(owner, 1, #mine) ~= mine then
+  local there = redis.pcall('GET', key)
+  local mine = value
+  if there ~= value then
+-- include value.lua
+    mine = owner(value)
+  end
+  if type(there) == 'table' then
+    answers[i] = there.err
+  elseif not there or string.sub(there, 1, #mine) ~= mine then
     answers[i] = 0
   elseif ttl == '0' then
     answers[i] = 1
   else
     local set = redis.pcall('PEXPIRE', key, ttl)
     answers[i] = type(set) == 'table' and set.err or set
-    if set == 1 and owner ~= value and string.find(value, '\31', #mine + 1, true) then
+    if set == 1 and there ~= value and string.find(value, '\31', #mine + 1, true) then
       redis.pcall('SET', key, value, 'PX', ttl)
     end
   end
