@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -56,7 +57,11 @@ func (h holdfast) Get(ctx context.Context, a Ask) (Lease, error) {
 	case len(a.Names) > 1:
 		return h.getAll(ctx, a)
 	case a.Handoff.Name() != "":
-		x, err := h.Attach(ctx, a.Handoff, a.Opts...)
+		opts := a.Opts
+		if a.Try {
+			opts = append(slices.Clip(opts), core.WithWait(0))
+		}
+		x, err := h.Attach(ctx, a.Handoff, opts...)
 		return single{x}, err
 	case a.Try:
 		x, err := h.TryAcquire(ctx, a.Names[0], a.Opts...)
