@@ -71,7 +71,7 @@ func (a *acquisition) pause(w *waiter) error {
 	ctx, cancel := context.WithTimeout(a.waiting(), b.next)
 	defer cancel()
 	at := a.engine.names.lineUp(w)
-	err := a.hear(ctx, at)
+	err := a.hear(ctx, at, a.engine.inline(a.ctx))
 	switch {
 	case err == nil:
 		return nil
@@ -88,10 +88,10 @@ func (a *acquisition) pause(w *waiter) error {
 
 // hear waits at the backend, for as long as ctx stands. The result is nil if it is worth
 // trying, and an error if the backend cannot tell.
-func (a *acquisition) hear(ctx context.Context, at *place) error {
+func (a *acquisition) hear(ctx context.Context, at *place, here bool) error {
 	t, claim := a.token, a.token.claim()
 	claim.Place = at.id
-	if a.engine.inline(a.ctx) { // a wake-up is then the next attempt at once
+	if here { // on the caller's goroutine: a wake-up is then the next attempt at once
 		err := a.engine.queuer.Wait(ctx, claim)
 		if lineOpen(ctx, err) {
 			t.doubtPlace(at)

@@ -84,7 +84,6 @@ const (
 	cancelled leaving = "cancelled"
 
 	nothing  deed = "nothing"
-	check    deed = "Check"
 	confirm  deed = "Confirm"
 	siblings deed = "siblings"
 	nest     deed = "AcquireAll inside"

@@ -123,7 +123,7 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	if errors.Is(err, ErrUnavailable) {
 		t := x.tenure
 		t.engine.spawn(func() {
-			if _, settled := x.outcome(); settled != nil {
+			if settled, _ := x.outcome(); settled != nil {
 				<-settled
 			}
 			t.engine.recall(ctx, t.cfg, handoff.name, handoff.hash())

@@ -143,25 +143,26 @@ func (x *Lease) setResult(err error) {
 }
 
 // outcome returns the result of the end, or, if that is not known yet, what is closed once it is.
-func (x *Lease) outcome() (result error, settled <-chan struct{}) {
+func (x *Lease) outcome() (settled <-chan struct{}, result error) {
 	x.tenure.mu.Lock()
 	defer x.tenure.mu.Unlock()
 	if x.known {
-		return x.result, nil
+		return nil, x.result
 	}
-	return nil, x.settled.wait()
+	return x.settled.wait(), nil
 }
 
 // await returns the result of the end once it is known, or when ctx or the bound of a
 // release that began then is over.
 func (x *Lease) await(ctx context.Context, began time.Time) error {
-	result, settled := x.outcome()
+	settled, result := x.outcome()
 	if settled == nil {
 		return result
 	}
 	bound := time.NewTimer(x.tenure.cfg.attemptTimeout() - time.Since(began))
 	defer bound.Stop()
-	ended, late := ctx.Done(), (<-chan time.Time)(nil)
+	ended := ctx.Done()
+	var late <-chan time.Time
 	for {
 		select {
 		case <-settled:
@@ -170,7 +171,7 @@ func (x *Lease) await(ctx context.Context, began time.Time) error {
 			return x.unconfirmed()
 		case <-ended:
 			timer := time.NewTimer(grace)
-			defer timer.Stop() //nolint:gocritic // once: ended is nil from here on
+			defer timer.Stop()
 			ended, late = nil, timer.C
 		case <-late:
 			err := x.unconfirmed()

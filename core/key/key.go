@@ -1,3 +1,5 @@
+// Package key makes lock names from values, so that different values never make the same name. docs/keys.md
+// has the grammar, and what is promised.
 package key
 
 import (
