@@ -107,7 +107,7 @@ func (a *acquisition) single() (*Lease, error) {
 	for {
 		joined, known, watch := a.engine.names.joinAlone(a.name, w)
 		if joined {
-			x, err := a.contend(w)
+			x, err := (&contender{acquisition: a, waiter: w}).contend()
 			a.giveUp(w, err)
 			return x, err
 		}
@@ -140,7 +140,7 @@ func (a *acquisition) enqueue() (*Lease, error) {
 	}
 	x, err := a.waitTurn(w)
 	if x == nil && err == nil {
-		x, err = a.contend(w)
+		x, err = (&contender{acquisition: a, waiter: w}).contend()
 	}
 	a.giveUp(w, err)
 	if err == errPassed { //nolint:errorlint // contend's own, as it is
@@ -155,7 +155,7 @@ func (a *acquisition) enqueue() (*Lease, error) {
 // is not free, but kept for it.
 func (a *acquisition) alone(w *waiter) (*Lease, error) {
 	a.engine.names.joinNone(w)
-	x, err := a.try(w)
+	x, err := (&contender{acquisition: a, waiter: w}).try()
 	if x == nil {
 		a.engine.names.leave(w, false)
 	}

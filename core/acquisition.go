@@ -19,16 +19,15 @@ type acquisition struct {
 	began time.Time // and so the wait budget
 
 	seen    seen
-	refused bool     // the backend has told this very call that the name is held
-	waited  bool     // observers are told
-	woken   bool     // from its queue
-	behind  bool     // a lease of this process, until it was woken
-	late    bool     // its budget is over: it waits for the outcome of an attempt under way
-	limited bool     // observers were told that another limit counts
-	token   *token   // that is being tried, nil if there is none
-	old     *tenure  // of this process, to yield in the same step
-	waits   *waits   // made by the first wait that is not for a turn
-	backoff *backoff // of the contender, once it has one
+	refused bool    // the backend has told this very call that the name is held
+	waited  bool    // observers are told
+	woken   bool    // from its queue
+	behind  bool    // a lease of this process, until it was woken
+	late    bool    // its budget is over: it waits for the outcome of an attempt under way
+	limited bool    // observers were told that another limit counts
+	token   *token  // that is being tried, nil if there is none
+	old     *tenure // of this process, to yield in the same step
+	waits   *waits  // made by the first wait that is not for a turn
 }
 
 // once says that the call makes one attempt and waits for no holder.

@@ -10,177 +10,184 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// contend is the contender's loop.
-func (a *acquisition) contend(w *waiter) (*Lease, error) {
+// contender is a call that asks the backend: for its queue, or beside it.
+type contender struct {
+	*acquisition
+	waiter  *waiter
+	backoff backoff
+}
+
+// contend asks until there is a lease, or a reason to stop.
+func (c *contender) contend() (*Lease, error) {
 	for {
-		if a.endsTooSoon() {
+		if c.endsTooSoon() {
 			return nil, errPassed
 		}
-		if x, err := a.try(w); x != nil || err != nil {
+		if x, err := c.try(); x != nil || err != nil {
 			return x, err
 		}
-		if a.once() {
-			return nil, a.overBudget()
+		if c.once() {
+			return nil, c.overBudget()
 		}
-		if err := a.pause(w); err != nil {
+		if err := c.pause(); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // try makes one attempt. No lease and no error means to go on.
-func (a *acquisition) try(w *waiter) (*Lease, error) {
-	if err := a.seen.err; err != nil && time.Since(a.seen.answered) >= a.cfg.ttl {
-		if a.silent(err) {
-			return a.degrade(w, err)
+func (c *contender) try() (*Lease, error) {
+	if err := c.seen.err; err != nil && time.Since(c.seen.answered) >= c.cfg.ttl {
+		if c.silent(err) {
+			return c.degrade(err)
 		}
 		return nil, err
 	}
-	if because := a.outage(); because != nil {
-		return a.degrade(w, because)
+	if because := c.outage(); because != nil {
+		return c.degrade(because)
 	}
-	if a.token == nil {
-		a.token = newToken(a.engine, a.name, a.cfg)
+	if c.token == nil {
+		c.token = newToken(c.engine, c.name, c.cfg)
 	}
-	claim := a.token.claim()
-	claim.Handoff = a.handoff
-	if held := a.engine.names.try(w, &claim); held != nil {
-		a.heldHere(w, held)
-		a.pace().unanswered()
+	claim := c.token.claim()
+	claim.Handoff = c.handoff
+	if held := c.engine.names.try(c.waiter, &claim); held != nil {
+		c.heldHere(held)
+		c.backoff.unanswered()
 		return nil, nil //nolint:nilnil // documented: go on
 	}
-	if !a.engine.can.Block {
+	if !c.engine.can.Block {
 		claim.Fences = 0
 	}
 	began := time.Now()
-	grant, asked, err := a.request(w, claim)
+	grant, asked, err := c.request(claim)
 	now := time.Now()
 	if err == nil {
-		a.pace().unanswered() // if it comes too late
-		return a.granted(w, grant, asked)
+		c.backoff.unanswered() // if it comes too late
+		return c.granted(grant, asked)
 	}
 	if held, ok := errors.AsType[*driver.Held](err); ok {
-		a.handoff = "" // used, over, or of no lease: it will never be good
-		v := seen{held: held, at: now, answered: now, heldAt: max(1, a.engine.clock.Now())}
-		a.refused, a.seen.err = true, nil
-		a.seen.merge(v)
-		a.tellLimit(held.Limit)
-		a.engine.names.refused(w, v)
-		a.pace().heldBy(held, a.cfg.recheck(), a.engine.queuer != nil)
+		c.handoff = "" // used, over, or of no lease: it will never be good
+		v := seen{held: held, at: now, answered: now, heldAt: max(1, c.engine.clock.Now())}
+		c.refused, c.seen.err = true, nil
+		c.seen.merge(v)
+		c.tellLimit(held.Limit)
+		c.engine.names.refused(c.waiter, v)
+		c.backoff.heldBy(held, c.cfg.recheck(), c.engine.queuer != nil)
 		return nil, nil //nolint:nilnil // documented: go on
 	}
 	if done, ok := errors.AsType[*driver.Duplicate](err); ok {
-		refusal := &DuplicateError{a.name, done.Label}
-		a.engine.names.refused(w, seen{answered: now, done: &duplicate{*refusal, a.cfg.scope}})
-		if handoff := a.handoff; handoff != "" { // nobody else will come for the name
-			a.engine.spawn(func() { a.engine.recall(a.ctx, a.cfg, a.name, handoff) })
+		refusal := &DuplicateError{c.name, done.Label}
+		c.engine.names.refused(c.waiter, seen{answered: now, done: &duplicate{*refusal, c.cfg.scope}})
+		if handoff := c.handoff; handoff != "" { // nobody else will come for the name
+			c.engine.spawn(func() { c.engine.recall(c.ctx, c.cfg, c.name, handoff) })
 		}
 		return nil, refusal
 	}
-	if a.tooLate() {
-		a.suspect()
-		return nil, a.ended() // says nothing about the backend: those who watch try themselves
+	if c.tooLate() {
+		c.suspect()
+		return nil, c.ended() // says nothing about the backend: those who watch try themselves
 	}
-	err = a.judge(err, now.Sub(began))
-	if a.silent(err) {
-		return a.degrade(w, err)
+	err = c.judge(err, now.Sub(began))
+	if c.silent(err) {
+		return c.degrade(err)
 	}
-	a.fail(w, err)
-	a.pace().unanswered()
+	c.fail(err)
+	c.backoff.unanswered()
 	return nil, nil //nolint:nilnil // documented: go on
 }
 
 // patience is how long the next attempt may take. A budget cuts it, but never below what a
 // call without a budget has.
-func (a *acquisition) patience() time.Duration {
-	bound := a.cfg.attemptTimeout()
-	if a.cfg.wait == WaitForever {
+func (c *contender) patience() time.Duration {
+	bound := c.cfg.attemptTimeout()
+	if c.cfg.wait == WaitForever {
 		return bound
 	}
-	spent := time.Since(a.began)
-	return min(bound, max(a.cfg.wait, bound)-spent)
+	spent := time.Since(c.began)
+	return min(bound, max(c.cfg.wait, bound)-spent)
 }
 
-func (a *acquisition) fail(w *waiter, err error) {
-	a.seen.err = err
-	v := seen{answered: a.seen.answered, err: err, heldAt: a.seen.heldAt}
+func (c *contender) fail(err error) {
+	c.seen.err = err
+	v := seen{answered: c.seen.answered, err: err, heldAt: c.seen.heldAt}
 	if errors.Is(err, errTooShort) { // that is about this call's time, and no news for others
 		v.err = nil
 	}
-	a.engine.names.refused(w, v)
+	c.engine.names.refused(c.waiter, v)
 }
 
 // granted makes a lease of a grant, unless that is nearly over already, or nobody wants it
 // any more: then it is given back.
-func (a *acquisition) granted(w *waiter, g driver.Grant, asked clock.Reading) (*Lease, error) {
-	ttl := a.cfg.ttl
+func (c *contender) granted(g driver.Grant, asked clock.Reading) (*Lease, error) {
+	ttl := c.cfg.ttl
 	if g.TTL > 0 {
 		ttl = min(ttl, g.TTL)
 	}
-	life, now := trust(ttl), a.engine.clock.Read()
+	life, now := trust(ttl), c.engine.clock.Read()
 	if life-now.Since(asked) < ttl/3 {
-		a.refuse(a.token)
-		a.token = nil
-		a.fail(w, &unavailableError{"acquire", a.name, errLate})
+		c.refuse(c.token)
+		c.token = nil
+		c.fail(&unavailableError{"acquire", c.name, errLate})
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
-	a.tellLimit(g.Limit)
-	t := newTenure(a.token, a.cfg, g, ttl, asked)
-	if a.cfg.maxHold > 0 {
-		t.holdEnd = now.Awake().Add(a.cfg.maxHold)
+	c.tellLimit(g.Limit)
+	t := newTenure(c.token, c.cfg, g, ttl, asked)
+	if c.cfg.maxHold > 0 {
+		t.holdEnd = now.Awake().Add(c.cfg.maxHold)
 	}
-	a.token = nil // the tenure's from here on
-	x := w.lease
+	c.token = nil // the tenure's from here on
+	x := c.waiter.lease
 	if x == nil {
-		x = newLease(a.ctx, a.cfg, a.name)
+		x = newLease(c.ctx, c.cfg, c.name)
 	}
 	x.bind(t, 0, now)
 	t.first, t.leases = x, x
-	if held := a.engine.names.granted(w, t); held != nil {
-		a.refuse(t.token)
-		a.heldHere(w, held)
+	if held := c.engine.names.granted(c.waiter, t); held != nil {
+		c.refuse(t.token)
+		c.heldHere(held)
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
-	if !a.engine.watchdog.add(t) {
-		a.giveBack(x)
+	if !c.engine.watchdog.add(t) {
+		c.giveBack(x)
 		return nil, ErrClosed
 	}
-	if a.ctx.Err() != nil {
-		a.giveBack(x)
-		return nil, a.ended()
+	if c.ctx.Err() != nil {
+		c.giveBack(x)
+		return nil, c.ended()
 	}
 	return x, nil
 }
 
 // refuse gives back what a token was granted. The next attempt waits for that, but not the end of its caller.
-func (a *acquisition) refuse(b *token) {
+func (c *contender) refuse(b *token) {
 	given := make(chan struct{})
-	a.engine.spawn(func() {
+	c.engine.spawn(func() {
 		defer close(given)
-		b.giveBack(a.ctx)
+		b.giveBack(c.ctx)
 	})
 	select {
 	case <-given:
-	case <-a.waiting().Done():
+	case <-c.waiting().Done():
 	}
 }
 
 // request makes one attempt. If this process has a tenure whose turns are over, that is yielded
 // in the same step: that may put this process in the backend's line, so it has its place there
 // by then.
-func (a *acquisition) request(w *waiter, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
-	patience := a.patience()
-	if old := a.old; old != nil {
+func (c *contender) request(claim driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
+	patience := c.patience()
+	if old := c.old; old != nil {
 		began := time.Now()
-		a.old = nil
-		place := a.engine.names.lineUp(w)
-		c.Place = place.id
-		if grant, asked, err = a.yield(old, c, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
+		c.old = nil
+		place := c.engine.names.lineUp(c.waiter)
+		claim.Place = place.id
+		if grant, asked, err = c.yield(old, claim, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
 			return grant, asked, err
 		}
 		patience = max(patience-time.Since(began), patience/4) // both are one attempt
 	}
-	return a.token.attempt(a.ctx, patience, c)
+	return c.token.attempt(c.ctx, patience, claim)
 }
 
 // yielded is the outcome of a driver.Yielder's call.
@@ -192,41 +199,41 @@ type yielded struct {
 // yield sends one command that releases old and asks for c. What stays open on old's side
 // is for its release to settle, in the background; what stays open on c's side is for the
 // attempt that follows, with the same token.
-func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant driver.Grant, asked clock.Reading, err error) {
+func (c *contender) yield(old *tenure, claim driver.Claim, at *place) (grant driver.Grant, asked clock.Reading, err error) {
 	old.token.to(tokenEnding)
-	asked = a.engine.clock.Read()
+	asked = c.engine.clock.Read()
 	if asked.Since(old.asked) >= old.life { // no command carries its token any more
-		a.giveUpOld(old)
+		c.giveUpOld(old)
 		return grant, asked, driver.ErrNotSent
 	}
-	ctx, cancel := a.engine.within(a.ctx, a.engine.patience(a.ctx, a.patience())/2)
+	ctx, cancel := c.engine.within(c.ctx, c.engine.patience(c.ctx, c.patience())/2)
 	defer cancel()
-	y := a.sendYield(ctx, old.token.claim(), c, at)
-	a.engine.latency.heard(asked, a.engine.clock.Read(), !outcomeOpen(y.errNext))
+	y := c.sendYield(ctx, old.token.claim(), claim, at)
+	c.engine.latency.heard(asked, c.engine.clock.Read(), !outcomeOpen(y.errNext))
 	if failed(y.errOld) {
-		caller := context.WithoutCancel(a.ctx)
-		a.engine.spawn(func() { _ = release{old, outcomeOpen(y.errOld)}.run(caller) }) // told to observer and log
+		caller := context.WithoutCancel(c.ctx)
+		c.engine.spawn(func() { _ = release{old, outcomeOpen(y.errOld)}.run(caller) }) // told to observer and log
 	} else {
 		r := release{tenure: old}
 		_ = r.over(y.errOld) // as above
 	}
 	if outcomeOpen(y.errNext) {
-		a.token.doubt()
-		a.token.doubtPlace(at)
+		c.token.doubt()
+		c.token.doubtPlace(at)
 	}
 	return y.grant, asked, y.errNext
 }
 
-func (a *acquisition) sendYield(ctx context.Context, old, next driver.Claim, at *place) yielded {
+func (c *contender) sendYield(ctx context.Context, old, next driver.Claim, at *place) yielded {
 	call := func(ctx context.Context) (y yielded) {
-		y.grant, y.errNext, y.errOld = a.engine.yielder.Yield(ctx, old, next)
+		y.grant, y.errNext, y.errOld = c.engine.yielder.Yield(ctx, old, next)
 		return y
 	}
 	if callctx.Is(ctx) {
 		return call(ctx)
 	}
-	b := a.token
-	y, ok := callApart(ctx, a.engine, call, func(late yielded) {
+	b := c.token
+	y, ok := callApart(ctx, c.engine, call, func(late yielded) {
 		b.lateReply(ctx, reply{late.grant, late.errNext})
 		b.leaveAgain(ctx, at)
 	})

@@ -26,13 +26,6 @@ type backoff struct {
 	spins  int           // times it was told to try, in vain, in a row
 }
 
-func (a *acquisition) pace() *backoff {
-	if a.backoff == nil {
-		a.backoff = new(backoff)
-	}
-	return a.backoff
-}
-
 // heldBy: another owner has the name.
 func (b *backoff) heldBy(h *driver.Held, recheck time.Duration, listen bool) {
 	b.next, b.listen = jitter(recheck), listen
@@ -55,30 +48,30 @@ func (b *backoff) slower() time.Duration {
 }
 
 // pause waits for the next attempt, or returns why there will be none.
-func (a *acquisition) pause(w *waiter) error {
-	b := a.pace()
-	a.waited = true
+func (c *contender) pause() error {
+	b := &c.backoff
+	c.waited = true
 	if b.spins > freeSpins {
-		if err := a.sleep(min(time.Millisecond<<min(b.spins-freeSpins, 5), firstPoll)); err != nil {
+		if err := c.sleep(min(time.Millisecond<<min(b.spins-freeSpins, 5), firstPoll)); err != nil {
 			return err
 		}
 	}
 	b.spins++
 	if !b.listen {
 		b.spins = 0
-		return a.sleep(b.next)
+		return c.sleep(b.next)
 	}
-	ctx, cancel := context.WithTimeout(a.waiting(), b.next)
+	ctx, cancel := context.WithTimeout(c.waiting(), b.next)
 	defer cancel()
-	at := a.engine.names.lineUp(w)
-	err := a.hear(ctx, at, a.engine.inline(a.ctx))
+	at := c.engine.names.lineUp(c.waiter)
+	err := c.hear(ctx, at, c.engine.inline(c.ctx))
 	switch {
 	case err == nil:
 		return nil
-	case a.waits.Err() != nil:
-		return a.why()
+	case c.waits.Err() != nil:
+		return c.why()
 	case ctx.Err() == nil: // it cannot tell: poll
-		err = a.sleep(min(b.next, jitter(b.slower())))
+		err = c.sleep(min(b.next, jitter(b.slower())))
 	default: // nothing was heard
 		err = nil
 	}
@@ -88,19 +81,19 @@ func (a *acquisition) pause(w *waiter) error {
 
 // hear waits at the backend, for as long as ctx stands. The result is nil if it is worth
 // trying, and an error if the backend cannot tell.
-func (a *acquisition) hear(ctx context.Context, at *place, here bool) error {
-	t, claim := a.token, a.token.claim()
+func (c *contender) hear(ctx context.Context, at *place, here bool) error {
+	t, claim := c.token, c.token.claim()
 	claim.Place = at.id
 	if here { // on the caller's goroutine: a wake-up is then the next attempt at once
-		err := a.engine.queuer.Wait(ctx, claim)
+		err := c.engine.queuer.Wait(ctx, claim)
 		if lineOpen(ctx, err) {
 			t.doubtPlace(at)
 		}
 		return err
 	}
 	heard := make(chan error, 1)
-	a.engine.spawn(func() {
-		err := a.engine.queuer.Wait(ctx, claim)
+	c.engine.spawn(func() {
+		err := c.engine.queuer.Wait(ctx, claim)
 		if ctx.Err() != nil {
 			t.leaveAgain(ctx, at)
 		}

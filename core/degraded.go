@@ -90,22 +90,22 @@ func (a *acquisition) suspect() {
 
 // degrade gives the contender a degraded lease. No lease and no error means to go on: others
 // of this process have the name.
-func (a *acquisition) degrade(w *waiter, because error) (*Lease, error) {
-	x, held, err := a.goLocal(w, because)
+func (c *contender) degrade(because error) (*Lease, error) {
+	x, held, err := c.goLocal(c.waiter, because)
 	if held != nil {
-		a.heldHere(w, held)
-		a.pace().unanswered()
+		c.heldHere(held)
+		c.backoff.unanswered()
 	}
 	return x, err
 }
 
 // heldHere: the contender has found that a lease of this process has the name. It polls, since
 // nobody tells when that is over.
-func (a *acquisition) heldHere(w *waiter, held *driver.Held) {
-	v := seen{held: held, at: time.Now(), answered: a.seen.answered}
-	a.seen.err = nil
-	a.seen.merge(v)
-	a.engine.names.refused(w, v)
+func (c *contender) heldHere(held *driver.Held) {
+	v := seen{held: held, at: time.Now(), answered: c.seen.answered}
+	c.seen.err = nil
+	c.seen.merge(v)
+	c.engine.names.refused(c.waiter, v)
 }
 
 // overtake gives a degraded lease to a call that does not stand in the line: those who do wait

@@ -167,8 +167,8 @@ func mutantsOfTokens() []Mutant {
 		{
 			Name: "the fence is made outside the script",
 			File: "core/",
-			Old:  "t := newTenure(a.token, a.cfg, g, ttl, asked)",
-			New:  "g.Fence = uint64(a.began.UnixMicro())\n\tt := newTenure(a.token, a.cfg, g, ttl, asked)",
+			Old:  "t := newTenure(c.token, c.cfg, g, ttl, asked)",
+			New:  "g.Fence = uint64(a.began.UnixMicro())\n\tt := newTenure(c.token, c.cfg, g, ttl, asked)",
 			Red:  "linearizable", Only: "none",
 		},
 		{
@@ -209,8 +209,8 @@ func mutantsOfTime() []Mutant {
 		{
 			Name: "trust is counted from the answer",
 			File: "core/",
-			Old:  "t := newTenure(a.token, a.cfg, g, ttl, asked)",
-			New:  "t := newTenure(a.token, a.cfg, g, ttl, now)",
+			Old:  "t := newTenure(c.token, c.cfg, g, ttl, asked)",
+			New:  "t := newTenure(c.token, c.cfg, g, ttl, now)",
 			Red:  "margin", Only: "fade", Alone: 24,
 		},
 		{
