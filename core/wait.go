@@ -143,6 +143,8 @@ func (a *acquisition) lastAnswer(w *waiter) (*Lease, error) {
 				return nil, err
 			}
 		case c := <-w.woken:
+			a.waits.stop() // as the contender it has no more time than its budget
+			a.late, a.waits = false, nil
 			return a.wokenBy(w, c)
 		case <-a.waiting().Done():
 			return nil, a.noOutcome()

@@ -168,7 +168,7 @@ func mutantsOfTokens() []Mutant {
 			Name: "the fence is made outside the script",
 			File: "core/",
 			Old:  "t := newTenure(c.token, c.cfg, g, ttl, asked)",
-			New:  "g.Fence = uint64(a.began.UnixMicro())\n\tt := newTenure(c.token, c.cfg, g, ttl, asked)",
+			New:  "g.Fence = uint64(c.began.UnixMicro())\n\tt := newTenure(c.token, c.cfg, g, ttl, asked)",
 			Red:  "linearizable", Only: "none",
 		},
 		{
