@@ -131,7 +131,7 @@ func (s *scene) returned(h *holding, marks []*mark, wasLost bool, began time.Tim
 	}
 	told := errors.Is(err, core.ErrLost)
 	switch {
-	case e.way == campaign && (wasLost || told): // it goes on
+	case e.way == campaign && (wasLost || told || s.lost(h)): // it goes on, also where the release has found the loss
 	case want != nil && !errors.Is(err, want):
 		s.fault("%v: %s is %v, not %v", h.request, e.way, err, want)
 	case want == nil && err != nil && !told:
