@@ -15,12 +15,12 @@ import (
 //
 //   - [ErrHeld] if the wait budget of [WithWait] ended while the name was held;
 //   - ctx's error, joined with ErrHeld or [ErrUnavailable], whichever was known last, if ctx ended;
-//   - ErrUnavailable if the backend gave no answer for a whole TTL;
+//   - ErrUnavailable if the backend gave no answer for a whole TTL, or for all of a shorter budget;
 //   - [ErrDuplicate], with [WithDedup], if the work is already done;
 //   - [ErrClosed] once the Locker is closed;
 //   - [ErrInvalid] before anything is sent.
 //
-// After an error nothing is left behind that outlives one TTL.
+// After an error nothing is left behind that outlives one TTL, or a longer [WithMinHold].
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	cfg, err := l.resolve(opts)
 	if err != nil {
