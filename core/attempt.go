@@ -60,7 +60,7 @@ func (a *acquisition) try(w *waiter) (*Lease, error) {
 		return a.granted(w, grant, asked)
 	}
 	if held, ok := errors.AsType[*driver.Held](err); ok {
-		a.handoff = "" // used, over, or of no lease: it will never be good
+		a.handoff = "" // used, over, or unknown to the lock service: it will never be of use
 		v := seen{held: held, at: now, answered: now, heldAt: max(1, a.engine.clock.Now())}
 		a.refused, a.seen.err = true, nil
 		a.seen.merge(v)
@@ -79,7 +79,7 @@ func (a *acquisition) try(w *waiter) (*Lease, error) {
 	}
 	if a.late() {
 		a.suspect()
-		return nil, a.ended() // says nothing about the backend: those who watch try themselves
+		return nil, a.ended() // says nothing about the backend: callers that watch this attempt ask themselves
 	}
 	err = a.judge(err, now.Sub(began))
 	if a.silent(err) {
@@ -90,8 +90,8 @@ func (a *acquisition) try(w *waiter) (*Lease, error) {
 	return nil, nil //nolint:nilnil // documented: go on
 }
 
-// patience is how long the next attempt may take. A budget cuts it, but never below what a
-// call without a budget has.
+// patience is how long the next attempt may take. The wait budget limits it, but never to less than
+// a call without a budget has.
 func (a *acquisition) patience() time.Duration {
 	bound := a.cfg.attemptTimeout()
 	if a.cfg.wait == WaitForever {
@@ -104,14 +104,14 @@ func (a *acquisition) patience() time.Duration {
 func (a *acquisition) fail(w *waiter, err error) {
 	a.seen.err = err
 	v := seen{answered: a.seen.answered, err: err, heldAt: a.seen.heldAt}
-	if errors.Is(err, errTooShort) { // that is about this call's time, and no news for others
+	if errors.Is(err, errTooShort) { // that is about this call's time, and tells others nothing
 		v.err = nil
 	}
 	a.engine.names.refused(w, v)
 }
 
-// granted makes a lease of a grant, unless that is nearly over already, or nobody wants it
-// any more: then it is given back.
+// granted makes a lease of a grant. If the grant is already nearly over, or nobody wants it any
+// more, it is given back.
 func (a *acquisition) granted(w *waiter, g driver.Grant, asked clock.Reading) (*Lease, error) {
 	ttl := a.cfg.ttl
 	if g.TTL > 0 {
@@ -152,7 +152,8 @@ func (a *acquisition) granted(w *waiter, g driver.Grant, asked clock.Reading) (*
 	return x, nil
 }
 
-// refuse gives back what a token was granted. The next attempt waits for that, but not the end of its caller.
+// refuse gives back what a token was granted. The next attempt waits for that, except if the
+// caller's wait is over.
 func (a *acquisition) refuse(b *token) {
 	given := make(chan struct{})
 	a.engine.spawn(func() {
@@ -165,9 +166,9 @@ func (a *acquisition) refuse(b *token) {
 	}
 }
 
-// request makes one attempt. If this process has a tenure whose turns are over, that is yielded
-// in the same step: that may put this process in the backend's line, so it has its place there
-// by then.
+// request makes one attempt. If this process has a tenure whose turns are over, that tenure is
+// yielded in the same command. The command may put this process in the backend's queue, so its
+// place is made before.
 func (a *acquisition) request(w *waiter, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
 	patience := a.patience()
 	if old := a.old; old != nil {
@@ -178,7 +179,7 @@ func (a *acquisition) request(w *waiter, c driver.Claim) (grant driver.Grant, as
 		if grant, asked, err = a.yield(old, c, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
 			return grant, asked, err
 		}
-		patience = max(patience-time.Since(began), patience/4) // both are one attempt
+		patience = max(patience-time.Since(began), patience/4) // both commands together are one attempt
 	}
 	return a.token.attempt(a.ctx, patience, c)
 }
@@ -189,9 +190,9 @@ type yielded struct {
 	errNext, errOld error
 }
 
-// yield sends one command that releases old and asks for c. What stays open on old's side
-// is for its release to settle, in the background; what stays open on c's side is for the
-// attempt that follows, with the same token.
+// yield sends one command that releases old and asks for c. If the outcome for old stays open, the
+// release of old settles it in the background. If the outcome for c stays open, the attempt that
+// follows settles it, with the same token.
 func (a *acquisition) yield(old *tenure, c driver.Claim, at *place) (grant driver.Grant, asked clock.Reading, err error) {
 	old.token.to(tokenEnding)
 	asked = a.engine.clock.Read()

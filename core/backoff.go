@@ -7,23 +7,22 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Pauses between attempts that nothing cuts short. The pace of polling is for backends
-// that cannot notify, and for the time in which a backend does not answer.
+// Pauses between attempts that nothing cuts short. This pace of polling is for backends that cannot
+// notify, and for the time in which a backend does not answer.
 const (
 	firstPoll = 25 * time.Millisecond
 	lastPoll  = time.Second
 )
 
-// freeSpins is how many wake-ups in a row may turn out false before the contender slows
-// down.
+// freeSpins is how many wake-ups in a row may turn out false before the contender slows down.
 const freeSpins = 3
 
-// backoff is how a contender spends the time between two attempts.
+// backoff is how a contender spends the time between two attempts. Only the contender uses it.
 type backoff struct {
 	next   time.Duration // until the next attempt, if nothing is heard
-	listen bool          // the backend may tell when to try
+	listen bool          // wait for a notification of the backend
 	poll   time.Duration // the current pace of polling
-	spins  int           // times it was told to try, in vain, in a row
+	spins  int           // how many times in a row it was told to try, in vain
 }
 
 // heldBy: another owner has the name.
@@ -70,7 +69,7 @@ func (a *acquisition) pause(w *waiter) error {
 		return nil
 	case a.waits.Err() != nil:
 		return a.why()
-	case ctx.Err() == nil: // it cannot tell: poll
+	case ctx.Err() == nil: // the backend cannot tell: poll
 		err = a.sleep(min(b.next, jitter(b.slower())))
 	default: // nothing was heard
 		err = nil
@@ -79,12 +78,12 @@ func (a *acquisition) pause(w *waiter) error {
 	return err
 }
 
-// hear waits at the backend, for as long as ctx stands. The result is nil if it is worth
-// trying, and an error if the backend cannot tell.
+// hear waits for a notification of the backend, as long as ctx stands. It returns nil if it is
+// worth trying, and an error if the backend cannot tell.
 func (a *acquisition) hear(ctx context.Context, at *place) error {
 	t, claim := a.token, a.token.claim()
 	claim.Place = at.id
-	if a.engine.inline(a.ctx) { // a wake-up is then the next attempt at once
+	if a.engine.inline(a.ctx) { // then a wake-up is the next attempt at once
 		err := a.engine.queuer.Wait(ctx, claim)
 		if lineOpen(ctx, err) {
 			t.doubtPlace(at)
