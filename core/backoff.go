@@ -25,7 +25,7 @@ type backoff struct {
 	spins  int           // how many times in a row it was told to try, in vain
 }
 
-// heldBy: another owner has the name.
+// heldBy: somebody else holds the name.
 func (b *backoff) heldBy(h *driver.Held, recheck time.Duration, listen bool) {
 	b.next, b.listen = jitter(recheck), listen
 	if !listen {
