@@ -6,15 +6,21 @@ import (
 	"time"
 )
 
-// Acquire waits until it has a lease of name. ctx bounds the acquisition only: the lease
-// lives on until it is released, lost, or held for as long as [WithMaxHold] allows, or the Locker is
-// closed. It is renewed until then, so a program that forgets to release it keeps the name. Name is 1 to 200 bytes of UTF-8 without braces, spaces and control characters.
+// Acquire waits until it has a lease of name. ctx limits the acquire only. The lease is renewed,
+// and lives on, until it is released, lost or held for as long as [WithMaxHold] allows, or until
+// the Locker is closed. So a program that forgets to release a lease keeps the name. A name is 1 to
+// 200 bytes of UTF-8 without braces, spaces and control characters.
 //
-// It returns [ErrHeld] if the wait budget of [WithWait] ran out while the name was held;
-// ctx's error, joined with ErrHeld or [ErrUnavailable], whichever was last known, if ctx
-// ended; ErrUnavailable if the backend gave no answer for a whole TTL; [ErrDuplicate], with
-// [WithDedup], if the work is finished; [ErrClosed]; and [ErrInvalid], before anything is
-// sent. Whatever it returns but nil, nothing is left behind that outlives one TTL.
+// The errors:
+//
+//   - [ErrHeld] if the wait budget of [WithWait] ended while the name was held;
+//   - ctx's error, joined with ErrHeld or [ErrUnavailable], whichever was known last, if ctx ended;
+//   - ErrUnavailable if the backend gave no answer for a whole TTL, or for all of a shorter budget;
+//   - [ErrDuplicate], with [WithDedup], if the work is already done;
+//   - [ErrClosed] once the Locker is closed;
+//   - [ErrInvalid] before anything is sent.
+//
+// After an error nothing is left behind that outlives one TTL, or a longer [WithMinHold].
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	cfg, err := l.resolve(opts)
 	if err != nil {
@@ -23,10 +29,10 @@ func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 	return l.acquire(ctx, name, cfg)
 }
 
-// TryAcquire is Acquire that never waits for another holder: it makes one attempt, bounded
-// by a third of the TTL and at most 2 s, and answers [ErrHeld] at once. Where another
-// goroutine of this process is asking for the same name already, or has it, that answer
-// comes without a command of its own. [WithWait] does nothing here.
+// TryAcquire is Acquire without waiting for another holder. It makes one attempt, which takes at
+// most a third of the TTL and 2 s, and returns [ErrHeld] at once if the name is held. If this
+// process already holds the name, or another goroutine of it is asking for the name, the answer
+// comes from there, without a command. [WithWait] has no effect here.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	cfg, err := l.resolve(opts)
 	if err != nil {
@@ -45,7 +51,7 @@ func (l *Locker) acquire(ctx context.Context, name string, c *config) (*Lease, e
 	return l.attach(ctx, name, c, "")
 }
 
-// attach is acquire with the hash of a hand-off, which may be none.
+// attach is acquire with the hash of a hand-off, which is "" if there is none.
 func (l *Locker) attach(ctx context.Context, name string, c *config, handoff string) (*Lease, error) {
 	r := l.engine
 	r.enter()
@@ -87,13 +93,13 @@ func (a *acquisition) run() (*Lease, error) {
 	} else {
 		x, err = a.enqueue()
 	}
-	if a.silent(err) { // somebody else of this process has asked, who fails closed
+	if a.silent(err) { // the attempt was that of another call, which fails closed
 		return a.overtake(err)
 	}
 	return x, err
 }
 
-// single makes one attempt, unless this process knows the answer already or is about to.
+// single makes one attempt, unless this process already knows the answer or is about to.
 func (a *acquisition) single() (*Lease, error) {
 	w := &waiter{cfg: a.cfg}
 	if a.cfg.together() || a.handoff != "" {
@@ -123,8 +129,9 @@ func (a *acquisition) single() (*Lease, error) {
 	}
 }
 
-// enqueue waits in this process's queue for one of as many callers as may wait, until it is given a turn of
-// a tenure, or it is the contender and has asked the backend until there is a lease or a reason to stop.
+// enqueue waits in this process's queue, in which [WithMaxWaiters] calls may wait. It ends when the
+// call is given a turn of a tenure. Or the call becomes the contender, and asks the backend until
+// there is a lease or a reason to stop.
 func (a *acquisition) enqueue() (*Lease, error) {
 	r := a.engine
 	defer r.waiters.Add(-1)
@@ -149,10 +156,10 @@ func (a *acquisition) enqueue() (*Lease, error) {
 	return x, err
 }
 
-// alone makes one attempt beside the queue, for a lease that leaves the name to others: a
-// process's readers do not have to ask one after the other. It overtakes nobody, as the
-// backend refuses it while anybody waits there. Nor does one with a hand-off: the name
-// is not free, but kept for it.
+// alone makes one attempt beside the queue. It is for leases that leave the name to others, so that
+// the readers of a process need not ask one after the other. It overtakes nobody, because the
+// backend refuses it while anybody waits there. An attempt with a hand-off overtakes nobody either:
+// the name is not free, but kept for that hand-off.
 func (a *acquisition) alone(w *waiter) (*Lease, error) {
 	a.engine.names.joinNone(w)
 	x, err := (&contender{acquisition: a, waiter: w}).try()
@@ -162,8 +169,8 @@ func (a *acquisition) alone(w *waiter) (*Lease, error) {
 	return x, err
 }
 
-// overCap is the refusal of what would be more than the process keeps: a flood of names, or of
-// callers for one that is stuck, ends in errors and not with the memory.
+// overCap refuses what would be more than the process keeps. With it, a flood of names, or of
+// callers for one name that is stuck, ends in errors and not in running out of memory.
 func (a *acquisition) overCap(option string, n int) error {
 	return &unavailableError{"acquire", a.name, fmt.Errorf("not asked: %s(%d) of this process is reached", option, n)}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// acquisition is one call that wants a lease.
+// acquisition is one call that wants a lease. Only the call's own goroutine uses it.
 type acquisition struct {
 	engine  *engine
 	ctx     context.Context
 	name    string
 	cfg     *config
-	handoff string // to take the name over with, until an attempt was answered
+	handoff string // hash of the hand-off to take the name over with; "" once an attempt was answered
 
 	began time.Time // and so the wait budget
 
@@ -25,8 +25,8 @@ type acquisition struct {
 	behind  bool    // a lease of this process, until it was woken
 	late    bool    // its budget is over: it waits for the outcome of an attempt under way
 	limited bool    // observers were told that another limit counts
-	token   *token  // that is being tried, nil if there is none
-	old     *tenure // of this process, to yield in the same step
+	token   *token  // that is being tried, or nil
+	old     *tenure // of this process, to yield in the same command; or nil
 	waits   *waits  // made by the first wait that is not for a turn
 }
 
@@ -40,7 +40,7 @@ func (a *acquisition) overBudget() error {
 		return a.seen.heldError(a.name)
 	case a.seen.err != nil && a.behind && errors.Is(a.seen.err, errTooShort):
 		a.seen.merge(seen{held: &driver.Held{}, at: time.Now()})
-		return a.seen.heldError(a.name) // it was held for all of the budget except what did not do for an answer
+		return a.seen.heldError(a.name) // it was held for all of the budget, except for a rest that was too short for an answer
 	case a.seen.err != nil:
 		return a.seen.err
 	default:
@@ -48,8 +48,8 @@ func (a *acquisition) overBudget() error {
 	}
 }
 
-// ended is the error for the end of the caller's ctx. Where the backend's client has seen its
-// deadline a moment before the ctx did, that is given the moment.
+// ended is the error for the end of the caller's ctx. The backend's client can see the deadline a
+// moment before the ctx ends; then ended waits for that moment.
 func (a *acquisition) ended() error {
 	if a.ctx.Err() == nil {
 		timer := time.NewTimer(grace)
@@ -79,7 +79,7 @@ func (a *acquisition) tooLate() bool {
 	return a.ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// giveUp ends the call's part in the line and its token, after an error.
+// giveUp ends the call's part in the queue, and its token, after an error.
 func (a *acquisition) giveUp(w *waiter, err error) {
 	if err == nil {
 		return
@@ -98,7 +98,7 @@ func (a *acquisition) giveUp(w *waiter, err error) {
 	}
 }
 
-// giveUpOld releases a tenure that this call should have yielded.
+// giveUpOld releases a tenure that this call was to yield.
 func (a *acquisition) giveUpOld(t *tenure) {
 	if t != nil {
 		ctx := context.WithoutCancel(a.ctx)
@@ -106,8 +106,8 @@ func (a *acquisition) giveUpOld(t *tenure) {
 	}
 }
 
-// giveBack ends a lease whose caller has gone. Observers see it come and go: its end is told
-// to those who count.
+// giveBack ends a lease whose caller has gone. Observers are told of its begin and of its end, so
+// that counts of leases stay right.
 func (a *acquisition) giveBack(x *Lease) {
 	x.tenure.forgo()
 	if a.engine.events != nil {
@@ -115,13 +115,13 @@ func (a *acquisition) giveBack(x *Lease) {
 	}
 	end := func() { _ = x.end(a.ctx, false) } // told to observer and log
 	if a.ctx.Err() != nil {
-		a.engine.spawn(end) // its caller has waited for long enough
+		a.engine.spawn(end) // its caller must not wait any longer
 		return
 	}
 	end()
 }
 
-// quits says of the error of a call that its caller leaves the queue before anything was heard.
+// quits says of the error of a call that its caller left the queue before there was an answer.
 func (a *acquisition) quits(err error) bool {
 	_, ended := errors.AsType[*endedError](err)
 	return ended || errors.Is(err, ErrHeld) && !a.once()

@@ -97,8 +97,8 @@ func (c *contender) try() (*Lease, error) {
 	return nil, nil //nolint:nilnil // documented: go on
 }
 
-// patience is how long the next attempt may take. A budget cuts it, but never below what a
-// call without a budget has.
+// patience is how long the next attempt may take. The wait budget limits it, but never to less than
+// a call without a budget has.
 func (c *contender) patience() time.Duration {
 	bound := c.cfg.attemptTimeout()
 	if c.cfg.wait == WaitForever {
@@ -117,8 +117,8 @@ func (c *contender) fail(err error) {
 	c.engine.names.refused(c.waiter, v)
 }
 
-// granted makes a lease of a grant, unless that is nearly over already, or nobody wants it
-// any more: then it is given back.
+// granted makes a lease of a grant. If the grant is already nearly over, or nobody wants it any
+// more, it is given back.
 func (c *contender) granted(g driver.Grant, asked clock.Reading) (*Lease, error) {
 	ttl := c.cfg.ttl
 	if g.TTL > 0 {
@@ -159,7 +159,8 @@ func (c *contender) granted(g driver.Grant, asked clock.Reading) (*Lease, error)
 	return x, nil
 }
 
-// refuse gives back what a token was granted. The next attempt waits for that, but not the end of its caller.
+// refuse gives back what a token was granted. The next attempt waits for that, except if the
+// caller's wait is over.
 func (c *contender) refuse(b *token) {
 	given := make(chan struct{})
 	c.engine.spawn(func() {
@@ -172,9 +173,9 @@ func (c *contender) refuse(b *token) {
 	}
 }
 
-// request makes one attempt. If this process has a tenure whose turns are over, that is yielded
-// in the same step: that may put this process in the backend's line, so it has its place there
-// by then.
+// request makes one attempt. If this process has a tenure whose turns are over, that tenure is
+// yielded in the same command. The command may put this process in the backend's queue, so its
+// place is made before.
 func (c *contender) request(claim driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
 	patience := c.patience()
 	if old := c.old; old != nil {
@@ -185,7 +186,7 @@ func (c *contender) request(claim driver.Claim) (grant driver.Grant, asked clock
 		if grant, asked, err = c.yield(old, claim, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
 			return grant, asked, err
 		}
-		patience = max(patience-time.Since(began), patience/4) // both are one attempt
+		patience = max(patience-time.Since(began), patience/4) // both commands together are one attempt
 	}
 	return c.token.attempt(c.ctx, patience, claim)
 }
@@ -196,9 +197,9 @@ type yielded struct {
 	errNext, errOld error
 }
 
-// yield sends one command that releases old and asks for c. What stays open on old's side
-// is for its release to settle, in the background; what stays open on c's side is for the
-// attempt that follows, with the same token.
+// yield sends one command that releases old and asks for c. If the outcome for old stays open, the
+// release of old settles it in the background. If the outcome for c stays open, the attempt that
+// follows settles it, with the same token.
 func (c *contender) yield(old *tenure, claim driver.Claim, at *place) (grant driver.Grant, asked clock.Reading, err error) {
 	old.token.to(tokenEnding)
 	asked = c.engine.clock.Read()

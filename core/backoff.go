@@ -7,26 +7,25 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Pauses between attempts that nothing cuts short. The pace of polling is for backends
-// that cannot notify, and for the time in which a backend does not answer.
+// Pauses between attempts that nothing cuts short. This pace of polling is for backends that cannot
+// notify, and for the time in which a backend does not answer.
 const (
 	firstPoll = 25 * time.Millisecond
 	lastPoll  = time.Second
 )
 
-// freeSpins is how many wake-ups in a row may turn out false before the contender slows
-// down.
+// freeSpins is how many wake-ups in a row may turn out false before the contender slows down.
 const freeSpins = 3
 
-// backoff is how a contender spends the time between two attempts.
+// backoff is how a contender spends the time between two attempts. Only the contender uses it.
 type backoff struct {
 	next   time.Duration // until the next attempt, if nothing is heard
-	listen bool          // the backend may tell when to try
+	listen bool          // wait for a notification of the backend
 	poll   time.Duration // the current pace of polling
-	spins  int           // times it was told to try, in vain, in a row
+	spins  int           // how many times in a row it was told to try, in vain
 }
 
-// heldBy: another owner has the name.
+// heldBy: somebody else holds the name.
 func (b *backoff) heldBy(h *driver.Held, recheck time.Duration, listen bool) {
 	b.next, b.listen = jitter(recheck), listen
 	if !listen {
@@ -79,8 +78,8 @@ func (c *contender) pause() error {
 	return err
 }
 
-// hear waits at the backend, for as long as ctx stands. The result is nil if it is worth
-// trying, and an error if the backend cannot tell.
+// hear waits for a notification of the backend, as long as ctx stands. It returns nil if it is
+// worth trying, and an error if the backend cannot tell.
 func (c *contender) hear(ctx context.Context, at *place, here bool) error {
 	t, claim := c.token, c.token.claim()
 	claim.Place = at.id

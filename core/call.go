@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// latency knows whether the backend is quick.
+// latency knows whether the backend is quick. Its fields are atomic, so it needs no mutex.
 type latency struct {
-	until atomic.Int64 // on the clock of instants
+	until atomic.Int64 // until when the backend counts as quick, as clock.Awake
 
-	took  atomic.Int64 // by the quickest answer of late
-	fresh atomic.Int64 // until when that is believed
+	took  atomic.Int64 // what the quickest recent answer took
+	fresh atomic.Int64 // until when took is believed
 }
 
 // heard takes note of a command's answer, or of the lack of one.
@@ -32,7 +32,7 @@ func (h *latency) heard(asked, now clock.Reading, answered bool) {
 	}
 }
 
-// lately is how long the quickest answer of the last second took, 0 if that is not known.
+// lately is how long the quickest answer of the last second took. It is 0 if that is not known.
 func (h *latency) lately(c *clock.Clock) time.Duration {
 	if int64(c.Now()) >= h.fresh.Load() {
 		return 0
@@ -40,16 +40,16 @@ func (h *latency) lately(c *clock.Clock) time.Duration {
 	return time.Duration(h.took.Load())
 }
 
-// A driver call on a goroutine of its own can be left behind when the caller's ctx is
-// cancelled. That costs a wake-up or two, which on a busy machine is more than the call
-// itself. So as long as the backend is quick, a call runs on its caller's goroutine, and
-// a cancellation waits for the answer: for quickAnswer typically, for quickPatience at
-// worst. Deadlines are kept in any case, since only a driver.Capabilities.Punctual backend
-// is asked in this way.
+// A driver call on a goroutine of its own can be left behind when the caller's ctx is cancelled.
+// That costs one or two wake-ups of threads, and on a busy machine they cost more than the call
+// itself. So as long as the backend is quick, a call runs on its caller's goroutine, and a
+// cancellation waits for the answer: for quickAnswer typically, for quickPatience at worst.
+// Deadlines are kept in either case, because only a driver.Capabilities.Punctual backend is asked
+// in this way.
 const (
-	quickAnswer   = 100 * time.Millisecond // what an answer may take in order to prove it
-	quickFor      = time.Second            // how long a proof lasts
-	quickPatience = 250 * time.Millisecond // then a command counts as unanswered
+	quickAnswer   = 100 * time.Millisecond // how long an answer may take to prove that the backend is quick
+	quickFor      = time.Second            // how long such a proof lasts
+	quickPatience = 250 * time.Millisecond // after which a command counts as unanswered
 )
 
 // inline says whether a driver call under ctx may run on the caller's own goroutine.
@@ -63,8 +63,8 @@ func (r *engine) inline(ctx context.Context) bool {
 	return int64(r.clock.Now()) < r.latency.until.Load()
 }
 
-// patience is how long to wait for the first answer to a command that may be sent again
-// within bound.
+// patience is how long to wait for the first answer to a command that may be sent again within
+// bound.
 func (r *engine) patience(ctx context.Context, bound time.Duration) time.Duration {
 	if ctx.Done() != nil && r.inline(ctx) {
 		return min(bound/2, quickPatience)
@@ -72,8 +72,8 @@ func (r *engine) patience(ctx context.Context, bound time.Duration) time.Duratio
 	return bound / 2
 }
 
-// within returns a context for one driver call, which takes d at most, and what ends it. If callctx has
-// made it, the call may run on the caller's goroutine.
+// within returns a context for one driver call, which takes d at most, and the function that ends
+// it. If callctx has made the context, the call may run on the caller's goroutine.
 func (r *engine) within(caller context.Context, d time.Duration) (ctx context.Context, end func()) {
 	if r.inline(caller) {
 		return r.calls.Get(caller, d)
@@ -81,16 +81,16 @@ func (r *engine) within(caller context.Context, d time.Duration) (ctx context.Co
 	return context.WithTimeout(caller, d)
 }
 
-// callApart makes one driver call on a goroutine of its own and waits for its outcome until ctx
-// ends: there are clients whose reads nothing interrupts, and every call of ours has a
-// bound. When ctx ends first, ok is false, and late, if there is one, gets the outcome once
-// it is known.
+// callApart makes one driver call on a goroutine of its own, and waits for its outcome until ctx
+// ends. It is needed because nothing interrupts the reads of some clients, and each of our calls
+// has a time limit. If ctx ends first, ok is false. Then late, unless it is nil, gets the outcome
+// once it is known.
 func callApart[T any](ctx context.Context, r *engine, call func(context.Context) T, late func(T)) (result T, ok bool) {
 	answer := make(chan T, 1)
 	var left atomic.Bool
 	r.spawn(func() {
 		answer <- call(ctx)
-		// The caller leaves first and looks a last time then, so one of the two sees the
+		// The caller first sets left and then looks a last time. So one of the two sees the
 		// outcome, and only one.
 		if left.Load() {
 			select {
@@ -116,20 +116,20 @@ func callApart[T any](ctx context.Context, r *engine, call func(context.Context)
 	}
 }
 
-// Sends of one command within one attempt, and the pause after the first; each further
-// pause is four times as long.
+// maxSends is how often one command is sent within one attempt. firstPause is the pause after the
+// first send; each further pause is four times as long.
 const (
 	maxSends   = 4
 	firstPause = 2 * time.Millisecond
 )
 
-// persist sends a command again while again says so, for no longer than bound and no more
-// than maxSends times. The first is given up after patience if it is met with silence, so
-// that there is time to send another.
+// persist sends a command, and sends it again while again says so, for at most bound and at most
+// maxSends times. The first send is given up after patience without an answer, so that there is
+// time for another one.
 func (r *engine) persist(ctx context.Context, patience, bound time.Duration, again func(error) bool, send func(context.Context) error) error {
 	began := time.Now()
 	for n, pause := 1, firstPause; ; n, pause = n+1, pause*4 {
-		if n > 1 && ctx.Done() != nil && r.inline(ctx) { // as the first, which may have gone apart
+		if n > 1 && ctx.Done() != nil && r.inline(ctx) { // as for the first, which may have had a goroutine of its own
 			patience = min(patience, quickPatience)
 		}
 		sctx, cancel := r.within(ctx, patience)
@@ -158,13 +158,14 @@ func failed(err error) bool {
 	return err != nil && !errors.Is(err, driver.ErrNotOwner) && !errors.Is(err, driver.ErrUnmarked) && !errors.Is(err, errOver)
 }
 
-// lineOpen says of what a Wait came to that the command which lines up may be under way yet.
+// lineOpen says, of the result of a Wait, whether the command that joins the backend's queue may
+// still be under way.
 func lineOpen(ctx context.Context, err error) bool {
 	answered := err == nil || err == ctx.Err() //nolint:errorlint // driver.Queuer: as it is
 	return !answered && !errors.Is(err, driver.ErrNotSent)
 }
 
-// sleep waits for d, or less if ctx ends, and says whether ctx still stands.
+// sleep waits for d, or less if ctx ends. It says whether ctx still stands.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -176,7 +177,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// jitter returns a duration between three quarters of d and d.
+// jitter returns a random duration between three quarters of d and d.
 func jitter(d time.Duration) time.Duration {
 	if d < 4 {
 		return d

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
-// sweep cleans up behind b, whose token is over, as long as commands that carry it may be executed
-// yet, for a TTL from now, unless the last one was given up that long ago: see package sweep. So what is
-// granted late is given back within a second.
+// sweep cleans up behind b, whose token is over, as long as commands that carry it may still be
+// executed. It does so for a TTL from now, unless the last such command was given up a TTL ago or
+// earlier: see package sweep. So what is granted late is given back within a second.
 func (b *token) sweep(after time.Duration) {
 	b.mu.Lock()
 	left := b.cfg.ttl - b.engine.past(b.since)
@@ -23,21 +23,24 @@ func (b *token) sweep(after time.Duration) {
 	}
 }
 
-// cleaner cleans up again and again, for a Sweeper.
+// cleaner makes a function that cleans up once per call, for a Sweeper.
 func (b *token) cleaner(claim func() driver.Claim) func(within time.Duration) sweep.Outcome {
 	c := &cleaner{token: b, claim: claim, last: sweep.Unsent}
 	return c.clean
 }
 
+// cleaner is the clean-up behind one token. Only the Sweeper's goroutine that has its task uses
+// last.
 type cleaner struct {
 	token *token
 	claim func() driver.Claim
 	last  sweep.Outcome
-	hangs atomic.Int32 // calls that outlive their time still
+	hangs atomic.Int32 // calls that have outlived their time and still run
 }
 
-// clean cleans up once. Where calls outlive their time, each cleaner has one that hangs, and all together
-// have few: those that were silent before have the fewest, so that they keep nobody else from cleaning up.
+// clean cleans up once. There are backends whose calls can outlive their time. Each cleaner then
+// has at most one call that hangs, and all cleaners together have few. Cleaners that got no answer
+// before have the fewest, so that they do not keep the others from cleaning up.
 func (c *cleaner) clean(within time.Duration) sweep.Outcome {
 	r, most := c.token.engine, int32(sweep.Many)
 	if c.last == sweep.Silent {
@@ -74,8 +77,8 @@ func (c *cleaner) hung(more int32) {
 	c.hangs.Add(more)
 }
 
-// cleanUp leaves a place in the backend's line, if there is one to leave, and deletes the
-// name if the dead token owns it, in one step. The error says only whether it was answered.
+// cleanUp leaves a place in the backend's queue, if there is one to leave, and deletes the name if
+// the dead token owns it, both in one step. The error only says whether it was answered.
 func (b *token) cleanUp(ctx context.Context, p *place) error {
 	claim := b.claim()
 	if p != nil {
@@ -84,15 +87,15 @@ func (b *token) cleanUp(ctx context.Context, p *place) error {
 	return b.dispose(ctx, claim)
 }
 
-// leaving leaves a place with a new secret: the token may be in use.
+// leaving is a claim that leaves a place. It has a new secret, because the token may be in use.
 func (b *token) leaving(p *place) driver.Claim {
 	c := b.claim()
 	c.Token, c.Place = newSecret(), p.id
 	return c
 }
 
-// leaveAgain is for the end of a command that lines p up. If the place was left meanwhile, the
-// command may have come after the one that left.
+// leaveAgain is for the end of a command that puts p in the backend's queue. If p was left
+// meanwhile, this command may have been executed after the one that left it, so p is left again.
 func (b *token) leaveAgain(ctx context.Context, p *place) {
 	select {
 	case <-p.left:
@@ -103,7 +106,8 @@ func (b *token) leaveAgain(ctx context.Context, p *place) {
 	}
 }
 
-// leaveLater leaves a place as soon as the lock service can be reached, unless it is dead by then.
+// leaveLater leaves a place as soon as the lock service can be reached, unless the place is dead
+// before that.
 func (b *token) leaveLater(p *place) {
 	var left atomic.Bool
 	clean := b.cleaner(func() driver.Claim { return b.leaving(p) })
@@ -118,8 +122,8 @@ func (b *token) leaveLater(p *place) {
 	})
 }
 
-// doubtPlace is for the end of a command whose outcome is open, and that lines p up: if p is left
-// within a TTL, it is left again and again.
+// doubtPlace is for the end of a command that puts p in the backend's queue and whose outcome is
+// open. If p is left within a TTL, it is left again and again.
 func (b *token) doubtPlace(p *place) {
 	if p.doubt.Swap(b.engine.seconds()) > 0 {
 		return

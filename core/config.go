@@ -23,8 +23,8 @@ const (
 	minDrift   = 2 * time.Millisecond
 )
 
-// config is what the options add up to. A resolved config is never written again: leases
-// point at it.
+// config is what the options add up to. A resolved config never changes again, because leases point
+// at it.
 type config struct {
 	ttl        time.Duration
 	wait       time.Duration
@@ -33,7 +33,7 @@ type config struct {
 	maxHold    time.Duration
 	minHold    time.Duration
 	shared     bool
-	limit      int // more than 1: of a semaphore
+	limit      int // more than 1: a semaphore
 	dedup      time.Duration
 	scope      string
 	label      string
@@ -50,7 +50,7 @@ type config struct {
 	err error // the first thing an option found wrong
 }
 
-// relations checks what no option can see alone.
+// relations checks what no option can check alone.
 func (c *config) relations(can driver.Capabilities) error {
 	if c.ttl < max(minTTL, can.MinTTL) {
 		return invalidf("WithTTL(%s): below the minimum of %s", c.ttl, max(minTTL, can.MinTTL))
@@ -83,7 +83,7 @@ func (c *config) supported(can driver.Capabilities) error {
 	}
 }
 
-// localRelations checks what cannot be kept inside a process.
+// localRelations checks that nothing is asked for that a process cannot keep by itself.
 func (c *config) localRelations() error {
 	option := ""
 	switch {
@@ -103,15 +103,18 @@ func (c *config) localRelations() error {
 	return nil
 }
 
-// UnavailablePolicy says what becomes of work whose lock service cannot answer; see
+// UnavailablePolicy says what an acquire does if the lock service cannot answer; see
 // [OnUnavailable].
 type UnavailablePolicy uint8
 
 // The policies of [OnUnavailable].
 const (
-	// FailClosed: it does not run. The error is [ErrUnavailable].
+	// FailClosed: the work does not run. The error is [ErrUnavailable].
 	FailClosed UnavailablePolicy = iota
-	// LocalOnly: it runs, and excludes other work in this process only.
+	// LocalOnly: the work runs, and excludes other work in this process only. After an attempt that
+	// was not answered, other acquires go local at once for one second. In that time they ask the
+	// lock service in the background, at most four times a second, and only while acquires come in.
+	// Its first answer ends the outage.
 	LocalOnly
 )
 
@@ -158,7 +161,7 @@ func (c *config) failClosed() *config {
 	return &closed
 }
 
-// subject is called only if somebody observes: it allocates.
+// subject allocates, so it is called only if there is an observer or a log.
 func (c *config) subject(ctx context.Context, name string) Subject {
 	return Subject{c.template, name, context.WithoutCancel(ctx), time.Now()}
 }
@@ -178,7 +181,7 @@ func (c *config) period() time.Duration {
 // together says that others can hold the name at the same time.
 func (c *config) together() bool { return c.shared || c.limit > 1 }
 
-// covers says whether who holds a name by c can re-enter it by d: in the same mode, or in a
+// covers says whether a holder of a name by c can re-enter it by d: in the same mode, or in a
 // weaker one.
 func (c *config) covers(d *config) bool {
 	if c.together() || d.limit > 1 {
@@ -187,17 +190,17 @@ func (c *config) covers(d *config) bool {
 	return true
 }
 
-// alike says whether who wants d may have a turn of a tenure that was granted to c: what the
-// backend knows of the tenure, and how it is renewed, is the same.
+// alike says whether a waiter that wants d may have a turn of a tenure that was granted to c. What
+// the backend knows of the tenure, and how it is renewed, must be the same.
 func (c *config) alike(d *config) bool {
 	return c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()
 }
 
-// plain says that a turn is all that is wanted.
+// plain says that c asks for nothing that a turn cannot give.
 func (c *config) plain() bool { return c.label == "" && c.dedup == 0 && c.minHold == 0 }
 
-// queueKey is the key of the queue, among those of this process, for who wants name in this way.
-// No name has a control character.
+// queueKey is the key of the queue, in this process, for callers that want name in this way. It is
+// never another name, because no name has a control character.
 func (c *config) queueKey(name string) string {
 	switch {
 	case c.shared:
@@ -221,6 +224,6 @@ func (c *config) renewTimeout() time.Duration { return min(c.ttl/5, maxTimeout) 
 // recheck is how long a waiter that hears nothing waits before it asks again.
 func (c *config) recheck() time.Duration { return min(c.ttl/3, time.Second) }
 
-// trust is how long a grant of ttl is believed, counted from before it was asked for: the
-// allowance is for clocks that run at different rates.
+// trust is how long a grant of ttl is believed, counted from before it was asked for. It is shorter
+// than ttl because clocks may run at different rates.
 func trust(ttl time.Duration) time.Duration { return ttl - ttl/100 - minDrift }

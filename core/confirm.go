@@ -7,33 +7,30 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// Confirm says whether the work that runs under ctx may begin a side effect now. It is
-// called right before one, with the work's own context, and is nil if enough of the lease
-// is left for it: at least a third of the TTL.
+// Confirm says whether the work that runs under ctx may begin a side effect now. Call it right
+// before the side effect, with the work's own context. It returns nil if at least a third of the
+// TTL is left.
 //
-// While more than half of the TTL is left, which with the default watchdog and a backend
-// that answers is always, it does no I/O. Else it renews the lease, once, as the watchdog does: for a fifth
-// of the TTL and at most 2 s, and if a renewal is under way already it waits for that one
-// first. It then returns a *[LostError] unless a third of the TTL is left: by then without
-// an answer too, as trust stands until its time is over. A refusal ends nothing: the lease
-// may recover, and the work should return the error.
+// If more than half of the TTL is left, Confirm does no I/O. With the default watchdog and a
+// backend that answers, that is always so. Otherwise Confirm renews the lease once. It waits for
+// the answer for at most a fifth of the TTL and 2 s, and it first waits for a renewal that is
+// already under way. If less than a third of the TTL is left after that, it returns a *[LostError];
+// without an answer, what is left of the old trust counts. Such a refusal ends nothing: the lease may
+// recover, and the work should return the error.
 //
-// Every lease that ctx stands under counts, not only the innermost, but for those that were
-// given back. A lost one is its *[LostError]; one that has ended by its own Release is
-// [ErrReleased]. If ctx has ended, or ends while Confirm waits, it returns
-// context.Cause(ctx): [ErrClosed] once the Locker is closed. Work that finishes all the same
-// asks with context.WithoutCancel(ctx). After the time of [WithMaxHold] the answer is a
-// *[LostError] either way. Without a lease it is [ErrInvalid].
+// All leases that ctx stands under count, not only the innermost one, except outer leases that were
+// given back. Confirm returns the *[LostError] of a lost lease, also after [WithMaxHold]. If the
+// innermost lease has ended by its own release, it returns [ErrReleased]. Without a lease it
+// returns [ErrInvalid]. If ctx has ended, or ends while Confirm waits, it returns
+// context.Cause(ctx), which is [ErrClosed] once the Locker is closed. Work that must finish all the
+// same calls Confirm with context.WithoutCancel(ctx).
 //
-// A degraded lease stands until it ends: Confirm is nil, and does no I/O. Work for which that
-// is not enough asks [Lease.Degraded].
+// Confirm renews a lease [WithoutRenewal] too, and nothing else does. So work that makes progress
+// keeps its lease, and work that hangs does not. For a degraded lease Confirm is nil, without I/O,
+// until the lease ends; ask [Lease.Degraded] if that is not enough.
 //
-// A lease [WithoutRenewal] is renewed by Confirm too, and by nothing else: so work that
-// makes progress keeps its lease, and work that hangs does not.
-//
-// Confirm narrows the window in which a holder that is paused writes late. Only a fence
-// closes it, since the pause can come between Confirm and the write: see [Lease.Fence] and
-// package fence.
+// Confirm makes the window smaller in which a paused holder writes late. Only a fence closes it,
+// because the pause can come between Confirm and the write: see [Lease.Fence] and package fence.
 func Confirm(ctx context.Context) error {
 	x, ok := FromContext(ctx)
 	if !ok {
@@ -55,7 +52,7 @@ func Confirm(ctx context.Context) error {
 	if free {
 		return nil
 	}
-	for y := x; y != nil; y = y.around() { // one after the other was renewed: all are judged in the end
+	for y := x; y != nil; y = y.around() { // they were renewed one after the other, so all are judged at the end
 		if err := y.confirmed(ctx); err != nil {
 			return err
 		}
@@ -63,8 +60,8 @@ func Confirm(ctx context.Context) error {
 	return nil
 }
 
-// around is the next lease further out that has not been given back: code that outlives an
-// outer lease's work, as that of [Lease.Context] may, is not held to it.
+// around is the next outer lease that has not been given back. Code can outlive the work of an
+// outer lease, as code under [Lease.Context] may. Such code does not depend on that lease any more.
 func (x *Lease) around() *Lease {
 	y := x.outer
 	for y != nil && y.over() {
@@ -73,9 +70,9 @@ func (x *Lease) around() *Lease {
 	return y
 }
 
-// confirmed judges what is left of the lease now. A loss comes before the end of ctx, which
-// the loss may be the reason for; too little trust comes after it, since it is the end of ctx
-// that has cut the wait short.
+// confirmed judges what is left of the lease now. It looks for a loss before it looks at ctx,
+// because the loss may be why ctx has ended. It looks for too little trust after that, because the
+// end of ctx may have cut the wait short.
 func (x *Lease) confirmed(ctx context.Context) error {
 	if lost := x.Err(); lost != nil {
 		return lost
@@ -89,26 +86,26 @@ func (x *Lease) confirmed(ctx context.Context) error {
 	return nil
 }
 
-// renewNow renews once, or finds that it has been done, and waits for the answer as long as
+// renewNow renews once, or finds that somebody else has done so. It waits for the answer as long as
 // ctx and the tenure stand.
 //
 // The interleavings behind it:
 //
-//  1. The watchdog's renewal is under way. A second one beside it could be answered first,
-//     and the watchdog's answer, to a question asked earlier, would then move trust back. So
-//     it is awaited, and only if that has not helped, one of our own goes out.
-//  2. Our renewal is under way when the watchdog comes due. The watchdog sends its own, as it
-//     must not depend on anybody's Confirm. That was asked for later than ours: applyAnswer
-//     lets ours not move trust back, and the watchdog's never does.
-//  3. Many goroutines confirm at once. The first one sends; the others find something under
-//     way, wait for it, and mostly have what they want then.
-//  4. The release begins while ours is under way: it awaits what is under way, as ever. The
-//     answer finds a tenure that is no longer held, and changes nothing. The release begins
-//     first: then the state says so, under the same mutex, and nothing is sent.
-//  5. The answer comes after the old trust has ended, before the watchdog's timer has noticed:
+//  1. The watchdog's renewal is under way. If we sent a second one, it could be answered first. The
+//     watchdog's answer, to a question that was asked earlier, would then move trust back. So we
+//     wait for the watchdog's renewal, and send our own only if that has not helped.
+//  2. Our renewal is under way when the watchdog comes due. The watchdog sends its own, because it
+//     must not depend on anybody's Confirm. It asks later than we did. So applyAnswer does not let
+//     our answer move trust back, and the watchdog's answer never does.
+//  3. Many goroutines confirm at once. The first one sends. The others find something under way and
+//     wait for it; mostly they then have what they want.
+//  4. The release begins while our renewal is under way. It waits for what is under way, as always.
+//     Our answer finds a tenure that is no longer held, and changes nothing. If the release begins
+//     first, the state says so, under the same mutex, and nothing is sent.
+//  5. The answer comes after the old trust has ended, and before the watchdog's timer has noticed.
 //     overdue loses the tenure before the answer is looked at.
-//  6. ctx ends first. The renewal goes on, as no caller's ctx reaches one, and counts.
-//  7. Close has given up: what is in use is left to its TTL, by Confirm too.
+//  6. ctx ends first. The renewal goes on and counts, because no caller's ctx reaches a renewal.
+//  7. Close has given up. What is in use is left to its TTL, by Confirm too.
 func (t *tenure) renewNow(ctx context.Context) {
 	if t.local {
 		t.renewHere()
@@ -149,7 +146,7 @@ func (t *tenure) renewNow(ctx context.Context) {
 // sendRenewal sends one renewal of this tenure alone. The caller has counted it in inFlight.
 func (t *tenure) sendRenewal(asked clock.Reading) {
 	claim, left := t.renewClaim(t.engine.clock.Read())
-	if left == 0 { // over, or being released, since it was decided on
+	if left == 0 { // the tenure is over, or being released, since the decision to renew
 		t.renewed(asked, t.engine.clock.Read(), errNotAsked, true)
 		return
 	}

@@ -8,36 +8,38 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// A degraded lease is a tenure of which the backend knows nothing: this process's table of holders
-// has it as it has any other, and that is all there is to it. The interleavings behind
-// the order of things:
+// A degraded lease is a tenure that the backend does not know of. It is in this process's table of
+// holders like any other tenure; there is no second table. These interleavings are behind the order
+// of things:
 //
-//  1. A lease of this process from before the outage still has the name. Its tenure stays there
-//     until it is released or lost, so nobody is a contender, and nobody goes local.
-//  2. The backend comes back while a degraded lease stands. Who wants the name waits in its
-//     queue, or, if it was the contender by then, finds the degraded tenure before it asks (try).
-//  3. An acquire that fails closed has its command under way while another one goes local. If
-//     the command is granted, the grant finds the degraded tenure there (granted) and is
-//     given back. Both look under the same mutex.
+//  1. A lease of this process from before the outage still has the name. Its tenure stays in the
+//     table until it is released or lost. So nobody is a contender, and nobody goes local.
+//  2. The backend comes back while a degraded lease stands. Callers that want the name wait in its
+//     queue. A caller that was already the contender finds the degraded tenure before it asks
+//     (try).
+//  3. An acquire that fails closed has its command under way while another one goes local. If the
+//     command is granted, the grant finds the degraded tenure in the table (granted) and is given
+//     back. Both look under the same mutex.
 //  4. Readers, and holders of a semaphore, have queues of their own. holders.beside counts their
-//     tenures, so that nobody goes local beside them; and as in 2 and 3 they find who did.
-//  5. The acquire that goes local has sent commands that may be executed yet. Its token is
-//     given up as ever: what it is granted later is released, at the backend only.
-//  6. Who goes local was the last of this process in the backend's queue. The place is left
-//     with the token.
-//  7. The attempt was cut short by the caller's deadline, or by what was left of its budget.
-//     That is no outage: it fails closed.
-//  8. A call with a hand-off asks in a queue of its own, whose contender it is; that says nothing
-//     about the queue of the name. A lease of this process that has the name is no tenure to
-//     yield (contends), and those who wait for it stay in the queue (grantedHere).
+//     tenures, so that nobody goes local beside them. As in 2 and 3, they find a degraded tenure
+//     too.
+//  5. The acquire that goes local has sent commands that may still be executed. Its token is given
+//     up as always: what it is granted later is released, at the backend only.
+//  6. The caller that goes local was the last one of this process in the backend's queue. The place
+//     is left with the token.
+//  7. The attempt was cut short by the caller's deadline, or by the end of its budget. That is no
+//     outage, so it fails closed.
+//  8. A call with a hand-off asks in a queue of its own, as its contender. That says nothing about
+//     the queue of the name. A lease of this process that has the name is not a tenure to yield
+//     (contends), and the callers that wait for it stay in the queue (grantedHere).
 
-// noAnswer says of what an acquire came to that nobody gets an answer.
+// noAnswer says, of the error of an acquire, that nobody gets an answer from the backend.
 func noAnswer(err error) bool {
 	return errors.Is(err, ErrUnavailable) && (errors.Is(err, errNoAnswer) || driver.CannotAnswer(err))
 }
 
-// judge is what an attempt came to that was neither granted nor refused. A silence counts only
-// if there was time to speak.
+// judge is the error of an attempt that was neither granted nor refused. Silence counts as an
+// outage only if there was enough time for an answer.
 func (a *acquisition) judge(err error, took time.Duration) error {
 	slow, ok := errors.AsType[interface {
 		error
@@ -54,18 +56,18 @@ func (a *acquisition) judge(err error, took time.Duration) error {
 	return failed
 }
 
-// silent says that err, which this call's attempt came to or one that it has waited for, is
-// what it goes on without the backend for.
+// silent says that this call goes on without the backend because of err. err is the result of its
+// own attempt, or of one that it has waited for.
 func (a *acquisition) silent(err error) bool { return a.mayGoLocal() && noAnswer(err) && !a.tooLate() }
 
-// mayGoLocal is false once this call was told that the name is held, and while those who stand
-// in the line were less than a TTL ago: whoever holds it may be at work.
+// mayGoLocal is false once this call was told that the name is held, and for a TTL after others in
+// the queue were told so: the holder may be at work.
 func (a *acquisition) mayGoLocal() bool {
 	return a.cfg.unavailable == LocalOnly && !a.refused &&
 		(a.seen.heldAt == 0 || a.engine.clock.Now().Sub(a.seen.heldAt) >= a.cfg.ttl)
 }
 
-// outage is why the call need not ask, nil if it has to.
+// outage is why the call need not ask the backend. It is nil if the call has to ask.
 func (a *acquisition) outage() error {
 	if !a.mayGoLocal() {
 		return nil
@@ -80,15 +82,15 @@ func (a *acquisition) outage() error {
 	return &unavailableError{"acquire", a.name, because}
 }
 
-// suspect is for a call whose caller has left while it was not answered. If all callers leave
-// before an attempt is over, nobody else finds out.
+// suspect is for a call whose caller has left before there was an answer. If all callers leave
+// before their attempts are over, nobody else finds out about an outage.
 func (a *acquisition) suspect() {
 	if a.mayGoLocal() && a.engine.outage.suspect(a.engine.clock.Read()) {
 		a.engine.probe(a.name, a.cfg.attemptTimeout())
 	}
 }
 
-// degrade gives the contender a degraded lease. No lease and no error means to go on: others
+// degrade gives the contender a degraded lease. No lease and no error means to go on: other leases
 // of this process have the name.
 func (c *contender) degrade(because error) (*Lease, error) {
 	x, held, err := c.goLocal(c.waiter, because)
@@ -99,8 +101,8 @@ func (c *contender) degrade(because error) (*Lease, error) {
 	return x, err
 }
 
-// heldHere: the contender has found that a lease of this process has the name. It polls, since
-// nobody tells when that is over.
+// heldHere: the contender has found that a lease of this process has the name. It polls, because
+// nobody tells it when that lease is over.
 func (c *contender) heldHere(held *driver.Held) {
 	v := seen{held: held, at: time.Now(), answered: c.seen.answered}
 	c.seen.err = nil
@@ -108,10 +110,10 @@ func (c *contender) heldHere(held *driver.Held) {
 	c.engine.names.refused(c.waiter, v)
 }
 
-// overtake gives a degraded lease to a call that does not stand in the line: those who do wait
+// overtake gives a degraded lease to a call that is not in the queue. The callers in the queue wait
 // for the backend.
 func (a *acquisition) overtake(because error) (*Lease, error) {
-	a.token, a.old = nil, nil // given up
+	a.token, a.old = nil, nil // they were given up
 	x, held, err := a.goLocal(&waiter{cfg: a.cfg}, because)
 	if held != nil {
 		return nil, seen{held: held, at: time.Now()}.heldError(a.name)

@@ -6,15 +6,14 @@ import (
 
 // Do runs fn while it holds name, and returns fn's error as it is.
 //
-// The context that fn gets ends with ctx or with the lease, whichever is first; its cause
-// tells which. When ctx ends, the name stays locked, and renewed, until fn has returned.
-// fn should stop when its context ends; if the lease was lost, Do joins a *[LostError] to
-// fn's error, whether fn has noticed or not. If fn did not run, the errors are those of
-// [Locker.Acquire].
+// fn's context ends with ctx or with the lease, whichever is first. Its cause tells which. When ctx
+// ends, the name stays locked, and renewed, until fn has returned. fn should stop when its context
+// ends. If the lease was lost, Do joins a *[LostError] to fn's error, whether fn has noticed the
+// loss or not. If fn did not run, the errors are those of [Locker.Acquire].
 //
-// Once fn has returned, the watchdog stops, and the lease is released. With [WithDedup] it leaves the marker if fn returned nil. A release that could not be confirmed goes to observer
-// and log, not to the result. A panic, and runtime.Goexit, passes through after the
-// release.
+// When fn has returned, the watchdog stops and the lease is released. With [WithDedup] the marker
+// is left if fn returned nil. A release that could not be confirmed goes to observer and log, not
+// to the result. A panic, or runtime.Goexit, passes through after the release.
 func (l *Locker) Do(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	if fn == nil {
 		return invalidf("fn: nil")
@@ -26,7 +25,7 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(context.Context) e
 	return runHeld(ctx, x.workContext(ctx), fn, x)
 }
 
-// runHeld runs fn under its context, and ends what it holds after that.
+// runHeld runs fn under its context, and then ends what it holds.
 func runHeld(ctx, under context.Context, fn func(context.Context) error, held interface {
 	end(ctx context.Context, mark bool) error
 	Finish(ctx context.Context, workErr error) error
@@ -42,8 +41,8 @@ func runHeld(ctx, under context.Context, fn func(context.Context) error, held in
 	return held.Finish(ctx, err)
 }
 
-// DoValue is [Locker.Do] for a function with a result. The result is fn's if fn ran, also
-// beside an error.
+// DoValue is [Locker.Do] for a function with a result. If fn ran, the result is fn's, even if there
+// is an error.
 func DoValue[T any](ctx context.Context, l *Locker, name string, fn func(context.Context) (T, error), opts ...Option) (T, error) {
 	var v T
 	if fn == nil {
@@ -56,12 +55,12 @@ func DoValue[T any](ctx context.Context, l *Locker, name string, fn func(context
 	return v, err
 }
 
-// Wrap is the decorator. It returns a function that holds the name which key derives from each
-// request while fn runs, as [Locker.Do] does. A key function's error comes back as it is, and fn does
-// not run.
+// Wrap is the decorator. It returns a function that runs fn as [Locker.Do] does, and holds the name
+// that key makes from each request. If key returns an error, fn does not run, and that error comes
+// back as it is.
 //
-// The options are checked here, once. Wrap panics on a nil argument and on an option that
-// cannot work; [DoValue] returns such an error instead.
+// The options are checked once, when Wrap is called. Wrap panics on a nil argument and on an option
+// that cannot work; [DoValue] returns such an error instead.
 func Wrap[Req, Resp any](l *Locker, key func(context.Context, Req) (string, error), fn func(context.Context, Req) (Resp, error), opts ...Option) func(context.Context, Req) (Resp, error) {
 	if key == nil || fn == nil {
 		panic("core: Wrap: nil function")

@@ -1,23 +1,23 @@
-// Package core gives out leases of names: only one holder at a time, on every machine that
-// uses the same lock service.
+// Package core gives out leases of names. Only one holder has a name at a time, on all machines that
+// use the same lock service.
 //
 //	locks, err := core.New(redislock.New(rdb))
 //
 //	err = locks.Do(ctx, "order:42", func(ctx context.Context) error {
-//		return pay(ctx) // ctx ends with the caller, or the moment the lease is lost
+//		return pay(ctx) // ctx ends with the caller's, or when the lease is lost
 //	})
 //
-// The doors, packages httpmw, echomw, grpcmw and taskmw, do the same around a route, a
-// method and a task, and derive the name from the request. Backends are in the packages
-// below this one: memlock for one process, redislock for Redis, and others for what is there
-// already.
+// The doors are middleware: package httpmw for net/http, with echomw and echo5mw below it, package
+// grpcmw and package taskmw. They do the same around a route, a method or a task, and they make the
+// name from the request. Backends are in the packages below this one: memlock for one process,
+// redislock for Redis, redlock for several independent servers, and others for ZooKeeper, etcd, SQL
+// databases and memcached.
 //
 // # The model
 //
-// A backend grants a name to a token for a TTL: that is a tenure. A [Lease] is one
-// holder's turn of it. While the work runs, a watchdog renews the tenure. Work that dies
-// with its process frees the name within one TTL, and nobody has to guess how long the
-// work may take.
+// A backend grants a name to a token for a TTL. That grant, until its release, is a tenure. A [Lease]
+// is one holder's turn of a tenure. A watchdog renews the tenure while the work runs, so nobody has to
+// guess how long the work takes. If the process dies, the name comes free within one TTL.
 //
 //	               Acquire, TryAcquire, Do
 //	                         │
@@ -30,8 +30,8 @@
 //	       │    └──┬──▲───────────────┬──┘    │
 //	       │       └──┘ renewed       │       │ trust ran out: expired, unreachable
 //	       │ Release                  │       │ not the owner: taken
-//	       │ Complete         MaxHold │       │
-//	       │                          │       │
+//	       │ Finish           MaxHold │       │
+//	       │ Detach                   │       │
 //	       │    ┌─────────────────────▼──┐    │
 //	       │    │ told to stop: context  │    │
 //	       │    │ ended, not renewed     ├────┤ trust ran out
@@ -44,62 +44,78 @@
 //	       │
 //	   released (or unconfirmed: free within one TTL)
 //
-// # What time means here
+// # Trust and time
 //
-// The clock of a lease starts before the request for it is written, not when the answer
-// arrives, and stops a little before the backend's does:
+// The time of a lease counts from before the request for it is written, not from when the answer
+// arrives. It ends a little before the backend's own:
 //
 //	validUntil = t0 + TTL − TTL/100 − 2 ms
 //
-// The same holds for each renewal. The lease's context ends at validUntil by the process's
-// own clocks, whatever the network does; that happens on a timer that does no I/O and runs
-// no user code. The monotonic clock, corrected by the time the machine was suspended, and
-// the wall clock are both looked at, and the one that says more counts. Only relative times
-// go to the backend. An answer that arrives after validUntil is not believed, and a lost
-// lease never comes back: whoever wants the name again gets a new token and a larger fence.
+// The same is true of each renewal. The lease's context ends at validUntil by the clocks of this
+// process, whatever the network does. A timer ends it that does no I/O and runs no user code. Two
+// clocks are compared: the monotonic clock, corrected by the time that the machine was suspended, and
+// the wall clock. The one by which more time has passed counts. Only relative times go to the backend.
+// An answer that arrives after validUntil is not believed. A lost lease never comes back: the next
+// acquire gets a new token and a larger fence.
 //
-// The watchdog renews every third of the TTL, many leases in one command. One attempt may
-// take a fifth of the TTL, and 2 s at most; failures are retried until validUntil. "Not the
-// owner" ends the lease at once.
+// The watchdog renews every third of the TTL, many leases in one command. One attempt may take a fifth
+// of the TTL, at most 2 s. Failures are retried until validUntil. The answer "not the owner" ends the
+// lease at once.
 //
-// Acquire retries in the same way, and one attempt of it is bounded by a third of the TTL
-// and 2 s. A reply that was lost is asked for again with the same token, so that nobody
-// takes his own lock for somebody else's. What a call leaves behind when it gives up is
-// deleted in the background, or dies with its TTL.
+// Acquire retries in the same way. One attempt of it may take a third of the TTL, at most 2 s. If a
+// reply is lost, the request is sent again with the same token, so a caller never takes its own lock
+// for somebody else's. If a call gives up, what it may have left behind is deleted in the background,
+// or ends with its TTL.
 //
 // # Waiting
 //
-// Whoever waits for a name is served in the order of arrival. The goroutines of one process
-// stand in memory, and only the first of them asks the backend, where the processes stand in
-// line: a thousand of them cost it two commands a second. A release gives the name to the next
-// goroutine of the same process without a command, as a turn of the same tenure with a fence
-// of its own, for 5 ms or 32 turns; then it is the next process's. A process that stops or dies
-// in line is passed over after three times the re-check, which is a third of the TTL and 1 s at
-// most; that is also what a lost notification costs. Backends that cannot line up are polled,
-// from every 25 ms to every second.
+// Waiters are served in the order of their arrival. The goroutines of one process wait in memory, and
+// only the first of them asks the backend. There the processes have a queue. So 1,000 waiters of one
+// process cost the backend about three commands a second.
+//
+// A release gives the name to the next goroutine of the same process without a command. That goroutine
+// gets the next turn of the same tenure, with a fence of its own. This goes on for 5 ms, or for 32
+// turns if other processes wait (256 if none do). Then the next process is served. A process that stops
+// or dies in the queue is skipped after three re-check intervals. A re-check interval is a third of the
+// TTL, at most 1 s; it is also what a lost notification costs. Backends that have no queue are polled,
+// every 25 ms at first and every second later.
 //
 // # Kinds of holding
 //
-// [WithShared] is the read side of a read-write lock, [WithLimit] a semaphore, [WithMinHold]
-// keeps a name taken after an early release, [Locker.AcquireAll] takes several names as one
-// lease, and [Locker.Campaign] keeps one leader running among many processes. What a backend
-// lacks is refused at once with [ErrInvalid].
+//   - [WithShared] is the read side of a read-write lock.
+//   - [WithLimit] is a semaphore.
+//   - [WithMinHold] keeps a name taken after an early release.
+//   - [Locker.AcquireAll] takes several names and returns a [LeaseSet]; [Locker.DoAll] runs a function
+//     under them.
+//   - [Locker.Campaign] keeps one leader running among many processes.
+//   - [Lease.HandOff] lets work go on under the same lock in another process: a request hands the name
+//     to the task that it enqueues. [Lease.Detach] and [Locker.Attach] are its two halves.
+//
+// If the backend cannot do what you ask for, the call fails with [ErrInvalid] before anything is sent.
 //
 // # What is promised
 //
-// As long as the backend keeps its data, and clocks run at rates within one percent of each
-// other, no two leases of a name are trusted at the same time, but for those that are
-// [Lease.Degraded]. That is no promise about
-// effects: a process can be paused between its last look at the context and its write. Only
-// a resource that checks the fence, [Lease.Fence], refuses the late write. See
-// docs/guarantees.md for the whole list, and for what breaks it.
+// No two exclusive leases of a name are trusted at the same time, except [Lease.Degraded] ones. This
+// holds as long as the backend keeps its data and the rates of the clocks differ by less than one
+// percent.
+//
+// It is no promise about effects. A process can be paused between its last look at the context and its
+// write. Only a resource that checks the fence refuses such a late write: see [Lease.Fence] and
+// [FenceFor]. The page docs/guarantees.md has the whole list, and what breaks each promise.
 //
 // # When something goes wrong
 //
-// Four answers are never mixed up. [ErrHeld]: someone else has it; try later.
-// [ErrUnavailable]: the backend could not answer; nothing ran, unless [OnUnavailable] lets it go
-// on, exclusive in this process only. [ErrLost]: we had it, and
-// the work was told to stop through its context. [ErrDuplicate]: a dedup marker says that the
-// work is finished. Code that cannot be stopped should ask [Lease.Err] or [Lease.Check]
-// before what matters.
+// Four answers are never mixed up:
+//
+//   - [ErrHeld]: someone else has the name. Try later.
+//   - [ErrUnavailable]: the backend could not answer. Nothing ran, unless [OnUnavailable] lets the work
+//     go on; it then excludes other work in this process only.
+//   - [ErrLost]: the lease was held and then lost. The work was told to stop through its context.
+//   - [ErrDuplicate]: a dedup marker says that the work is already done.
+//
+// [ErrReleased] is no loss: the lease has ended by its own release. [KindOf] gives the kind of an error
+// as a value to switch on.
+//
+// Code that does not watch its context should call [Confirm] before a side effect. [Lease.Err] is the
+// local check, without I/O.
 package core

@@ -16,7 +16,7 @@ import (
 // engine is what a Locker and all Lockers derived from it share.
 type engine struct {
 	driver   driver.Driver
-	queuer   driver.Queuer  // nil if the backend has none
+	queuer   driver.Queuer  // nil if the backend is none
 	yielder  driver.Yielder // as above
 	can      driver.Capabilities
 	clock    *clock.Clock
@@ -26,9 +26,9 @@ type engine struct {
 	sweeper  *sweep.Sweeper
 
 	maxLeases, maxWaiters int
-	waiters               atomic.Int64 // calls that may wait
+	waiters               atomic.Int64 // calls that wait, or may have to
 
-	hanging atomic.Int32 // calls that clean up, and have outlived their time
+	hanging atomic.Int32 // clean-up calls that have outlived their time and still run
 
 	latency   latency
 	outage    outage
@@ -38,7 +38,7 @@ type engine struct {
 	die       context.CancelFunc
 	closeOnce atomic.Bool
 	tasks     atomic.Int64  // calls and goroutines under way
-	quiet     chan struct{} // of size one: tasks or tenures reached zero while closing
+	quiet     chan struct{} // of size one: tasks or tenures have reached zero while closing
 }
 
 func newEngine(d driver.Driver, c *config) *engine {
@@ -128,12 +128,12 @@ func (r *engine) close(ctx context.Context) error {
 	return nil
 }
 
-// seconds is how old the Locker is, and a little more.
+// seconds is the age of the Locker in whole seconds, plus one.
 func (r *engine) seconds() uint32 {
 	return uint32(time.Duration(r.clock.Now())/time.Second) + 1 //nolint:gosec // G115: no process lives for 136 years
 }
 
-// past is how long ago that was, at least.
+// past is how long ago since was, at least.
 func (r *engine) past(since uint32) time.Duration {
 	return time.Duration(max(r.seconds(), since+1)-since-1) * time.Second
 }

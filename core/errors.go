@@ -9,35 +9,37 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
-// The errors to test for with errors.Is. Each has a method ErrorType() string, for the
-// error.type attribute of metrics and spans.
+// The errors to test for with errors.Is. Each has a method ErrorType() string, for the error.type
+// attribute of metrics and spans.
 //
-// Held, unavailable, lost and done are never mixed up: an error matches one of them only
-// if that is what is known.
+// Held, unavailable, lost and duplicate are never mixed up: an error matches one of them only if
+// that is what is known.
 var (
-	// ErrHeld: someone else has the name, or the wait budget ran out while someone had it.
-	// The error is a *[HeldError].
+	// ErrHeld: someone else has the name, or had it when the wait budget ended. The error is a
+	// *[HeldError].
 	ErrHeld error = &sentinel{"held", "held by another owner"}
 
-	// ErrUnavailable: the backend could not answer, or whether it acted is unknown. The
-	// error wraps the backend's own.
+	// ErrUnavailable: the backend could not answer, or it is not known whether it acted. The error
+	// wraps the backend's own. A process that has reached [WithMaxLeases] or [WithMaxWaiters] gets
+	// it too.
 	ErrUnavailable error = &sentinel{"unavailable", "lock service unavailable"}
 
-	// ErrLost: the lease was ours once and no longer is. The error is a *[LostError].
+	// ErrLost: this lease was held and then lost. The error is a *[LostError].
 	ErrLost error = &sentinel{"lost", "lease lost"}
 
-	// ErrDuplicate: a dedup marker says that the work is finished. The error is a *[DuplicateError].
+	// ErrDuplicate: a dedup marker says that the work is already done. The error is a
+	// *[DuplicateError].
 	ErrDuplicate error = &sentinel{"duplicate", "already done"}
 
-	// ErrReleased: the lease has ended by its own Release, Complete, Finish or Detach. It is no loss, and
-	// does not match ErrLost.
+	// ErrReleased: the lease has ended by its own Release, Complete, Finish or Detach. That is no
+	// loss, and it does not match ErrLost.
 	ErrReleased error = &sentinel{"released", "lease released"}
 
 	// ErrClosed: the Locker was closed.
 	ErrClosed error = &sentinel{"closed", "locker closed"}
 
-	// ErrInvalid: a name, an option or a relation between options that can not work, or a
-	// capability that the backend lacks. Nothing was sent.
+	// ErrInvalid: a name, an option or a combination of options that cannot work, or something that
+	// the backend cannot do. An acquire that returns it has sent nothing.
 	ErrInvalid = invalid.Err
 )
 
@@ -47,16 +49,17 @@ func (e *sentinel) Error() string { return "holdfast: " + e.text }
 
 func (e *sentinel) ErrorType() string { return e.kind }
 
-// HeldError says that a name has another owner. It matches [ErrHeld].
+// HeldError says that someone else holds a name. It matches [ErrHeld].
 type HeldError struct {
 	Name string
-	// Label is the owner's [WithLabel], "" if it left none or is no Holdfast client.
+	// Label is the holder's [WithLabel]. It is "" if the holder gave none, or is not a Holdfast
+	// client.
 	Label string
-	// RetryAfter is when another try makes sense. It is a hint, because owners release early, and
-	// renew: what remains of the owner's lease, at most a second, with jitter.
+	// RetryAfter says when to try again: after what is left of the holder's lease, at most a
+	// second, with jitter. It is a hint, because holders renew their leases and release them early.
 	RetryAfter time.Duration
-	// Exact says that RetryAfter is no hint: the name comes free then, and not before. A release has
-	// left it taken, by [WithMinHold].
+	// Exact says that RetryAfter is not a hint: the name comes free then and not before, because a
+	// release has left it taken, by [WithMinHold].
 	Exact bool
 }
 
@@ -78,9 +81,9 @@ type Reason string
 
 // The reasons of a [LostError].
 const (
-	// ReasonExpired: its time ended without a renewal, as after a pause of the process.
+	// ReasonExpired: its time ended without a renewal, for example after a pause of the process.
 	ReasonExpired Reason = "expired"
-	// ReasonTaken: the backend said that the name has no owner or another one.
+	// ReasonTaken: the backend said that the name has no holder, or another one.
 	ReasonTaken Reason = "taken"
 	// ReasonUnreachable: its time ended while renewals failed.
 	ReasonUnreachable Reason = "unreachable"
@@ -88,8 +91,8 @@ const (
 	ReasonMaxHold Reason = "max-hold"
 )
 
-// LostError says that a lease may no longer be trusted. It matches [ErrLost], and is the
-// cause of the context of the work that ran under the lease.
+// LostError says that a lease may no longer be trusted. It matches [ErrLost]. It is also the cause
+// of the context of the work that ran under the lease.
 type LostError struct {
 	Name   string
 	Reason Reason
@@ -105,7 +108,7 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // ErrorType returns "lost".
 func (e *LostError) ErrorType() string { return "lost" }
 
-// DuplicateError says that a dedup marker stands for a name and scope. It matches [ErrDuplicate].
+// DuplicateError says that there is a dedup marker for a name and scope. It matches [ErrDuplicate].
 type DuplicateError struct {
 	Name  string
 	Label string // of the lease that left the marker
@@ -135,7 +138,7 @@ func (e *unavailableError) Unwrap() error { return e.err }
 
 func (e *unavailableError) ErrorType() string { return "unavailable" }
 
-// endedError is the end of the caller's context, joined with what was last known.
+// endedError is the end of the caller's context, joined with what was known last.
 type endedError struct {
 	ctx   error // context.Canceled or context.DeadlineExceeded
 	known error // matches ErrHeld or ErrUnavailable
@@ -163,8 +166,8 @@ var (
 	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
 )
 
-// opaque keeps a context error of one of our own bounds out of the chain: to the caller,
-// errors.Is(err, context.DeadlineExceeded) speaks of the caller's context alone.
+// opaque hides context errors that come from our own time limits. To the caller, errors.Is(err,
+// context.DeadlineExceeded) is only ever about the caller's context.
 func opaque(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return errNoAnswer
@@ -172,26 +175,29 @@ func opaque(err error) error {
 	return err
 }
 
-// Kind is what an error means to somebody who has to answer it, such as a door.
+// Kind is what an error means to code that has to answer it, such as a door.
 type Kind uint8
 
 // The kinds of errors.
 const (
 	KindOther       Kind = iota // nil, or an error of the work itself
 	KindHeld                    // someone else has the name; the work did not run
-	KindDuplicate               // the work is done already; it did not run
-	KindInvalid                 // a name, an option or a capability; the work did not run
-	KindUnavailable             // no answer from the lock service; the work did not run
+	KindDuplicate               // the work is already done; it did not run again
+	KindInvalid                 // a name or an option cannot work, or the backend cannot do it; the work did not run
+	KindUnavailable             // the lock service did not answer; the work did not run
 	KindClosed                  // the Locker was closed; the work did not run
-	KindEnded                   // the caller's context ended while nothing was known; the work did not run
-	KindReleased                // the lease had been given back by its own holder
+	KindEnded                   // the caller's context ended before anything was known; the work did not run
+	KindReleased                // the lease has ended by its own release
 	KindLost                    // the lease was lost, mostly while the work ran
 )
 
-// KindOf says what an error of this package means; it looks through wrapped and joined errors. A loss comes
-// first: it is joined with what the work has returned. The end of a context may be joined with ErrHeld, and
-// then the kind is KindHeld. A work's own error that matches one of the sentinels, such as one that comes
-// from a lock inside, has the kind of that one.
+// KindOf says what an error of this package means. It looks through wrapped and joined errors. Two
+// rules decide where an error matches more than one kind. A loss comes first, because it is joined
+// with what the work has returned. If the end of a context is joined with ErrHeld, the kind is
+// KindHeld.
+//
+// An error of the work itself can match one of the sentinels too, for example if it comes from a
+// lock inside. Then KindOf gives the kind of that sentinel.
 func KindOf(err error) Kind {
 	switch {
 	case errors.Is(err, ErrLost):

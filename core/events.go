@@ -6,18 +6,19 @@ import (
 
 const maxEvents = 1024
 
-// events hands events over to an Observer and a logger, in order.
+// events hands events over to an Observer and a logger, in order. The mutex protects the queue and
+// the counts.
 type events struct {
 	observer *Observer
-	log      *operatorLog // nil if nobody reads it
+	log      *operatorLog // nil if there is no logger
 
-	batch []any // what is being told, by one goroutine at a time
+	batch []any // what is being told; used by one goroutine at a time, without the mutex
 
 	mu      sync.Mutex // protects the fields below
 	queue   []any
 	dropped int            // events
-	fresh   int            // of them, since somebody was last told, or was to be told
-	missed  map[string]int // by template: leases granted, minus those that ended, in dropped events
+	fresh   int            // of them, those since the last batch was made
+	missed  map[string]int // by template: leases granted minus leases ended, in dropped events
 	running bool
 }
 
@@ -53,8 +54,9 @@ func (e *events) add(r *engine, event any) {
 	}
 }
 
-// drop forgets an event, but not the lease that came or went with it. What was to be told of
-// dropped events waits for the next time that somebody is told of any. The caller holds the mutex.
+// drop forgets an event, but still counts the lease that began or ended with it. If the dropped
+// event was itself about dropped events, its numbers are kept for the next time. The caller holds
+// the mutex.
 func (e *events) drop(event any) {
 	if e.missed == nil {
 		e.missed = make(map[string]int)
@@ -81,8 +83,8 @@ func (e *events) drop(event any) {
 	e.fresh++
 }
 
-// drain runs while there is something to tell, and no longer: an idle Locker has no
-// goroutine. If code of the user's ends its goroutine, another one goes on.
+// drain runs while there is something to tell, and no longer, so an idle Locker has no goroutine.
+// If the user's code ends this goroutine, another one goes on.
 func (e *events) drain(r *engine) {
 	over := false
 	defer func() {
@@ -98,7 +100,7 @@ func (e *events) drain(r *engine) {
 	over = true
 }
 
-// nextBatch makes a batch of what there is to tell, and says whether there is anything.
+// nextBatch makes a batch of everything that there is to tell. It says whether there is anything.
 func (e *events) nextBatch() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,7 +121,7 @@ func (e *events) nextBatch() bool {
 	return true
 }
 
-// hand writes an event to the log and tells the observer, whose panic ends here.
+// hand writes an event to the log and tells the observer. A panic of the observer ends here.
 func (e *events) hand(event any) {
 	told := false
 	defer func() {

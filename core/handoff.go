@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
-// Handoff is what a lease goes on by in another process: whoever has it gets the name that
-// [Lease.Detach] has left, with [Locker.Attach]. It works once.
+// Handoff lets a lease go on in another process. [Lease.Detach] leaves the name for its hand-off,
+// and [Locker.Attach] takes it over. A hand-off works once.
 //
-// It is a secret, and prints as its name only. It travels by [Handoff.Encode] and
-// [ParseHandoff], over a channel that those who may have the lock can read; the lock service has
-// a hash of it. The zero Handoff is for no name.
+// It is a secret, and prints as its name only. Send it as text, with [Handoff.Encode] and
+// [ParseHandoff], over a channel that only those can read who may have the lock. The lock service
+// has a hash of it. The zero Handoff is for no name.
 type Handoff struct {
 	name   string
 	secret [16]byte
@@ -34,7 +34,7 @@ func newHandoff(name string) Handoff {
 // Name returns the name that the hand-off is for.
 func (t Handoff) Name() string { return t.name }
 
-// hash is what the lock service knows the hand-off by; "" of the zero Handoff.
+// hash is what the lock service knows the hand-off by. It is "" for the zero Handoff.
 func (t Handoff) hash() string {
 	if t.name == "" {
 		return ""
@@ -45,27 +45,28 @@ func (t Handoff) hash() string {
 
 const handoffVersion = 1
 
-// Encode returns the hand-off with its secret, as at most 290 letters, digits, '-' and '_', for
-// [ParseHandoff]: it fits into a header, a JSON string or a URL.
+// Encode returns the hand-off with its secret, for [ParseHandoff]. The text has at most 290
+// letters, digits, '-' and '_', so it fits into a header, a JSON string or a URL.
 func (t Handoff) Encode() string {
 	raw := append([]byte{handoffVersion}, t.secret[:]...)
 	return base64.RawURLEncoding.EncodeToString(append(raw, t.name...))
 }
 
 // ParseHandoff reads what [Handoff.Encode] has written. Anything else is [ErrInvalid], and the
-// error says nothing about what was in it.
+// error says nothing about the text.
 func ParseHandoff(s string) (t Handoff, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(s)
 	if err == nil && len(raw) > len(t.secret) && raw[0] == handoffVersion {
 		t.name = string(raw[1+copy(t.secret[:], raw[1:]):])
 	}
-	if key.CheckName(t.name) != nil || t.Encode() != s { // there are more ways to write the same
+	if key.CheckName(t.name) != nil || t.Encode() != s { // base64 has several ways to write the same
 		return Handoff{}, invalidf("hand-off: not one of this version")
 	}
 	return t, nil
 }
 
-// Format prints the hand-off's name for every verb: what is printed may be logged.
+// Format prints the hand-off's name for every verb. It prints no secret, so the output may be
+// logged.
 func (t Handoff) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "handoff(%q)", t.name) // fmt has no way to return the error
 }
@@ -73,31 +74,37 @@ func (t Handoff) Format(f fmt.State, _ rune) {
 // LogValue gives slog the hand-off's name.
 func (t Handoff) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) }
 
-// MarshalText fails: an encoder would either lose the secret or give it away unasked. What has
-// to travel is a string, from [Handoff.Encode].
+// MarshalText fails, because an encoder would either lose the secret or give it away unasked. Send
+// the string that [Handoff.Encode] returns.
 func (t Handoff) MarshalText() ([]byte, error) {
 	return nil, errors.New("core: a Handoff is not marshalled: send Handoff.Encode, and read it with ParseHandoff")
 }
 
-// Detach ends the lease and keeps its name taken, for keep and nobody but who has the hand-off: so
-// work goes on under the same lock in another process, from a request to the task that it has
-// enqueued. [Locker.Attach] takes the name over. By then nobody renews it, and nobody can be
-// trusted to hold it: what the attaching side knows is that nobody has had the name in between,
-// if keep was not over.
+// Detach ends the lease and keeps its name taken, for the time of keep, for the hand-off that it
+// returns. With it, work goes on under the same lock in another process: for example, a request
+// hands the name to the task that it has enqueued. [Lease.HandOff] is Detach with the sending
+// inside.
 //
-// keep is also how long the name stays taken if nobody ever comes: choose how long the other
-// side may take to begin. It is at least a millisecond.
+// The other process takes the name over with [Locker.Attach]. Until then nobody renews the name,
+// and nobody holds it. If the other process comes before keep is over, it knows that nobody has had
+// the name in between. If nobody comes, the name comes free when keep is over. keep is at least a
+// millisecond.
 //
-// The lease's context ends, as by Release; do what needs it before, or see [Lease.HandOff]. No
-// dedup marker is left: the work is not finished. Release, Complete and Finish answer as if the
-// lease had been released.
+// The lease's context ends, as by Release. No dedup marker is left, because the work is not
+// finished. Release, Complete and Finish then return what they return for a lease that was
+// released.
 //
-// It returns [ErrInvalid], and the lease stands, for a lease of [WithShared],
-// [WithLimit] or [WithMinHold], for one that has re-entered another or is re-entered, for a keep
-// that cannot be, and where the backend cannot; ctx's error, and the lease stands, if ctx has
-// ended before; [ErrUnavailable], and the lease stands, for a degraded one; a *[LostError] if the
-// lease is over; and ErrUnavailable, or ctx's error joined with it, if the outcome is not known:
-// then the lease is over, and the name comes free by the later of its TTL and keep, mostly at once.
+// If the lease stands afterwards, the error is one of these:
+//
+//   - [ErrInvalid] for a lease of [WithShared], [WithLimit] or [WithMinHold], for a lease that has
+//     re-entered another one or is re-entered, for a keep that cannot work, and if the backend
+//     cannot detach;
+//   - ctx's error if ctx had ended before;
+//   - [ErrUnavailable] if the lease is degraded.
+//
+// If the lease is over, it is a *[LostError] or [ErrReleased] if it was over before. It is
+// ErrUnavailable, or ctx's error joined with it, if the outcome is not known. Then the name comes
+// free by the later of its TTL and keep, mostly at once.
 func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error) {
 	if err := x.detachable(keep); err != nil {
 		return Handoff{}, err
@@ -132,7 +139,7 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	return Handoff{}, err
 }
 
-// leaveFor ends the turn, and has the release leave the name for the hand-off.
+// leaveFor ends the turn, and makes the release leave the name for the hand-off.
 func (x *Lease) leaveFor(handoff Handoff, keep time.Duration) error {
 	t := x.tenure
 	t.mu.Lock()
@@ -150,7 +157,7 @@ func (x *Lease) leaveFor(handoff Handoff, keep time.Duration) error {
 	return nil
 }
 
-// detachable checks what does not change.
+// detachable checks what never changes during a lease.
 func (x *Lease) detachable(keep time.Duration) error {
 	if x.none() {
 		return errNoLease
@@ -175,13 +182,15 @@ func (x *Lease) detachable(keep time.Duration) error {
 	}
 }
 
-// HandOff is [Lease.Detach] together with what sends the hand-off. If send returns an error, the
-// hand-off is called back: the name comes free, unless somebody has used the hand-off already.
+// HandOff is [Lease.Detach] with send, which sends the hand-off to the other process. If send
+// returns an error or panics, the hand-off is called back: the name comes free, unless somebody has
+// already used the hand-off.
 //
-// The context that send gets has the values of ctx, but does not end with the lease. It ends with
-// ctx, or, if ctx is of the lease, with what that was made of: the context of the request.
+// The context that send gets has the values of ctx, but it does not end with the lease. It ends
+// with ctx. If ctx is derived from the lease's context, it ends with the context that the lease was
+// asked for with: the context of the request.
 //
-// The errors are those of Detach, and send's own, as it is.
+// The errors are those of Detach, and send's own as it is.
 func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(context.Context, Handoff) error) error {
 	if send == nil {
 		return invalidf("HandOff: nil function")
@@ -233,13 +242,15 @@ func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc
 	return bounded, func() { release(); ended() }
 }
 
-// Attach takes over the name of a hand-off from whoever has detached it, with a new fence. It goes
-// before all waiters of the name, which was never free. A hand-off that was used before,
-// whose time is over, or that the lock service does not know, is no error: then Attach is
-// [Locker.Acquire] of the hand-off's name, with its errors, and waits as that does.
+// Attach takes over the name of a hand-off, with a new fence. It goes before all waiters of the
+// name, because the name was never free.
 //
-// [ErrInvalid] are the zero Handoff, [WithShared] and [WithLimit], since only exclusive leases are
-// detached, and a backend that cannot do it.
+// A hand-off is no error if it was used before, if its time is over, or if the lock service does
+// not know it. Then Attach is [Locker.Acquire] of the hand-off's name: it waits in the same way,
+// and returns the same errors.
+//
+// The zero Handoff, [WithShared] and [WithLimit] are [ErrInvalid], because only exclusive leases
+// are detached. So is a backend that cannot do it.
 func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease, error) {
 	cfg, err := l.resolve(opts)
 	switch {
@@ -255,7 +266,8 @@ func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease,
 	return l.attach(ctx, h.name, cfg, h.hash())
 }
 
-// DoAttached is [Locker.Do] with [Locker.Attach]: it runs fn while it holds the name of the hand-off.
+// DoAttached is [Locker.Do] with [Locker.Attach]: it runs fn while it holds the name of the
+// hand-off.
 func (l *Locker) DoAttached(ctx context.Context, h Handoff, fn func(context.Context) error, opts ...Option) error {
 	if fn == nil {
 		return invalidf("fn: nil")

@@ -8,22 +8,21 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// LeaseInfo is what the lock service knows of a name: who holds it, for how long, and who
-// stands in line. It has no token.
+// LeaseInfo is what the lock service knows of a name: who holds it, for how long, and who waits in
+// its queue. It has no token.
 type LeaseInfo = driver.LeaseInfo
 
-// HolderInfo is one of several who hold a name together.
+// HolderInfo is one of several holders of a name.
 type HolderInfo = driver.HolderInfo
 
-// WaiterInfo is one process in the line for a name.
+// WaiterInfo is one process in the queue for a name.
 type WaiterInfo = driver.WaiterInfo
 
-// Inspect says who holds a name now, in whatever process, and who stands in line for it
-// there. It is for people and dashboards: by the time it is read, it may be over, so it is no
-// way to find out whether to do something.
+// Inspect says who holds a name now, in any process, and who waits for it in the backend's queue.
+// It is for people and dashboards. The answer may be out of date when you read it, so do not use it
+// to decide whether to do something.
 //
-// ctx bounds it. It returns [ErrInvalid] for a backend that cannot tell, and
-// [ErrUnavailable].
+// ctx limits it. It returns [ErrInvalid] if the backend cannot tell, and [ErrUnavailable].
 func (l *Locker) Inspect(ctx context.Context, name string) (LeaseInfo, error) {
 	i, err := l.inspector()
 	if err != nil {
@@ -36,10 +35,10 @@ func (l *Locker) Inspect(ctx context.Context, name string) (LeaseInfo, error) {
 	return info, inspected(ctx, "inspect", name, err)
 }
 
-// Leases is [Locker.Inspect] for all names that are held and begin with prefix, "" for all,
-// in no order. It asks in small steps, which keep nobody from the lock service, and so is no
-// snapshot: what comes and goes meanwhile may be missing, and a name may come twice. An error
-// is the last that comes.
+// Leases is [Locker.Inspect] for all names that are held and begin with prefix, in no order. "" is
+// for all names. It asks in small steps, so that it keeps nobody from the lock service. So it is no
+// snapshot: a name that comes or goes meanwhile may be missing, and a name may come twice. If there
+// is an error, it comes last.
 func (l *Locker) Leases(ctx context.Context, prefix string) iter.Seq2[LeaseInfo, error] {
 	return func(yield func(LeaseInfo, error) bool) {
 		i, err := l.inspector()
@@ -55,19 +54,21 @@ func (l *Locker) Leases(ctx context.Context, prefix string) iter.Seq2[LeaseInfo,
 	}
 }
 
-// ForceRelease takes a name from its holder, who may be anybody, if it is held with exactly
-// this fence, as [Locker.Inspect] shows it: so it cannot hit a holder who came since. It is
-// for an operator whose patience with a holder is over. The holder is told by its next
-// renewal, [ReasonTaken], and works on until then, beside the next one: only a resource that
-// checks fences refuses it. [WithMaxHold] is the better way.
+// ForceRelease takes a name from its holder, in whatever process, if the name is held with exactly
+// this fence, as [Locker.Inspect] shows it. So it cannot hit a later holder. It is for operators.
+// [WithMaxHold] is the better way.
 //
-// A fence that is not known is not shown, as where a lease was never renewed, and readers share
-// one: then there is [Locker.ForceReleaseHandle].
+// The old holder learns of it by its next renewal, with [ReasonTaken]. Until then it works on,
+// beside the next holder; only a resource that checks fences refuses its writes.
 //
-// It says whether it has freed the name; it has not if nobody holds it. The error is a
-// *[HeldError] if the name is held with another fence, or with one that the lock service does
-// not know; [ErrInvalid] for fence 0, for one that several readers have, and for a backend that cannot
-// do it; and [ErrUnavailable], also where whether it took effect is unknown. ctx bounds it.
+// Inspect cannot show the fence of every holder: a lease that was never renewed shows none, and
+// several readers share one. Use [Locker.ForceReleaseHandle] for these.
+//
+// freed says whether the name was freed; it is false if nobody holds it. The error is a
+// *[HeldError] if the name is held with another fence, or with one that the lock service does not
+// know. It is [ErrInvalid] for fence 0, for a fence that several readers have, and if the backend
+// cannot do it. It is [ErrUnavailable] if the backend could not answer, or if it is not known
+// whether the release took effect. ctx limits the call.
 func (l *Locker) ForceRelease(ctx context.Context, name string, fence uint64) (freed bool, err error) {
 	if fence == 0 {
 		return false, invalidf("fence: 0")
@@ -75,14 +76,15 @@ func (l *Locker) ForceRelease(ctx context.Context, name string, fence uint64) (f
 	return l.evict(ctx, name, driver.Holder{Fence: fence})
 }
 
-// ForceReleaseHandle is [Locker.ForceRelease] by the handle that [Locker.Inspect] shows of every holder,
-// from the grant on: of each of those who share a name, or hold it as a limited number, and of a name
-// that a release has left taken. It takes the name from that holder alone.
+// ForceReleaseHandle is [Locker.ForceRelease] by handle. [Locker.Inspect] shows a handle for every
+// holder, from the grant on: also for each of several readers or holders of a semaphore, and for a
+// name that a release has left taken. The name is taken from that holder alone.
 //
-// A handle stands for the tenure: a turn of it that a goroutine of the same process is given within the
-// first 5 ms, and before the first renewal, has the same one. Whoever gets the name after that has another.
+// A handle stands for the tenure. A goroutine of the same process that is given a turn of the
+// tenure, within the first 5 ms and before the first renewal, has the same handle. The next tenure
+// has another one.
 //
-// The errors are the same; the empty handle is [ErrInvalid].
+// The errors are those of ForceRelease; an empty handle is [ErrInvalid].
 func (l *Locker) ForceReleaseHandle(ctx context.Context, name, handle string) (freed bool, err error) {
 	if handle == "" {
 		return false, invalidf("handle: empty")

@@ -13,40 +13,41 @@ import (
 
 // Lease is one holder's turn of a name. Its methods may be called from any goroutine.
 //
-// Whoever got it from Acquire, TryAcquire or Attach ends it, once, with [Lease.Release],
-// [Lease.Complete] or [Lease.Finish]. After that every method answers locally and never touches the backend.
+// If you got it from Acquire, TryAcquire or Attach, end it once, with [Lease.Release],
+// [Lease.Complete], [Lease.Finish] or [Lease.Detach]. After that every method answers locally and
+// never asks the backend.
 //
-// There is none where the acquire has failed: the methods of a nil *Lease answer [ErrInvalid], or
+// If the acquire has failed, there is no lease. The methods of a nil *Lease return [ErrInvalid] or
 // the zero value, and its Context has ended.
 type Lease struct {
 	tenure *tenure
-	cfg    *config // of the call that it was asked for with
+	cfg    *config // of the call that asked for it
 	name   string
 	since  clock.Up // when the turn began
-	outer  *Lease   // the innermost lease that its context stood under, or nil
+	outer  *Lease   // the innermost lease of the caller's context, or nil
 	inside *Lease   // the lease that it has re-entered, or nil
-	set    *group   // of leases that it belongs to, or nil
+	set    *group   // that it belongs to, or nil
 	values context.Context
 	turn   int32 // of its tenure
 
 	// Protected by tenure.mu.
 	ended   bool          // Release, Complete, Finish or Detach was called
-	known   bool          // result is what the end came to
-	next    *Lease        // among those of its tenure, until it has ended
+	known   bool          // result is valid
+	next    *Lease        // in the list of its tenure's leases, until it has ended
 	slot    chan struct{} // of size one: full while an inner lease has its turn
 	own     *leaseContext // Lease.Context, made when somebody asks for it
 	work    *leaseContext // the context of Do
-	until   clock.Awake   // the last of ValidUntil, once ended
-	loss    *LostError    // why, if trust ended first
+	until   clock.Awake   // the last ValidUntil, once ended
+	loss    *LostError    // the reason, if trust ended first
 	settled latch         // opened when the result is known
 	result  error
 }
 
-// group stands for the leases that one AcquireAll has got.
+// group identifies the leases of one AcquireAll.
 type group struct{ _ byte }
 
-// newLease makes a lease that has no tenure yet. It asks the caller's context, so it is not
-// for where a mutex is held.
+// newLease makes a lease that has no tenure yet. It calls methods of the caller's context, so call
+// it without a mutex held.
 func newLease(ctx context.Context, c *config, name string) *Lease {
 	outer, _ := FromContext(ctx)
 	return &Lease{cfg: c, name: name, outer: outer, values: ctx}
@@ -61,7 +62,7 @@ func (x *Lease) subject() Subject { return x.cfg.subject(x.values, x.name) }
 
 var errNoLease = invalidf("call: no lease: the acquire has failed")
 
-// none says that there is no lease: the error of an acquire was ignored.
+// none says that there is no lease, because the error of an acquire was ignored.
 func (x *Lease) none() bool { return x == nil || x.tenure == nil }
 
 // Name returns the name that is locked.
@@ -72,12 +73,12 @@ func (x *Lease) Name() string {
 	return x.name
 }
 
-// Fence returns the fencing token of this turn: a number larger than that of every earlier turn of the
-// name. A resource that remembers the largest one it has seen, and refuses smaller ones, is safe from a
-// holder that was paused and does not know that its lease is over. Nothing else is.
+// Fence returns the fencing token of this turn. It is larger than that of every earlier turn of the
+// name. A holder can be paused and not know that its lease is over. A resource is safe from it only
+// if it remembers the largest fence that it has seen, and refuses smaller ones.
 //
-// It is 0 where there is none: the lease is [Lease.Degraded], or it is one of a semaphore, or the backend
-// mints no fences. [FenceFor] has an error for each of them.
+// Fence returns 0 if there is no fencing token: the lease is [Lease.Degraded], it is one of a
+// semaphore, or the backend mints none. [FenceFor] returns an error in these cases.
 func (x *Lease) Fence() uint64 {
 	if x.none() {
 		return 0
@@ -85,10 +86,10 @@ func (x *Lease) Fence() uint64 {
 	return x.tenure.fenceOf(x.turn)
 }
 
-// ValidUntil returns when trust in the lease ends unless it is renewed. It is never later than
-// the time at which the backend lets others have the name, as long as clocks run
-// at rates within one percent of each other. A degraded lease needs no renewal: it is ten years from when
-// it was acquired, or, [WithoutRenewal], about a TTL.
+// ValidUntil returns when trust in the lease ends unless it is renewed. It is never later than the
+// time at which the backend lets others have the name, as long as the rates of the clocks differ by
+// less than one percent. A degraded lease needs no renewal: for it, ValidUntil is ten years after
+// the acquire, or about one TTL [WithoutRenewal].
 func (x *Lease) ValidUntil() time.Time {
 	if x.none() {
 		return time.Time{}
@@ -102,16 +103,20 @@ func (x *Lease) ValidUntil() time.Time {
 	return t.engine.clock.Time(t.validUntil())
 }
 
-// Degraded says that the lease excludes others in this process only, since the lock service
-// could not answer when it was acquired: see [OnUnavailable]. It stays so until its end.
+// Degraded says that the lease excludes others in this process only, because the lock service could
+// not answer when it was acquired: see [OnUnavailable]. It never changes during the lease.
+//
+// A degraded lease has no TTL and no fence. It ends by its release, by [WithMaxHold], by Close, and
+// [WithoutRenewal] after about one TTL. Its release sends nothing, and [Confirm] trusts it. A
+// re-entry joins it, whatever policy the re-entry has.
 func (x *Lease) Degraded() bool {
 	return !x.none() && x.tenure.local
 }
 
-// Context returns the lease's own context. It has the values of the context that was given
-// to Acquire, but neither its deadline nor its cancellation. It ends when the lease does:
-// context.Cause is context.Canceled after a release, a *[LostError] after a loss, and
-// [ErrClosed] once the Locker is closed.
+// Context returns the lease's own context. It has the values of the context that was given to
+// Acquire, but neither its deadline nor its cancellation. It ends when the lease does. Then
+// context.Cause is context.Canceled after a release, a *[LostError] after a loss, and [ErrClosed]
+// once the Locker is closed.
 func (x *Lease) Context() context.Context {
 	if x.none() {
 		ctx, end := context.WithCancelCause(context.Background())
@@ -136,6 +141,7 @@ func (x *Lease) workContext(ctx context.Context) context.Context {
 	return x.work
 }
 
+// derive makes a context of the lease from parent. The caller holds the mutex.
 func (x *Lease) derive(parent context.Context) *leaseContext {
 	ctx, end := context.WithCancelCause(parent)
 	if cause := x.cause(); cause != nil {
@@ -144,7 +150,7 @@ func (x *Lease) derive(parent context.Context) *leaseContext {
 	return &leaseContext{ctx, x, end}
 }
 
-// cause is why the lease's contexts have ended, nil if they have not.
+// cause is why the lease's contexts have ended, or nil. The caller holds the mutex.
 func (x *Lease) cause() error {
 	switch {
 	case x.loss != nil:
@@ -158,7 +164,7 @@ func (x *Lease) cause() error {
 	}
 }
 
-// endContexts ends the contexts of the lease; the first cause stays.
+// endContexts ends the contexts of the lease. The first cause stays. The caller holds the mutex.
 func (x *Lease) endContexts(cause error) {
 	if x.own != nil {
 		x.own.end(cause)
@@ -170,18 +176,21 @@ func (x *Lease) endContexts(cause error) {
 
 type leaseKey struct{}
 
-// FromContext returns the innermost lease that ctx stands under: the context of Do,
-// DoValue, Wrap and the doors, of [Lease.Context], and of everything derived from them.
-// The lease may have ended since; [Lease.Err] tells.
+// FromContext returns the innermost lease that ctx stands under. A context stands under a lease if
+// it is the context of Do, DoValue, Wrap or a door, or [Lease.Context], or is derived from one of
+// these. The lease may have ended since; [Lease.Err] tells.
 func FromContext(ctx context.Context) (*Lease, bool) {
 	x, ok := ctx.Value(leaseKey{}).(*Lease)
 	return x, ok
 }
 
-// FenceFor returns the fencing token of the lease of name that ctx stands under: of the innermost one,
-// also where locks are nested. It is never 0 without an error. The error is [ErrInvalid] if ctx stands under
-// no lease of name, or that has no fence, as where it is one of a semaphore or the backend mints none; and
-// [ErrUnavailable] if it is [Lease.Degraded].
+// FenceFor returns the fencing token of the lease of name that ctx stands under. Leases of other
+// names in between do not matter; of several leases of name, the innermost one counts. The result
+// is never 0 without an error.
+//
+// The error is [ErrInvalid] if ctx stands under no lease of name, or if that lease has no fence
+// because it is one of a semaphore or the backend mints none. It is [ErrUnavailable] if the lease
+// is [Lease.Degraded].
 func FenceFor(ctx context.Context, name string) (uint64, error) {
 	x, _ := FromContext(ctx)
 	for x != nil && x.name != name {
@@ -206,7 +215,7 @@ type leaseContext struct {
 	end             context.CancelCauseFunc
 }
 
-// Value answers for the lease, and else for the parent.
+// Value returns the lease for leaseKey, and the parent's value for all other keys.
 func (c *leaseContext) Value(key any) any {
 	if key == (leaseKey{}) {
 		return c.lease
@@ -214,9 +223,11 @@ func (c *leaseContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Err does no I/O. It returns nil as long as the lease may be trusted. After that it is a *[LostError]
-// that says why not, or [ErrReleased] after the lease's own end. Between a call of Err and what follows,
-// the lease can end: Err narrows the window, and only a fence closes it.
+// Err returns nil as long as the lease may be trusted. After that it returns a *[LostError] with
+// the reason, or [ErrReleased] if the lease has ended by its own release. It does no I/O.
+//
+// The lease can still end between the call of Err and what follows it. Err makes that window small;
+// only a fence closes it.
 func (x *Lease) Err() error {
 	if x.none() {
 		return errNoLease
@@ -237,7 +248,7 @@ func (x *Lease) Err() error {
 
 func (x *Lease) live() bool { return x.Err() == nil }
 
-// lost says whether a lease that has ended was lost before it could be given back.
+// lost says of a lease that has ended whether it was lost before it could be given back.
 func (x *Lease) lost() bool {
 	x.tenure.mu.Lock()
 	defer x.tenure.mu.Unlock()
@@ -250,11 +261,13 @@ func (x *Lease) over() bool {
 	return x.ended
 }
 
-// Check asks the backend whether the lease still stands. It returns nil, a *[LostError],
-// or [ErrUnavailable] if there was no answer within a fifth of the TTL, at most 2 s, and
-// at most until the lease ends; if ctx ends first, its error. It does not prolong the
-// lease. Of a degraded lease the backend knows nothing: the answer is ErrUnavailable, and
-// nothing is sent.
+// Check asks the backend whether the lease still stands. It does not prolong the lease. It returns
+// nil or a *[LostError]. If there is no answer in time, it returns [ErrUnavailable]; it waits for a
+// fifth of the TTL, at most 2 s, and at most until the lease ends. If ctx ends first, it returns
+// ctx's error.
+//
+// The backend knows nothing of a degraded lease. For it, Check returns ErrUnavailable and sends
+// nothing.
 func (x *Lease) Check(ctx context.Context) error {
 	if x.none() {
 		return errNoLease
@@ -283,6 +296,8 @@ func (x *Lease) Check(ctx context.Context) error {
 	return err
 }
 
+// check asks the backend whether the tenure still stands. The caller has counted the command in
+// inFlight.
 func (t *tenure) check(ctx context.Context) error {
 	claim := t.token.claim()
 	claim.TTL = 0
@@ -312,7 +327,8 @@ func (t *tenure) check(ctx context.Context) error {
 	return err
 }
 
-// Format prints the lease's name and fence for every verb: what is printed may be logged.
+// Format prints the lease's name and fence for every verb. It prints no token, so the output may be
+// logged.
 func (x *Lease) Format(f fmt.State, _ rune) {
 	if x.none() {
 		_, _ = io.WriteString(f, "lease(none)") // as below

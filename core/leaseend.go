@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// grace is how long a Release waits beyond the end of its ctx, for an answer that is
-// already on its way.
+// grace is how long a Release waits after the end of its ctx, for an answer that is already on its
+// way.
 const grace = 40 * time.Millisecond
 
-// Release gives the lease back and ends its context. It takes effect even if ctx has
-// ended; ctx only bounds how long Release waits for the answer. So does the attempt's own
-// bound, a third of the TTL and at most 2 s.
+// Release gives the lease back and ends its context. It takes effect even if ctx has ended: ctx
+// only limits how long Release waits for the answer. It never waits longer than a third of the TTL,
+// and 2 s.
 //
-// It returns nil once the name is known to be free, or at once if somebody of this process
-// takes it over who waited for it: then the backend is not asked, and a loss that only it
-// knows of is told to observer and log alone. It returns a *[LostError] if the lease had been
-// lost before, and [ErrUnavailable] if whether it took effect is not known: if it did not,
-// the name comes free when its TTL ends. A second call waits for the first one and returns
-// its result.
+// Release returns nil once the name is known to be free. If another goroutine of this process waits
+// for the name and takes it over, Release returns nil at once, without asking the backend. A loss
+// that only the backend knows of then goes to observer and log only.
 //
-// The name is freed when the outermost lease and all that re-entered it have ended. Release leaves no
-// dedup marker, [Lease.Complete] does.
+// It returns a *[LostError] if the lease had been lost before. It returns [ErrUnavailable] if it is
+// not known whether the release took effect; if it did not, the name comes free when its TTL ends.
+// A second call waits for the first one and returns its result.
+//
+// The name comes free when the outermost lease and all leases that re-entered it have ended.
+// Release leaves no dedup marker; [Lease.Complete] does.
 func (x *Lease) Release(ctx context.Context) error {
 	if x.none() {
 		return errNoLease
@@ -30,11 +31,12 @@ func (x *Lease) Release(ctx context.Context) error {
 	return x.end(ctx, false)
 }
 
-// Complete is [Lease.Release] that also leaves the dedup marker: until the window of [WithDedup]
-// is over, claims with the same name and scope get [ErrDuplicate]. Without WithDedup it
-// releases and returns [ErrInvalid]. If the name was released and the marker could not be left, as
-// where the server's memory is full, that is an [ErrUnavailable] that says so: the next caller
-// does the work again.
+// Complete is [Lease.Release], and it leaves the dedup marker too. Until the window of [WithDedup]
+// is over, claims with the same name and scope then get [ErrDuplicate].
+//
+// Without WithDedup, Complete releases the lease and returns [ErrInvalid]. If the name was released
+// but the marker could not be left, for example because the server's memory is full, the error is
+// an [ErrUnavailable] that says so. The next caller then does the work again.
 func (x *Lease) Complete(ctx context.Context) error {
 	if x.none() {
 		return errNoLease
@@ -45,10 +47,10 @@ func (x *Lease) Complete(ctx context.Context) error {
 	return x.end(ctx, true)
 }
 
-// Finish ends the lease exactly as Do does once its work has returned workErr. With
-// [WithDedup] it completes if workErr is nil. It returns workErr as it
-// is, joined with a *[LostError] if the lease was lost. A release that could not be
-// confirmed, or a marker that could not be left, goes to observer and log, not to the result.
+// Finish ends the lease as Do does when its work has returned workErr. With [WithDedup] it leaves
+// the marker if workErr is nil. It returns workErr as it is, joined with a *[LostError] if the
+// lease was lost. A release that could not be confirmed, or a marker that could not be left, goes
+// to observer and log, not to the result.
 func (x *Lease) Finish(ctx context.Context, workErr error) error {
 	if x.none() {
 		return errors.Join(workErr, errNoLease)
@@ -56,7 +58,7 @@ func (x *Lease) Finish(ctx context.Context, workErr error) error {
 	return joinLoss(workErr, x.end(context.WithoutCancel(ctx), workErr == nil && x.dedups()))
 }
 
-// joinLoss is what work that returned workErr comes to, whose lease ended with err.
+// joinLoss is the result of work that returned workErr, and whose lease ended with err.
 func joinLoss(workErr, err error) error {
 	lost, ok := errors.AsType[*LostError](err)
 	if !ok {
@@ -73,8 +75,8 @@ func joinLoss(workErr, err error) error {
 
 func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
 
-// end ends the turn. If nobody of this process takes the next one, the last lease of a
-// tenure to end releases it.
+// end ends the turn. If nobody of this process takes the next turn, the last lease of a tenure to
+// end releases the tenure.
 func (x *Lease) end(ctx context.Context, mark bool) error {
 	t := x.tenure
 	if t.engine.names.pass(x, mark) {
@@ -87,7 +89,7 @@ func (x *Lease) end(ctx context.Context, mark bool) error {
 	return x.await(ctx, began)
 }
 
-// stop ends the turn, if it has not ended before, and says whether the tenure is to be released.
+// stop ends the turn, if it has not ended before. It says whether the tenure is to be released.
 func (x *Lease) stop(mark bool) (release bool) {
 	t := x.tenure
 	t.mu.Lock()
@@ -104,7 +106,7 @@ func (x *Lease) stop(mark bool) (release bool) {
 	return release
 }
 
-// stopped is stop for a caller who holds the mutex.
+// stopped ends the turn, and says whether the tenure is to be released. The caller holds the mutex.
 func (x *Lease) stopped() (release bool) {
 	t := x.tenure
 	x.ended = true
@@ -119,6 +121,7 @@ func (x *Lease) stopped() (release bool) {
 	return release
 }
 
+// lossOf is why x was lost, or nil. The caller holds the mutex.
 func lossOf(x *Lease) error {
 	if x.loss == nil {
 		return nil
@@ -133,7 +136,7 @@ func (x *Lease) settle(err error) {
 	x.setResult(err)
 }
 
-// setResult is settle for a caller who holds the mutex.
+// setResult makes the result of the end known. The caller holds the mutex.
 func (x *Lease) setResult(err error) {
 	if lost, ok := errors.AsType[*LostError](err); ok {
 		x.loss = lost
@@ -142,7 +145,8 @@ func (x *Lease) setResult(err error) {
 	x.settled.open()
 }
 
-// outcome returns the result of the end, or, if that is not known yet, what is closed once it is.
+// outcome returns the result of the end. If that is not known yet, it returns a channel that is
+// closed once it is.
 func (x *Lease) outcome() (settled <-chan struct{}, result error) {
 	x.tenure.mu.Lock()
 	defer x.tenure.mu.Unlock()
@@ -152,8 +156,8 @@ func (x *Lease) outcome() (settled <-chan struct{}, result error) {
 	return x.settled.wait(), nil
 }
 
-// await returns the result of the end once it is known, or when ctx or the bound of a
-// release that began then is over.
+// await returns the result of the end once it is known, or when ctx has ended, or when the time
+// limit of a release that began at began is over.
 func (x *Lease) await(ctx context.Context, began time.Time) error {
 	settled, result := x.outcome()
 	if settled == nil {
@@ -183,8 +187,8 @@ func (x *Lease) await(ctx context.Context, began time.Time) error {
 	}
 }
 
-// unconfirmed is the result of an end that nobody waits for any more. A loss from before, by
-// MaxHold, is one whatever becomes of the release.
+// unconfirmed is the result of an end that nobody waits for any more. If the lease was lost before,
+// by MaxHold, that loss is the result, whatever becomes of the release.
 func (x *Lease) unconfirmed() error {
 	x.tenure.mu.Lock()
 	defer x.tenure.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// LeaseSet is the leases of several names, one for each, from [Locker.AcquireAll]. It is lost when one
-// of them is. Its methods may be called from any goroutine.
+// LeaseSet is the leases of several names, one for each name, from [Locker.AcquireAll]. It is lost
+// when one of them is lost. Its methods may be called from any goroutine.
 //
-// The methods of a nil *LeaseSet answer [ErrInvalid], or the zero value, and its Context has ended.
+// The methods of a nil *LeaseSet return [ErrInvalid] or the zero value, and its Context has ended.
 type LeaseSet struct {
-	leases []*Lease        // sorted by name; the context of each is made of that of the one before
-	work   context.Context // of the last of them
+	leases []*Lease        // sorted by name; the context of each is derived from that of the one before
+	work   context.Context // the context of the last lease
 }
 
 func (s *LeaseSet) none() bool { return s == nil || len(s.leases) == 0 }
@@ -33,8 +33,8 @@ func (s *LeaseSet) Names() []string {
 	return names
 }
 
-// Lease returns the lease of one of the names, with its fence, and nil for any other name. To end it
-// alone ends the context of the set.
+// Lease returns the lease of one of the names, with its fence. It returns nil for any other name.
+// If you end that lease alone, the context of the set ends.
 func (s *LeaseSet) Lease(name string) *Lease {
 	if s.none() {
 		return nil
@@ -47,8 +47,9 @@ func (s *LeaseSet) Lease(name string) *Lease {
 	return nil
 }
 
-// Context returns the context of the work. It is made of the context that was given to AcquireAll, and
-// ends with it, with the first loss, whose *[LostError] is then its cause, and with the end of the set.
+// Context returns the context of the work. It is derived from the context that was given to
+// AcquireAll. It ends with that context, with the first loss, and with the end of the set. After a
+// loss its cause is the *[LostError].
 func (s *LeaseSet) Context() context.Context {
 	if s.none() {
 		return (*Lease)(nil).Context()
@@ -56,8 +57,8 @@ func (s *LeaseSet) Context() context.Context {
 	return s.work
 }
 
-// ValidUntil returns when trust in the set ends unless it is renewed: that of the lease with the
-// least time.
+// ValidUntil returns when trust in the set ends unless it is renewed: the earliest ValidUntil of
+// its leases.
 func (s *LeaseSet) ValidUntil() time.Time {
 	var until time.Time
 	if s.none() {
@@ -71,13 +72,14 @@ func (s *LeaseSet) ValidUntil() time.Time {
 	return until
 }
 
-// Degraded says that one of the leases excludes others in this process only: see [OnUnavailable].
+// Degraded says that at least one of the leases excludes others in this process only: see
+// [OnUnavailable].
 func (s *LeaseSet) Degraded() bool {
 	return !s.none() && slices.ContainsFunc(s.leases, (*Lease).Degraded)
 }
 
-// Err is [Lease.Err] for the set: nil as long as all of its leases may be trusted. A loss comes before
-// the release of others.
+// Err is [Lease.Err] for the set. It returns nil as long as all of its leases may be trusted. If
+// one lease is lost and another one released, it returns the loss.
 func (s *LeaseSet) Err() error {
 	if s.none() {
 		return errNoLease
@@ -91,8 +93,8 @@ func (s *LeaseSet) Err() error {
 	return first
 }
 
-// Release is [Lease.Release] for all leases of the set at once. If more than one answer is an error,
-// they are joined.
+// Release is [Lease.Release] for all leases of the set at once. If there are several errors, they
+// are joined.
 func (s *LeaseSet) Release(ctx context.Context) error {
 	if s.none() {
 		return errNoLease
@@ -111,7 +113,7 @@ func (s *LeaseSet) Complete(ctx context.Context) error {
 	return s.end(ctx, true)
 }
 
-// Finish is [Lease.Finish] for all leases of the set.
+// Finish is [Lease.Finish] for all leases of the set at once.
 func (s *LeaseSet) Finish(ctx context.Context, workErr error) error {
 	if s.none() {
 		return errors.Join(workErr, errNoLease)
@@ -140,7 +142,7 @@ func (s *LeaseSet) end(ctx context.Context, mark bool) error {
 	return errors.Join(errs...)
 }
 
-// giveBack ends what a round has taken before it was complete.
+// giveBack ends the leases of a round that was not completed.
 func (s *LeaseSet) giveBack(ctx context.Context) {
 	if s.none() {
 		return
@@ -153,7 +155,7 @@ func (s *LeaseSet) giveBack(ctx context.Context) {
 	_ = s.end(ctx, false) // told to observer and log
 }
 
-// Format prints the names for every verb: what is printed may be logged.
+// Format prints the names for every verb. It prints no token, so the output may be logged.
 func (s *LeaseSet) Format(f fmt.State, _ rune) {
 	if s.none() {
 		_, _ = io.WriteString(f, "leases(none)") // fmt has no way to return the error
@@ -162,25 +164,24 @@ func (s *LeaseSet) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "leases(%q)", s.Names()) // as above
 }
 
-// AcquireAll waits until it has a lease of each of the given names, in whatever order they come
-// and however often. It is for work on several things at once, such as a transfer between
-// two accounts. Names in different slots of a Cluster are as good as any others. Observers are told
-// of each lease.
+// AcquireAll waits until it has a lease of each of the given names. Their order does not matter,
+// and a name may be given more than once. Use it for work on several things at once, such as a
+// transfer between two accounts. The names may be in different slots of a Cluster. Observers are
+// told of each lease.
 //
-// The names are taken one by one, sorted. So callers that want some of the same names do not wait for
-// each other in a circle. All of them share the budget of [WithWait].
-// If one is refused, those that were taken are given back, and the error is that of the one
-// name. If one is lost while others are waited for, all are given back, and AcquireAll begins again
-// with new tokens.
+// The names are taken one by one, sorted, so two callers never wait for each other in a circle. All
+// names share the budget of [WithWait]. If one name is refused, the leases taken before it are
+// given back, and the error is the one of that name. If a lease is lost while AcquireAll waits for
+// other names, all are given back, and it begins again with new tokens.
 //
-// A caller that has a lease already, and asks for more under its context, waits only for names
-// that are greater than all it has. The others are tried once, because waiting could close a
+// A caller that already has a lease, and asks for more under its context, waits only for names that
+// are greater than all it has. The others are tried once, because waiting for them could close a
 // circle. Nested calls of Acquire have no such protection.
 //
 // With [OnUnavailable] of [LocalOnly] each name is decided by itself, and the set is degraded if
 // one lease is. A second round fails closed.
 //
-// The errors are those of [Locker.Acquire]. No names at all are [ErrInvalid].
+// The errors are those of [Locker.Acquire]. An empty list of names is [ErrInvalid].
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*LeaseSet, error) {
 	cfg, err := l.resolve(opts)
 	if err != nil {
@@ -202,7 +203,7 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 		if s, err := g.round(); s != nil || err != nil {
 			return s, err
 		}
-		g.cfg = g.cfg.failClosed() // it has waited for somebody who held a name
+		g.cfg = g.cfg.failClosed() // it has waited for a holder of one of the names
 	}
 }
 
@@ -222,14 +223,14 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(context.Cont
 type multiAcquire struct {
 	locker *Locker
 	ctx    context.Context
-	names  []string // sorted, each of them once
+	names  []string // sorted, each one once
 	cfg    *config
 	began  time.Time
 }
 
-// round takes one name after the other, each under the context of the one before: a loss ends the
-// wait for those that follow. No set and no error means to begin again: one was
-// lost before the last one came.
+// round takes one name after the other, each under the context of the one before, so that a loss
+// ends the wait for the names that follow. Without a set and an error the caller begins again: a
+// lease was lost before the last name was granted.
 func (g *multiAcquire) round() (*LeaseSet, error) {
 	s, together := &LeaseSet{work: g.ctx}, new(group)
 	for _, name := range g.names {
@@ -242,7 +243,8 @@ func (g *multiAcquire) round() (*LeaseSet, error) {
 		s.work = x.workContext(s.work) //nolint:fatcontext // one for each name: the first loss ends them all
 	}
 	for _, x := range s.leases {
-		// What was re-entered gets no better by being taken again: it is for whoever has it.
+		// A lease that was re-entered does not get better if it is taken again. Its outermost
+		// holder deals with it.
 		if t := x.tenure; !x.live() || x.inside == nil && t.left() < t.ttl()/3 {
 			s.giveBack(g.ctx)
 			return nil, g.again(x.name)
@@ -251,7 +253,7 @@ func (g *multiAcquire) round() (*LeaseSet, error) {
 	return s, nil
 }
 
-// failed is what a round comes to whose next acquire ended with err, under ctx.
+// failed is the result of a round whose next acquire ended with err, under ctx.
 func (g *multiAcquire) failed(ctx context.Context, err error) error {
 	if g.ctx.Err() != nil || !errors.Is(err, context.Canceled) {
 		return err
@@ -278,9 +280,9 @@ func (g *multiAcquire) turn(name string) *config {
 	return &c
 }
 
-// mayWait says whether the caller has nothing that those it would wait for can wait for in
-// their turn. Where the name is re-entered, what counts is taken inside the lease that has
-// it: all others who queue for that stand outside.
+// mayWait says whether waiting for name cannot close a circle: the caller holds nothing that the
+// callers it would wait for can be waiting for. If name is re-entered, only what was taken inside
+// the lease that has it counts, because all others who queue for that lease stand outside of it.
 func (g *multiAcquire) mayWait(name string) bool {
 	r := g.locker.engine
 	x, _ := FromContext(g.ctx)
@@ -292,15 +294,15 @@ func (g *multiAcquire) mayWait(name string) bool {
 			}
 			greater = true
 		}
-		if greater && (x.set == nil || x.outer == nil || x.outer.set != x.set) { // those of one set count as one
+		if greater && (x.set == nil || x.outer == nil || x.outer.set != x.set) { // the leases of one set count as one
 			return false
 		}
 	}
 	return true
 }
 
-// again is what a round comes to in which a name was lost: nil for another one, if there is
-// time for that.
+// again is the result of a round in which a lease was lost: nil for another round, if there is time
+// for one.
 func (g *multiAcquire) again(lost string) error {
 	if g.cfg.wait != WaitForever && time.Since(g.began) >= g.cfg.wait {
 		return &unavailableError{"acquire", lost, errLate}

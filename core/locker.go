@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Locker gives out leases of names. It is safe for concurrent use, and cheap to share:
-// one Locker serves a whole process.
+// Locker gives out leases of names. It is safe for concurrent use. One Locker serves a whole
+// process.
 type Locker struct {
 	engine *engine
 	cfg    *config
@@ -23,10 +23,10 @@ func newLocker(r *engine, cfg *config) *Locker {
 	return &Locker{r, cfg, &once}
 }
 
-// New returns a Locker on the given backend. It does no I/O. It returns [ErrInvalid] if
-// the backend was made with arguments that cannot work, or for an option that cannot.
+// New returns a Locker on the given backend. It does no I/O. It returns [ErrInvalid] if an option,
+// or an argument that the backend was made with, cannot work.
 //
-// Close it when the process ends, so that nobody has to wait for what it holds.
+// Close the Locker when the process ends. Then nobody has to wait for the names that it holds.
 func New(d driver.Driver, opts ...NewOption) (*Locker, error) {
 	if d == nil {
 		return nil, invalidf("driver: nil")
@@ -44,9 +44,9 @@ func New(d driver.Driver, opts ...NewOption) (*Locker, error) {
 	return newLocker(newEngine(d, cfg), cfg), nil
 }
 
-// With returns a Locker of the same lock service with other defaults. It shares everything
-// else with l, names and re-entry too, and closing either closes both. Options that
-// cannot work are [ErrInvalid].
+// With returns a Locker of the same lock service with other defaults. It shares everything else
+// with l, including names and re-entry. Closing one of them closes both. Options that cannot work
+// are [ErrInvalid].
 func (l *Locker) With(opts ...Option) (*Locker, error) {
 	cfg, err := l.resolve(opts)
 	if err != nil {
@@ -57,7 +57,7 @@ func (l *Locker) With(opts ...Option) (*Locker, error) {
 
 var errNoLocker = invalidf("Locker: nil, or not made by New")
 
-// none says that there is no Locker: the error of New was ignored.
+// none says that there is no Locker, because the error of New was ignored.
 func (l *Locker) none() bool { return l == nil || l.engine == nil }
 
 func (l *Locker) resolve(opts []Option) (*config, error) {
@@ -70,8 +70,8 @@ func (l *Locker) resolve(opts []Option) (*config, error) {
 	return with(l.cfg, opts, l.engine.can)
 }
 
-// Dedup returns what [WithDedup] and [WithDedupScope] say in New and With, for middleware: 0 and "" are
-// the defaults.
+// Dedup returns what New and With were told by [WithDedup] and [WithDedupScope], for middleware.
+// The defaults are 0 and "".
 func (l *Locker) Dedup() (window time.Duration, scope string) {
 	if l.none() {
 		return 0, ""
@@ -79,12 +79,12 @@ func (l *Locker) Dedup() (window time.Duration, scope string) {
 	return l.cfg.dedup, l.cfg.scope
 }
 
-// Close refuses new work, fails those who wait with [ErrClosed], and ends the contexts of
-// all leases with the same cause. It keeps renewing each lease until its Release, or the
-// Do that it belongs to, has returned: nothing is released under work that still runs.
+// Close refuses new work, fails waiting calls with [ErrClosed], and ends the contexts of all leases
+// with the same cause. It releases nothing under work that still runs: it keeps renewing each lease
+// until its Release, or the Do that it belongs to, has returned.
 //
-// It returns nil when that is done. If ctx ends first, what is still in use is left to its
-// TTL, and the error says how many leases that is. It can be called again.
+// It returns nil when all of that is done. If ctx ends first, the leases that are still in use are
+// left to their TTL, and the error says how many they are. Close can be called again.
 func (l *Locker) Close(ctx context.Context) error {
 	if l.none() {
 		return errNoLocker
@@ -92,7 +92,7 @@ func (l *Locker) Close(ctx context.Context) error {
 	return l.engine.close(ctx)
 }
 
-// Format prints no more than that it is a Locker, for every verb: what it holds has tokens.
+// Format prints "core.Locker" for every verb, because a Locker has tokens, which are secret.
 func (l *Locker) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "core.Locker") // fmt has no way to return the error
 }

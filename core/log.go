@@ -12,21 +12,21 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// logPause is how often, at most, the log says again that the lock service comes and goes,
-// or that events are dropped.
+// logPause is the shortest time after which the log says again that the lock service comes and
+// goes, or that events are dropped.
 const logPause = 10 * time.Second
 
 // operatorLog writes what an operator should see: what happened to which kind of lock, why, and
-// what that means. It writes no names and labels, which come from requests, and no text of a
-// backend, which may quote them. One goroutine at a time uses it. A nil operatorLog is silent.
+// what that means. It writes no names and labels, because they come from requests, and no text of a
+// backend, because it may quote them. One goroutine at a time uses it. A nil operatorLog is silent.
 type operatorLog struct {
 	logger *slog.Logger
 
-	failing  time.Time // since when the lock service has failed; zero if it does not
-	failures int       // since then
-	told     bool      // that it fails
-	toldHere bool      // that work goes on without it
-	tell     time.Time // when that may be said again
+	failing  time.Time // when the lock service began to fail; zero if it does not fail
+	failures int       // failures since then
+	told     bool      // the log has said that it fails
+	toldHere bool      // the log has said that work goes on without it
+	tell     time.Time // when the log may say it again
 
 	dropped     int // events since the last line about them
 	tellDropped time.Time
@@ -73,7 +73,7 @@ func (b *operatorLog) write(event any) {
 	}
 }
 
-// failed says once that the lock service is unavailable, not for each call that finds out.
+// failed says once that the lock service is unavailable, and not for each call that finds out.
 func (b *operatorLog) failed(s Subject, during string, err error) {
 	if !errors.Is(err, ErrUnavailable) || errors.Is(err, errNotAsked) {
 		return
@@ -114,7 +114,7 @@ func (b *operatorLog) answered(s Subject) {
 	b.failing, b.told, b.toldHere = time.Time{}, false, false
 }
 
-// drop says that events went untold, lines of this log among them.
+// drop says that events were not told. Lines of this log may be among them.
 func (b *operatorLog) drop(events int, now time.Time) {
 	b.dropped += events
 	if b.dropped == 0 || now.Before(b.tellDropped) {
@@ -126,8 +126,8 @@ func (b *operatorLog) drop(events int, now time.Time) {
 	b.dropped, b.tellDropped = 0, now.Add(logPause)
 }
 
-// panicked says once of each function of the observer that it fails: where, and with what type.
-// The value may quote anything, so it stays untold.
+// panicked says once for each function of the observer that it fails: where, and with a value of
+// what type. The value itself may quote anything, so it is not logged.
 func (b *operatorLog) panicked(event, value any) {
 	if b == nil {
 		return
@@ -156,14 +156,14 @@ func (b *operatorLog) warn(s Subject, text string, attrs ...slog.Attr) {
 	b.log(s.Context, slog.LevelWarn, text, append([]slog.Attr{slog.String("template", s.Template)}, attrs...)...)
 }
 
-// log writes a line. A handler that panics loses it, and there is nobody else to tell.
+// log writes a line. If the handler panics, the line is lost, because there is nobody else to tell.
 func (b *operatorLog) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
 	defer func() { _ = recover() }()
 	b.logger.LogAttrs(ctx, level, text, attrs...)
 }
 
-// origin is where the code is that has panicked, or ended its goroutine, for a function that is
-// deferred.
+// origin returns where the code is that has panicked, or has ended its goroutine. It is called by a
+// deferred function.
 func origin() string {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
@@ -177,7 +177,7 @@ func origin() string {
 	}
 }
 
-// because is what a reason means to an operator.
+// because explains a reason to an operator.
 func (r Reason) because() string {
 	switch r {
 	case ReasonExpired:
@@ -193,15 +193,15 @@ func (r Reason) because() string {
 	}
 }
 
-// unavailability is what an operator can know of an error that matches ErrUnavailable without
-// its text: where to look. It claims no more than what is known of every client's errors.
+// unavailability is what an operator can learn from an error that matches ErrUnavailable, without
+// its text: where to look. It claims no more than what is known of the errors of every client.
 func unavailability(err error) string {
 	slow, ok := errors.AsType[interface {
 		error
 		Timeout() bool
 	}](err)
 	switch {
-	case errors.Is(err, driver.ErrNotSent): // a dial that takes too long, too
+	case errors.Is(err, driver.ErrNotSent): // also a dial that takes too long
 		return "it refused the command, or no connection to it could be had"
 	case errors.Is(err, errNoAnswer), errors.Is(err, errTooShort), errors.Is(err, errLate), errors.Is(err, errOver),
 		ok && slow.Timeout():

@@ -7,18 +7,18 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// names is who of this process holds which name, and who waits for it. Both are looked at in one step: what
-// a grant, a turn or a degraded lease does to one of them depends on the other.
+// names knows who of this process holds which name, and who waits for it. Both are looked at in one
+// step, because what a grant, a turn or a degraded lease does to one of them depends on the other.
 type names struct {
-	mu      sync.Mutex // protects the tables and everything in each queue
+	mu      sync.Mutex // protects both tables, everything in each queue, and tenure.holds
 	holders holders
 	queues  map[string]*queue // by config.queueKey
 }
 
-// holders are the tenures of this process, by name.
+// holders are the tenures of this process, by name. The mutex of names protects them.
 type holders struct {
-	alone  map[string]*tenure // by which this process alone has the name, until their release is over
-	beside map[string]int     // how many others leave the name to others, too, or came by a hand-off
+	alone  map[string]*tenure // tenures by which this process alone has the name, until their release is over
+	beside map[string]int     // how many other tenures there are: those that leave the name to others too, or that came by a hand-off
 }
 
 // holding says where in holders a tenure is.
@@ -34,7 +34,8 @@ func newNames() *names {
 	return &names{queues: make(map[string]*queue), holders: holders{make(map[string]*tenure), make(map[string]int)}}
 }
 
-// occupy takes t in. One that is alone takes the place of the tenure that it was yielded from.
+// occupy puts t into the table. A tenure that is alone takes the place of the one that was yielded
+// for it. The caller holds the mutex.
 func (h *holders) occupy(t *tenure, as holding) {
 	name := t.token.name
 	if t.holds = as; as == holdsBeside {
@@ -47,7 +48,7 @@ func (h *holders) occupy(t *tenure, as holding) {
 	h.alone[name] = t
 }
 
-// vacate takes t out, and says what it was.
+// vacate takes t out, and says where it was. The caller holds the mutex.
 func (h *holders) vacate(t *tenure) (was holding) {
 	name := t.token.name
 	switch was = t.holds; was {
@@ -63,8 +64,9 @@ func (h *holders) vacate(t *tenure) (was holding) {
 	return was
 }
 
-// held says who of this process alone has the name. Nothing remains of a tenure that is no
-// longer trusted but not over either. A key that is no name has no holder.
+// held says which tenure of this process alone has the name. Its Remaining is 0 if the tenure is no
+// longer trusted but not yet over. A key that is not a name has no holder. The caller holds the
+// mutex.
 func (h *holders) held(name string) *driver.Held {
 	if t := h.alone[name]; t != nil {
 		return &driver.Held{Label: t.cfg.label, Remaining: t.left()}
@@ -72,7 +74,7 @@ func (h *holders) held(name string) *driver.Held {
 	return nil
 }
 
-// degraded is held for a degraded lease.
+// degraded is held for a degraded lease. The caller holds the mutex.
 func (h *holders) degraded(name string) *driver.Held {
 	if t := h.alone[name]; t != nil && t.local {
 		return h.held(name)
@@ -93,10 +95,10 @@ func (s *names) join(name string, w *waiter) (contender bool) {
 	return w.contends
 }
 
-// joinAlone makes w the contender if nobody of this process waits for the name or holds
-// it. While a tenure that is no longer trusted keeps those who wait from asking, the name is
-// held still. Otherwise the answer is what this process knows already, or what comes out of watch
-// once the attempt under way is over: nothing if that was broken off.
+// joinAlone makes w the contender if nobody of this process waits for the name or holds it. The
+// name also counts as held while a tenure that is no longer trusted keeps the waiters from asking.
+// Otherwise the answer is what this process already knows. If it knows nothing, watch gives the
+// outcome of the attempt under way once that is over, and nothing if the attempt was broken off.
 func (s *names) joinAlone(name string, w *waiter) (joined bool, known seen, watch <-chan seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,6 +133,7 @@ func (s *names) wanted(key string) bool {
 	return s.queues[key] != nil
 }
 
+// open returns the queue for key, and makes it if there is none. The caller holds the mutex.
 func (s *names) open(key string) *queue {
 	q := s.queues[key]
 	if q == nil {
@@ -140,9 +143,9 @@ func (s *names) open(key string) *queue {
 	return q
 }
 
-// try says that the contender asks the backend now, and gives its claim what depends on the
-// queue: the place, and fences for those behind. While a degraded lease has the name it must
-// not ask: the result says so.
+// try says that the contender asks the backend now. It adds to its claim what depends on the queue:
+// the place, and fences for the waiters behind. While a degraded lease has the name, the contender
+// must not ask; then the result is that lease.
 func (s *names) try(w *waiter, c *driver.Claim) *driver.Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +163,7 @@ func (s *names) try(w *waiter, c *driver.Claim) *driver.Held {
 	return nil
 }
 
-// lineUp is this process's place in the backend's queue, which it is about to go to.
+// lineUp returns this process's place in the backend's queue, which the contender is about to join.
 func (s *names) lineUp(w *waiter) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +185,9 @@ func (s *names) refused(w *waiter, v seen) {
 	q.heard.publish(v)
 }
 
-// granted makes the tenure that the contender got a holder, and takes the contender out of its queue. If a
-// degraded lease has taken the name meanwhile, the tenure is of no use: the result says so.
+// granted makes the tenure that the contender got a holder, and takes the contender out of its
+// queue. If a degraded lease has taken the name meanwhile, the tenure is of no use; then the result
+// is that lease.
 func (s *names) granted(w *waiter, t *tenure) *driver.Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,16 +199,16 @@ func (s *names) granted(w *waiter, t *tenure) *driver.Held {
 	q.trying, q.freed = false, false
 	heard := q.heard
 	q.heard = nil
-	if q.place != nil { // a grant leaves the backend's queue
+	if q.place != nil { // a grant takes the place out of the backend's queue
 		close(q.place.left)
 		q.place = nil
 	}
 	switch {
-	case t.cfg.together(): // that says nothing about the next one
+	case t.cfg.together(): // this grant says nothing about the next caller's
 		s.holders.occupy(t, holdsBeside)
 		heard.publish(seen{})
 		q.wake(wakeup{})
-	case q.key == "": // those who wait for the name do not know of it
+	case q.key == "": // the callers that wait for the name do not know of it
 		s.holders.occupy(t, holdsBeside)
 	default:
 		s.holders.occupy(t, holdsAlone)
@@ -217,9 +221,9 @@ func (s *names) granted(w *waiter, t *tenure) *driver.Held {
 	return nil
 }
 
-// grantedHere makes a degraded tenure the holder of its name, unless a lease of this process has
-// that, and takes w out of wherever it waits. The place in the backend's queue is the caller's to leave
-// if nobody else needs it.
+// grantedHere makes a degraded tenure the holder of its name, unless another lease of this process
+// has the name. It takes w out of its queue. If nobody else needs the place in the backend's queue,
+// it is returned, and the caller has to leave it.
 func (s *names) grantedHere(w *waiter, t *tenure) (held *driver.Held, empty *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,11 +232,11 @@ func (s *names) grantedHere(w *waiter, t *tenure) (held *driver.Held, empty *pla
 		return &driver.Held{}, nil
 	}
 	q := s.queues[name]
-	if has := s.holders.alone[name]; has != nil && (has.local || q == nil || !q.contends(w)) { // else it is one that w was woken to yield
+	if has := s.holders.alone[name]; has != nil && (has.local || q == nil || !q.contends(w)) { // otherwise it is the tenure that w was woken to yield
 		return s.holders.held(name), nil
 	}
 	s.holders.occupy(t, holdsAlone)
-	if w.queue != nil && w.queue != q { // a queue of its own, that ends with it
+	if w.queue != nil && w.queue != q { // a queue of its own, which ends with w
 		w.queue.unlink(w)
 	}
 	if q == nil {
@@ -250,17 +254,18 @@ func (s *names) grantedHere(w *waiter, t *tenure) (held *driver.Held, empty *pla
 	return nil, empty
 }
 
-// watch has the caller told what the contender's attempt comes to.
+// watch returns a channel that gets the outcome of the contender's attempt. It is nil if w already
+// has a lease.
 func (s *names) watch(w *waiter) <-chan seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.queue == nil { // its lease is waiting for it
+	if w.queue == nil { // its lease is in w.woken
 		return nil
 	}
 	return w.queue.watch()
 }
 
-// known says what the queue knows.
+// known returns what the queue knows.
 func (s *names) known(w *waiter) (v seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,10 +282,10 @@ func (s *names) known(w *waiter) (v seen) {
 	return v
 }
 
-// leave takes w, whose caller gives up, out of its queue; the next one becomes the contender, after
-// a pause if w quits: see queue.succession.
-// What w was woken with and has not heard is its caller's to pass on, and so is the
-// place in the backend's queue if nobody is left who needs it.
+// leave takes w, whose caller gives up, out of its queue. The next waiter becomes the contender,
+// after a pause if w quits: see queue.succession. The caller has to pass on a wakeup that w was
+// sent and has not heard. It also has to leave the place in the backend's queue, if nobody needs it
+// any more.
 func (s *names) leave(w *waiter, quits bool) (unheard wakeup, empty *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +300,7 @@ func (s *names) leave(w *waiter, quits bool) (unheard wakeup, empty *place) {
 	contended := w.contends
 	q.unlink(w)
 	if contended {
-		if q.trying || q.head == nil { // it was cut off: whoever watched tries itself
+		if q.trying || q.head == nil { // the attempt was broken off: callers that watch it ask themselves
 			q.trying = false
 			q.heard.publish(seen{})
 		}
@@ -310,7 +315,8 @@ func (s *names) leave(w *waiter, quits bool) (unheard wakeup, empty *place) {
 	return unheard, empty
 }
 
-// wake makes the head of a queue the contender, unless this process has the name.
+// wake makes the head of a queue the contender, unless this process has the name. The caller holds
+// the mutex.
 func (s *names) wake(q *queue, c wakeup) {
 	if s.holders.alone[q.key] == nil {
 		q.wake(c)
@@ -330,7 +336,7 @@ func (s *names) vacate(t *tenure) {
 	}
 }
 
-// prune forgets a queue in which nobody waits.
+// prune forgets a queue in which nobody waits. The caller holds the mutex.
 func (s *names) prune(q *queue) {
 	if q.head == nil && s.queues[q.key] == q {
 		delete(s.queues, q.key)

@@ -7,19 +7,19 @@ import (
 
 // Observer is told what happens to leases. Nil functions are skipped.
 //
-// The functions are called one after the other on a goroutine of their own, never on the
-// path of an acquire, a renewal or a release. While one of them blocks, up to 1024 events
-// wait; those beyond are dropped, and Missed and Dropped are told. A function that panics, or
-// calls [runtime.Goexit], harms nobody: its event counts as dropped, so count last, and the log
-// of [WithLogger] says so once for each function.
+// The functions are called one after the other on a goroutine of their own, never on the path of an
+// acquire, a renewal or a release. While a function blocks, up to 1024 events wait. Later ones are
+// dropped, and Missed and Dropped are told. A function that panics, or calls [runtime.Goexit],
+// disturbs nothing else. Its event counts as dropped, so update counters last in a function. The
+// log of [WithLogger] reports each such function once.
 //
-// A lease that is no re-entry is told of twice, whatever becomes of it: by Acquired, and by
-// one of Released, Unconfirmed and Lost. Only what a Close leaves to its TTL has no end. Who
-// counts leases so, and adds what Missed says, is right in the long run.
+// For each lease that is not a re-entry there are two events: Acquired, and then one of Released,
+// Unconfirmed and Lost. Only a lease that Close leaves to its TTL has no second event. To count
+// leases, count these events and add what Missed says; the count is then right in the long run.
 //
-// Every event has the Template of [WithTemplate], which has few values, and the Name,
-// which can have millions: use the template for metrics. No event has a token. Package
-// telemetry makes metrics and spans of events.
+// Every event has the Template of [WithTemplate], which has few values, and the Name, which can
+// have millions. Use the template for metrics. No event has a token. Package telemetry makes
+// metrics and spans of events.
 type Observer struct {
 	Acquired    func(AcquiredEvent)
 	Held        func(HeldEvent)
@@ -37,28 +37,28 @@ type Observer struct {
 
 // Subject says what an event is about, and when it happened.
 type Subject struct {
-	Template string // of WithTemplate; the key template of a door
+	Template string // of WithTemplate; with a door, its key template
 	Name     string
-	// Context has the values of the context that the lease was asked for with, such as the
-	// caller's span. It never ends.
+	// Context has the values of the context that the lease was asked for with, such as the caller's
+	// span. It never ends.
 	Context context.Context
-	At      time.Time // observers are told later
+	At      time.Time // when it happened; observers are told later
 }
 
-// AcquiredEvent: a lease was granted. If its caller had gone by then, it was given back at
+// AcquiredEvent: a lease was granted. If its caller had already gone, the lease was given back at
 // once, and a FailedEvent says what the caller got.
 type AcquiredEvent struct {
 	Subject
-	Took    time.Duration // from the call, waiting included
+	Took    time.Duration // since the call, including the wait
 	Fence   uint64
 	Reentry bool // it joined a lease that its context already had
-	// Degraded: the lease excludes others in this process only. If it is no re-entry, a
-	// DegradedEvent says why.
+	// Degraded: the lease excludes others in this process only. A DegradedEvent says why, except
+	// for a re-entry.
 	Degraded bool
 }
 
 // DegradedEvent: an acquire got a lease that excludes others in this process only, as
-// [OnUnavailable] allows. Acquired is told of it, too.
+// [OnUnavailable] allows. There is an AcquiredEvent too.
 type DegradedEvent struct {
 	Subject
 	Took time.Duration
@@ -71,7 +71,7 @@ type HeldEvent struct {
 	Took time.Duration
 }
 
-// WaitedEvent: an acquire found the name held and waited; it tells how that ended.
+// WaitedEvent: an acquire found the name held and waited, and the wait has ended.
 type WaitedEvent struct {
 	Subject
 	Took time.Duration
@@ -85,25 +85,26 @@ type FailedEvent struct {
 	Err  error
 }
 
-// LimitedEvent: an acquire gave a larger [WithLimit] than somebody who holds the name. A
-// rollout that changes the limit is seen so; for longer, it is two programs that disagree.
+// LimitedEvent: an acquire gave a larger [WithLimit] than a holder of the name. That is normal
+// during a rollout that changes the limit. If it lasts longer, two programs disagree.
 type LimitedEvent struct {
 	Subject
 	Asked  int
-	Counts int // the smallest limit, by which the acquire was judged
+	Counts int // the smallest limit, which decided about the acquire
 }
 
-// RenewedEvent: one lease's renewal was answered, or was not.
+// RenewedEvent: the renewal of a lease was answered, or failed.
 type RenewedEvent struct {
 	Subject
 	Took time.Duration
-	// Err is nil if the lease was renewed. It matches ErrLost if the name is no longer ours,
-	// and ErrUnavailable if there was no answer in time: then it is tried again.
+	// Err is nil if the lease was renewed. It matches ErrLost if the name is no longer held by the
+	// lease. It matches ErrUnavailable if there was no answer in time; then the renewal is tried
+	// again.
 	Err error
 }
 
-// LostEvent: a lease was lost while it was held. How its release goes, after
-// [ReasonMaxHold], is not told.
+// LostEvent: a lease was lost while it was held. After [ReasonMaxHold] there is no event about its
+// release.
 type LostEvent struct {
 	Subject
 	Reason Reason
@@ -116,21 +117,21 @@ type ReleasedEvent struct {
 	Held   time.Duration
 	Marked bool // a dedup marker was left
 
-	Detached bool // the name stays taken, for whoever has the hand-off
-	// Degraded: it was a lease of this process only, of which the backend was not told.
+	Detached bool // the name stays taken, for the hand-off
+	// Degraded: the lease excluded others in this process only, so the backend was not told.
 	Degraded bool
 }
 
-// UnconfirmedEvent: whether a release took effect is unknown. If it did not, the name
-// comes free when its TTL ends.
+// UnconfirmedEvent: it is not known whether a release took effect. If it did not, the name comes
+// free when its TTL ends.
 type UnconfirmedEvent struct {
 	Subject
 	Held time.Duration
 	Err  error
 }
 
-// MissedEvent: of the leases of a template, so many more were granted than ended in events
-// that were dropped; fewer, if it is negative. Re-entries do not count.
+// MissedEvent: in the events that were dropped, this many more leases of a template were granted
+// than ended. A negative number means that more ended. Re-entries do not count.
 type MissedEvent struct {
 	Template string
 	Leases   int

@@ -8,19 +8,20 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Option configures a [Locker], one call of it, or one rule of a door. Every door accepts
-// the same options.
+// Option configures a [Locker], one call of it, or one rule of a door. Every door accepts the same
+// options.
 //
-// The nearest one wins: first an option of the call or the rule, then of [Locker.With], then of
-// [New], then the default. Within one list the last one wins. Durations are refused with
-// [ErrInvalid], before anything is sent, if they are negative, below a millisecond (except
-// 0 where 0 has a meaning) or above ten years. A fraction of a millisecond is cut off.
+// The nearest one wins: first an option of the call or the rule, then one of [Locker.With], then
+// one of [New], then the default. Within one list the last one wins.
+//
+// Durations are cut to whole milliseconds. A duration that is negative, above ten years, or above 0
+// but below a millisecond is [ErrInvalid], before anything is sent. Each option says what 0 means.
 type Option interface {
 	NewOption
 	anywhere()
 }
 
-// NewOption configures what all Lockers of one [New] share. Every [Option] is one, too.
+// NewOption configures what all Lockers of one [New] share. Every [Option] is a NewOption too.
 type NewOption interface{ apply(*config) }
 
 type optionFunc func(*config)
@@ -40,7 +41,7 @@ func defaults() config {
 	}
 }
 
-// with returns c changed by opts, checked for this backend.
+// with returns c changed by opts, and checked against what this backend can do.
 func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, error) {
 	next := *c
 	for _, o := range opts {
@@ -58,25 +59,25 @@ func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, e
 	return &next, nil
 }
 
-// WaitForever makes Acquire wait until its ctx ends; see [WithWait].
+// WaitForever makes Acquire wait until its ctx ends. See [WithWait].
 const WaitForever time.Duration = math.MaxInt64
 
-// WithTTL sets how long the backend keeps a tenure that nobody renews. It is also how long
-// a name stays taken after its holder has died.
+// WithTTL sets how long the backend keeps a tenure that nobody renews. It is also how long a name
+// stays taken after its holder has died.
 //
-// The default is 10 s, the minimum 100 ms; zero is invalid. Since a watchdog renews, the
-// TTL does not have to cover the work: choose how long a crash may block others. It does
-// not bound how long a lease is held; [WithMaxHold] does.
+// The default is 10 s. The minimum is 100 ms, and more on some backends; 0 is [ErrInvalid]. A
+// watchdog renews the lease, so the TTL does not have to cover the work: choose how long a crash
+// may block others. The TTL does not limit how long a lease is held; [WithMaxHold] does.
 func WithTTL(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.ttl = c.duration("WithTTL", d) })
 }
 
-// WithWait sets the wait budget of Acquire, Do, DoValue and Wrap: how long they wait for a
-// name that someone else holds before they return [ErrHeld].
+// WithWait sets the wait budget of Acquire, Do, DoValue and Wrap: how long they wait for a name
+// that someone else holds. After that they return [ErrHeld].
 //
-// The default is [WaitForever], until ctx ends; doors have defaults of their own. Zero
-// tries once. One attempt may take until its own bound, a third of the TTL and at most
-// 2 s, even where the budget is smaller. It does not bound the work.
+// The default is [WaitForever], until ctx ends. Doors have defaults of their own. 0 tries once. One
+// attempt may use its own time limit, a third of the TTL and at most 2 s, even if the budget is
+// smaller. The budget does not limit the work.
 func WithWait(d time.Duration) Option {
 	return optionFunc(func(c *config) {
 		if d == WaitForever {
@@ -89,9 +90,9 @@ func WithWait(d time.Duration) Option {
 
 // WithRenewEvery sets how often the watchdog renews a lease.
 //
-// The default, also chosen by zero, is a third of the TTL. The maximum is two thirds: an
-// attempt needs time to be answered while the lease still stands. It turns the watchdog
-// on again where an earlier [WithoutRenewal] had turned it off.
+// The default, which 0 also means, is a third of the TTL. The maximum is two thirds, because a
+// renewal needs time to be answered before the lease ends. WithRenewEvery turns the watchdog on
+// again if an earlier [WithoutRenewal] had turned it off.
 func WithRenewEvery(d time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.renewEvery = c.duration("WithRenewEvery", d)
@@ -99,61 +100,63 @@ func WithRenewEvery(d time.Duration) Option {
 	})
 }
 
-// WithoutRenewal turns the watchdog off: the lease ends at its TTL, whatever the work
-// does. The default is off; a later [WithRenewEvery] turns it back on.
+// WithoutRenewal turns the watchdog off: the lease ends when its TTL is over, whatever the work
+// does. By default the watchdog is on, and a later [WithRenewEvery] turns it on again.
 func WithoutRenewal() Option {
 	return optionFunc(func(c *config) { c.noRenewal = true })
 }
 
-// WithMaxHold bounds how long a lease is held, counted from the grant. Then its context
-// ends with [ReasonMaxHold] and renewal stops, so that work which does not listen keeps
-// the name for one more TTL at most.
+// WithMaxHold limits how long a lease is held, counted from the grant. After that time its context
+// ends with [ReasonMaxHold], and renewal stops. Work that ignores its context then keeps the name
+// for at most one more TTL.
 //
-// The default, also chosen by zero, is no bound, everywhere.
+// The default, which 0 also means, is no limit, everywhere.
 func WithMaxHold(d time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.maxHold = c.duration("WithMaxHold", d)
 	})
 }
 
-// WithMinHold keeps the name taken until d after the grant, however early the lease is
-// released: so a job that many nodes start at the same minute, by clocks that differ a
-// little, runs once. By then the others get [ErrHeld], whose RetryAfter says exactly when
-// the name comes free.
+// WithMinHold keeps the name taken until d after the grant, however early the lease is released.
+// With it, a job that many nodes start at the same minute runs once, even if their clocks differ a
+// little. Until d is over, the others get [ErrHeld], and its RetryAfter is exact.
 //
-// The default, also chosen by zero, is no such time. It holds for a lease that is lost, and
-// for a process that dies, too: the backend is asked to keep the name for so long from the
-// start. A lease that Acquire gives back, since its caller has gone, keeps nothing; one whose
-// grant never arrived, as the network failed, does, where clean-up cannot reach the backend.
-// It says nothing about how long the lease is trusted, and does nothing in a re-entry. Leases
-// that share a name, by [WithShared] or [WithLimit], cannot have it: that is [ErrInvalid].
+// The default, which 0 also means, is no such time. The backend keeps the name for d from the grant
+// on, so d also applies if the lease is lost or the process dies. If Acquire gives a lease back
+// because its caller has gone, nothing is kept. But a grant whose answer never arrived keeps its
+// name if clean-up cannot reach the backend.
+//
+// It does not change how long the lease is trusted, and it has no effect in a re-entry.
+// [WithShared] and [WithLimit] with it are [ErrInvalid].
 func WithMinHold(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.minHold = c.duration("WithMinHold", d) })
 }
 
-// WithShared asks for the read side of a read-write lock: any number of leases with it hold the
-// name together, and none of them beside one without it. Who waits to write is not starved:
-// readers that come later wait behind it. The fence of a reader says that it reads nothing
-// older than what the last writer before it wrote: it is larger than that writer's, and smaller
-// than the next one's. Those who are refused see no label.
+// WithShared asks for the read side of a read-write lock. Any number of shared leases can hold the
+// name together, but never beside an exclusive one. Waiting writers are not starved: later readers
+// wait behind them.
 //
-// The default is exclusive. WithShared and [WithLimit] replace each other; WithLimit(1) makes
-// the lease exclusive again. Inside a lease, a name that is held exclusively can be re-entered
-// with it, but one that is shared cannot be re-entered without: that is [ErrInvalid].
+// A reader's fence is larger than that of the last writer before it, and smaller than that of the
+// next writer. So it says that the reader reads nothing older than what that last writer wrote.
+// Callers that are refused see no label.
+//
+// The default is exclusive. WithShared and [WithLimit] replace each other; WithLimit(1) makes the
+// lease exclusive again. Inside an exclusive lease you can re-enter its name with WithShared.
+// Inside a shared lease you cannot re-enter it without: that is [ErrInvalid].
 func WithShared() Option {
 	return optionFunc(func(c *config) { c.shared, c.limit = true, 0 })
 }
 
-// WithLimit makes the name a semaphore: up to n leases with it hold the name together, none
-// of them beside one without it. Each has a time of its own, so who dies costs the others one
-// place for one TTL. There is no fence, as there is no order among them. Those who are refused
-// see no label.
+// WithLimit makes the name a semaphore: up to n leases with it hold the name together, never beside
+// one without it. Each lease has its own TTL, so a holder that dies costs the others one place for
+// one TTL. There is no fence, because the holders have no order. Callers that are refused see no
+// label.
 //
-// The default, which 1 chooses too, is exclusive; n below 1 is invalid, and so is more than a
-// million. While those who want a name give different limits, the smallest one among its
-// holders and the one who asks counts, and who gave a larger one is told by
-// [Observer.Limited]. WithLimit and [WithShared] replace each other. Inside a lease the name
-// can be re-entered with the same limit only; any other is [ErrInvalid].
+// The default is exclusive, and so is n = 1. n below 1 or above a million is [ErrInvalid]. If the
+// holders and the caller give different limits, the smallest one counts. A caller that gave a
+// larger one learns of it by [Observer.Limited]. WithLimit and [WithShared] replace each other.
+// Inside a lease you can re-enter the name with the same limit only; any other limit is
+// [ErrInvalid].
 func WithLimit(n int) Option {
 	return optionFunc(func(c *config) {
 		if n < 1 || n > maxLimit {
@@ -163,23 +166,23 @@ func WithLimit(n int) Option {
 	})
 }
 
-// WithDedup makes finished work stay finished: once work has succeeded, by a Do that returned nil
-// or by [Lease.Complete], claims with the same name and scope get [ErrDuplicate] for the
-// time of window.
+// WithDedup makes finished work stay finished. Work has finished when Do's function has returned
+// nil, or when [Lease.Complete] was called, or [Lease.Finish] with nil. For the time of window,
+// claims with the same name and scope then get [ErrDuplicate].
 //
-// The default, also chosen by zero, is off. Only claims that ask for dedup look for the
-// marker. Work that crashes after its effect and before it completes is run again: the
-// marker is at-least-once, not exactly-once.
+// The default, which 0 also means, is off. Only claims with WithDedup look for the marker. Dedup is
+// at-least-once, not exactly-once: work that crashes after its effect and before the marker runs
+// again.
 func WithDedup(window time.Duration) Option {
 	return optionFunc(func(c *config) { c.dedup = c.duration("WithDedup", window) })
 }
 
-// WithDedupScope names what [WithDedup] counts as the same work, so that "pay" and
-// "refund" of one order do not stand for each other. It does nothing without WithDedup,
-// and never changes what excludes what.
+// WithDedupScope names what [WithDedup] counts as the same work, so that "pay" and "refund" of one
+// order do not stand for each other. It has no effect without WithDedup, and it never changes which
+// leases exclude each other.
 //
-// The default, also chosen by "", is the door's operation (route, method, task type), and none in
-// core. At most 512 bytes of UTF-8 without control characters.
+// The default, which "" also means, is the door's operation (route, method or task type), and none
+// in core. The limit is 512 bytes of UTF-8 without control characters.
 func WithDedupScope(s string) Option {
 	return optionFunc(func(c *config) {
 		c.scope = s
@@ -187,31 +190,22 @@ func WithDedupScope(s string) Option {
 	})
 }
 
-// OnUnavailable says what an acquire does if the lock service cannot answer. With [LocalOnly]
-// it gets a lease that excludes all other leases of this Locker, and of those derived from it,
-// but nobody else: [Lease.Degraded] is true, the fence is 0, and [Observer.Degraded] is told.
-// It is for work that is better done twice than not at all.
+// OnUnavailable says what an acquire does if the lock service cannot answer. With [LocalOnly] it
+// gets a degraded lease, which excludes only the other leases of this Locker and of those derived
+// from it: see [Lease.Degraded]. Use it for work that is better done twice than not at all.
 //
-// An acquire goes local after one attempt, which takes a third of the TTL and at most 2 s if
-// there is silence, and no time if nothing listens. While that is no longer ago than a second,
-// and later work asks in the background at most four times a second, the others go local at once.
-// The first answer ends that: what is acquired then is a real lease again, and waits for the
-// degraded one of the same name too.
+// An acquire goes local after one attempt that nobody answers: a dial that fails, a connection that
+// breaks, silence, or a server that says that it is loading, read-only or without a leader. Silence
+// takes a third of the TTL, at most 2 s. Everything else fails closed: a name that the backend has
+// called held, wrong types, missing permissions, unknown replies, the end of ctx. The first answer
+// ends it: later acquires get a real lease, and wait for the degraded one too.
 //
-// It acts only on what means that nobody gets an answer: a dial that fails, a connection that
-// breaks, silence, a server that says that it is loading, read-only or without a leader. An
-// acquire to which the backend has said "held" fails closed, and so does one that meets
-// anything else: wrong types, missing permissions, unknown replies, the end of ctx. A lease
-// that is held when the service goes is not changed by it: it is lost at the end of its trust.
+// A lease that is held when the service fails does not change: it is lost when its trust ends.
 //
-// A degraded lease has no TTL. It ends by its release, by [WithMaxHold], by Close, and, with
-// [WithoutRenewal], after as much time as a TTL. Its release sends nothing, [Confirm] trusts it,
-// and [Lease.Check], which asks the service, is ErrUnavailable. A re-entry joins it, whatever
-// its own policy. [Locker.Campaign] always fails closed: it would make a leader of each process.
-//
-// The default is FailClosed; of a repeat the last one counts. LocalOnly together with
-// [WithDedup], [WithMinHold], [WithShared] or [WithLimit], which only the service can keep, is
-// [ErrInvalid].
+// The default is [FailClosed]; the last one wins. LocalOnly together with [WithDedup],
+// [WithMinHold], [WithShared] or [WithLimit], which only the service can keep, is [ErrInvalid].
+// [Locker.Campaign] always fails closed, because otherwise each process would have a leader. See
+// docs/operating.md.
 func OnUnavailable(p UnavailablePolicy) Option {
 	return optionFunc(func(c *config) {
 		if p > LocalOnly {
@@ -221,10 +215,10 @@ func OnUnavailable(p UnavailablePolicy) Option {
 	})
 }
 
-// WithLabel stores a readable note beside the token, such as a host name. Those who find
-// the name held see it in [HeldError], so it should hold no secret.
+// WithLabel stores a readable note beside the token, such as a host name. Callers that find the
+// name held see it in [HeldError], so it must not hold a secret.
 //
-// The default is none. At most 256 bytes of UTF-8 without control characters.
+// The default is none. The limit is 256 bytes of UTF-8 without control characters.
 func WithLabel(s string) Option {
 	return optionFunc(func(c *config) {
 		c.label = s
@@ -232,20 +226,20 @@ func WithLabel(s string) Option {
 	})
 }
 
-// WithoutReentry makes a call wait for its own lease. Without it, acquiring a name inside the context
-// of a live lease of the same name, from the same root Locker, joins that lease.
+// WithoutReentry turns re-entry off for a call. By default, acquiring a name inside the context of
+// a live lease of the same name, from the same root Locker, joins that lease. With this option the
+// call waits for its own lease, until its ctx ends.
 //
-// The default is to join. With this option, code that locks its own name again waits for itself
-// until its ctx ends. An inner lease ends by its own Release. It has the fence, the TTL
-// and the renewal of the outer one, so options about those do nothing there.
+// A lease that has joined another one ends by its own Release. It has the fence, the TTL and the
+// renewal of the outer lease, so options about those have no effect on it.
 func WithoutReentry() Option {
 	return optionFunc(func(c *config) { c.noReentry = true })
 }
 
-// WithTemplate sets the low-cardinality name that observers, metrics and logs see instead
-// of the lock's name. Doors set it to their key template.
+// WithTemplate sets a name of low cardinality, which metrics and logs use instead of the lock's
+// name. Observers get both. Doors set it to their key template.
 //
-// The default is none. At most 512 bytes of UTF-8 without control characters.
+// The default is none. The limit is 512 bytes of UTF-8 without control characters.
 func WithTemplate(s string) Option {
 	return optionFunc(func(c *config) {
 		c.template = s
@@ -253,15 +247,20 @@ func WithTemplate(s string) Option {
 	})
 }
 
-// WithObserver has o told what happens; see [Observer]. The last one wins. The default is none.
+// WithObserver makes o told what happens; see [Observer]. The last one wins. The default is none.
 func WithObserver(o Observer) NewOption {
 	return newOptionFunc(func(c *config) { c.observer = &o })
 }
 
-// WithLogger logs what an operator should know: leases that were lost, and why; releases that
-// could not be confirmed; when the lock service becomes unavailable, and when it is back; events
-// that were dropped. Lines have templates, never names or labels, and the context of the call,
-// for handlers that add its trace. The last one wins. The default, also chosen by nil, is silence.
+// WithLogger logs what an operator should know:
+//
+//   - leases that were lost, and why;
+//   - releases that could not be confirmed;
+//   - when the lock service becomes unavailable, and when it is back;
+//   - events that were dropped, and functions of the observer that panic.
+//
+// Lines have templates, never names or labels. They have the context of the call, so that a handler
+// can add its trace. The last one wins. The default, which nil also means, is no log.
 func WithLogger(log *slog.Logger) NewOption {
 	return newOptionFunc(func(c *config) { c.logger = log })
 }
@@ -271,20 +270,20 @@ const (
 	defaultMaxWaiters = 100_000
 )
 
-// WithMaxLeases bounds how many leases the process holds at once, with all Lockers that are
-// derived from this one. Who asks for one more gets [ErrUnavailable] at once, without a command:
-// the doors answer 503, Unavailable, and a retry. A re-entry, which has its lease already, does
-// not count. Those who ask at the same moment can go over it by as many as they are.
+// WithMaxLeases limits how many leases the process holds at once, with this Locker and all Lockers
+// derived from it. One more acquire gets [ErrUnavailable] at once, without a command; the doors
+// then answer 503, Unavailable or a retry. A re-entry does not count, because its lease exists
+// already. Calls that ask at the same moment can exceed the limit by as many as they are.
 //
-// The default is a million, about 600 MB; n below 1 is [ErrInvalid]. The last one wins.
+// The default is a million, about 600 MB. n below 1 is [ErrInvalid]. The last one wins.
 func WithMaxLeases(n int) NewOption {
 	return capped("WithMaxLeases", n, func(c *config) { c.maxLeases = n })
 }
 
-// WithMaxWaiters bounds how many calls of the process may wait at once, for whatever names: one
+// WithMaxWaiters limits how many calls of the process may wait at once, for all names together. One
 // more gets [ErrUnavailable] at once, without a command. Calls that try once do not count.
 //
-// The default is 100,000; n below 1 is [ErrInvalid]. The last one wins.
+// The default is 100,000. n below 1 is [ErrInvalid]. The last one wins.
 func WithMaxWaiters(n int) NewOption {
 	return capped("WithMaxWaiters", n, func(c *config) { c.maxWaiters = n })
 }

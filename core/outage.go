@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// outageLasts is how long a call that was not answered speaks for those after it. Then
+	// outageLasts is how long a call that was not answered speaks for later calls. After that time
 	// somebody has to ask again, and to wait for as long as that takes.
 	outageLasts = time.Second
-	// probePause is how often, at most, it is asked in the background meanwhile. So where there
-	// is work at all, nobody has to wait, and the end of an outage is seen soon.
+	// probePause is the shortest time between two probes, which ask in the background meanwhile. So
+	// where there is work at all, nobody has to wait, and the end of an outage is seen soon.
 	probePause = 250 * time.Millisecond
 )
 
-// outage knows whether the backend could answer lately, for calls that go on without it. It has
-// no goroutine and no timer: who comes by has a probe sent, one at a time.
+// outage knows whether the backend could answer lately, for calls that go on without it. It has no
+// goroutine and no timer: calls that come by send the probes, one at a time.
 type outage struct {
-	on atomic.Bool // an answer would end something: spares those who hear one the mutex
+	on atomic.Bool // an answer would end an outage; without one, calls that hear an answer need no mutex
 
 	mu      sync.Mutex    // protects the fields below
-	at      clock.Reading // of the last proof that it cannot answer
+	at      clock.Reading // of the last proof that the backend cannot answer
 	because error
 	probing bool
-	probed  clock.Reading // when the last probe went out
+	probed  clock.Reading // when the last probe was sent
 }
 
 // failed takes note of a call that was not answered.
@@ -40,7 +40,7 @@ func (o *outage) failed(now clock.Reading, because error) {
 	o.on.Store(true)
 }
 
-// heard takes note of what a command came to: the first answer ends the outage.
+// heard takes note of a command's outcome. The first answer ends the outage.
 func (o *outage) heard(err error) {
 	if !o.on.Load() || outcomeOpen(err) || errors.Is(err, driver.ErrNotSent) {
 		return
@@ -50,8 +50,8 @@ func (o *outage) heard(err error) {
 	o.on.Store(false)
 }
 
-// stands says why nobody has to ask now, nil if that is not known, and whether the caller is to
-// send a probe. One that is under way speaks for those who come by until it is over.
+// stands says why nobody has to ask now; nil if somebody has to. It also says whether the caller
+// has to send a probe. While a probe is under way, the outage stands for all calls that come by.
 func (o *outage) stands(now clock.Reading) (probe bool, because error) {
 	if !o.on.Load() {
 		return false, nil
@@ -64,16 +64,17 @@ func (o *outage) stands(now clock.Reading) (probe bool, because error) {
 	return o.due(now), o.because
 }
 
-// suspect says whether the caller, who has left before it was answered, is to send a probe.
+// suspect says whether the caller, which has left before there was an answer, has to send a probe.
 func (o *outage) suspect(now clock.Reading) (probe bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.Since(o.at) >= outageLasts { // a probe for a suspicion is no proof
+	if now.Since(o.at) >= outageLasts { // a probe that a suspicion has sent is no proof of an outage
 		o.on.Store(false)
 	}
 	return o.due(now)
 }
 
+// due says whether a probe is due, and counts it as sent if it is. The caller holds the mutex.
 func (o *outage) due(now clock.Reading) bool {
 	if o.probing || o.probed != (clock.Reading{}) && now.Since(o.probed) < probePause {
 		return false
@@ -82,8 +83,8 @@ func (o *outage) due(now clock.Reading) bool {
 	return true
 }
 
-// answered takes note of what a probe came to. What is neither an answer nor a proof of an
-// outage leaves it to the next call to ask.
+// answered takes note of a probe's outcome. If it is neither an answer nor a proof of an outage,
+// the next call has to ask.
 func (o *outage) answered(now clock.Reading, err error) {
 	o.heard(err)
 	o.mu.Lock()
@@ -95,8 +96,8 @@ func (o *outage) answered(now clock.Reading, err error) {
 	}
 }
 
-// probe asks whether a token that nobody has owns a name: a question that changes nothing, and
-// that every backend answers.
+// probe asks whether a token that nobody has owns a name. The question changes nothing, and every
+// backend answers it.
 func (r *engine) probe(name string, bound time.Duration) {
 	claim := driver.Claim{Name: name, Token: newSecret()}
 	r.spawn(func() {

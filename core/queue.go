@@ -5,52 +5,53 @@ import (
 	"time"
 )
 
-// queue is the goroutines of this process that wait for one name, in the order of their arrival. It is there
-// while somebody waits.
+// queue is the goroutines of this process that wait for one name, in the order of their arrival. It
+// exists while somebody waits.
 //
-// The first of a queue is its contender: it alone asks the backend, and the others wait in
-// memory. So a process costs the backend one client for each name, however many goroutines want
-// it. While this process holds the name nobody asks: they are given turns of its tenure, or woken
-// when it ends.
+// The first waiter of a queue is its contender. It alone asks the backend; the others wait in
+// memory. So a process costs the backend one client for each name, however many goroutines want it.
+// While this process holds the name, nobody asks: the waiters are given turns of its tenure, or are
+// woken when it ends.
 //
-// The mutex of names protects all of it.
+// The mutex of names protects all fields, and those of heard. The methods of both are called
+// with that mutex held.
 type queue struct {
-	key    string // "" for one of its own, of a call that waits for nobody of this process: see names.joinNone
+	key    string // "" for the own queue of a call that waits for nobody of this process: see names.joinNone
 	head   *waiter
 	tail   *waiter
 	trying bool          // the contender's attempt is under way
-	freed  bool          // this process had the name until now, and nothing was heard of it since
-	askAt  time.Time     // when somebody is to ask, after contenders that gave up
-	gap    time.Duration // between the last of those and that
-	heard  *heard        // nil if there is nothing
-	place  *place        // in the backend's queue, nil if this process has none there
+	freed  bool          // this process had the name until now, and there was no answer about it since
+	askAt  time.Time     // when the next contender may ask, after others gave up
+	gap    time.Duration // the last pause: from when a contender gave up until askAt
+	heard  *heard        // what is known; nil if nothing is
+	place  *place        // in the backend's queue; nil if this process has none there
 }
 
-// place is this process's place in the backend's queue for a name: that of the queue here, not of
-// a goroutine. Once it is left, it is never used again.
+// place is this process's place in the backend's queue for a name. It belongs to the queue here,
+// not to a goroutine. Once it is left, it is never used again.
 type place struct {
 	id    string
-	left  chan struct{} // closed when it is
-	doubt atomic.Uint32 // when a command that lines it up was given up, as token.since; 0 if none was
+	left  chan struct{} // closed when the place is left
+	doubt atomic.Uint32 // when a command that puts it in the backend's queue was given up, as token.since; 0 if none was
 }
 
 // waiter is one call in a queue.
 type waiter struct {
 	cfg   *config
-	lease *Lease // for the turn it may be given; made by its caller, whose context that asks
+	lease *Lease // for a turn that it may be given; made by its caller, because that calls methods of its context
 
 	// Protected by names.mu.
-	queue      *queue // nil once it has been given a lease
+	queue      *queue // nil once it was given a lease
 	next, prev *waiter
 	contends   bool
 
-	woken chan wakeup // of size one, for those who are not the contender from the start
+	woken chan wakeup // of size one; nil for a waiter that is the contender from the start
 }
 
 // wakeup is what a waiter is woken with.
 type wakeup struct {
-	lease *Lease        // its turn of the tenure that this process has; nil: it is the contender now
-	old   *tenure       // whose turns are over, for the contender to yield; or nil
+	lease *Lease        // its turn of the tenure that this process has; nil if it is the contender now
+	old   *tenure       // a tenure whose turns are over, which the contender has to yield; or nil
 	held  bool          // this process had the name until now
 	pause time.Duration // before it asks
 }
@@ -65,8 +66,8 @@ func (q *queue) push(w *waiter) {
 	q.tail = w
 }
 
-// contends says whether w is the contender of this queue. The contender of a queue of its own
-// is none of the queue of the name that it wants.
+// contends says whether w is the contender of this queue. The contender of a queue of its own is
+// not the contender in the queue of the name that it wants.
 func (q *queue) contends(w *waiter) bool { return w.queue == q && w.contends }
 
 func (q *queue) unlink(w *waiter) {
@@ -86,16 +87,16 @@ func (q *queue) unlink(w *waiter) {
 	w.queue, w.next, w.prev, w.contends = nil, nil, nil, false
 }
 
-// wake makes the head the contender, unless it is that already.
+// wake makes the head the contender, unless it is the contender already.
 func (q *queue) wake(c wakeup) {
 	if w := q.head; w != nil && !w.contends {
 		w.contends = true
-		w.woken <- c // it is woken only once
+		w.woken <- c // never blocks: it is woken only once
 	}
 }
 
-// leaveBackend ends this process's place in the backend's queue, if nobody is left who needs it. The
-// result is the caller's to leave there.
+// leaveBackend ends this process's place in the backend's queue, if nobody needs it any more. The
+// caller has to leave the returned place there.
 func (q *queue) leaveBackend() (empty *place) {
 	if q.head != nil || q.place == nil {
 		return nil
@@ -107,8 +108,8 @@ func (q *queue) leaveBackend() (empty *place) {
 
 // heard is what a queue knows of its contender's attempts since the name was last granted.
 type heard struct {
-	last     seen        // what the last one came to
-	watchers []chan seen // of those who want to know of the next one
+	last     seen        // the outcome of the last attempt
+	watchers []chan seen // of callers that want the outcome of the next one
 }
 
 func (q *queue) watch() <-chan seen {
@@ -130,25 +131,25 @@ func (h *heard) publish(v seen) {
 		return
 	}
 	for _, outcome := range h.watchers {
-		outcome <- v // has room for the only one it ever gets
+		outcome <- v // never blocks: it gets only one
 	}
 	h.watchers = nil
 }
 
-// How long the successor of a contender that has given up pauses before it asks: longer and
-// longer, while others give up.
+// How long the successor of a contender that has given up pauses before it asks. The pause grows
+// while others give up.
 const (
 	firstGap = time.Millisecond
 	lastGap  = 8 * time.Millisecond
 )
 
-// succession is that pause. Mostly the successor's own context ends together with that of the one
-// before, and with those of the others behind it: a thousand of them would ask, and clean up, one
-// after the other. But somebody does ask when the pause is over, however many give up in it: all
-// who come in between wait for the same instant.
+// succession is that pause. Mostly the successor's own context ends together with that of the
+// contender before it, and with those of the others behind it. Without a pause, a thousand of them
+// would ask and clean up, one after the other. But somebody does ask when the pause is over,
+// however many give up during it: all that come in between wait for the same instant.
 //
-// Nobody listens to the backend meanwhile, as nobody did while this process passed on whose turn
-// it is. What it is told then is found out by whoever asks.
+// Nobody listens to the backend meanwhile. Nobody listened either while this process passed turns
+// on. What the backend says in that time is found out by whoever asks next.
 func (q *queue) succession(now time.Time) time.Duration {
 	switch since := now.Sub(q.askAt); {
 	case since < 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// outer returns the live lease of the given name, from the same engine, that ctx stands
-// under, or nil.
+// outer returns the live lease of the given name that ctx stands under, if it is of the same
+// engine, or nil.
 func (r *engine) outer(ctx context.Context, name string) *Lease {
 	x, _ := FromContext(ctx)
 	for ; x != nil; x = x.outer {
@@ -19,11 +19,11 @@ func (r *engine) outer(ctx context.Context, name string) *Lease {
 	return nil
 }
 
-// reenter joins the lease x that the caller's context stands under. Siblings, goroutines
-// that share that context, queue for x's only slot, so that they exclude each other; code
-// that runs inside the inner lease's context finds that lease, and its slot, first.
+// reenter joins the lease x that the caller's context stands under. Siblings are goroutines that
+// share that context. They queue for x's only slot, so they exclude each other. Code that runs
+// inside the inner lease's context finds that lease, and its slot, first.
 //
-// The result is nil, without an error, if x has ended by the time its slot came free.
+// The result is nil, without an error, if x has ended before its slot came free.
 func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	if a.cfg.dedup > 0 {
 		return nil, invalidf("WithDedup: the name is re-entered, and only the outermost lease can complete")
@@ -48,8 +48,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	return inner, nil
 }
 
-// takeSlot waits for x's slot. There is none in a lease that is shared: siblings are readers
-// too.
+// takeSlot waits for x's slot. A shared lease has no slot, because siblings are readers too.
 func (a *acquisition) takeSlot(x *Lease) error {
 	if x.tenure.cfg.shared {
 		return nil

@@ -8,17 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// release gives a tenure back. What is still under way is awaited, and then one owner-checked command
-// goes out, and again while its outcome is unknown and the tenure still stands. The tenure is tenureEnding
-// from before on, so nothing new gets under way.
+// release gives a tenure back. It waits for the commands that are still under way, and then sends
+// one owner-checked command. It sends that again while the outcome is unknown and the tenure still
+// stands. The tenure is tenureEnding before all of this, so no new command gets under way.
 type release struct {
 	tenure *tenure
 	open   bool // a command of this release may have acted already
 }
 
-// release begins the release of the tenure whose last lease is x, and has x told what it comes to. The first
-// command goes out on the caller's goroutine, where nothing can hold that up. All else is done on one
-// that outlives ctx.
+// release begins the release of the tenure whose last lease is x. x is told the result. The first
+// command goes out on the caller's goroutine if nothing can delay it there. Everything else happens
+// on a goroutine that outlives ctx.
 func (t *tenure) release(ctx context.Context, x *Lease) {
 	r := release{tenure: t}
 	if t.local || t.idle() && ctx.Err() == nil && t.engine.inline(ctx) {
@@ -31,13 +31,14 @@ func (t *tenure) release(ctx context.Context, x *Lease) {
 	r.apart(ctx, x)
 }
 
-// apart is a method of its own since what a goroutine takes along is an allocation, which release
-// would make first of all.
+// apart is a method of its own because the variables of a goroutine's function are allocated.
+// Inside release that would happen at the start of every call.
 func (r release) apart(ctx context.Context, x *Lease) {
 	r.tenure.engine.spawn(func() { x.settle(r.run(context.WithoutCancel(ctx))) })
 }
 
-// first sends one command, under the deadline of ctx. If its outcome is not known, the rest is for run.
+// first sends one command, under the deadline of ctx. If its outcome is not known, run does the
+// rest.
 func (r *release) first(ctx context.Context) (known bool, err error) {
 	t := r.tenure
 	if t.local {
@@ -58,7 +59,7 @@ func (r *release) first(ctx context.Context) (known bool, err error) {
 	return true, r.over(err)
 }
 
-// run releases the tenure, and returns once it is known what that comes to.
+// run releases the tenure, and returns once the result is known.
 func (r release) run(ctx context.Context) error {
 	t := r.tenure
 	t.awaitIdle()
@@ -89,9 +90,9 @@ func (r *release) send(ctx context.Context) error {
 	return err
 }
 
-// over ends the tenure with the answer to its release. "Not ours" means that an earlier command of the
-// same release has freed it, if there was one whose answer was lost, and as long as nobody
-// else could have had the name since.
+// over ends the tenure with the answer to its release. The answer can be "not the owner" because an
+// earlier command of the same release, whose answer was lost, has freed the name. That is assumed
+// if there was such a command, and if nobody else can have had the name since.
 func (r *release) over(err error) error {
 	t := r.tenure
 	switch {
@@ -110,12 +111,12 @@ func (r *release) over(err error) error {
 	}
 }
 
-// released ends the tenure with what its release came to.
+// released ends the tenure with the result of its release.
 func (t *tenure) released(err error) error {
 	held := t.engine.clock.Read().Up().Sub(t.first.since)
 	t.mu.Lock()
 	t.state = tenureReleased
-	told := t.loss != nil // by MaxHold, before
+	told := t.loss != nil // before, by MaxHold
 	lost, isLost := errors.AsType[*LostError](err)
 	if isLost && !told {
 		t.loss = lost
@@ -124,11 +125,11 @@ func (t *tenure) released(err error) error {
 	if err == nil {
 		t.token.confirm()
 	}
-	t.engine.enter() // Close waits until it is told, too
+	t.engine.enter() // Close also waits until observers are told
 	defer t.engine.leave()
 	t.vacate()
 	switch {
-	case t.engine.events == nil || told: // a lease ends once, for those who count
+	case t.engine.events == nil || told: // a lease ends only once, so that counts stay right
 	case err == nil:
 		t.engine.events.add(t.engine, ReleasedEvent{t.subject(), held, t.done, t.handed != nil, t.local})
 	case !isLost:

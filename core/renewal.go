@@ -13,26 +13,25 @@ import (
 const (
 	// maxBatch is how many tenures one renewal command carries.
 	maxBatch = 128
-	// maxRenewers is how many renewal commands are under way at once, not counting those that
-	// have taken a sixteenth of their time: so 16 times as many at the very most.
+	// maxRenewers is how many renewal commands are under way at once. Commands that have taken a
+	// sixteenth of their time do not count. So there are 16 times as many at the very most.
 	maxRenewers = 16
 )
 
-// renewers send the renewals that are due, many in one command, on goroutines that exist
-// while there is something to send.
+// renewers send the renewals that are due, many in one command, on goroutines that exist while
+// there is something to send.
 //
-// A command takes all of its time where one of several nodes says nothing. Those that it carries
-// for other nodes have time to wait for that; those who are behind it in the queue have not. So
-// it is overtaken.
+// A command takes all of its time if one of several nodes says nothing. The tenures that it carries
+// for other nodes can wait for that; the tenures behind it in the queue cannot. So it is overtaken.
 type renewers struct {
 	engine *engine
 
 	mu      sync.Mutex // protects the fields below
 	due     []*tenure
-	running int // and not overtaken
+	running int // goroutines that run and are not overtaken
 }
 
-// add has the given tenures renewed. Those that can share a command stand together.
+// add has the given tenures renewed. It puts those next to each other that can share a command.
 func (r *renewers) add(due []*tenure) {
 	slices.SortStableFunc(due, func(a, b *tenure) int {
 		return cmp.Or(cmp.Compare(a.failed.Load(), b.failed.Load()), cmp.Compare(a.cfg.renewTimeout(), b.cfg.renewTimeout()))
@@ -43,7 +42,7 @@ func (r *renewers) add(due []*tenure) {
 	r.start()
 }
 
-// start has as many run as what is due is worth. The caller holds the mutex.
+// start begins as many goroutines as the due tenures need. The caller holds the mutex.
 func (r *renewers) start() {
 	for r.running < maxRenewers && r.running*maxBatch < len(r.due) {
 		r.running++
@@ -67,7 +66,8 @@ func (r *renewers) run() {
 	}
 }
 
-// overtake has another one run in place of one that takes long, and that takes no other batch.
+// overtake begins another goroutine in place of one whose command takes long. That one takes no
+// further batch.
 func (r *renewers) overtake() {
 	defer r.engine.leave()
 	r.mu.Lock()
@@ -76,9 +76,9 @@ func (r *renewers) overtake() {
 	r.start()
 }
 
-// nextBatch returns the next batch. One whose last renewal failed is not put together with
-// others than its like, and with fewer each time: what is wrong with one claim must not
-// cost another one its lease.
+// nextBatch returns the next batch. A tenure whose last renewals failed shares a batch only with
+// tenures of as many failures, and the batches get smaller with each failure. So what is wrong with
+// one claim does not cost another one its lease.
 func (r *renewers) nextBatch() []*tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *renewers) nextBatch() []*tenure {
 	return batch
 }
 
-// renew sends one batch and hands each tenure its answer.
+// renew sends one batch and gives each tenure its answer.
 func (r *renewers) renew(batch []*tenure) {
 	asked := r.engine.clock.Read()
 	bound := batch[0].cfg.renewTimeout()
@@ -108,7 +108,7 @@ func (r *renewers) renew(batch []*tenure) {
 	sent := batch[:0]
 	for _, t := range batch {
 		claim, left := t.renewClaim(asked)
-		if left == 0 { // over, or being released, since it came due
+		if left == 0 { // the tenure is over, or being released, since it came due
 			t.renewed(asked, asked, errNotAsked, false)
 			continue
 		}

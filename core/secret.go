@@ -5,9 +5,9 @@ import (
 	"encoding/base64"
 )
 
-// newSecret returns 128 random bits in 22 characters: the owner of one tenure. It is a
-// secret, since whoever knows it can release the lock: it is handed to the driver in a
-// [driver.Claim], which prints without it, and to nobody else.
+// newSecret returns 128 random bits in 22 characters. It is the token of one tenure, or the
+// identity of a place. It must stay secret, because whoever knows a token can release the lock. It
+// is given only to the driver, in a [driver.Claim], which prints without it.
 func newSecret() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails: crypto/rand ends the process instead

@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// seen is what is known of a name: to a call, from its own attempts and those of others, and to a queue, from
-// its contender's last one. The zero value says nothing.
+// seen is what is known of a name. A call knows it from its own attempts and those of others; a
+// queue knows it from its contender's last attempt. The zero value says nothing.
 type seen struct {
-	held     *driver.Held // the name has an owner
+	held     *driver.Held // the name has a holder
 	at       time.Time    // when that was so
 	answered time.Time    // when the backend last answered
 	heldAt   clock.Awake  // when the backend itself last said "held"; 0 if it has not
@@ -25,7 +25,7 @@ type duplicate struct {
 	scope string
 }
 
-// merge adds what somebody else has seen, or this call since.
+// merge adds what somebody else has seen, or what this call has seen since.
 func (s *seen) merge(v seen) {
 	if v.held != nil {
 		s.held, s.at = v.held, v.at
@@ -41,12 +41,12 @@ func (s *seen) merge(v seen) {
 
 func (s seen) empty() bool { return s.held == nil && s.done == nil && s.err == nil }
 
-// concerns says whether it is an answer to whoever wants the name by c, too.
+// concerns says whether s is also an answer to a call that wants the name by c.
 func (s seen) concerns(c *config) bool {
 	return s.held != nil || s.err != nil || s.done != nil && c.dedup > 0 && s.done.scope == c.scope
 }
 
-// heldError makes the error for a name of which the holder was seen a while ago.
+// heldError makes the error for a name whose holder was seen a while ago.
 func (s seen) heldError(name string) error {
 	h := s.held
 	after := h.Remaining - time.Since(s.at)

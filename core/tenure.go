@@ -11,43 +11,43 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// tenure is one grant by the backend, until its release. It lives on the Locker's own
-// clocks and goroutines: no caller's context reaches its renewal.
+// tenure is one grant by the backend, until its release. It has the Locker's own clocks and
+// goroutines: no caller's context reaches its renewal.
 //
-// Locks are taken in the order names, tenure, watchdog, token.
+// Mutexes are taken in the order names, tenure, watchdog, token.
 type tenure struct {
 	engine   *engine
 	token    *token
-	cfg      *config       // of who got it; what later turns want is alike
+	cfg      *config       // of the call that got it; later turns have asked for the same
 	fence    uint64        // of the first turn
 	life     time.Duration // how long a grant or renewal is trusted, from when it was asked for
 	holds    holding       // protected by names.mu
-	turns    int32         // that it has fences for
-	turn     int32         // the one under way, protected by mu
-	failed   atomic.Int32  // renewals that were not answered, in a row
-	doubtful bool          // a command that may have granted it went unanswered
+	turns    int32         // how many turns it has fences for
+	turn     int32         // the turn under way; protected by mu
+	failed   atomic.Int32  // how many renewals in a row were not answered
+	doubtful bool          // a command that may have granted it was not answered
 	local    bool          // it is degraded: the backend knows nothing of it
 
-	// The watchdog's own, protected by its mutex.
+	// Protected by watchdog.mu.
 	kept  bool
-	index int32 // in the watchdog's schedule, -1 if it is not there
+	index int32 // in the watchdog's schedule; -1 if it is not there
 
 	mu       sync.Mutex // protects the fields below
 	state    tenureState
 	renewing bool          // a renewal is under way
 	shown    bool          // a renewal has told the lock service the fence of the turn under way
-	done     bool          // the work was completed: the release leaves the marker
-	forgone  bool          // nobody has worked under it: WithMinHold does not count
-	inFlight int32         // commands under way that carry the token
-	loss     *LostError    // why, once trust has ended
-	asked    clock.Reading // when the command was sent whose answer is the latest "yours"
+	done     bool          // the work is finished: the release leaves the marker
+	forgone  bool          // nobody has worked under it, so WithMinHold does not apply
+	inFlight int32         // how many commands that carry the token are under way
+	loss     *LostError    // the reason, once trust has ended
+	asked    clock.Reading // when the last command was sent that the backend has answered with "yours"
 	renewAt  clock.Awake   // when the next renewal is due
 	holdEnd  clock.Awake   // when WithMaxHold ends it
 	quiet    latch         // opened when inFlight becomes 0
-	gone     bool          // it was lost, and is still to be taken out of the tables
-	first    *Lease        // the lease whose turn it is, until the next one's
-	leases   *Lease        // that have not ended, linked by next: the first and those that re-entered
-	handed   *handed       // what Detach has said, or nil; the release leaves the name for its hand-off
+	gone     bool          // it was lost, and has still to be taken out of the tables
+	first    *Lease        // the lease whose turn it is, until the next turn
+	leases   *Lease        // the leases that have not ended, linked by next: the first one and those that re-entered
+	handed   *handed       // set by Detach, else nil: the release leaves the name for this hand-off
 }
 
 type tenureState uint8
@@ -79,7 +79,7 @@ func newTenure(b *token, c *config, g driver.Grant, ttl time.Duration, asked clo
 	return t
 }
 
-// fenceOf is the fence of a turn, 0 where the backend mints none.
+// fenceOf is the fence of a turn. It is 0 if the backend mints none.
 func (t *tenure) fenceOf(turn int32) uint64 {
 	if t.fence == 0 {
 		return 0
@@ -87,17 +87,18 @@ func (t *tenure) fenceOf(turn int32) uint64 {
 	return t.fence + uint64(turn) //nolint:gosec // G115: a turn is not negative
 }
 
-// subject is that of the outermost lease, which stays first until its turn is over. The
-// caller holds the mutex, or the last turn is over.
+// subject is that of the outermost lease, which stays first until its turn is over. The caller
+// holds the mutex, or the last turn is over.
 func (t *tenure) subject() Subject { return t.first.subject() }
 
-// left says how long the tenure is still trusted, 0 if it is not.
+// left says how long the tenure is still trusted; 0 if it is not.
 func (t *tenure) left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.leftAt(t.engine.clock.Read())
 }
 
+// leftAt is left at now. The caller holds the mutex.
 func (t *tenure) leftAt(now clock.Reading) time.Duration {
 	if t.state != tenureHeld {
 		return 0
@@ -105,15 +106,15 @@ func (t *tenure) leftAt(now clock.Reading) time.Duration {
 	return max(0, t.life-now.Since(t.asked))
 }
 
-// ttl is what the backend has granted: the inverse of trust.
+// ttl is the TTL that the backend has granted. It is the inverse of trust.
 func (t *tenure) ttl() time.Duration {
 	d := t.life + minDrift
 	return d + d/99
 }
 
-// rest is what is left at now of the time for which WithMinHold keeps the name taken. It
-// counts from when the grant was heard of, which is never before it was made: such a tenure has
-// one turn.
+// rest is what is left, at now, of the time for which WithMinHold keeps the name taken. It counts
+// from when the answer to the grant arrived, which is never before the grant was made. A tenure
+// with WithMinHold has only one turn.
 func (t *tenure) rest(now clock.Reading) time.Duration {
 	if t.cfg.minHold == 0 {
 		return 0
@@ -127,19 +128,22 @@ func (t *tenure) rest(now clock.Reading) time.Duration {
 	return max(0, left+time.Millisecond-1).Truncate(time.Millisecond) // backends count in whole ones
 }
 
-// forgo is for a tenure that is given back: nobody has worked under it.
+// forgo is for a tenure that is given back before anybody has worked under it.
 func (t *tenure) forgo() {
 	t.mu.Lock()
 	t.forgone = true
 	t.mu.Unlock()
 }
 
-// validUntil is when trust ends unless it is renewed.
+// validUntil is when trust ends unless it is renewed. The caller holds the mutex.
 func (t *tenure) validUntil() clock.Awake { return t.asked.Awake().Add(t.life) }
 
+// stands says whether the time of the tenure is not over yet. It is called while the tenure is
+// being released. asked does not change any more then, so no mutex is needed.
 func (t *tenure) stands() bool { return t.engine.clock.Read().Since(t.asked) < t.life }
 
-// due is when the watchdog has to look at the tenure again.
+// due is when the watchdog has to look at the tenure again. The caller holds the mutex, or nobody
+// else knows the tenure yet.
 func (t *tenure) due() (p alarm) {
 	if t.state != tenureHeld && t.state != tenureExpelled {
 		return alarm{at: clock.Never}
@@ -154,16 +158,17 @@ func (t *tenure) due() (p alarm) {
 	return p
 }
 
+// renewable says whether the watchdog may renew. The caller holds the mutex.
 func (t *tenure) renewable() bool {
 	return t.state == tenureHeld && t.renewAt != clock.Never && !t.renewing
 }
 
-// early is how much before its time a renewal may go, to share a command with others.
+// early is how long before it is due a renewal may go, to share a command with others.
 func (t *tenure) early() time.Duration { return t.cfg.ttl / 30 }
 
-// locked runs f under the mutex, after a look at whether the time of the tenure is over by now. If the
-// tenure is lost, by that look or in f, it is taken out of all tables once the mutex is free: theirs come
-// first in the order of mutexes.
+// locked runs f under the mutex, after a check whether the time of the tenure is over at now. If
+// that check or f loses the tenure, it is taken out of all tables after the mutex was unlocked,
+// because the mutexes of the tables come first in the order.
 func (t *tenure) locked(now clock.Reading, f func()) {
 	t.mu.Lock()
 	t.overdue(now)
@@ -176,8 +181,8 @@ func (t *tenure) locked(now clock.Reading, f func()) {
 	}
 }
 
-// look is the watchdog's: it does what now asks for, and says whether to renew. A renewal
-// counts as under way from then on.
+// look is for the watchdog. It does what is due at now, and says whether to renew. From then on a
+// renewal counts as under way.
 func (t *tenure) look(now clock.Reading) (renew bool) {
 	t.locked(now, func() {
 		if t.state == tenureHeld && now.Awake() >= t.holdEnd {
@@ -193,9 +198,10 @@ func (t *tenure) look(now clock.Reading) (renew bool) {
 	return renew
 }
 
-// renewClaim is what a renewal asks for: the TTL, but no less than a crash now would have to
-// leave. It has the fence of the turn under way, so that the lock service learns it without a
-// cost to those who acquire. Left is how long the tenure is still trusted at now, 0 if it is not.
+// renewClaim is what a renewal asks for: the TTL, but no less than a crash now would have to leave
+// by WithMinHold. It has the fence of the turn under way, so that the lock service learns the fence
+// without any cost to an acquire. left is how long the tenure is still trusted at now; 0 if it is
+// not.
 func (t *tenure) renewClaim(now clock.Reading) (c driver.Claim, left time.Duration) {
 	c = t.token.claim()
 	c.TTL = max(t.cfg.ttl, t.rest(now))
@@ -207,7 +213,8 @@ func (t *tenure) renewClaim(now clock.Reading) (c driver.Claim, left time.Durati
 }
 
 // renewed takes the answer to a renewal, or the lack of one, which came at now. An answer counts
-// only if it arrives while the tenure still stands without it. It may be one that Confirm has asked for.
+// only if the old trust still lasts when it arrives. confirm says that Confirm has asked for the
+// renewal, not the watchdog.
 func (t *tenure) renewed(asked, now clock.Reading, err error, confirm bool) {
 	t.locked(now, func() {
 		if !confirm {
@@ -224,6 +231,7 @@ func (t *tenure) renewed(asked, now clock.Reading, err error, confirm bool) {
 	})
 }
 
+// applyAnswer changes the trust by the answer to a renewal. The caller holds the mutex.
 func (t *tenure) applyAnswer(asked, now clock.Reading, err error, confirm bool) {
 	trusted, due := t.asked, t.renewAt
 	switch {
@@ -240,7 +248,7 @@ func (t *tenure) applyAnswer(asked, now clock.Reading, err error, confirm bool) 
 	if confirm && trusted.Awake() > asked.Awake() { // the watchdog has overtaken us
 		t.asked = trusted
 	}
-	if due == clock.Never { // the watchdog is off, and stays so
+	if due == clock.Never { // the watchdog is off, and stays off
 		t.renewAt = clock.Never
 	}
 }
@@ -268,7 +276,7 @@ func (t *tenure) renewHere() {
 	})
 }
 
-// overdue loses the tenure if its time is over.
+// overdue loses the tenure if its time is over. The caller holds the mutex.
 func (t *tenure) overdue(now clock.Reading) {
 	switch {
 	case now.Since(t.asked) < t.life:
@@ -279,27 +287,27 @@ func (t *tenure) overdue(now clock.Reading) {
 	}
 }
 
-// expel ends the contexts because MaxHold is over. The name stays taken until the work has
-// returned, or the TTL is over.
+// expel ends the contexts because MaxHold is over. The name stays taken until the work has returned
+// or the TTL is over. The caller holds the mutex.
 func (t *tenure) expel(now clock.Reading) {
 	t.state = tenureExpelled
 	t.cutOff(ReasonMaxHold, now)
 }
 
-// lose ends trust for good. It is called in locked.
+// lose ends trust for good. It is called only inside locked, with the mutex held.
 func (t *tenure) lose(reason Reason, now clock.Reading) {
 	switch t.state {
 	case tenureHeld:
 		t.state, t.gone = tenureLost, true
 		t.cutOff(reason, now)
-	case tenureExpelled: // its work has been told already
+	case tenureExpelled: // its work was told before
 		t.state, t.gone = tenureLost, true
 	default:
 	}
 }
 
-// cutOff ends the contexts of all leases. That runs no user code: what context.AfterFunc
-// has registered runs on goroutines of its own.
+// cutOff ends the contexts of all leases. It runs no user code: functions registered by
+// context.AfterFunc run on goroutines of their own. The caller holds the mutex.
 func (t *tenure) cutOff(reason Reason, now clock.Reading) {
 	t.loss = &LostError{t.token.name, reason}
 	for x := t.leases; x != nil; x = x.next {
@@ -311,6 +319,7 @@ func (t *tenure) cutOff(reason Reason, now clock.Reading) {
 	}
 }
 
+// endLeases ends the contexts of all leases. The caller holds the mutex.
 func (t *tenure) endLeases(cause error) {
 	for x := t.leases; x != nil; x = x.next {
 		x.endContexts(cause)
@@ -324,7 +333,8 @@ func (t *tenure) endContexts(cause error) {
 	t.endLeases(cause)
 }
 
-// remove takes x out of the tenure's leases and says whether it was the last one.
+// remove takes x out of the tenure's leases, and says whether it was the last one. The caller holds
+// the mutex.
 func (t *tenure) remove(x *Lease) (last bool) {
 	at := &t.leases
 	for *at != nil && *at != x {
@@ -336,10 +346,10 @@ func (t *tenure) remove(x *Lease) (last bool) {
 	return t.leases == nil
 }
 
-// vacate takes a tenure that is over out of the watchdog and the line.
+// vacate takes a tenure that is over out of the watchdog and out of names.
 func (t *tenure) vacate() {
 	kept := t.cfg.minHold > 0 && t.rest(t.engine.clock.Read()) > 0
-	t.token.end(context.Background(), kept) // before Close may think that nothing is left
+	t.token.end(context.Background(), kept) // before Close can find that nothing is left
 	t.engine.watchdog.remove(t)
 	t.engine.names.vacate(t)
 }
@@ -352,14 +362,14 @@ func (t *tenure) landed() {
 	}
 }
 
-// idle says that no command is under way that carries the token.
+// idle says that no command that carries the token is under way.
 func (t *tenure) idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.inFlight == 0
 }
 
-// awaitIdle waits for the commands under way, which all have a bound of their own.
+// awaitIdle waits for the commands under way. Each of them has a time limit of its own.
 func (t *tenure) awaitIdle() {
 	t.mu.Lock()
 	if t.inFlight == 0 {

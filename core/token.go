@@ -12,12 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
-// token is one token, from the first command that carries it until no command may carry it
-// any more. It knows which commands' outcomes are still open, so that whatever they turn
-// out to have granted is given back, and never while the token is in use.
+// token is one token, from the first command that carries it until no command can carry it any
+// more. It knows which commands have an open outcome. Whatever they turn out to have granted is
+// given back, but never while the token is in use.
 //
-// Many are kept at once, so it has no claim, but what makes one: what all of a call's tokens ask
-// for is in the config.
+// A process keeps many tokens at once. So a token keeps no claim, but only what makes one: config
+// has what all tokens of a call ask for.
 type token struct {
 	engine *engine
 	cfg    *config
@@ -26,10 +26,10 @@ type token struct {
 
 	mu    sync.Mutex // protects the fields below
 	phase tokenPhase
-	stray bool   // a command was granted while the release was under way, and its caller had gone
+	stray bool   // during the release, a command turned out to be granted whose caller had gone
 	freed bool   // the release was confirmed
-	open  uint8  // commands that may have acted, or may still act, without our knowing; 255: more than anybody counts
-	since uint32 // when the last of them was given up, in s since the Locker was made
+	open  uint8  // how many commands may have acted, or may still act, without our knowledge; 255 is for 255 or more
+	since uint32 // when the last of them was given up, as engine.seconds
 }
 
 type tokenPhase uint8
@@ -39,7 +39,7 @@ const (
 	tokenOwned                    // in a tenure
 	tokenEnding                   // in the release of that tenure
 	tokenOver
-	tokenKept // over, but the name may be its own for a while still: WithMinHold, and no word of its release
+	tokenKept // over, but it may still own the name for a while: WithMinHold, and no answer to its release
 )
 
 func newToken(r *engine, name string, c *config) *token {
@@ -59,9 +59,9 @@ type reply struct {
 	err   error
 }
 
-// attempt asks for the grant until it is answered, for no longer than bound: a command
-// whose reply is lost is sent again with the same token. The reading is the one before the
-// answered command was sent.
+// attempt asks for the grant until there is an answer, for at most bound. If a reply is lost, the
+// command is sent again with the same token. asked is the reading of the clocks before the answered
+// command was sent.
 func (b *token) attempt(ctx context.Context, bound time.Duration, c driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
 	r := b.engine
 	err = r.persist(ctx, r.patience(ctx, bound), bound, outcomeOpen, func(ctx context.Context) error {
@@ -86,8 +86,8 @@ func (b *token) send(ctx context.Context, c driver.Claim) reply {
 	return b.sendApart(ctx, c)
 }
 
-// sendApart is send on a goroutine of its own. It is apart from it as what a goroutine takes along
-// is an allocation, which send would make first of all.
+// sendApart is send on a goroutine of its own. It is a function of its own because the variables of
+// a goroutine's function are allocated. Inside send that would happen at the start of every call.
 func (b *token) sendApart(ctx context.Context, c driver.Claim) reply {
 	answer, ok := callApart(ctx, b.engine, func(ctx context.Context) reply { return b.acquire(ctx, c) },
 		func(late reply) { b.lateReply(ctx, late) })
@@ -102,7 +102,7 @@ func (b *token) acquire(ctx context.Context, c driver.Claim) reply {
 	return reply{grant, err}
 }
 
-// doubt says that a command may have acted, or may act yet, without our knowing.
+// doubt says that a command may have acted, or may still act, without our knowledge.
 func (b *token) doubt() {
 	now := b.engine.seconds()
 	b.mu.Lock()
@@ -120,15 +120,18 @@ func (b *token) settled() {
 	}
 }
 
+// doubtful says whether the outcome of any command is open.
 func (b *token) doubtful() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open > 0
 }
 
-// lateReply deals with the outcome of a command whose caller has gone, and who counts it as open. A
-// grant is dealt with by the commands that follow while the token is owned, and by its clean-up
-// otherwise: of a token that is still tried nobody else knows that it was granted.
+// lateReply deals with the outcome of a command whose caller has gone, and has counted it as open.
+// What becomes of a grant depends on the token. While it is owned or being released, the commands
+// that follow deal with the grant. If it is over, the grant is cleaned up here. If it is still
+// being tried, nobody else knows of the grant, so the command stays counted as open, for the
+// clean-up to come.
 func (b *token) lateReply(ctx context.Context, late reply) {
 	if outcomeOpen(late.err) {
 		return
@@ -148,15 +151,15 @@ func (b *token) lateReply(ctx context.Context, late reply) {
 	}
 }
 
-// to moves the token on.
+// to moves the token on to phase p.
 func (b *token) to(p tokenPhase) {
 	b.mu.Lock()
 	b.phase = p
 	b.mu.Unlock()
 }
 
-// giveUp ends a token that no tenure owns. It is cleaned up behind in the background if a
-// command may have acted, or there is a place to leave.
+// giveUp ends a token that no tenure owns. If a command may have acted, or there is a place to
+// leave, it is cleaned up in the background.
 func (b *token) giveUp(ctx context.Context, p *place) {
 	b.to(tokenOver)
 	if p != nil {
@@ -185,8 +188,8 @@ func (b *token) confirm() {
 	b.freed = true
 }
 
-// end ends a token whose tenure is over. Kept says that the name may be its own for a while still,
-// by WithMinHold, unless its release was confirmed.
+// end ends a token whose tenure is over. kept says that the token may still own the name for a
+// while, by WithMinHold, unless its release was confirmed.
 func (b *token) end(ctx context.Context, kept bool) {
 	b.mu.Lock()
 	b.phase = tokenOver
@@ -204,7 +207,7 @@ func (b *token) end(ctx context.Context, kept bool) {
 	b.sweep(sweep.First)
 }
 
-// release sends one release, and answers within ctx.
+// release sends one release, and returns within ctx.
 func (b *token) release(ctx context.Context, c driver.Claim) error {
 	if callctx.Is(ctx) {
 		return b.engine.driver.Release(ctx, c)
@@ -220,9 +223,9 @@ func (b *token) releaseApart(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// recall frees a name that was left for a hand-off which nobody has, or which is of no use. It
-// takes it over as the hand-off's owner, and gives it back. What it cannot reach comes free when
-// its time is over.
+// recall frees a name that was left for a hand-off that nobody has, or that is of no use. It takes
+// the name over with the hand-off, and gives it back. If it cannot reach the backend, the name
+// comes free when its time is over.
 func (r *engine) recall(ctx context.Context, c *config, name, handoff string) {
 	ctx = context.WithoutCancel(ctx)
 	b := newToken(r, name, c)

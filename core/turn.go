@@ -7,28 +7,28 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// maxTurns is how long after the backend was last asked a tenure goes from one goroutine of
-// this process to the next without asking it again. By then, or once the fences that were
-// reserved with it are used up, other processes have their chance.
+// maxTurns is the time after the backend was last asked in which a tenure goes from one goroutine
+// of this process to the next without asking again. When that time is over, or the fences that were
+// reserved with the tenure are used up, other processes have their chance.
 const maxTurns = 5 * time.Millisecond
 
-// pass ends the turn of x and gives the tenure to the first in line, who wants the same, and
-// says whether it did. That costs no round trip, as long as nothing about the tenure is in
-// doubt: it is trusted for a third of its TTL at least, nothing is under way, and its last
-// command was answered.
+// pass ends the turn of x and gives the tenure to the first waiter of the queue, if that waiter
+// wants the same. It says whether it did. That costs no round trip. It is done only if nothing
+// about the tenure is in doubt: it is trusted for at least a third of its TTL, nothing is under
+// way, and its last command was answered.
 //
-// Nor is it passed on once a renewal has told the lock service the fence of a turn, for whom Inspect
-// and ForceRelease show and match that one:
+// A tenure also has no further turn once a renewal has told the lock service the fence of a turn,
+// because Inspect and ForceRelease show and match that fence:
 //
-//  1. a renewal carries the fence 7 of the turn under way, and is answered: t.asked is now;
-//  2. within 5 ms the turn ends, and the next one has the fence 8, without a command;
-//  3. an operator, who has seen the holder of 7, takes the name from 7, and hits 8.
+//  1. a renewal carries fence 7 of the turn under way and is answered, so t.asked is now;
+//  2. within 5 ms the turn ends, and the next turn has fence 8, without a command;
+//  3. an operator who has seen the holder of fence 7 takes the name from 7, and hits 8.
 //
-// A renewal that nobody waits for any more may be executed later still. It carries the fence of the
+// A renewal that nobody waits for any more may be executed even later. It carries the fence of the
 // last turn that there is, or a token that owns nothing any more.
 //
-// If only its turns are over, the first in line is called up to yield: to let those who
-// stand in line at the backend go first, or to go on, in one step.
+// If only the turns of the tenure are over, the first waiter is woken to yield. In one step it lets
+// those go first that wait in the backend's queue, or it goes on.
 func (s *names) pass(x *Lease, done bool) bool {
 	t := x.tenure
 	s.mu.Lock()
@@ -50,7 +50,7 @@ func (s *names) pass(x *Lease, done bool) bool {
 		x.tellReleased(now)
 		q.unlink(w)
 		t.next(w, x.turn+1, now)
-		w.woken <- wakeup{lease: w.lease} // it is woken only once
+		w.woken <- wakeup{lease: w.lease} // never blocks: it is woken only once
 		s.prune(q)
 	case t.engine.yielder != nil:
 		x.endTurn()
@@ -69,14 +69,15 @@ func (t *tenure) turnsLeft(now clock.Reading) bool {
 	return t.turn+1 < t.turns && !t.shown && now.Since(t.asked) < maxTurns
 }
 
-// sound says that x, alone, has the tenure, and that nothing about it is in doubt. A degraded
-// one is not handed on: whoever is next asks the backend, or knows that it cannot answer.
+// sound says that x alone has the tenure, and that nothing about the tenure is in doubt. A degraded
+// tenure is not passed on: the next caller asks the backend, or knows that it cannot answer. The
+// caller holds the mutex.
 func (t *tenure) sound(x *Lease, now clock.Reading) bool {
 	return !t.local && t.state == tenureHeld && !t.done && !t.doubtful && t.inFlight == 0 && t.failed.Load() == 0 &&
 		t.leases == x && x.next == nil && t.life-now.Since(t.asked) >= t.life/3
 }
 
-// endTurn ends x while its tenure goes on.
+// endTurn ends x while its tenure goes on. The caller holds the tenure's mutex.
 func (x *Lease) endTurn() {
 	x.ended = true
 	x.until = x.tenure.validUntil()
@@ -90,7 +91,7 @@ func (x *Lease) tellReleased(now clock.Reading) {
 	}
 }
 
-// next gives w the next turn.
+// next gives w the next turn. The caller holds the mutex, and that of names.
 func (t *tenure) next(w *waiter, turn int32, now clock.Reading) {
 	w.lease.bind(t, turn, now)
 	t.first, t.leases, t.turn = w.lease, w.lease, turn

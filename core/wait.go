@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// waits is the context of a call's waits. It ends with the caller's context, with the wait budget or with the
-// Locker, and its cause says which.
+// waits is the context of a call's waits. It ends with the caller's context, with the wait budget
+// or with the Locker. Its cause says which.
 //
-// A wait for a turn, in memory, does without it: there it would cost more than the wait.
+// A wait for a turn, in memory, does not use it, because making it would cost more than that wait.
 type waits struct {
 	context.Context
 	end context.CancelFunc
@@ -32,8 +32,7 @@ func (a *acquisition) waiting() *waits {
 	return a.waits
 }
 
-// budget is how much longer the call may wait; ok is false if that is for ever. A call that only waits for the
-// outcome of somebody else's attempt waits as long as one may take.
+// stop frees the resources of w. A nil w has none.
 func (a *acquisition) budget() (left time.Duration, ok bool) {
 	if a.once() || a.late {
 		return a.cfg.attemptTimeout(), true
@@ -102,7 +101,7 @@ func (a *acquisition) waitTurn(w *waiter) (*Lease, error) {
 	}
 }
 
-// wokenBy is what a waiter does that is woken. Without a lease and an error it is the contender.
+// wokenBy is what a waiter does when it is woken. Without a lease and an error it is the contender.
 func (a *acquisition) wokenBy(w *waiter, c wakeup) (*Lease, error) {
 	a.woken, a.old, a.behind = true, c.old, c.held || c.old != nil
 	if c.lease == nil {
@@ -123,17 +122,17 @@ func (a *acquisition) wokenBy(w *waiter, c wakeup) (*Lease, error) {
 	return nil, err
 }
 
-// succeed is the pause of a contender that follows one who gave up.
+// succeed is the pause of a contender whose predecessor has given up.
 func (a *acquisition) succeed(pause time.Duration) error {
 	err := a.sleep(pause)
 	if err != nil && a.seen.held == nil && a.ctx.Err() == nil && !a.engine.closed() {
-		return nil // its budget is over: it asks, as a call without a budget does
+		return nil // its budget is over, so it asks once, as a call without a budget does
 	}
 	return err
 }
 
-// lastAnswer is the end of the budget of one who waits for a turn. If the queue knows nothing
-// yet, the answer is that of the attempt under way, as it is for those who do not wait.
+// lastAnswer is the end of the budget of a call that waits for a turn. If the queue knows nothing
+// yet, the call gets the outcome of the attempt under way, as a call without a budget does.
 func (a *acquisition) lastAnswer(w *waiter) (*Lease, error) {
 	a.late = true
 	for a.seen.held == nil && a.seen.err == nil {
@@ -163,7 +162,7 @@ func (a *acquisition) watch(outcome <-chan seen) (v seen, err error) {
 	}
 }
 
-// noOutcome is why for one who waits for somebody else's attempt.
+// noOutcome is why, for a call that waits for somebody else's attempt.
 func (a *acquisition) noOutcome() error {
 	if a.seen.held == nil && a.seen.err == nil {
 		a.seen.err = &unavailableError{"acquire", a.name, errNoAnswer}
@@ -171,8 +170,8 @@ func (a *acquisition) noOutcome() error {
 	return a.why()
 }
 
-// learn is what the outcome of somebody else's attempt means for this call: nil means
-// that it has to ask for itself.
+// learn says what the outcome of somebody else's attempt means for this call. nil means that this
+// call has to ask for itself.
 func (a *acquisition) learn(v seen) error {
 	if v.held == nil && v.done != nil && v.concerns(a.cfg) {
 		return &v.done.DuplicateError
@@ -184,8 +183,8 @@ func (a *acquisition) learn(v seen) error {
 	return v.err
 }
 
-// errPassed says that the call's context ends before an answer could come: it leaves the
-// attempt to whoever is next.
+// errPassed says that the call's context ends before an answer could come, so it leaves the attempt
+// to the next waiter.
 var errPassed = errors.New("the context ends too soon to ask")
 
 // endsTooSoon says of a call that was woken that its context ends before an answer could come.
@@ -194,7 +193,7 @@ func (a *acquisition) endsTooSoon() bool {
 	return ok && a.woken && time.Until(deadline) < a.engine.latency.lately(a.engine.clock)
 }
 
-// outlive is the end of a call that has passed its place on.
+// outlive is the end of a call that has passed its place on: it waits for the end of its context.
 func (a *acquisition) outlive() error {
 	deadline, _ := a.ctx.Deadline()
 	if err := a.sleep(time.Until(deadline)); err == ErrClosed { //nolint:errorlint // as why gives it

@@ -9,31 +9,31 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// lookEvery is how often, at least, the clocks are looked at while anything is held.
-// Timers stand still while a machine is suspended: this is how long after its resume a
-// context may go on.
+// lookEvery is the longest time between two looks at the clocks while anything is held. Timers
+// stand still while a machine is suspended, so a context may go on for this long after the machine
+// resumes.
 const lookEvery = 250 * time.Millisecond
 
-// watchdog watches over every tenure of a Locker: it ends the contexts of those whose time
-// is over, and passes those that are due to the renewers.
+// watchdog watches over every tenure of a Locker. It ends the contexts of tenures whose time is
+// over, and passes tenures that are due to the renewers.
 //
-// It has one timer and no goroutine of its own. What runs when the timer fires does no
-// I/O, takes no lock that is held across I/O and calls no user code, so nothing can keep a
-// context from ending in time.
+// It has one timer and no goroutine of its own. What runs when the timer fires does no I/O, takes
+// no mutex that is held across I/O, and calls no user code. So nothing can keep a context from
+// ending in time.
 type watchdog struct {
 	engine   *engine
 	renewers renewers
 	seed     maphash.Seed // of jitter
 
 	mu       sync.Mutex   // protects the fields below
-	schedule schedule     // by when they have to be looked at
-	kept     atomic.Int64 // tenures added and not removed; a tick has some out of schedule
+	schedule schedule     // tenures by when the watchdog has to look at them
+	kept     atomic.Int64 // how many tenures were added and not removed; during a tick some of them are not in schedule
 	timer    *time.Timer
-	wakeAt   clock.Awake   // when the timer fires, never if it is not set
-	ticking  bool          // a tick is under way, and sets the timer when it ends
+	wakeAt   clock.Awake   // when the timer fires; clock.Never if it is not set
+	ticking  bool          // a tick is under way; it sets the timer when it ends
 	seen     clock.Reading // the clocks at the last tick
-	closed   bool          // nothing new is kept
-	left     bool          // Close has given up waiting: nothing is kept at all
+	closed   bool          // no further tenure is accepted
+	left     bool          // Close has given up waiting: nothing is watched any more
 }
 
 func newWatchdog(r *engine) *watchdog {
@@ -42,22 +42,23 @@ func newWatchdog(r *engine) *watchdog {
 	return k
 }
 
-// How much earlier than a whole period renewals go: the first ones to spread leases that were
-// acquired all at once, the others so that processes do not fall into step.
+// How much earlier than a whole period renewals go, as a part of the period. The first renewals are
+// spread because many leases may have been acquired at once. Later ones are spread so that
+// processes do not fall into step.
 const (
 	firstSpread = 4 // up to a quarter of the period
 	lastSpread  = 16
 )
 
-// jitter returns a duration of up to d, and no less than d without the given part of it. It is the
-// same for all that are asked for within a millisecond: what is renewed together is due together
-// again, and in the order in which it lies in memory.
+// jitter returns d, less up to 1/part of it. It is the same for everything that was asked for
+// within one millisecond. So what is renewed together is due together again, in the order in which
+// it lies in memory.
 func (k *watchdog) jitter(asked clock.Reading, d, part time.Duration) time.Duration {
 	share := maphash.Comparable(k.seed, asked.Awake()/clock.Awake(time.Millisecond)) >> 32
 	return d - time.Duration(float64(d/part)*float64(share)/(1<<32))
 }
 
-// add begins to keep t, which nobody else knows yet. It refuses once the Locker is closed.
+// add begins to watch t, which nobody else knows yet. It refuses once the Locker is closed.
 func (k *watchdog) add(t *tenure) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,13 +71,14 @@ func (k *watchdog) add(t *tenure) bool {
 	return true
 }
 
-// set has t, whose mutex the caller holds, looked at when it is due.
+// set has t looked at when it is due. The caller holds t's mutex.
 func (k *watchdog) set(t *tenure) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.plan(t, t.due())
 }
 
+// plan puts t into the schedule. The caller holds the mutex.
 func (k *watchdog) plan(t *tenure, due alarm) {
 	if !t.kept || k.left || due.at == clock.Never {
 		return
@@ -87,7 +89,8 @@ func (k *watchdog) plan(t *tenure, due alarm) {
 	}
 }
 
-// arm has the timer fire at the given time, if not earlier.
+// arm makes the timer fire at the given time, if it is not set to an earlier one. The caller holds
+// the mutex.
 func (k *watchdog) arm(at clock.Awake) {
 	if at >= k.wakeAt {
 		return
@@ -102,7 +105,7 @@ func (k *watchdog) arm(at clock.Awake) {
 	}
 }
 
-// remove ends the keeping of t.
+// remove ends the watch over t.
 func (k *watchdog) remove(t *tenure) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -116,11 +119,11 @@ func (k *watchdog) remove(t *tenure) {
 	}
 }
 
-// tick does what the time asks for.
+// tick does what is due.
 func (k *watchdog) tick() {
 	now := k.engine.clock.Look()
 	k.mu.Lock()
-	if k.ticking { // a timer that was set again as it fired
+	if k.ticking { // the timer was set again as it fired
 		k.mu.Unlock()
 		return
 	}
@@ -134,7 +137,7 @@ func (k *watchdog) tick() {
 		if t.look(now) {
 			renew = append(renew, t)
 		}
-		if k.engine.closed() { // Close has missed it if it looked between take and look
+		if k.engine.closed() { // Close has missed t if it looked between popDue and look
 			t.endContexts(ErrClosed)
 		}
 	}
@@ -148,8 +151,9 @@ func (k *watchdog) tick() {
 	}
 }
 
-// popDue returns the tenures that are due. If the clocks have parted since the last tick,
-// because the machine slept or somebody set the wall clock, that is all of them.
+// popDue takes the tenures that are due out of the schedule. If the clocks have moved against each
+// other since the last tick, because the machine slept or somebody set the wall clock, those are
+// all tenures. The caller holds the mutex.
 func (k *watchdog) popDue(now clock.Reading) []*tenure {
 	parted := now.PartedSince(k.seen)
 	k.seen = now
@@ -165,7 +169,7 @@ func (k *watchdog) popDue(now clock.Reading) []*tenure {
 	return due
 }
 
-// close refuses what is new, and ends the contexts of all leases.
+// close refuses new tenures, and ends the contexts of all leases.
 func (k *watchdog) close() {
 	k.mu.Lock()
 	k.closed = true
@@ -179,10 +183,10 @@ func (k *watchdog) close() {
 	}
 }
 
-// remaining says how many tenures are kept.
+// remaining says how many tenures are watched.
 func (k *watchdog) remaining() int { return int(k.kept.Load()) }
 
-// abandon stops keeping and says how many tenures are left to their TTL.
+// abandon stops watching. It says how many tenures are left to their TTL.
 func (k *watchdog) abandon() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -200,25 +204,25 @@ func (k *watchdog) hasLeft() bool {
 	return k.left
 }
 
-// alarm is when the watchdog has to look at a tenure, and by how much earlier it may.
+// alarm is when the watchdog has to look at a tenure, and how much earlier it may.
 type alarm struct {
 	at    clock.Awake
 	slack time.Duration
 }
 
-// schedule is a heap of tenures, the one to be looked at first on top. It has the times itself, is
-// four wide and moves what it moves once: to touch tenures that are spread over the memory
-// costs more than the rest of a renewal.
+// schedule is a heap of tenures, with the one to look at first on top. The watchdog's mutex
+// protects it. It holds the times itself, has four children per entry, and moves each entry only
+// once: touching tenures that are spread over the memory costs more than the rest of a renewal.
 type schedule []scheduled
 
 type scheduled struct {
 	alarm
-	tenure *tenure // whose index is the place here, -1 for none
+	tenure *tenure // its index is the place in the schedule; -1 for none
 }
 
 const width = 4
 
-// set puts t in its place, which it may have been in already.
+// set puts t in its place, whether t was in the schedule before or not.
 func (h *schedule) set(t *tenure, p alarm) {
 	if t.index < 0 {
 		t.index = int32(len(*h)) //nolint:gosec // G115: so many leases fit in no memory
@@ -242,7 +246,7 @@ func (h *schedule) drop(t *tenure) {
 	t.index = -1
 }
 
-// sift puts p where it belongs, with the place i free.
+// sift puts p where it belongs; place i is free.
 func (h schedule) sift(i int, p scheduled) {
 	for i > 0 && p.at < h[(i-1)/width].at {
 		h.put(i, h[(i-1)/width])

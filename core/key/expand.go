@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// valueEncoder percent-encodes what may not stand in a value: whatever a name may not contain, ':' and
-// '%', and the separators of one template.
+// valueEncoder percent-encodes what must not stand in a value: everything that a name must not
+// contain, ':' and '%', and the separators of one template.
 type valueEncoder struct {
 	ascii [utf8.RuneSelf]bool // characters to escape
 	wide  string              // separators beyond ASCII
@@ -52,8 +52,8 @@ func (e *valueEncoder) encode(x *expansion, v string) {
 	x.write(v[clean:])
 }
 
-// special looks at what s begins with, when that is beyond ASCII or to be escaped. A byte that is not
-// UTF-8 is escaped alone, so that it stays apart from U+FFFD, which is what decoders make of it.
+// special looks at the first character of s, which is beyond ASCII or has to be escaped. A byte
+// that is not UTF-8 is escaped alone. So it stays different from U+FFFD, which decoders make of it.
 func (e *valueEncoder) special(s string) (size int, escape bool) {
 	r, size := utf8.DecodeRuneInString(s)
 	if size == 1 {
@@ -62,15 +62,15 @@ func (e *valueEncoder) special(s string) (size int, escape bool) {
 	return size, !nameRune(r) || strings.ContainsRune(e.wide, r)
 }
 
-// longMark stands between the head of a long name and its hash. In what templates and values expand to,
-// '%' is always followed by two hexadecimal digits, and "%s" is not: so no value, whoever chose it, can
-// make a name of 200 bytes or less that looks like a long one.
+// longMark stands between the head of a long name and its hash. In an expanded template every '%'
+// is followed by two hexadecimal digits, and "%s" is not. So no value, whoever chose it, can make a
+// name of 200 bytes or less that looks like a long one.
 const longMark = "%sha256:"
 
 const maxLongHead = MaxName - len(longMark) - 2*sha256.Size
 
-// expansion is a name being written. It keeps no more of it than a name may have, and hashes the rest as
-// it comes: a value of many megabytes costs time, not memory.
+// expansion is a name that is being written. It keeps only as many bytes as a name may have, and
+// hashes the rest as it comes. So a value of many megabytes costs time, not memory.
 type expansion struct {
 	head [MaxName]byte
 	n    int
@@ -95,7 +95,7 @@ func (x *expansion) writeByte(c byte) {
 	_ = x.beyond().WriteByte(c) // a hash never fails
 }
 
-// beyond is where everything goes that head has no room for.
+// beyond returns the writer for everything that head has no room for.
 func (x *expansion) beyond() *bufio.Writer {
 	if x.rest == nil {
 		x.sum = sha256.New()
@@ -125,7 +125,7 @@ func (x *expansion) name() string {
 	return string(hex.AppendEncode(name, x.sum.Sum(nil)))
 }
 
-// headEnd is where the head of a long name ends, without cutting a character or an escape in two.
+// headEnd is where the head of a long name ends. It cuts no character and no escape in two.
 func (x *expansion) headEnd() int {
 	end := maxLongHead
 	for !utf8.RuneStart(x.head[end]) {

@@ -9,19 +9,25 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
-// JSONValue finds the value of a key's source in a JSON document: the doors' {body:a.b} and, for tasks,
-// {a.b}. doc must be exactly one JSON value in valid UTF-8; path names object members, outermost first,
-// joined by dots, and their case counts.
+// JSONValue finds the value of a key's source in a JSON document. It is what the doors use for
+// {body:a.b} and, for tasks, {a.b}. doc must be exactly one JSON value in valid UTF-8. path has the
+// names of object members, outermost first, joined by dots. Their case counts.
 //
-// A string comes back as it is, an integer as its digits, whatever its length, and true and false as such,
-// so that 42 and "42" make one name. Refused, each with core.ErrInvalid: a member that is missing, null or an
-// empty string; a fraction, an exponent, -0, an object or an array; half a surrogate pair; and, in each
-// object on the path, a second member with the name that is looked for, or one that differs from it only
-// in case, as [strings.EqualFold] sees it: [encoding/json] would hand the last of them to the handler, and the
-// lock would be on another thing than the work.
+// A string comes back as it is, an integer of any length as its digits, and true and false as these
+// words. So 42 and "42" make the same name.
 //
-// The error names the path and holds nothing of the document, which comes from outside. The time is
-// proportional to the size of doc times the number of names in path, and only the result is allocated.
+// These are core.ErrInvalid:
+//
+//   - a member that is missing, null or an empty string;
+//   - a fraction, an exponent, -0, an object or an array;
+//   - half a surrogate pair;
+//   - in an object on the path, a second member of the same name, or one whose name differs only in
+//     case, as [strings.EqualFold] compares. [encoding/json] would give the last of them to the
+//     handler, and the lock would be on something else than the work.
+//
+// The error names the path, and holds nothing of the document, which comes from outside. The time
+// is proportional to the size of doc times the number of names in path. Only the result is
+// allocated.
 func JSONValue(doc []byte, path string) (string, error) {
 	if !utf8.Valid(doc) || !json.Valid(doc) {
 		return "", invalid.Errorf("JSON for %q: not exactly one JSON value in UTF-8", path)
@@ -43,7 +49,7 @@ func JSONValue(doc []byte, path string) (string, error) {
 	return s, nil
 }
 
-// jsonMember returns the raw value of the only member of object that is called name.
+// jsonMember returns the raw value of the only member of object that has this name.
 func jsonMember(object []byte, name string) (value []byte, problem string) {
 	if object[0] != '{' {
 		return nil, "is looked for in something that is not an object"
@@ -87,8 +93,8 @@ func jsonScalar(raw []byte) (s, problem string) {
 	return string(raw), ""
 }
 
-// jsonString decodes the inside of a string. It refuses half a surrogate pair, because readers disagree
-// about it: Go takes every one of them for U+FFFD, and so would make one name of many.
+// jsonString decodes the inside of a string. It refuses half a surrogate pair, because readers
+// disagree about it. Go reads every one of them as U+FFFD, which would make one name of many.
 func jsonString(raw []byte) (s, problem string) {
 	if len(raw) == 0 {
 		return "", "empty"

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// jsonCursor walks JSON that [json.Valid] has accepted. So it meets no errors, and it needs no recursion:
-// to find the end of a value it is enough to count brackets.
+// jsonCursor walks through JSON that [json.Valid] has accepted. So it meets no errors. It needs no
+// recursion either: to find the end of a value it counts brackets.
 type jsonCursor struct {
 	text []byte
 	at   int
 }
 
-// member returns the next member of an object, the inside of its name and its raw value, and steps over
-// the comma behind it. ok is false at the end of the object.
+// member returns the next member of an object: the inside of its name and its raw value. It steps
+// over the comma after the value. ok is false at the end of the object.
 func (c *jsonCursor) member() (name, value []byte, ok bool) {
 	c.skip(' ')
 	if c.text[c.at] == '}' {
@@ -40,8 +40,8 @@ func (c *jsonCursor) skip(punct byte) {
 	}
 }
 
-// value steps over one value and returns its raw text. Something stands behind it always, as it is part of
-// an object.
+// value steps over one value and returns its raw text. There is always something after the value,
+// because it is part of an object.
 func (c *jsonCursor) value() []byte {
 	begin, depth := c.at, 0
 	for {
@@ -82,8 +82,9 @@ func (c *jsonCursor) behindValue() bool {
 	return false
 }
 
-// jsonNameIs compares the inside of a JSON string with name: for being the same, and for being the same
-// when case is ignored, which is how [encoding/json] finds the field for a member.
+// jsonNameIs compares the inside of a JSON string with name. same says that they are equal. folded
+// says that they are equal if case is ignored, which is how [encoding/json] finds the field for a
+// member.
 func jsonNameIs(raw []byte, name string) (same, folded bool) {
 	same = true
 	for len(raw) > 0 && name != "" {
@@ -113,8 +114,8 @@ func equalFold(a, b rune) bool {
 	return a == b
 }
 
-// jsonRune decodes the first character of the inside of a JSON string. For half a surrogate pair ok is
-// false and r is U+FFFD, as it is for encoding/json.
+// jsonRune decodes the first character of the inside of a JSON string. For half a surrogate pair,
+// ok is false and r is U+FFFD, as in encoding/json.
 func jsonRune(raw []byte) (r rune, size int, ok bool) {
 	if raw[0] != '\\' {
 		r, size = utf8.DecodeRune(raw)

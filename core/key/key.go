@@ -1,5 +1,5 @@
-// Package key makes lock names from values, so that different values never make the same name. docs/keys.md
-// has the grammar, and what is promised.
+// Package key makes lock names from values by a template, such as "order:{id}". The doors use it,
+// and code that is no door can use it to make the same names. The rules are in docs/keys.md.
 package key
 
 import (
@@ -8,12 +8,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
-// Key makes lock names from values: it is a compiled template such as "order:{id}" or
-// "tenant:{header:X-Tenant}:{order.id}". Make one with [Parse], once, when the program starts; a Key
+// Key makes lock names from values. It is a compiled template such as "order:{id}" or
+// "tenant:{header:X-Tenant}:{order.id}". Make it once with [Parse], when the program starts. A Key
 // never changes and is safe for concurrent use. The zero Key makes no usable name.
 type Key struct {
 	tmpl  string
-	head  string // what stands before the first source
+	head  string // the text before the first source
 	parts []part
 	enc   valueEncoder
 }
@@ -24,15 +24,17 @@ type part struct {
 	literal string
 }
 
-// Parse compiles a template: literal text with any number of {sources}, at most 200 bytes of text.
+// Parse compiles a template: literal text with any number of {sources}. The literal text, plus one
+// byte for each source, has at most 200 bytes.
 //
-// A source is a bare name or path, {id} or {order.id}, or has a kind, {query:page}. A kind is lower-case
-// ASCII letters; names are letters, digits and any of "_-*$@[]", joined by single dots. Parse takes
-// every kind: which ones exist is for the door (HTTP, gRPC, tasks) that uses the key. Literals are UTF-8
-// without space, control characters and '%'. Between two sources must stand a punctuation mark or symbol,
-// best ':', or nobody could tell where the first value ends.
+// A source is a bare name or path, {id} or {order.id}, or it has a kind, {query:page}. A kind is
+// lower-case ASCII letters. Names are letters, digits and any of "_-*$@[]", joined by single dots.
+// Parse accepts every kind; which kinds exist depends on the door (HTTP, gRPC, tasks) that uses the
+// key. Literals are UTF-8 without braces, spaces, control characters and '%'. Between two sources
+// there must be a punctuation mark or a symbol, best ':'. Without it nobody could tell where the
+// first value ends.
 //
-// Everything that is wrong with tmpl is core.ErrInvalid, at once.
+// A template that breaks a rule is core.ErrInvalid, at once.
 func Parse(tmpl string) (*Key, error) {
 	k, err := compile(tmpl)
 	if err != nil {
@@ -41,7 +43,7 @@ func Parse(tmpl string) (*Key, error) {
 	return k, nil
 }
 
-// MustParse is [Parse] for templates that are constants: it panics on an error.
+// MustParse is [Parse] for constant templates. It panics on an error.
 func MustParse(tmpl string) *Key {
 	k, err := compile(tmpl)
 	if err != nil {
@@ -50,13 +52,14 @@ func MustParse(tmpl string) *Key {
 	return k
 }
 
-// Name makes the lock name from values in the order of the sources, one for each: what the doors do, for
-// code that is no door. A wrong number of values, or an empty one, is core.ErrInvalid.
+// Name makes the lock name from one value for each source, in the order of the sources. It does
+// what the doors do, for other code. A wrong number of values, or an empty value, is
+// core.ErrInvalid.
 //
-// In values ':', '{', '}', '%', every space and control character, every byte that is not UTF-8, and the
-// template's own separators are percent-encoded. Two different lists of values therefore never make the
-// same name. A name of more than 200 bytes keeps a readable head and ends in "%sha256:" and the SHA-256 of
-// the whole, in hexadecimal.
+// In values these are percent-encoded: ':', '{', '}', '%', every space and control character, every
+// byte that is not UTF-8, and the template's own separators. Therefore two different lists of
+// values never make the same name. If a name has more than 200 bytes, it keeps a readable head and
+// ends in "%sha256:" and the SHA-256 of the whole, in hexadecimal.
 func (k *Key) Name(values ...string) (string, error) {
 	if len(values) != len(k.parts) {
 		return "", invalid.Errorf("key %q: %d values for %d sources", k.tmpl, len(values), len(k.parts))
@@ -71,10 +74,10 @@ func (k *Key) Name(values ...string) (string, error) {
 	return x.name(), nil
 }
 
-// Expand makes the lock name as [Key.Name] does, from values that it asks for: value is called once for
-// each occurrence of a source, in order, with the source as it is written between the braces, "order.id" or
-// "query:page". Its first error ends the expansion and is wrapped, with the source's name. An empty value
-// is core.ErrInvalid.
+// Expand makes the lock name as [Key.Name] does, and asks for the values: it calls value once for
+// each occurrence of a source, in order. The argument is the source as it is written between the
+// braces, "order.id" or "query:page". The first error ends the expansion, and is wrapped with the
+// source's name. An empty value is core.ErrInvalid.
 func (k *Key) Expand(value func(source string) (string, error)) (string, error) {
 	var x expansion
 	x.write(k.head)
@@ -99,8 +102,8 @@ func (k *Key) writePart(x *expansion, p part, value string) error {
 	return nil
 }
 
-// Sources returns the sources in order, as they are written between the braces, repeats included. One
-// without a colon is bare; in any other the first colon, which is the only one, ends the kind.
+// Sources returns the sources in order, as they are written between the braces, with repetitions. A
+// source without a colon is bare. Otherwise its only colon ends the kind.
 func (k *Key) Sources() []string {
 	sources := make([]string, len(k.parts))
 	for i, p := range k.parts {
@@ -109,5 +112,5 @@ func (k *Key) Sources() []string {
 	return sources
 }
 
-// String returns the template: for observers, a name of low cardinality.
+// String returns the template, which is a name of low cardinality for observers.
 func (k *Key) String() string { return k.tmpl }

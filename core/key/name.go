@@ -8,11 +8,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
-// MaxName is the longest name that backends are asked to keep.
+// MaxName is the length of the longest name, in bytes.
 const MaxName = 200
 
-// CheckName says whether name may be locked: 1 to 200 bytes of UTF-8 without braces, spaces and control
-// characters. Braces would let a name choose its Redis Cluster slot; the others break text protocols.
+// CheckName says whether name may be locked: 1 to 200 bytes of UTF-8 without braces, spaces and
+// control characters. With braces a name could choose its Redis Cluster slot; the others break text
+// protocols.
 func CheckName(name string) error {
 	if name == "" {
 		return invalid.Errorf("name: empty")
@@ -50,8 +51,8 @@ func nameASCII(r rune) bool {
 	return r > ' ' && r != '{' && r != '}' && r != 0x7f
 }
 
-// quoteHead quotes at most limit bytes of s: names and templates may come from outside, and errors are
-// logged.
+// quoteHead quotes at most limit bytes of s. Names and templates may come from outside, and errors
+// are logged.
 func quoteHead(s string, limit int) string {
 	if len(s) <= limit {
 		return strconv.Quote(s)

@@ -50,7 +50,7 @@ func cutPart(s string) (p part, rest string, err error) {
 
 // cutLiteral cuts everything before the first opening brace off s.
 //
-// A literal has no '%', so that in an expanded name every '%' begins an escape: see longMark.
+// A literal has no '%', so in an expanded name every '%' begins an escape: see longMark.
 func cutLiteral(s string) (literal, rest string, err error) {
 	end := strings.IndexByte(s, '{')
 	if end < 0 {
@@ -83,8 +83,9 @@ func checkSource(source string) error {
 	return checkPath(path)
 }
 
-// checkPath is narrower than the places values come from. '*' is the catch-all of Echo and chi, "$@[]"
-// are in query and JSON names. Whatever else somebody needs can be let in later, but never be taken back.
+// checkPath allows less than the places that values come from. '*' is the catch-all of Echo and
+// chi; "$@[]" are in query and JSON names. More can be allowed later, but nothing that is allowed
+// can be taken back.
 func checkPath(path string) error {
 	for part := range strings.SplitSeq(path, ".") {
 		if part == "" {
@@ -99,13 +100,14 @@ func checkPath(path string) error {
 	return nil
 }
 
-// separate makes the key injective: two lists of values that differ never give the same expansion.
+// separate makes the key injective: two different lists of values never give the same expansion.
 //
-// The proof: let s be the separator chosen from the literal that follows value i. Encoded values contain
-// no s, because each s is escaped and escapes are made of '%', digits and 'A' to 'F', none of which is a
-// separator. So once everything before value i is known, the first s after that is the literal's own first
-// s, and the literal's text before s, which is fixed, ends value i. By induction all values but the last
-// are known; the last is what remains before the fixed end. Decoding is unique as '%' itself is escaped.
+// The proof: let s be the separator chosen from the literal that follows value i. The encoded value
+// contains no s, because each s is escaped, and escapes consist of '%', digits and 'A' to 'F', none
+// of which is a separator. Assume that everything before value i is known. Then the first s after
+// that is the literal's own first s. The literal's text before s is fixed, so it shows where value
+// i ends. By induction all values except the last one are known. The last one is what remains
+// before the fixed end. Decoding is unique because '%' itself is escaped.
 func (k *Key) separate() error {
 	for i := range len(k.parts) - 1 {
 		p := k.parts[i]
@@ -119,8 +121,8 @@ func (k *Key) separate() error {
 	return nil
 }
 
-// separator prefers ':', which is escaped in every value of every template: other separators make
-// "2024-05" look different in one template than in the next.
+// separator prefers ':', which is escaped in every value of every template. With another separator,
+// "2024-05" looks different in one template than in the next.
 func separator(literal string) (rune, bool) {
 	if strings.Contains(literal, ":") {
 		return ':', true
@@ -133,7 +135,8 @@ func separator(literal string) (rune, bool) {
 	return 0, false
 }
 
-// checkRoom refuses a template whose every name would be hashed: each source gives one byte at least.
+// checkRoom refuses a template whose names would all be hashed. Each source gives at least one
+// byte.
 func (k *Key) checkRoom() error {
 	least := len(k.head)
 	for _, p := range k.parts {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Pool makes such contexts. The zero Pool is ready to use.
+// Pool makes such contexts. The zero Pool is ready to use, and safe for concurrent use.
 type Pool struct{ spare sync.Pool } // of *bounded
 
-// bounded is the context of one call: the caller's values and a deadline. It is used again by a later
-// call, unless its time ran out; context.WithTimeout would be six allocations for each command. So
-// nothing that outlives a call may use its context: see use.
+// bounded is the context of one call. It has the caller's values and a deadline. A later call uses
+// it again, unless its time ran out: context.WithTimeout would be six allocations for each command.
+// So nothing that outlives a call may use its context: see use.
 type bounded struct {
 	context.Context // of the caller, for its values
 	deadline        time.Time
@@ -24,8 +24,8 @@ type bounded struct {
 	end             func()     // made once, for all calls
 }
 
-// Get returns a context for one call, which takes d at most, and what ends it. The end of the caller's
-// context does not end it; its deadline does.
+// Get returns a context for one call, which takes at most d, and the function that ends it. The
+// deadline of the caller's context ends it too; a cancellation of the caller's context does not.
 func (p *Pool) Get(caller context.Context, d time.Duration) (ctx context.Context, end func()) {
 	b, _ := p.spare.Get().(*bounded)
 	if b == nil {
@@ -59,7 +59,7 @@ func Is(ctx context.Context) bool {
 	return ok
 }
 
-// putBack leaves b to the next call, if its time has not run out, and says whether it did.
+// putBack leaves b to the next call if its time has not run out. It says whether it did.
 func (b *bounded) putBack() bool {
 	if !b.timer.Stop() {
 		return false

@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// use is the bounded context of one call, where checksUse says so: in builds with the race
-// detector, and so in all tests. Whoever uses it after the call, when the bounded one may be
-// another call's, panics; and so does an end of the call that leaves a context behind which was
-// made of it, and a second end. After its time has run out it is nobody else's, and may be used.
+// use is the bounded context of one call in builds in which checksUse is true: builds with the race
+// detector, and so all tests. It panics in three cases: if it is used after the call, when the
+// bounded context may belong to another call; if the call ends while a context that was derived
+// from it still stands; and if the call is ended twice. If the time of a bounded context has run
+// out, no other call gets it, and it may be used on.
 //
-// What it cannot find is somebody who goes on waiting at the channel that Done has returned.
+// It cannot find code that goes on waiting on the channel that Done has returned.
 type use struct {
 	*bounded
-	derived atomic.Int64 // contexts made of it that stand
+	derived atomic.Int64 // how many contexts derived from it still stand
 	ended   atomic.Bool
-	again   atomic.Bool // the bounded one is another call's
+	again   atomic.Bool // the bounded context may belong to another call
 }
 
 func (u *use) end() {
@@ -53,8 +54,9 @@ func (u *use) Done() <-chan struct{} {
 	return u.bounded.Done()
 }
 
-// propagates says whether package context asks, on a goroutine that waits for the end of a
-// context which was made of this one. It may begin when that has ended, and the call too.
+// propagates says whether package context is the caller, on a goroutine that waits for the end of a
+// context derived from this one. Such a goroutine may begin when that context and the call have
+// ended.
 func propagates() bool {
 	var callers [16]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
@@ -72,8 +74,9 @@ func (u *use) Err() error { u.check(); return u.bounded.Err() }
 // Value implements context.Context.
 func (u *use) Value(key any) any { u.check(); return u.bounded.Value(key) }
 
-// AfterFunc is what package context asks for to make a context of this one, unless there is one by
-// context.WithValue in between, instead of a goroutine that waits at Done.
+// AfterFunc is what package context calls to derive a context from this one, instead of starting a
+// goroutine that waits on Done. It does not call it if there is a context of context.WithValue in
+// between.
 func (u *use) AfterFunc(f func()) (stop func() bool) {
 	u.check()
 	u.derived.Add(1)

@@ -2,5 +2,5 @@
 
 package callctx
 
-// checksUse is off: a handle for each call would be the allocation that a bounded context saves.
+// checksUse is off: a use for each call would be the allocation that a bounded context saves.
 const checksUse = false

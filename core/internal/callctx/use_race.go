@@ -2,5 +2,5 @@
 
 package callctx
 
-// checksUse has every use of a bounded context checked; see use.
+// checksUse is on: every use of a bounded context is checked; see use.
 const checksUse = true

@@ -1,8 +1,9 @@
-// Package clock reads all the clocks of a machine that say how long a lease has lasted: the monotonic
-// one, the wall clock, and how long the machine was suspended.
+// Package clock reads all the clocks of a machine that say how long a lease has lasted: the
+// monotonic clock, the wall clock, and how long the machine was suspended.
 //
-// A point in time has a type for the clock that it was read from, so that the compiler keeps them apart:
-// [Awake], [Up] and, for all of them, [Reading]. What lies between two points is a time.Duration.
+// A point in time has a type for the clock that it was read from, so that the compiler keeps them
+// apart: [Awake], [Up] and, for all of them, [Reading]. The time between two points is a
+// time.Duration.
 package clock
 
 import (
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// Awake is a point on the monotonic clock, counted from when the Clock was made. It stands still while the
-// machine is suspended, as timers do.
+// Awake is a point on the monotonic clock, counted from when the Clock was made. It stands still
+// while the machine is suspended, as timers do.
 type Awake time.Duration
 
 // Never is later than every other point.
@@ -24,8 +25,8 @@ func (a Awake) Add(d time.Duration) Awake { return a + Awake(d) }
 // Sub returns the time from b to a.
 func (a Awake) Sub(b Awake) time.Duration { return time.Duration(a - b) }
 
-// Up is a point on the monotonic clock corrected by the time suspended. Nobody can set it, so it serves for
-// what must not end early.
+// Up is a point on the monotonic clock, corrected by the time suspended. Nobody can set it, so it
+// is used for what must not end early.
 type Up time.Duration
 
 // Sub returns the time from b to a.
@@ -38,9 +39,9 @@ type Reading struct {
 	wall  time.Duration // the wall clock, since 1970
 }
 
-// Since says how much time has passed since a, by whichever clock says most: the
-// monotonic one, corrected by the time slept, or the wall clock, which somebody may have
-// set. So a wrong clock can end a lease early and cannot prolong one.
+// Since says how much time has passed since a, by the clock that says most: the monotonic one,
+// corrected by the time slept, or the wall clock, which somebody may have set. So a wrong clock can
+// end a lease early, but cannot prolong one.
 func (r Reading) Since(a Reading) time.Duration {
 	return max(r.awake.Sub(a.awake)+r.slept-a.slept, r.wall-a.wall)
 }
@@ -48,24 +49,24 @@ func (r Reading) Since(a Reading) time.Duration {
 // Awake returns the point on the monotonic clock.
 func (r Reading) Awake() Awake { return r.awake }
 
-// Up returns the point on the monotonic clock corrected by the time suspended.
+// Up returns the point on the monotonic clock, corrected by the time suspended.
 func (r Reading) Up() Up { return Up(r.awake) + Up(r.slept) }
 
-// PartedSince says whether the clocks have moved against each other since a: the machine was suspended, or
-// somebody has set the wall clock.
+// PartedSince says whether the clocks have moved against each other since a. Then the machine was
+// suspended, or somebody has set the wall clock.
 func (r Reading) PartedSince(a Reading) bool {
 	return r.Since(a)-r.awake.Sub(a.awake) > step
 }
 
-// step is how far the wall clock may move against the monotonic one before it is
-// taken for a sign of suspension. Drift within it is covered by the drift allowance of a lease.
+// step is how far the wall clock may move against the monotonic one before that counts as a sign of
+// suspension. The drift allowance of a lease covers what is smaller.
 const step = time.Millisecond
 
 // Clock reads the clocks. It is safe for concurrent use.
 type Clock struct {
 	base  time.Time                                // when awake was 0
 	now   func() (awake Awake, wall time.Duration) // one reading of both
-	sleep func() time.Duration                     // time slept since boot, never above the truth
+	sleep func() time.Duration                     // time slept since boot; may be too small, never too large
 	slept atomic.Int64                             // the largest reading of sleep
 	ahead atomic.Int64                             // wall minus awake at that reading
 }
@@ -75,8 +76,8 @@ func New() *Clock {
 	return newClock(func() time.Duration { return 0 }, suspended)
 }
 
-// Skewed returns a Clock, for tests, whose wall clock is wrong by what wall returns, on a machine that was
-// suspended for what slept returns.
+// Skewed returns a Clock for tests. Its wall clock is wrong by what wall returns, and its machine
+// was suspended for what slept returns.
 func Skewed(wall, slept func() time.Duration) *Clock { return newClock(wall, slept) }
 
 func newClock(skew, sleep func() time.Duration) *Clock {
@@ -89,9 +90,9 @@ func newClock(skew, sleep func() time.Duration) *Clock {
 	return c
 }
 
-// Read is the cheap reading. Asking for the time slept costs two system calls, so it is
-// asked only when the wall clock has moved against the monotonic one: a kernel that
-// resumes sets both the wall clock and the boot clock forward by the time it has slept.
+// Read is the cheap reading. To ask for the time slept costs two system calls. So Read asks only if
+// the wall clock has moved against the monotonic one: a kernel that resumes sets both the wall
+// clock and the boot clock forward by the time it has slept.
 func (c *Clock) Read() Reading {
 	awake, wall := c.now()
 	if moved := wall - time.Duration(awake) - time.Duration(c.ahead.Load()); moved > step || moved < -step {
@@ -106,7 +107,7 @@ func (c *Clock) Look() Reading {
 	awake, wall := c.now()
 	c.ahead.Store(int64(wall) - int64(awake))
 	for seen := c.slept.Load(); ; seen = c.slept.Load() {
-		if slept <= seen { // a reading falls short when its thread is preempted
+		if slept <= seen { // a reading is too small if its thread was preempted
 			slept = seen
 			break
 		}

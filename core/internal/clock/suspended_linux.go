@@ -13,8 +13,8 @@ const (
 )
 
 // suspended says how long the machine has been suspended since boot: CLOCK_BOOTTIME minus
-// CLOCK_MONOTONIC. The boot time is read first, so that a preemption between the two can
-// only make the result smaller. It is 0 where the kernel has no such clock.
+// CLOCK_MONOTONIC. The boot time is read first, so a preemption between the two can only make the
+// result smaller. It is 0 if the kernel has no such clock.
 func suspended() time.Duration {
 	boot, ok := gettime(clockBoottime)
 	if !ok {
@@ -29,7 +29,7 @@ func suspended() time.Duration {
 
 func gettime(id uintptr) (time.Duration, bool) {
 	var ts syscall.Timespec
-	//nolint:gosec // G103: the standard library has no other door to CLOCK_BOOTTIME
+	//nolint:gosec // G103: the standard library has no other way to read CLOCK_BOOTTIME
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0)
 	return time.Duration(ts.Nano()), errno == 0
 }

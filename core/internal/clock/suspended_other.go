@@ -4,6 +4,6 @@ package clock
 
 import "time"
 
-// suspended is 0 where the standard library offers no clock that counts suspension; there
-// the wall clock alone tells of it.
+// suspended is 0, because the standard library has no clock here that counts suspension. The wall
+// clock alone shows it.
 func suspended() time.Duration { return 0 }

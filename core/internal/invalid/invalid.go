@@ -1,5 +1,5 @@
-// Package invalid has the error for arguments that cannot work. Packages core and core/key share it, so
-// that errors.Is(err, core.ErrInvalid) is true for both.
+// Package invalid has the error for arguments that cannot work. Packages core and core/key share
+// it, so errors.Is(err, core.ErrInvalid) is true for the errors of both.
 package invalid
 
 import "fmt"

@@ -1,9 +1,9 @@
 // Package sweep repeats the clean-up behind commands whose outcome nobody knows.
 //
-// A command whose answer never came may be executed yet: by a server that was frozen, or when a
-// connection that was slow to open has come through. A clean-up that followed it on another
-// connection may have been answered "not the owner" by then: it was there first. So as long as an
-// outcome is open, clean-up is repeated.
+// A command whose answer never came may still be executed: the server was frozen, or the connection
+// was slow to open. A clean-up that was sent after it, on another connection, can overtake it. It
+// is then answered "not the owner", and the command takes the name afterwards. So the clean-up is
+// repeated as long as the outcome is open.
 package sweep
 
 import (
@@ -16,50 +16,52 @@ import (
 )
 
 const (
-	// First is the first pause between two clean-ups; each further one is half of the time that
-	// has passed. It lies between two rounds, too.
+	// First is the first pause between two clean-ups of a task, and the pause between two rounds.
+	// Each later pause of a task is half of the time that has passed.
 	First = 20 * time.Millisecond
-	// longest is the longest pause within a minute: what a late command takes is given back
-	// within a second. Later a pause is an 80th of the time that has passed.
+	// longest is the longest pause within the first minute, so that what a late command takes is
+	// given back within a second. After that a pause is an 80th of the time that has passed.
 	longest = 750 * time.Millisecond
-	// AtClose is for how long clean-up goes on once somebody waits for its end.
+	// AtClose is for how long clean-up goes on after Close, when somebody waits for its end.
 	AtClose = 250 * time.Millisecond
 	// Many is how many clean-ups are under way at once while all are answered.
 	Many = 16
-	// Few is how many after one was not: they share connections with renewals.
+	// Few is how many are under way at once after one was not answered, because they share
+	// connections with renewals.
 	Few = 4
-	// round is how long one takes at most, until it looks what is due again.
+	// round is how long one round begins new clean-ups, until it looks again for what is due.
 	round = 250 * time.Millisecond
-	// glance is how long the first answer to a task is waited for, and patience how long the
-	// others are. So what cannot be reached soon stands behind what can: 80 a second of it keep
-	// nobody waiting. A server that is farther away executes what it is sent all the same.
+	// glance is how long to wait for the first answer to a task, and patience how long to wait for
+	// later ones. So tasks that cannot be reached soon stand behind tasks that can: 80 of them a
+	// second keep nobody waiting. A server that is farther away than glance still executes what it
+	// is sent.
 	glance, patience = 50 * time.Millisecond, 750 * time.Millisecond
-	// afterSilence is how long the next round waits when one was not answered.
+	// afterSilence is the pause before the next round if a round was broken off because of silence.
 	afterSilence = 250 * time.Millisecond
-	// most is how many tasks a Sweeper remembers. Beyond that, as in an outage, what is granted
-	// late lives for its TTL.
+	// most is how many tasks a Sweeper remembers. If there are more, as in an outage, what is
+	// granted late lives for its TTL.
 	most = 1 << 13
 )
 
 // Outcome is what a clean-up came to.
 type Outcome uint8
 
-// They are in the order in which tasks are due.
+// They are in the order in which tasks are asked.
 const (
 	Answered Outcome = iota
 	Unsent           // nothing was sent, and nothing is known
 	Silent
 )
 
-// Task is the clean-up behind one token, or one place in line.
+// Task is the clean-up behind one token, or behind one place in a queue.
 type Task struct {
 	// Clean cleans up once, within the given time.
 	Clean func(within time.Duration) Outcome
-	// Open says whether the outcome is open still. Nil means that it will be, whatever comes.
+	// Open says whether the outcome is still open. nil means that it always is.
 	Open func() bool
 	// After is when to clean up first.
 	After time.Duration
-	// For is how long it goes on; and twice as long again while there is no answer.
+	// For is how long it goes on. If there is no answer, it goes on for twice as long again.
 	For time.Duration
 }
 
@@ -70,30 +72,31 @@ type Sweeper struct {
 
 	mu      sync.Mutex // protects the fields below
 	tasks   []*task
-	rested  time.Time // no round before
-	hushed  bool      // in the last round something was not answered
+	rested  time.Time // no round begins before
+	hushed  bool      // something was not answered in the last round
 	closed  bool
 	running bool
 }
 
-// task is a Task under way. The mutex protects it, except from the worker that it is with.
+// task is a Task under way. The Sweeper's mutex protects it, except that during a round one worker
+// uses it alone.
 type task struct {
 	Task
 	since  time.Time
-	sent   time.Time // when it was cleaned up last
+	sent   time.Time // when it was last cleaned up
 	next   time.Time // when to clean up again
-	until  time.Time // then nothing can come any more, if the lock service answers
-	latest time.Time // and then in any case
-	heard  Outcome   // of the last one that was sent
+	until  time.Time // the end, if the lock service answers: then nothing can come any more
+	latest time.Time // the end in any case
+	heard  Outcome   // the outcome of the last clean-up that was sent
 }
 
-// New returns a Sweeper whose goroutine is begun by spawn, which should count it for whoever
-// waits for its end.
+// New returns a Sweeper that begins its goroutine with spawn. spawn should count the goroutine for
+// those who wait for its end.
 func New(spawn func(func())) *Sweeper {
 	return &Sweeper{spawn: spawn, added: make(chan struct{}, 1)}
 }
 
-// Add begins a task. If there are too many it is forgotten.
+// Add begins a task. If there are too many, the task is forgotten.
 func (s *Sweeper) Add(t Task) {
 	now := time.Now()
 	s.mu.Lock()
@@ -115,8 +118,8 @@ func (s *Sweeper) Add(t Task) {
 	s.wake()
 }
 
-// Close has all tasks end after AtClose, and begin anew with short pauses. So do those that are
-// added later.
+// Close makes all tasks end after AtClose, and begin again with short pauses. Tasks that are added
+// later do the same.
 func (s *Sweeper) Close() {
 	now := time.Now()
 	s.mu.Lock()
@@ -128,6 +131,7 @@ func (s *Sweeper) Close() {
 	s.wake()
 }
 
+// hurry shortens t to AtClose from now. The caller holds the mutex.
 func (s *Sweeper) hurry(t *task, now time.Time) {
 	end := now.Add(AtClose)
 	if end.Before(t.until) {
@@ -139,7 +143,7 @@ func (s *Sweeper) hurry(t *task, now time.Time) {
 func (s *Sweeper) wake() {
 	select {
 	case s.added <- struct{}{}:
-	default: // it looks anyway
+	default: // it will look anyway
 	}
 }
 
@@ -150,13 +154,13 @@ func (s *Sweeper) run() {
 			return
 		}
 		if wait := time.Until(first); wait > 0 && s.told(wait) {
-			continue // there may be something that comes first
+			continue // something new may come first
 		}
 		s.sweep()
 	}
 }
 
-// told waits, and says whether it was told of something new before the time was over.
+// told waits. It says whether something new was added before the time was over.
 func (s *Sweeper) told(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -168,7 +172,7 @@ func (s *Sweeper) told(wait time.Duration) bool {
 	}
 }
 
-// first says when something is to be done next. If nothing is, the goroutine ends.
+// first says when something has to be done next. If there is nothing, the goroutine ends.
 func (s *Sweeper) first() (at time.Time, some bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,8 +211,8 @@ func (s *Sweeper) sweep() {
 	s.over(asked, hush.Load())
 }
 
-// clean cleans up once. Where one that was silent before is so again, the round is over: more
-// commands would only stand in the way of those that matter.
+// clean cleans up once. If a task that was silent before is silent again, it ends the round: more
+// commands would only delay those that matter.
 func (t *task) clean(hush *atomic.Bool) {
 	within := patience
 	if t.heard == Unsent {
@@ -224,9 +228,9 @@ func (t *task) clean(hush *atomic.Bool) {
 	}
 }
 
-// due returns the tasks whose time has come, and how many of them are to be asked at once. First
-// come those that were answered the last time, then those that are new, and of the same kind
-// those that have waited longest. So one silent node of many does not keep what others have.
+// due returns the tasks whose time has come, and how many of them to ask at once. First come tasks
+// that were answered the last time, and then new ones; within a kind, those first that have waited
+// longest. So one silent node of many does not keep the names of the others.
 func (s *Sweeper) due() (due []*task, atOnce int) {
 	now := time.Now()
 	s.mu.Lock()
@@ -239,7 +243,7 @@ func (s *Sweeper) due() (due []*task, atOnce int) {
 	slices.SortStableFunc(due, func(a, b *task) int {
 		return cmp.Or(cmp.Compare(a.heard, b.heard), a.next.Compare(b.next))
 	})
-	for i, t := range due { // but one of those that were silent, if it waits for too long
+	for i, t := range due { // one silent task that has waited too long goes first
 		if t.heard == Silent && now.Sub(t.next) > patience {
 			due = slices.Insert(slices.Delete(due, i, i+1), 0, t)
 			break
@@ -252,7 +256,7 @@ func (s *Sweeper) due() (due []*task, atOnce int) {
 	return due, min(most, len(due))
 }
 
-// over ends a round in which so many were asked.
+// over ends a round in which the tasks of asked were asked.
 func (s *Sweeper) over(asked []*task, hush bool) {
 	now := time.Now()
 	s.mu.Lock()
@@ -265,7 +269,7 @@ func (s *Sweeper) over(asked []*task, hush bool) {
 	for _, t := range asked {
 		s.hushed = s.hushed || t.heard == Silent
 		t.next = now.Add(pause(now.Sub(t.since)))
-		if t.heard == Silent { // the wait for its answer was a pause
+		if t.heard == Silent { // the wait for its answer was a pause already
 			t.next = t.sent.Add(pause(t.sent.Sub(t.since)))
 		}
 		if now.Before(t.until) && t.until.Before(t.next) {
@@ -275,6 +279,7 @@ func (s *Sweeper) over(asked []*task, hush bool) {
 	s.tasks = slices.DeleteFunc(s.tasks, func(t *task) bool { return t.over(now) })
 }
 
+// over says whether t has ended.
 func (t *task) over(now time.Time) bool {
 	if t.Open != nil && !t.Open() {
 		return true
@@ -282,8 +287,8 @@ func (t *task) over(now time.Time) bool {
 	return !now.Before(t.until) && (t.heard == Answered || !now.Before(t.latest))
 }
 
-// pause is how long to wait when so much has passed since the task began: with jitter, so that
-// processes do not fall into step.
+// pause is how long to wait if this much time has passed since the task began. It has jitter, so
+// that processes do not fall into step.
 func pause(passed time.Duration) time.Duration {
 	d := max(min(max(passed/2, First), longest), passed/80)
 	return d - rand.N(d/4) //nolint:gosec // G404: jitter is no secret
