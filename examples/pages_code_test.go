@@ -265,7 +265,7 @@ func functionAttach(ctx context.Context, locks *core.Locker, message string) err
 	if err != nil {
 		return err
 	}
-	lease, err := locks.Attach(ctx, handoff) // or core.WithHandoff(handoff), for one call of Do
+	lease, err := locks.Attach(ctx, handoff) // or locks.DoAttached(ctx, handoff, ship)
 	if err != nil {
 		return err
 	}
