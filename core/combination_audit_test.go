@@ -40,6 +40,9 @@ func (s *scene) audit() {
 		if !ok || !s.calm(t.process, t.last) && !s.calm(t.process, since.Add(-2*s.bound(t.request.errand))) {
 			continue // what should have given it back may have been lost
 		}
+		if over := t.request.over; t.last.Sub(over) > max(s.ttl, t.request.errand.ttl) {
+			continue // a command that is executed so late may outlive its clean-up: docs/design.md
+		}
 		bound := cleanedUp
 		if t.unheard {
 			bound = abandoned
