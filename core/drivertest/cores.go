@@ -58,7 +58,6 @@ var coreCases = []testCase{
 			}
 		}
 		e.noError(x.Err())
-		e.noError(x.Check(e.Context()))
 		e.noError(x.Release(e.Context()))
 		y, err := other.TryAcquire(e.Context(), "name")
 		e.noError(err)
@@ -119,6 +118,14 @@ func (e *env) locker(d driver.Driver) *core.Locker {
 		}
 	})
 	return locks
+}
+
+// renewed waits for the service to renew the lease once more, from now on.
+func (e *env) renewed(x *core.Lease) {
+	e.Helper()
+	before := x.ValidUntil()
+	e.eventually("a renewal", func() bool { return x.Err() != nil || x.ValidUntil().After(before) })
+	e.noError(x.Err())
 }
 
 // lost fails the case unless x was lost for that reason, and its context says so.

@@ -94,7 +94,6 @@ var detachCases = []testCase{
 		if waiter.ended() {
 			e.Error("the waiter has it too")
 		}
-		e.noError(y.Check(e.Context()))
 		e.noError(y.Release(e.Context()))
 		z := waiter.within(0, "the waiter")
 		if e.Driver().Capabilities().Fence && (y.Fence() <= x.Fence() || z.Fence() <= y.Fence()) {

@@ -62,9 +62,9 @@ var foreignCases = []testCase{
 		x, err := locks.Acquire(e.Context(), "name")
 		e.noError(err)
 		e.Delete("name")
-		if err := x.Check(e.Context()); !errors.Is(err, core.ErrLost) {
-			e.Errorf("check: %v", err)
-		}
+		e.within(e.ttl, "the notice of the loss", func() {
+			e.eventually("it hears of it", func() bool { return x.Err() != nil })
+		})
 		e.lost(x, core.ReasonTaken)
 		y, err := e.locker(e.Driver()).Acquire(e.Context(), "name")
 		e.noError(err)
@@ -74,7 +74,6 @@ var foreignCases = []testCase{
 		if err := x.Release(e.Context()); !errors.Is(err, core.ErrLost) {
 			e.Errorf("release of what was lost: %v", err)
 		}
-		e.noError(y.Check(e.Context()))
 		e.noError(y.Release(e.Context()))
 	}},
 }

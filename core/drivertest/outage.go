@@ -19,7 +19,7 @@ var outageCases = []testCase{
 		service, servers := e.harness.OpenServers(e.T)
 		locks, other := e.locker(service.Driver()), e.locker(service.Driver())
 		take := core.WithTTL(outageTTL)
-		x, err := locks.Acquire(e.Context(), "name", take)
+		x, err := locks.Acquire(e.Context(), "name", take, core.WithRenewEvery(e.ttl/4))
 		e.noError(err)
 		e.eventually("the other process is connected", func() bool {
 			_, err := other.TryAcquire(e.Context(), "name")
@@ -34,14 +34,11 @@ var outageCases = []testCase{
 			return errors.Is(err, core.ErrUnavailable)
 		})
 		servers.Restart()
-		e.eventually("the holder hears of its name", func() bool {
-			err := x.Check(e.Context())
-			return err == nil || errors.Is(err, core.ErrLost)
-		})
 		if servers.Forgetful {
+			e.eventually("the holder hears of its loss", func() bool { return x.Err() != nil })
 			e.lost(x, core.ReasonTaken)
 		} else {
-			e.noError(x.Err())
+			e.renewed(x)
 			e.eventually("the other process hears of the holder", func() bool {
 				y, err := other.TryAcquire(e.Context(), "name")
 				if err == nil {
@@ -56,7 +53,6 @@ var outageCases = []testCase{
 		if y.Fence() != 0 && y.Fence() <= x.Fence() {
 			e.Errorf("fence %d after %d", y.Fence(), x.Fence())
 		}
-		e.noError(y.Check(e.Context()))
 		e.noError(y.Release(e.Context()))
 	}},
 }

@@ -56,7 +56,7 @@ func TestALeaderThatIsKilledInMidAcquireCostsTimeAndNothingElse(t *testing.T) {
 	lockers := []*core.Locker{
 		locker(t, etcdlock.New(dialCluster(t, members))), locker(t, etcdlock.New(dialCluster(t, members))),
 	}
-	steady := acquire(t, lockers[0], "steady")
+	steady := acquire(t, lockers[0], "steady", core.WithRenewEvery(200*time.Millisecond))
 	var inside, turns atomic.Int32
 	var last atomic.Uint64
 	ctx, cancel := context.WithCancel(t.Context())
@@ -86,7 +86,7 @@ func TestALeaderThatIsKilledInMidAcquireCostsTimeAndNothingElse(t *testing.T) {
 		dead.Kill()
 		before := turns.Load()
 		eventually(t, "turns go on under another leader", func() bool { return turns.Load() > before+3 })
-		eventually(t, "the lease is confirmed", func() bool { return steady.Check(t.Context()) == nil })
+		renewed(t, steady)
 		dead.Restart()
 	}
 	cancel()

@@ -136,3 +136,11 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	}
 	t.Fatalf("never came true: %s", what)
 }
+
+// renewed waits for the server to renew the lease once more, from now on.
+func renewed(t *testing.T, x *core.Lease) {
+	t.Helper()
+	before := x.ValidUntil()
+	eventually(t, "a renewal", func() bool { return x.Err() != nil || x.ValidUntil().After(before) })
+	ok(t, x.Err())
+}

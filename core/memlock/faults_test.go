@@ -95,7 +95,8 @@ func TestAStolenNameIsHeldByAThiefWithANewerFence(t *testing.T) {
 		if fence <= x.Fence() {
 			t.Errorf("fence %d after %d", fence, x.Fence())
 		}
-		isLost(t, x.Check(t.Context()), core.ReasonTaken)
+		<-x.Context().Done()
+		isLost(t, x.Err(), core.ReasonTaken)
 		isLost(t, x.Release(t.Context()), core.ReasonTaken)
 		if _, err := b.TryAcquire(t.Context(), "name"); !errors.Is(err, core.ErrHeld) {
 			t.Errorf("%v", err)
@@ -122,10 +123,10 @@ func TestAServiceThatIsDownExecutesNothingAndKeepsWhatItHas(t *testing.T) {
 		if _, err := b.TryAcquire(t.Context(), "name"); !errors.Is(err, core.ErrUnavailable) || errors.Is(err, core.ErrHeld) {
 			t.Errorf("acquire: %v", err)
 		}
-		if err := x.Check(t.Context()); !errors.Is(err, core.ErrUnavailable) {
-			t.Errorf("check: %v", err)
-		}
 		time.Sleep(5 * time.Second)
+		if err := x.Err(); err != nil {
+			t.Errorf("its holder: %v", err)
+		}
 		s.SetDown(false)
 		if _, err := b.TryAcquire(t.Context(), "name"); !errors.Is(err, core.ErrHeld) {
 			t.Errorf("acquire: %v", err)

@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -12,8 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
 // world is a server of its own, a client straight to it, and a Locker behind a proxy.
@@ -58,7 +61,6 @@ func TestALostReplyOnTheWireIsNotSomebodyElse(t *testing.T) {
 	w.proxy.DropReplies(1)
 	x, err := w.locks.TryAcquire(t.Context(), "name")
 	ok(t, err)
-	ok(t, x.Check(t.Context()))
 	ok(t, x.Release(t.Context()))
 	ok(t, acquire(t, w.other, "name", core.WithWait(0)).Release(t.Context()))
 }
@@ -90,7 +92,6 @@ func TestInABlackHoleTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
 	}
 	w.proxy.Heal()
 	is(t, x.Release(t.Context()), core.ErrLost)
-	ok(t, y.Check(t.Context()))
 	ok(t, y.Release(t.Context()))
 	w.recovers(t)
 }
@@ -100,6 +101,7 @@ func TestEveryCallReturnsInABlackHoleWithADefaultClient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	x := acquire(t, w.locks, "name")
+	half := acquire(t, w.locks, "half-over", core.WithTTL(2*ttl), core.WithoutRenewal())
 	w.proxy.BlackHole(true)
 	const bound = ttl / 3
 	const slack = time.Second // for a busy machine; the client's own time-out is far beyond
@@ -116,11 +118,12 @@ func TestEveryCallReturnsInABlackHoleWithADefaultClient(t *testing.T) {
 	}
 	background := context.Background() // nothing but the call's own bound can end it
 	within("TryAcquire", bound, func() error { _, err := w.locks.TryAcquire(background, "other"); return err }, core.ErrUnavailable)
-	within("Check", bound, func() error { return x.Check(background) }, core.ErrUnavailable)
 	within("Release", bound, func() error { return x.Release(background) }, core.ErrUnavailable)
 	ctx, cancel := context.WithCancel(background)
 	time.AfterFunc(ttl/10, cancel)
 	within("TryAcquire with a ctx that is cancelled", ttl/10, func() error { _, err := w.locks.TryAcquire(ctx, "other"); return err }, context.Canceled)
+	time.Sleep(time.Until(half.ValidUntil()) - 2*ttl*2/5) // so that it asks
+	within("Confirm", 2*ttl/5, func() error { return core.Confirm(half.Context()) }, core.ErrLost)
 	w.proxy.Heal()
 	w.recovers(t)
 }
@@ -198,10 +201,13 @@ func TestScriptsThatAreFlushedAreLoadedInTheSameCall(t *testing.T) {
 			}
 		}
 	})
-	for range 200 {
+	store := redislock.New(w.direct)
+	for i := range 200 {
 		x := acquire(t, w.locks, "name", core.WithWait(0))
-		ok(t, x.Check(t.Context()))
 		ok(t, x.Release(t.Context()))
+		c := driver.Claim{Name: "other", Token: fmt.Sprintf("%022d", i), TTL: ttl}
+		_, err := store.Acquire(t.Context(), c)
+		ok(t, errors.Join(append(store.Renew(t.Context(), []driver.Claim{c}), err, store.Release(t.Context(), c))...))
 	}
 	close(stop)
 	wg.Wait()

@@ -44,7 +44,7 @@ func TestEveryHolderOnRedisHasAHandleThatIsNoSecret(t *testing.T) {
 			}
 		}
 		for _, x := range leases {
-			is(t, x.Check(t.Context()), core.ErrLost)
+			is(t, x.Release(t.Context()), core.ErrLost)
 		}
 		ok(t, acquire(t, operator, name, core.WithWait(0)).Release(t.Context()))
 	}

@@ -219,7 +219,6 @@ func TestAForceReleaseOnRedisMatchesTheFence(t *testing.T) {
 			t.Errorf("fence %d beside %s: %v, %v", wrong, digits, freed, err)
 		}
 	}
-	ok(t, x.Check(t.Context()))
 	freed, err := operator.ForceRelease(t.Context(), "name", fence)
 	ok(t, err)
 	if !freed {
@@ -330,7 +329,7 @@ func TestTheFenceSurvivesWhateverFollowsTheFirstRenewal(t *testing.T) {
 	} {
 		x := hold(t, w.locks, name, core.WithDedup(time.Minute), core.WithLabel("host-1"))
 		known(t, w.other, name)
-		ok(t, x.Check(t.Context()))
+		renewed(t, x)
 		ok(t, end(x))
 		if info, err := w.other.Inspect(t.Context(), name); err != nil || info.Held {
 			t.Errorf("%s: %+v, %v", name, info, err)
@@ -382,7 +381,7 @@ func TestWhoOnlyLooksNeedsNoMoreAndCanDoNoHarm(t *testing.T) {
 	is(t, err, core.ErrUnavailable)
 	_, err = looks.TryAcquire(t.Context(), "other")
 	is(t, err, core.ErrUnavailable)
-	ok(t, x.Check(t.Context()))
+	renewed(t, x)
 
 	w.do(t, append([]any{"acl", "setuser", "locks", "on", ">secret"}, minimalACL...)...)
 	locks := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "locks", Password: "secret"}))

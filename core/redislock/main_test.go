@@ -86,5 +86,12 @@ func lasts(t *testing.T, x *core.Lease) {
 		time.Sleep(ttl / 4)
 		ok(t, x.Err())
 	}
-	ok(t, x.Check(t.Context()))
+}
+
+// renewed waits for the server to renew the lease once more, from now on.
+func renewed(t *testing.T, x *core.Lease) {
+	t.Helper()
+	before := x.ValidUntil()
+	eventually(t, "a renewal", func() bool { return x.Err() != nil || x.ValidUntil().After(before) })
+	ok(t, x.Err())
 }

@@ -132,7 +132,6 @@ func TestALeaseStandsWhateverBefallsOneServerAtATime(t *testing.T) {
 	if runs := stop(); runs < 10 {
 		t.Errorf("%d turns beside it", runs)
 	}
-	ok(t, steady.Check(t.Context()))
 	ok(t, steady.Release(t.Context()))
 }
 
@@ -172,7 +171,6 @@ func TestTwoServersMayBeGoneAndThreeMayNot(t *testing.T) {
 	f.servers[1].Kill()
 	time.Sleep(steadyTTL + realTTL)
 	ok(t, steady.Err())
-	ok(t, steady.Check(t.Context()))
 	if runs := stop(); runs < 3 {
 		t.Errorf("%d turns without two servers", runs)
 	}

@@ -286,7 +286,6 @@ func TestTheACLIsThatOfAllNodes(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	ok(t, x.Check(t.Context()))
 	ok(t, x.Release(t.Context()))
 	session = new(zklock.Session)
 	other, _, err := zk.Connect([]string{server.Addr()}, longSession, zk.WithDialer(session.Dial), zk.WithLogger(quiet{}))

@@ -52,9 +52,9 @@ var lostMaster = pitfall{
 		if err := file.fenced(b.Fence(), "B's"); err != nil {
 			return "", false, err
 		}
-		late, told := file.fenced(a.Fence(), "A's"), a.Check(ctx)
+		late, told := file.fenced(a.Fence(), "A's"), a.Release(ctx)
 		if errors.Is(late, errOld) && errors.Is(told, core.ErrLost) {
-			return "A's write is refused, as B's fence is larger; the next renewal tells A", false, nil
+			return "A's write is refused, as B's fence is larger; A's release says that the lease was lost", false, nil
 		}
 		return "A's write has replaced B's", true, errors.Join(late, told)
 	},
