@@ -141,23 +141,6 @@ func TestAConfirmBesideAnotherThatFailsAsksForItself(t *testing.T) {
 	})
 }
 
-func TestConfirmBesideACheckRenewsAllTheSame(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		b.leave(x, ttl/2)
-		b.link.Next(drivertest.OpRenew, drivertest.HeldBack)
-		checked := make(chan error, 1)
-		go func() { checked <- x.Check(b.Context()) }()
-		synctest.Wait()
-		confirmed := confirming(x.Context())
-		b.link.Deliver()
-		b.ok(<-checked)
-		b.ok(<-confirmed)
-		b.renewed(2)
-	})
-}
-
 // TestNoConfirmOutlivesItsTenure has leases confirmed from everywhere, on a network that
 // loses and delays, while they are released and lost.
 func TestNoConfirmOutlivesItsTenure(t *testing.T) {

@@ -641,7 +641,7 @@ func TestADegradedLeaseEndsByMaxHoldByCloseAndWithoutRenewal(t *testing.T) {
 	})
 }
 
-func TestCheckOfADegradedLeaseIsUnavailableAndConfirmIsNil(t *testing.T) {
+func TestConfirmOfADegradedLeaseIsNil(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		local := b.localOnly()
@@ -650,7 +650,6 @@ func TestCheckOfADegradedLeaseIsUnavailableAndConfirmIsNil(t *testing.T) {
 		x := b.acquire(local, "a")
 		synctest.Wait()
 		calls := b.link.Calls(drivertest.OpRenew)
-		b.is(x.Check(b.Context()), core.ErrUnavailable)
 		b.ok(core.Confirm(x.Context()))
 		b.ok(x.Err())
 

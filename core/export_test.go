@@ -1,6 +1,13 @@
 package core
 
-import "fmt"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
 
 // For tests of this package that are outside of it.
 
@@ -56,4 +63,30 @@ func (l *Locker) Remains() (left []string) {
 	say(int(r.waiters.Load()), "waiters")
 	say(int(r.tasks.Load()), "calls and goroutines under way")
 	return left
+}
+
+// Check asks the backend whether the lease still stands, and prolongs nothing.
+func (x *Lease) Check(ctx context.Context) error {
+	if err := x.Err(); err != nil {
+		return err
+	}
+	t := x.tenure
+	claim := t.token.claim()
+	claim.TTL = 0
+	ctx, cancel := context.WithTimeout(ctx, min(t.cfg.renewTimeout(), t.left()))
+	defer cancel()
+	answers, ok := callApart(ctx, t.engine, func(ctx context.Context) []error {
+		return t.engine.driver.Renew(ctx, []driver.Claim{claim})
+	}, nil)
+	if !ok {
+		return cmp.Or(x.Err(), errNoAnswer)
+	}
+	err := answers[0]
+	now := t.engine.clock.Read()
+	t.locked(now, func() {
+		if errors.Is(err, driver.ErrNotOwner) {
+			t.lose(ReasonTaken, now)
+		}
+	})
+	return cmp.Or(x.Err(), err)
 }

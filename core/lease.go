@@ -2,12 +2,10 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
@@ -259,72 +257,6 @@ func (x *Lease) over() bool {
 	x.tenure.mu.Lock()
 	defer x.tenure.mu.Unlock()
 	return x.ended
-}
-
-// Check asks the backend whether the lease still stands. It does not prolong the lease. It returns
-// nil or a *[LostError]. If there is no answer in time, it returns [ErrUnavailable]; it waits for a
-// fifth of the TTL, at most 2 s, and at most until the lease ends. If ctx ends first, it returns
-// ctx's error.
-//
-// The backend knows nothing of a degraded lease. For it, Check returns ErrUnavailable and sends
-// nothing.
-func (x *Lease) Check(ctx context.Context) error {
-	if x.none() {
-		return errNoLease
-	}
-	t := x.tenure
-	if lost := x.Err(); lost != nil {
-		return lost
-	}
-	if err := ctx.Err(); err != nil {
-		return &endedError{err, &unavailableError{"check", x.name, errNotAsked}}
-	}
-	if t.local {
-		return &unavailableError{"check", x.name, errDegraded}
-	}
-	t.mu.Lock()
-	if t.state != tenureHeld || x.ended {
-		t.mu.Unlock()
-		return x.Err()
-	}
-	t.inFlight++
-	t.mu.Unlock()
-	err := t.check(ctx)
-	if lost := x.Err(); lost != nil {
-		return lost
-	}
-	return err
-}
-
-// check asks the backend whether the tenure still stands. The caller has counted the command in
-// inFlight.
-func (t *tenure) check(ctx context.Context) error {
-	claim := t.token.claim()
-	claim.TTL = 0
-	bounded, cancel := context.WithTimeout(ctx, min(t.cfg.renewTimeout(), t.left()))
-	defer cancel()
-	answers, ok := callApart(bounded, t.engine, func(ctx context.Context) []error {
-		return t.engine.driver.Renew(ctx, []driver.Claim{claim})
-	}, nil)
-	err := errNoAnswer
-	if ok && len(answers) == 1 {
-		err = answers[0]
-	}
-	now := t.engine.clock.Read()
-	t.locked(now, func() {
-		t.landed()
-		if errors.Is(err, driver.ErrNotOwner) {
-			t.lose(ReasonTaken, now)
-		}
-	})
-	if err == nil {
-		return nil
-	}
-	err = &unavailableError{"check", claim.Name, opaque(err)}
-	if ctx.Err() != nil {
-		return &endedError{ctx.Err(), err}
-	}
-	return err
 }
 
 // Format prints the lease's name and fence for every verb. It prints no token, so the output may be

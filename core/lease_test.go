@@ -256,36 +256,6 @@ func TestAnEndedLeaseAnswersLocally(t *testing.T) {
 	})
 }
 
-func TestCheckProlongsNothing(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		until := x.ValidUntil()
-		time.Sleep(ttl / 2)
-		b.ok(x.Check(b.Context()))
-		if !x.ValidUntil().Equal(until) {
-			b.Error("trust was prolonged")
-		}
-		b.took(ttl/2, 2*time.Millisecond, func() { // when the backend lets go
-			y, err := b.other().Acquire(b.Context(), "name")
-			b.ok(err)
-			b.ok(y.Release(b.Context()))
-		})
-	})
-}
-
-func TestACheckWithoutAnAnswerIsNoLoss(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		b.link.All(drivertest.RequestLost, drivertest.OpRenew)
-		err := x.Check(b.Context())
-		b.is(err, core.ErrUnavailable)
-		b.isNot(err, core.ErrLost)
-		b.ok(x.Err())
-	})
-}
-
 func TestCompleteWithoutDedupReleasesAndSaysSo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

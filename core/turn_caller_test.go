@@ -268,16 +268,3 @@ func (c then) Err() error {
 	c.do()
 	return c.Context.Err()
 }
-
-func TestACheckThatIsOvertakenByTheEndOfItsTurnSendsNothing(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x, waiting := b.queue(2)
-		sent := b.commands()
-		b.is(x.Check(then{b.Context(), func() { b.ok(x.Release(b.Context())) }}), core.ErrReleased)
-		if n := b.commands() - sent; n != 0 {
-			b.Errorf("%d commands", n)
-		}
-		b.ok(waiting[0].granted().Release(b.Context()))
-	})
-}

@@ -273,12 +273,6 @@ func TestWhatIsInDoubtIsReleasedAndAskedForAgain(t *testing.T) {
 			b.eventually("a renewal", func() bool { return b.link.Calls(drivertest.OpRenew) == 1 })
 			time.AfterFunc(time.Millisecond, func() { b.link.Deliver() })
 		}},
-		"a check is under way": {doubt: func(b *bench, x *core.Lease) {
-			b.link.Next(drivertest.OpRenew, drivertest.HeldBack)
-			go func() { b.is(x.Check(b.Context()), core.ErrReleased) }()
-			synctest.Wait()
-			time.AfterFunc(time.Millisecond, func() { b.link.Deliver() })
-		}},
 		"an acquire went unanswered": {
 			prepare: func(b *bench) { b.link.Next(drivertest.OpAcquire, drivertest.Delivered, drivertest.ReplyReset) },
 			doubt:   func(*bench, *core.Lease) {},
