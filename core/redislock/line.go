@@ -17,9 +17,10 @@ const (
 // lastWords is how long, after the end of a context, we wait for an answer that is under way.
 const lastWords = 30 * time.Millisecond
 
-// Wait implements driver.Queuer. It looks once, then after each notification, and when the owner's
-// TTL or the life of the place before it ends. If it hears no notifications, or a foreign client
-// has the name, it also looks after 25 ms, then less often, up to every second.
+// Wait implements driver.Queuer. It returns when it hears a notification. It looks at the name at
+// once, and when the owner's TTL, or the life of the first place in the queue, ends. Without
+// notifications, or while a foreign client has the name, it also looks after 25 ms, then less and
+// less often, up to a second apart. Each look runs one script.
 func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	hub := s.hubs.of(c.Name)
 	heard, leave := hub.listen(c.At())
