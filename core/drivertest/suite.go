@@ -34,7 +34,7 @@ type Harness struct {
 }
 
 // Service is one lock service and the ways to reach it. All fields except Driver may be nil or
-// zero. The cases that need them are then skipped.
+// zero. The suite then skips the cases and the checks that need them.
 type Service struct {
 	// Driver returns a new backend to the service, as another process would have it.
 	Driver func() driver.Driver
