@@ -10,6 +10,11 @@ import (
 
 // Claim is what core asks a backend for. Fields that go beyond a backend's [Capabilities] are
 // always zero: core refuses such requests itself.
+//
+// An exclusive claim owns its name alone. Shared claims can own a name together, and so can
+// claims with a Limit above 1, as many as the Limit says. Shared and limited claims do not mix.
+// Each owner has its own TTL. The name is free once the last owner has ended or released it. If
+// limits differ, the smallest one counts, among the claim and the owners, and the answer says so.
 type Claim struct {
 	Name  string // what is locked; core has checked it
 	Token string // the owner's secret; new for every tenure

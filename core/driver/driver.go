@@ -37,6 +37,10 @@ import (
 // core retries, and the backend does not: a method that lost its connection returns the error.
 // A method may repair something itself if the server has certainly executed nothing, such as
 // to load a script again or to follow a redirect. That is not a retry.
+//
+// [CannotAnswer] tells from an error whether the service can answer anybody. It knows the errors
+// of the net package; mark others with [Unavailable]. Do not mark an error if part of the service
+// has answered: if one node of a quorum says "no permission", the error must not match.
 type Driver interface {
 	// Acquire makes one attempt to own c.Name for c.TTL. It never waits for another owner.
 	//
@@ -44,12 +48,8 @@ type Driver interface {
 	// the full TTL again, and returns a fence that is not smaller than the one that nobody saw.
 	// A grant always means that the full TTL (or Grant.TTL) began after Acquire was called.
 	//
-	// An exclusive claim owns its name alone. Shared claims can own a name together, and so can
-	// claims with a Limit above 1, as many as the Limit says. Shared and limited claims do not
-	// mix. Each has its own TTL, and the name is free once the last one has ended or released
-	// it. If limits differ, the smallest one counts, among the claim and the owners, and the
-	// answer says so. All claims share one queue: a claim that could join the owners still waits
-	// behind earlier waiters, so readers do not starve a writer.
+	// Some claims can own a name together: see [Claim]. All claims share one queue. A claim that
+	// could join the owners still waits behind earlier waiters, so readers do not starve a writer.
 	//
 	// A claim with a Handoff takes over a name that a Release has left for this hand-off, whoever
 	// is in the queue. That uses the hand-off up. A hand-off that is used, over or unknown changes
@@ -58,11 +58,6 @@ type Driver interface {
 	// A refusal is a *[Held] or, for a claim with Dedup, a *[Duplicate]. Return an error that
 	// matches [ErrNotSent] if the server certainly has not executed the call and never will; make
 	// it with [NotSent]. Any other error means that the outcome is unknown.
-	//
-	// [CannotAnswer] tells from an error whether the service can answer anybody. It knows the
-	// errors of the net package; mark others with [Unavailable]. Do not mark an error if part of
-	// the service has answered: if one node of a quorum says "no permission", the error must not
-	// match.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew gives each claim its full TTL again if its token still owns the name. Compare and
