@@ -1,17 +1,23 @@
 // Package driver defines what a lock backend implements for package core.
 //
-// A backend keeps three things per name: who owns it (a token), until when (by the
-// backend's own clock), and whether a dedup marker stands. Everything else, renewal,
-// waiting order inside a process, trust by local clocks, retries and clean-up, lives in
-// core, once.
+// A backend keeps three things for each name: who owns it (a token), until when (by the
+// backend's own clock), and whether a dedup marker stands. core does everything else, once for
+// all backends: renewal, the order of waiters inside a process, trust by local clocks, retries
+// and clean-up.
 //
-// What every backend may rely on: core bounds each call with a context, never uses a
-// token for two tenures, and never renews a claim whose tenure has ended. It may release one
-// again and again, to clean up behind a command that was late.
+// A backend may rely on core for this:
 //
-// What core relies on: a backend starts no goroutine for renewal, returns its client's
-// raw errors, and never dials or closes the client it was given. Constructors return one
-// value and do no I/O; what is wrong with their arguments comes out of [Validator].
+//   - It bounds each call with a context.
+//   - It never uses a token for two tenures.
+//   - It never renews a claim whose tenure has ended. It may release such a claim again and
+//     again, to clean up behind a command that was late.
+//
+// core relies on a backend for this:
+//
+//   - It starts no goroutine for renewal, and returns its client's raw errors.
+//   - It never dials or closes the client that it was given.
+//   - Its constructor returns one value and does no I/O. [Validator] reports wrong arguments.
+//
 // Package drivertest checks the rest: a backend is correct if it passes.
 //
 // Application code should use package core.
@@ -22,121 +28,133 @@ import (
 	"time"
 )
 
-// Driver is a lock service. All methods may be called concurrently.
+// Driver is a lock service. Any number of goroutines may call all methods at the same time.
 //
-// Every method should return once ctx has ended, and must not send anything for a call
-// whose ctx has ended; core does not wait for one that does not return, and treats its
-// outcome as unknown. Retries are core's: a method that lost its connection returns the
-// error. What a backend repairs by itself, because the server has certainly not executed
-// anything (a script to load again, a redirect to follow), is no retry.
+// Acquire, Renew and Release may block on the network until ctx ends. A method should return
+// once ctx has ended. If it does not, core stops waiting, and treats the outcome as unknown. If
+// ctx has ended before the call, nothing may be sent: return [NotSent] of ctx's error.
+//
+// core retries, and the backend does not: a method that lost its connection returns the error.
+// A method may repair something itself if the server has certainly executed nothing, such as
+// to load a script again or to follow a redirect. That is not a retry.
+//
+// [CannotAnswer] tells from an error whether the service can answer anybody. It knows the errors
+// of the net package; mark others with [Unavailable]. Do not mark an error if part of the service
+// has answered: if one node of a quorum says "no permission", the error must not match.
 type Driver interface {
-	// Acquire makes one attempt to own c.Name for c.TTL, and never waits for another
-	// owner.
+	// Acquire makes one attempt to own c.Name for c.TTL. It never waits for another owner.
 	//
-	// It is idempotent per c.Token: asked again after a lost reply, it sets the full TTL
-	// again and returns a fence not smaller than the one nobody saw. "Granted" always
-	// means that the full TTL (or Grant.TTL) began after Acquire was called.
+	// It is idempotent for each c.Token. After a lost reply, core asks again: Acquire then sets
+	// the full TTL again, and returns a fence that is not smaller than the one that nobody saw.
+	// A grant always means that the full TTL (or Grant.TTL) began after Acquire was called.
 	//
-	// Claims that are Shared can own a name together, and so can as many claims with the same
-	// Limit above 1. Each has its own TTL, and the name is free once the last of them is over
-	// or has released it. Nothing else goes together: shared claims, limited ones, and those
-	// that are exclusive. If limits differ, the smallest one among the claim and those that own
-	// the name counts, and the answer says so. There is one line for all of them, so a claim
-	// that could join others in the name still waits behind whoever came first: readers do not
-	// starve a writer.
+	// Some claims can own a name together: see [Claim]. All claims share one queue. A claim that
+	// could join the owners still waits behind earlier waiters, so readers do not starve a writer.
 	//
 	// A claim with a Handoff takes over a name that a Release has left for this hand-off, whoever
-	// stands in line. That uses the hand-off up. One that is used, over or unknown changes nothing.
+	// is in the queue. That uses the hand-off up. A hand-off that is used, over or unknown changes
+	// nothing.
 	//
-	// A refusal is a *[Held] or, for a claim with Dedup, a *[Duplicate]. An error that matches
-	// [ErrNotSent] says that the server certainly has not executed the call and never
-	// will; [NotSent] makes one. Any other error means that the outcome is unknown.
-	//
-	// Beside that, an error says by [CannotAnswer] whether the service can answer anybody. Where
-	// others than the net package know that, the backend says so with [Unavailable]. It must not
-	// where part of the service has answered: of a quorum, one node that says "no permission"
-	// is enough for the error not to match.
+	// A refusal is a *[Held] or, for a claim with Dedup, a *[Duplicate]. Return an error that
+	// matches [ErrNotSent] if the server certainly has not executed the call and never will; make
+	// it with [NotSent]. Any other error means that the outcome is unknown.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
-	// Renew gives each claim its full TTL again, if its token still owns it, in one step
-	// of compare and extend. It answers one error for each claim, in order: nil,
-	// [ErrNotOwner], or an unknown outcome. One claim's trouble must not cost another
-	// claim its answer. A claim whose TTL is 0 is only verified.
+	// Renew gives each claim its full TTL again if its token still owns the name. Compare and
+	// extend are one step for each claim. A claim whose TTL is 0 is only verified.
+	//
+	// It returns one error for each claim, in order: nil, [ErrNotOwner], [ErrNotSent], or an
+	// unknown outcome. A fault of one claim must not cost another claim its answer. core sends
+	// up to 128 claims in a call, and calls Renew again for those without an answer.
 	Renew(ctx context.Context, claims []Claim) []error
 
-	// Release frees c if its token still owns it, in one step of compare and delete: nil,
-	// [ErrNotOwner], [ErrNotSent], or an unknown outcome. If c.Mark is set, it leaves the
-	// dedup marker for c.Scope, for c.Dedup, in the same step, or answers [ErrUnmarked] if there
-	// is no room for it. Those who wait for the name are told, as far as the backend can.
+	// Release frees c.Name if c.Token still owns it, and tells the waiters as far as the backend
+	// can. Compare and delete are one step. It returns nil, [ErrNotOwner], [ErrNotSent], or an
+	// unknown outcome, after which core calls it again.
 	//
-	// If c.Keep is set, the token owns the name no longer, but the name stays taken for c.Keep
-	// from now, whatever was left of its TTL: by nobody, so that no token renews or releases
-	// it. A *[Held] then still has the label, and is Exact. With c.Handoff it is not, for an
-	// Acquire with the same hand-off may take the name over, and free it, at any time.
+	// If c.Mark is set, the same step leaves the dedup marker of c.Scope, for c.Dedup. If there is
+	// no room for the marker, the error is [ErrUnmarked].
+	//
+	// If c.Keep is set, the token no longer owns the name, but the name stays taken for c.Keep from
+	// now, whatever was left of its TTL. Nobody owns it then, so no token renews or releases it. A
+	// *[Held] still has the label, and is Exact. With c.Handoff it is not Exact, because an Acquire
+	// with the same hand-off may take the name over, and free it, at any time.
 	Release(ctx context.Context, c Claim) error
 
-	// Capabilities says what the backend can do. It does no I/O and always answers the
-	// same.
+	// Capabilities says what the backend can do. It does no I/O, does not block, and always
+	// returns the same.
 	Capabilities() Capabilities
 }
 
-// Queuer is implemented by backends that line waiters up, first come, first served.
+// Queuer is implemented by backends that have a queue for each name, first come, first served.
 //
-// Those who stand in the line for a name are places, not claims: core makes a new Place
-// when its first waiter for the name goes there, and uses it for all claims until the name
-// is granted to one of them or nobody waits any more. While live places stand in line, a
-// free name is for the first of them: an Acquire from any other place, or from none, is
-// refused with a *[Held] without a label. A grant leaves the line. A Release with a Place
-// leaves it too, whether or not the token owns the name, and has the next one told.
+// Places stand in the queue, not claims. core makes a new Place when its first waiter for a name
+// goes there. It uses the Place for all claims until one of them is granted or nobody waits any
+// more. While the queue has live places, a free name is for the first one: an Acquire from
+// another place, or from none, is refused with a *[Held] without a label. A grant removes its
+// place from the queue. So does a Release with a Place, whether or not the token owns the name;
+// it also has the next place told.
 //
-// Wait stands in line at c.Place, at the end if that is not there. It returns nil when it
-// is that place's turn to call Acquire, or worth trying, and ctx's error when ctx ends
-// first. It looks once at least, so that core, which calls it again and again, misses a
-// lost notification for no longer than [Recheck]. A nil is a hint, never a grant. Any other
-// error is transient for core, which goes on by polling. Only ctx's error as it is says that
-// the command that lined the place up was answered; after any other it may still be under way.
-// A claim whose token owns the name is not lined up, and Wait returns nil: the command may have
-// been late, and the grant has left the line.
-//
-// A notification is a hint, too. A waiter listens before it is lined up where that takes no
-// time worth mentioning, so that none comes too early; one that cannot listen, or not yet, is
-// lined up all the same, and looks more often. Every call with a Place, Acquire too, keeps the place alive for [PlaceLife]; by then, in the
-// backend's own time, it is dropped by whoever meets it.
+// Every call with a Place keeps the place alive for [PlaceLife], Acquire too. After that time, in
+// the backend's own clock, any call that meets the place drops it.
 type Queuer interface {
+	// Wait puts c.Place at the end of the queue, unless it is there already, and blocks until
+	// that place should call Acquire, or until ctx ends. It looks at least once.
+	//
+	// nil means that it is the place's turn, or worth trying. It is a hint, never a grant. At the
+	// end of ctx, the error is ctx's own, unwrapped, and only if the command that queued the place
+	// was answered: after any other error except [ErrNotSent], that command may still be under
+	// way. core retries: it calls Wait again and again, so that it misses a lost notification for
+	// at most [Recheck]. After an error other than ctx's it polls.
+	//
+	// Notifications are hints, too. A waiter should listen before it is queued, if that takes
+	// little time, so that it misses none. A waiter that cannot listen is queued all the same, and
+	// looks more often.
+	//
+	// If c.Token owns the name already, Wait does not queue the place, and returns nil: the command
+	// may have been late, and the grant has left the queue.
 	Wait(ctx context.Context, c Claim) error
 }
 
 // Recheck is how long a waiter that hears nothing waits before it looks again.
 func Recheck(ttl time.Duration) time.Duration { return min(ttl/3, time.Second) }
 
-// PlaceLife is how long a place in line lasts of which nothing is heard.
+// PlaceLife is how long a place stays in the queue without a call that names it.
 func PlaceLife(ttl time.Duration) time.Duration { return 3 * Recheck(ttl) }
 
-// Yielder is implemented by a [Queuer] that can release one claim and take the name for
-// another one in one step, unless others stand in line for it: for a process whose turn is
-// over while more of its goroutines wait.
-//
-// If old's token owns the name and nobody else stands in line, it goes to next, with new
-// fences. If others do, it is released, next.Place is lined up at the end, the first in line
-// is told, and errNext is a *[Held]. If old's token does not own it, errOld is [ErrNotOwner]
-// and nothing else happens: errNext then matches [ErrNotSent]. An unknown outcome is
-// unknown for both.
+// Yielder is implemented by a [Queuer] that can release one claim and take the name for another
+// claim in one step. core uses it when the turns of a process are over while more of its
+// goroutines wait.
 type Yielder interface {
 	Queuer
+
+	// Yield releases old, and grants the name to next if no other place is in the queue:
+	//
+	//   - old's token owns the name, and the queue is empty: next is granted, with new fences.
+	//   - old's token owns the name, and others wait: the name is released, next.Place goes to the
+	//     end of the queue, the first place is told, and errNext is a *[Held].
+	//   - old's token does not own the name: errOld is [ErrNotOwner], errNext matches [ErrNotSent],
+	//     and nothing else happens.
+	//
+	// An unknown outcome is unknown for both. Concurrency, retries and the end of ctx are as for
+	// Acquire and Release.
 	Yield(ctx context.Context, old, next Claim) (g Grant, errNext, errOld error)
 }
 
-// Validator is implemented by backends whose constructor can be given something wrong.
-// core.New asks it, once, and reports the error as ErrInvalid. It does no I/O.
+// Validator is implemented by backends whose constructor can get wrong arguments.
 type Validator interface {
+	// Validate says what is wrong with them, or returns nil. core.New calls it once, and reports
+	// the error as ErrInvalid. It does no I/O and does not block.
 	Validate() error
 }
 
-// IdleCloser is implemented by backends that keep something of their own alive between
-// calls, such as a subscription. core's Close calls it after the last command. It begins to end
-// all of that, whatever ctx says, and returns once that is done or ctx has ended; what is left
-// ends by itself, and another call waits for it. It does not close the client that the backend
-// was given.
+// IdleCloser is implemented by backends that keep something alive between calls, such as a
+// subscription.
 type IdleCloser interface {
+	// CloseIdle ends all of that. It does not close the client that the backend was given. It
+	// begins to end everything, even if ctx has ended, and returns once that is done or ctx has
+	// ended. What is left ends by itself, and another call waits for it.
+	//
+	// core's Close calls it after its last command.
 	CloseIdle(ctx context.Context) error
 }

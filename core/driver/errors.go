@@ -6,42 +6,42 @@ import (
 )
 
 var (
-	// ErrNotOwner says that the token does not own the name: it never did, or no longer
-	// does. It is an answer of the server, never a guess.
+	// ErrNotOwner means that the token does not own the name: it never did, or no longer does.
+	// It is an answer of the server, never a guess.
 	ErrNotOwner = errors.New("driver: not the owner")
 
-	// ErrNotSent says that the server has certainly not executed the call, and will not
-	// execute it later: a refused dial, a context that had ended before anything was
-	// written, a refusal that precedes execution. Backends put it on the client's error with
-	// [NotSent].
+	// ErrNotSent means that the server certainly has not executed the call, and will not execute
+	// it later. Examples are a refused dial, a context that had ended before anything was written,
+	// and a refusal before execution. Backends mark the client's error with [NotSent].
 	ErrNotSent = errors.New("driver: nothing was executed")
 
-	// ErrUnmarked says of a Release with Mark that the name is free, or kept, as was asked for, and
-	// that the dedup marker could not be left. It is not to be sent again: the token owns nothing any
-	// more. Backends wrap it together with the server's error. Where both go in one step, or
-	// not at all, there is no such error.
+	// ErrUnmarked means that a Release with Mark has freed the name, or kept it, as asked, but could
+	// not leave the dedup marker. core does not send it again: the token owns nothing any more.
+	// Backends wrap it together with the server's error. A backend that does both or neither never
+	// returns it.
 	ErrUnmarked = errors.New("driver: released without its dedup marker")
 
-	// ErrCannotAnswer says that the service cannot answer anybody just now: it is loading, has
-	// no leader or no quorum, or is a replica that only reads. Backends put it on the client's
-	// error with [Unavailable], and ErrNotSent too where that holds. What the net package says
-	// of a connection they leave as it is; see [CannotAnswer].
+	// ErrCannotAnswer means that the service cannot answer anybody just now: it is loading, has no
+	// leader or no quorum, or is a read-only replica. Backends mark the client's error with
+	// [Unavailable], and with [NotSent] too if that is true. They need not mark errors of the net
+	// package; see [CannotAnswer].
 	ErrCannotAnswer = errors.New("driver: the service cannot answer")
 )
 
-// Held is the refusal of an Acquire whose name has another owner.
+// Held is how Acquire refuses a claim because the name has another owner, or because other
+// places in the queue come first.
 type Held struct {
-	Label     string        // the owner's label, "" if it left none or is foreign
+	Label     string        // the owner's label; "" if it left none, or is not a client of this library
 	Remaining time.Duration // until the owner's TTL ends; 0 if that is not known
-	Exact     bool          // Remaining is when the name comes free, not just a bound
-	Limit     int           // how many holders there may be, where another one asked for fewer; else 0
+	Exact     bool          // the name comes free after exactly Remaining; otherwise that is only a bound
+	Limit     int           // how many holders there may be, if another holder asked for fewer; else 0
 }
 
 func (*Held) Error() string { return "driver: held by another owner" }
 
-// Duplicate is the refusal of an Acquire with Dedup for whose scope a marker stands.
+// Duplicate is how Acquire refuses a claim with Dedup because its scope has a marker.
 type Duplicate struct {
-	Label string // of the claim that left the marker
+	Label string // label of the claim that left the marker
 }
 
 func (*Duplicate) Error() string { return "driver: a dedup marker stands" }

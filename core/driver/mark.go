@@ -2,9 +2,8 @@ package driver
 
 import "errors"
 
-// NotSent marks err with [ErrNotSent] and keeps its text. Use it for a client's error after which the
-// server has certainly not executed the call, and for a context that had ended before anything was
-// sent:
+// NotSent marks err with [ErrNotSent] and keeps its text. Use it for a client's error if the server has
+// certainly not executed the call, and for a context that had ended before anything was sent:
 //
 //	if err := driver.NotSent(ctx.Err()); err != nil {
 //		return err
@@ -13,13 +12,13 @@ import "errors"
 // NotSent(nil) is nil.
 func NotSent(err error) error { return mark(err, ErrNotSent) }
 
-// Unavailable marks err with [ErrCannotAnswer] and keeps its text. Use it for an error that says that
-// the service can answer nobody just now, where [CannotAnswer] does not know that by itself. Both marks
-// can be on one error: driver.NotSent(driver.Unavailable(err)). Unavailable(nil) is nil.
+// Unavailable marks err with [ErrCannotAnswer] and keeps its text. Use it if err means that the service
+// can answer nobody just now, and [CannotAnswer] does not know that by itself. One error can have both
+// marks: driver.NotSent(driver.Unavailable(err)). Unavailable(nil) is nil.
 func Unavailable(err error) error { return mark(err, ErrCannotAnswer) }
 
-// UnknownOutcome hides that err, or an error inside it, is [ErrNotSent] or [ErrNotOwner], and keeps the
-// rest of it. Use it where one request failed for certain, but the call made others that may have been
+// UnknownOutcome makes err match neither [ErrNotSent] nor [ErrNotOwner], and keeps the rest of it. Use
+// it if one request of a call has certainly failed, but the call made other requests that may have been
 // executed. UnknownOutcome(nil) is nil.
 func UnknownOutcome(err error) error {
 	if err == nil {
@@ -43,7 +42,7 @@ func mark(err, as error) error {
 
 func (e *marked) Unwrap() []error { return []error{e.as, e.error} }
 
-// unknownOutcome has no Unwrap: what it hides would show.
+// unknownOutcome has no Unwrap: that would show the errors that it hides.
 type unknownOutcome struct{ err error }
 
 func (e *unknownOutcome) Error() string { return e.err.Error() }

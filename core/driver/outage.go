@@ -7,14 +7,16 @@ import (
 	"os"
 )
 
-// CannotAnswer says whether err, of any method, means that nobody can get an answer now:
-// [ErrCannotAnswer], a dial that failed, a connection that broke, or time that ran out. Under
-// core.OnUnavailable(core.LocalOnly) it is what work goes on without the service for, so it
-// is never true of what the service has said about a name or about the caller: a refusal, a
-// wrong type, a missing permission, a reply that makes no sense. Of those, and of all that
-// it does not know, it says no.
+// CannotAnswer says whether err, of any method, means that nobody can get an answer now. That
+// is true for [ErrCannotAnswer], a failed dial, a broken connection, and a timeout.
 //
-// A time-out is the service's only if the caller's context stands: core looks at that first.
+// With core.OnUnavailable(core.LocalOnly), work then goes on without the service. So it is false
+// for everything that the service has said about a name or about the caller: a refusal, a wrong
+// type, a missing permission, a reply that makes no sense. It is also false for every error that
+// it does not know.
+//
+// A timeout is the service's fault only if the caller's context has not ended. core checks that
+// first.
 func CannotAnswer(err error) bool {
 	if err == nil || errors.Is(err, ErrNotOwner) {
 		return false
@@ -25,7 +27,7 @@ func CannotAnswer(err error) bool {
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return true
 	}
-	if _, ok := errors.AsType[*os.SyscallError](err); ok { // as clients that write to sockets by themselves return it
+	if _, ok := errors.AsType[*os.SyscallError](err); ok { // from clients that write to sockets themselves
 		return true
 	}
 	slow, ok := errors.AsType[net.Error](err)

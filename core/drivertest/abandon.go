@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// abandonCases are about callers who leave in the middle, over the backend's own connections.
+// abandonCases test callers that leave in the middle of a call, over the backend's own connections.
 var abandonCases = []testCase{
 	{name: "CallersWhoLeaveAtAnyInstantLeaveNothing", run: func(e *env) {
 		const callers, each = 4, 12

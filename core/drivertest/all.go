@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// allCases are those of a lease of several names. Every backend has them.
+// allCases test leases of several names. Every backend runs them.
 var allCases = []testCase{
 	{name: "SeveralNamesAreHeldTogetherOrNotAtAll", run: func(e *env) {
 		locks, other := e.locker(e.Driver()), e.locker(e.Driver())

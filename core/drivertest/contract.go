@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// contractCases are the sentences of the driver package's documentation.
+// contractCases test the sentences of the driver package's documentation.
 var contractCases = []testCase{
 	{name: "AGrantExcludesOthersUntilItsRelease", promise: oneAtATime, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()

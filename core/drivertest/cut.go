@@ -38,8 +38,8 @@ var cutCases = []testCase{
 	})},
 }
 
-// cutSteps is how many requests of an operation are cut, one in each round: no operation of
-// the backends here has more.
+// cutSteps is how many requests of an operation are cut, one in each round. No operation of the
+// backends here has more requests.
 const cutSteps = 4
 
 // wire is a process whose connections a case cuts, and one with a good connection.
@@ -53,8 +53,8 @@ type wire struct {
 	other   *core.Locker
 }
 
-// cutting runs a case once for each step: with the request cut off before it arrives, and with
-// its reply cut off.
+// cutting runs a case twice for each step: the request is cut off before it arrives, and its reply is
+// cut off.
 func cutting(run func(e *env, w *wire)) func(*env) {
 	return func(e *env) {
 		if e.Through == nil {
@@ -96,8 +96,8 @@ func (w *wire) heal() {
 	}
 }
 
-// acquire is never told of itself as somebody else, nor does it wait for the end of a TTL. What
-// it may meet is an earlier release that is on its way to the last nodes of a quorum.
+// acquire is never told that its own grant belongs to somebody else, and never waits for the end of a
+// TTL. It may meet an earlier release that is still on its way to the last nodes of a quorum.
 func (w *wire) acquire(opts ...core.Option) *core.Lease {
 	w.e.Helper()
 	began := time.Now()
@@ -137,7 +137,7 @@ func (w *wire) heldBy(x *core.Lease) {
 	w.e.noError(x.Err())
 }
 
-// freeBefore fails the case unless somebody else gets the name, and not by the end of a TTL.
+// freeBefore fails the case unless somebody else gets the name before the end of a TTL.
 func (w *wire) freeBefore(end time.Time) {
 	w.e.Helper()
 	x, err := w.other.Acquire(w.e.Context(), "name", core.WithTTL(w.ttl))

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// degradedCases are about services that cannot answer, and work that goes on without them.
+// degradedCases test services that cannot answer, and work that goes on without them.
 var degradedCases = []testCase{
 	{name: "AServiceThatCannotBeReachedSaysSo", gone: true, run: func(e *env) {
 		d, c := e.Unreachable(), e.claim("name")
@@ -75,8 +75,8 @@ type goesOn struct {
 	locks *core.Locker
 }
 
-// degraded has 12 goroutines hold the name, one at a time, and says how many leases of them
-// were degraded.
+// degraded lets 12 goroutines hold the name, one at a time, and returns how many of their leases were
+// degraded.
 func (g goesOn) degraded() int64 {
 	g.Helper()
 	var (

@@ -21,7 +21,7 @@ const (
 	otherHandoff = "handoff-0000000000002"
 )
 
-// detachCases are those of a name that goes from one process to another by a hand-off.
+// detachCases test a name that goes from one process to another by a hand-off.
 var detachCases = []testCase{
 	{name: "ANameLeftForAHandoffGoesToNobodyElse", needs: detaches, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()

@@ -1,6 +1,6 @@
-// Package drivertest is the definition of a correct backend: a suite that any
-// implementation of driver.Driver can be run through, and a [Link] that puts a bad network
-// between core and a backend.
+// Package drivertest defines what a correct backend is. It has a conformance suite for every
+// implementation of driver.Driver, and a [Link] that puts a bad network between core and a
+// backend.
 //
 //	func TestConformance(t *testing.T) {
 //		drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
@@ -9,23 +9,30 @@
 //		}, Virtual: true})
 //	}
 //
-// A fault that is found in a backend becomes a case here before it is mended.
+// If you find a fault in a backend, add a case here before you fix it.
 //
 // # Breaking things
 //
-// A backend with a server gives the suite more, so that it can be shown to survive: a
-// [Service] whose network goes through proxies (Through), and that another process can reach
-// (Holder, with [Hold]), and [Servers] that may be killed (Harness.OpenServers). Cases that need
-// what a harness does not have are skipped.
+// If a backend has a server, its harness should give the suite more, so that the suite can break
+// it:
 //
-// A harness whose services have Through runs the suite once more behind connections of which
-// each has a delay of its own: see [Harness.Uneven].
+//   - a [Service] whose network goes through proxies (Through),
+//   - a [Service] that another process can reach (Holder, with [Hold]),
+//   - [Servers] that may be killed (Harness.OpenServers).
+//
+// Cases that need something that the harness does not have are skipped.
+//
+// If services have Through, run the suite once more with [Harness.Uneven]: each connection then
+// has a delay of its own.
 //
 // # Evidence
 //
-// Where the environment variable HOLDFAST_EVIDENCE names a folder, each run of a harness that
-// has a Backend leaves a file there, named after it, with what heads the run, and for each
-// case the promise that it is evidence for and its outcome: "passed", "failed", "lacks" (what
-// the backend does not claim to have), "no server" (there is none to break) or "not run" (the
-// harness has not what it takes).
+// If the environment variable HOLDFAST_EVIDENCE names a folder, each run of a harness with a
+// Backend leaves a file there, named after the Backend. The file has the Backend, the Server, and
+// for each case its promise and its outcome:
+//
+//   - "passed" or "failed",
+//   - "lacks": the backend does not claim to have what the case needs,
+//   - "no server": there is no server to break,
+//   - "not run": the harness does not have what the case needs.
 package drivertest

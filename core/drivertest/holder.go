@@ -22,21 +22,22 @@ const (
 	holderTTL   = "HOLDFAST_TEST_HOLDER_TTL"
 )
 
-// holderSays begins a line that a holder writes: the testing package writes too.
+// holderSays begins each line that a holder writes. The testing package writes other lines.
 const holderSays = "holdfast-holder:"
 
-// waking is what a holder finds when it goes on.
+// waking is what a holder finds when it wakes up.
 type waking struct{ Lost, ContextOver, ReleaseLost bool }
 
-// Hold is a process that holds a lease and is frozen by the suite, which runs the package's
-// own test binary for it. A package whose services have a Holder has this test, of this name:
+// Hold is the code of a process that holds a lease while the suite freezes it. The suite starts the
+// process from the package's own test binary. So a package whose services have a Holder must have
+// this test, with this name:
 //
 //	func TestHolder(t *testing.T) {
 //		t.Parallel()
 //		drivertest.Hold(t, func(holder string) driver.Driver { return redislock.New(dial(t, holder)) })
 //	}
 //
-// In any other process it does nothing.
+// open connects to the service. In any other process, Hold does nothing.
 func Hold(t *testing.T, open func(holder string) driver.Driver) {
 	t.Helper()
 	place := os.Getenv(holderPlace)
@@ -75,7 +76,7 @@ func say(t *testing.T, what any) {
 	fmt.Printf("\n%s%s\n", holderSays, text)
 }
 
-// holder is such a process, as the suite sees it.
+// holder is the process of [Hold], as the suite sees it.
 type holder struct {
 	e     *env
 	cmd   *exec.Cmd
@@ -84,7 +85,7 @@ type holder struct {
 	fence uint64
 }
 
-// startHolder returns once the process holds "name".
+// startHolder starts such a process, and returns once it holds "name".
 func (e *env) startHolder() *holder {
 	e.Helper()
 	self, err := os.Executable()
@@ -134,7 +135,7 @@ func (h *holder) thaw() {
 	h.e.noError(resume(h.cmd.Process))
 }
 
-// ask has the process look at its lease.
+// ask lets the process look at its lease.
 func (h *holder) ask() (found waking) {
 	h.e.Helper()
 	_, err := io.WriteString(h.in, "\n")

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// inspector is a backend that tells who holds what.
+// inspector is a backend that is a driver.Inspector.
 type inspector interface {
 	driver.Driver
 	driver.Inspector
@@ -32,7 +32,8 @@ func (e *env) look(i inspector) driver.LeaseInfo {
 	return info
 }
 
-// evict fails the case unless who is meant is taken the name from, and the claim owns nothing then.
+// evict takes the name from the holder that is meant. It fails the case unless the claim then owns
+// nothing.
 func (e *env) evict(i inspector, h driver.Holder, c driver.Claim) {
 	e.Helper()
 	e.noError(i.Evict(e.Context(), "name", h))
@@ -44,7 +45,7 @@ func (e *env) evict(i inspector, h driver.Holder, c driver.Claim) {
 	}
 }
 
-// spared fails the case unless nobody is hit.
+// spared fails the case if the name is taken from anybody.
 func (e *env) spared(i inspector, h driver.Holder) {
 	e.Helper()
 	err := i.Evict(e.Context(), "name", h)
@@ -53,7 +54,7 @@ func (e *env) spared(i inspector, h driver.Holder) {
 	}
 }
 
-// another is what a handle is, and not that of any holder.
+// another looks like a handle, but no holder has it.
 const another = "0123456789abcdef"
 
 // inspectCases are for backends that are a driver.Inspector.

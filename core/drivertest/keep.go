@@ -12,7 +12,7 @@ import (
 
 func keeps(can driver.Capabilities) bool { return can.Keep }
 
-// keepCases are those of a name that stays taken after its release.
+// keepCases test a name that stays taken after its release.
 var keepCases = []testCase{
 	{name: "AKeptNameIsTakenByNobodyUntilItsTime", needs: keeps, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()

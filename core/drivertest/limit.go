@@ -19,7 +19,7 @@ func (e *env) permit(name string, limit int) driver.Claim {
 	return c
 }
 
-// limitCases are those of several holders of a kind.
+// limitCases test several holders of a kind.
 var limitCases = []testCase{
 	{name: "AllWhoWaitForAPermitAreServed", needs: limits, run: func(e *env) {
 		lockers := []*core.Locker{e.locker(e.Driver()), e.locker(e.Driver())}

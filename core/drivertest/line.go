@@ -9,20 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// queuer is a backend that lines waiters up.
+// queuer is a backend that has queues.
 type queuer interface {
 	driver.Driver
 	driver.Queuer
 }
 
-// lineUpFor is how long a case lets a place line up: over connections that have to be opened. All that
-// a case lines up fits into one driver.PlaceLife.
+// lineUpFor is how long a case gives a place to reach the queue, over connections that have to be
+// opened. All places of a case reach it within one driver.PlaceLife.
 func (e *env) lineUpFor() time.Duration {
 	const opening = 20 // at most, to open two slow connections one after the other, and to use them
 	return 250*time.Millisecond + e.lag(opening)
 }
 
-// lineCases are about the line for a name, for backends that are a driver.Queuer.
+// lineCases test the queue for a name, for backends that are a driver.Queuer.
 var lineCases = []testCase{
 	{name: "PlacesAreServedInTheirOrder", run: lined(func(e *env, process func() queuer) {
 		holder, held := process(), e.place()
@@ -252,7 +252,7 @@ var lineCases = []testCase{
 	})},
 }
 
-// lined runs a case with backends as processes have them.
+// lined runs a case with backends of separate processes.
 func lined(run func(e *env, process func() queuer)) func(*env) {
 	return func(e *env) {
 		if _, ok := e.Driver().(queuer); !ok {
@@ -274,8 +274,8 @@ func lined(run func(e *env, process func() queuer)) func(*env) {
 	}
 }
 
-// place makes a claim of "name" by a process that stands, or will stand, in line. Its TTL gives
-// heartbeats time on a busy machine.
+// place makes a claim of "name" by a process that is, or will be, in the queue. Its TTL gives heartbeats
+// time on a busy machine.
 func (e *env) place() driver.Claim {
 	c := e.claim("name")
 	c.TTL = e.longTTL()
@@ -283,10 +283,10 @@ func (e *env) place() driver.Claim {
 	return c
 }
 
-// longTTL is one that a case does not wait for.
+// longTTL is so long that a case does not wait for its end.
 func (e *env) longTTL() time.Duration { return max(e.ttl, 3*time.Second) }
 
-// lineUp puts c into line, behind all that stand there.
+// lineUp puts c at the end of the queue.
 func (e *env) lineUp(q queuer, c driver.Claim) {
 	e.Helper()
 	ctx, cancel := context.WithTimeout(e.Context(), e.lineUpFor())
@@ -296,7 +296,7 @@ func (e *env) lineUp(q queuer, c driver.Claim) {
 	}
 }
 
-// serve stands in line, as core does, until c is granted. It may run on any goroutine.
+// serve waits in the queue, as core does, until c is granted. It may run on any goroutine.
 func (e *env) serve(q queuer, c driver.Claim) {
 	for range 1000 {
 		_, err := q.Acquire(e.Context(), c)

@@ -241,7 +241,7 @@ type deaf struct {
 }
 
 func (d deaf) Wait(ctx context.Context, c driver.Claim) error {
-	_ = d.queuer.Wait(ctx, c) // it stands in line
+	_ = d.queuer.Wait(ctx, c) // to be in the queue
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -284,7 +284,7 @@ type acquire struct {
 	err    error
 }
 
-// acquireNow begins one.
+// acquireNow begins an acquire.
 func (e *env) acquireNow(locks *core.Locker) *acquire {
 	ctx, cancel := context.WithCancel(e.Context())
 	c := &acquire{env: e, cancel: cancel, over: make(chan struct{})}
@@ -296,7 +296,7 @@ func (e *env) acquireNow(locks *core.Locker) *acquire {
 	return c
 }
 
-// acquire begins one, and gives it time to line up behind all others.
+// acquire begins an acquire, and gives it time to reach the end of the queue.
 func (e *env) acquire(locks *core.Locker) *acquire {
 	c := e.acquireNow(locks)
 	time.Sleep(e.lineUpFor())
@@ -325,8 +325,8 @@ func (c *acquire) release(d time.Duration, what string) {
 	c.noError(c.within(d, what).Release(c.Context()))
 }
 
-// nothingLeft waits until the service keeps nothing of what the case did, as long as that
-// can be seen.
+// nothingLeft waits until the service keeps nothing of what the case did. If that cannot be seen, it
+// returns at once.
 func (e *env) nothingLeft() {
 	e.Helper()
 	if e.Leftovers == nil {

@@ -28,23 +28,24 @@ const (
 // Fate is what happens to one call.
 type Fate int
 
-// The fates. In those with silence, the call returns when its ctx ends.
+// The fates of calls. "Silent" means that the call returns only when its ctx ends.
 const (
 	Delivered     Fate = iota
-	Refused            // it is never sent: driver.ErrNotSent
-	RequestLost        // silence; it is not executed
-	ReplyLost          // it is executed; silence
-	ReplyReset         // it is executed; an error says that the connection broke
-	HeldBack           // nothing, whatever ctx says; [Link.Deliver] executes it and brings its reply
-	ReplyHeldBack      // it is executed; [Link.Deliver] brings its reply
-	RequestLate        // silence; [Link.Deliver] executes it, and nobody hears its reply
+	Refused            // never sent: driver.ErrNotSent
+	RequestLost        // not executed; silent
+	ReplyLost          // executed; silent
+	ReplyReset         // executed; the error says that the connection broke
+	HeldBack           // returns only after [Link.Deliver], even if ctx ends; Deliver executes it
+	ReplyHeldBack      // executed; returns only after [Link.Deliver], even if ctx ends
+	RequestLate        // silent; [Link.Deliver] executes it, and its reply is lost
 )
 
-// ErrReset is the error of [ReplyReset].
+// ErrReset is the error of a call whose fate is [ReplyReset].
 var ErrReset = fmt.Errorf("drivertest: %w", &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
 
-// Link is a driver.Driver on the far side of a network that does as it is told. One Link
-// stands for one process's connection.
+// Link is a driver.Driver that reaches another one over a bad network. The test decides what
+// happens to each call. One Link stands for the connection of one process. Any number of
+// goroutines may use it.
 type Link struct {
 	far driver.Driver
 
@@ -65,20 +66,20 @@ var (
 	_ driver.IdleCloser = (*Link)(nil)
 )
 
-// NewLink returns a Link to d that delivers everything.
+// NewLink returns a Link to d. At first, it delivers every call.
 func NewLink(d driver.Driver) *Link {
 	return &Link{far: d, next: make(map[Op][]Fate), all: make(map[Op]Fate), calls: make(map[Op]int)}
 }
 
-// Next decides the fates of the next calls of a kind. They come before what [Link.All] says.
+// Next decides the fates of the next calls of a kind, one fate for each call. It goes before
+// [Link.All].
 func (l *Link) Next(op Op, fates ...Fate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next[op] = append(l.next[op], fates...)
 }
 
-// All decides the fate of every further call of the given kinds; of all kinds, if none is
-// given.
+// All decides the fate of every later call of the given kinds, or of all kinds if none is given.
 func (l *Link) All(f Fate, ops ...Op) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,14 +91,14 @@ func (l *Link) All(f Fate, ops ...Op) {
 	}
 }
 
-// Delay has every further request, and every further reply, take so long.
+// Delay sets how long every later request, and every later reply, takes.
 func (l *Link) Delay(request, reply time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.request, l.reply = request, reply
 }
 
-// Deliver lets go of what was held back, in order, and says how much that was.
+// Deliver delivers the calls that were held back, in order, and returns how many there were.
 func (l *Link) Deliver() int {
 	l.mu.Lock()
 	calls := l.heldBack
@@ -109,8 +110,8 @@ func (l *Link) Deliver() int {
 	return len(calls)
 }
 
-// Heal ends all that was decided: what was held back is delivered, and so is everything from
-// now on, at once.
+// Heal makes the network good again: it ends all fates and delays, and delivers the calls that were
+// held back.
 func (l *Link) Heal() {
 	l.mu.Lock()
 	clear(l.next)
@@ -120,7 +121,7 @@ func (l *Link) Heal() {
 	l.Deliver()
 }
 
-// Calls says how many calls of a kind were made.
+// Calls returns how many calls of a kind were made.
 func (l *Link) Calls(op Op) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,20 +135,20 @@ func (l *Link) LastClaim() driver.Claim {
 	return l.lastClaim
 }
 
-// Capabilities implements driver.Driver.
+// Capabilities implements driver.Driver. A Link is never Punctual.
 func (l *Link) Capabilities() driver.Capabilities {
 	can := l.far.Capabilities()
 	can.Punctual = false // a call that is held back outlives its ctx
 	return can
 }
 
-// Acquire implements driver.Driver.
+// Acquire implements driver.Driver. Its fate is that of [OpAcquire].
 func (l *Link) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	l.claim(c)
 	return through(ctx, l, OpAcquire, func(ctx context.Context) (driver.Grant, error) { return l.far.Acquire(ctx, c) })
 }
 
-// Renew implements driver.Driver.
+// Renew implements driver.Driver. All its claims have one fate, that of [OpRenew].
 func (l *Link) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs, err := through(ctx, l, OpRenew, func(ctx context.Context) ([]error, error) {
 		return l.far.Renew(ctx, claims), nil
@@ -161,7 +162,7 @@ func (l *Link) Renew(ctx context.Context, claims []driver.Claim) []error {
 	return errs
 }
 
-// Release implements driver.Driver.
+// Release implements driver.Driver. Its fate is that of [OpRelease].
 func (l *Link) Release(ctx context.Context, c driver.Claim) error {
 	l.claim(c)
 	_, err := through(ctx, l, OpRelease, func(ctx context.Context) (struct{}, error) {
@@ -170,7 +171,8 @@ func (l *Link) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// Wait implements driver.Queuer. Where the far side is none, it fails, so that core polls.
+// Wait implements driver.Queuer. Its fate is that of [OpWait]. If the far side is no Queuer, Wait
+// fails, so that core polls.
 func (l *Link) Wait(ctx context.Context, c driver.Claim) error {
 	_, err := through(ctx, l, OpWait, func(ctx context.Context) (struct{}, error) {
 		if q, ok := l.far.(driver.Queuer); ok {
@@ -181,7 +183,8 @@ func (l *Link) Wait(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// Yield implements driver.Yielder. Where the far side is none, nothing is sent.
+// Yield implements driver.Yielder. Its fate is that of [OpYield]. If the far side is no Yielder,
+// nothing is sent.
 func (l *Link) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
 	y, ok := l.far.(driver.Yielder)
 	if !ok {
@@ -202,7 +205,7 @@ func (l *Link) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gran
 	return out.grant, out.errNext, out.errOld
 }
 
-// Validate implements driver.Validator.
+// Validate implements driver.Validator. It asks the far side.
 func (l *Link) Validate() error {
 	if v, ok := l.far.(driver.Validator); ok {
 		return v.Validate()
@@ -210,7 +213,7 @@ func (l *Link) Validate() error {
 	return nil
 }
 
-// CloseIdle implements driver.IdleCloser.
+// CloseIdle implements driver.IdleCloser. It always reaches the far side.
 func (l *Link) CloseIdle(ctx context.Context) error {
 	if c, ok := l.far.(driver.IdleCloser); ok {
 		return c.CloseIdle(ctx)
@@ -218,7 +221,7 @@ func (l *Link) CloseIdle(ctx context.Context) error {
 	return nil
 }
 
-// Format prints no more than that it is a Link, for every verb: what it holds has tokens.
+// Format prints only that this is a Link, for every verb: its claims contain tokens.
 func (l *Link) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "drivertest.Link") // fmt has no way to return the error
 }
@@ -246,8 +249,8 @@ type outcome[T any] struct {
 	err   error
 }
 
-// through makes a call over the link. The far side does not know of the caller's ctx, as a
-// server does not.
+// through makes a call over the link. The far side does not know the caller's ctx, just as a server
+// does not.
 func through[T any](ctx context.Context, l *Link, op Op, call func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := driver.NotSent(ctx.Err()); err != nil {
@@ -255,7 +258,7 @@ func through[T any](ctx context.Context, l *Link, op Op, call func(context.Conte
 	}
 	fate, request, reply := l.fate(op)
 	far := context.WithoutCancel(ctx)
-	if op == OpWait { // it ends on this side: a waiter hangs up
+	if op == OpWait { // a waiter that hangs up ends the call on this side
 		far = ctx
 	}
 	switch fate {
@@ -291,8 +294,8 @@ func through[T any](ctx context.Context, l *Link, op Op, call func(context.Conte
 	}
 }
 
-// heldBack leaves the call to Deliver, and answers with its outcome: late, for a caller
-// that has gone.
+// heldBack leaves the call to Deliver, and returns its outcome. The caller in core may be gone by that
+// time.
 func heldBack[T any](l *Link, call func() (T, error)) (T, error) {
 	answer := make(chan outcome[T], 1)
 	l.mu.Lock()

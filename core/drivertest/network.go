@@ -337,8 +337,8 @@ func (e *env) eventuallyFree() {
 	e.freeWithin(e.longTTL() / 2)
 }
 
-// soonFree is eventuallyFree for what core promises to find within a second, and not by the end
-// of a TTL of soonTTL.
+// soonFree is eventuallyFree for what core promises to find within a second. The TTL, soonTTL, is far
+// longer.
 func (e *env) soonFree() {
 	e.Helper()
 	if e.virtual {

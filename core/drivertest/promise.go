@@ -29,7 +29,7 @@ const (
 	frozenHolder promise = "a holder frozen past its TTL"
 )
 
-// under returns cases as evidence for p, but for those that say another promise themselves.
+// under returns cases as evidence for p, except those that name another promise themselves.
 func under(p promise, lists ...[]testCase) (all []testCase) {
 	for _, list := range lists {
 		for _, c := range list {
@@ -42,7 +42,7 @@ func under(p promise, lists ...[]testCase) (all []testCase) {
 	return all
 }
 
-// suite is all cases, in the order in which a table shows their promises.
+// suite returns all cases, in the order in which the table shows their promises.
 func suite() []testCase {
 	return concat(
 		contractCases,

@@ -38,7 +38,7 @@ func (e *env) refused(d driver.Driver, c driver.Claim, why string) {
 	_ = e.refusal(d, c, why)
 }
 
-// refusal is what c is told that is refused.
+// refusal returns the error that refuses c.
 func (e *env) refusal(d driver.Driver, c driver.Claim, why string) *driver.Held {
 	e.Helper()
 	_, err := d.Acquire(e.Context(), c)
@@ -49,7 +49,7 @@ func (e *env) refusal(d driver.Driver, c driver.Claim, why string) *driver.Held 
 	return held
 }
 
-// sharedCases are those of readers and writers.
+// sharedCases test readers and writers.
 var sharedCases = []testCase{
 	{name: "ReadersUnderCoreMeetNoWriter", needs: shares, run: func(e *env) {
 		lockers := []*core.Locker{e.locker(e.Driver()), e.locker(e.Driver())}

@@ -14,56 +14,57 @@ import (
 
 // Harness says how to test a backend.
 type Harness struct {
-	// Backend and Server, such as "Redis" and "Redis 7.0", head what the run is evidence for;
-	// see the package's documentation. Without a Backend it is evidence for nothing.
+	// Backend and Server, such as "Redis" and "Redis 7.0", name the run in its evidence file; see
+	// the package's documentation. Without a Backend there is no such file.
 	Backend, Server string
-	// Open makes a lock service that is empty, for one case, and arranges its end with
-	// t.Cleanup or the service's Close.
+	// Open makes an empty lock service for one case. It arranges the end of the service with
+	// t.Cleanup or the service's Close. Cases run in parallel, unless Virtual is set.
 	Open func(t *testing.T) Service
-	// OpenServers makes a lock service with servers of its own, for a case that kills them.
+	// OpenServers makes a lock service with servers of its own, for a case that kills them. It may
+	// be nil.
 	OpenServers func(t *testing.T) (Service, Servers)
-	// Virtual says that the service runs inside a testing/synctest bubble, on its time.
+	// Virtual says that the service runs inside a testing/synctest bubble, on the bubble's time.
 	Virtual bool
-	// Serverless says that there is no server, and no network to it. Where there is one, and
-	// OpenServers or Through is nil, evidence says that what needs it was not run.
+	// Serverless says that there is no server and no network. If it is false, and OpenServers or
+	// Through is nil, the evidence says that the cases that need them were not run.
 	Serverless bool
 
 	uneven bool // see Uneven
 	atOnce int
 }
 
-// Service is one lock service and the ways to reach it.
+// Service is one lock service and the ways to reach it. All fields except Driver may be nil or
+// zero. The suite then skips the cases and the checks that need them.
 type Service struct {
-	// Driver returns a backend as one more process would have it.
+	// Driver returns a new backend to the service, as another process would have it.
 	Driver func() driver.Driver
-	// Close ends the service, where t.Cleanup would be too late for a bubble. It may be nil.
+	// Close ends the service, if t.Cleanup would be too late for a bubble.
 	Close func()
-	// Overwrite has other software write a value of its own, without expiry, in the place
-	// where the backend keeps the lock of name. Delete has it delete what is there. They
-	// may be nil, where there can be no other software.
+	// Overwrite writes a foreign value, without expiry, where the backend keeps the lock of name.
+	// Delete deletes what is there. Leave both nil if no other software can reach the data.
 	Overwrite, Delete func(name string)
-	// Unreachable returns a backend whose service nobody can reach, as where nothing listens. It
-	// may be nil, where there is no such thing.
+	// Unreachable returns a backend whose service cannot be reached, as if nothing listens there.
+	// Leave it nil if that cannot happen.
 	Unreachable func() driver.Driver
-	// Stepwise says that Overwrite takes several steps, and that those who wait may get the name
-	// in between.
+	// Stepwise says that Overwrite takes several steps, and that waiters may get the name in
+	// between.
 	Stepwise bool
-	// Leftovers lists what the service keeps of names that nobody holds or waits for, but for
-	// what is documented to stay, such as fences. It may be nil, where that cannot be seen.
+	// Leftovers lists what the service keeps for names that nobody holds or waits for, except what
+	// is documented to stay, such as fences. Leave it nil if that cannot be seen.
 	Leftovers func() []string
-	// Through returns a backend as one more process would have it, whose network goes through
+	// Through returns a new backend to the service, as Driver does. Its network goes through
 	// proxies that the case may break.
 	Through func() (driver.Driver, []*faultproxy.Proxy)
 	// Holder is what another process needs to know to reach the service; see [Hold].
 	Holder string
 }
 
-// Servers are those of a lock service.
+// Servers are the servers of a lock service.
 type Servers struct {
-	// Kill ends them without warning, or as many of them that the name "name" cannot be
+	// Kill ends servers without warning: all of them, or enough that the name "name" cannot be
 	// locked. Restart returns once it can be locked again.
 	Kill, Restart func()
-	// Forgetful says that they know nothing of what was held when they come back.
+	// Forgetful says that the servers come back without their data.
 	Forgetful bool
 }
 
@@ -71,7 +72,7 @@ type Servers struct {
 type env struct {
 	*testing.T
 	Service
-	ttl     time.Duration // one that the case may wait for
+	ttl     time.Duration // short enough that the case may wait for its end
 	virtual bool
 	harness Harness
 	result  *result
@@ -81,16 +82,16 @@ type testCase struct {
 	name    string
 	promise promise
 	run     func(e *env)
-	// needs says what the backend must be able to do; nil: everything.
+	// needs says whether the backend can do what the case needs; nil means that any backend can.
 	needs func(driver.Capabilities) bool
 	// other says that the case needs other software at the service.
 	other bool
-	// gone says that it needs a service that cannot be reached.
+	// gone says that the case needs a service that cannot be reached.
 	gone bool
 }
 
-// Run runs the suite. Cases that need what the backend does not claim to have are logged
-// and skipped.
+// Run runs the suite, with a subtest for each case. A case is skipped, and the reason logged, if it
+// needs something that the backend does not claim to have.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	record := newRecord(t, h)
@@ -138,13 +139,13 @@ func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration, result *result
 	}
 }
 
-// lacks ends a case that the backend cannot pass and does not claim to.
+// lacks ends a case that the backend does not claim to pass.
 func (e *env) lacks(what string) {
 	e.Helper()
 	e.skip(lacking, what)
 }
 
-// unbroken ends a case that breaks what the harness has not given it.
+// unbroken ends a case that would break something that the harness does not have.
 func (e *env) unbroken(what string) {
 	e.Helper()
 	if e.harness.Serverless || e.virtual {
@@ -185,7 +186,7 @@ func (e *env) noError(err error) {
 	}
 }
 
-// eventually waits for cond, for a long time: it is for what must happen, not for when.
+// eventually waits for cond, for a long time. It checks that something happens, not when.
 func (e *env) eventually(what string, cond func() bool) {
 	e.Helper()
 	for range 4000 {
@@ -197,7 +198,7 @@ func (e *env) eventually(what string, cond func() bool) {
 	e.Fatalf("never came true: %s", what)
 }
 
-// within fails the case unless f returns within d, and a little.
+// within fails the case unless f returns within d and a little slack.
 func (e *env) within(d time.Duration, what string, f func()) {
 	e.Helper()
 	began := time.Now()
@@ -207,7 +208,7 @@ func (e *env) within(d time.Duration, what string, f func()) {
 	}
 }
 
-// slack is for a machine that is busy with something else. There is none in virtual time.
+// slack allows for a machine that is busy with something else. There is none in virtual time.
 func slack(e *env) time.Duration {
 	if e.ttl >= 10*time.Second {
 		return 0

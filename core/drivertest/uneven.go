@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 )
 
-// Uneven returns a harness for the same cases behind a network in which each connection has a delay
-// of its own: what a process sends on one of them arrives after what it sends later on another.
-// Services must have Through. It is evidence for nothing, and kills no servers. The cases mostly
-// wait, and so many of them run at once.
+// Uneven returns a harness that runs the same cases over a network in which each connection has a
+// delay of its own. So a command that a process sends on one connection can arrive after a later
+// command on another. Services must have Through. The run leaves no evidence and kills no servers.
+// atOnce is how many cases run at the same time; they mostly wait.
 func (h Harness) Uneven(atOnce int) Harness {
 	open := h.Open
 	h.Backend, h.OpenServers, h.uneven, h.atOnce = "", nil, true, atOnce
@@ -38,8 +38,8 @@ func (h Harness) Uneven(atOnce int) Harness {
 	return h
 }
 
-// unevenly is how late the connections of a process are: 15 ms at most for a round trip, but for
-// some later ones, which are much slower.
+// unevenly is how late the connections of a process are: at most 15 ms for a round trip, except for
+// some later connections, which are much slower.
 func unevenly(process uint64) func(n int) (toServer, toClient time.Duration) {
 	return func(n int) (toServer, toClient time.Duration) {
 		random := rand.New(rand.NewPCG(process, uint64(n))) //nolint:gosec // G404, G115: to be repeated, not negative
@@ -51,13 +51,13 @@ func unevenly(process uint64) func(n int) (toServer, toClient time.Duration) {
 	}
 }
 
-// How late an answer is at most: on most connections, and on the slow ones.
+// How late an answer is at most: on most connections, and on slow ones.
 const (
 	late    = 15 * time.Millisecond
 	slowest = 40 * time.Millisecond
 )
 
-// lag is what round trips take beyond what they take elsewhere.
+// lag is how much longer round trips take than in other harnesses.
 func (e *env) lag(trips int) time.Duration {
 	if !e.harness.uneven {
 		return 0
@@ -65,8 +65,8 @@ func (e *env) lag(trips int) time.Duration {
 	return time.Duration(trips) * late
 }
 
-// beside runs the cases beside each other, not as parallel tests: of those there are no more at a time
-// than processors.
+// beside runs the cases at the same time, but not as parallel tests: of those, no more run at a time
+// than there are processors.
 func (h Harness) beside(t *testing.T) {
 	t.Helper()
 	var all sync.WaitGroup

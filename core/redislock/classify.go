@@ -11,9 +11,9 @@ import (
 
 // classify marks the errors after which the server has certainly not executed anything.
 //
-// An error that the server answers belongs to them: each script writes what counts last,
-// or, in a release, first, what fails before that has changed nothing, and what fails after it
-// is caught in the script.
+// An error that the server answers is one of them. Each script writes what counts last or, in a
+// release, first. A failure before that write has changed nothing, and a failure after it is
+// caught in the script.
 func classify(err error) error {
 	if err == nil || errors.Is(err, driver.ErrNotSent) {
 		return err
@@ -29,13 +29,13 @@ func classify(err error) error {
 	return unanswered(err)
 }
 
-// classify does so for an error that a script came to.
+// classify does the same for an error of c's script.
 func (c *command) classify(err error) error { return classify(c.script.explained(err)) }
 
-// unanswered marks the errors that say that nobody gets an answer now, for driver.CannotAnswer,
-// which knows those of the network by itself: a server that cannot serve, and a pool without a
-// connection to spare. Where the server could but must not, by OOM, NOREPLICAS, MISCONF, NOAUTH
-// or NOPERM, somebody has decided that.
+// unanswered marks, for driver.CannotAnswer, the errors that say that nobody gets an answer now:
+// the server cannot serve, or the pool has no connection to spare. driver.CannotAnswer knows the
+// errors of the network by itself. OOM, NOREPLICAS, MISCONF, NOAUTH and NOPERM are not marked:
+// the server could answer, and somebody has decided that it must not.
 func unanswered(err error) error {
 	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
 		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) || redis.IsClusterDownError(err) ||

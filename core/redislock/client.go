@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// fits says whether locks can be kept through a client.
+// fits says why a client cannot be used for locks, or returns nil.
 func fits(rdb redis.UniversalClient) error {
 	if isNil(rdb) {
 		return errors.New("redislock: nil client")
@@ -27,8 +27,8 @@ func fits(rdb redis.UniversalClient) error {
 	return nil
 }
 
-// punctual returns a client on the same connections that heeds deadlines, where that can
-// be had: a plain client can be cloned together with its options, a Cluster client cannot.
+// punctual returns a client on the same connections that respects deadlines, if possible, and
+// says whether it does. A plain client can be cloned with its options; a Cluster client cannot.
 func punctual(rdb redis.UniversalClient) (redis.UniversalClient, bool) {
 	if isNil(rdb) {
 		return rdb, false

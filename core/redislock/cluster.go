@@ -19,8 +19,9 @@ const (
 	lastMove  = 50 * time.Millisecond
 )
 
-// whileMoving sends a command again for as long as the node says that only some of its keys
-// have been moved: nothing was executed. It stops while ctx leaves time for the answer.
+// whileMoving sends a command again while the node says that only some of its keys have been
+// moved. That answer proves that nothing was executed. It stops early enough to return the
+// answer before ctx ends.
 func whileMoving[T any](ctx context.Context, send func() (T, error)) (T, error) {
 	for pause := firstMove; ; pause = min(2*pause, lastMove) {
 		reply, err := send()
@@ -40,9 +41,9 @@ func whileMoving[T any](ctx context.Context, send func() (T, error)) (T, error) 
 	}
 }
 
-// toCluster sends a command through a Cluster client. What comes back from no node at all
-// makes the client look for the nodes anew: by itself it does that every ten seconds, and
-// when a node sends it to another one, which one that is dead does not.
+// toCluster sends a command through a Cluster client. If no node answers, it makes the client
+// look for the nodes again. By itself, the client does that every ten seconds, and when a node
+// sends it to another one. A dead node does not.
 func toCluster(ctx context.Context, rdb *redis.ClusterClient, c command, r replicas) (any, error) {
 	reply, err := whileMoving(ctx, func() (any, error) { return c.alone(ctx, rdb, r) })
 	look(ctx, rdb, err)
@@ -55,13 +56,13 @@ func look(ctx context.Context, rdb *redis.ClusterClient, err error) {
 	}
 }
 
-// errMute is a time-out, as it would have been to wait for longer.
+// errMute is the timeout of a node that has not answered. Waiting longer would have ended in one.
 var errMute = fmt.Errorf("redislock: the node has not answered: %w", os.ErrDeadlineExceeded)
 
-// renewInCluster renews each claim by a command of its own, which names one key and so goes
-// on while slots move; those for the same master share a round trip. A node that does not
-// answer costs the claims of other nodes time, and nothing else: core waits, and has others
-// overtake.
+// renewInCluster renews each claim by a command of its own. Such a command names one key, so it
+// goes on while slots move. Commands for the same master share a round trip. A node that does not
+// answer costs the claims of other nodes time, and nothing else: core waits, and lets other
+// batches overtake.
 func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, claims []driver.Claim) []error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
@@ -105,7 +106,7 @@ type renewals struct {
 	errs []error
 }
 
-// mostOf is what a call may take of the time that ctx leaves, to be heard in time.
+// mostOf is how long a call may take so that its answer comes before ctx ends.
 func mostOf(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -115,8 +116,8 @@ func mostOf(ctx context.Context) time.Duration {
 	return left - left/8
 }
 
-// renewAt sends commands to their master. With replicas it does not follow a slot that has
-// moved: those commands are sent again by themselves.
+// renewAt sends commands to their master. With replicas, it does not follow a slot that has
+// moved: it sends the commands of that slot again, each by itself.
 func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, commands []command) []error {
 	if s.replicas.n == 0 {
 		return renewTogether(ctx, rdb, commands)

@@ -15,7 +15,7 @@ type command struct {
 	script *script
 	keys   int      // how many of parts are keys
 	parts  []string // the keys, then the arguments
-	merger *merger  // nil if it cannot be merged with its like
+	merger *merger  // nil if it cannot be merged with other commands of its kind
 
 	lasting bool // a grant or a renewal, which replicas may have to acknowledge
 }
@@ -24,13 +24,13 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 func millis(d time.Duration) string { return decimal(d.Milliseconds()) }
 
-// once is a command that go-redis sends exactly once. A client that sends an acquire again
-// by itself would report our own lock as somebody else's.
+// once is a command that go-redis sends exactly once. If the client sent an acquire again by
+// itself, it would report our own lock as somebody else's.
 type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-// evalsha names the script by its hash, eval brings it along.
+// evalsha names the script by its hash; eval sends the whole script.
 func (c *command) evalsha(ctx context.Context) *redis.Cmd { return c.as(ctx, "evalsha", c.script.sha) }
 func (c *command) eval(ctx context.Context) *redis.Cmd    { return c.as(ctx, "eval", c.script.source) }
 
@@ -47,8 +47,8 @@ func (c *command) as(ctx context.Context, verb, script string) *redis.Cmd {
 	return cmd
 }
 
-// alone sends the command by itself, and whole if the server does not know the script: that
-// answer proves that nothing was executed.
+// alone sends the command by itself. If the server does not know the script, it sends the command
+// again with the whole script: the server's answer proves that nothing was executed.
 func (c *command) alone(ctx context.Context, rdb redis.UniversalClient, r replicas) (any, error) {
 	reply, err := r.send(ctx, rdb, c, c.evalsha(ctx))
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -61,8 +61,8 @@ func (c *command) whole(ctx context.Context, rdb redis.UniversalClient, r replic
 	return r.send(ctx, rdb, c, c.eval(ctx))
 }
 
-// run sends a command, and says of an error whether anything can have been executed. With
-// replicas, a reply may come together with an error that says that they are missing.
+// run sends a command. It marks an error if nothing can have been executed. With replicas, a reply
+// may come together with an error that says that replicas are missing.
 func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return nil, err

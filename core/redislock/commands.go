@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Acquire implements driver.Driver.
+// Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue,
+// or if c has a hand-off that takes nothing over.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	switch {
 	case !c.Exclusive():
@@ -45,7 +46,8 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	return decided(reply, err)
 }
 
-// attach takes over a name that is left for c's hand-off. If there is none, c is as any other.
+// attach takes over a name that is left for c's hand-off. If the name is not, it acquires c like any
+// other claim.
 func (s *Store) attach(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	cmd := command{script: attachScript, lasting: true, keys: 2, parts: []string{s.lockKey(c.Name), s.fences.key(c.Name)}}
 	if c.Dedup > 0 {
@@ -61,7 +63,7 @@ func (s *Store) attach(ctx context.Context, c driver.Claim) (driver.Grant, error
 	return decided(reply, err)
 }
 
-// claim asks for a name that others may stand in line for.
+// claim asks for a name whose queue may have other places.
 func (s *Store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{script: claimScript, lasting: true, keys: 4, parts: []string{s.lockKey(c.Name), s.fences.key(c.Name), line, beats}}
@@ -75,7 +77,7 @@ func (s *Store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error)
 }
 
 func decided(reply any, err error) (driver.Grant, error) {
-	if reply, ok := reply.([]any); ok { // no replica need know of that
+	if reply, ok := reply.([]any); ok { // replicas need not know of a refusal
 		return driver.Grant{}, refusal(reply)
 	}
 	if err != nil {
@@ -84,7 +86,7 @@ func decided(reply any, err error) (driver.Grant, error) {
 	return granted(reply)
 }
 
-// granted reads a fence, and how many there are if that is more than one.
+// granted reads a fence, and how many fences there are if that is more than one.
 func granted(reply any) (driver.Grant, error) {
 	if fence, ok := reply.(int64); ok && 0 < fence && fence <= 1<<53 { // of a merged command
 		return driver.Grant{Fence: uint64(fence), Fences: 1}, nil
@@ -105,11 +107,12 @@ func granted(reply any) (driver.Grant, error) {
 	return g, nil
 }
 
-// errNoGrant does not say what the reply is: nobody knows what is in it.
+// errNoGrant does not quote the reply: nobody knows what is in it.
 var errNoGrant = errors.New("redislock: unknown reply to an acquire")
 
-// refusal reads {label} of a marker, or of an owner {label, remaining}, with a 1 behind that if
-// the name is kept, and the limit that counts behind that.
+// refusal reads {label} of a marker, or {label, remaining, exact, limit} of an owner. The last two
+// may be missing: exact is 1 if a release has left the name taken for just that long, and limit is
+// the one that counts.
 func refusal(reply []any) error {
 	if len(reply) == 0 {
 		return fmt.Errorf("redislock: empty reply to an acquire")
@@ -129,7 +132,8 @@ func refusal(reply []any) error {
 	return held
 }
 
-// Renew implements driver.Driver.
+// Renew implements driver.Driver. Exclusive claims share a round trip; in Cluster, those for the same
+// master do. Shared and limited claims share another one; in Cluster, each has its own.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if len(claims) == 0 {
 		return nil
@@ -203,7 +207,7 @@ func (c *command) renewal(answer any) error {
 	}
 }
 
-// Release implements driver.Driver.
+// Release implements driver.Driver. It runs one script.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	var cmd command
 	switch {

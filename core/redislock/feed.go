@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// soonReady is how long a new subscription is waited for before a waiter is lined up.
+	// soonReady is how long a waiter waits for a new subscription before it is queued without one.
 	soonReady = 50 * time.Millisecond
-	// dialBound is what it may take to connect and to ask for it.
+	// dialBound is how long connecting and subscribing may take.
 	dialBound = 5 * time.Second
-	// pingAfter is how long it may be silent before it is asked whether it still lives, and how
-	// long that answer may take.
+	// pingAfter is how long a connection may be silent before it gets a ping, and how long the
+	// answer may take.
 	pingAfter = 3 * time.Second
 
-	// Pauses after a subscription that failed, until another one is tried.
+	// Pauses between a subscription that failed and the next try.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
 
-// feed is one subscription, on a connection of its own, from its dialling to its end. It ends
-// with its connection, and is followed by another one: that may have to go elsewhere.
+// feed is one subscription, on a connection of its own, from dialling to its end. It ends with its
+// connection. Another feed follows it, which may have to go to another node.
 type feed struct {
 	end   context.CancelFunc
 	gone  <-chan struct{} // closed when it has to end
 	over  chan struct{}   // closed when nothing of it is left
 	ready chan struct{}   // closed once the server has confirmed it
-	since time.Time       // when that was; for its own goroutine
-	soon  time.Time       // until when that is worth waiting for
+	since time.Time       // when the server confirmed it; only its own goroutine uses this
+	soon  time.Time       // how long waiters wait for the confirmation
 }
 
 // tells says whether the server is known to have the subscription.
@@ -49,7 +49,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// open begins a subscription, which outlives whoever it is opened for. h.mu is held.
+// open begins a subscription, which outlives the caller that it is opened for. h.mu is held.
 func (h *hub) open() *feed {
 	ctx, end := context.WithCancel(context.Background())
 	f := &feed{end: end, gone: ctx.Done(), over: make(chan struct{}), ready: make(chan struct{})}
@@ -72,18 +72,18 @@ func (h *hub) subscribe(ctx context.Context, f *feed) error {
 		return err
 	}
 	defer leave()
-	pubsub := rdb.Subscribe(ctx) // to nothing, as yet
+	pubsub := rdb.Subscribe(ctx) // to nothing yet
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	defer f.end()
-	closing.Go(func() { // nothing else interrupts a read; where it still dials, this waits for that
+	closing.Go(func() { // nothing else interrupts a read; during a dial, Close waits for it
 		<-ctx.Done()
-		_ = pubsub.Close() // it is of no use any more
+		_ = pubsub.Close() // nobody needs it any more
 	})
 	return h.hear(ctx, f, pubsub)
 }
 
-// hear tells places what they are told, until the subscription breaks.
+// hear passes messages on to the places that they are for, until the subscription breaks.
 func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
 	channel := h.channels + h.all.id
 	sharded := h.all.sharded()
@@ -97,8 +97,8 @@ func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
 	if err != nil {
 		return err
 	}
-	// With a context that has ended go-redis reads on, but does not dial by itself, for as long as
-	// that takes, while those who listen believe that they hear.
+	// With an ended context, go-redis still reads, but does not dial again by itself. Such a dial
+	// could take long, and listeners would believe that they hear.
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	for silent := false; ; {
@@ -132,8 +132,8 @@ func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
 	}
 }
 
-// lost has those who relied on f look again, and so open another subscription; after one that
-// has not stood for long, later and later.
+// lost wakes the listeners of f, so that they look again and open another subscription. If f did
+// not stand for long, the next one has to wait, longer and longer.
 func (h *hub) lost(ctx context.Context, f *feed, err error) {
 	h.mu.Lock()
 	mine := h.feed == f
@@ -146,7 +146,7 @@ func (h *hub) lost(ctx context.Context, f *feed, err error) {
 		h.notBefore = time.Now().Add(h.pause)
 	}
 	h.mu.Unlock()
-	if !mine { // somebody has ended it
+	if !mine { // it was ended on purpose
 		return
 	}
 	if rdb, ok := h.all.rdb.(*redis.ClusterClient); ok && !errors.Is(err, errFull) {

@@ -7,9 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// fences names the counters that fences are minted from: one for each Cluster slot, and so
-// a single one on a standalone server. What they cost is bounded, whatever the number of
-// names, and they need not expire.
+// fences names the counters that fences are minted from: one for each Cluster slot, and a single
+// one on a standalone server. Their number is bounded, however many names there are, so they need
+// not expire.
 type fences struct {
 	single string // "" in Cluster
 	bySlot *slotTags
@@ -40,7 +40,7 @@ const slots = 16384
 // Redis Cluster specification.
 func slot(key string) int { return int(crc16(0, key) % slots) }
 
-// crc16 goes on from the checksum of what comes before text.
+// crc16 continues the checksum crc with text.
 func crc16[T string | []byte](crc uint16, text T) uint16 {
 	for i := range len(text) {
 		crc = crc<<8 ^ crcs[byte(crc>>8)^text[i]]
@@ -64,7 +64,7 @@ var crcs = func() (table [256]uint16) {
 	return table
 }()
 
-// slotTags knows for each slot the first number that, behind the prefix, hashes to it. So
+// slotTags knows for each slot the first number that hashes to it when it follows the prefix. So
 // every client finds the same tag.
 type slotTags struct {
 	prefix string
@@ -81,7 +81,7 @@ func (s *slotTags) find() {
 	s.tags = make([]string, slots)
 	before := crc16(0, s.prefix)
 	var digits []byte
-	for n, missing := 0, slots; missing > 0; n++ { // some 170,000 numbers: a few milliseconds
+	for n, missing := 0, slots; missing > 0; n++ { // about 170,000 numbers: a few milliseconds
 		digits = strconv.AppendInt(digits[:0], int64(n), 10)
 		if at := crc16(before, digits) % slots; s.tags[at] == "" {
 			s.tags[at] = s.prefix + string(digits)

@@ -14,16 +14,16 @@ import (
 
 var guardScript = newScript("guard.lua")
 
-// guardMoves is how long a guarded command waits for keys that are being moved.
+// guardMoves is how long a guarded command waits while its keys are being moved.
 const guardMoves = 2 * time.Second
 
-// Guard lets a command that writes a Redis key run only if no larger fence was seen for the
-// key: the late write of a holder that was paused is refused. Check and command are one step
-// at the server. Package fence has the whole story.
+// Guard runs a command that writes a Redis key only if no larger fence was seen for the key. So it
+// refuses the late write of a holder that was paused. Check and command are one step at the
+// server. Package fence explains fencing.
 //
-// What it remembers is a key beside the guarded one, in its Cluster slot; it costs about 130
-// bytes and twice the length of the key. It is no lock's key: the guarded keys may be on any
-// server.
+// A Guard remembers the fence in a key beside the guarded one, in its Cluster slot. That costs
+// about 130 bytes and twice the length of the key. The guarded keys are not the locks' keys, and
+// may be on any server. Any number of goroutines may use a Guard.
 type Guard struct {
 	rdb      redis.UniversalClient
 	remember time.Duration
@@ -31,14 +31,12 @@ type Guard struct {
 
 // NewGuard returns a guard that sends its commands through rdb. It does no I/O.
 //
-// remember is for how long after the last command under a key its fence is remembered, at
-// least a second: a write that comes later than that is not refused. So it should be longer
-// than any process could be paused and still have its connection; a day costs little.
-// What makes the server forget earlier, FLUSHALL or an eviction policy that takes all keys,
-// opens the same gap.
+// remember is how long the guard remembers a key's fence after the last command on the key. It is
+// at least a second. A write that comes later is not refused. So choose longer than a process
+// could be paused and keep its connection; a day costs little. FLUSHALL, or an eviction policy
+// that takes all keys, makes the server forget earlier, with the same effect.
 //
-// It fails with fence.ErrInvalid for a shorter time, and for a client on which [New] could
-// keep no lock.
+// The error is fence.ErrInvalid for a shorter time, and for a client that [New] does not accept.
 func NewGuard(rdb redis.UniversalClient, remember time.Duration) (*Guard, error) {
 	if err := fits(rdb); err != nil {
 		return nil, guardError(err.Error())
@@ -50,22 +48,22 @@ func NewGuard(rdb redis.UniversalClient, remember time.Duration) (*Guard, error)
 	return &Guard{rdb, remember}, nil
 }
 
-// Do runs one command whose first argument is the key, and returns it as rdb.Do does, but
-// that maps, as of HGETALL, come as lists:
+// Do runs one command whose first argument is the key. It returns it as rdb.Do does, except that
+// maps, such as HGETALL's, come as lists:
 //
 //	err := guard.Do(ctx, fence, "HSET", "order:42", "paid", 1).Err()
 //
-// If a larger fence was seen for the key its error is a *fence.StaleError, and the command
-// was not run. An impossible fence or key is fence.ErrInvalid. Any other error is Redis's or
-// the client's own. The command is sent once: after a network error it is unknown whether
-// it was run. While Cluster moves the key's slot the command may have to wait, for 2 s at most;
-// after that its error is TRYAGAIN, and it was not run.
+// If a larger fence was seen for the key, the error is a *fence.StaleError, and the command did
+// not run. An impossible fence or key is fence.ErrInvalid. Any other error is Redis's or the
+// client's own. The command is sent once: after a network error, nobody knows whether it ran.
+// While Cluster moves the key's slot, the command may wait for up to 2 s. After that, the error is
+// TRYAGAIN, and the command did not run.
 //
-// What is written depends mostly on what was read. Read through the guard too, so that no
-// older holder can write after that: guard.Do(ctx, fence, "HGET", "order:42", "paid").
+// Writes mostly depend on what was read. So read through the guard too, so that no older holder
+// can write after your read: guard.Do(ctx, fence, "HGET", "order:42", "paid").
 //
-// In a key, braces must be those of a Cluster hash tag. Commands on more keys than one see
-// no guard on the others.
+// Braces in a key must be those of a Cluster hash tag. If a command has more keys, only the first
+// is guarded.
 func (g *Guard) Do(ctx context.Context, f uint64, command, key string, args ...any) *redis.Cmd {
 	cmd := redis.NewCmd(ctx, command, key)
 	tag, err := hashTag(key)
@@ -94,8 +92,8 @@ func (g *Guard) Do(ctx context.Context, f uint64, command, key string, args ...a
 	return cmd
 }
 
-// sendWhole waits, while the key's slot is being moved, until the key and what is remembered
-// of it are at the same node again.
+// sendWhole sends a command. While the key's slot is being moved, it waits until the key and its
+// remembered fence are at the same node again.
 func (g *Guard) sendWhole(ctx context.Context, line []any) *redis.Cmd {
 	bounded, cancel := context.WithTimeout(ctx, guardMoves)
 	defer cancel()
@@ -125,7 +123,8 @@ func staleSeen(err error) (seen uint64, ok bool) {
 	return seen, true
 }
 
-// hashTag is what Redis Cluster hashes of a key, and of nothing else that has it in braces.
+// hashTag returns the part of a key that Redis Cluster hashes. Another key that has exactly this
+// part in braces is in the same slot.
 func hashTag(key string) (string, error) {
 	if key == "" {
 		return "", guardError("redislock: Guard: empty key")

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// idleAfter is how long a subscription outlasts its last listener: one who waits listens
-// again and again.
+// idleAfter is how long a subscription outlasts its last listener: a waiter listens again and
+// again.
 const idleAfter = 2 * time.Second
 
-// hub is one subscription of a Store: to a channel of its own, on which the scripts tell a
-// place in some line that its turn may have come. It lasts while somebody listens.
+// hub is one subscription of a Store, to a channel of its own. On it, the scripts tell a place in a
+// queue that its turn may have come. The subscription lasts while somebody listens.
 //
-// What is told is a hint. Who waits where there can be no subscription, for want of a
-// permission or a connection, stands in line all the same, and looks more often.
+// The messages are hints. If there can be no subscription, for want of a permission or a
+// connection, waiters are queued all the same, and look more often.
 type hub struct {
 	all      *hubs
-	channels string // what the names of all clients' channels begin with
+	channels string // the beginning of the names of all clients' channels
 
 	mu        sync.Mutex                            // protects the fields below
 	feed      *feed                                 // nil if there is none
 	listeners map[string]map[chan struct{}]struct{} // by place
 	idle      *time.Timer
-	pause     time.Duration // after the last one that failed; 0 if it did not
-	notBefore time.Time     // when that is over
+	pause     time.Duration // after the last feed, if it failed; else 0
+	notBefore time.Time     // when that pause is over
 }
 
 func newHub(all *hubs, channels string) *hub {
 	return &hub{all: all, channels: channels, listeners: make(map[string]map[chan struct{}]struct{})}
 }
 
-// listen has a place told through a channel of size one.
+// listen returns a channel of size one that gets the messages for a place.
 func (h *hub) listen(place string) (heard <-chan struct{}, leave func()) {
 	wake := make(chan struct{}, 1)
 	h.mu.Lock()
@@ -46,13 +46,13 @@ func (h *hub) listen(place string) (heard <-chan struct{}, leave func()) {
 	return wake, func() { h.leave(place, wake) }
 }
 
-// tells says whether the server is known to have the subscription: whatever is told to those
-// who listen from then on is heard. If there is none, it begins one, unless the last one has
-// just failed.
+// tells says whether the server is known to have the subscription. If so, listeners hear every
+// message from then on. If there is no subscription, tells begins one, unless the last one has just
+// failed.
 func (h *hub) tells() bool { return h.subscription().tells() }
 
-// await is tells, but gives a new subscription a moment, and not more than half of ctx: who is
-// lined up before it is there has to look again.
+// await is tells, but gives a new subscription a moment, at most half of the time that ctx leaves.
+// A waiter that is queued before the subscription is there has to look again.
 func (h *hub) await(ctx context.Context) bool {
 	f := h.subscription()
 	if f == nil || f.tells() {
@@ -73,7 +73,7 @@ func (h *hub) await(ctx context.Context) bool {
 	return f.tells()
 }
 
-// subscription is the one there is, or a new one, or nil.
+// subscription returns the current feed, or a new one, or nil.
 func (h *hub) subscription() *feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,7 +104,7 @@ func (h *hub) tellAll() {
 func hint(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
-	default: // it has been told already
+	default: // an earlier hint is still there
 	}
 }
 
@@ -146,8 +146,8 @@ func (h *hub) detach() {
 	h.feed = nil
 }
 
-// close ends the subscription. Another Locker on the same Store that still listens is told
-// to look again, and opens a new one.
+// close ends the subscription. If another Locker on the same Store still listens, it is woken to
+// look again, and opens a new one.
 func (h *hub) close() {
 	h.mu.Lock()
 	h.detach()

@@ -19,10 +19,10 @@ var (
 	evictScript   = newScript("evict.lua")
 )
 
-// page is how many keys one SCAN looks at, and how many names one round trip asks for.
+// page is how many keys one SCAN looks at, and so about how many names one round trip asks for.
 const page = 100
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Inspector. It runs one script that only reads.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
 	reply, err := s.run(ctx, s.inspection(name))
 	if err != nil {
@@ -31,12 +31,12 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, err
 	return leaseInfo(name, reply)
 }
 
-// Leases implements driver.Inspector. It walks through the server's keys with SCAN, 100 at a
-// time, so that nobody waits for it; its cost grows with all keys of the database.
+// Leases implements driver.Inspector. It walks through the server's keys with SCAN, 100 at a time,
+// so that it does not block other clients. Its cost grows with the number of all keys in the
+// database.
 //
-// It needs one command more than the permissions of those who lock: scan. Someone who only
-// looks needs evalsha, eval, get, pttl, time, zrange, hget and scan on the same keys, and can do
-// no harm with them.
+// Besides the permissions for locking, it needs one more: scan. docs/redis.md has the permissions
+// of a user that only inspects, and can do no harm.
 func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return func(yield func(driver.LeaseInfo, error) bool) {
 		nodes, err := s.nodes(ctx)
@@ -52,7 +52,7 @@ func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 	}
 }
 
-// nodes are the servers that have a part of the keys each.
+// nodes returns the servers, each of which has a part of the keys.
 func (s *Store) nodes(ctx context.Context) ([]redis.Cmdable, error) {
 	cluster, ok := s.rdb.(*redis.ClusterClient)
 	if !ok {
@@ -69,7 +69,7 @@ func (s *Store) nodes(ctx context.Context) ([]redis.Cmdable, error) {
 	return nodes, err
 }
 
-// walk goes through the keys of one server, and says whether to go on with the next.
+// walk goes through the keys of one server, and says whether to go on with the next server.
 func (s *Store) walk(ctx context.Context, node redis.Cmdable, prefix string, yield func(driver.LeaseInfo, error) bool) bool {
 	pattern := globs.Replace(s.lockKey(prefix)) + "*"
 	for cursor := uint64(0); ; {
@@ -93,7 +93,7 @@ func (s *Store) walk(ctx context.Context, node redis.Cmdable, prefix string, yie
 	}
 }
 
-// globs has patterns of Redis mean what they say.
+// globs escapes the characters that have a meaning in patterns of Redis.
 var globs = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // look asks for all names in one round trip.
@@ -104,7 +104,7 @@ func (s *Store) look(ctx context.Context, keys []string) ([]driver.LeaseInfo, er
 	pipe := s.rdb.Pipeline()
 	for _, key := range keys {
 		name := strings.TrimPrefix(key, s.prefix)
-		if strings.ContainsAny(name, "{}") { // a key of ours that is no lock
+		if strings.ContainsAny(name, "{}") { // a key of ours, but not a lock
 			continue
 		}
 		c := s.inspection(name)
@@ -168,7 +168,7 @@ func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
 	return info, nil
 }
 
-// errNoInfo does not say what the reply is, as errNoGrant.
+// errNoInfo does not quote the reply, for the reason of errNoGrant.
 var errNoInfo = errors.New("redislock: unknown reply to an inspection")
 
 func duration(ms any) time.Duration {
@@ -176,7 +176,7 @@ func duration(ms any) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// Evict implements driver.Inspector. It needs no more permissions than those who lock.
+// Evict implements driver.Inspector. It runs one script, and needs the same permissions as locking.
 func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 	fence := ""
 	if h.Fence > 0 {

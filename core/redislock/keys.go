@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// base is what every lock service on Redis has, with scripts or without: a client, and what the
-// keys are called.
+// base is what Store and TxStore share: a client, and the names of the keys.
 type base struct {
 	rdb      redis.UniversalClient
 	prefix   string
@@ -35,13 +34,14 @@ type optionFunc func(*base)
 
 func (f optionFunc) apply(b *base) { f(b) }
 
-// WithPrefix sets what all keys begin with. The default is "holdfast:". It may be empty,
-// to share names with other lock libraries, and must not have braces or control characters.
+// WithPrefix sets the prefix of all keys. The default is "holdfast:". It may be empty, to share
+// names with other lock libraries. Braces and control characters are not allowed: core.New reports
+// them. The last one wins.
 func WithPrefix(prefix string) Option {
 	return optionFunc(func(b *base) { b.prefix = prefix })
 }
 
-// Validate implements driver.Validator.
+// Validate implements driver.Validator. It checks the client and the options.
 func (b *base) Validate() error {
 	for _, r := range b.prefix {
 		if r == '{' || r == '}' || unicode.IsControl(r) {
@@ -54,7 +54,7 @@ func (b *base) Validate() error {
 	return fits(b.rdb)
 }
 
-// Keys. The braces of all but the lock's make Cluster keep them in the lock's slot.
+// Keys. Except for the lock's own key, their braces make Cluster keep them in the lock's slot.
 
 func (b *base) lockKey(name string) string { return b.prefix + name }
 
@@ -71,19 +71,19 @@ func (b *base) sideKey(name, kind string) string {
 
 func (b *base) doneKey(c driver.Claim) string { return b.sideKey(c.Name, "done:"+c.Scope) }
 
-// lineKeys are those of the line for a name, and of its beats. The scripts of releases know
-// the suffix too.
+// lineKeys are the keys of a name's queue and of its beats. The scripts of releases know the suffix
+// too.
 func (b *base) lineKeys(name string) (line, beats string) {
 	const suffix = ":beats"
 	beats = b.sideKey(name, "line"+suffix)
 	return beats[:len(beats)-len(suffix)], beats
 }
 
-// magic ends the token in a lock's value. No token has it, so the token before it is the
-// whole token.
+// magic ends the token in a lock's value. No token contains it, so everything before it is the
+// token.
 const magic = "\x1f"
 
-// owner is what a lock's value begins with, and owned is all of it.
+// owner is how a lock's value begins; owned is the whole value.
 
 func owner(c driver.Claim) string { return c.Token + magic }
 func owned(c driver.Claim) string { return c.Token + magic + c.Label }

@@ -8,16 +8,19 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Pauses between looks at a name that a foreign client holds: its release tells nobody.
+// Pauses between looks at a name that a foreign client holds. Its release tells nobody.
 const (
 	firstPoll = 25 * time.Millisecond
 	lastPoll  = time.Second
 )
 
-// lastWords is how long an answer that is under way is waited for beyond the end of a context.
+// lastWords is how long, after the end of a context, we wait for an answer that is under way.
 const lastWords = 30 * time.Millisecond
 
-// Wait implements driver.Queuer.
+// Wait implements driver.Queuer. It returns when it hears a notification. It looks at the name at
+// once, and when the owner's TTL, or the life of the first place in the queue, ends. Without
+// notifications, or while a foreign client has the name, it also looks after 25 ms, then less and
+// less often, up to a second apart. Each look runs one script.
 func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	hub := s.hubs.of(c.Name)
 	heard, leave := hub.listen(c.At())
@@ -47,11 +50,11 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	}
 }
 
-// outlast is ctx, but ends a while after it: a command that lines somebody up, and is under way
-// when its caller gives up, would else be overtaken by the one that leaves the line.
+// outlast is ctx, but ends a while later. Otherwise a command that queues a place, and is under way
+// when its caller gives up, could be overtaken by the command that leaves the queue.
 func outlast(ctx context.Context) (longer context.Context, stop func()) {
 	deadline, ok := ctx.Deadline()
-	if !ok { // as far away as any wait goes
+	if !ok { // longer than any wait
 		deadline = time.Now().Add(time.Hour)
 	}
 	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(lastWords))
@@ -59,8 +62,8 @@ func outlast(ctx context.Context) (longer context.Context, stop func()) {
 	return longer, func() { stopWatching(); cancel() }
 }
 
-// lineUp stands in line, and says whether to try now, or when to look again: 0 if nobody
-// can say.
+// lineUp puts c's place in the queue. It says whether to try now, or when to look again: 0 if
+// that is not known.
 func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again time.Duration, err error) {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{
@@ -84,16 +87,16 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again tim
 		return false, 0, nil
 	case len(answer) == 2 && answer[0] == int64(0):
 		ms, _ := answer[1].(int64)
-		if ms < 0 { // it has no TTL: somebody has taken that away
+		if ms < 0 { // somebody has removed its TTL
 			return false, 0, nil
 		}
-		return false, time.Duration(ms+1) * time.Millisecond, nil // to find it gone, not about to go
+		return false, time.Duration(ms+1) * time.Millisecond, nil // so that it is gone then, not about to go
 	default:
 		return false, 0, fmt.Errorf("redislock: unknown reply %T to a wait", reply)
 	}
 }
 
-// Yield implements driver.Yielder.
+// Yield implements driver.Yielder. It runs one script.
 func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
 	line, beats := s.lineKeys(next.Name)
 	reply, err := s.run(ctx, command{
@@ -116,7 +119,7 @@ func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gra
 	return g, err, err
 }
 
-// leave gives c's place in line up, and releases it if its token owns the name.
+// leave gives up c's place in the queue, and releases the name if c's token owns it.
 func (s *Store) leave(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	return command{
@@ -125,7 +128,7 @@ func (s *Store) leave(c driver.Claim) command {
 	}
 }
 
-// life is how long a place lives of which nothing is heard, in ms.
+// life is how long a place stays in the queue without a heartbeat, in ms.
 func life(c driver.Claim) string { return millis(driver.PlaceLife(c.TTL)) }
 
 func fencesOf(c driver.Claim) string { return decimal(int64(max(1, c.Fences))) }

@@ -1,19 +1,19 @@
 package redislock
 
-// merger makes one command of many of a kind.
+// merger makes one command from many of the same kind.
 type merger struct {
 	script *script
 	merge  func(c *command, many []*parcel)
 }
 
-// The commands that most callers send: in one call of a script they cost the server less
-// than half of what they cost one by one.
+// The commands that most callers send. In one call of a script, they cost the server less than half
+// of what they cost one by one.
 var (
 	acquires = &merger{newScript("acquire_many.lua"), mergeAcquires}
 	releases = &merger{newScript("release_many.lua"), mergeReleases}
 )
 
-// of returns the command for all of many, which are of this kind.
+// of returns one command for many commands of this kind.
 func (m *merger) of(many []*parcel) command {
 	c := command{script: m.script, merger: m, lasting: many[0].cmd.lasting}
 	m.merge(&c, many)
@@ -38,14 +38,14 @@ func mergeReleases(c *command, many []*parcel) {
 	for _, p := range many {
 		c.parts = append(c.parts, p.cmd.parts[0])
 	}
-	c.parts = append(c.parts, many[0].cmd.parts[3]) // what the channels' names begin with
+	c.parts = append(c.parts, many[0].cmd.parts[3]) // the beginning of the channels' names
 	for _, p := range many {
 		c.parts = append(c.parts, p.cmd.parts[1], p.cmd.parts[2]) // value and line
 	}
 }
 
-// answer reads one of the answers to a merged command: the text of an error stands for an
-// error that the server would have answered to that one alone.
+// answer reads one of the answers to a merged command. A text is the error that the server would
+// have answered to that one command alone.
 func (c *command) answer(reply any, err error) (any, error) {
 	if text, ok := reply.(string); ok {
 		return nil, c.says(text)

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// notes are the many short strings of one command, in one piece of memory: a renewal has two
-// for each lease.
+// notes are the short strings of one command, in one piece of memory. A renewal has two of them for
+// each lease.
 type notes struct{ text strings.Builder }
 
 // maxDigits is the length of the largest fence.
@@ -24,7 +24,7 @@ func (n *notes) grow(prefix string, claims []driver.Claim) {
 	n.text.Grow(size)
 }
 
-// key is the lock's.
+// key is the lock's key.
 func (n *notes) key(prefix, name string) string {
 	from := n.text.Len()
 	n.text.WriteString(prefix)
@@ -32,7 +32,7 @@ func (n *notes) key(prefix, name string) string {
 	return n.text.String()[from:]
 }
 
-// value is the lock's once its fence is known.
+// value is the lock's value: with the fence once that is known.
 func (n *notes) value(c *driver.Claim) string {
 	from := n.text.Len()
 	n.text.WriteString(c.Token)

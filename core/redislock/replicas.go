@@ -9,26 +9,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// WithReplicas makes a grant or a renewal count only once n replicas have acknowledged it,
-// and waits up to timeout for that, but not longer than what the attempt has left. By
-// default, and with n of 0, the master's word is enough. n must not be negative, and timeout
-// be a millisecond at least; of a repeat the last one counts.
+// WithReplicas makes a grant or a renewal count only after n replicas have acknowledged it. It
+// waits for that up to timeout, but no longer than the attempt has left. The default, n = 0, trusts
+// the master alone. n must not be negative, and timeout must be at least a millisecond. The last
+// one wins.
 //
-// What is not acknowledged in time is an unknown outcome: an acquire is tried again within
-// its bound and then given back, a renewal is tried again until the lease ends. So a master
-// that is cut off from its replicas grants nothing, and a failover to one of the n loses no
-// lease; to another replica it may. Releases and checks do not wait.
+// A missing acknowledgement is an unknown outcome. An acquire is tried again within its bound, and
+// then given back. A renewal is tried again until the lease ends. So a master that is cut off from
+// its replicas grants nothing. A failover to one of the n replicas loses no lease; a failover to
+// another replica may. Releases and checks do not wait.
 //
-// While fewer than n replicas follow, the lock service is unavailable. A command that shares
-// its round trip waits with the others. The client's ReadTimeout must be above timeout.
+// While fewer than n replicas follow, the lock service is unavailable. Commands that share a round
+// trip wait together. The client's ReadTimeout must be larger than timeout.
 //
-// See WAIT in the manual of Redis for what an acknowledgement is: the replica has the data in
-// its memory, not on its disk.
+// An acknowledgement means that the replica has the data in its memory, not on its disk: see WAIT
+// in the manual of Redis.
 func WithReplicas(n int, timeout time.Duration) Option {
 	return optionFunc(func(b *base) { b.replicas = replicas{n, timeout} })
 }
 
-// replicas are those that have to acknowledge a grant or a renewal.
+// replicas says how many replicas have to acknowledge a grant or a renewal, and how soon.
 type replicas struct {
 	n       int
 	timeout time.Duration
@@ -41,21 +41,21 @@ func (r replicas) validate() error {
 	return nil
 }
 
-// waitSlack is by how much a server may miss the end of a WAIT: it looks ten times a second.
+// waitSlack is how late a server may end a WAIT: it looks only ten times a second.
 const waitSlack = 150 * time.Millisecond
 
-// wait puts into a pipeline what waits for all that the same connection has written.
+// wait puts a WAIT into a pipeline. It waits for everything that the same connection has written.
 func (r replicas) wait(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	bound := r.timeout
 	if deadline, ok := ctx.Deadline(); ok {
-		bound = min(bound, time.Until(deadline)-waitSlack) // to hear of it before ctx ends
+		bound = min(bound, time.Until(deadline)-waitSlack) // so that the answer comes before ctx ends
 	}
-	ack := redis.NewCmd(ctx, "wait", r.n, max(1, bound.Milliseconds())) // 0 would be for ever
+	ack := redis.NewCmd(ctx, "wait", r.n, max(1, bound.Milliseconds())) // 0 would mean for ever
 	_ = pipe.Process(ctx, once{ack})                                    // only puts it there
 	return ack
 }
 
-// heard is nil if enough have acknowledged.
+// heard returns nil if enough replicas have acknowledged.
 func (r replicas) heard(ack *redis.Cmd) error {
 	n, err := ack.Int()
 	if err != nil {
@@ -67,16 +67,16 @@ func (r replicas) heard(ack *redis.Cmd) error {
 	return nil
 }
 
-// tooFew is an error that leaves open what becomes of the command, which has its reply.
+// tooFew says that replicas are missing. The command has its reply, but its outcome is open.
 type tooFew string
 
 func (e tooFew) Error() string { return string(e) }
 
-// send sends one command, and waits for the replicas if it is a lasting one: the reply then
-// comes with an error if they do not answer.
+// send sends one command, and waits for the replicas if the command is a lasting one. If they do not
+// answer, the reply comes together with an error.
 func (r replicas) send(ctx context.Context, rdb redis.UniversalClient, c *command, cmd *redis.Cmd) (any, error) {
 	if r.n == 0 || !c.lasting {
-		_ = rdb.Process(ctx, private{once{cmd}}) // the same error as below
+		_ = rdb.Process(ctx, private{once{cmd}}) // the next line has the same error
 		return cmd.Result()
 	}
 	cluster, ok := rdb.(*redis.ClusterClient)
@@ -97,8 +97,8 @@ func (r replicas) on(ctx context.Context, pipe redis.Pipeliner, cmd *redis.Cmd) 
 	return reply, err
 }
 
-// toMaster sends a command and WAIT to one node of a cluster, on one connection: the Cluster
-// client would send WAIT to any node.
+// toMaster sends a command and a WAIT to one node of a cluster, on one connection. The Cluster
+// client would send the WAIT to any node.
 func (r replicas) toMaster(ctx context.Context, rdb *redis.ClusterClient, c *command, cmd *redis.Cmd) (any, error) {
 	const redirects = 3
 	master, err := rdb.MasterForKey(ctx, c.parts[0])
@@ -125,7 +125,7 @@ func (r replicas) toMaster(ctx context.Context, rdb *redis.ClusterClient, c *com
 	return cmd.Result()
 }
 
-// redirect reads MOVED slot addr, and ASK slot addr.
+// redirect reads the errors "MOVED slot addr" and "ASK slot addr".
 func redirect(err error) (addr string, asking bool) {
 	asking = redis.HasErrorPrefix(err, "ASK")
 	if !asking && !redis.HasErrorPrefix(err, "MOVED") {
@@ -135,7 +135,7 @@ func redirect(err error) (addr string, asking bool) {
 	return parts[len(parts)-1], asking
 }
 
-// nodeAt is the master with an address, or nil.
+// nodeAt returns the master with an address, or nil.
 func nodeAt(ctx context.Context, rdb *redis.ClusterClient, addr string) (node *redis.Client, err error) {
 	found := make(chan *redis.Client, 1)
 	err = rdb.ForEachMaster(ctx, func(_ context.Context, n *redis.Client) error {

@@ -10,13 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// private is a command of which no secret gets into an error. Servers and proxies that do not know a
-// command, or do not allow it, answer with its arguments, and cut that off wherever they like:
+// private is a command whose errors contain no secret. Servers and proxies that do not know a
+// command, or do not allow it, answer with its arguments, and cut them off anywhere:
 //
 //	ERR unknown command 'evalsha', with args beginning with: '<sha>' '3' … '<half a token>
 type private struct{ once }
 
-// SetErr implements redis.Cmder: the client says by it what became of the command.
+// SetErr implements redis.Cmder. The client reports a command's error with it.
 func (p private) SetErr(err error) {
 	if err != nil {
 		err = replaced(err, cut(err.Error(), secrets(p.Args())))
@@ -24,8 +24,8 @@ func (p private) SetErr(err error) {
 	p.Cmd.SetErr(err)
 }
 
-// replaced is err with another text: the server's, if err is that, and of the same kind, which its
-// first words say.
+// replaced is err with another text. If err is the server's, the result is too. It is of the same
+// kind, which its first words say.
 func replaced(err error, text string) error {
 	if text == err.Error() {
 		return err
@@ -36,14 +36,14 @@ func replaced(err error, text string) error {
 	return errors.New(text)
 }
 
-// failure is an error of the server's.
+// failure is an error that the server answered.
 type failure string
 
 var _ redis.Error = failure("")
 
 func (f failure) Error() string { return string(f) }
 
-// RedisError implements redis.Error.
+// RedisError implements redis.Error: it marks the server's errors.
 func (failure) RedisError() {}
 
 // secrets are the tokens, hand-offs and places among arguments.
@@ -62,13 +62,13 @@ func secrets(args []any) (all []string) {
 	return all
 }
 
-// member is what stands in a line.
+// member matches a member of a queue.
 var member = regexp.MustCompile(`^[\w-]{44}$`)
 
-// shown is how many characters of a secret in a row a text may have: of 22 they tell nobody anything.
+// shown is how many characters of a secret, in a row, a text may have. Five of 22 are of no use.
 const shown = 5
 
-// cut leaves out of a text whatever is a piece of a secret.
+// cut removes from a text every piece of a secret.
 func cut(text string, secrets []string) string {
 	pieces := make(map[string]bool)
 	for _, secret := range secrets {
@@ -91,8 +91,9 @@ func cut(text string, secrets []string) string {
 	return b.String()
 }
 
-// named says which command it is that a script may not call, where the server does not: up to 7.0, it
-// says no more than the line of the script, and of what the script has caught not even that.
+// named adds to a text which command a script may not call, if the server does not say so. Up to 7.0,
+// the server names only the line of the script, and for an error that the script caught, not even
+// that.
 func (s *script) named(text string) string {
 	const marker = " (it calls "
 	if s == nil || !strings.Contains(text, "can't run this command") || strings.Contains(text, marker) {
@@ -113,7 +114,7 @@ func (s *script) named(text string) string {
 	return text + marker + strings.Join(slices.Compact(calls), ", ") + ")"
 }
 
-// explained is err with the name of the command that is missing.
+// explained is err with the name of the command that the script may not call.
 func (s *script) explained(err error) error {
 	if err == nil {
 		return nil
@@ -126,7 +127,7 @@ var (
 	scriptCall = regexp.MustCompile(`redis\.p?call\('(\w+)'`)
 )
 
-// says is a text that a script answers instead of failing with it.
+// says makes an error from a text that a script answers instead of failing with it.
 func (c *command) says(text string) failure {
 	args := make([]any, len(c.parts))
 	for i, part := range c.parts {

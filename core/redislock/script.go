@@ -31,7 +31,7 @@ type script struct{ source, sha string }
 
 var include = regexp.MustCompile(`(?m)^-- include (\S+)\n`)
 
-// newScript reads a script, and the parts that it includes.
+// newScript reads a script and the files that it includes.
 func newScript(name string) *script {
 	source := include.ReplaceAllStringFunc(read(name), func(line string) string {
 		return read(include.FindStringSubmatch(line)[1])

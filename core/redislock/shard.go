@@ -16,21 +16,20 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// hubs are the subscriptions of a Store. On a server by itself there is one. In Cluster a
-// message that is published the plain way goes to every node, so there each slot that is
-// waited for has a channel of its own, in that slot, which only the nodes of its shard hear
-// of: see line.lua.
+// hubs are the subscriptions of a Store. On a standalone server there is one. In Cluster, a plain
+// message goes to every node. So each slot that somebody waits for has a channel of its own in that
+// slot, and its messages reach only the nodes of its shard: see line.lua.
 type hubs struct {
 	rdb    redis.UniversalClient
-	id     string // of this Store, among all that use the same keys
+	id     string // tells this Store from all others that use the same keys
 	single *hub   // nil in Cluster
 	tags   *slotTags
-	old    atomic.Bool // the servers know no sharded channels: they are older than Redis 7
+	old    atomic.Bool // the servers are older than Redis 7: they have no sharded channels
 
 	mu     sync.Mutex // protects the fields below; may be taken while a hub's is held
 	bySlot map[int]*hub
-	feeds  map[*feed]struct{} // of which something is left
-	taken  map[string]int     // places, by the address of a node
+	feeds  map[*feed]struct{} // those that have not ended completely
+	taken  map[string]int     // number of subscriptions, by the address of a node
 }
 
 func newHubs(rdb redis.UniversalClient, prefix string, tags *slotTags) *hubs {
@@ -44,11 +43,11 @@ func newHubs(rdb redis.UniversalClient, prefix string, tags *slotTags) *hubs {
 	return h
 }
 
-// member is what stands in a line for a claim's place.
+// member is the member of a queue that stands for a claim's place.
 func (h *hubs) member(c driver.Claim) string { return h.id + c.At() }
 
-// channels is what the names of all clients' channels begin with, of those who wait for a
-// name.
+// channels is the beginning of the names of the channels on which clients that wait for a name are
+// told.
 func (h *hubs) channels(name string) string {
 	if h.tags == nil {
 		return h.single.channels
@@ -56,13 +55,13 @@ func (h *hubs) channels(name string) string {
 	return h.inSlot(slot(h.tags.prefix + name))
 }
 
-// sharded says whether channels are a slot's own.
+// sharded says whether each slot has a channel of its own.
 func (h *hubs) sharded() bool { return h.tags != nil && !h.old.Load() }
 
 func (h *hubs) inSlot(slot int) string { return "{" + h.tags.of(slot) + "}:v1:shard:" }
 
-// of is the subscription for a name. Those that nobody listens to are kept: they are few
-// bytes, and not more than there are slots.
+// of returns the hub for a name. Hubs without listeners are kept: they are small, and there are no
+// more than slots.
 func (h *hubs) of(name string) *hub {
 	if h.tags == nil {
 		return h.single
@@ -78,15 +77,17 @@ func (h *hubs) of(name string) *hub {
 	return one
 }
 
-// perNode is how many subscriptions a Store has at one node of a Cluster, each with a connection of
-// its own: whoever chooses the names that are waited for must not choose how many there are.
+// perNode is how many subscriptions a Store has at one node of a Cluster at most. Each has a
+// connection of its own. A client that chooses the names to wait for must not choose how many
+// connections there are.
 const perNode = 16
 
-// errFull says that a node has them. Those who wait for the slot look more often, until another
-// slot has been idle.
+// errFull says that a node has that many. Waiters for the slot look more often, until another slot
+// has become idle.
 var errFull = errors.New("redislock: no more subscriptions at this node")
 
-// node is where a channel is subscribed to, and takes one of its places until leave.
+// node returns the node at which to subscribe to a channel. It takes one of the node's subscriptions,
+// until leave is called.
 func (h *hubs) node(ctx context.Context, channel string) (rdb redis.UniversalClient, leave func(), err error) {
 	cluster, ok := h.rdb.(*redis.ClusterClient)
 	if !ok {
@@ -125,8 +126,8 @@ func (h *hubs) done(f *feed) {
 	close(f.over)
 }
 
-// close ends the subscriptions, and waits for those that are ending until ctx ends: nothing cuts
-// a handshake short that is met with silence.
+// close ends the subscriptions, and waits until they have ended or ctx has. Nothing interrupts a
+// handshake that gets no answer.
 func (h *hubs) close(ctx context.Context) error {
 	h.mu.Lock()
 	all := slices.Collect(maps.Values(h.bySlot))

@@ -14,19 +14,19 @@ import (
 const (
 	// maxFlights is how many round trips are under way before commands begin to share them.
 	maxFlights = 3
-	// maxShare is how many commands share one.
+	// maxShare is how many commands share a round trip at most.
 	maxShare = 128
-	// stuck is how long commands wait for a round trip to share, at most.
+	// stuck is how long commands wait for a round trip to share at most.
 	stuck = 250 * time.Millisecond
 )
 
-// share puts the commands of many goroutines into few round trips. A caller that finds less
-// than maxFlights under way sends its own command at once, by itself; the others' commands
-// gather until a round trip ends, and travel together in the next one: those that can be
-// merged in one call of a script.
+// share puts the commands of many goroutines into few round trips. A caller that finds fewer than
+// maxFlights under way sends its own command at once, by itself. Other commands gather until a round
+// trip ends, and travel together in the next one. Commands that can be merged share one call of a
+// script.
 //
-// A shared round trip belongs to nobody: no caller's ctx ends it, and a caller whose ctx
-// ends leaves it behind.
+// A shared round trip belongs to no caller: no caller's ctx ends it. A caller whose ctx ends leaves
+// it behind.
 type share struct {
 	rdb      redis.UniversalClient
 	replicas replicas
@@ -75,12 +75,12 @@ func (s *share) do(ctx context.Context, cmd command) (any, error) {
 		*p = parcel{done: p.done}
 		s.spare.Put(p)
 		return reply, err
-	case <-ctx.Done(): // p is not used again: its answer may still come
+	case <-ctx.Done(): // p is not reused: its answer may still come
 		return nil, s.abandon(p)
 	}
 }
 
-// abandon says what became of p, whose caller cannot wait any more.
+// abandon ends p for its caller, which cannot wait any more, and says whether it was sent.
 func (s *share) abandon(p *parcel) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,9 +96,9 @@ func (s *share) abandon(p *parcel) error {
 	return driver.NotSent(p.ctx.Err())
 }
 
-// landed ends a caller's own flight. What has gathered meanwhile goes out on a goroutine
-// that exists as long as there is more. Nobody waits for it but those whose commands it
-// carries: each of its round trips ends by the last of their deadlines.
+// landed ends a caller's own flight. Commands that have gathered meanwhile go out on a goroutine,
+// which exists as long as there are more. Only the callers of those commands wait for it. Each of its
+// round trips ends with the latest of their deadlines.
 func (s *share) landed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *share) fly() {
 	}
 }
 
-// take returns what goes next, or nil and ends the flight.
+// take returns the commands that go next. If there are none, it returns nil and ends the flight.
 func (s *share) take() []*parcel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,8 @@ func (s *share) take() []*parcel {
 	return batch
 }
 
-// setHurry has what waits sent by itself if nothing lands for too long.
+// setHurry sets the timer that sends what waits if no round trip ends for too long. The caller holds
+// the mutex.
 func (s *share) setHurry() {
 	switch {
 	case s.hurry == nil:
@@ -159,7 +160,7 @@ func (s *share) overtake() {
 	}
 }
 
-// send has a batch make its round trip.
+// send makes one round trip for a batch.
 func (s *share) send(batch []*parcel) {
 	ctx, cancel := together(batch)
 	defer cancel()
@@ -170,7 +171,7 @@ func (s *share) send(batch []*parcel) {
 		l.put(ctx, pipe)
 		lasting = lasting || l.cmd.lasting
 	}
-	var ack *redis.Cmd // for all of them
+	var ack *redis.Cmd // one for all of them
 	if lasting && s.replicas.n > 0 {
 		ack = s.replicas.wait(ctx, pipe)
 	}
@@ -180,8 +181,8 @@ func (s *share) send(batch []*parcel) {
 	}
 }
 
-// together is a context that ends with the last of those who share a round trip. It has none
-// of their values: it may outlive each of them.
+// together returns a context that ends with the latest deadline among those that share a round trip.
+// It has none of their values, since it may outlive each of them.
 func together(batch []*parcel) (context.Context, context.CancelFunc) {
 	var last time.Time
 	for _, p := range batch {
@@ -196,7 +197,7 @@ func together(batch []*parcel) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), last)
 }
 
-// load is what makes one command of a pipeline: one parcel, or several that were merged.
+// load is one command of a pipeline: one parcel, or several that were merged.
 type load struct {
 	parcels []*parcel
 	cmd     command
@@ -232,8 +233,8 @@ func (l *load) put(ctx context.Context, pipe redis.Pipeliner) {
 	_ = pipe.Process(ctx, private{once{l.sent}}) // only puts it there
 }
 
-// deliver hands each parcel its reply. A script that the server did not know is sent again,
-// whole: nothing was executed.
+// deliver hands each parcel its reply. If the server did not know the script, nothing was executed,
+// and the command is sent again with the whole script.
 func (l *load) deliver(ctx context.Context, s *share, ack *redis.Cmd) {
 	reply, err := l.sent.Result()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {

@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// joins says of a claim that it can own a name together with others. Such claims have
-// scripts of their own.
+// joins says whether a claim can own a name together with others. Such claims have scripts of their
+// own.
 func joins(c driver.Claim) bool { return !c.Exclusive() }
 
 func (s *Store) holdersKey(name string) string { return s.sideKey(name, "holders") }
 
-// holder is the member for c among the holders of its name.
+// holder is the member that stands for c among the holders of its name.
 func holder(c driver.Claim) string {
 	if c.Shared {
 		return "+" + owner(c)
@@ -26,7 +26,7 @@ func holder(c driver.Claim) string {
 	return "*" + owner(c) + decimal(int64(c.Limit))
 }
 
-// limitOf is 0 for a reader.
+// limitOf returns c's limit, or 0 for a reader.
 func limitOf(c driver.Claim) string {
 	if c.Shared {
 		return "0"
@@ -34,7 +34,7 @@ func limitOf(c driver.Claim) string {
 	return decimal(int64(c.Limit))
 }
 
-// join is Acquire.
+// join is Acquire for claims that can own a name together.
 func (s *Store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{script: joinScript, lasting: true, keys: 5, parts: []string{
@@ -46,7 +46,7 @@ func (s *Store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 	}
 	cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), life(c), s.hubs.channels(c.Name))
 	reply, err := s.run(ctx, cmd)
-	if refused, ok := reply.([]any); ok { // no replica need know of that
+	if refused, ok := reply.([]any); ok { // replicas need not know of a refusal
 		return driver.Grant{}, refusal(refused)
 	}
 	if err != nil {
@@ -71,8 +71,8 @@ func joined(reply any) (g driver.Grant, err error) {
 	return g, nil
 }
 
-// renewApart renews claims of all kinds: those that own a name together have a script of
-// their own.
+// renewApart renews claims of all kinds. Those that can own a name together have a script of their
+// own.
 func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 	var alone, many []driver.Claim
 	for _, c := range claims {
@@ -95,8 +95,8 @@ func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 	return errs
 }
 
-// extend is Renew for claims that share their names: in Cluster one after the other, as their
-// keys are in different slots.
+// extend is Renew for claims that can own a name together. In Cluster it renews them one after the
+// other, since their keys are in different slots.
 func (s *Store) extend(ctx context.Context, claims []driver.Claim) (errs []error) {
 	together := len(claims)
 	if _, ok := s.rdb.(*redis.ClusterClient); ok {
@@ -115,7 +115,7 @@ func (s *Store) extend(ctx context.Context, claims []driver.Claim) (errs []error
 	return errs
 }
 
-// part is Release.
+// part is Release for claims that can own a name together.
 func (s *Store) part(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{script: partScript, keys: 4, parts: []string{s.lockKey(c.Name), line, beats, s.holdersKey(c.Name)}}
@@ -134,7 +134,7 @@ func (s *Store) part(c driver.Claim) command {
 	return cmd
 }
 
-// waitTogether is the command of one look of Wait.
+// waitTogether is one look of Wait, for claims that can own a name together.
 func (s *Store) waitTogether(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	return command{script: waitTogetherScript, keys: 4, parts: []string{

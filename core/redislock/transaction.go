@@ -13,17 +13,17 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Pauses before a transaction that others were quicker than is tried again.
+// Pauses before a transaction is tried again because others were quicker.
 const (
 	firstConflict = time.Millisecond
 	lastConflict  = 25 * time.Millisecond
 )
 
-// errConflict says that what was watched has changed: nothing was executed.
+// errConflict says that a watched key has changed, so that nothing was executed.
 var errConflict = errors.New("redislock: others were quicker, again and again")
 
-// transact has body read what keys are and write what becomes of them, in one step: once
-// more for as long as somebody else changes them meanwhile, within ctx.
+// transact lets body read keys and write their new values in one step. It repeats that while others
+// change the keys meanwhile, until ctx ends.
 func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
 	for pause := firstConflict; ; pause = min(2*pause, lastConflict) {
 		if err := driver.NotSent(ctx.Err()); err != nil {
@@ -43,13 +43,12 @@ func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error
 	}
 }
 
-// moving says that the keys are, or will soon be, at another node of the cluster.
+// moving says whether the keys are, or will soon be, at another node of the cluster.
 func moving(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || redis.HasErrorPrefix(err, "TRYAGAIN")
 }
 
-// watch makes one try. A Cluster client would make a second one by itself, after an answer
-// that was lost.
+// watch makes one try. A Cluster client would make a second one by itself after a lost answer.
 func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, keys []string) error {
 	watch := s.rdb.Watch
 	cluster, inCluster := s.rdb.(*redis.ClusterClient)
@@ -78,7 +77,7 @@ func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, k
 	return err
 }
 
-// decision says that an error is an answer, and not about the way to it.
+// decision says whether an error is an answer about the lock, not a failure to get one.
 func decision(err error) bool {
 	if errors.Is(err, driver.ErrNotOwner) {
 		return true
@@ -88,14 +87,14 @@ func decision(err error) bool {
 	return held || done
 }
 
-// transaction is one try: what is read stands until it is executed, or it is not.
+// transaction is one try. It is executed only if nothing that it has read has changed.
 type transaction struct {
 	tx   *redis.Tx
 	ctx  context.Context //nolint:containedctx // of the one call that it is part of
 	sent bool            // it may have been executed
 }
 
-// read sends commands whose outcomes body decides by.
+// read sends the commands whose replies body needs for its decision.
 func (t *transaction) read(put func(pipe redis.Pipeliner)) error {
 	pipe := t.tx.Pipeline()
 	put(pipe)
@@ -103,7 +102,7 @@ func (t *transaction) read(put func(pipe redis.Pipeliner)) error {
 	if !errors.Is(err, redis.Nil) {
 		return err
 	}
-	for _, cmd := range sent { // of which one had nothing to read
+	for _, cmd := range sent { // at least one had nothing to read
 		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
@@ -111,9 +110,10 @@ func (t *transaction) read(put func(pipe redis.Pipeliner)) error {
 	return nil
 }
 
-// write executes commands, together and once. Where one of them is refused before, all are
-// discarded: that is ErrNotSent with the reason of the one. Any other error of the server's leaves open
-// what was executed: to a user who may not send MULTI the commands behind it are no transaction.
+// write executes commands together, once. If the server refuses to queue one of them, all are
+// discarded: the error is ErrNotSent, with the reason of that one. Any other error of the server
+// leaves open what was executed. For a user that may not send MULTI, the commands after it are no
+// transaction.
 func (t *transaction) write(commands ...[]any) ([]*redis.Cmd, error) {
 	pipe := t.tx.TxPipeline()
 	sent := make([]*redis.Cmd, len(commands))
@@ -152,10 +152,10 @@ func (t *transaction) acknowledged(r replicas) error {
 	return r.heard(ack)
 }
 
-// next is the fence after last, by the server's clock: a number that last is not, or one that
-// no fence can be, is an error.
+// next is the fence after last, or the server's clock, whichever is larger. If last is not a number,
+// it counts as 0. If it is too large for a fence, that is an error.
 func next(last string, now time.Time) (int64, error) {
-	n, _ := strconv.ParseInt(last, 10, 64) // what is no number is no fence either
+	n, _ := strconv.ParseInt(last, 10, 64) // text that is no number counts as no fence
 	const most = 1 << 53
 	if n >= most {
 		return 0, fmt.Errorf("redislock: %d is no fence", n)

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// TxStore is a lock service on a Redis where scripting is forbidden: it keeps locks by WATCH, MULTI
-// and EXEC. It implements driver.Driver; see [NewTx].
+// TxStore is a lock service on a Redis that forbids scripting. It keeps locks by WATCH, MULTI and
+// EXEC. Make one with [NewTx]. It implements driver.Driver, and any number of goroutines may use it.
 type TxStore struct{ base }
 
 var (
@@ -21,18 +21,19 @@ var (
 	_ driver.Validator = (*TxStore)(nil)
 )
 
-// NewTx is [New] without scripts. A [Store] is faster and does more: here an acquire, a release and
-// each renewal take three round trips, and there is no line: who waits looks again and again, between
-// 25 ms and a second apart, and whoever comes first gets the name. Turns inside a process, which take
-// no round trip, do not exist either, nor readers, semaphores, hand-offs, WithMinHold and Inspect.
+// NewTx is [New] without scripts. A [Store] is faster and does more. Here, an acquire, a release and
+// each renewal take three round trips. There is no queue between processes: waiters look again and
+// again, between 25 ms and a second apart, and the first to find the name free gets it. Goroutines of
+// a process cannot pass the name on without a round trip. There are no readers, semaphores and
+// hand-offs, no WithMinHold and no Inspect.
 //
-// Fences are counted for each name, beside its lock, in a key that expires ten minutes after
-// its last use; they begin with the server's clock, as those of scripts do. All clients of a
-// prefix must be of the same kind: with scripts, or without.
+// Fences are counted for each name, in a key beside its lock that expires ten minutes after its last
+// use. They begin with the server's clock, as those of scripts do. All clients of a prefix must be of
+// the same kind: with scripts, or without.
 func NewTx(rdb redis.UniversalClient, opts ...Option) *TxStore { return &TxStore{newBase(rdb, opts)} }
 
-// fenceLife is how long a name's fence counter outlasts its use. The server's clock replaces
-// it, unless that steps back.
+// fenceLife is how long a name's fence counter outlasts its last use. After that, the server's clock
+// replaces it, unless the clock steps back.
 const fenceLife = 10 * time.Minute
 
 // Capabilities implements driver.Driver.
@@ -40,7 +41,8 @@ func (s *TxStore) Capabilities() driver.Capabilities {
 	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true}
 }
 
-// Acquire implements driver.Driver.
+// Acquire implements driver.Driver. If others change the same keys meanwhile, nothing was executed,
+// and it tries again until ctx ends.
 func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
 	lock, counter, marker := s.lockKey(c.Name), s.sideKey(c.Name, "fence"), s.doneKey(c)
 	keys := []string{lock, counter}
@@ -73,7 +75,7 @@ func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, 
 		}
 		set := []any{"set", lock, owned(c), "px", c.TTL.Milliseconds()}
 		if value.Err() != nil {
-			set = append(set, "nx") // as where MULTI is not allowed, nothing watches the key
+			set = append(set, "nx") // if MULTI is not allowed, nothing watches the key
 		}
 		_, err = t.write([]any{"set", counter, fence, "px", fenceLife.Milliseconds()}, set)
 		if err != nil {
@@ -88,8 +90,8 @@ func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, 
 	return g, nil
 }
 
-// labelOf reads the label of a lock's value that begins with a token of n bytes, "" of a
-// foreign one.
+// labelOf reads the label from a lock's value that begins with a token of n bytes. The label of a
+// foreign value is "".
 func labelOf(value string, n int) string {
 	if len(value) <= n || value[n:n+1] != magic {
 		return ""
@@ -97,7 +99,7 @@ func labelOf(value string, n int) string {
 	return value[n+1:]
 }
 
-// Release implements driver.Driver.
+// Release implements driver.Driver. It tries again as [TxStore.Acquire] does.
 func (s *TxStore) Release(ctx context.Context, c driver.Claim) error {
 	lock := s.lockKey(c.Name)
 	return s.transact(ctx, func(t *transaction) error {
@@ -117,7 +119,8 @@ func (s *TxStore) Release(ctx context.Context, c driver.Claim) error {
 	}, lock)
 }
 
-// Renew implements driver.Driver: claims by themselves, several at a time.
+// Renew implements driver.Driver. Each claim is a transaction of its own, and up to eight run at the
+// same time.
 func (s *TxStore) Renew(ctx context.Context, claims []driver.Claim) []error {
 	const together = 8
 	errs := make([]error, len(claims))

@@ -1,13 +1,15 @@
--- Takes a name for a claim without a place in the line, or says who has it.
+-- Takes a name for a claim without a place in the queue, or says who has it.
 --
--- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the line    KEYS[4] the dedup marker, only if asked for
+-- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the queue    KEYS[4] the dedup marker, only if asked for
 -- ARGV[1] the value: token, magic byte, label    ARGV[2] the TTL in ms    ARGV[3] fences to reserve, only if more than one
 --
--- Answers the fence as a string, or {label} of a dedup marker, or {label, remaining ms} of
--- the owner, with a 1 behind it if a release has left the name taken for just that long, or 0
--- if somebody stands in line for a free name: then claim.lua has to decide.
+-- Answers one of these:
+--   the fence, as a string
+--   {label} of a dedup marker
+--   {label, remaining ms} of the owner; with a 1 added if a release has left the name taken for just that long
+--   0 if a free name has a queue: then claim.lua has to decide
 --
--- The lock is written last: an error reply means that nothing was granted.
+-- The lock is written last. So an error reply means that nothing was granted.
 if KEYS[4] then
   local done = redis.call('GET', KEYS[4])
   if done then
@@ -27,13 +29,13 @@ if redis.call('EXISTS', KEYS[1], KEYS[3]) > 0 then
     end
   end
 end
--- A token that owns the name already gets a new fence and its full TTL again.
+-- A token that already owns the name gets a new fence and its full TTL again.
 local time = redis.call('TIME')
 local fence
 if ARGV[3] then
 -- include mint.lua
   fence = mint(KEYS[2], tonumber(ARGV[3]), time)
-else -- the same for one, spelled out: it is what most calls do
+else -- the same for a single fence, spelled out: most calls come here
   fence = time[1] .. string.sub('00000' .. time[2], -6)
   local last = redis.call('GET', KEYS[2])
   if last and (#last ~= #fence or last >= fence) then

@@ -1,11 +1,11 @@
--- acquire.lua for many claims of which each wants one fence and no marker, in one call.
+-- acquire.lua for many claims in one call. Each wants one fence and no marker.
 --
--- KEYS[1] the fence counter    KEYS[2i] a lock    KEYS[2i+1] its line
+-- KEYS[1] the fence counter    KEYS[2i] a lock    KEYS[2i+1] its queue
 -- ARGV[2i-1] its value: token, magic byte, label    ARGV[2i] its TTL in ms
 --
--- Answers for each: its fence, or {label, remaining ms} of the owner, with a 1 behind it as in
--- acquire.lua, or 0 if somebody stands in line for a free name, or the text of an error. What is wrong with one key costs no other claim
--- its answer: after the counter, everything is called by pcall.
+-- Answers for each claim: its fence, or {label, remaining ms} of the owner, with a 1 added as in
+-- acquire.lua, or 0 if a free name has a queue, or the text of an error. A fault of one key costs
+-- no other claim its answer: after the counter, everything is called by pcall.
 local n = #ARGV / 2
 local waiting = 0
 local answers = {}
@@ -27,7 +27,7 @@ for i = 1, n do
   if waiting == 0 or redis.pcall('EXISTS', lines[i]) == 0 then
     set = redis.pcall('SET', key, value, 'PX', ttl, 'NX')
   end
-  if not set then -- it is held, or wanted
+  if not set then -- it is held, or has a queue
     local mine, there = owner(value), redis.pcall('GET', key)
     if type(there) == 'table' then
       set = there

@@ -1,13 +1,13 @@
--- Takes a name over that a release has left for a hand-off.
+-- Takes over a name that a release has left for a hand-off.
 --
 -- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the dedup marker, only if asked for
 -- ARGV[1] the value: token, magic byte, label    ARGV[2] the TTL in ms
--- ARGV[3] what the value of a name begins with that is left for this hand-off
+-- ARGV[3] the beginning of the value of a name that is left for this hand-off
 --
--- Answers the fence as a string, or {label} of a dedup marker, or 0 if the name is not left for
--- this hand-off: then the claim is as any other, also for the token that has taken it over already.
+-- Answers the fence as a string, or {label} of a dedup marker, or 0 if the name is not left for this
+-- hand-off. Then the claim is like any other, even if its token has already taken the name over.
 --
--- The lock is written last: an error reply means that nothing was granted.
+-- The lock is written last. So an error reply means that nothing was granted.
 -- include mint.lua
 if KEYS[3] then
   local done = redis.call('GET', KEYS[3])

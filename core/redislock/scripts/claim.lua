@@ -1,14 +1,14 @@
 -- Takes a name for a claim whose turn it may be, or says who has it.
 --
--- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the line    KEYS[4] its beats    KEYS[5] the dedup marker, only if asked for
+-- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the queue    KEYS[4] its beats    KEYS[5] the dedup marker, only if asked for
 -- ARGV[1] the value: token, magic byte, label    ARGV[2] the TTL in ms    ARGV[3] fences to reserve
--- ARGV[4] the member    ARGV[5] how long it lives, in ms    ARGV[6] what the channels' names begin with
--- ARGV[7] fences to reserve at most while others stand in line
+-- ARGV[4] the member    ARGV[5] how long it lives, in ms    ARGV[6] the beginning of the channels' names
+-- ARGV[7] fences to reserve at most while others are in the queue
 --
--- Answers as acquire.lua, and {'', 0} if others come first.
+-- Answers as acquire.lua does, and {'', 0} if others come first.
 --
--- The lock is written last: an error reply means that nothing was granted. The place in line may
--- be left by then, which the next heartbeat makes good.
+-- The lock is written last. So an error reply means that nothing was granted. But the place in the
+-- queue may have been left before the error. The next heartbeat repairs that.
 -- include line.lua
 -- include mint.lua
 if KEYS[5] then
@@ -23,9 +23,10 @@ if value then
 -- include value.lua
   local mine = owner(ARGV[1])
   if string.sub(value, 1, #mine) ~= mine then
-    -- Only who has been lined up stands: nobody would take another place back. The beats know that.
-    -- They are there when the line has been evicted, and who has left is in neither, so a claim that
-    -- arrives late brings nobody back. If the beats have gone, the next look makes them good.
+    -- Only a place that Wait has queued is kept: nobody would remove another one. The beats know
+    -- those places. They survive an eviction of the queue. A place that has left is in neither key,
+    -- so a claim that arrives late does not bring it back. If the beats have gone, the next look
+    -- writes them again.
     local left = redis.call('PTTL', KEYS[1])
     if redis.call('HEXISTS', KEYS[4], ARGV[4]) == 1 then
       stand(KEYS[3], KEYS[4], ARGV[4], now, tonumber(ARGV[5]))

@@ -1,10 +1,11 @@
--- Takes a name from one holder, whoever that is, and tells the first in line if there may be room.
+-- Takes a name from one holder of any kind. Tells the first place in the queue if there may be room.
 --
--- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats    KEYS[4] the holders
--- ARGV[1] the fence of the holder that is meant, or ''    ARGV[2] else its handle
--- ARGV[3] what the channels' names begin with
+-- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the holders
+-- ARGV[1] the fence of the holder that is meant, or ''    ARGV[2] its handle, if there is no fence
+-- ARGV[3] the beginning of the channels' names
 --
--- Answers 1, or 0 if nobody has it, or {label, remaining ms} if others have it, or 2 if several have the fence.
+-- Answers 1, or 0 if nobody has the name, or {label, remaining ms} if only others have it, or 2 if
+-- several holders have the fence.
 -- include value.lua
 -- include line.lua
 -- include holders.lua

@@ -1,9 +1,9 @@
--- Gives each holder its full TTL again, if it still is one.
+-- Gives each holder its full TTL again, if it still is a holder.
 --
 -- KEYS[2i-1] a lock    KEYS[2i] its holders    ARGV[2i-1] the member    ARGV[2i] its TTL in ms, 0 to verify only
 --
--- Answers, for each, 1, 0 for "not the owner", or the text of an error. It begins with nothing
--- that maxmemory refuses.
+-- Answers for each: 1, or 0 for "not the owner", or the text of an error. Its first write is one
+-- that maxmemory does not refuse.
 -- include line.lua
 -- include holders.lua
 local now = clock()

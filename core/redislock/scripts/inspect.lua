@@ -1,12 +1,12 @@
--- Says who has a name, and who stands in line for it. It only reads, and tokens and members stay here.
+-- Says who has a name, and who is in its queue. It only reads, and answers no token and no member.
 --
--- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats    KEYS[4] the holders
--- ARGV[1] of how many holders, and in line, to tell
+-- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the holders
+-- ARGV[1] how many holders, and how many places in the queue, to tell at most
 --
--- Answers {kind, label, fence as digits, remaining ms, handle, holders, line}. The kind is 0 if nobody has
--- it, 1 for an owner, 2 for a foreign one, 3 if a release has left it taken, and 4 if several have it. Of
--- these there are three numbers each: handle, remaining ms, limit, 0 for a reader; and of those in line
--- two: how long it has waited, in ms, and whether it is alive.
+-- Answers {kind, label, fence as digits, remaining ms, handle, holders, queue}. The kind is 0 if nobody
+-- has the name, 1 for an owner, 2 for a foreign one, 3 if a release has left it taken, 4 if several have
+-- it. The list of holders has three values for each: handle, remaining ms, limit (0 for a reader). The
+-- list of the queue has two for each place: how long it has waited, in ms, and 1 if it is alive.
 -- include value.lua
 -- include handle.lua
 local value = redis.pcall('GET', KEYS[1])

@@ -1,16 +1,18 @@
 -- Takes a name for a claim that can own it together with others of its kind, or says who has it.
 --
--- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the line    KEYS[4] its beats    KEYS[5] the holders
+-- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the queue    KEYS[4] its beats    KEYS[5] the holders
 -- KEYS[6] the dedup marker, only if asked for
 -- ARGV[1] the member among the holders    ARGV[2] the TTL in ms    ARGV[3] the limit, 0 for a reader
--- ARGV[4] the member in line    ARGV[5] how long it lives, in ms    ARGV[6] what the channels' names begin with
+-- ARGV[4] the member in the queue    ARGV[5] how long it lives, in ms    ARGV[6] the beginning of the channels' names
 --
--- Answers 'fence limit', the limit 0 if it is the one asked for, or {label} of a dedup marker, or
--- {label, remaining ms, 1 if that is exact, limit}, without the limit if it is not one of several.
+-- Answers one of these:
+--   'fence limit'; the limit is 0 if it is the one asked for
+--   {label} of a dedup marker
+--   {label, remaining ms, 1 if that is exact, limit}; without the limit if the name has a single owner
 --
--- What makes a holder of it is written last: an error reply means that nothing was granted. That is
--- the lock where nobody has the name, as a lock without a holder would take it for nobody, and
--- the member where others have it, as the member alone would own it.
+-- The write that makes the claim a holder comes last. So an error reply means that nothing was granted.
+-- If nobody has the name, that is the lock: without a holder, it would keep the name taken for nobody.
+-- If others have the name, it is the member: the member alone makes a holder.
 -- include line.lua
 -- include mint.lua
 -- include holders.lua
@@ -60,12 +62,12 @@ if joins then
   redis.call('SET', lock, reserved(me, asked == 0 and fence or string.format('%.0f', n)), 'PX', last - now)
   local there = redis.call('PEXPIRE', holders, last - now)
   redis.call('ZADD', holders, now + ttl, me)
-  if there == 0 then -- it has gone, with the last of those whose time is over, and has no TTL now
+  if there == 0 then -- the set went with the last expired holder; now it is new, and has no TTL
     redis.pcall('PEXPIRE', holders, last - now)
   end
 else
   fence = asked == 0 and mint(KEYS[2], 1, time) or fence
-  redis.call('DEL', holders) -- of those whose name is over
+  redis.call('DEL', holders) -- expired ones
   redis.call('ZADD', holders, now + ttl, me)
   redis.call('PEXPIRE', holders, ttl)
   redis.call('SET', lock, reserved(me, asked == 0 and fence or string.format('%.0f', n)), 'PX', ttl)

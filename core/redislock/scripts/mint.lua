@@ -1,8 +1,8 @@
--- Reserves n fences and answers the first, as digits, and how many there are if that is more
--- than one: a single one where the last would run more than a second ahead of the clock.
+-- Reserves n fences. Answers the first, as digits, and how many there are if that is more than one. If
+-- the last would be more than a second ahead of the clock, it reserves only one.
 --
--- Fences are strings of digits, and compared as such while they have the same length: Lua
--- prints a number of this size with 14 digits.
+-- Fences are strings of digits. Strings of the same length are compared as such: Lua prints a number
+-- of this size with only 14 digits.
 local function mint(counter, n, time)
   local fence = time[1] .. string.sub('00000' .. time[2], -6)
   local now = tonumber(fence)

@@ -1,12 +1,12 @@
--- Ends the ownership of one holder, leaves its place in line, and a dedup marker if asked to,
--- and tells the first in line if there may be room.
+-- Ends the ownership of one holder. It removes the holder's place from the queue, leaves a dedup
+-- marker if asked to, and tells the first place in the queue if there may be room.
 --
--- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats    KEYS[4] the holders    KEYS[5] the dedup marker, only if asked for
--- ARGV[1] the member among the holders    ARGV[2] the member in line, '' to leave none
--- ARGV[3] what the channels' names begin with    ARGV[4] the marker's label    ARGV[5] the marker's window in ms
+-- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the holders    KEYS[5] the dedup marker, only if asked for
+-- ARGV[1] the member among the holders    ARGV[2] the member in the queue, '' if there is none
+-- ARGV[3] the beginning of the channels' names    ARGV[4] the marker's label    ARGV[5] the marker's window in ms
 --
--- Answers 1, or 0 for "not the owner", or the text of an error if all is done but the marker is not
--- left.
+-- Answers 1, or 0 for "not the owner", or the text of an error if everything is done except the
+-- marker.
 -- include line.lua
 -- include holders.lua
 local lock, holders, me = KEYS[1], KEYS[4], ARGV[1]

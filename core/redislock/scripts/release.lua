@@ -1,15 +1,15 @@
--- Frees a name if the token still owns it, leaves a dedup marker if asked to, and tells the
--- first in line.
+-- Frees a name if the token still owns it, leaves a dedup marker if asked to, and tells the first
+-- place in the queue.
 --
 -- KEYS[1] the lock    KEYS[2] the dedup marker, only if asked for
--- ARGV[1] the value: token, magic byte, label    ARGV[2] the key of the line
--- ARGV[3] what the channels' names begin with
+-- ARGV[1] the value: token, magic byte, label    ARGV[2] the key of the queue
+-- ARGV[3] the beginning of the channels' names
 -- ARGV[4] the marker's label    ARGV[5] the marker's window in ms
 --
--- The line is no key of this script: while its slot moves, a release must go on.
+-- The queue is not among KEYS, so that a release goes on while the slot moves.
 --
--- Answers 1, or 0 for "not the owner", or the text of an error if the name is free but the marker is not
--- left.
+-- Answers 1, or 0 for "not the owner", or the text of an error if the name is free but the marker
+-- could not be left.
 local value = redis.call('GET', KEYS[1])
 if value ~= ARGV[1] then
 -- include value.lua
@@ -18,7 +18,7 @@ if value ~= ARGV[1] then
     return 0
   end
 end
--- DEL comes first: a script that begins with SET is refused under maxmemory.
+-- DEL comes first: under maxmemory, a script whose first write is SET is refused.
 redis.call('DEL', KEYS[1])
 local unmarked = KEYS[2] and redis.pcall('SET', KEYS[2], ARGV[4], 'PX', ARGV[5]).err
 if redis.pcall('EXISTS', ARGV[2]) == 1 then

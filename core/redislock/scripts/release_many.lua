@@ -1,10 +1,10 @@
--- release.lua for many claims that leave no marker, in one call.
+-- release.lua for many claims in one call. They leave no marker.
 --
 -- KEYS[i] a lock
--- ARGV[1] what the channels' names begin with
--- ARGV[2i] its value: token, magic byte, label    ARGV[2i+1] the key of its line
+-- ARGV[1] the beginning of the channels' names
+-- ARGV[2i] its value: token, magic byte, label    ARGV[2i+1] the key of its queue
 --
--- Answers for each: 1, or 0 for "not the owner", or the text of an error.
+-- Answers for each claim: 1, or 0 for "not the owner", or the text of an error.
 local answers, lines = {}, {}
 for i, key in ipairs(KEYS) do
   local value = ARGV[2 * i]

@@ -1,11 +1,11 @@
 -- Gives each name its full TTL again, if the token still owns it.
 --
--- KEYS[i] a lock    ARGV[i] its value: token, magic byte, label, and, for those who inspect, magic byte and fence, if that is known
--- ARGV[#KEYS + i] its TTL in ms, 0 to verify only; or a single one for all
+-- KEYS[i] a lock    ARGV[i] its value: token, magic byte, label; and magic byte and fence if that is known, for inspect.lua
+-- ARGV[#KEYS + i] its TTL in ms, 0 to verify only; or a single TTL for all
 --
--- Answers, for each name, 1, 0 for "not the owner", or the text of an error. What is wrong
--- with one key costs no other key its renewal. It renews with nothing that maxmemory refuses;
--- the value is written only where its fence has changed, and may fail.
+-- Answers for each name: 1, or 0 for "not the owner", or the text of an error. A fault of one key
+-- costs no other key its renewal. The renewal itself is a command that maxmemory does not refuse.
+-- The value is written only if its fence has changed, and that may fail.
 local answers, n = {}, #KEYS
 for i, key in ipairs(KEYS) do
   local value, ttl = ARGV[i], ARGV[n + i] or ARGV[n + 1]

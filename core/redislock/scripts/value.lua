@@ -1,11 +1,11 @@
--- What a lock's value says. An owner's is its token, \31, its label, and once a renewal has told it
--- also \31 and the fence. Some have something as wide as a token instead of one, so that nobody owns
--- them: '=' is kept after a release, '!' is kept for a hand-off, '+' and '*' are shared (holders.lua).
--- A value is foreign if its byte at the end of the token, where ours have \31, is another.
-local function owner(value) -- token and \31: what all the values of one tenure begin with
+-- What a lock's value says. An owner's value is its token, \31, its label, and, once a renewal has told
+-- the fence, \31 and the fence. Some values have something else, as wide as a token, in its place, so
+-- that nobody owns them: '=' is kept after a release, '!' is kept for a hand-off, '+' and '*' are shared
+-- (holders.lua). Our values have \31 after the token. A value with another byte there is foreign.
+local function owner(value) -- token and \31: the beginning of all values of one tenure
   return string.sub(value, 1, string.find(value, '\31', 1, true))
 end
--- The answer to an acquire that is refused: the label, what is left, and a 1 if that is exact.
+-- The answer to an acquire that is refused: the label, the remaining ms, and a 1 if they are exact.
 local function held(value, at, left)
   if string.sub(value, at, at) ~= '\31' then
     return {'', left}

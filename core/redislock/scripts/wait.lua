@@ -1,16 +1,17 @@
--- Stands in line for a name, and says whether it is worth trying.
+-- Puts a place in the queue for a name, and says whether to try now.
 --
--- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats
+-- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats
 -- ARGV[1] the member    ARGV[2] the claim's token and magic byte    ARGV[3] how long a member lives, in ms
--- ARGV[4] what the channels' names begin with
+-- ARGV[4] the beginning of the channels' names
 --
--- Answers {1} for "try", {0, ms} with the time after which to look again, whatever is heard
--- until then, negative if the name has no TTL, and {2} if a foreign value stands at the name:
--- its end is told to nobody.
+-- Answers one of these:
+--   {1} for "try"
+--   {0, ms}: look again after that time, even without a notification; negative if the name has no TTL
+--   {2} if the name has a foreign value: nobody is told of its end
 -- include line.lua
 local now = clock()
 local value, mine = redis.call('GET', KEYS[1]), ARGV[2]
-if value and string.sub(value, 1, #mine) == mine then -- late: it was granted meanwhile, and has left the line
+if value and string.sub(value, 1, #mine) == mine then -- this command is late: the claim was granted meanwhile, and has left the queue
   return {1}
 end
 stand(KEYS[2], KEYS[3], ARGV[1], now, tonumber(ARGV[3]))

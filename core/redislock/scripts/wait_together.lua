@@ -1,14 +1,14 @@
 -- wait.lua for a claim that can own a name together with others of its kind.
 --
--- KEYS[1] the lock    KEYS[2] the line    KEYS[3] its beats    KEYS[4] the holders
--- ARGV[1] the member in line    ARGV[2] the member among the holders    ARGV[3] how long a member in line lives, in ms
--- ARGV[4] what the channels' names begin with    ARGV[5] the limit, 0 for a reader
+-- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the holders
+-- ARGV[1] the member in the queue    ARGV[2] the member among the holders    ARGV[3] how long a member in the queue lives, in ms
+-- ARGV[4] the beginning of the channels' names    ARGV[5] the limit, 0 for a reader
 -- include line.lua
 -- include holders.lua
 local now = clock()
 local holders, me, asked = KEYS[4], ARGV[2], tonumber(ARGV[5])
 local value = redis.call('GET', KEYS[1])
-if together(value, me) and ends(holders, me) > now then -- late: it was granted meanwhile, and has left the line
+if together(value, me) and ends(holders, me) > now then -- as in wait.lua
   return {1}
 end
 stand(KEYS[2], KEYS[3], ARGV[1], now, tonumber(ARGV[3]))

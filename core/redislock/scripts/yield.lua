@@ -1,16 +1,15 @@
--- Frees a name for those who stand in line; if nobody does, it goes to the next claim of the
--- same client.
+-- Frees a name for the others in the queue. If there are none, the name goes to the next claim of
+-- the same client.
 --
--- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the line    KEYS[4] its beats
+-- KEYS[1] the lock    KEYS[2] the fence counter    KEYS[3] the queue    KEYS[4] its beats
 -- ARGV[1] the old token and magic byte
 -- ARGV[2] the next value: token, magic byte, label    ARGV[3] its TTL in ms    ARGV[4] fences to reserve
--- ARGV[5] its member    ARGV[6] how long that lives, in ms    ARGV[7] what the channels' names begin with
+-- ARGV[5] its member    ARGV[6] how long that lives, in ms    ARGV[7] the beginning of the channels' names
 --
--- Answers the fence as a string, or 1 if it is in line now, or 0 for "not the owner".
+-- Answers the fence as a string, or 1 if the claim is in the queue now, or 0 for "not the owner".
 --
--- Without others, the lock is written last and in one step: an error reply means that
--- nothing has changed. With others, what follows the DEL is a hint and a place, which the
--- next heartbeat makes good.
+-- Without others, the lock is written last, in one step. So an error reply means that the owner has not
+-- changed. With others, only a hint and a place come after the DEL. The next heartbeat repairs the place.
 -- include line.lua
 -- include mint.lua
 local value = redis.call('GET', KEYS[1])
