@@ -222,7 +222,6 @@ func TestEveryCallReturnsInABlackHole(t *testing.T) {
 		}
 	}
 	within("TryAcquire", func(ctx context.Context) error { _, err := w.locks.TryAcquire(ctx, "other"); return err })
-	within("Check", x.Check)
 	within("Release", x.Release)
 	store := etcdlock.New(dial(t, w.proxy.Addr()))
 	for what, call := range map[string]func(context.Context, driver.Claim) error{

@@ -312,7 +312,6 @@ func TestEveryCallReturnsInABlackHole(t *testing.T) {
 		}
 	}
 	within("TryAcquire", func(ctx context.Context) error { _, err := w.locks.TryAcquire(ctx, "other"); return err })
-	within("Check", x.Check)
 	within("Release", x.Release)
 	conn, session := connect(t, w.server.Addr(), longSession)
 	store := zklock.New(conn, session)
