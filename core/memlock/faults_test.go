@@ -95,7 +95,7 @@ func TestAStolenNameIsHeldByAThiefWithANewerFence(t *testing.T) {
 		if fence <= x.Fence() {
 			t.Errorf("fence %d after %d", fence, x.Fence())
 		}
-		<-x.Context().Done()
+		time.Sleep(4 * time.Second) // in which it has asked
 		isLost(t, x.Err(), core.ReasonTaken)
 		isLost(t, x.Release(t.Context()), core.ReasonTaken)
 		if _, err := b.TryAcquire(t.Context(), "name"); !errors.Is(err, core.ErrHeld) {
