@@ -257,14 +257,3 @@ func TestATenureThatIsOverIsNotYielded(t *testing.T) {
 		b.free()
 	})
 }
-
-// then is a context that does something when it is asked whether it has ended.
-type then struct {
-	context.Context
-	do func()
-}
-
-func (c then) Err() error {
-	c.do()
-	return c.Context.Err()
-}

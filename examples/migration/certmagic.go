@@ -99,12 +99,12 @@ func (s *CertmagicStorage) lock(ctx context.Context, name string, wait time.Dura
 
 // take begins the lease and, in a migration, takes the old lock inside it.
 func (s *CertmagicStorage) take(ctx context.Context, name string, wait time.Duration, old func() (bool, error)) (*core.Lease, error) {
-	key, err := s.key.Name(name)
+	locked, err := s.key.Name(name)
 	if err != nil {
 		return nil, err
 	}
 	// Begin, unlike Acquire, does not bound how long the lock is held.
-	lease, err := s.locks.Acquire(ctx, key, core.WithWait(wait), core.WithoutReentry())
+	lease, err := s.locks.Acquire(ctx, locked, core.WithWait(wait), core.WithoutReentry())
 	if err != nil || s.also == nil {
 		return lease, err
 	}
