@@ -103,7 +103,7 @@ func (s *CertmagicStorage) take(ctx context.Context, name string, wait time.Dura
 	if err != nil {
 		return nil, err
 	}
-	// Begin, unlike Acquire, does not bound how long the lock is held.
+	// A lease has no time limit unless WithMaxHold sets one: certmagic may try for 30 days.
 	lease, err := s.locks.Acquire(ctx, locked, core.WithWait(wait), core.WithoutReentry())
 	if err != nil || s.also == nil {
 		return lease, err
