@@ -122,7 +122,7 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	if err := x.leaveFor(handoff, keep); err != nil {
 		return Handoff{}, err
 	}
-	x.tenure.release(ctx, x)
+	_, _ = x.tenure.release(ctx, x, x.tenure.idle()) // the result is awaited below
 	err := x.await(ctx, began)
 	if err == nil {
 		return handoff, nil

@@ -83,27 +83,30 @@ func (x *Lease) end(ctx context.Context, mark bool) error {
 		return nil
 	}
 	began := time.Now()
-	if x.stop(mark) {
-		t.release(ctx, x)
+	if release, idle := x.stop(mark); release {
+		if known, err := t.release(ctx, x, idle); known {
+			return err
+		}
 	}
 	return x.await(ctx, began)
 }
 
-// stop ends the turn, if it has not ended before. It says whether the tenure is to be released.
-func (x *Lease) stop(mark bool) (release bool) {
+// stop ends the turn, if it has not ended before. It says whether the tenure is to be released, and
+// whether no command is under way that carries its token.
+func (x *Lease) stop(mark bool) (release, idle bool) {
 	t := x.tenure
 	t.mu.Lock()
 	if x.ended {
 		t.mu.Unlock()
-		return false
+		return false, false
 	}
 	t.done = t.done || mark
-	release = x.stopped()
+	release, idle = x.stopped(), t.inFlight == 0
 	t.mu.Unlock()
 	if x.inside != nil {
 		x.inside.leaveSlot()
 	}
-	return release
+	return release, idle
 }
 
 // stopped ends the turn, and says whether the tenure is to be released. The caller holds the mutex.

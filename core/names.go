@@ -19,6 +19,7 @@ type names struct {
 type holders struct {
 	alone  map[string]*tenure // tenures by which this process alone has the name, until their release is over
 	beside map[string]int     // how many other tenures there are: those that leave the name to others too, or that came by a hand-off
+	locals int                // how many of alone are degraded
 }
 
 // holding says where in holders a tenure is.
@@ -31,7 +32,7 @@ const (
 )
 
 func newNames() *names {
-	return &names{queues: make(map[string]*queue), holders: holders{make(map[string]*tenure), make(map[string]int)}}
+	return &names{queues: make(map[string]*queue), holders: holders{alone: make(map[string]*tenure), beside: make(map[string]int)}}
 }
 
 // occupy puts t into the table. A tenure that is alone takes the place of the one that was yielded
@@ -43,7 +44,10 @@ func (h *holders) occupy(t *tenure, as holding) {
 		return
 	}
 	if old := h.alone[name]; old != nil {
-		old.holds = holdsNothing
+		h.vacate(old)
+	}
+	if t.local {
+		h.locals++
 	}
 	h.alone[name] = t
 }
@@ -54,6 +58,9 @@ func (h *holders) vacate(t *tenure) (was holding) {
 	switch was = t.holds; was {
 	case holdsAlone:
 		delete(h.alone, name)
+		if t.local {
+			h.locals--
+		}
 	case holdsBeside:
 		if h.beside[name]--; h.beside[name] == 0 {
 			delete(h.beside, name)
@@ -76,6 +83,9 @@ func (h *holders) held(name string) *driver.Held {
 
 // degraded is held for a degraded lease. The caller holds the mutex.
 func (h *holders) degraded(name string) *driver.Held {
+	if h.locals == 0 {
+		return nil
+	}
 	if t := h.alone[name]; t != nil && t.local {
 		return h.held(name)
 	}
@@ -137,7 +147,7 @@ func (s *names) wanted(key string) bool {
 func (s *names) open(key string) *queue {
 	q := s.queues[key]
 	if q == nil {
-		q = &queue{key: key}
+		q = &queue{key: key, listed: true}
 		s.queues[key] = q
 	}
 	return q
@@ -338,7 +348,8 @@ func (s *names) vacate(t *tenure) {
 
 // prune forgets a queue in which nobody waits. The caller holds the mutex.
 func (s *names) prune(q *queue) {
-	if q.head == nil && s.queues[q.key] == q {
+	if q.head == nil && q.listed {
+		q.listed = false
 		delete(s.queues, q.key)
 	}
 }

@@ -19,6 +19,7 @@ type queue struct {
 	key    string // "" for the own queue of a call that waits for nobody of this process: see names.joinNone
 	head   *waiter
 	tail   *waiter
+	listed bool          // among names.queues
 	trying bool          // the contender's attempt is under way
 	freed  bool          // this process had the name until now, and there was no answer about it since
 	askAt  time.Time     // when the next contender may ask, after others gave up

@@ -19,16 +19,17 @@ type release struct {
 // release begins the release of the tenure whose last lease is x. x is told the result. The first
 // command goes out on the caller's goroutine if nothing can delay it there. Everything else happens
 // on a goroutine that outlives ctx.
-func (t *tenure) release(ctx context.Context, x *Lease) {
+func (t *tenure) release(ctx context.Context, x *Lease, idle bool) (known bool, err error) {
 	r := release{tenure: t}
-	if t.local || t.idle() && ctx.Err() == nil && t.engine.inline(ctx) {
+	if t.local || idle && ctx.Err() == nil && t.engine.inline(ctx) {
 		known, err := r.first(ctx)
 		if known {
 			x.settle(err)
-			return
+			return true, err
 		}
 	}
 	r.apart(ctx, x)
+	return false, nil
 }
 
 // apart is a method of its own because the variables of a goroutine's function are allocated.
