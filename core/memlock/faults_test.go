@@ -95,7 +95,11 @@ func TestAStolenNameIsHeldByAThiefWithANewerFence(t *testing.T) {
 		if fence <= x.Fence() {
 			t.Errorf("fence %d after %d", fence, x.Fence())
 		}
-		time.Sleep(4 * time.Second) // in which it has asked
+		select {
+		case <-x.Context().Done():
+		case <-time.After(4 * time.Second):
+			t.Error("the holder does not learn of it")
+		}
 		isLost(t, x.Err(), core.ReasonTaken)
 		isLost(t, x.Release(t.Context()), core.ReasonTaken)
 		if _, err := b.TryAcquire(t.Context(), "name"); !errors.Is(err, core.ErrHeld) {

@@ -122,7 +122,7 @@ func TestEveryCallReturnsInABlackHoleWithADefaultClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	time.AfterFunc(ttl/10, cancel)
 	within("TryAcquire with a ctx that is cancelled", ttl/10, func() error { _, err := w.locks.TryAcquire(ctx, "other"); return err }, context.Canceled)
-	time.Sleep(time.Until(half.ValidUntil()) - 2*ttl*2/5) // so that it asks
+	eventually(t, "less than half of the lease is left, so that Confirm asks", func() bool { return time.Until(half.ValidUntil()) < 2*ttl*2/5 })
 	within("Confirm", 2*ttl/5, func() error { return core.Confirm(half.Context()) }, core.ErrLost)
 	w.proxy.Heal()
 	w.recovers(t)
