@@ -15,8 +15,10 @@ import (
 //
 //   - [ErrHeld] if the wait budget of [WithWait] ended while the name was held;
 //   - ctx's error, joined with ErrHeld or [ErrUnavailable], whichever was known last, if ctx ended;
-//   - ErrUnavailable if the backend gave no answer for a whole TTL, or for all of a shorter budget;
+//   - ErrUnavailable if the backend gave no answer for a whole TTL, or for all of a shorter budget,
+//     or at once if it refuses this client: a wrong password, a missing permission;
 //   - [ErrDuplicate], with [WithDedup], if the work is already done;
+//   - [ErrDeadlock] if ctx stands under a lease, and calls of this process would wait for one another;
 //   - [ErrClosed] once the Locker is closed;
 //   - [ErrInvalid] before anything is sent.
 //
@@ -26,7 +28,7 @@ func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 	if err != nil {
 		return nil, err
 	}
-	return l.acquire(ctx, name, cfg)
+	return l.engine.handle(l.acquire(ctx, name, cfg))
 }
 
 // TryAcquire is Acquire without waiting for another holder. It makes one attempt, which takes at
@@ -43,7 +45,7 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	} else if cfg != l.cfg {
 		cfg.wait = 0
 	}
-	return l.acquire(ctx, name, cfg)
+	return l.engine.handle(l.acquire(ctx, name, cfg))
 }
 
 // acquire gets a lease, or says why not.
@@ -54,8 +56,8 @@ func (l *Locker) acquire(ctx context.Context, name string, c *config) (*Lease, e
 // attach is acquire with the hash of a hand-off, which is "" if there is none.
 func (l *Locker) attach(ctx context.Context, name string, c *config, handoff string) (*Lease, error) {
 	r := l.engine
-	r.enter()
-	defer r.leave()
+	r.call()
+	defer r.called()
 	if err := r.checkName(name); err != nil {
 		return nil, err
 	}
@@ -63,6 +65,9 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 	a := &acquisition{engine: r, ctx: ctx, name: name, cfg: c, handoff: handoff, began: now, seen: seen{answered: now}}
 	x, err := a.run()
 	a.waits.stop()
+	if err == nil {
+		a.work(x)
+	}
 	if r.events != nil {
 		a.report(x, err)
 	}
@@ -70,8 +75,8 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 }
 
 func (a *acquisition) run() (*Lease, error) {
-	if a.engine.closed() {
-		return nil, ErrClosed
+	if a.engine.drained() && a.life().Err() != nil {
+		return nil, a.stopped()
 	}
 	if a.ctx.Err() != nil {
 		return nil, a.ended()
@@ -101,7 +106,7 @@ func (a *acquisition) run() (*Lease, error) {
 
 // single makes one attempt, unless this process already knows the answer or is about to.
 func (a *acquisition) single() (*Lease, error) {
-	w := &waiter{cfg: a.cfg}
+	w := &waiter{cfg: a.cfg, call: a}
 	if a.cfg.together() || a.handoff != "" {
 		x, err := a.alone(w)
 		if x == nil && err == nil {
@@ -138,7 +143,13 @@ func (a *acquisition) enqueue() (*Lease, error) {
 	if r.waiters.Add(1) > int64(r.maxWaiters) {
 		return nil, a.overCap("WithMaxWaiters", r.maxWaiters)
 	}
-	w := &waiter{cfg: a.cfg, lease: newLease(a.ctx, a.cfg, a.name)}
+	x, err := a.queue(&waiter{cfg: a.cfg, call: a, lease: newLease(a.ctx, a.cfg, a.name)})
+	return x, a.unblock(err)
+}
+
+// queue is enqueue with a waiter.
+func (a *acquisition) queue(w *waiter) (*Lease, error) {
+	r := a.engine
 	if a.handoff != "" || a.cfg.together() && !r.names.wanted(a.cfg.queueKey(a.name)) {
 		if x, err := a.alone(w); x != nil || err != nil {
 			a.giveUp(w, err)

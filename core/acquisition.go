@@ -19,28 +19,74 @@ type acquisition struct {
 	began time.Time // and so the wait budget
 
 	seen    seen
-	refused bool    // the backend has told this very call that the name is held
-	waited  bool    // observers are told
-	woken   bool    // from its queue
-	behind  bool    // a lease of this process, until it was woken
-	late    bool    // its budget is over: it waits for the outcome of an attempt under way
-	limited bool    // observers were told that another limit counts
-	token   *token  // that is being tried, or nil
-	old     *tenure // of this process, to yield in the same command; or nil
-	waits   *waits  // made by the first wait that is not for a turn
+	refused bool     // the backend has told this very call that the name is held
+	waited  bool     // observers are told
+	woken   bool     // from its queue
+	behind  bool     // a lease of this process, until it was woken
+	follows bool     // one that has given up: it may soon do so too, so it makes no offer in its first wait
+	late    bool     // its budget is over: it waits for the outcome of an attempt under way
+	limited bool     // observers were told that another limit counts
+	token   *token   // that is being tried, or nil
+	offered offer    // of that token
+	old     *tenure  // of this process, to yield in the same command; or nil
+	waits   *waits   // made by the first wait that is not for a turn
+	blocked *blocked // while it waits under a lease
 }
 
 // once says that the call makes one attempt and waits for no holder.
 func (a *acquisition) once() bool { return a.cfg.wait == 0 }
 
+// heldError is the error for a name that has a holder. It says so if that is another call of this
+// process, since this call may be a part of that one's work.
+func (a *acquisition) heldError() error {
+	err := a.seen.heldError(a.name)
+	if a.engine.outer(a.ctx, a.name) == nil {
+		err.Here, err.HeldFor = a.engine.names.here(a.name)
+	}
+	return err
+}
+
+// beginWait tells observers, once, that the call has found the name held and waits.
+func (a *acquisition) beginWait() {
+	if a.waited {
+		return
+	}
+	a.waited = true
+	events := a.engine.events
+	if events == nil {
+		return
+	}
+	subject := a.cfg.subject(a.ctx, a.name)
+	events.add(a.engine, WaitingEvent{subject})
+	if x := a.inverted(); x != nil {
+		events.add(a.engine, inversion{subject, x.name, x.cfg.template})
+	}
+}
+
+// inverted returns a lease of a greater name that the caller has, or nil. A name that the caller has
+// already is re-entered, so no other process can be in between.
+func (a *acquisition) inverted() *Lease {
+	x := leaseOf(a.ctx)
+	for ; x != nil; x = x.outer {
+		switch {
+		case x.tenure.engine != a.engine || !x.live():
+		case x.name == a.name && !a.cfg.noReentry:
+			return nil
+		case x.name > a.name:
+			return x
+		}
+	}
+	return nil
+}
+
 // overBudget is the error for the end of the wait budget.
 func (a *acquisition) overBudget() error {
 	switch {
 	case a.seen.held != nil && (a.seen.err == nil || !a.once()):
-		return a.seen.heldError(a.name)
+		return a.heldError()
 	case a.seen.err != nil && a.behind && errors.Is(a.seen.err, errTooShort):
 		a.seen.merge(seen{held: &driver.Held{}, at: time.Now()})
-		return a.seen.heldError(a.name) // it was held for all of the budget, except for a rest that was too short for an answer
+		return a.heldError() // it was held for all of the budget, except for a rest that was too short for an answer
 	case a.seen.err != nil:
 		return a.seen.err
 	default:
@@ -65,7 +111,7 @@ func (a *acquisition) ended() error {
 	}
 	switch {
 	case a.seen.held != nil:
-		return &endedError{ended, a.seen.heldError(a.name)}
+		return &endedError{ended, a.heldError()}
 	case a.seen.err != nil:
 		return &endedError{ended, a.seen.err}
 	default:
@@ -94,7 +140,7 @@ func (a *acquisition) giveUp(w *waiter, err error) {
 		a.token = newToken(a.engine, a.name, a.cfg)
 	}
 	if a.token != nil {
-		a.token.giveUp(a.ctx, empty)
+		a.token.giveUp(a.ctx, empty, a.offered)
 	}
 }
 
@@ -113,7 +159,8 @@ func (a *acquisition) giveBack(x *Lease) {
 	if a.engine.events != nil {
 		a.acquired(x, a.cfg.subject(a.ctx, a.name))
 	}
-	end := func() { _ = x.end(a.ctx, false) } // told to observer and log
+	ctx := a.ctx                            // unblock gives the call another one
+	end := func() { _ = x.end(ctx, false) } // told to observer and log
 	if a.ctx.Err() != nil {
 		a.engine.spawn(end) // its caller must not wait any longer
 		return
@@ -147,10 +194,19 @@ func (a *acquisition) report(x *Lease, err error) {
 	case err == nil:
 		a.acquired(x, subject)
 	case held:
-		add(HeldEvent{subject, took})
+		add(HeldEvent{subject, took, a.saidHeld(subject.At)})
 	default:
 		add(FailedEvent{subject, took, err})
 	}
+}
+
+// saidHeld is when the backend itself last said that the name is held: this process may have known it
+// without asking.
+func (a *acquisition) saidHeld(now time.Time) time.Time {
+	if a.seen.heldAt == 0 {
+		return time.Time{}
+	}
+	return now.Add(-a.engine.clock.Now().Sub(a.seen.heldAt))
 }
 
 func (a *acquisition) acquired(x *Lease, subject Subject) {

@@ -29,8 +29,8 @@ func (c *contender) contend() (*Lease, error) {
 		if c.once() {
 			return nil, c.overBudget()
 		}
-		if err := c.pause(); err != nil {
-			return nil, err
+		if x, err := c.pause(); x != nil || err != nil {
+			return x, err
 		}
 	}
 }
@@ -80,7 +80,8 @@ func (c *contender) try() (*Lease, error) {
 		refusal := &DuplicateError{c.name, done.Label}
 		c.engine.names.refused(c.waiter, seen{answered: now, done: &duplicate{*refusal, c.cfg.scope}})
 		if handoff := c.handoff; handoff != "" { // nobody else will come for the name
-			c.engine.spawn(func() { c.engine.recall(c.ctx, c.cfg, c.name, handoff) })
+			ctx := c.ctx // unblock gives the call another one
+			c.engine.spawn(func() { c.engine.recall(ctx, c.cfg, c.name, handoff) })
 		}
 		return nil, refusal
 	}
@@ -93,6 +94,9 @@ func (c *contender) try() (*Lease, error) {
 		return c.degrade(err)
 	}
 	c.fail(err)
+	if errors.Is(err, driver.ErrRefused) { // the next attempt would end the same
+		return nil, err
+	}
 	c.backoff.unanswered()
 	return nil, nil //nolint:nilnil // documented: go on
 }
@@ -117,26 +121,47 @@ func (c *contender) fail(err error) {
 	c.engine.names.refused(c.waiter, v)
 }
 
-// granted makes a lease of a grant. If the grant is already nearly over, or nobody wants it any
+// granted makes a lease of a grant that answers an attempt. If the grant is already nearly over, or nobody wants it any
 // more, it is given back.
 func (c *contender) granted(g driver.Grant, asked clock.Reading) (*Lease, error) {
 	ttl := c.cfg.ttl
 	if g.TTL > 0 {
 		ttl = min(ttl, g.TTL)
 	}
-	life, now := trust(ttl), c.engine.clock.Read()
-	if life-now.Since(asked) < ttl/3 {
+	if trust(ttl)-c.engine.clock.Read().Since(asked) < ttl/3 {
 		c.refuse(c.token)
-		c.token = nil
+		c.token, c.offered = nil, offer{}
 		c.fail(&unavailableError{"acquire", c.name, errLate})
 		return nil, nil //nolint:nilnil // documented by try: go on
 	}
 	c.tellLimit(g.Limit)
-	t := newTenure(c.token, c.cfg, g, ttl, asked)
+	return c.begin(newTenure(c.token, c.cfg, g, ttl, asked))
+}
+
+// grantedInLine makes a lease of a grant that came while the contender waited, by a call that
+// began at asked. The backend keeps the name for as long as it would have kept the place. A
+// renewal is due at once if waiters behind need it, because turns begin after the first one. Otherwise it
+// waits until short work is over.
+func (c *contender) grantedInLine(g driver.Grant, asked clock.Reading) (*Lease, error) {
+	ttl, now := driver.PlaceLife(c.cfg.ttl), c.engine.clock.Read()
+	if trust(ttl)-now.Since(asked) < ttl/3 {
+		return nil, nil //nolint:nilnil // documented by pause: the next attempt finds its own token, and gets a full TTL
+	}
+	t := newTenure(c.token, c.cfg, g, c.cfg.ttl, asked.Earlier(trust(c.cfg.ttl)-trust(ttl)))
+	t.unproven, t.renewAt = true, now.Awake()
+	if g.Fences <= 1 {
+		t.renewAt = now.Awake().Add(maxTurns)
+	}
+	return c.begin(t)
+}
+
+// begin makes a lease of the contender's own tenure.
+func (c *contender) begin(t *tenure) (*Lease, error) {
+	now := c.engine.clock.Read()
 	if c.cfg.maxHold > 0 {
 		t.holdEnd = now.Awake().Add(c.cfg.maxHold)
 	}
-	c.token = nil // the tenure's from here on
+	c.token, c.offered = nil, offer{} // the tenure's from here on
 	x := c.waiter.lease
 	if x == nil {
 		x = newLease(c.ctx, c.cfg, c.name)
@@ -162,10 +187,10 @@ func (c *contender) granted(g driver.Grant, asked clock.Reading) (*Lease, error)
 // refuse gives back what a token was granted. The next attempt waits for that, except if the
 // caller's wait is over.
 func (c *contender) refuse(b *token) {
-	given := make(chan struct{})
+	given, ctx := make(chan struct{}), c.ctx // unblock gives the call another one
 	c.engine.spawn(func() {
 		defer close(given)
-		b.giveBack(c.ctx)
+		b.giveBack(ctx)
 	})
 	select {
 	case <-given:

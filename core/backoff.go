@@ -46,65 +46,105 @@ func (b *backoff) slower() time.Duration {
 	return b.poll
 }
 
-// pause waits for the next attempt, or returns why there will be none.
-func (c *contender) pause() error {
+// pause waits for the next attempt, or returns why there will be none. Or the backend grants the
+// name meanwhile.
+func (c *contender) pause() (*Lease, error) {
 	b := &c.backoff
-	c.waited = true
+	c.beginWait()
+	if c.waiter.lease.outer != nil {
+		c.block(nil)
+	}
+	if c.ctx.Err() != nil {
+		return nil, c.ended()
+	}
 	if b.spins > freeSpins {
 		if err := c.sleep(min(time.Millisecond<<min(b.spins-freeSpins, 5), firstPoll)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	b.spins++
 	if !b.listen {
 		b.spins = 0
-		return c.sleep(b.next)
+		return nil, c.sleep(b.next)
 	}
 	ctx, cancel := context.WithTimeout(c.waiting(), b.next)
 	defer cancel()
-	at := c.engine.names.lineUp(c.waiter)
-	err := c.hear(ctx, at, c.engine.inline(c.ctx))
+	asked := c.engine.clock.Read()
+	n := c.hear(ctx, c.engine.inline(c.ctx))
 	switch {
-	case err == nil:
-		return nil
+	case n.granted:
+		return c.grantedInLine(n.grant, asked)
+	case n.err == nil:
+		return nil, nil //nolint:nilnil // documented: the next attempt
 	case c.waits.Err() != nil:
-		return c.why()
+		return nil, c.why()
 	case ctx.Err() == nil: // it cannot tell: poll
-		err = c.sleep(min(b.next, jitter(b.slower())))
+		b.spins = 0
+		return nil, c.sleep(min(b.next, jitter(b.slower())))
 	default: // nothing was heard
-		err = nil
+		b.spins = 0
+		return nil, nil //nolint:nilnil // as above
 	}
-	b.spins = 0
-	return err
 }
 
-// hear waits for a notification of the backend, as long as ctx stands. It returns nil if it is
-// worth trying, and an error if the backend cannot tell.
-func (c *contender) hear(ctx context.Context, at *place, here bool) error {
-	t, claim := c.token, c.token.claim()
-	claim.Place = at.id
-	if here { // on the caller's goroutine: a wake-up is then the next attempt at once
-		err := c.engine.queuer.Wait(ctx, claim)
-		if lineOpen(ctx, err) {
-			t.doubtPlace(at)
+// news is what the backend tells a contender that waits.
+type news struct {
+	grant   driver.Grant
+	granted bool
+	err     error // if it is nil, and nothing is granted, it is worth trying
+}
+
+// hear waits for news of the backend, as long as ctx stands. here says to ask on the caller's
+// goroutine: a wake-up is then the next attempt at once.
+func (c *contender) hear(ctx context.Context, here bool) news {
+	t, claim, at := c.token, c.token.claim(), (*place)(nil)
+	if c.offers() && !c.follows {
+		at = c.engine.names.offer(c.waiter, &claim, c.offered.number > 0)
+		if claim.Offer > 0 { // without an offer there is nothing to withdraw, and the place stays
+			c.offered = offer{at, claim.Offer}
 		}
-		return err
+	} else {
+		at = c.engine.names.lineUp(c.waiter)
 	}
-	heard := make(chan error, 1)
-	c.engine.spawn(func() {
-		err := c.engine.queuer.Wait(ctx, claim)
+	claim.Place, c.follows = at.id, false
+	wait := func(ctx context.Context) (n news) {
+		if claim.Offer > 0 {
+			n.grant, n.granted, n.err = c.engine.offerer.Offer(ctx, claim)
+		} else {
+			n.err = c.engine.queuer.Wait(ctx, claim)
+		}
+		if !n.granted && lineOpen(ctx, n.err) {
+			t.doubtPlace(at)
+			if claim.Offer > 0 { // it may be executed, and then granted, at any time
+				t.doubt()
+			}
+		}
+		return n
+	}
+	if here {
+		return wait(ctx)
+	}
+	n, ok := callApart(ctx, c.engine, func(ctx context.Context) news {
+		n := wait(ctx)
 		if ctx.Err() != nil {
 			t.leaveAgain(ctx, at)
+			t.withdrawAgain(ctx, offer{at, claim.Offer})
 		}
-		if lineOpen(ctx, err) {
-			t.doubtPlace(at)
+		return n
+	}, func(late news) {
+		if late.granted {
+			t.doubt()
+			t.lateReply(ctx, reply{grant: late.grant})
 		}
-		heard <- err
 	})
-	select {
-	case err := <-heard:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
+	if !ok {
+		n.err = ctx.Err()
 	}
+	return n
+}
+
+// offers says whether the claim may be granted while it waits. A claim with more to find out than
+// whether the name is free has to ask.
+func (c *contender) offers() bool {
+	return c.engine.offerer != nil && c.handoff == "" && c.cfg.plainGrant()
 }

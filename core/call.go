@@ -125,9 +125,10 @@ const (
 
 // persist sends a command, and sends it again while again says so, for at most bound and at most
 // maxSends times. The first send is given up after patience without an answer, so that there is
-// time for another one.
+// time for another one. If the last send is not answered, the error is what an earlier one was told.
 func (r *engine) persist(ctx context.Context, patience, bound time.Duration, again func(error) bool, send func(context.Context) error) error {
 	began := time.Now()
+	var told error
 	for n, pause := 1, firstPause; ; n, pause = n+1, pause*4 {
 		if n > 1 && ctx.Done() != nil && r.inline(ctx) { // as for the first, which may have had a goroutine of its own
 			patience = min(patience, quickPatience)
@@ -135,9 +136,14 @@ func (r *engine) persist(ctx context.Context, patience, bound time.Duration, aga
 		sctx, cancel := r.within(ctx, patience)
 		err := send(sctx)
 		cancel()
+		if !errors.Is(err, errNoAnswer) && !driver.CannotAnswer(err) {
+			told = err
+		} else if told != nil {
+			err = told
+		}
 		wait := jitter(pause)
 		patience = bound - time.Since(began) - wait
-		if !again(err) || n == maxSends || patience <= 0 || !sleep(ctx, wait) {
+		if !again(err) || errors.Is(err, driver.ErrRefused) || n == maxSends || patience <= 0 || !sleep(ctx, wait) {
 			return err
 		}
 	}

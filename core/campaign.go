@@ -26,8 +26,8 @@ import (
 // can overlap with the next one: see [Lease.Fence].
 //
 // If fn was not running, Campaign returns ctx's error, as Acquire does, once ctx has ended;
-// [ErrClosed] once the Locker is closed; [ErrInvalid] before anything is sent; and [ErrDuplicate]
-// with [WithDedup]. A panic passes through after the release. [WithWait] and [OnUnavailable] have
+// [ErrDraining] once the Locker drains, and [ErrClosed] once it is closed; [ErrInvalid] before anything
+// is sent; and [ErrDuplicate] with [WithDedup]. A panic passes through after the release. [WithWait] and [OnUnavailable] have
 // no effect: Campaign always waits, and there is no leader while the lock service cannot answer.
 func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	if fn == nil {
@@ -41,7 +41,7 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 	for {
 		var x *Lease
 		err := patient.Do(ctx, name, func(ctx context.Context) error {
-			x, _ = FromContext(ctx)
+			x = leaseOf(ctx)
 			return fn(ctx)
 		})
 		// After a loss fn's error is dropped. It is mostly about the context that has ended, and a
@@ -49,7 +49,8 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 		// LeaderSelector a return ends the leadership in the same way, unless autoRequeue is on.
 		// client-go's LeaderElector.Run and etcd's Election.Campaign leave the loop after a loss to
 		// the caller.
-		if x == nil && (ctx.Err() != nil || !errors.Is(err, ErrUnavailable)) || x != nil && !x.lost() {
+		over := ctx.Err() != nil || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrDraining)
+		if x == nil && over || x != nil && !x.lost() {
 			return err
 		}
 		// With jitter, so that leaders do not all come back at once.

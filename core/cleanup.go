@@ -77,15 +77,8 @@ func (c *cleaner) hung(more int32) {
 	c.hangs.Add(more)
 }
 
-// cleanUp leaves a place in the backend's queue, if there is one to leave, and deletes the name if
-// the dead token owns it, both in one step. The error only says whether it was answered.
-func (b *token) cleanUp(ctx context.Context, p *place) error {
-	claim := b.claim()
-	if p != nil {
-		claim.Place = p.id
-	}
-	return b.dispose(ctx, claim)
-}
+// cleanUp deletes the name if the dead token owns it. The error only says whether it was answered.
+func (b *token) cleanUp(ctx context.Context) error { return b.dispose(ctx, b.claim()) }
 
 // leaving is a claim that leaves a place. It has a new secret, because the token may be in use.
 func (b *token) leaving(p *place) driver.Claim {
@@ -100,24 +93,42 @@ func (b *token) leaveAgain(ctx context.Context, p *place) {
 	select {
 	case <-p.left:
 		if failed(b.dispose(ctx, b.leaving(p))) {
-			b.leaveLater(p)
+			b.disposeLater(func() driver.Claim { return b.leaving(p) })
 		}
 	default:
 	}
 }
 
-// leaveLater leaves a place as soon as the lock service can be reached, unless the place is dead
-// before that.
-func (b *token) leaveLater(p *place) {
-	var left atomic.Bool
-	clean := b.cleaner(func() driver.Claim { return b.leaving(p) })
+// withdraw withdraws an offer, or leaves the place if o has no number. The token is over. If it was
+// granted the name there, the name comes free in the same step.
+func (b *token) withdraw(ctx context.Context, o offer) {
+	claim := b.claim()
+	claim.Place, claim.Offer = o.at.id, o.number
+	if failed(b.dispose(ctx, claim)) {
+		b.disposeLater(func() driver.Claim { return claim })
+	}
+}
+
+// withdrawAgain is for the end of a command that has made an offer. If the token is over by now, the
+// command may have been executed after the one that withdrew the offer, so it is withdrawn again.
+func (b *token) withdrawAgain(ctx context.Context, o offer) {
+	if o.number > 0 && b.isOver() {
+		b.withdraw(ctx, o)
+	}
+}
+
+// disposeLater has a place left, or an offer withdrawn, as soon as the lock service can be reached,
+// unless the place is dead before that.
+func (b *token) disposeLater(claim func() driver.Claim) {
+	var heard atomic.Bool
+	clean := b.cleaner(claim)
 	b.engine.sweeper.Add(sweep.Task{
 		Clean: func(within time.Duration) sweep.Outcome {
-			heard := clean(within)
-			left.Store(heard == sweep.Answered)
-			return heard
+			outcome := clean(within)
+			heard.Store(outcome == sweep.Answered)
+			return outcome
 		},
-		Open:  func() bool { return !left.Load() },
+		Open:  func() bool { return !heard.Load() },
 		After: sweep.First, For: driver.PlaceLife(b.cfg.ttl),
 	})
 }
@@ -137,6 +148,7 @@ func (b *token) doubtPlace(p *place) {
 	})
 }
 
+// dispose sends a release that cleans up. The error only says whether it was answered.
 func (b *token) dispose(ctx context.Context, claim driver.Claim) error {
 	ctx = context.WithoutCancel(ctx)
 	return b.engine.persist(ctx, b.cfg.attemptTimeout()/2, b.cfg.attemptTimeout(), failed, func(ctx context.Context) error {

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -19,8 +20,12 @@ func (s *scene) work(ctx context.Context, h *holding) {
 			s.confirm(ctx, h)
 		case siblings:
 			s.siblings(ctx, h)
+		case lower:
+			s.downgrade(ctx, h)
 		case nest:
 			s.nest(ctx, h)
+		case cross:
+			s.cross(ctx, h)
 		case nothing:
 		}
 		s.pause(ctx, e)
@@ -67,6 +72,43 @@ func (s *scene) asked(h *holding, what deed, began time.Time, err error, renewal
 	}
 }
 
+// downgrade makes a writer a reader. Others may read from the call on.
+func (s *scene) downgrade(ctx context.Context, h *holding) {
+	x, ok := h.lease.(*core.Lease)
+	if !ok {
+		return
+	}
+	may := x.Inside() == nil && (h.kind() == exclusive || h.kind() == deduped)
+	s.mu.Lock()
+	if may && !x.Degraded() {
+		h.lowered, h.parts[0].kind = true, reader
+		f := s.fences[h.parts[0].name]
+		f.lowered = max(f.lowered, x.Fence())
+	}
+	s.mu.Unlock()
+	stood, began := ctx.Err() == nil, time.Now()
+	err := x.Downgrade(ctx)
+	s.note("%v: Downgrade is %v", h.request, err)
+	s.asked(h, lower, began, err, 1)
+	stands := stood && ctx.Err() == nil && s.calm(h.request.process, began.Add(-s.linger()))
+	switch {
+	case err == nil:
+		if !may && h.kind() != reader {
+			s.fault("%v: %v is downgraded", h.request, x)
+		}
+	case errors.Is(err, core.ErrInvalid):
+		if may || h.kind() == reader && x.Inside() == nil {
+			s.fault("%v: Downgrade is %v", h.request, err)
+		}
+	case errors.Is(err, core.ErrLost), errors.Is(err, core.ErrReleased):
+		if x.Err() == nil {
+			s.fault("%v: Downgrade is %v, and the lease stands", h.request, err)
+		}
+	case stands && !x.Degraded():
+		s.fault("%v: Downgrade is %v, and the link is in order", h.request, err)
+	}
+}
+
 // siblings re-enter the lease, at the same time.
 func (s *scene) siblings(ctx context.Context, h *holding) {
 	outer := h.request.errand
@@ -84,7 +126,7 @@ func (s *scene) siblings(ctx context.Context, h *holding) {
 			inner.deeds = []deed{siblings}
 		case i == 4 && inner.kind != exclusive:
 			inner.kind, inner.wrong = exclusive, true
-		case i == 4 && outer.kind == exclusive:
+		case i == 4 && h.kind() == exclusive:
 			inner.kind, inner.wrong = limited, true
 		}
 		all.Go(func() { s.within(ctx, inner) })
@@ -95,9 +137,12 @@ func (s *scene) siblings(ctx context.Context, h *holding) {
 // nest asks for other names, and for those it has if they can be re-entered.
 func (s *scene) nest(ctx context.Context, h *holding) {
 	outer := h.request.errand
+	if s.crosses && outer.process == 1 {
+		return // a circle of two processes ends by budgets only
+	}
 	inner := s.inside(h, []string{"a", "b", "c"}[outer.choice%3:])
 	inner.way = several
-	if outer.kind == reader || outer.kind == limited {
+	if h.kind() == reader || h.kind() == limited {
 		inner.names = slices.DeleteFunc(inner.names, func(name string) bool { return slices.Contains(outer.names, name) })
 		inner.kind = exclusive
 	}
@@ -106,12 +151,35 @@ func (s *scene) nest(ctx context.Context, h *holding) {
 	}
 }
 
+// cross asks for one more name, in whatever order. Others of the process may have it, and wait for ours:
+// then somebody is told of the deadlock, or all wait for ever. Readers are left out. One of them can wait
+// behind a writer that waits for another reader, and core does not look for circles through queues.
+func (s *scene) cross(ctx context.Context, h *holding) {
+	outer := h.request.errand
+	if outer.process == 1 || h.kind() == reader || h.kind() == limited {
+		return
+	}
+	inner := s.inside(h, []string{[]string{"a", "b", "c"}[(outer.choice+outer.depth)%3]})
+	if slices.Contains(outer.names, "a") && outer.choice%4 > 0 {
+		inner.names = []string{"b"}
+	} else if slices.Contains(outer.names, "b") && outer.choice%4 > 0 {
+		inner.names = []string{"a"}
+	}
+	if outer.choice%5 == 0 {
+		inner.wait = s.ttl
+	}
+	if inner.depth < 3 && outer.choice%3 == 0 {
+		inner.deeds = []deed{cross}
+	}
+	s.within(ctx, inner)
+}
+
 // inside is an errand inside the lease of another one.
 func (s *scene) inside(h *holding, names []string) *errand {
 	outer := h.request.errand
 	inner := &errand{
-		number: outer.number, process: outer.process, names: names, way: acquire, kind: outer.kind, limit: outer.limit, ttl: outer.ttl,
-		wait: core.WaitForever, hold: 3 * time.Millisecond, ending: release, choice: outer.choice / 2, depth: outer.depth + 1,
+		number: outer.number, process: outer.process, names: names, way: acquire, kind: h.kind(), limit: outer.limit, ttl: outer.ttl,
+		wait: core.WaitForever, hold: 3 * time.Millisecond, ending: release, choice: outer.choice / 2, depth: outer.depth + 1, outer: h,
 	}
 	if inner.kind == deduped || inner.kind == minHeld {
 		inner.kind = exclusive

@@ -38,7 +38,7 @@ func draw(rng *rand.Rand) *scenario {
 		}
 	}
 	if a.IntN(6) == 0 {
-		p.closes, p.patient = a.upTo(a.horizon), a.coin()
+		p.closes, p.patient, p.drains = a.upTo(a.horizon), a.coin(), a.coin()
 	}
 	return p
 }
@@ -99,7 +99,7 @@ func (a *artist) errands() {
 		kinds:   some(a, []kind{exclusive, exclusive}, reader, limited, minHeld, deduped),
 		leaves:  some(a, []leaving{never}, noContext, deadline, cancelled),
 		bounds:  some(a, []holdBound{renewed, renewed, renewed}, unwatched, maxHeld),
-		deeds:   some(a, []deed{nothing, nothing}, confirm, siblings, nest),
+		deeds:   some(a, []deed{nothing, nothing}, confirm, siblings, nest, lower),
 		endings: some(a, []ending{release, release}, lateEnd, finish, panics, outlived),
 	}
 	m.local, m.handoffs, m.several = a.has(), a.has(), a.has()
@@ -108,6 +108,11 @@ func (a *artist) errands() {
 		m.endings = append(m.endings, detach, detach, detach)
 	}
 	p := a.scenario
+	if p.crosses = a.has(); p.crosses {
+		m.names = []string{"a", "a", "b", "b", "c"}
+		m.deeds = append(m.deeds, cross, cross)
+		a.crossed(m)
+	}
 	for range 4 + a.IntN(12) {
 		e := a.errand(m)
 		p.errands = append(p.errands, e)
@@ -134,6 +139,17 @@ func (a *artist) errands() {
 	}
 }
 
+// crossed are two errands of process 0 that take two names in opposite order, at about the same time.
+func (a *artist) crossed(m *menu) {
+	at := a.when()
+	for _, name := range []string{"a", "b"} {
+		e := a.errand(m)
+		e.process, e.at, e.names, e.way, e.kind, e.handoff = 0, at+a.upTo(5*time.Millisecond), []string{name}, do, exclusive, noHandoff
+		e.hold, e.deeds = a.upTo(20*time.Millisecond), []deed{cross}
+		a.scenario.errands = append(a.scenario.errands, e)
+	}
+}
+
 func (a *artist) errand(m *menu) *errand {
 	ttl := a.scenario.ttl
 	e := &errand{
@@ -141,7 +157,10 @@ func (a *artist) errand(m *menu) *errand {
 		way: pick(a, m.ways...), kind: pick(a, m.kinds...), limit: 2 + a.IntN(2), wait: core.WaitForever,
 		leave: pick(a, m.leaves...), leaves: pick(a, a.upTo(100*time.Millisecond), a.upTo(ttl), a.upTo(2*ttl)),
 		bound: pick(a, m.bounds...), deaf: m.deaf && a.coin(), ending: pick(a, m.endings...), choice: a.IntN(100),
-		hold: pick(a, 0, a.upTo(5*time.Millisecond), a.upTo(ttl/4), a.upTo(ttl)), label: m.labels && a.IntN(4) == 0,
+		hold: pick(a, 0, a.upTo(5*time.Millisecond), a.upTo(ttl/4), a.upTo(ttl)),
+	}
+	if m.labels {
+		e.label = pick(a, byDefault, byDefault, byDefault, labelled, unlabeled, operation)
 	}
 	for range a.IntN(4) {
 		e.deeds = append(e.deeds, pick(a, m.deeds...))
@@ -153,7 +172,7 @@ func (a *artist) errand(m *menu) *errand {
 		e.ttl = 2 * ttl
 	}
 	switch {
-	case m.several && a.IntN(3) == 0:
+	case m.several && a.IntN(3) == 0 && (!a.scenario.crosses || e.process == 0):
 		e.way, e.names = several, []string{"a", "b", "c"}[a.IntN(2):]
 	case m.handoffs && a.coin() && e.kind != reader && e.kind != limited:
 		e.handoff = pick(a, someHandoff, staleHandoff)

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +19,7 @@ func (s *scene) end(h *holding) {
 		s.give(h, lateEnd, func() error { return x.Release(ended()) })
 	case e.ending == finish:
 		s.give(h, finish, func() error { return x.Finish(s.stop, nil) })
-	case e.ending == detach && alone && e.way != several && (e.kind == exclusive || e.kind == deduped):
+	case e.ending == detach && alone && e.way != several && (h.kind() == exclusive || h.kind() == deduped):
 		s.detach(h)
 	case e.ending == outlived && alone && e.kind != deduped:
 		inner := s.inside(h, e.names)
@@ -147,9 +148,17 @@ func (s *scene) returned(h *holding, marks []*mark, wasLost bool, began time.Tim
 
 // mark is a dedup marker that is about to be left, or may have been.
 type mark struct {
-	name         string
+	name, work   string
 	began, ended time.Time
 	sure         bool
+}
+
+// work is what counts as the same work on a name: that on several names is another one.
+func (e *errand) work() string {
+	if e.way != several || len(slices.Compact(slices.Sorted(slices.Values(e.names)))) == 1 {
+		return ""
+	}
+	return fmt.Sprint(e.names)
 }
 
 // marks is called before work is completed, if it is.
@@ -158,7 +167,7 @@ func (s *scene) marks(h *holding, completed bool) (marks []*mark) {
 	defer s.mu.Unlock()
 	for _, p := range h.parts {
 		if completed {
-			marks = append(marks, &mark{name: p.name, began: time.Now()})
+			marks = append(marks, &mark{name: p.name, work: h.request.errand.work(), began: time.Now()})
 		}
 	}
 	s.allMarks = append(s.allMarks, marks...)
@@ -177,7 +186,7 @@ func (s *scene) marked(marks []*mark, sure bool) {
 // mayBeDone says whether r may have found that its work is done. The caller holds the mutex.
 func (s *scene) mayBeDone(r *request, since time.Time) bool {
 	return slices.ContainsFunc(s.allMarks, func(m *mark) bool {
-		return slices.Contains(r.errand.names, m.name) && (!m.sure || m.ended.Add(dedupWindow).After(since))
+		return slices.Contains(r.errand.names, m.name) && m.work == r.errand.work() && (!m.sure || m.ended.Add(dedupWindow).After(since))
 	})
 }
 
@@ -189,7 +198,7 @@ func (s *scene) notDone(h *holding) {
 	for _, p := range h.parts {
 		t := s.tenancies[p.Token()]
 		for _, c := range s.allMarks {
-			if c.name == p.name && c.sure && t != nil && !c.ended.After(h.request.began) && t.first.Before(c.began.Add(dedupWindow)) {
+			if c.name == p.name && c.work == h.request.errand.work() && c.sure && t != nil && !c.ended.After(h.request.began) && t.first.Before(c.began.Add(dedupWindow)) {
 				s.fault("%v is given %q, which was done", h.request, p.name)
 			}
 		}

@@ -81,7 +81,9 @@ func (s *scene) options(r *request) []core.Option {
 	add(e.kind == deduped, core.WithDedup(dedupWindow))
 	add(e.local, core.OnUnavailable(core.LocalOnly))
 	add(e.ttl > 0, core.WithTTL(e.ttl))
-	add(e.label, core.WithLabel("mine"))
+	add(e.label == labelled, core.WithLabel("mine"))
+	add(e.label == unlabeled, core.WithLabel(""))
+	add(e.label == operation, core.WithOperation("POST /orders"))
 	add(e.bound == unwatched, core.WithoutRenewal())
 	add(e.bound == maxHeld, core.WithMaxHold(s.ttl/3))
 	return opts

@@ -17,8 +17,9 @@ type holding struct {
 	parts   []*part
 
 	// Protected by scene.mu.
-	over   time.Time // when its end was answered; zero until then
-	unsure bool      // whether the end took effect is not known
+	lowered bool      // it has been downgraded, or may have been
+	over    time.Time // when its end was answered; zero until then
+	unsure  bool      // whether the end took effect is not known
 }
 
 // held is a *core.Lease or a *core.LeaseSet.
@@ -42,8 +43,16 @@ type part struct {
 
 func (p *part) process() *process { return p.holding.request.process }
 
-// fences are the largest that were seen of a name.
-type fences struct{ exclusive, any uint64 }
+// kind is what the lease is now.
+func (h *holding) kind() kind {
+	if h.lowered {
+		return reader
+	}
+	return h.request.errand.kind
+}
+
+// fences are the largest that were seen of a name, and that of the last writer that became a reader.
+type fences struct{ exclusive, any, lowered uint64 }
 
 // reserved is a name that is kept by nobody.
 type reserved struct {
@@ -59,6 +68,9 @@ func (s *scene) enter(r *request, x held) *holding {
 	h := &holding{lease: x, request: r, since: time.Now()}
 	s.moves++
 	s.note("%v has %v, degraded %v", r, x, x.Degraded())
+	if at, ok := r.process.drained(); ok && r.began.After(at) && r.errand.depth == 0 {
+		s.fault("%v: new work while its process drains", r)
+	}
 	if r.errand.wrong && core.Parts(x)[0].Inside() != nil {
 		s.fault("%v: %s inside of another kind", r, r.errand.kind)
 	}
@@ -144,7 +156,7 @@ func (s *scene) inOrder(p *part) {
 	} else {
 		defer func() { f.exclusive = max(f.exclusive, fence) }()
 	}
-	if fence <= before && p.Err() == nil { // else it may have been granted before
+	if fence <= before && p.Err() == nil && (kind != reader || fence != f.lowered) { // else it may have been granted before
 		s.fault("%v: fence %d after %d", p, fence, before)
 	}
 	f.any = max(f.any, fence)

@@ -17,7 +17,10 @@ import (
 // it may be executed much later. That is how the clients of most servers are.
 type prompt struct{ *drivertest.Link }
 
-var _ driver.Yielder = prompt{}
+var (
+	_ driver.Offerer = prompt{}
+	_ driver.Yielder = prompt{}
+)
 
 // errLeft leaves open what the command did and may do yet.
 var errLeft = fmt.Errorf("the command is under way: %w", os.ErrDeadlineExceeded)
@@ -108,6 +111,26 @@ func (p prompt) Wait(ctx context.Context, c driver.Claim) error {
 		return ctx.Err()
 	default:
 		return answer
+	}
+}
+
+// Offer implements driver.Offerer.
+func (p prompt) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
+	type answers struct {
+		acquired
+		granted bool
+	}
+	a, err := promptly(ctx, func(ctx context.Context) (a answers) {
+		a.grant, a.granted, a.err = p.Link.Offer(ctx, c)
+		return a
+	})
+	switch {
+	case err != nil:
+		return g, false, err
+	case errors.Is(a.err, context.Canceled): // as in Wait
+		return g, false, ctx.Err()
+	default:
+		return a.grant, a.granted, a.err
 	}
 }
 

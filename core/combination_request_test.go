@@ -5,7 +5,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -132,6 +135,9 @@ func (s *scene) answered(r *request, err error) {
 		return
 	}
 	kinds := kindsOf(err)
+	if held, ok := errors.AsType[*core.HeldError](err); ok && !isLabel(held.Label) {
+		s.fault("%v: held by %q", r, held.Label)
+	}
 	if !r.ended() && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		s.fault("%v: %v, and its context stands", r, err)
 	}
@@ -144,11 +150,22 @@ func (s *scene) answered(r *request, err error) {
 	}
 }
 
+// isLabel says whether somebody has this label. Readers are not named, nor is who has the name for nobody.
+func isLabel(s string) bool {
+	host, pid, ok := strings.Cut(strings.TrimSuffix(s, " POST /orders"), ":")
+	return s == "" || s == "mine" || ok && host != "" && pid == strconv.Itoa(os.Getpid())
+}
+
 func kindsOf(err error) (kinds []error) {
-	for _, kind := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrLost, core.ErrClosed, core.ErrInvalid} {
+	for _, kind := range []error{
+		core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrDeadlock, core.ErrDraining, core.ErrLost, core.ErrClosed, core.ErrInvalid,
+	} {
 		if errors.Is(err, kind) {
 			kinds = append(kinds, kind)
 		}
+	}
+	if errors.Is(err, core.ErrDraining) { // it is both, for doors
+		kinds = slices.DeleteFunc(kinds, func(kind error) bool { return kind == core.ErrUnavailable }) //nolint:errorlint // as above
 	}
 	return kinds
 }
@@ -180,6 +197,19 @@ func (s *scene) lie(r *request, kind error) string {
 		if !r.process.isClosing() {
 			return "nobody has closed it"
 		}
+	case core.ErrDeadlock:
+		if !s.inACircle(r) {
+			return "nobody waits for what it has"
+		}
+	case core.ErrDraining:
+		if !r.process.isDraining() {
+			return "nobody drains it"
+		}
+		for h := r.errand.outer; h != nil; h = h.request.errand.outer {
+			if h.lease.Err() == nil {
+				return "it is a part of work under way"
+			}
+		}
 	default:
 		return "that is no answer"
 	}
@@ -205,6 +235,11 @@ func (s *scene) inTime(r *request) {
 			s.fault("%v: answered %v after its process was closed", r, took)
 		}
 	}
+	if at, ok := r.process.drained(); ok && at.After(r.began) && r.errand.depth == 0 {
+		if took := r.over.Sub(at); took > 4*s.bound(r.errand)+slack {
+			s.fault("%v: answered %v after its process began to drain", r, took)
+		}
+	}
 	wait := r.errand.wait
 	if r.errand.way == try {
 		wait = 0
@@ -219,6 +254,37 @@ func (s *scene) inTime(r *request) {
 }
 
 const quickPatience = 250 * time.Millisecond // of core, for the answer to a cancelled command
+
+// inACircle says whether r waits, directly or through others of its process, for a call that waits for what
+// r has. The caller holds the mutex.
+func (s *scene) inACircle(r *request) bool {
+	known := make(map[*request]bool)
+	for todo := []*request{r}; len(todo) > 0; todo = todo[1:] {
+		for _, q := range append(s.waiting(), r) {
+			if q.process != r.process || known[q] || !q.has(todo[0].errand.names) {
+				continue
+			}
+			known[q] = true
+			todo = append(todo, q)
+		}
+	}
+	return known[r]
+}
+
+// has says whether the request is inside of a lease of one of the names. If it asks for several, it may have some
+// of them already.
+func (r *request) has(names []string) bool {
+	wanted := func(name string) bool { return slices.Contains(names, name) }
+	if len(r.errand.names) > 1 && slices.ContainsFunc(r.errand.names, wanted) {
+		return true
+	}
+	for h := r.errand.outer; h != nil; h = h.request.errand.outer {
+		if slices.ContainsFunc(h.parts, func(p *part) bool { return wanted(p.name) }) {
+			return true
+		}
+	}
+	return false
+}
 
 // somebodyElse says whether anybody but r has had one of its names since, or may have stood in line.
 // The caller holds the mutex.

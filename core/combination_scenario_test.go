@@ -16,7 +16,9 @@ type scenario struct {
 	errands []*errand
 	spells  []spell
 	closes  time.Duration // when process 1 is closed, 0: at the end
-	patient bool          // and whether its Close waits until all is given back
+	drains  bool          // and whether it drains before
+	patient bool          // and whether its Drain and its Close wait until all is given back
+	crosses bool          // process 0 takes names in any order, and process 1 one at a time
 }
 
 // errand is what one goroutine does: it asks for a name, or for several, holds what it gets, and
@@ -34,7 +36,7 @@ type errand struct {
 	handoff handoffKind
 	wait    time.Duration // as in core.WithWait
 	ttl     time.Duration // 0: the scenario's
-	label   bool
+	label   label
 	bound   holdBound
 	leave   leaving       // how its context ends
 	leaves  time.Duration // after it began
@@ -42,9 +44,10 @@ type errand struct {
 	deaf    bool          // it does not look at its context meanwhile
 	deeds   []deed
 	ending  ending
-	choice  int  // whatever else is to be chosen
-	depth   int  // in leases of other errands
-	wrong   bool // it cannot be had inside the lease that it is asked for in
+	choice  int      // whatever else is to be chosen
+	depth   int      // in leases of other errands
+	wrong   bool     // it cannot be had inside the lease that it is asked for in
+	outer   *holding // inside of which it is asked for, or nil
 }
 
 type (
@@ -53,6 +56,7 @@ type (
 	handoffKind string
 	holdBound   string
 	leaving     string
+	label       string
 	deed        string
 	ending      string
 )
@@ -70,6 +74,11 @@ const (
 	minHeld   kind = "min-hold"
 	deduped   kind = "dedup"
 
+	byDefault label = ""
+	labelled  label = "WithLabel"
+	unlabeled label = "without a label"
+	operation label = "WithOperation"
+
 	noHandoff    handoffKind = ""
 	someHandoff  handoffKind = "with a hand-off"       // of Detach: fresh, used or over, as it comes
 	staleHandoff handoffKind = "with a stale hand-off" // that nobody knows any more
@@ -86,7 +95,9 @@ const (
 	nothing  deed = "nothing"
 	confirm  deed = "Confirm"
 	siblings deed = "siblings"
+	lower    deed = "Downgrade"
 	nest     deed = "AcquireAll inside"
+	cross    deed = "Acquire inside, in any order"
 
 	release   ending = "Release"
 	lateEnd   ending = "Release in a context that has ended"
@@ -111,7 +122,7 @@ func (e *errand) String() string {
 	say(e.handoff != noHandoff, "%s", e.handoff)
 	say(e.wait != core.WaitForever, "WithWait(%v)", e.wait)
 	say(e.ttl > 0, "WithTTL(%v)", e.ttl)
-	say(e.label, "WithLabel")
+	say(e.label != byDefault, "%s", e.label)
 	say(e.bound != renewed, "%s", e.bound)
 	say(true, "%s", e.leave)
 	say(e.leave == deadline || e.leave == cancelled, "after %v", e.leaves)

@@ -27,6 +27,7 @@ type tenancy struct {
 	first, last time.Time // when it was granted
 	until       time.Time // it is over then, or will be if nobody renews it
 	unheard     bool      // the last grant was made after its caller had left
+	inLine      bool      // it was granted while it waited
 	handoff     string    // who may take it over, once it is kept for that
 }
 
@@ -34,6 +35,7 @@ type tenancy struct {
 func (s *server) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.inLine(c.Name)()
 	g, err := s.Store.Acquire(ctx, c)
 	s.note(ctx, "acquire", c, err)
 	if err == nil {
@@ -50,6 +52,7 @@ func (s *server) Renew(ctx context.Context, claims []driver.Claim) []error {
 	defer s.mu.Unlock()
 	errs := s.Store.Renew(ctx, claims)
 	for i, c := range claims {
+		s.inLine(c.Name)
 		if errs[i] != nil {
 			s.note(ctx, "renew", c, errs[i])
 		} else if c.TTL > 0 {
@@ -63,6 +66,7 @@ func (s *server) Renew(ctx context.Context, claims []driver.Claim) []error {
 func (s *server) Release(ctx context.Context, c driver.Claim) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.inLine(c.Name)()
 	err := s.Store.Release(ctx, c)
 	s.note(ctx, "release", c, err)
 	if err == nil {
@@ -75,6 +79,7 @@ func (s *server) Release(ctx context.Context, c driver.Claim) error {
 func (s *server) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.inLine(next.Name)()
 	g, errNext, errOld = s.Store.Yield(ctx, old, next)
 	s.note(ctx, "yield, old", old, errOld)
 	s.note(ctx, "yield, next", next, errNext)
@@ -85,6 +90,60 @@ func (s *server) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gr
 		s.granted(ctx, next)
 	}
 	return g, errNext, errOld
+}
+
+// Evict implements driver.Inspector.
+func (s *server) Evict(ctx context.Context, name string, h driver.Holder) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.inLine(name)()
+	return s.Store.Evict(ctx, name, h)
+}
+
+// Offer implements driver.Offerer.
+func (s *server) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
+	s.scene.mu.Lock()
+	s.scene.offers[c.Token] = offered{s, c, context.WithoutCancel(ctx)}
+	s.scene.mu.Unlock()
+	g, granted, err = s.Store.Offer(ctx, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inLine(c.Name)
+	s.note(ctx, "offer", c, err)
+	return g, granted, err
+}
+
+// offered is a claim that may be granted while it waits.
+type offered struct {
+	server *server
+	claim  driver.Claim
+	ctx    context.Context //nolint:containedctx // says whose call it is
+}
+
+// inLine writes down whom the server has given the name to while they waited. It returns itself.
+func (s *server) inLine(name string) (again func()) {
+	again = func() { s.inLine(name) }
+	s.scene.mu.Lock()
+	var o offered
+	for token, each := range s.scene.offers {
+		verify := []driver.Claim{{Name: name, Token: token}}
+		known := s.scene.tenancies[token]
+		if each.claim.Name == name && (known == nil || !known.until.After(time.Now())) && s.Store.Renew(context.Background(), verify)[0] == nil {
+			o = each
+		}
+	}
+	s.scene.mu.Unlock()
+	if o.server == nil {
+		return again
+	}
+	info, _ := s.Inspect(context.Background(), name) // memory does not fail
+	o.claim.TTL = info.Remaining
+	o.server.granted(o.ctx, o.claim)
+	s.scene.mu.Lock()
+	s.scene.tenancies[o.claim.Token].inLine = true
+	s.scene.mu.Unlock()
+	o.server.note(o.ctx, "grant in line", o.claim, nil)
+	return again
 }
 
 // note says what a command came to. The last letters of a token tell it from others.

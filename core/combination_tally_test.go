@@ -46,6 +46,7 @@ func (a *tally) add(s *scene) {
 	}
 	for _, t := range s.tenancies {
 		a.count(t.unheard, "grants to commands that were left")
+		a.count(t.inLine, "grants in line")
 	}
 	for _, m := range s.allMarks {
 		a.count(m.sure, "completions")
@@ -66,7 +67,9 @@ func (a *tally) judge(t *testing.T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t.Logf("%d scenarios: %v", a.played, a.counts)
-	for _, kind := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrClosed} {
+	for _, kind := range []error{
+		core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrDeadlock, core.ErrDraining, core.ErrClosed,
+	} {
 		a.count(false, fmt.Sprint(kind))
 	}
 	for what, n := range a.counts {

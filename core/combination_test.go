@@ -55,6 +55,7 @@ type process struct {
 	rough   bool          // something is wrong with its link
 	lag     time.Duration // of commands that are under way
 	quiet   time.Time     // when all is well again, and has arrived
+	drain   time.Time     // when Drain was called; zero until then
 	closing time.Time     // when Close was called; zero until then
 	left    bool          // its Close has given up waiting
 	told    int           // leases that its observer has heard of, minus those whose end it has
@@ -72,6 +73,7 @@ type scene struct {
 	requests  []*request
 	parts     []*part
 	tenancies map[string]*tenancy // by token
+	offers    map[string]offered  // by token
 	fences    map[string]*fences  // by name
 	reserved  []reserved
 	given     []*given
@@ -92,7 +94,7 @@ func (p *scenario) play(t *testing.T, all *tally) (story *chronicle) {
 		story.began = time.Now()
 		s := &scene{
 			scenario: p, chronicle: story, store: memlock.New(),
-			tenancies: make(map[string]*tenancy), fences: make(map[string]*fences),
+			tenancies: make(map[string]*tenancy), offers: make(map[string]offered), fences: make(map[string]*fences),
 		}
 		s.perform()
 		all.add(s)

@@ -89,7 +89,42 @@ func (s *scene) closeEarly() {
 	if s.patient {
 		d = time.Hour
 	}
+	if s.drains {
+		s.drain(s.processes[1], d)
+	}
 	s.close(s.processes[1], d)
+}
+
+func (s *scene) drain(p *process, patience time.Duration) {
+	p.mu.Lock()
+	p.drain = time.Now()
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := p.locks.Drain(ctx)
+	s.note("process %d: Drain is %v", p.number, err)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.parts {
+		if q.process() == p && q.Err() == nil {
+			s.fault("process %d has drained, and %v stands", p.number, q.Lease)
+		}
+	}
+}
+
+// drained says when Drain was called.
+func (p *process) drained() (at time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.drain, !p.drain.IsZero()
+}
+
+func (p *process) isDraining() bool {
+	_, ok := p.drained()
+	return ok
 }
 
 func (s *scene) close(p *process, patience time.Duration) {

@@ -37,6 +37,9 @@ type config struct {
 	dedup      time.Duration
 	scope      string
 	label      string
+	labelled   bool   // by WithLabel; otherwise label is the default
+	process    string // the default label's first part
+	operation  string // its second one
 	template   string
 	noReentry  bool
 
@@ -46,6 +49,8 @@ type config struct {
 
 	observer *Observer
 	logger   *slog.Logger
+	names    bool // in the log
+	leaks    bool // forgotten leases are found
 
 	err error // the first thing an option found wrong
 }
@@ -193,11 +198,17 @@ func (c *config) covers(d *config) bool {
 // alike says whether a waiter that wants d may have a turn of a tenure that was granted to c. What
 // the backend knows of the tenure, and how it is renewed, must be the same.
 func (c *config) alike(d *config) bool {
-	return c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()
+	return c.ttl == d.ttl && c.period() == d.period() && c.label == d.label && c.plain() && d.plain()
 }
 
 // plain says that c asks for nothing that a turn cannot give.
-func (c *config) plain() bool { return c.label == "" && c.dedup == 0 && c.minHold == 0 }
+func (c *config) plain() bool { return c.dedup == 0 && c.minHold == 0 }
+
+// plainGrant says that a grant of c needs nothing but a free name, and may begin with a short TTL.
+// With WithMinHold, a crash would free the name too early.
+func (c *config) plainGrant() bool {
+	return !c.together() && c.dedup == 0 && c.minHold == 0 && !c.noRenewal
+}
 
 // queueKey is the key of the queue, in this process, for callers that want name in this way. It is
 // never another name, because no name has a control character.

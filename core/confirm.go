@@ -32,8 +32,8 @@ import (
 // Confirm makes the window smaller in which a paused holder writes late. Only a fence closes it,
 // because the pause can come between Confirm and the write: see [Lease.Fence] and package fence.
 func Confirm(ctx context.Context) error {
-	x, ok := FromContext(ctx)
-	if !ok {
+	x := leaseOf(ctx)
+	if x == nil {
 		return invalidf("Confirm: the context stands under no lease")
 	}
 	if lost := x.Err(); lost != nil {

@@ -32,6 +32,9 @@ import (
 //  8. A call with a hand-off asks in a queue of its own, as its contender. That says nothing about
 //     the queue of the name. A lease of this process that has the name is not a tenure to yield
 //     (contends), and the callers that wait for it stay in the queue (grantedHere).
+//  9. MaxHold has ended the trust in a lease of this process, and its work has not returned. A
+//     TryAcquire may ask the backend then, as its contender. But it does not go local beside that
+//     work (working).
 
 // noAnswer says, of the error of an acquire, that nobody gets an answer from the backend.
 func noAnswer(err error) bool {
@@ -113,10 +116,11 @@ func (c *contender) heldHere(held *driver.Held) {
 // overtake gives a degraded lease to a call that is not in the queue. The callers in the queue wait
 // for the backend.
 func (a *acquisition) overtake(because error) (*Lease, error) {
-	a.token, a.old = nil, nil // they were given up
+	a.token, a.offered, a.old = nil, offer{}, nil // they were given up
 	x, held, err := a.goLocal(&waiter{cfg: a.cfg}, because)
 	if held != nil {
-		return nil, seen{held: held, at: time.Now()}.heldError(a.name)
+		a.seen.merge(seen{held: held, at: time.Now()})
+		return nil, a.heldError()
 	}
 	return x, err
 }
@@ -125,6 +129,11 @@ func (a *acquisition) overtake(because error) (*Lease, error) {
 func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.Held, err error) {
 	now := a.engine.clock.Read()
 	t := a.localTenure(now)
+	if x = w.lease; x == nil {
+		x = newLease(a.ctx, a.cfg, a.name)
+	}
+	x.bind(t, 0, now) // before others can see t
+	t.first, t.leases = x, x
 	held, empty := a.engine.names.grantedHere(w, t)
 	if held != nil {
 		return nil, held, nil
@@ -134,14 +143,9 @@ func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.
 		a.token = newToken(a.engine, a.name, a.cfg)
 	}
 	if a.token != nil {
-		a.token.giveUp(a.ctx, empty)
+		a.token.giveUp(a.ctx, empty, a.offered)
 	}
-	a.token, a.old, a.seen.err = nil, nil, because // for observers
-	if x = w.lease; x == nil {
-		x = newLease(a.ctx, a.cfg, a.name)
-	}
-	x.bind(t, 0, now)
-	t.first, t.leases = x, x
+	a.token, a.offered, a.old, a.seen.err = nil, offer{}, nil, because // for observers
 	if !a.engine.watchdog.add(t) {
 		a.giveBack(x)
 		return nil, nil, ErrClosed

@@ -31,7 +31,7 @@ func ExampleOnUnavailable() {
 		lease, _ := core.FromContext(ctx)
 		fmt.Println("degraded:", lease.Degraded(), "fence:", lease.Fence())
 		_, err := previews.TryAcquire(context.Background(), "preview:42") // somebody else of this process
-		fmt.Println(err)
+		fmt.Println(errors.Is(err, core.ErrHeld))
 		return nil
 	}))
 	_, err = locks.TryAcquire(ctx, "payment:42")
@@ -45,7 +45,7 @@ func ExampleOnUnavailable() {
 
 	// Unordered output:
 	// degraded: true fence: 0
-	// holdfast: "preview:42" is held by another owner
+	// true
 	// <nil>
 	// refused: true
 	// holdfast: invalid OnUnavailable(LocalOnly): not with WithDedup, which only the lock service can keep

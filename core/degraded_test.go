@@ -313,11 +313,31 @@ func TestALeaseFromBeforeTheOutageExcludesDegradedOnes(t *testing.T) {
 	})
 }
 
+func TestNobodyGoesLocalBesideWorkThatOutlivesMaxHold(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		local := b.localOnly()
+		x := b.acquire(b.locks, "name", core.WithMaxHold(time.Second))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		b.reason(x, core.ReasonMaxHold)
+		b.outage(drivertest.Refused)
+		y, err := local.TryAcquire(b.Context(), "name") // the work under x has not returned
+		if err == nil {
+			b.Errorf("degraded %v beside a lease that has not ended", y.Degraded())
+		}
+		b.is(err, core.ErrHeld)
+		b.is(x.Release(b.Context()), core.ErrLost)
+		b.degraded(b.acquire(local, "name"))
+	})
+}
+
 func TestWhoWasToldThatTheNameIsHeldFailsClosed(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		local := b.localOnly()
 		theirs := b.acquire(b.other(), "name")
+		b.link.All(drivertest.RequestLost, drivertest.OpWait) // it polls: what is granted in line needs no question
 		answer := make(chan error, 2)
 		ask := func(opts ...core.Option) {
 			go func() {

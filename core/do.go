@@ -18,11 +18,15 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(context.Context) e
 	if fn == nil {
 		return invalidf("fn: nil")
 	}
-	x, err := l.Acquire(ctx, name, opts...)
+	cfg, err := l.resolve(opts)
 	if err != nil {
 		return err
 	}
-	return runHeld(ctx, x.workContext(ctx), fn, x)
+	x, err := l.acquire(ctx, name, cfg)
+	if err != nil {
+		return err
+	}
+	return runHeld(ctx, x.workContext(), fn, x)
 }
 
 // runHeld runs fn under its context, and then ends what it holds.

@@ -75,14 +75,16 @@
 //
 // A release gives the name to the next goroutine of the same process without a command. That goroutine
 // gets the next turn of the same tenure, with a fence of its own. This goes on for 5 ms, or for 32
-// turns if other processes wait (256 if none do). Then the next process is served. A process that stops
-// or dies in the queue is skipped after three re-check intervals. A re-check interval is a third of the
-// TTL, at most 1 s; it is also what a lost notification costs. Backends that have no queue are polled,
-// every 25 ms at first and every second later.
+// turns if other processes wait (256 if none do). Then the next process is served. On backends that
+// can, the release grants the name to it in the same step, and it begins when it is told. A process
+// that stops or dies in the queue, or as it is granted the name, costs the next one three re-check
+// intervals at most. A re-check interval is a third of the TTL, at most 1 s; it is also what a lost
+// notification costs. Backends that have no queue are polled, every 25 ms at first and every second
+// later.
 //
 // # Kinds of holding
 //
-//   - [WithShared] is the read side of a read-write lock.
+//   - [WithShared] is the read side of a read-write lock. [Lease.Downgrade] makes a writer a reader.
 //   - [WithLimit] is a semaphore.
 //   - [WithMinHold] keeps a name taken after an early release.
 //   - [Locker.AcquireAll] takes several names and returns a [LeaseSet]; [Locker.DoAll] runs a function

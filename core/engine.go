@@ -17,6 +17,7 @@ import (
 type engine struct {
 	driver   driver.Driver
 	queuer   driver.Queuer  // nil if the backend is none
+	offerer  driver.Offerer // as above
 	yielder  driver.Yielder // as above
 	can      driver.Capabilities
 	clock    *clock.Clock
@@ -26,19 +27,23 @@ type engine struct {
 	sweeper  *sweep.Sweeper
 
 	maxLeases, maxWaiters int
+	leaks                 bool         // forgotten leases are found
 	waiters               atomic.Int64 // calls that wait, or may have to
+	deadlocks             deadlocks
+	selfLooked            clock.Awake // when tellSelfWaits has looked last
 
 	hanging atomic.Int32 // clean-up calls that have outlived their time and still run
 
 	latency   latency
 	outage    outage
 	calls     callctx.Pool    // contexts of driver calls
+	gate      gate            // for new work
 	closing   chan struct{}   // closed when Close begins
 	life      context.Context // ends then too
 	die       context.CancelFunc
 	closeOnce atomic.Bool
-	tasks     atomic.Int64  // calls and goroutines under way
-	quiet     chan struct{} // of size one: tasks or tenures have reached zero while closing
+	tasks     atomic.Int64  // goroutines under way
+	quiet     chan struct{} // of size one: tasks or tenures may have reached zero
 }
 
 func newEngine(d driver.Driver, c *config) *engine {
@@ -53,9 +58,12 @@ func newEngine(d driver.Driver, c *config) *engine {
 
 		maxLeases:  c.maxLeases,
 		maxWaiters: c.maxWaiters,
+		leaks:      c.leaks,
 	}
 	r.life, r.die = context.WithCancel(context.Background())
+	r.gate = newGate(r.life)
 	r.queuer, _ = d.(driver.Queuer)
+	r.offerer, _ = d.(driver.Offerer)
 	r.yielder, _ = d.(driver.Yielder)
 	r.watchdog = newWatchdog(r)
 	r.sweeper = sweep.New(r.spawn)
@@ -69,7 +77,8 @@ func (r *engine) checkName(name string) error {
 	return key.CheckName(name)
 }
 
-// enter and leave stand around every call and goroutine that Close must wait for.
+// enter and leave stand around every goroutine that Close must wait for, as call and called stand around
+// every call.
 func (r *engine) enter() { r.tasks.Add(1) }
 
 func (r *engine) leave() {
@@ -110,7 +119,7 @@ func (r *engine) close(ctx context.Context) error {
 		r.watchdog.close()
 		r.sweeper.Close()
 	}
-	for r.watchdog.remaining() > 0 || r.tasks.Load() > 0 {
+	for r.watchdog.remaining() > 0 || r.tasks.Load() > 0 || r.gate.calls.Load() > 0 {
 		select {
 		case <-r.quiet:
 		case <-ctx.Done():

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
@@ -30,6 +32,10 @@ var (
 	// ErrDuplicate: a dedup marker says that the work is already done. The error is a
 	// *[DuplicateError].
 	ErrDuplicate error = &sentinel{"duplicate", "already done"}
+
+	// ErrDeadlock: calls of this process waited for one another in a circle. The error is a
+	// *[DeadlockError].
+	ErrDeadlock error = &sentinel{"deadlock", "deadlock"}
 
 	// ErrReleased: the lease has ended by its own Release, Complete, Finish or Detach. That is no
 	// loss, and it does not match ErrLost.
@@ -61,14 +67,27 @@ type HeldError struct {
 	// Exact says that RetryAfter is not a hint: the name comes free then and not before, because a
 	// release has left it taken, by [WithMinHold].
 	Exact bool
+	// Here says that this process has the name, through another call, for HeldFor. If the call that got
+	// this error is a part of that one's work, it has waited for itself: pass on the context of the
+	// lease, so that it re-enters, or take all names at once with [Locker.AcquireAll]. It is not set for
+	// names that are shared.
+	Here    bool
+	HeldFor time.Duration
 }
 
 func (e *HeldError) Error() string {
+	text := fmt.Sprintf("holdfast: %q is held by %q", e.Name, e.Label)
 	if e.Label == "" {
-		return fmt.Sprintf("holdfast: %q is held by another owner", e.Name)
+		text = fmt.Sprintf("holdfast: %q is held by another owner", e.Name)
 	}
-	return fmt.Sprintf("holdfast: %q is held by %q", e.Name, e.Label)
+	if e.Here {
+		text += fmt.Sprintf(", in this process for %s; inside its work, %s", e.HeldFor.Truncate(time.Millisecond), passOn)
+	}
+	return text
 }
+
+// passOn is what to do if a call waits for itself.
+const passOn = "pass on the context of the lease, or use AcquireAll"
 
 // Is makes errors.Is(err, ErrHeld) true.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
@@ -122,6 +141,46 @@ func (e *DuplicateError) Is(target error) bool { return target == ErrDuplicate }
 // ErrorType returns "duplicate".
 func (e *DuplicateError) ErrorType() string { return "duplicate" }
 
+// DeadlockError says that calls of this process waited for one another in a circle, each while it held
+// what the one before it waited for. It matches [ErrDeadlock]. It is a fault of the program: take the
+// names together with [Locker.AcquireAll], or in the same order everywhere.
+//
+// A call counts as holding the leases that its context stands under. Of the calls of a circle, the one
+// gets the error that would have given up first. If none would ever give up, it is the one that closed
+// the circle. It gets the error at once, and what it holds comes free when it returns, so the others
+// go on.
+type DeadlockError struct {
+	// Circle has the calls, beginning with the one that got the error. Each one waits for what the next
+	// one holds, and the last one for what the first one holds.
+	Circle []DeadlockCall
+}
+
+// DeadlockCall is one call of the circle of a [DeadlockError].
+type DeadlockCall struct {
+	Label string // of the call that waits
+
+	Holds, HoldsTemplate       string // what the call before it waits for
+	WaitsFor, WaitsForTemplate string
+}
+
+func (e *DeadlockError) Error() string {
+	var text strings.Builder
+	text.WriteString("holdfast: deadlock:")
+	for i, c := range e.Circle {
+		if i > 0 {
+			text.WriteString(",")
+		}
+		fmt.Fprintf(&text, " %q holds %q and waits for %q", c.Label, c.Holds, c.WaitsFor)
+	}
+	return text.String()
+}
+
+// Is makes errors.Is(err, ErrDeadlock) true.
+func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
+
+// ErrorType returns "deadlock".
+func (e *DeadlockError) ErrorType() string { return "deadlock" }
+
 // unavailableError is ErrUnavailable with the backend's reason.
 type unavailableError struct {
 	op, name string
@@ -129,7 +188,19 @@ type unavailableError struct {
 }
 
 func (e *unavailableError) Error() string {
-	return fmt.Sprintf("holdfast: %s %q: lock service unavailable: %v", e.op, e.name, e.err)
+	text := fmt.Sprintf("holdfast: %s: lock service unavailable: %v", e.subject(), e.err)
+	if why := driver.Reason(e.err); !strings.Contains(text, why) {
+		text += ": " + why
+	}
+	return text
+}
+
+// subject says what was not possible, and with which name, if it is about one.
+func (e *unavailableError) subject() string {
+	if e.name == "" {
+		return e.op
+	}
+	return fmt.Sprintf("%s %q", e.op, e.name)
 }
 
 func (e *unavailableError) Is(target error) bool { return target == ErrUnavailable }
@@ -158,7 +229,7 @@ func (e *endedError) ErrorType() string {
 func invalidf(format string, args ...any) error { return invalid.Errorf(format, args...) }
 
 var (
-	errNoAnswer = errors.New("no answer within the attempt's bound")
+	errNoAnswer = errors.New("no answer within the attempt's bound: check whether the address is right, and whether the server is up and can be reached")
 	errNotAsked = errors.New("the context ended before the lock service answered")
 	errLate     = errors.New("the answer came too late to be trusted")
 	errTooShort = errors.New("no answer in the little time that was left")
@@ -189,6 +260,7 @@ const (
 	KindEnded                   // the caller's context ended before anything was known; the work did not run
 	KindReleased                // the lease has ended by its own release
 	KindLost                    // the lease was lost, mostly while the work ran
+	KindDeadlock                // calls of this process waited for one another; the work did not run
 )
 
 // KindOf says what an error of this package means. It looks through wrapped and joined errors. Two
@@ -202,6 +274,8 @@ func KindOf(err error) Kind {
 	switch {
 	case errors.Is(err, ErrLost):
 		return KindLost
+	case errors.Is(err, ErrDeadlock):
+		return KindDeadlock
 	case errors.Is(err, ErrHeld):
 		return KindHeld
 	case errors.Is(err, ErrDuplicate):

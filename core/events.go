@@ -16,9 +16,9 @@ type events struct {
 
 	mu      sync.Mutex // protects the fields below
 	queue   []any
-	dropped int            // events
-	fresh   int            // of them, those since the last batch was made
-	missed  map[string]int // by template: leases granted minus leases ended, in dropped events
+	dropped int                    // events
+	fresh   int                    // of them, those since the last batch was made
+	missed  map[string]MissedEvent // by template, of dropped events
 	running bool
 }
 
@@ -31,7 +31,7 @@ func newEvents(c *config) *events {
 		e.observer = &Observer{}
 	}
 	if c.logger != nil {
-		e.log = &operatorLog{logger: c.logger}
+		e.log = &operatorLog{logger: c.logger, names: c.names}
 	}
 	return e
 }
@@ -58,29 +58,40 @@ func (e *events) add(r *engine, event any) {
 // event was itself about dropped events, its numbers are kept for the next time. The caller holds
 // the mutex.
 func (e *events) drop(event any) {
-	if e.missed == nil {
-		e.missed = make(map[string]int)
-	}
 	switch event := event.(type) {
 	case MissedEvent:
-		e.missed[event.Template] += event.Leases
+		e.miss(event.Template, event.Leases, event.Waiters)
 		return
 	case drops:
 		e.dropped += event.all
 		return
 	case AcquiredEvent:
 		if !event.Reentry {
-			e.missed[event.Template]++
+			e.miss(event.Template, 1, 0)
 		}
 	case ReleasedEvent:
-		e.missed[event.Template]--
+		e.miss(event.Template, -1, 0)
 	case UnconfirmedEvent:
-		e.missed[event.Template]--
+		e.miss(event.Template, -1, 0)
 	case LostEvent:
-		e.missed[event.Template]--
+		e.miss(event.Template, -1, 0)
+	case WaitingEvent:
+		e.miss(event.Template, 0, 1)
+	case WaitedEvent:
+		e.miss(event.Template, 0, -1)
 	}
 	e.dropped++
 	e.fresh++
+}
+
+// miss counts leases and waits that began with a dropped event, minus those that ended with one. The
+// caller holds the mutex.
+func (e *events) miss(template string, leases, waiters int) {
+	if e.missed == nil {
+		e.missed = make(map[string]MissedEvent)
+	}
+	m := e.missed[template]
+	e.missed[template] = MissedEvent{template, m.Leases + leases, m.Waiters + waiters}
 }
 
 // drain runs while there is something to tell, and no longer, so an idle Locker has no goroutine.
@@ -109,9 +120,9 @@ func (e *events) nextBatch() bool {
 		return false
 	}
 	e.batch, e.queue = e.queue, nil
-	for template, leases := range e.missed {
-		if leases != 0 {
-			e.batch = append(e.batch, MissedEvent{template, leases})
+	for _, missed := range e.missed {
+		if missed.Leases != 0 || missed.Waiters != 0 {
+			e.batch = append(e.batch, missed)
 		}
 	}
 	if e.dropped > 0 {
@@ -145,6 +156,8 @@ func (o *Observer) tell(event any) {
 		call(o.Acquired, event)
 	case HeldEvent:
 		call(o.Held, event)
+	case WaitingEvent:
+		call(o.Waiting, event)
 	case WaitedEvent:
 		call(o.Waited, event)
 	case FailedEvent:
@@ -161,6 +174,8 @@ func (o *Observer) tell(event any) {
 		call(o.Released, event)
 	case UnconfirmedEvent:
 		call(o.Unconfirmed, event)
+	case ForgottenEvent:
+		call(o.Forgotten, event)
 	case MissedEvent:
 		call(o.Missed, event)
 	case drops:

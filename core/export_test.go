@@ -61,7 +61,8 @@ func (l *Locker) Remains() (left []string) {
 	say(k.running, "renewers")
 	k.mu.Unlock()
 	say(int(r.waiters.Load()), "waiters")
-	say(int(r.tasks.Load()), "calls and goroutines under way")
+	say(int(r.tasks.Load()), "goroutines under way")
+	say(int(r.gate.calls.Load()), "calls under way")
 	return left
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // handles are those of all who have the name, as Inspect shows them.
@@ -106,6 +107,7 @@ func TestAHandleIsThatOfTheTenure(t *testing.T) {
 		locks, operator := process(), process()
 		holder := b.acquire(process(), "name")
 		first, second, third := b.call(locks), b.call(locks), b.call(locks)
+		time.Sleep(driver.Recheck(ttl)) // the next offer has fences for those behind
 		b.ok(holder.Release(b.Context()))
 		x := first.granted()
 		handle := b.handles(operator)[0]

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -106,6 +107,8 @@ func (t Handoff) MarshalText() ([]byte, error) {
 // ErrUnavailable, or ctx's error joined with it, if the outcome is not known. Then the name comes
 // free by the later of its TTL and keep, mostly at once.
 func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error) {
+	defer runtime.KeepAlive(x) // as in Release
+	x = x.self()
 	if err := x.detachable(keep); err != nil {
 		return Handoff{}, err
 	}
@@ -171,7 +174,7 @@ func (x *Lease) detachable(keep time.Duration) error {
 		return invalidf("Detach(0s): nobody could come in that time")
 	case x.inside != nil:
 		return invalidf("Detach of %q: the lease has re-entered another one, which is to be detached", x.name)
-	case x.tenure.cfg.together():
+	case x.tenure.cfg.together() || x.tenure.shared():
 		return invalidf("Detach of %q: not with WithShared or WithLimit", x.name)
 	case x.tenure.cfg.minHold > 0:
 		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.name)
@@ -192,6 +195,7 @@ func (x *Lease) detachable(keep time.Duration) error {
 //
 // The errors are those of Detach, and send's own as it is.
 func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(context.Context, Handoff) error) error {
+	x = x.self()
 	if send == nil {
 		return invalidf("HandOff: nil function")
 	}
@@ -224,7 +228,7 @@ func (x *Lease) callBack(ctx context.Context, handoff Handoff) {
 
 // beyond returns ctx without the end of x.
 func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc) {
-	under, _ := FromContext(ctx)
+	under := leaseOf(ctx)
 	for under != nil && under != x {
 		under = under.outer
 	}
@@ -252,6 +256,14 @@ func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc
 // The zero Handoff, [WithShared] and [WithLimit] are [ErrInvalid], because only exclusive leases
 // are detached. So is a backend that cannot do it.
 func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease, error) {
+	x, err := l.takeOver(ctx, h, opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.engine.handle(x, nil)
+}
+
+func (l *Locker) takeOver(ctx context.Context, h Handoff, opts []Option) (*Lease, error) {
 	cfg, err := l.resolve(opts)
 	switch {
 	case err != nil:
@@ -272,9 +284,9 @@ func (l *Locker) DoAttached(ctx context.Context, h Handoff, fn func(context.Cont
 	if fn == nil {
 		return invalidf("fn: nil")
 	}
-	x, err := l.Attach(ctx, h, opts...)
+	x, err := l.takeOver(ctx, h, opts)
 	if err != nil {
 		return err
 	}
-	return runHeld(ctx, x.workContext(ctx), fn, x)
+	return runHeld(ctx, x.workContext(), fn, x)
 }

@@ -13,7 +13,7 @@ func ExampleLease_Detach() {
 	locks := exampleLocker()
 	defer locks.Close(ctx)
 
-	request, err := locks.Acquire(ctx, "order:42")
+	request, err := locks.Acquire(ctx, "order:42", core.WithLabel("web-1"))
 	if err != nil {
 		panic(err)
 	}
@@ -36,6 +36,6 @@ func ExampleLease_Detach() {
 	defer func() { _ = task.Release(ctx) }()
 	fmt.Println("the task:", task.Name(), task.Fence() > request.Fence())
 	// Output:
-	// others: holdfast: "order:42" is held by another owner
+	// others: holdfast: "order:42" is held by "web-1"
 	// the task: order:42 true
 }

@@ -289,7 +289,7 @@ func TestAHandoffIsForAnExclusiveLeaseOfItsName(t *testing.T) {
 func TestABackendWithoutHandoffsSaysSo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		plain, err := core.New(noHandoffs{b.store})
+		plain, err := core.New(lacking{b.link, func(can *driver.Capabilities) { can.Detach = false }})
 		b.ok(err)
 		x := b.acquire(plain, "name")
 		_, err = x.Detach(b.Context(), keep)
@@ -300,14 +300,6 @@ func TestABackendWithoutHandoffsSaysSo(t *testing.T) {
 		b.is(err, core.ErrInvalid)
 		b.ok(plain.Close(b.Context()))
 	})
-}
-
-type noHandoffs struct{ driver.Driver }
-
-func (d noHandoffs) Capabilities() driver.Capabilities {
-	can := d.Driver.Capabilities()
-	can.Detach = false
-	return can
 }
 
 func TestWorkThatIsHandedOverGoesOnElsewhere(t *testing.T) {

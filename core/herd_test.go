@@ -66,3 +66,35 @@ func TestAHerdThatLeavesCostsNextToNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestABudgetThatEndsTogetherWithAnotherCallsAttemptIsToldItsOutcome(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		virtual(t, func(b *bench) {
+			for range 200 {
+				const answer = 10 * time.Millisecond
+				b.store.SetDelay(answer)
+				first := make(chan *core.Lease)
+				go func() {
+					x, err := b.locks.Acquire(context.Background(), "name")
+					b.ok(err)
+					first <- x
+				}()
+				errs := make(chan error)
+				for range 4 {
+					go func() {
+						time.Sleep(time.Millisecond)
+						_, err := b.locks.Acquire(context.Background(), "name", core.WithWait(answer-time.Millisecond))
+						errs <- err
+					}()
+				}
+				x := <-first
+				for range 4 {
+					b.is(<-errs, core.ErrHeld)
+				}
+				b.store.SetDelay(0)
+				b.ok(x.Release(b.Context()))
+			}
+		})
+	}
+}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // LeaseInfo is what the lock service knows of a name: who holds it, for how long, and who waits in
-// its queue. It has no token.
+// its queue. Process has what this process itself knows: its leases, and each of its waiting calls. It
+// has no token.
 type LeaseInfo = driver.LeaseInfo
 
 // HolderInfo is one of several holders of a name.
@@ -17,6 +19,26 @@ type HolderInfo = driver.HolderInfo
 
 // WaiterInfo is one process in the queue for a name.
 type WaiterInfo = driver.WaiterInfo
+
+// NodeInfo is what one node of a quorum says of a name: see core/redlock.
+type NodeInfo = driver.NodeInfo
+
+// MarkerInfo is a dedup marker.
+type MarkerInfo = driver.MarkerInfo
+
+// HoldKind says how a name is held: see [LeaseInfo].
+type HoldKind = driver.HoldKind
+
+// The kinds of a [LeaseInfo].
+const (
+	HoldExclusive = driver.HoldExclusive
+	HoldShared    = driver.HoldShared
+	HoldLimited   = driver.HoldLimited
+	HoldKept      = driver.HoldKept
+	HoldHandoff   = driver.HoldHandoff
+	HoldForeign   = driver.HoldForeign
+	HoldDegraded  = driver.HoldDegraded
+)
 
 // Inspect says who holds a name now, in any process, and who waits for it in the backend's queue.
 // It is for people and dashboards. The answer may be out of date when you read it, so do not use it
@@ -32,7 +54,20 @@ func (l *Locker) Inspect(ctx context.Context, name string) (LeaseInfo, error) {
 		return LeaseInfo{}, err
 	}
 	info, err := i.Inspect(ctx, name)
+	if err == nil {
+		info = withOwn(info, l.engine.ownOf(name))
+	}
 	return info, inspected(ctx, "inspect", name, err)
+}
+
+// withOwn adds to what the backend knows what this process knows. A degraded lease is held only here.
+func withOwn(info LeaseInfo, own ProcessInfo) LeaseInfo {
+	info.Process = own
+	if len(own.Leases) == 1 && own.Leases[0].Kind == HoldDegraded && !info.Held {
+		x := own.Leases[0]
+		info.Held, info.Kind, info.Label, info.HeldFor = true, HoldDegraded, x.Label, x.HeldFor
+	}
+	return info
 }
 
 // Leases is [Locker.Inspect] for all names that are held and begin with prefix, in no order. "" is
@@ -46,12 +81,74 @@ func (l *Locker) Leases(ctx context.Context, prefix string) iter.Seq2[LeaseInfo,
 			yield(LeaseInfo{}, err)
 			return
 		}
+		own := l.engine.own(func(name string) bool { return strings.HasPrefix(name, prefix) })
 		for info, err := range i.Leases(ctx, prefix) {
+			if p := own[info.Name]; p != nil && err == nil {
+				info = withOwn(info, *p)
+				p.Leases = nil // below, only those follow that the backend does not know
+			}
+			if !yield(info, inspected(ctx, "list", prefix, err)) || err != nil {
+				return
+			}
+		}
+		for name, p := range own {
+			if info := withOwn(LeaseInfo{Name: name}, *p); info.Held && !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Markers lists the dedup markers of all names that begin with prefix, in no order: what [WithDedup]
+// counts as done, and for how long. "" is for all names. As [Locker.Leases], it is no snapshot, and an
+// error comes last. It returns [ErrInvalid] if the backend cannot tell.
+func (l *Locker) Markers(ctx context.Context, prefix string) iter.Seq2[MarkerInfo, error] {
+	return func(yield func(MarkerInfo, error) bool) {
+		i, err := l.markers()
+		if err != nil {
+			yield(MarkerInfo{}, err)
+			return
+		}
+		for info, err := range i.Markers(ctx, prefix) {
 			if !yield(info, inspected(ctx, "list", prefix, err)) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// RemoveMarker removes the dedup marker of a name and scope, as [Locker.Markers] shows them, so that
+// the work can be done again. It is for operators. Work that is under way is not stopped.
+//
+// removed says whether there was one. ctx limits the call. The errors are [ErrUnavailable], also if it
+// is not known whether the marker was removed, and [ErrInvalid] if the backend cannot do it.
+func (l *Locker) RemoveMarker(ctx context.Context, name, scope string) (removed bool, err error) {
+	i, err := l.markers()
+	if err != nil {
+		return false, err
+	}
+	if err := l.engine.checkName(name); err != nil {
+		return false, err
+	}
+	if err := checkText("scope", scope, maxScope); err != nil {
+		return false, err
+	}
+	err = i.Unmark(ctx, name, scope)
+	if errors.Is(err, driver.ErrNotOwner) {
+		return false, nil
+	}
+	return err == nil, inspected(ctx, "remove marker", name, err)
+}
+
+func (l *Locker) markers() (driver.MarkerInspector, error) {
+	if l.none() {
+		return nil, errNoLocker
+	}
+	i, ok := l.engine.driver.(driver.MarkerInspector)
+	if !ok {
+		return nil, lacks(l.engine.can, "inspecting markers")
+	}
+	return i, nil
 }
 
 // ForceRelease takes a name from its holder, in whatever process, if the name is held with exactly

@@ -39,7 +39,7 @@ func TestInspectTellsWhoHoldsANameAndWhoStandsInLine(t *testing.T) {
 		for range 2 {
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
-			other := process()
+			other := process(core.WithLabel("host-2"))
 			go func() { _, _ = other.Acquire(ctx, "name") }()
 			time.Sleep(time.Second / 2)
 		}
@@ -47,7 +47,8 @@ func TestInspectTellsWhoHoldsANameAndWhoStandsInLine(t *testing.T) {
 		b.ok(err)
 		want := fmt.Sprint(core.LeaseInfo{
 			Name: "name", Held: true, Label: "host-1", Fence: x.Fence(), Handle: got.Handle, Remaining: ttl - time.Second,
-			Line: []core.WaiterInfo{{Waited: time.Second, Alive: true}, {Waited: time.Second / 2, Alive: true}},
+			Kind: core.HoldExclusive, HeldFor: time.Second,
+			Line: []core.WaiterInfo{{Label: "host-2", Waited: time.Second, Alive: true}, {Label: "host-2", Waited: time.Second / 2, Alive: true}},
 		})
 		if fmt.Sprint(got) != want {
 			b.Errorf("%v\nnot %s", got, want)
@@ -58,6 +59,34 @@ func TestInspectTellsWhoHoldsANameAndWhoStandsInLine(t *testing.T) {
 			b.Errorf("%v", free)
 		}
 		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestInspectTellsEachOfThoseWhoShareANameAndWhatTheyWaitFor(t *testing.T) {
+	t.Parallel()
+	watched(t, func(b *bench, process func(...core.NewOption) *core.Locker) {
+		one := b.acquire(process(core.WithLabel("host-1")), "name", core.WithShared())
+		time.Sleep(2 * ttl)
+		two := b.acquire(process(core.WithLabel("host-2")), "name", core.WithShared())
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		other := process(core.WithLabel("host-3"))
+		go func() { _, _ = other.Acquire(ctx, "name", core.WithMinHold(time.Second)) }() // offers nothing
+		time.Sleep(ttl)
+		info, err := process().Inspect(b.Context(), "name")
+		b.ok(err)
+		since := make(map[string]time.Duration)
+		for _, h := range info.Holders {
+			since[h.Label] = h.HeldFor
+		}
+		if len(info.Holders) != 2 || since["host-1"] != 3*ttl || since["host-2"] != ttl || info.HeldFor != 3*ttl {
+			b.Errorf("%+v", info)
+		}
+		if len(info.Line) != 1 || info.Line[0].Label != "host-3" || info.Line[0].Waited != ttl || !info.Line[0].Alive {
+			b.Errorf("%+v", info.Line)
+		}
+		b.ok(one.Release(b.Context()))
+		b.ok(two.Release(b.Context()))
 	})
 }
 
@@ -115,6 +144,7 @@ func TestAForceReleaseNeverHitsALaterTurn(t *testing.T) {
 				locks, operator := process(), process()
 				holder := b.acquire(process(), "name")
 				first, second := b.call(locks, row.opts...), b.call(locks, row.opts...)
+				time.Sleep(driver.Recheck(ttl)) // the next offer has fences for those behind
 				b.ok(holder.Release(b.Context()))
 				x := first.granted()
 				row.known(b, x, func() uint64 {

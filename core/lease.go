@@ -21,12 +21,14 @@ type Lease struct {
 	tenure *tenure
 	cfg    *config // of the call that asked for it
 	name   string
-	since  clock.Up // when the turn began
-	outer  *Lease   // the innermost lease of the caller's context, or nil
-	inside *Lease   // the lease that it has re-entered, or nil
-	set    *group   // that it belongs to, or nil
-	values context.Context
-	turn   int32 // of its tenure
+	since  clock.Up        // when the turn began
+	outer  *Lease          // the innermost lease of the caller's context, or nil
+	inside *Lease          // the lease that it has re-entered, or nil
+	set    *group          // that it belongs to, or nil
+	values context.Context // of the work; set once more as the caller gets the lease, with tenure.mu held
+	turn   int32           // of its tenure
+
+	slotted bool // it has the slot of the lease that it has re-entered
 
 	// Protected by tenure.mu.
 	ended   bool          // Release, Complete, Finish or Detach was called
@@ -42,12 +44,14 @@ type Lease struct {
 }
 
 // group identifies the leases of one AcquireAll.
-type group struct{ _ byte }
+type group struct {
+	whole bool // it has them all; set before anybody else gets one
+}
 
 // newLease makes a lease that has no tenure yet. It calls methods of the caller's context, so call
 // it without a mutex held.
 func newLease(ctx context.Context, c *config, name string) *Lease {
-	outer, _ := FromContext(ctx)
+	outer := leaseOf(ctx)
 	return &Lease{cfg: c, name: name, outer: outer, values: ctx}
 }
 
@@ -65,6 +69,7 @@ func (x *Lease) none() bool { return x == nil || x.tenure == nil }
 
 // Name returns the name that is locked.
 func (x *Lease) Name() string {
+	x = x.self()
 	if x.none() {
 		return ""
 	}
@@ -78,6 +83,7 @@ func (x *Lease) Name() string {
 // Fence returns 0 if there is no fencing token: the lease is [Lease.Degraded], it is one of a
 // semaphore, or the backend mints none. [FenceFor] returns an error in these cases.
 func (x *Lease) Fence() uint64 {
+	x = x.self()
 	if x.none() {
 		return 0
 	}
@@ -89,6 +95,7 @@ func (x *Lease) Fence() uint64 {
 // less than one percent. A degraded lease needs no renewal: for it, ValidUntil is ten years after
 // the acquire, or about one TTL [WithoutRenewal].
 func (x *Lease) ValidUntil() time.Time {
+	x = x.self()
 	if x.none() {
 		return time.Time{}
 	}
@@ -108,6 +115,7 @@ func (x *Lease) ValidUntil() time.Time {
 // [WithoutRenewal] after about one TTL. Its release sends nothing, and [Confirm] trusts it. A
 // re-entry joins it, whatever policy the re-entry has.
 func (x *Lease) Degraded() bool {
+	x = x.self()
 	return !x.none() && x.tenure.local
 }
 
@@ -116,6 +124,9 @@ func (x *Lease) Degraded() bool {
 // context.Cause is context.Canceled after a release, a *[LostError] after a loss, and [ErrClosed]
 // once the Locker is closed.
 func (x *Lease) Context() context.Context {
+	if self := x.self(); self != x {
+		return &handleContext{self.Context(), x}
+	}
 	if x.none() {
 		ctx, end := context.WithCancelCause(context.Background())
 		end(errNoLease)
@@ -131,11 +142,11 @@ func (x *Lease) Context() context.Context {
 }
 
 // workContext returns a context that ends with the caller's or with the lease.
-func (x *Lease) workContext(ctx context.Context) context.Context {
+func (x *Lease) workContext() context.Context {
 	t := x.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	x.work = x.derive(ctx)
+	x.work = x.derive(x.values)
 	return x.work
 }
 
@@ -182,6 +193,12 @@ func FromContext(ctx context.Context) (*Lease, bool) {
 	return x, ok
 }
 
+// leaseOf is FromContext for this package: it returns the lease itself, not a handle of it, or nil.
+func leaseOf(ctx context.Context) *Lease {
+	x, _ := FromContext(ctx)
+	return x.self()
+}
+
 // FenceFor returns the fencing token of the lease of name that ctx stands under. Leases of other
 // names in between do not matter; of several leases of name, the innermost one counts. The result
 // is never 0 without an error.
@@ -190,7 +207,7 @@ func FromContext(ctx context.Context) (*Lease, bool) {
 // because it is one of a semaphore or the backend mints none. It is [ErrUnavailable] if the lease
 // is [Lease.Degraded].
 func FenceFor(ctx context.Context, name string) (uint64, error) {
-	x, _ := FromContext(ctx)
+	x := leaseOf(ctx)
 	for x != nil && x.name != name {
 		x = x.outer
 	}
@@ -227,6 +244,7 @@ func (c *leaseContext) Value(key any) any {
 // The lease can still end between the call of Err and what follows it. Err makes that window small;
 // only a fence closes it.
 func (x *Lease) Err() error {
+	x = x.self()
 	if x.none() {
 		return errNoLease
 	}
@@ -262,6 +280,7 @@ func (x *Lease) over() bool {
 // Format prints the lease's name and fence for every verb. It prints no token, so the output may be
 // logged.
 func (x *Lease) Format(f fmt.State, _ rune) {
+	x = x.self()
 	if x.none() {
 		_, _ = io.WriteString(f, "lease(none)") // as below
 		return

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 )
 
@@ -25,6 +26,8 @@ const grace = 40 * time.Millisecond
 // The name comes free when the outermost lease and all leases that re-entered it have ended.
 // Release leaves no dedup marker; [Lease.Complete] does.
 func (x *Lease) Release(ctx context.Context) error {
+	defer runtime.KeepAlive(x) // a handle: it is not forgotten while it is released
+	x = x.self()
 	if x.none() {
 		return errNoLease
 	}
@@ -38,6 +41,8 @@ func (x *Lease) Release(ctx context.Context) error {
 // but the marker could not be left, for example because the server's memory is full, the error is
 // an [ErrUnavailable] that says so. The next caller then does the work again.
 func (x *Lease) Complete(ctx context.Context) error {
+	defer runtime.KeepAlive(x) // a handle: it is not forgotten while it is released
+	x = x.self()
 	if x.none() {
 		return errNoLease
 	}
@@ -52,6 +57,8 @@ func (x *Lease) Complete(ctx context.Context) error {
 // lease was lost. A release that could not be confirmed, or a marker that could not be left, goes
 // to observer and log, not to the result.
 func (x *Lease) Finish(ctx context.Context, workErr error) error {
+	defer runtime.KeepAlive(x) // a handle: it is not forgotten while it is released
+	x = x.self()
 	if x.none() {
 		return errors.Join(workErr, errNoLease)
 	}
@@ -79,7 +86,7 @@ func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
 // end releases the tenure.
 func (x *Lease) end(ctx context.Context, mark bool) error {
 	t := x.tenure
-	if t.engine.names.pass(x, mark) {
+	if names := t.engine.names; names.pass(x, mark) || t.proven(ctx) && names.pass(x, mark) {
 		return nil
 	}
 	began := time.Now()
@@ -103,9 +110,7 @@ func (x *Lease) stop(mark bool) (release, idle bool) {
 	t.done = t.done || mark
 	release, idle = x.stopped(), t.inFlight == 0
 	t.mu.Unlock()
-	if x.inside != nil {
-		x.inside.leaveSlot()
-	}
+	x.leaveSlot()
 	return release, idle
 }
 

@@ -178,6 +178,10 @@ func (s *LeaseSet) Format(f fmt.State, _ rune) {
 // are greater than all it has. The others are tried once, because waiting for them could close a
 // circle. Nested calls of Acquire have no such protection.
 //
+// With [WithDedup], what counts as the same work has the same scope and the same names, in the same
+// order. So a transfer from one account is no duplicate of an earlier one to somebody else, and none
+// of one in the other direction.
+//
 // With [OnUnavailable] of [LocalOnly] each name is decided by itself, and the set is degraded if
 // one lease is. A second round fails closed.
 //
@@ -195,9 +199,13 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 			return nil, err
 		}
 	}
+	given := names
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	l.engine.enter()
-	defer l.engine.leave()
+	if cfg.dedup > 0 && len(names) > 1 {
+		cfg = cfg.scopedBy(given)
+	}
+	l.engine.call()
+	defer l.engine.called()
 	g := multiAcquire{locker: l, ctx: ctx, names: names, cfg: cfg, began: time.Now()}
 	for {
 		if s, err := g.round(); s != nil || err != nil {
@@ -240,12 +248,17 @@ func (g *multiAcquire) round() (*LeaseSet, error) {
 			return nil, g.failed(s.work, err)
 		}
 		x.set, s.leases = together, append(s.leases, x)
-		s.work = x.workContext(s.work) //nolint:fatcontext // one for each name: the first loss ends them all
+		s.work = x.workContext() //nolint:fatcontext // one for each name: the first loss ends them all
 	}
+	together.whole = true
 	for _, x := range s.leases {
-		// A lease that was re-entered does not get better if it is taken again. Its outermost
-		// holder deals with it.
-		if t := x.tenure; !x.live() || x.inside == nil && t.left() < t.ttl()/3 {
+		// A lease that was re-entered does not get better if it is renewed or taken again. Its
+		// outermost holder deals with it.
+		t := x.tenure
+		if x.inside == nil && t.left() < t.ttl()/3 { // granted in line, or long ago
+			t.renewNow(g.ctx)
+		}
+		if !x.live() || x.inside == nil && t.left() < t.ttl()/3 {
 			s.giveBack(g.ctx)
 			return nil, g.again(x.name)
 		}
@@ -285,7 +298,7 @@ func (g *multiAcquire) turn(name string) *config {
 // the lease that has it counts, because all others who queue for that lease stand outside of it.
 func (g *multiAcquire) mayWait(name string) bool {
 	r := g.locker.engine
-	x, _ := FromContext(g.ctx)
+	x := leaseOf(g.ctx)
 	greater := false
 	for ; x != nil; x = x.outer {
 		if x.tenure.engine == r && x.name >= name && x.live() {

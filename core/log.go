@@ -1,11 +1,14 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +24,7 @@ const logPause = 10 * time.Second
 // backend, because it may quote them. One goroutine at a time uses it. A nil operatorLog is silent.
 type operatorLog struct {
 	logger *slog.Logger
+	names  bool // lines have them
 
 	failing  time.Time // when the lock service began to fail; zero if it does not fail
 	failures int       // failures since then
@@ -32,7 +36,72 @@ type operatorLog struct {
 	tellDropped time.Time
 
 	broken map[string]bool // functions of the observer that are known to fail
+
+	orders map[string]bool // orders of templates that were complained about
 }
+
+// maxOrders is how many orders are remembered. Programs have few, except if templates are names.
+const maxOrders = 1000
+
+// newOrder says whether the log has not complained about an order yet.
+func (b *operatorLog) newOrder(order string) bool {
+	if b.orders[order] || len(b.orders) >= maxOrders {
+		return false
+	}
+	if b.orders == nil {
+		b.orders = make(map[string]bool)
+	}
+	b.orders[order] = true
+	return true
+}
+
+// deadlock says once for each circle of templates who waited for whom.
+func (b *operatorLog) deadlock(s Subject, failed error) {
+	err, ok := errors.AsType[*DeadlockError](failed)
+	if !ok {
+		return
+	}
+	orders, names := make([]string, len(err.Circle)), make([]string, len(err.Circle))
+	for i, c := range err.Circle {
+		orders[i] = fmt.Sprintf("%s then %s", orNone(c.HoldsTemplate), orNone(c.WaitsForTemplate))
+		names[i] = fmt.Sprintf("%s then %s", c.Holds, c.WaitsFor)
+	}
+	slices.Sort(orders) // the circle can begin anywhere
+	text := strings.Join(orders, "; ")
+	if !b.newOrder(text) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("orders", text)}
+	if b.names {
+		attrs = append(attrs, slog.String("names", strings.Join(names, "; ")))
+	}
+	b.log(s.Context, slog.LevelError,
+		"holdfast: deadlock, calls of this process waited for one another and one got an error, take the names with AcquireAll", attrs...)
+}
+
+// inversion is for the log: a call begins to wait for a name while it holds a greater one.
+type inversion struct {
+	Subject
+
+	held, heldTemplate string
+}
+
+// inverted says once for each pair of templates that other processes may wait the other way round.
+func (b *operatorLog) inverted(e inversion) {
+	if !b.newOrder("inverted " + e.heldTemplate + " then " + e.Template) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("held", orNone(e.heldTemplate))}
+	if b.names {
+		attrs = append(attrs, slog.String("held_name", e.held))
+	}
+	b.warn(e.Subject,
+		"holdfast: a call waits for a name while it holds a greater one, which can be a deadlock of two processes, take both with AcquireAll", attrs...)
+}
+
+const noTemplate = "(no template)"
+
+func orNone(template string) string { return cmp.Or(template, noTemplate) }
 
 // drops is what Dropped and the log are told.
 type drops struct{ all, fresh int }
@@ -41,6 +110,7 @@ func (b *operatorLog) write(event any) {
 	if b == nil {
 		return
 	}
+	b.hear(event)
 	switch event := event.(type) {
 	case LostEvent:
 		b.warn(event.Subject, "holdfast: lease lost while it was held, work that still runs was told to stop",
@@ -50,32 +120,47 @@ func (b *operatorLog) write(event any) {
 		b.warn(event.Subject, "holdfast: release not confirmed, the name comes free by its TTL at the latest",
 			slog.String("error_type", errorType(event.Err)), slog.String("because", unavailability(event.Err)),
 			slog.Duration("held", event.Held))
-	case AcquiredEvent:
-		if !event.Reentry && !event.Degraded {
-			b.answered(event.Subject)
-		}
+	case ForgottenEvent:
+		b.warn(event.Subject, "holdfast: lease forgotten, nobody could release it any more, so it was released",
+			slog.String("acquired_at", event.Where), slog.Duration("held", event.Held))
 	case DegradedEvent:
 		b.degraded(event.Subject, event.Err)
-	case ReleasedEvent:
-		if !event.Degraded {
-			b.answered(event.Subject)
-		}
 	case RenewedEvent:
-		if event.Err == nil {
-			b.answered(event.Subject)
-		} else {
-			b.failed(event.Subject, "renew", event.Err)
-		}
+		b.failed(event.Subject, "renew", event.Err)
 	case FailedEvent:
+		b.deadlock(event.Subject, event.Err)
 		b.failed(event.Subject, "acquire", event.Err)
+	case inversion:
+		b.inverted(event)
+	case selfWait:
+		b.selfWaits(event)
+	case brokenHook:
+		b.breaks("holdfast: a function of the observer panicked, the work has its caller's context; locks are not affected",
+			"WorkContext", event.with, event.at)
 	case drops:
 		b.drop(event.fresh, time.Now())
 	}
 }
 
+// hear looks for a sign that the lock service answers.
+func (b *operatorLog) hear(event any) {
+	switch event := event.(type) {
+	case AcquiredEvent:
+		b.answeredIf(!event.Reentry && !event.Degraded, event.Subject)
+	case ReleasedEvent:
+		b.answeredIf(!event.Degraded, event.Subject)
+	case RenewedEvent:
+		b.answeredIf(event.Err == nil, event.Subject)
+	case HeldEvent:
+		b.answeredIf(event.said.After(b.failing), event.Subject)
+	case FailedEvent:
+		b.answeredIf(errors.Is(event.Err, ErrDuplicate), event.Subject)
+	}
+}
+
 // failed says once that the lock service is unavailable, and not for each call that finds out.
 func (b *operatorLog) failed(s Subject, during string, err error) {
-	if !errors.Is(err, ErrUnavailable) || errors.Is(err, errNotAsked) {
+	if !errors.Is(err, ErrUnavailable) || errors.Is(err, errNotAsked) || errors.Is(err, ErrDraining) {
 		return
 	}
 	b.count(s)
@@ -105,7 +190,10 @@ func (b *operatorLog) degraded(s Subject, err error) {
 		slog.String("because", unavailability(err)))
 }
 
-func (b *operatorLog) answered(s Subject) {
+func (b *operatorLog) answeredIf(answered bool, s Subject) {
+	if !answered {
+		return
+	}
 	if b.told || b.toldHere {
 		b.log(s.Context, slog.LevelInfo, "holdfast: lock service available again",
 			slog.Duration("after", s.At.Sub(b.failing)), slog.Int("failures", b.failures))
@@ -136,6 +224,16 @@ func (b *operatorLog) panicked(event, value any) {
 	if _, ok := event.(drops); ok {
 		function = "Dropped"
 	}
+	with := "runtime.Goexit"
+	if value != nil {
+		with = fmt.Sprintf("%T", value)
+	}
+	b.breaks("holdfast: a function of the observer panicked, its event counts as dropped; locks are not affected",
+		function, with, origin())
+}
+
+// breaks says once for each function of the observer that it fails.
+func (b *operatorLog) breaks(text, function, with, at string) {
 	if b.broken[function] {
 		return
 	}
@@ -143,17 +241,16 @@ func (b *operatorLog) panicked(event, value any) {
 		b.broken = make(map[string]bool)
 	}
 	b.broken[function] = true
-	with := "runtime.Goexit"
-	if value != nil {
-		with = fmt.Sprintf("%T", value)
-	}
-	b.log(context.Background(), slog.LevelError,
-		"holdfast: a function of the observer panicked, its event counts as dropped; locks are not affected",
-		slog.String("function", function), slog.String("with", with), slog.String("at", origin()))
+	b.log(context.Background(), slog.LevelError, text,
+		slog.String("function", function), slog.String("with", with), slog.String("at", at))
 }
 
 func (b *operatorLog) warn(s Subject, text string, attrs ...slog.Attr) {
-	b.log(s.Context, slog.LevelWarn, text, append([]slog.Attr{slog.String("template", s.Template)}, attrs...)...)
+	about := []slog.Attr{slog.String("template", s.Template)}
+	if b.names {
+		about = append(about, slog.String("name", s.Name))
+	}
+	b.log(s.Context, slog.LevelWarn, text, append(about, attrs...)...)
 }
 
 // log writes a line. If the handler panics, the line is lost, because there is nobody else to tell.
@@ -194,13 +291,20 @@ func (r Reason) because() string {
 }
 
 // unavailability is what an operator can learn from an error that matches ErrUnavailable, without
-// its text: where to look. It claims no more than what is known of the errors of every client.
+// its text: where to look. A backend may have said so itself, with driver.Because. The rest claims no
+// more than what is known of the errors of every client.
 func unavailability(err error) string {
 	slow, ok := errors.AsType[interface {
 		error
 		Timeout() bool
 	}](err)
+	why := driver.Reason(err)
+	dial, isNet := errors.AsType[*net.OpError](err)
 	switch {
+	case why != "":
+		return why
+	case isNet && dial.Op == "dial":
+		return "no connection to it could be had"
 	case errors.Is(err, driver.ErrNotSent): // also a dial that takes too long
 		return "it refused the command, or no connection to it could be had"
 	case errors.Is(err, errNoAnswer), errors.Is(err, errTooShort), errors.Is(err, errLate), errors.Is(err, errOver),

@@ -21,12 +21,15 @@ func TestTheLogClaimsNoMoreThanIsKnown(t *testing.T) {
 		"it did not answer in time": {
 			slow, os.ErrDeadlineExceeded, fmt.Errorf("timeout: %w", slow), errNoAnswer, errTooShort, errLate, errOver,
 		},
-		"it refused the command, or no connection to it could be had": {
+		"no connection to it could be had": {
 			errors.Join(driver.ErrNotSent, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
 			errors.Join(driver.ErrNotSent, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}),
+		},
+		"it refused the command, or no connection to it could be had": {
 			errors.Join(driver.ErrNotSent, driver.ErrCannotAnswer, errors.New("redis: connection pool timeout")),
 			errors.Join(driver.ErrNotSent, errors.New("NOAUTH")),
 		},
+		"say it":                       {driver.NotSent(driver.Refused(driver.Because(errors.New("NOAUTH"), "say it")))},
 		"it cannot answer anybody now": {fmt.Errorf("redlock: no quorum: %w", driver.ErrCannotAnswer)},
 		"the connection broke, or the answer was an error or made no sense": {
 			io.EOF, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, errors.New("invalid connection"),

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -127,4 +128,16 @@ func (b *bench) eventually(what string, cond func() bool) {
 		time.Sleep(time.Millisecond)
 	}
 	b.Fatalf("never came true: %s", what)
+}
+
+// lacking is a backend that cannot do everything.
+type lacking struct {
+	*drivertest.Link
+	without func(can *driver.Capabilities)
+}
+
+func (l lacking) Capabilities() driver.Capabilities {
+	can := l.Link.Capabilities()
+	l.without(&can)
+	return can
 }

@@ -15,81 +15,21 @@ type names struct {
 	queues  map[string]*queue // by config.queueKey
 }
 
-// holders are the tenures of this process, by name. The mutex of names protects them.
-type holders struct {
-	alone  map[string]*tenure // tenures by which this process alone has the name, until their release is over
-	beside map[string]int     // how many other tenures there are: those that leave the name to others too, or that came by a hand-off
-	locals int                // how many of alone are degraded
-}
-
-// holding says where in holders a tenure is.
-type holding uint8
-
-const (
-	holdsNothing holding = iota
-	holdsAlone
-	holdsBeside
-)
-
 func newNames() *names {
 	return &names{queues: make(map[string]*queue), holders: holders{alone: make(map[string]*tenure), beside: make(map[string]int)}}
 }
 
-// occupy puts t into the table. A tenure that is alone takes the place of the one that was yielded
-// for it. The caller holds the mutex.
-func (h *holders) occupy(t *tenure, as holding) {
-	name := t.token.name
-	if t.holds = as; as == holdsBeside {
-		h.beside[name]++
-		return
+// here says whether a call of this process alone has the name, and since how long.
+func (s *names) here(name string) (here bool, held time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.holders.alone[name]
+	if t == nil {
+		return false, 0
 	}
-	if old := h.alone[name]; old != nil {
-		h.vacate(old)
-	}
-	if t.local {
-		h.locals++
-	}
-	h.alone[name] = t
-}
-
-// vacate takes t out, and says where it was. The caller holds the mutex.
-func (h *holders) vacate(t *tenure) (was holding) {
-	name := t.token.name
-	switch was = t.holds; was {
-	case holdsAlone:
-		delete(h.alone, name)
-		if t.local {
-			h.locals--
-		}
-	case holdsBeside:
-		if h.beside[name]--; h.beside[name] == 0 {
-			delete(h.beside, name)
-		}
-	case holdsNothing:
-	}
-	t.holds = holdsNothing
-	return was
-}
-
-// held says which tenure of this process alone has the name. Its Remaining is 0 if the tenure is no
-// longer trusted but not yet over. A key that is not a name has no holder. The caller holds the
-// mutex.
-func (h *holders) held(name string) *driver.Held {
-	if t := h.alone[name]; t != nil {
-		return &driver.Held{Label: t.cfg.label, Remaining: t.left()}
-	}
-	return nil
-}
-
-// degraded is held for a degraded lease. The caller holds the mutex.
-func (h *holders) degraded(name string) *driver.Held {
-	if h.locals == 0 {
-		return nil
-	}
-	if t := h.alone[name]; t != nil && t.local {
-		return h.held(name)
-	}
-	return nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return true, t.engine.clock.Read().Up().Sub(t.first.since)
 }
 
 // join puts w into the queue for name, and says whether it is the contender at once.
@@ -177,11 +117,28 @@ func (s *names) try(w *waiter, c *driver.Claim) *driver.Held {
 func (s *names) lineUp(w *waiter) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := w.queue
-	if q.place == nil {
-		q.place = &place{id: newSecret(), left: make(chan struct{})}
+	return w.queue.lineUp()
+}
+
+// offer is lineUp for a contender that offers its claim. It adds what depends on the queue: the
+// number of the offer, and fences for the waiters behind.
+//
+// With waiters behind, it makes no offer, unless its token was offered before. A tenure that came by an
+// offer has turns only after its first renewal. Work that is over earlier would yield the name each
+// time, where a claim brings a whole block of turns.
+func (s *names) offer(w *waiter, c *driver.Claim, before bool) *place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := w.queue.lineUp()
+	if w.next != nil && !before {
+		return at
 	}
-	return q.place
+	at.offers++
+	c.Offer = at.offers
+	if w.next != nil {
+		c.Fences = driver.MaxTurns
+	}
+	return at
 }
 
 // refused tells the queue what the contender got.
@@ -242,7 +199,8 @@ func (s *names) grantedHere(w *waiter, t *tenure) (held *driver.Held, empty *pla
 		return &driver.Held{}, nil
 	}
 	q := s.queues[name]
-	if has := s.holders.alone[name]; has != nil && (has.local || q == nil || !q.contends(w)) { // otherwise it is the tenure that w was woken to yield
+	// Otherwise it is a tenure that w was woken to yield, or whose release has no answer yet.
+	if has := s.holders.alone[name]; has != nil && (has.local || q == nil || !q.contends(w) || has.working()) {
 		return s.holders.held(name), nil
 	}
 	s.holders.occupy(t, holdsAlone)
@@ -264,25 +222,36 @@ func (s *names) grantedHere(w *waiter, t *tenure) (held *driver.Held, empty *pla
 	return nil, empty
 }
 
-// watch returns a channel that gets the outcome of the contender's attempt. It is nil if w already
-// has a lease.
+// watch returns a channel that gets the outcome of the contender's attempt: at once, if there is one
+// by now. Otherwise an outcome that has come since the caller last looked would be missed, and the
+// next one may be far. The channel is nil if w already has a lease.
 func (s *names) watch(w *waiter) <-chan seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.queue == nil { // its lease is in w.woken
+	q := w.queue
+	if q == nil { // its lease is in w.woken
 		return nil
 	}
-	return w.queue.watch()
+	if v := s.knows(q); v.held != nil || v.err != nil {
+		outcome := make(chan seen, 1)
+		outcome <- v
+		return outcome
+	}
+	return q.watch()
 }
 
-// known returns what the queue knows.
+// known returns what w's queue knows.
 func (s *names) known(w *waiter) (v seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := w.queue
-	if q == nil {
+	if w.queue == nil {
 		return v
 	}
+	return s.knows(w.queue)
+}
+
+// knows returns what q knows. The caller holds the mutex.
+func (s *names) knows(q *queue) (v seen) {
 	if q.heard != nil {
 		v = q.heard.last
 	}
@@ -337,10 +306,27 @@ func (s *names) wake(q *queue, c wakeup) {
 func (s *names) vacate(t *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.holders.vacate(t) != holdsAlone {
+	if s.holders.vacate(t) == holdsAlone {
+		s.hadAlone(t.token.name)
+	}
+}
+
+// share says that t leaves its name to others, too.
+func (s *names) share(t *tenure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.holds != holdsAlone { // it is over, or shared already
 		return
 	}
-	if q := s.queues[t.token.name]; q != nil {
+	s.holders.vacate(t)
+	s.holders.occupy(t, holdsBeside)
+	s.hadAlone(t.token.name)
+}
+
+// hadAlone wakes who waits for a name that this process has had alone until now. The caller holds the
+// mutex.
+func (s *names) hadAlone(name string) {
+	if q := s.queues[name]; q != nil {
 		q.freed = true
 		q.wake(wakeup{held: true})
 	}

@@ -15,14 +15,25 @@ import (
 //
 // For each lease that is not a re-entry there are two events: Acquired, and then one of Released,
 // Unconfirmed and Lost. Only a lease that Close leaves to its TTL has no second event. To count
-// leases, count these events and add what Missed says; the count is then right in the long run.
+// leases, count these events and add what Missed says; the count is then right in the long run. In the
+// same way Waiting and Waited count the calls that wait.
+//
+// WorkContext is the exception: it is called on the path, as it says.
 //
 // Every event has the Template of [WithTemplate], which has few values, and the Name, which can
 // have millions. Use the template for metrics. No event has a token. Package telemetry makes
 // metrics and spans of events.
 type Observer struct {
+	// WorkContext returns the context for work that is about to begin, derived from ctx, such as one with
+	// a span. Do, AcquireAll and [Lease.Context] give it to the work, and later events about the lease
+	// have its values. It is called on the caller's goroutine after the grant, before the Acquired event
+	// is told, and not for a re-entry. So it must be quick. If it returns nil or panics, the work has
+	// ctx. A lease that nobody gets, because its caller has gone, has later events without it.
+	WorkContext func(ctx context.Context, e AcquiredEvent) context.Context
+
 	Acquired    func(AcquiredEvent)
 	Held        func(HeldEvent)
+	Waiting     func(WaitingEvent)
 	Waited      func(WaitedEvent)
 	Failed      func(FailedEvent)
 	Limited     func(LimitedEvent)
@@ -31,6 +42,7 @@ type Observer struct {
 	Lost        func(LostEvent)
 	Released    func(ReleasedEvent)
 	Unconfirmed func(UnconfirmedEvent)
+	Forgotten   func(ForgottenEvent)
 	Missed      func(MissedEvent)
 	Dropped     func(events int)
 }
@@ -69,7 +81,12 @@ type DegradedEvent struct {
 type HeldEvent struct {
 	Subject
 	Took time.Duration
+
+	said time.Time // when the backend itself last said so; zero if it has not
 }
+
+// WaitingEvent: an acquire has found the name held, and begins to wait. A WaitedEvent follows.
+type WaitingEvent struct{ Subject }
 
 // WaitedEvent: an acquire found the name held and waited, and the wait has ended.
 type WaitedEvent struct {
@@ -130,9 +147,18 @@ type UnconfirmedEvent struct {
 	Err  error
 }
 
+// ForgottenEvent: nobody could release a lease any more, so it is released: see [WithLeakDetection]. An
+// event about its release follows.
+type ForgottenEvent struct {
+	Subject
+	Held  time.Duration
+	Where string // the function and the line that had acquired it
+}
+
 // MissedEvent: in the events that were dropped, this many more leases of a template were granted
 // than ended. A negative number means that more ended. Re-entries do not count.
 type MissedEvent struct {
 	Template string
 	Leases   int
+	Waiters  int // as many more waits began than ended
 }

@@ -35,8 +35,9 @@ type newOptionFunc func(*config)
 func (f newOptionFunc) apply(c *config) { f(c) }
 
 func defaults() config {
+	process := thisProcess()
 	return config{
-		ttl: defaultTTL, wait: WaitForever,
+		ttl: defaultTTL, wait: WaitForever, process: process, label: labelOf(process, ""),
 		maxLeases: defaultMaxLeases, maxWaiters: defaultMaxWaiters,
 	}
 }
@@ -52,6 +53,9 @@ func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, e
 	}
 	if next.err != nil {
 		return nil, next.err
+	}
+	if !next.labelled && next.operation != c.operation {
+		next.label = labelOf(next.process, next.operation)
 	}
 	if err := next.relations(can); err != nil {
 		return nil, err
@@ -215,20 +219,32 @@ func OnUnavailable(p UnavailablePolicy) Option {
 	})
 }
 
-// WithLabel stores a readable note beside the token, such as a host name. Callers that find the
-// name held see it in [HeldError], so it must not hold a secret.
+// WithLabel stores a readable note beside the token. Callers that find the name held see it in
+// [HeldError], and operators by [Locker.Inspect], so it must not hold a secret.
 //
-// The default is none. The limit is 256 bytes of UTF-8 without control characters.
+// The default says who has the name: host and process, and what a door does it for, such as
+// "web-7:4711 POST /orders/:id/pay". It has 96 bytes at most. WithLabel replaces it, and "" turns it
+// off. The limit is 256 bytes of UTF-8 without control characters.
 func WithLabel(s string) Option {
 	return optionFunc(func(c *config) {
-		c.label = s
+		c.label, c.labelled = s, true
 		c.check(checkText("WithLabel", s, maxLabel))
 	})
 }
 
+// WithOperation says what the lock is taken for: it becomes a part of the default label. Doors set it
+// to the route, the method or the task type. It has no effect beside [WithLabel].
+//
+// The default, which "" also means, is none. What does not fit into the label is cut off, and
+// characters that a label cannot have are replaced.
+func WithOperation(s string) Option {
+	return optionFunc(func(c *config) { c.operation = s })
+}
+
 // WithoutReentry turns re-entry off for a call. By default, acquiring a name inside the context of
 // a live lease of the same name, from the same root Locker, joins that lease. With this option the
-// call waits for its own lease, until its ctx ends.
+// call asks for a lease of its own. Inside a lease that keeps the name from it, it gets [ErrHeld], or
+// [ErrDeadlock] if it would wait.
 //
 // A lease that has joined another one ends by its own Release. It has the fence, the TTL and the
 // renewal of the outer lease, so options about those have no effect on it.
@@ -257,12 +273,23 @@ func WithObserver(o Observer) NewOption {
 //   - leases that were lost, and why;
 //   - releases that could not be confirmed;
 //   - when the lock service becomes unavailable, and when it is back;
-//   - events that were dropped, and functions of the observer that panic.
+//   - events that were dropped, and functions of the observer that panic;
+//   - deadlocks, and names that are waited for in an order in which others could wait for them;
+//   - calls that wait for a name which this process has had for longer than a TTL: they may wait for
+//     themselves.
 //
-// Lines have templates, never names or labels. They have the context of the call, so that a handler
+// Lines have templates, and names and labels only with [WithNamesInLogs]. They have the context of the call, so that a handler
 // can add its trace. The last one wins. The default, which nil also means, is no log.
 func WithLogger(log *slog.Logger) NewOption {
 	return newOptionFunc(func(c *config) { c.logger = log })
+}
+
+// WithNamesInLogs lets the log of [WithLogger] have the names of locks, and the label of a holder where
+// it helps. They come from requests, so they can be personal data, and have millions of values.
+//
+// The default is that lines have templates only.
+func WithNamesInLogs() NewOption {
+	return newOptionFunc(func(c *config) { c.names = true })
 }
 
 const (

@@ -51,6 +51,29 @@ func TestAPlaceStaysWhenItsContenderGivesUp(t *testing.T) {
 	})
 }
 
+// A contender with others behind it makes no offer, so it has none to withdraw.
+func TestAPlaceStaysWhenAContenderWithoutAnOfferGivesUp(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		b.link.Delay(time.Millisecond, time.Millisecond)
+		gone, mine := b.call(b.locks), b.call(b.locks) // both wait before the first one is refused
+		time.Sleep(20 * time.Millisecond)
+		b.link.Heal()
+		theirs := b.call(b.other())
+		gone.cancel()
+		time.Sleep(100 * time.Millisecond)
+		b.ok(holder.Release(b.Context()))
+		b.eventually("its turn", mine.ended)
+		if theirs.ended() {
+			b.Error("another process was first")
+		}
+		b.ok(mine.granted().Release(b.Context()))
+		b.ok(theirs.granted().Release(b.Context()))
+		b.free()
+	})
+}
+
 func TestAPlaceThatIsTakenTooLateIsLeftAgain(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -88,8 +111,13 @@ func TestAPlaceThatIsTakenAfterTheGrantIsLeftAgain(t *testing.T) {
 	})
 }
 
-// hasty is a backend that answers a late command of Wait with nil.
+// hasty is a backend that answers a late command of Wait or Offer with nil.
 type hasty struct{ *drivertest.Link }
+
+func (h hasty) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
+	_, _, _ = h.Link.Offer(ctx, c)
+	return g, false, nil
+}
 
 func (h hasty) Wait(ctx context.Context, c driver.Claim) error {
 	_ = h.Link.Wait(ctx, c)
@@ -172,19 +200,10 @@ func TestFalseWakeUpsSlowAContenderDown(t *testing.T) {
 	})
 }
 
-// single is a backend that reserves no blocks of fences.
-type single struct{ *drivertest.Link }
-
-func (s single) Capabilities() driver.Capabilities {
-	can := s.Link.Capabilities()
-	can.Block = false
-	return can
-}
-
 func TestFencesAreAskedForOnlyWhereThereAreBlocks(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		locks, err := core.New(single{b.link})
+		locks, err := core.New(lacking{b.link, func(can *driver.Capabilities) { can.Block = false }})
 		b.ok(err)
 		holder := b.acquire(b.other(), "name")
 		calls := []*call{b.call(locks), b.call(locks), b.call(locks)}

@@ -34,17 +34,27 @@ type place struct {
 	id    string
 	left  chan struct{} // closed when the place is left
 	doubt atomic.Uint32 // when a command that puts it in the backend's queue was given up, as token.since; 0 if none was
+
+	offers uint64 // how many were made at this place, and so the number of the last one; protected by names.mu
+}
+
+// offer is a claim that the backend may grant at any time, since it stands at a place.
+type offer struct {
+	at     *place // nil if there is none
+	number uint64
 }
 
 // waiter is one call in a queue.
 type waiter struct {
 	cfg   *config
-	lease *Lease // for a turn that it may be given; made by its caller, because that calls methods of its context
+	call  *acquisition // for when it began; nil for a call that waits for nobody
+	lease *Lease       // for a turn that it may be given; made by its caller, because that calls methods of its context
 
 	// Protected by names.mu.
 	queue      *queue // nil once it was given a lease
 	next, prev *waiter
 	contends   bool
+	told       bool // the log, that it may wait for itself
 
 	woken chan wakeup // of size one; nil for a waiter that is the contender from the start
 }
@@ -94,6 +104,14 @@ func (q *queue) wake(c wakeup) {
 		w.contends = true
 		w.woken <- c // never blocks: it is woken only once
 	}
+}
+
+// lineUp returns the place in the backend's queue, and makes it if there is none.
+func (q *queue) lineUp() *place {
+	if q.place == nil {
+		q.place = &place{id: newSecret(), left: make(chan struct{})}
+	}
+	return q.place
 }
 
 // leaveBackend ends this process's place in the backend's queue, if nobody needs it any more. The

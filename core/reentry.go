@@ -10,7 +10,7 @@ import (
 // outer returns the live lease of the given name that ctx stands under, if it is of the same
 // engine, or nil.
 func (r *engine) outer(ctx context.Context, name string) *Lease {
-	x, _ := FromContext(ctx)
+	x := leaseOf(ctx)
 	for ; x != nil; x = x.outer {
 		if x.tenure.engine == r && x.name == name && x.live() {
 			return x
@@ -29,28 +29,36 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		return nil, invalidf("WithDedup: the name is re-entered, and only the outermost lease can complete")
 	}
 	t := x.tenure
-	if !t.cfg.covers(a.cfg) {
-		return nil, invalidf("the name is re-entered, and its lease is neither exclusive nor of the same kind: WithShared, WithLimit")
-	}
-	if err := a.takeSlot(x); err != nil {
-		return nil, err
+	if !t.covers(a.cfg) {
+		return nil, errOtherKind
 	}
 	inner := newLease(a.ctx, a.cfg, a.name)
 	inner.inside = x
+	if err := a.takeSlot(inner); err != nil {
+		return nil, err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state != tenureHeld || x.ended {
-		x.leaveSlot()
+	switch {
+	case t.state != tenureHeld || x.ended:
+		inner.leaveSlot()
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
+	case !t.covers(a.cfg): // it was downgraded meanwhile
+		inner.leaveSlot()
+		return nil, errOtherKind
 	}
 	inner.bind(t, x.turn, a.engine.clock.Read())
 	inner.next, t.leases = t.leases, inner
 	return inner, nil
 }
 
-// takeSlot waits for x's slot. A shared lease has no slot, because siblings are readers too.
-func (a *acquisition) takeSlot(x *Lease) error {
-	if x.tenure.cfg.shared {
+var errOtherKind = invalidf("the name is re-entered, and its lease is neither exclusive nor of the same kind: WithShared, WithLimit")
+
+// takeSlot waits for the slot of the lease that inner re-enters. A shared lease has no slot, because
+// siblings are readers too.
+func (a *acquisition) takeSlot(inner *Lease) error {
+	x := inner.inside
+	if inner.slotted = !x.tenure.shared(); !inner.slotted {
 		return nil
 	}
 	x.tenure.mu.Lock()
@@ -68,18 +76,19 @@ func (a *acquisition) takeSlot(x *Lease) error {
 	if a.once() {
 		return a.overBudget()
 	}
-	a.waited = true
+	a.beginWait()
+	a.block(x)
 	select {
 	case x.slot <- struct{}{}:
-		return nil
+		return a.unblock(nil)
 	case <-a.waiting().Done():
-		return a.why()
+		return a.unblock(a.why())
 	}
 }
 
-// leaveSlot lets the next sibling in.
+// leaveSlot lets the next sibling in, if x has a slot.
 func (x *Lease) leaveSlot() {
-	if !x.tenure.cfg.shared {
-		<-x.slot
+	if x.slotted {
+		<-x.inside.slot
 	}
 }

@@ -47,7 +47,7 @@ func (s seen) concerns(c *config) bool {
 }
 
 // heldError makes the error for a name whose holder was seen a while ago.
-func (s seen) heldError(name string) error {
+func (s seen) heldError(name string) *HeldError {
 	h := s.held
 	after := h.Remaining - time.Since(s.at)
 	switch {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +24,7 @@ type tenure struct {
 	turns    int32         // how many turns it has fences for
 	turn     int32         // the turn under way; protected by mu
 	failed   atomic.Int32  // how many renewals in a row were not answered
+	toReader atomic.Bool   // Lease.Downgrade was called
 	doubtful bool          // a command that may have granted it was not answered
 	local    bool          // it is degraded: the backend knows nothing of it
 
@@ -34,8 +34,10 @@ type tenure struct {
 
 	mu       sync.Mutex // protects the fields below
 	state    tenureState
+	unproven bool          // it was granted in line, and no renewal has been answered yet: no turns
 	renewing bool          // a renewal is under way
 	shown    bool          // a renewal has told the lock service the fence of the turn under way
+	reader   bool          // the lock service has made it a shared owner: Lease.Downgrade
 	done     bool          // the work is finished: the release leaves the marker
 	forgone  bool          // nobody has worked under it, so WithMinHold does not apply
 	inFlight int32         // how many commands that carry the token are under way
@@ -104,6 +106,14 @@ func (t *tenure) leftAt(now clock.Reading) time.Duration {
 		return 0
 	}
 	return max(0, t.life-now.Since(t.asked))
+}
+
+// working says that a lease of the tenure has not ended: its work may still run, if only because it
+// has outlived WithMaxHold.
+func (t *tenure) working() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.leases != nil
 }
 
 // ttl is the TTL that the backend has granted. It is the inverse of trust.
@@ -196,84 +206,6 @@ func (t *tenure) look(now clock.Reading) (renew bool) {
 		t.engine.watchdog.set(t)
 	})
 	return renew
-}
-
-// renewClaim is what a renewal asks for: the TTL, but no less than a crash now would have to leave
-// by WithMinHold. It has the fence of the turn under way, so that the lock service learns the fence
-// without any cost to an acquire. left is how long the tenure is still trusted at now; 0 if it is
-// not.
-func (t *tenure) renewClaim(now clock.Reading) (c driver.Claim, left time.Duration) {
-	c = t.token.claim()
-	c.TTL = max(t.cfg.ttl, t.rest(now))
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c.Fence = t.fenceOf(t.turn)
-	t.shown = t.shown || c.Fence > 0
-	return c, t.leftAt(now)
-}
-
-// renewed takes the answer to a renewal, or the lack of one, which came at now. An answer counts
-// only if the old trust still lasts when it arrives. confirm says that Confirm has asked for the
-// renewal, not the watchdog.
-func (t *tenure) renewed(asked, now clock.Reading, err error, confirm bool) {
-	t.locked(now, func() {
-		if !confirm {
-			t.renewing = false
-		}
-		t.landed()
-		if t.state == tenureHeld {
-			t.applyAnswer(asked, now, err, confirm)
-		}
-		if t.engine.events != nil && !errors.Is(err, errNotAsked) {
-			t.engine.events.add(t.engine, RenewedEvent{t.subject(), now.Since(asked), t.renewal(err)})
-		}
-		t.engine.watchdog.set(t)
-	})
-}
-
-// applyAnswer changes the trust by the answer to a renewal. The caller holds the mutex.
-func (t *tenure) applyAnswer(asked, now clock.Reading, err error, confirm bool) {
-	trusted, due := t.asked, t.renewAt
-	switch {
-	case err == nil:
-		t.asked = asked
-		t.failed.Store(0)
-		t.renewAt = asked.Awake().Add(t.engine.watchdog.jitter(asked, t.cfg.period(), lastSpread))
-	case errors.Is(err, driver.ErrNotOwner):
-		t.lose(ReasonTaken, now)
-	default:
-		t.failed.Add(1)
-		t.renewAt = now.Awake().Add(jitter(t.cfg.ttl / 20))
-	}
-	if confirm && trusted.Awake() > asked.Awake() { // the watchdog has overtaken us
-		t.asked = trusted
-	}
-	if due == clock.Never { // the watchdog is off, and stays off
-		t.renewAt = clock.Never
-	}
-}
-
-// renewal is what observers are told of an answer.
-func (t *tenure) renewal(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, driver.ErrNotOwner):
-		return &LostError{t.token.name, ReasonTaken}
-	default:
-		return &unavailableError{"renew", t.token.name, opaque(err)}
-	}
-}
-
-// renewHere is renewNow for a degraded tenure.
-func (t *tenure) renewHere() {
-	now := t.engine.clock.Read()
-	t.locked(now, func() {
-		if t.state == tenureHeld {
-			t.asked = now
-			t.engine.watchdog.set(t)
-		}
-	})
 }
 
 // overdue loses the tenure if its time is over. The caller holds the mutex.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -23,6 +24,8 @@ type token struct {
 	cfg    *config
 	name   string
 	secret string
+
+	downgraded atomic.Bool // from the first command of Lease.Downgrade on, all commands ask for a shared claim
 
 	mu    sync.Mutex // protects the fields below
 	phase tokenPhase
@@ -47,10 +50,10 @@ func newToken(r *engine, name string, c *config) *token {
 }
 
 func (b *token) claim() driver.Claim {
-	c := b.cfg
+	c, downgraded := b.cfg, b.downgraded.Load()
 	return driver.Claim{
 		Name: b.name, Token: b.secret, Label: c.label, TTL: c.lifetime(),
-		Shared: c.shared, Limit: c.limit, Scope: c.scope, Dedup: c.dedup,
+		Shared: c.shared || downgraded, Downgraded: downgraded, Limit: c.limit, Scope: c.scope, Dedup: c.dedup,
 	}
 }
 
@@ -127,6 +130,13 @@ func (b *token) doubtful() bool {
 	return b.open > 0
 }
 
+// isOver says whether no command may carry the token any more, except to clean up.
+func (b *token) isOver() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.phase == tokenOver
+}
+
 // lateReply deals with the outcome of a command whose caller has gone, and has counted it as open.
 // What becomes of a grant depends on the token. While it is owned or being released, the commands
 // that follow deal with the grant. If it is over, the grant is cleaned up here. If it is still
@@ -144,7 +154,7 @@ func (b *token) lateReply(ctx context.Context, late reply) {
 		b.settled()
 	}
 	b.mu.Unlock()
-	if granted && phase == tokenOver && !failed(b.cleanUp(ctx, nil)) {
+	if granted && phase == tokenOver && !failed(b.cleanUp(ctx)) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.settled()
@@ -159,15 +169,14 @@ func (b *token) to(p tokenPhase) {
 }
 
 // giveUp ends a token that no tenure owns. If a command may have acted, or there is a place to
-// leave, it is cleaned up in the background.
-func (b *token) giveUp(ctx context.Context, p *place) {
+// leave or an offer to withdraw, it is cleaned up in the background.
+func (b *token) giveUp(ctx context.Context, p *place, o offer) {
 	b.to(tokenOver)
 	if p != nil {
-		b.engine.spawn(func() {
-			if failed(b.cleanUp(ctx, p)) {
-				b.leaveLater(p)
-			}
-		})
+		o = offer{at: p}
+	}
+	if o.at != nil {
+		b.engine.spawn(func() { b.withdraw(ctx, o) })
 	}
 	b.sweep(0)
 }
@@ -175,7 +184,7 @@ func (b *token) giveUp(ctx context.Context, p *place) {
 // giveBack ends a token that was granted too late to be of use.
 func (b *token) giveBack(ctx context.Context) {
 	b.to(tokenOver)
-	if failed(b.cleanUp(ctx, nil)) {
+	if failed(b.cleanUp(ctx)) {
 		b.doubt()
 	}
 	b.sweep(sweep.First)
@@ -232,7 +241,7 @@ func (r *engine) recall(ctx context.Context, c *config, name, handoff string) {
 	claim := b.claim()
 	claim.Handoff, claim.Dedup = handoff, 0
 	if _, _, err := b.attempt(ctx, b.cfg.attemptTimeout(), claim); err != nil {
-		b.giveUp(ctx, nil)
+		b.giveUp(ctx, nil, offer{})
 		return
 	}
 	b.giveBack(ctx)

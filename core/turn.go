@@ -73,8 +73,30 @@ func (t *tenure) turnsLeft(now clock.Reading) bool {
 // tenure is not passed on: the next caller asks the backend, or knows that it cannot answer. The
 // caller holds the mutex.
 func (t *tenure) sound(x *Lease, now clock.Reading) bool {
-	return !t.local && t.state == tenureHeld && !t.done && !t.doubtful && t.inFlight == 0 && t.failed.Load() == 0 &&
+	return !t.local && t.state == tenureHeld && !t.toReader.Load() &&
+		!t.done && !t.doubtful && !t.unproven && t.inFlight == 0 && t.failed.Load() == 0 &&
 		t.leases == x && x.next == nil && t.life-now.Since(t.asked) >= t.life/3
+}
+
+// proven waits for the first renewal of a tenure that was granted in line, for as long as turns
+// last and ctx stands. It says whether there was one to wait for.
+func (t *tenure) proven(ctx context.Context) bool {
+	t.mu.Lock()
+	if !t.unproven || t.inFlight == 0 {
+		t.mu.Unlock()
+		return false
+	}
+	quiet := t.quiet.wait()
+	t.mu.Unlock()
+	timer := time.NewTimer(maxTurns)
+	defer timer.Stop()
+	select {
+	case <-quiet:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // endTurn ends x while its tenure goes on. The caller holds the tenure's mutex.

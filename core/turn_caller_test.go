@@ -43,9 +43,10 @@ func TestACallerWhoGoesAwayPassesItsTurnOn(t *testing.T) {
 	for range 20 { // it may see either first
 		virtual(t, func(b *bench) {
 			holder := b.acquire(b.other(), "name")
-			first, gone, next := b.call(b.locks), b.busyCall(b.locks, time.Millisecond), b.call(b.locks)
-			b.ok(holder.Release(b.Context()))
-			x := first.granted()
+			first, second := b.call(b.locks), b.call(b.locks)
+			x := b.served(holder, first)
+			gone, next := b.busyCall(b.locks, time.Millisecond), b.call(b.locks)
+			x = turnAfter(x, second)
 			sent := b.commands()
 			b.ok(x.Release(b.Context()))
 			gone.cancel()

@@ -23,7 +23,7 @@ func (a *acquisition) waiting() *waits {
 		return a.waits
 	}
 	ctx, cancel := context.WithCancelCause(a.ctx)
-	stop := context.AfterFunc(a.engine.life, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(a.life(), func() { cancel(a.stopped()) })
 	end := func() { stop(); cancel(nil) }
 	if left, ok := a.budget(); ok {
 		bounded, free := context.WithTimeoutCause(ctx, left, errBudget)
@@ -33,7 +33,7 @@ func (a *acquisition) waiting() *waits {
 	return a.waits
 }
 
-// stop frees the resources of w. A nil w has none.
+// budget is how long the call may still wait. It is not ok if nothing limits that.
 func (a *acquisition) budget() (left time.Duration, ok bool) {
 	if a.once() || a.late {
 		return a.cfg.attemptTimeout(), true
@@ -51,8 +51,8 @@ func (w *waits) stop() {
 // why is the error for the end of the waits.
 func (a *acquisition) why() error {
 	switch cause := context.Cause(a.waits); {
-	case errors.Is(cause, ErrClosed) && a.engine.closed():
-		return ErrClosed
+	case isStopped(cause) && a.life().Err() != nil:
+		return a.stopped()
 	case a.ctx.Err() == nil && errors.Is(cause, errBudget):
 		return a.overBudget()
 	default:
@@ -77,7 +77,10 @@ func (a *acquisition) waitTurn(w *waiter) (*Lease, error) {
 	if a.engine.names.join(a.name, w) {
 		return nil, nil //nolint:nilnil // documented: the contender
 	}
-	a.waited = true
+	a.beginWait()
+	if w.lease.outer != nil {
+		a.block(nil)
+	}
 	var over <-chan time.Time
 	if left, ok := a.budget(); ok {
 		timer := time.NewTimer(left)
@@ -88,6 +91,7 @@ func (a *acquisition) waitTurn(w *waiter) (*Lease, error) {
 	case c := <-w.woken:
 		x, err := a.wokenBy(w, c)
 		if x == nil && err == nil && c.pause > 0 {
+			a.follows = true
 			err = a.succeed(c.pause)
 		}
 		return x, err
@@ -97,8 +101,8 @@ func (a *acquisition) waitTurn(w *waiter) (*Lease, error) {
 	case <-a.ctx.Done():
 		a.seen.merge(a.engine.names.known(w))
 		return nil, a.ended()
-	case <-a.engine.closing:
-		return nil, ErrClosed
+	case <-a.life().Done():
+		return nil, a.stopped()
 	}
 }
 
@@ -110,8 +114,8 @@ func (a *acquisition) wokenBy(w *waiter, c wakeup) (*Lease, error) {
 	}
 	var err error
 	switch {
-	case a.engine.closed():
-		err = ErrClosed
+	case a.engine.drained() && a.life().Err() != nil:
+		err = a.stopped()
 	case a.ctx.Err() != nil:
 		err = a.ended()
 	default:
@@ -126,7 +130,7 @@ func (a *acquisition) wokenBy(w *waiter, c wakeup) (*Lease, error) {
 // succeed is the pause of a contender whose predecessor has given up.
 func (a *acquisition) succeed(pause time.Duration) error {
 	err := a.sleep(pause)
-	if err != nil && a.seen.held == nil && a.ctx.Err() == nil && !a.engine.closed() {
+	if err != nil && a.seen.held == nil && a.ctx.Err() == nil && !isStopped(err) {
 		return nil // its budget is over, so it asks once, as a call without a budget does
 	}
 	return err
@@ -179,7 +183,7 @@ func (a *acquisition) learn(v seen) error {
 	}
 	a.seen.merge(v)
 	if v.held != nil {
-		return a.seen.heldError(a.name)
+		return a.heldError()
 	}
 	return v.err
 }
@@ -197,7 +201,7 @@ func (a *acquisition) endsTooSoon() bool {
 // outlive is the end of a call that has passed its place on: it waits for the end of its context.
 func (a *acquisition) outlive() error {
 	deadline, _ := a.ctx.Deadline()
-	if err := a.sleep(time.Until(deadline)); err == ErrClosed { //nolint:errorlint // as why gives it
+	if err := a.sleep(time.Until(deadline)); isStopped(err) {
 		return err
 	}
 	return a.ended()

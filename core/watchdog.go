@@ -114,7 +114,7 @@ func (k *watchdog) remove(t *tenure) {
 	}
 	t.kept = false
 	k.schedule.drop(t)
-	if k.kept.Add(-1) == 0 && k.closed {
+	if k.kept.Add(-1) == 0 && (k.closed || k.engine.drained()) {
 		k.engine.stirred()
 	}
 }
@@ -142,6 +142,7 @@ func (k *watchdog) tick() {
 		}
 	}
 	k.renewers.add(renew)
+	k.engine.tellSelfWaits(now)
 
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -61,8 +61,7 @@ func TestTurnsAreOverWithTheirFences(t *testing.T) {
 				if others {
 					rest = b.call(b.other())
 				}
-				b.ok(holder.Release(b.Context()))
-				calls[0].granted()
+				b.served(holder, calls[0])
 				sent := b.commands()
 				for _, w := range calls[:turns-1] {
 					b.ok(w.granted().Release(b.Context()))

@@ -1,6 +1,7 @@
 package grpcmw
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,7 +33,7 @@ import (
 func WithAnnotations(opts ...core.Option) Option {
 	return WithMethodOption(holdfastpb.E_Lock, func(r *holdfastpb.LockRule) (string, []core.Option, error) {
 		own, err := lockOptions(r)
-		return r.GetKey(), slices.Concat(opts, own), err
+		return cmp.Or(r.GetKey(), core.Keys(r.GetKeys()...)), slices.Concat(opts, own), err
 	})
 }
 
@@ -41,8 +42,13 @@ func lockOptions(r *holdfastpb.LockRule) ([]core.Option, error) {
 	if len(r.ProtoReflect().GetUnknown()) > 0 {
 		return nil, errors.New("it has fields that this version of Holdfast does not know")
 	}
-	if r.GetKey() == "" {
+	switch {
+	case r.GetKey() == "" && len(r.GetKeys()) == 0:
 		return nil, errors.New("key: missing")
+	case r.GetKey() != "" && len(r.GetKeys()) > 0:
+		return nil, errors.New("key and keys: only one of them")
+	case r.GetShared() && r.Limit != nil:
+		return nil, errors.New("shared and limit: only one of them")
 	}
 	var opts []core.Option
 	for _, f := range []struct {
@@ -54,6 +60,7 @@ func lockOptions(r *holdfastpb.LockRule) ([]core.Option, error) {
 		{"ttl", r.Ttl, core.WithTTL},
 		{"max_hold", r.MaxHold, core.WithMaxHold},
 		{"dedup", r.Dedup, core.WithDedup},
+		{"min_hold", r.MinHold, core.WithMinHold},
 	} {
 		if f.text == nil {
 			continue
@@ -67,8 +74,32 @@ func lockOptions(r *holdfastpb.LockRule) ([]core.Option, error) {
 		}
 		opts = append(opts, f.option(d))
 	}
+	kind, err := kindOptions(r)
+	return append(opts, kind...), err
+}
+
+// kindOptions returns what r says of the kind of lock.
+func kindOptions(r *holdfastpb.LockRule) (opts []core.Option, err error) {
 	if r.DedupScope != nil {
 		opts = append(opts, core.WithDedupScope(*r.DedupScope))
+	}
+	if r.GetShared() {
+		opts = append(opts, core.WithShared())
+	}
+	if r.Limit != nil {
+		opts = append(opts, core.WithLimit(int(*r.Limit)))
+	}
+	if r.GetUncheckedMessages() {
+		opts = append(opts, WithoutMessageCheck())
+	}
+	switch r.GetOnUnavailable() {
+	case holdfastpb.LockRule_ON_UNAVAILABLE_UNSPECIFIED:
+	case holdfastpb.LockRule_FAIL_CLOSED:
+		opts = append(opts, core.OnUnavailable(core.FailClosed))
+	case holdfastpb.LockRule_LOCAL_ONLY:
+		opts = append(opts, core.OnUnavailable(core.LocalOnly))
+	default:
+		return nil, errors.New("on_unavailable: a value that this version of Holdfast does not know")
 	}
 	return opts, nil
 }

@@ -3,6 +3,7 @@ package grpcmw_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -275,5 +276,86 @@ func TestAnnotationInAnyFormLocks(t *testing.T) {
 				t.Errorf("New: %v, %v", door, err)
 			}
 		})
+	}
+}
+
+// What an annotation says of the kind of lock is what core is told.
+func TestAnnotationsSayHowTheNameIsLocked(t *testing.T) {
+	t.Parallel()
+	free := func(ctx context.Context, l *core.Locker, opts ...core.Option) error {
+		x, err := l.TryAcquire(context.WithoutCancel(ctx), "thing:42", opts...)
+		if err == nil {
+			err = x.Release(ctx)
+		}
+		return err
+	}
+	for name, row := range map[string]struct {
+		rule          *holdfastpb.LockRule
+		during, after func(context.Context, *core.Locker) error
+	}{
+		"shared": {&holdfastpb.LockRule{Shared: true}, func(ctx context.Context, l *core.Locker) error {
+			return free(ctx, l, core.WithShared())
+		}, nil},
+		"limit": {&holdfastpb.LockRule{Limit: new(int32(2))}, func(ctx context.Context, l *core.Locker) error {
+			return free(ctx, l, core.WithLimit(2))
+		}, nil},
+		"min_hold": {&holdfastpb.LockRule{MinHold: new("1m")}, nil, func(ctx context.Context, l *core.Locker) error {
+			if err := free(ctx, l); !errors.Is(err, core.ErrHeld) {
+				return fmt.Errorf("min_hold: %w", err)
+			}
+			return nil
+		}},
+		"keys": {&holdfastpb.LockRule{Keys: []string{"thing:{id}", "all"}}, func(ctx context.Context, _ *core.Locker) error {
+			_, err := core.FenceFor(ctx, "all")
+			return err
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := memlock.New()
+			if row.rule.Keys == nil {
+				row.rule.Key = "thing:{id}"
+			}
+			other := newLocker(t, store)
+			err := annotatedDoor(t, store, row.rule)(t.Context(), func(ctx context.Context, _ any) (any, error) {
+				if row.during == nil {
+					return struct{}{}, nil
+				}
+				return struct{}{}, row.during(ctx, other)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if row.after != nil {
+				if err := row.after(t.Context(), other); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	t.Run("on_unavailable", func(t *testing.T) {
+		t.Parallel()
+		store := memlock.New()
+		store.SetDown(true)
+		call := annotatedDoor(t, store, &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_LOCAL_ONLY})
+		if err := call(t.Context(), nothing); err != nil {
+			t.Error(err)
+		}
+		closed := annotatedDoor(t, store, &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_FAIL_CLOSED},
+			core.OnUnavailable(core.LocalOnly))
+		wantStatus(t, closed(t.Context(), nothing), codes.Unavailable, grpcmw.ReasonUnavailable)
+	})
+	for says, rule := range map[string]*holdfastpb.LockRule{
+		"key and keys":     {Key: "a", Keys: []string{"b"}},
+		"shared and limit": {Key: "a", Shared: true, Limit: new(int32(2))},
+		"WithLimit(0)":     {Key: "a", Limit: new(int32(0))},
+		"min_hold":         {Key: "a", MinHold: new("soon")},
+		"on_unavailable":   {Key: "a", OnUnavailable: 9},
+		"given twice":      {Keys: []string{"a", "a"}},
+	} {
+		_, err := grpcmw.NewFrom(annotated(t, rule), newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want ErrInvalid that says %q", err, says)
+		}
 	}
 }

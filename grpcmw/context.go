@@ -32,7 +32,7 @@ func newStreamContext(parent context.Context, s *stream) *streamContext {
 
 // enter makes c end with the lease. It keeps the lease's context, because asking for it
 // takes a mutex that core may hold while it looks for a value.
-func (c *streamContext) enter(x *core.Lease) {
+func (c *streamContext) enter(x holding) {
 	lease := x.Context()
 	c.lease = lease
 	c.stop = context.AfterFunc(lease, func() { c.cancel(context.Cause(lease)) })

@@ -6,16 +6,20 @@
 //
 // While a handler runs, nobody else has the same name, in any middleware on any machine. The
 // handler's context ends with the request or with the lock, whichever is first. core.FromContext
-// finds the lease in it. The following table shows what a client sees of the lock itself. What the
-// handler returns is sent unchanged, including core's errors:
+// finds the lease in it. The following table shows what a client sees of the lock itself. A status or
+// any other error that the handler returns is sent unchanged, except errors of core, whose text has
+// names and holders: see [StatusFor].
 //
 //	held                   ABORTED, RetryInfo, ErrorInfo LOCK_HELD, pushback 250 ms ± 20%
 //	key missing, invalid   INVALID_ARGUMENT, ErrorInfo LOCK_KEY_INVALID
-//	unavailable, closed    UNAVAILABLE, ErrorInfo LOCK_UNAVAILABLE
+//	unavailable, closed    UNAVAILABLE, RetryInfo, ErrorInfo LOCK_UNAVAILABLE
 //	request ended first    DEADLINE_EXCEEDED or CANCELED
 //	lost while it ran      ABORTED, ErrorInfo LOCK_LOST, pushback -1
 //	duplicate (WithDedup)  ALREADY_EXISTS, ErrorInfo LOCK_DUPLICATE
 //	the server's fault     INTERNAL, and a line in the log: see [WithLogger]
+//
+// The ErrorInfo of a refusal has the full method as its metadata "method". That says that the handler
+// of this method did not run.
 //
 // The pushback is the trailer grpc-retry-pushback-ms. A client whose retryPolicy lists ABORTED waits
 // that long and tries again. After a loss it does not try again. In Go such a policy is
@@ -96,6 +100,7 @@
 // grpc.WaitForHandlers(true). GracefulStop waits for them, even after a Stop. To stop in good order,
 // and in time:
 //
+//	_ = locks.Drain(ctx) // new calls get UNAVAILABLE, those under way go on
 //	stopped := make(chan struct{})
 //	go func() { srv.GracefulStop(); close(stopped) }()
 //	select {

@@ -15,7 +15,12 @@ import (
 // Interceptors holds the lock of each method that has a rule around its handler. Make it with [New],
 // once, when the program starts. It never changes.
 type Interceptors struct {
-	rules map[string]*rule // by full method
+	rules   map[string]*rule // by full method
+	skipper func(ctx context.Context, fullMethod string) bool
+}
+
+func (i *Interceptors) skips(ctx context.Context, method string) bool {
+	return i.skipper != nil && i.skipper(ctx, method)
 }
 
 // New returns the interceptors for the methods that have a rule, from opts or from the .proto files.
@@ -29,7 +34,7 @@ func newFrom(files *protoregistry.Files, l *core.Locker, opts []Option) (*Interc
 	if _, err := l.With(); err != nil {
 		return nil, fmt.Errorf("grpcmw: %w", err)
 	}
-	b := &builder{locks: l, files: files, rules: make(map[string]*rule)}
+	b := &builder{locks: l, files: files, rules: make(map[string]*rule), unlocked: make(map[string]bool)}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("grpcmw: option: nil: %w", core.ErrInvalid)
@@ -41,10 +46,13 @@ func newFrom(files *protoregistry.Files, l *core.Locker, opts []Option) (*Interc
 	if err := b.read(); err != nil {
 		return nil, err
 	}
+	if err := b.spread(); err != nil {
+		return nil, err
+	}
 	for _, r := range b.rules {
 		r.log = b.log // wherever in the list it stands
 	}
-	return &Interceptors{b.rules}, nil
+	return &Interceptors{b.rules, b.skipper}, nil
 }
 
 func must(l *core.Locker, opts []Option) *Interceptors {
@@ -100,34 +108,43 @@ func (i *Interceptors) Stream() grpc.StreamServerInterceptor { return i.stream }
 
 func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	r := i.rules[info.FullMethod]
-	if r == nil {
-		return handler(ctx, req)
-	}
 	var resp any
-	answered, err := r.do(ctx, req, func(ctx context.Context, _ *core.Lease) (err error) {
+	work := func(ctx context.Context) (err error) {
 		resp, err = handler(ctx, req)
 		return err
-	})
+	}
+	var answered bool
+	var err error
+	if r == nil || i.skips(ctx, info.FullMethod) {
+		err = work(ctx)
+	} else {
+		answered, err = r.do(ctx, req, work)
+	}
 	if answered {
-		_ = grpc.SetTrailer(ctx, trailer(err)) // fails only where there is no client to tell
-		return nil, err
+		resp = nil
+	} else {
+		err = own(err)
+	}
+	if md := trailer(err); md != nil {
+		_ = grpc.SetTrailer(ctx, md) // fails only where there is no client to tell
 	}
 	return resp, err
 }
 
 func (i *Interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	r := i.rules[info.FullMethod]
-	switch {
-	case r == nil:
-		return handler(srv, ss)
-	case r.fromMessage:
-		return newStream(r, ss).serve(srv, handler)
+	var answered bool
+	var err error
+	if r == nil || i.skips(ss.Context(), info.FullMethod) {
+		err = handler(srv, ss)
+	} else {
+		answered, err = newStream(r, ss).serve(srv, handler)
 	}
-	answered, err := r.do(ss.Context(), nil, func(ctx context.Context, x *core.Lease) error {
-		return handler(srv, &stream{ServerStream: ss, ctx: ctx, lease: x})
-	})
-	if answered {
-		ss.SetTrailer(trailer(err))
+	if !answered {
+		err = own(err)
+	}
+	if md := trailer(err); md != nil {
+		ss.SetTrailer(md)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -26,7 +27,11 @@ type builder struct {
 	files   *protoregistry.Files
 	rules   map[string]*rule // by full method
 	readers []reader         // of rules beside the methods
-	log     *slog.Logger
+
+	patterns []pattern
+	unlocked map[string]bool // by full method
+	skipper  func(ctx context.Context, fullMethod string) bool
+	log      *slog.Logger
 }
 
 // WithMethod locks a method, unary or streaming, under the name that the key template makes of each
@@ -36,6 +41,12 @@ type builder struct {
 // the interceptors are made: a method that no linked service has, a method that is listed twice, and
 // a template that the method's request cannot fill. The rule replaces one that [WithAnnotations] or
 // [WithMethodOption] would read for the same method. Methods without any rule pass through.
+//
+// "/shop.v1.Orders/*" locks every method of the service that has no other rule: neither one of its own
+// in the list, nor one in the .proto file, nor [WithoutLock]. Each of these methods must be able to
+// fill the template.
+//
+// [core.Keys] makes one key of several templates, for a method that needs several names at once.
 //
 // The options apply to this rule. Its defaults are WithWait(0), which answers at once, and the full
 // method as the scope of WithDedup. There is no limit for how long a handler may hold the lock. With
@@ -76,7 +87,10 @@ func WithLogger(log *slog.Logger) Option {
 }
 
 func (b *builder) list(full string, opts []core.Option, keyerFor func(protoreflect.MethodDescriptor) (keyer, error)) error {
-	if b.rules[full] != nil {
+	if service, ok := strings.CutSuffix(full, "/*"); ok {
+		return b.pattern(pattern{full, strings.TrimPrefix(service, "/"), opts, keyerFor})
+	}
+	if b.rules[full] != nil || b.unlocked[full] {
 		return &ruleError{full, errors.New("listed twice")}
 	}
 	m, err := findMethod(b.files, full)

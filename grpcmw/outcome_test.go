@@ -52,6 +52,13 @@ func refusals() map[string]refusal {
 				}
 			}, order(), codes.Unavailable, grpcmw.ReasonUnavailable, false,
 		},
+		"draining": {
+			memlock.New(), func(t *testing.T, l *core.Locker) {
+				if err := l.Drain(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}, order(), codes.Unavailable, grpcmw.ReasonUnavailable, false,
+		},
 		"done": {
 			memlock.New(), func(t *testing.T, l *core.Locker) {
 				err := l.Do(t.Context(), "order:42", func(context.Context) error { return nil },
@@ -80,6 +87,10 @@ func TestRefusedUnaryAnswersByTheTable(t *testing.T) {
 			var trailer metadata.MD
 			_, err := client.Refund(t.Context(), row.req, grpc.Trailer(&trailer))
 			wantRefusal(t, err, trailer, row.code, row.reason, row.pushed)
+			stops := name == "closed" || name == "draining"
+			if text := status.Convert(err).Message(); strings.Contains(text, "about to stop") != stops {
+				t.Errorf("%q", text)
+			}
 		})
 	}
 }
@@ -92,8 +103,11 @@ func wantRefusal(t *testing.T, err error, trailer metadata.MD, code codes.Code, 
 			t.Errorf("%q reached the client: %s", secret, text)
 		}
 	}
+	if errorInfo(err).GetMetadata()[grpcmw.MethodMetadata] == "" {
+		t.Error("the refusal does not name its method")
+	}
 	wait := retryInfo(err).GetRetryDelay().AsDuration()
-	if pushed != (wait > 0) || wait > time.Second {
+	if (pushed || code == codes.Unavailable) != (wait > 0) || wait > time.Second {
 		t.Errorf("RetryInfo %s", wait)
 	}
 	pushback := trailer.Get("grpc-retry-pushback-ms")
@@ -173,6 +187,36 @@ func TestDeadlineWhileHeldIsHeld(t *testing.T) {
 		grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, orderKey, core.WithWait(time.Minute)))...)...)
 	_, err := client.Refund(t.Context(), order())
 	wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
+}
+
+func TestLocksInTwoOrdersAreInternal(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t, memlock.New())
+	x, err := locks.Acquire(t.Context(), "order:42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, waited := make(chan struct{}), make(chan error, 1)
+	go func() { // it never gives up, and the door does: so the door is told
+		<-inside
+		err := locks.Do(x.Context(), "x", func(context.Context) error { return nil })
+		waited <- errors.Join(err, x.Release(context.WithoutCancel(t.Context())))
+	}()
+	outer := grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		return core.DoValue(ctx, locks, "x", func(ctx context.Context) (any, error) {
+			close(inside)
+			return handler(ctx, req)
+		})
+	})
+	rule := grpcmw.WithMethod(refund, "order:{order.id}", core.WithWait(time.Minute))
+	client := serve(t, &shop{refund: ok}, append([]grpc.ServerOption{outer}, grpcmw.ServerOptions(locks, rule)...)...)
+	_, err = client.Refund(t.Context(), order())
+	if status.Code(err) != codes.Internal {
+		t.Errorf("%v", err)
+	}
+	if err := <-waited; err != nil {
+		t.Errorf("the other one: %v", err)
+	}
 }
 
 func TestWaitingRuleWaits(t *testing.T) {

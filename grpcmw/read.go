@@ -30,7 +30,7 @@ func (b *builder) read() error {
 	}
 	var errs []error
 	for _, m := range methodsOf(b.files) {
-		if b.rules[fullName(m)] != nil {
+		if b.rules[fullName(m)] != nil || b.unlocked[fullName(m)] {
 			continue // the server's own code stands nearer
 		}
 		if err := b.readMethod(m); err != nil {

@@ -9,44 +9,39 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/key"
 )
 
-var errRequestType = errors.New("the request is not of the type that the method has")
+var (
+	errRequestType = errors.New("the request is not of the type that the method has")
+	errOtherName   = fmt.Errorf("%w: another value than that of the stream's first message", core.ErrInvalid)
+)
 
 // rule is one method with its lock.
 type rule struct {
-	method string
-	locks  *core.Locker // with the method's options
+	method    string
+	locks     *core.Locker // with the method's options
+	unchecked bool         // later messages of a stream are not compared with the first one
 	keyer
 	log    *slog.Logger // nil for slog.Default()
 	logged sync.Once
 }
 
-// keyer makes the name of a request's lock.
-type keyer struct {
-	template    string // for observers
-	fromMessage bool   // the name needs the request, not only its context
-	expand      func(ctx context.Context, req any) (string, error)
-}
-
 // name returns what to lock, or the error to answer with.
-func (r *rule) name(ctx context.Context, req any) (string, error) {
-	name, err := r.expand(ctx, req)
+func (r *rule) name(ctx context.Context, req any) (naming, error) {
+	n, err := r.expand(ctx, req)
 	if err != nil {
-		return "", r.blame(ctx, unnamed(err))
+		return naming{}, r.blame(ctx, unnamed(r.method, err))
 	}
-	return name, nil
+	return n, nil
 }
 
 // refused is the error to answer with where core gave no lease.
 func (r *rule) refused(ctx context.Context, err error) error {
-	return r.blame(ctx, refused(err))
+	return r.blame(ctx, refused(r.method, err))
 }
 
 // blame returns the answer given, and logs, once for each method, where the program is at fault and
@@ -65,117 +60,75 @@ func (r *rule) blame(ctx context.Context, given error) error {
 	return given
 }
 
-// do runs work under the lock that req names. It says whether the error is the door's own
+var errFailed = errors.New("the handler did not succeed")
+
+// do runs work under the locks that req names. It says whether the error is the door's own
 // answer, and not what work has returned.
-func (r *rule) do(ctx context.Context, req any, work func(context.Context, *core.Lease) error) (answered bool, err error) {
-	name, err := r.name(ctx, req)
+func (r *rule) do(ctx context.Context, req any, work func(context.Context) error) (answered bool, err error) {
+	n, err := r.name(ctx, req)
 	if err != nil {
 		return true, err
 	}
-	var lease *core.Lease // nil until work runs
-	err = r.locks.Do(ctx, name, func(ctx context.Context) error {
-		lease, _ = core.FromContext(ctx)
-		return work(ctx, lease)
-	})
-	switch {
-	case lease == nil:
-		return true, r.refused(ctx, err)
-	case err != nil && wasLost(lease):
-		return true, lost(err)
-	default:
-		return false, err
+	ran := false
+	var own error
+	handle := func(ctx context.Context) error {
+		ran = true
+		if own = work(ctx); own != nil {
+			return errFailed // a loss in own is that of another lease
+		}
+		return nil
 	}
+	if len(n.names) == 1 {
+		err = r.locks.Do(ctx, n.names[0], handle)
+	} else {
+		err = r.locks.DoAll(ctx, n.names, handle)
+	}
+	if !ran {
+		return true, r.refused(ctx, err)
+	}
+	if l, ok := errors.AsType[*core.LostError](err); ok {
+		return true, lost(errors.Join(own, l))
+	}
+	return false, own
+}
+
+// holding is one lease, or those of several names.
+type holding interface {
+	Context() context.Context
+	Err() error
+	Release(ctx context.Context) error
+	Finish(ctx context.Context, workErr error) error
+}
+
+func (r *rule) acquire(ctx context.Context, n naming) (holding, error) {
+	if len(n.names) > 1 {
+		return ifHeld(r.locks.AcquireAll(ctx, n.names))
+	}
+	return ifHeld(r.locks.Acquire(ctx, n.names[0]))
+}
+
+// ifHeld makes no interface of a nil pointer.
+func ifHeld[H holding](x H, err error) (holding, error) {
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 // wasLost says whether x, which has ended, had not lasted until then. It is about this
 // very lease: the error of the work can be the loss of another one.
-func wasLost(x *core.Lease) bool {
+func wasLost(x holding) bool {
 	return errors.Is(x.Err(), core.ErrLost)
 }
 
 func newRule(l *core.Locker, m protoreflect.MethodDescriptor, k keyer, opts []core.Option) (*rule, error) {
-	defaults := []core.Option{core.WithWait(0), core.WithTemplate(k.template), core.WithDedupScope(fullName(m))}
-	locks, err := l.With(append(defaults, opts...)...)
+	unchecked, others := split(opts)
+	defaults := []core.Option{core.WithWait(0), core.WithTemplate(k.template), core.WithDedupScope(fullName(m)), core.WithOperation(fullName(m))}
+	locks, err := l.With(append(defaults, others...)...)
 	if err != nil {
 		return nil, err
 	}
-	return &rule{method: fullName(m), locks: locks, keyer: k}, nil
-}
-
-func templateKeyer(m protoreflect.MethodDescriptor, template string) (keyer, error) {
-	parsed, err := key.Parse(template)
-	if err != nil {
-		return keyer{}, err
-	}
-	var sources []source
-	var fromMessage bool
-	for _, text := range parsed.Sources() {
-		s, bare, err := newSource(m, text)
-		if err != nil {
-			return keyer{}, fmt.Errorf("key %q: %w", template, err)
-		}
-		sources = append(sources, s)
-		fromMessage = fromMessage || bare
-	}
-	input := m.Input()
-	return keyer{template, fromMessage, func(ctx context.Context, req any) (string, error) {
-		var msg protoreflect.Message
-		if fromMessage {
-			if msg = reflectAs(req, input); msg == nil {
-				return "", errRequestType
-			}
-		}
-		return expand(ctx, parsed, sources, msg)
-	}}, nil
-}
-
-func expand(ctx context.Context, tmpl *key.Key, sources []source, msg protoreflect.Message) (string, error) {
-	var few [4]string // keeps the usual key off the heap
-	values := few[:0]
-	for _, s := range sources {
-		v, err := s(ctx, msg)
-		if err != nil {
-			return "", err
-		}
-		values = append(values, v)
-	}
-	return tmpl.Name(values...)
-}
-
-// reflectAs returns req for reflection, nil if it is no message of type d: field
-// descriptors of one type make every other type panic.
-func reflectAs(req any, d protoreflect.MessageDescriptor) protoreflect.Message {
-	m, ok := req.(proto.Message)
-	if !ok {
-		return nil
-	}
-	if msg := m.ProtoReflect(); msg.Descriptor() == d {
-		return msg
-	}
-	return nil
-}
-
-func funcKeyer[Req proto.Message](m protoreflect.MethodDescriptor, nameOf func(context.Context, Req) (string, error)) (keyer, error) {
-	if nameOf == nil {
-		return keyer{}, errors.New("key function: nil")
-	}
-	var zero Req
-	if any(zero) != nil { // Req is no interface type
-		if takes := zero.ProtoReflect().Descriptor().FullName(); takes != m.Input().FullName() {
-			return keyer{}, fmt.Errorf("the key function takes %s, the method %s", takes, m.Input().FullName())
-		}
-	}
-	return keyer{fullName(m), true, func(ctx context.Context, req any) (string, error) {
-		msg, ok := req.(Req)
-		if !ok {
-			return "", errRequestType
-		}
-		name, err := nameOf(ctx, msg)
-		if err == nil { // here, since what core refuses later is not the request's fault
-			err = key.CheckName(name)
-		}
-		return name, err
-	}}, nil
+	return &rule{method: fullName(m), locks: locks, unchecked: unchecked, keyer: k}, nil
 }
 
 // findMethod returns the descriptor of a method whose generated code is linked in.

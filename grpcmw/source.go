@@ -9,59 +9,65 @@ import (
 
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
-var errAmbiguous = errors.New("the metadata has several values for one key")
+// source is one {source} of a key.
+type source struct {
+	value value
+	field bool // of the request
+}
 
-// source yields the value of one {source} of a key, "" if it is missing. The message is
-// nil for a key that has no request field.
-type source func(ctx context.Context, req protoreflect.Message) (string, error)
+// value yields the value of a source, "" if it is missing. The message is nil for a key that has no
+// request field.
+type value func(ctx context.Context, req protoreflect.Message) (string, error)
 
-func constant(v string) source {
+func constant(v string) value {
 	return func(context.Context, protoreflect.Message) (string, error) { return v, nil }
 }
 
 // newSource compiles the source that stands between the braces as text.
-func newSource(m protoreflect.MethodDescriptor, text string) (s source, fromMessage bool, err error) {
+func newSource(m protoreflect.MethodDescriptor, text string) (s source, err error) {
 	kind, name, ok := strings.Cut(text, ":")
 	switch {
 	case !ok:
-		s, err = fieldSource(m.Input(), text)
-		fromMessage = true
+		s.value, err = fieldSource(m.Input(), text)
+		s.field = true
 	case kind == "metadata":
-		s, err = metadataSource(name)
+		s.value, err = metadataSource(name)
 	case text == "grpc:method":
-		s = constant(fullName(m))
+		s.value = constant(fullName(m))
 	case text == "grpc:service":
-		s = constant(string(m.Parent().FullName()))
+		s.value = constant(string(m.Parent().FullName()))
 	default:
 		err = errors.New("no such source: there are request fields, metadata:x, grpc:method and grpc:service")
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("{%s}: %w", text, err)
+		return source{}, fmt.Errorf("{%s}: %w", text, err)
 	}
-	return s, fromMessage, nil
+	return s, nil
 }
 
-func metadataSource(name string) (source, error) {
-	key := strings.ToLower(name)
+func metadataSource(name string) (value, error) {
+	wanted := strings.ToLower(name)
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.", r)
 	}
 	switch {
-	case strings.ContainsFunc(key, other):
+	case strings.ContainsFunc(wanted, other):
 		return nil, errors.New("not a metadata key: only letters, digits, '-', '_' and '.' are")
-	case strings.HasSuffix(key, "-bin"):
+	case strings.HasSuffix(wanted, "-bin"):
 		return nil, errors.New("binary metadata cannot name a lock")
 	}
 	return func(ctx context.Context, _ protoreflect.Message) (string, error) {
-		values := metadata.ValueFromIncomingContext(ctx, key)
+		values := metadata.ValueFromIncomingContext(ctx, wanted)
 		if len(values) == 0 {
 			return "", nil
 		}
 		for _, v := range values[1:] {
 			if v != values[0] { // which one would the handler read?
-				return "", errAmbiguous
+				return "", key.ErrAmbiguous
 			}
 		}
 		return values[0], nil
@@ -69,7 +75,7 @@ func metadataSource(name string) (source, error) {
 }
 
 // fieldSource compiles a path of proto field names, checked against the descriptor.
-func fieldSource(input protoreflect.MessageDescriptor, path string) (source, error) {
+func fieldSource(input protoreflect.MessageDescriptor, path string) (value, error) {
 	var way []protoreflect.FieldDescriptor
 	in := input
 	for name := range strings.SplitSeq(path, ".") {

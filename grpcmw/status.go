@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // What the ErrorInfo of a door's own status says: clients tell by it that no handler has
@@ -26,7 +28,14 @@ const (
 	ReasonLost        = "LOCK_LOST"
 	ReasonKeyInvalid  = "LOCK_KEY_INVALID"
 	ReasonUnavailable = "LOCK_UNAVAILABLE"
+
+	// MethodMetadata is the key in an ErrorInfo's metadata for the full method that was refused. Its
+	// handler did not run.
+	MethodMetadata = "method"
 )
+
+// retrySoon is when another try makes sense if nothing better is known.
+const retrySoon = time.Second
 
 // The trailer that tells clients with a retryPolicy when to try again.
 const (
@@ -62,24 +71,35 @@ func trailer(err error) metadata.MD {
 //
 // The order matters: the end of a context is joined with what was known before it, and
 // "held" is what a client can act on.
-func refused(err error) *answer {
+func refused(method string, err error) *answer {
 	switch core.KindOf(err) {
 	case core.KindHeld:
-		return held(err)
+		return held(method, err)
 	case core.KindDuplicate:
-		return newAnswer(err, codes.AlreadyExists, "the request was processed before", info(ReasonDuplicate))
+		return newAnswer(err, codes.AlreadyExists, "the request was processed before", refusal(method, ReasonDuplicate))
 	case core.KindInvalid:
 		return newAnswer(err, codes.Internal, "the lock cannot be taken as its rule says")
+	case core.KindDeadlock:
+		return newAnswer(err, codes.Internal, "the server's locks waited for one another")
 	case core.KindEnded:
 		return ended(err)
 	default: // unavailable, closed
-		return newAnswer(err, codes.Unavailable, "the lock service did not answer", info(ReasonUnavailable))
+		return newAnswer(err, codes.Unavailable, unanswered(err),
+			refusal(method, ReasonUnavailable), &errdetails.RetryInfo{RetryDelay: durationpb.New(retrySoon)})
 	}
+}
+
+// unanswered says whose fault it is that nobody knows whether the lock is free.
+func unanswered(err error) string {
+	if errors.Is(err, core.ErrDraining) || errors.Is(err, core.ErrClosed) {
+		return "the server is about to stop"
+	}
+	return "the lock service did not answer"
 }
 
 // unnamed is the answer where the request gave no name to lock. An error of a key function
 // that is a status already is the service's own, as a handler's is.
-func unnamed(err error) error {
+func unnamed(method string, err error) error {
 	_, own := errors.AsType[interface {
 		error
 		GRPCStatus() *status.Status
@@ -92,8 +112,36 @@ func unnamed(err error) error {
 	case isContextError(err):
 		return ended(err)
 	default:
-		return newAnswer(err, codes.InvalidArgument, "a value that names the lock is missing or invalid", info(ReasonKeyInvalid))
+		return newAnswer(err, codes.InvalidArgument, "a value that names the lock is missing or invalid",
+			append([]protoadapt.MessageV1{refusal(method, ReasonKeyInvalid)}, violation(err)...)...)
 	}
+}
+
+// violation says which source is at fault, and never with what value.
+func violation(err error) []protoadapt.MessageV1 {
+	source, ok := errors.AsType[*key.SourceError](err)
+	if !ok {
+		return nil
+	}
+	what := source.Reason()
+	if errors.Is(err, errOtherName) {
+		what = "differs from the stream's first message"
+	}
+	return []protoadapt.MessageV1{&errdetails.BadRequest{
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: source.Source, Description: what}},
+	}}
+}
+
+// strayed is the answer to a message of a stream that names something else than the first one. The
+// handler has begun, so it names no method.
+func strayed(err error) error {
+	if errors.Is(err, errOtherName) {
+		a := newAnswer(err, codes.InvalidArgument, "a message names another lock than the first one of its stream",
+			append([]protoadapt.MessageV1{info(ReasonKeyInvalid)}, violation(err)...)...)
+		a.pushback = pushbackStop
+		return a
+	}
+	return unnamed("", err)
 }
 
 // lost is the answer where the lock did not last as long as the handler. Part of its work
@@ -104,8 +152,8 @@ func lost(err error) *answer {
 	return a
 }
 
-func held(err error) *answer {
-	details := []protoadapt.MessageV1{info(ReasonHeld)}
+func held(method string, err error) *answer {
+	details := []protoadapt.MessageV1{refusal(method, ReasonHeld)}
 	if h, ok := errors.AsType[*core.HeldError](err); ok {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(h.RetryAfter)})
 	}
@@ -128,6 +176,17 @@ func ended(err error) *answer {
 
 func info(reason string) *errdetails.ErrorInfo {
 	return &errdetails.ErrorInfo{Reason: reason, Domain: Domain}
+}
+
+// refusal names the method: only the server that was asked to run it can say so of it. A handler that
+// passes on the status of a service that it has called itself names another one.
+func refusal(method, reason string) *errdetails.ErrorInfo {
+	i := info(reason)
+	if method == "" {
+		return i
+	}
+	i.Metadata = map[string]string{MethodMetadata: method}
+	return i
 }
 
 func newAnswer(cause error, code codes.Code, text string, details ...protoadapt.MessageV1) *answer {

@@ -10,8 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-
-	"github.com/holdfast-go/holdfast/core"
 )
 
 var errNoMessage = errors.New("the stream ended before its first message")
@@ -22,16 +20,18 @@ type stream struct {
 	grpc.ServerStream
 	ctx   context.Context
 	rule  *rule
-	early *streamContext // ctx, where the lock waits for the first message
+	early *streamContext // ctx
 
 	mu      sync.Mutex // protects the fields below
-	lease   *core.Lease
+	lease   holding
+	first   naming
 	refusal error       // what the client gets, whatever the handler returns
 	header  metadata.MD // held back until there is a lease
 	over    bool        // the handler has returned
 }
 
-// newStream returns a stream that takes its lock with the first message.
+// newStream returns a stream that takes its lock with the first message, or before the handler runs if
+// no name is made of a message.
 func newStream(r *rule, ss grpc.ServerStream) *stream {
 	s := &stream{ServerStream: ss, rule: r}
 	s.early = newStreamContext(ss.Context(), s)
@@ -41,7 +41,15 @@ func newStream(r *rule, ss grpc.ServerStream) *stream {
 
 // serve runs the handler and ends the lease that its messages took. Without recover, the
 // stack of a panic stays whole.
-func (s *stream) serve(srv any, handler grpc.StreamHandler) error {
+//
+// It says whether the error is the door's own answer, and not the handler's.
+func (s *stream) serve(srv any, handler grpc.StreamHandler) (answered bool, err error) {
+	if !s.rule.fromMessage {
+		if err := s.admit(nil); err != nil {
+			_, _ = s.end() // there is no lease
+			return true, err
+		}
+	}
 	returned := false
 	defer func() {
 		if returned {
@@ -51,30 +59,30 @@ func (s *stream) serve(srv any, handler grpc.StreamHandler) error {
 			_ = x.Release(context.WithoutCancel(s.ctx)) // told to observer and log
 		}
 	}()
-	err := handler(srv, s)
+	err = handler(srv, s)
 	returned = true
 	return s.finish(err)
 }
 
-func (s *stream) finish(err error) error {
+func (s *stream) finish(err error) (answered bool, _ error) {
 	x, refusal := s.end()
-	switch {
-	case refusal != nil:
+	if refusal != nil && x != nil { // a later message's
 		err = refusal
-	case x == nil:
-		return err
-	default:
-		if err = x.Finish(s.ctx, err); err == nil || !wasLost(x) {
-			return err
-		}
-		err = lost(err)
 	}
-	s.SetTrailer(trailer(err))
-	return err
+	switch {
+	case x == nil && refusal != nil:
+		return true, refusal
+	case x == nil:
+		return false, err
+	}
+	if finished := x.Finish(s.ctx, err); finished != nil && wasLost(x) {
+		return true, lost(finished)
+	}
+	return refusal != nil, err
 }
 
 // end ends the stream's context. From then on no lease is taken.
-func (s *stream) end() (lease *core.Lease, refusal error) {
+func (s *stream) end() (lease holding, refusal error) {
 	s.mu.Lock()
 	s.over = true
 	lease, refusal = s.lease, s.refusal
@@ -96,12 +104,14 @@ func (s *stream) RecvMsg(m any) error {
 	err = s.ServerStream.RecvMsg(m)
 	switch {
 	case held && err == nil:
-		_, err = s.standing() // the message may have taken longer than the lease
+		if _, err = s.standing(); err == nil { // the message may have taken longer than the lease
+			err = s.compare(m)
+		}
 		return err
 	case held:
 		return err
 	case errors.Is(err, io.EOF):
-		return s.refuse(unnamed(errNoMessage))
+		return s.refuse(unnamed(s.rule.method, errNoMessage))
 	case err != nil:
 		return err
 	default:
@@ -114,8 +124,8 @@ func (s *stream) standing() (held bool, err error) {
 	s.mu.Lock()
 	x, refusal := s.lease, s.refusal
 	s.mu.Unlock()
-	if x == nil {
-		return false, refusal
+	if x == nil || refusal != nil {
+		return x != nil, refusal
 	}
 	if err := x.Err(); err != nil {
 		return true, lost(err)
@@ -127,15 +137,15 @@ func (s *stream) standing() (held bool, err error) {
 // has returned, bounds it.
 func (s *stream) admit(req any) error {
 	ctx := s.ServerStream.Context()
-	name, err := s.rule.name(ctx, req)
+	n, err := s.rule.name(ctx, req)
 	if err != nil {
 		return s.refuse(err)
 	}
-	x, err := s.rule.locks.Acquire(ctx, name)
+	x, err := s.rule.acquire(ctx, n)
 	if err != nil {
 		return s.refuse(s.rule.refused(ctx, err))
 	}
-	entered, err := s.enter(x)
+	entered, err := s.enter(x, n)
 	if !entered { // a goroutine that the handler has left behind
 		_ = x.Release(context.WithoutCancel(ctx)) // told to observer and log
 		return ended(context.Canceled)
@@ -144,16 +154,32 @@ func (s *stream) admit(req any) error {
 }
 
 // enter opens the stream, unless its handler has returned.
-func (s *stream) enter(x *core.Lease) (entered bool, err error) {
+func (s *stream) enter(x holding, n naming) (entered bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return false, nil
 	}
 	err = s.ServerStream.SetHeader(s.header) // before anyone can send
-	s.lease = x
+	s.lease, s.first = x, n
 	s.early.enter(x)
 	return true, err
+}
+
+// compare refuses a message that names something else than the first one: the handler would work on
+// it without its lock. A message without the values that make the name is let through, as a chunk of
+// an upload is.
+func (s *stream) compare(req any) error {
+	if !s.rule.fromMessage || s.rule.unchecked {
+		return nil
+	}
+	s.mu.Lock()
+	first := s.first
+	s.mu.Unlock()
+	if err := s.rule.differs(s.ServerStream.Context(), req, first); err != nil {
+		return s.refuse(s.rule.blame(s.ServerStream.Context(), strayed(err)))
+	}
+	return nil
 }
 
 func (s *stream) refuse(err error) error {

@@ -92,7 +92,7 @@ func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 	wantLost(t, err, ss.Trailer())
 }
 
-func TestLossOfAnInnerLeaseIsTheStreamHandlersOwn(t *testing.T) {
+func TestLossOfAnInnerLeaseIsAnsweredAsSuch(t *testing.T) {
 	t.Parallel()
 	locks, _ := lockers(t)
 	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
@@ -107,7 +107,7 @@ func TestLossOfAnInnerLeaseIsTheStreamHandlersOwn(t *testing.T) {
 	ss := open(t, client)
 	send(t, ss, order())
 	_, err := ss.Recv()
-	wantStatus(t, err, codes.Unknown, "")
+	wantInside(t, err, ss.Trailer(), codes.Aborted, grpcmw.ReasonLost)
 }
 
 func TestReceiverThatOutlivesItsHandlerTakesNoLock(t *testing.T) {

@@ -3,6 +3,8 @@ package grpcmw_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
@@ -67,47 +70,123 @@ func TestUnlistedMethodPassesThrough(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheHandlerPassUnchanged(t *testing.T) {
+func TestStatusesAndOtherErrorsOfTheHandlerPassUnchanged(t *testing.T) {
 	t.Parallel()
-	locks, other := lockers(t)
-	hold(t, other, "taken")
-	lose := func(ctx context.Context) error { // an inner lease's loss is not the door's
-		return locks.Do(ctx, "inner", func(ctx context.Context) error {
-			<-ctx.Done()
-			return context.Cause(ctx)
-		}, shortLived()...)
-	}
-	sentinel := status.Error(codes.FailedPrecondition, "own")
+	sentinel, plain := status.Error(codes.FailedPrecondition, "own"), errors.New("own")
 	for name, row := range map[string]struct {
-		handle func(context.Context) error
-		code   codes.Code
-		is     error
+		own  error
+		code codes.Code
 	}{
-		"own status":         {func(context.Context) error { return sentinel }, codes.FailedPrecondition, sentinel},
-		"inner ErrHeld":      {func(ctx context.Context) error { _, err := locks.TryAcquire(ctx, "taken"); return err }, codes.Unknown, core.ErrHeld},
-		"inner loss":         {lose, codes.Unknown, core.ErrLost},
-		"inner ErrDuplicate": {func(context.Context) error { return &core.DuplicateError{Name: "x"} }, codes.Unknown, core.ErrDuplicate},
-		"inner invalid":      {func(ctx context.Context) error { _, err := locks.TryAcquire(ctx, ""); return err }, codes.Unknown, core.ErrInvalid},
-		"own ctx error":      {func(context.Context) error { return context.DeadlineExceeded }, codes.DeadlineExceeded, context.DeadlineExceeded},
-		"closed, inside":     {func(context.Context) error { return core.ErrClosed }, codes.Unknown, core.ErrClosed},
+		"status":         {sentinel, codes.FailedPrecondition},
+		"wrapped status": {fmt.Errorf("own: %w", sentinel), codes.FailedPrecondition},
+		"plain":          {plain, codes.Unknown},
+		"ctx error":      {context.DeadlineExceeded, codes.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			errs := make(chan error, 1)
-			client := serve(t, &shop{refund: func(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
-				return nil, row.handle(ctx)
+			errs, trailer := make(chan error, 1), metadata.MD{}
+			client := serve(t, &shop{refund: func(context.Context, *testpb.RefundRequest) (*testpb.Reply, error) {
+				return nil, row.own
 			}}, append([]grpc.ServerOption{recorder(errs)},
-				grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, "{order.code}"))...)...)
-			var trailer metadata.MD
-			_, err := client.Refund(t.Context(), &testpb.RefundRequest{Order: &testpb.Order{Code: strings.ReplaceAll(name, " ", "-")}}, grpc.Trailer(&trailer))
+				grpcmw.ServerOptions(newLocker(t, memlock.New()), grpcmw.WithMethod(refund, orderKey))...)...)
+			_, err := client.Refund(t.Context(), order(), grpc.Trailer(&trailer))
 			wantStatus(t, err, row.code, "")
 			if trailer.Get("grpc-retry-pushback-ms") != nil {
 				t.Error("pushback on a handler's own error")
 			}
-			if err := <-errs; !errors.Is(err, row.is) {
-				t.Errorf("the door returned %v, want the handler's own %v", err, row.is)
+			if err := <-errs; err != row.own { //nolint:errorlint // the very same
+				t.Errorf("the door returned %v, want %v as it is", err, row.own)
 			}
 		})
+	}
+}
+
+// insides are the errors of locks inside a handler. Their texts have names and labels.
+func insides() map[string]struct {
+	own    error
+	code   codes.Code
+	reason string
+} {
+	held := &core.HeldError{Name: "stock:secret", Label: "host-secret", RetryAfter: time.Second}
+	lost := &core.LostError{Name: "stock:secret", Reason: core.ReasonExpired}
+	return map[string]struct {
+		own    error
+		code   codes.Code
+		reason string
+	}{
+		"held":          {held, codes.Aborted, grpcmw.ReasonHeld},
+		"held, wrapped": {fmt.Errorf("reserve: %w", held), codes.Aborted, grpcmw.ReasonHeld},
+		"lost":          {lost, codes.Aborted, grpcmw.ReasonLost},
+		"lost with a status": {
+			errors.Join(status.Error(codes.FailedPrecondition, "own"), lost), codes.Aborted, grpcmw.ReasonLost,
+		},
+		"duplicate":   {&core.DuplicateError{Name: "stock:secret", Label: "host-secret"}, codes.AlreadyExists, grpcmw.ReasonDuplicate},
+		"invalid":     {fmt.Errorf("secret: %w", core.ErrInvalid), codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
+		"unavailable": {fmt.Errorf("secret: %w", core.ErrUnavailable), codes.Unavailable, grpcmw.ReasonUnavailable},
+		"closed":      {core.ErrClosed, codes.Unavailable, grpcmw.ReasonUnavailable},
+		"deadlock": {
+			&core.DeadlockError{Circle: []core.DeadlockCall{{Label: "host-secret", Holds: "stock:secret", WaitsFor: "order:secret"}}},
+			codes.Internal, "",
+		},
+		"released": {core.ErrReleased, codes.Internal, ""},
+		"ended":    {errors.Join(context.DeadlineExceeded, fmt.Errorf("secret: %w", core.ErrUnavailable)), codes.DeadlineExceeded, ""},
+	}
+}
+
+func TestErrorsOfInnerLocksAreAnsweredByTheTableAndTellNothing(t *testing.T) {
+	t.Parallel()
+	for name, row := range insides() {
+		for kind, opts := range map[string][]grpcmw.Option{
+			"with a rule":    {grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(watch, orderKey), grpcmw.WithMethod(negotiate, "tenant:{metadata:x-tenant}")},
+			"without a rule": nil,
+		} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				client := serve(t, &shop{
+					refund:    func(context.Context, *testpb.RefundRequest) (*testpb.Reply, error) { return nil, row.own },
+					watch:     func(*testpb.RefundRequest, watchServer) error { return row.own },
+					negotiate: func(negotiateServer) error { return row.own },
+				}, grpcmw.ServerOptions(newLocker(t, memlock.New()), opts...)...)
+				ctx := metadata.AppendToOutgoingContext(t.Context(), "x-tenant", "acme")
+				var trailer metadata.MD
+				_, err := client.Refund(ctx, order(), grpc.Trailer(&trailer))
+				wantInside(t, err, trailer, row.code, row.reason)
+				ws, err := client.Watch(ctx, order())
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = ws.Recv()
+				wantInside(t, err, ws.Trailer(), row.code, row.reason)
+				ns, err := client.Negotiate(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = ns.Recv()
+				wantInside(t, err, ns.Trailer(), row.code, row.reason)
+				if got := grpcmw.StatusFor(row.own); got.Code() != row.code || strings.Contains(got.Proto().String(), "secret") {
+					t.Errorf("StatusFor: %v", got)
+				}
+			})
+		}
+	}
+	for _, err := range []error{nil, io.EOF, context.Canceled, status.Error(codes.Aborted, "own")} {
+		if s := grpcmw.StatusFor(err); s != nil {
+			t.Errorf("StatusFor(%v): %v, want nil", err, s)
+		}
+	}
+}
+
+func wantInside(t *testing.T, err error, trailer metadata.MD, code codes.Code, reason string) {
+	t.Helper()
+	wantStatus(t, err, code, reason)
+	if text := fmt.Sprint(status.Convert(err).Proto(), trailer); strings.Contains(text, "secret") {
+		t.Errorf("the client is told %s", text)
+	}
+	if errorInfo(err).GetMetadata()[grpcmw.MethodMetadata] != "" || retryInfo(err) != nil {
+		t.Error("it claims that no handler ran")
+	}
+	if p := trailer.Get("grpc-retry-pushback-ms"); len(p) != 1 || p[0] != "-1" {
+		t.Errorf("pushback %q: a stock client may repeat what was begun", p)
 	}
 }
 

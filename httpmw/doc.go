@@ -17,8 +17,10 @@
 //	request ended, nothing known    503
 //	lost while the handler ran      503 if nothing was written yet, else nothing is added
 //
-// Packages echomw and echo5mw are the same for Echo v4 and v5. Chi and gin need no separate package:
-// examples/recipes shows both.
+// Packages echomw and echo5mw are the same for Echo v4 and v5, ginmw is for gin, and fibermw for Fiber. Chi, gorilla/mux,
+// go-zero and kratos need no separate package: examples/recipes shows them.
+//
+// [Transport] is the client's half.
 //
 // # Order among other middleware
 //

@@ -88,7 +88,7 @@ func ExampleProblemFor() {
 	errSoldOut := errors.New("sold out")
 	order := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := locks.Do(r.Context(), "stock:7", func(context.Context) error { return errSoldOut })
-		if p := httpmw.ProblemFor(err); p != nil {
+		if p := httpmw.ProblemFor(err); p != nil { // never return err's text: it has names and holders
 			p.ServeHTTP(w, r)
 			return
 		}
@@ -104,6 +104,6 @@ func ExampleProblemFor() {
 	// Output:
 	// 410 text/plain; charset=utf-8  sold out
 	//
-	// 409 application/problem+json 1 {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on the same resource. This one was not started."}
+	// 409 application/problem+json  {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on something that this one needs. What this one has done so far is not known.","started":true}
 	// <nil>
 }

@@ -34,6 +34,6 @@ func Example_faults() {
 	post(mux, "/orders/7/pay")
 	// Output:
 	// the handler: holdfast: lease of "order:42" lost: taken
-	// 503 application/problem+json  {"type":"https://holdfast-go.github.io/problems/lock-lost","title":"Lock was lost","status":503,"detail":"The server lost its claim on the resource while it worked on it. What it has done is not known."}
+	// 503 application/problem+json  {"type":"https://holdfast-go.github.io/problems/lock-lost","title":"Lock was lost","status":503,"detail":"The server lost its claim on the resource while it worked on it. What it has done is not known.","started":true}
 	// 503 application/problem+json 1 {"type":"https://holdfast-go.github.io/problems/unavailable","title":"Lock service is unavailable","status":503,"detail":"The server can not tell now whether the resource is in use. The request was not started."}
 }

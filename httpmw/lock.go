@@ -26,7 +26,7 @@ func Lock(l *core.Locker, key string, opts ...core.Option) func(http.Handler) ht
 	return mw
 }
 
-// Config is [Lock] with all settings. Locker and one of Key and KeyFunc are required.
+// Config is [Lock] with all settings. Locker and one of Key, Keys and KeyFunc are required.
 type Config struct {
 	Locker *core.Locker
 
@@ -47,6 +47,9 @@ type Config struct {
 	// Path parameters are those of [http.Request.PathValue], which net/http unescapes. Chi does not
 	// unescape them if a path has unusual escapes. Use a KeyFunc there.
 	Key string
+	// Keys is Key for work that needs several names at once, such as "account:{query:from}" and
+	// "account:{query:to}". [core.Keys] has the rules, and makes of them what fits into Key.
+	Keys []string
 	// KeyFunc makes the lock's name, where no template can. Names are 1 to 200 bytes of UTF-8 without
 	// braces, spaces and control characters; (*key.Key).Name makes a valid name from any values. An
 	// error is answered with 400, and becomes the Problem's Err.
@@ -55,8 +58,8 @@ type Config struct {
 	// Options are those of the lock. Middleware checks them once. Without [core.WithWait] among them,
 	// the middleware does not wait.
 	//
-	// With [core.WithDedup], also from New or With, a request is done if its status is below 400 or
-	// it wrote none. A hijacked request is never done. Two requests are the same operation if they
+	// With [core.WithDedup], also from New or With, a request is done if its status is below 400, or if
+	// it wrote none and its context has not ended: a handler that gives up writes nothing. A hijacked request is never done. Two requests are the same operation if they
 	// have the same method and route pattern, unless [core.WithDedupScope], here, in With or in New,
 	// says otherwise.
 	Options []core.Option
@@ -70,7 +73,7 @@ type Config struct {
 	HeldStatus int
 
 	// MaxBody limits how many bytes of a body are read for {body:…} and {form:…}, and kept in memory
-	// while the request runs. A larger body is answered with 400. Zero means 1 MiB, the default.
+	// while the request runs. A larger body is answered with 413. Zero means 1 MiB, the default.
 	// Bodies are not touched if the key does not need them.
 	MaxBody int64
 
@@ -88,7 +91,7 @@ type Config struct {
 // Middleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
 func (c Config) Middleware() (func(http.Handler) http.Handler, error) {
 	d, err := door.New(door.Rule{
-		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options,
+		Locker: c.Locker, Key: c.Key, Keys: c.Keys, KeyFunc: c.KeyFunc != nil, Options: c.Options,
 		HeldStatus: c.HeldStatus, MaxBody: c.MaxBody, Logger: c.Logger,
 	})
 	if err != nil {

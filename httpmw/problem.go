@@ -8,8 +8,7 @@ import (
 )
 
 // Problem is the middleware's answer to a request that it does not let through, as problem details
-// (RFC 9457). All requests with the same outcome get the same answer: it tells nothing about lock,
-// owner or backend.
+// (RFC 9457). It tells nothing about lock, owner or backend, and repeats nothing of the request.
 //
 // It is also an error, for error handlers and logs, and as an error it says no more than the client
 // is told. Err has the rest.
@@ -19,18 +18,35 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 
+	// Source is the source of the key that is at fault, as the template has it between its braces, such
+	// as "query:page". Reason is "missing", "ambiguous" (several values that differ), "invalid" or
+	// "too-large". Both are empty if no source is at fault, or it is not known which.
+	Source string `json:"source,omitempty"`
+	Reason string `json:"reason,omitempty"`
+
+	// Started says that the handler had begun, so that it is not known what it has done. Without it,
+	// the request was not started: it may be sent again.
+	Started bool `json:"started,omitempty"`
+
 	// RetryAfter is sent as Retry-After, in whole seconds, rounded up. It is 0 if no time for a retry
 	// is better than another.
 	RetryAfter time.Duration `json:"-"`
 	// Err is the cause, for errors.Is, errors.As and logs. It is never sent to the client.
 	Err error `json:"-"`
+
+	remote bool // it came from another service, see ParseProblem
 }
 
 // Error returns the status and the title.
 func (p *Problem) Error() string { return "holdfast: " + strconv.Itoa(p.Status) + " " + p.Title }
 
-// Unwrap returns p.Err.
-func (p *Problem) Unwrap() error { return p.Err }
+// Unwrap returns p.Err, and nil for a nil Problem, as [ParseProblem] returns one.
+func (p *Problem) Unwrap() error {
+	if p == nil {
+		return nil
+	}
+	return p.Err
+}
 
 // ServeHTTP writes the problem: Content-Type, Content-Length, Cache-Control: no-store, Retry-After if
 // it has one, and the JSON. Call it before anything else is written.

@@ -27,21 +27,31 @@ func TestProblemForCore(t *testing.T) {
 		want  string
 		after time.Duration
 	}{
-		{held, httpmw.TypeHeld, 300 * time.Millisecond},
-		{fmt.Errorf("pay: %w", held), httpmw.TypeHeld, 300 * time.Millisecond},
-		{errors.Join(context.DeadlineExceeded, held), httpmw.TypeHeld, 300 * time.Millisecond},
-		{core.ErrHeld, httpmw.TypeHeld, time.Second},
+		{&door.Fault{Kind: door.Held, Err: held}, httpmw.TypeHeld, 300 * time.Millisecond},
+		{&door.Fault{Kind: door.Held, Err: errors.Join(context.DeadlineExceeded, held)}, httpmw.TypeHeld, 300 * time.Millisecond},
+		{&door.Fault{Kind: door.Held, Err: core.ErrHeld}, httpmw.TypeHeld, time.Second},
+		{&door.Fault{Kind: door.Unavailable, Err: core.ErrUnavailable}, httpmw.TypeUnavailable, time.Second},
+		{held, httpmw.TypeHeld, 0},
+		{fmt.Errorf("pay: %w", held), httpmw.TypeHeld, 0},
 		{&core.DuplicateError{Name: "order:42"}, httpmw.TypeDuplicate, 0},
 		{core.ErrInvalid, httpmw.TypeInvalidKey, 0},
-		{core.ErrUnavailable, httpmw.TypeUnavailable, time.Second},
-		{core.ErrClosed, httpmw.TypeUnavailable, time.Second},
+		{core.ErrUnavailable, httpmw.TypeUnavailable, 0},
+		{core.ErrClosed, httpmw.TypeUnavailable, 0},
 		{errors.Join(context.Canceled, core.ErrUnavailable), httpmw.TypeInterrupted, 0},
 		{errors.Join(context.DeadlineExceeded, core.ErrUnavailable), httpmw.TypeInterrupted, 0},
+		{&core.DeadlockError{}, httpmw.TypeDeadlock, 0},
 		{lost, httpmw.TypeLost, 0},
 		{errors.Join(context.Canceled, lost), httpmw.TypeLost, 0},
 		{errors.Join(held, lost), httpmw.TypeLost, 0},
 	} {
 		p := httpmw.ProblemFor(test.err)
+		var refusal *door.Fault
+		if refused := errors.As(test.err, &refusal); p != nil && p.Started == refused {
+			t.Errorf("%v: started %v", test.err, p.Started)
+		}
+		if refusal != nil {
+			test.err = refusal.Err
+		}
 		if p == nil || p.Type != test.want || p.RetryAfter != test.after || !errors.Is(p, test.err) {
 			t.Errorf("%v: %+v, want %s", test.err, p, test.want)
 		}
@@ -88,7 +98,7 @@ func TestDocsOfProblemsSayWhatDoorsAnswer(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = cells
 		}
 	}
-	for kind := door.Held; kind <= door.Duplicate; kind++ {
+	for kind := door.Held; kind <= door.Deadlock; kind++ {
 		p := httpmw.ProblemFor(&door.Fault{Kind: kind})
 		id, ours := strings.CutPrefix(p.Type, "https://holdfast-go.github.io/problems/")
 		known[id] = true

@@ -3,7 +3,8 @@ package httpmw
 import (
 	"context"
 	"net/http"
-	"strings"
+	"regexp"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
@@ -23,9 +24,9 @@ func (h *locked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	name, fault := h.name(r)
+	names, fault := h.names(r)
 	if fault == nil {
-		fault = h.door.Do(r, r.Pattern, name, func(ctx context.Context, seen *observe.Response) error {
+		fault = h.door.Do(r.Context(), door.Operation{Method: r.Method, Route: r.Pattern}, names, func(ctx context.Context, seen *observe.Response) error {
 			inside := r.WithContext(ctx)
 			defer door.HandBack(r, inside)
 			h.next.ServeHTTP(seen.Wrap(w), inside)
@@ -37,14 +38,15 @@ func (h *locked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *locked) name(r *http.Request) (string, *door.Fault) {
+func (h *locked) names(r *http.Request) ([]string, *door.Fault) {
 	if h.KeyFunc != nil {
 		return door.Made(h.KeyFunc(r))
 	}
-	return h.door.Name(reqkey.Request{Request: r, Route: r.Pattern, Param: func(name string) (string, bool) {
+	from := &reqkey.HTTP{R: r, Pattern: r.Pattern, PathParam: func(name string) (string, bool) {
 		v := r.PathValue(name)
-		return v, v != "" || hasWildcard(r.Pattern, name)
-	}})
+		return v, v != "" || slices.Contains(wildcards(r.Pattern), name)
+	}}
+	return h.door.Names(r.Context(), from, func() []string { return wildcards(r.Pattern) })
 }
 
 func (h *locked) answer(w http.ResponseWriter, r *http.Request, fault *door.Fault) {
@@ -56,17 +58,14 @@ func (h *locked) answer(w http.ResponseWriter, r *http.Request, fault *door.Faul
 	p.ServeHTTP(w, r)
 }
 
-// hasWildcard says whether a route's pattern has the path parameter: {name} or {name...},
-// or another router's {name:regexp}.
-func hasWildcard(pattern, name string) bool {
-	for {
-		_, rest, found := strings.Cut(pattern, "{"+name)
-		if !found {
-			return false
-		}
-		if strings.HasPrefix(rest, "}") || strings.HasPrefix(rest, "...}") || strings.HasPrefix(rest, ":") {
-			return true
-		}
-		pattern = rest
+// wildcard is a path parameter of a route's pattern: {name} or {name...}, or another router's
+// {name:regexp}.
+var wildcard = regexp.MustCompile(`\{([^{}:.$]+)(?:\.{3})?(?::|\})`)
+
+func wildcards(pattern string) []string {
+	var names []string
+	for _, m := range wildcard.FindAllStringSubmatch(pattern, -1) {
+		names = append(names, m[1])
 	}
+	return names
 }

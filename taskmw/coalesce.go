@@ -54,6 +54,9 @@ func (v *delivery) coalesce() error {
 		return err
 	}, core.WithLabel(v.label), core.WithWait(budget(v.ctx)))
 	if seat == nil { // without an error another one waits
+		if err == nil {
+			v.unrun("another task of its type waits, and runs after this moment")
+		}
 		return v.outcome(err)
 	}
 	// Where it is given up below, this second time does nothing.

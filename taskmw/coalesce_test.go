@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -85,7 +86,7 @@ func process(t *testing.T, d driver.Driver, opts ...core.Option) *Door {
 // deliver is what a server does with a task: its context cannot be made outside of asynq.
 func deliver(ctx context.Context, d *Door, taskType, id string, work asynq.HandlerFunc) error {
 	v := &delivery{
-		rule: d.match(taskType), ctx: ctx, task: asynq.NewTask(taskType, nil), next: work,
+		door: d, rule: d.match(taskType), ctx: ctx, task: asynq.NewTask(taskType, nil), next: work,
 		name: "index", label: label(taskType, id),
 	}
 	return v.process()
@@ -304,7 +305,7 @@ func TestCoalesceOfATaskInItsOwnSeatIsRetried(t *testing.T) {
 		}
 		// On its last attempt it waits until its earlier delivery has left the seat.
 		time.AfterFunc(time.Minute, free)
-		v := &delivery{
+		v := &delivery{door: &Door{log: slog.New(slog.DiscardHandler)},
 			patience: patience{waits: true, last: true}, rule: door.match("reindex"), ctx: t.Context(),
 			task: asynq.NewTask("reindex", nil), next: asynq.HandlerFunc(work), name: "index", label: label("reindex", "1"),
 		}

@@ -42,6 +42,9 @@ func WithConflictDelay(d time.Duration) ConfigOption {
 //   - ErrorHandler is not told of conflicts, which are no errors, except one that archives its task.
 //   - BaseContext's context gets a mark, so that the middleware knows that the server is ready.
 //
+// If IsFailure is replaced later, conflicts count as failures again. The middleware notices that after
+// the first one, logs a warning, and does as on a server without Configure.
+//
 // If it is called several times, the options of the last call win.
 //
 // A task in conflict stays in asynq's retry queue as long as its name is held, whatever its MaxRetry.
@@ -60,7 +63,7 @@ func Configure(cfg *asynq.Config, opts ...ConfigOption) {
 // Configured is like [Configure], but leaves cfg unchanged and returns a new config. For an option
 // that cannot work it returns an error that matches [core.ErrInvalid].
 func Configured(cfg asynq.Config, opts ...ConfigOption) (asynq.Config, error) {
-	c := composer{delay: defaultConflictDelay}
+	c := composer{delay: defaultConflictDelay, mark: new(mark)}
 	for _, o := range opts {
 		if o == nil {
 			return cfg, fmt.Errorf("taskmw: %w: nil option", core.ErrInvalid)
@@ -79,24 +82,29 @@ func Configured(cfg asynq.Config, opts ...ConfigOption) (asynq.Config, error) {
 
 // composer puts the door's part around what a config has. Every function may be nil, which
 // stands for asynq's default.
-type composer struct{ delay time.Duration }
+type composer struct {
+	delay time.Duration
+	mark  *mark
+}
 
-type configuredKey struct{}
-
-func isConfigured(ctx context.Context) bool { return ctx.Value(configuredKey{}) != nil }
-
-func (composer) baseContext(next func() context.Context) func() context.Context {
+func (c composer) baseContext(next func() context.Context) func() context.Context {
 	if next == nil {
 		next = context.Background
 	}
-	return func() context.Context { return context.WithValue(next(), configuredKey{}, true) }
+	return func() context.Context { return context.WithValue(next(), configuredKey{}, c.mark) }
 }
 
-func (composer) isFailure(next func(error) bool) func(error) bool {
+func (c composer) isFailure(next func(error) bool) func(error) bool {
 	if next == nil {
 		next = func(err error) bool { return err != nil }
 	}
-	return func(err error) bool { return !errors.Is(err, ErrConflict) && next(err) }
+	return func(err error) bool {
+		if excused(err) {
+			c.mark.asked.Store(true)
+			return false
+		}
+		return next(err)
+	}
 }
 
 func (c composer) retryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
@@ -104,7 +112,7 @@ func (c composer) retryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
 		next = asynq.DefaultRetryDelayFunc
 	}
 	return func(n int, err error, t *asynq.Task) time.Duration {
-		if !errors.Is(err, ErrConflict) {
+		if !excused(err) {
 			return next(n, err, t)
 		}
 		spread := c.delay / 5
@@ -117,6 +125,9 @@ func (composer) errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
 		return nil
 	}
 	return asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
+		if _, ok := errors.AsType[*postponedError](err); ok {
+			return
+		}
 		if conflict, ok := errors.AsType[*ConflictError](err); ok && !conflict.Last && !isFinal(err) {
 			return
 		}

@@ -104,6 +104,7 @@ func (v *delivery) conflict(err error) error {
 	held, ok := errors.AsType[*core.HeldError](err)
 	switch {
 	case ok && v.rule.action == Skip && v.isTwin(held.Label):
+		v.unrun("another task of its type runs, or has run just now")
 		return nil
 	case ok && v.rule.action == Archive && held.Label != v.label:
 		return fmt.Errorf("%w: %w", &ConflictError{Err: err}, asynq.SkipRetry)

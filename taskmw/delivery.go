@@ -13,19 +13,35 @@ import (
 type delivery struct {
 	patience
 
+	door  *Door
 	rule  *rule
 	ctx   context.Context
 	task  *asynq.Task
 	next  asynq.Handler
-	name  string
+	name  string   // the first of names
+	names []string // mostly one
 	label string
-	lease *core.Lease // set once the handler runs
+	ran   bool // the handler has begun
+	lost  bool // one of its leases was lost meanwhile
 
 	handoff core.Handoff // that the task came with, if it did
 }
 
-// process runs the handler, or says what becomes of the task without.
+// process runs the handler, or says what becomes of the task without. While the Locker drains, a task
+// on its last attempt waits: asynq puts it back into the queue when the server stops, where a return
+// would archive it.
 func (v *delivery) process() error {
+	err := v.attempt()
+	if !v.ran && !v.last && excused(err) && !isFinal(err) {
+		markOf(v.ctx).refusing()
+	}
+	if _, postponed := errors.AsType[*postponedError](err); postponed && !v.ran && v.waits {
+		<-v.ctx.Done()
+	}
+	return err
+}
+
+func (v *delivery) attempt() error {
 	switch action := v.rule.action; {
 	case action == Coalesce:
 		return v.coalesce()
@@ -33,7 +49,7 @@ func (v *delivery) process() error {
 		return v.outcome(v.run(nil, core.WithWait(budget(v.ctx))))
 	}
 	err := v.outcome(v.run(nil))
-	if _, ok := errors.AsType[*ConflictError](err); !ok || isFinal(err) || v.lease != nil || !v.waits {
+	if _, ok := errors.AsType[*ConflictError](err); !ok || isFinal(err) || v.ran || !v.waits {
 		return err
 	}
 	return v.outcome(v.run(nil, core.WithWait(budget(v.ctx))))
@@ -41,19 +57,45 @@ func (v *delivery) process() error {
 
 // run runs the handler under the name. What stands ahead of the handler may stop it.
 func (v *delivery) run(ahead func(context.Context) error, opts ...core.Option) error {
+	var own error // the handler's
 	work := func(ctx context.Context) error {
 		if ahead != nil {
 			if err := ahead(ctx); err != nil {
 				return err
 			}
 		}
-		v.lease, _ = core.FromContext(ctx)
-		return v.next.ProcessTask(ctx, v.task)
+		v.ran = true
+		if own = v.next.ProcessTask(ctx, v.task); own != nil {
+			return errFailed // a loss in own is that of another lease
+		}
+		return nil
 	}
-	if v.handoff.Name() != "" {
-		return v.rule.locker.DoAttached(v.ctx, v.handoff, work, v.options(opts)...)
+	err := v.hold(work, v.options(opts)...)
+	if !v.ran {
+		return err
 	}
-	return v.rule.locker.Do(v.ctx, v.name, work, v.options(opts)...)
+	if lost, ok := errors.AsType[*core.LostError](err); ok {
+		v.lost = true
+		if known, ok := errors.AsType[*core.LostError](own); ok && *known == *lost {
+			return own // the handler has returned the cause of its context
+		}
+		return errors.Join(own, lost)
+	}
+	return own
+}
+
+var errFailed = errors.New("the handler did not succeed")
+
+// hold runs work under the names.
+func (v *delivery) hold(work func(context.Context) error, opts ...core.Option) error {
+	switch {
+	case v.handoff.Name() != "":
+		return v.rule.locker.DoAttached(v.ctx, v.handoff, work, opts...)
+	case len(v.names) > 1:
+		return v.rule.locker.DoAll(v.ctx, v.names, work, opts...)
+	default:
+		return v.rule.locker.Do(v.ctx, v.name, work, opts...)
+	}
 }
 
 // options returns what only the task at hand decides, and then opts.
@@ -71,10 +113,13 @@ func (v *delivery) options(opts []core.Option) []core.Option {
 // outcome is what an attempt comes to.
 func (v *delivery) outcome(err error) error {
 	switch {
-	case v.lease != nil:
-		return settled(err, v.lease)
+	case v.ran:
+		return settled(err, v.lost)
 	case errors.Is(err, core.ErrHeld):
 		return v.conflict(err)
+	case errors.Is(err, core.ErrDuplicate):
+		v.unrun("its work is already done")
+		return nil
 	default:
 		return refused(err)
 	}

@@ -18,6 +18,7 @@ type Door struct {
 	exact    map[string]*rule
 	prefixes []*rule // longest first
 	unruled  *rule   // for tasks that have none, and come with a hand-off
+	skip     func(context.Context, *asynq.Task) bool
 	log      *slog.Logger
 	warned   atomic.Bool
 }
@@ -62,6 +63,9 @@ func (d *Door) Middleware() asynq.MiddlewareFunc {
 	// asynq calls the outer function for every task.
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+			if d.skip != nil && d.skip(ctx, t) {
+				return next.ProcessTask(ctx, t)
+			}
 			handoff, ok, err := handed(t)
 			if err != nil {
 				return keyless(err)
@@ -77,22 +81,22 @@ func (d *Door) Middleware() asynq.MiddlewareFunc {
 
 // process runs a task that has a rule, or a hand-off.
 func (d *Door) process(ctx context.Context, t *asynq.Task, r *rule, handoff core.Handoff, next asynq.Handler) error {
-	name := handoff.Name()
+	names := []string{handoff.Name()}
 	if r == nil {
 		r = d.unruled
 	} else {
 		var err error
-		if name, err = r.key(ctx, t); err != nil {
+		if names, err = r.names(ctx, t); err != nil {
 			return keyless(err)
 		}
 	}
-	if handoff.Name() != "" && handoff.Name() != name {
-		return d.misled(ctx, handoff, name)
+	if handoff.Name() != "" && (len(names) > 1 || handoff.Name() != names[0]) {
+		return d.misled(ctx, handoff, names)
 	}
 	id, _ := asynq.GetTaskID(ctx)
 	v := &delivery{
-		patience: d.patience(ctx), rule: r, ctx: ctx, task: t, next: next,
-		name: name, handoff: handoff, label: label(t.Type(), id),
+		door: d, patience: d.patience(ctx), rule: r, ctx: ctx, task: t, next: next,
+		name: names[0], names: names, handoff: handoff, label: label(t.Type(), id),
 	}
 	return v.process()
 }

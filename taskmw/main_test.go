@@ -73,6 +73,18 @@ func (s *spy) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	return g, nil
 }
 
+// Offer implements driver.Offerer.
+func (s *spy) Offer(ctx context.Context, c driver.Claim) (driver.Grant, bool, error) {
+	g, granted, err := s.Store.Offer(ctx, c)
+	if granted {
+		select {
+		case s.claims <- c:
+		default:
+		}
+	}
+	return g, granted, err
+}
+
 // hold takes a name as another process would, until release is called or the test ends.
 func hold(tb testing.TB, d driver.Driver, name string) (release func()) {
 	tb.Helper()

@@ -41,14 +41,34 @@ func (e *ConflictError) ErrorType() string { return "held" }
 
 // refused is the outcome of a task whose handler did not run, though nobody holds its name.
 func refused(err error) error {
+	if errors.Is(err, core.ErrDraining) {
+		return &postponedError{err}
+	}
 	switch core.KindOf(err) {
-	case core.KindDuplicate:
-		return nil
 	case core.KindInvalid:
 		return keyless(err)
+	case core.KindDeadlock: // a fault of the program: it shows among the archived tasks
+		return fmt.Errorf("taskmw: %w: %w", err, asynq.SkipRetry)
 	default: // the context's error, unavailable, closed
 		return err
 	}
+}
+
+// postponedError is the outcome of a task that came while the Locker drains. It is no failure: the
+// task runs on another server, or later.
+type postponedError struct{ err error }
+
+func (e *postponedError) Error() string { return fmt.Sprintf("taskmw: %v", e.err) }
+
+func (e *postponedError) Unwrap() error { return e.err }
+
+// ErrorType returns "draining".
+func (e *postponedError) ErrorType() string { return "draining" }
+
+// excused says of an error of the middleware that it is no failure of the task.
+func excused(err error) bool {
+	_, postponed := errors.AsType[*postponedError](err)
+	return postponed || errors.Is(err, ErrConflict)
 }
 
 // keyless is the outcome of a task without a usable name. Another attempt would find the
@@ -62,11 +82,8 @@ func keyless(err error) error {
 
 // settled is the outcome of a task whose handler ran. core has joined the loss of the lease
 // to the handler's error.
-func settled(err error, lease *core.Lease) error {
-	if !isFinal(err) {
-		return err
-	}
-	if !errors.Is(lease.Err(), core.ErrLost) {
+func settled(err error, lost bool) error {
+	if !isFinal(err) || !lost {
 		return err
 	}
 	return &unsettledError{err}

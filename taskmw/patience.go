@@ -23,11 +23,11 @@ func (d *Door) patience(ctx context.Context) patience {
 	retried, ok := asynq.GetRetryCount(ctx)
 	limit, _ := asynq.GetMaxRetry(ctx)
 	last := ok && retried >= limit
-	configured := isConfigured(ctx)
-	if !configured {
-		d.warn(ctx)
+	missing := markOf(ctx).missing()
+	if missing != "" {
+		d.warn(ctx, missing)
 	}
-	return patience{waits: last || !configured, last: last}
+	return patience{waits: last || missing != "", last: last}
 }
 
 const (
@@ -54,15 +54,26 @@ func budget(ctx context.Context) time.Duration {
 	}
 }
 
-// warn tells, once, that the server's config lacks the door's part.
-func (d *Door) warn(ctx context.Context) {
-	if d.warned.Swap(true) {
-		return
+// warn tells, once, what the server's config lacks.
+func (d *Door) warn(ctx context.Context, missing string) {
+	if !d.warned.Swap(true) {
+		d.logger().WarnContext(ctx, "taskmw: "+missing+
+			": tasks that find their lock held wait for it and keep a worker busy")
 	}
-	log := d.log
-	if log == nil {
-		log = slog.Default()
+}
+
+func (d *Door) logger() *slog.Logger {
+	if d.log != nil {
+		return d.log
 	}
-	log.WarnContext(ctx, "taskmw: the asynq.Config of this server was not given to taskmw.Configure: "+
-		"tasks that find their lock held wait for it and keep a worker busy")
+	return slog.Default()
+}
+
+// unrun tells that a task is finished without a run. It names no lock and no holder.
+func (v *delivery) unrun(because string) {
+	id, _ := asynq.GetTaskID(v.ctx)
+	queue, _ := asynq.GetQueueName(v.ctx)
+	v.door.logger().LogAttrs(v.ctx, slog.LevelInfo, "holdfast: task finished without a run",
+		slog.String("because", because), slog.String("type", v.task.Type()),
+		slog.String("queue", queue), slog.String("id", id))
 }

@@ -26,7 +26,8 @@ type keyFunc func(context.Context, *asynq.Task) (string, error)
 type rule struct {
 	pattern string
 	prefix  string // of the types that match, for a pattern ending in *
-	key     keyFunc
+	names   namesFunc
+	several bool // names
 	action  Action
 	locker  *core.Locker
 	seats   *core.Locker  // for Coalesce
@@ -36,6 +37,9 @@ type rule struct {
 
 // WithType locks the tasks of a type by a key such as "order:{order_id}". The package documentation
 // lists the sources of a key.
+//
+// [core.Keys] makes one key of several templates, for a task that needs several names at once. Such a
+// rule cannot have [Coalesce], and [Enqueue] cannot hand off to it.
 //
 // A pattern is a task type, or a prefix followed by "*": "order:*", or "*" for all. The exact type
 // wins over prefixes, and a longer prefix over a shorter one, in any order. The same pattern twice is
@@ -50,7 +54,7 @@ type rule struct {
 // nothing, because the middleware sets the label.
 func WithType(pattern, key string, opts ...core.Option) Option {
 	return optionFunc(func(d *Door) error {
-		fn, err := templateKey(key)
+		fn, err := templateNames(key)
 		if err != nil {
 			return fmt.Errorf("WithType(%q): %w", pattern, err)
 		}
@@ -69,12 +73,24 @@ func WithTypeFunc(pattern string, key func(context.Context, *asynq.Task) (string
 		if key == nil {
 			return fmt.Errorf("WithTypeFunc(%q): %w: nil function", pattern, core.ErrInvalid)
 		}
-		return d.add("WithTypeFunc", pattern, text(pattern, ""), key, opts)
+		return d.add("WithTypeFunc", pattern, text(pattern, ""), one(key), opts)
 	})
 }
 
-// WithLogger sets where the warning about a missing [Configure] goes. The default, also for nil, is
-// slog.Default(). If it is given twice, the last one wins.
+// WithSkipper lets tasks pass without a lock: those for which skip returns true. It is asked for each
+// task, whether a rule matches it or not. A hand-off that a skipped task came with is not used, and its
+// name comes free when its time is over. The default, which nil also means, is none. If it is given
+// twice, the last one wins.
+func WithSkipper(skip func(context.Context, *asynq.Task) bool) Option {
+	return optionFunc(func(d *Door) error {
+		d.skip = skip
+		return nil
+	})
+}
+
+// WithLogger sets where the middleware logs: a warning about a missing [Configure], and a line at level
+// Info for each task that is finished without a run, with the task's type, queue and ID. The default,
+// also for nil, is slog.Default(). If it is given twice, the last one wins.
 func WithLogger(log *slog.Logger) Option {
 	return optionFunc(func(d *Door) error {
 		d.log = log
@@ -82,7 +98,7 @@ func WithLogger(log *slog.Logger) Option {
 	})
 }
 
-func (d *Door) add(option, pattern, template string, key keyFunc, opts []core.Option) error {
+func (d *Door) add(option, pattern, keys string, names namesFunc, opts []core.Option) error {
 	prefix, many := strings.CutSuffix(pattern, "*")
 	if strings.TrimSpace(pattern) == "" || strings.Contains(prefix, "*") {
 		return fmt.Errorf("%s(%q): %w: a pattern is a task type, or a prefix and one * at its end",
@@ -92,11 +108,11 @@ func (d *Door) add(option, pattern, template string, key keyFunc, opts []core.Op
 	if d.exact[pattern] != nil || slices.ContainsFunc(d.prefixes, isRepeat) {
 		return fmt.Errorf("%s(%q): %w: the pattern has a rule already", option, pattern, core.ErrInvalid)
 	}
-	r, err := d.compile(pattern, template, opts)
+	r, err := d.compile(pattern, keys, opts)
 	if err != nil {
 		return fmt.Errorf("%s(%q): %w", option, pattern, err)
 	}
-	r.prefix, r.key = prefix, key
+	r.prefix, r.names = prefix, names
 	window, _ := r.locker.Dedup()
 	r.byType = many && window > 0
 	if !many {
@@ -109,19 +125,23 @@ func (d *Door) add(option, pattern, template string, key keyFunc, opts []core.Op
 }
 
 // compile makes a rule's Lockers of its options.
-func (d *Door) compile(pattern, template string, opts []core.Option) (*rule, error) {
+func (d *Door) compile(pattern, keys string, opts []core.Option) (*rule, error) {
 	action, others, err := actionOf(opts)
 	if err != nil {
 		return nil, err
 	}
+	template := strings.ReplaceAll(keys, "\n", " ")
 	defaults := []core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedupScope(text(pattern, ""))}
 	locker, err := d.locks.With(slices.Concat(defaults, others)...)
 	if err != nil {
 		return nil, err
 	}
-	r := &rule{pattern: pattern, action: action, locker: locker, opts: others}
+	r := &rule{pattern: pattern, several: template != keys, action: action, locker: locker, opts: others}
 	if action != Coalesce {
 		return r, nil
+	}
+	if r.several {
+		return nil, fmt.Errorf("OnConflict(Coalesce): %w: not with several keys: a run must stand for one thing", core.ErrInvalid)
 	}
 	if window, _ := locker.Dedup(); window > 0 {
 		return nil, fmt.Errorf("OnConflict(Coalesce): %w: with WithDedup the one that waits would never run", core.ErrInvalid)

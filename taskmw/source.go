@@ -11,13 +11,45 @@ import (
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
-// templateKey compiles a key template. A value that a task lacks is an error from core that
-// names its source and holds nothing of the payload.
-func templateKey(template string) (keyFunc, error) {
-	parsed, err := key.Parse(template)
+// namesFunc makes the names of the locks from a task, mostly one.
+type namesFunc func(context.Context, *asynq.Task) ([]string, error)
+
+// templateNames compiles a key of one or more templates. A value that a task lacks is an error from
+// core that names its source and holds nothing of the payload.
+func templateNames(keys string) (namesFunc, error) {
+	all, err := key.ParseAll(keys)
 	if err != nil {
 		return nil, err
 	}
+	var each []keyFunc
+	for _, parsed := range all {
+		name, err := templateKey(parsed)
+		if err != nil {
+			return nil, err
+		}
+		each = append(each, name)
+	}
+	return func(ctx context.Context, t *asynq.Task) ([]string, error) {
+		names := make([]string, len(each))
+		for i, name := range each {
+			var err error
+			if names[i], err = name(ctx, t); err != nil {
+				return nil, err
+			}
+		}
+		return names, nil
+	}, nil
+}
+
+// one makes a key function a namesFunc.
+func one(name keyFunc) namesFunc {
+	return func(ctx context.Context, t *asynq.Task) ([]string, error) {
+		n, err := name(ctx, t)
+		return []string{n}, err
+	}
+}
+
+func templateKey(parsed *key.Key) (keyFunc, error) {
 	var values []keyFunc // one for each source, in order
 	for _, source := range parsed.Sources() {
 		value, err := valueOf(source)

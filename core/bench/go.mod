@@ -1,3 +1,4 @@
+// Not released: it is for work on this repository.
 module github.com/holdfast-go/holdfast/core/bench
 
 go 1.26.0
@@ -8,7 +9,7 @@ replace (
 )
 
 require (
-	github.com/bsm/redislock v0.9.4
+	github.com/bsm/redislock v0.10.0
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/core/internal/weather v0.0.0-00010101000000-000000000000

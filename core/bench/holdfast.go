@@ -26,7 +26,7 @@ func holdfasts() []contestant {
 }
 
 type holdfast struct {
-	rdb   *redis.Client
+	rdb   redis.UniversalClient
 	locks *core.Locker
 }
 
@@ -35,6 +35,6 @@ func (h *holdfast) lock(ctx context.Context, name string) (lease, error) {
 }
 
 func (h *holdfast) close(ctx context.Context) error {
-	defer h.rdb.Close()
+	defer func() { _ = h.rdb.Close() }()
 	return h.locks.Close(ctx)
 }

@@ -84,7 +84,7 @@ func (l *loop) all(e *env, length time.Duration) []tally {
 
 func (l *loop) one(ctx context.Context, e *env, g int, until time.Time) tally {
 	t := tally{waits: make([]time.Duration, 0, 1024)}
-	who, i := e.who(g), g
+	who, i := e.who(g), e.Proc*l.goroutines+g
 	if l.oneName {
 		i = 0
 	}

@@ -6,9 +6,12 @@
 // the same round. After each round it checks what a lock must do: nobody else was inside, the
 // fences grew, no lock is left at the server. What Holdfast breaks of that ends the program with
 // status 1, what a peer breaks stands in the table. Goals that are missed are printed.
+//
+// With -scale it measures how the cost of Holdfast alone grows: see sweep.
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -31,16 +34,20 @@ func main() {
 		return
 	}
 	b := &bench{say: func(progress string) { log.Print(progress) }}
-	flag.IntVar(&b.rounds, "rounds", 5, "interleaved rounds")
-	flag.DurationVar(&b.length, "time", 500*time.Millisecond, "length of one contestant's `round`; some scenarios take a multiple")
+	flag.IntVar(&b.rounds, "rounds", 0, "interleaved rounds; 5 unless told, and 1 with -scale")
+	flag.DurationVar(&b.length, "time", 0, "length of one contestant's `round`, 500 ms unless told; some scenarios take a multiple")
 	flag.BoolVar(&b.quick, "quick", false, "one short round with small numbers: a proof that everything runs, no figures")
-	only := flag.String("only", "", "comma-separated `scenarios`; default: all. There are "+strings.Join(scenarioNames(), ", "))
+	scale := flag.Bool("scale", false, "measure how the cost of Holdfast grows, instead of comparing it; 5 minutes")
+	larger := flag.Bool("large", false, "with -scale: the largest sizes too, which takes minutes more")
+	only := flag.String("only", "", "comma-separated `scenarios`; default: all. There are "+strings.Join(scenarioNames(), ", ")+
+		"; with -scale "+strings.Join(sweepNames(), ", "))
 	file := flag.String("json", "", "`file` for every figure of every round")
 	flag.Parse()
-	if b.quick {
-		b.rounds, b.length = 1, 100*time.Millisecond
+	b.defaults(*scale)
+	if *file != "" && *scale {
+		log.Fatal("-json: there is none with -scale")
 	}
-	all, err := choose(*only)
+	all, grow, err := choose(*only, *scale)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -51,7 +58,12 @@ func main() {
 		log.Fatal(err)
 	}
 	defer b.server.stop()
-	sound, err := b.show(ctx, all, os.Stdout, *file)
+	var sound bool
+	if *scale {
+		sound, err = b.showSweeps(ctx, grow, *larger, os.Stdout)
+	} else {
+		sound, err = b.show(ctx, all, os.Stdout, *file)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -81,26 +93,52 @@ func (b *bench) show(ctx context.Context, all []scenario, w io.Writer, file stri
 	})
 }
 
-func scenarioNames() []string {
-	var names []string
+// defaults are the rounds, and their length, that nobody has asked for.
+func (b *bench) defaults(scale bool) {
+	switch {
+	case b.quick:
+		b.rounds, b.length = 1, 100*time.Millisecond
+	case scale:
+		b.rounds, b.length = cmp.Or(b.rounds, 1), cmp.Or(b.length, time.Second)
+	default:
+		b.rounds, b.length = cmp.Or(b.rounds, 5), cmp.Or(b.length, 500*time.Millisecond)
+	}
+}
+
+func scenarioNames() (names []string) {
 	for _, s := range scenarios() {
 		names = append(names, s.name)
 	}
 	return names
 }
 
-// choose finds the scenarios that a flag names.
-func choose(only string) ([]scenario, error) {
+func sweepNames() (names []string) {
+	for _, s := range sweeps() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// choose finds the scenarios that a flag names, or the sweeps.
+func choose(only string, scale bool) (all []scenario, grow []sweep, err error) {
+	if scale {
+		grow, err = named(sweeps(), sweepNames(), only)
+	} else {
+		all, err = named(scenarios(), scenarioNames(), only)
+	}
+	return all, grow, err
+}
+
+func named[T any](all []T, names []string, only string) (chosen []T, err error) {
 	if only == "" {
-		return scenarios(), nil
+		return all, nil
 	}
-	var chosen []scenario
 	for name := range strings.SplitSeq(only, ",") {
-		s, ok := scenarioNamed(strings.TrimSpace(name))
-		if !ok {
-			return nil, fmt.Errorf("-only: no scenario %q; there are %s", name, strings.Join(scenarioNames(), ", "))
+		i := slices.Index(names, strings.TrimSpace(name))
+		if i < 0 {
+			return nil, fmt.Errorf("-only: no scenario %q; there are %s", name, strings.Join(names, ", "))
 		}
-		chosen = append(chosen, s)
+		chosen = append(chosen, all[i])
 	}
-	return slices.Clip(chosen), nil
+	return chosen, nil
 }

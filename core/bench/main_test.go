@@ -116,7 +116,7 @@ func TestAScenarioThatDoesNotExistIsRefusedByNameAndTheOthersAreListed(t *testin
 		"pair,":        `""`,
 		"pair,nonsens": `"nonsens"`,
 	} {
-		chosen, err := choose(only)
+		chosen, _, err := choose(only, false)
 		if want == "" {
 			if err != nil || len(chosen) == 0 {
 				t.Errorf("%q: %v", only, err)

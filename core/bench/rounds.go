@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,9 @@ type bench struct {
 	rounds int
 	length time.Duration // of one contestant's round
 	quick  bool
-	dir    string // for sections
+	before footprint // of the empty server
+	idle   float64   // CPU time that it uses in a second
+	dir    string    // for sections
 	say    func(progress string)
 }
 
@@ -72,6 +75,10 @@ func (b *bench) once(ctx context.Context, s scenario, name string) (map[string]f
 	if err := b.server.empty(ctx); err != nil {
 		return nil, faults{}, err
 	}
+	var err error
+	if b.before, err = b.server.footprint(ctx); err != nil {
+		return nil, faults{}, err
+	}
 	// Fences are remembered from round to round, and of each contestant apart.
 	path := filepath.Join(b.dir, s.name+" "+strings.ReplaceAll(name, "/", "-"))
 	shared, err := mapSection(path, s.places)
@@ -83,7 +90,7 @@ func (b *bench) once(ctx context.Context, s scenario, name string) (map[string]f
 		return nil, faults{}, err
 	}
 	r := run{length: time.Duration(s.length * float64(b.length))}
-	bound, cancel := context.WithTimeout(ctx, r.length+2*time.Minute)
+	bound, cancel := context.WithTimeout(ctx, r.length+cmp.Or(s.patience, 2*time.Minute))
 	defer cancel()
 	t := task{Scenario: s.name, Contestant: name, Addr: b.server.addr, Section: path, Length: r.length, Quick: b.quick}
 	c, err := hire(bound, t, s.procs)
@@ -98,7 +105,7 @@ func (b *bench) once(ctx context.Context, s scenario, name string) (map[string]f
 		return nil, faults{}, err
 	}
 	contestant, _ := contestantNamed(name)
-	if r.Left, err = b.server.keys(ctx, contestant.prefix); err != nil {
+	if r.Left, err = b.server.left(ctx, contestant.prefix); err != nil {
 		return nil, faults{}, err
 	}
 	return s.figures(r), r.faults, nil
@@ -118,8 +125,22 @@ func (b *bench) lead(ctx context.Context, c *crew, r *run) error {
 	if err != nil {
 		return err
 	}
+	used, err := b.server.cpu(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
 	sleepUntil(start + r.length)
+	share, err := b.server.share(ctx, used, began)
+	if err != nil {
+		return err
+	}
+	r.cpu = time.Duration(max(0, share-b.idle) * float64(r.length))
 	after, err := b.server.usage(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := b.server.footprint(ctx)
 	if err != nil {
 		return err
 	}
@@ -135,17 +156,25 @@ func (b *bench) lead(ctx context.Context, c *crew, r *run) error {
 		return err
 	}
 	r.server = serverTime(before, after, r.Sent)
+	r.calls = calls(before, after)
+	r.grown = now.since(b.before)
 	return nil
+}
+
+// folder makes the one of what the processes share.
+func (b *bench) folder() (remove func(), err error) {
+	b.dir, err = os.MkdirTemp("", "holdfast-bench-")
+	return func() { _ = os.RemoveAll(b.dir) }, err
 }
 
 // run races all the scenarios, and tells the sink about each as soon as it is over. It says
 // whether Holdfast kept its promises.
 func (b *bench) run(ctx context.Context, all []scenario, sink func(outcome) error) (sound bool, err error) {
-	b.dir, err = os.MkdirTemp("", "holdfast-bench-")
+	remove, err := b.folder()
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = os.RemoveAll(b.dir) }()
+	defer remove()
 	sound = true
 	for _, s := range all {
 		results, err := b.race(ctx, s)

@@ -14,8 +14,9 @@ type scenario struct {
 
 	contestants []string
 	procs       int
-	places      int     // of the section: names in use
-	length      float64 // of a run, in units of -time
+	places      int           // of the section: names in use
+	length      float64       // of a run, in units of -time
+	patience    time.Duration // for all else of a run; two minutes unless told
 
 	// worker makes one process's part, and the report that it fills.
 	worker func(ctx context.Context) (worker, *report)
@@ -36,7 +37,10 @@ type run struct {
 	report
 
 	length time.Duration
-	server time.Duration // spent on commands of clients
+	server time.Duration      // spent on commands of clients
+	cpu    time.Duration      // used by the server, for all that it does, beyond that of an idle one
+	calls  map[string]float64 // of commands by name, inside scripts too
+	grown  footprint          // of the server, at the end
 }
 
 func (r run) acquisitions() float64 {
@@ -62,12 +66,12 @@ func (r run) scripts() float64 {
 
 // scenarios are all there are, in the order in which they run.
 func scenarios() []scenario {
-	return slices.Concat([]scenario{layersScenario()}, pairScenarios(), oneNameScenarios(),
+	return slices.Concat([]scenario{layersScenario(), labelsScenario()}, pairScenarios(), oneNameScenarios(),
 		[]scenario{handoverScenario(), waitingScenario()}, heldScenarios())
 }
 
 func scenarioNamed(name string) (scenario, bool) {
-	all := scenarios()
+	all := append(scenarios(), scaleScenarios()...)
 	i := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
 	if i < 0 {
 		return scenario{}, false

@@ -110,6 +110,65 @@ func serverTime(before, after map[string]usage, sent map[string]int64) time.Dura
 	return time.Duration(usec * float64(time.Microsecond))
 }
 
+// cpu is the CPU time that the server's main thread has used, which runs all commands.
+func (s *server) cpu(ctx context.Context) (time.Duration, error) {
+	info, err := s.info(ctx, "cpu")
+	if err != nil {
+		return 0, err
+	}
+	seconds := 0.0
+	for _, field := range []string{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"} {
+		x, err := strconv.ParseFloat(info[field], 64)
+		if err != nil {
+			return 0, fmt.Errorf("INFO cpu: %s: %w", field, err)
+		}
+		seconds += x
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// share is the part of a core that the server has used since an instant.
+func (s *server) share(ctx context.Context, used time.Duration, began time.Time) (float64, error) {
+	now, err := s.cpu(ctx)
+	return float64(now-used) / float64(time.Since(began)), err
+}
+
+// calls is how often each command ran between two readings.
+func calls(before, after map[string]usage) map[string]float64 {
+	n := make(map[string]float64, len(after))
+	for name, u := range after {
+		n[name] = u.calls - before[name].calls
+	}
+	return n
+}
+
+// footprint is what a server keeps in memory, in bytes: for clients, and for all else.
+type footprint struct{ data, clients, connections float64 }
+
+func (s *server) footprint(ctx context.Context) (f footprint, err error) {
+	memory, err := s.info(ctx, "memory")
+	if err != nil {
+		return f, err
+	}
+	clients, err := s.info(ctx, "clients")
+	if err != nil {
+		return f, err
+	}
+	number := func(text string) float64 {
+		x, _ := strconv.ParseFloat(text, 64)
+		return x
+	}
+	f.clients = number(memory["mem_clients_normal"])
+	f.data = number(memory["used_memory"]) - f.clients
+	f.connections = number(clients["connected_clients"])
+	return f, nil
+}
+
+// since is what has been added after an earlier reading.
+func (f footprint) since(before footprint) footprint {
+	return footprint{f.data - before.data, f.clients - before.clients, f.connections - before.connections}
+}
+
 func (s *server) info(ctx context.Context, section string) (map[string]string, error) {
 	text, err := s.admin.Info(ctx, section).Result()
 	if err != nil {
@@ -128,6 +187,17 @@ func (s *server) info(ctx context.Context, section string) (map[string]string, e
 func (s *server) keys(ctx context.Context, prefix string) (int, error) {
 	keys, err := s.admin.Keys(ctx, prefix+"*").Result()
 	return len(keys), err
+}
+
+// left counts the keys with a prefix that stay. What a command has made that was executed after its caller had left
+// goes within a place's life, 3 s: docs/design.md.
+func (s *server) left(ctx context.Context, prefix string) (n int, err error) {
+	for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(50 * time.Millisecond) {
+		if n, err = s.keys(ctx, prefix); n == 0 || err != nil {
+			break
+		}
+	}
+	return n, err
 }
 
 func (s *server) empty(ctx context.Context) error { return s.admin.FlushAll(ctx).Err() }

@@ -40,7 +40,8 @@ import (
 //
 // [CannotAnswer] tells from an error whether the service can answer anybody. It knows the errors
 // of the net package; mark others with [Unavailable]. Do not mark an error if part of the service
-// has answered: if one node of a quorum says "no permission", the error must not match.
+// has answered: if one node of a quorum says "no permission", the error must not match. Mark what
+// will not pass by itself with [Refused], and add with [Because] what an operator can do.
 type Driver interface {
 	// Acquire makes one attempt to own c.Name for c.TTL. It never waits for another owner.
 	//
@@ -61,7 +62,9 @@ type Driver interface {
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew gives each claim its full TTL again if its token still owns the name. Compare and
-	// extend are one step for each claim. A claim whose TTL is 0 is only verified.
+	// extend are one step for each claim. A claim whose TTL is 0 is only verified. For a
+	// token that [Claim.Downgraded] has made a shared owner, an exclusive claim is not the owner: a
+	// Renew or an Acquire may come late. No such Release does.
 	//
 	// It returns one error for each claim, in order: nil, [ErrNotOwner], [ErrNotSent], or an
 	// unknown outcome. A fault of one claim must not cost another claim its answer. core sends
@@ -116,11 +119,57 @@ type Queuer interface {
 	Wait(ctx context.Context, c Claim) error
 }
 
+// Ranker is implemented by a [Queuer] in whose queues a place can stand where a backend on top of it wants
+// it to, so that several of them have the same order. core does not use it.
+//
+// Places stand in the order of their ranks. A place without a rank gets one from the queue, behind all
+// others. A Wait with a Rank puts c.Place there, or moves it there. An Acquire with a Rank comes before all
+// places with larger ones, whether or not c.Place is in the queue.
+type Ranker interface {
+	Queuer
+
+	// Rank returns a rank behind all places in the queue for a name. It is a multiple of [RankStep], at most 2^53,
+	// and does not fall from one call to the next while the clock is not set back. It changes nothing.
+	Rank(ctx context.Context, name string) (uint64, error)
+}
+
+// RankStep is how far apart the ranks are that a queue gives: one millisecond of its clock.
+const RankStep = 4096
+
 // Recheck is how long a waiter that hears nothing waits before it looks again.
 func Recheck(ttl time.Duration) time.Duration { return min(ttl/3, time.Second) }
 
 // PlaceLife is how long a place stays in the queue without a call that names it.
 func PlaceLife(ttl time.Duration) time.Duration { return 3 * Recheck(ttl) }
+
+// Offerer is implemented by a [Queuer] that can grant a free name to a place that waits, in the
+// step that frees it. Then a hand-over takes one message instead of a message and a command.
+type Offerer interface {
+	Queuer
+
+	// Offer is Wait for a claim that may be granted meanwhile: the command that queues c.Place
+	// leaves an offer there. From then on, whoever frees the name, or finds it free, while this
+	// place is the first makes c.Token the owner in the same step. That takes the place out of the
+	// queue, and reserves c.Fences. A place with less than half of its life left is only told, as
+	// in Wait.
+	//
+	// granted says that this has happened. The grant lasts as long as the place would have: that
+	// is [PlaceLife] at least, counted from the call of Offer, and core renews it. Otherwise err
+	// is as in Wait.
+	//
+	// Notifications can be late, lost, doubled or forged. So Offer believes one only if it names
+	// this very call by something that nobody can guess. If it misses one, the next Acquire with
+	// the same token gets the grant.
+	//
+	// A place has one offer at a time. c.Offer numbers them: a command with a smaller number that
+	// is executed later neither replaces nor revives one with a larger number. What removes a
+	// place removes its offer. A Release with c.Place and c.Offer keeps the place, withdraws its
+	// offer if the number is not larger than c.Offer, and frees the name if the token owns it.
+	//
+	// core offers only exclusive claims without Dedup and Handoff. A backend may decline any of
+	// them. Then Offer is Wait.
+	Offer(ctx context.Context, c Claim) (g Grant, granted bool, err error)
+}
 
 // Yielder is implemented by a [Queuer] that can release one claim and take the name for another
 // claim in one step. core uses it when the turns of a process are over while more of its
@@ -146,6 +195,13 @@ type Validator interface {
 	// Validate says what is wrong with them, or returns nil. core.New calls it once, and reports
 	// the error as ErrInvalid. It does no I/O and does not block.
 	Validate() error
+}
+
+// Locator is implemented by backends that know where their service is.
+type Locator interface {
+	// Location returns the service's address, for messages. It has no password. It does no I/O and
+	// does not block.
+	Location() string
 }
 
 // IdleCloser is implemented by backends that keep something alive between calls, such as a

@@ -26,6 +26,12 @@ var (
 	// [Unavailable], and with [NotSent] too if that is true. They need not mark errors of the net
 	// package; see [CannotAnswer].
 	ErrCannotAnswer = errors.New("driver: the service cannot answer")
+
+	// ErrRefused means that the service answers, and refuses this client as it is set up: a wrong
+	// password, a missing permission, a command that is forbidden there. Another attempt would end
+	// the same, so core tells its caller at once. Backends mark the client's error with [Refused].
+	// What passes by itself, such as full memory or a failover, is none.
+	ErrRefused = errors.New("driver: the service refuses this client")
 )
 
 // Held is how Acquire refuses a claim because the name has another owner, or because other

@@ -17,7 +17,35 @@ func NotSent(err error) error { return mark(err, ErrNotSent) }
 // marks: driver.NotSent(driver.Unavailable(err)). Unavailable(nil) is nil.
 func Unavailable(err error) error { return mark(err, ErrCannotAnswer) }
 
-// UnknownOutcome makes err match neither [ErrNotSent] nor [ErrNotOwner], and keeps the rest of it. Use
+// Refused marks err with [ErrRefused] and keeps its text. Refused(nil) is nil.
+func Refused(err error) error { return mark(err, ErrRefused) }
+
+// Because adds to err what an operator should read: what is wrong, and what to do about it. It keeps
+// the text of err, and [Reason] finds why. core writes why into the log, so why must contain nothing
+// that came from a request or from the server, such as a name. Because(nil, why) is nil.
+func Because(err error, why string) error {
+	if err == nil {
+		return nil
+	}
+	return &because{err, why}
+}
+
+// Reason returns what [Because] has added to err, or "".
+func Reason(err error) string {
+	if b, ok := errors.AsType[*because](err); ok {
+		return b.why
+	}
+	return ""
+}
+
+type because struct {
+	error
+	why string
+}
+
+func (e *because) Unwrap() error { return e.error }
+
+// UnknownOutcome makes err match none of [ErrNotSent], [ErrNotOwner] and [ErrRefused], and keeps the rest of it. Use
 // it if one request of a call has certainly failed, but the call made other requests that may have been
 // executed. UnknownOutcome(nil) is nil.
 func UnknownOutcome(err error) error {
@@ -50,5 +78,5 @@ func (e *unknownOutcome) Error() string { return e.err.Error() }
 func (e *unknownOutcome) As(target any) bool { return errors.As(e.err, target) }
 
 func (e *unknownOutcome) Is(target error) bool {
-	return target != ErrNotSent && target != ErrNotOwner && errors.Is(e.err, target)
+	return target != ErrNotSent && target != ErrNotOwner && target != ErrRefused && errors.Is(e.err, target)
 }

@@ -22,6 +22,8 @@ func TestAMarkedErrorMatchesItsSentinelAndKeepsTheClientsError(t *testing.T) {
 	}{
 		"NotSent":     {driver.NotSent(errClient), []error{driver.ErrNotSent}, []error{driver.ErrCannotAnswer, driver.ErrNotOwner}},
 		"Unavailable": {driver.Unavailable(errClient), []error{driver.ErrCannotAnswer}, []error{driver.ErrNotSent, driver.ErrNotOwner}},
+		"Refused":     {driver.Refused(errClient), []error{driver.ErrRefused}, []error{driver.ErrNotSent, driver.ErrCannotAnswer}},
+		"Because":     {driver.Because(errClient, "why"), nil, []error{driver.ErrNotSent, driver.ErrCannotAnswer, driver.ErrRefused}},
 		"both":        {driver.NotSent(driver.Unavailable(errClient)), []error{driver.ErrNotSent, driver.ErrCannotAnswer}, nil},
 	} {
 		for _, target := range append(test.matches, errClient) {
@@ -55,9 +57,9 @@ func TestOnlyUnavailableSaysThatNobodyCanAnswer(t *testing.T) {
 
 func TestAnUnknownOutcomeHidesCertaintiesAndNothingElse(t *testing.T) {
 	t.Parallel()
-	inner := errors.Join(driver.NotSent(driver.Unavailable(errClient)), driver.ErrNotOwner)
+	inner := errors.Join(driver.NotSent(driver.Unavailable(errClient)), driver.ErrNotOwner, driver.Refused(errClient))
 	err := driver.UnknownOutcome(fmt.Errorf("no quorum: %w", inner))
-	for _, hidden := range []error{driver.ErrNotSent, driver.ErrNotOwner} {
+	for _, hidden := range []error{driver.ErrNotSent, driver.ErrNotOwner, driver.ErrRefused} {
 		if errors.Is(err, hidden) {
 			t.Errorf("it matches %v", hidden)
 		}
@@ -82,10 +84,25 @@ func TestNoErrorStaysNone(t *testing.T) {
 	t.Parallel()
 	for name, mark := range map[string]func(error) error{
 		"NotSent": driver.NotSent, "Unavailable": driver.Unavailable, "UnknownOutcome": driver.UnknownOutcome,
+		"Refused": driver.Refused, "Because": func(err error) error { return driver.Because(err, "why") },
 	} {
 		if err := mark(nil); err != nil {
 			t.Errorf("%s(nil) is %v", name, err)
 		}
+	}
+}
+
+func TestAReasonIsFoundThroughMarks(t *testing.T) {
+	t.Parallel()
+	err := fmt.Errorf("around: %w", driver.NotSent(driver.Refused(driver.Because(errClient, "why"))))
+	if got := driver.Reason(err); got != "why" {
+		t.Errorf("%q", got)
+	}
+	if got := driver.Reason(driver.UnknownOutcome(err)); got != "why" {
+		t.Errorf("of an unknown outcome %q", got)
+	}
+	if got := driver.Reason(errClient); got != "" {
+		t.Errorf("of the client's own error %q", got)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 var contractCases = []testCase{
 	{name: "AGrantExcludesOthersUntilItsRelease", promise: oneAtATime, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
-		mine, theirs := e.claim("name"), e.claim("name")
+		mine, theirs := e.writer("name"), e.writer("name")
 		mine.Label = "mine, ☂"
 		e.grant(a, mine)
 		_, err := b.Acquire(e.Context(), theirs)
@@ -21,7 +21,7 @@ var contractCases = []testCase{
 		if !ok {
 			e.Fatalf("second acquire: %v", err)
 		}
-		if held.Label != mine.Label || held.Remaining <= 0 || held.Remaining > e.ttl {
+		if held.Label != mine.Label || held.Remaining <= 0 || held.Remaining > mine.TTL {
 			e.Errorf("held says %+v", held)
 		}
 		e.grant(b, e.claim("another"))
@@ -65,14 +65,15 @@ var contractCases = []testCase{
 		}
 	}},
 	{name: "RenewalWithoutTTLOnlyVerifies", promise: bounded, run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
+		d, c, other := e.Driver(), e.claim("name"), e.Driver()
+		e.grant(other, e.claim("another")) // it is connected
 		e.grant(d, c)
 		verify := c
 		verify.TTL = 0
 		for range 2 { // and leaves the lease as it is
 			e.noError(d.Renew(e.Context(), []driver.Claim{verify})[0])
 		}
-		if _, err := e.Driver().Acquire(e.Context(), e.claim("name")); err == nil {
+		if _, err := other.Acquire(e.Context(), e.claim("name")); err == nil {
 			e.Error("verification has freed the name")
 		}
 		e.eventually("the name expires under verification", func() bool {
@@ -81,7 +82,7 @@ var contractCases = []testCase{
 	}},
 	{name: "RenewalAnswersEachClaimForItself", promise: ownerOnly, run: func(e *env) {
 		d := e.Driver()
-		mine, gone, theirs := e.claim("mine"), e.claim("gone"), e.claim("theirs")
+		mine, gone, theirs := e.writer("mine"), e.writer("gone"), e.writer("theirs")
 		e.grant(d, mine)
 		e.grant(d, theirs)
 		forged := theirs
@@ -97,7 +98,7 @@ var contractCases = []testCase{
 		}
 	}},
 	{name: "OnlyTheOwnerReleases", promise: ownerOnly, run: func(e *env) {
-		d, mine := e.Driver(), e.claim("name")
+		d, mine := e.Driver(), e.writer("name")
 		e.grant(d, mine)
 		for _, token := range []string{token(), mine.Token[:len(mine.Token)-1], mine.Token + "x", ""} {
 			forged := mine
@@ -111,7 +112,7 @@ var contractCases = []testCase{
 		}
 	}},
 	{name: "ACallWhoseContextHasEndedDoesNothing", promise: bounded, run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
+		d, c := e.Driver(), e.writer("name")
 		if _, err := d.Acquire(done(), c); !errors.Is(err, driver.ErrNotSent) {
 			e.Errorf("acquire: %v", err)
 		}
@@ -198,7 +199,23 @@ var contractCases = []testCase{
 			return err == nil
 		})
 	}},
-	{name: "OneOwnerAtATimeUnderConcurrency", promise: oneAtATime, run: hammer},
+	{name: "FencesGrowAboveAFloor", promise: fencesGrow, needs: floors, run: func(e *env) {
+		d := e.Driver()
+		const ahead = 3600 * 1e6 // an hour of a clock in microseconds
+		free, owned := e.claim("name"), e.claim("name")
+		free.Floor = e.grant(d, e.claim("other")).Fence + ahead
+		if g := e.grant(d, free); g.Fence < free.Floor {
+			e.Errorf("a free name: fence %d below %d", g.Fence, free.Floor)
+		}
+		e.noError(d.Release(e.Context(), free))
+		owned.Floor = e.grant(d, owned).Fence + ahead
+		e.grant(d, owned) // by who owns it
+		e.noError(d.Release(e.Context(), owned))
+		if g := e.grant(e.Driver(), e.claim("name")); g.Fence <= owned.Floor {
+			e.Errorf("later: fence %d after %d", g.Fence, owned.Floor)
+		}
+	}},
+	{name: "OneOwnerAtATimeUnderConcurrency", crowd: true, promise: oneAtATime, run: hammer},
 }
 
 // seesLabel fails the case unless claims of every kind are refused with the owner's label.

@@ -13,7 +13,7 @@ import (
 
 // coreCases run core on the backend.
 var coreCases = []testCase{
-	{name: "WorkUnderALeaseNeverOverlaps", promise: oneAtATime, run: func(e *env) {
+	{name: "WorkUnderALeaseNeverOverlaps", crowd: true, promise: oneAtATime, run: func(e *env) {
 		var (
 			wg     sync.WaitGroup
 			inside atomic.Int32
@@ -48,7 +48,7 @@ var coreCases = []testCase{
 		}
 	}},
 	{name: "TheWatchdogOutlastsTheTTL", promise: kept, run: func(e *env) {
-		locks, other := e.locker(e.Driver()), e.locker(e.Driver())
+		locks, other := e.briefly(e.locker(e.Driver())), e.locker(e.Driver())
 		x, err := locks.Acquire(e.Context(), "name")
 		e.noError(err)
 		for range 12 {
@@ -82,7 +82,7 @@ var coreCases = []testCase{
 			e.Errorf("%d runs", runs)
 		}
 	}},
-	{name: "AllWaitersAreServed", run: func(e *env) {
+	{name: "AllWaitersAreServed", crowd: true, run: func(e *env) {
 		var wg sync.WaitGroup
 		lockers := []*core.Locker{e.locker(e.Driver()), e.locker(e.Driver())}
 		var served atomic.Int32
@@ -101,10 +101,10 @@ var coreCases = []testCase{
 	}},
 }
 
-// locker returns a Locker on d with the case's TTL, which ends with the case.
+// locker returns a Locker on d, which ends with the case. Its TTL is the long one.
 func (e *env) locker(d driver.Driver) *core.Locker {
 	e.Helper()
-	locks, err := core.New(d, core.WithTTL(e.ttl))
+	locks, err := core.New(d, core.WithTTL(e.longTTL()))
 	e.noError(err)
 	e.Cleanup(func() {
 		if link, ok := d.(*Link); ok {
@@ -118,6 +118,14 @@ func (e *env) locker(d driver.Driver) *core.Locker {
 		}
 	})
 	return locks
+}
+
+// briefly returns the Locker with the TTL that the case may wait for.
+func (e *env) briefly(locks *core.Locker) *core.Locker {
+	e.Helper()
+	brief, err := locks.With(core.WithTTL(e.ttl))
+	e.noError(err)
+	return brief
 }
 
 // renewed waits for the service to renew the lease once more, from now on.

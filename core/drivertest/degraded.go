@@ -55,7 +55,7 @@ var degradedCases = []testCase{
 	}},
 	{name: "LocalOnlyWorkGoesOnUntilTheServiceIsBack", run: func(e *env) {
 		link := NewLink(e.Driver())
-		locks := e.locker(link)
+		locks := e.briefly(e.locker(link))
 		work := goesOn{env: e, locks: locks}
 		for _, fate := range []Fate{Refused, RequestLost, ReplyLost} {
 			link.All(fate)

@@ -48,13 +48,13 @@ var detachCases = []testCase{
 		}
 		right := e.claim("name")
 		right.Handoff, right.Label = someHandoff, "whom"
-		if g := e.grant(b, right); e.Driver().Capabilities().Fence && g.Fence <= first.Fence {
+		if g := e.grant(b, right); e.probe.Capabilities().Fence && g.Fence <= first.Fence {
 			e.Errorf("fence %d after %d", g.Fence, first.Fence)
 		}
 	}},
 	{name: "AHandoffWorksOnceAndAgainForWhoHasUsedIt", needs: detaches, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
-		old, mine, theirs := e.claim("name"), e.claim("name"), e.claim("name")
+		old, mine, theirs := e.writer("name"), e.writer("name"), e.writer("name")
 		e.grant(a, old)
 		e.noError(a.Release(e.Context(), handedOff(old, someHandoff, time.Minute)))
 		mine.Handoff, theirs.Handoff = someHandoff, someHandoff
@@ -96,7 +96,7 @@ var detachCases = []testCase{
 		}
 		e.noError(y.Release(e.Context()))
 		z := waiter.within(0, "the waiter")
-		if e.Driver().Capabilities().Fence && (y.Fence() <= x.Fence() || z.Fence() <= y.Fence()) {
+		if e.probe.Capabilities().Fence && (y.Fence() <= x.Fence() || z.Fence() <= y.Fence()) {
 			e.Errorf("fences %d, %d, %d", x.Fence(), y.Fence(), z.Fence())
 		}
 		e.noError(z.Release(e.Context()))

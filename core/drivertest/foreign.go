@@ -48,7 +48,7 @@ var foreignCases = []testCase{
 		x, err := locks.Acquire(e.Context(), "name")
 		e.noError(err)
 		e.Overwrite("name")
-		e.within(e.ttl, "the notice of the loss", func() { <-x.Context().Done() })
+		e.within(e.longTTL(), "the notice of the loss", func() { <-x.Context().Done() })
 		e.lost(x, core.ReasonTaken)
 		if err := x.Release(e.Context()); !errors.Is(err, core.ErrLost) {
 			e.Errorf("release: %v", err)
@@ -62,7 +62,7 @@ var foreignCases = []testCase{
 		x, err := locks.Acquire(e.Context(), "name")
 		e.noError(err)
 		e.Delete("name")
-		e.within(e.ttl, "the notice of the loss", func() {
+		e.within(e.longTTL(), "the notice of the loss", func() {
 			e.eventually("it hears of it", func() bool { return x.Err() != nil })
 		})
 		e.lost(x, core.ReasonTaken)

@@ -23,6 +23,7 @@ const (
 	OpRelease Op = "release"
 	OpWait    Op = "wait"
 	OpYield   Op = "yield"
+	OpRank    Op = "rank"
 )
 
 // Fate is what happens to one call.
@@ -61,6 +62,8 @@ type Link struct {
 
 var (
 	_ driver.Driver     = (*Link)(nil)
+	_ driver.Offerer    = (*Link)(nil)
+	_ driver.Ranker     = (*Link)(nil)
 	_ driver.Yielder    = (*Link)(nil)
 	_ driver.Validator  = (*Link)(nil)
 	_ driver.IdleCloser = (*Link)(nil)
@@ -128,7 +131,7 @@ func (l *Link) Calls(op Op) int {
 	return l.calls[op]
 }
 
-// LastClaim returns the claim of the last call of Acquire, Release or Yield.
+// LastClaim returns the claim of the last call of Acquire, Release, Yield or Offer.
 func (l *Link) LastClaim() driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,6 +184,39 @@ func (l *Link) Wait(ctx context.Context, c driver.Claim) error {
 		return struct{}{}, errors.ErrUnsupported
 	})
 	return err
+}
+
+// Rank implements driver.Ranker. Its fate is that of [OpRank]. If the far side is no Ranker, Rank fails.
+func (l *Link) Rank(ctx context.Context, name string) (uint64, error) {
+	return through(ctx, l, OpRank, func(ctx context.Context) (uint64, error) {
+		if r, ok := l.far.(driver.Ranker); ok {
+			return r.Rank(ctx, name)
+		}
+		return 0, errors.ErrUnsupported
+	})
+}
+
+// Offer implements driver.Offerer. Its fate is that of [OpWait]. If the far side is no Offerer, Offer
+// is [Link.Wait].
+func (l *Link) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
+	o, ok := l.far.(driver.Offerer)
+	if !ok {
+		return g, false, l.Wait(ctx, c)
+	}
+	l.claim(c)
+	type outcome struct {
+		grant   driver.Grant
+		granted bool
+		err     error
+	}
+	out, err := through(ctx, l, OpWait, func(ctx context.Context) (out outcome, _ error) {
+		out.grant, out.granted, out.err = o.Offer(ctx, c)
+		return out, nil
+	})
+	if err != nil {
+		return g, false, err
+	}
+	return out.grant, out.granted, out.err
 }
 
 // Yield implements driver.Yielder. Its fate is that of [OpYield]. If the far side is no Yielder,
@@ -265,16 +301,14 @@ func through[T any](ctx context.Context, l *Link, op Op, call func(context.Conte
 	case Refused:
 		return none, driver.NotSent(driver.Unavailable(errors.New("drivertest: connection refused")))
 	case RequestLost:
-		<-ctx.Done()
-		return none, ctx.Err()
+		return none, silence(ctx, op)
 	case HeldBack:
 		return heldBack(l, func() (T, error) { return call(far) })
 	case RequestLate:
 		l.mu.Lock()
 		l.heldBack = append(l.heldBack, func() { _, _ = call(far) })
 		l.mu.Unlock()
-		<-ctx.Done()
-		return none, ctx.Err()
+		return none, silence(ctx, op)
 	case ReplyHeldBack:
 		v, err := call(far)
 		return heldBack(l, func() (T, error) { return v, err })
@@ -284,14 +318,22 @@ func through[T any](ctx context.Context, l *Link, op Op, call func(context.Conte
 		if fate == ReplyReset {
 			return none, ErrReset
 		}
-		<-ctx.Done()
-		return none, ctx.Err()
+		return none, silence(ctx, op)
 	default:
 		lag(request)
 		v, err := call(far)
 		lag(reply)
 		return v, err
 	}
+}
+
+// silence is the error of a call that is not answered. From a Wait, ctx's own error would say that the place is queued.
+func silence(ctx context.Context, op Op) error {
+	<-ctx.Done()
+	if op == OpWait {
+		return driver.UnknownOutcome(ctx.Err())
+	}
+	return ctx.Err()
 }
 
 // heldBack leaves the call to Deliver, and returns its outcome. The caller in core may be gone by that

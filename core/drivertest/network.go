@@ -47,7 +47,7 @@ var networkCases = []testCase{
 	}},
 	{name: "ALateReplyIsGivenBackAndAskedForAgain", run: func(e *env) {
 		link := NewLink(e.Driver())
-		locks := e.locker(link)
+		locks := e.briefly(e.locker(link))
 		link.Delay(0, e.ttl*8/10) // the attempts' bound is a third
 		got := make(chan *core.Lease, 1)
 		go func() {
@@ -177,7 +177,7 @@ var networkCases = []testCase{
 	{name: "TheContextEndsBeforeAnotherGetsIn", run: partition},
 	{name: "FailedRenewalsAreRetriedUntilTrustEnds", run: func(e *env) {
 		link := NewLink(e.Driver())
-		locks := e.locker(link)
+		locks := e.briefly(e.locker(link))
 		x, err := locks.Acquire(e.Context(), "name")
 		e.noError(err)
 		link.Next(OpRenew, ReplyReset, Refused, ReplyReset, Refused, ReplyReset, Refused)
@@ -199,7 +199,7 @@ var networkCases = []testCase{
 		x, err := e.locker(e.Driver()).TryAcquire(e.Context(), "name")
 		e.noError(err)
 		err = x.Release(done())
-		if e.harness.uneven && errors.Is(err, context.Canceled) { // the answer is awaited for a moment only
+		if !e.virtual && errors.Is(err, context.Canceled) { // the answer is awaited for a moment only
 			e.eventuallyFree()
 			return
 		}
@@ -208,8 +208,9 @@ var networkCases = []testCase{
 	}},
 	{name: "EveryCallReturnsInABlackHole", run: func(e *env) {
 		link := NewLink(e.Driver())
-		locks := e.locker(link)
-		x, err := locks.TryAcquire(e.Context(), "mine")
+		all := e.locker(link)
+		locks := e.briefly(all)
+		x, err := all.TryAcquire(e.Context(), "mine")
 		e.noError(err)
 		link.All(RequestLost)
 		bound := min(e.ttl/3, 2*time.Second) + 50*time.Millisecond
@@ -303,7 +304,7 @@ var networkCases = []testCase{
 func partition(e *env) {
 	link := NewLink(e.Driver())
 	other := e.locker(e.Driver())
-	x, err := e.locker(link).Acquire(e.Context(), "name")
+	x, err := e.briefly(e.locker(link)).Acquire(e.Context(), "name")
 	e.noError(err)
 	link.All(RequestLost)
 	y, err := other.Acquire(e.Context(), "name")

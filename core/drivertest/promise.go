@@ -12,11 +12,13 @@ const (
 	told         promise = "who waits is served"
 	inOrder      promise = "first come, first served"
 	takesTurns   promise = "turns are yielded in one step"
+	inLine       promise = "who frees a name grants it to the first waiter"
 	once         promise = "finished work is not done again"
 	minHold      promise = "a name stays taken after its release"
 	handedOver   promise = "a lease goes on in another process"
 	together     promise = "several names at once"
 	readers      promise = "shared holders"
+	downgrades   promise = "a writer becomes a reader in one step"
 	permits      promise = "a limited number of holders"
 	foreign      promise = "other software's values are respected"
 	badNetwork   promise = "lost, late and doubled messages"
@@ -49,18 +51,20 @@ func suite() []testCase {
 		under(told, coreCases, waitCases),
 		under(inOrder, lineCases, lineCoreCases),
 		under(takesTurns, yieldCases),
+		under(inLine, offerCases),
 		under(once, dedupCases),
 		under(minHold, keepCases),
 		under(handedOver, detachCases),
 		under(together, allCases),
 		under(readers, sharedCases),
+		under(downgrades, downgradeCases),
 		under(permits, limitCases),
 		under(foreign, foreignCases),
 		under(badNetwork, networkCases, abandonCases),
 		cutCases,
-		under(outage, outageCases),
+		under(outage, outageCases, readyCases),
 		under(degrades, degradedCases),
-		under(inspected, inspectCases),
+		under(inspected, inspectCases, labelCases),
 		under(frozenHolder, frozenCases),
 	)
 }

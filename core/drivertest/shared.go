@@ -49,9 +49,33 @@ func (e *env) refusal(d driver.Driver, c driver.Claim, why string) *driver.Held 
 	return held
 }
 
+// readersWait has three readers wait in the queue until each of them has the name. It returns once they are there.
+func (e *env) readersWait(q driver.Queuer) *sync.WaitGroup {
+	const n = 3
+	var all sync.WaitGroup
+	before := e.queueLength()
+	for range n {
+		c := e.reader("name")
+		c.Place = token()
+		all.Go(func() {
+			for { // a nil is a hint
+				if err := q.Wait(e.Context(), c); err != nil {
+					e.Error(err)
+					return
+				}
+				if _, err := q.(driver.Driver).Acquire(e.Context(), c); err == nil {
+					return // and never releases
+				}
+			}
+		})
+	}
+	e.longer(before+n-1, e.lineUpFor(), nil)
+	return &all
+}
+
 // sharedCases test readers and writers.
 var sharedCases = []testCase{
-	{name: "ReadersUnderCoreMeetNoWriter", needs: shares, run: func(e *env) {
+	{name: "ReadersUnderCoreMeetNoWriter", crowd: true, needs: shares, run: func(e *env) {
 		lockers := []*core.Locker{e.locker(e.Driver()), e.locker(e.Driver())}
 		var wg sync.WaitGroup
 		var readers, writers, together atomic.Int32
@@ -248,25 +272,9 @@ var sharedCases = []testCase{
 	{name: "ReadersThatWaitComeInTogether", needs: shares, run: queued(func(e *env, q driver.Queuer, d driver.Driver) {
 		writer := e.writer("name")
 		e.grant(d, writer)
-		var wg sync.WaitGroup
-		for range 3 {
-			c := e.reader("name")
-			c.Place = token()
-			wg.Go(func() {
-				for { // a nil is a hint
-					if err := q.Wait(e.Context(), c); err != nil {
-						e.Error(err)
-						return
-					}
-					if _, err := q.(driver.Driver).Acquire(e.Context(), c); err == nil {
-						return // and never releases
-					}
-				}
-			})
-		}
-		time.Sleep(e.ttl / 10)
+		all := e.readersWait(q)
 		e.noError(d.Release(e.Context(), writer))
-		e.within(2*time.Second, "all readers", wg.Wait)
+		e.within(2*time.Second, "all readers", all.Wait)
 	})},
 	{name: "OnlyAReaderReleasesItself", needs: shares, run: func(e *env) {
 		d, c := e.Driver(), e.reader("name")

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,8 @@ type Service struct {
 	// Stepwise says that Overwrite takes several steps, and that waiters may get the name in
 	// between.
 	Stepwise bool
+	// Timeless says that the service keeps no times, and so cannot tell since when.
+	Timeless bool
 	// Leftovers lists what the service keeps for names that nobody holds or waits for, except what
 	// is documented to stay, such as fences. Leave it nil if that cannot be seen.
 	Leftovers func() []string
@@ -76,6 +79,8 @@ type env struct {
 	virtual bool
 	harness Harness
 	result  *result
+	probe   driver.Driver   // says what the backend can do, and who is in the queue; it is no process of the case
+	places  map[string]bool // those that were put in the queue
 }
 
 type testCase struct {
@@ -88,7 +93,12 @@ type testCase struct {
 	other bool
 	// gone says that the case needs a service that cannot be reached.
 	gone bool
+	// crowd says that dozens of callers keep the machine busy. Two crowds of a process take turns: else the first would
+	// measure the second.
+	crowd bool
 }
+
+var crowds sync.Mutex // held by the case that is a crowd
 
 // Run runs the suite, with a subtest for each case. A case is skipped, and the reason logged, if it
 // needs something that the backend does not claim to have.
@@ -107,7 +117,7 @@ func Run(t *testing.T, h Harness) {
 				return
 			}
 			t.Parallel()
-			c.in(t, h, time.Second, result)
+			c.in(t, h, 2*time.Second, result)
 		})
 	}
 }
@@ -121,12 +131,20 @@ func concat(lists ...[]testCase) (all []testCase) {
 
 func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration, result *result) {
 	t.Helper()
+	if c.crowd && !h.Virtual {
+		crowds.Lock()
+		defer crowds.Unlock()
+	}
 	s := h.Open(t)
 	if s.Close != nil {
 		defer s.Close()
 	}
-	can := s.Driver().Capabilities()
-	e := &env{T: t, Service: s, ttl: max(ttl, can.MinTTL), virtual: h.Virtual, harness: h, result: result}
+	probe := s.Driver()
+	can := probe.Capabilities()
+	e := &env{
+		T: t, Service: s, ttl: max(ttl, can.MinTTL), virtual: h.Virtual, harness: h, result: result,
+		probe: probe, places: make(map[string]bool),
+	}
 	switch {
 	case c.needs != nil && !c.needs(can):
 		e.lacks("it does not claim what this case needs")
@@ -208,15 +226,20 @@ func (e *env) within(d time.Duration, what string, f func()) {
 	}
 }
 
-// slack allows for a machine that is busy with something else. There is none in virtual time.
+// slack allows for a machine that is busy with something else, which connections that are slow already feel twice.
+// There is none in virtual time.
 func slack(e *env) time.Duration {
-	if e.ttl >= 10*time.Second {
+	switch {
+	case e.ttl >= 10*time.Second:
 		return 0
+	case e.harness.uneven:
+		return 20 * time.Second
 	}
 	return 10 * time.Second
 }
 
 func fences(can driver.Capabilities) bool { return can.Fence }
+func floors(can driver.Capabilities) bool { return can.Floor }
 func dedups(can driver.Capabilities) bool { return can.Dedup }
 
 // done returns a context that has ended.

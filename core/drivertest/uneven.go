@@ -66,12 +66,15 @@ func (e *env) lag(trips int) time.Duration {
 }
 
 // beside runs the cases at the same time, but not as parallel tests: of those, no more run at a time
-// than there are processors.
+// than there are processors. They come in any order, so that suites that run beside each other do not all come to the
+// same case at once.
 func (h Harness) beside(t *testing.T) {
 	t.Helper()
 	var all sync.WaitGroup
 	free := make(chan struct{}, h.atOnce)
-	for _, c := range suite() {
+	cases := suite()
+	rand.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] }) //nolint:gosec // G404: no secret
+	for _, c := range cases {
 		all.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()

@@ -31,7 +31,7 @@ var waitCases = []testCase{
 			e.noError(holder.Release(e.Context(), c))
 			e.within(time.Second, "hearing of the release", func() { e.noError(<-heard) })
 			e.grant(q.(driver.Driver), next)
-			e.noError(holder.Release(e.Context(), next))
+			e.noError(q.(driver.Driver).Release(e.Context(), next)) // by who has it: a token may mean nothing to others
 		}
 	})},
 	{name: "AWaiterForAFreeNameIsTold", run: queued(func(e *env, q driver.Queuer, _ driver.Driver) {
@@ -44,7 +44,9 @@ var waitCases = []testCase{
 		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
 		defer cancel()
 		e.within(e.ttl/10, "the wait", func() {
-			if err := q.Wait(ctx, e.claim("name")); !errors.Is(err, context.DeadlineExceeded) {
+			err := q.Wait(ctx, e.claim("name"))
+			slow := e.harness.uneven && err != nil // the command that queues it may not have been answered yet
+			if ctx.Err() == nil || !slow && !errors.Is(err, context.DeadlineExceeded) {
 				e.Errorf("wait: %v", err)
 			}
 		})

@@ -174,7 +174,7 @@ var yieldCases = []testCase{
 
 func yielding(run func(e *env, process func() yielder)) func(*env) {
 	return func(e *env) {
-		if _, ok := e.Driver().(yielder); !ok {
+		if _, ok := e.probe.(yielder); !ok {
 			e.lacks("no yield in one step")
 		}
 		lined(func(e *env, process func() queuer) {

@@ -3,6 +3,8 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -13,150 +15,237 @@ import (
 
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	if err := driver.NotSent(ctx.Err()); err != nil {
+	if err := s.reach(ctx); err != nil {
 		return g, err
 	}
+	defer func() { err = explain(err) }()
+	var made leases
 	now, err := s.look(ctx, c) // a refusal then costs no write
-	if err != nil {
-		return g, err
-	}
-	if g, free, err := s.judge(ctx, c, now); !free {
-		return g, err
-	}
-	lease, err := s.client.Grant(ctx, seconds(c.TTL))
-	if err != nil {
-		return g, err
-	}
-	answer, err := s.claim(ctx, c, now, lease.ID)
-	if err != nil {
-		return g, err // what it may have taken goes with its lease
-	}
-	if answer.Succeeded {
-		return driver.Grant{Fence: uint64(answer.Header.Revision)}, nil //nolint:gosec // G115: revisions count up from 1
-	}
-	s.drop(ctx, lease.ID)
-	g, free, err := s.judge(ctx, c, stateOf(answer))
-	if free { // it has come and gone, or our place has
-		err = &driver.Held{}
+	for tries := 0; err == nil; tries++ {
+		g, free, err := s.judge(ctx, c, now)
+		if free && tries == maxTries { // each time, somebody else has got on
+			free, err = false, &driver.Held{}
+		}
+		if !free {
+			s.drop(ctx, made.own, made.group)
+			return g, err
+		}
+		answer, err := s.take(ctx, c, now, &made)
+		switch {
+		case err != nil:
+			return g, err // what it may have taken goes with its lease
+		case answer == nil:
+			if now, err = s.look(ctx, c); err != nil {
+				return g, err
+			}
+		case !answer.Succeeded:
+			now = s.stateOf(c, answer)
+		default:
+			if now.isFor(c) {
+				s.drop(ctx, clientv3.LeaseID(now.lock.Lease))
+			} else if now.lock != nil {
+				s.drop(ctx, made.group) // for a lock that another one has made meanwhile
+			}
+			return granted(c, now, uint64(answer.Header.Revision)), nil //nolint:gosec // G115: as in judge
+		}
 	}
 	return g, err
 }
+
+// maxTries is how often a claim tries to take a free name. One that never succeeds among many is better off in the queue.
+const maxTries = 4
 
 // judge answers a claim, unless the name is free for it.
 func (s *Store) judge(ctx context.Context, c driver.Claim, now state) (g driver.Grant, free bool, err error) {
 	switch {
 	case now.done != nil:
 		return g, false, &driver.Duplicate{Label: string(now.done.Value)}
-	case now.owned(c):
-		if err := s.prolong(ctx, clientv3.LeaseID(now.lock.Lease)); err != nil {
+	case now.owns(c):
+		if err := s.again(ctx, now); err != nil {
 			return g, false, err
 		}
-		if now.own != nil { // it stands behind what an earlier command got
-			if err := s.leave(ctx, now.own); err != nil {
-				return g, false, err
-			}
-		}
-		return driver.Grant{Fence: uint64(now.lock.CreateRevision)}, false, nil //nolint:gosec // G115: as above
-	case now.lock == nil && now.heads():
+		return granted(c, now, uint64(now.lock.ModRevision)), false, nil //nolint:gosec // G115: revisions count up from 1
+	case now.isFor(c) || now.admits(c) && now.heads():
 		return g, true, nil
 	}
 	if now.own != nil {
-		_ = s.prolong(ctx, clientv3.LeaseID(now.own.Lease)) // Wait finds out, and stands in line again
+		_ = s.prolong(ctx, now.own.Lease) // Wait finds out, and stands in line again
 	}
-	held := driver.Held{}
-	if now.lock != nil {
-		_, held = owner(now.lock.Value)
-	}
-	return g, false, &held
+	return g, false, s.held(ctx, c, now)
 }
 
-// claim takes the name, if it is still free for c, which had nobody before it in line. Those
-// who came later are behind it, but must be nobody if c has no place there.
-func (s *Store) claim(ctx context.Context, c driver.Claim, now state, lease clientv3.LeaseID) (*clientv3.TxnResponse, error) {
-	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.lockKey(c.Name)), "=", 0)}
-	steps := []clientv3.Op{clientv3.OpPut(s.lockKey(c.Name), record(c), clientv3.WithLease(lease))}
-	if now.own == nil {
+// again gives an owner its full time again. It may stand in line behind what an earlier command got.
+func (s *Store) again(ctx context.Context, now state) error {
+	err := s.prolong(ctx, now.lock.Lease)
+	if err == nil && now.mine != nil {
+		err = s.prolong(ctx, now.mine.key.Lease)
+	}
+	if err == nil && now.own != nil {
+		err = s.leave(ctx, now.own)
+	}
+	return err
+}
+
+// granted is the grant of a claim that met a state, and took the name at a revision. Holders together have the fence
+// of their lock.
+func granted(c driver.Claim, now state, revision uint64) (g driver.Grant) {
+	switch {
+	case c.Exclusive():
+	case now.lock == nil:
+		g.Limit = now.fewer(c)
+	default:
+		revision, g.Limit = now.fence(), now.fewer(c)
+		if now.is.ttl < c.TTL {
+			g.TTL = now.is.ttl // the lock lasts no longer
+		}
+	}
+	if formOf(c) != limited {
+		g.Fence = revision
+	}
+	return g
+}
+
+// held says who has the name.
+func (s *Store) held(ctx context.Context, c driver.Claim, now state) error {
+	switch {
+	case now.lock == nil || now.admits(c):
+		return &driver.Held{}
+	case now.is.several():
+		return &driver.Held{Remaining: now.frees(c), Limit: now.fewer(c)}
+	case !now.is.left():
+		return &driver.Held{Label: now.is.label, Remaining: now.is.ttl}
+	}
+	left, _, err := s.left(ctx, now.lock)
+	if err != nil {
+		return err
+	}
+	left = max(time.Millisecond, min(left, now.is.ttl))
+	return &driver.Held{Label: now.is.label, Remaining: left, Exact: now.is.form == kept}
+}
+
+// leases were made for a claim.
+type leases struct {
+	own   clientv3.LeaseID
+	group clientv3.LeaseID // of a lock with several holders
+}
+
+// take takes the name for c, if all stands as it stood. No answer means that something had to be done first.
+func (s *Store) take(ctx context.Context, c driver.Claim, now state, made *leases) (*clientv3.TxnResponse, error) {
+	joins := now.lock != nil && now.is.form == formOf(c) && !c.Exclusive() && (!now.deserted() || now.is.earlier() == 0)
+	if now.stale != nil || now.deserted() && !joins {
+		return nil, s.clear(ctx, c, now)
+	}
+	if err := s.prepare(ctx, c, now, joins, made); errors.Is(err, rpctypes.ErrLeaseNotFound) { // the lock has gone
+		return nil, nil //nolint:nilnil // documented
+	} else if err != nil {
+		return nil, err
+	}
+	return s.claim(ctx, c, now, *made)
+}
+
+// prepare makes the leases that c needs and has not got, or prolongs that of the lock that it joins.
+func (s *Store) prepare(ctx context.Context, c driver.Claim, now state, joins bool, made *leases) (err error) {
+	var own error
+	var other sync.WaitGroup
+	if made.own == clientv3.NoLease {
+		other.Go(func() { made.own, own = s.lease(ctx, c.TTL) })
+	}
+	switch {
+	case joins:
+		err = s.prolong(ctx, now.lock.Lease)
+	case !c.Exclusive() && made.group == clientv3.NoLease:
+		made.group, err = s.groupLease(ctx, c)
+	}
+	other.Wait()
+	return errors.Join(own, err)
+}
+
+// claim is the transaction of take. Those who came to the line later are behind c, but must be nobody if c has no
+// place there. A hand-off goes before them all.
+func (s *Store) claim(ctx context.Context, c driver.Claim, now state, made leases) (*clientv3.TxnResponse, error) {
+	conditions := []clientv3.Cmp{unchanged(s.lockKey(c.Name), now.lock)}
+	var steps []clientv3.Op
+	switch {
+	case c.Exclusive():
+		steps = append(steps, clientv3.OpPut(s.lockKey(c.Name), ownerOf(c).String(), clientv3.WithLease(made.own)))
+	case now.lock == nil:
+		steps = append(steps, clientv3.OpPut(s.lockKey(c.Name), groupOf(c).String(), clientv3.WithLease(made.group)))
+		fallthrough
+	default:
+		// Not if it is there: a transaction that comes late would put it under a lease that is nearly over.
+		conditions = append(conditions, unchanged(s.heldKey(c), nil))
+		steps = append(steps, clientv3.OpPut(s.heldKey(c), holderOf(c).String(), clientv3.WithLease(made.own)))
+	}
+	if formOf(c) == limited {
+		conditions = append(conditions, s.nobodyJoined(c.Name, now))
+	}
+	if now.own != nil {
+		conditions = append(conditions, unchanged(string(now.own.Key), now.own))
+		steps = append(steps, clientv3.OpDelete(string(now.own.Key)))
+	} else if !now.isFor(c) {
 		line := clientv3.CreateRevision(s.linePrefix(c.Name)).WithPrefix()
 		conditions = append(conditions, clientv3.Compare(line, "=", 0)) // that of a key that is not there
-	} else {
-		place := string(now.own.Key)
-		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(place), "=", now.own.CreateRevision))
-		steps = append(steps, clientv3.OpDelete(place))
 	}
 	if c.Dedup > 0 {
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(s.doneKey(c)), "=", 0))
 	}
-	return s.client.Txn(ctx).If(conditions...).Then(steps...).Else(s.parts(c)...).Commit()
+	return s.txn(ctx, c.Name, conditions, steps, s.parts(c))
+}
+
+// unchanged is the condition that a key stands as it was read.
+func unchanged(key string, seen *mvccpb.KeyValue) clientv3.Cmp {
+	revision := int64(0)
+	if seen != nil {
+		revision = seen.ModRevision
+	}
+	return clientv3.Compare(clientv3.ModRevision(key), "=", revision)
+}
+
+// nobodyJoined is the condition that no holder has come since the state was read.
+func (s *Store) nobodyJoined(name string, now state) clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(s.heldPrefix(name)).WithPrefix(), "<", now.revision+1)
+}
+
+// clear deletes what dead holders have left: a lock of another kind than c's, or c's own key of an earlier time.
+func (s *Store) clear(ctx context.Context, c driver.Claim, now state) error {
+	if now.stale != nil {
+		return s.leave(ctx, now.stale)
+	}
+	same := []clientv3.Cmp{unchanged(s.lockKey(c.Name), now.lock), s.nobodyJoined(c.Name, now)}
+	answer, err := s.txn(ctx, c.Name, same, []clientv3.Op{clientv3.OpDelete(s.lockKey(c.Name))}, nil)
+	if err == nil && answer.Succeeded {
+		s.drop(ctx, clientv3.LeaseID(now.lock.Lease))
+	}
+	return err
+}
+
+// lease makes a lease that lasts for d at least.
+func (s *Store) lease(ctx context.Context, d time.Duration) (clientv3.LeaseID, error) {
+	answer, err := s.client.Grant(ctx, seconds(d))
+	if err != nil {
+		return clientv3.NoLease, err
+	}
+	return answer.ID, nil
+}
+
+// groupLease makes the lease of a lock with several holders, of whom c is the first.
+func (s *Store) groupLease(ctx context.Context, c driver.Claim) (clientv3.LeaseID, error) {
+	return s.lease(ctx, groupOf(c).ttl+time.Second) // no holder's lease lasts longer
 }
 
 // prolong gives a lease its full time again.
-func (s *Store) prolong(ctx context.Context, lease clientv3.LeaseID) error {
-	_, err := s.client.KeepAliveOnce(ctx, lease)
+func (s *Store) prolong(ctx context.Context, lease int64) error {
+	_, err := s.client.KeepAliveOnce(ctx, clientv3.LeaseID(lease))
 	return err
 }
 
-// drop ends a lease that nobody needs. If that fails it ends by itself.
-func (s *Store) drop(ctx context.Context, lease clientv3.LeaseID) {
-	_, _ = s.client.Revoke(ctx, lease)
-}
-
-// Release implements driver.Driver.
-//
-// Each tenure and each place in the queue has a separate etcd lease. Revoking that deletes what it
-// keeps and nothing else. So it does not matter what happens between the check and the revocation.
-func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	if err := driver.NotSent(ctx.Err()); err != nil {
-		return err
-	}
-	now, err := s.look(ctx, c)
-	if err != nil {
-		return err
-	}
-	switch {
-	case !now.owned(c):
-		err = driver.ErrNotOwner
-	case c.Mark:
-		err = s.complete(ctx, c, now)
-	default:
-		// That the lease is not there proves nothing: the client sends this again by itself when
-		// the connection breaks. So it is an unknown outcome.
-		_, err = s.client.Revoke(ctx, clientv3.LeaseID(now.lock.Lease))
-	}
-	if c.Place != "" && now.own != nil {
-		if left := s.leave(ctx, now.own); left != nil {
-			return left
+// drop ends leases that nobody needs. If that fails they end by themselves.
+func (s *Store) drop(ctx context.Context, leases ...clientv3.LeaseID) {
+	var ends sync.WaitGroup
+	for _, lease := range leases {
+		if lease != clientv3.NoLease {
+			ends.Go(func() { _, _ = s.client.Revoke(ctx, lease) })
 		}
 	}
-	return err
-}
-
-// leave takes a place out of the line.
-func (s *Store) leave(ctx context.Context, place *mvccpb.KeyValue) error {
-	_, err := s.client.Revoke(ctx, clientv3.LeaseID(place.Lease))
-	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return nil
-	}
-	return err
-}
-
-// complete leaves the marker in the step that frees the name.
-func (s *Store) complete(ctx context.Context, c driver.Claim, now state) error {
-	marker, err := s.client.Grant(ctx, seconds(c.Dedup))
-	if err != nil {
-		return err
-	}
-	lock := s.lockKey(c.Name)
-	answer, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(lock), "=", now.lock.CreateRevision)).
-		Then(clientv3.OpPut(s.doneKey(c), c.Label, clientv3.WithLease(marker.ID)), clientv3.OpDelete(lock)).
-		Commit()
-	if err != nil {
-		return err
-	}
-	if !answer.Succeeded {
-		s.drop(ctx, marker.ID)
-		return driver.ErrNotOwner
-	}
-	s.drop(ctx, clientv3.LeaseID(now.lock.Lease))
-	return nil
+	ends.Wait()
 }

@@ -1,8 +1,6 @@
 package etcdlock_test
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +15,16 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+)
+
+// What the tests of all backends ask in the same way.
+var (
+	acquire    = backendtest.Acquire
+	ok         = backendtest.OK
+	is         = backendtest.Is
+	eventually = backendtest.Eventually
+	renewed    = backendtest.Renewed
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,6 +71,7 @@ func at(t *testing.T, addr, prefix string) drivertest.Service {
 		},
 		Unreachable: func() driver.Driver { return store("127.0.0.1:1") },
 		Holder:      addr + " " + prefix,
+		Timeless:    true,
 	}
 }
 
@@ -90,57 +99,5 @@ const ttl = 2 * time.Second
 // locker returns a Locker that ends with the test.
 func locker(t *testing.T, store *etcdlock.Store) *core.Locker {
 	t.Helper()
-	locks, err := core.New(store, core.WithTTL(longTTL))
-	ok(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = locks.Close(ctx) // the test may have left leases
-	})
-	return locks
-}
-
-func acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
-	t.Helper()
-	x, err := locks.Acquire(t.Context(), name, opts...)
-	ok(t, err)
-	return x
-}
-
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// is fails the test unless err matches want and none of the others.
-func is(t *testing.T, err, want error) {
-	t.Helper()
-	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDuplicate, core.ErrInvalid, core.ErrClosed} {
-		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
-			t.Errorf("%v, and not %v", err, want)
-			return
-		}
-	}
-}
-
-// eventually waits for cond, for what a busy machine may need.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for range 1200 {
-		if cond() {
-			return
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
-	t.Fatalf("never came true: %s", what)
-}
-
-// renewed waits for the server to renew the lease once more, from now on.
-func renewed(t *testing.T, x *core.Lease) {
-	t.Helper()
-	before := x.ValidUntil()
-	eventually(t, "a renewal", func() bool { return x.Err() != nil || x.ValidUntil().After(before) })
-	ok(t, x.Err())
+	return backendtest.Locker(t, store, longTTL)
 }

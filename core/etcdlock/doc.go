@@ -12,16 +12,31 @@
 // If the key has gone with its lease, the waiter goes to the end of the queue.
 //
 //	holdfast/order:42                  the lock: a digest of its owner's token, TTL, label
-//	holdfast/order:42\x00line/<digest> a place in the queue
+//	holdfast/order:42\x00held/<digest> one of several holders, with WithShared or WithLimit: limit, TTL, label
+//	holdfast/order:42\x00line/<digest> a place in the queue: the label of its first waiter
 //	holdfast/order:42\x00done/<scope>  a dedup marker, which ends with its window: its label
 //
+// Each of several holders has a key with its own etcd lease, and they all keep the lock, which says only that
+// there are several. The last one to leave deletes it, in the same transaction. If they all die, the lock
+// stays for up to a minute, and is in nobody's way: it counts only together with holders.
+//
+// A writer that lets readers in, with core.Lease.Downgrade, becomes the first of several holders in one transaction.
+// All of them have its fence.
+//
+// A name that WithMinHold or a hand-off leaves taken is a lock without an owner, under a lease of its own.
+//
 // Tokens are not stored. A value of any other form is foreign: it is never overwritten, and is
-// respected until it is deleted.
+// respected until it is deleted. Earlier versions of this package, which have no shared holders, limits,
+// min-hold and hand-offs, take names that are held in these ways for foreign ones. So both versions can run
+// side by side.
 //
 // Leases last whole seconds, at least two with etcd's default election time-out. Shorter TTLs are
 // refused. Others are rounded up, so that etcd keeps a lease at least as long as it is trusted. etcd
 // deletes an expired lease within about a second. After a change of leader it gives every lease its
-// full time again, so a dead owner's name stays taken longer by that time.
+// full time again, so a dead owner's name stays taken longer by that time. The time of WithMinHold is in whole
+// seconds, at least two, too; each renewal of such a lease gives the name the whole of it again, in case its owner dies.
+// A reader or a limited holder with a TTL above a minute that joins others is trusted no longer than a minute, or than
+// the TTL of the first of them, and is renewed as often as that needs.
 //
 // # What is promised
 //
@@ -30,14 +45,22 @@
 //	fences                   yes: the revision that created the lock. They grow as long as the
 //	                         data is that of one cluster; one restored from a snapshot begins
 //	                         again where that was taken, unless its revision is raised
+//	shared, limited holders  yes; holders that share a name have one fence
+//	min-hold, hand-off       yes
 //	order of waiters         first come, first served, between processes too
 //	dedup markers            yes, as durable as etcd's data
 //
+// Reads and transactions of many goroutines go together in one request each, when more than four are under way. Leases
+// cannot: etcd makes and ends one at a time.
+//
 // An acquire of a free name costs one read and two writes. An acquire that is refused costs a read. A
-// release costs a read and a write; one that leaves a marker costs two more writes. A renewal costs
-// one read for up to 128 leases, and a keep-alive for each of them, which is not a write. A waiter
+// release costs a read and a write; one that leaves a marker or a name taken costs two more writes. A renewal costs
+// one read for up to 128 leases, and a keep-alive for each of them, which is not a write. The first of several holders
+// costs one write more, and each one after it a keep-alive; its release costs a read and two writes, and its renewal two
+// keep-alives. A downgrade costs a read, a keep-alive and two writes. A look at a name with n holders reads n keys. A waiter
 // costs two writes to join the queue, and two reads, a keep-alive and a watch in each
-// [driver.Recheck].
+// [driver.Recheck]. A look at a name costs a read, and a
+// question about each lease that keeps the lock, a holder or a place in its queue.
 //
 // A dedicated user needs only a role with readwrite on the prefix:
 //

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -19,12 +18,16 @@ import (
 type Store struct {
 	client *clientv3.Client
 	prefix string
+	share  share // transactions that go together
 }
 
 var (
-	_ driver.Driver    = (*Store)(nil)
-	_ driver.Queuer    = (*Store)(nil)
-	_ driver.Validator = (*Store)(nil)
+	_ driver.Driver          = (*Store)(nil)
+	_ driver.Queuer          = (*Store)(nil)
+	_ driver.Validator       = (*Store)(nil)
+	_ driver.Locator         = (*Store)(nil)
+	_ driver.Inspector       = (*Store)(nil)
+	_ driver.MarkerInspector = (*Store)(nil)
 )
 
 // Option configures a [Store].
@@ -55,7 +58,10 @@ const minTTL = 2 * time.Second
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "etcd", Punctual: true, Fence: true, Dedup: true, MinTTL: minTTL}
+	return driver.Capabilities{
+		Backend: "etcd", Punctual: true, Fence: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true,
+		MinTTL: minTTL,
+	}
 }
 
 // Validate implements driver.Validator.
@@ -73,6 +79,10 @@ func (s *Store) Validate() error {
 
 func (s *Store) lockKey(name string) string { return s.prefix + name }
 
+func (s *Store) heldPrefix(name string) string { return s.prefix + name + "\x00held/" }
+
+func (s *Store) heldKey(c driver.Claim) string { return s.heldPrefix(c.Name) + digest(c.Token) }
+
 func (s *Store) linePrefix(name string) string { return s.prefix + name + "\x00line/" }
 
 func (s *Store) placeKey(name, place string) string { return s.linePrefix(name) + digest(place) }
@@ -83,29 +93,6 @@ func (s *Store) doneKey(c driver.Claim) string { return s.prefix + c.Name + "\x0
 func digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:16])
-}
-
-// The value of a lock is its owner's record:
-//
-//	v1 <digest of the token> <TTL in ms> <label>
-//
-// The label may have spaces. Anything else is foreign.
-
-func record(c driver.Claim) string {
-	return fmt.Sprintf("v1 %s %d %s", digest(c.Token), c.TTL.Milliseconds(), c.Label)
-}
-
-// owner reads a record. All is zero if it is none.
-func owner(value []byte) (token string, held driver.Held) {
-	parts := strings.SplitN(string(value), " ", 4)
-	if len(parts) != 4 || parts[0] != "v1" {
-		return "", held
-	}
-	ms, err := strconv.ParseInt(parts[2], 10, 64)
-	if err != nil {
-		return "", held
-	}
-	return parts[1], driver.Held{Label: parts[3], Remaining: time.Duration(ms) * time.Millisecond}
 }
 
 // seconds is d in etcd's unit, rounded up.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,56 +112,6 @@ func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	}
 	renewed(t, x)
 	eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
-}
-
-func TestWorkNeverOverlapsWhileConnectionsBreak(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	stop := make(chan struct{})
-	var breaking, working sync.WaitGroup
-	breaking.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(150 * time.Millisecond):
-				w.proxy.Reset()
-			}
-		}
-	})
-	var inside atomic.Int32
-	var last atomic.Uint64
-	for i := range 6 {
-		locks := w.locks
-		if i%2 == 0 {
-			locks = locker(t, etcdlock.New(dial(t, w.proxy.Addr())))
-		}
-		working.Go(func() {
-			for range 10 {
-				err := locks.Do(t.Context(), "name", func(ctx context.Context) error {
-					if n := inside.Add(1); n != 1 {
-						t.Errorf("%d at once", n)
-					}
-					defer inside.Add(-1)
-					if fence, _ := core.FenceFor(ctx, "name"); last.Swap(fence) >= fence {
-						t.Errorf("fence %d does not grow", fence)
-					}
-					time.Sleep(10 * time.Millisecond)
-					return nil
-				})
-				if err != nil && !errors.Is(err, core.ErrUnavailable) {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	working.Wait()
-	close(stop)
-	breaking.Wait()
-	if last.Load() == 0 {
-		t.Error("nothing was done")
-	}
-	eventually(t, "nothing is left", func() bool { return len(w.keys(t, "name")) == 0 && w.leases(t) == 0 })
 }
 
 func TestALeaseSurvivesTheServersRestart(t *testing.T) {

@@ -57,7 +57,7 @@ func TestAClaimThatCameTooLateTakesNothing(t *testing.T) {
 				t.Fatalf("not free: %v", err)
 			}
 			noError(t, meanwhile(s, c, driver.Claim{Name: "name", Token: "other", TTL: time.Minute}))
-			answer, err := s.claim(t.Context(), c, now, clientv3.NoLease)
+			answer, err := s.claim(t.Context(), c, now, leases{})
 			noError(t, err)
 			if answer.Succeeded {
 				t.Error("granted")
@@ -79,7 +79,7 @@ func TestACompletionThatCameTooLateFreesNothing(t *testing.T) {
 	other := driver.Claim{Name: "name", Token: "other", TTL: time.Minute}
 	_, err = s.Acquire(t.Context(), other)
 	noError(t, err)
-	if err := s.complete(t.Context(), c, now); !errors.Is(err, driver.ErrNotOwner) {
+	if err := s.end(t.Context(), c, now); !errors.Is(err, driver.ErrNotOwner) {
 		t.Errorf("completion: %v", err)
 	}
 	noError(t, s.Renew(t.Context(), []driver.Claim{other})[0])
@@ -222,7 +222,9 @@ func TestAWaiterKeepsItsPlace(t *testing.T) {
 		for since == 0 {
 			now, err := s.look(t.Context(), c)
 			noError(t, err)
-			since = now.own.GetCreateRevision()
+			if now.own != nil {
+				since = now.own.CreateRevision
+			}
 		}
 		return since
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -11,6 +12,9 @@ import (
 
 // Wait implements driver.Queuer.
 func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return err
+	}
 	for {
 		key, since, err := s.lineUp(ctx, c)
 		if key == "" || err != nil {
@@ -27,6 +31,9 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 // the place before it, or of the lock if it is the first. No key means that it is its turn.
 func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since int64, err error) {
 	now, err := s.look(ctx, c)
+	if err != nil { // never ctx's error as it is: the place may not be there
+		return "", 0, fmt.Errorf("etcdlock: to look at the queue: %w", err)
+	}
 	for err == nil && now.own == nil && !now.owned(c) {
 		if err = s.stand(ctx, c); err == nil {
 			now, err = s.look(ctx, c)
@@ -35,11 +42,14 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since i
 	if err != nil || now.owned(c) {
 		return "", 0, err
 	}
-	if err := s.prolong(ctx, clientv3.LeaseID(now.own.Lease)); err != nil {
+	if err := s.prolong(ctx, now.own.Lease); err != nil {
+		return "", 0, err
+	}
+	if err := s.relabel(ctx, now.own, c); err != nil {
 		return "", 0, err
 	}
 	switch {
-	case now.lock == nil && now.heads():
+	case now.admits(c) && now.heads():
 		return "", 0, nil
 	case now.heads():
 		return s.lockKey(c.Name), now.revision, nil
@@ -57,30 +67,51 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since i
 
 // stand goes to the end of the line, for as long as the place's lease is prolonged.
 func (s *Store) stand(ctx context.Context, c driver.Claim) error {
-	lease, err := s.client.Grant(ctx, seconds(driver.PlaceLife(c.TTL)))
+	lease, err := s.lease(ctx, driver.PlaceLife(c.TTL))
 	if err != nil {
 		return err
 	}
 	place := s.placeKey(c.Name, c.At())
-	answer, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(place), "=", 0)).
-		Then(clientv3.OpPut(place, "", clientv3.WithLease(lease.ID))).
-		Commit()
+	step := clientv3.OpPut(place, c.Label, clientv3.WithLease(lease))
+	answer, err := s.txn(ctx, c.Name, []clientv3.Cmp{unchanged(place, nil)}, []clientv3.Op{step}, nil)
 	switch {
 	case err != nil: // never ctx's error as it is: it may be executed yet
 		return fmt.Errorf("etcdlock: to line up: %w", err)
 	case !answer.Succeeded:
-		s.drop(ctx, lease.ID)
+		s.drop(ctx, lease)
+	}
+	return nil
+}
+
+// relabel says on a place who waits there now: another caller of the same process, perhaps.
+func (s *Store) relabel(ctx context.Context, own *mvccpb.KeyValue, c driver.Claim) error {
+	if string(own.Value) == c.Label {
+		return nil
+	}
+	place := string(own.Key)
+	_, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(place), "=", own.CreateRevision)).
+		Then(clientv3.OpPut(place, c.Label, clientv3.WithIgnoreLease())).
+		Commit()
+	if err != nil {
+		return fmt.Errorf("etcdlock: to label a place: %w", err)
 	}
 	return nil
 }
 
 // listen returns when key is deleted, or may have been, and after driver.Recheck, since the
-// place wants to be heard of, and may have been lost.
+// place wants to be heard of, and may have been lost. With a lock go its holders, if there may be several, and changes:
+// its owner may let readers in.
 func (s *Store) listen(ctx context.Context, key string, since int64, c driver.Claim) {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), driver.Recheck(c.TTL))
 	defer cancel()
-	for heard := range s.client.Watch(ctx, key, clientv3.WithRev(since+1), clientv3.WithFilterPut()) {
+	opts := []clientv3.OpOption{clientv3.WithRev(since + 1)}
+	if key == s.lockKey(c.Name) {
+		opts = append(opts, clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.heldPrefix(c.Name))))
+	} else {
+		opts = append(opts, clientv3.WithFilterPut())
+	}
+	for heard := range s.client.Watch(ctx, key, opts...) {
 		if heard.Err() != nil || len(heard.Events) > 0 {
 			return
 		}

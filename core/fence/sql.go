@@ -5,7 +5,8 @@ import (
 	"database/sql"
 )
 
-// SQL guards data in an SQL database, through database/sql and any driver. It keeps fences in a table
+// SQL guards data in an SQL database, through database/sql and any driver, or through pgx ([DoPgx],
+// [AdvancePgx]). It keeps fences in a table
 // of that database, one row for each key, and checks them in the transaction of the write. A refused
 // write is rolled back as a whole. An older holder's write never succeeds after a newer holder's.
 //
@@ -21,7 +22,10 @@ import (
 // Rows stay until you delete them. After that, a late write under the key would succeed. With
 // redislock, whose fences are microseconds since 1970 or a little more, WHERE fence < (the time a
 // month ago) finds the keys without a write for a month.
-type SQL struct{ statements }
+type SQL struct {
+	statements
+	dialect Dialect
+}
 
 // SQLOption configures a guard; see [NewSQL].
 type SQLOption interface{ apply(*sqlConfig) }
@@ -57,7 +61,7 @@ func NewSQL(d Dialect, opts ...SQLOption) (*SQL, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &SQL{s}, nil
+	return &SQL{s, d}, nil
 }
 
 // Schema returns the statement that creates the guard's table if it does not exist. Put it into the

@@ -18,12 +18,12 @@ import (
 //
 // These are core.ErrInvalid:
 //
-//   - a member that is missing, null or an empty string;
+//   - a member that is missing, null or an empty string, which is [ErrMissing] too;
 //   - a fraction, an exponent, -0, an object or an array;
 //   - half a surrogate pair;
 //   - in an object on the path, a second member of the same name, or one whose name differs only in
 //     case, as [strings.EqualFold] compares. [encoding/json] would give the last of them to the
-//     handler, and the lock would be on something else than the work.
+//     handler, and the lock would be on something else than the work. It is [ErrAmbiguous] too.
 //
 // The error names the path, and holds nothing of the document, which comes from outside. The time
 // is proportional to the size of doc times the number of names in path. Only the result is
@@ -39,15 +39,47 @@ func JSONValue(doc []byte, path string) (string, error) {
 		}
 		var problem string
 		if value, problem = jsonMember(value, name); problem != "" {
-			return "", invalid.Errorf("JSON value %q: %q %s", path, name, problem)
+			return "", problemOf(problem, "JSON value %q: %q %s", path, name, problem)
 		}
 	}
 	s, problem := jsonScalar(value)
 	if problem != "" {
-		return "", invalid.Errorf("JSON value %q: %s", path, problem)
+		return "", problemOf(problem, "JSON value %q: %s", path, problem)
 	}
 	return s, nil
 }
+
+// The problems that [ErrMissing] and [ErrAmbiguous] stand for.
+const (
+	problemMissing = "is missing (its case counts)"
+	problemNull    = "null"
+	problemEmpty   = "empty"
+	problemTwice   = "is there more than once, ignoring case"
+)
+
+func problemOf(problem, format string, args ...any) error {
+	err := invalid.Errorf(format, args...)
+	switch problem {
+	case problemMissing, problemNull, problemEmpty:
+		return &kindError{err, ErrMissing}
+	case problemTwice:
+		return &kindError{err, ErrAmbiguous}
+	default:
+		return err
+	}
+}
+
+// kindError is an error that tells more than its kind does.
+type kindError struct {
+	error
+
+	kind error
+}
+
+func (e *kindError) Is(target error) bool { return target == e.kind }
+
+// Unwrap returns the error itself.
+func (e *kindError) Unwrap() error { return e.error }
 
 // jsonMember returns the raw value of the only member of object that has this name.
 func jsonMember(object []byte, name string) (value []byte, problem string) {
@@ -67,9 +99,9 @@ func jsonMember(object []byte, name string) (value []byte, problem string) {
 	}
 	switch {
 	case similar > 1:
-		return nil, "is there more than once, ignoring case"
+		return nil, problemTwice
 	case value == nil:
-		return nil, "is missing (its case counts)"
+		return nil, problemMissing
 	}
 	return value, ""
 }
@@ -83,7 +115,7 @@ func jsonScalar(raw []byte) (s, problem string) {
 	case 'f':
 		return "false", ""
 	case 'n':
-		return "", "null"
+		return "", problemNull
 	case '{', '[':
 		return "", "an object or an array"
 	}
@@ -97,7 +129,7 @@ func jsonScalar(raw []byte) (s, problem string) {
 // disagree about it. Go reads every one of them as U+FFFD, which would make one name of many.
 func jsonString(raw []byte) (s, problem string) {
 	if len(raw) == 0 {
-		return "", "empty"
+		return "", problemEmpty
 	}
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw), ""

@@ -3,8 +3,6 @@
 package key
 
 import (
-	"fmt"
-
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
@@ -53,8 +51,8 @@ func MustParse(tmpl string) *Key {
 }
 
 // Name makes the lock name from one value for each source, in the order of the sources. It does
-// what the doors do, for other code. A wrong number of values, or an empty value, is
-// core.ErrInvalid.
+// what the doors do, for other code. A wrong number of values is core.ErrInvalid, and an empty value
+// is a *[SourceError] with [ErrMissing].
 //
 // In values these are percent-encoded: ':', '{', '}', '%', every space and control character, every
 // byte that is not UTF-8, and the template's own separators. Therefore two different lists of
@@ -76,15 +74,15 @@ func (k *Key) Name(values ...string) (string, error) {
 
 // Expand makes the lock name as [Key.Name] does, and asks for the values: it calls value once for
 // each occurrence of a source, in order. The argument is the source as it is written between the
-// braces, "order.id" or "query:page". The first error ends the expansion, and is wrapped with the
-// source's name. An empty value is core.ErrInvalid.
+// braces, "order.id" or "query:page". The first error ends the expansion, and becomes the Err of a
+// *[SourceError]. An empty value is [ErrMissing].
 func (k *Key) Expand(value func(source string) (string, error)) (string, error) {
 	var x expansion
 	x.write(k.head)
 	for _, p := range k.parts {
 		v, err := value(p.source)
 		if err != nil {
-			return "", fmt.Errorf("holdfast: key %q: {%s}: %w", k.tmpl, p.source, err)
+			return "", &SourceError{k.tmpl, p.source, err}
 		}
 		if err := k.writePart(&x, p, v); err != nil {
 			return "", err
@@ -95,7 +93,7 @@ func (k *Key) Expand(value func(source string) (string, error)) (string, error) 
 
 func (k *Key) writePart(x *expansion, p part, value string) error {
 	if value == "" {
-		return invalid.Errorf("key %q: {%s} is empty", k.tmpl, p.source)
+		return &SourceError{k.tmpl, p.source, ErrMissing}
 	}
 	k.enc.encode(x, value)
 	x.write(p.literal)

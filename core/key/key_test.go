@@ -135,7 +135,7 @@ func TestEmptyValueIsRefusedWithTheNameOfItsSource(t *testing.T) {
 		return strings.TrimPrefix(source, "query:b"), nil
 	})
 	for _, err := range []error{err, xerr} {
-		if !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), "{query:b} is empty") {
+		if !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), "{query:b}: holdfast: invalid value: missing or empty") {
 			t.Errorf("empty value: %v, want invalid.Err naming {query:b}", err)
 		}
 	}

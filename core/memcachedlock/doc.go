@@ -13,9 +13,11 @@
 // its next renewal. So use this backend for work that may be done twice now and then. To make that
 // rarer:
 //
-//   - Give locks a separate memcached that is never full, or one that runs with -M: it refuses new
-//     items instead of evicting old ones.
+//   - Give locks a separate memcached that is never full, or one that runs with -o temporary_ttl=61: it
+//     does not evict items that have less than 61 seconds to live.
 //   - After a restart, do not use the server for the longest TTL in use.
+//
+// docs/memcached.md has what else to set, how to operate it, and what each error means.
 //
 // There are no fences: nothing here survives an eviction, so no number could be relied upon to grow.
 // There are no dedup markers and no notifications either. Waiters poll, with a back-off from 25 ms to

@@ -21,8 +21,9 @@ const (
 	// seconds since its start as they were at its last tick, less than a second ago; and a
 	// tick that is a little late may skip a number.
 	early = 2 * time.Second
-	// over is an expiration that has passed: an item that has it is gone, and add succeeds.
-	over = -1
+	// over is an expiration that has passed: an item that has it is gone, and add succeeds. It is a date in 1970, since
+	// twemproxy does not forward a number below zero.
+	over = 30*24*60*60 + 1
 )
 
 func (s *Store) key(name string) string { return s.prefix + name }

@@ -1,7 +1,6 @@
 package memcachedlock_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -11,7 +10,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memcachedlock"
+)
+
+// What the tests of all backends ask in the same way.
+var (
+	ok         = backendtest.OK
+	eventually = backendtest.Eventually
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,14 +36,7 @@ func dial(t *testing.T, addrs ...string) *memcache.Client {
 // locker returns a Locker that ends with the test.
 func locker(t *testing.T, mc *memcache.Client) *core.Locker {
 	t.Helper()
-	locks, err := core.New(memcachedlock.New(mc), core.WithTTL(ttl))
-	ok(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = locks.Close(ctx) // the test may have left leases
-	})
-	return locks
+	return backendtest.Locker(t, memcachedlock.New(mc), ttl)
 }
 
 func claim(name, token string) driver.Claim {
@@ -48,13 +47,6 @@ func grant(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	_, err := d.Acquire(t.Context(), c)
 	ok(t, err)
-}
-
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func is(t *testing.T, err, want error) {
@@ -69,16 +61,4 @@ func isHeld(t *testing.T, err error) {
 	if _, held := errors.AsType[*driver.Held](err); !held {
 		t.Errorf("%v; want a *driver.Held", err)
 	}
-}
-
-// eventually waits for cond, for what a busy machine may need.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for range 600 {
-		if cond() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("never came true: %s", what)
 }

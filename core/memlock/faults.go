@@ -40,7 +40,7 @@ func (s *Store) Lose(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.locks, name)
-	s.tellFirst(name, time.Now())
+	s.serve(name, time.Now())
 }
 
 // StolenFor is how long [Store.Steal] takes a name: the default TTL, without renewal.
@@ -56,7 +56,7 @@ func (s *Store) Steal(name string) (fence uint64) {
 	s.sweep(now)
 	grant := driver.Grant{Fence: s.mint(now, 1), Fences: 1}
 	const token = "thief" // nobody's: those of core are longer
-	s.locks[name] = &lock{token: token, grant: grant, expires: now.Add(StolenFor)}
+	s.locks[name] = &lock{token: token, grant: grant, since: now, expires: now.Add(StolenFor)}
 	return grant.Fence
 }
 

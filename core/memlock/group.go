@@ -28,7 +28,9 @@ func kindOf(c driver.Claim) kind {
 
 // holder is one of several that own a name together.
 type holder struct {
+	label   string
 	limit   int
+	since   time.Time
 	expires time.Time
 }
 
@@ -38,8 +40,21 @@ func (l *lock) extend(c driver.Claim, now time.Time) {
 		l.expires = now.Add(c.TTL)
 		return
 	}
-	l.holders[c.Token] = &holder{c.Limit, now.Add(c.TTL)}
+	since := now
+	if h := l.holders[c.Token]; h != nil {
+		since = h.since
+	}
+	l.holders[c.Token] = &holder{c.Label, c.Limit, since, now.Add(c.TTL)}
 	l.settle(now)
+}
+
+// downgrade makes the only owner, who has c, the first of several.
+func (l *lock) downgrade(c driver.Claim, now time.Time) {
+	*l = lock{
+		kind: shared, grant: driver.Grant{Fence: c.Fence}, since: l.since,
+		holders: map[string]*holder{c.Token: {since: l.since}},
+	}
+	l.extend(c, now)
 }
 
 // settle drops those whose time is over: l expires with the last of the others.

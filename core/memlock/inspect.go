@@ -55,11 +55,17 @@ func (s *Store) inspect(name string, now time.Time) driver.LeaseInfo {
 	info := driver.LeaseInfo{Name: name}
 	if l := s.live(name, now); l != nil {
 		info.Held, info.Kept, info.Label, info.Fence, info.Remaining = true, l.kept, l.label, l.shown(), l.expires.Sub(now)
+		info.Kind, info.HeldFor = l.held(), now.Sub(l.since)
 		if l.kind == exclusive {
 			info.Handle = handle(l.token)
 		}
 		for token, h := range l.holders {
-			info.Holders = append(info.Holders, driver.HolderInfo{Handle: handle(token), Remaining: h.expires.Sub(now), Limit: h.limit})
+			if info.Limit == 0 || h.limit < info.Limit {
+				info.Limit = h.limit
+			}
+			info.Holders = append(info.Holders, driver.HolderInfo{
+				Label: h.label, Handle: handle(token), Remaining: h.expires.Sub(now), Limit: h.limit, HeldFor: now.Sub(h.since),
+			})
 		}
 	}
 	slices.SortFunc(info.Holders, func(a, b driver.HolderInfo) int {
@@ -67,9 +73,67 @@ func (s *Store) inspect(name string, now time.Time) driver.LeaseInfo {
 	})
 	info.Holders = info.Holders[max(0, len(info.Holders)-driver.MaxLine):]
 	for _, p := range s.lines[name][:min(len(s.lines[name]), driver.MaxLine)] {
-		info.Line = append(info.Line, driver.WaiterInfo{Waited: now.Sub(p.came), Alive: now.Before(p.dead)})
+		info.Line = append(info.Line, driver.WaiterInfo{Label: p.want.Label, Waited: now.Sub(p.came), Alive: now.Before(p.dead)})
 	}
 	return info
+}
+
+// held says how the name is held.
+func (l *lock) held() driver.HoldKind {
+	switch {
+	case l.kept && l.handoff != "":
+		return driver.HoldHandoff
+	case l.kept:
+		return driver.HoldKept
+	case l.kind == shared:
+		return driver.HoldShared
+	case l.kind == limited:
+		return driver.HoldLimited
+	default:
+		return driver.HoldExclusive
+	}
+}
+
+// Markers implements driver.MarkerInspector.
+func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
+	return func(yield func(driver.MarkerInfo, error) bool) {
+		if err := s.reach(ctx); err != nil {
+			yield(driver.MarkerInfo{}, err)
+			return
+		}
+		for _, info := range s.marked(prefix) { // what yield does may need the mutex
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) marked(prefix string) (infos []driver.MarkerInfo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for m, d := range s.markers {
+		if strings.HasPrefix(m.name, prefix) && now.Before(d.expires) {
+			infos = append(infos, driver.MarkerInfo{Name: m.name, Scope: m.scope, Label: d.label, Remaining: d.expires.Sub(now)})
+		}
+	}
+	return infos
+}
+
+// Unmark implements driver.MarkerInspector.
+func (s *Store) Unmark(ctx context.Context, name, scope string) error {
+	if err := s.reach(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := marker{name, scope}
+	if d := s.markers[m]; d == nil || !time.Now().Before(d.expires) {
+		return driver.ErrNotOwner
+	}
+	delete(s.markers, m)
+	return nil
 }
 
 // handle is what is shown of a token.
@@ -109,7 +173,7 @@ func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 	default:
 		delete(l.holders, meant[0])
 	}
-	s.tellFirst(name, now)
+	s.serve(name, now)
 	return nil
 }
 

@@ -39,6 +39,7 @@ type lock struct {
 	label   string
 	grant   driver.Grant
 	fence   uint64 // as the last renewal has it
+	since   time.Time
 	expires time.Time
 	kept    bool   // by nobody: its owner has released it
 	handoff string // of who may take it over, if it is kept
@@ -67,8 +68,12 @@ type done struct {
 
 var (
 	_ driver.Driver    = (*Store)(nil)
+	_ driver.Offerer   = (*Store)(nil)
+	_ driver.Ranker    = (*Store)(nil)
 	_ driver.Yielder   = (*Store)(nil)
 	_ driver.Inspector = (*Store)(nil)
+
+	_ driver.MarkerInspector = (*Store)(nil)
 )
 
 // Option configures a [Store].
@@ -91,7 +96,7 @@ func New(opts ...Option) *Store {
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
-		Backend: "memory", Punctual: true, Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true,
+		Backend: "memory", Punctual: true, Fence: true, Block: true, Floor: true, Shared: true, Limit: true, Dedup: true, Keep: true,
 		Detach: true,
 	}
 }
@@ -112,6 +117,7 @@ func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	s.fence = max(s.fence, c.Floor)
 	if c.Dedup > 0 {
 		if d := s.markers[marker{c.Name, c.Scope}]; d != nil && now.Before(d.expires) {
 			return driver.Grant{}, &driver.Duplicate{Label: d.label}
@@ -120,7 +126,7 @@ func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 	l := s.live(c.Name, now)
 	room := l == nil || l.admits(c)
 	switch {
-	case l.ownedBy(c.Token):
+	case l.ownedBy(c.Token) && l.kind == kindOf(c):
 		if !c.Exclusive() {
 			return s.admit(l, c, now), nil
 		}
@@ -130,7 +136,7 @@ func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 	case l.isFor(c.Handoff):
 		return s.grant(c, now), nil
 	case room && s.ahead(c, now):
-		s.tellFirst(c.Name, now)
+		s.serve(c.Name, now)
 		return driver.Grant{}, &driver.Held{}
 	case !room:
 		s.ahead(c, now)
@@ -153,7 +159,7 @@ func (s *Store) grant(c driver.Claim, now time.Time) driver.Grant {
 		turns = min(turns, driver.TurnsBesideOthers)
 	}
 	g := driver.Grant{Fence: s.mint(now, turns), Fences: turns}
-	s.locks[c.Name] = &lock{token: c.Token, label: c.Label, grant: g, expires: now.Add(c.TTL)}
+	s.locks[c.Name] = &lock{token: c.Token, label: c.Label, grant: g, since: now, expires: now.Add(c.TTL)}
 	return g
 }
 
@@ -162,14 +168,14 @@ func (s *Store) admit(l *lock, c driver.Claim, now time.Time) driver.Grant {
 	s.leave(c.Name, c.At())
 	if l == nil {
 		s.sweep(now)
-		l = &lock{kind: kindOf(c), holders: make(map[string]*holder)}
+		l = &lock{kind: kindOf(c), holders: make(map[string]*holder), since: now}
 		if c.Shared {
 			l.grant.Fence = s.mint(now, 1)
 		}
 		s.locks[c.Name] = l
 	}
 	l.extend(c, now)
-	s.tellFirst(c.Name, now) // there may be room for more
+	s.serve(c.Name, now) // there may be room for more
 	return driver.Grant{Fence: l.grant.Fence, Limit: l.fewer(c)}
 }
 
@@ -204,9 +210,13 @@ func (s *Store) renew(claims []driver.Claim) []error {
 	for i, c := range claims {
 		l := s.live(c.Name, now)
 		switch {
-		case !l.ownedBy(c.Token):
+		case !l.ownedBy(c.Token) || l.kind != kindOf(c) && !c.Downgraded:
 			errs[i] = driver.ErrNotOwner
-		case c.TTL > 0:
+		case c.TTL == 0:
+		case c.Downgraded && l.kind == exclusive:
+			l.downgrade(c, now)
+			s.serve(c.Name, now)
+		default:
 			l.extend(c, now)
 			l.fence = c.Fence
 		}
@@ -230,17 +240,20 @@ func (s *Store) release(c driver.Claim) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if c.Place != "" {
+	switch {
+	case c.Offer > 0:
+		s.withdraw(c, now)
+	case c.Place != "":
 		s.leave(c.Name, c.Place)
 	}
 	l := s.live(c.Name, now)
-	mine := l.ownedBy(c.Token)
+	mine := l.ownedBy(c.Token) && (l.kind == kindOf(c) || c.Downgraded)
 	if mine {
 		switch {
 		case l.kind != exclusive:
 			delete(l.holders, c.Token)
 		case c.Keep > 0:
-			l.kept, l.handoff, l.fence, l.expires = true, c.Handoff, c.Fence, now.Add(c.Keep)
+			l.kept, l.handoff, l.fence, l.since, l.expires = true, c.Handoff, c.Fence, now, now.Add(c.Keep)
 		default:
 			delete(s.locks, c.Name)
 		}
@@ -249,7 +262,7 @@ func (s *Store) release(c driver.Claim) error {
 			s.markers[marker{c.Name, c.Scope}] = &done{c.Label, now.Add(c.Dedup)}
 		}
 	}
-	s.tellFirst(c.Name, now)
+	s.serve(c.Name, now)
 	if !mine {
 		return driver.ErrNotOwner
 	}

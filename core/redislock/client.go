@@ -14,7 +14,7 @@ func fits(rdb redis.UniversalClient) error {
 	}
 	switch rdb := rdb.(type) {
 	case *redis.Client:
-		if o := rdb.Options(); o.ClientSideCache != nil || o.ClientSideCacheConfig != nil {
+		if caches(rdb.Options()) {
 			return errors.New("redislock: client-side caching answers from memory what only the server knows")
 		}
 	case *redis.ClusterClient:
@@ -25,6 +25,18 @@ func fits(rdb redis.UniversalClient) error {
 		return errors.New("redislock: a Ring moves names to other servers when one fails: two holders")
 	}
 	return nil
+}
+
+// caches says whether a client answers from memory. These options exist since go-redis 9.22, and older versions are
+// welcome.
+func caches(o *redis.Options) bool {
+	options := reflect.ValueOf(o).Elem()
+	for _, name := range []string{"ClientSideCache", "ClientSideCacheConfig"} {
+		if f := options.FieldByName(name); f.IsValid() && !f.IsZero() {
+			return true
+		}
+	}
+	return false
 }
 
 // punctual returns a client on the same connections that respects deadlines, if possible, and

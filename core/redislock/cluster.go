@@ -25,7 +25,7 @@ const (
 func whileMoving[T any](ctx context.Context, send func() (T, error)) (T, error) {
 	for pause := firstMove; ; pause = min(2*pause, lastMove) {
 		reply, err := send()
-		if !redis.HasErrorPrefix(err, "TRYAGAIN") {
+		if !isMoving(err) {
 			return reply, err
 		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*pause {
@@ -45,9 +45,34 @@ func whileMoving[T any](ctx context.Context, send func() (T, error)) (T, error) 
 // look for the nodes again. By itself, the client does that every ten seconds, and when a node
 // sends it to another one. A dead node does not.
 func toCluster(ctx context.Context, rdb *redis.ClusterClient, c command, r replicas) (any, error) {
-	reply, err := whileMoving(ctx, func() (any, error) { return c.alone(ctx, rdb, r) })
+	reply, err := whileMoving(ctx, func() (any, error) {
+		reply, err := c.alone(ctx, rdb, r)
+		if c.least > 0 && isMoving(err) {
+			c = c.bare()
+			return c.alone(ctx, rdb, r)
+		}
+		return reply, err
+	})
 	look(ctx, rdb, err)
 	return reply, err
+}
+
+// isMoving says whether a command was refused since its slot is being moved to another node. The check
+// of the declared keys says TRYAGAIN, the check of a command in a script that a key is not local.
+func isMoving(err error) bool {
+	return says(err, "TRYAGAIN") || says(err, "Script attempted to access a non local key")
+}
+
+// bare is c with as few keys as it needs. With a single key, it is executed while the slot moves.
+func (c *command) bare() command {
+	if c.least == 0 {
+		return *c
+	}
+	bare := *c
+	bare.merger = nil
+	bare.keys, bare.least = c.least, 0
+	bare.parts = slices.Concat(c.parts[:c.least], c.parts[c.keys:])
+	return bare
 }
 
 func look(ctx context.Context, rdb *redis.ClusterClient, err error) {
@@ -122,10 +147,10 @@ func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *r
 	if s.replicas.n == 0 {
 		return renewTogether(ctx, rdb, commands)
 	}
-	pipe := master.Pipeline()
-	sent := put(ctx, pipe, commands, (*command).evalsha)
-	ack := s.replicas.wait(ctx, pipe)
-	_, _ = pipe.Exec(ctx) // each command has the error too
+	trip := newBatch(master.Pipeline())
+	sent := put(ctx, trip, commands, (*command).evalsha)
+	ack := s.replicas.wait(ctx, trip)
+	trip.exec(ctx)
 	heard := s.replicas.heard(ack)
 	errs := make([]error, len(commands))
 	for i, cmd := range sent {
@@ -134,7 +159,7 @@ func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *r
 		switch {
 		case err == nil:
 			err = heard
-		case addr != "" || redis.HasErrorPrefix(err, "NOSCRIPT"):
+		case addr != "" || says(err, "NOSCRIPT"):
 			reply, err = toCluster(ctx, rdb, commands[i], s.replicas)
 		default:
 			look(ctx, rdb, err)
@@ -149,7 +174,7 @@ func renewTogether(ctx context.Context, rdb *redis.ClusterClient, commands []com
 	errs := make([]error, len(commands))
 	var unknown []int // the scripts, to their nodes
 	for i, cmd := range sent {
-		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		if says(cmd.Err(), "NOSCRIPT") {
 			unknown = append(unknown, i)
 		}
 	}
@@ -172,17 +197,17 @@ func renewTogether(ctx context.Context, rdb *redis.ClusterClient, commands []com
 
 // pipelined sends commands in one round trip to each node.
 func pipelined(ctx context.Context, rdb *redis.ClusterClient, commands []command, as func(*command, context.Context) *redis.Cmd) []*redis.Cmd {
-	pipe := rdb.Pipeline()
-	sent := put(ctx, pipe, commands, as)
-	_, _ = pipe.Exec(ctx) // each command has the error too
+	trip := newBatch(rdb.Pipeline())
+	sent := put(ctx, trip, commands, as)
+	trip.exec(ctx)
 	return sent
 }
 
-func put(ctx context.Context, pipe redis.Pipeliner, commands []command, as func(*command, context.Context) *redis.Cmd) []*redis.Cmd {
+func put(ctx context.Context, trip *batch, commands []command, as func(*command, context.Context) *redis.Cmd) []*redis.Cmd {
 	sent := make([]*redis.Cmd, len(commands))
 	for i := range commands {
 		sent[i] = as(&commands[i], ctx)
-		_ = pipe.Process(ctx, private{once{sent[i]}}) // only puts it there
+		trip.put(ctx, sent[i])
 	}
 	return sent
 }

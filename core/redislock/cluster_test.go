@@ -45,10 +45,18 @@ func warmCluster(t *testing.T, o *redis.ClusterOptions) *redis.ClusterClient {
 func TestConformanceOnCluster(t *testing.T) {
 	t.Parallel()
 	c := servers.Cluster(t)
+	for _, n := range c.Nodes { // permissions are not replicated
+		allow(t, n.Addr(), forClaims, withLooks, withSlots)
+	}
 	var cases atomic.Int64
 	drivertest.Run(t, drivertest.Harness{
 		Backend: "Redis Cluster", Server: "Redis " + c.Nodes[0].Version(),
-		Open: func(t *testing.T) drivertest.Service { return onCluster(t, c, fmt.Sprintf("t%d:", cases.Add(1))) },
+		Open: func(t *testing.T) drivertest.Service {
+			prefix := fmt.Sprintf("holdfast:%d:", cases.Add(1))
+			s := onCluster(t, c, prefix)
+			s.Driver = func() driver.Driver { return redislock.New(clusterAsLocks(t, c), redislock.WithPrefix(prefix)) }
+			return s
+		},
 		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
 			c := servers.Cluster(t)
 			s := onCluster(t, c, "holdfast:")
@@ -298,4 +306,33 @@ func TestWhatNeedsASlotWholeWaitsUntilItHasMoved(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // it may have been sent by then, or not
 	c.EndMove(at, from, to)
 	ok(t, <-got)
+}
+
+// A node tells of the keys of a slot that moves to it, and sends whoever asks for them to the old node.
+func TestMarkersAreShownWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	store := redislock.New(dialCluster(t, c, true))
+	claim := driver.Claim{Name: "name", Token: strings.Repeat("x", 22), TTL: time.Minute, Label: "who", Scope: "pay", Dedup: time.Hour}
+	_, err := store.Acquire(t.Context(), claim)
+	ok(t, err)
+	claim.Mark = true
+	ok(t, store.Release(t.Context(), claim))
+	at := keySlot(t, c, "holdfast:name")
+	from, to := c.Owner(at), c.Nodes[0]
+	if from == to {
+		to = c.Nodes[1]
+	}
+	c.BeginMove(at, from, to)
+	if n := c.MoveKeys(at, 10, from, to); n != 2 { // the marker and the fence counter
+		t.Fatalf("%d keys moved", n)
+	}
+	var found []driver.MarkerInfo
+	for info, err := range store.Markers(t.Context(), "") {
+		ok(t, err)
+		found = append(found, info)
+	}
+	if len(found) != 1 || found[0].Name != "name" || found[0].Scope != "pay" {
+		t.Errorf("%+v", found)
+	}
 }

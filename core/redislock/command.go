@@ -15,7 +15,9 @@ type command struct {
 	script *script
 	keys   int      // how many of parts are keys
 	parts  []string // the keys, then the arguments
-	merger *merger  // nil if it cannot be merged with other commands of its kind
+	merger *merger  // nil if it cannot be merged with other commands of its kind and group
+	group  int      // of the layout
+	least  int      // how many of the keys it needs while their slot moves, if it can do without the others
 
 	lasting bool // a grant or a renewal, which replicas may have to acknowledge
 }
@@ -51,7 +53,7 @@ func (c *command) as(ctx context.Context, verb, script string) *redis.Cmd {
 // again with the whole script: the server's answer proves that nothing was executed.
 func (c *command) alone(ctx context.Context, rdb redis.UniversalClient, r replicas) (any, error) {
 	reply, err := r.send(ctx, rdb, c, c.evalsha(ctx))
-	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if !says(err, "NOSCRIPT") {
 		return reply, err
 	}
 	return c.whole(ctx, rdb, r)
@@ -67,12 +69,26 @@ func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return nil, err
 	}
-	if s.share != nil {
-		reply, err = s.share.do(ctx, c)
-	} else if rdb, ok := s.rdb.(*redis.ClusterClient); ok {
+	if rdb, ok := s.rdb.(*redis.ClusterClient); ok {
 		reply, err = toCluster(ctx, rdb, c, s.replicas)
-	} else {
-		reply, err = c.alone(ctx, s.rdb, s.replicas)
+	} else if reply, err = s.send(ctx, c); isMoving(err) {
+		reply, err = s.sendBare(ctx, c.bare())
+	} else if says(err, "MOVED") { // a plain client never follows
+		err = driver.Refused(err)
 	}
+	s.leaveReplica(ctx, err)
 	return reply, c.classify(err)
+}
+
+// sendBare sends a command until its slot has moved.
+func (s *Store) sendBare(ctx context.Context, c command) (any, error) {
+	return whileMoving(ctx, func() (any, error) { return s.send(ctx, c) })
+}
+
+// send sends a command to the one server there is.
+func (s *Store) send(ctx context.Context, c command) (any, error) {
+	if s.share != nil {
+		return s.share.do(ctx, c)
+	}
+	return c.alone(ctx, s.rdb, s.replicas)
 }

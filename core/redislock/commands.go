@@ -16,19 +16,33 @@ import (
 )
 
 // Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue,
-// or if c has a hand-off that takes nothing over.
+// or if c has a hand-off that takes nothing over. The first claim of a Store asks for INFO before: see
+// [WithoutServerCheck].
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	heard, err := s.inquire(ctx, c.Name, true)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g, err := s.acquire(ctx, c)
+	if s.relaid(err) {
+		g, err = s.acquire(ctx, c)
+	}
+	s.settle(heard, err)
+	return g, err
+}
+
+func (s *Store) acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	switch {
 	case !c.Exclusive():
 		return s.join(ctx, c)
 	case c.Handoff != "":
 		return s.attach(ctx, c)
-	case c.Place != "":
+	case c.Place != "" || c.Rank > 0 || c.Floor > 0:
 		return s.claim(ctx, c)
 	}
 	line, _ := s.lineKeys(c.Name)
 	cmd := command{script: acquireScript, lasting: true, keys: 3, parts: make([]string, 0, 6)}
-	cmd.parts = append(cmd.parts, s.lockKey(c.Name), s.fences.key(c.Name), line)
+	cmd.parts = append(cmd.parts, s.lockKey(c.Name), s.layout.fence(c.Name), line)
 	if c.Dedup > 0 {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
@@ -37,7 +51,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if c.Fences > 1 {
 		cmd.parts = append(cmd.parts, decimal(int64(c.Fences)))
 	} else if c.Dedup == 0 {
-		cmd.merger = acquires
+		cmd.merger, cmd.group = acquires, s.layout.group(c.Name)
 	}
 	reply, err := s.run(ctx, cmd)
 	if reply == int64(0) {
@@ -49,7 +63,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 // attach takes over a name that is left for c's hand-off. If the name is not, it acquires c like any
 // other claim.
 func (s *Store) attach(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	cmd := command{script: attachScript, lasting: true, keys: 2, parts: []string{s.lockKey(c.Name), s.fences.key(c.Name)}}
+	cmd := command{script: attachScript, lasting: true, keys: 2, parts: []string{s.lockKey(c.Name), s.layout.fence(c.Name)}}
 	if c.Dedup > 0 {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
@@ -58,7 +72,7 @@ func (s *Store) attach(ctx context.Context, c driver.Claim) (driver.Grant, error
 	reply, err := s.run(ctx, cmd)
 	if reply == int64(0) && err == nil {
 		c.Handoff = ""
-		return s.Acquire(ctx, c)
+		return s.acquire(ctx, c)
 	}
 	return decided(reply, err)
 }
@@ -66,14 +80,26 @@ func (s *Store) attach(ctx context.Context, c driver.Claim) (driver.Grant, error
 // claim asks for a name whose queue may have other places.
 func (s *Store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: claimScript, lasting: true, keys: 4, parts: []string{s.lockKey(c.Name), s.fences.key(c.Name), line, beats}}
+	cmd := command{script: claimScript, lasting: true, keys: 4, parts: []string{s.lockKey(c.Name), s.layout.fence(c.Name), line, beats}}
 	if c.Dedup > 0 {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
 	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c),
-		s.hubs.member(c), life(c), s.hubs.channels(c.Name), decimal(driver.TurnsBesideOthers))
-	return decided(s.run(ctx, cmd))
+		s.hubs.member(c), life(c), s.hubs.channels(c.Name), decimal(driver.TurnsBesideOthers), rankOf(c))
+	if c.Floor > 0 {
+		cmd.parts = append(cmd.parts, strconv.FormatUint(c.Floor, 10))
+	}
+	return decided(s.known(ctx, cmd))
+}
+
+// known runs a claim until its answer is known. A call of a script drops only so many dead places of a
+// queue: others who come first may be behind them.
+func (s *Store) known(ctx context.Context, cmd command) (reply any, err error) {
+	for reply, err = s.run(ctx, cmd); err == nil && reply == int64(0); {
+		reply, err = s.run(ctx, cmd)
+	}
+	return reply, err
 }
 
 func decided(reply any, err error) (driver.Grant, error) {
@@ -144,9 +170,41 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if rdb, ok := s.rdb.(*redis.ClusterClient); ok {
 		return s.renewInCluster(ctx, rdb, claims)
 	}
-	cmd := s.renewal(claims)
+	return s.runRenewals(ctx, claims, s.renewal)
+}
+
+// runRenewals renews all claims by one command, which as makes. By slots, each claim has a command
+// of its own, and they share a round trip.
+func (s *Store) runRenewals(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
+	if len(claims) > 1 && s.layout.bySlot() {
+		return s.renewEach(ctx, claims, as)
+	}
+	cmd := as(claims)
 	reply, err := s.run(ctx, cmd)
-	return renewed(&cmd, len(claims), reply, err)
+	if len(claims) > 1 && s.relaid(err) {
+		return s.renewEach(ctx, claims, as)
+	}
+	errs := renewed(&cmd, len(claims), reply, err)
+	s.leaveReplica(ctx, errs...)
+	return errs
+}
+
+func (s *Store) renewEach(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return slices.Repeat([]error{err}, len(claims))
+	}
+	var errs []error
+	for part := range slices.Chunk(claims, maxShare) {
+		var commands []command
+		for i := range part {
+			commands = append(commands, as(part[i:i+1]))
+		}
+		for i, p := range s.trip(ctx, commands) {
+			errs = append(errs, renewed(&commands[i], 1, p.reply, commands[i].classify(p.err))...)
+		}
+	}
+	s.leaveReplica(ctx, errs...)
+	return errs
 }
 
 func (s *Store) renewal(claims []driver.Claim) command {
@@ -201,7 +259,8 @@ func (c *command) renewal(answer any) error {
 		}
 		return driver.ErrNotOwner
 	case string:
-		return fmt.Errorf("redislock: renewal: %s", c.says(answer)) //nolint:errorlint // others may have been renewed: not "nothing was executed"
+		text := c.says(answer)
+		return driver.Because(fmt.Errorf("redislock: renewal: %s", text), driver.Reason(explain(text))) //nolint:errorlint // others may have been renewed: not "nothing was executed"
 	default:
 		return fmt.Errorf("redislock: unknown answer %T to a renewal", answer)
 	}
@@ -209,8 +268,18 @@ func (c *command) renewal(answer any) error {
 
 // Release implements driver.Driver. It runs one script.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+	err := s.end(ctx, c)
+	if s.relaid(err) { // it was merged with others
+		return s.end(ctx, c)
+	}
+	return err
+}
+
+func (s *Store) end(ctx context.Context, c driver.Claim) error {
 	var cmd command
 	switch {
+	case c.Downgraded:
+		return s.endEither(ctx, c)
 	case !c.Exclusive():
 		cmd = s.part(c)
 	case c.Place != "":
@@ -225,16 +294,17 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 }
 
 func (s *Store) release(c driver.Claim) command {
-	line, _ := s.lineKeys(c.Name)
-	cmd := command{script: releaseScript, keys: 1, parts: make([]string, 0, 7)}
-	cmd.parts = append(cmd.parts, s.lockKey(c.Name))
+	line, beats := s.lineKeys(c.Name)
+	cmd := command{script: releaseScript, keys: 4, parts: make([]string, 0, 9)}
+	cmd.parts = append(cmd.parts, s.lockKey(c.Name), line, beats, s.layout.fence(c.Name))
 	if c.Mark {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	} else {
-		cmd.merger = releases
+		cmd.merger, cmd.group = releases, s.layout.group(c.Name)
+		cmd.least = 1
 	}
-	cmd.parts = append(cmd.parts, owned(c), line, s.hubs.channels(c.Name))
+	cmd.parts = append(cmd.parts, owned(c), s.hubs.channels(c.Name))
 	if c.Mark {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}

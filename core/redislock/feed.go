@@ -108,7 +108,7 @@ func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
 		} else {
 			silent = false
 		}
-		if sharded && redis.HasErrorPrefix(err, "unknown command") {
+		if sharded && says(err, "unknown command") {
 			h.all.old.Store(true)
 			sharded, err = false, pubsub.Subscribe(ended, channel)
 		}

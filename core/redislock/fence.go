@@ -3,36 +3,7 @@ package redislock
 import (
 	"strconv"
 	"sync"
-
-	"github.com/redis/go-redis/v9"
 )
-
-// fences names the counters that fences are minted from: one for each Cluster slot, and a single
-// one on a standalone server. Their number is bounded, however many names there are, so they need
-// not expire.
-type fences struct {
-	single string // "" in Cluster
-	bySlot *slotTags
-	prefix string
-}
-
-func newFences(rdb redis.UniversalClient, prefix string) fences {
-	f := fences{prefix: prefix}
-	if _, ok := rdb.(*redis.ClusterClient); ok {
-		f.bySlot = &slotTags{prefix: prefix}
-	} else {
-		f.single = "{" + prefix + "}:v1:fence"
-	}
-	return f
-}
-
-// key is the counter for name.
-func (f *fences) key(name string) string {
-	if f.bySlot == nil {
-		return f.single
-	}
-	return "{" + f.bySlot.of(slot(f.prefix+name)) + "}:v1:fence"
-}
 
 const slots = 16384
 

@@ -82,7 +82,7 @@ func (g *Guard) Do(ctx context.Context, f uint64, command, key string, args ...a
 		strconv.FormatUint(f, 10), g.remember.Milliseconds(), command,
 	}, args...)
 	cmd = g.sendWhole(ctx, line)
-	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+	if says(cmd.Err(), "NOSCRIPT") {
 		line[0], line[1] = "eval", guardScript.source
 		cmd = g.sendWhole(ctx, line)
 	}
@@ -114,7 +114,7 @@ func (g *Guard) send(ctx context.Context, line []any) *redis.Cmd {
 
 // staleSeen reads the script's refusal.
 func staleSeen(err error) (seen uint64, ok bool) {
-	if !redis.HasErrorPrefix(err, "STALE") {
+	if !says(err, "STALE") {
 		return 0, false
 	}
 	_, digits, _ := strings.Cut(err.Error(), "STALE ")

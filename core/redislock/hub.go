@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 )
@@ -13,31 +14,31 @@ const idleAfter = 2 * time.Second
 // hub is one subscription of a Store, to a channel of its own. On it, the scripts tell a place in a
 // queue that its turn may have come. The subscription lasts while somebody listens.
 //
-// The messages are hints. If there can be no subscription, for want of a permission or a
+// The messages are hints, except for grants that name an offer. If there can be no subscription, for want of a permission or a
 // connection, waiters are queued all the same, and look more often.
 type hub struct {
 	all      *hubs
 	channels string // the beginning of the names of all clients' channels
 
-	mu        sync.Mutex                            // protects the fields below
-	feed      *feed                                 // nil if there is none
-	listeners map[string]map[chan struct{}]struct{} // by place
+	mu        sync.Mutex                          // protects the fields below
+	feed      *feed                               // nil if there is none
+	listeners map[string]map[chan string]struct{} // by place
 	idle      *time.Timer
 	pause     time.Duration // after the last feed, if it failed; else 0
 	notBefore time.Time     // when that pause is over
 }
 
 func newHub(all *hubs, channels string) *hub {
-	return &hub{all: all, channels: channels, listeners: make(map[string]map[chan struct{}]struct{})}
+	return &hub{all: all, channels: channels, listeners: make(map[string]map[chan string]struct{})}
 }
 
 // listen returns a channel of size one that gets the messages for a place.
-func (h *hub) listen(place string) (heard <-chan struct{}, leave func()) {
-	wake := make(chan struct{}, 1)
+func (h *hub) listen(place string) (heard <-chan string, leave func()) {
+	wake := make(chan string, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listeners[place] == nil {
-		h.listeners[place] = make(map[chan struct{}]struct{})
+		h.listeners[place] = make(map[chan string]struct{})
 	}
 	h.listeners[place][wake] = struct{}{}
 	if h.idle != nil {
@@ -83,11 +84,13 @@ func (h *hub) subscription() *feed {
 	return h.feed
 }
 
-func (h *hub) tell(place string) {
+// tell passes on a message: a place, and \x1f and a grant if there is one.
+func (h *hub) tell(message string) {
+	place, grant, _ := strings.Cut(message, "\x1f")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for wake := range h.listeners[place] {
-		hint(wake)
+		hint(wake, grant)
 	}
 }
 
@@ -96,20 +99,20 @@ func (h *hub) tellAll() {
 	defer h.mu.Unlock()
 	for _, listeners := range h.listeners {
 		for wake := range listeners {
-			hint(wake)
+			hint(wake, "")
 		}
 	}
 }
 
-func hint(wake chan<- struct{}) {
+func hint(wake chan<- string, grant string) {
 	select {
-	case wake <- struct{}{}:
-	default: // an earlier hint is still there
+	case wake <- grant:
+	default: // an earlier one is still there; whoever tries then finds the grant
 	}
 }
 
 // leave lets the subscription end some time after the last listener has gone.
-func (h *hub) leave(place string, wake chan struct{}) {
+func (h *hub) leave(place string, wake chan string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.listeners[place], wake)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"iter"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,9 +16,6 @@ var (
 	inspectScript = newScript("inspect.lua")
 	evictScript   = newScript("evict.lua")
 )
-
-// page is how many keys one SCAN looks at, and so about how many names one round trip asks for.
-const page = 100
 
 // Inspect implements driver.Inspector. It runs one script that only reads.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
@@ -38,85 +33,24 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, err
 // Besides the permissions for locking, it needs one more: scan. docs/redis.md has the permissions
 // of a user that only inspects, and can do no harm.
 func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
-	return func(yield func(driver.LeaseInfo, error) bool) {
-		nodes, err := s.nodes(ctx)
-		if err != nil {
-			yield(driver.LeaseInfo{}, classify(err))
-			return
-		}
-		for _, node := range nodes {
-			if !s.walk(ctx, node, prefix, yield) {
-				return
-			}
-		}
-	}
+	return s.leases(ctx, prefix, s.look)
 }
-
-// nodes returns the servers, each of which has a part of the keys.
-func (s *Store) nodes(ctx context.Context) ([]redis.Cmdable, error) {
-	cluster, ok := s.rdb.(*redis.ClusterClient)
-	if !ok {
-		return []redis.Cmdable{s.rdb}, nil
-	}
-	var mu sync.Mutex // protects nodes
-	var nodes []redis.Cmdable
-	err := cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
-		nodes = append(nodes, node)
-		return nil
-	})
-	return nodes, err
-}
-
-// walk goes through the keys of one server, and says whether to go on with the next server.
-func (s *Store) walk(ctx context.Context, node redis.Cmdable, prefix string, yield func(driver.LeaseInfo, error) bool) bool {
-	pattern := globs.Replace(s.lockKey(prefix)) + "*"
-	for cursor := uint64(0); ; {
-		keys, next, err := node.Scan(ctx, cursor, pattern, page).Result()
-		var infos []driver.LeaseInfo
-		if err == nil {
-			infos, err = s.look(ctx, keys)
-		}
-		if err != nil {
-			yield(driver.LeaseInfo{}, classify(err))
-			return false
-		}
-		for _, info := range infos {
-			if info.Held && !yield(info, nil) {
-				return false
-			}
-		}
-		if cursor = next; cursor == 0 {
-			return true
-		}
-	}
-}
-
-// globs escapes the characters that have a meaning in patterns of Redis.
-var globs = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // look asks for all names in one round trip.
-func (s *Store) look(ctx context.Context, keys []string) ([]driver.LeaseInfo, error) {
-	var names []string
-	var asked []command
-	var sent []*redis.Cmd
-	pipe := s.rdb.Pipeline()
-	for _, key := range keys {
-		name := strings.TrimPrefix(key, s.prefix)
-		if strings.ContainsAny(name, "{}") { // a key of ours, but not a lock
-			continue
-		}
-		c := s.inspection(name)
-		cmd := c.evalsha(ctx)
-		names, asked, sent = append(names, name), append(asked, c), append(sent, cmd)
-		_ = pipe.Process(ctx, private{once{cmd}}) // only puts it there
+func (s *Store) look(ctx context.Context, names []string) ([]driver.LeaseInfo, error) {
+	asked := make([]command, len(names))
+	sent := make([]*redis.Cmd, len(names))
+	trip := newBatch(s.rdb.Pipeline())
+	for i, name := range names {
+		asked[i] = s.inspection(name)
+		sent[i] = asked[i].evalsha(ctx)
+		trip.put(ctx, sent[i])
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	trip.exec(ctx)
 	infos := make([]driver.LeaseInfo, len(names))
 	for i, cmd := range sent {
 		reply, err := cmd.Result()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if says(err, "NOSCRIPT") {
 			reply, err = asked[i].whole(ctx, s.rdb, replicas{})
 		}
 		if err == nil {
@@ -131,22 +65,23 @@ func (s *Store) look(ctx context.Context, keys []string) ([]driver.LeaseInfo, er
 
 func (s *Store) inspection(name string) command {
 	line, beats := s.lineKeys(name)
+	holders, notes := s.holdersKeys(name)
 	return command{
-		script: inspectScript, keys: 4,
-		parts: []string{s.lockKey(name), line, beats, s.holdersKey(name), decimal(driver.MaxLine)},
+		script: inspectScript, keys: 5,
+		parts: []string{s.lockKey(name), line, beats, holders, notes, decimal(driver.MaxLine)},
 	}
 }
 
 // leaseInfo reads the answer of inspect.lua.
 func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
-	const parts = 7
+	const parts = 9
 	answer, _ := reply.([]any)
 	if len(answer) != parts {
 		return info, errNoInfo
 	}
-	kind := answer[0]
+	kind, _ := answer[0].(int64)
 	info = driver.LeaseInfo{
-		Name: name, Held: kind != int64(0), Foreign: kind == int64(2), Kept: kind == int64(3), Remaining: max(0, duration(answer[3])),
+		Name: name, Held: kind != 0, Foreign: kind == 2, Kept: kind == 3 || kind == 5, Remaining: max(0, duration(answer[3])),
 	}
 	info.Label, _ = answer[1].(string)
 	if digits, _ := answer[2].(string); digits != "" {
@@ -156,16 +91,66 @@ func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
 	}
 	info.Handle, _ = answer[4].(string)
 	holders, _ := answer[5].([]any)
-	for ; len(holders) >= 3; holders = holders[3:] {
+	for ; len(holders) >= 5; holders = holders[5:] {
 		handle, _ := holders[0].(string)
 		limit, _ := holders[2].(int64)
-		info.Holders = append(info.Holders, driver.HolderInfo{Handle: handle, Remaining: duration(holders[1]), Limit: int(limit)})
+		label, _ := holders[4].(string)
+		info.Holders = append(info.Holders, driver.HolderInfo{
+			Label: label, Handle: handle, Remaining: duration(holders[1]), Limit: int(limit), HeldFor: duration(holders[3]),
+		})
 	}
 	line, _ := answer[6].([]any)
-	for ; len(line) >= 2; line = line[2:] {
-		info.Line = append(info.Line, driver.WaiterInfo{Waited: duration(line[0]), Alive: line[1] == int64(1)})
+	for ; len(line) >= 3; line = line[3:] {
+		label, _ := line[2].(string)
+		info.Line = append(info.Line, driver.WaiterInfo{Label: label, Waited: duration(line[0]), Alive: line[1] == int64(1)})
+	}
+	info.Kind, info.Limit = holdKind(kind, info.Holders)
+	now, _ := answer[7].(int64)
+	if since, _ := answer[8].(int64); since > 0 {
+		info.HeldFor = max(0, duration(now-since))
+	}
+	if info.Kind == driver.HoldExclusive || info.Kind == driver.HoldShared {
+		info.HeldFor = sinceFence(info.Fence, now)
+	}
+	for _, h := range info.Holders {
+		info.HeldFor = max(info.HeldFor, h.HeldFor)
 	}
 	return info, nil
+}
+
+// holdKind reads the first part of the answer of inspect.lua.
+func holdKind(kind int64, holders []driver.HolderInfo) (driver.HoldKind, int) {
+	limit := 0
+	for _, h := range holders {
+		if limit == 0 || h.Limit < limit {
+			limit = h.Limit
+		}
+	}
+	switch kinds := []driver.HoldKind{
+		"", driver.HoldExclusive, driver.HoldForeign, driver.HoldKept, driver.HoldShared, driver.HoldHandoff,
+	}; {
+	case kind == 4 && limit > 0:
+		return driver.HoldLimited, limit
+	case 0 <= kind && int(kind) < len(kinds):
+		return kinds[kind], 0
+	default:
+		return "", 0
+	}
+}
+
+// sinceFence is how long ago a fence was minted, now being the server's clock in ms. A fence is that
+// clock in microseconds, or one more than the last fence if that is larger. So it is a time, except
+// where the counter has come from a server whose clock was ahead.
+func sinceFence(fence uint64, now int64) time.Duration {
+	if fence == 0 {
+		return 0
+	}
+	const ancient = 10 * 365 * 24 * time.Hour                                           // then it is no time
+	held := time.Duration(now)*time.Millisecond - time.Duration(fence)*time.Microsecond //nolint:gosec // G115: at most 2^53
+	if held < 0 || held > ancient {
+		return 0
+	}
+	return held
 }
 
 // errNoInfo does not quote the reply, for the reason of errNoGrant.
@@ -182,12 +167,12 @@ func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 	if h.Fence > 0 {
 		fence = strconv.FormatUint(h.Fence, 10)
 	}
-	line, beats := s.lineKeys(name)
-	cmd := command{
-		script: evictScript, keys: 4,
-		parts: []string{s.lockKey(name), line, beats, s.holdersKey(name), fence, h.Handle, s.hubs.channels(name)},
-	}
+	cmd := s.eviction(name, fence, h.Handle)
 	reply, err := s.run(ctx, cmd)
+	if s.relaid(err) {
+		cmd = s.eviction(name, fence, h.Handle)
+		reply, err = s.run(ctx, cmd)
+	}
 	if reply, ok := reply.([]any); ok && err == nil && len(reply) == 2 {
 		return refusal(reply)
 	}
@@ -195,4 +180,16 @@ func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 		return driver.ErrSeveral
 	}
 	return cmd.released(reply, err)
+}
+
+func (s *Store) eviction(name, fence, handle string) command {
+	line, beats := s.lineKeys(name)
+	holders, notes := s.holdersKeys(name)
+	return command{
+		script: evictScript, keys: 6,
+		parts: []string{
+			s.lockKey(name), line, beats, holders, s.layout.fence(name), notes,
+			fence, handle, s.hubs.channels(name),
+		},
+	}
 }

@@ -15,11 +15,14 @@ type base struct {
 	rdb      redis.UniversalClient
 	prefix   string
 	replicas replicas
+	slots    bool // WithSlots
 	punctual bool
+	inquiry  *inquiry
+	leaving  *leaving
 }
 
 func newBase(rdb redis.UniversalClient, opts []Option) base {
-	b := base{prefix: "holdfast:"}
+	b := base{prefix: "holdfast:", inquiry: newInquiry(), leaving: new(leaving)}
 	for _, o := range opts {
 		o.apply(&b)
 	}
@@ -71,8 +74,7 @@ func (b *base) sideKey(name, kind string) string {
 
 func (b *base) doneKey(c driver.Claim) string { return b.sideKey(c.Name, "done:"+c.Scope) }
 
-// lineKeys are the keys of a name's queue and of its beats. The scripts of releases know the suffix
-// too.
+// lineKeys are the keys of a name's queue and of its beats.
 func (b *base) lineKeys(name string) (line, beats string) {
 	const suffix = ":beats"
 	beats = b.sideKey(name, "line"+suffix)

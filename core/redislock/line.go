@@ -2,7 +2,10 @@ package redislock
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -22,32 +25,82 @@ const lastWords = 30 * time.Millisecond
 // notifications, or while a foreign client has the name, it also looks after 25 ms, then less and
 // less often, up to a second apart. Each look runs one script.
 func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+	_, _, err := s.await(ctx, c, "")
+	return err
+}
+
+// Offer implements driver.Offerer. It is Wait, and each look carries the same offer. With
+// [WithReplicas], nothing is offered: nobody would wait for the replicas.
+func (s *Store) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
+	if s.replicas.n > 0 || c.Offer == 0 || !c.Exclusive() || c.Dedup > 0 || c.Handoff != "" {
+		return g, false, s.Wait(ctx, c)
+	}
+	return s.await(ctx, c, rand.Text())
+}
+
+// await waits for a notification. nonce is the secret of the offer, or "" if there is none.
+func (s *Store) await(ctx context.Context, c driver.Claim, nonce string) (g driver.Grant, granted bool, err error) {
+	g, granted, err = s.wait(ctx, c, nonce)
+	if s.relaid(err) {
+		return s.wait(ctx, c, nonce)
+	}
+	return g, granted, err
+}
+
+func (s *Store) wait(ctx context.Context, c driver.Claim, nonce string) (g driver.Grant, granted bool, err error) {
 	hub := s.hubs.of(c.Name)
 	heard, leave := hub.listen(c.At())
 	defer leave()
 	told := hub.await(ctx)
+	note := noted(c, nonce)
+	if err := driver.NotSent(ctx.Err()); err != nil { // while the subscription began
+		return g, false, err
+	}
 	for poll := firstPoll; ; poll, told = min(2*poll, lastPoll), hub.tells() {
-		if ctx.Err() != nil {
-			return ctx.Err()
+		try, again, err := s.lineUp(ctx, c, note)
+		if err != nil {
+			return g, false, err
 		}
-		try, again, err := s.lineUp(ctx, c)
-		if try || err != nil {
-			return err
+		if try {
+			select { // a grant may have been told while the look was under way
+			case message := <-heard:
+				g, granted = offered(c, nonce, message)
+			default:
+			}
+			return g, granted, nil
+		}
+		if nonce == "" { // the label is known now
+			note = ""
 		}
 		if again == 0 || !told && again > poll {
 			again = poll
 		}
 		timer := time.NewTimer(again)
 		select {
-		case <-heard:
+		case message := <-heard:
 			timer.Stop()
-			return nil
+			g, granted = offered(c, nonce, message)
+			return g, granted, nil
 		case <-timer.C:
+			if ctx.Err() == nil {
+				continue
+			}
 		case <-ctx.Done():
 			timer.Stop()
-			return ctx.Err()
 		}
+		return g, false, ctx.Err()
 	}
+}
+
+// offered reads what a grant in line is told with: the offer's number and nonce, and the fence. Any
+// other message is a hint.
+func offered(c driver.Claim, nonce, message string) (g driver.Grant, ok bool) {
+	fence, ok := strings.CutPrefix(message, decimal(int64(c.Offer))+" "+nonce+" ") //nolint:gosec // G115: core counts from 1
+	if !ok || nonce == "" {
+		return g, false
+	}
+	g, err := granted(fence)
+	return g, err == nil
 }
 
 // outlast is ctx, but ends a while later. Otherwise a command that queues a place, and is under way
@@ -62,16 +115,29 @@ func outlast(ctx context.Context) (longer context.Context, stop func()) {
 	return longer, func() { stopWatching(); cancel() }
 }
 
-// lineUp puts c's place in the queue. It says whether to try now, or when to look again: 0 if
-// that is not known.
-func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again time.Duration, err error) {
+// noted is what c's place shows: its offer, or only its label.
+func noted(c driver.Claim, nonce string) string {
+	if nonce == "" {
+		return magic + c.Label
+	}
+	return strings.Join([]string{decimal(int64(c.Offer)), nonce, fencesOf(c), life(c), owned(c)}, " ") //nolint:gosec // G115: as above
+}
+
+// lineUp puts c's place in the queue, with what it shows, unless that is "". It says whether to try now,
+// or when to look again: 0 if that is not known.
+func (s *Store) lineUp(ctx context.Context, c driver.Claim, note string) (try bool, again time.Duration, err error) {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{
-		script: waitScript, keys: 3,
-		parts: []string{s.lockKey(c.Name), line, beats, s.hubs.member(c), owner(c), life(c), s.hubs.channels(c.Name)},
+		script: waitScript, keys: 4,
+		parts: []string{
+			s.lockKey(c.Name), line, beats, s.layout.fence(c.Name),
+			s.hubs.member(c), owner(c), life(c), s.hubs.channels(c.Name),
+		},
 	}
-	if joins(c) {
-		cmd = s.waitTogether(c)
+	if !joins(c) {
+		cmd.parts = append(cmd.parts, note, rankOf(c))
+	} else if cmd = s.waitTogether(c); note != "" {
+		cmd.parts = append(cmd.parts, note)
 	}
 	ctx, stop := outlast(ctx)
 	defer stop()
@@ -98,15 +164,10 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (try bool, again tim
 
 // Yield implements driver.Yielder. It runs one script.
 func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	line, beats := s.lineKeys(next.Name)
-	reply, err := s.run(ctx, command{
-		script: yieldScript, lasting: true, keys: 4,
-		parts: []string{
-			s.lockKey(next.Name), s.fences.key(next.Name), line, beats,
-			owner(old), owned(next), millis(next.TTL), fencesOf(next),
-			s.hubs.member(next), life(next), s.hubs.channels(next.Name),
-		},
-	})
+	reply, err := s.yield(ctx, old, next)
+	if s.relaid(err) {
+		reply, err = s.yield(ctx, old, next)
+	}
 	switch { // only a grant needs replicas
 	case reply == int64(1):
 		return g, &driver.Held{}, nil
@@ -119,13 +180,56 @@ func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Gra
 	return g, err, err
 }
 
-// leave gives up c's place in the queue, and releases the name if c's token owns it.
+func (s *Store) yield(ctx context.Context, old, next driver.Claim) (any, error) {
+	line, beats := s.lineKeys(next.Name)
+	return s.run(ctx, command{
+		script: yieldScript, lasting: true, keys: 4,
+		parts: []string{
+			s.lockKey(next.Name), s.layout.fence(next.Name), line, beats,
+			owner(old), owned(next), millis(next.TTL), fencesOf(next),
+			s.hubs.member(next), life(next), s.hubs.channels(next.Name),
+		},
+	})
+}
+
+// leave gives up c's place in the queue, or withdraws its offer, and releases the name if c's token
+// owns it.
 func (s *Store) leave(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
-	return command{
-		script: leaveScript, keys: 3,
-		parts: []string{s.lockKey(c.Name), line, beats, owner(c), s.hubs.member(c), s.hubs.channels(c.Name)},
+	cmd := command{
+		script: leaveScript, keys: 4,
+		parts: []string{
+			s.lockKey(c.Name), line, beats, s.layout.fence(c.Name),
+			owner(c), s.hubs.member(c), s.hubs.channels(c.Name),
+		},
 	}
+	if c.Offer > 0 {
+		cmd.parts = append(cmd.parts, decimal(int64(c.Offer))) //nolint:gosec // G115: as above
+	}
+	return cmd
+}
+
+// Rank implements driver.Ranker. It runs one script that only reads.
+func (s *Store) Rank(ctx context.Context, name string) (uint64, error) {
+	line, _ := s.lineKeys(name)
+	reply, err := s.run(ctx, command{script: rankScript, keys: 1, parts: []string{line}})
+	if err != nil {
+		return 0, err
+	}
+	text, _ := reply.(string)
+	rank, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || rank == 0 {
+		return 0, fmt.Errorf("redislock: unknown reply %T to a rank", reply)
+	}
+	return rank, nil
+}
+
+// rankOf is the rank of c's place as scripts read it.
+func rankOf(c driver.Claim) string {
+	if c.Rank == 0 {
+		return ""
+	}
+	return strconv.FormatUint(c.Rank, 10)
 }
 
 // life is how long a place stays in the queue without a heartbeat, in ms.

@@ -43,9 +43,10 @@ func (j *journal) unavailable() (because []string) {
 func TestTheLogSaysWhatBefellTheServer(t *testing.T) {
 	t.Parallel()
 	const (
-		silent  = "it did not answer in time"
-		refused = "it refused the command, or no connection to it could be had"
-		broken  = "the connection broke, or the answer was an error or made no sense"
+		silent = "it did not answer in time"
+		noDial = "no connection to it could be had"
+		broken = "the connection was closed in place of an answer: by a server that ends, by a proxy that has no server, " +
+			"or by one that does not know the command, such as twemproxy, which cannot be used"
 	)
 	for what, c := range map[string]struct {
 		client func(o *redis.Options)
@@ -55,16 +56,39 @@ func TestTheLogSaysWhatBefellTheServer(t *testing.T) {
 		"frozen":        {nil, func(_ *testing.T, w *world, _ *redis.Client) { w.server.Pause() }, silent},
 		"frozen, hasty": {hasty, func(_ *testing.T, w *world, _ *redis.Client) { w.server.Pause() }, silent},
 		"a black hole":  {nil, func(_ *testing.T, w *world, _ *redis.Client) { w.proxy.BlackHole(true) }, silent},
-		"another port":  {once, func(_ *testing.T, w *world, _ *redis.Client) { w.proxy.Refuse(true); w.proxy.Reset() }, refused},
+		"another port":  {once, func(_ *testing.T, w *world, _ *redis.Client) { w.proxy.Refuse(true); w.proxy.Reset() }, noDial},
 		"no password": {nil, func(t *testing.T, w *world, _ *redis.Client) {
 			w.do(t, "config", "set", "requirepass", "x")
 			w.proxy.Reset()
-		}, refused},
-		"no permission":  {nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "acl", "setuser", "default", "-@all") }, refused},
-		"loading":        {nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "replicaof", "127.0.0.1", "1") }, refused},
+		}, "NOAUTH: the server wants a password, so set Username and Password of the client"},
+		"no permission": {
+			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "acl", "setuser", "default", "-@all") },
+			"NOPERM: the user may not run evalsha: ACL SETUSER <user> +evalsha; docs/redis.md has all permissions for locking",
+		},
+		"a command of the scripts": {
+			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "acl", "setuser", "default", "-set") },
+			"NOPERM: the user may not run set: ACL SETUSER <user> +set; docs/redis.md has all permissions for locking",
+		},
+		"other keys": {
+			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "acl", "setuser", "default", "resetkeys", "~x") },
+			"NOPERM: the user may not access the keys of locks: ACL SETUSER <user> ~holdfast:* ~{holdfast:*, or with the prefix of WithPrefix; " +
+				"docs/redis.md has all permissions for locking",
+		},
+		"a replica": {
+			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "replicaof", "127.0.0.1", "1") },
+			"READONLY: the server is a replica; send commands to the master, which redis.NewFailoverClient finds",
+		},
+		"full memory": {
+			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "config", "set", "maxmemory", "1") },
+			"OOM: the server's memory is full (maxmemory); leases are still renewed and released, new ones need memory",
+		},
+		"too few replicas": {
+			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "config", "set", "min-replicas-to-write", "1") },
+			"NOREPLICAS: the server refuses writes because it has too few replicas (min-replicas-to-write)",
+		},
 		"broken replies": {nil, cutReplies, broken},
-		"a full pool":    {small, starve, refused},
-		"killed":         {once, func(_ *testing.T, w *world, _ *redis.Client) { w.server.Kill() }, refused},
+		"a full pool":    {small, starve, "all connections of the client are in use: see PoolSize, or give locks a client of their own"},
+		"killed":         {once, func(_ *testing.T, w *world, _ *redis.Client) { w.server.Kill() }, noDial},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -23,7 +23,7 @@ func (m *merger) of(many []*parcel) command {
 func mergeAcquires(c *command, many []*parcel) {
 	c.keys = 1 + 2*len(many)
 	c.parts = make([]string, 1, 1+4*len(many))
-	c.parts[0] = many[0].cmd.parts[1] // the fence counter, the same for all outside of Cluster
+	c.parts[0] = many[0].cmd.parts[1] // the fence counter, the same for all of a group
 	for _, p := range many {
 		c.parts = append(c.parts, p.cmd.parts[0], p.cmd.parts[2]) // lock and line
 	}
@@ -33,14 +33,15 @@ func mergeAcquires(c *command, many []*parcel) {
 }
 
 func mergeReleases(c *command, many []*parcel) {
-	c.keys = len(many)
-	c.parts = make([]string, 0, 1+3*len(many))
+	c.keys = 1 + 3*len(many)
+	c.parts = make([]string, 1, 2+4*len(many))
+	c.parts[0] = many[0].cmd.parts[3] // the fence counter, as above
 	for _, p := range many {
-		c.parts = append(c.parts, p.cmd.parts[0])
+		c.parts = append(c.parts, p.cmd.parts[:3]...) // lock, line and beats
 	}
-	c.parts = append(c.parts, many[0].cmd.parts[3]) // the beginning of the channels' names
+	c.parts = append(c.parts, many[0].cmd.parts[5]) // the beginning of the channels' names
 	for _, p := range many {
-		c.parts = append(c.parts, p.cmd.parts[1], p.cmd.parts[2]) // value and line
+		c.parts = append(c.parts, p.cmd.parts[4]) // value
 	}
 }
 

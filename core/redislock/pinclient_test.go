@@ -146,12 +146,14 @@ func TestPinWhichErrorsSayThatNothingWasExecuted(t *testing.T) {
 		}, want: kind{dial: true}},
 		"all connections are in use": {client: func(t *testing.T, o *redis.Options) *redis.Client {
 			t.Helper()
-			o.PoolSize, o.PipelinePoolSize, o.PoolTimeout = 1, -1, 10*time.Millisecond
+			o.PoolSize, o.PoolTimeout = 1, 10*time.Millisecond
+			SetNewerOption(o, "PipelinePoolSize", -1)
 			return taken(t, redis.NewClient(o))
 		}, want: kind{timeout: true}},
 		"there may be no more connections": {client: func(t *testing.T, o *redis.Options) *redis.Client {
 			t.Helper()
-			o.PoolSize, o.PipelinePoolSize, o.MaxActiveConns = 2, -1, 1
+			o.PoolSize, o.MaxActiveConns = 2, 1
+			SetNewerOption(o, "PipelinePoolSize", -1)
 			return taken(t, redis.NewClient(o))
 		}, want: kind{exhausted: true}},
 		"the client is closed": {client: func(t *testing.T, o *redis.Options) *redis.Client {

@@ -20,7 +20,7 @@ import (
 func lockCommand(ctx context.Context) private {
 	cmd := redis.NewCmd(ctx, "evalsha", "sha", 1, "key")
 	cmd.SetFirstKeyPos(3)
-	return private{once{cmd}}
+	return private{once: once{cmd}}
 }
 
 // pipeliner is what a plain client and one of a Cluster have in common here.
@@ -157,7 +157,7 @@ func TestPinATransactionNeverRunsWithoutItsWatch(t *testing.T) {
 						return err
 					}
 					pipe := tx.TxPipeline()
-					_ = pipe.Process(t.Context(), private{once{redis.NewCmd(t.Context(), "set", "key", "value")}})
+					_ = pipe.Process(t.Context(), private{once: once{redis.NewCmd(t.Context(), "set", "key", "value")}})
 					_, err := pipe.Exec(t.Context())
 					return err
 				}, "key")

@@ -1,7 +1,14 @@
 // Package redislock is the backend on Redis, or on anything that speaks its protocol and runs
-// its scripts: a standalone server, the master behind Sentinel, or a Cluster. It takes a
-// go-redis client that the program has configured. docs/redis.md lists the keys, the
+// its scripts one after the other: a standalone server, the master behind Sentinel, or a Cluster.
+// It takes a go-redis client that the program has configured. docs/redis.md lists the keys, the
 // permissions and the settings that matter.
+//
+// Scripts must be atomic: no other command may run between those of a script. A server that runs
+// scripts at the same time, such as Dragonfly with disable-atomicity or Garnet without Lua
+// transactions, must not be used. There, a renewal or a release can hit another owner's lock.
+//
+// A Store asks the server once what it is, and refuses those that it can tell: see
+// [WithoutServerCheck] and docs/servers.md.
 //
 // The lock is a plain string key, prefix + name. It is set with NX semantics and a TTL in
 // milliseconds. redsync and bsm/redislock use the same shape, so a fleet can move from one
@@ -34,9 +41,10 @@
 // # Cluster
 //
 // All keys of a name are in one slot, and so is its fence counter, which all names of the slot
-// share. A renewal names only one key, and so does a release without a dedup marker. They go on
-// while their slot moves to another node. Other commands may have to wait, within the bound of
-// their attempt, until the slot's keys are together again. Renewals for the same master share a
+// share. A renewal names only one key. A release without a dedup marker does so too, when the node
+// says that only some of its keys are there; then waiters are not told, and find out by themselves.
+// So both go on while their slot moves to another node. Other commands may have to wait, within the
+// bound of their attempt, until the slot's keys are together again. Renewals for the same master share a
 // round trip. Each other command goes to its node by itself.
 //
 // Waiters are told through a sharded channel in the slot of the name, {prefix+n}:v1:shard:…. A
@@ -45,6 +53,11 @@
 // nothing. Each of their names costs six looks within a re-check instead of one, and half a
 // re-check when it goes to another process. A connection that comes free is used again within
 // 5 s. Servers older than Redis 7 have no sharded channels and get plain ones.
+//
+// Some clusters are one endpoint for plain clients: ElastiCache Serverless, Azure Managed Redis with
+// the Enterprise cluster policy, proxies. They refuse a command whose keys are in different slots. A
+// Store finds that out by the first such refusal, and then uses counters and channels by slots, too.
+// [WithSlots] says it beforehand. Commands go on to share round trips, and are merged within a slot.
 //
 // A client that does not reach a node looks for its replacement at once, and not only at its
 // ClusterStateReloadInterval. By default, Redis serves no slot at all while one slot has no
@@ -66,17 +79,21 @@ import (
 type Store struct {
 	base
 
-	fences fences
+	layout *layout
 	hubs   *hubs
 	share  *share // nil if every command goes by itself
 }
 
 var (
 	_ driver.Driver     = (*Store)(nil)
+	_ driver.Offerer    = (*Store)(nil)
 	_ driver.Yielder    = (*Store)(nil)
+	_ driver.Ranker     = (*Store)(nil)
 	_ driver.Validator  = (*Store)(nil)
 	_ driver.IdleCloser = (*Store)(nil)
 	_ driver.Inspector  = (*Store)(nil)
+
+	_ driver.MarkerInspector = (*Store)(nil)
 )
 
 // New returns a Store that sends its commands through rdb. The caller configures rdb and closes
@@ -90,8 +107,8 @@ var (
 // would see tokens.
 func New(rdb redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{base: newBase(rdb, opts)}
-	s.fences = newFences(rdb, s.prefix)
-	s.hubs = newHubs(s.rdb, s.prefix, s.fences.bySlot)
+	s.layout = newLayout(rdb, &s.base)
+	s.hubs = newHubs(s.rdb, s.layout)
 	if _, ok := s.rdb.(*redis.Client); ok {
 		s.share = &share{rdb: s.rdb, replicas: s.replicas}
 	}
@@ -102,7 +119,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 func (s *Store) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true,
-		Block: true, Shared: true, Limit: true, Keep: true, Detach: true,
+		Block: true, Floor: true, Shared: true, Limit: true, Keep: true, Detach: true,
 	}
 }
 
@@ -111,18 +128,23 @@ func (s *Store) Capabilities() driver.Capabilities {
 // the client's own timeouts in Cluster.
 func (s *Store) CloseIdle(ctx context.Context) error { return s.hubs.close(ctx) }
 
-// kept is the value of a name that a release has left taken. It begins with '=' or '!', which no
-// token does: by that, the scripts of acquires recognise it. Each such value has a handle of its
-// own. So the text after '=' is as long as a token, and is made from the token that leaves it.
+// kept is the value of a name that a release has left taken, but for the time, which the script adds.
+// It begins with '=' or '!', which no token does: by that, the scripts of acquires recognise it. Each
+// such value has a handle of its own. So the text after '=' is as long as a token, and is made from the
+// token that leaves it.
 func kept(c driver.Claim) string {
 	if c.Handoff != "" {
 		c.Token = "!" + c.Handoff
 		var n notes
-		return n.value(&c)
+		value := n.value(&c)
+		if c.Fence == 0 {
+			value += magic
+		}
+		return value + magic
 	}
 	sum := sha256.Sum256([]byte(c.Token))
 	left := "=" + base64.RawURLEncoding.EncodeToString(sum[:])
-	return left[:min(len(left), len(c.Token))] + magic + c.Label
+	return left[:min(len(left), len(c.Token))] + magic + c.Label + magic + magic
 }
 
 // forHandoff is how the value of a name begins that is left for c's hand-off.

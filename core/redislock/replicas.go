@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -44,14 +45,14 @@ func (r replicas) validate() error {
 // waitSlack is how late a server may end a WAIT: it looks only ten times a second.
 const waitSlack = 150 * time.Millisecond
 
-// wait puts a WAIT into a pipeline. It waits for everything that the same connection has written.
-func (r replicas) wait(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
+// wait puts a WAIT into a batch. It waits for everything that the same connection has written.
+func (r replicas) wait(ctx context.Context, trip *batch) *redis.Cmd {
 	bound := r.timeout
 	if deadline, ok := ctx.Deadline(); ok {
 		bound = min(bound, time.Until(deadline)-waitSlack) // so that the answer comes before ctx ends
 	}
 	ack := redis.NewCmd(ctx, "wait", r.n, max(1, bound.Milliseconds())) // 0 would mean for ever
-	_ = pipe.Process(ctx, once{ack})                                    // only puts it there
+	trip.put(ctx, ack)
 	return ack
 }
 
@@ -76,7 +77,7 @@ func (e tooFew) Error() string { return string(e) }
 // answer, the reply comes together with an error.
 func (r replicas) send(ctx context.Context, rdb redis.UniversalClient, c *command, cmd *redis.Cmd) (any, error) {
 	if r.n == 0 || !c.lasting {
-		_ = rdb.Process(ctx, private{once{cmd}}) // the next line has the same error
+		_ = rdb.Process(ctx, private{once: once{cmd}}) // the next line has the same error
 		return cmd.Result()
 	}
 	cluster, ok := rdb.(*redis.ClusterClient)
@@ -87,9 +88,10 @@ func (r replicas) send(ctx context.Context, rdb redis.UniversalClient, c *comman
 }
 
 func (r replicas) on(ctx context.Context, pipe redis.Pipeliner, cmd *redis.Cmd) (any, error) {
-	_ = pipe.Process(ctx, private{once{cmd}}) // only puts it there
-	ack := r.wait(ctx, pipe)
-	_, _ = pipe.Exec(ctx) // each command has the error too
+	trip := newBatch(pipe)
+	trip.put(ctx, cmd)
+	ack := r.wait(ctx, trip)
+	trip.exec(ctx)
 	reply, err := cmd.Result()
 	if err == nil {
 		err = r.heard(ack)
@@ -125,14 +127,18 @@ func (r replicas) toMaster(ctx context.Context, rdb *redis.ClusterClient, c *com
 	return cmd.Result()
 }
 
-// redirect reads the errors "MOVED slot addr" and "ASK slot addr".
+// redirect reads the errors "MOVED slot addr" and "ASK slot addr". The address may be one of IPv6, without brackets.
 func redirect(err error) (addr string, asking bool) {
-	asking = redis.HasErrorPrefix(err, "ASK")
-	if !asking && !redis.HasErrorPrefix(err, "MOVED") {
+	asking = says(err, "ASK")
+	if !asking && !says(err, "MOVED") {
 		return "", false
 	}
 	parts := strings.Fields(err.Error())
-	return parts[len(parts)-1], asking
+	addr = parts[len(parts)-1]
+	if at := strings.LastIndexByte(addr, ':'); at > 0 && strings.Contains(addr[:at], ":") && addr[0] != '[' {
+		addr = net.JoinHostPort(addr[:at], addr[at+1:])
+	}
+	return addr, asking
 }
 
 // nodeAt returns the master with an address, or nil.

@@ -1,11 +1,13 @@
 package redislock
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,15 +16,57 @@ import (
 // command, or do not allow it, answer with its arguments, and cut them off anywhere:
 //
 //	ERR unknown command 'evalsha', with args beginning with: '<sha>' '3' … '<half a token>
-type private struct{ once }
+type private struct {
+	once
+	batch *batch // the commands that share its round trip; nil if there are none
+}
 
 // SetErr implements redis.Cmder. The client reports a command's error with it.
 func (p private) SetErr(err error) {
 	if err != nil {
-		err = replaced(err, cut(err.Error(), secrets(p.Args())))
+		err = replaced(err, modern(cut(err.Error(), p.pieces())))
 	}
 	p.Cmd.SetErr(err)
 }
+
+func (p private) pieces() map[string]bool {
+	if p.batch == nil {
+		return pieces(secrets(p.Args()))
+	}
+	return p.batch.secret()
+}
+
+// batch are commands that share a round trip. If the client cannot read the answer to one of them, it
+// reports what it has read as the error of those that follow, too. So none of their errors contains a
+// secret of any of them.
+type batch struct {
+	pipe redis.Pipeliner
+	cmds []*redis.Cmd
+
+	once   sync.Once // protects pieces
+	pieces map[string]bool
+}
+
+func newBatch(pipe redis.Pipeliner) *batch { return &batch{pipe: pipe} }
+
+func (b *batch) secret() map[string]bool {
+	b.once.Do(func() {
+		var all []string
+		for _, cmd := range b.cmds {
+			all = append(all, secrets(cmd.Args())...)
+		}
+		b.pieces = pieces(all)
+	})
+	return b.pieces
+}
+
+func (b *batch) put(ctx context.Context, cmd *redis.Cmd) {
+	b.cmds = append(b.cmds, cmd)
+	_ = b.pipe.Process(ctx, private{once{cmd}, b}) // only puts it there
+}
+
+// exec sends the commands. Each has its reply, or an error.
+func (b *batch) exec(ctx context.Context) { _, _ = b.pipe.Exec(ctx) }
 
 // replaced is err with another text. If err is the server's, the result is too. It is of the same
 // kind, which its first words say.
@@ -68,14 +112,19 @@ var member = regexp.MustCompile(`^[\w-]{44}$`)
 // shown is how many characters of a secret, in a row, a text may have. Five of 22 are of no use.
 const shown = 5
 
-// cut removes from a text every piece of a secret.
-func cut(text string, secrets []string) string {
-	pieces := make(map[string]bool)
+// pieces are all pieces of secrets that are too long to be shown.
+func pieces(secrets []string) map[string]bool {
+	all := make(map[string]bool)
 	for _, secret := range secrets {
 		for i := range len(secret) - shown {
-			pieces[secret[i:i+shown+1]] = true
+			all[secret[i:i+shown+1]] = true
 		}
 	}
+	return all
+}
+
+// cut removes from a text every piece of a secret.
+func cut(text string, pieces map[string]bool) string {
 	var b strings.Builder
 	for i, hidden := 0, 0; i < len(text); i++ {
 		if i+shown < len(text) && pieces[text[i:i+shown+1]] {
@@ -133,5 +182,5 @@ func (c *command) says(text string) failure {
 	for i, part := range c.parts {
 		args[i] = part
 	}
-	return failure(c.script.named(cut(text, secrets(args))))
+	return failure(c.script.named(modern(cut(text, pieces(secrets(args))))))
 }

@@ -22,8 +22,8 @@ import (
 type hubs struct {
 	rdb    redis.UniversalClient
 	id     string // tells this Store from all others that use the same keys
-	single *hub   // nil in Cluster
-	tags   *slotTags
+	single *hub   // not used by slots
+	layout *layout
 	old    atomic.Bool // the servers are older than Redis 7: they have no sharded channels
 
 	mu     sync.Mutex // protects the fields below; may be taken while a hub's is held
@@ -32,14 +32,12 @@ type hubs struct {
 	taken  map[string]int     // number of subscriptions, by the address of a node
 }
 
-func newHubs(rdb redis.UniversalClient, prefix string, tags *slotTags) *hubs {
+func newHubs(rdb redis.UniversalClient, l *layout) *hubs {
 	h := &hubs{
-		rdb: rdb, id: newID(), tags: tags,
+		rdb: rdb, id: newID(), layout: l,
 		bySlot: make(map[int]*hub), feeds: make(map[*feed]struct{}), taken: make(map[string]int),
 	}
-	if tags == nil {
-		h.single = newHub(h, "{"+prefix+"}:v1:wake:")
-	}
+	h.single = newHub(h, "{"+l.prefix+"}:v1:wake:")
 	return h
 }
 
@@ -49,24 +47,24 @@ func (h *hubs) member(c driver.Claim) string { return h.id + c.At() }
 // channels is the beginning of the names of the channels on which clients that wait for a name are
 // told.
 func (h *hubs) channels(name string) string {
-	if h.tags == nil {
+	if !h.layout.bySlot() {
 		return h.single.channels
 	}
-	return h.inSlot(slot(h.tags.prefix + name))
+	return h.inSlot(h.layout.slotOf(name))
 }
 
 // sharded says whether each slot has a channel of its own.
-func (h *hubs) sharded() bool { return h.tags != nil && !h.old.Load() }
+func (h *hubs) sharded() bool { return h.layout.bySlot() && !h.old.Load() }
 
-func (h *hubs) inSlot(slot int) string { return "{" + h.tags.of(slot) + "}:v1:shard:" }
+func (h *hubs) inSlot(slot int) string { return "{" + h.layout.tags.of(slot) + "}:v1:shard:" }
 
 // of returns the hub for a name. Hubs without listeners are kept: they are small, and there are no
 // more than slots.
 func (h *hubs) of(name string) *hub {
-	if h.tags == nil {
+	if !h.layout.bySlot() {
 		return h.single
 	}
-	at := slot(h.tags.prefix + name)
+	at := h.layout.slotOf(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	one := h.bySlot[at]
@@ -89,22 +87,21 @@ var errFull = errors.New("redislock: no more subscriptions at this node")
 // node returns the node at which to subscribe to a channel. It takes one of the node's subscriptions,
 // until leave is called.
 func (h *hubs) node(ctx context.Context, channel string) (rdb redis.UniversalClient, leave func(), err error) {
-	cluster, ok := h.rdb.(*redis.ClusterClient)
-	if !ok {
-		return h.rdb, func() {}, nil
+	rdb, addr := h.rdb, "" // a plain client has one address
+	if cluster, ok := rdb.(*redis.ClusterClient); ok {
+		master, err := cluster.MasterForKey(ctx, channel)
+		if err != nil {
+			return nil, nil, err
+		}
+		rdb, addr = master, master.Options().Addr
 	}
-	master, err := cluster.MasterForKey(ctx, channel)
-	if err != nil {
-		return nil, nil, err
-	}
-	addr := master.Options().Addr
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.taken[addr] == perNode {
 		return nil, nil, errFull
 	}
 	h.taken[addr]++
-	return master, func() {
+	return rdb, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.taken[addr]--; h.taken[addr] == 0 {
@@ -130,11 +127,8 @@ func (h *hubs) done(f *feed) {
 // handshake that gets no answer.
 func (h *hubs) close(ctx context.Context) error {
 	h.mu.Lock()
-	all := slices.Collect(maps.Values(h.bySlot))
+	all := append(slices.Collect(maps.Values(h.bySlot)), h.single)
 	h.mu.Unlock()
-	if h.single != nil {
-		all = append(all, h.single)
-	}
 	for _, one := range all {
 		one.close()
 	}

@@ -54,6 +54,11 @@ func (l *line) wait(t *testing.T) {
 		defer cancel()
 		l.waited <- l.waiter.Wait(ctx, l.wanted)
 	}()
+	l.standsInLine(t)
+}
+
+func (l *line) standsInLine(t *testing.T) {
+	t.Helper()
 	eventually(t, "the waiter stands in line", func() bool {
 		for _, n := range l.nodes {
 			if n.ZCard(t.Context(), "{holdfast:name}:v1:line").Val() == 1 { // a replica sends us away
@@ -93,6 +98,48 @@ func TestWaitersInClusterAreToldThroughAChannelInTheSlot(t *testing.T) {
 	ok(t, <-l.waited)
 	ok(t, l.waiter.CloseIdle(t.Context()))
 	eventually(t, "the subscription ends", func() bool { sharded, _ := l.channels(t); return sharded == 0 })
+}
+
+// A release names the lock and its queue. While they may be at two nodes, it goes without the queue.
+func TestAReleaseGoesOnWhileItsSlotMoves(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, servers.Cluster(t))
+	l.wait(t)
+	sharded, _ := l.channels(t)
+	l.releaseInMidMove(t)
+	if sharded > 0 { // the move has ended the subscription, which tells the waiter
+		ok(t, <-l.waited)
+	}
+	_, err := l.waiter.Acquire(t.Context(), l.wanted)
+	ok(t, err)
+}
+
+// releaseInMidMove releases the lock when one key of its slot, whichever it is, has moved.
+func (l *line) releaseInMidMove(t *testing.T) {
+	t.Helper()
+	from, to := l.cluster.Owner(l.slot), l.cluster.Nodes[0]
+	if from == to {
+		to = l.cluster.Nodes[1]
+	}
+	l.cluster.BeginMove(l.slot, from, to)
+	l.cluster.MoveKeys(l.slot, 1, from, to)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	ok(t, l.holder.Release(ctx, l.held))
+	l.cluster.EndMove(l.slot, from, to)
+}
+
+// As on Redis 6.2: the release cannot read the queue in the middle of a move, so it tells nobody, and no subscription
+// ends. A waiter looks again by itself.
+func TestAReleaseWhileItsSlotMovesIsFoundWithoutShardedChannels(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, servers.Cluster(t, "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", ""))
+	locks := clusterLocker(t, dialCluster(t, l.cluster, true))
+	got := make(chan error, 1)
+	go func() { got <- locks.Do(t.Context(), l.held.Name, func(context.Context) error { return nil }) }()
+	l.standsInLine(t)
+	l.releaseInMidMove(t)
+	ok(t, <-got)
 }
 
 func TestWaitersInAClusterWithoutShardedChannelsAreTold(t *testing.T) {

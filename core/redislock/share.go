@@ -160,25 +160,62 @@ func (s *share) overtake() {
 	}
 }
 
-// send makes one round trip for a batch.
+// send makes one round trip for a batch, and a second one for scripts that the server does not know.
+// That answer proves that nothing was executed.
 func (s *share) send(batch []*parcel) {
 	ctx, cancel := together(batch)
 	defer cancel()
-	pipe := s.rdb.Pipeline()
 	loads := stow(batch)
+	s.exec(ctx, loads, nil)
+	var unknown []*load
+	first := map[*script]*load{}
+	for _, l := range loads {
+		if says(l.sent.Err(), "NOSCRIPT") {
+			unknown = append(unknown, l)
+			if first[l.cmd.script] == nil {
+				first[l.cmd.script] = l
+			}
+		}
+	}
+	if len(unknown) > 0 {
+		s.exec(ctx, unknown, first)
+	}
+	for _, l := range loads {
+		l.deliver(ctx, s)
+	}
+}
+
+// exec makes one round trip. The first command of each script has the whole script with it, if told.
+func (s *share) exec(ctx context.Context, loads []*load, first map[*script]*load) {
+	trip := newBatch(s.rdb.Pipeline())
 	lasting := false
 	for _, l := range loads {
-		l.put(ctx, pipe)
+		if l.sent = l.cmd.evalsha(ctx); first[l.cmd.script] == l {
+			l.sent = l.cmd.eval(ctx)
+		}
+		trip.put(ctx, l.sent)
 		lasting = lasting || l.cmd.lasting
 	}
 	var ack *redis.Cmd // one for all of them
 	if lasting && s.replicas.n > 0 {
-		ack = s.replicas.wait(ctx, pipe)
+		ack = s.replicas.wait(ctx, trip)
 	}
-	_, _ = pipe.Exec(ctx) // each command has the error too
 	for _, l := range loads {
-		l.deliver(ctx, s, ack)
+		l.ack = ack
 	}
+	trip.exec(ctx)
+}
+
+// trip makes one round trip for commands, and returns them with their replies. It waits for no other
+// round trip.
+func (s *Store) trip(ctx context.Context, commands []command) []*parcel {
+	batch := make([]*parcel, len(commands))
+	for i, cmd := range commands {
+		batch[i] = &parcel{ctx: ctx, cmd: cmd, done: make(chan struct{}, 1)}
+	}
+	alone := &share{rdb: s.rdb, replicas: s.replicas}
+	alone.send(batch) //nolint:contextcheck // ctx is in each parcel
+	return batch
 }
 
 // together returns a context that ends with the latest deadline among those that share a round trip.
@@ -202,21 +239,26 @@ type load struct {
 	parcels []*parcel
 	cmd     command
 	sent    *redis.Cmd
+	ack     *redis.Cmd // of the replicas, or nil
 }
 
 // stow merges what can be merged.
 func stow(batch []*parcel) []*load {
 	var loads []*load
-	merged := make(map[*merger]*load, 2)
+	type kind struct {
+		merger *merger
+		group  int
+	}
+	merged := make(map[kind]*load, 2)
 	for _, p := range batch {
-		m := p.cmd.merger
-		if l := merged[m]; m != nil && l != nil {
+		m := kind{p.cmd.merger, p.cmd.group}
+		if l := merged[m]; m.merger != nil && l != nil {
 			l.parcels = append(l.parcels, p)
 			continue
 		}
 		l := &load{parcels: []*parcel{p}, cmd: p.cmd}
 		loads = append(loads, l)
-		if m != nil {
+		if m.merger != nil {
 			merged[m] = l
 		}
 	}
@@ -228,19 +270,14 @@ func stow(batch []*parcel) []*load {
 	return loads
 }
 
-func (l *load) put(ctx context.Context, pipe redis.Pipeliner) {
-	l.sent = l.cmd.evalsha(ctx)
-	_ = pipe.Process(ctx, private{once{l.sent}}) // only puts it there
-}
-
-// deliver hands each parcel its reply. If the server did not know the script, nothing was executed,
-// and the command is sent again with the whole script.
-func (l *load) deliver(ctx context.Context, s *share, ack *redis.Cmd) {
+// deliver hands each parcel its reply. If the server has forgotten the script again, nothing was
+// executed, and the command is sent again with the whole script.
+func (l *load) deliver(ctx context.Context, s *share) {
 	reply, err := l.sent.Result()
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if says(err, "NOSCRIPT") {
 		reply, err = l.cmd.whole(ctx, s.rdb, s.replicas)
-	} else if err == nil && l.cmd.lasting && ack != nil {
-		err = s.replicas.heard(ack)
+	} else if err == nil && l.cmd.lasting && l.ack != nil {
+		err = s.replicas.heard(l.ack)
 	}
 	err = l.cmd.script.explained(err)
 	answers, ok := reply.([]any)

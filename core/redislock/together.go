@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,7 +17,12 @@ import (
 // own.
 func joins(c driver.Claim) bool { return !c.Exclusive() }
 
-func (s *Store) holdersKey(name string) string { return s.sideKey(name, "holders") }
+// holdersKeys are the keys of those who share a name, and of the notes on them.
+func (s *Store) holdersKeys(name string) (holders, notes string) {
+	const suffix = ":notes"
+	notes = s.sideKey(name, "holders"+suffix)
+	return notes[:len(notes)-len(suffix)], notes
+}
 
 // holder is the member that stands for c among the holders of its name.
 func holder(c driver.Claim) string {
@@ -37,15 +43,16 @@ func limitOf(c driver.Claim) string {
 // join is Acquire for claims that can own a name together.
 func (s *Store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: joinScript, lasting: true, keys: 5, parts: []string{
-		s.lockKey(c.Name), s.fences.key(c.Name), line, beats, s.holdersKey(c.Name),
+	holders, notes := s.holdersKeys(c.Name)
+	cmd := command{script: joinScript, lasting: true, keys: 6, parts: []string{
+		s.lockKey(c.Name), s.layout.fence(c.Name), line, beats, holders, notes,
 	}}
 	if c.Dedup > 0 {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
-	cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), life(c), s.hubs.channels(c.Name))
-	reply, err := s.run(ctx, cmd)
+	cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), life(c), s.hubs.channels(c.Name), c.Label)
+	reply, err := s.known(ctx, cmd)
 	if refused, ok := reply.([]any); ok { // replicas need not know of a refusal
 		return driver.Grant{}, refusal(refused)
 	}
@@ -83,6 +90,11 @@ func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 		many = append(many, c)
 	}
 	extended := s.extend(ctx, many)
+	for i, c := range many {
+		if c.Downgraded && c.TTL > 0 && errors.Is(extended[i], driver.ErrNotOwner) {
+			extended[i] = s.downgrade(ctx, c)
+		}
+	}
 	plain := s.Renew(ctx, alone)
 	errs := make([]error, 0, len(claims))
 	for _, c := range claims {
@@ -98,27 +110,62 @@ func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 // extend is Renew for claims that can own a name together. In Cluster it renews them one after the
 // other, since their keys are in different slots.
 func (s *Store) extend(ctx context.Context, claims []driver.Claim) (errs []error) {
-	together := len(claims)
-	if _, ok := s.rdb.(*redis.ClusterClient); ok {
-		together = 1
+	if _, ok := s.rdb.(*redis.ClusterClient); !ok {
+		return s.runRenewals(ctx, claims, s.extension)
 	}
-	for part := range slices.Chunk(claims, together) {
-		var keys, args []string
-		for _, c := range part {
-			keys = append(keys, s.lockKey(c.Name), s.holdersKey(c.Name))
-			args = append(args, holder(c), millis(c.TTL))
-		}
-		cmd := command{script: extendScript, lasting: prolongs(part), keys: len(keys), parts: append(keys, args...)}
-		reply, err := s.run(ctx, cmd)
-		errs = append(errs, renewed(&cmd, len(part), reply, err)...)
+	for part := range slices.Chunk(claims, 1) {
+		errs = append(errs, s.runRenewals(ctx, part, s.extension)...)
 	}
 	return errs
+}
+
+// downgrade makes the owner of a name a reader. An owner that is none has been downgraded meanwhile, by a
+// command that was late, or is over.
+func (s *Store) downgrade(ctx context.Context, c driver.Claim) error {
+	line, beats := s.lineKeys(c.Name)
+	holders, notes := s.holdersKeys(c.Name)
+	cmd := command{script: downgradeScript, lasting: true, keys: 5, parts: []string{
+		s.lockKey(c.Name), holders, notes, line, beats,
+		owner(c), strconv.FormatUint(c.Fence, 10), millis(c.TTL), c.Label, s.hubs.channels(c.Name),
+	}}
+	reply, err := s.run(ctx, cmd)
+	if reply == int64(0) && err == nil {
+		return s.extend(ctx, []driver.Claim{c})[0]
+	}
+	return cmd.released(reply, err)
+}
+
+// endEither is Release for an owner that was to become a reader. An owner never becomes one alone again, so who
+// looks for both, in this order, misses none.
+func (s *Store) endEither(ctx context.Context, c driver.Claim) error {
+	alone := c
+	alone.Shared, alone.Downgraded = false, false
+	if err := s.end(ctx, alone); !errors.Is(err, driver.ErrNotOwner) {
+		return err
+	}
+	c.Downgraded = false
+	return s.end(ctx, c)
+}
+
+func (s *Store) extension(claims []driver.Claim) command {
+	var keys, args []string
+	for _, c := range claims {
+		holders, notes := s.holdersKeys(c.Name)
+		keys = append(keys, s.lockKey(c.Name), holders, notes)
+		args = append(args, holder(c), millis(c.TTL))
+	}
+	cmd := command{script: extendScript, lasting: prolongs(claims), keys: len(keys), parts: append(keys, args...)}
+	if len(claims) == 1 {
+		cmd.least = 2 // there may be no notes
+	}
+	return cmd
 }
 
 // part is Release for claims that can own a name together.
 func (s *Store) part(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: partScript, keys: 4, parts: []string{s.lockKey(c.Name), line, beats, s.holdersKey(c.Name)}}
+	holders, notes := s.holdersKeys(c.Name)
+	cmd := command{script: partScript, keys: 5, parts: []string{s.lockKey(c.Name), line, beats, holders, notes}}
 	if c.Mark {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
@@ -137,8 +184,9 @@ func (s *Store) part(c driver.Claim) command {
 // waitTogether is one look of Wait, for claims that can own a name together.
 func (s *Store) waitTogether(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
-	return command{script: waitTogetherScript, keys: 4, parts: []string{
-		s.lockKey(c.Name), line, beats, s.holdersKey(c.Name),
+	holders, _ := s.holdersKeys(c.Name)
+	return s.layout.showing(command{script: waitTogetherScript, keys: 4, parts: []string{
+		s.lockKey(c.Name), line, beats, holders,
 		s.hubs.member(c), holder(c), life(c), s.hubs.channels(c.Name), limitOf(c),
-	}}
+	}})
 }

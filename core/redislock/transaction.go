@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,7 +46,7 @@ func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error
 
 // moving says whether the keys are, or will soon be, at another node of the cluster.
 func moving(err error) bool {
-	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || redis.HasErrorPrefix(err, "TRYAGAIN")
+	return says(err, "MOVED") || says(err, "ASK") || says(err, "TRYAGAIN")
 }
 
 // watch makes one try. A Cluster client would make a second one by itself after a lost answer.
@@ -71,8 +72,12 @@ func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, k
 	} else if inCluster {
 		look(ctx, cluster, err)
 	}
+	s.leaveReplica(ctx, err)
 	if err != nil && !began && !decision(err) {
-		err = driver.NotSent(err)
+		err = driver.NotSent(classify(err))
+	}
+	if why, ok := strings.CutSuffix(driver.Reason(err), "; without scripts, use redislock.NewTx"); ok {
+		err = driver.Because(err, why) // that is what is used
 	}
 	return err
 }
@@ -115,14 +120,14 @@ func (t *transaction) read(put func(pipe redis.Pipeliner)) error {
 // leaves open what was executed. For a user that may not send MULTI, the commands after it are no
 // transaction.
 func (t *transaction) write(commands ...[]any) ([]*redis.Cmd, error) {
-	pipe := t.tx.TxPipeline()
+	trip := newBatch(t.tx.TxPipeline())
 	sent := make([]*redis.Cmd, len(commands))
 	for i, line := range commands {
 		sent[i] = redis.NewCmd(t.ctx, line...)
-		_ = pipe.Process(t.ctx, private{once{sent[i]}}) // only puts it there
+		trip.put(t.ctx, sent[i])
 	}
 	t.sent = true
-	_, err := pipe.Exec(t.ctx)
+	_, err := trip.pipe.Exec(t.ctx)
 	if err == nil || errors.Is(err, redis.TxFailedErr) {
 		return sent, err
 	}
@@ -136,7 +141,7 @@ func (t *transaction) write(commands ...[]any) ([]*redis.Cmd, error) {
 		}
 	}
 	if _, answered := errors.AsType[redis.Error](err); answered && !discarded {
-		return sent, fmt.Errorf("redislock: in a transaction: %s", err) //nolint:errorlint // not "nothing was executed"
+		return sent, driver.Because(fmt.Errorf("redislock: in a transaction: %s", err), driver.Reason(explain(err))) //nolint:errorlint // not "nothing was executed"
 	}
 	return sent, classify(err)
 }
@@ -146,9 +151,9 @@ func (t *transaction) acknowledged(r replicas) error {
 	if r.n == 0 {
 		return nil
 	}
-	pipe := t.tx.Pipeline()
-	ack := r.wait(t.ctx, pipe)
-	_, _ = pipe.Exec(t.ctx) // the command has the error too
+	trip := newBatch(t.tx.Pipeline())
+	ack := r.wait(t.ctx, trip)
+	trip.exec(t.ctx)
 	return r.heard(ack)
 }
 

@@ -19,13 +19,16 @@ type TxStore struct{ base }
 var (
 	_ driver.Driver    = (*TxStore)(nil)
 	_ driver.Validator = (*TxStore)(nil)
+	_ driver.Inspector = (*TxStore)(nil)
+
+	_ driver.MarkerInspector = (*TxStore)(nil)
 )
 
 // NewTx is [New] without scripts. A [Store] is faster and does more. Here, an acquire, a release and
 // each renewal take three round trips. There is no queue between processes: waiters look again and
 // again, between 25 ms and a second apart, and the first to find the name free gets it. Goroutines of
 // a process cannot pass the name on without a round trip. There are no readers, semaphores and
-// hand-offs, no WithMinHold and no Inspect.
+// hand-offs, and no WithMinHold.
 //
 // Fences are counted for each name, in a key beside its lock that expires ten minutes after its last
 // use. They begin with the server's clock, as those of scripts do. All clients of a prefix must be of
@@ -43,7 +46,17 @@ func (s *TxStore) Capabilities() driver.Capabilities {
 
 // Acquire implements driver.Driver. If others change the same keys meanwhile, nothing was executed,
 // and it tries again until ctx ends.
-func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	heard, err := s.inquire(ctx, c.Name, false)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g, err := s.acquire(ctx, c)
+	s.settle(heard, err)
+	return g, err
+}
+
+func (s *TxStore) acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
 	lock, counter, marker := s.lockKey(c.Name), s.sideKey(c.Name, "fence"), s.doneKey(c)
 	keys := []string{lock, counter}
 	if c.Dedup > 0 {
@@ -122,18 +135,23 @@ func (s *TxStore) Release(ctx context.Context, c driver.Claim) error {
 // Renew implements driver.Driver. Each claim is a transaction of its own, and up to eight run at the
 // same time.
 func (s *TxStore) Renew(ctx context.Context, claims []driver.Claim) []error {
-	const together = 8
 	errs := make([]error, len(claims))
+	few(len(claims), func(i int) { errs[i] = s.renew(ctx, claims[i]) })
+	return errs
+}
+
+// few calls f for 0 to n-1, up to eight at the same time.
+func few(n int, f func(i int)) {
+	const together = 8
 	var wg sync.WaitGroup
-	for from := range min(together, len(claims)) {
+	for from := range min(together, n) {
 		wg.Go(func() {
-			for i := from; i < len(claims); i += together {
-				errs[i] = s.renew(ctx, claims[i])
+			for i := from; i < n; i += together {
+				f(i)
 			}
 		})
 	}
 	wg.Wait()
-	return errs
 }
 
 func (s *TxStore) renew(ctx context.Context, c driver.Claim) error {

@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -26,9 +27,12 @@ var noScripts = []any{
 	"+watch", "+unwatch", "+multi", "+exec", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+hello", "+ping",
 }
 
+// withTxLooks adds what they give for looking.
+var withTxLooks = []any{"acl", "setuser", "locks", "+mget", "+scan"}
+
 func allowWithoutScripts(t *testing.T, addr string) {
 	t.Helper()
-	ok(t, dial(t, &redis.Options{Addr: addr}).Do(t.Context(), noScripts...).Err())
+	allow(t, addr, noScripts, withTxLooks)
 }
 
 func dialWithoutScripts(t *testing.T, addr string) *redis.Client {
@@ -69,7 +73,7 @@ func TestConformanceWithoutScriptsOverUnevenConnections(t *testing.T) {
 		Open: func(t *testing.T) drivertest.Service {
 			return onRedisWithoutScripts(t, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
 		},
-	}.Uneven(8))
+	}.Uneven(4))
 }
 
 func onRedisWithoutScripts(t *testing.T, addr, prefix string) drivertest.Service {
@@ -234,25 +238,86 @@ func TestATxStoreClaimsNothingThatItCannotDo(t *testing.T) {
 		t.Errorf("%+v", can)
 	}
 	for what, claims := range map[string]bool{
-		"Queuer": implements[driver.Queuer](store), "Yielder": implements[driver.Yielder](store),
-		"Inspector": implements[driver.Inspector](store), "IdleCloser": implements[driver.IdleCloser](store),
+		"Queuer": implements[driver.Queuer](store), "Yielder": implements[driver.Yielder](store), "IdleCloser": implements[driver.IdleCloser](store),
 	} {
 		if claims {
 			t.Errorf("it claims to be a %s", what)
 		}
 	}
 	locks := lockerOn(t, store)
-	_, err := locks.Inspect(t.Context(), "name")
-	is(t, err, core.ErrInvalid)
-	_, err = locks.ForceRelease(t.Context(), "name", 7)
-	is(t, err, core.ErrInvalid)
-	for _, err := range locks.Leases(t.Context(), "") {
-		is(t, err, core.ErrInvalid)
-	}
-	_, err = locks.TryAcquire(t.Context(), "name", core.WithShared())
+	_, err := locks.TryAcquire(t.Context(), "name", core.WithShared())
 	is(t, err, core.ErrInvalid)
 	_, err = core.New(redislock.NewTx(rdb, redislock.WithPrefix("{")))
 	is(t, err, core.ErrInvalid)
 }
 
 func implements[T any](d driver.Driver) bool { _, ok := d.(T); return ok }
+
+func TestWithoutScriptsItTellsWhoHoldsWhat(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	locks := lockerOn(t, redislock.NewTx(rdb, redislock.WithPrefix(share.Prefix)))
+	x := hold(t, locks, "order:1", core.WithLabel("host-1 ütf"))
+	for i := range 150 { // more than a page
+		hold(t, locks, fmt.Sprint("many:", i))
+	}
+	ok(t, rdb.Set(t.Context(), share.Prefix+"order:2", "not holdfast's", 0).Err())
+	ok(t, rdb.LPush(t.Context(), share.Prefix+"order:3", "a list").Err())
+	infos := list(t, locks, "order:")
+	if len(infos) != 3 {
+		t.Fatalf("%+v", infos)
+	}
+	if one := infos[0]; one.Label != "host-1 ütf" || one.Fence != x.Fence() || one.Foreign || one.HeldFor <= 0 || one.Remaining <= 0 || len(one.Process.Leases) != 1 {
+		t.Errorf("%+v", one)
+	}
+	for _, foreign := range infos[1:] {
+		if !foreign.Foreign || foreign.Handle != "" || foreign.Label != "" || foreign.Kind != core.HoldForeign {
+			t.Errorf("%+v", foreign)
+		}
+		_, err := locks.ForceRelease(t.Context(), foreign.Name, 1)
+		is(t, err, core.ErrHeld)
+	}
+	if n := len(list(t, locks, "")); n != 153 {
+		t.Errorf("%d names", n)
+	}
+	_, err := locks.ForceRelease(t.Context(), "order:1", x.Fence()-1)
+	is(t, err, core.ErrHeld)
+	freed, err := locks.ForceRelease(t.Context(), "order:1", x.Fence())
+	if ok(t, err); !freed {
+		t.Error("it was not held")
+	}
+	<-x.Context().Done()
+	is(t, x.Err(), core.ErrLost)
+}
+
+// All clients of a prefix should be of one kind. If they are not, fences may fall, but a name still has one owner.
+func TestScriptsAndTransactionsExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	share := shared.Use(t)
+	prefix := redislock.WithPrefix(share.Prefix)
+	rdb := dial(t, &redis.Options{Addr: share.Addr})
+	var owners, granted atomic.Int64
+	var wg sync.WaitGroup
+	for i, d := range []driver.Driver{redislock.New(rdb, prefix), redislock.NewTx(rdb, prefix), redislock.New(rdb, prefix), redislock.NewTx(rdb, prefix)} {
+		wg.Go(func() {
+			for n := range 200 {
+				c := driver.Claim{Name: "name", Token: fmt.Sprintf("%011d%011d", i, n), TTL: time.Minute}
+				if _, err := d.Acquire(t.Context(), c); err != nil {
+					continue
+				}
+				granted.Add(1)
+				if n := owners.Add(1); n != 1 {
+					t.Errorf("%d owners", n)
+				}
+				ok(t, errors.Join(d.Renew(t.Context(), []driver.Claim{c})...))
+				owners.Add(-1)
+				ok(t, d.Release(t.Context(), c))
+			}
+		})
+	}
+	wg.Wait()
+	if granted.Load() < 100 {
+		t.Errorf("%d grants", granted.Load())
+	}
+}

@@ -20,28 +20,61 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	}
 	b := s.open(c)
 	votes := make(chan vote, len(s.nodes))
+	c, rank := s.standing(c)
+	claim := b.claim
+	claim.Place, claim.Rank = c.Place, rank
 	began := time.Now() // before any request: no node's TTL began earlier
 	stop := s.fan(ctx, func(ctx context.Context, i int) {
-		g, err := b.acquire(ctx, i)
-		votes <- vote{g, err}
+		g, err := b.acquire(ctx, i, claim)
+		v := vote{i, g, err}
+		if rank > 0 && (err == nil || v.held() || errors.Is(err, errOver)) {
+			s.see(claim, i) // who asks keeps the place alive; a node that was not asked any more may well have it
+		}
+		votes <- v
 	})
 	t := s.count(ctx, votes, c.TTL)
+	if !s.fenced {
+		t.fence = 0
+	}
+	var ttl time.Duration
+	var rest <-chan vote = votes
 	if len(t.ttls) >= s.quorum {
-		ttl := t.validity(s.quorum)
-		if b.won(ttl, began) {
-			return driver.Grant{TTL: ttl}, nil
+		ttl = t.validity(s.quorum)
+	}
+	if ttl > 0 && s.fenced {
+		t, rest = s.raise(ctx, b, c, b.largest(t.fence))
+	}
+	if len(t.ttls) >= s.quorum {
+		if fence, ok := b.won(ttl, began, c.Place, t.fence); ok {
+			if c.Place != "" {
+				s.left(c)
+				s.errands.spawn(func() { s.complete(b, t.refused, rest, len(s.nodes)-t.answers()) })
+			}
+			return driver.Grant{TTL: ttl, Fence: fence}, nil
 		}
 		t.errs = append(t.errs, errOver)
 	}
 	if ctx.Err() != nil {
 		stop()
 	}
+	if len(t.ttls) > 0 {
+		s.part(c)
+	}
+	if s.faded(c) { // whoever polls may not wait any more
+		s.vacate(c)
+	}
 	return driver.Grant{}, t.refusal(s.quorum, s.giveBack(ctx, c, b, t.late))
 }
 
 type vote struct {
+	node  int
 	grant driver.Grant
 	err   error
+}
+
+func (v vote) held() bool {
+	_, held := errors.AsType[*driver.Held](v.err)
+	return held
 }
 
 // tally is what the nodes have answered to an Acquire.
@@ -49,20 +82,25 @@ type tally struct {
 	ttls  []time.Duration // of those that granted
 	helds []*driver.Held
 	errs  []error
-	late  bool // nodes whose answers are missing are not waited for any more
+
+	refused []int // the nodes that said so
+
+	fence uint64 // the largest of those that granted; stays 0 without WithFence
+	late  bool   // nodes whose answers are missing are not waited for any more
 }
 
 func (t *tally) answers() int { return len(t.ttls) + len(t.helds) + len(t.errs) }
 
 func (t *tally) add(v vote, ttl time.Duration) {
 	held, ok := errors.AsType[*driver.Held](v.err)
+	t.fence = max(t.fence, v.grant.Fence)
 	switch {
 	case v.err == nil && v.grant.TTL > 0:
 		t.ttls = append(t.ttls, min(ttl, v.grant.TTL))
 	case v.err == nil:
 		t.ttls = append(t.ttls, ttl)
 	case ok:
-		t.helds = append(t.helds, held)
+		t.helds, t.refused = append(t.helds, held), append(t.refused, v.node)
 	default:
 		t.errs = append(t.errs, v.err)
 	}
@@ -78,6 +116,7 @@ func (s *Store) count(ctx context.Context, votes <-chan vote, ttl time.Duration)
 	began := time.Now()
 	timer := time.NewTimer(maxBound)
 	defer timer.Stop()
+	heard := make([]bool, len(s.nodes))
 	for {
 		missing := len(s.nodes) - t.answers()
 		switch {
@@ -89,12 +128,16 @@ func (s *Store) count(ctx context.Context, votes <-chan vote, ttl time.Duration)
 		}
 		select {
 		case v := <-votes:
+			heard[v.node] = true
+			if v.err != nil && !v.held() {
+				v.err = s.at(v.node, v.err)
+			}
 			t.add(v, ttl)
 		case <-timer.C:
-			t.late, t.errs = true, append(t.errs, errNoAnswer)
+			t.late, t.errs = true, append(t.errs, s.unheard(heard, errNoAnswer))
 			return t
 		case <-ctx.Done():
-			t.late, t.errs = true, append(t.errs, ctx.Err())
+			t.late, t.errs = true, append(t.errs, s.unheard(heard, ctx.Err()))
 			return t
 		}
 	}
@@ -106,17 +149,26 @@ func (t *tally) validity(quorum int) time.Duration {
 	return t.ttls[quorum-1]
 }
 
-// won takes note of a grant, unless the ballot was ended while its votes were counted.
-func (b *ballot) won(ttl time.Duration, began time.Time) bool {
+// largest returns the largest of a fence and of the one that the ballot has: another quorum, asked again, may know of
+// smaller ones only.
+func (b *ballot) largest(fence uint64) uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(b.fence, fence)
+}
+
+// won takes note of a grant, unless the ballot was ended while its votes were counted. Its fence is the largest of
+// all calls.
+func (b *ballot) won(ttl time.Duration, began time.Time, place string, fence uint64) (largest uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over {
-		return false
+		return 0, false
 	}
 	b.calls--
-	b.granted = true
+	b.granted, b.place, b.fence = true, place, max(b.fence, fence)
 	b.ttl, b.until = ttl, began.Add(ttl)
-	return true
+	return b.fence, true
 }
 
 // remains is what is left of a ballot that was not won.

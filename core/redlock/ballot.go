@@ -34,6 +34,9 @@ type ballot struct {
 	ttl     time.Duration // what the quorum has promised
 	until   time.Time     // when the promise ends unless it is renewed
 	seats   []seat        // one for each node
+	place   string        // of the Acquire that was granted
+	fence   uint64        // of the grant; a quorum counts on from it
+	leaves  string        // the place that a release leaves, too
 	stirred chan struct{} // closed, and made anew, when a release has an outcome
 }
 
@@ -149,7 +152,7 @@ func (b *ballot) expired() bool {
 }
 
 // acquire asks node i.
-func (b *ballot) acquire(ctx context.Context, i int) (driver.Grant, error) {
+func (b *ballot) acquire(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
 	b.mu.Lock()
 	if b.over {
 		b.mu.Unlock()
@@ -157,13 +160,13 @@ func (b *ballot) acquire(ctx context.Context, i int) (driver.Grant, error) {
 	}
 	b.seats[i].flying++
 	b.mu.Unlock()
-	return b.fly(ctx, i)
+	return b.fly(ctx, i, c)
 }
 
 // fly asks node i, and deals with an outcome that nobody waits for any more. The caller has
 // counted the seat as flying.
-func (b *ballot) fly(ctx context.Context, i int) (driver.Grant, error) {
-	g, err := b.store.nodes[i].Acquire(ctx, b.claim)
+func (b *ballot) fly(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
+	g, err := b.store.nodes[i].Acquire(ctx, c)
 
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -46,10 +46,10 @@ func TestConformanceOnFiveRedisServers(t *testing.T) {
 	nodes := five(t)
 	drivertest.Run(t, drivertest.Harness{
 		Backend: "redlock", Server: "5 × Redis " + nodes[0].Version(),
-		Open: func(t *testing.T) drivertest.Service { return over(t, addrs(nodes), t.Name()+":") },
+		Open: func(t *testing.T) drivertest.Service { return over(t, addrs(nodes), t.Name()+":", redlock.WithFence()) },
 		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
 			own := five(t)
-			return over(t, addrs(own), "holdfast:"), drivertest.Servers{
+			return over(t, addrs(own), "holdfast:", redlock.WithFence()), drivertest.Servers{
 				Kill: func() {
 					for _, s := range own {
 						s.Kill()
@@ -71,7 +71,7 @@ func TestConformanceOverUnevenConnections(t *testing.T) {
 	nodes := five(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service { return over(t, addrs(nodes), t.Name()+":") },
-	}.Uneven(2))
+	}.Uneven(4))
 }
 
 func five(t *testing.T) []*servers.Server {
@@ -92,14 +92,14 @@ func addrs(nodes []*servers.Server) []string {
 }
 
 // over is a service that needs a quorum of the servers.
-func over(t *testing.T, addrs []string, prefix string) drivertest.Service {
+func over(t *testing.T, addrs []string, prefix string, opts ...redlock.Option) drivertest.Service {
 	t.Helper()
 	direct := make([]*redis.Client, len(addrs))
 	for i := range addrs {
 		direct[i] = dial(t, addrs[i])
 	}
 	return drivertest.Service{
-		Driver: func() driver.Driver { return quorum(t, addrs, prefix) },
+		Driver: func() driver.Driver { return quorum(t, addrs, prefix, opts...) },
 		Overwrite: func(name string) {
 			for _, rdb := range direct {
 				ok(t, rdb.Set(t.Context(), prefix+name, "not holdfast's", 0).Err())
@@ -116,20 +116,20 @@ func over(t *testing.T, addrs []string, prefix string) drivertest.Service {
 				proxies[i] = faultproxy.New(t, addrs[i])
 				through[i] = proxies[i].Addr()
 			}
-			return quorum(t, through, prefix), proxies
+			return quorum(t, through, prefix, opts...), proxies
 		},
 		Holder: strings.Join(addrs, ",") + " " + prefix,
 	}
 }
 
 // quorum is a store that ends with the test.
-func quorum(t *testing.T, addrs []string, prefix string) driver.Driver {
+func quorum(t *testing.T, addrs []string, prefix string, opts ...redlock.Option) driver.Driver {
 	t.Helper()
 	nodes := make([]driver.Driver, len(addrs))
 	for i, addr := range addrs {
 		nodes[i] = redislock.New(dial(t, addr), redislock.WithPrefix(prefix))
 	}
-	store := redlock.New(nodes)
+	store := redlock.New(nodes, opts...)
 	t.Cleanup(func() { ok(t, store.CloseIdle(context.WithoutCancel(t.Context()))) })
 	return store
 }
@@ -139,6 +139,6 @@ func TestHolder(t *testing.T) {
 	t.Parallel()
 	drivertest.Hold(t, func(holder string) driver.Driver {
 		addrs, prefix, _ := strings.Cut(holder, " ")
-		return quorum(t, strings.Split(addrs, ","), prefix)
+		return quorum(t, strings.Split(addrs, ","), prefix, redlock.WithFence())
 	})
 }

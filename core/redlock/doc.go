@@ -20,8 +20,9 @@
 //   - No node forgets what it has granted. This is the restart rule ("delayed restarts" in [1]): a
 //     node that has lost its memory must stay away for the longest TTL in use before it answers
 //     again. Until then, everything that it has forgotten is over. The rule is needed for a Redis
-//     that keeps nothing on disk, and for one whose appendfsync is not always. Whatever starts the
-//     node can hold it back; this package cannot detect it.
+//     that keeps nothing on disk, and for one whose appendfsync is not always. With
+//     redislock.RestartRule as the OnConnect of the nodes' clients, nobody uses a server until it has
+//     been up for that long.
 //   - Clocks run at the same rate, except for the tolerance that core allows. If a node's clock is
 //     stepped forward, its locks expire early, all of them at once.
 //
@@ -33,21 +34,24 @@
 // and forgetting one of them leaves a quorum. Two holders are possible if two nodes forget within the
 // time between two renewals, or if one does while others are down.
 //
-// # There is no fence
+// # The fence
 //
 // A fence is a number that grows from one holder to the next. With it, the resource can refuse late
-// holders, such as a process that was paused for longer than its TTL and does not know it yet. A
-// fence requires one place that puts all grants in order. Here there is none: the counters of the
-// nodes differ, and two quorums may have a single node in common, so the larger number may be the
-// older one. That is the main point of the critique of Redlock [2], and it is right. It asks that a
-// process never pauses for longer than the TTL between a check of the lease and its effect. core
-// narrows that window and cannot close it.
+// holders, such as a process that was paused for longer than its TTL and does not know it yet. That
+// Redlock has none is the main point of its critique [2], and it is right: without a fence, no process
+// may pause for longer than the TTL between a check of the lease and its effect. core narrows that
+// window and cannot close it.
 //
-// If a write by a late holder would be a disaster, use one backend that mints fences, such as
-// redislock, and let the resource check them. Use this package if work done twice is only a nuisance
-// and no single server may stop it.
+// [WithFence] makes one. Each node mints a fence for its grant. The largest of a quorum is the lease's,
+// once a quorum of nodes has promised that all their later fences are larger. That costs one more round
+// trip for an acquire. The proof is in docs/design.md, "A fence over a quorum". It needs what exclusion
+// needs. A node that comes back without its counter counts from its clock. So the clocks of the nodes
+// must differ by less than the longest TTL, and the restart rule must hold.
 //
-// There are no dedup markers and no sessions either. Names, TTLs and labels are what all backends
+// All processes must use WithFence, or none. To introduce it, stop all of them; otherwise, those without
+// it take the name and show the resource no fence.
+//
+// There are no dedup markers and no sessions. Names, TTLs and labels are what all backends
 // have in common. Names and TTLs are limited to what every node accepts.
 //
 // # How it works
@@ -73,15 +77,34 @@
 //     a quorum has freed the name, because then others can have it.
 //
 // Two processes may split the votes, so that neither gets a quorum. Each is then told that the name
-// is held, though nobody holds it. Waiters pause for random and growing times, which soon separates
-// them.
+// is held, though nobody holds it. Those who wait in the queues do not. Others pause for random and
+// growing times, which soon separates them.
+//
+// # Looking
+//
+// Inspect and Leases ask every node, which must be able to tell, as Redis and memlock are. Who has a
+// majority holds the name. If the nodes do not agree, LeaseInfo.Nodes has what each of them says.
+// Evict takes the name from a holder at every node, and is done when a quorum has answered.
+//
+// # Waiting
+//
+// Nodes that are a driver.Ranker, as Redis and memlock are, have a queue for each name. A process has a
+// place in the queue of every node, and a rank that is the same at all of them. So it is first come,
+// first served, and a minority that is down changes nothing. Two processes that begin to wait within
+// the same moment may come in any order. A process that reaches no quorum leaves the queues. What it
+// leaves behind where it cannot go, and a process that dies, holds others up for three re-check
+// intervals at most. A waiter listens at every node, and asks for the name when a quorum has told it
+// that it is the first. docs/design.md has the reasons.
+//
+// With other nodes, or without a quorum, waiters poll: one process sends an acquire for a name to each
+// node, at first every 25 ms, in the end every second or every third of the TTL. So a waiter notices
+// a release by another process up to a second late. Inside a process, the next waiter asks at once.
 //
 // # What it costs
 //
 // Acquire and release are one command for each node, and one round trip to the q-th fastest node. The
-// renewal of a batch costs the same. Waiters poll: one process sends an acquire for a name to each
-// node, at first every 25 ms, in the end every second or every third of the TTL. So a waiter notices
-// a release by another process up to a second late. Inside a process, the next waiter asks at once.
+// renewal of a batch costs the same. Who begins to wait sends two commands to each node, and one more
+// within each re-check interval.
 //
 // The names must belong to this package alone on every node. If the nodes are also used otherwise,
 // set a separate prefix. The package is tested on five redis-servers 7.0.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -20,18 +21,48 @@ func open(err error) bool {
 
 var errNoAnswer = driver.Unavailable(errors.New("redlock: a node has not answered in time"))
 
+// at says which node an error is of, so that somebody can go there.
+func (s *Store) at(node int, err error) error {
+	if err == nil {
+		return nil
+	}
+	where := ""
+	if l, ok := s.nodes[node].(driver.Locator); ok {
+		where = " at " + l.Location()
+	}
+	return fmt.Errorf("node %d%s: %w", node, where, err)
+}
+
+// unheard says which nodes an error is of that stands for all that have not answered.
+func (s *Store) unheard(heard []bool, err error) error {
+	for node, answered := range slices.Backward(heard) {
+		if !answered {
+			err = s.at(node, err)
+		}
+	}
+	return err
+}
+
 // said joins what nodes said. The service cannot answer only if none of them has: where one
 // said something else, the silence of the others is in the text only.
 func said(errs []error) error {
 	if len(errs) == 0 {
 		return errNoAnswer
 	}
-	all := errors.Join(errs...)
 	spoken := slices.DeleteFunc(slices.Clone(errs), driver.CannotAnswer)
 	if len(spoken) == 0 {
-		return all
+		spoken = errs
 	}
-	return &mixed{errors.Join(spoken...), all.Error()}
+	return &mixed{errors.Join(spoken...), inLine(errs)}
+}
+
+// inLine has the text of all in one line, for logs.
+func inLine(errs []error) string {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
 }
 
 type mixed struct {

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -13,6 +12,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+)
+
+// What the tests of all backends ask in the same way.
+var (
+	ok         = backendtest.OK
+	is         = backendtest.Is
+	eventually = backendtest.Eventually
 )
 
 func TestMain(m *testing.M) {
@@ -28,24 +35,6 @@ func dial(t *testing.T, addr string) *redis.Client {
 	})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
-}
-
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// is fails the test unless err matches want and none of the others.
-func is(t *testing.T, err, want error) {
-	t.Helper()
-	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDuplicate, core.ErrInvalid, core.ErrClosed} {
-		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
-			t.Errorf("%v, and not %v", err, want)
-			return
-		}
-	}
 }
 
 // locker returns a Locker that ends with the test.

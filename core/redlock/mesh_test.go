@@ -43,15 +43,22 @@ type process struct {
 	locks *core.Locker
 }
 
-func (m *mesh) process() *process {
+func (m *mesh) process(opts ...redlock.Option) *process {
 	m.t.Helper()
-	p := &process{m: m}
-	nodes := make([]driver.Driver, len(m.stores))
+	nodes, links := make([]driver.Driver, len(m.stores)), make([]*drivertest.Link, len(m.stores))
 	for i, s := range m.stores {
-		p.links = append(p.links, drivertest.NewLink(s))
-		nodes[i] = p.links[i]
+		links[i] = drivertest.NewLink(s)
+		nodes[i] = links[i]
 	}
-	p.store = redlock.New(nodes)
+	p := m.over(nodes, opts...)
+	p.links = links
+	return p
+}
+
+// over is a process that has these nodes.
+func (m *mesh) over(nodes []driver.Driver, opts ...redlock.Option) *process {
+	m.t.Helper()
+	p := &process{m: m, store: redlock.New(nodes, opts...)}
 	locks, err := core.New(p.store, core.WithTTL(ttl))
 	ok(m.t, err)
 	p.locks = locks

@@ -70,3 +70,22 @@ func TestAQuorumCannotAnswerOnlyIfNoNodeDoes(t *testing.T) {
 		})
 	}
 }
+
+func TestAnErrorSaysWhichNodesItIsOfInOneLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		denied := errors.New("denied")
+		store := redlock.New([]driver.Driver{memlock.New(), located{says{memlock.New(), denied}}, says{memlock.New(), denied}})
+		_, err := store.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+		if err == nil || !strings.Contains(err.Error(), "node 1 at host:1: denied; node 2: denied") && !strings.Contains(err.Error(), "node 2: denied; node 1 at host:1: denied") {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		ok(t, store.CloseIdle(t.Context()))
+	})
+}
+
+// located is a node that knows where it is.
+type located struct{ driver.Driver }
+
+func (located) Location() string { return "host:1" }

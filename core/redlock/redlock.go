@@ -22,18 +22,24 @@ const minNodes = 3
 type Store struct {
 	nodes  []driver.Driver
 	quorum int
+	fenced bool // WithFence
 
 	errands errands
 	late    []*sweep.Sweeper // for each node: what it may grant when nobody waits any more
 	mu      sync.Mutex       // protects the fields below; taken before a ballot's
 	ballots map[tenure]*ballot
 	pruneAt int // the number of ballots at which those that are over are thrown out
+
+	places        map[spot]*standing // of this process, in the queues of the nodes
+	prunePlacesAt int                // as pruneAt
 }
 
 var (
 	_ driver.Driver     = (*Store)(nil)
 	_ driver.Validator  = (*Store)(nil)
 	_ driver.IdleCloser = (*Store)(nil)
+	_ driver.Inspector  = (*Store)(nil)
+	_ driver.Queuer     = (*Store)(nil)
 )
 
 // Option configures a [Store].
@@ -52,6 +58,9 @@ func New(nodes []driver.Driver, opts ...Option) *Store {
 		quorum:  len(nodes)/2 + 1,
 		ballots: make(map[tenure]*ballot),
 		pruneAt: minPrune,
+		places:  make(map[spot]*standing),
+
+		prunePlacesAt: minPrune,
 	}
 	for range nodes {
 		s.late = append(s.late, sweep.New(s.errands.spawn))
@@ -65,7 +74,7 @@ func New(nodes []driver.Driver, opts ...Option) *Store {
 // Capabilities implements driver.Driver. TTLs and names are limited to what all nodes support. The
 // Store is punctual whatever the nodes are: no call waits for a node after its own time is over.
 func (s *Store) Capabilities() driver.Capabilities {
-	can := driver.Capabilities{Backend: "redlock", Punctual: true}
+	can := driver.Capabilities{Backend: "redlock", Punctual: true, Fence: s.fenced}
 	for _, node := range s.nodes {
 		n := node.Capabilities()
 		can.MinTTL = max(can.MinTTL, n.MinTTL)
@@ -92,6 +101,9 @@ func (s *Store) Validate() error {
 				return fmt.Errorf("redlock: nodes %d and %d are the same", first, i)
 			}
 			seen[node] = i
+		}
+		if can := node.Capabilities(); s.fenced && (!can.Fence || !can.Floor) {
+			return fmt.Errorf("redlock: node %d (%s): WithFence needs nodes that count fences from a floor on, such as redislock.New", i, can.Backend)
 		}
 		if own, ok := node.(driver.Validator); ok {
 			if err := own.Validate(); err != nil {

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -16,8 +17,12 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
+	if c.Place != "" {
+		s.left(c)
+	}
 	b := s.known(c)
 	b.mu.Lock()
+	b.leaves = cmp.Or(c.Place, b.place)
 	b.end(func(*seat) bool { return true })
 	b.mu.Unlock()
 	var err error
@@ -56,7 +61,8 @@ func (b *ballot) verdict() (settled, all bool, err error) {
 	case freedAt >= b.store.quorum:
 		return true, all, nil
 	case absentAt > len(b.seats)-b.store.quorum:
-		return true, all, driver.ErrNotOwner
+		left := b.leaves == "" || absentAt+freedAt >= b.store.quorum // of an even number, a quorum is more than that
+		return left, all, driver.ErrNotOwner
 	}
 	err = errors.Join(errs...)
 	if err == nil {
@@ -116,7 +122,11 @@ func (b *ballot) freeing(i int) {
 func (b *ballot) release(ctx context.Context, i int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience(ctx))
 	defer cancel()
-	return b.store.nodes[i].Release(ctx, b.claim)
+	claim := b.claim
+	b.mu.Lock()
+	claim.Place = b.leaves
+	b.mu.Unlock()
+	return b.store.nodes[i].Release(ctx, claim)
 }
 
 // took takes the answer to a release. The first certain one stands: one that follows an

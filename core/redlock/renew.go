@@ -63,7 +63,7 @@ func (s *Store) newRound(claims []driver.Claim) *round {
 		b := s.known(c)
 		r.polls[j].ballot = b
 		r.claims[j] = b.claim
-		r.claims[j].TTL = c.TTL
+		r.claims[j].TTL, r.claims[j].Fence = c.TTL, c.Fence
 	}
 	return r
 }
@@ -160,11 +160,12 @@ func (r *round) verdicts() []error {
 // node stops answering: the next renewal finds what is missing.
 func (s *Store) heal(node int, ballots []*ballot) {
 	for _, b := range ballots {
-		if !b.board(node) {
+		claim, ok := b.board(node)
+		if !ok {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience(context.Background()))
-		_, err := b.fly(ctx, node)
+		_, err := b.fly(ctx, node, claim)
 		cancel()
 		if open(err) {
 			return
@@ -172,15 +173,17 @@ func (s *Store) heal(node int, ballots []*ballot) {
 	}
 }
 
-// board says whether the ballot is to be acquired at a node, and counts it as flying. Not beside
+// board returns the claim if the ballot is to be acquired at a node, and counts it as flying. Not beside
 // another command that does so, nor when the tenure is over, released or not: this may be the
 // end of a slow queue.
-func (b *ballot) board(i int) bool {
+func (b *ballot) board(i int) (c driver.Claim, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over || b.seats[i].flying > 0 || !b.stands() {
-		return false
+		return c, false
 	}
 	b.seats[i].flying++
-	return true
+	c = b.claim
+	c.Place, c.Rank, c.Floor = b.place, first, b.fence
+	return c, true
 }

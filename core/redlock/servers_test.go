@@ -54,17 +54,6 @@ func (f *farm) locker() *core.Locker {
 	return locker(f.t, redlock.New(nodes), realTTL)
 }
 
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for range 600 {
-		if cond() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("never came true: %s", what)
-}
-
 // everywhere waits until the name is locked at every server.
 func (f *farm) everywhere(name string) {
 	f.t.Helper()

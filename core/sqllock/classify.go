@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"reflect"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -23,7 +24,7 @@ func (d Dialect) classify(err error) error {
 			return driver.NotSent(&rolledBack{err})
 		}
 	case SQLite:
-		if sqliteCode(err)&0xff == sqliteBusy { // the statement is rolled back
+		if isBusy(err) { // the statement is rolled back
 			return driver.NotSent(err)
 		}
 	default:
@@ -31,7 +32,7 @@ func (d Dialect) classify(err error) error {
 			return driver.NotSent(&rolledBack{err})
 		}
 	}
-	return err
+	return d.explain(err)
 }
 
 const (
@@ -39,6 +40,8 @@ const (
 	pgDeadlock      = "40P01" // deadlock_detected
 	mysqlDeadlock   = 1213    // ER_LOCK_DEADLOCK
 	sqliteBusy      = 5       // SQLITE_BUSY, in the lowest byte
+
+	sqliteLocked = "database is locked" // its text, for drivers that have no code
 )
 
 // sqlState is the state in an error of pgx or lib/pq.
@@ -50,6 +53,18 @@ func sqlState(err error) string {
 		return pg.SQLState()
 	}
 	return ""
+}
+
+// undone says of an error of PostgreSQL that it has rolled the statement back. Of class 57P, by which it ends a connection,
+// that is not certain: the commit can have been waiting for a standby.
+func undone(err error) bool {
+	state := sqlState(err)
+	return state != "" && !strings.HasPrefix(state, "57P")
+}
+
+// isBusy says whether SQLite has done nothing, because others write.
+func isBusy(err error) bool {
+	return sqliteCode(err)&0xff == sqliteBusy || err != nil && strings.Contains(err.Error(), sqliteLocked)
 }
 
 // sqliteCode is the code in an error of modernc.org/sqlite.

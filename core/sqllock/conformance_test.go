@@ -1,6 +1,7 @@
 package sqllock_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -8,21 +9,24 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
+// roomy has a server let in the pools, and the connections that listen, of all processes of all cases.
+var roomy = []string{"-c", "max_connections=400"}
+
 // durable has a server remember, over a kill, what it has answered. The others are in a hurry.
-var durable = []string{"-c", "synchronous_commit=on"}
+var durable = append([]string{"-c", "synchronous_commit=on"}, roomy...)
 
 // few cases run at once where the database has enough to do.
 const few = 2
 
 func TestConformanceOnPostgres(t *testing.T) {
 	t.Parallel()
-	srv := servers.Postgres(t)
+	srv := servers.Postgres(t, roomy...)
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
-		drivertest.Run(t, postgres(srv.Addr(), "").evidence("PostgreSQL", "PostgreSQL "+srv.Version(),
+		drivertest.Run(t, postgres(srv.Addr(), "").listening().evidence("PostgreSQL", "PostgreSQL "+srv.Version(),
 			func(t *testing.T) (database, *servers.Server) {
 				own := servers.Postgres(t, durable...)
-				return postgres(own.Addr(), ""), own
+				return postgres(own.Addr(), "").listening(), own
 			}))
 	})
 	t.Run("serializable", func(t *testing.T) {
@@ -40,7 +44,11 @@ func TestConformanceOnMariaDB(t *testing.T) {
 	srv := servers.MariaDB(t)
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
-		drivertest.Run(t, mariadb(srv.Addr(), "").evidence("MariaDB", "MariaDB "+srv.Version(),
+		name := "MariaDB"
+		if os.Getenv(servers.MySQLEnv) != "" {
+			name = "MySQL"
+		}
+		drivertest.Run(t, mariadb(srv.Addr(), "").evidence(name, name+" "+srv.Version(),
 			func(t *testing.T) (database, *servers.Server) {
 				own := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=2")
 				return mariadb(own.Addr(), ""), own

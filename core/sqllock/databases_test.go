@@ -1,7 +1,6 @@
 package sqllock_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"path/filepath"
@@ -19,7 +18,17 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
+	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
+)
+
+// What the tests of all backends ask in the same way.
+var (
+	ok         = backendtest.OK
+	acquire    = backendtest.Acquire
+	is         = backendtest.Is
+	eventually = backendtest.Eventually
 )
 
 // ttl of the leases in tests: short enough to wait for, long enough for a machine that is
@@ -32,14 +41,41 @@ type database struct {
 	driver  string
 	source  string
 	addr    string // part of source, where there is a server
+	listens bool   // waiters are told by LISTEN
+}
+
+// listening is the same database, whose waiters are told.
+func (d database) listening() database {
+	d.listens = true
+	return d
+}
+
+// store is a Store as one process would have it.
+func (d database) store(t *testing.T, table string) *sqllock.Store {
+	t.Helper()
+	opts := []sqllock.Option{sqllock.WithTable(table)}
+	if d.listens {
+		opts = append(opts, sqllock.WithListen(pgxlisten.Connect(d.source)))
+	}
+	return sqllock.New(d.open(t), d.dialect, opts...)
+}
+
+// process is a Store as one more process would have it, and its link to the server if there is one.
+func (d database) process(t *testing.T, table string) (driver.Driver, []*faultproxy.Proxy) {
+	t.Helper()
+	if d.addr == "" {
+		return d.store(t, table), nil
+	}
+	p := faultproxy.New(t, d.addr)
+	return d.through(p.Addr()).store(t, table), []*faultproxy.Proxy{p}
 }
 
 func postgres(addr, params string) database {
-	return database{sqllock.Postgres, "pgx", "postgres://postgres@" + addr + "/postgres?sslmode=disable" + params, addr}
+	return database{sqllock.Postgres, "pgx", "postgres://postgres@" + addr + "/postgres?sslmode=disable" + params, addr, false}
 }
 
 func mariadb(addr, params string) database {
-	return database{sqllock.MySQL, "mysql", "root@tcp(" + addr + ")/test" + params, addr}
+	return database{sqllock.MySQL, "mysql", "root@tcp(" + addr + ")/test" + params, addr, false}
 }
 
 // through is the same database, reached at another address.
@@ -51,7 +87,7 @@ func (d database) through(addr string) database {
 func sqlite(t *testing.T, params string) database {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.db")
-	return database{sqllock.SQLite, "sqlite", "file:" + file + "?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)" + params, ""}
+	return database{sqllock.SQLite, "sqlite", "file:" + file + "?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)" + params, "", false}
 }
 
 // open returns a pool as one process would have it.
@@ -59,7 +95,11 @@ func (d database) open(t *testing.T) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(d.driver, d.source)
 	ok(t, err)
-	db.SetMaxIdleConns(10)
+	db.SetMaxOpenConns(32)
+	db.SetMaxIdleConns(32)
+	if d.dialect == sqllock.SQLite {
+		db.SetMaxOpenConns(8) // one writes at a time, and each new one costs as much as ten statements
+	}
 	ok(t, db.PingContext(t.Context())) // to connect takes long on a busy machine
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -102,14 +142,11 @@ func (d database) service(t *testing.T) drivertest.Service {
 	t.Helper()
 	name := d.tableNamed(t)
 	s := drivertest.Service{
-		Driver: func() driver.Driver { return sqllock.New(d.open(t), d.dialect, sqllock.WithTable(name)) },
+		Driver: func() driver.Driver { return d.store(t, name) },
 		Holder: strings.Join([]string{string(d.dialect), d.driver, d.source, name}, " "),
 	}
 	if d.addr != "" {
-		s.Through = func() (driver.Driver, []*faultproxy.Proxy) {
-			p := faultproxy.New(t, d.addr)
-			return sqllock.New(d.through(p.Addr()).open(t), d.dialect, sqllock.WithTable(name)), []*faultproxy.Proxy{p}
-		}
+		s.Through = func() (driver.Driver, []*faultproxy.Proxy) { return d.process(t, name) }
 	}
 	return s
 }
@@ -130,27 +167,13 @@ func TestHolder(t *testing.T) {
 	t.Parallel()
 	drivertest.Hold(t, func(holder string) driver.Driver {
 		words := strings.Fields(holder)
-		d := database{sqllock.Dialect(words[0]), words[1], words[2], ""}
-		return sqllock.New(d.open(t), d.dialect, sqllock.WithTable(words[3]))
+		d := database{dialect: sqllock.Dialect(words[0]), driver: words[1], source: words[2]}
+		return d.store(t, words[3])
 	})
 }
 
 // locker returns a Locker that ends with the test.
 func locker(t *testing.T, db *sql.DB, d sqllock.Dialect, opts ...sqllock.Option) *core.Locker {
 	t.Helper()
-	locks, err := core.New(sqllock.New(db, d, opts...), core.WithTTL(ttl))
-	ok(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = locks.Close(ctx) // the test may have left leases
-	})
-	return locks
-}
-
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return backendtest.Locker(t, sqllock.New(db, d, opts...), ttl)
 }

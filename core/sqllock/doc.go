@@ -7,14 +7,16 @@
 //	…
 //	locks, err := core.New(sqllock.New(db, sqllock.Postgres))
 //
-// A lock is a row with the owner's token and the time at which it ends. Each operation is a single
-// statement, and a transaction by itself. It judges time by the database's clock alone: microseconds,
-// milliseconds in SQLite. Clients' clocks do not matter, no connection is kept, and no session has a
-// state. So the package also works behind a pooler in transaction mode. There, a driver must not rely
-// on named prepared statements, unless the pooler knows them: pgx needs default_query_exec_mode=exec
-// or simple_protocol behind PgBouncer before 1.21.
+// A lock is a row with the owner's token and the time at which it ends. Each statement is a transaction
+// by itself. It judges time by the database's clock alone: microseconds, milliseconds in SQLite.
+// Clients' clocks do not matter, no connection is kept, and no session has a state. So the package
+// also works behind a pooler in transaction mode. There, a driver must not rely on named prepared
+// statements, unless the pooler knows them: pgx needs default_query_exec_mode=exec or simple_protocol
+// behind PgBouncer before 1.21. Only [WithListen] needs a connection to the server itself.
 //
-// If you need a lock that ends with one of your transactions, without a lease, use [InTx].
+// If the lock protects data in the same database, see [HeldInTx]. If you need a lock that ends with one
+// of your transactions, without a lease, use [InTx]. docs/postgres.md has the columns, and what to
+// know about PostgreSQL; docs/mysql-sqlite.md is about the others.
 //
 // # What it promises
 //
@@ -27,38 +29,46 @@
 //     database's microseconds since 1970. The row of a free name remembers it for a day. After that,
 //     only the clock makes fences grow. If a failover has lost the last grants, fences grow as long
 //     as the new primary's clock is not behind by more than the duration of the failover.
-//   - First come, first served: no. Waiting is polling, by one waiter for each process and name. The
-//     first pause is some 25 ms. Later pauses grow, up to a second. LISTEN and NOTIFY would need a
-//     separate connection and do not pass poolers.
+//   - First come, first served: yes, with one place in the queue for each process and name. With
+//     [WithListen], PostgreSQL tells the first process. Otherwise waiters poll: the first one every
+//     10 ms, then less often the longer the same owner has the name, up to 250 ms, or 25 ms in SQLite;
+//     those behind it less often still.
 //   - Dedup markers: yes, with the same durability as the lock. When the work is finished, one
-//     statement leaves the marker and frees the name. An acquisition with dedup looks for the marker,
-//     takes the name, and looks again.
+//     statement leaves the marker and frees the name.
+//   - Shared and limited holders, names that stay taken, hand-offs, inspection: yes.
+//
+// CockroachDB, YugabyteDB, Redshift and TiDB speak a dialect and cannot keep these promises, nor can MySQL
+// with autocommit off. The first command to them fails with an error that says so.
 //
 // # What it costs
 //
-// Acquire is one statement, two if the name is held, and three with dedup if there is no marker.
-// Renewal is one statement for up to 128 leases in PostgreSQL and SQLite, and one for each lease in
-// MySQL. Release is one. A waiting process sends two for each poll. With go-sql-driver/mysql a
-// statement is three messages unless interpolateParams=true.
+// Acquire is one statement if nobody is in the way, and two with dedup, shared or limited holders. A
+// refusal is one or two more. Release is one; it is two with shared holders, and with dedup in MySQL and
+// SQLite. Renewal is one statement for up to 128 leases in PostgreSQL and SQLite, and one for each lease
+// in MySQL. Shared and limited leases take one more in PostgreSQL, for all of them, and two each in the others. A process that waits for a name sends less than
+// three in a second if it is told. With go-sql-driver/mysql a statement is three messages unless
+// interpolateParams=true.
 //
-// A row stays for each name, so that fences grow. It has some 100 bytes plus the name. It is deleted
-// when nobody has taken the name for a day. Every eighth release of a process checks 32 rows, in the
-// order of their names, for such rows and for markers whose window is over. That needs no index
-// except the primary key, and limits the work. The database user needs SELECT, INSERT, UPDATE and
-// DELETE on the table.
+// In PostgreSQL, claims of many goroutines share statements.
+//
+// A row stays for each name, so that fences grow. It has some 120 bytes plus the name, and 100 and
+// a label for each place in the queue and each holder that shares the name. It is deleted when nobody has taken the name
+// for a day. Every eighth release of a process checks 32 rows, in the order of their names, for such rows
+// and for markers whose window is over. That needs no index except the primary key, and limits the work.
+// The database user needs SELECT, INSERT, UPDATE and DELETE on the table.
 //
 // # What to set
 //
 // PostgreSQL and MySQL need no settings. Every isolation level works: a statement that the database
-// rolls back because of others is sent again. SQLite needs a busy_timeout, which is 0 by default, and
-// journal_mode WAL. SQLite is for the processes of one machine, not for a file on a network. All
-// databases need a pool with a spare connection for renewals, see sql.DB.SetMaxOpenConns. If many
+// rolls back because of others is sent again. SQLite needs
+// journal_mode WAL, and a pool of a few connections (SetMaxOpenConns): each new one costs as much as ten
+// statements, and one writes at a time. SQLite is for the processes of one machine, not for a file on a
+// network. All databases need a pool with a spare connection for renewals, see sql.DB.SetMaxOpenConns. If many
 // leases are held, set SetMaxIdleConns above its default of 2.
 //
 // If ctx ends while a statement waits for a row that somebody has locked by hand, MySQL may still
 // execute it later. That lease then has no holder, and ends with its TTL.
 //
 // It is tested with PostgreSQL 15 (pgx), also through PgBouncer 1.18 in transaction mode, MariaDB
-// 10.11 (go-sql-driver/mysql) and SQLite 3 (modernc.org/sqlite). MySQL itself is not tested. The
-// statements for it use only what its manual documents.
+// 10.11 (go-sql-driver/mysql) and SQLite 3 (modernc.org/sqlite); by hand on MySQL 9.7.
 package sqllock

@@ -2,7 +2,6 @@ package sqllock_test
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -31,14 +30,7 @@ func eachServer(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, servers.Postgres(t), postgres)
-		w.kill = func(t *testing.T) {
-			t.Helper()
-			_, err := w.direct.ExecContext(t.Context(),
-				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
-			ok(t, err)
-		}
-		test(t, w)
+		onPostgres(t, test)
 	})
 	t.Run("mariadb", func(t *testing.T) {
 		t.Parallel()
@@ -46,6 +38,18 @@ func eachServer(t *testing.T, test func(t *testing.T, w *world)) {
 		w.kill = func(t *testing.T) { t.Helper(); killAll(t, w.direct) }
 		test(t, w)
 	})
+}
+
+func onPostgres(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	w := newWorld(t, servers.Postgres(t), postgres)
+	w.kill = func(t *testing.T) {
+		t.Helper()
+		_, err := w.direct.ExecContext(t.Context(),
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+		ok(t, err)
+	}
+	test(t, w)
 }
 
 func newWorld(t *testing.T, srv *servers.Server, at func(addr, params string) database) *world {
@@ -78,24 +82,6 @@ func killAll(t *testing.T, db *sql.DB) {
 	ok(t, rows.Err())
 	for _, id := range ids {
 		_, _ = conn.ExecContext(t.Context(), fmt.Sprintf("KILL %d", id)) // it may have gone by itself
-	}
-}
-
-func acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
-	t.Helper()
-	x, err := locks.Acquire(t.Context(), name, opts...)
-	ok(t, err)
-	return x
-}
-
-// is fails the test unless err matches want and none of the others.
-func is(t *testing.T, err, want error) {
-	t.Helper()
-	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDuplicate, core.ErrInvalid, core.ErrClosed} {
-		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
-			t.Errorf("%v, and not %v", err, want)
-			return
-		}
 	}
 }
 

@@ -7,9 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"time"
 )
 
 // InTx waits until the caller's transaction is the only one that has called InTx with this name. It
@@ -28,7 +26,7 @@ import (
 // error.
 //
 // InTx excludes other calls of InTx in the same database. It does not exclude leases of the same name
-// in a [Store]. A second call with the same name returns at once. Take several names in the same
+// in a [Store]; for work under a lease, see [HeldInTx]. A second call with the same name returns at once. Take several names in the same
 // order everywhere. Otherwise two transactions can deadlock, and PostgreSQL and MySQL then fail one
 // of them.
 //
@@ -48,31 +46,52 @@ import (
 //
 // Of the options, only [WithTable] has an effect.
 func InTx(ctx context.Context, tx *sql.Tx, name string, opts ...Option) error {
-	switch {
-	case tx == nil:
+	if tx == nil {
 		return errors.New("sqllock: InTx: nil *sql.Tx")
-	case name == "" || len(name) > maxInTx:
-		return fmt.Errorf("sqllock: InTx: a name of %d bytes, not of 1 to %d", len(name), maxInTx)
+	}
+	if err := checkInTx(name); err != nil {
+		return err
 	}
 	d, err := dialectOf(ctx, tx)
 	if err != nil {
 		return err
 	}
-	table, err := d.tableOf(opts)
+	c, err := d.configure(opts)
 	if err != nil {
 		return err
 	}
 	switch d {
 	case MySQL:
-		_, err = tx.ExecContext(ctx, d.statement(mysqlInTx, table).text, inTxRows+name)
+		_, err = tx.ExecContext(ctx, d.statement(mysqlInTx, c.table).text, inTxRows+name)
 		return err
 	case SQLite:
-		return becomeWriter(ctx, tx, d.statement(sqliteInTx, table).text)
+		return becomeWriter(ctx, tx, d.statement(sqliteInTx, c.table).text)
 	default:
-		_, err = tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", advisory(name))
+		_, err = tx.ExecContext(ctx, takeAdvisory, advisory(name))
 		return err
 	}
 }
+
+// InPgx is [InTx] for a transaction of pgx. It takes no options.
+func InPgx[Tag interface{ RowsAffected() int64 }](ctx context.Context, tx PgxTx[Tag], name string) error {
+	if tx == nil {
+		return errors.New("sqllock: InPgx: nil transaction")
+	}
+	if err := checkInTx(name); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, takeAdvisory, advisory(name))
+	return err
+}
+
+func checkInTx(name string) error {
+	if name == "" || len(name) > maxInTx {
+		return fmt.Errorf("sqllock: InTx: a name of %d bytes, not of 1 to %d", len(name), maxInTx)
+	}
+	return nil
+}
+
+const takeAdvisory = "SELECT pg_advisory_xact_lock($1)"
 
 const (
 	maxInTx  = 200
@@ -115,10 +134,8 @@ func becomeWriter(ctx context.Context, tx *sql.Tx, text string) error {
 		if sqliteCode(err) != sqliteBusy { // in full: others of the kind do not pass by
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !otherWriter(ctx) {
 			return errors.Join(ctx.Err(), err)
-		case <-time.After(5*time.Millisecond + rand.N(20*time.Millisecond)): //nolint:gosec // G404: jitter is no secret
 		}
 	}
 }

@@ -2,116 +2,127 @@ package sqllock
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Acquire implements driver.Driver.
+// Acquire implements driver.Driver. A claim that nobody can be in the way of takes the name in one
+// statement. Everything else reads the row first.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if c.Dedup > 0 {
-		return s.acquireUndone(ctx, c)
+	if err := s.ready(ctx); err != nil {
+		return driver.Grant{}, err
 	}
-	g, granted, err := s.take(ctx, c)
-	if err != nil || granted {
-		return g, err
+	if c.Exclusive() && c.Place == "" && c.Handoff == "" && c.Dedup == 0 && s.dialect != SQLite { // where a refusal would be a write
+		g, granted, err := s.take(ctx, c)
+		if err != nil || granted {
+			return g, err
+		}
 	}
-	held, _, _ := s.look(ctx, c) // without an answer it is held all the same
-	return driver.Grant{}, held
+	if c.Place != "" {
+		g, granted, err := s.takeTurn(ctx, c)
+		if err != nil || granted {
+			return g, err
+		}
+	}
+	return s.ask(ctx, c)
 }
 
-// acquireUndone looks for a marker before it takes the name, since most find one that has been
-// there for long, and once more while the name is its own: only an owner leaves markers, so
-// nobody can any more.
-func (s *Store) acquireUndone(ctx context.Context, c driver.Claim) (none driver.Grant, _ error) {
-	_, done, err := s.look(ctx, c)
+// ask has the row decide about c. A place in the queue notes what it has seen, for the Wait that follows.
+func (s *Store) ask(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	var said struct {
+		grant   driver.Grant
+		refused error
+		seen    look
+		next    *turn
+		stands  bool // in the queue, for a name without room
+	}
+	told := c.Place != "" && s.hub.tells()
+	err := s.change(ctx, c, func(r *row) {
+		said.grant, said.refused = r.acquire(c, s.channel())
+		i := r.standing(c.At())
+		if said.stands = told && said.refused != nil && i >= 0 && !r.room(c); said.stands {
+			said.seen, said.next = r.lookFrom(i, r.frees(c)), r.turnOf(c)
+		}
+	})
 	switch {
 	case err != nil:
-		return none, err
-	case done != nil:
-		return none, done
+		return driver.Grant{}, err
+	case said.refused == nil:
+		return said.grant, nil
+	case said.stands:
+		s.hub.refused(c.Place, said.seen)
+		s.hub.expect(c, said.next)
 	}
-	g, granted, err := s.take(ctx, c)
-	if err != nil {
-		return none, err
-	}
-	held, done, err := s.look(ctx, c)
-	switch {
-	case granted && err != nil:
-		return none, driver.UnknownOutcome(err)
-	case granted && done == nil:
-		return g, nil
-	case granted:
-		return none, s.giveBack(ctx, c, done)
-	case done != nil:
-		return none, done
-	default:
-		return none, held
-	}
+	return driver.Grant{}, said.refused
 }
 
-// giveBack frees a name that was taken for work that is done.
-func (s *Store) giveBack(ctx context.Context, c driver.Claim, done *driver.Duplicate) error {
-	_, err := s.affected(ctx, s.do.free, c.Name, c.Token)
-	if err != nil {
-		return driver.UnknownOutcome(err)
-	}
-	return done
-}
-
-// take makes c's token the owner, if it is that already or nobody is.
+// take makes c's token the owner of a name that has no queue, if it is that already or nobody is.
 func (s *Store) take(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
-	// Nobody knows whether others wait, so they are not kept waiting for more turns than beside others.
-	n := min(max(1, c.Fences), driver.TurnsBesideOthers)
-	last, granted, err := s.number(ctx, s.do.take, c.Name, c.Token, c.Label, c.TTL.Microseconds(), int64(n))
+	n := fencesOf(c)
+	sign := 1
+	if n > 1 {
+		sign = -1
+	}
+	last, granted, err := s.takes.do(ctx, c, func() (int64, bool, error) {
+		return s.number(ctx, s.do.take, c.Name, c.Token, c.Label, c.TTL.Microseconds(), n, sign)
+	})
 	if err != nil || !granted {
 		return g, false, err
 	}
-	return driver.Grant{Fence: uint64(last - int64(n) + 1), Fences: n}, true, nil //nolint:gosec // G115: it counts up from the clock
+	return grantOf(last, n), true, nil
 }
 
-// look says who has the name, and whether c's marker stands. Where an owner has just gone,
-// held says nothing about it.
-func (s *Store) look(ctx context.Context, c driver.Claim) (held *driver.Held, done *driver.Duplicate, err error) {
-	held = &driver.Held{}
-	marker := c.Name
-	if c.Dedup > 0 {
-		marker = markerOf(c)
-	}
-	var (
-		name, label string
-		left        int64
-	)
-	_, err = s.rows(ctx, s.do.look, []any{c.Name, marker}, func() {
-		if name == c.Name {
-			held = &driver.Held{Label: label, Remaining: time.Duration(left) * time.Microsecond}
-		} else {
-			done = &driver.Duplicate{Label: label}
-		}
-	}, &name, &label, &left)
-	return held, done, err
+// grantOf is a grant of n fences.
+func grantOf(last, n int64) driver.Grant {
+	return driver.Grant{Fence: uint64(last - n + 1), Fences: int(n)} //nolint:gosec // G115: it counts up from the clock
 }
 
-// markerOf is the name of a marker's row. A space is in no name of a lock.
-func markerOf(c driver.Claim) string { return c.Name + " " + c.Scope }
+func fencesOf(c driver.Claim) int64 { return int64(min(max(1, c.Fences), driver.MaxTurns)) }
 
-// Release implements driver.Driver.
+// Release implements driver.Driver. The end of an exclusive tenure is one statement, whoever waits.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	var (
-		rows int64
-		err  error
-	)
-	if c.Mark {
-		rows, err = s.changed(ctx, s.do.complete, c.Name, c.Token, markerOf(c), c.Label, c.Dedup.Microseconds())
-	} else {
-		rows, err = s.changed(ctx, s.do.free, c.Name, c.Token)
+	if err := s.ready(ctx); err != nil {
+		return err
 	}
+	mine, err := s.release(ctx, c)
 	switch {
 	case err != nil:
 		return err
-	case rows == 0:
+	case !mine:
 		return driver.ErrNotOwner
 	}
 	s.tidy(ctx)
 	return nil
+}
+
+func (s *Store) release(ctx context.Context, c driver.Claim) (mine bool, err error) {
+	if c.Exclusive() && c.Place == "" && (!c.Mark || s.do.complete.text != "") {
+		return s.end(ctx, c)
+	}
+	var said bool
+	err = s.change(ctx, c, func(r *row) {
+		said = r.release(c)
+		r.marks = said && c.Mark
+	})
+	return err == nil && said, err
+}
+
+// end frees the name of an exclusive owner, or leaves it taken.
+func (s *Store) end(ctx context.Context, c driver.Claim) (mine bool, err error) {
+	left := ""
+	if c.Keep > 0 {
+		left = leftBy(c)
+	}
+	args := []any{c.Name, c.Token, left, c.Keep.Microseconds(), int64(c.Fence)} //nolint:gosec // G115: at most 2^53
+	stmt := s.do.end
+	if c.Mark {
+		stmt, args = s.do.complete, append(args, markerOf(c), c.Label, c.Dedup.Microseconds())
+		n, err := s.changed(ctx, stmt, args...)
+		return n > 0, err
+	}
+	_, mine, err = s.ends.do(ctx, c, func() (int64, bool, error) {
+		n, err := s.changed(ctx, stmt, args...)
+		return n, n > 0, err
+	})
+	return mine, err
 }

@@ -22,9 +22,9 @@ func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
 	t.Parallel()
 	srv := servers.Postgres(t)
 	const described = "&default_query_exec_mode=exec"
-	addr := pooler(t, srv.Addr())
-	t.Run("exec", func(t *testing.T) {
+	t.Run("exec", func(t *testing.T) { // a pooler for each: its connections are few
 		t.Parallel()
+		addr := pooler(t, srv.Addr())
 		drivertest.Run(t, postgres(addr, described).evidence("PgBouncer", poolerVersion(t)+" on PostgreSQL "+srv.Version(),
 			func(t *testing.T) (database, *servers.Server) {
 				own := servers.Postgres(t, durable...)
@@ -33,7 +33,7 @@ func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
 	})
 	t.Run("simple protocol", func(t *testing.T) {
 		t.Parallel()
-		drivertest.Run(t, postgres(addr, "&default_query_exec_mode=simple_protocol").harness())
+		drivertest.Run(t, postgres(pooler(t, srv.Addr()), "&default_query_exec_mode=simple_protocol").harness())
 	})
 }
 
@@ -65,7 +65,7 @@ listen_port = %s
 unix_socket_dir =
 auth_type = any
 pool_mode = transaction
-default_pool_size = 4
+default_pool_size = 8
 max_client_conn = 1000
 `, host, port, own)
 	dir, err := os.MkdirTemp("", "holdfast-pgbouncer-") //nolint:usetesting // another account may not enter TempDir's parent

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -18,54 +19,94 @@ type owned struct {
 // renewal is how a claim travels in a statement for many.
 type renewal struct {
 	owned
-	TTL int64 `json:"ttl"` // microseconds
+	TTL  int64 `json:"ttl"`  // microseconds
+	Turn int64 `json:"turn"` // the fence under way; 0 if there is none
 }
 
-// Renew implements driver.Driver. All claims go into one statement, if the dialect has one. Claims
-// that it has not renewed are then asked for one by one: either they have another owner, or their
-// rows were locked.
+// Renew implements driver.Driver. All claims go into one statement, if the dialect has one; in PostgreSQL, those that own
+// a name together with others have one of their own. Claims that it has not renewed are then asked for one by one: either
+// they have another owner, or their rows were locked.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
-	errs := make([]error, len(claims))
-	renewed := make(map[owned]bool, len(claims))
-	if len(claims) > 1 && s.do.renewMany.text != "" {
-		if err := s.renewMany(ctx, claims, renewed); err != nil {
-			return slices.Repeat([]error{err}, len(claims))
-		}
+	if err := s.ready(ctx); err != nil {
+		return slices.Repeat([]error{err}, len(claims))
 	}
-	left := 0
+	var alone, together renewals
 	for _, c := range claims {
-		if !renewed[owned{c.Name, c.Token}] {
-			left++
+		if c.Exclusive() {
+			alone.add(c)
+		} else {
+			together.add(c)
 		}
 	}
+	if len(claims) > 1 { // the statement for one is cheaper
+		s.renewAll(ctx, s.do.renewMany, &alone)
+	}
+	s.renewAll(ctx, s.do.renewTogether, &together)
+	errs := make([]error, len(claims))
+	var left []int
 	for i, c := range claims {
-		if !renewed[owned{c.Name, c.Token}] {
-			errs[i] = s.renewOne(ctx, c, left)
-			left--
+		r := &together
+		if c.Exclusive() {
+			r = &alone
 		}
+		if errs[i] = r.err; r.err == nil && !r.renewed[owned{c.Name, c.Token}] {
+			left = append(left, i)
+		}
+	}
+	for n, i := range left {
+		errs[i] = s.renewOne(ctx, claims[i], len(left)-n)
 	}
 	return errs
 }
 
-func (s *Store) renewMany(ctx context.Context, claims []driver.Claim, renewed map[owned]bool) error {
-	all := make([]renewal, 0, len(claims))
-	index := make(map[owned]int, len(claims))
-	for _, c := range claims {
-		o, ttl := owned{c.Name, c.Token}, c.TTL.Microseconds()
-		if i, ok := index[o]; ok { // an update changes a row once
-			all[i].TTL = max(all[i].TTL, ttl)
-			continue
-		}
-		index[o] = len(all)
-		all = append(all, renewal{o, ttl})
+// renewals are those of one statement. It changes a row, or a holder, once.
+type renewals struct {
+	all     []renewal
+	index   map[owned]int
+	renewed map[owned]bool
+	err     error // then it is not known which were renewed
+}
+
+func (r *renewals) add(c driver.Claim) {
+	o, ttl := owned{c.Name, c.Token}, c.TTL.Microseconds()
+	if i, ok := r.index[o]; ok {
+		r.all[i].TTL = max(r.all[i].TTL, ttl)
+		return
 	}
-	text, err := json.Marshal(all)
+	if r.index == nil {
+		r.index = make(map[owned]int)
+	}
+	r.index[o] = len(r.all)
+	r.all = append(r.all, renewal{o, ttl, int64(c.Fence)}) //nolint:gosec // G115: at most 2^53
+}
+
+func (s *Store) renewAll(ctx context.Context, stmt statement, r *renewals) {
+	if len(r.all) == 0 || stmt.text == "" {
+		return
+	}
+	text, err := json.Marshal(r.all)
 	if err != nil {
-		return driver.NotSent(err)
+		r.err = driver.NotSent(err)
+		return
 	}
 	var o owned
-	_, err = s.rows(ctx, s.do.renewMany, []any{string(text)}, func() { renewed[o] = true }, &o.Name, &o.Token)
-	return err
+	var said []owned
+	_, err = s.rows(ctx, stmt, []any{string(text)}, answer{
+		begin: func() { said = nil },
+		row:   func() { said = append(said, o) },
+		dest:  []any{&o.Name, &o.Token},
+	})
+	switch {
+	case strings.HasPrefix(sqlState(err), pgDataException): // of one of them: each finds out by itself
+		return
+	case err != nil:
+		r.err = err
+		return
+	}
+	r.renewed = make(map[owned]bool, len(said))
+	for _, o := range said {
+		r.renewed[o] = true
+	}
 }
 
 // renewOne takes no more than its share of the time left: a row that stays locked must not
@@ -76,17 +117,7 @@ func (s *Store) renewOne(ctx context.Context, c driver.Claim, left int) error {
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
 		defer cancel()
 	}
-	var (
-		found bool
-		err   error
-	)
-	if s.dialect == MySQL {
-		_, found, err = s.number(ctx, s.do.renew, c.Name, c.Token, c.TTL.Microseconds())
-	} else {
-		var rows int64
-		rows, err = s.affected(ctx, s.do.renew, c.Name, c.Token, c.TTL.Microseconds())
-		found = rows > 0
-	}
+	found, err := s.renewed(ctx, c)
 	switch {
 	case err != nil:
 		return err
@@ -94,4 +125,19 @@ func (s *Store) renewOne(ctx context.Context, c driver.Claim, left int) error {
 		return driver.ErrNotOwner
 	}
 	return nil
+}
+
+func (s *Store) renewed(ctx context.Context, c driver.Claim) (found bool, err error) {
+	if !c.Exclusive() {
+		var said bool
+		err = s.change(ctx, c, func(r *row) { said = r.renew(c) })
+		return err == nil && said, err
+	}
+	args := []any{c.Name, c.Token, c.TTL.Microseconds(), int64(c.Fence)} //nolint:gosec // G115: at most 2^53
+	if s.dialect == MySQL {
+		_, found, err = s.number(ctx, s.do.renew, args...)
+		return found, err
+	}
+	rows, err := s.affected(ctx, s.do.renew, args...)
+	return rows > 0, err
 }

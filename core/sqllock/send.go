@@ -4,30 +4,55 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// rows runs a statement that answers with rows, has each of them put in dest and calls each,
-// and returns how many there were. The rows are read to their end: errors can come last.
-func (s *Store) rows(ctx context.Context, stmt statement, args []any, each func(), dest ...any) (n int, err error) {
-	err = s.send(ctx, func() error {
-		n = 0
-		rows, err := s.db.QueryContext(ctx, stmt.text, stmt.args(args)...)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }() // rows.Err has it already
-		for rows.Next() {
-			if err := rows.Scan(dest...); err != nil {
-				return err
-			}
-			n++
-			each()
-		}
-		return rows.Err()
+// querier is a pool, or one connection of it.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// answer is where the rows go that a statement answers with. A statement that the database rolls back can have
+// answered with rows before that, and is then sent again.
+type answer struct {
+	begin func() // forgets the rows of an earlier try; nil if there is nothing to forget
+	row   func() // takes a row that is in dest; nil if dest is enough
+	dest  []any
+}
+
+// rows runs a statement that answers with rows, and returns how many there were.
+func (s *Store) rows(ctx context.Context, stmt statement, args []any, a answer) (n int, err error) {
+	err = s.send(ctx, stmt, func(db querier) error {
+		n, err = a.scan(ctx, db, stmt, args)
+		return err
 	})
 	return n, err
+}
+
+// scan reads the rows to their end: errors can come last.
+func (a answer) scan(ctx context.Context, db querier, stmt statement, args []any) (n int, err error) {
+	if a.begin != nil {
+		a.begin()
+	}
+	rows, err := db.QueryContext(ctx, stmt.text, stmt.args(args)...)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has it already
+	for ; rows.Next(); n++ {
+		if err := rows.Scan(a.dest...); err != nil {
+			return n, err
+		}
+		if a.row != nil {
+			a.row()
+		}
+	}
+	return n, rows.Err()
 }
 
 // affected runs a statement and returns how many rows it has changed.
@@ -46,12 +71,12 @@ func (s *Store) affected(ctx context.Context, stmt statement, args ...any) (rows
 // would be executed, sent again, and be told that somebody else owns the name. On a connection of
 // its own a statement is sent once, and its outcome is then unknown.
 func (s *Store) changed(ctx context.Context, stmt statement, args ...any) (rows int64, err error) {
-	err = s.send(ctx, func() error {
-		conn, err := s.db.Conn(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = conn.Close() }() // it goes back to the pool
+	if s.dialect == Postgres { // a row for each that is changed
+		var said string
+		n, err := s.once(ctx, stmt, args, answer{dest: []any{&said}})
+		return int64(n), err
+	}
+	err = s.onConn(ctx, stmt, func(conn querier) error {
 		result, err := conn.ExecContext(ctx, stmt.text, stmt.args(args)...)
 		if err == nil {
 			rows, err = result.RowsAffected()
@@ -61,10 +86,40 @@ func (s *Store) changed(ctx context.Context, stmt statement, args ...any) (rows 
 	return rows, err
 }
 
+// once is rows for a statement that must not be sent again.
+//
+// If the server's queue of notifications is full, it rolls back what would notify. A hint must not cost a
+// release: the statement is sent without it.
+func (s *Store) once(ctx context.Context, stmt statement, args []any, a answer) (n int, err error) {
+	send := func(conn querier) error {
+		n, err = a.scan(ctx, conn, stmt, args)
+		return err
+	}
+	if err = s.onConn(ctx, stmt, send); sqlState(err) == pgTooMuch {
+		stmt.text = strings.ReplaceAll(stmt.text, "pg_notify(", "concat(")
+		err = s.onConn(ctx, stmt, send)
+	}
+	return n, err
+}
+
+func (s *Store) onConn(ctx context.Context, stmt statement, f func(conn querier) error) error {
+	return s.send(ctx, stmt, func(db querier) error {
+		if s.dialect == SQLite { // it is no server, to which a connection could break
+			return f(db)
+		}
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return driver.NotSent(err)
+		}
+		defer func() { _ = conn.Close() }() // it goes back to the pool
+		return f(conn)
+	})
+}
+
 // number runs a statement that answers with one number or none.
 func (s *Store) number(ctx context.Context, stmt statement, args ...any) (number int64, found bool, err error) {
 	if s.dialect != MySQL {
-		n, err := s.rows(ctx, stmt, args, func() {}, &number)
+		n, err := s.rows(ctx, stmt, args, answer{dest: []any{&number}})
 		return number, n > 0, err
 	}
 	result, err := s.exec(ctx, stmt, args)
@@ -76,8 +131,8 @@ func (s *Store) number(ctx context.Context, stmt statement, args ...any) (number
 }
 
 func (s *Store) exec(ctx context.Context, stmt statement, args []any) (result sql.Result, err error) {
-	err = s.send(ctx, func() error {
-		result, err = s.db.ExecContext(ctx, stmt.text, stmt.args(args)...)
+	err = s.send(ctx, stmt, func(db querier) error {
+		result, err = db.ExecContext(ctx, stmt.text, stmt.args(args)...)
 		return err
 	})
 	return result, err
@@ -88,15 +143,51 @@ func (s *Store) exec(ctx context.Context, stmt statement, args []any) (result sq
 const maxTries = 100
 
 // send calls f, and again if the database says that it has rolled all of it back because of
-// others who were at the same rows.
-func (s *Store) send(ctx context.Context, f func() error) error {
+// others who were at the same rows. If SQLite says that somebody else writes, send tries until ctx ends.
+func (s *Store) send(ctx context.Context, stmt statement, f func(db querier) error) error {
+	leave, err := s.writing(ctx, stmt)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	for n := 1; ; n++ {
 		if err := driver.NotSent(ctx.Err()); err != nil {
 			return err
 		}
-		err := s.dialect.classify(f())
-		if _, again := errors.AsType[*rolledBack](err); !again || n == maxTries {
+		err := s.dialect.classify(f(s.pool))
+		_, again := errors.AsType[*rolledBack](err)
+		if s.dialect == SQLite && isBusy(err) {
+			again, n = otherWriter(ctx), 0
+		}
+		if !again || n == maxTries {
 			return err
 		}
+	}
+}
+
+// otherWriter lets another process write to SQLite, and says whether to try again. SQLite's own wait, busy_timeout, is off
+// by default, knows no ctx, and sleeps up to 100 ms between two tries.
+func otherWriter(ctx context.Context) (again bool) {
+	pause := time.NewTimer(time.Millisecond/2 + rand.N(2*time.Millisecond)) //nolint:gosec // G404: jitter is no secret
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// writing lets one statement of a process write at a time in SQLite, which lets in one in all, and has the others
+// sleep and try again, in no order.
+func (s *Store) writing(ctx context.Context, stmt statement) (leave func(), err error) {
+	if s.dialect != SQLite || strings.HasPrefix(stmt.text, "SELECT") {
+		return func() {}, nil
+	}
+	select {
+	case s.writer <- struct{}{}:
+		return func() { <-s.writer }, nil
+	case <-ctx.Done():
+		return nil, driver.NotSent(ctx.Err())
 	}
 }

@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -15,48 +16,32 @@ type Store struct {
 	dialect Dialect
 	do      statements
 	invalid error
+	takes   *share // nil where there is nothing to share
+	ends    *share
+	changes changes
+	pool    querier       // db
+	writer  chan struct{} // of size one: has an entry while this process writes to SQLite
+	checked checked
 	sweep   sweep
+	hub     *hub // nil if nobody is told
 }
 
 var (
-	_ driver.Driver    = (*Store)(nil)
-	_ driver.Validator = (*Store)(nil)
+	_ driver.Driver          = (*Store)(nil)
+	_ driver.Yielder         = (*Store)(nil)
+	_ driver.Inspector       = (*Store)(nil)
+	_ driver.MarkerInspector = (*Store)(nil)
+	_ driver.Validator       = (*Store)(nil)
+	_ driver.IdleCloser      = (*Store)(nil)
 )
-
-// Option configures a [Store].
-type Option interface{ apply(*config) }
-
-type config struct{ table string }
-
-type optionFunc func(*config)
-
-func (f optionFunc) apply(c *config) { f(c) }
-
-// tableOf is the table that the options say, quoted.
-func (d Dialect) tableOf(opts []Option) (string, error) {
-	c := config{table: "holdfast_locks"}
-	for _, o := range opts {
-		if o == nil {
-			return "", errors.New("sqllock: nil option")
-		}
-		o.apply(&c)
-	}
-	return d.quote(c.table)
-}
-
-// WithTable sets the table, as name or as schema.name, each of at most 63 letters, digits and
-// underscores. The name is quoted, so in PostgreSQL its case counts. The default is holdfast_locks.
-// If it is given twice, the last one wins.
-func WithTable(name string) Option {
-	return optionFunc(func(c *config) { c.table = name })
-}
 
 // New returns a Store that sends its statements through db. The caller still configures and closes
 // db. New does no I/O. The table must exist when the Store is used, see [Schema]. core.New reports
-// what cannot work: a nil db, an unknown dialect, or an impossible table name.
+// what cannot work: a nil db, an unknown dialect, an impossible table name, or an option that the
+// dialect does not have.
 func New(db *sql.DB, d Dialect, opts ...Option) *Store {
-	s := &Store{db: db, dialect: d}
-	table, err := d.tableOf(opts)
+	s := &Store{db: db, pool: db, dialect: d, writer: make(chan struct{}, 1)}
+	c, err := d.configure(opts)
 	if db == nil {
 		err = errors.Join(errors.New("sqllock: nil *sql.DB"), err)
 	}
@@ -64,17 +49,42 @@ func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 		s.invalid = err
 		return s
 	}
-	s.do = d.statements(table)
+	if d == SQLite {
+		s.pool = &prepared{db: db}
+	}
+	s.do = d.statements(c.table)
+	s.takes, s.ends = s.shared(s.do.takeMany), s.shared(s.do.endMany)
+	if c.listen != nil {
+		s.hub = newHub(c.listen, s.probe)
+	}
 	return s
 }
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: string(s.dialect), Fence: true, Block: true, Dedup: true}
+	return driver.Capabilities{
+		Backend: string(s.dialect), Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true,
+	}
 }
 
 // Validate implements driver.Validator.
 func (s *Store) Validate() error { return s.invalid }
+
+// CloseIdle implements driver.IdleCloser: it closes the connection of [WithListen].
+func (s *Store) CloseIdle(ctx context.Context) error {
+	if s.hub == nil {
+		return nil
+	}
+	return s.hub.close(ctx)
+}
+
+// channel is where this process is told, or "" if it does not listen.
+func (s *Store) channel() string {
+	if s.hub == nil {
+		return ""
+	}
+	return s.hub.channel
+}
 
 // Format prints only what the Store is, for every verb.
 func (s *Store) Format(f fmt.State, _ rune) {

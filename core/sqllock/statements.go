@@ -1,5 +1,7 @@
 package sqllock
 
+import "strings"
+
 // statements are all that a Store sends. Each is one transaction by itself, so no connection
 // is kept from one to the next, and nobody who stops in between keeps a row locked.
 //
@@ -7,111 +9,193 @@ package sqllock
 // past: a lease that it sets ends earlier, and one that has ended since is not seen as over.
 // Nobody can have prolonged or taken it without having had the row.
 type statements struct {
-	take      statement // name, token, label, TTL, number of fences; see Store.take
-	look      statement // name, marker: what of them is not over
-	free      statement // name, token
-	complete  statement // name, token, marker, label, window
-	renew     statement // name, token, TTL; see Store.renew
-	renewMany statement // JSON of many; without text where there is none
-	page      statement // the names after this one, how long is out of use, how many
-	forget    statement // name, how long is out of use
+	take          statement // name, token, label, TTL, number of fences, 1 for one and -1 for more; see Store.take
+	claim         statement // take, and the state as it was, the new head, the new state, when the place is dead; without text where nobody is told
+	end           statement // name, token, token that it leaves, for how long, fence under way
+	complete      statement // end, and marker, its label, its window; without text where there is none
+	takeMany      statement // JSON of many; without text where there is none
+	endMany       statement // as takeMany
+	renew         statement // name, token, TTL, fence under way; see Store.renew
+	renewMany     statement // JSON of many; without text where there is none
+	renewTogether statement // as renewMany, for holders that share a name
+	read          statement // name, marker
+	swap          statement // the new row; token, fence, expires, state as read; channel, payload
+	swapMark      statement // swap, and marker, its label, its window
+	create        statement // the new row
+	list          statement // the first name, one that is left out, the name before which it ends, how many
+	marks         statement // as list
+	unmark        statement // marker
+	page          statement // the names after this one, how long is out of use, how many
+	forget        statement // name, how long is out of use
 }
 
 func (d Dialect) statements(table string) statements {
 	of := func(template string) statement { return d.statement(template, table) }
 	s := statements{
-		look:   of(`SELECT name, label, expires - NOW FROM TABLE_NAME WHERE name IN ($1, $2) AND expires > NOW`),
-		free:   of(`UPDATE TABLE_NAME SET token = '', label = '', expires = 0 WHERE name = $1 AND token = $2 AND expires > NOW`),
+		end: of(end), read: of(read), swap: of(swap), create: of(create + ` ON CONFLICT (name) DO NOTHING`), renew: of(renew),
+		list: of(list + `token <> ''` + inPages), marks: of(list + `token = '' AND name LIKE '_% %'` + inPages),
+		unmark: of(unmark),
 		page:   of(`SELECT name, CASE WHEN ` + idle + ` THEN 1 ELSE 0 END FROM TABLE_NAME WHERE name > $1 ORDER BY name LIMIT $3`),
 		forget: of(`DELETE FROM TABLE_NAME WHERE name = $1 AND ` + idle),
 	}
 	switch d {
 	case MySQL:
-		s.take, s.complete, s.renew = of(mysqlTake), of(mysqlComplete), of(mysqlRenew)
+		s.take, s.renew, s.swapMark = of(mysqlTake), of(mysqlRenew), of(mysqlSwapMark)
+		s.create = of(strings.Replace(create, "INSERT", "INSERT IGNORE", 1))
 	case SQLite:
-		s.take, s.complete, s.renew = of(take), of(sqliteComplete), of(renew)
-		s.renewMany = of(sqliteRenewMany)
+		s.take, s.swapMark, s.renewMany = of(take), of(sqliteSwapMark), of(sqliteRenewMany)
 	default:
-		s.take, s.complete, s.renew = of(take), of(postgresComplete), of(renew)
-		s.renewMany = of(postgresRenewMany)
+		s.take, s.renewMany, s.renewTogether = of(take), of(postgresRenewMany), of(postgresRenewTogether)
+		s.claim = of(claim)
+		s.end, s.complete = of(end+postgresTellHead), of(postgresComplete)
+		s.takeMany, s.endMany = of(postgresTakeMany), of(postgresEndMany)
+		s.create = of(create + ` ON CONFLICT (name) DO NOTHING RETURNING ''`)
+		s.swap, s.swapMark = of(swap+postgresTell), of(postgresSwapMark)
+		s.unmark = of(unmark + ` RETURNING ''`)
 	}
 	return s
 }
 
-// A fence is about when its name was last taken.
+// A fence is about when its name was last taken or freed.
 const idle = `expires < NOW - $2 AND fence < NOW - $2`
 
-// The column fence is the last one of those reserved.
-const take = `INSERT INTO TABLE_NAME AS l (name, token, label, fence, expires)
-SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), us + CAST($5 AS BIGINT) - 1, us + CAST($4 AS BIGINT)
+// The column fence is the last one of those reserved. A row with a state needs more than SQL can say
+// briefly: see Store.change.
+const take = `INSERT INTO TABLE_NAME AS l (name, token, label, fence, expires, turn)
+SELECT TXT($1), TXT($2), TXT($3), us + INT($5) - 1, us + INT($4), us * INT($6)
 FROM (SELECT NOW AS us) AS clock WHERE true
 ON CONFLICT (name) DO UPDATE SET token = excluded.token, label = excluded.label, expires = excluded.expires,
-	fence = CASE WHEN l.fence + CAST($5 AS BIGINT) > excluded.fence THEN l.fence + CAST($5 AS BIGINT) ELSE excluded.fence END
-WHERE l.token = excluded.token OR l.expires <= excluded.expires - CAST($4 AS BIGINT)
+	fence = CASE WHEN l.fence + INT($5) > excluded.fence THEN l.fence + INT($5) ELSE excluded.fence END,
+	turn = CASE WHEN l.fence + INT($5) > excluded.fence THEN (l.fence + 1) * INT($6) ELSE excluded.turn END
+WHERE l.state = '' AND (l.token = excluded.token OR l.expires <= excluded.expires - INT($4))
 RETURNING fence`
 
-const renew = `UPDATE TABLE_NAME SET expires = CASE WHEN CAST($3 AS BIGINT) > 0 THEN NOW + CAST($3 AS BIGINT) ELSE expires END
+// The first place takes a name whose state, and so its queue, is as this process has seen it last.
+const claim = `UPDATE TABLE_NAME AS l SET token = $2, label = $3, fence = GREATEST(l.fence + 1, us) + INT($5) - 1, expires = us + INT($4),
+	turn = GREATEST(l.fence + 1, us) * INT($6), head = $8, state = $9
+FROM (SELECT NOW AS us) AS clock
+WHERE l.name = $1 AND l.state = $7 AND l.expires <= us AND INT($10) > us RETURNING l.fence`
+
+const end = `UPDATE TABLE_NAME SET token = TXT($3), label = CASE WHEN INT($4) > 0 THEN label ELSE '' END,
+	expires = CASE WHEN INT($4) > 0 THEN NOW + INT($4) ELSE 0 END, turn = INT($5), fence = CASE WHEN fence < NOW THEN NOW ELSE fence END
 WHERE name = $1 AND token = $2 AND expires > NOW`
 
-// The marker and the end of the tenure are two rows of one insertion, made only for the owner.
+const renew = `UPDATE TABLE_NAME SET expires = CASE WHEN INT($3) > 0 THEN NOW + INT($3) ELSE expires END,
+	turn = CASE WHEN INT($4) > 0 THEN INT($4) ELSE turn END
+WHERE name = $1 AND token = $2 AND expires > NOW`
+
 const (
-	sqliteComplete = insertMark + ` FROM TABLE_NAME AS l, (` + mark + `) AS v
-WHERE l.name = $1 AND l.token = $2 AND l.expires > NOW` + onConflictMark
+	read = `SELECT clock.us, COALESCE(l.name, ''), COALESCE(l.token, ''), COALESCE(l.label, ''), COALESCE(l.fence, 0),
+	COALESCE(l.expires, 0), COALESCE(l.turn, 0), COALESCE(l.state, '')
+FROM (SELECT ASKED AS us) AS clock LEFT JOIN TABLE_NAME AS l ON l.name IN ($1, $2)`
 
-	// FOR UPDATE looks at the row as it is, and not as it was when the statement began. It comes
-	// first: a row that the statement itself has changed is none that it could lock.
-	postgresComplete = `WITH l AS (
-	SELECT name FROM TABLE_NAME WHERE name = $1 AND token = $2 AND expires > NOW FOR UPDATE
+	list = `SELECT ASKED, name, token, label, fence, expires, turn, state FROM TABLE_NAME
+WHERE name >= $1 AND name <> $2 AND name < $3 AND expires > NOW AND `
+	inPages = ` ORDER BY name LIMIT $4`
+	unmark  = `DELETE FROM TABLE_NAME WHERE name = $1 AND token = '' AND expires > NOW`
+
+	columns = `name, token, label, fence, expires, turn, head, state`
+	create  = `INSERT INTO TABLE_NAME (` + columns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+
+	// All that others can have changed is compared. A row that is as it was read is the same: a fence
+	// never comes back.
+	asRead = `token = $9 AND fence = $10 AND expires = $11 AND state = $12`
+	swap   = `UPDATE TABLE_NAME SET token = $2, label = $3, fence = $4, expires = $5, turn = $6, head = $7, state = $8
+WHERE name = $1 AND ` + asRead
 )
-` + insertMark + ` FROM l, (` + mark + `) AS v` + onConflictMark
 
-	insertMark = `INSERT INTO TABLE_NAME (name, token, label, fence, expires)
-SELECT v.name, '', v.label, 0, v.expires`
+// A notification goes out with the commit, in the statement that frees the name.
+const (
+	postgresTell     = ` RETURNING CASE WHEN TXT($13) = '' THEN '' ELSE CAST(pg_notify(TXT($13), TXT($14)) AS TEXT) END`
+	postgresTellHead = ` RETURNING CASE WHEN head = '' OR INT($4) > 0 THEN ''
+	ELSE CAST(pg_notify(split_part(head, ' ', 1), split_part(head, ' ', 2)) AS TEXT) END`
 
-	mark = `
-	SELECT CAST($1 AS TEXT) AS name, '' AS label, 0 AS expires
-	UNION ALL SELECT CAST($3 AS TEXT), CAST($4 AS TEXT), NOW + CAST($5 AS BIGINT)`
-
-	onConflictMark = `
-ON CONFLICT (name) DO UPDATE SET token = '', label = excluded.label, expires = excluded.expires`
+	postgresComplete = `WITH ended AS (` + end + ` RETURNING name, head), mark AS (
+	INSERT INTO TABLE_NAME (name, token, label, fence, expires)
+	SELECT TXT($6), '', TXT($7), 0, NOW + INT($8) FROM ended` + onConflictMark + `
 )
+SELECT CASE WHEN head = '' OR INT($4) > 0 THEN ''
+	ELSE CAST(pg_notify(split_part(head, ' ', 1), split_part(head, ' ', 2)) AS TEXT) END FROM ended`
+
+	postgresSwapMark = `WITH swapped AS (` + swap + ` RETURNING name), mark AS (
+	INSERT INTO TABLE_NAME (name, token, label, fence, expires)
+	SELECT TXT($15), '', TXT($16), 0, NOW + INT($17) FROM swapped` + onConflictMark + `
+)
+SELECT CASE WHEN TXT($13) = '' THEN '' ELSE CAST(pg_notify(TXT($13), TXT($14)) AS TEXT) END FROM swapped`
+
+	onConflictMark = ` ON CONFLICT (name) DO UPDATE SET label = excluded.label, expires = excluded.expires`
+)
+
+// The marker and the end of the tenure are two rows of one insertion, made only if the row is as read.
+const sqliteSwapMark = `INSERT INTO TABLE_NAME (` + columns + `)
+SELECT v.* FROM TABLE_NAME AS l, (
+	SELECT $1 AS name, $2 AS token, $3 AS label, $4 AS fence, $5 AS expires, $6 AS turn, $7 AS head, $8 AS state
+	UNION ALL SELECT $15, '', $16, 0, NOW + $17, 0, '', '') AS v
+WHERE l.name = $1 AND l.token = $9 AND l.fence = $10 AND l.expires = $11 AND l.state = $12
+ON CONFLICT (name) DO UPDATE SET token = excluded.token, label = excluded.label, fence = excluded.fence, expires = excluded.expires,
+	turn = excluded.turn, head = excluded.head, state = excluded.state`
 
 // A row that somebody else has locked costs the other ones no time: Renew asks for it again.
 const postgresRenewMany = `WITH c AS (
-	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (name TEXT, token TEXT, ttl BIGINT)
+	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (name TEXT, token TEXT, ttl BIGINT, turn BIGINT)
 ), mine AS (
-	SELECT l.name, c.ttl FROM TABLE_NAME AS l JOIN c ON l.name = c.name AND l.token = c.token
+	SELECT l.name, c.ttl, c.turn FROM TABLE_NAME AS l JOIN c ON l.name = c.name AND l.token = c.token
 	WHERE l.expires > NOW FOR UPDATE OF l SKIP LOCKED
 )
-UPDATE TABLE_NAME AS l SET expires = CASE WHEN m.ttl > 0 THEN NOW + m.ttl ELSE l.expires END
+UPDATE TABLE_NAME AS l SET expires = CASE WHEN m.ttl > 0 THEN NOW + m.ttl ELSE l.expires END,
+	turn = CASE WHEN m.turn > 0 THEN m.turn ELSE l.turn END
 FROM mine AS m WHERE l.name = m.name RETURNING l.name, l.token`
 
-const sqliteRenewMany = `UPDATE TABLE_NAME AS l SET expires = CASE WHEN c.ttl > 0 THEN NOW + c.ttl ELSE l.expires END
+// The holders of each row are written anew. Those whose time is over are left out, as Store.change does.
+const postgresRenewTogether = `WITH c AS (
+	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (name TEXT, token TEXT, ttl BIGINT)
+), mine AS (
+	SELECT l.name, CAST(l.state AS JSONB) AS state, NOW AS us FROM TABLE_NAME AS l
+	WHERE l.name IN (SELECT name FROM c) AND l.token IN ('` + byReaders + `', '` + byPermits + `') AND l.expires > NOW FOR UPDATE OF l SKIP LOCKED
+), holders AS (
+	SELECT m.name, h.n, c.token, CASE WHEN c.ttl > 0 THEN m.us + c.ttl ELSE CAST(h.holder ->> 'e' AS BIGINT) END AS ends, h.holder
+	FROM mine AS m CROSS JOIN LATERAL jsonb_array_elements(m.state -> 'h') WITH ORDINALITY AS h (holder, n)
+	LEFT JOIN c ON c.name = m.name AND c.token = h.holder ->> 't'
+	WHERE CAST(h.holder ->> 'e' AS BIGINT) > m.us
+), written AS (
+	UPDATE TABLE_NAME AS l SET expires = h.expires, state = CAST(jsonb_set(m.state, '{h}', h.held) AS TEXT)
+	FROM mine AS m JOIN (
+		SELECT name, max(ends) AS expires, jsonb_agg(jsonb_set(holder, '{e}', to_jsonb(ends)) ORDER BY n) AS held, bool_or(token IS NOT NULL) AS ours
+		FROM holders GROUP BY name) AS h ON h.name = m.name
+	WHERE l.name = m.name AND h.ours RETURNING l.name
+)
+SELECT h.name, h.token FROM holders AS h JOIN written AS w ON w.name = h.name WHERE h.token IS NOT NULL`
+
+const sqliteRenewMany = `UPDATE TABLE_NAME AS l SET expires = CASE WHEN c.ttl > 0 THEN NOW + c.ttl ELSE l.expires END,
+	turn = CASE WHEN c.turn > 0 THEN c.turn ELSE l.turn END
 FROM (
-	SELECT json_extract(value, '$.name') AS name, json_extract(value, '$.token') AS token, json_extract(value, '$.ttl') AS ttl
+	SELECT json_extract(value, '$.name') AS name, json_extract(value, '$.token') AS token, json_extract(value, '$.ttl') AS ttl,
+		json_extract(value, '$.turn') AS turn
 	FROM json_each($1)) AS c
 WHERE l.name = c.name AND l.token = c.token AND l.expires > NOW RETURNING name, token`
 
 // MySQL has no RETURNING. What LAST_INSERT_ID was given last comes back with the answer to
 // the statement itself: the fence of a grant, and 0 for a refusal. Assignments are made from
 // left to right, and see what those before them have made.
-const mysqlTake = `INSERT INTO TABLE_NAME (name, token, label, fence, expires)
-VALUES ($1, $2, $3, LAST_INSERT_ID(NOW + $5 - 1), NOW + $4)
+const mysqlTake = `INSERT INTO TABLE_NAME (name, token, label, fence, expires, turn)
+VALUES ($1, $2, $3, LAST_INSERT_ID(NOW + $5 - 1), NOW + $4, NOW * $6)
 ON DUPLICATE KEY UPDATE
-	fence = IF(token = VALUES(token) OR expires <= NOW, LAST_INSERT_ID(GREATEST(fence + $5, NOW + $5 - 1)), fence + LAST_INSERT_ID(0)),
-	label = IF(token = VALUES(token) OR expires <= NOW, VALUES(label), label),
-	token = IF(token = VALUES(token) OR expires <= NOW, VALUES(token), token),
-	expires = IF(token = VALUES(token), VALUES(expires), expires)`
+	fence = IF(state = '' AND (token = VALUES(token) OR expires <= NOW), LAST_INSERT_ID(GREATEST(fence + $5, NOW + $5 - 1)), fence + LAST_INSERT_ID(0)),
+	label = IF(state = '' AND (token = VALUES(token) OR expires <= NOW), VALUES(label), label),
+	token = IF(state = '' AND (token = VALUES(token) OR expires <= NOW), VALUES(token), token),
+	turn = IF(state = '' AND token = VALUES(token), (fence - $5 + 1) * $6, turn),
+	expires = IF(state = '' AND token = VALUES(token), VALUES(expires), expires)`
 
 // A row that a renewal leaves as it was is not counted as affected: LAST_INSERT_ID tells.
-const mysqlRenew = `UPDATE TABLE_NAME SET expires = IF($3 > 0, NOW + $3, expires) + LAST_INSERT_ID(1) - 1
+const mysqlRenew = `UPDATE TABLE_NAME SET expires = IF($3 > 0, NOW + $3, expires) + LAST_INSERT_ID(1) - 1, turn = IF($4 > 0, $4, turn)
 WHERE name = $1 AND token = $2 AND expires > NOW`
 
 // MariaDB takes the spaces off the end of a text parameter in a UNION, and not of a binary one.
-const mysqlComplete = `INSERT INTO TABLE_NAME (name, token, label, fence, expires)
-SELECT v.name, '', v.label, 0, v.expires
-FROM TABLE_NAME AS l, (
-	SELECT CAST($1 AS BINARY) AS name, CAST('' AS BINARY) AS label, 0 AS expires
-	UNION ALL SELECT CAST($3 AS BINARY), CAST($4 AS BINARY), NOW + $5) AS v
-WHERE l.name = $1 AND l.token = $2 AND l.expires > NOW FOR UPDATE
-ON DUPLICATE KEY UPDATE token = '', label = VALUES(label), expires = VALUES(expires)`
+const mysqlSwapMark = `INSERT INTO TABLE_NAME (` + columns + `)
+SELECT v.* FROM TABLE_NAME AS l, (
+	SELECT CAST($1 AS BINARY) AS name, CAST($2 AS BINARY) AS token, CAST($3 AS BINARY) AS label, CAST($4 AS SIGNED) AS fence,
+		CAST($5 AS SIGNED) AS expires, CAST($6 AS SIGNED) AS turn, CAST($7 AS BINARY) AS head, CAST($8 AS BINARY) AS state
+	UNION ALL SELECT CAST($15 AS BINARY), CAST('' AS BINARY), CAST($16 AS BINARY), 0, NOW + $17, 0, CAST('' AS BINARY), CAST('' AS BINARY)) AS v
+WHERE l.name = $1 AND l.token = $9 AND l.fence = $10 AND l.expires = $11 AND l.state = $12 FOR UPDATE
+ON DUPLICATE KEY UPDATE token = VALUES(token), label = VALUES(label), fence = VALUES(fence), expires = VALUES(expires),
+	turn = VALUES(turn), head = VALUES(head), state = VALUES(state)`

@@ -200,7 +200,7 @@ func TestBlocksOfFencesDoNotOverlap(t *testing.T) {
 			c := driver.Claim{Name: "name", Token: token, TTL: time.Minute, Fences: n}
 			g, err := s.Acquire(t.Context(), c)
 			ok(t, err)
-			if g.Fence < next || g.Fences > max(1, n) || g.Fences > driver.TurnsBesideOthers {
+			if g.Fence < next || g.Fences > max(1, n) {
 				t.Fatalf("%d fences from %d on, where %d is the next one", g.Fences, g.Fence, next)
 			}
 			next = g.Fence + uint64(g.Fences)
@@ -221,7 +221,7 @@ func TestBlocksOfFencesDoNotOverlap(t *testing.T) {
 			c := take(256, fmt.Sprint("late-", i))
 			ok(t, s.Release(t.Context(), c))
 		}
-		if next != uint64(ahead)+1+5*driver.TurnsBesideOthers {
+		if next != uint64(ahead)+1+5*driver.MaxTurns {
 			t.Errorf("the next one is %d", next-uint64(ahead))
 		}
 	})
@@ -243,7 +243,7 @@ func TestWhatIsOutOfUseGoesAndNothingElse(t *testing.T) {
 		hours := func(n int) int64 { return time.Now().Add(time.Duration(n) * time.Hour).UnixMicro() }
 		insert := func(row string, fence, expires int64) {
 			t.Helper()
-			_, err := db.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s VALUES ('%s', '', '', %d, %d)", name, row, fence, expires))
+			_, err := db.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s (name, token, label, fence, expires) VALUES ('%s', '', '', %d, %d)", name, row, fence, expires))
 			ok(t, err)
 		}
 		for i := range 100 {

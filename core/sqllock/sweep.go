@@ -40,12 +40,16 @@ func (s *Store) tidy(ctx context.Context) {
 		seen  int
 		idle  []string
 	)
-	_, err := s.rows(ctx, s.do.page, []any{after, retention.Microseconds(), pageSize}, func() {
-		seen++
-		if stale {
-			idle = append(idle, name)
-		}
-	}, &name, &stale)
+	_, err := s.rows(ctx, s.do.page, []any{after, retention.Microseconds(), pageSize}, answer{
+		begin: func() { seen, idle = 0, nil },
+		row: func() {
+			seen++
+			if stale {
+				idle = append(idle, name)
+			}
+		},
+		dest: []any{&name, &stale},
+	})
 	for _, name := range idle {
 		if err == nil { // it may be in use again: the statement looks
 			_, err = s.affected(ctx, s.do.forget, name, retention.Microseconds())

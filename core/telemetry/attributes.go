@@ -12,6 +12,7 @@ import (
 const (
 	templateKey = attribute.Key("distlock.template")
 	reasonKey   = attribute.Key("distlock.reason")
+	nameKey     = attribute.Key("distlock.name")     // of spans only, if asked for
 	fenceKey    = attribute.Key("distlock.fence")    // of spans only: it has as many values as there are leases
 	degradedKey = attribute.Key("distlock.degraded") // of spans only
 	errorKey    = attribute.Key("error.type")        // of the semantic conventions
@@ -22,7 +23,7 @@ const otherError = "_OTHER"
 
 // attributes are those of one series: the template, and one other if it has a value.
 func attributes(template string, key attribute.Key, value string) []attribute.KeyValue {
-	kvs := make([]attribute.KeyValue, 0, 3) // room for a span's own
+	kvs := make([]attribute.KeyValue, 0, 2)
 	if template != "" {
 		kvs = append(kvs, templateKey.String(template))
 	}

@@ -7,6 +7,7 @@
 //
 //	distlock.acquire.duration  histogram       s          how long calls took that asked for a lease
 //	distlock.waits             counter         {wait}     calls that found the name held and waited
+//	distlock.waiting           up-down counter {wait}     calls that wait now
 //	distlock.held              up-down counter {lease}    leases held now
 //	distlock.hold.duration     histogram       s          how long leases were held
 //	distlock.renewals          counter         {renewal}  renewals of leases, by result
@@ -26,9 +27,10 @@
 //
 // [WithSpans] adds two spans to the trace of a caller. "acquire order:{id}" lasts from the call to
 // its end, and "hold order:{id}" from the grant to the release or the loss. Both are children of the
-// span in the context with which the caller asked for the lease. They are created after they have
-// ended, from the times in core's events. So a span that the work itself starts is their sibling, not
-// their child.
+// span in the context with which the caller asked for the lease. The context that the work gets, from
+// Do, AcquireAll, [core.Lease.Context] or a door, has the hold's span. So spans that the work starts under it are
+// children of the hold. To begin the hold's span takes about a microsecond on the caller's goroutine; everything
+// else is done from core's events, apart from it.
 //
 // docs/observing.md has more, and docs/grafana has a dashboard.
 package telemetry

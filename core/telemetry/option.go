@@ -17,6 +17,7 @@ type config struct {
 	tracers   trace.TracerProvider
 	templates []string
 	spans     bool
+	names     bool
 }
 
 // WithMeterProvider sets where metrics go. The default, also for nil, is otel.GetMeterProvider() at
@@ -43,11 +44,20 @@ func WithTemplates(templates ...string) Option {
 	return optionFunc(func(c *config) { c.templates = append(c.templates, templates...) })
 }
 
-// WithSpans adds the spans "acquire" and "hold" to the traces of callers. If the context of a call
+// WithSpans adds the spans "acquire" and "hold" to the traces of callers; spans of the work are children
+// of "hold". If the context of a call
 // has no span, no spans are created: the two would be unrelated traces. The sampler of the tracer
 // provider decides what is recorded.
 //
 // The default is no spans. Giving the option twice changes nothing.
 func WithSpans() Option {
 	return optionFunc(func(c *config) { c.spans = true })
+}
+
+// WithNamesInSpans gives the spans of [WithSpans] the attribute distlock.name. Names come from
+// requests, so they can be personal data. Metrics never have them.
+//
+// The default is spans without names. Giving the option twice changes nothing.
+func WithNamesInSpans() Option {
+	return optionFunc(func(c *config) { c.names = true })
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -16,16 +17,59 @@ func (t *Telemetry) span(operation string, s core.Subject, took time.Duration, k
 	if t.tracer == nil || !trace.SpanContextFromContext(s.Context).IsValid() {
 		return
 	}
+	_, span := t.start(s.Context, operation, s, s.At.Add(-took))
+	end(span, s.At, kind, more...)
+}
+
+// start begins a span.
+func (t *Telemetry) start(ctx context.Context, operation string, s core.Subject, at time.Time) (context.Context, trace.Span) {
 	name := operation
 	if s.Template != "" {
 		name += " " + s.Template
 	}
-	attrs := append(attributes(s.Template, errorKey, kind), more...)
-	_, span := t.tracer.Start(s.Context, name, trace.WithTimestamp(s.At.Add(-took)), trace.WithAttributes(attrs...))
+	attrs := attributes(s.Template, "", "")
+	if t.names {
+		attrs = append(attrs, nameKey.String(s.Name))
+	}
+	return t.tracer.Start(ctx, name, trace.WithTimestamp(at), trace.WithAttributes(attrs...)) //nolint:spancheck // its caller ends it
+}
+
+func end(span trace.Span, at time.Time, kind string, more ...attribute.KeyValue) {
+	if kind != "" {
+		span.SetAttributes(errorKey.String(kind))
+	}
+	span.SetAttributes(more...)
 	if failure(kind) {
 		span.SetStatus(codes.Error, kind)
 	}
-	span.End(trace.WithTimestamp(s.At))
+	span.End(trace.WithTimestamp(at))
+}
+
+// holdKey finds, in the context of the work, the span of the lease that it runs under.
+type holdKey struct{ of *Telemetry }
+
+type hold struct {
+	trace.Span
+
+	name string
+}
+
+// workContext begins the span of a lease, so that the work's own spans are its children.
+func (t *Telemetry) workContext(ctx context.Context, e core.AcquiredEvent) context.Context {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx
+	}
+	ctx, span := t.start(ctx, "hold", e.Subject, e.At)
+	return context.WithValue(ctx, holdKey{t}, &hold{span, e.Name})
+}
+
+// endHold ends the span of a lease. A lease that was given back or lost before anybody got it has none yet.
+func (t *Telemetry) endHold(s core.Subject, held time.Duration, kind string, more ...attribute.KeyValue) {
+	if h, ok := s.Context.Value(holdKey{t}).(*hold); ok && h.name == s.Name { // else it is that of an outer lease
+		end(h.Span, s.At, kind, more...)
+		return
+	}
+	t.span("hold", s, held, kind, more...)
 }
 
 // failure says whether something went wrong: that someone else has the name, or that the work

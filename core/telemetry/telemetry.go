@@ -19,6 +19,7 @@ type Telemetry struct {
 
 	series series
 	tracer trace.Tracer // nil without WithSpans
+	names  bool         // spans have them
 }
 
 // New returns a Telemetry. It returns [core.ErrInvalid] for a nil option, and an error if the meter
@@ -44,7 +45,7 @@ func New(opts ...Option) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{instruments: instruments}
+	t := &Telemetry{instruments: instruments, names: c.names}
 	if c.spans {
 		t.tracer = c.tracers.Tracer(scope)
 	}
@@ -55,10 +56,11 @@ func New(opts ...Option) (*Telemetry, error) {
 // Observer returns the observer for [core.WithObserver]. Its functions are safe for concurrent use.
 // You may wrap them if you want to receive the events too.
 func (t *Telemetry) Observer() core.Observer {
-	return core.Observer{
+	o := core.Observer{
 		Acquired:    t.acquired,
 		Held:        func(e core.HeldEvent) { t.refused(e.Subject, e.Took, heldType) },
 		Failed:      func(e core.FailedEvent) { t.refused(e.Subject, e.Took, errorType(e.Err)) },
+		Waiting:     func(e core.WaitingEvent) { t.waiting.Add(e.Context, 1, t.series.of(e.Template, "", "")) },
 		Waited:      t.waited,
 		Renewed:     t.renewed,
 		Released:    func(e core.ReleasedEvent) { t.ended(e.Subject, e.Held, "") },
@@ -68,6 +70,10 @@ func (t *Telemetry) Observer() core.Observer {
 		Missed:      t.missed,
 		Dropped:     func(events int) { t.dropped.Add(context.Background(), int64(events)) },
 	}
+	if t.tracer != nil {
+		o.WorkContext = t.workContext
+	}
+	return o
 }
 
 func (t *Telemetry) acquired(e core.AcquiredEvent) {
@@ -90,7 +96,9 @@ func (t *Telemetry) refused(s core.Subject, took time.Duration, kind string) {
 }
 
 func (t *Telemetry) waited(e core.WaitedEvent) {
-	t.waits.Add(e.Context, 1, t.series.of(e.Template, "", ""))
+	plain := t.series.of(e.Template, "", "")
+	t.waits.Add(e.Context, 1, plain)
+	t.waiting.Add(e.Context, -1, plain) // last, as above
 }
 
 func (t *Telemetry) renewed(e core.RenewedEvent) {
@@ -110,11 +118,17 @@ func (t *Telemetry) leaseLost(e core.LostEvent) {
 // ended records the end of a lease, with the kind of the error if that was none as intended.
 func (t *Telemetry) ended(s core.Subject, held time.Duration, kind string, more ...attribute.KeyValue) {
 	t.hold.Record(s.Context, held.Seconds(), t.series.of(s.Template, errorKey, kind))
-	t.span("hold", s, held, kind, more...)
+	t.endHold(s, held, kind, more...)
 	t.held.Add(s.Context, -1, t.series.of(s.Template, "", "")) // last, as above
 }
 
-// missed keeps the count of leases right where events were dropped.
+// missed keeps the counts of leases and waits right where events were dropped.
 func (t *Telemetry) missed(e core.MissedEvent) {
-	t.held.Add(context.Background(), int64(e.Leases), t.series.of(e.Template, "", ""))
+	plain := t.series.of(e.Template, "", "")
+	if e.Waiters != 0 {
+		t.waiting.Add(context.Background(), int64(e.Waiters), plain)
+	}
+	if e.Leases != 0 {
+		t.held.Add(context.Background(), int64(e.Leases), plain)
+	}
 }

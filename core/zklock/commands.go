@@ -32,29 +32,53 @@ func (t *trip) acquire(c driver.Claim) (g driver.Grant, err error) {
 	if t.session.of(t.conn.SessionID()) == 0 {
 		return g, t.unsent(errUnheard)
 	}
+	if c.Handoff != "" {
+		if g, has, err := t.attach(c); has || err != nil {
+			return g, err
+		}
+	}
 	n, err := t.take(c.Name, digest(c.Token), seatOf(c))
 	if err != nil {
 		return g, err
 	}
 	defer t.leave(n)
 	line, err := t.line(n)
+	if err == nil {
+		line, err = t.settle(c.Name, line)
+	}
+	if err == nil {
+		return t.seize(n, c, line)
+	}
+	if n.waits {
+		t.keep(n, driver.PlaceLife(c.TTL))
+	}
+	return g, err
+}
+
+// seize gives the name to c, if that is its turn.
+func (t *trip) seize(n *node, c driver.Claim, line []string) (g driver.Grant, err error) {
 	switch {
-	case err != nil:
-		return g, err
-	case turn(line, n.seat):
-		if n.owned && c.Place != "" { // it stands behind what an earlier command got
-			if _, err := t.vacate(c.Name, seatOf(c)); err != nil {
-				return g, err
-			}
+	case n.owned && !fits(n.seat, c): // a command that is late: it has become a reader
+		return g, t.held(c, line)
+	case turn(line, n.seat) && n.owned:
+		if c.Place != "" { // it stands behind what an earlier command got
+			_, err = t.vacate(c.Name, seatOf(c))
 		}
-		return t.bind(n, c)
+		if err == nil {
+			g, err = t.again(n, c)
+		}
+	case turn(line, n.seat):
+		g, err = t.bind(n, c)
 	case n.waits:
 		t.keep(n, driver.PlaceLife(c.TTL))
 		return g, t.held(c, line)
 	case n.seat == "" && !joins(line, c):
 		return g, t.held(c, line)
+	default:
+		return t.enlist(n, c)
 	}
-	return t.enlist(n, c)
+	g.Limit = fewer(line, c)
+	return g, err
 }
 
 var errUnheard = errors.New("zklock: the session's time-out is not known; zk.Connect wants zk.WithDialer(session.Dial)")
@@ -63,7 +87,7 @@ var errUnheard = errors.New("zklock: the session's time-out is not known; zk.Con
 func (t *trip) enlist(n *node, c driver.Claim) (g driver.Grant, err error) {
 	t.keep(n, c.TTL)
 	if n.seat == "" {
-		if err := t.create(n, record(c)); err != nil {
+		if err := t.create(n, record(c), false); err != nil {
 			return g, err
 		}
 	}
@@ -82,10 +106,16 @@ func (t *trip) enlist(n *node, c driver.Claim) (g driver.Grant, err error) {
 		_, stat, err = t.conn.Exists(t.dir(c.Name) + "/" + n.seat)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return g, err
+	case stat.Mzxid < t.changed && limit(n.seat) == 0: // somebody who was before it may have had the name since, with a later fence
+		g, err = t.bind(n, c)
+	default:
+		g, err = t.granted(n, c, stat)
 	}
-	return t.granted(n, c, stat)
+	g.Limit = fewer(line, c)
+	return g, err
 }
 
 // bind gives the name to c, whose znode has nobody to wait for and never will, for as long as it
@@ -104,31 +134,68 @@ func (t *trip) bind(n *node, c driver.Claim) (g driver.Grant, err error) {
 	return t.granted(n, c, stat)
 }
 
+// again grants c what its token has already. As a renewal, it changes nothing, so that the znode goes on
+// saying since when.
+func (t *trip) again(n *node, c driver.Claim) (g driver.Grant, err error) {
+	t.keep(n, c.TTL)
+	path := t.dir(c.Name) + "/" + n.seat
+	var stat *zk.Stat
+	err = t.read(func() (err error) {
+		_, stat, err = t.conn.Exists(path)
+		return err
+	})
+	if err == nil {
+		err = t.read(func() error {
+			_, err := t.conn.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
+			return err
+		})
+	}
+	if err != nil {
+		return g, err
+	}
+	return t.granted(n, c, stat)
+}
+
 func (t *trip) granted(n *node, c driver.Claim, stat *zk.Stat) (g driver.Grant, err error) {
 	timeout := t.session.of(stat.EphemeralOwner)
 	if timeout == 0 { // it ended meanwhile, or is another program's
 		return g, zk.ErrSessionExpired
 	}
-	if stat.Czxid < 0 || stat.Czxid > 1<<53 {
-		return g, fmt.Errorf("zklock: a czxid of %d is no fence", stat.Czxid)
+	if stat.Mzxid < 0 || stat.Mzxid > 1<<53 {
+		return g, fmt.Errorf("zklock: an mzxid of %d is no fence", stat.Mzxid)
 	}
 	t.own(n, digest(c.Token), c.TTL)
-	return driver.Grant{Fence: uint64(stat.Czxid), TTL: min(c.TTL, trusted(timeout))}, nil
+	g.TTL = min(c.TTL, trusted(timeout))
+	if c.Limit <= 1 {
+		g.Fence = uint64(stat.Mzxid)
+	}
+	return g, nil
 }
 
-// held says who has the name.
+// held says who has the name. A claim that waits for one of a limited number learns whose TTL ends first.
 func (t *trip) held(c driver.Claim, line []string) error {
 	if len(line) == 0 {
 		return &driver.Held{}
 	}
-	data, err := t.get(t.dir(c.Name) + "/" + line[0])
-	if err != nil {
-		return err
+	asked := line[:1]
+	if limit(line[0]) > 0 && limit(seatOf(c)) > 0 {
+		asked = owners(line)
 	}
-	_, held := owner(data)
-	if reads(line[0]) {
+	var held driver.Held
+	for _, seat := range asked {
+		data, err := t.get(t.dir(c.Name) + "/" + seat)
+		if err != nil {
+			return err
+		}
+		token, one := owner(data)
+		if token != "" && (held.Remaining == 0 || one.Remaining < held.Remaining) {
+			held = one
+		}
+	}
+	if together(line[0], line[0]) {
 		held.Label = "" // it is one of several
 	}
+	held.Limit = fewer(line, c)
 	return &held
 }
 
@@ -148,19 +215,26 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 }
 
 func (t *trip) release(c driver.Claim) error {
+	if c.Handoff != "" {
+		return errors.Join(t.detach(c), t.vacatePlace(c))
+	}
 	owned, err := t.vacate(c.Name, digest(c.Token), seatOf(c))
 	if err != nil {
 		return err
 	}
-	if c.Place != "" {
-		if _, err := t.vacate(c.Name, seatOf(c)); err != nil {
-			return err
-		}
-	}
-	if owned {
-		return nil
+	if err := t.vacatePlace(c); err != nil || owned {
+		return err
 	}
 	return t.releaseElsewhere(c)
+}
+
+// vacatePlace takes c's place out of the line, if it has one.
+func (t *trip) vacatePlace(c driver.Claim) error {
+	if c.Place == "" {
+		return nil
+	}
+	_, err := t.vacate(c.Name, seatOf(c))
+	return err
 }
 
 // vacate deletes what this Store has under the first of some keys, and says whether that was an
@@ -179,6 +253,23 @@ func (t *trip) vacate(name string, ids ...string) (owned bool, err error) {
 	return there && owner, err
 }
 
+// detach leaves what c owns for a hand-off.
+func (t *trip) detach(c driver.Claim) error {
+	n, path := t.owned(c)
+	if n == nil {
+		path, err := t.find(t.dir(c.Name), c)
+		if err != nil {
+			return err
+		}
+		return t.leaveFor(c, path)
+	}
+	err := t.leaveFor(c, path)
+	if err == nil || errors.Is(err, driver.ErrNotOwner) {
+		t.lose(n, path)
+	}
+	return err
+}
+
 // releaseElsewhere releases what another Store got for c's token.
 func (t *trip) releaseElsewhere(c driver.Claim) error {
 	dir := t.dir(c.Name)
@@ -186,8 +277,7 @@ func (t *trip) releaseElsewhere(c driver.Claim) error {
 	if err != nil {
 		return err
 	}
-	err = t.write(func() error { return t.conn.Delete(path, -1) })
-	if errors.Is(err, zk.ErrNoNode) {
+	if err = t.end(path, -1); errors.Is(err, zk.ErrNoNode) {
 		return driver.ErrNotOwner
 	}
 	return err
@@ -205,7 +295,7 @@ func (t *trip) find(dir string, c driver.Claim) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if token, _ := owner(data); token == digest(c.Token) {
+		if token, _ := owner(data); token == digest(c.Token) && fits(seat, c) {
 			return path, nil
 		}
 	}

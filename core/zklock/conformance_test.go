@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,17 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/zklock"
+)
+
+// What the tests of all backends ask in the same way.
+var (
+	ok         = backendtest.OK
+	eventually = backendtest.Eventually
+	acquire    = backendtest.Acquire
+	renewed    = backendtest.Renewed
+	is         = backendtest.Is
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -100,11 +109,12 @@ func TestHolder(t *testing.T) {
 	})
 }
 
-// connect returns a client that ends with the test, and its session.
+// connect returns a client that ends with the test, and its session. There may be several addresses, with commas
+// between them.
 func connect(t *testing.T, addr string, timeout time.Duration) (*zk.Conn, *zklock.Session) {
 	t.Helper()
 	session := new(zklock.Session)
-	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithDialer(session.Dial), zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	conn, _, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithDialer(session.Dial), zk.WithLogInfo(false), zk.WithLogger(quiet{}))
 	ok(t, err)
 	t.Cleanup(func() {
 		conn.Close()
@@ -124,31 +134,5 @@ const ttl = 2 * time.Second
 // locker returns a Locker that ends with the test.
 func locker(t *testing.T, store *zklock.Store) *core.Locker {
 	t.Helper()
-	locks, err := core.New(store, core.WithTTL(longTTL))
-	ok(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = locks.Close(ctx) // the test may have left leases
-	})
-	return locks
-}
-
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits for cond, for what a busy machine may need.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for range 6000 {
-		if cond() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("never came true: %s", what)
+	return backendtest.Locker(t, store, longTTL)
 }

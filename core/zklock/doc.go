@@ -12,15 +12,26 @@
 // name creates an ephemeral, sequential znode below the name's own znode. The owner of the first one
 // has the name. Each of the others watches the one before it, so a release wakes one waiter. Shared
 // holders have a name together as soon as no writer's znode is before theirs; until then they watch
-// the last such znode. The parents are containers, which the server deletes when they have been empty
+// the last such znode. Limited holders, whose limit stands in the name of the znode, have a name together with those
+// before them, as many as the smallest limit among them says; the first one that waits for room watches the parent.
+// The parents are containers, which the server deletes when they have been empty
 // for a while.
 //
 //	/holdfast/order:42/write-8d777f385d3dfec8815d20f7496026dc-0000000007
 //	/holdfast/order:42/read-4bf5122f344554c53bde2ebb8cd2b7e3-0000000008
+//	/holdfast/order:42/limit-3-dbc1b4c900ffe48d575b5da5c6380401-0000000009
+//	/holdfast/order:42/left-084fed08b978af4d7d196a7446a86b58-
+//	/holdfast/order:42/taken-e52d9c508c502347344d8c07ad91cbd6-
+//
+// A writer that lets readers in, with core.Lease.Downgrade, becomes a reader in one transaction. It exchanges its znode
+// for that of a reader with the same number. So it keeps its place, and those who watch the writer's znode are told.
+//
+// The last two are for hand-offs: a name that is left for one, by a znode that is not ephemeral, and the znode of who has taken
+// it over. They have no number, and so come first. The time of a hand-off is counted by the server's clock.
 //
 // The server gives the number. The rest of the name is a digest of the claim's place in the queue.
 // With it, the Store finds a znode again if its creation was not answered. The data is a digest of
-// the owner's token, its TTL and its label. Tokens are not stored. Locks of other software below the
+// the owner's token, its TTL and its label; of a waiter only the label. Tokens are not stored. Locks of other software below the
 // same path, such as Curator's, are respected according to their numbers.
 //
 // # How long a lease lasts
@@ -44,26 +55,37 @@
 // through the other servers, and with some delay. A renewal is a transaction, though it changes
 // nothing: a server that has been cut off from the others still answers reads.
 //
-// While the client is disconnected, nothing is granted and nothing is confirmed. Leases that were
-// granted stay valid until their time ends, and are renewed if the client is back before that. When
-// the server has given the session up, they are lost, and calls continue with the client's next
-// session. A call waits for a session as long as its context allows.
+// While the client is disconnected (Curator says SUSPENDED), nothing is granted and nothing is confirmed. Leases that were
+// granted stay valid until their time ends, and are renewed if the client is back before that. Otherwise they
+// are lost as core.ReasonUnreachable. When the server has given the session up (LOST), they are lost as
+// core.ReasonTaken, with the next renewal or Lease.Confirm, and calls continue with the client's next
+// session. A znode of an earlier session is never taken for a grant, even if a server still shows it. A call waits for a session as long as its context allows.
 //
 // # What is promised
 //
 //	one owner at a time      yes, also when a leader fails: a majority has what was answered
 //	a dead owner's name      free after the session's time-out
-//	fences                   yes: the czxid of the owner's znode. They grow as long as the data
-//	                         is that of one ensemble; one restored from a backup begins again
+//	fences                   yes: the zxid of the grant, which is the mzxid of the owner's znode. They
+//	                         grow as long as the data is that of one ensemble; one restored from a
+//	                         backup begins again
 //	order of waiters         first come, first served, between processes too
 //	shared holders           yes; a waiting writer lets no later reader in
-//	dedup markers            no: ZooKeeper has no expiry that is on by default
+//	limited holders          yes
+//	hand-off                 yes; if nobody comes for it, and the process that left it is gone, a
+//	                         znode stays until somebody wants the name
+//	min-hold                 no: a znode goes with the session of its owner, so it would be over if
+//	                         the owner dies
+//	dedup markers            no: ZooKeeper deletes nothing after a time by default, and where that is
+//	                         turned on, not in the transaction that releases a name
 //
 // An acquire of a free name costs one write, acknowledged by a majority, and three reads. It costs
 // two more writes if the name was not in use for a while. An acquire that is refused costs two reads,
 // from a server that may be behind the others. A renewal costs one write for all the leases that are
 // due. A release costs one write. A waiter costs one write to join the queue, one to be granted the
-// name, and one or two reads in each [driver.Recheck].
+// name, and one or two reads in each [driver.Recheck]. Where a name is left for a hand-off, both cost a write more, which
+// asks the server for the time. A downgrade costs a read and two writes. Who is refused by n limited holders reads n znodes. A look at a name costs a read, and one more for
+// each znode in its queue.
 //
-// It is tested with ZooKeeper 3.8, standalone.
+// It is tested with ZooKeeper 3.8: standalone, and with three servers while their leader is killed, and cut off from the
+// others.
 package zklock

@@ -3,6 +3,7 @@ package zklock
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,61 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 	watch(second)
 	if len(s.watches) != 1 {
 		t.Errorf("%d watches are remembered", len(s.watches))
+	}
+}
+
+// Between the look at the line and the look at what was left, somebody may take it over.
+func TestWhoFindsAHandoffGoneLooksWhoHasTakenItOver(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := driver.Claim{Name: "name", Token: "giver", TTL: 5 * time.Second}
+	if _, err := s.Acquire(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	c.Handoff, c.Keep = "handoff", time.Minute
+	if err := s.Release(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	trip := &trip{Store: s, ctx: t.Context()}
+	line, err := trip.seats(s.dir("name"))
+	if err != nil || len(line) != 1 || !isLeft(line[0]) {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if _, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "taker", Handoff: "handoff", TTL: 5 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if line, err = trip.settle("name", line); err != nil || len(line) != 1 || !strings.HasPrefix(line[0], taken) {
+		t.Errorf("%q, %v", line, err)
+	}
+}
+
+// A znode that is created for a free name says already who owns it. But somebody may have come before it meanwhile, had the name
+// and left, before the line is looked at again.
+func TestAFenceIsLaterThanThatOfWhoCameBetween(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, c := range []driver.Claim{{Name: "name", Token: "token", TTL: 5 * time.Second}, {Name: "another", Token: "token", TTL: 5 * time.Second, Shared: true}} {
+		trip := &trip{Store: s, ctx: t.Context()}
+		noError := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		noError(trip.makeDir(c.Name))
+		before, err := s.conn.Create(s.dir(c.Name)+"/"+exclusive+digest("other")+"-", nil, zk.FlagEphemeralSequential, s.acl)
+		noError(err)
+		n, err := trip.take(c.Name, digest(c.Token), seatOf(c))
+		noError(err)
+		noError(trip.create(n, record(c), false))
+		other, err := s.conn.Set(before, record(driver.Claim{Token: "other"}), -1)
+		noError(err)
+		noError(s.conn.Delete(before, -1))
+		if g, err := trip.enlist(n, c); err != nil || g.Fence <= uint64(other.Mzxid) {
+			t.Errorf("fence %d after %d, %v", g.Fence, other.Mzxid, err)
+		}
+		trip.leave(n)
+		noError(s.Release(t.Context(), c))
 	}
 }
 
@@ -128,6 +184,50 @@ func TestAWriterWaitsForTheOneBeforeItAndAReaderForTheLastThatIsNone(t *testing.
 		reader, writer := joins(c.line, driver.Claim{Shared: true}), joins(c.line, driver.Claim{})
 		if n := len(owners(c.line)); reader != c.reader || writer != c.writer || n != c.mayOwn {
 			t.Errorf("%q: a reader joins: %t, a writer: %t, %d may own the name", c.line, reader, writer, n)
+		}
+	}
+}
+
+func TestOneOfALimitedNumberWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	const w, r, a3, b2, c3, d3 = "write-w-0000000001", "read-r-0000000002", "limit-3-a-0000000003", "limit-2-b-0000000004",
+		"limit-3-c-0000000005", "limit-3-d-0000000006"
+	for _, c := range []struct {
+		line   []string
+		owners int
+		joins  bool // another one with a limit of 3
+		fewer  int  // that it is told of
+	}{
+		{nil, 0, true, 0},
+		{[]string{a3, c3}, 2, true, 0},
+		{[]string{a3, c3, d3}, 3, false, 0},
+		{[]string{a3, b2}, 2, false, 2},
+		{[]string{a3, b2, c3}, 2, false, 2},     // the smallest limit counts
+		{[]string{a3, c3, b2, d3}, 2, false, 0}, // who waits for room comes before those behind it
+		{[]string{a3, w}, 1, false, 0},
+		{[]string{w, a3}, 1, false, 0},
+		{[]string{r, a3}, 1, false, 0},
+	} {
+		claim := driver.Claim{Limit: 3}
+		if n, in, told := len(owners(c.line)), joins(c.line, claim), fewer(c.line, claim); n != c.owners || in != c.joins || told != c.fewer {
+			t.Errorf("%q: %d may own the name, another joins: %t, told of %d", c.line, n, in, told)
+		}
+	}
+	for seat, want := range map[string]int{a3: 3, r: 0, w: 0, "limit--1-a-0000000001": 0, "limit-": 0, "limit-x-1": 0} {
+		if got := limit(seat); got != want {
+			t.Errorf("%s allows %d", seat, got)
+		}
+	}
+}
+
+// Those that have no number come first, whatever the end of a digest looks like.
+func TestWhatIsLeftForAHandoffIsBeforeEverybodyInLine(t *testing.T) {
+	t.Parallel()
+	for _, prefix := range []string{left, taken} {
+		line := []string{"write-aa-0000000000", "write-aa--000000001", prefix + "00000000001234567890-"}
+		slices.SortFunc(line, before)
+		if !strings.HasPrefix(line[0], prefix) {
+			t.Errorf("%q", line)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,67 +15,110 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// What the names of znodes begin with: of those that want a name for themselves, and of those
-// that share it. What begins with neither is foreign, and wants it for itself.
+// What the names of znodes begin with: of those that want a name for themselves, of those that share
+// it, and of one of a limited number, which has its limit next. What begins with none of them is foreign,
+// and wants it for itself.
 const (
 	exclusive = "write-"
 	shared    = "read-"
+	limited   = "limit-"
 )
 
 // seatOf begins the name of the znode that stands in line for c.
 func seatOf(c driver.Claim) string {
-	if c.Shared {
+	switch {
+	case c.Shared:
 		return shared + digest(c.At())
+	case c.Exclusive():
+		return exclusive + digest(c.At())
+	default:
+		return limited + strconv.Itoa(c.Limit) + "-" + digest(c.At())
 	}
-	return exclusive + digest(c.At())
 }
 
 func reads(seat string) bool { return strings.HasPrefix(seat, shared) }
 
-// blocker is the seat in line that the one at a position waits for, or "" if that one's turn
-// has come: the one before it; for a reader, the last one before it that is no reader.
+// limit is how many holders a seat allows, and 0 if it is none of a limited number.
+func limit(seat string) int {
+	rest, ok := strings.CutPrefix(seat, limited)
+	if !ok {
+		return 0
+	}
+	digits, _, _ := strings.Cut(rest, "-")
+	n, _ := strconv.Atoi(digits)
+	return n
+}
+
+// lowest is the smallest limit of seats that all have one.
+func lowest(seats []string) int {
+	n := math.MaxInt
+	for _, seat := range seats {
+		n = min(n, limit(seat))
+	}
+	return n
+}
+
+// together says whether two seats can own a name together.
+func together(a, b string) bool { return reads(a) && reads(b) || limit(a) > 0 && limit(b) > 0 }
+
+// blocker is the seat in line that the one at a position waits for, or "" if there is none: the last one before
+// it that it cannot own the name together with.
 func blocker(line []string, at int) string {
 	for i := at - 1; i >= 0; i-- {
-		if !reads(line[at]) || !reads(line[i]) {
+		if !together(line[at], line[i]) {
 			return line[i]
 		}
 	}
 	return ""
 }
 
-// turn says whether a seat is in line, and has nobody to wait for.
+// crowded says whether those before a position, with which it could own the name, are as many as they allow.
+func crowded(line []string, at int) bool { return limit(line[at]) > 0 && at >= lowest(line[:at+1]) }
+
+// turn says whether a seat is in line, and has nobody to wait for. That stays so while it is in line: nobody
+// comes before it.
 func turn(line []string, seat string) bool {
 	at := slices.Index(line, seat)
-	return at >= 0 && blocker(line, at) == ""
+	return at >= 0 && blocker(line, at) == "" && !crowded(line, at)
 }
 
 // joins says whether one who comes now would have nobody to wait for.
 func joins(line []string, c driver.Claim) bool {
-	if c.Shared {
-		return !slices.ContainsFunc(line, func(seat string) bool { return !reads(seat) })
-	}
-	return len(line) == 0
+	seat := seatOf(c) + "-"
+	return turn(append(slices.Clip(line), seat), seat)
 }
 
-// owners are the seats that may own the name: the first one, or all readers before the first
-// writer.
+// owners are the seats that may own the name: the first one, and those after it that own it together.
 func owners(line []string) []string {
 	for i, seat := range line {
-		if !reads(seat) {
-			return line[:max(1, i)]
+		if i > 0 && !turn(line, seat) {
+			return line[:i]
 		}
 	}
 	return line
 }
 
+// fewer is what c is told of the limit: 0 if it is its own.
+func fewer(line []string, c driver.Claim) int {
+	if n := lowest(owners(line)); n > 0 && n < c.Limit {
+		return n
+	}
+	return 0
+}
+
 // seats returns the children of dir in the order in which they were created.
 func (t *trip) seats(dir string) (seats []string, err error) {
-	err = t.read(func() error { seats, _, err = t.conn.Children(dir); return err })
+	var stat *zk.Stat
+	err = t.read(func() error { seats, stat, err = t.conn.Children(dir); return err })
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	t.changed = stat.Pzxid
 	slices.SortFunc(seats, before)
-	return seats, err
+	return seats, nil
 }
 
 // before orders seats by the number that the server gave them. It is 32 bits wide and
@@ -125,6 +169,18 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	}
 }
 
+// watchFor tells when the one that a position waits for has gone, or has been granted the name. The first one that
+// waits for any of a limited number to go hears of everybody who comes and goes; those behind it wait for that one.
+func (t *trip) watchFor(dir string, line []string, at int) (<-chan zk.Event, error) {
+	if before := blocker(line, at); before != "" {
+		return t.watch(dir + "/" + before)
+	}
+	if crowded(line, at-1) {
+		return t.watch(dir + "/" + line[at-1])
+	}
+	return t.watchAll(dir, line)
+}
+
 // lineUp stands in line at c's place. No channel means that it is that place's turn; else it
 // tells when the one before has gone, or has been granted the name.
 func (t *trip) lineUp(c driver.Claim) (<-chan zk.Event, error) {
@@ -143,16 +199,26 @@ func (t *trip) lineUp(c driver.Claim) (<-chan zk.Event, error) {
 		}
 		at := slices.Index(line, n.seat)
 		if at < 0 {
-			if err := t.create(n, nil); err != nil {
+			if err := t.stand(n, c); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		before := blocker(line, at)
-		if before == "" {
+		if before == "" && !crowded(line, at) {
 			return nil, nil //nolint:nilnil // documented
 		}
-		gone, err := t.watch(t.dir(c.Name) + "/" + before)
+		if over, err := t.unclaimed(c.Name, line, before); err != nil {
+			return nil, err
+		} else if over {
+			continue
+		}
+		if err := t.relabel(n, c); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, err
+		} else if err != nil { // our place has gone by now
+			continue
+		}
+		gone, err := t.watchFor(t.dir(c.Name), line, at)
 		if !errors.Is(err, zk.ErrNoNode) { // else it has gone by now
 			return gone, err
 		}

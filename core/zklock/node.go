@@ -22,9 +22,10 @@ type node struct {
 
 	// Written by who is in busy and has Store.mu, so read by who has either.
 	seat  string // the name of its znode, "" if there is none
-	doubt bool   // a creation was not answered: there may be a znode
+	doubt bool   // a creation was not answered: there may be a znode, or that of a reader instead of seat
 	owned bool   // by the token of key
 	waits bool   // it stands in line, and goes on doing so when it is refused
+	label string // on its ticket
 
 	// Protected by Store.mu.
 	users  int       // who work on it or wait for busy

@@ -17,20 +17,45 @@ func digest(secret string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// A znode's data is empty while it waits, and then its owner's record:
+// A znode's data is its ticket while it waits, and then its owner's record:
 //
+//	w1 <label>
 //	v1 <digest of the token> <TTL in ms> <label>
+//	l1 <digest of the token> <time in ms> <label>    left for a hand-off
+//	d1 <fence> <ms since 1970> v1 …                  a reader that was a writer, since when
 //
-// The label may have spaces. Anything else is foreign.
+// The label may have spaces. Tickets are only for people to look at; older versions leave them empty.
+// Anything else is foreign.
+
+func ticket(c driver.Claim) []byte { return []byte("w1 " + c.Label) }
+
+// waiting is the label on a ticket.
+func waiting(data []byte) string {
+	label, _ := strings.CutPrefix(string(data), "w1 ")
+	if len(label) == len(data) {
+		return ""
+	}
+	return label
+}
 
 func record(c driver.Claim) []byte {
 	return fmt.Appendf(nil, "v1 %s %d %s", digest(c.Token), c.TTL.Milliseconds(), c.Label)
 }
 
-// owner reads a record. All is zero if it is none.
+// leftRecord is what the owner leaves for a hand-off. Its digest is another one than that of the owner.
+func leftRecord(c driver.Claim) []byte {
+	return fmt.Appendf(nil, "l1 %s %d %s", digest("left "+c.Token), c.Keep.Milliseconds(), c.Label)
+}
+
+// owner reads an owner's record. All is zero if it is none.
 func owner(data []byte) (token string, held driver.Held) {
+	data, _, _ = writer(data)
+	return ownerOf("v1", data)
+}
+
+func ownerOf(form string, data []byte) (token string, held driver.Held) {
 	parts := strings.SplitN(string(data), " ", 4)
-	if len(parts) != 4 || parts[0] != "v1" {
+	if len(parts) != 4 || parts[0] != form {
 		return "", held
 	}
 	ms, err := strconv.ParseInt(parts[2], 10, 64)

@@ -37,9 +37,11 @@ func (t *trip) renew(claims []driver.Claim) []error {
 	var asked []renewal
 	for i, c := range claims {
 		r := renewal{at: i, claim: c}
-		r.node, r.path = t.owned(c)
-		if r.node == nil {
-			r.path, errs[i] = t.find(t.dir(c.Name), c)
+		if c.Downgraded {
+			errs[i] = t.downgrade(c)
+		}
+		if errs[i] == nil {
+			errs[i] = t.locate(&r)
 		}
 		if errs[i] == nil {
 			asked = append(asked, r)
@@ -49,6 +51,18 @@ func (t *trip) renew(claims []driver.Claim) []error {
 		asked = t.ask(asked, errs)
 	}
 	return errs
+}
+
+// locate says where a claim's znode is.
+func (t *trip) locate(r *renewal) (err error) {
+	if r.node, r.path = t.owned(r.claim); r.node != nil {
+		return nil
+	}
+	r.path, err = t.find(t.dir(r.claim.Name), r.claim)
+	if err == nil && r.claim.Downgraded && r.claim.TTL > 0 && asReader(r.path) != r.path {
+		return driver.NotSent(errElsewhere)
+	}
+	return err
 }
 
 // ask asks for all znodes at once. If one is missing, the transaction says no more than that,
@@ -69,7 +83,7 @@ func (t *trip) ask(asked []renewal, errs []error) (again []renewal) {
 			errs[r.at] = t.renewed(r)
 		case i < len(answers) && errors.Is(answers[i].Error, zk.ErrNoNode):
 			errs[r.at] = driver.ErrNotOwner
-			t.lose(r.node)
+			t.lose(r.node, r.path)
 		default:
 			errs[r.at] = err
 			again = append(again, r)
@@ -86,7 +100,7 @@ func (s *Store) owned(c driver.Claim) (n *node, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.nodes[nodeKey{c.Name, digest(c.Token)}]
-	if n == nil || !n.owned {
+	if n == nil || !n.owned || !fits(n.seat, c) {
 		return nil, ""
 	}
 	return n, s.dir(c.Name) + "/" + n.seat
@@ -108,13 +122,16 @@ func (s *Store) renewed(r renewal) error {
 }
 
 // lose deletes a node at the next occasion, which is now: somebody else has deleted its
-// znode.
-func (s *Store) lose(n *node) {
+// znode, at that path. If it has become a reader meanwhile, it has another one.
+func (s *Store) lose(n *node, path string) {
 	if n == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if n.doubt || path != s.dir(n.key.name)+"/"+n.seat {
+		return
+	}
 	n.until = time.Now()
 	n.timer.Reset(0)
 }

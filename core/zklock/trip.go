@@ -1,8 +1,10 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,8 +17,9 @@ import (
 // that is under way.
 type trip struct {
 	*Store
-	ctx   context.Context
-	wrote bool // a request was sent that may have changed something
+	ctx     context.Context
+	wrote   bool  // a request was sent that may have changed something
+	changed int64 // zxid since which nobody has come to, or left, the line that was read last
 }
 
 // run runs an operation, and returns by the end of ctx.
@@ -94,7 +97,25 @@ func (t *trip) judge(err error) error {
 	if unknown(err) {
 		return err
 	}
-	return t.unsent(err)
+	return t.unsent(explain(err))
+}
+
+// Location implements driver.Locator. The client tries one server after the other, and tells nobody why one of them failed.
+func (s *Store) Location() string {
+	if s.connected() {
+		return s.conn.Server()
+	}
+	return fmt.Sprintf("%s, without a session yet", cmp.Or(s.conn.Server(), "no server"))
+}
+
+const adviceForbidden = "the connection may not do this: its user (zk.Conn.AddAuth) needs read, write, create and delete on the root of the locks and below"
+
+// explain adds to an answer what to do about it.
+func explain(err error) error {
+	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) {
+		return driver.Refused(driver.Because(err, adviceForbidden))
+	}
+	return err
 }
 
 // refusals are the answers that say that a request was not executed.

@@ -1,6 +1,10 @@
 package zklock
 
-import "github.com/go-zookeeper/zk"
+import (
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+)
 
 // watch tells when the znode at path changes or goes. All who wait for the same one share a
 // watch: the client keeps every one that was ever asked for until it fires.
@@ -16,11 +20,38 @@ func (t *trip) watch(path string) (<-chan zk.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sweep()
-	t.watches[path] = fires
+	t.remember(path, fires)
 	return fires, nil
+}
+
+// watchAll tells when anybody comes to the line in dir, or goes. The error is zk.ErrNoNode if that has happened
+// since the line was read.
+func (t *trip) watchAll(dir string, line []string) (<-chan zk.Event, error) {
+	if fires := t.watched(dir); fires != nil { // it is older than the line
+		return fires, nil
+	}
+	var now []string
+	var fires <-chan zk.Event
+	err := t.read(func() (err error) {
+		now, _, fires, err = t.conn.ChildrenW(dir)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.remember(dir, fires)
+	slices.SortFunc(now, before)
+	if !slices.Equal(now, line) {
+		return nil, zk.ErrNoNode
+	}
+	return fires, nil
+}
+
+func (s *Store) remember(path string, fires <-chan zk.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweep()
+	s.watches[path] = fires
 }
 
 // watched is the watch on path that there is, unless it has fired: its channel has one

@@ -28,6 +28,7 @@ var (
 	_ driver.Driver    = (*Store)(nil)
 	_ driver.Queuer    = (*Store)(nil)
 	_ driver.Validator = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // Option configures a [Store].
@@ -73,7 +74,9 @@ const minTTL = 2 * time.Second
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "zookeeper", Punctual: true, Fence: true, Shared: true, MinTTL: minTTL}
+	return driver.Capabilities{
+		Backend: "zookeeper", Punctual: true, Fence: true, Shared: true, Limit: true, Detach: true, MinTTL: minTTL,
+	}
 }
 
 // Validate implements driver.Validator.

@@ -10,11 +10,33 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// create makes n's znode, at the end of the line. Without data it waits there.
-func (t *trip) create(n *node, data []byte) error {
+// stand makes n's znode, at the end of the line, to wait there for c.
+func (t *trip) stand(n *node, c driver.Claim) error {
+	t.mu.Lock()
+	n.label = c.Label
+	t.mu.Unlock()
+	return t.create(n, ticket(c), true)
+}
+
+// relabel says on a ticket who waits there now: another caller of the same process, perhaps.
+func (t *trip) relabel(n *node, c driver.Claim) error {
+	if n.label == c.Label {
+		return nil
+	}
+	err := t.write(func() error { _, err := t.conn.Set(t.dir(n.key.name)+"/"+n.seat, ticket(c), -1); return err })
+	if err == nil {
+		t.mu.Lock()
+		n.label = c.Label
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// create makes n's znode, at the end of the line, to wait there or to own the name at once.
+func (t *trip) create(n *node, data []byte, waits bool) error {
 	for range 3 { // a parent that nobody needs any more is deleted by the server
 		t.mu.Lock()
-		n.doubt, n.waits = true, data == nil
+		n.doubt, n.waits = true, waits
 		t.mu.Unlock()
 		var path string
 		err := t.write(func() (err error) {
@@ -41,7 +63,7 @@ func (t *trip) create(n *node, data []byte) error {
 
 // remove deletes n's znode, and says whether there was one.
 func (t *trip) remove(n *node) (bool, error) {
-	if n.doubt {
+	if n.doubt && n.seat == "" {
 		if _, err := t.line(n); err != nil {
 			return false, err
 		}
@@ -49,7 +71,7 @@ func (t *trip) remove(n *node) (bool, error) {
 	if n.seat == "" {
 		return false, nil
 	}
-	err := t.write(func() error { return t.conn.Delete(t.dir(n.key.name)+"/"+n.seat, -1) })
+	err := t.end(t.dir(n.key.name)+"/"+n.seat, -1)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
@@ -74,8 +96,11 @@ func (t *trip) line(n *node) ([]string, error) {
 		return nil, err
 	}
 	mine := func(seat string) bool { return seat == n.seat }
-	if n.doubt {
+	switch {
+	case n.doubt && n.seat == "":
 		mine = func(seat string) bool { return strings.HasPrefix(seat, n.id+"-") }
+	case n.doubt:
+		mine = func(seat string) bool { return seat == n.seat || seat == asReader(n.seat) }
 	}
 	seat := ""
 	if i := slices.IndexFunc(seats, mine); i >= 0 {

@@ -19,12 +19,13 @@
 package holdfastpb
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
 )
 
 const (
@@ -34,6 +35,56 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// OnUnavailable: what happens if the lock service cannot answer. Unset, the server's default counts.
+type LockRule_OnUnavailable int32
+
+const (
+	LockRule_ON_UNAVAILABLE_UNSPECIFIED LockRule_OnUnavailable = 0
+	LockRule_FAIL_CLOSED                LockRule_OnUnavailable = 1 // the request is refused
+	LockRule_LOCAL_ONLY                 LockRule_OnUnavailable = 2 // the lock excludes requests of the same process only
+)
+
+// Enum value maps for LockRule_OnUnavailable.
+var (
+	LockRule_OnUnavailable_name = map[int32]string{
+		0: "ON_UNAVAILABLE_UNSPECIFIED",
+		1: "FAIL_CLOSED",
+		2: "LOCAL_ONLY",
+	}
+	LockRule_OnUnavailable_value = map[string]int32{
+		"ON_UNAVAILABLE_UNSPECIFIED": 0,
+		"FAIL_CLOSED":                1,
+		"LOCAL_ONLY":                 2,
+	}
+)
+
+func (x LockRule_OnUnavailable) Enum() *LockRule_OnUnavailable {
+	p := new(LockRule_OnUnavailable)
+	*p = x
+	return p
+}
+
+func (x LockRule_OnUnavailable) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LockRule_OnUnavailable) Descriptor() protoreflect.EnumDescriptor {
+	return file_holdfast_v1_lock_proto_enumTypes[0].Descriptor()
+}
+
+func (LockRule_OnUnavailable) Type() protoreflect.EnumType {
+	return &file_holdfast_v1_lock_proto_enumTypes[0]
+}
+
+func (x LockRule_OnUnavailable) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LockRule_OnUnavailable.Descriptor instead.
+func (LockRule_OnUnavailable) EnumDescriptor() ([]byte, []int) {
+	return file_holdfast_v1_lock_proto_rawDescGZIP(), []int{0, 0}
+}
+
 // LockRule is the lock that a method holds while its handler runs. Whatever cannot work, or has
 // fields that the server's version does not know, fails the construction of the interceptors.
 //
@@ -41,7 +92,7 @@ const (
 // and its limits are those of the option of package core that it names.
 type LockRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The key template, as for grpcmw.WithMethod: "order:{order.id}". Required.
+	// The key template, as for grpcmw.WithMethod: "order:{order.id}". Either key or keys is required.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// WithWait: how long to wait for a lock that someone else holds; "forever" is until the
 	// request's context ends. Unset, a held lock is refused at once.
@@ -53,9 +104,22 @@ type LockRule struct {
 	// WithDedup: how long finished work stays finished. Unset, and "0", is off.
 	Dedup *string `protobuf:"bytes,5,opt,name=dedup,proto3,oneof" json:"dedup,omitempty"`
 	// WithDedupScope: what counts as the same work for dedup. Unset, it is the full method.
-	DedupScope    *string `protobuf:"bytes,6,opt,name=dedup_scope,json=dedupScope,proto3,oneof" json:"dedup_scope,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	DedupScope *string `protobuf:"bytes,6,opt,name=dedup_scope,json=dedupScope,proto3,oneof" json:"dedup_scope,omitempty"`
+	// WithShared: the read side of a read-write lock. Not with limit.
+	Shared bool `protobuf:"varint,7,opt,name=shared,proto3" json:"shared,omitempty"`
+	// WithLimit: a semaphore of so many holders. Unset, the lock is exclusive.
+	Limit *int32 `protobuf:"varint,8,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	// WithMinHold: the name stays taken for so long after the grant.
+	MinHold       *string                `protobuf:"bytes,9,opt,name=min_hold,json=minHold,proto3,oneof" json:"min_hold,omitempty"`
+	OnUnavailable LockRule_OnUnavailable `protobuf:"varint,10,opt,name=on_unavailable,json=onUnavailable,proto3,enum=holdfast.v1.LockRule_OnUnavailable" json:"on_unavailable,omitempty"`
+	// The key templates of several locks, which are taken together: see Keys of package core. Not with
+	// key.
+	Keys []string `protobuf:"bytes,11,rep,name=keys,proto3" json:"keys,omitempty"`
+	// WithoutMessageCheck: later messages of a client's stream may name something else than the first
+	// one, which is what is locked.
+	UncheckedMessages bool `protobuf:"varint,12,opt,name=unchecked_messages,json=uncheckedMessages,proto3" json:"unchecked_messages,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *LockRule) Reset() {
@@ -130,6 +194,48 @@ func (x *LockRule) GetDedupScope() string {
 	return ""
 }
 
+func (x *LockRule) GetShared() bool {
+	if x != nil {
+		return x.Shared
+	}
+	return false
+}
+
+func (x *LockRule) GetLimit() int32 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *LockRule) GetMinHold() string {
+	if x != nil && x.MinHold != nil {
+		return *x.MinHold
+	}
+	return ""
+}
+
+func (x *LockRule) GetOnUnavailable() LockRule_OnUnavailable {
+	if x != nil {
+		return x.OnUnavailable
+	}
+	return LockRule_ON_UNAVAILABLE_UNSPECIFIED
+}
+
+func (x *LockRule) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *LockRule) GetUncheckedMessages() bool {
+	if x != nil {
+		return x.UncheckedMessages
+	}
+	return false
+}
+
 var file_holdfast_v1_lock_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -156,7 +262,7 @@ var File_holdfast_v1_lock_proto protoreflect.FileDescriptor
 
 const file_holdfast_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x16holdfast/v1/lock.proto\x12\vholdfast.v1\x1a google/protobuf/descriptor.proto\"\xe5\x01\n" +
+	"\x16holdfast/v1/lock.proto\x12\vholdfast.v1\x1a google/protobuf/descriptor.proto\"\xb0\x04\n" +
 	"\bLockRule\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x17\n" +
 	"\x04wait\x18\x02 \x01(\tH\x00R\x04wait\x88\x01\x01\x12\x15\n" +
@@ -164,12 +270,26 @@ const file_holdfast_v1_lock_proto_rawDesc = "" +
 	"\bmax_hold\x18\x04 \x01(\tH\x02R\amaxHold\x88\x01\x01\x12\x19\n" +
 	"\x05dedup\x18\x05 \x01(\tH\x03R\x05dedup\x88\x01\x01\x12$\n" +
 	"\vdedup_scope\x18\x06 \x01(\tH\x04R\n" +
-	"dedupScope\x88\x01\x01B\a\n" +
+	"dedupScope\x88\x01\x01\x12\x16\n" +
+	"\x06shared\x18\a \x01(\bR\x06shared\x12\x19\n" +
+	"\x05limit\x18\b \x01(\x05H\x05R\x05limit\x88\x01\x01\x12\x1e\n" +
+	"\bmin_hold\x18\t \x01(\tH\x06R\aminHold\x88\x01\x01\x12J\n" +
+	"\x0eon_unavailable\x18\n" +
+	" \x01(\x0e2#.holdfast.v1.LockRule.OnUnavailableR\ronUnavailable\x12\x12\n" +
+	"\x04keys\x18\v \x03(\tR\x04keys\x12-\n" +
+	"\x12unchecked_messages\x18\f \x01(\bR\x11uncheckedMessages\"P\n" +
+	"\rOnUnavailable\x12\x1e\n" +
+	"\x1aON_UNAVAILABLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vFAIL_CLOSED\x10\x01\x12\x0e\n" +
+	"\n" +
+	"LOCAL_ONLY\x10\x02B\a\n" +
 	"\x05_waitB\x06\n" +
 	"\x04_ttlB\v\n" +
 	"\t_max_holdB\b\n" +
 	"\x06_dedupB\x0e\n" +
-	"\f_dedup_scope:K\n" +
+	"\f_dedup_scopeB\b\n" +
+	"\x06_limitB\v\n" +
+	"\t_min_hold:K\n" +
 	"\x04lock\x12\x1e.google.protobuf.MethodOptions\x18\xf9\x9c\x05 \x01(\v2\x15.holdfast.v1.LockRuleR\x04lockB3Z1github.com/holdfast-go/holdfast/grpcmw/holdfastpbb\x06proto3"
 
 var (
@@ -184,19 +304,22 @@ func file_holdfast_v1_lock_proto_rawDescGZIP() []byte {
 	return file_holdfast_v1_lock_proto_rawDescData
 }
 
+var file_holdfast_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_holdfast_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_holdfast_v1_lock_proto_goTypes = []any{
-	(*LockRule)(nil),                   // 0: holdfast.v1.LockRule
-	(*descriptorpb.MethodOptions)(nil), // 1: google.protobuf.MethodOptions
+	(LockRule_OnUnavailable)(0),        // 0: holdfast.v1.LockRule.OnUnavailable
+	(*LockRule)(nil),                   // 1: holdfast.v1.LockRule
+	(*descriptorpb.MethodOptions)(nil), // 2: google.protobuf.MethodOptions
 }
 var file_holdfast_v1_lock_proto_depIdxs = []int32{
-	1, // 0: holdfast.v1.lock:extendee -> google.protobuf.MethodOptions
-	0, // 1: holdfast.v1.lock:type_name -> holdfast.v1.LockRule
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	1, // [1:2] is the sub-list for extension type_name
-	0, // [0:1] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	0, // 0: holdfast.v1.LockRule.on_unavailable:type_name -> holdfast.v1.LockRule.OnUnavailable
+	2, // 1: holdfast.v1.lock:extendee -> google.protobuf.MethodOptions
+	1, // 2: holdfast.v1.lock:type_name -> holdfast.v1.LockRule
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	2, // [2:3] is the sub-list for extension type_name
+	1, // [1:2] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_holdfast_v1_lock_proto_init() }
@@ -210,13 +333,14 @@ func file_holdfast_v1_lock_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_holdfast_v1_lock_proto_rawDesc), len(file_holdfast_v1_lock_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   1,
 			NumExtensions: 1,
 			NumServices:   0,
 		},
 		GoTypes:           file_holdfast_v1_lock_proto_goTypes,
 		DependencyIndexes: file_holdfast_v1_lock_proto_depIdxs,
+		EnumInfos:         file_holdfast_v1_lock_proto_enumTypes,
 		MessageInfos:      file_holdfast_v1_lock_proto_msgTypes,
 		ExtensionInfos:    file_holdfast_v1_lock_proto_extTypes,
 	}.Build()

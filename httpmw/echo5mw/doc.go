@@ -10,8 +10,10 @@
 // The middleware writes a refusal itself, and then returns it as an [echo.HTTPError] that wraps the
 // [httpmw.Problem]. So loggers and HTTPErrorHandler see it, but cannot change it: Echo's default
 // handler leaves a committed response alone, and others find its declared length used up. Use
-// Config.ErrorHandler to render it differently. A handler's error is passed on unchanged, even if it
-// is an error of a lock. Only a loss with nothing written replaces it, and wraps it.
+// Config.ErrorHandler to render it differently. A handler's error is passed on unchanged, with two
+// exceptions. A loss with nothing written replaces it, and wraps it. An error of core, as from a lock
+// inside the handler, has names and labels in its text. If it is no [echo.HTTPError], and nothing was
+// written, it is answered as [httpmw.ProblemFor] says; so is an [httpmw.Problem] that is returned.
 //
 // Echo runs the first middleware of a list outermost, and the lock comes last:
 //

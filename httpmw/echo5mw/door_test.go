@@ -35,6 +35,7 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 		return echo5mw.Config(c).ToMiddleware()
 	},
 	Serve:    serve,
+	Check:    check,
 	Response: (*echo.Context).Response,
 	Writer: func(c *echo.Context) http.ResponseWriter {
 		if response, ok := c.Response().(*echo.Response); ok {
@@ -61,13 +62,25 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 	Wrap: echo.WrapMiddleware,
 }
 
+func check(route string, with ...echo.MiddlewareFunc) error {
+	e := echo.New()
+	e.OnAddRoute = echo5mw.CheckRoute
+	method, path, _ := strings.Cut(route, " ")
+	_, err := e.AddRoute(echo.Route{Method: method, Path: path, Handler: func(*echo.Context) error { return nil }, Middlewares: with})
+	return err
+}
+
 func serve(a app) http.Handler {
 	e := echo.New()
 	e.Pre(a.Pre...)
 	e.Use(a.Use...)
+	add, with := e.Add, a.With
+	if a.Group != "" {
+		add, with = e.Group(a.Group, a.With...).Add, nil
+	}
 	for _, route := range a.Routes {
 		method, path, _ := strings.Cut(route, " ")
-		e.Add(method, path, a.Handler, a.With...)
+		add(method, path, a.Handler, with...)
 	}
 	if a.OnError != nil {
 		e.HTTPErrorHandler = a.OnError

@@ -14,9 +14,9 @@ import (
 // an option that cannot work; [Config.ToMiddleware] returns an error instead. Answers, panics and
 // callers that leave are handled as in [httpmw.Lock].
 //
-// Use it on routes, after all other middleware. Before the router (Echo.Pre), and for requests that
-// match no route (Echo.Use, and groups), there are no parameters. If the key needs one, such requests
-// get 500, unless Config.Skipper lets them pass.
+// Use it on routes, after all other middleware. On Echo.Use and groups, requests that match no route
+// pass without a lock: Echo answers them with 404 or 405. Before the router (Echo.Pre) there are no
+// parameters. If the key needs one, requests get 500. [CheckRoute] finds a mistyped parameter earlier.
 func Lock(l *core.Locker, key string, opts ...core.Option) echo.MiddlewareFunc {
 	mw, err := Config{Locker: l, Key: key, Options: opts}.ToMiddleware()
 	if err != nil {
@@ -25,13 +25,16 @@ func Lock(l *core.Locker, key string, opts ...core.Option) echo.MiddlewareFunc {
 	return mw
 }
 
-// Config is [Lock] with all settings. Locker and one of Key and KeyFunc are required.
+// Config is [Lock] with all settings. Locker and one of Key, Keys and KeyFunc are required.
 type Config struct {
 	Locker *core.Locker
 
 	// Key is the template of the lock's name, with the sources of [httpmw.Config]. A path parameter
 	// is c.Param, unescaped; {http:route} is c.Path.
 	Key string
+	// Keys is Key for work that needs several names at once, such as "account:{query:from}" and
+	// "account:{query:to}". [core.Keys] has the rules, and makes of them what fits into Key.
+	Keys []string
 	// KeyFunc makes the lock's name, where no template can. Names are 1 to 200 bytes of UTF-8 without
 	// braces, spaces and control characters; (*key.Key).Name makes a valid name from any values. An
 	// error is answered with 400, and becomes the Problem's Err. Here c.Param is as Echo has it, not
@@ -47,8 +50,8 @@ type Config struct {
 	// says otherwise.
 	Options []core.Option
 
-	// Skipper selects requests that pass without a lock. Their key is not looked at. The default,
-	// nil, selects none. The type of package echo/middleware fits.
+	// Skipper selects requests that pass without a lock, beside those without a route. Their key is
+	// not looked at. The default, nil, selects none. The type of package echo/middleware fits.
 	Skipper func(c *echo.Context) bool
 
 	// HeldStatus is the status of the answer when the lock is held: 409 or 423 (http.StatusLocked).
@@ -56,7 +59,7 @@ type Config struct {
 	HeldStatus int
 
 	// MaxBody limits how many bytes of a body are read for {body:…} and {form:…}, and kept in memory
-	// while the request runs. A larger body is answered with 400. Zero means 1 MiB, the default.
+	// while the request runs. A larger body is answered with 413. Zero means 1 MiB, the default.
 	// Bodies are not touched if the key does not need them.
 	MaxBody int64
 
@@ -77,7 +80,7 @@ type Config struct {
 // ToMiddleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
 func (c Config) ToMiddleware() (echo.MiddlewareFunc, error) {
 	d, err := door.New(door.Rule{
-		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options,
+		Locker: c.Locker, Key: c.Key, Keys: c.Keys, KeyFunc: c.KeyFunc != nil, Options: c.Options,
 		HeldStatus: c.HeldStatus, MaxBody: c.MaxBody, Logger: c.Logger,
 	})
 	if err != nil {
@@ -86,17 +89,19 @@ func (c Config) ToMiddleware() (echo.MiddlewareFunc, error) {
 	if c.ErrorHandler == nil {
 		c.ErrorHandler = write
 	}
-	l := &lock{Config: c, door: d}
-	return func(next echo.HandlerFunc) echo.HandlerFunc { // called for every request
-		return func(c *echo.Context) error { return l.serve(c, next) }
-	}, nil
+	return middleware(&lock{Config: c, door: d}), nil
 }
 
 // write is the default ErrorHandler. Since it declares the length of what it writes, a
 // custom HTTPErrorHandler that does not look whether the response is committed adds nothing.
 func write(c *echo.Context, p *httpmw.Problem) error {
-	if r, err := echo.UnwrapResponse(c.Response()); err != nil || !r.Committed {
+	if !committed(c) {
 		p.ServeHTTP(c.Response(), c.Request())
 	}
 	return echo.NewHTTPError(p.Status, p.Title).Wrap(p)
+}
+
+func committed(c *echo.Context) bool {
+	r, err := echo.UnwrapResponse(c.Response())
+	return err == nil && r.Committed
 }

@@ -35,6 +35,7 @@ var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFu
 		return echomw.Config(c).ToMiddleware()
 	},
 	Serve:     serve,
+	Check:     check,
 	Response:  func(c echo.Context) http.ResponseWriter { return c.Response() },
 	Writer:    func(c echo.Context) http.ResponseWriter { return c.Response().Writer },
 	SetWriter: func(c echo.Context, w http.ResponseWriter) { c.Response().Writer = w },
@@ -56,13 +57,31 @@ var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFu
 	Wrap: echo.WrapMiddleware,
 }
 
+func check(route string, with ...echo.MiddlewareFunc) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = errors.New(v.(string))
+		}
+	}()
+	e := echo.New()
+	e.OnAddRouteHandler = echomw.CheckRoute
+	method, path, _ := strings.Cut(route, " ")
+	e.Add(method, path, func(echo.Context) error { return nil }, with...)
+	e.Group("/api", with[0]).Add(method, path, func(echo.Context) error { return nil }, with[1:]...)
+	return nil
+}
+
 func serve(a app) http.Handler {
 	e := echo.New()
 	e.Pre(a.Pre...)
 	e.Use(a.Use...)
+	add, with := e.Add, a.With
+	if a.Group != "" {
+		add, with = e.Group(a.Group, a.With...).Add, nil
+	}
 	for _, route := range a.Routes {
 		method, path, _ := strings.Cut(route, " ")
-		e.Add(method, path, a.Handler, a.With...)
+		add(method, path, a.Handler, with...)
 	}
 	if a.OnError != nil {
 		e.Debug = true // whatever is in the error may then be told

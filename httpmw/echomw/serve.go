@@ -18,28 +18,43 @@ import (
 type lock struct {
 	Config
 
-	door *door.Door
+	door   *door.Door
+	routes routes
 }
 
 func (l *lock) serve(c echo.Context, next echo.HandlerFunc) error {
-	if l.Skipper != nil && l.Skipper(c) {
-		return next(c)
+	if l.Skipper != nil && l.Skipper(c) || l.unrouted(c) {
+		return l.own(c, next(c))
 	}
-	name, fault := l.name(c)
+	names, fault := l.names(c)
 	if fault != nil {
 		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
 	}
 	var err error // the handler's own
-	fault = l.door.Do(c.Request(), c.Path(), name, func(ctx context.Context, seen *observe.Response) error {
+	wanted := door.Operation{Method: c.Request().Method, Route: c.Path()}
+	fault = l.door.Do(c.Request().Context(), wanted, names, func(ctx context.Context, seen *observe.Response) error {
 		err = run(ctx, c, next, seen)
 		return err
 	})
 	if fault == nil {
-		return err
+		return l.own(c, err)
 	}
 	p := httpmw.ProblemFor(fault)
 	p.Err = errors.Join(p.Err, err)
 	return l.ErrorHandler(c, p)
+}
+
+// own is what becomes of a handler's error. One of core has the name of a lock in its text, and its
+// holder's label, and Echo does not know what it means: the table does. An error that Echo knows is
+// the handler's own answer, and so is a Problem.
+func (l *lock) own(c echo.Context, err error) error {
+	if _, known := errors.AsType[*echo.HTTPError](err); err == nil || known || c.Response().Committed {
+		return err
+	}
+	if p := httpmw.ProblemFor(err); p != nil {
+		return l.ErrorHandler(c, p)
+	}
+	return err
 }
 
 // run calls next with a request that ends with the lease. What stands outside the door gets
@@ -64,13 +79,14 @@ func run(ctx context.Context, c echo.Context, next echo.HandlerFunc, seen *obser
 	return next(c)
 }
 
-func (l *lock) name(c echo.Context) (string, *door.Fault) {
+func (l *lock) names(c echo.Context) ([]string, *door.Fault) {
 	if l.KeyFunc != nil {
 		return door.Made(l.KeyFunc(c))
 	}
-	return l.door.Name(reqkey.Request{Request: c.Request(), Route: c.Path(), Param: func(name string) (string, bool) {
+	from := &reqkey.HTTP{R: c.Request(), Pattern: c.Path(), PathParam: func(name string) (string, bool) {
 		return param(c, name), slices.Contains(c.ParamNames(), name)
-	}})
+	}}
+	return l.door.Names(c.Request().Context(), from, c.ParamNames)
 }
 
 // param returns a path parameter unescaped: where the URL has a RawPath, Echo routes by it,

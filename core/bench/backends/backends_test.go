@@ -12,6 +12,8 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
 	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -23,9 +25,11 @@ import (
 	"github.com/holdfast-go/holdfast/core/etcdlock"
 	"github.com/holdfast-go/holdfast/core/memcachedlock"
 	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/core/natslock"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 	"github.com/holdfast-go/holdfast/core/sqllock"
+	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
 	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
@@ -42,7 +46,7 @@ func all(t *testing.T) []backend {
 	t.Helper()
 	return []backend{
 		memory(), onRedis(t), inCluster(t), withoutScripts(t), overFive(t),
-		onPostgres(t), onMariaDB(t), onSQLite(t), onZooKeeper(t), onEtcd(t), onMemcached(t),
+		onPostgres(t), onMariaDB(t), onSQLite(t), onZooKeeper(t), onEtcd(t), onNATS(t), onMemcached(t),
 	}
 }
 
@@ -101,7 +105,10 @@ func overFive(t *testing.T) backend {
 
 func onPostgres(t *testing.T) backend {
 	t.Helper()
-	return inSQL(t, "PostgreSQL", sqllock.Postgres, "pgx", servers.Postgres(t).Addr(), "postgres://postgres@ADDR/postgres?sslmode=disable")
+	const source = "postgres://postgres@ADDR/postgres?sslmode=disable"
+	return inSQL(t, "PostgreSQL", sqllock.Postgres, "pgx", servers.Postgres(t).Addr(), source, func(addr string) sqllock.Option {
+		return sqllock.WithListen(pgxlisten.Connect(strings.Replace(source, "ADDR", addr, 1)))
+	})
 }
 
 func onMariaDB(t *testing.T) backend {
@@ -117,7 +124,7 @@ func onSQLite(t *testing.T) backend {
 	return b
 }
 
-func inSQL(t *testing.T, name string, dialect sqllock.Dialect, driverName, addr, source string) backend {
+func inSQL(t *testing.T, name string, dialect sqllock.Dialect, driverName, addr, source string, opts ...func(addr string) sqllock.Option) backend {
 	t.Helper()
 	open := func(t *testing.T, via []string) *sql.DB {
 		t.Helper()
@@ -137,7 +144,11 @@ func inSQL(t *testing.T, name string, dialect sqllock.Dialect, driverName, addr,
 	ok(t, err)
 	return backend{name, []string{addr}, func(t *testing.T, via []string) driver.Driver {
 		t.Helper()
-		return sqllock.New(open(t, via), dialect)
+		var more []sqllock.Option
+		for _, o := range opts {
+			more = append(more, o(via[0]))
+		}
+		return sqllock.New(open(t, via), dialect, more...)
 	}}
 }
 
@@ -168,6 +179,26 @@ func onEtcd(t *testing.T) backend {
 		ok(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		return etcdlock.New(client)
+	}}
+}
+
+func onNATS(t *testing.T) backend {
+	t.Helper()
+	addr := servers.NATS(t).Addr()
+	open := func(t *testing.T, addr string) jetstream.JetStream {
+		t.Helper()
+		conn, err := nats.Connect("nats://" + addr)
+		ok(t, err)
+		t.Cleanup(conn.Close)
+		js, err := jetstream.New(conn)
+		ok(t, err)
+		return js
+	}
+	_, err := open(t, addr).CreateKeyValue(t.Context(), natslock.Bucket("locks", 1))
+	ok(t, err)
+	return backend{"NATS", []string{addr}, func(t *testing.T, via []string) driver.Driver {
+		t.Helper()
+		return natslock.New(open(t, via[0]), "locks")
 	}}
 }
 

@@ -1,3 +1,4 @@
+// Not released: it is for work on this repository.
 module github.com/holdfast-go/holdfast/core/bench/backends
 
 go 1.26.0
@@ -6,6 +7,7 @@ replace (
 	github.com/holdfast-go/holdfast => ../../..
 	github.com/holdfast-go/holdfast/core/etcdlock => ../../etcdlock
 	github.com/holdfast-go/holdfast/core/memcachedlock => ../../memcachedlock
+	github.com/holdfast-go/holdfast/core/natslock => ../../natslock
 	github.com/holdfast-go/holdfast/core/sqllock => ../../sqllock
 	github.com/holdfast-go/holdfast/core/zklock => ../../zklock
 )
@@ -17,9 +19,11 @@ require (
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/core/etcdlock v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/core/memcachedlock v0.0.0-00010101000000-000000000000
+	github.com/holdfast-go/holdfast/core/natslock v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/core/sqllock v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/core/zklock v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/nats-io/nats.go v1.49.0
 	github.com/redis/go-redis/v9 v9.23.0
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.uber.org/zap v1.27.1
@@ -38,13 +42,17 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/klauspost/compress v1.18.2 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/nats-io/nkeys v0.4.12 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect

@@ -26,28 +26,48 @@ func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
 	f.line("order:42")
 	var out string
 	f.eventually("two wait, and the fence is known", func() bool {
-		out, _, _ = call(t, f.env, "ls")
-		return strings.Contains(out, fmt.Sprintf("order:42\thost-1\t%d\t", x.Fence())) && strings.HasSuffix(strings.Split(out, "\n")[0], "s") &&
-			len(strings.Fields(strings.Split(out, "\n")[0])) == 7
+		out, _, _ = call(t, f.env, "ls", "-o", "wide")
+		first := strings.Split(strings.Split(out, "\n")[0], "\t")
+		return len(first) == 8 && first[0] == "order:42" && first[1] == "host-1" && first[2] == "exclusive" &&
+			first[3] != "-" && len(strings.Fields(first[5])) == 2 && first[6] == strconv.FormatUint(x.Fence(), 10)
 	})
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != 2 || !strings.HasPrefix(lines[1], "report\t-\t") || !strings.HasSuffix(lines[1], "\t-") {
+	if len(lines) != 2 || !strings.HasPrefix(lines[1], "report\t-\texclusive\t") {
 		t.Errorf("%q", lines)
 	}
-	out, _, status := call(t, f.env, "ls", "-json", "order:")
+	out, _, status := call(t, f.env, "ls", "-o", "json", "order:")
 	var r row
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%q: %v", out, err)
 	}
-	if status != done || r.Name != "order:42" || r.Label != "host-1" || r.Fence != x.Fence() || len(r.Handle) != 16 || r.TTL <= 0 || len(r.Line) != 2 || !r.Line[0].Alive {
+	if status != done || r.Name != "order:42" || r.Label != "host-1" || r.Kind != "exclusive" || r.HeldFor <= 0 || r.Fence != x.Fence() || len(r.Handle) != 16 || r.TTL <= 0 || len(r.Line) != 2 || !r.Line[0].Alive {
 		t.Errorf("status %d, %q", status, out)
 	}
 	token := f.client()
-	defer token.Close()
+	defer token.Close() //nolint:errcheck // it has only read
 	if value := token.Get(t.Context(), f.share.Prefix+"order:42").Val(); len(value) < 22 || strings.Contains(out, value[:22]) {
 		t.Errorf("a token in %q", out)
 	}
-	if out, complaint, status := call(t, f.env, "ls", "nothing"); out != "" || complaint != "" || status != done {
+	out, _, status = call(t, f.env, "inspect", "order:42")
+	if want := fmt.Sprintf("fence    %d\n", x.Fence()); status != done || !strings.Contains(out, want) || !strings.Contains(out, "held by  host-1\nfor      ") || !strings.Contains(out, "line     2: ") {
+		t.Errorf("status %d, %q", status, out)
+	}
+	out, _, status = call(t, f.env, "inspect", "nobody's")
+	if want := "name     nobody's\nheld     no\n"; status != done || out != want {
+		t.Errorf("status %d, %q", status, out)
+	}
+}
+
+func TestAnEmptyAnswerSaysWhereItLooked(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.acquire(f.process("host-1"), "order:42")
+	out, complaint, status := call(t, f.env, "ls", "order:*3", "x")
+	if want := `nothing is held that matches "order:*3" or "x", at redis://` + f.share.Addr; out != "" || status != done || !strings.Contains(complaint, want) {
+		t.Errorf("%q, %q, status %d", out, complaint, status)
+	}
+	out, complaint, status = call(t, f.env, "-prefix", "frob:", "ls")
+	if out != "" || status != done || !strings.Contains(complaint, `under "frob:"`) || !strings.Contains(complaint, strconv.Quote(f.share.Prefix)) {
 		t.Errorf("%q, %q, status %d", out, complaint, status)
 	}
 }
@@ -60,14 +80,14 @@ func wild(n int) core.LeaseInfo {
 	}
 	return core.LeaseInfo{
 		Name: strings.Repeat("ü", 170) + "\x1b[31m\n\u202e-end", Label: strings.Repeat("x", 250) + "\t\x07", Held: true,
-		Fence: 1 << 53, Handle: "0123456789abcdef", Remaining: 1<<63 - 1, Line: line,
+		Kind: core.HoldHandoff, HeldFor: 1<<63 - 1, Fence: 1 << 53, Handle: "0123456789abcdef", Remaining: 1<<63 - 1, Line: line,
 	}
 }
 
 func TestTheTableFitsInAHundredColumns(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := writeTable(&b, []core.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Foreign: true, Label: "m", Kept: true}}); err != nil {
+	if err := writeTable(&b, []core.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Kind: core.HoldForeign, Label: "m"}}, false); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -79,7 +99,7 @@ func TestTheTableFitsInAHundredColumns(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if row := lines[1]; !strings.Contains(row, "-end") || !strings.Contains(row, strconv.Itoa(1<<53)) {
+	if row := lines[1]; !strings.Contains(row, "-end") {
 		t.Error(row)
 	}
 }
@@ -87,10 +107,10 @@ func TestTheTableFitsInAHundredColumns(t *testing.T) {
 func TestNothingFromTheServerSteersATerminal(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := writeTabs(&b, []core.LeaseInfo{wild(2)}); err != nil {
+	if err := writeTabs(&b, []core.LeaseInfo{wild(2)}, true); err != nil {
 		t.Fatal(err)
 	}
-	if line := strings.TrimSuffix(b.String(), "\n"); strings.ContainsAny(line, "\x1b\x07\n\u202e") || strings.Count(line, "\t") != 5 {
+	if line := strings.TrimSuffix(b.String(), "\n"); strings.ContainsAny(line, "\x1b\x07\n\u202e") || strings.Count(line, "\t") != 7 {
 		t.Errorf("%q", line)
 	}
 }
@@ -98,18 +118,49 @@ func TestNothingFromTheServerSteersATerminal(t *testing.T) {
 func TestEachOfSeveralHoldersHasARowOfItsOwn(t *testing.T) {
 	t.Parallel()
 	line := []core.WaiterInfo{{Waited: time.Minute, Alive: true}}
-	both := []core.HolderInfo{{Handle: "aaaa", Remaining: time.Second}, {Handle: "bbbb", Remaining: 2 * time.Second, Limit: 3}}
+	both := []core.HolderInfo{{Label: "web-1", Handle: "aaaa", Remaining: time.Second}, {Handle: "bbbb", Remaining: 2 * time.Second}}
 	var b bytes.Buffer
 	if err := writeTabs(&b, []core.LeaseInfo{
-		{Name: "many", Fence: 7, Remaining: 2 * time.Second, Holders: both, Line: line},
-		{Name: "left", Label: "host-1", Handle: "cccc", Kept: true}, {Name: "left", Kept: true},
-	}); err != nil {
+		{Name: "many", Kind: core.HoldShared, HeldFor: 3 * time.Second, Fence: 7, Remaining: 2 * time.Second, Holders: both, Line: line},
+		{Name: "few", Kind: core.HoldLimited, Limit: 3, Holders: both[:1]},
+		{Name: "left", Label: "host-1", Handle: "cccc", Kind: core.HoldKept}, {Name: "left", Kind: core.HoldHandoff},
+	}, true); err != nil {
 		t.Fatal(err)
 	}
-	want := "many\t(shared)\t7\taaaa\t1.0s\t60s\nmany\t(one of 3)\t7\tbbbb\t2.0s\t-\n" +
-		"left\t(kept) host-1\t-\tcccc\tnone\t-\nleft\t(kept)\t-\t-\tnone\t-\n"
+	want := "many\tweb-1\tshared\t3.0s\t1.0s\t60s\t7\taaaa\nmany\t-\tshared\t-\t2.0s\t-\t7\tbbbb\n" +
+		"few\tweb-1\t1 of 3\t-\t1.0s\t-\t-\taaaa\nleft\thost-1\tkept\t-\tnone\t-\t-\tcccc\nleft\t-\thanded off\t-\tnone\t-\t-\t-\n"
 	if b.String() != want {
 		t.Errorf("%q, not %q", b.String(), want)
+	}
+}
+
+func TestNodesThatDisagreeAreShown(t *testing.T) {
+	t.Parallel()
+	info := core.LeaseInfo{
+		Name: "name", Held: true, Kind: core.HoldExclusive, Label: "web-1", Handle: "aaaa", Remaining: time.Second,
+		Nodes: []core.NodeInfo{
+			{Held: true, Label: "web-1", Handle: "aaaa", Remaining: time.Second}, {Held: true, Handle: "aaaa", Remaining: time.Second},
+			{Held: true, Label: "web\n2", Handle: "bbbb", Remaining: 2 * time.Second}, {}, {Silent: true},
+		},
+	}
+	var tabs, story, object bytes.Buffer
+	for _, err := range []error{writeTabs(&tabs, []core.LeaseInfo{info}, false), writeStory(&story, info), writeJSON(&object, []core.LeaseInfo{info}, newRow)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "name\tweb-1 (2 of 5 nodes)\texclusive\t-\t1.0s\t-\n"; tabs.String() != want {
+		t.Errorf("%q, not %q", tabs.String(), want)
+	}
+	want := "node     0: web-1, handle aaaa, ttl 1.0s\nnode     1: no label, handle aaaa, ttl 1.0s\nnode     2: web?2, handle bbbb, ttl 2.0s\n" +
+		"node     3: not held\nnode     4: no answer\n"
+	if !strings.HasSuffix(story.String(), want) {
+		t.Errorf("%q, not %q", story.String(), want)
+	}
+	want = `"nodes":[{"held":true,"label":"web-1","handle":"aaaa","ttl_ms":1000},{"held":true,"handle":"aaaa","ttl_ms":1000},` +
+		`{"held":true,"label":"web\n2","handle":"bbbb","ttl_ms":2000},{"held":false},{"silent":true,"held":false}]`
+	if !strings.Contains(object.String(), want) {
+		t.Errorf("%s, not %s", object.String(), want)
 	}
 }
 
@@ -118,7 +169,7 @@ func TestTheLineTellsWhoMayBeDeadAndHowManyMoreThereAre(t *testing.T) {
 	alive, dead := core.WaiterInfo{Waited: time.Minute, Alive: true}, core.WaiterInfo{Waited: time.Second}
 	for want, line := range map[string][]core.WaiterInfo{
 		"-": nil, "60s": {alive}, "60s (1.0s)": {alive, dead}, "(1.0s) 60s 60s": {dead, alive, alive},
-		"60s 60s (1.0s) +2": {alive, alive, dead, alive, dead},
+		"60s 60s (1.0s) +2": {alive, alive, dead, alive, dead}, "? (?)": {{Alive: true}, {}},
 	} {
 		if got := inLine(line, inTable); got != want {
 			t.Errorf("%q, not %q", got, want)
@@ -171,13 +222,13 @@ func TestWatchShowsWhatComesAndGoesAndThatTheServerIsGone(t *testing.T) {
 	p := program{out: screen, err: &complaint, terminal: true, getenv: func(string) string { return "" }}
 	status := make(chan int)
 	go func() {
-		status <- p.run(ctx, []string{"-redis", server.Addr(), "watch", "-every", "100ms", "-rows", "1"})
+		status <- p.run(ctx, []string{"-url", "redis://" + server.Addr(), "watch", "-every", "100ms", "-rows", "1"})
 	}()
 	shows := func(text string) {
 		t.Helper()
 		f.eventually("the screen shows "+text, func() bool { return strings.Contains(screen.last(), text) })
 	}
-	shows("holdfast:*: 0 held, 0 in line")
+	shows("holdfast:: 0 held, 0 in line")
 	locks := f.process("host-1")
 	x := f.acquire(locks, "order:42")
 	f.acquire(locks, "a")
@@ -192,7 +243,7 @@ func TestWatchShowsWhatComesAndGoesAndThatTheServerIsGone(t *testing.T) {
 	}
 	shows("2 held, 0 in line") // it went to the one in line
 	server.Kill()
-	shows("no answer\n\nholdfast: list")
+	shows("no answer\n\nholdfast: ")
 	cancel()
 	if got := <-status; got != done || complaint.Len() > 0 || !strings.HasSuffix(screen.text, leave) {
 		t.Errorf("status %d, %q", got, complaint.String())

@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,11 +16,28 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/cmd/holdfast/internal/backend"
+	"github.com/holdfast-go/holdfast/core/cmd/holdfast/internal/child"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// mainEnv makes holdfast of the test's own program.
+const mainEnv = "HOLDFAST_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if child.Guard() {
+		return
+	}
+	if os.Getenv(mainEnv) != "" {
+		_ = os.Unsetenv(mainEnv)
+		main()
+	}
+	// What nohup(1) ignores, the command leaves ignored. Its tests have it heard, wherever they were started.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	backend.Quiet()
+	goleak.VerifyTestMain(m)
+}
 
 var shared servers.SharedRedis
 
@@ -40,7 +60,7 @@ type fleet struct {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	share := shared.Use(t)
-	return &fleet{t, share, map[string]string{"HOLDFAST_REDIS": share.Addr, "HOLDFAST_PREFIX": share.Prefix}}
+	return &fleet{t, share, map[string]string{"HOLDFAST_URL": "redis://" + share.Addr + "?prefix=" + share.Prefix}}
 }
 
 func (f *fleet) client() *redis.Client {
@@ -103,13 +123,18 @@ func (f *fleet) eventually(what string, cond func() bool) {
 
 func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{"HOLDFAST_REDIS": "127.0.0.1:1"}
+	env := map[string]string{"HOLDFAST_URL": "redis://127.0.0.1:1"}
 	for line, want := range map[string]string{
 		"":                              "usage",
 		"frob":                          `unknown command "frob"`,
 		"-frob ls":                      "-frob",
 		"ls -frob":                      "-frob",
-		"ls a b":                        `unexpected argument "b"`,
+		"ls -o yaml":                    "not one of",
+		"inspect":                       "needs a name",
+		"inspect a b":                   `unexpected argument "b"`,
+		"inspect {name}":                "invalid name",
+		"ready a":                       `unexpected argument "a"`,
+		"schema":                        "needs none",
 		"watch":                         "needs a terminal",
 		"watch -every 1ms":              "at least 100ms",
 		"watch -rows 0":                 "at least 1",
@@ -122,42 +147,53 @@ func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 		"release -fence -7 name":        "-fence",
 		"release -fence 7 {name}":       "invalid name",
 		"release -fence 7 a b":          `unexpected argument "b"`,
+		"markers -remove":               "needs one name",
+		"markers -remove a b":           "needs one name",
+		"markers -scope a":              "goes with -remove",
+		"markers -remove -scope a {b}":  "invalid name",
+		"run name -wait 0 -- true":      "flags stand before the name",
 		"-prefix { ls":                  "WithPrefix",
+		"ls -prefix {":                  "WithPrefix",
 		"-prefix { release -fence 7 na": "WithPrefix",
+		"-url x ls":                     "of the form",
+		"-url redis://h/x ls":           "number of a database",
 	} {
 		out, complaint, status := call(t, env, strings.Fields(line)...)
 		if status != misused || out != "" || !strings.Contains(complaint, want) || strings.Contains(complaint, "level=") {
 			t.Errorf("%q: status %d, %q, %q", line, status, out, complaint)
 		}
 	}
-	for _, line := range []string{"-h", "ls -h", "release --help"} {
-		if _, complaint, status := call(t, env, strings.Fields(line)...); status != done || !strings.Contains(strings.ToLower(complaint), "usage") {
+	for _, line := range []string{"-h", "ls -h", "release --help", "run -h", "watch -h", "markers -h", "version -h"} {
+		if _, complaint, status := call(t, env, strings.Fields(line)...); status != done || !strings.Contains(complaint, "usage: holdfast") || strings.Contains(complaint, "default 0s") {
 			t.Errorf("%q: status %d, %q", line, status, complaint)
 		}
+	}
+	if _, complaint, status := call(t, nil, "ls"); status != misused || !strings.Contains(complaint, "HOLDFAST_URL") {
+		t.Errorf("without a URL: status %d, %q", status, complaint)
 	}
 }
 
 func TestAServerThatDoesNotAnswerIsAFailure(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"ls", "-cluster ls", "release -fence 7 name"} {
-		out, complaint, status := call(t, nil, append([]string{"-redis", "127.0.0.1:1"}, strings.Fields(line)...)...)
-		if status != failed || out != "" || !strings.Contains(complaint, "unavailable") {
-			t.Errorf("%q: status %d, %q, %q", line, status, out, complaint)
+	for _, place := range []string{"redis://127.0.0.1:1", "redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/m"} {
+		for _, line := range []string{"ls", "ready", "inspect a", "release -fence 7 name", "release name -fence 7", "markers", "markers -remove a"} {
+			out, complaint, status := call(t, nil, append([]string{"-url", place}, strings.Fields(line)...)...)
+			if status != unavailable || out != "" || !strings.Contains(complaint, "unavailable") {
+				t.Errorf("%s %q: status %d, %q, %q", place, line, status, out, complaint)
+			}
 		}
 	}
 }
 
-func TestAPasswordIsNotShown(t *testing.T) {
+func TestFlagsMayStandBehindWhatTheyAreAbout(t *testing.T) {
 	t.Parallel()
-	const secret = "hunter2"
-	for _, line := range []string{
-		"-h", "ls -h", "frob", "-redis redis://:hunter2@127.0.0.1:x ls", "-redis rediss://u:hunter2@127.0.0.1:1 ls",
-		"-redis http://u:hunter2@127.0.0.1 ls", "-cluster -redis redis://u:hunter2@127.0.0.1:x ls", "-redis redis://:hunter2@%zz ls",
-		"-redis redis://u:hunter2/@127.0.0.1 ls", "-redis redis://u:1/hunter2@127.0.0.1 ls", "-redis redis://h?hunter2=1@127.0.0.1 ls",
+	f := newFleet(t)
+	f.acquire(f.process("web-7"), "-o")
+	for line, want := range map[string]string{
+		"ls * -o json": `"name":"-o"`, "ls -o json -- -o": `"name":"-o"`, "inspect -o json -- -o": `"held":true`,
 	} {
-		env := map[string]string{"HOLDFAST_REDIS": "redis://:" + secret + "@127.0.0.1:1", "HOLDFAST_REDIS_PASSWORD": secret}
-		if out, complaint, _ := call(t, env, strings.Fields(line)...); strings.Contains(out+complaint, secret) {
-			t.Errorf("%q: %q, %q", line, out, complaint)
+		if out, complaint, status := call(t, f.env, strings.Fields(line)...); status != done || !strings.Contains(out, want) {
+			t.Errorf("%q: status %d, %q, %q", line, status, out, complaint)
 		}
 	}
 }
@@ -166,14 +202,25 @@ func TestThePasswordOfTheEnvironmentOpensTheServer(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t, "--requirepass", "hunter2")
 	for _, env := range []map[string]string{
-		{"HOLDFAST_REDIS": server.Addr(), "HOLDFAST_REDIS_PASSWORD": "hunter2"},
-		{"HOLDFAST_REDIS": "redis://:hunter2@" + server.Addr()},
+		{"HOLDFAST_URL": "redis://" + server.Addr(), "HOLDFAST_PASSWORD": "hunter2"},
+		{"HOLDFAST_URL": "redis://:hunter2@" + server.Addr()},
 	} {
 		if _, complaint, status := call(t, env, "ls"); status != done {
 			t.Errorf("status %d, %q", status, complaint)
 		}
 	}
-	if _, complaint, status := call(t, nil, "-redis", server.Addr(), "ls"); status != failed || !strings.Contains(complaint, "NOAUTH") {
+	if _, complaint, status := call(t, nil, "-url", "redis://"+server.Addr(), "ls"); status != unavailable || !strings.Contains(complaint, "NOAUTH") {
 		t.Errorf("without: status %d, %q", status, complaint)
+	}
+}
+
+func TestReadyAndVersionSaySo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	if out, complaint, status := call(t, f.env, "ready"); status != done || out != "ready: redis://"+f.share.Addr+"\n" {
+		t.Errorf("status %d, %q, %q", status, out, complaint)
+	}
+	if out, complaint, status := call(t, nil, "version"); status != done || !strings.HasPrefix(out, "holdfast ") {
+		t.Errorf("status %d, %q, %q", status, out, complaint)
 	}
 }

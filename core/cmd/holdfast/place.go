@@ -1,87 +1,85 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
-	"github.com/redis/go-redis/v9/maintnotifications"
-
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/core/cmd/holdfast/internal/backend"
 )
 
 // place is where the locks are.
 type place struct {
-	address, password string
-	prefix            string
-	cluster           bool
+	url    string
+	prefix *string // nil: that of the URL
+	opts   backend.Options
 }
 
-func (at *place) define(flags *flag.FlagSet, getenv func(string) string) {
-	flags.StringVar(&at.address, "redis", "", "`address` of the server, host:port or URL ($HOLDFAST_REDIS, or 127.0.0.1:6379)")
-	flags.StringVar(&at.prefix, "prefix", cmp.Or(getenv("HOLDFAST_PREFIX"), "holdfast:"), "what the keys begin with ($HOLDFAST_PREFIX)")
-	flags.BoolVar(&at.cluster, "cluster", false, "the server is part of a Redis Cluster")
-	at.address = cmp.Or(getenv("HOLDFAST_REDIS"), "127.0.0.1:6379") // no default of the flag, which -h would show
-	at.password = getenv("HOLDFAST_REDIS_PASSWORD")
-}
-
-const (
-	dialTimeout = 3 * time.Second
-	callTimeout = 5 * time.Second
-)
-
-// open returns a Locker that only looks, and a function that closes it.
-func (at *place) open() (locks *core.Locker, closeAll func(), err error) {
-	logging.Disable() // what goes wrong comes back as an error
-	rdb, err := at.dial()
-	if err != nil {
-		return nil, nil, err
+// define adds the flags that every command has. They may stand before the command, too.
+func (at *place) define(flags *flag.FlagSet) {
+	set := func(p *string) func(string) error {
+		return func(text string) error { *p = text; return nil }
 	}
-	locks, err = core.New(redislock.New(rdb, redislock.WithPrefix(at.prefix)))
-	if err != nil {
-		_ = rdb.Close()
-		return nil, nil, err
-	}
-	return locks, func() {
-		_ = locks.Close(context.Background()) // it holds nothing
-		_ = rdb.Close()
-	}, nil
+	// Func shows no default, which may have a password.
+	flags.Func("url", "`URL` of the lock service ($HOLDFAST_URL)", set(&at.url))
+	flags.Func("prefix", "what the keys begin with; replaces prefix= of the URL", func(text string) error {
+		at.prefix = &text
+		return nil
+	})
 }
 
-func (at *place) dial() (redis.UniversalClient, error) {
-	noNotifications := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	if at.cluster {
-		o, err := redis.ParseClusterURL(at.url())
-		if err != nil {
-			return nil, errAddress
+// service is an open place.
+type service struct {
+	*backend.Backend
+
+	locks *core.Locker
+}
+
+// errNoURL: a default such as localhost would let every machine lock for itself.
+var errNoURL = errors.New("no lock service: set HOLDFAST_URL or give -url, such as redis://127.0.0.1:6379; holdfast -h has more forms")
+
+func (at *place) open(ctx context.Context, opts ...core.NewOption) (*service, error) {
+	if at.url == "" {
+		return nil, usageError{errNoURL}
+	}
+	at.opts.Prefix = at.prefix
+	b, err := backend.Open(ctx, at.url, at.opts)
+	if err != nil {
+		if errors.Is(err, core.ErrUnavailable) || ctx.Err() != nil {
+			return nil, err
 		}
-		o.Password = cmp.Or(o.Password, at.password)
-		o.DialTimeout, o.ContextTimeoutEnabled, o.MaintNotificationsConfig = dialTimeout, true, noNotifications
-		return redis.NewClusterClient(o), nil
+		return nil, usageError{err}
 	}
-	o, err := redis.ParseURL(at.url())
+	locks, err := core.New(b.Driver, opts...)
 	if err != nil {
-		return nil, errAddress
+		b.Close()
+		return nil, err
 	}
-	o.Password = cmp.Or(o.Password, at.password)
-	o.DialTimeout, o.DialerRetries, o.MaintNotificationsConfig = dialTimeout, 1, noNotifications
-	return redis.NewClient(o), nil
+	return &service{b, locks}, nil
 }
 
-func (at *place) url() string {
-	if strings.Contains(at.address, "://") {
-		return at.address
-	}
-	return "redis://" + at.address
+const callTimeout = 5 * time.Second
+
+// answers asks one question that is answered at once. A walk through all names may take long, and so has no
+// limit: without an answer it would hang.
+func (s *service) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := s.locks.Inspect(ctx, "holdfast.ready") // any name; nobody need hold it
+	return err
 }
 
-// errAddress says nothing of the address, nor do the errors of its parsers come out: either may
-// have a password, or the part of one that stands behind a '/', which ends the host.
-var errAddress = errors.New("holdfast: -redis: neither host:port nor a URL, redis://[user:password@]host:port[/database]; " +
-	"what is special in a password is percent-encoded there")
+// close takes a while at most: what it holds still ends with its TTL.
+func (s *service) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	_ = s.locks.Close(ctx)
+	s.Close()
+}
+
+// usageError is the user's: the exit status says so.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }

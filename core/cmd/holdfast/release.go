@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/core"
 )
@@ -41,7 +42,7 @@ func (h holder) release(ctx context.Context, locks *core.Locker, name string) (f
 }
 
 // release is the command of that name.
-func (p *program) release(ctx context.Context, at place, flags *flag.FlagSet, args []string) (int, error) {
+func (p *program) release(ctx context.Context, at *place, flags *flag.FlagSet, args []string) (int, error) {
 	var h holder
 	flags.Uint64Var(&h.fence, "fence", 0, "the fence that ls shows for the lease to end")
 	flags.StringVar(&h.handle, "handle", "", "else the handle")
@@ -50,14 +51,14 @@ func (p *program) release(ctx context.Context, at place, flags *flag.FlagSet, ar
 	}
 	name := flags.Arg(0)
 	if name == "" || (h.fence == 0) == (h.handle == "") {
-		p.complain("release needs -fence or -handle, and a name; ls shows them")
-		return misused, errUsage
+		return misused, p.misuse("release needs -fence or -handle, and a name; ls -o wide shows them")
 	}
-	locks, closeAll, err := at.open()
+	s, err := at.open(ctx)
 	if err != nil {
 		return failed, err
 	}
-	defer closeAll()
+	defer s.close(ctx)
+	locks := s.locks
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	info, err := locks.Inspect(ctx, name)
@@ -65,26 +66,26 @@ func (p *program) release(ctx context.Context, at place, flags *flag.FlagSet, ar
 		return misused, err
 	}
 	freed, err := h.release(ctx, locks, name)
-	p.audit(at.prefix+name, h, h.label(info), freed, err)
+	p.audit(s, name, h, h.label(info), freed, err)
 	switch {
 	case errors.Is(err, core.ErrHeld):
 		p.complain("%q is held, but not with %s, or not for long enough to have its fence known; nothing was done", name, h)
-		return notReleased, nil
+		return failed, nil
 	case errors.Is(err, core.ErrInvalid):
-		p.complain("%q is shared, and several have %s; ls shows the handle of each; nothing was done", name, h)
-		return notReleased, nil
+		p.complain("%q is shared, and several have %s; ls -o wide shows the handle of each; nothing was done", name, h)
+		return failed, nil
 	case err != nil:
 		return failed, err
 	case !freed:
 		p.complain("nobody holds %q; nothing was done", name)
-		return notReleased, nil
+		return failed, nil
 	}
 	_, err = fmt.Fprintf(p.out, "released %s\n", clean(name))
 	return done, err
 }
 
 // audit leaves a line about who took a lock from whom, or tried to.
-func (p *program) audit(key string, h holder, label string, freed bool, err error) {
+func (p *program) audit(s *service, name string, h holder, label string, freed bool, err error) {
 	result := "released"
 	switch {
 	case errors.Is(err, core.ErrHeld):
@@ -96,6 +97,25 @@ func (p *program) audit(key string, h holder, label string, freed bool, err erro
 	case !freed:
 		result = "refused: not held"
 	}
+	p.record("holdfast: force release", s, name, "fence", h.fence, "handle", h.handle, "holder", label, "result", result)
+}
+
+// auditMarker does the same for a marker.
+func (p *program) auditMarker(s *service, name, scope string, removed bool, err error) {
+	result := "removed"
+	switch {
+	case errors.Is(err, core.ErrInvalid):
+		return // nothing was sent
+	case err != nil:
+		result = "unknown: " + err.Error()
+	case !removed:
+		result = "refused: no such marker"
+	}
+	p.record("holdfast: remove marker", s, name, "scope", scope, "result", result)
+}
+
+// record adds who did it, and where.
+func (p *program) record(what string, s *service, name string, args ...any) {
 	by := "unknown"
 	if u, err := user.Current(); err == nil {
 		by = u.Username
@@ -107,6 +127,6 @@ func (p *program) audit(key string, h holder, label string, freed bool, err erro
 	if err != nil {
 		host = "unknown"
 	}
-	slog.New(slog.NewTextHandler(p.err, nil)).Warn("holdfast: force release",
-		"key", key, "fence", h.fence, "handle", h.handle, "holder", label, "result", result, "by", by, "host", host, "pid", os.Getpid())
+	args = slices.Concat([]any{"name", name, "at", s.Place, "prefix", s.Prefix}, args, []any{"by", by, "host", host, "pid", os.Getpid()})
+	slog.New(slog.NewTextHandler(p.err, nil)).Warn(what, args...)
 }

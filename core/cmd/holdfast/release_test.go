@@ -16,7 +16,7 @@ func (f *fleet) known(x *core.Lease) string {
 	f.Helper()
 	fence := strconv.FormatUint(x.Fence(), 10)
 	f.eventually("the fence is known", func() bool {
-		out, _, _ := call(f.T, f.env, "ls", x.Name())
+		out, _, _ := call(f.T, f.env, "ls", "-o", "wide", x.Name())
 		return strings.Contains(out, fence)
 	})
 	return fence
@@ -33,7 +33,7 @@ func TestReleaseEndsTheLeaseOfThatFenceAndSaysWhoDidIt(t *testing.T) {
 		t.Errorf("status %d, %q", status, out)
 	}
 	for _, want := range []string{
-		"level=WARN", "time=", "key=" + f.share.Prefix + "order:42 ", "fence=" + fence, `holder="host 1"`, "result=released ",
+		"level=WARN", "time=", "name=order:42 ", "prefix=" + f.share.Prefix + " ", "fence=" + fence, `holder="host 1"`, "result=released ",
 		`by="alice as `, "host=", fmt.Sprintf("pid=%d\n", os.Getpid()),
 	} {
 		if !strings.Contains(audit, want) {
@@ -45,7 +45,7 @@ func TestReleaseEndsTheLeaseOfThatFenceAndSaysWhoDidIt(t *testing.T) {
 		t.Errorf("its holder: %v", x.Err())
 	}
 	out, audit, status = call(t, f.env, "release", "-fence", fence, "order:42")
-	if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: not held"`) || !strings.Contains(audit, "nobody holds") {
+	if status != failed || out != "" || !strings.Contains(audit, `result="refused: not held"`) || !strings.Contains(audit, "nobody holds") {
 		t.Errorf("a second time: status %d, %q, %q", status, out, audit)
 	}
 }
@@ -57,7 +57,7 @@ func TestReleaseLeavesALeaseWithAnotherFenceAlone(t *testing.T) {
 	fence := f.known(x)
 	for _, wrong := range []string{fence + "0", fence[1:], "1"} {
 		out, audit, status := call(t, f.env, "release", "-fence", wrong, "order:42")
-		if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: another holder"`) || !strings.Contains(audit, `holder=""`) {
+		if status != failed || out != "" || !strings.Contains(audit, `result="refused: another holder"`) || !strings.Contains(audit, `holder=""`) {
 			t.Errorf("%s: status %d, %q, %q", wrong, status, out, audit)
 		}
 	}
@@ -86,15 +86,15 @@ func TestReleaseByAHandleEndsThatLeaseAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, _, _ := call(t, f.env, "ls", "order:42"); strings.Count(out, "order:42\t(shared)\t") != 2 || !strings.Contains(out, handle) {
+	if out, _, _ := call(t, f.env, "ls", "-o", "wide", "order:42"); strings.Count(out, "\tshared\t") != 2 || !strings.Contains(out, handle) {
 		t.Errorf("%q", out)
 	}
 	out, audit, status := call(t, f.env, "release", "-fence", strconv.FormatUint(x.Fence(), 10), "order:42")
-	if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: several holders"`) || !strings.Contains(audit, "handle of each") {
+	if status != failed || out != "" || !strings.Contains(audit, `result="refused: several holders"`) || !strings.Contains(audit, "handle of each") {
 		t.Errorf("by a fence that two have: status %d, %q, %q", status, out, audit)
 	}
 	out, audit, status = call(t, f.env, "release", "-handle", "0123456789abcdef", "order:42")
-	if status != notReleased || out != "" || !strings.Contains(audit, `result="refused: another holder"`) {
+	if status != failed || out != "" || !strings.Contains(audit, `result="refused: another holder"`) {
 		t.Errorf("another handle: status %d, %q, %q", status, out, audit)
 	}
 	out, audit, status = call(t, f.env, "release", "-handle", handle, "order:42")
@@ -111,8 +111,8 @@ func TestReleaseByAHandleEndsThatLeaseAlone(t *testing.T) {
 
 func TestAReleaseWhoseOutcomeIsUnknownIsAuditedAsThat(t *testing.T) {
 	t.Parallel()
-	_, audit, status := call(t, nil, "-redis", "127.0.0.1:1", "release", "-fence", "7", "order:42")
-	if status != failed || !strings.Contains(audit, `result="unknown: `) || !strings.Contains(audit, "key=holdfast:order:42") {
+	_, audit, status := call(t, nil, "-url", "redis://127.0.0.1:1", "release", "-fence", "7", "order:42")
+	if status != unavailable || !strings.Contains(audit, `result="unknown: `) || !strings.Contains(audit, "name=order:42 ") {
 		t.Errorf("status %d, %q", status, audit)
 	}
 }

@@ -13,48 +13,88 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-var header = []string{"NAME", "HELD BY", "FENCE", "HANDLE", "TTL", "IN LINE, FOR"}
+var header = []string{"NAME", "HELD BY", "KIND", "FOR", "TTL", "LINE", "FENCE", "HANDLE"}
 
-// widths are those of the columns at most: 100 characters with the gaps between them.
-var widths = [...]int{22, 15, 16, 16, 4, 17}
+// widths are those of the columns at most: 100 characters without the last two, with the gaps between them.
+var widths = []int{28, 24, 10, 4, 4, 17, 16, 16}
+
+// narrow is how many columns there are without fences and handles.
+const narrow = 6
 
 // inTable is how many of a line a row shows.
 const inTable = 3
 
 // rows are what is said of a name: one for each holder. Only the first one tells of the line.
-func rows(info core.LeaseInfo, most int) (all [][]string) {
+func rows(info core.LeaseInfo, most int, all bool) (lines [][]string) {
 	for _, h := range info.Holders {
 		part := info
-		part.Label, part.Handle, part.Remaining = "(shared)", h.Handle, h.Remaining
-		if h.Limit > 0 {
-			part.Label = fmt.Sprintf("(one of %d)", h.Limit)
-		}
-		if len(all) > 0 {
+		part.Label, part.Handle, part.Remaining, part.HeldFor = h.Label, h.Handle, h.Remaining, h.HeldFor
+		if len(lines) > 0 {
 			part.Line = nil
+		} else if h.HeldFor == 0 {
+			part.HeldFor = info.HeldFor // that of the first is known, if no other
 		}
-		all = append(all, columns(part, most))
+		lines = append(lines, columns(part, most, all))
 	}
-	if all == nil {
-		all = append(all, columns(info, most))
+	if lines == nil {
+		lines = append(lines, columns(info, most, all))
 	}
-	return all
+	return lines
 }
 
-func columns(info core.LeaseInfo, most int) []string {
-	label, fence, ttl := clean(info.Label), "-", human(info.Remaining)
-	if info.Kept {
-		label = strings.TrimSpace("(kept) " + label)
-	}
-	if info.Foreign {
-		label = "(foreign)"
-	}
+func columns(info core.LeaseInfo, most int, all bool) []string {
+	fence, since, ttl := "-", "-", human(info.Remaining)
 	if info.Fence > 0 {
 		fence = strconv.FormatUint(info.Fence, 10)
+	}
+	if info.HeldFor > 0 {
+		since = human(info.HeldFor)
 	}
 	if info.Remaining == 0 {
 		ttl = "none"
 	}
-	return []string{clean(info.Name), cmp.Or(label, "-"), fence, cmp.Or(clean(info.Handle), "-"), ttl, inLine(info.Line, most)}
+	row := []string{
+		clean(info.Name), cmp.Or(clean(info.Label), "-") + ofNodes(info), kind(info), since, ttl, inLine(info.Line, most),
+		fence, cmp.Or(clean(info.Handle), "-"),
+	}
+	if !all {
+		return row[:narrow]
+	}
+	return row
+}
+
+// kind is how a name is held.
+func kind(info core.LeaseInfo) string {
+	if info.Kind == core.HoldLimited {
+		return fmt.Sprintf("1 of %d", info.Limit)
+	}
+	return cmp.Or(string(info.Kind), "-")
+}
+
+// ofNodes says how many nodes of a quorum know the holder, where they disagree.
+func ofNodes(info core.LeaseInfo) string {
+	if len(info.Nodes) == 0 {
+		return ""
+	}
+	agree := 0
+	for _, n := range info.Nodes {
+		if n.Held && n.Handle == info.Handle {
+			agree++
+		}
+	}
+	return fmt.Sprintf(" (%d of %d nodes)", agree, len(info.Nodes))
+}
+
+// node is what one node of a quorum says.
+func node(n core.NodeInfo) string {
+	switch {
+	case n.Silent:
+		return "no answer"
+	case !n.Held:
+		return "not held"
+	default:
+		return fmt.Sprintf("%s, handle %s, ttl %s", cmp.Or(clean(n.Label), "no label"), cmp.Or(clean(n.Handle), "-"), human(n.Remaining))
+	}
 }
 
 // clean keeps what comes from the server from steering a terminal, or making two rows of one.
@@ -73,7 +113,10 @@ func inLine(line []core.WaiterInfo, most int) string {
 	}
 	var ages []string
 	for _, w := range line[:min(len(line), most)] {
-		age := human(w.Waited)
+		age := "?"
+		if w.Waited > 0 {
+			age = human(w.Waited)
+		}
 		if !w.Alive {
 			age = "(" + age + ")"
 		}
@@ -102,18 +145,24 @@ func human(d time.Duration) string {
 }
 
 // writeTable is for people.
-func writeTable(w io.Writer, infos []core.LeaseInfo) error {
-	lines := [][]string{header}
-	for _, info := range infos {
-		lines = append(lines, rows(info, inTable)...)
+func writeTable(w io.Writer, infos []core.LeaseInfo, all bool) error {
+	if len(infos) == 0 {
+		return nil
 	}
-	_, err := io.WriteString(w, align(lines))
+	lines := [][]string{header}
+	if !all {
+		lines[0] = header[:narrow]
+	}
+	for _, info := range infos {
+		lines = append(lines, rows(info, inTable, all)...)
+	}
+	_, err := io.WriteString(w, align(lines, widths))
 	return err
 }
 
 // align makes each column as wide as it has to be, and no wider than it may.
-func align(rows [][]string) string {
-	var wide [len(widths)]int
+func align(rows [][]string, widths []int) string {
+	wide := make([]int, len(widths))
 	for _, row := range rows {
 		for i, text := range row {
 			wide[i] = max(wide[i], min(utf8.RuneCountInString(text), widths[i]))
@@ -140,4 +189,67 @@ func cut(text string, most int) string {
 	}
 	tail := most / 3
 	return string(runes[:most-tail-1]) + "…" + string(runes[len(runes)-tail:])
+}
+
+// writeStory is all that is known of one name.
+func writeStory(w io.Writer, info core.LeaseInfo) error {
+	var b strings.Builder
+	say := func(title, format string, args ...any) {
+		fmt.Fprintf(&b, "%-8s "+format+"\n", append([]any{title}, args...)...)
+	}
+	say("name", "%s", clean(info.Name))
+	if !info.Held {
+		say("held", "no")
+	} else {
+		say("kind", "%s", story(info))
+	}
+	if info.Label != "" {
+		say("held by", "%s", clean(info.Label))
+	}
+	if info.HeldFor > 0 {
+		say("for", "%s", human(info.HeldFor))
+	}
+	if info.Fence > 0 {
+		say("fence", "%d", info.Fence)
+	}
+	if info.Handle != "" {
+		say("handle", "%s", clean(info.Handle))
+	}
+	if info.Held && info.Remaining > 0 {
+		say("ttl", "%s", human(info.Remaining))
+	}
+	for _, h := range info.Holders {
+		since := ""
+		if h.HeldFor > 0 {
+			since = ", for " + human(h.HeldFor)
+		}
+		say("holder", "%s%s, handle %s, ttl %s", cmp.Or(clean(h.Label), "no label"), since, clean(h.Handle), human(h.Remaining))
+	}
+	for i, n := range info.Nodes {
+		say("node", "%d: %s", i, node(n))
+	}
+	for i, in := range info.Line {
+		say("line", "%d: %s", i+1, waiter(in))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// story is how a name is held, by all its holders.
+func story(info core.LeaseInfo) string {
+	if info.Kind == core.HoldLimited {
+		return fmt.Sprintf("limited, %d of %d", len(info.Holders), info.Limit)
+	}
+	return kind(info)
+}
+
+func waiter(in core.WaiterInfo) string {
+	text := cmp.Or(clean(in.Label), "no label")
+	if in.Waited > 0 {
+		text += ", waits for " + human(in.Waited)
+	}
+	if !in.Alive {
+		text += ", not heard of lately"
+	}
+	return text
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/look"
 )
 
 // What terminals understand.
@@ -23,37 +24,42 @@ const (
 )
 
 // watch is the command of that name: it ends with ctx.
-func (p *program) watch(ctx context.Context, at place, flags *flag.FlagSet, args []string) (int, error) {
-	every := flags.Duration("every", time.Second, "how often to look")
+func (p *program) watch(ctx context.Context, at *place, flags *flag.FlagSet, args []string) (int, error) {
+	every := time.Second
+	durationFlag(flags, &every, "every", "how often to look")
 	most := flags.Int("rows", 20, "how many names to show")
-	if err := p.arguments(flags, args, 1); err != nil {
+	if err := p.arguments(flags, args, maxFilters); err != nil {
 		return misused, err
 	}
-	if *every < 100*time.Millisecond || *most < 1 {
-		p.complain("watch: -every is at least 100ms, -rows at least 1")
-		return misused, errUsage
+	if every < 100*time.Millisecond || *most < 1 {
+		return misused, p.misuse("watch: -every is at least 100ms, -rows at least 1")
 	}
 	if !p.terminal {
-		p.complain("watch needs a terminal; ls is for scripts")
-		return misused, errUsage
+		return misused, p.misuse("watch needs a terminal; ls is for scripts")
 	}
-	locks, closeAll, err := at.open()
+	s, err := at.open(ctx)
 	if err != nil {
 		return failed, err
 	}
-	defer closeAll()
+	defer s.close(ctx)
 	if _, err := io.WriteString(p.out, enter); err != nil {
 		return failed, err
 	}
 	defer io.WriteString(p.out, leave) //nolint:errcheck // the end
-	tick := time.NewTicker(*every)
+	filter := look.Filter(flags.Args())
+	looker := look.New(s.locks, filter.Prefix(), filter.Keep)
+	ctx, cancel := context.WithCancel(ctx)
+	defer looker.Close()
+	defer cancel()
+	tick := time.NewTicker(every)
 	defer tick.Stop()
+	where := clean(strings.TrimSpace(s.Place + " " + s.Prefix + " " + strings.Join(filter, " ")))
 	for {
-		infos, err := collect(ctx, locks, flags.Arg(0))
+		picture, err := looker.Look(ctx)
 		if ctx.Err() != nil {
 			return done, nil
 		}
-		if _, err := io.WriteString(p.out, screen(at.prefix+flags.Arg(0), infos, *most, time.Now(), err)); err != nil {
+		if _, err := io.WriteString(p.out, screen(where, picture, *most, time.Now(), err)); err != nil {
 			return failed, err
 		}
 		select {
@@ -65,22 +71,28 @@ func (p *program) watch(ctx context.Context, at place, flags *flag.FlagSet, args
 }
 
 // screen shows the longest lines first, or why nothing is known.
-func screen(prefix string, infos []core.LeaseInfo, most int, now time.Time, err error) string {
+func screen(where string, p look.Picture, most int, now time.Time, err error) string {
 	var b strings.Builder
-	b.WriteString(now.Format(time.TimeOnly) + "  " + clean(prefix) + "*: ")
+	b.WriteString(now.Format(time.TimeOnly) + "  " + where + ": ")
+	infos := p.Infos
 	if err != nil {
 		b.WriteString("no answer\n\n" + clean(err.Error()) + "\n")
-	} else {
-		waiting := 0
-		for _, info := range infos {
-			waiting += len(info.Line)
-		}
-		slices.SortStableFunc(infos, func(a, b core.LeaseInfo) int { return cmp.Compare(len(b.Line), len(a.Line)) })
-		fmt.Fprintf(&b, "%d held, %d in line\n\n", len(infos), waiting)
-		_ = writeTable(&b, infos[:min(len(infos), most)]) // a Builder takes everything
+		return home + strings.ReplaceAll(b.String(), "\n", wipe+"\n") + blank
 	}
+	waiting := 0
+	for _, info := range infos {
+		waiting += len(info.Line)
+	}
+	slices.SortStableFunc(infos, func(a, b core.LeaseInfo) int { return cmp.Compare(len(b.Line), len(a.Line)) })
+	fmt.Fprintf(&b, "%d held, %d in line\n\n", len(infos), waiting)
+	_ = writeTable(&b, infos[:min(len(infos), most)], false) // a Builder takes everything
 	if more := len(infos) - most; more > 0 {
 		fmt.Fprintf(&b, "and %d more\n", more)
+	}
+	if !p.Whole {
+		b.WriteString("still searching for names\n")
+	} else if p.Every > 2*time.Second {
+		fmt.Fprintf(&b, "new names show after up to %s: the database has many keys\n", human(p.Every))
 	}
 	return home + strings.ReplaceAll(b.String(), "\n", wipe+"\n") + blank
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +23,8 @@ const (
 // CLUSTERDOWN.
 type RedisCluster struct {
 	tb    testing.TB
+	args  []string
+	front Front
 	Nodes []*Server // first the masters, as they were at the start, then the replica of each
 }
 
@@ -29,13 +32,21 @@ type RedisCluster struct {
 // are added to the command line of each node; see [Redis].
 func Cluster(tb testing.TB, args ...string) *RedisCluster {
 	tb.Helper()
-	c := &RedisCluster{tb: tb}
-	args = append([]string{
+	return ClusterBehind(tb, nil, args...)
+}
+
+// ClusterBehind is [Cluster] with something before the port and before the bus of each node, through which the
+// other nodes reach it; clients are told the address of what stands before the port. Each node dials from a
+// loopback address of its own, which Linux has without being asked: see [Server.Source]. It needs Redis 7.
+func ClusterBehind(tb testing.TB, front Front, args ...string) *RedisCluster {
+	tb.Helper()
+	c := &RedisCluster{tb: tb, front: front}
+	c.args = append([]string{
 		"--cluster-enabled", "yes", "--cluster-node-timeout", "3000", "--repl-diskless-sync-delay", "0",
 		"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
 	}, args...)
 	for range 2 * clusterMasters {
-		c.Nodes = append(c.Nodes, Redis(tb, args...))
+		c.Nodes = append(c.Nodes, c.node())
 	}
 	c.deal()
 	c.meet()
@@ -64,7 +75,11 @@ func (c *RedisCluster) deal() {
 	c.tb.Helper()
 	for i, master := range c.Nodes[:clusterMasters] {
 		from, to := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1
-		c.do(master, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to))
+		words := []string{"CLUSTER", "ADDSLOTS"} // servers older than Redis 7 do not know ADDSLOTSRANGE
+		for slot := from; slot <= to; slot++ {
+			words = append(words, strconv.Itoa(slot))
+		}
+		c.do(master, words...)
 		c.do(master, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 	}
 }
@@ -73,8 +88,52 @@ func (c *RedisCluster) deal() {
 func (c *RedisCluster) meet() {
 	c.tb.Helper()
 	for _, n := range c.Nodes[1:] {
-		c.do(c.Nodes[0], "CLUSTER", "MEET", "127.0.0.1", n.linkPort())
+		c.introduce(n)
 	}
+}
+
+// introduce makes the first node know another one.
+func (c *RedisCluster) introduce(n *Server) {
+	c.tb.Helper()
+	words := []string{"CLUSTER", "MEET", "127.0.0.1", n.linkPort()}
+	if n.bus != "" {
+		_, port, _ := net.SplitHostPort(n.Announced()) // as it was given to listen on
+		_, bus, _ := net.SplitHostPort(n.bus)
+		words = []string{"CLUSTER", "MEET", "127.0.0.1", port, bus}
+	}
+	c.do(c.Nodes[0], words...)
+}
+
+// node starts a node.
+func (c *RedisCluster) node() *Server {
+	c.tb.Helper()
+	p := redisProduct(c.args)
+	if c.front == nil {
+		return startRedis(c.tb, p)
+	}
+	bus := ""
+	p.source = "127.0.0." + strconv.Itoa(2+len(c.Nodes))
+	p.front = func(addr string) string {
+		bus = c.front(busAddr(addr))
+		return c.front(addr)
+	}
+	p.tell = func(host, port string) []string {
+		_, busPort, _ := net.SplitHostPort(bus) // as it was given to listen on
+		return []string{
+			"--cluster-announce-ip", host, "--cluster-announce-port", port, "--cluster-announce-bus-port", busPort,
+			"--bind-source-addr", p.source,
+		}
+	}
+	n := startRedis(c.tb, p)
+	n.bus = bus
+	return n
+}
+
+// busAddr is the address of a node's bus.
+func busAddr(addr string) string {
+	host, port, _ := net.SplitHostPort(addr) // one of ours
+	number, _ := strconv.Atoi(port)
+	return net.JoinHostPort(host, strconv.Itoa(number+10000))
 }
 
 // AwaitComplete returns once every node that runs sees all slots served, and every replica
@@ -141,7 +200,7 @@ func (c *RedisCluster) serves(n *Server, slot int) bool {
 			continue
 		}
 		master, _ := s[2].([]any)
-		return len(master) > 1 && master[1] == int64(n.port)
+		return len(master) > 1 && fmt.Sprint(master[1]) == n.clientPort()
 	}
 	return false
 }

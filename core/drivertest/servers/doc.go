@@ -6,7 +6,7 @@
 //	srv.Kill()
 //	srv.Restart()
 //
-// ZooKeeper and Etcd do the same. [RedisWithClock] has a clock that a test can set wrong.
+// ZooKeeper, Etcd and NATS do the same. [RedisWithClock] has a clock that a test can set wrong.
 //
 // A package with many tests that do not disturb the server shares one:
 //

@@ -15,17 +15,7 @@ import (
 func Etcd(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	p := etcdProduct(args)
-	s, err := launch(tb, p, Find(tb, p.binary, p.debianPackage), tb.TempDir())
-	if err != nil {
-		tb.Fatalf("servers: %v", err)
-	}
-	tb.Cleanup(func() {
-		s.Kill() // there is nothing to save
-		if tb.Failed() {
-			tb.Logf("log of etcd on %s:\n%s", s.Addr(), s.Log())
-		}
-	})
-	return s
+	return start(tb, "etcd", p, Find(tb, p.binary, p.debianPackage), tb.TempDir())
 }
 
 func etcdProduct(extra []string) product {

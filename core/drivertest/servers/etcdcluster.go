@@ -9,23 +9,30 @@ import (
 	"testing"
 )
 
-const etcdMembers = 3
+// clusterOf is how many servers a cluster has: with two of them it goes on.
+const clusterOf = 3
 
 // EtcdCluster starts an etcd of three members that belongs to the test, and ends with it. It
 // returns once all serve. With two of them it goes on.
 func EtcdCluster(tb testing.TB) []*Server {
 	tb.Helper()
 	path := Find(tb, "etcd", "etcd-server")
-	peers, err := freePorts(etcdMembers)
+	peers, err := freePorts(tb, clusterOf)
 	if err != nil {
 		tb.Fatalf("servers: %v", err)
 	}
-	members := make([]*Server, etcdMembers)
-	errs := make([]error, etcdMembers)
+	return launchAll(tb, path, func(i int) product { return etcdMember(i, peers) })
+}
+
+// launchAll starts the members of a cluster at the same time, since a member serves once it has found a majority.
+func launchAll(tb testing.TB, path string, member func(i int) product) []*Server {
+	tb.Helper()
+	members := make([]*Server, clusterOf)
+	errs := make([]error, clusterOf)
 	var starting sync.WaitGroup
-	for i := range members { // a member serves once it has found a majority
-		root := tb.TempDir()
-		starting.Go(func() { members[i], errs[i] = launch(tb, etcdMember(i, peers), path, root) })
+	for i := range members {
+		root, p := tb.TempDir(), member(i)
+		starting.Go(func() { members[i], errs[i] = launch(tb, p, path, root) })
 	}
 	starting.Wait()
 	for _, m := range members {
@@ -67,18 +74,15 @@ func etcdMember(i int, peers []int) product {
 	}
 }
 
-// freePorts are n ports that differ.
-func freePorts(n int) (ports []int, err error) {
-	taken := make(map[int]bool, n)
-	for len(ports) < n {
-		port, err := freePort()
+// freePorts are n ports.
+func freePorts(tb testing.TB, n int) (ports []int, err error) {
+	tb.Helper()
+	for range n {
+		port, err := freePort(tb)
 		if err != nil {
 			return nil, err
 		}
-		if !taken[port] {
-			taken[port] = true
-			ports = append(ports, port)
-		}
+		ports = append(ports, port)
 	}
 	return ports, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,12 +16,16 @@ import (
 	"time"
 )
 
+// RedisEnv is the environment variable with the path of the server to start instead of the redis-server
+// on the PATH: of another version, or another product that takes its options, such as valkey-server.
+const RedisEnv = "HOLDFAST_REDIS_SERVER"
+
 // Redis starts a redis-server that belongs to the test, and ends with it. It keeps nothing
 // on disk unless args say so.
 //
-// args are added to its command line, such as "--maxmemory", "1mb". The port, the bind
-// address, the directory and the log file are not theirs to set. The log level may be
-// raised, not lowered. With "--tls-cert-file" among them, which takes "--tls-key-file" and
+// args are added to its command line, such as "--maxmemory", "1mb". The port, the directory
+// and the log file are not theirs to set. With "--bind" among them, the first address is to be
+// 127.0.0.1. The log level may be raised, not lowered. With "--tls-cert-file" among them, which takes "--tls-key-file" and
 // "--tls-ca-cert-file" too, the server speaks TLS at [Server.TLSAddr], to clients that have a
 // certificate, and with other servers. At [Server.Addr] it goes on to speak without.
 func Redis(tb testing.TB, args ...string) *Server {
@@ -30,17 +35,16 @@ func Redis(tb testing.TB, args ...string) *Server {
 
 func startRedis(tb testing.TB, p product) *Server {
 	tb.Helper()
-	s, err := launch(tb, p, Find(tb, p.binary, p.debianPackage), tb.TempDir())
-	if err != nil {
-		tb.Fatalf("servers: %v", err)
+	return start(tb, "redis-server", p, redisBinary(tb, p), tb.TempDir())
+}
+
+// redisBinary is the path of the server to start.
+func redisBinary(tb testing.TB, p product) string {
+	tb.Helper()
+	if path := os.Getenv(RedisEnv); path != "" {
+		return path
 	}
-	tb.Cleanup(func() {
-		s.Kill() // there is nothing to save
-		if tb.Failed() {
-			tb.Logf("log of redis-server on %s:\n%s", s.Addr(), s.Log())
-		}
-	})
-	return s
+	return Find(tb, p.binary, p.debianPackage)
 }
 
 func redisProduct(extra []string) product {
@@ -49,9 +53,9 @@ func redisProduct(extra []string) product {
 		debianPackage: "redis-server",
 		tls:           slices.Contains(extra, certFile),
 		args: func(port int, dir string) []string {
-			args := []string{"--save", "", "--appendonly", "no", "--loglevel", "notice"}
+			args := []string{"--save", "", "--appendonly", "no", "--loglevel", "notice", "--bind", "127.0.0.1"}
 			args = append(append(args, extra...), tlsArgs(extra, port)...)
-			return append(args, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+			return append(args, "--port", strconv.Itoa(port), "--dir", dir,
 				"--logfile", "", "--daemonize", "no") // of a repeated option the last one counts
 		},
 		ready: redisReady,
@@ -61,7 +65,8 @@ func redisProduct(extra []string) product {
 // redisReady is nil once the server answers a PING. Its log must say so too: the one that
 // answers may be another server, which has taken the port a moment before.
 func redisReady(addr string, log []byte) error {
-	if !bytes.Contains(log, []byte("Ready to accept connections")) {
+	says := func(words string) bool { return bytes.Contains(log, []byte(words)) }
+	if !says("Ready to accept connections") && !says("Thread 0 alive") && !says("AcceptServer - listening") { // KeyDB, Dragonfly
 		return errors.New("it does not accept connections yet")
 	}
 	answer, err := ping(addr)

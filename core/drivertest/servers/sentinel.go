@@ -57,7 +57,8 @@ func SentinelBehind(tb testing.TB, front Front, password string, args ...string)
 		return s.Nodes[len(s.Nodes)-1]
 	}
 	master := behind(args...)
-	behind(append(args, "--replicaof", hostAndPort(master))...)
+	host, port, _ := strings.Cut(master.Announced(), ":")
+	behind(append(args, "--replicaof", host, port)...)
 	for range sentinels {
 		s.Sentinels = append(s.Sentinels, s.sentinel(master, args))
 	}
@@ -107,7 +108,7 @@ func (s *RedisSentinel) sentinel(master *Server, args []string) *Server {
 		_, err := ping(addr)
 		return err
 	}
-	watcher, err := launch(s.tb, p, Find(s.tb, p.binary, p.debianPackage), s.tb.TempDir())
+	watcher, err := launch(s.tb, p, redisBinary(s.tb, p), s.tb.TempDir())
 	if err != nil {
 		s.tb.Fatalf("servers: %v", err)
 	}

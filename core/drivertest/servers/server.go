@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -55,9 +56,24 @@ type Server struct {
 	root    string // holds the data directory and the log
 	port    int
 	front   string // the address of what stands before it, if anything does
+	bus     string // and of what stands before its bus, in a cluster
 
 	mu   sync.Mutex // protects proc
 	proc *process   // nil while it does not run
+}
+
+// start launches a server that ends with the test. If the test has failed, it shows the end of the server's log.
+func start(tb testing.TB, name string, p product, path, root string) *Server {
+	tb.Helper()
+	s, err := launch(tb, p, path, root)
+	if err != nil {
+		tb.Fatalf("servers: %v", err)
+	}
+	tb.Cleanup(func() {
+		s.Kill() // there is nothing to save
+		s.showLog(name)
+	})
+	return s
 }
 
 // launch starts a server of the product and waits until it answers.
@@ -66,7 +82,7 @@ func launch(tb testing.TB, product product, path, root string) (*Server, error) 
 	// A port that was free a moment ago may be taken by now.
 	var err error
 	for range portTries {
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = freePort(tb); err != nil {
 			return nil, err
 		}
 		if product.front != nil {
@@ -99,6 +115,18 @@ func (s *Server) linkPort() string {
 // Announced is the address that the other servers, and clients, are told: that of its [Front],
 // or its own.
 func (s *Server) Announced() string { return cmp.Or(s.front, "127.0.0.1:"+s.linkPort()) }
+
+// clientPort is the port that a client without TLS is told.
+func (s *Server) clientPort() string {
+	if s.front == "" {
+		return strconv.Itoa(s.port)
+	}
+	_, port, _ := net.SplitHostPort(s.front) // as it was given to listen on
+	return port
+}
+
+// BusAddr is where a node of a [Cluster] hears the other nodes, unless something stands before it.
+func (s *Server) BusAddr() string { return busAddr(s.Addr()) }
 
 // Source is the IP address that it dials the other servers from: one of its own, if it has a [Front].
 func (s *Server) Source() string { return cmp.Or(s.product.source, "127.0.0.1") }
@@ -184,11 +212,22 @@ func (s *Server) RestartEmpty() {
 
 // Log is what the server has written to its output since the test began.
 func (s *Server) Log() string {
-	log, err := os.ReadFile(s.logFile())
+	log, err := os.ReadFile(s.logFile()) //nolint:gosec // G703: whoever runs the tests says which server
 	if err != nil {
 		return err.Error()
 	}
 	return string(log)
+}
+
+// showLog shows the end of the server's log if the test has failed.
+func (s *Server) showLog(name string) {
+	const shown = 20
+	if !s.tb.Failed() {
+		return
+	}
+	lines := strings.Split(strings.TrimSpace(s.Log()), "\n")
+	last := lines[max(len(lines)-shown, 0):]
+	s.tb.Logf("log of %s on %s, its last %d lines of %d:\n%s", name, s.Addr(), len(last), len(lines), strings.Join(last, "\n"))
 }
 
 func (s *Server) dataDir() string { return filepath.Join(s.root, "data") }

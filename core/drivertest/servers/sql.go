@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,7 +25,8 @@ import (
 // on. To silence them, put package faultproxy in between.
 func Postgres(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return startSQL(tb, postgresProduct(args))
+	p := postgresProduct(args)
+	return startSQL(tb, p, Find(tb, p.binary, p.debianPackage))
 }
 
 // MariaDB starts a MariaDB server that belongs to the test, and ends with it. The user is
@@ -33,15 +35,23 @@ func Postgres(tb testing.TB, args ...string) *Server {
 //	"root@tcp(" + srv.Addr() + ")/test"
 //
 // It syncs nothing to disk, and takes some seconds to start: share one among subtests. args
-// are added to its command line, such as "--max-connections=10".
+// are added to its command line, such as "--max-connections=10". If [MySQLEnv] names a server, that
+// is the one that is started.
 func MariaDB(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return startSQL(tb, mariadbProduct(args))
+	if path := os.Getenv(MySQLEnv); path != "" {
+		return startSQL(tb, mysqlProduct(args), path)
+	}
+	p := mariadbProduct(args)
+	return startSQL(tb, p, Find(tb, p.binary, p.debianPackage))
 }
 
-func startSQL(tb testing.TB, p product) *Server {
+// MySQLEnv is the environment variable with the path of a mysqld, of MySQL 8.0.30 or later, that [MariaDB] starts
+// instead of a MariaDB.
+const MySQLEnv = "HOLDFAST_MYSQL_SERVER"
+
+func startSQL(tb testing.TB, p product, path string) *Server {
 	tb.Helper()
-	path := Find(tb, p.binary, p.debianPackage)
 	root, err := os.MkdirTemp("", "holdfast-"+p.account+"-") //nolint:usetesting // another account may not enter TempDir's parent
 	if err != nil {
 		tb.Fatalf("servers: %v", err)
@@ -60,9 +70,7 @@ func startSQL(tb testing.TB, p product) *Server {
 	}
 	tb.Cleanup(func() {
 		s.Stop() // a killed one would leave System V shared memory behind
-		if tb.Failed() {
-			tb.Logf("log of %s on %s:\n%s", p.binary, s.Addr(), s.Log())
-		}
+		s.showLog(p.binary)
 	})
 	return s
 }
@@ -84,7 +92,7 @@ func postgresProduct(extra []string) product {
 			return append(args, "-D", dir, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
 				"-c", "unix_socket_directories=", "-c", "logging_collector=off", "-c", "log_destination=stderr")
 		},
-		ready: logged("database system is ready to accept connections"),
+		ready: logged("database system is ready to accept "), // connections, or read-only ones if it is a standby
 	}
 }
 
@@ -107,6 +115,29 @@ func mariadbProduct(extra []string) product {
 			args = append(args, extra...)
 			return append(args, "--datadir="+dir, "--tmpdir="+dir, "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
 				"--socket=s", "--pid-file=pid") // in dir; a socket's path must not be long
+		},
+		ready: logged("ready for connections"),
+	}
+}
+
+func mysqlProduct(extra []string) product {
+	settings := []string{"--no-defaults", "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync",
+		"--innodb-buffer-pool-size=16M", "--innodb-redo-log-capacity=8M", "--skip-log-bin", "--mysqlx=OFF", "--secure-file-priv="}
+	const init = "init.sql"
+	return product{
+		binary:  "mysqld",
+		account: "mysql",
+		fill: func(path, dir string, log *os.File) error {
+			args := append(slices.Clone(settings), "--initialize-insecure", "--datadir="+dir, "--tmpdir="+dir)
+			if err := runOnce(log, "mysql", dir, path, args...); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(dir, init), []byte("CREATE DATABASE IF NOT EXISTS test;\n"), 0o644) //nolint:gosec // G306: for the server's account
+		},
+		args: func(port int, dir string) []string {
+			args := append(slices.Clone(settings), extra...)
+			return append(args, "--datadir="+dir, "--tmpdir="+dir, "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
+				"--socket=s", "--pid-file=pid", "--init-file="+filepath.Join(dir, init))
 		},
 		ready: logged("ready for connections"),
 	}

@@ -56,3 +56,15 @@ func TestZooKeeperOnATakenPortIsNotTakenForReady(t *testing.T) {
 		t.Errorf("start: %v; want %v", err, errPortTaken)
 	}
 }
+
+func TestAnEnsembleOfThreeGoesOnWithTwo(t *testing.T) {
+	t.Parallel()
+	members := ZooKeeperEnsemble(t, nil)
+	for i, gone := range members {
+		gone.Kill()
+		for _, m := range []*Server{members[(i+1)%3], members[(i+2)%3]} {
+			await(t, soon, "it serves", func() error { return zooKeeperServes(m.Addr()) })
+		}
+		gone.Restart()
+	}
+}

@@ -46,6 +46,12 @@ func (r Reading) Since(a Reading) time.Duration {
 	return max(r.awake.Sub(a.awake)+r.slept-a.slept, r.wall-a.wall)
 }
 
+// Earlier returns the reading that is d earlier on all clocks.
+func (r Reading) Earlier(d time.Duration) Reading {
+	r.awake, r.wall = r.awake.Add(-d), r.wall-d
+	return r
+}
+
 // Awake returns the point on the monotonic clock.
 func (r Reading) Awake() Awake { return r.awake }
 

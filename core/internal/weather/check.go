@@ -81,11 +81,10 @@ func (v *Evidence) operations() map[string][]porcupine.Operation {
 			all[h.Name] = append(all[h.Name], v.history(h, called[h])...)
 		}
 	}
-	if ops, ok := all[passedName]; ok {
-		all[passedName] = append(ops, v.lostHandoffs(passedName)...)
-	}
-	if ops, ok := all[localName]; ok {
-		all[localName] = append(ops, v.lostHandoffs(localName)...)
+	for name, ops := range all {
+		if name == passedName || isLocal(name) {
+			all[name] = append(ops, v.lostHandoffs(name)...)
+		}
 	}
 	for _, r := range v.reigns() {
 		if ops, ok := all[r.Name]; ok && r.End == endOperator && r.Worker != "" {

@@ -23,7 +23,7 @@ func (v *Evidence) fences() (breaches []string) {
 	}
 	for _, h := range v.Holds {
 		switch {
-		case h.Mode == Degraded && (h.Fence != 0 || h.Name != localName):
+		case h.Mode == Degraded && (h.Fence != 0 || !isLocal(h.Name)):
 			breach(h, "is degraded")
 		case h.Outer != nil && h.Fence != h.Outer.Fence:
 			breach(h, fmt.Sprintf("is inside one with fence %d", h.Outer.Fence))

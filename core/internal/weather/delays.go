@@ -94,7 +94,7 @@ func (v *Evidence) recoveries() map[string][]int64 {
 func (v *Evidence) inTurn() map[string][]*Hold {
 	names := v.byName()
 	for name, holds := range names {
-		if together(name) || slices.Contains(otherNames, name) {
+		if together(name) || slices.Contains(otherNames, name) || isLocal(name) {
 			delete(names, name)
 			continue
 		}

@@ -15,7 +15,8 @@
 // same interleaving: processes and a network are not that obedient.
 //
 // That the checkers can fail is shown by the mutants: patches of core and redislock that
-// break one promise each (see [Mutants]), of which each must turn a named checker red.
+// break one promise each (see [Mutants]), of which each must turn a named checker red. The
+// backends that are not Redis have a smaller storm, in core/internal/backendtest, and mutants that it must find.
 //
 // docs/guarantees.md lists the promises.
 package weather

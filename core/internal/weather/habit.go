@@ -44,6 +44,12 @@ func soloName(id string, number int) string { return "solo-" + id + strings.Repe
 // ownHerd is what a worker's own herds want.
 func ownHerd(id string) string { return herdName + "-" + id }
 
+// ownLocal is what a worker's own goroutines want with LocalOnly. So its process has that name nearly
+// always, in whichever outage.
+func ownLocal(id string) string { return localName + "-" + id }
+
+func isLocal(name string) bool { return strings.HasPrefix(name, localName) }
+
 // life is the TTL of the leases of a name. That of herds is long, as what one of them leaves behind
 // is to be gone long before.
 func life(name string) time.Duration {
@@ -82,6 +88,7 @@ type turn struct {
 	deaf     bool // the work does not listen to its context
 	gone     bool // the release has a ctx that has ended
 	complete bool // it ends with Complete
+	lower    bool // in the middle it becomes a reader
 
 	caller  context.Context // whose end is not the turn's own, or nil
 	keep    time.Duration   // of WithMinHold
@@ -214,10 +221,14 @@ func (w *worker) work(random *rand.Rand) *turn {
 	return t
 }
 
-// read shares a name with other readers, and now and then writes.
+// read shares a name with other readers, and now and then writes, before it reads or alone.
 func (w *worker) read(random *rand.Rand) *turn {
 	t := w.plan(random, 4, readName)
-	if random.IntN(4) > 0 {
+	switch random.IntN(8) {
+	case 0:
+	case 1, 2:
+		t.lower = true
+	default:
 		t.mode, t.opts = Reader, []core.Option{core.WithShared()}
 	}
 	return t

@@ -5,25 +5,34 @@ package weather
 import (
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
 var localOnly = []core.Option{core.OnUnavailable(core.LocalOnly)}
 
-// local does work that is better done twice than not at all.
+// local does work that is better done twice than not at all. It often takes long, so that an outage
+// begins under a lease.
 func (w *worker) local(random *rand.Rand) *turn {
-	t := w.plan(random, 4, localName)
+	name := localName
+	if random.IntN(3) > 0 {
+		name = ownLocal(w.ID)
+	}
+	t := w.plan(random, 25, name)
 	t.opts = localOnly
 	return t
 }
 
 // stale is local, with a hand-off: mostly one that was used before or is too old, as where a task is
-// delivered twice. Now and then a turn of it leaves another one behind.
+// delivered twice. Now and then a turn of it leaves another one behind. Mostly it does not wait: a
+// call that stands in the queue when an outage begins comes to nobody's lease during it.
 func (w *worker) stale(random *rand.Rand) *turn {
+	w.pause(time.Duration(random.IntN(20)) * time.Millisecond)
 	t := w.local(random)
 	if old, ok := w.drawer.any(random); ok {
-		t.handoff, t.by = old.from, old.handoff
+		t.names[0], t.handoff, t.by = old.handoff.Name(), old.from, old.handoff
+		t.try = random.IntN(4) > 0
 	}
 	if random.IntN(3) == 0 {
 		t.gone = false // Detach has nothing to do with a ctx that has ended

@@ -78,7 +78,7 @@ func (r *run) onLink(f Fault) func() {
 	}
 	slow := func(there, back time.Duration) { all(func(p *faultproxy.Proxy) { p.SetDelay(there, back) }) }
 	dark := func(on bool) { all(func(p *faultproxy.Proxy) { p.BlackHole(on) }) }
-	refuse := func(on bool) { all(func(p *faultproxy.Proxy) { p.Refuse(on) }) }
+	refuse := func(on bool) { all(func(p *faultproxy.Proxy) { r.refuse(p, on) }) }
 	during := func(begin, end func()) func() {
 		return func() {
 			begin()
@@ -209,7 +209,8 @@ func (r *run) onServer(ctx context.Context, f Fault, id string) {
 	case "pause":
 		n.pause(f.For)
 	case "busy":
-		n.admin.Eval(ctx, `local stop = os.clock() + ARGV[1] repeat until os.clock() > stop`, nil, f.For.Seconds())
+		const rounds = 60_000_000 // in a second, about; before Redis 7.4, scripts have no clock that goes on
+		n.admin.Eval(ctx, "for _ = 1, ARGV[1] do end return 1", nil, int(rounds*f.For.Seconds()))
 	case "restart":
 		r.restart(f.Node, f.For)
 	case "leave": // for longer than anything it knew can be trusted
@@ -263,9 +264,11 @@ func (r *run) restart(node int, pause time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, links := range r.proxies {
-		links[node].Refuse(true)
+		r.refuse(links[node], true)
 		links[node].Reset()
 	}
+	n.unseen.Lock()
+	defer n.unseen.Unlock()
 	n.server.Kill()
 	<-n.watcher.done // it has read all that the server still said
 	killed := now()
@@ -280,8 +283,21 @@ func (r *run) restart(node int, pause time.Duration) {
 	}
 	n.watcher = next
 	for _, links := range r.proxies {
-		links[node].Refuse(false)
+		r.refuse(links[node], false)
 	}
+}
+
+// refuse begins or ends a fault that has a link refuse connections. The end of one leaves another one be: a server that
+// is not watched yet would be reached.
+func (r *run) refuse(p *faultproxy.Proxy, on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if on {
+		r.refusals[p]++
+	} else {
+		r.refusals[p]--
+	}
+	p.Refuse(r.refusals[p] > 0)
 }
 
 // onData changes what the server keeps, and says whether f is such a fault.

@@ -3,6 +3,7 @@
 package weather
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ const rounding = int64(3 * time.Millisecond)
 // Reign is the time for which the server kept a lock's key for one value.
 type Reign struct {
 	Name, Token string
-	Worker      string // whose script wrote it; "" if an operator did
+	Worker      string // whose token it is; "" if an operator wrote it
 	From, To    int64
 	Expiry      int64 // when it would have ended by itself
 	End         string
@@ -211,22 +212,21 @@ func (l *Ledger) set(c Command, refused bool) {
 	}
 	ttl := ttlOf(c.Args)
 	token := tokenOf(c.Args[2])
+	whose := l.tokens[token]
+	operators := c.operators() && whose == "" // an operator who frees a name grants it to a waiter: offers
 	l.round(c, name)
 	r := l.holders[name]
-	if !c.operators() && strings.ContainsAny(token[:min(1, len(token))], "+*") {
-		if r != nil {
-			l.breach(c, "joins %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
-			l.close(r, endBreach, c)
-		}
+	if !operators && strings.ContainsAny(token[:min(1, len(token))], "+*") {
+		l.joins(c, name, r)
 		return
 	}
 	l.unshared(c, name)
 	switch {
 	case r == nil:
-	case !c.operators() && r.Token == token && token != "":
+	case !operators && r.Token == token && token != "":
 		r.prolong(c.At, c.At+ttl)
 		return
-	case c.operators():
+	case operators:
 		l.close(r, endOperator, c)
 	case carries(c, r.Token) && r.Token != "": // a yield to the next token of the same process
 		l.close(r, endFreed, c)
@@ -235,12 +235,25 @@ func (l *Ledger) set(c Command, refused bool) {
 		l.close(r, endBreach, c)
 	}
 	n := &Reign{Name: name, Token: token, From: c.At, To: never, Kept: nobodys(token)}
-	if !c.operators() {
-		n.Worker = c.Client
+	if !operators {
+		n.Worker = cmp.Or(whose, c.Client) // not always the same: whoever frees a name may grant it to a waiter
 	}
 	n.prolong(c.At, c.At+ttl)
 	l.holders[name] = n
 	l.Reigns = append(l.Reigns, n)
+}
+
+// joins is for a holder that others may stand beside: r, who has the name alone, must be gone, or
+// become the first of them.
+func (l *Ledger) joins(c Command, name string, r *Reign) {
+	switch {
+	case r == nil:
+	case c.owns(r):
+		l.close(r, endFreed, c)
+	default:
+		l.breach(c, "joins %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
+		l.close(r, endBreach, c)
+	}
 }
 
 // round ends what may have expired a moment before c, as c seems to think.

@@ -22,7 +22,7 @@ type Mutant struct {
 
 // Mutants are all of them. Together they turn every checker red.
 func Mutants() []Mutant {
-	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfHandoffs(),
+	return slices.Concat(mutantsOfOwning(), mutantsOfLines(), mutantsOfOffers(), mutantsOfTokens(), mutantsOfTime(), mutantsOfKinds(), mutantsOfHandoffs(),
 		mutantsOfPlaces(), mutantsOfServices(), mutantsOfReplicas(), mutantsOfTests())
 }
 
@@ -34,8 +34,8 @@ func mutantsOfOwning() []Mutant {
 		{
 			Name: "a grant does not look who has the name",
 			File: scripts + "acquire.lua",
-			Old:  "if redis.call('EXISTS', KEYS[1], KEYS[3]) > 0 then",
-			New:  "if redis.call('EXISTS', KEYS[3]) > 0 then",
+			Old:  "    if string.sub(value, 1, #mine) ~= mine then",
+			New:  "    if false then",
 			Red:  "belief", Only: "none",
 		},
 		{
@@ -91,16 +91,16 @@ func mutantsOfLines() []Mutant {
 		{
 			Name: "a waiter that gives up stays in line",
 			File: scripts + "leave.lua",
-			Old:  "else\n  leave(KEYS[2], KEYS[3], ARGV[2])\n",
+			Old:  "else\n  go(ARGV[2])\n",
 			New:  "",
 			Red:  "leaks", Only: "none",
 		},
 		{
 			Name: "a waiter that is served stays in line",
 			File: scripts + "claim.lua",
-			Old:  "leave(KEYS[3], KEYS[4], ARGV[4])\n",
+			Old:  "leave(ARGV[4])\n",
 			New:  "",
-			Red:  "leaks", Only: "none",
+			Red:  "orphans", Only: "none",
 		},
 		{
 			Name: "a dead waiter is never dropped",
@@ -113,14 +113,14 @@ func mutantsOfLines() []Mutant {
 			Name: "who cannot subscribe does not stand in line",
 			File: "core/redislock/line.go",
 			Old:  "\ttold := hub.await(ctx)\n",
-			New:  "\ttold := hub.await(ctx)\n\tif !told {\n\t\t<-ctx.Done()\n\t\treturn ctx.Err()\n\t}\n",
+			New:  "\ttold := hub.await(ctx)\n\tif !told {\n\t\t<-ctx.Done()\n\t\treturn g, false, ctx.Err()\n\t}\n",
 			Red:  "fair", Only: "none", Kinds: true,
 		},
 		{
 			Name: "who is heard of stands in line",
 			File: scripts + "line.lua",
-			Old:  "if not redis.call('ZSCORE', line, member) then",
-			New:  "if redis.call('HEXISTS', beats, member) == 0 then",
+			Old:  "if not redis.call('ZSCORE', QUEUE, member) then",
+			New:  "if redis.call('HEXISTS', BEATS, member) == 0 then",
 			Red:  "fair", Only: "unline", Kinds: true,
 		},
 		{
@@ -147,7 +147,7 @@ func mutantsOfTokens() []Mutant {
 			Name: "what is granted late is cleaned up before it comes",
 			File: "core/",
 			Old:  "\tb.sweep(0)\n",
-			New:  "\tif b.doubtful() {\n\t\tb.engine.spawn(func() { _ = b.cleanUp(ctx, nil) })\n\t}\n",
+			New:  "\tif b.doubtful() {\n\t\tb.engine.spawn(func() { _ = b.cleanUp(ctx) })\n\t}\n",
 			Red:  "orphans", Only: "uneven", Kinds: true,
 		},
 		{
@@ -161,15 +161,16 @@ func mutantsOfTokens() []Mutant {
 			Name: "a token is cleaned up while it is in use",
 			File: "core/",
 			Old:  "\tif outcomeOpen(late.err) {\n\t\treturn\n",
-			New:  "\tif outcomeOpen(late.err) {\n\t\t_ = b.cleanUp(ctx, nil)\n\t\treturn\n",
+			New:  "\tif outcomeOpen(late.err) {\n\t\t_ = b.cleanUp(ctx)\n\t\treturn\n",
 			Red:  "margin", Only: "fade",
 		},
 		{
 			Name: "the fence is made outside the script",
 			File: "core/",
-			Old:  "t := newTenure(c.token, c.cfg, g, ttl, asked)",
-			New:  "g.Fence = uint64(c.began.UnixMicro())\n\tt := newTenure(c.token, c.cfg, g, ttl, asked)",
-			Red:  "linearizable", Only: "none",
+			Old:  "func newTenure(b *token, c *config, g driver.Grant, ttl time.Duration, asked clock.Reading) *tenure {\n",
+			New: "func newTenure(b *token, c *config, g driver.Grant, ttl time.Duration, asked clock.Reading) *tenure {\n" +
+				"\tg.Fence = uint64(asked.Awake())\n",
+			Red: "linearizable", Only: "none",
 		},
 		{
 			Name: "a turn has the fence of the one before",
@@ -209,8 +210,8 @@ func mutantsOfTime() []Mutant {
 		{
 			Name: "trust is counted from the answer",
 			File: "core/",
-			Old:  "t := newTenure(c.token, c.cfg, g, ttl, asked)",
-			New:  "t := newTenure(c.token, c.cfg, g, ttl, now)",
+			Old:  "c.begin(newTenure(c.token, c.cfg, g, ttl, asked))",
+			New:  "c.begin(newTenure(c.token, c.cfg, g, ttl, c.engine.clock.Read()))",
 			Red:  "margin", Only: "fade", Alone: 24,
 		},
 		{
@@ -235,6 +236,13 @@ func mutantsOfTime() []Mutant {
 func mutantsOfKinds() []Mutant {
 	return []Mutant{
 		{
+			Name: "a writer that becomes a reader leaves the name free for a moment",
+			File: scripts + "downgrade.lua",
+			Old:  "redis.call('SET', KEYS[1], reserved(me, ARGV[2]), 'PX', ttl)",
+			New:  "redis.call('DEL', KEYS[1])",
+			Red:  "sharing", Only: "none", Kinds: true,
+		},
+		{
 			Name: "nobody counts the places that are taken",
 			File: scripts + "join.lua",
 			Old:  "local full = value and not joins or n > 0 and there >= n",
@@ -251,21 +259,21 @@ func mutantsOfKinds() []Mutant {
 		{
 			Name: "a release forgets for how long the name is to stay taken",
 			File: scripts + "keep.lua",
-			Old:  "redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])",
+			Old:  "redis.call('SET', KEYS[1], ARGV[2] .. since, 'PX', ARGV[3])",
 			New:  "redis.call('DEL', KEYS[1])",
 			Red:  "kept", Only: "none", Kinds: true,
 		},
 		{
 			Name: "a completion leaves no marker",
 			File: scripts + "release.lua",
-			Old:  "redis.pcall('SET', KEYS[2], ARGV[4], 'PX', ARGV[5]).err",
-			New:  "redis.pcall('DEL', KEYS[2]) and nil",
+			Old:  "redis.pcall('SET', KEYS[5], ARGV[3], 'PX', ARGV[4]).err",
+			New:  "redis.pcall('DEL', KEYS[5]) and nil",
 			Red:  "done", Only: "none", Kinds: true,
 		},
 		{
 			Name: "a turn goes to whoever is next, whatever it wants",
 			File: "core/",
-			Old:  "return c.ttl == d.ttl && c.period() == d.period() && c.plain() && d.plain()",
+			Old:  "return c.ttl == d.ttl && c.period() == d.period() && c.label == d.label && c.plain() && d.plain()",
 			New:  "return true",
 			Red:  "kept", Only: "none", Kinds: true,
 		},
@@ -334,15 +342,15 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "a stale hand-off goes local beside a lease",
 			File: "core/",
-			Old:  "(has.local || q == nil || !q.contends(w))",
+			Old:  "(has.local || q == nil || !q.contends(w) || has.working())",
 			New:  "(has.local || !w.contends)",
-			Red:  "belief", Only: "dark,refuse,pause", Kinds: true, Long: true,
+			Red:  "belief", Only: "refuse", Kinds: true, Long: true,
 		},
 		{
 			Name: "a degraded lease does not say so",
 			File: "core/",
-			Old:  "func (x *Lease) Degraded() bool {\n\treturn !x.none() && x.tenure.local",
-			New:  "func (x *Lease) Degraded() bool {\n\treturn false",
+			Old:  "\tx = x.self()\n\treturn !x.none() && x.tenure.local",
+			New:  "\treturn false",
 			Red:  "margin", Only: "dark,refuse", Kinds: true,
 		},
 	}

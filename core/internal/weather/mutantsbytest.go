@@ -6,7 +6,54 @@ import "slices"
 
 // mutantsOfTests break what no weather shows: a storm has no herd of a thousand, no server that echoes
 // secrets or refuses one command, no observer that panics, and too few leases and names. A test does.
-func mutantsOfTests() []Mutant { return slices.Concat(mutantsOfCore(), mutantsOfBackends()) }
+func mutantsOfTests() []Mutant {
+	return slices.Concat(mutantsOfCore(), mutantsOfDowngrades(), mutantsOfQuorums(), mutantsOfOffersByTest(), mutantsOfBackends(), mutantsOfStorms())
+}
+
+func mutantsOfDowngrades() []Mutant {
+	return []Mutant{
+		{
+			Name: "a downgrade overtakes a renewal",
+			File: "core/downgrade.go",
+			Old:  "t.toReader.Load() && t.inFlight == 1",
+			New:  "t.toReader.Load()",
+			Test: "core TestNoRenewalUnderWayIsOvertakenByADowngrade",
+		},
+		{
+			Name: "a turn follows a downgrade that was not sent yet",
+			File: "core/turn.go",
+			Old:  "!t.toReader.Load() &&",
+			New:  "",
+			Test: "core TestNoTurnFollowsADowngradeThatWasNotSentYet",
+		},
+	}
+}
+
+func mutantsOfQuorums() []Mutant {
+	return []Mutant{
+		{
+			Name: "a node of a quorum is cleaned up once",
+			File: "core/redlock/ballot.go",
+			Old:  "\tif left <= 0 {\n",
+			New:  "\tif left > 0 {\n",
+			Test: "core/redlock TestWhatANodeGrantsLateIsGivenBackWithinASecond",
+		},
+		{
+			Name: "a place leaves a quorum's queue when the nodes are slow",
+			File: "core/redlock/line.go",
+			Old:  "len(said.errs) > len(s.nodes)-s.quorum || s.faded(claim)",
+			New:  "true",
+			Test: "core/redlock TestAPlaceOutlastsAWaitThatNoNodeAnswersInTime",
+		},
+		{
+			Name: "who asks again gets the fence of another quorum",
+			File: "core/redlock/acquire.go",
+			Old:  "b.largest(t.fence)",
+			New:  "t.fence",
+			Test: "core/redlock TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain",
+		},
+	}
+}
 
 func mutantsOfCore() []Mutant {
 	return []Mutant{
@@ -27,9 +74,23 @@ func mutantsOfCore() []Mutant {
 		{
 			Name: "a turn empties the line of a name in which it does not stand",
 			File: "core/",
-			Old:  "(has.local || q == nil || !q.contends(w))",
+			Old:  "(has.local || q == nil || !q.contends(w) || has.working())",
 			New:  "(has.local || !w.contends)",
 			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
+		},
+		{
+			Name: "a lease goes local beside work that outlives MaxHold",
+			File: "core/",
+			Old:  " || has.working())",
+			New:  ")",
+			Test: "core TestNobodyGoesLocalBesideWorkThatOutlivesMaxHold",
+		},
+		{
+			Name: "who begins to listen for an outcome does not look for it",
+			File: "core/",
+			Old:  "v := s.knows(q); v.held != nil || v.err != nil {",
+			New:  "v := s.knows(q); v.held != nil && v.err != nil {",
+			Test: "core TestABudgetThatEndsTogetherWithAnotherCallsAttemptIsToldItsOutcome",
 		},
 		{
 			Name: "a renewal that takes long keeps its place among those that run",
@@ -81,8 +142,8 @@ func mutantsOfBackends() []Mutant {
 		{
 			Name: "a release fails after it has freed the name",
 			File: scripts + "release.lua",
-			Old:  "KEYS[2] and redis.pcall('SET', KEYS[2]",
-			New:  "KEYS[2] and redis.call('SET', KEYS[2]",
+			Old:  "KEYS[5] and redis.pcall('SET', KEYS[5]",
+			New:  "KEYS[5] and redis.call('SET', KEYS[5]",
 			Test: "core/redislock TestWhoLacksACommandIsNeverToldAnythingWrong",
 		},
 		{
@@ -91,13 +152,6 @@ func mutantsOfBackends() []Mutant {
 			Old:  "ok && slow.Timeout():",
 			New:  "ok && !slow.Timeout():",
 			Test: "core/redislock TestTheLogSaysWhatBefellTheServer",
-		},
-		{
-			Name: "a node of a quorum is cleaned up once",
-			File: "core/redlock/ballot.go",
-			Old:  "\tif left <= 0 {\n",
-			New:  "\tif left > 0 {\n",
-			Test: "core/redlock TestWhatANodeGrantsLateIsGivenBackWithinASecond",
 		},
 		{
 			Name: "a place in line is taken again beside its grant",

@@ -4,6 +4,7 @@ package weather
 
 import (
 	"context"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,8 @@ type node struct {
 	admin   *redis.Client
 	watcher *monitor // nil if nobody watches it
 
-	mu sync.Mutex // held while it is paused, or is not there
+	mu     sync.Mutex // held while it is paused, or is not there
+	unseen sync.Mutex // held while nobody watches one that is watched
 }
 
 // service is where the locks of a run are.
@@ -51,8 +53,12 @@ func newService(r *run, kind string, watched bool) *service {
 			started = append(started, servers.Redis(r.tb))
 		}
 	case Cluster:
-		s.cluster = servers.Cluster(r.tb, mayNotSpeak...)
-		started, s.addrs = s.cluster.Nodes, s.cluster.Addrs()
+		s.gates = newGates(r.tb, r.Workers)
+		s.cluster = servers.ClusterBehind(r.tb, s.gates.peer, mayNotSpeak...)
+		started = s.cluster.Nodes
+		for _, n := range started {
+			s.addrs = append(s.addrs, n.Announced())
+		}
 	case Sentinel, Replicas:
 		s.gates = newGates(r.tb, r.Workers)
 		s.sentinel = servers.SentinelBehind(r.tb, s.gates.peer, password, mayNotSpeak...)
@@ -80,10 +86,11 @@ func newService(r *run, kind string, watched bool) *service {
 func (s *service) decides() bool { return s.cluster == nil && s.sentinel == nil }
 
 func newNode(r *run, srv *servers.Server, pass string, watched bool) *node {
-	n := &node{server: srv, admin: redis.NewClient(&redis.Options{
-		Addr: srv.Addr(), ClientName: admin, Password: pass, MaxRetries: 5, PoolSize: 4,
+	n := &node{server: srv}
+	n.admin = redis.NewClient(&redis.Options{
+		Addr: srv.Addr(), ClientName: admin, Password: pass, MaxRetries: 5, PoolSize: 4, Dialer: n.dial,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})}
+	})
 	r.tb.Cleanup(func() { _ = n.admin.Close() })
 	if watched {
 		var err error
@@ -92,6 +99,13 @@ func newNode(r *run, srv *servers.Server, pass string, watched bool) *node {
 		}
 	}
 	return n
+}
+
+// dial connects the operator, who tells a name then: once somebody hears it.
+func (n *node) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	n.unseen.Lock()
+	defer n.unseen.Unlock()
+	return (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, addr)
 }
 
 func (s *service) ledgers() (all []*Ledger, err error) {

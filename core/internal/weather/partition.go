@@ -19,7 +19,7 @@ import (
 // have faults of their own meanwhile.
 type gates struct {
 	tb      testing.TB
-	peers   map[string]*faultproxy.Proxy   // by the address that is announced: what the other servers and the Sentinels use
+	peers   map[string]*faultproxy.Proxy   // by what stands behind it: what the other servers and the Sentinels use
 	workers []map[string]*faultproxy.Proxy // by the server's own address, of each worker; to the Sentinels too
 }
 
@@ -31,11 +31,20 @@ func newGates(tb testing.TB, workers int) *gates {
 	return g
 }
 
-// peer makes the gate of a server.
+// peer makes the gate of a server, or of the bus of a Cluster's node.
 func (g *gates) peer(addr string) string {
-	p := faultproxy.New(g.tb, addr)
-	g.peers[p.Addr()] = p
-	return p.Addr()
+	g.peers[addr] = faultproxy.New(g.tb, addr)
+	return g.peers[addr].Addr()
+}
+
+// to are the gates by which the other servers reach one.
+func (g *gates) to(s *servers.Server) (all []*faultproxy.Proxy) {
+	for _, addr := range []string{s.Addr(), s.BusAddr()} {
+		if p := g.peers[addr]; p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // worker makes a worker's gate to a server, if there are to be any.
@@ -71,8 +80,11 @@ func (g *gates) between(all, some []*servers.Server, cut []int) (most, first way
 	for _, s := range all {
 		within := slices.Contains(some, s)
 		for _, from := range all {
-			if slices.Contains(some, from) != within {
-				most = append(most, func(dark bool) { g.peers[s.Announced()].BlackHoleFrom(from.Source(), dark) })
+			if slices.Contains(some, from) == within {
+				continue
+			}
+			for _, p := range g.to(s) {
+				most = append(most, func(dark bool) { p.BlackHoleFrom(from.Source(), dark) })
 			}
 		}
 		for i, gates := range g.workers {
@@ -96,10 +108,10 @@ func (r *run) cut(f Fault) (cut []int) {
 	return cut
 }
 
-// split cuts a master off, with one of the Sentinels and some of the workers, until the others
-// have promoted another one and both have been there for a while. Then the servers meet again,
-// and the old master is demoted. The workers of the other side do not reach it before: what it
-// has granted since was to its own side.
+// split cuts a master off, with one of the Sentinels where there are some and with some of the workers, until the
+// others have promoted another one and both have been there for a while. Then the servers meet again, and the old
+// master is demoted. The workers of the other side do not reach it before: what it has granted since was to its
+// own side.
 func (r *run) split(ctx context.Context, f Fault, id string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -108,8 +120,8 @@ func (r *run) split(ctx context.Context, f Fault, id string) {
 	if old == nil {
 		return
 	}
-	all := slices.Concat(s.sentinel.Nodes, s.sentinel.Sentinels)
-	most, toOld := s.gates.between(all, []*servers.Server{old.server, s.sentinel.Sentinels[0]}, r.cut(f))
+	all, some := s.sides(old)
+	most, toOld := s.gates.between(all, some, r.cut(f))
 	toOld.dark(true)
 	most.dark(true)
 	alone := s.promotion(ctx, next)
@@ -117,11 +129,7 @@ func (r *run) split(ctx context.Context, f Fault, id string) {
 	time.Sleep(f.For)
 	r.log.write(Event{Kind: Turned, ID: id, Class: joined})
 	most.dark(false)
-	time.Sleep(f.For / 4) // Sentinel takes eight seconds
-	host, port, _ := net.SplitHostPort(next.server.Announced())
-	for ctx.Err() == nil && old.admin.ReplicaOf(ctx, host, port).Err() != nil {
-		time.Sleep(20 * time.Millisecond)
-	}
+	s.demotion(ctx, f, old, next)
 	r.log.write(Event{Kind: Turned, ID: id, Class: demoted})
 	wait(ctx, old.follows)
 	toOld.dark(false)
@@ -130,8 +138,29 @@ func (r *run) split(ctx context.Context, f Fault, id string) {
 	}
 }
 
-// promotion waits until the Sentinels but the first have made a server the master, and says when
-// it was last seen to be none.
+// sides are all servers that can be cut off from one another, and those that stay with an old master.
+func (s *service) sides(old *node) (all, some []*servers.Server) {
+	if s.cluster != nil {
+		return s.cluster.Nodes, []*servers.Server{old.server}
+	}
+	return slices.Concat(s.sentinel.Nodes, s.sentinel.Sentinels), []*servers.Server{old.server, s.sentinel.Sentinels[0]}
+}
+
+// demotion returns once a master that was cut off is none any more. In a Cluster it finds out by itself.
+func (s *service) demotion(ctx context.Context, f Fault, old, next *node) {
+	if s.cluster != nil {
+		wait(ctx, func(ctx context.Context) bool { return !old.leads(ctx) })
+		return
+	}
+	host, port, _ := net.SplitHostPort(next.server.Announced())
+	due := time.Now().Add(f.For / 4) // Sentinel takes eight seconds
+	wait(ctx, func(ctx context.Context) bool {
+		return time.Now().After(due) && old.admin.ReplicaOf(ctx, host, port).Err() == nil
+	})
+}
+
+// promotion waits until a server is the master, for the Sentinels but the first too, and says when it was last
+// seen to be none.
 func (s *service) promotion(ctx context.Context, next *node) (before int64) {
 	const tie = 5 * time.Second // two who want to lead a failover may each get one vote
 	begin := time.Now()
@@ -139,10 +168,10 @@ func (s *service) promotion(ctx context.Context, next *node) (before int64) {
 	wait(ctx, func(ctx context.Context) bool {
 		at := now()
 		if next.leads(ctx) {
-			return s.agree(ctx, next.server, s.sentinels[1:])
+			return s.cluster != nil || s.agree(ctx, next.server, s.sentinels[1:])
 		}
 		before = at
-		if time.Since(begin) > tie {
+		if s.sentinel != nil && time.Since(begin) > tie {
 			s.sentinels[1].Do(ctx, "sentinel", "failover", servers.MasterName)
 		}
 		return false

@@ -15,7 +15,7 @@ import (
 // vain, for nobody to find what they would leave of that.
 func (w *worker) probe() {
 	defer w.crowd()
-	for _, name := range slices.Concat([]string{soloName(w.ID, 0), ownHerd(w.ID)}, sharedNames, manyNames, crowdNames, otherNames) {
+	for _, name := range slices.Concat([]string{soloName(w.ID, 0), ownHerd(w.ID), ownLocal(w.ID)}, sharedNames, manyNames, crowdNames, otherNames) {
 		w.probeName(name)
 	}
 }
@@ -25,7 +25,7 @@ func (w *worker) probeName(name string) {
 	begin := now()
 	for {
 		t := w.simply(name, 20*time.Second)
-		if name == localName && w.Library == "" {
+		if isLocal(name) && w.Library == "" {
 			t.opts = localOnly
 		}
 		x := w.acquire(t)

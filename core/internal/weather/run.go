@@ -129,6 +129,7 @@ type run struct {
 	drippers []*dripper            // of each worker, where there is one server
 	faults   int
 	counts   map[string]int
+	refusals map[*faultproxy.Proxy]int // how many faults that are not over have it refuse connections
 }
 
 // Options are what a run is made of.
@@ -153,7 +154,7 @@ func Run(tb testing.TB, o Options) (v *Evidence, faults map[string]int, dir stri
 
 func newRun(tb testing.TB, o Options) *run {
 	tb.Helper()
-	r := &run{Options: o, tb: tb, dir: tb.TempDir(), counts: make(map[string]int)}
+	r := &run{Options: o, tb: tb, dir: tb.TempDir(), counts: make(map[string]int), refusals: make(map[*faultproxy.Proxy]int)}
 	r.service = newService(r, o.Service, o.Library == "")
 	workers := o.Workers
 	var err error

@@ -55,8 +55,8 @@ var kinds = []struct {
 	{"readonly", 2, 600 * time.Millisecond, []string{One, Redlock}},
 	// What servers are to each other.
 	{"failover", 3, 0, []string{Cluster, Sentinel, Replicas}},
-	{"split", 3, 3 * time.Second, []string{Sentinel, Replicas}}, // two masters, for so long
-	{"move", 8, 300 * time.Millisecond, []string{Cluster}},      // the slot of a name
+	{"split", 3, 3 * time.Second, []string{Cluster, Sentinel, Replicas}}, // two masters, for so long
+	{"move", 8, 300 * time.Millisecond, []string{Cluster}},               // the slot of a name
 	// The data.
 	{"flush", 1, 0, []string{One}},
 	{"delete", 3, 0, []string{One}},

@@ -104,7 +104,7 @@ func (c WorkerConfig) openEach(client func(addr string) redis.UniversalClient) (
 	if len(nodes) == 1 {
 		return nodes[0], hangUp
 	}
-	return redlock.New(nodes), hangUp
+	return redlock.New(nodes, redlock.WithFence()), hangUp
 }
 
 func (c WorkerConfig) dial(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -83,6 +83,7 @@ func (t *turn) turnsOut(x Lease, err error) {
 	}
 	if own, ok := x.(single); ok && err == nil && own.Degraded() {
 		t.mode = Degraded
+		t.hold = min(t.hold, TTL/4) // so that the next outage begins under a lease that is not
 	}
 }
 
@@ -139,6 +140,9 @@ func (w *worker) hold(x Lease, t *turn) (last int64) {
 		if step%8 == 0 {
 			w.put(x, t)
 		}
+		if t.lower && now() >= until-int64(t.hold/2) {
+			w.lower(x, t, last)
+		}
 		if now() >= until || w.stop.Err() != nil {
 			if t.deaf { // the write that comes late
 				w.put(x, t)
@@ -147,6 +151,20 @@ func (w *worker) hold(x Lease, t *turn) (last int64) {
 		}
 		time.Sleep(3 * time.Millisecond)
 	}
+}
+
+// lower makes a writer a reader.
+func (w *worker) lower(x Lease, t *turn, last int64) {
+	own, ok := x.(single)
+	if t.lower = false; !ok || t.mode != Alone {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	t.mode = Reader
+	w.note(t, Event{Kind: Lowering, Last: last})
+	err := own.Downgrade(ctx)
+	w.note(t, Event{Kind: Lowered, Class: class(err), Error: text(err)})
 }
 
 // put writes to the store, whatever the lease says by now. Those who share a name do not

@@ -22,21 +22,21 @@ local fence = math.max(last + 1, tonumber(time[1]) * 1000000 + tonumber(time[2])
 redis.call('SET', KEYS[1], string.format('%.0f', fence + n - 1))
 -- include value.lua
 for i = 1, n do
-  local key, value, ttl = KEYS[2 * i], ARGV[2 * i - 1], ARGV[2 * i]
+  local value, ttl = ARGV[2 * i - 1], ARGV[2 * i]
   local set
-  if waiting == 0 or redis.pcall('EXISTS', lines[i]) == 0 then
-    set = redis.pcall('SET', key, value, 'PX', ttl, 'NX')
+  if waiting == 0 or redis.pcall('EXISTS', KEYS[2 * i + 1]) == 0 then
+    set = redis.pcall('SET', KEYS[2 * i], value, 'PX', ttl, 'NX')
   end
   if not set then -- it is held, or has a queue
-    local mine, there = owner(value), redis.pcall('GET', key)
+    local mine, there = owner(value), redis.pcall('GET', KEYS[2 * i])
     if type(there) == 'table' then
       set = there
     elseif not there then
       answers[i] = 0
     elseif string.sub(there, 1, #mine) == mine then
-      set = redis.pcall('SET', key, value, 'PX', ttl)
+      set = redis.pcall('SET', KEYS[2 * i], value, 'PX', ttl)
     else
-      local left = redis.pcall('PTTL', key)
+      local left = redis.pcall('PTTL', KEYS[2 * i])
       answers[i] = type(left) == 'table' and left.err or held(there, #mine, left)
     end
   end

@@ -8,7 +8,7 @@
 -- hand-off. Then the claim is like any other, even if its token has already taken the name over.
 --
 -- The lock is written last. So an error reply means that nothing was granted.
--- include mint.lua
+-- include mint.lua FENCE=KEYS[2]
 if KEYS[3] then
   local done = redis.call('GET', KEYS[3])
   if done then
@@ -19,6 +19,6 @@ local value = redis.call('GET', KEYS[1])
 if not value or string.sub(value, 1, #ARGV[3]) ~= ARGV[3] then
   return 0
 end
-local fence = mint(KEYS[2], 1, redis.call('TIME'))
+local fence = mint(1, redis.call('TIME'))
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return fence

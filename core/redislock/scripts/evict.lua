@@ -1,19 +1,22 @@
--- Takes a name from one holder of any kind. Tells the first place in the queue if there may be room.
+-- Takes a name from one holder of any kind. Serves the first place in the queue, or tells it if there may be room.
 --
 -- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the holders
+-- KEYS[5] the fence counter    KEYS[6] the notes of the holders
 -- ARGV[1] the fence of the holder that is meant, or ''    ARGV[2] its handle, if there is no fence
 -- ARGV[3] the beginning of the channels' names
 --
 -- Answers 1, or 0 if nobody has the name, or {label, remaining ms} if only others have it, or 2 if
 -- several holders have the fence.
 -- include value.lua
--- include line.lua
--- include holders.lua
+-- include line.lua QUEUE=KEYS[2] BEATS=KEYS[3]
+-- include mint.lua FENCE=KEYS[5]
+-- include serve.lua LOCK=KEYS[1] QUEUE=KEYS[2] BEATS=KEYS[3]
+-- include holders.lua LOCK=KEYS[1] HOLDERS=KEYS[4]
+-- include remove.lua LOCK=KEYS[1] HOLDERS=KEYS[4] NOTES=KEYS[6]
 -- include handle.lua
-local lock, holders = KEYS[1], KEYS[4]
 local at = 23 -- core's tokens have 22 bytes
-local now = clock()
-local value = redis.call('GET', lock)
+local now, time = clock()
+local value = redis.call('GET', KEYS[1])
 if not value then
   return 0
 end
@@ -21,7 +24,7 @@ local kind = string.sub(value, at, at) == '\31' and string.sub(value, 1, 1)
 local room = true
 if kind == '+' or kind == '*' then
   local meant
-  local there = redis.call('ZRANGEBYSCORE', holders, '(' .. now, '+inf')
+  local there = redis.call('ZRANGEBYSCORE', KEYS[4], '(' .. now, '+inf')
   if ARGV[1] == '' then
     for _, member in ipairs(there) do
       if handle(string.match(member, '^.([^\31]*)')) == ARGV[2] then
@@ -35,23 +38,25 @@ if kind == '+' or kind == '*' then
     meant = there[1]
   end
   if not meant then
-    return {'', redis.call('PTTL', lock)}
+    return {'', redis.call('PTTL', KEYS[1])}
   end
-  room = remove(lock, holders, meant, now) == 0 or kind == '*'
+  room = remove(meant, now) == 0 or kind == '*'
 else
   local meant = fence(value, at) == ARGV[1]
   if ARGV[1] == '' then
     meant = handle(string.sub(value, 1, at - 1)) == ARGV[2]
   end
   if not kind or not meant then
-    return {held(value, at)[1], redis.call('PTTL', lock)}
+    return {held(value, at)[1], redis.call('PTTL', KEYS[1])}
   end
-  redis.call('DEL', lock)
+  redis.call('DEL', KEYS[1])
 end
 pcall(function() -- an error here would hide that the name is free
-  local head = room and first(KEYS[2], KEYS[3], now)
-  if head then
+  local head = room and first(now)
+  if head and redis.call('EXISTS', KEYS[1]) == 1 then
     tell(ARGV[3], head)
+  elseif head then
+    serve(ARGV[3], now, time)
   end
 end)
 return 1

@@ -1,22 +1,26 @@
 -- Reserves n fences. Answers the first, as digits, and how many there are if that is more than one. If
--- the last would be more than a second ahead of the clock, it reserves only one.
+-- the last would be more than a second ahead of the clock, it reserves only one. Includes say which key
+-- FENCE, the counter, is. A floor is for the counter: all later fences are larger.
 --
 -- Fences are strings of digits. Strings of the same length are compared as such: Lua prints a number
 -- of this size with only 14 digits.
-local function mint(counter, n, time)
+local function mint(n, time, floor)
   local fence = time[1] .. string.sub('00000' .. time[2], -6)
   local now = tonumber(fence)
-  local last = redis.call('GET', counter)
+  local last = redis.call('GET', FENCE)
   if last and (#last ~= #fence or last >= fence) then
     fence = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now))
+  end
+  if floor and tonumber(fence) < tonumber(floor) then
+    fence = floor
   end
   if n > 1 and tonumber(fence) + n - 1 > now + 1000000 then
     n = 1
   end
   if n == 1 then
-    redis.call('SET', counter, fence)
+    redis.call('SET', FENCE, fence)
     return fence
   end
-  redis.call('SET', counter, string.format('%.0f', tonumber(fence) + n - 1))
+  redis.call('SET', FENCE, string.format('%.0f', tonumber(fence) + n - 1))
   return fence .. ' ' .. n
 end

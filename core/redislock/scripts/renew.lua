@@ -7,9 +7,9 @@
 -- costs no other key its renewal. The renewal itself is a command that maxmemory does not refuse.
 -- The value is written only if its fence has changed, and that may fail.
 local answers, n = {}, #KEYS
-for i, key in ipairs(KEYS) do
+for i = 1, n do
   local value, ttl = ARGV[i], ARGV[n + i] or ARGV[n + 1]
-  local there = redis.pcall('GET', key)
+  local there = redis.pcall('GET', KEYS[i])
   local mine = value
   if there ~= value then
 -- include value.lua
@@ -22,10 +22,10 @@ for i, key in ipairs(KEYS) do
   elseif ttl == '0' then
     answers[i] = 1
   else
-    local set = redis.pcall('PEXPIRE', key, ttl)
+    local set = redis.pcall('PEXPIRE', KEYS[i], ttl)
     answers[i] = type(set) == 'table' and set.err or set
     if set == 1 and there ~= value and string.find(value, '\31', #mine + 1, true) then
-      redis.pcall('SET', key, value, 'PX', ttl)
+      redis.pcall('SET', KEYS[i], value, 'PX', ttl)
     end
   end
 end

@@ -3,16 +3,21 @@
 -- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the holders
 -- ARGV[1] the member in the queue    ARGV[2] the member among the holders    ARGV[3] how long a member in the queue lives, in ms
 -- ARGV[4] the beginning of the channels' names    ARGV[5] the limit, 0 for a reader
--- include line.lua
--- include holders.lua
+-- ARGV[6] \31 and its label, not in every call
+-- include line.lua QUEUE=KEYS[2] BEATS=KEYS[3]
+-- include label.lua BEATS=KEYS[3]
+-- include holders.lua LOCK=KEYS[1] HOLDERS=KEYS[4]
 local now = clock()
-local holders, me, asked = KEYS[4], ARGV[2], tonumber(ARGV[5])
+local me, asked = ARGV[2], tonumber(ARGV[5])
 local value = redis.call('GET', KEYS[1])
-if together(value, me) and ends(holders, me) > now then -- as in wait.lua
+if together(value, me) and ends(me) > now then -- as in wait.lua
   return {1}
 end
-stand(KEYS[2], KEYS[3], ARGV[1], now, tonumber(ARGV[3]))
-local head, dead = first(KEYS[2], KEYS[3], now)
+stand(ARGV[1], now, tonumber(ARGV[3]))
+if ARGV[6] then
+  label(ARGV[1], ARGV[6])
+end
+local head, dead = first(now)
 if value and not together(value, me) then
   local width = #string.match(me, '^.([^\31]*)')
   if string.sub(value, width + 1, width + 1) ~= '\31' then
@@ -27,9 +32,9 @@ if head and head ~= ARGV[1] then
   return {0, dead - now}
 end
 if asked > 0 then
-  local n, there = limit(value, holders, asked, now)
+  local n, there = limit(value, asked, now)
   if there >= n then
-    return {0, first_end(holders, now) - now}
+    return {0, first_end(now) - now}
   end
 end
 return {1}

@@ -9,24 +9,25 @@
 -- Answers the fence as a string, or 1 if the claim is in the queue now, or 0 for "not the owner".
 --
 -- Without others, the lock is written last, in one step. So an error reply means that the owner has not
--- changed. With others, only a hint and a place come after the DEL. The next heartbeat repairs the place.
--- include line.lua
--- include mint.lua
+-- changed. With others, only a place and the first one's turn come after the DEL. Heartbeats repair both.
+-- include line.lua QUEUE=KEYS[3] BEATS=KEYS[4]
+-- include mint.lua FENCE=KEYS[2]
+-- include serve.lua LOCK=KEYS[1] QUEUE=KEYS[3] BEATS=KEYS[4]
 local value = redis.call('GET', KEYS[1])
 if not value or string.sub(value, 1, #ARGV[1]) ~= ARGV[1] then
   return 0
 end
 local now, time = clock()
 if redis.call('EXISTS', KEYS[3]) == 1 then
-  leave(KEYS[3], KEYS[4], ARGV[5])
-  local head = first(KEYS[3], KEYS[4], now)
+  leave(ARGV[5])
+  local head = first(now)
   if head then
     redis.call('DEL', KEYS[1])
-    pcall(stand, KEYS[3], KEYS[4], ARGV[5], now, tonumber(ARGV[6]))
-    tell(ARGV[7], head)
+    pcall(stand, ARGV[5], now, tonumber(ARGV[6]))
+    pcall(serve, ARGV[7], now, time)
     return 1
   end
 end
-local fence = mint(KEYS[2], tonumber(ARGV[4]), time)
+local fence = mint(tonumber(ARGV[4]), time)
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return fence

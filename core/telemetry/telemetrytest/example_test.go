@@ -25,7 +25,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	orders, err := locks.With(core.WithTemplate("order:{id}"), core.WithoutReentry()) // a door sets the template itself
+	orders, err := locks.With(core.WithTemplate("order:{id}"), core.WithLabel("web-1"), core.WithoutReentry()) // a door sets the template itself
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,11 +56,12 @@ func Example() {
 		}
 	}
 	// Unordered output:
-	// holdfast: "order:42" is held by another owner
+	// holdfast: "order:42" is held by "web-1"
 	// distlock.acquire.duration  1
 	// distlock.acquire.duration held 1
 	// distlock.waits 1 series
 	// distlock.held 1 series
+	// distlock.waiting 1 series
 	// distlock.hold.duration  1
 	// distlock.renewals 3 series
 	// distlock.lost 4 series

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,46 @@ func TestAnOutageIsTwoLinesHoweverManyCallsFail(t *testing.T) {
 		all := strings.Split(got, "\n")
 		if len(all) != 3 || all[0] != want[0] || !strings.HasPrefix(all[1], want[1]) || !strings.HasSuffix(all[1], " failures=3") {
 			t.Errorf("logged\n%s\nnot\n%s", got, strings.Join(want, "\n"))
+		}
+	}
+}
+
+// A node may find its names held, or its work done, whenever it asks.
+func TestARefusalIsASignOfAnAnswerUnlessItComesFromThisProcess(t *testing.T) {
+	t.Parallel()
+	nothing := func(context.Context) error { return nil }
+	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("pay")}
+	for what, ask := range map[error]func(b *bench, locks *core.Locker) error{
+		core.ErrHeld: func(b *bench, locks *core.Locker) error {
+			_, err := locks.TryAcquire(b.Context(), "order:42")
+			return err
+		},
+		core.ErrDuplicate: func(b *bench, locks *core.Locker) error { return locks.Do(b.Context(), "order:1", nothing, dedup...) },
+	} {
+		got := lines(t, func(b *bench, locks *core.Locker) {
+			theirs := b.acquire(b.other())
+			b.ok(b.other().Do(b.Context(), "order:1", nothing, dedup...))
+			mine, err := locks.Acquire(b.Context(), "order:2", core.WithTTL(time.Hour)) // it is not renewed meanwhile
+			b.ok(err)
+			for range 2 {
+				b.link.All(drivertest.Refused)
+				for range 2 {
+					_, err := locks.TryAcquire(b.Context(), "order:3")
+					b.is(err, core.ErrUnavailable)
+					_, err = locks.TryAcquire(b.Context(), mine.Name())
+					b.is(err, core.ErrHeld) // this process knows it without asking
+				}
+				b.link.Heal()
+				b.is(ask(b, locks), what)
+				time.Sleep(11 * time.Second) // sooner, another outage is no line
+			}
+			b.ok(mine.Release(b.Context()))
+			b.ok(theirs.Release(b.Context()))
+		})
+		outage := regexp.MustCompile(`^level=WARN msg="holdfast: lock service unavailable.*\nlevel=INFO msg=.* again" after=\S* failures=2\n`)
+		first := outage.FindString(got)
+		if second := strings.TrimPrefix(got, first); first == "" || outage.FindString(second) != second || second == "" {
+			t.Errorf("%v: logged\n%s", what, got)
 		}
 	}
 }

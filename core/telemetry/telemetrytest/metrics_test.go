@@ -38,7 +38,7 @@ func TestEveryOutcomeOfAnAcquireIsASeriesOfItsOwn(t *testing.T) {
 				_, err := b.locks.Acquire(b.Context(), "order:42", core.WithWait(3*time.Second))
 				b.is(err, core.ErrHeld)
 			},
-			[]string{"acquire.duration{error.type=held} 1 3s", "waits 1"},
+			[]string{"acquire.duration{error.type=held} 1 3s", "waiting 0", "waits 1"},
 		},
 		"granted after a wait": {
 			func(b *bench) {
@@ -47,7 +47,7 @@ func TestEveryOutcomeOfAnAcquireIsASeriesOfItsOwn(t *testing.T) {
 				_, err := b.locks.Acquire(b.Context(), "order:42")
 				b.ok(err)
 			},
-			[]string{"acquire.duration 1 2s", "held 1", "waits 1"},
+			[]string{"acquire.duration 1 2s", "held 1", "waiting 0", "waits 1"},
 		},
 		"done": {
 			func(b *bench) {
@@ -91,7 +91,7 @@ func TestEveryOutcomeOfAnAcquireIsASeriesOfItsOwn(t *testing.T) {
 				b.is(err, context.DeadlineExceeded)
 				b.is(err, core.ErrHeld)
 			},
-			[]string{"acquire.duration{error.type=held} 1 2s", "waits 1"},
+			[]string{"acquire.duration{error.type=held} 1 2s", "waiting 0", "waits 1"},
 		},
 		"canceled": {
 			func(b *bench) {

@@ -27,7 +27,7 @@ func TestCountersOfNamedTemplatesBeginAtZero(t *testing.T) {
 		b := &bench{T: t, reader: reader}
 		want := []string{nothingDropped}
 		for _, line := range []string{
-			"held", "waits", "unconfirmed", "degraded", "renewals", "renewals{error.type=lost}", "renewals{error.type=unavailable}",
+			"held", "waiting", "waits", "unconfirmed", "degraded", "renewals", "renewals{error.type=lost}", "renewals{error.type=unavailable}",
 			"lost{distlock.reason=expired}", "lost{distlock.reason=taken}",
 			"lost{distlock.reason=unreachable}", "lost{distlock.reason=max-hold}",
 		} {

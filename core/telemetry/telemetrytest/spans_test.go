@@ -167,6 +167,20 @@ func TestSpansAreMadeOnlyIfAskedFor(t *testing.T) {
 	})
 }
 
+func TestSpansHaveNamesOnlyIfAskedFor(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		tel := newTelemetry(b.T, telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(b.spans))),
+			telemetry.WithSpans(), telemetry.WithNamesInSpans())
+		locks := b.locker(b.store, core.WithTemplate(template), core.WithObserver(tel.Observer()))
+		ctx, parent := b.request()
+		began := time.Now()
+		b.ok(locks.Do(ctx, "order:42", func(context.Context) error { return nil }))
+		b.spansSay(parent, began,
+			acquireSpan+"0s-0s"+templateIs+" distlock.name=order:42 distlock.fence=some", holdSpan+"0s-0s"+templateIs+" distlock.name=order:42")
+	})
+}
+
 func TestTheSamplerDecidesAndNoTemplateIsNoPartOfAName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

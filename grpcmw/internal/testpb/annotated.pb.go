@@ -10,13 +10,15 @@
 package testpb
 
 import (
-	_ "github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
+
+	_ "github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 )
 
 const (

@@ -23,6 +23,7 @@ const defaultMaxBody = 1 << 20
 type Rule struct {
 	Locker     *core.Locker
 	Key        string
+	Keys       []string
 	KeyFunc    bool // the door has a key function of its own
 	Options    []core.Option
 	HeldStatus int
@@ -33,9 +34,10 @@ type Rule struct {
 // Door is a rule made ready.
 type Door struct {
 	locker *core.Locker
-	key    *reqkey.Key // nil: the door has a key function
-	tmpl   string
-	scoped bool // a dedup marker's scope is the operation
+	keys   *reqkey.Keys // nil: the door has a key function
+	tmpl   string       // for observers and logs
+	scoped bool         // a dedup marker's scope is the operation
+	known  sync.Map     // Operation → *core.Locker
 	held   Kind
 	logger *slog.Logger
 	logged sync.Map // failing → struct{}
@@ -43,7 +45,7 @@ type Door struct {
 
 // New checks a rule. Its errors are [core.ErrInvalid].
 func New(r Rule) (*Door, error) {
-	d := &Door{tmpl: r.Key, held: Held, logger: r.Logger}
+	d := &Door{held: Held, logger: r.Logger}
 	switch r.HeldStatus {
 	case 0, http.StatusConflict:
 	case http.StatusLocked:
@@ -55,8 +57,8 @@ func New(r Rule) (*Door, error) {
 		return nil, err
 	}
 	opts := []core.Option{core.WithWait(0)}
-	if d.key != nil {
-		opts = append(opts, core.WithTemplate(r.Key))
+	if d.keys != nil {
+		opts = append(opts, core.WithTemplate(d.tmpl))
 	}
 	locker, err := r.Locker.With(append(opts, r.Options...)...)
 	if err != nil {
@@ -64,12 +66,19 @@ func New(r Rule) (*Door, error) {
 	}
 	window, scope := locker.Dedup() // of the rule, With or New
 	d.locker, d.scoped = locker, window > 0 && scope == ""
+	d.warn()
 	return d, nil
 }
 
 func (d *Door) parse(r Rule) error {
-	if r.KeyFunc == (r.Key != "") {
-		return fmt.Errorf("%w: exactly one of Key and KeyFunc", core.ErrInvalid)
+	given := 0
+	for _, is := range []bool{r.KeyFunc, r.Key != "", len(r.Keys) > 0} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return fmt.Errorf("%w: not exactly one of Key, Keys and KeyFunc", core.ErrInvalid)
 	}
 	if r.MaxBody < 0 {
 		return fmt.Errorf("%w: MaxBody %d: negative", core.ErrInvalid, r.MaxBody)
@@ -80,34 +89,67 @@ func (d *Door) parse(r Rule) error {
 	if r.MaxBody == 0 {
 		r.MaxBody = defaultMaxBody
 	}
+	if r.Key == "" {
+		r.Key = core.Keys(r.Keys...)
+	}
+	d.tmpl = strings.ReplaceAll(r.Key, "\n", " ")
 	var err error
-	d.key, err = reqkey.Parse(r.Key, r.MaxBody)
+	d.keys, err = reqkey.Parse(r.Key, r.MaxBody)
 	return err
 }
 
-// Name makes the lock name of a request.
-func (d *Door) Name(r reqkey.Request) (string, *Fault) {
-	name, err := d.key.Name(r)
+// warn tells of a lock that all requests share, which is seldom what was meant.
+func (d *Door) warn() {
+	if d.keys == nil || d.keys.Constant() == "" {
+		return
+	}
+	d.log().LogAttrs(context.Background(), slog.LevelWarn,
+		"holdfast: the key has no source, so all requests of its routes share one lock", slog.String("key", d.keys.Constant()))
+}
+
+func (d *Door) log() *slog.Logger {
+	if d.logger != nil {
+		return d.logger
+	}
+	return slog.Default()
+}
+
+// FromRoute says whether the key needs something that only a route has.
+func (d *Door) FromRoute() bool { return d.keys != nil && d.keys.FromRoute() }
+
+// CheckRoute says whether the key can work on a route with these path parameters.
+func (d *Door) CheckRoute(route string, params []string) error {
+	if d.keys == nil {
+		return nil
+	}
+	return d.keys.CheckRoute(route, params)
+}
+
+// Names makes the lock names of a request. params returns what the route has, for the log.
+func (d *Door) Names(ctx context.Context, r reqkey.Request, params func() []string) ([]string, *Fault) {
+	names, err := d.keys.Names(r)
 	switch {
 	case err == nil:
-		return name, nil
+		return names, nil
 	case errors.Is(err, reqkey.ErrRoute):
-		return "", d.broken(r.Context(), r.Route, &Fault{NoSource, err})
+		return nil, d.broken(ctx, r.Route(), &Fault{NoSource, fmt.Errorf("%w; %s", err, reqkey.Has(params()))})
+	case errors.Is(err, key.ErrTooLarge):
+		return nil, &Fault{TooLarge, err}
 	default:
-		return "", &Fault{BadKey, err}
+		return nil, &Fault{BadKey, err}
 	}
 }
 
 // Made is what a key function has made. Its names are checked here, and not left to core,
 // because what core refuses later is not the request's fault.
-func Made(name string, err error) (string, *Fault) {
+func Made(name string, err error) ([]string, *Fault) {
 	if err == nil {
 		err = key.CheckName(name)
 	}
 	if err != nil {
-		return "", &Fault{BadKey, err}
+		return nil, &Fault{BadKey, err}
 	}
-	return name, nil
+	return []string{name}, nil
 }
 
 // failing is what is wrong with a route. Routes are written by the program's author, so they
@@ -122,30 +164,38 @@ func (d *Door) broken(ctx context.Context, route string, fault *Fault) *Fault {
 	if _, old := d.logged.LoadOrStore(failing{route, fault.Kind}, struct{}{}); old {
 		return fault
 	}
-	logger := d.logger
-	if logger == nil {
-		logger = slog.Default()
-	}
-	logger.LogAttrs(ctx, slog.LevelError, "holdfast: requests of this route fail",
+	d.log().LogAttrs(ctx, slog.LevelError, "holdfast: requests of this route fail",
 		slog.String("route", route), slog.String("key", d.tmpl), slog.Any("error", fault.Err))
 	return fault
 }
 
-// Do runs a handler while name is locked. The handler lets seen watch its response, and returns
+// Do runs a handler while the names are locked. The handler lets seen watch its response, and returns
 // its own error, if it has one. Do returns why the handler did not run, or that the lease was
 // lost meanwhile: but what has begun to be written is the client's answer, come what may.
-func (d *Door) Do(r *http.Request, route, name string, handler func(ctx context.Context, seen *observe.Response) error) *Fault {
+func (d *Door) Do(ctx context.Context, o Operation, names []string, handler func(ctx context.Context, seen *observe.Response) error) *Fault {
 	var seen observe.Response
 	ran := false
-	err := d.locker.Do(r.Context(), name, func(ctx context.Context) error {
+	locker, err := d.forOperation(o)
+	if err != nil { // what the options find wrong with the route, as core finds it with a request
+		return d.refused(ctx, o.Route, err)
+	}
+	work := func(ctx context.Context) error {
 		ran = true
-		if err := handler(ctx, &seen); err != nil || !seen.Succeeded() {
+		switch err := handler(ctx, &seen); {
+		case err != nil || !seen.Succeeded():
+			return errFailed
+		case !seen.Written() && ctx.Err() != nil: // a handler that has given up returns, and writes to nobody
 			return errFailed
 		}
 		return nil
-	}, d.perRequest(r.Method, route)...)
+	}
+	if len(names) == 1 {
+		err = locker.Do(ctx, names[0], work)
+	} else {
+		err = locker.DoAll(ctx, names, work)
+	}
 	if !ran {
-		return d.refused(r.Context(), route, err)
+		return d.refused(ctx, o.Route, err)
 	}
 	// The handler's own errors do not come this way: what is lost is this door's lease.
 	if lost, ok := errors.AsType[*core.LostError](err); ok && !seen.Written() {
@@ -164,16 +214,43 @@ func HandBack(outside, inside *http.Request) {
 
 var errFailed = errors.New("the handler did not succeed")
 
-// perRequest is what can not be known before: the operation, which is the scope of a dedup
-// marker unless somebody has chosen another one.
-func (d *Door) perRequest(method, route string) []core.Option {
-	if !d.scoped {
-		return nil
-	}
+// Operation is what a request wants.
+type Operation struct{ Method, Route string }
+
+func (o Operation) String() string {
+	route := o.Route
 	if i := strings.IndexByte(route, ' '); i >= 0 { // net/http's patterns may begin with a method
 		route = strings.TrimLeft(route[i:], " \t")
 	}
-	return []core.Option{core.WithDedupScope(method + " " + route)}
+	return o.Method + " " + route
+}
+
+// forOperation is the Locker with what can not be known before: the operation. It is a part of the
+// holder's label, and the scope of a dedup marker unless somebody has chosen another one. Lockers of
+// usual methods are kept: routes are written by the program's author, so they are few. A client can
+// make up any number of other methods.
+func (d *Door) forOperation(o Operation) (*core.Locker, error) {
+	if l, ok := d.known.Load(o); ok {
+		return l.(*core.Locker), nil //nolint:forcetypeassert // it has no other values
+	}
+	opts := []core.Option{core.WithOperation(o.String())}
+	if d.scoped {
+		opts = append(opts, core.WithDedupScope(o.String()))
+	}
+	l, err := d.locker.With(opts...)
+	if err == nil && usual(o.Method) {
+		d.known.Store(o, l)
+	}
+	return l, err
+}
+
+func usual(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return true
+	default:
+		return false
+	}
 }
 
 func (d *Door) refused(ctx context.Context, route string, err error) *Fault {

@@ -11,15 +11,19 @@ type Kind uint8
 
 // The kinds. Zero is none of them.
 const (
-	Held        Kind = iota + 1
-	HeldLocked       // the same, where the rule wants 423
-	BadKey           // the request has no name, or no good one
-	NoSource         // the route has not what the key is made of
-	Unlockable       // the rule's options can not work where the route stands
-	Unavailable      // the lock service, or the Locker was closed
-	Ended            // the request's context, while nothing was known
-	Lost             // while the handler ran
-	Duplicate        // a dedup marker stands
+	Held         Kind = iota + 1
+	HeldLocked        // the same, where the rule wants 423
+	BadKey            // the request has no name, or no good one
+	TooLarge          // its body is larger than what is looked at for a name
+	NoSource          // the route has not what the key is made of
+	Unlockable        // the rule's options can not work where the route stands
+	Unavailable       // the lock service, or the Locker was closed
+	Ended             // the request's context, while nothing was known
+	Lost              // while the handler ran
+	BadRepeatKey      // no Idempotency-Key, or no good one
+	OtherRequest      // the Idempotency-Key was used for something else
+	Duplicate         // a dedup marker stands
+	Deadlock          // the request's lock and another one of this process waited for one another
 )
 
 // Fault is why a door does not let a request through, or what happened while it did.
@@ -41,6 +45,8 @@ func KindOf(err error) Kind {
 	switch core.KindOf(err) {
 	case core.KindLost:
 		return Lost
+	case core.KindDeadlock:
+		return Deadlock
 	case core.KindHeld:
 		return Held
 	case core.KindDuplicate:

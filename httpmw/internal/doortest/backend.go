@@ -20,8 +20,8 @@ type Backend struct {
 }
 
 var (
-	_ driver.Driver = (*Backend)(nil)
-	_ driver.Queuer = (*Backend)(nil)
+	_ driver.Driver  = (*Backend)(nil)
+	_ driver.Offerer = (*Backend)(nil)
 )
 
 // Secret is in every error of the backend, and must not get out.
@@ -46,11 +46,11 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// Wait implements driver.Queuer.
-func (b *Backend) Wait(ctx context.Context, c driver.Claim) error {
+// Offer implements driver.Offerer.
+func (b *Backend) Offer(ctx context.Context, c driver.Claim) (driver.Grant, bool, error) {
 	select {
 	case b.Waits <- struct{}{}:
 	default:
 	}
-	return b.Store.Wait(ctx, c)
+	return b.Store.Offer(ctx, c)
 }

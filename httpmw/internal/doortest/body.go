@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -31,17 +32,17 @@ func echoBody(w http.ResponseWriter, r *http.Request) {
 
 func testBody(t *testing.T, door Door) {
 	for name, test := range map[string]func(*testing.T, Door){
-		"TheHandlerReadsAllOfIt":            wholeBody,
-		"TheHandlerParsesTheForm":           wholeForm,
-		"LengthAndTrailersStay":             trailers,
-		"TheLimitIsExact":                   bodyLimit,
-		"ALargeBodyIsReadableAfterARefusal": refusedBody,
-		"WhatSaysItIsTooLargeIsNotRead":     tooLargeBody,
-		"OtherKeysLeaveItAlone":             otherKeys,
-		"ABodyThatBreaksOffIs400":           brokenBody,
-		"FilesOfAFormAreRemoved":            formFiles,
-		"AnUploadIsStreamed":                streamedUpload,
-		"ARefusedUploadIsNotSent":           refusedUpload,
+		"TheHandlerReadsAllOfIt":                    wholeBody,
+		"TheHandlerParsesTheForm":                   wholeForm,
+		"LengthAndTrailersStay":                     trailers,
+		"TheLimitIsExact":                           bodyLimit,
+		"ALargeBodyIsReadableAfterARefusal":         refusedBody,
+		"WhatSaysItIsTooLargeIsNotRead":             tooLargeBody,
+		"OtherKeysLeaveItAlone":                     otherKeys,
+		"ABodyThatBreaksOffIs400OrAnOuterLimits413": brokenBody,
+		"FilesOfAFormAreRemoved":                    formFiles,
+		"AnUploadIsStreamed":                        streamedUpload,
+		"ARefusedUploadIsNotSent":                   refusedUpload,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,20 +98,20 @@ func trailers(t *testing.T, door Door) {
 func bodyLimit(t *testing.T, door Door) {
 	b := start(t, door, Setup{Key: "order:{body:id}", MaxBody: 1000, Handler: echoBody})
 	b.passed(b.do("POST /plain", document(1000), asJSON), document(1000))
-	b.expect(b.do("POST /plain", document(1001), asJSON), rowBadKey)
+	b.expect(b.do("POST /plain", document(1001), asJSON), rowTooLarge)
 	b.handled(1)
 	chunked, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/plain", io.MultiReader(strings.NewReader(document(1001))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.expect(b.send(chunked), rowBadKey)
+	b.expect(b.send(chunked), rowTooLarge)
 	b.handled(1)
 	if !b.free("order:42") {
 		t.Error("locked")
 	}
 
 	b = start(t, door, Setup{Key: "{form:sku}", Handler: echoBody})
-	b.expect(b.do("POST /plain", "sku=7&x="+strings.Repeat("x", 1<<20), asForm), rowBadKey)
+	b.expect(b.do("POST /plain", "sku=7&x="+strings.Repeat("x", 1<<20), asForm), rowTooLarge)
 	b.handled(0)
 }
 
@@ -132,7 +133,7 @@ func refusedBody(t *testing.T, door Door) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.expect(b.send(r), rowBadKey)
+		b.expect(b.send(r), rowTooLarge)
 		if rest.String() != sent {
 			t.Errorf("%s: %d bytes of %d are left", name, rest.Len(), len(sent))
 		}
@@ -152,8 +153,18 @@ func brokenBody(t *testing.T, door Door) {
 			next.ServeHTTP(w, r)
 		})
 	}})
-	b.expect(b.do("POST /plain", document(100), asJSON), rowBadKey)
-	b.expect(b.do("POST /plain", `{"id":42}`+strings.Repeat(" ", 100), asJSON), rowBadKey)
+	b.expect(b.do("POST /plain", document(100), asJSON), rowTooLarge)
+	b.expect(b.do("POST /plain", `{"id":42}`+strings.Repeat(" ", 100), asJSON), rowTooLarge)
+	b.handled(0)
+	b = start(t, door, Setup{Key: "order:{body:id}", Outer: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, 50), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			next.ServeHTTP(w, r)
+		})
+	}})
+	got := b.do("POST /plain", document(100), asJSON)
+	b.expect(got, rowBadKey)
+	b.blames(got, "body:id", "invalid")
 	b.handled(0)
 }
 
@@ -175,7 +186,7 @@ func tooLargeBody(t *testing.T, door Door) {
 			next.ServeHTTP(w, r)
 		})
 	}})
-	b.expect(b.do("POST /plain", document(1001), asJSON), rowBadKey)
+	b.expect(b.do("POST /plain", document(1001), asJSON), rowTooLarge)
 }
 
 // The server removes the files of a multipart form if it finds the form in its own request.

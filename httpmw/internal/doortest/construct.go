@@ -2,7 +2,9 @@ package doortest
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 func testConstruction(t *testing.T, door Door) {
 	locks := NewLocker(t, &Backend{Store: memlock.New()})
 	key := func(*http.Request) (string, error) { return "x", nil }
+	warnsOfConstants(t, door, locks)
 	for name, s := range map[string]Setup{
 		"NoLocker":           {Key: "order:{id}"},
 		"ALockerNotFromNew":  {Locker: new(core.Locker), Key: "order:{id}"},
@@ -24,6 +27,12 @@ func testConstruction(t *testing.T, door Door) {
 		"NoHeaderName":       {Locker: locks, Key: "order:{header:x[1]}"},
 		"NoASCIIHeaderName":  {Locker: locks, Key: "order:{header:größe}"},
 		"NoCookieName":       {Locker: locks, Key: "order:{cookie:x@y}"},
+		"KeyAndKeys":         {Locker: locks, Key: "order:{id}", Keys: []string{"account:{id}"}},
+		"AnEmptyOfKeys":      {Locker: locks, Keys: []string{"order:{id}", ""}},
+		"AColonParameter":    {Locker: locks, Key: "orders/:id"},
+		"AColonAtTheStart":   {Locker: locks, Key: ":id"},
+		"AColonAfterAColon":  {Locker: locks, Key: "order::id"},
+		"AngleBrackets":      {Locker: locks, Key: "order:<id>"},
 		"AnotherHeldStatus":  {Locker: locks, Key: "order:{id}", HeldStatus: http.StatusTeapot},
 		"ANegativeMaxBody":   {Locker: locks, Key: "order:{id}", MaxBody: -1},
 		"AnOptionThatIsNil":  {Locker: locks, Key: "order:{id}", Options: []core.Option{nil}},
@@ -32,9 +41,27 @@ func testConstruction(t *testing.T, door Door) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.Handler = leaseName
-			if _, err := door(s); !errors.Is(err, core.ErrInvalid) {
+			_, err := door(s)
+			if !errors.Is(err, core.ErrInvalid) {
 				t.Errorf("%v, want ErrInvalid", err)
 			}
+			if text := strings.HasPrefix(name, "AColon") || name == "AngleBrackets"; text && !strings.Contains(err.Error(), "did you mean {id}?") {
+				t.Errorf("%v gives no hint", err)
+			}
 		})
+	}
+}
+
+// warnsOfConstants: a key without a source is legal, and seldom what was meant.
+func warnsOfConstants(t *testing.T, door Door, locks *core.Locker) {
+	t.Helper()
+	for key, warns := range map[string]bool{"job:nightly": true, core.Keys("order:{id}", "job:nightly"): true, "order:{id}:pay": false} {
+		var log logBuffer
+		if _, err := door(Setup{Locker: locks, Key: key, Handler: leaseName, Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "job:nightly"); got != warns {
+			t.Errorf("%s: logged %q", key, log.String())
+		}
 	}
 }

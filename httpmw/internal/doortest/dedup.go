@@ -1,6 +1,7 @@
 package doortest
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"testing"
@@ -22,6 +23,10 @@ func testDedup(t *testing.T, door Door) {
 	t.Run("AChosenScopeWins", func(t *testing.T) {
 		t.Parallel()
 		dedupScope(t, door)
+	})
+	t.Run("AHandlerThatGaveUpIsNotDone", func(t *testing.T) {
+		t.Parallel()
+		dedupGivenUp(t, door)
 	})
 	t.Run("AHijackedResponseIsNotDone", func(t *testing.T) {
 		t.Parallel()
@@ -56,6 +61,33 @@ func dedupByStatus(t *testing.T, door Door) {
 			t.Errorf("after %s: answered %d %s, want to be let through", test.status, again.status, again.body)
 		}
 	}
+}
+
+type leaveKey struct{}
+
+// The client leaves, and the handler returns: it writes nothing, since nobody would read it.
+func dedupGivenUp(t *testing.T, door Door) {
+	b := start(t, door, Setup{
+		Options: []core.Option{day},
+		Outer: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ctx, leave := context.WithCancel(r.Context())
+				defer leave()
+				next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, leaveKey{}, leave)))
+			})
+		},
+		Handler: func(_ http.ResponseWriter, r *http.Request) {
+			if leave, ok := r.Context().Value(leaveKey{}).(context.CancelFunc); ok && r.Header.Get("Leave") != "" {
+				leave()
+				<-r.Context().Done()
+			}
+		},
+	})
+	b.do("POST /orders/42", "", "Leave: yes")
+	if again := b.do("POST /orders/42", ""); again.status != http.StatusOK {
+		t.Errorf("what was given up counts as done: %d %s", again.status, again.body)
+	}
+	b.expect(b.do("POST /orders/42", ""), rowDone)
 }
 
 func dedupOperations(t *testing.T, door Door) {

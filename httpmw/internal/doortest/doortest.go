@@ -21,6 +21,7 @@ import (
 type Setup struct {
 	Locker     *core.Locker
 	Key        string
+	Keys       []string
 	KeyFunc    func(*http.Request) (string, error)
 	Options    []core.Option
 	Skipper    func(*http.Request) bool
@@ -46,6 +47,7 @@ func Run(t *testing.T, door Door) {
 		"Table":        testTable,
 		"Loss":         testLoss,
 		"Dedup":        testDedup,
+		"SeveralNames": testSeveralNames,
 		"Lifetime":     testLifetime,
 		"Sources":      testSources,
 		"BadRequests":  testBadRequests,
@@ -84,7 +86,7 @@ func start(t *testing.T, door Door, s Setup) *bench {
 	if s.Locker == nil {
 		s.Locker = b.locks
 	}
-	if s.Key == "" && s.KeyFunc == nil {
+	if s.Key == "" && s.Keys == nil && s.KeyFunc == nil {
 		s.Key = "order:{id}"
 	}
 	handler := s.Handler

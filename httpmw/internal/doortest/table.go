@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -23,12 +24,15 @@ func testTable(t *testing.T, door Door) {
 		"UnavailableIs503":                  unavailableIs503,
 		"LocalOnlyGoesOnWithoutTheService":  localOnly,
 		"ClosedIs503":                       closedIs503,
+		"DrainingIs503AndWorkGoesOn":        drainingIs503,
 		"AnEndedRequestIs503":               endedIs503,
 		"TheDoorDoesNotWait":                doesNotWait,
 		"TheRuleMayWait":                    mayWait,
 		"AnInnerErrorIsTheHandlersOwn":      innerError,
 		"SkippedRequestsAreNotLocked":       skipped,
+		"LocksInTwoOrdersAre500":            deadlocked,
 		"ObserversSeeTheTemplate":           template,
+		"TheLabelHasMethodAndRoute":         operation,
 		"AKeyFunctionMakesTheName":          keyFunc,
 		"AnErrorOfAKeyFunctionIs400":        keyFuncError,
 		"WhatAKeyFunctionMakesIsCheckedToo": keyFuncName,
@@ -100,8 +104,9 @@ func routeIs500(t *testing.T, door Door) {
 		_, route, _ := strings.Cut(line, "route=")
 		routes[route] = true
 	}
-	if len(lines) != len(routes) || !strings.Contains(log.String(), "/plain") || !strings.Contains(log.String(), "{id}") {
-		t.Errorf("want one line for each route, with route and source:\n%s", log.String())
+	if len(lines) != len(routes) || !strings.Contains(log.String(), "/plain") || !strings.Contains(log.String(), "{id}") ||
+		!strings.Contains(log.String(), "it has none") {
+		t.Errorf("want one line for each route, with route, source and parameters:\n%s", log.String())
 	}
 }
 
@@ -189,8 +194,35 @@ func closedIs503(t *testing.T, door Door) {
 	if err := b.locks.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.expect(b.do("POST /orders/42", ""), rowUnavailable)
+	b.expect(b.do("POST /orders/42", ""), rowStopping)
 	b.handled(0)
+}
+
+func drainingIs503(t *testing.T, door Door) {
+	inside, leave := make(chan struct{}), make(chan struct{})
+	var b *bench
+	b = start(t, door, Setup{Handler: func(w http.ResponseWriter, r *http.Request) {
+		close(inside)
+		<-leave
+		if err := b.locks.Do(r.Context(), "stock:7", func(context.Context) error { return nil }); err != nil {
+			t.Errorf("inside: %v", err)
+		}
+		leaseName(w, r)
+	}})
+	answered, drained := make(chan answer, 1), make(chan error, 1)
+	go func() { answered <- b.do("POST /orders/42", "") }()
+	<-inside
+	go func() { drained <- b.locks.Drain(t.Context()) }()
+	for !b.locks.Draining() {
+		runtime.Gosched()
+	}
+	b.expect(b.do("POST /orders/43", ""), rowStopping)
+	close(leave)
+	b.passed(<-answered, "order:42")
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+	b.handled(1)
 }
 
 func endedIs503(t *testing.T, door Door) {
@@ -253,6 +285,56 @@ func template(t *testing.T, door Door) {
 	b.do("POST /orders/42", "")
 	if got := <-seen; got != "order:{id}" {
 		t.Errorf("template %q", got)
+	}
+}
+
+// deadlocked has a door wait inside of "x" for a name whose holder waits for "x". The door gives up
+// first, so it is the one that is told, whoever comes last.
+func deadlocked(t *testing.T, door Door) {
+	inside := make(chan struct{})
+	var b *bench
+	b = start(t, door, Setup{
+		Options: []core.Option{core.WithWait(time.Minute)},
+		Outer: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_ = b.locks.Do(r.Context(), "x", func(ctx context.Context) error {
+					close(inside)
+					next.ServeHTTP(w, r.WithContext(ctx))
+					return nil
+				})
+			})
+		},
+	})
+	x, err := b.locks.Acquire(t.Context(), "order:42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		<-inside
+		err := b.locks.Do(x.Context(), "x", func(context.Context) error { return nil })
+		waited <- errors.Join(err, x.Release(context.WithoutCancel(t.Context())))
+	}()
+	b.expect(b.do("POST /orders/42", ""), rowDeadlock)
+	b.handled(0)
+	if err := <-waited; err != nil {
+		t.Errorf("the holder: %v", err)
+	}
+}
+
+func operation(t *testing.T, door Door) {
+	var label string
+	var b *bench
+	b = start(t, door, Setup{Handler: func(http.ResponseWriter, *http.Request) {
+		_, err := b.other.TryAcquire(context.Background(), "order:42")
+		if held, ok := errors.AsType[*core.HeldError](err); ok {
+			label = held.Label
+		}
+	}})
+	b.do("POST /orders/42", "")
+	who, what, _ := strings.Cut(label, " ")
+	if !strings.Contains(who, ":") || !strings.HasPrefix(what, "POST /") || strings.Contains(what, "42") {
+		t.Errorf("label %q", label)
 	}
 }
 

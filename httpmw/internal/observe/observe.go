@@ -25,6 +25,9 @@ func (o *Response) Written() bool { return o.status != 0 || o.hijacked }
 // wrote nothing at all. Of a hijacked connection it is not known, and so it is not.
 func (o *Response) Succeeded() bool { return o.status < http.StatusBadRequest && !o.hijacked }
 
+// Answered takes note of an answer that is written without a ResponseWriter.
+func (o *Response) Answered(status int) { o.saw(status) }
+
 // saw takes note of a status. An informational one does not begin the response: the client
 // still waits for the real one.
 func (o *Response) saw(status int) {

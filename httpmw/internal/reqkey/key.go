@@ -4,7 +4,7 @@ package reqkey
 import (
 	"errors"
 	"fmt"
-	"net/http"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/core/key"
 )
@@ -13,57 +13,93 @@ import (
 // the request is as it should be, and the program is not.
 var ErrRoute = errors.New("the route does not have it")
 
-// Key is a key template with sources of an HTTP request.
-type Key struct {
-	tmpl    *key.Key
-	sources []source
+// Keys is key templates, mostly one, with sources of an HTTP request.
+type Keys struct {
+	all     []parsed
 	maxBody int64
 }
 
-// Parse compiles a template. What is wrong with it, a source that HTTP doors do not have
-// too, is [core.ErrInvalid]. Of a body, no more than maxBody bytes are looked at.
-func Parse(tmpl string, maxBody int64) (*Key, error) {
-	parsed, err := key.Parse(tmpl)
+// parsed is one template.
+type parsed struct {
+	tmpl    *key.Key
+	sources []source
+}
+
+// Parse compiles a template, or several of core.Keys. What is wrong with them, a source that HTTP
+// doors do not have too, is [core.ErrInvalid]. Of a body, no more than maxBody bytes are looked at.
+func Parse(keys string, maxBody int64) (*Keys, error) {
+	all, err := key.ParseAll(keys)
 	if err != nil {
 		return nil, err
 	}
-	k := &Key{tmpl: parsed, maxBody: maxBody}
-	for _, written := range parsed.Sources() {
-		s, err := parseSource(written)
-		if err != nil {
-			return nil, fmt.Errorf("key %q: {%s}: %w", tmpl, written, err)
+	k := &Keys{maxBody: maxBody}
+	for _, tmpl := range all {
+		p := parsed{tmpl: tmpl}
+		if err := checkLiterals(tmpl.String()); err != nil {
+			return nil, fmt.Errorf("key %q: %w", tmpl, err)
 		}
-		k.sources = append(k.sources, s)
+		for _, written := range tmpl.Sources() {
+			s, err := parseSource(written)
+			if err != nil {
+				return nil, fmt.Errorf("key %q: {%s}: %w", tmpl, written, err)
+			}
+			p.sources = append(p.sources, s)
+		}
+		k.all = append(k.all, p)
 	}
 	return k, nil
 }
 
-// Request is what a name is made from.
-type Request struct {
-	*http.Request
-
-	Route string // the pattern that the request was routed by, "" if it was not
-	// Param returns a path parameter, unescaped, and whether the route has it.
-	Param func(name string) (value string, known bool)
+// Constant returns the first template without a source, "" if each has one.
+func (k *Keys) Constant() string {
+	for _, p := range k.all {
+		if len(p.sources) == 0 {
+			return p.tmpl.String()
+		}
+	}
+	return ""
 }
 
-// Name makes the name. If it reads the body, it puts back what it has read: also if it
-// fails. Its errors are ErrRoute and core.ErrInvalid, and hold nothing of the request.
-func (k *Key) Name(r Request) (string, error) {
-	x := reading{Request: r, maxBody: k.maxBody}
-	next := 0
-	return k.tmpl.Expand(func(string) (string, error) { // asks once for each source, in order
-		s := k.sources[next]
-		next++
-		return s.value(&x)
+// FromRoute says whether a name needs something that only a route has.
+func (k *Keys) FromRoute() bool {
+	return slices.ContainsFunc(k.all, func(p parsed) bool {
+		return slices.ContainsFunc(p.sources, func(s source) bool { return s.kind == fromPath || s.kind == fromRoute })
 	})
 }
 
-// reading is one request being read.
-type reading struct {
-	Request
+// Request is what names are made from: a request of any framework, with the values that its handlers
+// read. [HTTP] is one of net/http.
+type Request interface {
+	Method() string
+	// Route is the pattern that the request was routed by, "" if it was not.
+	Route() string
+	// Param returns a path parameter, unescaped, and whether the route has it.
+	Param(name string) (value string, known bool)
+	// Query, Header and Cookie return all values of a name. Host is among the headers.
+	Query(name string) []string
+	Header(name string) []string
+	Cookie(name string) []string
+	// Form returns all values of a name, which are in the query, in the body, or in both.
+	Form(name string, maxBody int64) ([]string, error)
+	// Body returns the body, and leaves it to the handler: also if it fails. A larger one is key.ErrTooLarge.
+	Body(maxBody int64) ([]byte, error)
+}
 
-	maxBody int64
-	body    []byte
-	peeked  bool // body is what the request's body is
+// Names makes the names, one for each template. Its errors are ErrRoute and core.ErrInvalid, and hold
+// nothing of the request.
+func (k *Keys) Names(r Request) ([]string, error) {
+	names := make([]string, len(k.all))
+	for i, p := range k.all {
+		next := 0
+		name, err := p.tmpl.Expand(func(string) (string, error) { // asks once for each source, in order
+			s := p.sources[next]
+			next++
+			return s.value(r, k.maxBody)
+		})
+		if err != nil {
+			return nil, err
+		}
+		names[i] = name
+	}
+	return names, nil
 }

@@ -2,10 +2,12 @@ package reqkey
 
 import (
 	"fmt"
+	"mime"
 	"net/textproto"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // source is one {source} of a template.
@@ -28,10 +30,11 @@ const (
 )
 
 var (
-	errKind      = fmt.Errorf("%w: HTTP doors have query, header, cookie, form, body and http", core.ErrInvalid)
-	errHTTP      = fmt.Errorf("%w: there are {http:method} and {http:route}", core.ErrInvalid)
-	errToken     = fmt.Errorf("%w: no header or cookie can have this name", core.ErrInvalid)
-	errAmbiguous = fmt.Errorf("%w: several values that differ", core.ErrInvalid)
+	errKind  = fmt.Errorf("%w: HTTP doors have query, header, cookie, form, body and http", core.ErrInvalid)
+	errHTTP  = fmt.Errorf("%w: there are {http:method} and {http:route}", core.ErrInvalid)
+	errToken = fmt.Errorf("%w: no header or cookie can have this name", core.ErrInvalid)
+
+	errNotJSON = fmt.Errorf("%w: the body's type is not JSON", core.ErrInvalid)
 )
 
 func parseSource(written string) (source, error) {
@@ -73,34 +76,36 @@ func checkToken(name string) error {
 }
 
 // value returns "" if the request does not have it.
-func (s source) value(x *reading) (string, error) {
+func (s source) value(r Request, maxBody int64) (string, error) {
 	switch s.kind {
 	case fromPath:
-		v, known := x.Param(s.name)
+		v, known := r.Param(s.name)
 		if !known {
 			return "", ErrRoute
 		}
 		return v, nil
 	case fromQuery:
-		return only(x.URL.Query()[s.name])
+		return only(r.Query(s.name))
 	case fromHeader:
-		if s.name == "Host" { // which net/http takes out of the header
-			return x.Host, nil
-		}
-		return only(x.Header[s.name])
+		return only(r.Header(s.name))
 	case fromCookie:
-		return x.cookie(s.name)
+		return only(r.Cookie(s.name))
 	case fromForm:
-		return x.form(s.name)
+		values, err := r.Form(s.name, maxBody)
+		if err != nil {
+			return "", err
+		}
+		return only(values)
 	case fromBody:
-		return x.json(s.name)
+		return member(r, s.name, maxBody)
 	case fromMethod:
-		return x.Method, nil
+		return r.Method(), nil
 	default:
-		if x.Route == "" {
+		route := r.Route()
+		if route == "" {
 			return "", ErrRoute
 		}
-		return x.Route, nil
+		return route, nil
 	}
 }
 
@@ -111,17 +116,31 @@ func only(values []string) (string, error) {
 	}
 	for _, v := range values[1:] {
 		if v != values[0] {
-			return "", errAmbiguous
+			return "", key.ErrAmbiguous
 		}
 	}
 	return values[0], nil
 }
 
-func (x *reading) cookie(name string) (string, error) {
-	cookies := x.CookiesNamed(name)
-	values := make([]string, len(cookies))
-	for i, c := range cookies {
-		values[i] = c.Value
+// member reads a member of a JSON body. It wants a JSON type, or none: the handler of a body that
+// says it is a form might read a form in it, and find another value there.
+func member(r Request, path string, maxBody int64) (string, error) {
+	t, err := only(r.Header("Content-Type"))
+	if err != nil {
+		return "", errNotJSON
 	}
-	return only(values)
+	if t != "" {
+		t, _, err := mime.ParseMediaType(t)
+		if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
+			return "", errNotJSON
+		}
+	}
+	body, err := r.Body(maxBody)
+	if err != nil {
+		return "", err
+	}
+	if len(body) == 0 {
+		return "", key.ErrMissing
+	}
+	return key.JSONValue(body, path)
 }

@@ -26,6 +26,7 @@ type Context interface {
 type Config[C Context] struct {
 	Locker       *core.Locker
 	Key          string
+	Keys         []string
 	KeyFunc      func(c C) (string, error)
 	Options      []core.Option
 	Skipper      func(c C) bool
@@ -38,6 +39,7 @@ type Config[C Context] struct {
 // App is an Echo. All its routes have the same handler and middleware.
 type App[C Context, H ~func(C) error, M ~func(H) H] struct {
 	Pre, Use []M
+	Group    string   // prefix of a group that has With as its own middleware, "" for none
 	Routes   []string // "POST /orders/:id"
 	Handler  H
 	With     []M
@@ -51,6 +53,7 @@ type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
 	Lock       func(l *core.Locker, key string, opts ...core.Option) M
 	Middleware func(Config[C]) (M, error)
 	Serve      func(App[C, H, M]) http.Handler
+	Check      func(route string, with ...M) error // registers a route with CheckRoute
 
 	Response  func(C) http.ResponseWriter
 	Writer    func(C) http.ResponseWriter // what Echo's own Response writes to
@@ -72,7 +75,11 @@ func (v Version[C, H, M]) Run(t *testing.T) {
 		"LockPanicsAtConstruction":                        v.lockPanics,
 		"SourcesOfARoute":                                 v.sources,
 		"BeforeTheRouterThereIsNoRoute":                   v.beforeTheRouter,
+		"RequestsWithoutARoutePass":                       v.withoutARoute,
+		"CheckRouteFindsAMistypedParameter":               v.checkRoute,
 		"AHandlersErrorIsItsOwn":                          v.errorIsItsOwn,
+		"AnInnerErrorOfCoreIsAnsweredByTheTable":          v.innerErrorByTheTable,
+		"AnInnerErrorBehindAnAnswerAddsNothing":           v.innerErrorBehindAnAnswer,
 		"AnErrorIsNotDone":                                v.errorIsNotDone,
 		"ALossWinsOverTheHandlersErrorAndKeepsIt":         v.lossWins,
 		"ALossAfterTheAnswerLeavesTheHandlersError":       v.lossAfterTheAnswer,
@@ -119,7 +126,7 @@ func (v Version[C, H, M]) Bench(b *testing.B) {
 // Door is a [doortest.Door].
 func (v Version[C, H, M]) Door(s doortest.Setup) (http.Handler, error) {
 	c := Config[C]{
-		Locker: s.Locker, Key: s.Key, Options: s.Options, HeldStatus: s.HeldStatus, MaxBody: s.MaxBody, Logger: s.Logger,
+		Locker: s.Locker, Key: s.Key, Keys: s.Keys, Options: s.Options, HeldStatus: s.HeldStatus, MaxBody: s.MaxBody, Logger: s.Logger,
 	}
 	if s.KeyFunc != nil {
 		c.KeyFunc = func(c C) (string, error) { return s.KeyFunc(c.Request()) }

@@ -3,6 +3,7 @@ package echotest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,10 +18,10 @@ import (
 
 func (v Version[C, H, M]) errorIsItsOwn(t *testing.T) {
 	locks := doortest.MemoryLocker(t)
-	inner := &core.LostError{Name: "stock:7", Reason: core.ReasonExpired}
+	held := &core.HeldError{Name: "stock:7"}
 	for _, own := range []error{
-		v.HTTPError(http.StatusTeapot, "own"), &core.HeldError{Name: "stock:7"}, core.ErrDuplicate, inner, core.ErrClosed,
-		context.Canceled,
+		v.HTTPError(http.StatusTeapot, "own"), fmt.Errorf("own: %w", v.HTTPError(http.StatusTeapot, "own")), errors.New("own"),
+		errors.Join(v.HTTPError(http.StatusTeapot, "own"), held), core.ErrReleased, context.Canceled,
 	} {
 		var seen error
 		e := v.Serve(App[C, H, M]{
@@ -37,6 +38,60 @@ func (v Version[C, H, M]) errorIsItsOwn(t *testing.T) {
 		if seen != own { //nolint:errorlint // the very same
 			t.Errorf("Echo got %v, want %v as it is", seen, own)
 		}
+	}
+}
+
+// An inner lock's error has its name and its holder's label in the text.
+func (v Version[C, H, M]) innerErrorByTheTable(t *testing.T) {
+	held := &core.HeldError{Name: "stock:secret", Label: "host-secret", RetryAfter: time.Second}
+	for _, row := range []struct {
+		own    error
+		status int
+		typ    string
+	}{
+		{held, http.StatusConflict, httpmw.TypeHeld},
+		{fmt.Errorf("reserve: %w", held), http.StatusConflict, httpmw.TypeHeld},
+		{&core.DuplicateError{Name: "stock:secret"}, http.StatusConflict, httpmw.TypeDuplicate},
+		{&core.LostError{Name: "stock:secret", Reason: core.ReasonExpired}, http.StatusServiceUnavailable, httpmw.TypeLost},
+		{core.ErrUnavailable, http.StatusServiceUnavailable, httpmw.TypeUnavailable},
+		{core.ErrClosed, http.StatusServiceUnavailable, httpmw.TypeUnavailable},
+		{errors.Join(context.Canceled, core.ErrUnavailable), http.StatusServiceUnavailable, httpmw.TypeInterrupted},
+		{core.ErrInvalid, http.StatusBadRequest, httpmw.TypeInvalidKey},
+		{httpmw.ProblemFor(held), http.StatusConflict, httpmw.TypeHeld},
+	} {
+		for _, skipped := range []bool{false, true} {
+			mw, err := v.Middleware(Config[C]{
+				Locker: doortest.MemoryLocker(t), Key: "order:{id}", Skipper: func(C) bool { return skipped },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := doortest.Call(t, v.orders(func(C) error { return row.own }, mw), http.MethodPost, "/orders/42")
+			if w.Code != row.status || !strings.Contains(w.Body.String(), row.typ) ||
+				!strings.Contains(w.Body.String(), `"started":true`) || w.Header().Get("Retry-After") != "" {
+				t.Errorf("%v: answered %d %s %s", row.own, w.Code, w.Header(), w.Body)
+			}
+			if strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("the client is told %s", w.Body)
+			}
+		}
+	}
+}
+
+// What has begun to be written stays what the client gets.
+func (v Version[C, H, M]) innerErrorBehindAnAnswer(t *testing.T) {
+	own := &core.HeldError{Name: "stock:7"}
+	var seen error
+	status, body := order42(t, v.Serve(App[C, H, M]{
+		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id}")},
+		Handler: func(c C) error {
+			_ = c.String(http.StatusOK, "partial")
+			return own
+		},
+		OnError: func(_ C, err error) { seen = err },
+	}))
+	if status != http.StatusOK || body != "partial" || seen != own { //nolint:errorlint // the very same
+		t.Errorf("answered %d %s, Echo got %v", status, body, seen)
 	}
 }
 

@@ -2,6 +2,7 @@ package echotest
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -58,6 +59,54 @@ func (v Version[C, H, M]) beforeTheRouter(t *testing.T) {
 		e := v.Serve(App[C, H, M]{Pre: []M{v.Lock(locks, key)}, Routes: []string{pay}, Handler: leaseName[C]})
 		if status, body := order42(t, e); status != http.StatusInternalServerError {
 			t.Errorf("%s: %d %s, want 500", key, status, body)
+		}
+	}
+}
+
+// On Echo.Use and on groups a lock sees requests that no route is for.
+func (v Version[C, H, M]) withoutARoute(t *testing.T) {
+	locks := doortest.MemoryLocker(t)
+	for _, key := range []string{"order:{id}", "tenant:{header:X-Tenant}"} {
+		lock := v.Lock(locks, key)
+		for where, e := range map[string]http.Handler{
+			"Use":   v.Serve(App[C, H, M]{Use: []M{lock}, Routes: []string{pay}, Handler: leaseName[C]}),
+			"Group": v.Serve(App[C, H, M]{Group: "/api", With: []M{lock}, Routes: []string{pay}, Handler: leaseName[C]}),
+		} {
+			prefix := map[string]string{"Group": "/api"}[where]
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, prefix+"/orders/42", http.NoBody)
+			request.Header.Set("X-Tenant", "acme")
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, request)
+			if name := map[bool]string{true: "order:42", false: "tenant:acme"}[key == "order:{id}"]; w.Code != http.StatusOK || w.Body.String() != name {
+				t.Errorf("%s, %s: a request with a route: %d %s", where, key, w.Code, w.Body)
+			}
+			for _, request := range []struct {
+				method, path string
+				status       int
+			}{
+				{http.MethodPost, "/nothing/here", http.StatusNotFound},
+				{http.MethodPost, "/orders", http.StatusNotFound},
+			} {
+				if w := doortest.Call(t, e, request.method, prefix+request.path); w.Code != request.status {
+					t.Errorf("%s, %s: %s %s: %d %s, want %d", where, key, request.method, request.path, w.Code, w.Body, request.status)
+				}
+			}
+			if w := doortest.Call(t, e, http.MethodDelete, prefix+"/orders/42"); w.Code != http.StatusMethodNotAllowed && w.Code != http.StatusNotFound {
+				t.Errorf("%s, %s: DELETE: %d %s", where, key, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+func (v Version[C, H, M]) checkRoute(t *testing.T) {
+	locks := doortest.MemoryLocker(t)
+	for key, hint := range map[string]string{
+		"order:{id}": "", "order:{query:oid}": "", "job:nightly": "", "order:{id}:pay": "",
+		"order:{ident}": "it has {id}", "order:id": "did you mean {id}?", core.Keys("job:nightly", "order:{oid}"): "it has {id}",
+	} {
+		err := v.Check(pay, v.Wrap(passes), v.Lock(locks, key))
+		if hint == "" && err != nil || hint != "" && (err == nil || !strings.Contains(err.Error(), hint)) {
+			t.Errorf("%q: %v, want %q", key, err, hint)
 		}
 	}
 }

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sweep is a scenario at sizes that grow, each ten times as large as the one before, more or less. What
+// counts is how the figures grow with it.
+type sweep struct {
+	name, title, about string
+	what               string // is counted by the sizes
+	by                 string // is what tells the lines of the chart apart; "" for a single line
+	sizes              []size
+	columns            []growing
+	scenario           func(z size) scenario
+}
+
+// size is one of a sweep's.
+type size struct {
+	n, by int
+	large bool // only if asked for
+}
+
+// growing is a figure, and the power of the size with which it may grow. NaN for any.
+type growing struct {
+	column
+
+	power float64
+}
+
+// sizes are n for each of those lines.
+func sizes(by int, n ...int) (all []size) {
+	for _, n := range n {
+		all = append(all, size{n: n, by: by})
+	}
+	return all
+}
+
+func large(all []size) []size {
+	for i := range all {
+		all[i].large = true
+	}
+	return all
+}
+
+func (s sweep) scenarios() (all []scenario) {
+	for _, z := range s.sizes {
+		each := s.scenario(z)
+		each.name = fmt.Sprintf("%s-%d-%d", s.name, z.n, z.by)
+		each.contestants = ours
+		all = append(all, each)
+	}
+	return all
+}
+
+func scaleScenarios() (all []scenario) {
+	for _, w := range sweeps() {
+		all = append(all, w.scenarios()...)
+	}
+	return all
+}
+
+// grown is a size's outcome.
+type grown struct {
+	size
+	result
+}
+
+// sweep runs a scenario at all its sizes, and prints its table.
+func (b *bench) sweep(ctx context.Context, s sweep, all bool, w io.Writer) (sound bool, err error) {
+	var rows []grown
+	for i, each := range s.scenarios() {
+		if s.sizes[i].large && !all {
+			continue
+		}
+		results, err := b.race(ctx, each)
+		if err != nil {
+			return false, err
+		}
+		rows = append(rows, grown{s.sizes[i], results[0]})
+	}
+	_, err = io.WriteString(w, s.table(rows))
+	return !slices.ContainsFunc(rows, func(r grown) bool { return !r.Faults.none() }), err
+}
+
+// table is what came out, in Markdown.
+func (s sweep) table(rows []grown) string {
+	w := &strings.Builder{}
+	fmt.Fprintf(w, "\n### %s (`%s`)\n\n%s\n\n| %s |", s.title, s.name, s.about, s.what)
+	if s.by != "" {
+		fmt.Fprintf(w, " %s |", s.by)
+	}
+	for _, c := range s.columns {
+		fmt.Fprintf(w, " %s |", c.title)
+	}
+	fmt.Fprintf(w, " faults |\n|%s---|\n", strings.Repeat("---:|", len(s.columns)+1+min(1, len(s.by))))
+	for line := range slices.Values(lines(rows)) {
+		for _, r := range line {
+			s.row(w, fmt.Sprint(r.n), r.by)
+			for _, c := range s.columns {
+				fmt.Fprintf(w, " %s |", number(c.format, spreadOf(r.values(c.figure)).Median))
+			}
+			fmt.Fprintf(w, " %s |\n", &r.Faults)
+		}
+		s.row(w, "*grows as*", line[0].by)
+		for _, c := range s.columns {
+			fmt.Fprintf(w, " %s |", c.grows(power(line, c)))
+		}
+		fmt.Fprint(w, " |\n")
+	}
+	return w.String()
+}
+
+func (s sweep) row(w *strings.Builder, first string, by int) {
+	fmt.Fprintf(w, "| %s |", first)
+	if s.by != "" {
+		fmt.Fprintf(w, " %d |", by)
+	}
+}
+
+// lines are the rows, apart for each line of the chart.
+func lines(rows []grown) (all [][]grown) {
+	for _, r := range rows {
+		i := slices.IndexFunc(all, func(line []grown) bool { return line[0].by == r.by })
+		if i < 0 {
+			i, all = len(all), append(all, nil)
+		}
+		all[i] = append(all[i], r)
+	}
+	return all
+}
+
+// power is the exponent that fits best.
+func power(line []grown, c growing) float64 {
+	var x, y []float64
+	for _, r := range line {
+		x, y = append(x, float64(r.n)), append(y, spreadOf(r.values(c.figure)).Median)
+	}
+	return exponent(x, y)
+}
+
+// grows is the exponent in words, and a word about one that is too large.
+func (c growing) grows(power float64) string {
+	switch {
+	case math.IsNaN(power):
+		return "–"
+	case power > c.power:
+		return fmt.Sprintf("n^%.2f, **more than n^%.2g**", power, c.power)
+	default:
+		return fmt.Sprintf("n^%.2f", power)
+	}
+}
+
+// exponent is the slope of the line that fits best through the logarithms. Figures that are not above
+// zero have none, and two points are no curve.
+func exponent(x, y []float64) float64 {
+	var n, sx, sy, sxx, sxy float64
+	for i := range x {
+		if !(y[i] > 0) || x[i] <= 0 { // NaN too
+			continue
+		}
+		a, b := math.Log(x[i]), math.Log(y[i])
+		n, sx, sy, sxx, sxy = n+1, sx+a, sy+b, sxx+a*a, sxy+a*b
+	}
+	if n < 3 {
+		return math.NaN()
+	}
+	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
+}
+
+// showSweeps runs the sweeps and prints their tables.
+func (b *bench) showSweeps(ctx context.Context, all []sweep, larger bool, w io.Writer) (sound bool, err error) {
+	remove, err := b.folder()
+	if err != nil {
+		return false, err
+	}
+	defer remove()
+	doc := b.document(b.server.version(ctx))
+	_, err = fmt.Fprintf(w, "%s, %s, %d cores, redis-server %s on loopback; medians of %d runs.\n", doc.Go, doc.System, doc.Cores, doc.Redis, doc.Rounds)
+	if err == nil {
+		b.idle, err = b.rest(ctx)
+	}
+	sound = true
+	for _, s := range all {
+		if err != nil {
+			break
+		}
+		var ok bool
+		ok, err = b.sweep(ctx, s, larger, w)
+		sound = sound && ok
+	}
+	return sound, err
+}
+
+// rest is the part of a core that a server uses which nobody asks for anything.
+func (b *bench) rest(ctx context.Context) (float64, error) {
+	used, err := b.server.cpu(ctx)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	time.Sleep(4 * b.length)
+	return b.server.share(ctx, used, began)
+}
+
+// seconds is a length in units of -time, which is a second in a sweep.
+func seconds(d time.Duration) float64 { return d.Seconds() }

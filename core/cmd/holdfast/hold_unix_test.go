@@ -1,0 +1,405 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+)
+
+// job is a holdfast run in a process of its own.
+type job struct {
+	*fleet
+
+	dir      string // its working directory
+	cmd      *exec.Cmd
+	out, err string // known when it has ended
+	ended    chan struct{}
+}
+
+// start runs the command, in a directory where its scripts leave files.
+func (f *fleet) start(args ...string) *job {
+	f.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		f.Fatal(err)
+	}
+	j := &job{fleet: f, dir: f.TempDir(), cmd: exec.Command(exe, args...), ended: make(chan struct{})}
+	j.cmd.Env = append(os.Environ(), mainEnv+"=1")
+	for k, v := range f.env {
+		j.cmd.Env = append(j.cmd.Env, k+"="+v)
+	}
+	j.cmd.Dir = j.dir
+	// Files, since pipes may be kept open by what the command leaves in the background.
+	stdout, stderr := j.create("stdout"), j.create("stderr")
+	j.cmd.Stdout, j.cmd.Stderr = stdout, stderr
+	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := j.cmd.Start(); err != nil {
+		f.Fatal(err)
+	}
+	go func() {
+		defer close(j.ended)
+		_ = j.cmd.Wait()
+		j.out, j.err = j.text(stdout), j.text(stderr)
+	}()
+	f.Cleanup(func() { _ = j.cmd.Process.Kill(); <-j.ended })
+	return j
+}
+
+func (j *job) create(name string) *os.File {
+	j.Helper()
+	file, err := os.Create(filepath.Join(j.dir, name))
+	if err != nil {
+		j.Fatal(err)
+	}
+	return file
+}
+
+func (j *job) text(file *os.File) string {
+	defer file.Close()
+	b, err := os.ReadFile(file.Name())
+	if err != nil {
+		j.Error(err)
+	}
+	return string(b)
+}
+
+func (j *job) signal(sig syscall.Signal) {
+	j.Helper()
+	if err := j.cmd.Process.Signal(sig); err != nil {
+		j.Error(err)
+	}
+}
+
+// exit waits for the end.
+func (j *job) exit() int {
+	j.Helper()
+	select {
+	case <-j.ended:
+	case <-time.After(time.Minute):
+		j.Fatal("it does not end")
+	}
+	return j.cmd.ProcessState.ExitCode()
+}
+
+// file waits until a script has written a file, and returns its text.
+func (j *job) file(name string) (text string) {
+	j.Helper()
+	j.eventually("there is a file "+name, func() bool {
+		b, err := os.ReadFile(filepath.Join(j.dir, name))
+		text = strings.TrimSpace(string(b))
+		return err == nil && text != ""
+	})
+	return text
+}
+
+func (j *job) has(name string) bool {
+	_, err := os.Stat(filepath.Join(j.dir, name))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// gone waits until no process has the number, or it is a zombie that nobody waits for.
+func (j *job) gone(pid string) {
+	j.Helper()
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		j.Fatal(err)
+	}
+	j.eventually("process "+pid+" is gone", func() bool {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		return errors.Is(syscall.Kill(n, 0), syscall.ESRCH) || err == nil && strings.Contains(string(stat), ") Z ")
+	})
+}
+
+func (f *fleet) free(name string) bool {
+	f.Helper()
+	info, err := f.process("").Inspect(f.Context(), name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return !info.Held
+}
+
+func TestRunHoldsTheNameWhileTheCommandRunsAndEndsAsItDoes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	j := f.start("run", "job", "--", "sh", "-c", `echo "$HOLDFAST_NAME $HOLDFAST_FENCE" >held; cat <go >/dev/null; echo out; echo err >&2; exit 7`)
+	if err := syscall.Mkfifo(filepath.Join(j.dir, "go"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	name, fence, _ := strings.Cut(j.file("held"), " ")
+	if n, err := strconv.ParseUint(fence, 10, 64); name != "job" || err != nil || n == 0 {
+		t.Errorf("%q, %q", name, fence)
+	}
+	info, err := f.process("").Inspect(t.Context(), "job")
+	host, _ := os.Hostname()
+	if want := host + ":" + strconv.Itoa(j.cmd.Process.Pid) + " sh"; err != nil || !info.Held || info.Label != want {
+		t.Errorf("%+v, not %s, %v", info, want, err)
+	}
+	if err := os.WriteFile(filepath.Join(j.dir, "go"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status := j.exit(); status != 7 || j.out != "out\n" || j.err != "err\n" {
+		t.Errorf("status %d, %q, %q", status, j.out, j.err)
+	}
+	if !f.free("job") {
+		t.Error("still held")
+	}
+}
+
+func TestRunSaysWithItsExitStatusWhyNothingRan(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.acquire(f.process("web-7"), "job")
+	for _, c := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"-wait 0 job -- touch ran", held, `held by "web-7"`},
+		{"-n job touch ran", held, `held by "web-7"`},
+		{"-w 0.05 job touch ran", held, `held by "web-7"`},
+		{"-n -E 1 job touch ran", 1, `held by "web-7"`},
+		{"-conflict-exit-code 0 -wait 1ms job touch ran", 0, `held by "web-7"`},
+		{"-q -n job touch ran", held, ""},
+		{"-url redis://127.0.0.1:1 other -- touch ran", unavailable, "unavailable"},
+		{"job -- no-such-command", notFound, "not found"},
+		{"job -- /", unusable, "/"},
+		{"", misused, "no name"},
+		{"job", misused, "no command"},
+		{"job --", misused, "no command"},
+		{"-wait -1s job -- touch ran", misused, "negative"},
+		{"-wait soon job -- touch ran", misused, "number of seconds"},
+		{"-n -wait 1s job -- touch ran", misused, "which of them"},
+		{"-shared -limit 2 job -- touch ran", misused, "which of them"},
+		{"-limit 0 job -- touch ran", misused, "WithLimit(0)"},
+		{"-ttl 1ms job -- touch ran", misused, "minimum"},
+		{"-conflict-exit-code 256 job -- touch ran", misused, "between 0 and 255"},
+		{"-frob job -- touch ran", misused, "-frob"},
+		{"{job} -- touch ran", misused, "invalid name"},
+		{"-url frob://h job -- touch ran", misused, "unknown scheme"},
+	} {
+		j := f.start(append([]string{"run"}, strings.Fields(c.args)...)...)
+		if status := j.exit(); status != c.status || !strings.Contains(j.err, c.says) || c.says == "" && j.err != "" || j.has("ran") {
+			t.Errorf("%s: status %d, ran %v, %q", c.args, status, j.has("ran"), j.err)
+		}
+	}
+}
+
+func TestRunTakesACommandForTheShell(t *testing.T) {
+	t.Parallel()
+	j := newFleet(t).start("run", "-s", "job", "-c", "echo one; exit 3")
+	if status := j.exit(); status != 3 || j.out != "one\n" {
+		t.Errorf("status %d, %q, %q", status, j.out, j.err)
+	}
+}
+
+func TestFinishedWorkStaysFinished(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	if j := f.start("run", "-done-for", "1h", "job", "--", "false"); j.exit() != 1 {
+		t.Errorf("status %d, %q", j.exit(), j.err)
+	}
+	if j := f.start("run", "-done-for", "1h", "job", "--", "true"); j.exit() != 0 || j.err != "" {
+		t.Errorf("after one that failed: status %d, %q", j.exit(), j.err)
+	}
+	if j := f.start("run", "-done-for", "1h", "job", "--", "touch", "ran"); j.exit() != 0 || j.has("ran") || !strings.Contains(j.err, "done already") {
+		t.Errorf("after one that was done: status %d, %q", j.exit(), j.err)
+	}
+}
+
+func TestAReleaseThatIsNotConfirmedIsTold(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	f := &fleet{t, servers.Share{Addr: server.Addr()}, map[string]string{"HOLDFAST_URL": "redis://" + server.Addr()}}
+	j := f.start("run", "-ttl", "2s", "-done-for", "1h", "job", "--", "sh", "-c", `echo x >began; while ! test -e end; do sleep 0.05; done`)
+	j.file("began")
+	server.Kill()
+	if err := os.WriteFile(filepath.Join(j.dir, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status := j.exit(); status != 0 || !strings.Contains(j.err, "not confirmed") || !strings.Contains(j.err, "others may not find the work done") {
+		t.Errorf("status %d, %q", status, j.err)
+	}
+}
+
+func TestTheMinimalHoldKeepsTheNameBehindAQuickCommand(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	if j := f.start("run", "-min-hold", "1h", "job", "--", "true"); j.exit() != 0 {
+		t.Errorf("%q", j.err)
+	}
+	if j := f.start("run", "-n", "job", "--", "true"); j.exit() != held {
+		t.Errorf("status %d, %q", j.exit(), j.err)
+	}
+}
+
+// script writes its own number and that of a child in the same group, and then waits.
+const script = `sleep 1000 & echo $! >child; echo $$ >self; `
+
+func TestALostLeaseEndsTheWholeGroup(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	j := f.start("run", "-ttl", "1s", "job", "--", "sh", "-c", script+`trap "touch term; exit 0" TERM; wait`)
+	self, child := j.file("self"), j.file("child")
+	f.seize("job")
+	if status := j.exit(); status != lost || !strings.Contains(j.err, "taken") || !strings.Contains(j.err, "exit status was 0") || !j.has("term") {
+		t.Errorf("status %d, %q", status, j.err)
+	}
+	j.gone(self)
+	j.gone(child)
+}
+
+func TestACommandThatDoesNotEndIsKilledAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	j := f.start("run", "-ttl", "1s", "-grace", "0.2", "job", "--", "sh", "-c", `trap "touch term" TERM; `+script+`while :; do sleep 0.1; done`)
+	self, child := j.file("self"), j.file("child")
+	f.seize("job")
+	if status := j.exit(); status != lost || !strings.Contains(j.err, "holdfast: lease of \"job\" lost: taken; the command's exit status was 137\n") {
+		t.Errorf("status %d, %q", status, j.err)
+	}
+	j.gone(self)
+	j.gone(child)
+	if !j.has("term") {
+		t.Error("it got no SIGTERM first")
+	}
+}
+
+// seize takes a name from its holder, as an operator would.
+func (f *fleet) seize(name string) {
+	f.Helper()
+	locks := f.process("")
+	info, err := locks.Inspect(f.Context(), name)
+	if err == nil {
+		_, err = locks.ForceReleaseHandle(f.Context(), name, info.Handle)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func TestSignalsGoOnToTheCommand(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGQUIT} {
+		n := strconv.Itoa(int(sig))
+		j := f.start("run", "job"+n, "--", "sh", "-c", `trap "exit 42" `+n+`; `+script+`while :; do sleep 0.1; done`) // a signal just before "wait" is lost in some shells
+		j.file("self")
+		j.signal(sig)
+		if status := j.exit(); status != 42 {
+			t.Errorf("%s: status %d, %q", sig, status, j.err)
+		}
+		j = f.start("run", "job"+n, "--", "sh", "-c", script+`wait`)
+		self, child := j.file("self"), j.file("child")
+		j.signal(sig)
+		if status := j.exit(); status != 128+int(sig) {
+			t.Errorf("%s kills: status %d, %q", sig, status, j.err)
+		}
+		j.gone(self)
+		if sig != syscall.SIGINT && sig != syscall.SIGQUIT { // a shell's background process ignores these
+			j.gone(child)
+		} else if pid, err := strconv.Atoi(child); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+func TestASignalEndsTheWait(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.acquire(f.process("web-7"), "job")
+	j := f.start("run", "job", "--", "touch", "ran")
+	f.eventually("it waits", func() bool {
+		info, err := f.process("").Inspect(t.Context(), "job")
+		return err == nil && len(info.Line) > 0
+	})
+	j.signal(syscall.SIGTERM)
+	if status := j.exit(); status != 128+15 || j.has("ran") || j.err != "" {
+		t.Errorf("status %d, %q", status, j.err)
+	}
+}
+
+func TestNothingIsLeftOfAProcessThatIsKilled(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	j := f.start("run", "-ttl", "2s", "job", "--", "sh", "-c", `trap "" TERM HUP; `+script+`while :; do sleep 0.1; done`)
+	self, child := j.file("self"), j.file("child")
+	if err := syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL); err != nil { // as a shell does, and nothing escapes in its group
+		t.Fatal(err)
+	}
+	j.exit()
+	j.gone(self)
+	j.gone(child)
+	f.eventually("the name is free", func() bool { return f.free("job") })
+}
+
+func TestALeaderRunsTheCommandAgainAfterALoss(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	j := f.start("run", "-campaign", "-ttl", "1s", "job", "--", "sh", "-c", `echo run >>runs; test $(wc -l <runs) = 2 && exit 9; exec sleep 1000`)
+	j.file("runs")
+	f.seize("job")
+	if status := j.exit(); status != 9 || strings.Count(j.file("runs"), "run") != 2 {
+		t.Errorf("status %d, %q, %q", status, j.file("runs"), j.err)
+	}
+}
+
+func TestASignalEndsACampaignWhoseLeaseIsLost(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	j := f.start("run", "-campaign", "-ttl", "1s", "-grace", "1m", "job", "--", "sh", "-c",
+		`trap "echo term >term" TERM; trap "exit 3" INT; echo run >>runs; while :; do sleep 0.1; done`)
+	j.file("runs")
+	f.seize("job")
+	j.file("term") // the command is told to stop, and does not
+	j.signal(syscall.SIGINT)
+	if status := j.exit(); status != 128+2 || strings.Count(j.file("runs"), "run") != 1 {
+		t.Errorf("status %d, %q, %q", status, j.file("runs"), j.err)
+	}
+}
+
+func TestWhatWasStoppedForLongerThanTheLeaseDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	j := f.start("run", "-ttl", "1s", "job", "--", "sh", "-c", `echo $$ >self; while :; do echo x >>beats; done`)
+	self := j.file("self")
+	j.file("beats")
+	j.signal(syscall.SIGTSTP)
+	f.eventually("both are stopped", func() bool { return stopped(self) && stopped(strconv.Itoa(j.cmd.Process.Pid)) })
+	x, err := f.process("next").Acquire(t.Context(), "job") // when the TTL is over
+	if err != nil {
+		t.Fatal(err)
+	}
+	beats := j.file("beats")
+	j.signal(syscall.SIGCONT)
+	if status := j.exit(); status != lost {
+		t.Errorf("status %d, %q", status, j.err)
+	}
+	if after := j.file("beats"); after != beats {
+		t.Errorf("it worked beside the next holder: %d beats, then %d", strings.Count(beats, "x"), strings.Count(after, "x"))
+	}
+	if err := x.Release(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.process("").Inspect(t.Context(), "job"); errors.Is(err, core.ErrUnavailable) {
+		t.Error(err)
+	}
+}
+
+func stopped(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	return err == nil && strings.Contains(string(stat), ") T ")
+}

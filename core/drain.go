@@ -1,0 +1,122 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+// ErrDraining: the Locker takes no new work, because [Locker.Drain] was called. It matches
+// [ErrUnavailable] too: somebody else may be able to do the work.
+var ErrDraining error = &sentinel{"draining", "the process is about to stop and takes no new work"}
+
+// Drain prepares a process for its end, before its servers are stopped: it refuses new work, waits
+// until all work under way is done, and returns nil. Doors then answer as if the lock service were
+// unavailable: 503 with Retry-After, UNAVAILABLE, or a task that is retried. So clients and queues turn
+// to another process, while this one still answers them.
+//
+//	_ = locks.Drain(ctx)     // new work is refused; what runs is finished
+//	err := srv.Shutdown(ctx) // then nobody is connected any more
+//	err = locks.Close(ctx)
+//
+// New work gets [ErrDraining]. That includes calls that wait for a name, whose work has not begun, and an
+// AcquireAll that has some of its names only. Work under way goes on: its leases are renewed, and calls in the context of a lease of this Locker still
+// get other names. A leader of [Locker.Campaign] is under way too, so end its context first. A campaign
+// that waits ends with ErrDraining.
+//
+// If ctx ends first, the error says how many leases are still in use. The Locker keeps refusing new
+// work: there is no way back. Drain may be called again, and from several goroutines. Close ends it with
+// [ErrClosed].
+func (l *Locker) Drain(ctx context.Context) error {
+	if l.none() {
+		return errNoLocker
+	}
+	return l.engine.drain(ctx)
+}
+
+// Draining says that [Locker.Drain] or [Locker.Close] was called, for a health check that does not ask the
+// lock service. [Locker.Ready] says it too.
+func (l *Locker) Draining() bool { return !l.none() && l.engine.drained() }
+
+// gate is what new work has to pass.
+type gate struct {
+	accept context.Context // ends when Drain or Close begins
+	refuse context.CancelFunc
+
+	calls atomic.Int64 // under way
+}
+
+func newGate(life context.Context) gate {
+	accept, refuse := context.WithCancel(life)
+	return gate{accept: accept, refuse: refuse}
+}
+
+func (r *engine) drained() bool { return r.gate.accept.Err() != nil }
+
+func (r *engine) drain(ctx context.Context) error {
+	r.gate.refuse()
+	for r.watchdog.remaining() > 0 || r.gate.calls.Load() > 0 {
+		select {
+		case <-r.quiet:
+		case <-r.closing:
+			return ErrClosed
+		case <-ctx.Done():
+			return fmt.Errorf("holdfast: drain: %d leases still in use: %w", r.watchdog.remaining(), ctx.Err())
+		}
+	}
+	r.stirred() // for another Drain, or a Close, that waits
+	return nil
+}
+
+// call and called stand around every call that asks for a lease. Drain waits for them, and Close for
+// other tasks too: clean-up may take as long as the lock service is silent.
+func (r *engine) call() { r.gate.calls.Add(1) }
+
+func (r *engine) called() {
+	if r.gate.calls.Add(-1) == 0 {
+		r.stirred()
+	}
+}
+
+// begun says that the call belongs to work under way. An AcquireAll that has only some of its names is no
+// work yet.
+func (a *acquisition) begun() bool {
+	x := leaseOf(a.ctx)
+	for ; x != nil; x = x.outer {
+		if x.tenure.engine == a.engine && (x.set == nil || x.set.whole) && x.live() {
+			return true
+		}
+	}
+	return false
+}
+
+// life ends when the call must not go on: for new work by Drain, and for all by Close.
+func (a *acquisition) life() context.Context {
+	if a.begun() {
+		return a.engine.life
+	}
+	return a.engine.gate.accept
+}
+
+// stopped is why the life of a call has ended.
+func (a *acquisition) stopped() error { return a.engine.refusal("acquire", a.name) }
+
+// refusal is what new work gets.
+func (r *engine) refusal(op, name string) error {
+	if r.closed() {
+		return ErrClosed
+	}
+	return &drainingError{unavailableError{op, name, ErrDraining}}
+}
+
+func isStopped(err error) bool { return errors.Is(err, ErrClosed) || errors.Is(err, ErrDraining) }
+
+// drainingError has a type of its own in metrics: it is no outage.
+type drainingError struct{ unavailableError }
+
+func (e *drainingError) Error() string {
+	return fmt.Sprintf("holdfast: %s: %v", e.subject(), ErrDraining)
+}
+
+func (e *drainingError) ErrorType() string { return "draining" }

@@ -1,0 +1,100 @@
+package servers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ZooKeeperEnsemble starts a ZooKeeper of three servers that belongs to the test, and ends with it. It returns
+// once all serve. With two of them it goes on. They notice within about two seconds that one of them is gone.
+//
+// link, unless it is nil, is told each address at which a server is to reach another one, and returns the one that it
+// uses instead: that of a proxy, perhaps. Servers count from 0.
+func ZooKeeperEnsemble(tb testing.TB, link func(from, to int, addr string) string) []*Server {
+	tb.Helper()
+	path := findZooKeeper(tb)
+	ports, err := freePorts(tb, 2*clusterOf)
+	if err != nil {
+		tb.Fatalf("servers: %v", err)
+	}
+	if link == nil {
+		return launchAll(tb, path, func(i int) product { return zooKeeperMember(i, peersOf(i, ports, direct)) })
+	}
+	return launchAll(tb, path, func(i int) product {
+		p := zooKeeperMember(i, peersOf(i, ports, link))
+		prepare := p.prepare
+		p.prepare = func(port int, dir string) error {
+			if i > 0 { // a server that comes looks for those before it, who may not be able to dial it
+				if err := awaitPort(ports[2*i-1]); err != nil {
+					return err
+				}
+			}
+			return prepare(port, dir)
+		}
+		return p
+	})
+}
+
+func direct(_, _ int, addr string) string { return addr }
+
+// awaitPort returns once a port accepts connections.
+func awaitPort(port int) error {
+	for deadline := time.Now().Add(readyBound); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err == nil {
+			return conn.Close()
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// peersOf are the lines of server i's configuration that say where the servers are: each has a port for its
+// followers, and one for elections.
+func peersOf(i int, ports []int, link func(from, to int, addr string) string) string {
+	var lines strings.Builder
+	lines.WriteString("initLimit=50\nsyncLimit=5\n")
+	for j := range clusterOf {
+		var at [2]string
+		for k, port := range ports[2*j : 2*j+2] {
+			addr := "127.0.0.1:" + strconv.Itoa(port)
+			if i != j {
+				addr = link(i, j, addr)
+			}
+			_, at[k], _ = strings.Cut(addr, ":")
+		}
+		fmt.Fprintf(&lines, "server.%d=127.0.0.1:%s:%s\n", j+1, at[0], at[1])
+	}
+	return lines.String()
+}
+
+func zooKeeperMember(i int, peers string) product {
+	p := zooKeeperProduct()
+	run := zooKeeperArgs("quorum.QuorumPeerMain")
+	p.args = func(port int, dir string) []string { // who looks for a leader asks at least once a second, not once a minute
+		return append([]string{"-Dzookeeper.fastleader.maxNotificationInterval=1000"}, run(port, dir)...)
+	}
+	p.prepare = func(port int, dir string) error {
+		if err := os.WriteFile(filepath.Join(dir, "myid"), []byte(strconv.Itoa(i+1)), 0o600); err != nil {
+			return err
+		}
+		return zooKeeperPrepare(port, dir, peers)
+	}
+	p.ready = func(addr string, log []byte) error {
+		if !bytes.Contains(log, []byte("Peer state changed")) {
+			return errors.New("it has not found the others")
+		}
+		return zooKeeperServes(addr)
+	}
+	return p
+}

@@ -1,0 +1,74 @@
+package etcdlock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/etcdlock"
+)
+
+// full is an etcd whose database has reached its quota.
+func full(t *testing.T) string {
+	t.Helper()
+	addr := servers.Etcd(t, "--quota-backend-bytes", "1000000").Addr()
+	value := strings.Repeat("x", 1<<19)
+	var err error
+	for i := 0; err == nil && i < 100; i++ {
+		_, err = dial(t, addr).Put(t.Context(), "large", value)
+	}
+	return addr
+}
+
+func TestAnErrorSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for want, address := range map[string]func(*testing.T) string{
+		"127.0.0.1:1: connect: connection refused": func(*testing.T) string { return "127.0.0.1:1" },
+		"check the endpoints and the TLS":          func(t *testing.T) string { return servers.Redis(t).Addr() },
+		"alarm disarm":                             full,
+		"etcd wants a user": func(t *testing.T) string {
+			addr := servers.Etcd(t).Addr()
+			root := dial(t, addr)
+			for _, step := range []func(context.Context) error{
+				func(ctx context.Context) error { _, err := root.UserAdd(ctx, "root", "hunter2"); return err },
+				func(ctx context.Context) error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
+				func(ctx context.Context) error { _, err := root.AuthEnable(ctx); return err },
+			} {
+				ok(t, step(t.Context()))
+			}
+			return addr
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			locks := locker(t, etcdlock.New(dial(t, address(t))))
+			_, err := locks.TryAcquire(t.Context(), "name")
+			for call, err := range map[string]error{"acquire": err, "ready": locks.Ready(t.Context())} {
+				is(t, err, core.ErrUnavailable)
+				if err == nil || !strings.Contains(err.Error(), want) || driver.Reason(err) == "" {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+		})
+	}
+}
+
+func TestADeadEtcdIsToldWithItsAddressAtOnce(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+
+	s := etcdlock.New(dial(t, server.Addr()))
+	server.Kill()
+	eventually(t, "the client notices", func() bool {
+		_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
+		return err != nil && strings.Contains(err.Error(), server.Addr()) && driver.CannotAnswer(err)
+	})
+	server.Restart()
+	eventually(t, "it is back", func() bool {
+		_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
+		return err == nil
+	})
+}

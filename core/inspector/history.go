@@ -1,0 +1,190 @@
+package inspector
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/look"
+)
+
+const (
+	past      = 15 * time.Minute
+	mostNames = 2000 // that a history is kept of: those that something has happened to last
+	mostItems = 300  // of each sort for each name: the newest
+)
+
+// history is what has happened to names. It is bounded.
+type history struct {
+	mu    sync.Mutex // protects what follows
+	names map[string]*story
+	count counts
+
+	observed bool // an observer was asked for
+}
+
+// counts are of this process, since the recorder was made.
+type counts struct {
+	held, waiting     int
+	degraded          int
+	lost, unconfirmed int
+	outages           int // renewals that got no answer, and acquires
+	lastOutage        time.Time
+	lastError         string
+}
+
+// story is what has happened to one name.
+type story struct {
+	template string
+	touched  time.Time
+	full     time.Duration // the most that was seen of its TTL
+	tenures  []*tenure
+	waits    []*wait
+	marks    []mark
+}
+
+// tenure is a time for which somebody has held the name.
+type tenure struct {
+	key      string // of the holder: what tells two of them apart
+	label    string
+	kind     string
+	fence    uint64
+	from, to time.Time
+	end      string // "released" or a reason of loss; "" if it is open, or simply was not seen any more
+	ours     bool   // an observer of this process has told it
+	open     bool
+	since    bool // the lock service has said when it began
+}
+
+// wait is a time for which somebody has waited.
+type wait struct {
+	from, to time.Time
+	end      string // "granted" or why not; "" if it is not known
+	ours     bool
+	open     bool
+}
+
+// mark is something that happened at an instant: a conflict, a loss.
+type mark struct {
+	at   time.Time
+	kind string
+	text string
+}
+
+func newHistory() *history { return &history{names: make(map[string]*story)} }
+
+// of returns the story of a name, and makes room for it. The caller holds the mutex.
+func (h *history) of(name string, now time.Time) *story {
+	s := h.names[name]
+	if s == nil {
+		if len(h.names) >= mostNames {
+			h.forget(now)
+		}
+		s = &story{}
+		h.names[name] = s
+	}
+	s.touched = now
+	return s
+}
+
+// forget drops what is past, or else the quarter to which nothing has happened for longest.
+func (h *history) forget(now time.Time) {
+	maps.DeleteFunc(h.names, func(_ string, s *story) bool { return now.Sub(s.touched) > past })
+	if len(h.names) < mostNames {
+		return
+	}
+	byAge := slices.SortedFunc(maps.Keys(h.names), func(a, b string) int { return h.names[a].touched.Compare(h.names[b].touched) })
+	for _, name := range byAge[:mostNames/4] {
+		delete(h.names, name)
+	}
+}
+
+func keep[T any](items []T) []T {
+	if len(items) < mostItems {
+		return items
+	}
+	return append(items[:0:0], items[len(items)-mostItems+1:]...)
+}
+
+// look takes over what a look has seen.
+func (h *history) look(now time.Time, p look.Picture) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen := make(map[string]bool, len(p.Infos))
+	for _, info := range p.Infos {
+		seen[info.Name] = true
+		h.of(info.Name, now).look(now, info)
+	}
+	for name, s := range h.names {
+		if !seen[name] {
+			s.look(now, core.LeaseInfo{})
+		}
+	}
+}
+
+// look takes over who holds the name and who waits for it; an empty one closes what the looks have opened.
+func (s *story) look(now time.Time, info core.LeaseInfo) {
+	holders := map[string]*tenure{}
+	add := func(key, label string, held time.Duration) {
+		holders[key] = &tenure{
+			key: key, label: label, kind: string(info.Kind), fence: info.Fence, from: now.Add(-min(held, past)), to: now, open: true, since: held > 0,
+		}
+	}
+	for _, one := range info.Holders {
+		add(one.Handle, one.Label, one.HeldFor)
+	}
+	if info.Held && len(info.Holders) == 0 {
+		add(cmp.Or(info.Handle, info.Label, "?"), info.Label, info.HeldFor)
+	}
+	for _, t := range s.tenures {
+		if !t.open || t.ours {
+			continue
+		}
+		if again, ok := holders[t.key]; ok {
+			t.to, t.fence, t.label = now, max(t.fence, again.fence), again.label
+			if again.since && again.from.Before(t.from) { // a backend may learn it only at a renewal
+				t.from, t.since = again.from, true
+			}
+			delete(holders, t.key)
+		} else {
+			t.open = false
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(holders)) {
+		s.tenures = append(keep(s.tenures), holders[key])
+	}
+	s.line(now, info.Line)
+}
+
+// slack is how far apart two looks may say that the same waiter came.
+const slack = 300 * time.Millisecond
+
+// line takes over who waits. A waiter is told apart by when it came.
+func (s *story) line(now time.Time, line []core.WaiterInfo) {
+	known := make([]bool, len(line))
+	for _, w := range s.waits {
+		if !w.open || w.ours {
+			continue
+		}
+		w.open = false
+		for i, in := range line {
+			if came := now.Add(-in.Waited); !known[i] && came.Sub(w.from).Abs() < slack {
+				known[i], w.open, w.to = true, true, now
+				break
+			}
+		}
+	}
+	for i, in := range line {
+		came := now.Add(-in.Waited)
+		told := slices.ContainsFunc(s.waits, func(w *wait) bool { return w.ours && w.sameAs(came) })
+		if !known[i] && !told {
+			s.waits = append(keep(s.waits), &wait{from: came, to: now, open: true})
+		}
+	}
+}
+
+// sameAs says whether a wait that began then is the same one, as the other source has told it.
+func (w *wait) sameAs(began time.Time) bool { return w.from.Sub(began).Abs() < time.Second }

@@ -1,0 +1,581 @@
+package inspector_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/inspector"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Locker {
+	t.Helper()
+	locks, err := core.New(d, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close(context.Background()) })
+	return locks
+}
+
+func acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
+	t.Helper()
+	x, err := locks.Acquire(t.Context(), name, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = x.Release(context.Background()) })
+	return x
+}
+
+// counting counts the looks.
+type counting struct {
+	*memlock.Store
+
+	walks atomic.Int32
+	down  atomic.Bool
+}
+
+func (c *counting) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+	c.walks.Add(1)
+	if c.down.Load() {
+		return func(yield func(driver.LeaseInfo, error) bool) { yield(driver.LeaseInfo{}, errors.New("gone")) }
+	}
+	return c.Store.Leases(ctx, prefix)
+}
+
+// browser reads a stream, as far as it needs to.
+type browser struct {
+	t      *testing.T
+	cancel context.CancelFunc
+	data   chan string
+	gone   chan struct{}
+}
+
+// pipe is a ResponseWriter that hands on what is written.
+type pipe struct {
+	http.ResponseWriter
+	w io.Writer
+}
+
+func (p pipe) Write(b []byte) (int, error) { return p.w.Write(b) }
+func (p pipe) Flush()                      {}
+
+func watch(t *testing.T, page http.Handler, query string) *browser {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &browser{t, cancel, make(chan string, 1000), make(chan struct{})}
+	read, write := io.Pipe()
+	go func() {
+		defer close(b.gone)
+		page.ServeHTTP(pipe{httptest.NewRecorder(), write}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/events"+query, http.NoBody))
+		_ = write.Close()
+	}()
+	go func() {
+		defer close(b.data)
+		for scan := bufio.NewScanner(read); scan.Scan(); {
+			if text, ok := strings.CutPrefix(scan.Text(), "data: "); ok {
+				b.data <- text
+			}
+		}
+	}()
+	return b
+}
+
+type view struct {
+	Error   string
+	Total   int
+	Waiting int
+	Release bool
+	Names   []struct {
+		Name, Label, Kind, Fence, Handle, Template string
+		Nodes                                      []node
+	}
+	Contended []struct {
+		Name                     string
+		Waits, Conflicts, Losses int
+	}
+	Health struct {
+		Held, Waiting, Lost int
+		Recorded            bool
+	}
+}
+
+type node struct {
+	Silent, Held  bool
+	Label, Handle string
+}
+
+func (b *browser) next() (v view) {
+	b.t.Helper()
+	if err := json.Unmarshal([]byte(<-b.data), &v); err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+func (b *browser) leave() { b.cancel(); <-b.gone }
+
+func TestItLooksOnceASecondHoweverManyWatchAndNotAtAllWhenNobodyDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &counting{Store: memlock.New()}
+		locks := newLocker(t, d)
+		acquire(t, locks, "order:42", core.WithLabel("web-7"))
+		page := inspector.New(locks)
+		defer page.Close()
+		time.Sleep(time.Minute)
+		if n := d.walks.Load(); n != 0 {
+			t.Errorf("%d looks while nobody watches", n)
+		}
+		var all []*browser
+		for range 50 {
+			all = append(all, watch(t, page, ""))
+		}
+		for range 5 {
+			watch(t, page, "").leave() // one that is loaded again and again
+		}
+		time.Sleep(60*time.Second + time.Millisecond)
+		if n := d.walks.Load(); n != 61 {
+			t.Errorf("%d looks in 60 s", n)
+		}
+		for _, b := range all {
+			if v := b.next(); v.Total != 1 || v.Names[0].Name != "order:42" || v.Names[0].Label != "web-7" || v.Names[0].Kind != "exclusive" || v.Release {
+				t.Errorf("%+v", v)
+			}
+			b.leave()
+		}
+		synctest.Wait()
+		before := d.walks.Load()
+		time.Sleep(time.Minute)
+		if n := d.walks.Load(); n != before {
+			t.Errorf("%d looks after the last one has left", n-before)
+		}
+	})
+}
+
+func TestTheStreamShowsWhatIsSearchedForAndWhatWentWrong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &counting{Store: memlock.New()}
+		locks := newLocker(t, d)
+		acquire(t, locks, "order:42", core.WithLabel("Web-7"))
+		acquire(t, locks, "report", core.WithShared(), core.WithLabel("Web-8"))
+		page := inspector.New(locks)
+		defer page.Close()
+		for search, want := range map[string]int{"": 2, "ORDER": 1, "web-7": 1, "web-8": 1, "x": 0} {
+			b := watch(t, page, "?search="+search)
+			if v := b.next(); v.Total != want {
+				t.Errorf("%q: %+v", search, v)
+			}
+			b.leave()
+		}
+		b := watch(t, page, "")
+		d.down.Store(true)
+		time.Sleep(3 * time.Second)
+		v := b.next()
+		for v.Error == "" {
+			v = b.next()
+		}
+		b.leave()
+	})
+}
+
+func TestCloseEndsTheStreams(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		page := inspector.New(newLocker(t, memlock.New()))
+		b := watch(t, page, "")
+		b.next()
+		page.Close()
+		page.Close()
+		<-b.gone
+		late := watch(t, page, "")
+		<-late.gone
+		page.Watch(t.Context())
+	})
+}
+
+func TestARecorderTellsOfThisProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := inspector.NewRecorder()
+		var told atomic.Int32
+		locks := newLocker(t, memlock.New(), core.WithObserver(seen.Before(core.Observer{Acquired: func(core.AcquiredEvent) { told.Add(1) }})))
+		x := acquire(t, locks, "order:42", core.WithTemplate("order:{id}"))
+		if _, err := locks.TryAcquire(t.Context(), "order:42"); !errors.Is(err, core.ErrHeld) {
+			t.Error(err)
+		}
+		var waiting sync.WaitGroup
+		waiting.Go(func() { _ = locks.Do(t.Context(), "order:42", func(context.Context) error { return nil }) })
+		time.Sleep(5 * time.Second)
+		early := inspector.New(locks, inspector.WithRecorder(seen))
+		glance := watch(t, early, "")
+		if v := glance.next(); v.Health.Held != 1 || v.Health.Waiting != 1 {
+			t.Errorf("while one waits: %+v", v.Health)
+		}
+		glance.leave()
+		early.Close()
+		if err := x.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		waiting.Wait()
+		y := acquire(t, locks, "order:42", core.WithMaxHold(time.Second))
+		<-y.Context().Done()
+		z := acquire(t, locks, "order:7")
+		time.Sleep(time.Second)
+
+		page := inspector.New(locks, inspector.WithRecorder(seen))
+		defer page.Close()
+		b := watch(t, page, "")
+		v := b.next()
+		b.leave()
+		if !v.Health.Recorded || v.Health.Held != 1 || v.Health.Waiting != 0 || v.Health.Lost != 1 || told.Load() != 4 {
+			t.Errorf("%+v, %d", v.Health, told.Load())
+		}
+		if c := v.Contended; len(c) != 1 || c[0].Name != "order:42" || c[0].Waits != 1 || c[0].Conflicts != 1 || c[0].Losses != 1 {
+			t.Errorf("%+v", c)
+		}
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/history?name=order:42", http.NoBody))
+		var h struct {
+			Tenures []struct{ End, Fence string }
+			Waits   []struct {
+				From, To int64
+				End      string
+			}
+			Marks []struct{ Kind string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &h); err != nil {
+			t.Fatal(err)
+		}
+		if len(h.Tenures) != 3 || h.Tenures[0].End != "released" || h.Tenures[2].End != "lost: max-hold" || h.Tenures[0].Fence != fmt.Sprint(x.Fence()) {
+			t.Errorf("%+v", h.Tenures)
+		}
+		if len(h.Waits) != 1 || h.Waits[0].To-h.Waits[0].From != 5000 || h.Waits[0].End != "granted" || len(h.Marks) != 2 {
+			t.Errorf("%+v, %+v", h.Waits, h.Marks)
+		}
+		if err := z.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// get asks for something.
+func get(page http.Handler, path string) (status int, text string) {
+	w := httptest.NewRecorder()
+	page.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+	return w.Code, w.Body.String()
+}
+
+func TestAPageAboutAPrefixTellsOfNoOtherName(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := inspector.NewRecorder()
+		locks := newLocker(t, memlock.New(), core.WithObserver(seen.Observer()))
+		for _, name := range []string{"order:42", "secret"} {
+			acquire(t, locks, name)
+			_, _ = locks.TryAcquire(t.Context(), name) // a conflict
+			if err := locks.Do(t.Context(), name+":done", func(context.Context) error { return nil }, core.WithDedup(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		page := inspector.New(locks, inspector.WithRecorder(seen), inspector.WithPrefix("order:"))
+		defer page.Close()
+		b := watch(t, page, "")
+		v := b.next()
+		b.leave()
+		if len(v.Names) != 1 || len(v.Contended) != 1 || v.Contended[0].Name != "order:42" {
+			t.Errorf("%+v", v)
+		}
+		if status, text := get(page, "/history?name=secret"); status != 403 {
+			t.Errorf("history: %d, %s", status, text)
+		}
+		if status, text := get(page, "/markers"); status != 200 || !strings.Contains(text, "order:42:done") || strings.Contains(text, "secret") {
+			t.Errorf("markers: %d, %s", status, text)
+		}
+	})
+}
+
+// markersOf counts the walks through the markers.
+type markersOf struct {
+	*memlock.Store
+
+	walks atomic.Int32
+}
+
+func (m *markersOf) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
+	m.walks.Add(1)
+	return func(yield func(driver.MarkerInfo, error) bool) {
+		time.Sleep(time.Second)
+		m.Store.Markers(ctx, prefix)(yield)
+	}
+}
+
+func TestAllWhoAskForMarkersShareAWalk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &markersOf{Store: memlock.New()}
+		locks := newLocker(t, d)
+		work := func(context.Context) error { return nil }
+		if err := locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("pay")); err != nil {
+			t.Fatal(err)
+		}
+		page := inspector.New(locks)
+		defer page.Close()
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				for range 60 {
+					if status, text := get(page, "/markers?search=PAY"); status != 200 || !strings.Contains(text, `"name":"order:42"`) {
+						t.Errorf("%d, %s", status, text)
+					}
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		all.Wait()
+		if n := d.walks.Load(); n < 2 || n > 4 { // walks of a second, in a minute
+			t.Errorf("%d walks", n)
+		}
+		for _, query := range []string{"?name=order:4", "?search=x"} {
+			if _, text := get(page, "/markers"+query); !strings.Contains(text, `"markers":[]`) {
+				t.Errorf("%s: %s", query, text)
+			}
+		}
+	})
+}
+
+func TestAMarkerIsRemovedByWhomTheServiceAllowsAndThatIsAudited(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t, memlock.New())
+	var record bytes.Buffer
+	var allowed error
+	page := inspector.New(locks, inspector.WithLogger(slog.New(slog.NewTextHandler(&record, nil))),
+		inspector.WithAuthorization(func(_ *http.Request, a inspector.Action) (string, error) {
+			if !a.Marker || a.Name != "order:42" || a.Scope != "pay" || a.Fence != 0 || a.Handle != "" {
+				t.Errorf("%+v", a)
+			}
+			return "alice", allowed
+		}))
+	defer page.Close()
+	runs := 0
+	work := func(context.Context) error { runs++; return nil }
+	do := func() error {
+		return locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("pay"))
+	}
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+	get(page, "/markers") // it is remembered from now on
+	unmark := func(r *http.Request) { r.URL.Path = "/locks/unmark" }
+	for what, body := range map[string]string{"a fence": `{"name":"order:42","fence":"1"}`, "a handle": `{"name":"order:42","handle":"x"}`, "no name": `{"scope":"pay"}`} {
+		if status, text := post(page, body, unmark); status != 400 || record.Len() > 0 {
+			t.Errorf("%s: %d, %s", what, status, text)
+		}
+	}
+	const body = `{"name":"order:42","scope":"pay"}`
+	allowed = errors.New("not now")
+	if status, _ := post(page, body, unmark); status != 403 || !strings.Contains(record.String(), "not allowed") || !errors.Is(do(), core.ErrDuplicate) {
+		t.Errorf("%d, %s", status, record.String())
+	}
+	record.Reset()
+	allowed = nil
+	if status, text := post(page, body, unmark); status != 200 || !strings.Contains(text, "removed") {
+		t.Errorf("%d, %s", status, text)
+	}
+	for _, want := range []string{"level=WARN", `msg="holdfast: remove marker"`, "name=order:42 ", "scope=pay ", "result=removed ", "by=alice "} {
+		if !strings.Contains(record.String(), want) {
+			t.Errorf("no %q in %s", want, record.String())
+		}
+	}
+	if _, text := get(page, "/markers"); !strings.Contains(text, `"markers":[]`) {
+		t.Errorf("it is still shown: %s", text)
+	}
+	if status, text := post(page, body, unmark); status != 409 || !strings.Contains(text, "no such marker") {
+		t.Errorf("a second time: %d, %s", status, text)
+	}
+	if err := do(); err != nil || runs != 2 {
+		t.Errorf("%v, %d runs", err, runs)
+	}
+}
+
+func TestARecorderHandsOnEveryEvent(t *testing.T) {
+	t.Parallel()
+	var next core.Observer
+	told := make(map[string]int)
+	fields := reflect.ValueOf(&next).Elem()
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Name
+		kind := fields.Type().Field(i).Type
+		fields.Field(i).Set(reflect.MakeFunc(kind, func([]reflect.Value) []reflect.Value {
+			told[name]++
+			return zeros(kind.NumOut(), kind.Out)
+		}))
+	}
+	before := reflect.ValueOf(inspector.NewRecorder().Before(next))
+	for i := range before.NumField() {
+		name := before.Type().Field(i).Name
+		if before.Field(i).IsNil() {
+			t.Errorf("%s: not handed on", name)
+			continue
+		}
+		kind := before.Type().Field(i).Type
+		before.Field(i).Call(zeros(kind.NumIn(), kind.In))
+		if told[name] != 1 {
+			t.Errorf("%s: told %d times", name, told[name])
+		}
+	}
+}
+
+// zeros are n values of these types.
+func zeros(n int, of func(int) reflect.Type) []reflect.Value {
+	values := make([]reflect.Value, n)
+	for i := range values {
+		values[i] = reflect.Zero(of(i))
+	}
+	return values
+}
+
+// post asks for a release, as the page does unless change says otherwise.
+func post(page http.Handler, body string, change func(*http.Request)) (status int, text string) {
+	r := httptest.NewRequest(http.MethodPost, "/locks/release", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Holdfast-Inspector", "1")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	page.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func TestAReleaseIsForWhomTheServiceAllowsAndIsAudited(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t, memlock.New(), core.WithRenewEvery(50*time.Millisecond))
+	var record bytes.Buffer
+	page := inspector.New(locks, inspector.WithPrefix("order:"), inspector.WithLogger(slog.New(slog.NewTextHandler(&record, nil))),
+		inspector.WithAuthorization(func(r *http.Request, _ inspector.Action) (string, error) {
+			who := r.Header.Get("X-User")
+			if who != "alice" {
+				return who, errors.New("not alice")
+			}
+			return who, nil
+		}))
+	defer page.Close()
+	x := acquire(t, locks, "order:42")
+	info, err := locks.Inspect(t.Context(), "order:42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := func(fence uint64) string { return fmt.Sprintf(`{"name":"order:42","fence":"%d"}`, fence) }
+	alice := func(r *http.Request) { r.Header.Set("X-User", "alice") }
+	for _, c := range []struct {
+		what, body string
+		change     func(*http.Request)
+		status     int
+		audit      string
+	}{
+		{"no header of our own", body(x.Fence()), func(r *http.Request) { alice(r); r.Header.Del("X-Holdfast-Inspector") }, 403, ""},
+		{"a form", body(x.Fence()), func(r *http.Request) { alice(r); r.Header.Set("Content-Type", "text/plain") }, 403, ""},
+		{"another site", body(x.Fence()), func(r *http.Request) { alice(r); r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403, ""},
+		{"a sister site", body(x.Fence()), func(r *http.Request) { alice(r); r.Header.Set("Sec-Fetch-Site", "same-site") }, 403, ""},
+		{"mallory", body(x.Fence()), func(r *http.Request) { r.Header.Set("X-User", "mallory") }, 403, "not allowed"},
+		{"no JSON", "{", alice, 400, ""},
+		{"no number", `{"name":"order:42","fence":"x"}`, alice, 400, ""},
+		{"neither", `{"name":"order:42"}`, alice, 400, ""},
+		{"both", `{"name":"order:42","fence":"1","handle":"x"}`, alice, 400, ""},
+		{"a large one", `{"name":"` + strings.Repeat("x", 1<<20) + `"}`, alice, 400, ""},
+		{"another prefix", `{"name":"report","fence":"1"}`, alice, 403, ""},
+		{"another fence", body(x.Fence() + 1), alice, 409, "another holder"},
+	} {
+		record.Reset()
+		status, text := post(page, c.body, c.change)
+		if status != c.status || !strings.Contains(record.String(), c.audit) || c.audit == "" && record.Len() > 0 || strings.Contains(text, "alice") {
+			t.Errorf("%s: %d, %s, %s", c.what, status, text, record.String())
+		}
+	}
+	if err := x.Err(); err != nil {
+		t.Fatal(err)
+	}
+	record.Reset()
+	status, text := post(page, `{"name":"order:42","handle":"`+info.Handle+`"}`, alice)
+	if status != 200 || !strings.Contains(text, "released") {
+		t.Errorf("%d, %s", status, text)
+	}
+	for _, want := range []string{"level=WARN", "name=order:42 ", "handle=" + info.Handle + " ", "result=released ", "by=alice ", "remote="} {
+		if !strings.Contains(record.String(), want) {
+			t.Errorf("no %q in %s", want, record.String())
+		}
+	}
+	<-x.Context().Done()
+	if status, text := post(page, body(x.Fence()), alice); status != 409 || !strings.Contains(text, "nobody") {
+		t.Errorf("a second time: %d, %s", status, text)
+	}
+	if status, _ := post(inspector.New(locks), body(1), alice); status != 403 {
+		t.Errorf("without an authorisation: %d", status)
+	}
+}
+
+func TestThePageWorksUnderAnyPathAndForbidsWhatItDoesNotNeed(t *testing.T) {
+	t.Parallel()
+	page := inspector.New(newLocker(t, memlock.New()))
+	defer page.Close()
+	mux := http.NewServeMux()
+	mux.Handle("/whole/", page)
+	mux.Handle("/cut/", http.StripPrefix("/cut", page))
+	mux.Handle("/a/b/bare", http.StripPrefix("/a/b/bare", page))
+	for path, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"/whole/":                {200, "<!doctype html>"},
+		"/cut/":                  {200, "<!doctype html>"},
+		"/whole/page.js":         {200, "import"},
+		"/cut/style.css":         {200, ":root"},
+		"/cut/icon.svg":          {200, "<svg"},
+		"/cut/history?name=x":    {200, `"name":"x"`},
+		"/cut/none":              {404, "nothing here"},
+		"/cut/release":           {405, "POST"},
+		"/cut/..%2finspector.go": {404, "nothing here"},
+		"/a/b/bare?x":            {301, ""},
+	} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		if w.Code != want.status || !strings.Contains(w.Body.String(), want.text) {
+			t.Errorf("%s: %d, %.80s", path, w.Code, w.Body)
+		}
+		header := w.Result().Header
+		csp := header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, header)
+		}
+		if want.status == 301 && header.Get("Location") != "bare/" {
+			t.Errorf("%s: to %s", path, header.Get("Location"))
+		}
+	}
+}

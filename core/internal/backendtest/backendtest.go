@@ -1,0 +1,90 @@
+// Package backendtest has what the tests of every backend ask in the same way. The suite that they all run is
+// core/drivertest.
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// AtOnce has n tests of a package run at a time, on however few processors: they mostly wait. The flag -parallel goes
+// before it. TestMain calls it.
+func AtOnce(n int) {
+	flag.Parse() //nolint:revive // deep-exit: TestMain is the main function of tests
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(n)) // it exists, and n is a number
+	}
+}
+
+// OK fails the test at once if there is an error.
+func OK(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Is fails the test unless err matches want, and no other error of core.
+func Is(t *testing.T, err, want error) {
+	t.Helper()
+	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDuplicate, core.ErrInvalid, core.ErrClosed} {
+		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
+			t.Errorf("%v, and not %v", err, want)
+			return
+		}
+	}
+}
+
+// Eventually waits for cond, for what a busy machine may need.
+func Eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	Within(t, 30*time.Second, what, cond)
+}
+
+// Within is Eventually for what may take as long as limit.
+func Within(t *testing.T, limit time.Duration, what string, cond func() bool) {
+	t.Helper()
+	for began := time.Now(); !cond(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > limit {
+			t.Fatalf("never came true: %s", what)
+		}
+	}
+}
+
+// Locker returns a Locker that ends with the test.
+func Locker(t *testing.T, d driver.Driver, ttl time.Duration) *core.Locker {
+	t.Helper()
+	locks, err := core.New(d, core.WithTTL(ttl))
+	OK(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = locks.Close(ctx) // the test may have left leases
+	})
+	return locks
+}
+
+// Acquire returns a lease of a name.
+func Acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
+	t.Helper()
+	x, err := locks.Acquire(t.Context(), name, opts...)
+	OK(t, err)
+	return x
+}
+
+// Renewed waits for the server to renew the lease once more, from now on.
+func Renewed(t *testing.T, x *core.Lease) {
+	t.Helper()
+	before := x.ValidUntil()
+	Eventually(t, "a renewal", func() bool { return x.Err() != nil || x.ValidUntil().After(before) })
+	OK(t, x.Err())
+}

@@ -1,0 +1,228 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+func TestAFilterIsAPatternOrABeginning(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		filter Filter
+		prefix string
+		keeps  []string
+		drops  []string
+	}{
+		{nil, "", []string{"", "a"}, nil},
+		{Filter{"order:"}, "order:", []string{"order:", "order:1"}, []string{"order", "x"}},
+		{Filter{"order:*:x"}, "order:", []string{"order:1:x", "order::x", "order:x:x"}, []string{"order:x", "order:1:xy"}},
+		{Filter{"?é*"}, "", []string{"aé", "éé1"}, []string{"é", "a"}},
+		{Filter{"order:", "ordinal*1"}, "ord", []string{"order:", "ordinal1"}, []string{"ord", "ordinal"}},
+		{Filter{"é", "è"}, "", []string{"é", "è"}, []string{"e"}}, // the first byte alone would be no text
+		{Filter{"*a*a*a*a*b"}, "", []string{"aaaab"}, []string{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}},
+	} {
+		if got := c.filter.Prefix(); got != c.prefix {
+			t.Errorf("%q: prefix %q", c.filter, got)
+		}
+		for _, name := range c.keeps {
+			if !c.filter.Keep(name) {
+				t.Errorf("%q does not keep %q", c.filter, name)
+			}
+		}
+		for _, name := range c.drops {
+			if c.filter.Keep(name) {
+				t.Errorf("%q keeps %q", c.filter, name)
+			}
+		}
+	}
+}
+
+// slow is a lock service with many keys.
+type slow struct {
+	names          int
+	each           time.Duration
+	walks, singles atomic.Int32
+	err, walkErr   error
+}
+
+func (s *slow) Inspect(_ context.Context, name string) (core.LeaseInfo, error) {
+	s.singles.Add(1)
+	return core.LeaseInfo{Name: name, Held: true}, s.err
+}
+
+func (s *slow) Leases(context.Context, string) iter.Seq2[core.LeaseInfo, error] {
+	return func(yield func(core.LeaseInfo, error) bool) {
+		s.walks.Add(1)
+		for i := range s.names {
+			time.Sleep(s.each)
+			if !yield(core.LeaseInfo{Name: fmt.Sprint("n", i), Held: true}, nil) {
+				return
+			}
+		}
+		if err := errors.Join(s.err, s.walkErr); err != nil {
+			yield(core.LeaseInfo{}, err)
+		}
+	}
+}
+
+// watch looks each second for a while.
+func watch(t *testing.T, l *Looker, d time.Duration) (last Picture) {
+	t.Helper()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < d; <-tick.C {
+		p, err := l.Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = p
+	}
+	return last
+}
+
+func TestASmallServiceIsWalkedThroughAtEachLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{names: 10, each: time.Millisecond}
+		l := New(s, "", Filter(nil).Keep)
+		if p := watch(t, l, time.Minute); len(p.Infos) != 10 || !p.Whole {
+			t.Errorf("%+v", p)
+		}
+		if w, n := s.walks.Load(), s.singles.Load(); w < 59 || n > 0 {
+			t.Errorf("%d walks, %d single looks", w, n)
+		}
+	})
+}
+
+func TestWalksTakeATwentiethOfTheTimeAtMost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{names: 5, each: time.Second} // a walk of 5 s
+		l := New(s, "", Filter(nil).Keep)
+		if p := watch(t, l, 3*time.Second); p.Whole || len(p.Infos) == 0 || len(p.Infos) == 5 {
+			t.Errorf("while the first walk is under way: %+v", p)
+		}
+		p := watch(t, l, 1000*time.Second)
+		if w := s.walks.Load(); w < 9 || w > 11 {
+			t.Errorf("%d walks of 5 s in 1000 s", w)
+		}
+		if n := s.singles.Load(); len(p.Infos) != 5 || n < 4*900 {
+			t.Errorf("%+v, %d single looks", p, n)
+		}
+		l.Close()
+	})
+}
+
+func TestTheNextWalkDoesNotWaitForTimeInWhichNobodyWalked(t *testing.T) {
+	t.Parallel()
+	outage := errors.New("an outage")
+	for what, row := range map[string]struct {
+		s    *slow
+		away time.Duration
+		err  error
+	}{
+		"nobody has looked for an hour":     {&slow{names: 1, each: time.Second}, time.Hour, nil},
+		"the walk hung, and ended in error": {&slow{names: 1, each: 10 * time.Minute, walkErr: outage}, 10 * time.Minute, outage},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := New(row.s, "", Filter(nil).Keep)
+			if _, err := l.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(row.away)
+			if p, err := l.Look(t.Context()); p.Every > share*time.Second || !errors.Is(err, row.err) {
+				t.Errorf("%s: a walk every %s, %v", what, p.Every, err)
+			}
+			l.Close()
+		})
+	}
+}
+
+func TestManyNamesAreLookedAtInTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{names: 3 * mostNames, each: time.Millisecond}
+		l := New(s, "", Filter(nil).Keep)
+		watch(t, l, 10*time.Second)
+		before := s.singles.Load()
+		if _, err := l.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.singles.Load() - before; n != mostNames {
+			t.Errorf("%d single looks", n)
+		}
+		l.Close()
+	})
+}
+
+func TestAnErrorLeavesWhatWasKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{names: 3}
+		l := New(s, "", Filter(nil).Keep)
+		watch(t, l, time.Second)
+		s.err, s.names = errors.New("gone"), 0
+		time.Sleep(time.Minute)
+		if p, err := l.Look(t.Context()); !errors.Is(err, s.err) || len(p.Infos) != 3 {
+			t.Errorf("%+v, %v", p, err)
+		}
+	})
+}
+
+// silent is a lock service that can stop answering, as a frozen server does.
+type silent struct {
+	slow
+
+	frozen atomic.Bool
+}
+
+func (s *silent) await(ctx context.Context) error {
+	if !s.frozen.Load() {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *silent) Inspect(ctx context.Context, name string) (core.LeaseInfo, error) {
+	return core.LeaseInfo{Name: name}, s.await(ctx)
+}
+
+func (s *silent) Leases(ctx context.Context, prefix string) iter.Seq2[core.LeaseInfo, error] {
+	return func(yield func(core.LeaseInfo, error) bool) {
+		if err := s.await(ctx); err != nil {
+			yield(core.LeaseInfo{}, err)
+			return
+		}
+		s.slow.Leases(ctx, prefix)(yield)
+	}
+}
+
+func TestASilentServiceIsAnErrorAndIsLookedAtAgainLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &silent{}
+		l := New(s, "", Filter(nil).Keep)
+		watch(t, l, time.Second) // nothing is known
+		s.frozen.Store(true)
+		s.names = 3
+		time.Sleep(time.Minute)
+		began := time.Now()
+		if _, err := l.Look(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		s.frozen.Store(false)
+		if p := watch(t, l, 2*time.Second); len(p.Infos) != 3 {
+			t.Errorf("%+v", p)
+		}
+		l.Close()
+	})
+}

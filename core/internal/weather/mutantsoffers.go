@@ -1,0 +1,78 @@
+//go:build linux
+
+package weather
+
+// mutantsOfOffers: who is granted a name while it waits.
+func mutantsOfOffers() []Mutant {
+	return []Mutant{
+		{
+			Name: "a grant in line has the fence of the one before",
+			File: scripts + "serve.lua",
+			Old:  "local fence = mint(n, time)",
+			New:  "local fence = '1795000000000000'",
+			Red:  "linearizable", Only: "none",
+		},
+		{
+			Name: "who is granted in line stays in line",
+			File: scripts + "serve.lua",
+			Old:  "      leave(head)\n",
+			New:  "",
+			Red:  "orphans", Only: "none",
+		},
+		{
+			Name: "a grant in line is renewed when its place would have been dead",
+			File: "core/",
+			Old:  "t.unproven, t.renewAt = true, now.Awake()\n\tif g.Fences <= 1 {",
+			New:  "t.unproven, t.renewAt = true, now.Awake().Add(ttl)\n\tif false {",
+			Red:  "orphans", Only: "none",
+		},
+		{
+			Name: "who gives up withdraws no offer",
+			File: "core/",
+			Old:  "	if o.at != nil {\n		b.engine.spawn(",
+			New:  "	if o.at != nil && o.number == 0 {\n		b.engine.spawn(",
+			Red:  "orphans", Only: "none",
+		},
+	}
+}
+
+// mutantsOfOffersByTest are those that no weather shows.
+func mutantsOfOffersByTest() []Mutant {
+	return []Mutant{
+		{
+			Name: "a grant in line is trusted from when it is heard",
+			File: "core/",
+			Old:  "return c.grantedInLine(n.grant, asked)",
+			New:  "asked = c.engine.clock.Read()\n\t\treturn c.grantedInLine(n.grant, asked)",
+			Test: "core TestWhatIsGrantedInLineHasItsFullTTLSoon",
+		},
+		{
+			Name: "turns begin before the first renewal of a grant in line is answered",
+			File: "core/",
+			Old:  " && !t.unproven &&",
+			New:  " &&",
+			Test: "core TestNoTurnIsGivenBeforeTheFirstRenewalIsAnswered",
+		},
+		{
+			Name: "a command that is late leaves the offer of who has given up",
+			File: "core/",
+			Old:  "if o.number > 0 && b.isOver() {",
+			New:  "if false {",
+			Test: "core TestAnOfferThatComesLateIsWithdrawnAgain",
+		},
+		{
+			Name: "any message with the right number is a grant",
+			File: "core/redislock/line.go",
+			Old:  "fence, ok := strings.CutPrefix(message, decimal(int64(c.Offer))+\" \"+nonce+\" \")",
+			New:  "fence, ok := strings.CutPrefix(message, decimal(int64(c.Offer))+\" \"+message[min(len(message), 2):min(len(message), 28)]+\" \")",
+			Test: "core/redislock TestOnlyTheMessageOfItsOwnOfferGrantsAWaiterAnything",
+		},
+		{
+			Name: "the offer that is executed last stands",
+			File: scripts + "wait.lua",
+			Old:  "if not last or tonumber(last) <",
+			New:  "if not last or 0 <",
+			Test: "core/redislock TestConformanceOnRedis/AnOlderOfferNeverReplacesANewerOne",
+		},
+	}
+}

@@ -1,0 +1,170 @@
+package natslock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// Bucket returns the settings of a bucket for locks:
+//
+//	_, err := js.CreateKeyValue(ctx, natslock.Bucket("locks", 3))
+//
+// A bucket with fewer than three replicas loses its locks with one server. Package natslock says what else its
+// servers need.
+func Bucket(name string, replicas int) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket: name, Description: "locks of Holdfast", Replicas: replicas,
+		Storage: jetstream.FileStorage, History: 1, LimitMarkerTTL: tombstone,
+	}
+}
+
+// What an operator can do about errors.
+const (
+	adviceNoBucket     = "the bucket does not exist: make it with the settings of natslock.Bucket"
+	adviceNoJetStream  = "the server or the account has no JetStream: enable it"
+	adviceNoTTL        = "the bucket allows no TTL for a key: make it with the settings of natslock.Bucket, on nats-server 2.11 or later"
+	adviceNotConnected = "the connection to NATS is down: check its servers, its user or credentials, and its TLS, and whether a server is up"
+	adviceNobody       = "nobody answers for the bucket: it was deleted, it has no leader now, or its stream does not allow direct access"
+	adviceNotAllowed   = "the user lacks a permission: docs/nats.md lists those that are needed"
+	adviceHistory      = "the bucket keeps old values: set its history to 1"
+	adviceAge          = "the bucket has a TTL of its own, which would end locks that are renewed: set it to 0"
+	adviceDirect       = "the bucket does not allow direct access: set allow_direct on its stream"
+	adviceMirror       = "the bucket is a mirror: use the bucket that it mirrors"
+)
+
+// ErrWeak says that a bucket can lose a lock that it has granted when one server fails.
+var ErrWeak = errors.New("natslock: the bucket loses locks with one server")
+
+// Check asks for the bucket's settings. It is for the start of a program, and for tests of a deployment: the
+// Store itself checks them at its first use. The error says what to change. It matches [ErrWeak] if the bucket
+// can be used, but has fewer than three replicas, or keeps its data in memory.
+//
+// A server does not tell its sync_interval. So Check cannot see whether the servers write to their disks
+// before they answer.
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	config, err := s.settings(ctx)
+	if err != nil {
+		return err
+	}
+	if weakness := weakness(config); weakness != "" {
+		return fmt.Errorf("%w: %s", ErrWeak, weakness)
+	}
+	return nil
+}
+
+// ready is linked, once the bucket has been found to be one for locks.
+func (s *Store) ready(ctx context.Context) (linked context.Context, end func(), err error) {
+	linked, end, err = s.linked(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.settle(linked); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return linked, end, nil
+}
+
+// settle checks the bucket once, and warns if it is weak.
+func (s *Store) settle(ctx context.Context) error {
+	s.mu.Lock()
+	settled := s.settled
+	s.mu.Unlock()
+	if settled {
+		return nil
+	}
+	config, err := s.settings(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if weakness := weakness(config); weakness != "" && !s.warned {
+		slog.Warn("holdfast: a lock that is granted may be granted again after the failure of one server",
+			slog.String("backend", "NATS"), slog.String("bucket", s.bucket), slog.String("because", weakness))
+	}
+	s.settled, s.warned, s.copies = true, true, config.Replicas
+	return nil
+}
+
+// unsettle has the bucket checked again.
+func (s *Store) unsettle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled = false
+}
+
+// clustered says whether the bucket has replicas, of which some may be late.
+func (s *Store) clustered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.copies > 1
+}
+
+// settings reads those of the bucket. The error says what cannot work.
+func (s *Store) settings(ctx context.Context) (config jetstream.StreamConfig, err error) {
+	info, err := s.info(ctx)
+	if err != nil {
+		return config, err
+	}
+	config = info.Config
+	for _, wrong := range []struct {
+		it     bool
+		advice string
+	}{
+		{config.Mirror != nil, adviceMirror},
+		{!config.AllowMsgTTL || config.SubjectDeleteMarkerTTL < minTTL, adviceNoTTL},
+		{config.MaxMsgsPerSubject != 1, adviceHistory},
+		{config.MaxAge != 0, adviceAge},
+		{!config.AllowDirect, adviceDirect},
+	} {
+		if wrong.it {
+			return config, driver.Refused(driver.Because(fmt.Errorf("natslock: bucket %q: %s", s.bucket, wrong.advice), wrong.advice))
+		}
+	}
+	return config, nil
+}
+
+// info asks for the stream of the bucket.
+func (s *Store) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	stream, err := s.js.Stream(ctx, s.stream())
+	if err != nil {
+		return nil, s.infoError(ctx, err)
+	}
+	if len(opts) == 0 {
+		return stream.CachedInfo(), nil
+	}
+	info, err := stream.Info(ctx, opts...)
+	if err != nil {
+		return nil, s.infoError(ctx, err)
+	}
+	return info, nil
+}
+
+func (s *Store) infoError(ctx context.Context, err error) error {
+	if e, ok := errors.AsType[jetstream.JetStreamError](err); ok && e.APIError() != nil {
+		return refusal(e.APIError())
+	}
+	return s.because(ctx, s.api()+"STREAM.INFO."+s.stream(), err)
+}
+
+// weakness says why a bucket loses locks with one server.
+func weakness(c jetstream.StreamConfig) string {
+	switch {
+	case c.Storage == jetstream.MemoryStorage:
+		return "it keeps its data in memory: make it with file storage"
+	case c.Replicas < 3:
+		return "it has fewer than three replicas: make it with three, in a cluster"
+	default:
+		return ""
+	}
+}

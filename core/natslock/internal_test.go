@@ -1,0 +1,275 @@
+package natslock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+)
+
+// open returns a Store on a server of its own.
+func open(t *testing.T) *Store {
+	t.Helper()
+	conn, err := nats.Connect("nats://" + servers.NATS(t).Addr())
+	noError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	noError(t, err)
+	_, err = js.CreateKeyValue(t.Context(), Bucket("locks", 1))
+	noError(t, err)
+	return New(js, "locks")
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func minute(name, token string) driver.Claim {
+	return driver.Claim{Name: name, Token: token, TTL: time.Minute}
+}
+
+// seen is the state that a claim meets.
+func (s *Store) seen(t *testing.T, c driver.Claim) *state {
+	t.Helper()
+	now, err := s.look(t.Context(), c, false)
+	noError(t, err)
+	return now
+}
+
+// stands puts a claim into the line.
+func (s *Store) stands(t *testing.T, c driver.Claim) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_ = s.Wait(ctx, c)
+	if s.seen(t, c).own == nil {
+		t.Fatal("it does not stand in line")
+	}
+}
+
+// Between a look and the write that follows from it everything may happen.
+func TestAWriteThatComesTooLateChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	got := func(c driver.Claim) { _, err := s.Acquire(t.Context(), c); noError(t, err) }
+	mine, theirs := func(name string) driver.Claim { return minute(name, "mine") }, func(name string) driver.Claim { return minute(name, "theirs") }
+	for what, late := range map[string]struct {
+		before    func(c driver.Claim) // the look
+		meanwhile func(c driver.Claim)
+		write     func(c driver.Claim, now *state) error
+	}{
+		"a claim after another's": {
+			meanwhile: func(c driver.Claim) { got(theirs(c.Name)) },
+			write:     func(c driver.Claim, now *state) error { _, err := s.take(t.Context(), c, now); return err },
+		},
+		"a claim after another's whole tenure": {
+			meanwhile: func(c driver.Claim) { got(theirs(c.Name)); noError(t, s.Release(t.Context(), theirs(c.Name))) },
+			write:     func(c driver.Claim, now *state) error { _, err := s.take(t.Context(), c, now); return err },
+		},
+		"a marker after another's grant": {
+			before:    got,
+			meanwhile: func(c driver.Claim) { noError(t, s.Release(t.Context(), c)); got(theirs(c.Name)) },
+			write:     func(c driver.Claim, now *state) error { return s.mark(t.Context(), c, now) },
+		},
+		"a release after another's grant": {
+			before:    got,
+			meanwhile: func(c driver.Claim) { noError(t, s.Release(t.Context(), c)); got(theirs(c.Name)) },
+			write:     func(_ driver.Claim, now *state) error { return s.remove(t.Context(), now.lock) },
+		},
+		"a place after it was left": {
+			before:    func(c driver.Claim) { got(theirs(c.Name)); s.stands(t, c) },
+			meanwhile: func(c driver.Claim) { noError(t, s.leave(t.Context(), c, s.seen(t, c))) },
+			write:     func(c driver.Claim, now *state) error { return s.stay(t.Context(), c, now, "") },
+		},
+	} {
+		c := mine(fmt.Sprintf("%x", what))
+		c.Dedup, c.Scope = time.Hour, "scope"
+		if late.before != nil {
+			late.before(c)
+		}
+		now := s.seen(t, c)
+		late.meanwhile(c)
+		owner := s.seen(t, c)
+		if err := late.write(c, now); !errors.Is(err, errMoved) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if after := s.seen(t, c); after.is.String() != owner.is.String() || after.done.there() || after.own != nil {
+			t.Errorf("%s: %+v after %+v", what, after, owner)
+		}
+	}
+}
+
+func TestAMarkerStandsEvenIfTheReleaseAfterItIsTooLate(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := minute("name", "token")
+	c.Dedup, c.Mark = time.Hour, true
+	_, err := s.Acquire(t.Context(), c)
+	noError(t, err)
+	noError(t, s.mark(t.Context(), c, s.seen(t, c))) // and the process dies
+	noError(t, s.Release(t.Context(), c))            // by its retry
+	other := minute("name", "other")
+	other.Dedup = time.Hour
+	if _, err := s.Acquire(t.Context(), other); err == nil {
+		t.Error("granted")
+	}
+}
+
+func TestAQueueHasRoomForMoreProcessesThanThereAre(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	now := &state{seats: make(map[int]*entry)}
+	for seat := range seats {
+		if free, ok := now.freeSeat(); !ok || free > seat+len(now.line)+4 {
+			t.Fatalf("seat %d of %d that are taken", free, seat)
+		}
+		now.seats[seat] = &entry{key: seatKey("name", seat)}
+		now.line = append(now.line, place{})
+	}
+	if _, ok := now.freeSeat(); ok {
+		t.Error("more places than seats")
+	}
+	if err := s.stand(t.Context(), minute("name", "token"), now); !errors.Is(err, errFull) {
+		t.Errorf("%v", err)
+	}
+	now.seats[7].deleted = true // a seat that was left is taken again
+	if seat, ok := now.freeSeat(); !ok || seat != 7 {
+		t.Errorf("seat %d, %t", seat, ok)
+	}
+}
+
+func TestAPlaceIsHeardOfButDoesNotMove(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, err := s.Acquire(t.Context(), minute("name", "owner"))
+	noError(t, err)
+	first, second := minute("name", "first"), minute("name", "second")
+	s.stands(t, first)
+	s.stands(t, second)
+	for range 3 {
+		for _, c := range []driver.Claim{first, second, first} { // it is written again, at a later revision
+			s.stands(t, c)
+		}
+		if now := s.seen(t, second); now.heads() || now.before() != digest("first") || now.awaits(second) != digest("first") {
+			t.Fatalf("%+v", now.line)
+		}
+		if now := s.seen(t, first); !now.heads() || now.awaits(first) != lockFreed {
+			t.Fatalf("%+v", now.line)
+		}
+	}
+}
+
+func TestEveryStringIsAKeyOfItsOwn(t *testing.T) {
+	t.Parallel()
+	keys := make(map[string]string)
+	values := []string{"", "=", "==", "=2", "=2E", ".", "a.b", "a=2Eb", "A", "a", "*", ">", "$", " ", "\x00", "ü", "u\u0308"}
+	for _, v := range hostile.Values() {
+		values = append(values, v)
+	}
+	for _, v := range values {
+		key := encode(v)
+		if other, taken := keys[key]; taken && other != v {
+			t.Errorf("%.40q and %.40q have the key %.40q", v, other, key)
+		}
+		keys[key] = v
+		if back, ok := decode(key); !ok || back != v {
+			t.Errorf("%.40q became %.40q", v, back)
+		}
+	}
+	for _, none := range []string{"=2", "=2e", "a=", "=61", "=XX", ".", "a b"} {
+		if v, ok := decode(none); ok {
+			t.Errorf("%q became %q", none, v)
+		}
+	}
+}
+
+func TestAValueOfOtherSoftwareIsNoRecord(t *testing.T) {
+	t.Parallel()
+	e := &entry{revision: 7, time: time.UnixMilli(9)}
+	id := digest("token")
+	for _, none := range []string{
+		"", "v1", "v2 " + id + " 1 2 3 x", "v1 " + id + " 1 2 3", "v1 " + id[1:] + " 1 2 3 x",
+		"v1 " + id + " x 2 3 x", "v1 " + id + " 1 x 3 x", "v1 " + id + " 1 2 x x",
+	} {
+		e.value = none
+		if r := parse(e); r != (record{}) {
+			t.Errorf("%q: %+v", none, r)
+		}
+	}
+	for _, r := range []record{{id, time.Second, 5, 6, "a b "}, {id, time.Minute, 1, 0, ""}} {
+		e.value = r.String()
+		if back := parse(e); back != r {
+			t.Errorf("%+v became %+v", r, back)
+		}
+	}
+	e.value = record{id: id, ttl: time.Second}.String()
+	if r := parse(e); r.order != 7 || r.since != 9 {
+		t.Errorf("%+v has not the revision that made it", r)
+	}
+}
+
+func TestWhoFreesANameOrLeavesTheLineTellsThoseWhoWaitForIt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	told, err := s.conn.SubscribeSync("holdfast.locks.>")
+	noError(t, err)
+	owner, waiter := minute("na.me", "owner"), minute("na.me", "waiter")
+	waiter.Place = "place"
+	got := func(c driver.Claim) { _, err := s.Acquire(t.Context(), c); noError(t, err) }
+	for _, step := range []struct {
+		what, want string
+		do         func()
+	}{
+		{"a release", lockFreed, func() { got(owner); noError(t, s.Release(t.Context(), owner)) }},
+		{"an eviction", lockFreed, func() {
+			got(owner)
+			noError(t, s.Evict(t.Context(), owner.Name, driver.Holder{Handle: handle(digest(owner.Token))}))
+		}},
+		{"a place that is left", digest("place"), func() { got(owner); s.stands(t, waiter); _ = s.Release(t.Context(), waiter) }},
+		{"a release after that", lockFreed, func() { s.stands(t, waiter); noError(t, s.Release(t.Context(), owner)) }},
+		{"a grant", digest("place"), func() { got(waiter) }},
+		{"a release of that", lockFreed, func() { noError(t, s.Release(t.Context(), waiter)) }},
+		{"the last one of several readers", lockFreed, func() {
+			for _, token := range []string{"one", "two"} { // the first tells nobody: a writer would not get the name
+				got(reader("na.me", token))
+			}
+			noError(t, s.Release(t.Context(), reader("na.me", "one")))
+			noError(t, s.Release(t.Context(), reader("na.me", "two")))
+		}},
+		{"a permit", lockFreed, func() {
+			got(permit("na.me", "one"))
+			got(permit("na.me", "two"))
+			noError(t, s.Release(t.Context(), permit("na.me", "one")))
+		}},
+		{"the last permit", lockFreed, func() { noError(t, s.Release(t.Context(), permit("na.me", "two"))) }},
+		{"the end of what was left, by an operator", lockFreed, func() {
+			c := handingOff("na.me", "left")
+			got(c)
+			noError(t, s.Release(t.Context(), c)) // the name stays taken
+			noError(t, s.Evict(t.Context(), c.Name, driver.Holder{Handle: handle(digest(c.Handoff))}))
+		}},
+	} {
+		step.do()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		m, err := told.NextMsgWithContext(ctx)
+		cancel()
+		if err != nil || m.Subject != "holdfast.locks.na=2Eme."+step.want {
+			t.Fatalf("%s: %+v, %v", step.what, m, err)
+		}
+	}
+	noError(t, s.conn.Flush())
+	if more, _, err := told.Pending(); err != nil || more > 0 {
+		t.Errorf("%d more, %v", more, err)
+	}
+}

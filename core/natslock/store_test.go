@@ -1,0 +1,401 @@
+package natslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/natslock"
+)
+
+func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
+	t.Parallel()
+	js := dial(t, "127.0.0.1:1")
+	for want, store := range map[string]*natslock.Store{
+		"nil JetStream": natslock.New(nil, "locks"),
+		`bucket ""`:     natslock.New(js, ""),
+		`bucket "a.b"`:  natslock.New(js, "a.b"),
+		`bucket "a b"`:  natslock.New(js, "a b"),
+		`bucket "*"`:    natslock.New(js, "*"),
+	} {
+		_, err := core.New(store)
+		is(t, err, core.ErrInvalid)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	locks, err := core.New(natslock.New(js, "locks"))
+	ok(t, err)
+	_, err = locks.With(core.WithTTL(999 * time.Millisecond))
+	is(t, err, core.ErrInvalid) // shorter than a TTL of NATS
+}
+
+func TestNoTokenIsAtTheServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	owner, waiter := claim("name", "secret-1"), claim("name", "secret-2")
+	owner.Label, waiter.Place = "web 1", "secret-3"
+	grant(t, w.near, owner)
+	ok(t, w.near.Renew(t.Context(), []driver.Claim{owner})[0])
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() { waited <- w.near.Wait(ctx, waiter) }()
+	eventually(t, "it stands in line", func() bool { return len(w.keys(t)) == 2 })
+	cancel()
+	if err := <-waited; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	secret := driver.Claim{Token: "secret-4", TTL: longTTL, Label: "web 2"}
+	for _, name := range []string{"read", "limited", "kept", "left"} {
+		c := secret
+		c.Name, c.Shared = name, name == "read"
+		if name == "limited" {
+			c.Limit = 3
+		}
+		grant(t, w.near, c)
+		if c.Keep = time.Minute; name == "kept" || name == "left" {
+			if name == "left" {
+				c.Handoff = "secret-5-0000000000001"[:driver.HandoffWidth]
+			}
+			ok(t, w.near.Release(t.Context(), c))
+		}
+	}
+	form := regexp.MustCompile(`^(name\.lock=v1 [0-9a-f]{32} 30000 [0-9]+ [0-9]+ web 1|name\.line\.[0-9]+=v1 [0-9a-f]{32} 3000 [0-9]+ [0-9]+ ` +
+		`|(read|limited|kept|left)\.lock=v2 {"kind":"(shared|limited|kept|handed off)","holders":\[{"id":"[0-9a-f]{32}","ttl":[0-9]+(,"limit":3)?,"label":"web 2"}\]})$`)
+	for _, key := range w.keys(t) {
+		entry, err := w.bucket.Get(t.Context(), key)
+		ok(t, err)
+		if pair := key + "=" + string(entry.Value()); !form.MatchString(pair) {
+			t.Errorf("%q", pair)
+		}
+	}
+}
+
+func TestTheFenceIsTheRevisionOfTheGrant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := claim("name", "token")
+	g := grant(t, w.near, c)
+	entry, err := w.bucket.Get(t.Context(), "name.lock")
+	ok(t, err)
+	if entry.Revision() != g.Fence {
+		t.Errorf("fence %d, granted at %d", g.Fence, entry.Revision())
+	}
+	ok(t, w.near.Renew(t.Context(), []driver.Claim{c})[0])
+	if again := grant(t, w.near, c); again.Fence != g.Fence {
+		t.Errorf("fence %d, and %d after a renewal", g.Fence, again.Fence)
+	}
+	one, two := claim("read", "one"), claim("read", "two") // the others write the same key
+	one.Shared, two.Shared = true, true
+	first, second := grant(t, w.near, one), grant(t, w.near, two)
+	ok(t, w.near.Renew(t.Context(), []driver.Claim{two})[0])
+	ok(t, w.near.Renew(t.Context(), []driver.Claim{one})[0])
+	if a, b := grant(t, w.near, one), grant(t, w.near, two); a.Fence != first.Fence || b.Fence != second.Fence || b.Fence <= a.Fence {
+		t.Errorf("readers' fences %d and %d, and %d and %d after renewals", first.Fence, second.Fence, a.Fence, b.Fence)
+	}
+}
+
+func TestATTLIsNeverShorterThanAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stream, err := w.js.Stream(t.Context(), "KV_locks")
+	ok(t, err)
+	for asked, want := range map[time.Duration]string{
+		time.Second: "1s", 1001 * time.Millisecond: "2s", 2 * time.Second: "2s", time.Hour: "1h0m0s",
+	} {
+		c := claim("name", "token")
+		c.TTL = asked
+		grant(t, w.near, c)
+		for what, step := range map[string]func() error{
+			"granted": func() error { return nil },
+			"renewed": func() error { return w.near.Renew(t.Context(), []driver.Claim{c})[0] },
+		} {
+			ok(t, step())
+			m, err := stream.GetLastMsgForSubject(t.Context(), "$KV.locks.name.lock")
+			ok(t, err)
+			if got := m.Header.Get(jetstream.MsgTTLHeader); got != want {
+				t.Errorf("%s for %s: %q", what, asked, got)
+			}
+		}
+		ok(t, w.near.Release(t.Context(), c))
+	}
+}
+
+func TestHostileNamesAreNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	claims := make(map[string]driver.Claim)
+	for what, value := range hostile.Values() {
+		if len(value) <= 200 { // as core's names are
+			c := claim(value, what)
+			c.Label = what
+			grant(t, w.near, c)
+			claims[value] = c
+		}
+	}
+	found := 0
+	for info, err := range w.near.Leases(t.Context(), "") {
+		ok(t, err)
+		found++
+		if info.Label != claims[info.Name].Label {
+			t.Errorf("%q has the label %q", info.Name, info.Label)
+		}
+	}
+	if found != len(claims) {
+		t.Errorf("%d names of %d", found, len(claims))
+	}
+	for _, c := range claims {
+		ok(t, w.near.Release(t.Context(), c))
+	}
+}
+
+func TestNothingIsLeftOfManyHandOvers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	lockers := []*core.Locker{locker(t, w.near), locker(t, w.far)}
+	done := make(chan error, 8)
+	for i := range 8 {
+		go func() {
+			var err error
+			for n := range 10 {
+				err = errors.Join(err, lockers[i%2].Do(t.Context(), fmt.Sprint("name-", n%2), func(context.Context) error { return nil }))
+			}
+			done <- err
+		}()
+	}
+	for range 8 {
+		ok(t, <-done)
+	}
+	eventually(t, "no key is left", func() bool { return len(w.keys(t)) == 0 })
+	stream, err := w.js.Stream(t.Context(), "KV_locks")
+	ok(t, err)
+	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("$KV.locks.*.line.*"))
+	ok(t, err)
+	if seats := len(info.State.Subjects); seats > 20 {
+		t.Errorf("%d seats were used for two queues of two places", seats)
+	}
+}
+
+// advice returns what an operator is told about an error.
+func advice(t *testing.T, err error) string {
+	t.Helper()
+	if !errors.Is(err, driver.ErrRefused) || driver.CannotAnswer(err) {
+		t.Errorf("%v is not refused", err)
+	}
+	return driver.Reason(err)
+}
+
+func TestABucketThatIsNotForLocksIsRefusedWithAdvice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stream := func(change func(*jetstream.StreamConfig)) func(name string) {
+		return func(name string) {
+			w.create(t, natslock.Bucket(name, 1))
+			made, err := w.js.Stream(t.Context(), "KV_"+name)
+			ok(t, err)
+			config := made.CachedInfo().Config
+			change(&config)
+			_, err = w.js.UpdateStream(t.Context(), config)
+			ok(t, err)
+		}
+	}
+	bucket := func(change func(*jetstream.KeyValueConfig)) func(name string) {
+		return func(name string) {
+			config := natslock.Bucket(name, 1)
+			change(&config)
+			w.create(t, config)
+		}
+	}
+	for want, prepare := range map[string]func(name string){
+		"does not exist":   func(string) {},
+		"nats-server 2.11": bucket(func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = 0 }), // all that an older server can make
+		"history":          bucket(func(c *jetstream.KeyValueConfig) { c.History = 2 }),
+		"TTL of its own":   bucket(func(c *jetstream.KeyValueConfig) { c.TTL = time.Hour }),
+		"mirror": bucket(func(c *jetstream.KeyValueConfig) {
+			c.Mirror, c.LimitMarkerTTL = &jetstream.StreamSource{Name: "locks"}, 0
+		}),
+		"allow_direct": stream(func(c *jetstream.StreamConfig) { c.AllowDirect = false }),
+	} {
+		name := fmt.Sprint("bucket-", buckets.Add(1))
+		prepare(name)
+		store := natslock.New(w.js, name)
+		_, err := store.Acquire(t.Context(), claim("name", "token"))
+		if got := advice(t, err); !strings.Contains(got, want) || strings.Contains(got, name) {
+			t.Errorf("%q: %v, with the advice %q", want, err, got)
+		}
+		if err := store.Check(t.Context()); !strings.Contains(advice(t, err), want) {
+			t.Errorf("%q: checked: %v", want, err)
+		}
+		locks := locker(t, store)
+		is(t, locks.Ready(t.Context()), core.ErrUnavailable)
+	}
+}
+
+func TestABucketWithoutReplicasIsWeak(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	memory, single := natslock.Bucket("in-memory", 1), natslock.Bucket("single", 1)
+	memory.Storage = jetstream.MemoryStorage
+	w.create(t, memory)
+	w.create(t, single)
+	for want, config := range map[string]jetstream.KeyValueConfig{"three replicas": single, "in memory": memory} {
+		bucket := config.Bucket
+		store := natslock.New(w.js, bucket)
+		if err := store.Check(t.Context()); !errors.Is(err, natslock.ErrWeak) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", bucket, err)
+		}
+		for n := range 3 {
+			grant(t, store, claim(fmt.Sprint("name-", n), "token")) // it can be used
+		}
+		ok(t, w.js.DeleteKeyValue(t.Context(), bucket))
+		_ = store.Release(t.Context(), claim("name-0", "token"))
+		w.create(t, config)
+		grant(t, store, claim("name", "token")) // it is looked at again
+		if told := warnings.lines("bucket=" + bucket + " "); len(told) != 1 || !strings.Contains(told[0], "level=WARN") || !strings.Contains(told[0], want) {
+			t.Errorf("%s: logged %q", bucket, told)
+		}
+	}
+	if err := natslock.New(nil, "locks").Check(t.Context()); err == nil {
+		t.Error("no JetStream")
+	}
+}
+
+func TestABucketThatIsDeletedMeanwhileIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := claim("name", "token")
+	grant(t, w.near, c)
+	ok(t, w.js.DeleteKeyValue(t.Context(), "locks"))
+	if err := w.near.Renew(t.Context(), []driver.Claim{c})[0]; !driver.CannotAnswer(err) || errors.Is(err, driver.ErrNotOwner) {
+		t.Errorf("renewal: %v", err)
+	}
+	if err := w.near.Renew(t.Context(), []driver.Claim{c})[0]; !strings.Contains(advice(t, err), "does not exist") {
+		t.Errorf("another renewal: %v", err)
+	}
+}
+
+func TestAServerWithoutJetStreamIsRefused(t *testing.T) {
+	t.Parallel()
+	s := secured(t, `accounts: { PLAIN: { users: [{user: plain, password: secret}] }, FULL: { jetstream: enabled, users: [{user: root, password: secret}] } }`)
+	store := natslock.New(dial(t, s, nats.UserInfo("plain", "secret")), "locks")
+	_, err := store.Acquire(t.Context(), claim("name", "token"))
+	if err == nil || !strings.Contains(driver.Reason(err), "JetStream") {
+		t.Errorf("%v, with the advice %q", err, driver.Reason(err))
+	}
+}
+
+// secured starts a server with this in its configuration, and returns its address.
+func secured(t *testing.T, config string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	ok(t, os.WriteFile(file, []byte(config), 0o600))
+	return servers.NATS(t, "--config", file).Addr()
+}
+
+// The permissions that docs/nats.md gives.
+var (
+	publish = []string{
+		"$KV.locks.>", "$JS.API.STREAM.INFO.KV_locks", "$JS.API.STREAM.MSG.GET.KV_locks", "$JS.API.DIRECT.GET.KV_locks", "holdfast.locks.>",
+	}
+	subscribe = []string{"_INBOX.>", "holdfast.locks.>"}
+)
+
+func TestThePermissionsOfTheDocumentationAreEnoughAndEachIsNeeded(t *testing.T) {
+	t.Parallel()
+	quoted := func(subjects []string) string { return `["` + strings.Join(subjects, `", "`) + `"]` }
+	var users strings.Builder
+	for i := range len(publish) + 1 { // the last one lacks nothing
+		allowed := slices.Clone(publish)
+		if i < len(publish) {
+			allowed = slices.Delete(allowed, i, i+1)
+		}
+		fmt.Fprintf(&users, "{user: app%d, password: secret, permissions: {publish: %s, subscribe: %s}}\n", i, quoted(allowed), quoted(subscribe))
+	}
+	addr := secured(t, "authorization: { users: [ {user: root, password: secret}\n"+users.String()+"] }")
+	root := dial(t, addr, nats.UserInfo("root", "secret"))
+	_, err := root.CreateKeyValue(t.Context(), natslock.Bucket("locks", 1))
+	ok(t, err)
+	as := func(i int) *natslock.Store {
+		return natslock.New(dial(t, addr, nats.UserInfo(fmt.Sprint("app", i), "secret")), "locks")
+	}
+	locks, other := locker(t, as(len(publish))), locker(t, as(len(publish)))
+	x := acquire(t, locks, "name", core.WithDedup(time.Hour), core.WithTTL(ttl), core.WithRenewEvery(ttl/10))
+	got := make(chan error, 1)
+	go func() { got <- other.Do(t.Context(), "name", func(context.Context) error { return nil }) }()
+	renewed(t, x)
+	ok(t, x.Complete(t.Context()))
+	ok(t, <-got)
+	for _, l := range []*core.Locker{locks, other} {
+		x := acquire(t, l, "read", core.WithShared(), core.WithRenewEvery(longTTL/100))
+		renewed(t, x)
+		defer func() { ok(t, x.Release(t.Context())) }()
+	}
+	_, err = locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))
+	is(t, err, core.ErrDuplicate)
+	all := map[string]func(context.Context, *natslock.Store) error{
+		"$KV.locks.>": func(ctx context.Context, s *natslock.Store) error {
+			_, err := s.Acquire(ctx, claim("other", "token"))
+			return err
+		},
+		"$JS.API.STREAM.INFO.KV_locks":    func(ctx context.Context, s *natslock.Store) error { return s.Release(ctx, claim("other", "token")) },
+		"$JS.API.STREAM.MSG.GET.KV_locks": func(ctx context.Context, s *natslock.Store) error { return s.Unmark(ctx, "other", "scope") },
+		"$JS.API.DIRECT.GET.KV_locks":     func(ctx context.Context, s *natslock.Store) error { return s.Release(ctx, claim("other", "token")) },
+	}
+	for i, lacking := range publish {
+		call, ok := all[lacking]
+		if !ok {
+			continue // what is told there is only a hint
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := call(ctx, as(i))
+		cancel()
+		if !strings.Contains(advice(t, err), "lacks a permission") {
+			t.Errorf("without %s: %v", lacking, err)
+		}
+	}
+}
+
+func TestABucketOfAnotherDomainIsReached(t *testing.T) {
+	t.Parallel()
+	addr := secured(t, `jetstream: { domain: hub }`)
+	js, err := jetstream.NewWithDomain(dial(t, addr).Conn(), "hub")
+	ok(t, err)
+	_, err = js.CreateKeyValue(t.Context(), natslock.Bucket("locks", 1))
+	ok(t, err)
+	store := natslock.New(js, "locks")
+	c := claim("name", "token")
+	grant(t, store, c)
+	ok(t, store.Renew(t.Context(), []driver.Claim{c})[0])
+	ok(t, store.Release(t.Context(), c))
+}
+
+// The client forgets why it could not connect before it tries again, so that is not always told.
+func TestAConnectionThatCannotBeHadSaysWhereAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{secured(t, "authorization: { user: app, password: secret }"), "127.0.0.1:1"} {
+		conn, err := nats.Connect("nats://"+addr, nats.UserInfo("app", "hunter2"), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
+			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), nats.IgnoreAuthErrorAbort())
+		ok(t, err)
+		t.Cleanup(conn.Close)
+		js, err := jetstream.New(conn)
+		ok(t, err)
+		_, err = natslock.New(js, "locks").Acquire(t.Context(), claim("name", "token"))
+		if text := fmt.Sprint(err); !strings.Contains(text, addr) || strings.Contains(text, "hunter2") || !strings.Contains(driver.Reason(err), "user or credentials") {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package redislock
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// leaving is set while a goroutine closes connections.
+type leaving struct{ atomic.Bool }
+
+// leaveReplica closes the client's idle connections if the server has become a replica. After a failover the
+// client's address may mean another server, as it does with one endpoint by DNS, while old connections go on to
+// the old one. go-redis closes a connection that answers READONLY by itself. But it does not see the answer that
+// a command got inside a script: so a command for a key that nobody has asks for the same answer again.
+//
+// Subscriptions stay where they are. The old master passes on what is published at the new one.
+func (b *base) leaveReplica(ctx context.Context, errs ...error) {
+	rdb, ok := b.rdb.(*redis.Client)
+	if !ok || !anyReadOnly(errs) || !b.leaving.CompareAndSwap(false, true) {
+		return
+	}
+	defer b.leaving.Store(false)
+	for range rdb.PoolStats().IdleConns + 1 {
+		cmd := redis.NewCmd(ctx, "del", b.sideKey("", magic)) // magic is in no name
+		if err := rdb.Process(ctx, private{once: once{cmd}}); !redis.IsReadOnlyError(err) {
+			return // it leads to the master now, or the call is over
+		}
+	}
+}
+
+// anyReadOnly says whether a replica has answered. Before Redis 7, a script's error begins with other words.
+func anyReadOnly(errs []error) bool {
+	for _, err := range errs {
+		if err != nil && strings.Contains(err.Error(), "READONLY ") {
+			return true
+		}
+	}
+	return false
+}

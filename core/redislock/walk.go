@@ -1,0 +1,90 @@
+package redislock
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// page is how many keys one SCAN looks at, and so about how many names are asked for together.
+const page = 100
+
+// leases walks through the keys of all servers. look says what is known of some names.
+func (b *base) leases(
+	ctx context.Context, prefix string, look func(ctx context.Context, names []string) ([]driver.LeaseInfo, error),
+) iter.Seq2[driver.LeaseInfo, error] {
+	pattern := globs.Replace(b.lockKey(prefix)) + "*"
+	return walk(ctx, b, pattern, func(ctx context.Context, keys []string) ([]driver.LeaseInfo, error) {
+		var names []string
+		for _, key := range keys {
+			if name := strings.TrimPrefix(key, b.prefix); !strings.ContainsAny(name, "{}") { // else it is no lock
+				names = append(names, name)
+			}
+		}
+		infos, err := look(ctx, names)
+		var held []driver.LeaseInfo
+		for _, info := range infos {
+			if info.Held {
+				held = append(held, info)
+			}
+		}
+		return held, err
+	})
+}
+
+// walk goes through the keys of all servers with SCAN, and reads what those of a page stand for. An error
+// comes last.
+func walk[T any](ctx context.Context, b *base, pattern string, read func(ctx context.Context, keys []string) ([]T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		nodes, err := b.nodes(ctx)
+		if err != nil {
+			yield(none, classify(err))
+			return
+		}
+		for _, node := range nodes {
+			for cursor, more := uint64(0), true; more; more = cursor != 0 {
+				keys, next, err := node.Scan(ctx, cursor, pattern, page).Result()
+				var all []T
+				if err == nil {
+					all, err = read(ctx, keys)
+				}
+				if err != nil {
+					yield(none, classify(err))
+					return
+				}
+				for _, one := range all {
+					if !yield(one, nil) {
+						return
+					}
+				}
+				cursor = next
+			}
+		}
+	}
+}
+
+// nodes returns the servers, each of which has a part of the keys.
+func (b *base) nodes(ctx context.Context) ([]redis.Cmdable, error) {
+	cluster, ok := b.rdb.(*redis.ClusterClient)
+	if !ok {
+		return []redis.Cmdable{b.rdb}, nil
+	}
+	var mu sync.Mutex // protects nodes
+	var nodes []redis.Cmdable
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		nodes = append(nodes, node)
+		return nil
+	})
+	return nodes, err
+}
+
+// globs escapes the characters that have a meaning in patterns of Redis.
+var globs = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)

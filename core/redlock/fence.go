@@ -1,0 +1,35 @@
+package redlock
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// WithFence gives each lease a fence: see "The fence" in the package's documentation. Every process must use it, or
+// none. An acquire takes one round trip more. Nodes must be a Redis with scripts, or memlock: core.New refuses
+// others. By default there is no fence.
+func WithFence() Option { return withFence{} }
+
+type withFence struct{}
+
+func (withFence) apply(s *Store) { s.fenced = true }
+
+// raise makes the fence that a quorum has granted known to a quorum, before it is used: every node that still has
+// the ballot counts on from there. Each does both in one step, so no later tenure that has one of these nodes
+// gets a smaller fence. The tally is of the nodes that did, with that fence.
+func (s *Store) raise(ctx context.Context, b *ballot, c driver.Claim, fence uint64) (tally, <-chan vote) {
+	claim := b.claim
+	claim.Place, claim.Rank, claim.Floor = c.Place, first, fence
+	votes := make(chan vote, len(s.nodes))
+	stop := s.fan(ctx, func(ctx context.Context, i int) {
+		g, err := b.acquire(ctx, i, claim)
+		votes <- vote{i, g, err}
+	})
+	t := s.count(ctx, votes, c.TTL)
+	if ctx.Err() != nil {
+		stop()
+	}
+	t.fence = fence
+	return t, votes
+}

@@ -1,0 +1,242 @@
+package redlock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/core/redlock"
+)
+
+func TestConformanceOfFencesInMemory(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5} {
+		drivertest.Run(t, drivertest.Harness{Virtual: true, Open: func(*testing.T) drivertest.Service {
+			stores := memory(n)
+			return drivertest.Service{Driver: func() driver.Driver { return redlock.New(stores, redlock.WithFence()) }}
+		}})
+	}
+}
+
+// fenced is a process with a link to every node, whose leases have fences.
+func (m *mesh) fenced() *process { return m.process(redlock.WithFence()) }
+
+// ahead has the counter of a node run far ahead of the others, as if its clock did.
+func (m *mesh) ahead(node int, fence uint64) {
+	m.t.Helper()
+	c := driver.Claim{Name: "another name", Token: "token", TTL: time.Second, Floor: fence}
+	_, err := m.stores[node].Acquire(m.t.Context(), c)
+	ok(m.t, err)
+	ok(m.t, m.stores[node].Release(m.t.Context(), c))
+}
+
+// tenure is one by a process, with nodes that it does not reach.
+func (p *process) tenure(without ...int) (fence uint64) {
+	p.m.t.Helper()
+	for _, i := range without {
+		p.links[i].All(drivertest.Refused)
+	}
+	x, err := p.locks.Acquire(p.m.t.Context(), "name")
+	ok(p.m.t, err)
+	ok(p.m.t, x.Release(p.m.t.Context()))
+	synctest.Wait()
+	p.heal()
+	return x.Fence()
+}
+
+// The node whose counter was the largest is in the first quorum, and not in the second. They have a single node in
+// common.
+func TestAFenceIsKnownToEveryLaterQuorum(t *testing.T) {
+	t.Parallel()
+	for common := range 5 {
+		inMesh(t, 5, func(t *testing.T, m *mesh) {
+			one := []int{(common + 1) % 5, (common + 2) % 5}
+			two := []int{(common + 3) % 5, (common + 4) % 5}
+			p, q := m.fenced(), m.fenced()
+			m.ahead(two[0], 1<<52)
+			first := p.tenure(one...) // so it has two and the common one
+			if first <= 1<<52 {
+				t.Fatalf("fence %d", first)
+			}
+			if second := q.tenure(two...); second <= first {
+				t.Errorf("fence %d after %d", second, first)
+			}
+		})
+	}
+}
+
+// The quorum that answers who asks again is another one, whose nodes have all minted smaller fences.
+func TestWhoAsksAgainGetsNoSmallerFence(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p := m.fenced()
+		m.ahead(0, 1<<52)
+		c := p.claim("token")
+		last := uint64(1 << 52)
+		for _, without := range [][]int{{3, 4}, {0, 1}, {}} {
+			for _, i := range without {
+				p.links[i].All(drivertest.Refused)
+			}
+			g, err := p.store.Acquire(t.Context(), c)
+			ok(t, err)
+			if g.Fence < last {
+				t.Errorf("without %v: fence %d after %d", without, g.Fence, last)
+			}
+			last = g.Fence
+			synctest.Wait()
+			p.heal()
+		}
+		ok(t, p.store.Release(t.Context(), c))
+	})
+}
+
+// A node had counted on from the lease's fence, and has lost its memory since. Asked again, it takes part once more.
+func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		forgets := new(forgetful)
+		forgets.Store(m.stores[1])
+		linked := func() *process {
+			links, nodes := make([]*drivertest.Link, 5), make([]driver.Driver, 5)
+			for i, s := range m.stores {
+				if links[i] = drivertest.NewLink(s); i == 1 {
+					links[i] = drivertest.NewLink(forgets)
+				}
+				nodes[i] = links[i]
+			}
+			p := m.over(nodes, redlock.WithFence())
+			p.links = links
+			return p
+		}
+		p, q := linked(), linked()
+		m.ahead(0, 1<<52)
+		c := p.claim("token")
+		var last uint64
+		for _, without := range [][]int{{3, 4}, {0, 2}} {
+			for _, i := range without {
+				p.links[i].All(drivertest.Refused)
+			}
+			g, err := p.store.Acquire(t.Context(), c)
+			ok(t, err)
+			last = g.Fence
+			synctest.Wait()
+			p.heal()
+			if without[0] == 3 {
+				forgets.Store(memlock.New())
+			}
+		}
+		ok(t, p.store.Release(t.Context(), c))
+		if fence := q.tenure(0, 2); fence <= last {
+			t.Errorf("fence %d after %d", fence, last)
+		}
+	})
+}
+
+// Nobody has used a fence whose holder died before a quorum knew it.
+func TestACrashBetweenTheTwoStepsCostsNoOrder(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p, q := m.fenced(), m.fenced()
+		m.ahead(0, 1<<52)
+		before := q.tenure(0)
+		for i, l := range p.links {
+			switch { // it is known to the first node only, after all of a quorum have granted
+			case i == 0:
+			case i < 3:
+				l.Next(drivertest.OpAcquire, drivertest.Delivered, drivertest.RequestLost)
+			default:
+				l.Next(drivertest.OpAcquire, drivertest.RequestLost, drivertest.RequestLost)
+			}
+		}
+		_, err := p.store.Acquire(short(t, time.Second), p.claim("token"))
+		isUnknown(t, err)
+		time.Sleep(2 * ttl)
+		last := before
+		for _, without := range [][]int{{0, 1}, {3, 4}, {0, 2}, {1, 2}} {
+			if fence := q.tenure(without...); fence <= last {
+				t.Errorf("fence %d after %d", fence, last)
+			} else {
+				last = fence
+			}
+		}
+	})
+}
+
+// forgetful is a node that can lose its memory, counter and all.
+type forgetful struct{ atomic.Pointer[memlock.Store] }
+
+func (n *forgetful) Capabilities() driver.Capabilities { return n.Load().Capabilities() }
+
+func (n *forgetful) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return n.Load().Acquire(ctx, c)
+}
+
+func (n *forgetful) Renew(ctx context.Context, claims []driver.Claim) []error {
+	return n.Load().Renew(ctx, claims)
+}
+
+func (n *forgetful) Release(ctx context.Context, c driver.Claim) error {
+	return n.Load().Release(ctx, c)
+}
+
+// A node that forgets takes the counter from whoever holds a name there, as it takes the lock.
+func TestANodeThatForgetsLearnsTheFenceFromItsHolder(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		nodes, forgetting := make([]driver.Driver, 5), make([]*forgetful, 5)
+		for i, s := range m.stores {
+			forgetting[i] = new(forgetful)
+			forgetting[i].Store(s)
+			nodes[i] = forgetting[i]
+		}
+		p := m.over(nodes, redlock.WithFence())
+		m.ahead(0, 1<<52)
+		x, err := p.locks.Acquire(t.Context(), "name")
+		ok(t, err)
+		for _, node := range forgetting { // one at a time
+			synctest.Wait()
+			node.Store(memlock.New())
+			time.Sleep(ttl / 2)
+			ok(t, x.Err())
+		}
+		ok(t, x.Release(t.Context()))
+		y, err := p.locks.Acquire(t.Context(), "name")
+		if ok(t, err); y.Fence() <= x.Fence() {
+			t.Errorf("fence %d after %d", y.Fence(), x.Fence())
+		}
+		ok(t, y.Release(t.Context()))
+	})
+}
+
+func TestAFenceIsShownAndTakesTheNameFromItsHolder(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p := m.operator(redlock.WithFence())
+		m.ahead(0, 1<<52)
+		x, err := p.locks.Acquire(t.Context(), "name")
+		ok(t, err)
+		time.Sleep(ttl / 2)
+		if info := p.look(); info.Fence != x.Fence() || info.HeldFor < ttl/3 {
+			t.Errorf("fence %d: %+v", x.Fence(), info)
+		}
+		freed, err := p.locks.ForceRelease(t.Context(), "name", x.Fence())
+		if ok(t, err); !freed {
+			t.Error("it was not freed")
+		}
+		<-x.Context().Done()
+	})
+}
+
+func TestOnlyNodesThatCountFromAFloorHaveFences(t *testing.T) {
+	t.Parallel()
+	tx := redislock.NewTx(dial(t, "127.0.0.1:1"))
+	_, err := core.New(redlock.New(append(memory(2), tx), redlock.WithFence()))
+	is(t, err, core.ErrInvalid)
+}

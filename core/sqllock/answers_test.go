@@ -1,0 +1,148 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/sqllock"
+)
+
+// onFake is a Store on a PostgreSQL that answers as the test says.
+func onFake(t *testing.T, answer fake) (*sqllock.Store, *sql.DB) {
+	t.Helper()
+	db := sql.OpenDB(fake(func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
+		if strings.Contains(text, "version()") {
+			return row("PostgreSQL 15.18"), nil
+		}
+		return answer(ctx, text)
+	}))
+	t.Cleanup(func() { _ = db.Close() })
+	return sqllock.New(db, sqllock.Postgres), db
+}
+
+func ofMany(text string) bool { return strings.Contains(text, "json_to_recordset") }
+
+// A few calls that get no answer, so that the next ones share a statement.
+func hang(ctx context.Context, few int, call func(ctx context.Context, c driver.Claim)) {
+	for i := range few {
+		name := fmt.Sprint("hangs-", i)
+		go call(ctx, driver.Claim{Name: name, Token: name, TTL: time.Minute})
+	}
+}
+
+const inFlight = 4 // statements of a kind, before claims share one
+
+func TestAGrantThatWasRolledBackIsNone(t *testing.T) {
+	t.Parallel()
+	var hanging, shared atomic.Int32
+	s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
+		switch {
+		case ofMany(text) && shared.Add(1) == 1:
+			return row(int64(0), int64(7)), stateError("40001") // at the commit
+		case ofMany(text):
+			return nil, nil
+		case strings.HasPrefix(text, "INSERT") && hanging.Add(1) <= inFlight:
+			<-ctx.Done()
+			return nil, ctx.Err()
+		case strings.HasPrefix(text, "SELECT"):
+			return row(int64(1), "name", "another", "who", int64(1), int64(1_000_000), int64(1), ""), nil
+		}
+		return nil, nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hang(ctx, inFlight, func(ctx context.Context, c driver.Claim) { _, _ = s.Acquire(ctx, c) })
+	eventually(t, "they hang", func() bool { return hanging.Load() == inFlight })
+	g, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+	if _, held := errors.AsType[*driver.Held](err); !held {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	s, _ := onFake(t, func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+		if !ofMany(text) {
+			return nil, nil
+		}
+		if tries++; tries == 1 {
+			return [][]sqldriver.Value{{"a", "token-a"}, {"b", "token-b"}}, stateError("40001")
+		}
+		return row("b", "token-b"), nil // somebody else has locked the other row, or owns it
+	})
+	errs := s.Renew(t.Context(), []driver.Claim{
+		{Name: "a", Token: "token-a", TTL: time.Minute}, {Name: "b", Token: "token-b", TTL: time.Minute},
+	})
+	if !errors.Is(errs[0], driver.ErrNotOwner) || errs[1] != nil {
+		t.Errorf("%v", errs)
+	}
+}
+
+// A server that ends connections can have committed before: while it waited for a standby.
+func TestAReleaseThatMayHaveBeenCommittedIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	var hanging atomic.Int32
+	s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
+		switch {
+		case ofMany(text):
+			return nil, stateError("57P01")
+		case hanging.Add(1) <= inFlight:
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return nil, nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hang(ctx, inFlight, func(ctx context.Context, c driver.Claim) { _ = s.Release(ctx, c) })
+	eventually(t, "they hang", func() bool { return hanging.Load() == inFlight })
+	err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+	if err == nil || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrNotSent) {
+		t.Error(err)
+	}
+}
+
+// core takes ctx's own error for a queue in which the place stands.
+func TestAWaitWhoseStatementWasNotAnsweredSaysSo(t *testing.T) {
+	t.Parallel()
+	s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
+		if strings.HasPrefix(text, "SELECT") {
+			return nil, nil
+		}
+		<-ctx.Done()
+		return nil, context.DeadlineExceeded // as drivers return it
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err := s.Wait(ctx, driver.Claim{Name: "name", Token: "token", Place: "place", TTL: time.Minute})
+	if err == ctx.Err() || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrNotSent) { //nolint:errorlint // driver.Queuer: as it is
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWithoutAFreeConnectionNothingIsSent(t *testing.T) {
+	t.Parallel()
+	s, db := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, nil })
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
+	if err := s.Release(t.Context(), c); !errors.Is(err, driver.ErrNotOwner) {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	conn, err := db.Conn(t.Context())
+	ok(t, err)
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := s.Release(ctx, c); !errors.Is(err, driver.ErrNotSent) {
+		t.Error(err)
+	}
+}

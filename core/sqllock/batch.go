@@ -1,0 +1,105 @@
+package sqllock
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// batched is how a claim travels in a shared statement. I is where it stands there.
+type batched struct {
+	I     int    `json:"i"`
+	Name  string `json:"name"`
+	Token string `json:"token"`
+	Label string `json:"label"` // of an acquire
+	TTL   int64  `json:"ttl"`
+	N     int64  `json:"n"`    // fences
+	Left  string `json:"left"` // of a release: see Store.end
+	Keep  int64  `json:"keep"`
+	Turn  int64  `json:"turn"`
+}
+
+func batchOf(c driver.Claim) batched {
+	b := batched{
+		Name: c.Name, Token: c.Token, Label: c.Label, TTL: c.TTL.Microseconds(), N: fencesOf(c),
+		Keep: c.Keep.Microseconds(), Turn: int64(c.Fence), //nolint:gosec // G115: at most 2^53
+	}
+	if c.Keep > 0 {
+		b.Left = leftBy(c)
+	}
+	return b
+}
+
+// shared returns a share whose claims are decided by one kind of statement, which answers with where
+// they stand and a number. Without such a statement it is nil: then everything goes by itself.
+func (s *Store) shared(stmt statement) *share {
+	if stmt.text == "" {
+		return nil
+	}
+	return &share{send: func(ctx context.Context, batch []*parcel) error {
+		claims := make([]batched, len(batch))
+		for i, p := range batch {
+			claims[i] = batchOf(p.claim)
+			claims[i].I = i
+		}
+		text, err := json.Marshal(claims)
+		if err != nil {
+			return driver.NotSent(err)
+		}
+		var i int
+		var number int64
+		forget := func() {
+			for _, p := range batch {
+				p.number, p.said = 0, false
+			}
+		}
+		_, err = s.once(ctx, stmt, []any{string(text)}, answer{
+			begin: forget,
+			row:   func() { batch[i].number, batch[i].said = number, true },
+			dest:  []any{&i, &number},
+		})
+		if err == nil {
+			return nil
+		}
+		forget()         // what a broken answer has begun to say counts for nothing
+		if undone(err) { // each finds out why by itself
+			return nil
+		}
+		return err
+	}}
+}
+
+// A row that somebody else has locked costs the other claims no time, and two statements never wait for each
+// other: rows are skipped, and new ones come in order.
+const (
+	postgresTakeMany = `WITH c AS (
+	SELECT c.*, us FROM json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT, label TEXT, ttl BIGINT, n BIGINT),
+		(SELECT NOW AS us) AS clock
+), mine AS (
+	SELECT c.*, GREATEST(l.fence + 1, us) AS first FROM c JOIN TABLE_NAME AS l ON l.name = c.name
+	WHERE l.state = '' AND (l.token = c.token OR l.expires <= us) FOR UPDATE OF l SKIP LOCKED
+), taken AS (
+	UPDATE TABLE_NAME AS l SET token = m.token, label = m.label, expires = us + m.ttl, fence = first + n - 1,
+		turn = CASE WHEN n = 1 THEN first ELSE -first END
+	FROM mine AS m WHERE l.name = m.name RETURNING m.i, l.fence
+), made AS (
+	INSERT INTO TABLE_NAME (name, token, label, fence, expires, turn)
+	SELECT name, token, label, us + n - 1, us + ttl, CASE WHEN n = 1 THEN us ELSE -us END FROM c
+	WHERE NOT EXISTS (SELECT FROM TABLE_NAME AS l WHERE l.name = c.name) ORDER BY name
+	ON CONFLICT (name) DO NOTHING RETURNING name, fence
+)
+SELECT i, fence FROM taken UNION ALL SELECT c.i, made.fence FROM made JOIN c ON made.name = c.name`
+
+	postgresEndMany = `WITH c AS (
+	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT, "left" TEXT, keep BIGINT, turn BIGINT)
+), mine AS (
+	SELECT c.* FROM c JOIN TABLE_NAME AS l ON l.name = c.name AND l.token = c.token
+	WHERE l.expires > NOW FOR UPDATE OF l SKIP LOCKED
+)
+UPDATE TABLE_NAME AS l SET token = m."left", label = CASE WHEN m.keep > 0 THEN l.label ELSE '' END,
+	expires = CASE WHEN m.keep > 0 THEN NOW + m.keep ELSE 0 END, turn = m.turn, fence = GREATEST(l.fence, NOW)
+FROM mine AS m WHERE l.name = m.name
+RETURNING m.i, CASE WHEN l.head = '' OR m.keep > 0 THEN 1
+	ELSE length(CAST(pg_notify(split_part(l.head, ' ', 1), split_part(l.head, ' ', 2)) AS TEXT)) END`
+)

@@ -1,0 +1,249 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+const (
+	// maxSwaps is how often a row is read again that others write at the same time. Each time one of them
+	// has got on.
+	maxSwaps = 100
+	// maxTogether is how many changes go into one write.
+	maxTogether = 64
+)
+
+var errBusy = errors.New("sqllock: the row is always written by others")
+
+// changes are what the goroutines of a process want to do to rows. For each name one of them is at work. What
+// gathers meanwhile is done to the row together, and written at once: so goroutines of one process never make
+// each other read a row again.
+type changes struct {
+	mu sync.Mutex           // protects the field below
+	m  map[string][]*change // who waits; an entry for each name that somebody is at work on
+}
+
+// change is one decision about a row.
+type change struct {
+	ctx    context.Context
+	claim  driver.Claim
+	decide func(r *row)
+	begun  bool // protected by changes.mu
+	done   chan error
+}
+
+// change has decide change the row of c's name, and returns when that is written. If it returns an error, decide
+// may still be running: its caller must not look at what it has said.
+func (s *Store) change(ctx context.Context, c driver.Claim, decide func(r *row)) error {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return err
+	}
+	x := &change{ctx: ctx, claim: c, decide: decide, done: make(chan error, 1)}
+	if s.changes.first(x) {
+		defer s.changes.next(s, c.Name)
+		return s.apply(ctx, []*change{x})
+	}
+	timer := time.NewTimer(stuck)
+	defer timer.Stop()
+	select {
+	case err := <-x.done:
+		return err
+	case <-timer.C: // who is at work may be stuck, on a connection that is broken
+	case <-ctx.Done():
+	}
+	if s.changes.withdraw(x) {
+		if err := driver.NotSent(ctx.Err()); err != nil {
+			return err
+		}
+		return s.apply(ctx, []*change{x})
+	}
+	select {
+	case err := <-x.done:
+		return err
+	case <-ctx.Done():
+		return errors.Join(errLeft, ctx.Err())
+	}
+}
+
+// first says whether x is to be done at once. Otherwise it waits.
+func (q *changes) first(x *change) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.m == nil {
+		q.m = make(map[string][]*change)
+	}
+	waiting, busy := q.m[x.claim.Name]
+	if busy {
+		waiting = append(waiting, x)
+	}
+	q.m[x.claim.Name] = waiting
+	return !busy
+}
+
+// withdraw takes x back, unless somebody is at work on it.
+func (q *changes) withdraw(x *change) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if x.begun {
+		return false
+	}
+	name := x.claim.Name
+	q.m[name] = slices.DeleteFunc(q.m[name], func(y *change) bool { return x == y })
+	return true
+}
+
+// next has somebody do what has gathered for a name. Only its callers wait for that goroutine.
+func (q *changes) next(s *Store, name string) {
+	if batch := q.take(name); batch != nil {
+		go func() {
+			for ; batch != nil; batch = q.take(name) {
+				ctx, cancel := outliving(batch)
+				err := s.apply(ctx, batch)
+				cancel()
+				for _, x := range batch {
+					x.done <- err
+				}
+			}
+		}()
+	}
+}
+
+// take returns what is done next: one change that needs a dedup marker, or several that do not.
+func (q *changes) take(name string) []*change {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waiting := q.m[name]
+	if len(waiting) == 0 {
+		delete(q.m, name)
+		return nil
+	}
+	n := 0
+	for n < min(len(waiting), maxTogether) && waiting[n].claim.Dedup == 0 {
+		n++
+	}
+	n = max(n, 1)
+	batch := waiting[:n:n]
+	q.m[name] = waiting[n:]
+	for _, x := range batch {
+		x.begun = true
+	}
+	return batch
+}
+
+func (x *change) caller() context.Context { return x.ctx }
+
+// apply reads a row, does to it what the batch wants, and writes it if it is still as it was read. Otherwise it
+// begins again. Nothing is locked between the two statements, so a process that stops there holds nobody up.
+//
+// What was decided stays right if the row has not changed: a TTL that is over stays over, and one that was set
+// began when the row was read. The error of a read is certain: nothing was executed.
+func (s *Store) apply(ctx context.Context, batch []*change) error {
+	c := batch[0].claim
+	for n := 1; ; n++ {
+		began := time.Now()
+		old, err := s.load(ctx, c)
+		if err != nil {
+			return driver.NotSent(err)
+		}
+		r := old
+		if err := r.settle(); err != nil {
+			return driver.NotSent(err)
+		}
+		for _, x := range batch {
+			x.decide(&r)
+		}
+		if !r.changed {
+			return nil
+		}
+		written, err := s.write(ctx, &old, &r, c)
+		if written || err != nil {
+			return err
+		}
+		if n == maxSwaps {
+			return driver.NotSent(errBusy)
+		}
+		pause := time.NewTimer(rand.N(time.Since(began)/2 + time.Millisecond)) //nolint:gosec // G404: jitter is no secret
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return driver.NotSent(ctx.Err())
+		}
+	}
+}
+
+// load reads the row of c's name and, if c asks for it, the dedup marker.
+func (s *Store) load(ctx context.Context, c driver.Claim) (row, error) {
+	marker := c.Name
+	if c.Dedup > 0 {
+		marker = markerOf(c)
+	}
+	var r, found row
+	_, err := s.rows(ctx, s.do.read, []any{c.Name, marker}, answer{
+		begin: func() { found = row{name: c.Name} },
+		row: func() {
+			found.now = r.now
+			switch {
+			case r.name == c.Name:
+				r.there, r.done = true, found.done
+				found = r
+			case r.name != "" && r.expires > r.now:
+				label := r.label
+				found.done = &label
+			}
+		},
+		dest: r.dest(),
+	})
+	return found, err
+}
+
+// dest is where a row's columns go.
+func (r *row) dest() []any {
+	return []any{&r.now, &r.name, &r.token, &r.label, &r.fence, &r.expires, &r.turn, &r.raw}
+}
+
+// write puts r in the place of old, and tells whom r says. It leaves c's marker if c wants one and has
+// owned the name. It says whether the row was still as old has it.
+func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written bool, err error) {
+	if r.telling {
+		r.tellFirst()
+	}
+	most := math.MaxInt
+	if s.dialect == MySQL { // which cuts off what is longer, unless its mode is strict
+		most = maxState
+	}
+	text, err := r.encodeWithin(most)
+	if err != nil {
+		return false, driver.NotSent(err)
+	}
+	if !old.there || r.free() {
+		r.fence = max(r.fence, r.now) // so that nobody takes the row for one that is out of use
+	}
+	args := []any{r.name, r.token, r.label, r.fence, r.expires, r.turn, r.head(), text}
+	stmt := s.do.create
+	if old.there {
+		stmt, args = s.do.swap, append(args, old.token, old.fence, old.expires, old.raw)
+		channel, payload := r.told()
+		args = append(args, channel, payload)
+		if r.marks {
+			stmt, args = s.do.swapMark, append(args, markerOf(c), c.Label, c.Dedup.Microseconds())
+		}
+	}
+	n, err := s.changed(ctx, stmt, args...)
+	return n > 0, err
+}
+
+// told is the channel and the place that a write tells.
+func (r *row) told() (channel, payload string) {
+	if r.tell == nil || r.tell.Channel == "" {
+		return "", ""
+	}
+	return r.tell.Channel, r.tell.ID
+}

@@ -1,0 +1,287 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/sqllock"
+	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
+)
+
+// noted is a way to listen that notes what it opens.
+type noted struct {
+	open func(ctx context.Context) (sqllock.Listener, error)
+
+	mu     sync.Mutex // protects the fields below
+	conns  []sqllock.Listener
+	closed int
+}
+
+type notedConn struct {
+	sqllock.Listener
+	by *noted
+}
+
+func (n *noted) Open(ctx context.Context) (sqllock.Listener, error) {
+	l, err := n.open(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	n.conns = append(n.conns, l)
+	return notedConn{l, n}, nil
+}
+
+func (c notedConn) Close(ctx context.Context) error {
+	c.by.mu.Lock()
+	c.by.closed++
+	c.by.mu.Unlock()
+	return c.Listener.Close(ctx)
+}
+
+func (n *noted) opened() (conns, closed int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns), n.closed
+}
+
+// inLine returns how many places a name's line has.
+func inLine(t *testing.T, locks *core.Locker, name string) int {
+	t.Helper()
+	info, err := locks.Inspect(t.Context(), name)
+	ok(t, err)
+	return len(info.Line)
+}
+
+func TestAStoreListensOnOneConnectionWhileAnybodyWaitsAndClosesIt(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.table(t)
+	listens := &noted{open: pgxlisten.Connect(d.source)}
+	locks, err := core.New(sqllock.New(d.open(t), d.dialect, table, sqllock.WithListen(listens.Open)), core.WithTTL(ttl))
+	ok(t, err)
+	holder := locker(t, d.open(t), d.dialect, table)
+	var held []*core.Lease
+	for i := range 5 {
+		held = append(held, acquire(t, holder, fmt.Sprint("name-", i)))
+	}
+	if n, _ := listens.opened(); n != 0 {
+		t.Errorf("%d connections before anybody waits", n)
+	}
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			x, err := locks.Acquire(t.Context(), fmt.Sprint("name-", i%5))
+			if err == nil {
+				err = x.Release(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "somebody listens", func() bool { n, _ := listens.opened(); return n > 0 })
+	for _, x := range held {
+		ok(t, x.Release(t.Context()))
+	}
+	wg.Wait()
+	ok(t, locks.Close(t.Context()))
+	if n, closed := listens.opened(); n != 1 || closed != 1 {
+		t.Errorf("%d connections, %d closed", n, closed)
+	}
+}
+
+func TestWhoDoesNotHearIsServedAllTheSame(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	for what, open := range map[string]func(ctx context.Context) (sqllock.Listener, error){
+		"no connection": func(context.Context) (sqllock.Listener, error) { return nil, errors.New("refused") },
+		"a pooler in transaction mode": pgxlisten.Connect(strings.Replace(d.source, d.addr, pooler(t, d.addr), 1) +
+			"&default_query_exec_mode=exec"),
+		"one that hangs": func(ctx context.Context) (sqllock.Listener, error) { <-ctx.Done(); return nil, ctx.Err() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			table := d.table(t)
+			listens := &noted{open: open}
+			locks, err := core.New(sqllock.New(d.open(t), d.dialect, table, sqllock.WithListen(listens.Open)), core.WithTTL(ttl))
+			ok(t, err)
+			holder := locker(t, d.open(t), d.dialect, table)
+			for range 3 {
+				x := acquire(t, holder, "name")
+				got := make(chan error)
+				go func() {
+					y, err := locks.Acquire(t.Context(), "name")
+					if err == nil {
+						err = y.Release(t.Context())
+					}
+					got <- err
+				}()
+				eventually(t, "it is in line", func() bool { return inLine(t, holder, "name") == 1 })
+				ok(t, x.Release(t.Context()))
+				ok(t, <-got)
+			}
+			ok(t, locks.Close(t.Context()))
+			if n, closed := listens.opened(); n != closed {
+				t.Errorf("%d connections, %d closed", n, closed)
+			}
+		})
+	}
+}
+
+func TestAListenerWhoseConnectionBreaksListensAgain(t *testing.T) {
+	t.Parallel()
+	onPostgres(t, func(t *testing.T, w *world) {
+		d := postgres(w.server.Addr(), "")
+		listens := &noted{open: pgxlisten.Connect(d.source)}
+		locks, err := core.New(sqllock.New(d.open(t), d.dialect, sqllock.WithListen(listens.Open)), core.WithTTL(ttl))
+		ok(t, err)
+		x := acquire(t, w.other, "name", core.WithTTL(time.Minute))
+		got := make(chan error)
+		go func() {
+			y, err := locks.Acquire(t.Context(), "name", core.WithTTL(time.Minute))
+			if err == nil {
+				err = y.Release(t.Context())
+			}
+			got <- err
+		}()
+		for n := 1; n <= 3; n++ {
+			eventually(t, "it listens", func() bool { opened, _ := listens.opened(); return opened >= n })
+			w.kill(t)
+		}
+		ok(t, x.Release(t.Context()))
+		ok(t, <-got)
+		ok(t, locks.Close(t.Context()))
+	})
+}
+
+// statementsOf counts the statements that a server has been sent, but for those by which pgx asks whether a
+// connection is still there.
+func statementsOf(srv *servers.Server) int {
+	return strings.Count(srv.Log(), "LOG:  execute ")
+}
+
+func TestAHundredWaitersOfAProcessCostFewStatements(t *testing.T) {
+	t.Parallel()
+	srv := servers.Postgres(t, "-c", "log_statement=all")
+	d := postgres(srv.Addr(), "")
+	table := d.table(t)
+	s := sqllock.New(d.open(t), d.dialect, table, sqllock.WithListen(pgxlisten.Connect(d.source)))
+	locks, err := core.New(s)
+	ok(t, err)
+	holder, err := core.New(sqllock.New(d.open(t), d.dialect, table), core.WithTTL(time.Hour))
+	ok(t, err)
+	x := acquire(t, holder, "name")
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() { _, _ = locks.Acquire(ctx, "name") }) // until ctx ends
+	}
+	eventually(t, "they are in line", func() bool { return inLine(t, holder, "name") == 1 })
+	const seconds = 10
+	before, began := statementsOf(srv), time.Now()
+	<-time.After(seconds * time.Second)
+	if n, most := statementsOf(srv)-before, int(3*time.Since(began).Seconds()); n > most {
+		t.Errorf("%d statements in %v, not %d", n, time.Since(began), most)
+	}
+	cancel()
+	wg.Wait()
+	ok(t, x.Release(t.Context()))
+	ok(t, locks.Close(t.Context()))
+	ok(t, holder.Close(t.Context()))
+}
+
+// The earlier version's statements, as they were.
+const (
+	formerTake = `INSERT INTO TABLE_NAME AS l (name, token, label, fence, expires)
+SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), us + CAST($5 AS BIGINT) - 1, us + CAST($4 AS BIGINT)
+FROM (SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS us) AS clock WHERE true
+ON CONFLICT (name) DO UPDATE SET token = excluded.token, label = excluded.label, expires = excluded.expires,
+	fence = CASE WHEN l.fence + CAST($5 AS BIGINT) > excluded.fence THEN l.fence + CAST($5 AS BIGINT) ELSE excluded.fence END
+WHERE l.token = excluded.token OR l.expires <= excluded.expires - CAST($4 AS BIGINT)
+RETURNING fence`
+	formerFree   = `UPDATE TABLE_NAME SET token = '', label = '', expires = 0 WHERE name = $1 AND token = $2`
+	formerSchema = `CREATE TABLE TABLE_NAME (name TEXT COLLATE "C" NOT NULL PRIMARY KEY, token TEXT COLLATE "C" NOT NULL,
+	label TEXT NOT NULL, fence BIGINT NOT NULL, expires BIGINT NOT NULL)`
+)
+
+func TestTheEarlierVersionAndThisOneExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	db := d.open(t)
+	former := func(text string, args ...any) (rows int64) {
+		t.Helper()
+		result, err := db.ExecContext(t.Context(), strings.ReplaceAll(text, "TABLE_NAME", "migrated"), args...)
+		ok(t, err)
+		rows, err = result.RowsAffected()
+		ok(t, err)
+		return rows
+	}
+	former(formerSchema)
+	if former(formerTake, "held", "former", "who", int64(60_000_000), int64(1)) != 1 {
+		t.Fatal("not taken")
+	}
+	s := sqllock.New(db, d.dialect, sqllock.WithTable("migrated"))
+	claim := func(name string) driver.Claim {
+		return driver.Claim{Name: name, Token: "token-" + name, TTL: time.Minute}
+	}
+	_, err := s.Acquire(t.Context(), claim("held"))
+	if err == nil || !strings.Contains(err.Error(), "Schema") {
+		t.Errorf("a table of the earlier version: %v", err)
+	}
+	d.exec(t, schema(t, d.dialect, sqllock.WithTable("migrated")))
+	d.exec(t, schema(t, d.dialect, sqllock.WithTable("migrated")))
+
+	_, err = s.Acquire(t.Context(), claim("held"))
+	if held, _ := errors.AsType[*driver.Held](err); held == nil || held.Label != "who" {
+		t.Errorf("what the earlier version holds: %v", err)
+	}
+	former(formerFree, "held", "former")
+	reader, permit, kept, plain := claim("reader"), claim("permit"), claim("kept"), claim("held")
+	reader.Shared, permit.Limit = true, 3
+	for _, c := range []driver.Claim{reader, permit, kept, plain} {
+		_, err := s.Acquire(t.Context(), c)
+		ok(t, err)
+	}
+	kept.Keep = time.Minute
+	ok(t, s.Release(t.Context(), kept))
+	for _, c := range []driver.Claim{reader, permit, kept, plain} {
+		if former(formerTake, c.Name, "former", "", int64(60_000_000), int64(1)) != 0 {
+			t.Errorf("%s: the earlier version has it, too", c.Name)
+		}
+	}
+	ok(t, s.Release(t.Context(), reader))
+	if former(formerTake, "reader", "former", "", int64(1000), int64(1)) != 1 {
+		t.Error("the earlier version does not get what is free")
+	}
+	eventually(t, "its TTL is over", func() bool { _, err := s.Acquire(t.Context(), claim("reader")); return err == nil })
+}
+
+func TestAWaiterThatHasGoneCostsNoRelease(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.table(t)
+	db := d.open(t)
+	gone := sqllock.New(db, d.dialect, table, sqllock.WithListen(pgxlisten.Connect(d.source)))
+	s := sqllock.New(db, d.dialect, table)
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
+	_, err := s.Acquire(t.Context(), c)
+	ok(t, err)
+	waiter := driver.Claim{Name: "name", Token: "other", Place: "place", TTL: time.Minute}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := gone.Wait(ctx, waiter); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("wait: %v", err)
+	}
+	ok(t, gone.CloseIdle(t.Context()))
+	ok(t, s.Release(t.Context(), c))
+}

@@ -1,0 +1,76 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+)
+
+// Option configures a [Store].
+type Option interface{ apply(*config) }
+
+type config struct {
+	table    string // quoted, once it is checked
+	unlogged bool
+	listen   func(ctx context.Context) (Listener, error)
+	listens  bool
+}
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+// configure is what the options say.
+func (d Dialect) configure(opts []Option) (c config, err error) {
+	c.table = "holdfast_locks"
+	for _, o := range opts {
+		if o == nil {
+			return c, errors.New("sqllock: nil option")
+		}
+		o.apply(&c)
+	}
+	switch {
+	case c.unlogged && d != Postgres:
+		return c, errUnlogged
+	case c.listens && d != Postgres:
+		return c, errors.New("sqllock: WithListen: only PostgreSQL has LISTEN")
+	case c.listens && c.listen == nil:
+		return c, errors.New("sqllock: WithListen: nil function")
+	}
+	c.table, err = d.quote(c.table)
+	return c, err
+}
+
+// WithTable sets the table, as name or as schema.name, each of at most 63 letters, digits and
+// underscores. The name is quoted, so in PostgreSQL its case counts. The default is holdfast_locks.
+// If it is given twice, the last one wins.
+func WithTable(name string) Option {
+	return optionFunc(func(c *config) { c.table = name })
+}
+
+// WithUnlogged makes [Schema] create an UNLOGGED table in PostgreSQL. Its changes are not in the
+// write-ahead log, some 370 bytes for each pair of acquire and release, and wait for no disk.
+//
+// The price: after a crash of the server the table is empty, and a standby that is promoted has it empty,
+// too. Then a name can have a second holder until the first one's lease would have ended, and dedup markers
+// are gone. Holders learn of their loss at the next renewal, and fences still grow, by the clock. Use it
+// where a rare second run is acceptable, or a fence guards the data.
+//
+// It has no effect in [New], nor on a table that exists.
+func WithUnlogged() Option {
+	return optionFunc(func(c *config) { c.unlogged = true })
+}
+
+// WithListen has waiters told by LISTEN and NOTIFY in PostgreSQL. Without it, and while it is broken,
+// they poll.
+//
+// open makes one connection to the same database. It must be direct, or through a pooler in session mode:
+// a pooler in transaction mode takes the LISTEN and never delivers. Package pgxlisten makes such functions
+// for pgx. A Store keeps one connection while anybody waits, and for a minute after that. If it breaks, it
+// is opened again, after a pause that grows from 0.1 s to 5 s, with jitter.
+//
+// The Store tests each new connection by a notification to itself, sent through its db. If that does not
+// arrive within a second, as with a pooler in transaction mode or with another database, the Store closes
+// the connection, logs why with slog's default logger, and lets waiters poll.
+func WithListen(open func(ctx context.Context) (Listener, error)) Option {
+	return optionFunc(func(c *config) { c.listen, c.listens = open, true })
+}

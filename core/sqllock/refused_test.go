@@ -1,0 +1,227 @@
+package sqllock_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/sqllock"
+	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
+)
+
+func TestAReadOnlyServerIsUnavailableAndSaysSo(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.tableNamed(t)
+	d.source += "&options=-c%20default_transaction_read_only%3Don"
+	wantNotSent(t, d.store(t, table))
+	_, err := locker(t, d.open(t), d.dialect, sqllock.WithTable(table)).TryAcquire(t.Context(), "name")
+	is(t, err, core.ErrUnavailable)
+	if !driver.CannotAnswer(err) || !strings.Contains(err.Error(), "primary") {
+		t.Error(err)
+	}
+}
+
+// A server that starts with this file applies what a primary sends, of which there is none.
+func TestAHotStandbyIsUnavailableAndSaysSo(t *testing.T) {
+	t.Parallel()
+	srv := servers.Postgres(t)
+	d := postgres(srv.Addr(), "")
+	table := d.tableNamed(t)
+	held := driver.Claim{Name: "held", Token: "token-held", TTL: time.Hour}
+	_, err := d.store(t, table).Acquire(t.Context(), held)
+	ok(t, err)
+	var dir string
+	ok(t, d.open(t).QueryRowContext(t.Context(), "SHOW data_directory").Scan(&dir))
+	srv.Stop()
+	ok(t, os.WriteFile(filepath.Join(dir, "standby.signal"), nil, 0o644))
+	srv.Restart()
+	s := d.listening().store(t, table)
+	wantNotSent(t, s)
+	if info, err := s.Inspect(t.Context(), "held"); err != nil || !info.Held {
+		t.Errorf("%+v, %v", info, err)
+	}
+	locks := locker(t, d.open(t), d.dialect, sqllock.WithTable(table), sqllock.WithListen(pgxlisten.Connect(d.source)))
+	for _, name := range []string{"held", "free"} {
+		_, err := locks.Acquire(t.Context(), name, core.WithWait(100*time.Millisecond))
+		is(t, err, core.ErrUnavailable)
+		if !driver.CannotAnswer(err) || !strings.Contains(err.Error(), "standby") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A commit that never comes would keep the row locked, and a broken connection would undo the grant.
+func TestAConnectionThatDoesNotCommitByItselfIsRefused(t *testing.T) {
+	t.Parallel()
+	d := mariadb(servers.MariaDB(t).Addr(), "")
+	table := d.tableNamed(t)
+	d.source += "?autocommit=0"
+	s := d.store(t, table)
+	wantNotSent(t, s)
+	if _, err := s.Inspect(t.Context(), "name"); err == nil || !strings.Contains(err.Error(), "autocommit=1") {
+		t.Error(err)
+	}
+}
+
+func TestPreparedStatementsBehindAPoolerAreExplained(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.tableNamed(t)
+	d = d.through(pooler(t, d.addr)) // whose connections are fewer than ours
+	s := d.store(t, table)
+	var wg sync.WaitGroup
+	var told atomic.Bool
+	for i := range 16 {
+		wg.Go(func() {
+			for n := 0; n < 1000 && !told.Load(); n++ {
+				_, err := s.Acquire(t.Context(), driver.Claim{Name: fmt.Sprint("name-", i), Token: fmt.Sprint("token-", i), TTL: time.Minute})
+				if err != nil && strings.Contains(err.Error(), "default_query_exec_mode") && errors.Is(err, driver.ErrNotSent) {
+					told.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if !told.Load() {
+		t.Error("nobody was told")
+	}
+}
+
+func TestATableThatIsMissingOrTooOldIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	for what, d := range map[string]database{
+		"postgres": postgres(servers.Postgres(t).Addr(), ""),
+		"mariadb":  mariadb(servers.MariaDB(t).Addr(), ""),
+		"sqlite":   sqlite(t, "&_pragma=journal_mode(WAL)"),
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d.exec(t, "CREATE TABLE former (name VARCHAR(200) PRIMARY KEY, token VARCHAR(64), label VARCHAR(200), fence BIGINT, expires BIGINT)")
+			for table, words := range map[string]string{"nowhere": "run the statement of sqllock.Schema", "former": "earlier version"} {
+				wantNotSent(t, d.store(t, table))
+				_, err := locker(t, d.open(t), d.dialect, sqllock.WithTable(table)).Acquire(t.Context(), "name", core.WithWait(time.Hour))
+				if !errors.Is(err, core.ErrUnavailable) || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), words) {
+					t.Errorf("%s: %v", table, err)
+				}
+			}
+		})
+	}
+}
+
+// The four rights are enough for everything, and less is told.
+func TestAUserOfTheTableNeedsFourRights(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.tableNamed(t)
+	d.exec(t, "CREATE ROLE app LOGIN")
+	app := d
+	app.source = strings.Replace(d.source, "//postgres@", "//app@", 1)
+	s := app.store(t, table)
+	_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+	if err == nil || !strings.Contains(err.Error(), "SELECT, INSERT, UPDATE and DELETE") {
+		t.Errorf("without rights: %v", err)
+	}
+	d.exec(t, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+table+" TO app")
+	opts := []sqllock.Option{sqllock.WithTable(table), sqllock.WithListen(pgxlisten.Connect(app.source))}
+	a, b := locker(t, app.open(t), app.dialect, opts...), locker(t, app.open(t), app.dialect, opts...)
+	for i := range 20 {
+		name := fmt.Sprint("name-", i)
+		x := acquire(t, a, name, core.WithDedup(time.Millisecond))
+		got := make(chan error)
+		go func() {
+			y, err := b.Acquire(t.Context(), name)
+			if err == nil {
+				err = y.Release(t.Context())
+			}
+			got <- err
+		}()
+		ok(t, x.Complete(t.Context()))
+		ok(t, <-got)
+		r, err := a.Acquire(t.Context(), "read", core.WithShared())
+		ok(t, err)
+		ok(t, r.Release(t.Context()))
+		_, err = a.Inspect(t.Context(), name)
+		ok(t, err)
+	}
+}
+
+// What it means is in the option's documentation: after a crash the table is there, and empty.
+func TestAnUnloggedTableIsEmptyAfterACrash(t *testing.T) {
+	t.Parallel()
+	srv := servers.Postgres(t, durable...)
+	d := postgres(srv.Addr(), "")
+	d.exec(t, schema(t, d.dialect, sqllock.WithUnlogged()))
+	s := sqllock.New(d.open(t), d.dialect)
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Hour}
+	before, err := s.Acquire(t.Context(), c)
+	ok(t, err)
+	srv.Kill()
+	srv.Restart()
+	var after driver.Grant
+	eventually(t, "somebody else has the name", func() bool {
+		after, err = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "other", TTL: time.Hour})
+		return err == nil
+	})
+	if after.Fence <= before.Fence {
+		t.Errorf("fence %d after %d", after.Fence, before.Fence)
+	}
+	if _, err := sqllock.Schema(sqllock.MySQL, sqllock.WithUnlogged()); err == nil {
+		t.Error("MySQL has unlogged tables")
+	}
+}
+
+// Whatever is wrong, somebody who is paged at night reads what to do.
+func TestAConnectionThatCannotBeHadSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	pg, my := postgres(servers.Postgres(t).Addr(), ""), mariadb(servers.MariaDB(t).Addr(), "")
+	pg.exec(t, "CREATE ROLE crowd LOGIN CONNECTION LIMIT 0")
+	as := func(d database, former, latter string) database {
+		d.source = strings.Replace(d.source, former, latter, 1)
+		return d
+	}
+	spoken := func(d database, dialect sqllock.Dialect) database {
+		d.dialect = dialect
+		return d
+	}
+	for what, c := range map[string]struct {
+		database
+		want string
+	}{
+		"a user that is not known":     {as(pg, "//postgres@", "//nobody:hunter2@"), "check user, password"},
+		"the same, on MariaDB":         {as(my, "root@", "nobody:hunter2@"), "check user, password"},
+		"TLS":                          {as(pg, "sslmode=disable", "sslmode=require"), "the server has none"},
+		"the same, on MariaDB ":        {as(my, "/test", "/test?tls=skip-verify"), "the server has none"},
+		"too many connections":         {as(pg, "//postgres@", "//crowd@"), "SetMaxOpenConns"},
+		"another server":               {as(pg, pg.addr, my.addr), "check host and port"},
+		"MySQL's dialect":              {spoken(pg, sqllock.MySQL), "dialect of another database"},
+		"SQLite's dialect":             {spoken(pg, sqllock.SQLite), "dialect of another database"},
+		"PostgreSQL's dialect":         {spoken(my, sqllock.Postgres), "dialect of another database"},
+		"SQLite's dialect, on MariaDB": {spoken(my, sqllock.SQLite), "dialect of another database"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			db, err := sql.Open(c.driver, c.source)
+			ok(t, err)
+			t.Cleanup(func() { _ = db.Close() })
+			locks := locker(t, db, c.dialect)
+			_, err = locks.TryAcquire(t.Context(), "name")
+			for call, err := range map[string]error{"acquire": err, "ready": locks.Ready(t.Context())} {
+				is(t, err, core.ErrUnavailable)
+				if err == nil || !strings.Contains(err.Error(), c.want) || driver.Reason(err) == "" || strings.Contains(err.Error(), "hunter2") {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+		})
+	}
+}

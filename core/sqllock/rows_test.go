@@ -1,0 +1,224 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+)
+
+func TestClaimsDoNotWaitForOthersWhoseRowsAreLocked(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.tableNamed(t)
+	s := d.store(t, table)
+	claim := func(name string) driver.Claim {
+		return driver.Claim{Name: name, Token: "token-" + name, TTL: time.Minute}
+	}
+	for i := range inFlight {
+		c := claim(fmt.Sprint("locked-", i))
+		_, err := s.Acquire(t.Context(), c)
+		ok(t, err)
+	}
+	tx, err := d.open(t).BeginTx(t.Context(), nil)
+	ok(t, err)
+	_, err = tx.ExecContext(t.Context(), "SELECT FROM "+table+" FOR UPDATE")
+	ok(t, err)
+	var wg sync.WaitGroup
+	for i := range inFlight {
+		wg.Go(func() { _, _ = s.Acquire(t.Context(), claim(fmt.Sprint("locked-", i))) })
+	}
+	var waiting int
+	watch := d.open(t)
+	eventually(t, "they wait for the rows", func() bool {
+		ok(t, watch.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'").Scan(&waiting))
+		return waiting == inFlight
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for i := range 20 {
+		c := claim(fmt.Sprint("free-", i))
+		_, err := s.Acquire(ctx, c)
+		ok(t, err)
+		ok(t, s.Release(ctx, c))
+	}
+	ok(t, tx.Rollback())
+	wg.Wait()
+}
+
+// The row of a free name has its queue, and the last fence, for a day: however long it was held.
+func TestANameThatWasHeldForDaysKeepsItsRow(t *testing.T) {
+	t.Parallel()
+	for what, d := range map[string]database{
+		"postgres": postgres(servers.Postgres(t).Addr(), ""),
+		"sqlite":   sqlite(t, "&_pragma=journal_mode(WAL)"),
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			table := d.tableNamed(t)
+			s, db := d.store(t, table), d.open(t)
+			alone := driver.Claim{Name: "alone", Token: "token-a", TTL: time.Minute}
+			permit := driver.Claim{Name: "permits", Token: "token-p", TTL: time.Minute, Limit: 2}
+			for _, c := range []driver.Claim{alone, permit} {
+				_, err := s.Acquire(t.Context(), c)
+				ok(t, err)
+			}
+			waits := driver.Claim{Name: "permits", Token: "token-w", Place: "place", TTL: time.Minute}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := s.Wait(ctx, waits); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			d.exec(t, "UPDATE "+table+" SET fence = 1")
+			for _, c := range []driver.Claim{alone, permit} {
+				ok(t, s.Release(t.Context(), c))
+			}
+			other := d.store(t, table)
+			c := driver.Claim{Name: "zzz", Token: "token", TTL: time.Minute}
+			_, err := other.Acquire(t.Context(), c)
+			ok(t, err)
+			ok(t, other.Release(t.Context(), c)) // which looks for rows out of use
+			var rows int
+			ok(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&rows))
+			if rows != 3 {
+				t.Errorf("%d rows", rows)
+			}
+		})
+	}
+}
+
+// MySQL cuts off what is too long for a column, unless its mode is strict. Labels take no room that a holder needs.
+func TestMoreHoldersThanARowHasRoomForAreRefused(t *testing.T) {
+	t.Parallel()
+	d := mariadb(servers.MariaDB(t).Addr(), "?sql_mode=%27%27")
+	s := d.store(t, d.tableNamed(t))
+	var err error
+	n := 0
+	for ; err == nil && n < 1000; n++ {
+		c := driver.Claim{Name: "name", Token: fmt.Sprintf("%064d", n), TTL: time.Minute, Shared: true, Label: strings.Repeat("l", driver.MaxLabel)}
+		_, err = s.Acquire(t.Context(), c)
+	}
+	if n < 200 || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "holders") {
+		t.Errorf("after %d: %v", n, err)
+	}
+	info, err := s.Inspect(t.Context(), "name")
+	if err != nil || info.Kind != driver.HoldShared {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+func TestAnotherWriterIsWaitedForWithoutABusyTimeout(t *testing.T) {
+	t.Parallel()
+	d := sqlite(t, "&_pragma=journal_mode(WAL)")
+	d.source = strings.ReplaceAll(d.source, "busy_timeout(20000)", "busy_timeout(0)")
+	table := d.tableNamed(t)
+	s := d.store(t, table)
+	tx, err := d.open(t).BeginTx(t.Context(), nil)
+	ok(t, err)
+	_, err = tx.ExecContext(t.Context(), "DELETE FROM "+table)
+	ok(t, err)
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Acquire(ctx, c); err == nil || ctx.Err() == nil {
+		t.Errorf("beside another writer: %v", err)
+	}
+	got := make(chan error)
+	go func() {
+		_, err := s.Acquire(t.Context(), c)
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	ok(t, tx.Commit())
+	ok(t, <-got)
+	ok(t, s.Release(t.Context(), c))
+}
+
+// Processes of an earlier version write neither labels nor since when.
+func TestHoldersAndPlacesOfAnEarlierVersionAreShownAndKept(t *testing.T) {
+	t.Parallel()
+	d := sqlite(t, "&_pragma=journal_mode(WAL)")
+	table := d.tableNamed(t)
+	s := d.store(t, table)
+	const ends = "(CAST((julianday('now') - 2440587.5) * 86400 AS INTEGER) * 1000000 + 5000000)"
+	d.exec(t, "INSERT INTO "+table+" (name, token, label, fence, expires, turn, state) VALUES ('name', '+', '', 7, "+ends+", 7, "+
+		`'{"h":[{"t":"earlier","e":' || `+ends+` || '}],"l":[{"p":"place","c":1,"d":' || `+ends+` || '}]}')`)
+	info, err := s.Inspect(t.Context(), "name")
+	ok(t, err)
+	if len(info.Holders) != 1 || info.Holders[0].Label != "" || info.Holders[0].HeldFor != 0 || len(info.Line) != 1 || info.Line[0].Label != "" {
+		t.Fatalf("%+v", info)
+	}
+	ok(t, s.Renew(t.Context(), []driver.Claim{{Name: "name", Token: "earlier", TTL: time.Minute, Shared: true}})[0])
+	next := driver.Claim{Name: "name", Token: "token", Place: "place", TTL: time.Minute, Shared: true, Label: "who"}
+	_, err = s.Acquire(t.Context(), next)
+	ok(t, err)
+	info, err = s.Inspect(t.Context(), "name")
+	ok(t, err)
+	if len(info.Holders) != 2 || info.Holders[0].Label+info.Holders[1].Label != "who" || len(info.Line) != 0 {
+		t.Errorf("%+v", info)
+	}
+}
+
+func TestSharedLeasesAreRenewedTogether(t *testing.T) {
+	t.Parallel()
+	srv := servers.Postgres(t, "-c", "log_statement=all")
+	d := postgres(srv.Addr(), "")
+	table := d.tableNamed(t)
+	s := d.store(t, table)
+	var claims []driver.Claim
+	for i := range 128 {
+		c := driver.Claim{Name: fmt.Sprint("name-", i/4), Token: fmt.Sprint("token-", i), TTL: 20 * time.Second, Shared: true}
+		if i >= 64 {
+			c.Shared, c.Limit = false, 4
+		}
+		before := statementsOf(srv)
+		_, err := s.Acquire(t.Context(), c)
+		ok(t, err)
+		if n := statementsOf(srv) - before; n != 2 && i > 0 {
+			t.Errorf("%d statements for the acquire of %d", n, i)
+		}
+		claims = append(claims, c)
+	}
+	for i := range claims {
+		claims[i].TTL = time.Minute
+	}
+	lost := driver.Claim{Name: "name-0", Token: "nobody's", TTL: time.Minute, Shared: true}
+	before := statementsOf(srv)
+	for i, err := range s.Renew(t.Context(), claims) {
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if n := statementsOf(srv) - before; n != 1 {
+		t.Errorf("%d statements", n)
+	}
+	for i := range 32 {
+		info, err := s.Inspect(t.Context(), fmt.Sprint("name-", i))
+		ok(t, err)
+		for _, h := range info.Holders {
+			if h.Remaining < 30*time.Second {
+				t.Errorf("%+v", info)
+			}
+		}
+	}
+	// One that is over, and a row that cannot be read, cost the others nothing.
+	d.exec(t, "UPDATE "+table+" SET state = '{' WHERE name = 'name-1'")
+	for i, err := range s.Renew(t.Context(), append([]driver.Claim{lost}, claims...)) {
+		switch {
+		case i == 0 && !errors.Is(err, driver.ErrNotOwner),
+			i > 4 && i <= 8 && err == nil,
+			i > 8 && err != nil:
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+type workKey struct{}
+
+// giving is an observer that gives the work a value, and notes the values that later events have.
+func giving(seen *[]any) core.Observer {
+	add := func(s core.Subject) { *seen = append(*seen, s.Context.Value(workKey{})) }
+	return core.Observer{
+		WorkContext: func(ctx context.Context, e core.AcquiredEvent) context.Context {
+			return context.WithValue(ctx, workKey{}, "work on "+e.Name)
+		},
+		Released: func(e core.ReleasedEvent) { add(e.Subject) },
+		Lost:     func(e core.LostEvent) { add(e.Subject) },
+	}
+}
+
+func TestTheObserverGivesTheWorkItsContext(t *testing.T) {
+	t.Parallel()
+	var seen []any
+	virtual(t, func(b *bench) {
+		has := func(ctx context.Context, want any) error {
+			if v := ctx.Value(workKey{}); v != want {
+				b.Errorf("%v, not %v", v, want)
+			}
+			return nil
+		}
+		b.ok(b.locks.Do(b.Context(), "a", func(ctx context.Context) error {
+			return b.locks.Do(ctx, "a", func(ctx context.Context) error { return has(ctx, "work on a") }) // the outer one's
+		}))
+		b.ok(b.locks.DoAll(b.Context(), []string{"c", "b"}, func(ctx context.Context) error { return has(ctx, "work on c") }))
+		x := b.acquire(b.locks, "d")
+		b.ok(has(x.Context(), "work on d"))
+		w := b.goes(b.Context(), func(ctx context.Context) (*core.Lease, error) { return b.locks.Acquire(ctx, "d") })
+		b.ok(x.Release(b.Context()))
+		turn := w.granted()
+		b.ok(has(turn.Context(), "work on d"))
+		b.ok(turn.Release(b.Context()))
+		y := b.acquire(b.locks, "e", core.WithMaxHold(time.Second))
+		time.Sleep(2 * time.Second)
+		b.is(y.Release(b.Context()), core.ErrLost)
+		b.ok(b.locks.Close(b.Context()))
+		for _, v := range seen {
+			if v == nil {
+				b.Errorf("%v", seen)
+			}
+		}
+		if len(seen) != 6 {
+			b.Errorf("%d events", len(seen))
+		}
+	}, core.WithObserver(giving(&seen)))
+}
+
+func TestAnObserverThatFailsToMakeAContextHarmsNoWork(t *testing.T) {
+	t.Parallel()
+	for what, fails := range map[string]func(){"panics": func() { panic(errPanic) }, "gives nothing": func() {}} {
+		var logged bytes.Buffer
+		virtual(t, func(b *bench) {
+			for range 2 {
+				ran := false
+				b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error { ran = true; return ctx.Err() }))
+				if !ran {
+					b.Error("no work")
+				}
+			}
+			b.free()
+			b.ok(b.locks.Close(b.Context()))
+		}, core.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))), core.WithObserver(core.Observer{
+			WorkContext: func(context.Context, core.AcquiredEvent) context.Context { fails(); return nil },
+		}))
+		if n := strings.Count(logged.String(), "function=WorkContext"); n != 1 && what == "panics" || n > 1 {
+			t.Errorf("%s: %d lines\n%s", what, n, &logged)
+		}
+	}
+}
+
+func TestAnObserverThatEndsTheGoroutineLeavesNoLease(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		go func() { _, _ = b.locks.Acquire(b.Context(), "name") }()
+		synctest.Wait()
+		b.free()
+	}, core.WithObserver(core.Observer{
+		WorkContext: func(context.Context, core.AcquiredEvent) context.Context { runtime.Goexit(); return nil },
+	}))
+}

@@ -1,0 +1,82 @@
+package connectmw
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/grpcmw"
+)
+
+// Interceptor holds the lock of each method that has a rule around its handler. Make it with
+// [NewInterceptor], once, when the program starts.
+type Interceptor struct{ rules *grpcmw.Interceptors }
+
+var _ connect.Interceptor = (*Interceptor)(nil)
+
+// NewInterceptor returns an interceptor for handlers. It checks all rules; one that cannot work is a
+// [core.ErrInvalid] that names the method. Clients that have it are not changed.
+func NewInterceptor(l *core.Locker, opts ...grpcmw.Option) (*Interceptor, error) {
+	rules, err := grpcmw.New(l, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Interceptor{rules}, nil
+}
+
+// WithLocks is [NewInterceptor] as an option of a handler. It panics on rules that cannot work.
+func WithLocks(l *core.Locker, opts ...grpcmw.Option) connect.HandlerOption {
+	i, err := NewInterceptor(l, opts...)
+	if err != nil {
+		panic("connectmw: " + err.Error())
+	}
+	return connect.WithInterceptors(i)
+}
+
+// Methods returns the procedures that are locked, sorted.
+func (i *Interceptor) Methods() []string { return i.rules.Methods() }
+
+// WrapUnary implements connect.Interceptor.
+func (i *Interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		if req.Spec().IsClient {
+			return next(ctx, req)
+		}
+		t := &transport{procedure: req.Spec().Procedure}
+		var resp connect.AnyResponse
+		var own error // the handler's
+		handler := func(ctx context.Context, _ any) (any, error) {
+			resp, own = next(ctx, req)
+			return nil, own
+		}
+		info := &grpc.UnaryServerInfo{FullMethod: t.procedure}
+		_, err := i.rules.Unary()(t.context(ctx, req.Header()), req.Any(), info, handler)
+		if err != nil {
+			return nil, translate(err, own, t.trailer)
+		}
+		return resp, nil
+	}
+}
+
+// WrapStreamingHandler implements connect.Interceptor.
+func (i *Interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		t := &transport{procedure: conn.Spec().Procedure}
+		below := &stream{transport: t, ctx: t.context(ctx, conn.RequestHeader()), conn: conn}
+		t.header = below.SetHeader
+		var own error                                            // the handler's
+		handler := func(_ any, locked grpc.ServerStream) error { //nolint:contextcheck,nolintlint // the lock's is made of ctx; the linter sees it or not
+			own = next(locked.Context(), &lockedConn{conn, locked}) //nolint:contextcheck,nolintlint // as above
+			return own
+		}
+		info := &grpc.StreamServerInfo{FullMethod: t.procedure}
+		return translate(i.rules.Stream()(nil, below, info, handler), own, t.trailer)
+	}
+}
+
+// WrapStreamingClient implements connect.Interceptor. It changes nothing.
+func (*Interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}

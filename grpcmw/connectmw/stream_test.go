@@ -1,0 +1,148 @@
+package connectmw_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/connectmw"
+)
+
+func TestAServerStreamHoldsTheLockOfItsRequest(t *testing.T) {
+	t.Parallel()
+	for protocol, opts := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			locks, other, _ := lockers(t)
+			h := connect.NewServerStreamHandler(watch, func(ctx context.Context, _ *connect.Request[request], s *connect.ServerStream[reply]) error {
+				if isFree(t, other, "order:42") {
+					t.Error("free while the handler runs")
+				}
+				return s.Send(&reply{Text: name(ctx)})
+			}, connectmw.WithLocks(locks, grpcmw.WithMethod(watch, "order:{order.id}")))
+			s, err := client(serve(t, watch, h), watch, opts...).CallServerStream(t.Context(), order(42))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			if !s.Receive() || s.Msg().GetText() != "order:42" || s.Receive() || s.Err() != nil {
+				t.Errorf("%v, %v", s.Msg(), s.Err())
+			}
+		})
+	}
+}
+
+func TestARefusedStreamIsToldByItsCodeAndReason(t *testing.T) {
+	t.Parallel()
+	for protocol, opts := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			locks, other, _ := lockers(t)
+			hold(t, other, "order:42")
+			h := connect.NewServerStreamHandler(watch, func(context.Context, *connect.Request[request], *connect.ServerStream[reply]) error {
+				t.Error("it ran")
+				return nil
+			}, connectmw.WithLocks(locks, grpcmw.WithMethod(watch, "order:{order.id}")))
+			s, err := client(serve(t, watch, h), watch, opts...).CallServerStream(t.Context(), order(42))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			if s.Receive() {
+				t.Errorf("a message: %v", s.Msg())
+			}
+			if is, _ := reason(t, s.Err()); connect.CodeOf(s.Err()) != connect.CodeAborted || is != grpcmw.ReasonHeld {
+				t.Errorf("%v (%s)", s.Err(), is)
+			}
+		})
+	}
+}
+
+func TestAClientStreamTakesTheLockWithItsFirstMessage(t *testing.T) {
+	t.Parallel()
+	locks, other, _ := lockers(t)
+	h := connect.NewClientStreamHandler(imports, func(ctx context.Context, s *connect.ClientStream[request]) (*connect.Response[reply], error) {
+		if !isFree(t, other, "order:42") {
+			t.Error("held before the first message")
+		}
+		n := 0
+		for s.Receive() {
+			if n++; isFree(t, other, "order:42") {
+				t.Error("free after a message")
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d messages", n)
+		}
+		return connect.NewResponse(&reply{Text: name(ctx)}), s.Err() // ctx was captured before the lock
+	}, connectmw.WithLocks(locks, grpcmw.WithMethod(imports, "order:{order.id}")))
+	s := client(serve(t, imports, h), imports).CallClientStream(t.Context())
+	for range 2 {
+		if err := s.Send(order(42).Msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := s.CloseAndReceive()
+	if err != nil || res.Msg.GetText() != "order:42" {
+		t.Errorf("%v, %v", res, err)
+	}
+	if !isFree(t, other, "order:42") {
+		t.Error("held after the call")
+	}
+}
+
+func TestAHandlerThatIgnoresARefusalCannotAnswer(t *testing.T) {
+	t.Parallel()
+	locks, other, _ := lockers(t)
+	hold(t, other, "order:42")
+	h := connect.NewBidiStreamHandler(negotiate, func(_ context.Context, s *connect.BidiStream[request, reply]) error {
+		if _, err := s.Receive(); connect.CodeOf(err) != connect.CodeAborted {
+			t.Errorf("received %v", err)
+		}
+		if err := s.Send(&reply{Text: "all is well"}); connect.CodeOf(err) != connect.CodeAborted {
+			t.Errorf("sent: %v", err)
+		}
+		return nil
+	}, connectmw.WithLocks(locks, grpcmw.WithMethod(negotiate, "order:{order.id}")))
+	s := client(serve(t, negotiate, h), negotiate).CallBidiStream(t.Context())
+	if err := s.Send(order(42).Msg); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.CloseRequest()
+	_, err := s.Receive()
+	if is, _ := reason(t, err); connect.CodeOf(err) != connect.CodeAborted || is != grpcmw.ReasonHeld {
+		t.Errorf("%v (%s)", err, is)
+	}
+	_ = s.CloseResponse()
+}
+
+func TestALostStreamEnds(t *testing.T) {
+	t.Parallel()
+	locks, _, _ := lockers(t)
+	h := connect.NewBidiStreamHandler(negotiate, func(ctx context.Context, s *connect.BidiStream[request, reply]) error {
+		if _, err := s.Receive(); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), core.ErrLost) {
+			t.Errorf("ended by %v", context.Cause(ctx))
+		}
+		return s.Send(&reply{Text: "late"})
+	}, connectmw.WithLocks(locks, grpcmw.WithMethod(negotiate, "order:{order.id}", core.WithMaxHold(10*time.Millisecond))))
+	s := client(serve(t, negotiate, h), negotiate).CallBidiStream(t.Context())
+	if err := s.Send(order(42).Msg); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.CloseRequest()
+	_, err := s.Receive()
+	if is, _ := reason(t, err); connect.CodeOf(err) != connect.CodeAborted || is != grpcmw.ReasonLost || errors.Is(err, io.EOF) {
+		t.Errorf("%v (%s)", err, is)
+	}
+	_ = s.CloseResponse()
+}

@@ -1,0 +1,202 @@
+package grpcmw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/holdfast-go/holdfast/core/key"
+)
+
+// keyer makes the names of a request's locks.
+type keyer struct {
+	template    string // for observers
+	fromMessage bool   // a name needs the request, not only its context
+	expand      func(ctx context.Context, req any) (naming, error)
+	// differs says of a later message of a stream whether it names something else.
+	differs func(ctx context.Context, req any, first naming) error
+}
+
+// naming is what one request names.
+type naming struct {
+	names  []string
+	fields []string // the values of its request fields
+}
+
+// template is one template of a key with its sources.
+type template struct {
+	key     *key.Key
+	sources []source
+}
+
+// templates is a key: one template, or several.
+type templates struct {
+	all   []template
+	input protoreflect.MessageDescriptor
+
+	fromMessage bool
+	compared    bool // a client's stream has later messages, to compare with the first one
+}
+
+func templateKeyer(m protoreflect.MethodDescriptor, keys string) (keyer, error) {
+	parsed, err := key.ParseAll(keys)
+	if err != nil {
+		return keyer{}, err
+	}
+	k := templates{input: m.Input(), compared: m.IsStreamingClient()}
+	for _, tmpl := range parsed {
+		t := template{key: tmpl}
+		for _, text := range tmpl.Sources() {
+			s, err := newSource(m, text)
+			if err != nil {
+				return keyer{}, fmt.Errorf("key %q: %w", tmpl, err)
+			}
+			t.sources = append(t.sources, s)
+			k.fromMessage = k.fromMessage || s.field
+		}
+		k.all = append(k.all, t)
+	}
+	return keyer{strings.ReplaceAll(keys, "\n", " "), k.fromMessage, k.expand, k.differs}, nil
+}
+
+func (k *templates) expand(ctx context.Context, req any) (n naming, err error) {
+	var msg protoreflect.Message
+	if k.fromMessage {
+		if msg = reflectAs(req, k.input); msg == nil {
+			return n, errRequestType
+		}
+	}
+	for _, t := range k.all {
+		name, err := t.expand(ctx, msg)
+		if err != nil {
+			return n, err
+		}
+		n.names = append(n.names, name)
+	}
+	if k.compared {
+		n.fields, err = k.fields(ctx, msg)
+	}
+	return n, err
+}
+
+// fields returns the values of the sources that are fields of msg.
+func (k *templates) fields(ctx context.Context, msg protoreflect.Message) (values []string, err error) {
+	for _, t := range k.all {
+		for i, s := range t.sources {
+			if !s.field {
+				continue
+			}
+			v, err := s.value(ctx, msg)
+			if err != nil {
+				return nil, t.blame(i, err)
+			}
+			values = append(values, v)
+		}
+	}
+	return values, nil
+}
+
+// differs compares value by value: a handler may take one of them from this message, and the others
+// from the first one.
+func (k *templates) differs(ctx context.Context, req any, first naming) error {
+	if !k.compared {
+		return nil
+	}
+	msg := reflectAs(req, k.input)
+	if msg == nil {
+		return errRequestType
+	}
+	values, err := k.fields(ctx, msg)
+	if err != nil {
+		return err
+	}
+	next := 0
+	for _, t := range k.all {
+		for i, s := range t.sources {
+			if !s.field {
+				continue
+			}
+			if v := values[next]; v != "" && v != first.fields[next] {
+				return t.blame(i, errOtherName)
+			}
+			next++
+		}
+	}
+	return nil
+}
+
+// blame says which source is at fault.
+func (t template) blame(i int, err error) error {
+	return &key.SourceError{Template: t.key.String(), Source: t.key.Sources()[i], Err: err}
+}
+
+// expand makes the name.
+func (t template) expand(ctx context.Context, msg protoreflect.Message) (string, error) {
+	var few [4]string // keeps the usual key off the heap
+	values := few[:0]
+	for i, s := range t.sources {
+		v, err := s.value(ctx, msg)
+		if err != nil {
+			return "", t.blame(i, err)
+		}
+		values = append(values, v)
+	}
+	return t.key.Name(values...)
+}
+
+// reflectAs returns req for reflection, nil if it is no message of type d: field
+// descriptors of one type make every other type panic.
+func reflectAs(req any, d protoreflect.MessageDescriptor) protoreflect.Message {
+	m, ok := req.(proto.Message)
+	if !ok {
+		return nil
+	}
+	if msg := m.ProtoReflect(); msg.Descriptor() == d {
+		return msg
+	}
+	return nil
+}
+
+func funcKeyer[Req proto.Message](m protoreflect.MethodDescriptor, nameOf func(context.Context, Req) (string, error)) (keyer, error) {
+	if nameOf == nil {
+		return keyer{}, errors.New("key function: nil")
+	}
+	var zero Req
+	if any(zero) != nil { // Req is no interface type
+		if takes := zero.ProtoReflect().Descriptor().FullName(); takes != m.Input().FullName() {
+			return keyer{}, fmt.Errorf("the key function takes %s, the method %s", takes, m.Input().FullName())
+		}
+	}
+	name := func(ctx context.Context, req any) (string, error) {
+		msg, ok := req.(Req)
+		if !ok {
+			return "", errRequestType
+		}
+		name, err := nameOf(ctx, msg)
+		if err == nil { // here, since what core refuses later is not the request's fault
+			err = key.CheckName(name)
+		}
+		return name, err
+	}
+	return keyer{
+		template: fullName(m), fromMessage: true,
+		expand: func(ctx context.Context, req any) (naming, error) {
+			n, err := name(ctx, req)
+			return naming{names: []string{n}}, err
+		},
+		differs: func(ctx context.Context, req any, first naming) error {
+			switch n, err := name(ctx, req); {
+			case errors.Is(err, key.ErrMissing): // it names nothing else
+				return nil
+			case err == nil && n != first.names[0]:
+				return errOtherName
+			default:
+				return err
+			}
+		},
+	}, nil
+}

@@ -1,0 +1,289 @@
+package grpcmw_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+)
+
+var ofOrder = key.MustParse("order:{id}")
+
+// both is a key of two names.
+var both = core.Keys("order:{order.id}", "mail:{email}")
+
+func transfer(id int64, email string) *testpb.RefundRequest {
+	return &testpb.RefundRequest{
+		Order: &testpb.Order{Id: id}, Receiver: &testpb.RefundRequest_Email{Email: email},
+	}
+}
+
+func TestSeveralNamesAreHeldTogetherAndFreed(t *testing.T) {
+	t.Parallel()
+	locks, other := lockers(t)
+	check := func(ctx context.Context) {
+		for _, name := range []string{"order:42", "mail:a"} {
+			if _, err := core.FenceFor(ctx, name); err != nil || !isHeld(t, other, name) {
+				t.Errorf("%s is free while the handler runs: %v", name, err)
+			}
+		}
+	}
+	client := serve(t, &shop{
+		refund: func(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
+			check(ctx)
+			return &testpb.Reply{}, nil
+		},
+		watch: func(_ *testpb.RefundRequest, ss watchServer) error {
+			check(ss.Context())
+			return nil
+		},
+	}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, both), grpcmw.WithMethod(watch, both))...)
+	calls := map[string]func() error{
+		"unary": func() error { _, err := client.Refund(t.Context(), transfer(42, "a")); return err },
+		"stream": func() error {
+			ss, err := client.Watch(t.Context(), transfer(42, "a"))
+			if err != nil {
+				return err
+			}
+			if err := recv(ss); !errors.Is(err, io.EOF) {
+				return err
+			}
+			return nil
+		},
+	}
+	for name, call := range calls {
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		comesFree(t, other, "order:42")
+		comesFree(t, other, "mail:a")
+		release := hold(t, other, "mail:a")
+		wantStatus(t, call(), codes.Aborted, grpcmw.ReasonHeld)
+		if isHeld(t, other, "order:42") {
+			t.Errorf("%s: a refusal leaves the other name taken", name)
+		}
+		release()
+	}
+}
+
+func TestLossOfOneOfSeveralNamesEndsTheCall(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	locks := newLocker(t, store)
+	client := serve(t, &shop{
+		refund: func(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
+			store.Lose("mail:a")
+			<-ctx.Done()
+			return &testpb.Reply{}, nil
+		},
+		watch: func(_ *testpb.RefundRequest, ss watchServer) error {
+			store.Lose("mail:a")
+			<-ss.Context().Done()
+			return nil
+		},
+	}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, both, core.WithTTL(200*time.Millisecond)),
+		grpcmw.WithMethod(watch, both, core.WithTTL(200*time.Millisecond)))...)
+	var trailer metadata.MD
+	_, err := client.Refund(t.Context(), transfer(42, "a"), grpc.Trailer(&trailer))
+	wantLost(t, err, trailer)
+	ss, err := client.Watch(t.Context(), transfer(42, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLost(t, recv(ss), ss.Trailer())
+}
+
+func TestInvalidArgumentSaysWhichFieldAndWhy(t *testing.T) {
+	t.Parallel()
+	client := serve(t, &shop{refund: ok}, grpcmw.ServerOptions(newLocker(t, memlock.New()),
+		grpcmw.WithMethod(refund, core.Keys("order:{order.id}", "tenant:{metadata:x-tenant}")))...)
+	for name, row := range map[string]struct {
+		req         *testpb.RefundRequest
+		tenants     []string
+		field, what string
+	}{
+		"missing field":       {&testpb.RefundRequest{}, []string{"a"}, "order.id", "missing"},
+		"missing metadata":    {order(), nil, "metadata:x-tenant", "missing"},
+		"empty metadata":      {order(), []string{""}, "metadata:x-tenant", "missing"},
+		"ambiguous metadata":  {order(), []string{"secret", "b"}, "metadata:x-tenant", "ambiguous"},
+		"equal metadata pass": {order(), []string{"a", "a"}, "", ""},
+	} {
+		ctx := t.Context()
+		for _, tenant := range row.tenants {
+			ctx = metadata.AppendToOutgoingContext(ctx, "x-tenant", tenant) //nolint:fatcontext // two values of one key
+		}
+		_, err := client.Refund(ctx, row.req)
+		if row.field == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		wantStatus(t, err, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
+		var violations []*errdetails.BadRequest_FieldViolation
+		for _, d := range status.Convert(err).Details() {
+			if bad, ok := d.(*errdetails.BadRequest); ok {
+				violations = append(violations, bad.GetFieldViolations()...)
+			}
+		}
+		if len(violations) != 1 || violations[0].GetField() != row.field || violations[0].GetDescription() != row.what {
+			t.Errorf("%s: %v, want %s %s", name, violations, row.field, row.what)
+		}
+		if strings.Contains(status.Convert(err).Proto().String(), "secret") {
+			t.Errorf("%s: the value is repeated: %v", name, err)
+		}
+	}
+}
+
+func TestLaterMessageThatNamesSomethingElseIsRefused(t *testing.T) {
+	t.Parallel()
+	first := func(ss importServer) error {
+		for {
+			if _, err := ss.Recv(); err != nil {
+				return ss.SendAndClose(&testpb.Reply{}) // it does not care: the door does
+			}
+		}
+	}
+	byFunc := func(_ context.Context, req *testpb.RefundRequest) (string, error) {
+		return ofOrder.Name(map[bool]string{true: "42", false: req.GetOrder().GetCode()}[req.GetOrder().GetId() == 42])
+	}
+	for name, row := range map[string]struct {
+		rule  grpcmw.Option
+		later *testpb.RefundRequest
+		code  codes.Code
+	}{
+		"the same":              {grpcmw.WithMethod(imports, orderKey), order(), codes.OK},
+		"another":               {grpcmw.WithMethod(imports, orderKey), &testpb.RefundRequest{Order: &testpb.Order{Id: 7}}, codes.InvalidArgument},
+		"none":                  {grpcmw.WithMethod(imports, orderKey), &testpb.RefundRequest{Note: "chunk"}, codes.OK},
+		"a part":                {grpcmw.WithMethod(imports, "{order.code}:{order.id}"), &testpb.RefundRequest{Order: &testpb.Order{Id: 7}}, codes.InvalidArgument},
+		"another, unchecked":    {grpcmw.WithMethod(imports, orderKey, grpcmw.WithoutMessageCheck()), &testpb.RefundRequest{Order: &testpb.Order{Id: 7}}, codes.OK},
+		"another, by function":  {grpcmw.WithMethodFunc(imports, byFunc), &testpb.RefundRequest{Order: &testpb.Order{Code: "7"}}, codes.InvalidArgument},
+		"the same, by function": {grpcmw.WithMethodFunc(imports, byFunc), order(), codes.OK},
+		"none, by function":     {grpcmw.WithMethodFunc(imports, byFunc), &testpb.RefundRequest{Note: "chunk"}, codes.OK},
+		"the second name": {
+			grpcmw.WithMethod(imports, core.Keys("order:{order.id}", "code:{order.code}")),
+			&testpb.RefundRequest{Order: &testpb.Order{Id: 42, Code: "b"}}, codes.InvalidArgument,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks, other := lockers(t)
+			client := serve(t, &shop{imports: first}, grpcmw.ServerOptions(locks, row.rule)...)
+			ss, err := client.Import(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			opening := order()
+			opening.Order.Code = "a"
+			for _, req := range []*testpb.RefundRequest{opening, row.later} {
+				if err := ss.Send(req); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err = closeAndRecv(ss)
+			if row.code == codes.OK {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			wantInside(t, err, ss.Trailer(), codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
+			comesFree(t, other, "order:42")
+		})
+	}
+}
+
+func TestOptionsOfARuleAreRefusedElsewhere(t *testing.T) {
+	t.Parallel()
+	if _, err := core.New(memlock.New(), grpcmw.WithoutMessageCheck()); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("%v, want ErrInvalid", err)
+	}
+}
+
+func TestPatternLocksEveryMethodWithoutARuleOfItsOwn(t *testing.T) {
+	t.Parallel()
+	const all, quote = "/shop.v1.Orders/*", "/shop.v1.Orders/Quote"
+	locks := newLocker(t, memlock.New())
+	i, err := grpcmw.New(locks, grpcmw.WithMethod(all, "service:{grpc:service}"),
+		grpcmw.WithMethod(refund, orderKey), grpcmw.WithoutLock(quote))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(i.Methods(), " "), strings.Join([]string{imports, negotiate, refund, watch}, " "); got != want {
+		t.Errorf("locked: %s, want %s", got, want)
+	}
+	name := func(ctx context.Context) string {
+		x, _ := core.FromContext(ctx)
+		return x.Name()
+	}
+	handler := func(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
+		return &testpb.Reply{Text: name(ctx)}, nil
+	}
+	client := serve(t, &shop{refund: handler, quote: handler, watch: func(_ *testpb.RefundRequest, ss watchServer) error {
+		return ss.Send(&testpb.Reply{Text: name(ss.Context())})
+	}}, i.ServerOptions()...)
+	if reply, err := client.Refund(t.Context(), order()); err != nil || reply.GetText() != "order:42" {
+		t.Errorf("its own rule: %v, %v", reply, err)
+	}
+	if reply, err := client.Quote(t.Context(), order()); err != nil || reply.GetText() != "" {
+		t.Errorf("WithoutLock: %v, %v", reply, err)
+	}
+	ss, err := client.Watch(t.Context(), order())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := ss.Recv(); err != nil || reply.GetText() != "service:shop.v1.Orders" {
+		t.Errorf("the pattern: %v, %v", reply, err)
+	}
+	for says, opts := range map[string][]grpcmw.Option{
+		"twice":       {grpcmw.WithMethod(all, "a"), grpcmw.WithMethod(all, "b")},
+		"no such":     {grpcmw.WithMethod("/shop.v2.Orders/*", "a")},
+		"no field":    {grpcmw.WithMethod(all, "{nothing}")},
+		"unknown":     {grpcmw.WithoutLock("/shop.v1.Orders/Refnud")},
+		imports:       {grpcmw.WithMethod(all, "{nothing}")},
+		"listed":      {grpcmw.WithMethod(refund, "a"), grpcmw.WithoutLock(refund)},
+		"listed twic": {grpcmw.WithoutLock(refund), grpcmw.WithMethod(refund, "a")},
+	} {
+		if _, err := grpcmw.New(locks, opts...); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want ErrInvalid that says %q", err, says)
+		}
+	}
+}
+
+func TestSkippedCallsAreNotLocked(t *testing.T) {
+	t.Parallel()
+	locks, other := lockers(t)
+	hold(t, other, "order:42")
+	client := serve(t, &shop{refund: ok, watch: func(*testpb.RefundRequest, watchServer) error { return nil }},
+		grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(watch, orderKey),
+			grpcmw.WithSkipper(func(ctx context.Context, method string) bool {
+				return len(metadata.ValueFromIncomingContext(ctx, "dry-run")) > 0 && strings.HasPrefix(method, "/shop.v1.Orders/")
+			}))...)
+	_, err := client.Refund(t.Context(), order())
+	wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
+	dry := metadata.AppendToOutgoingContext(t.Context(), "dry-run", "1")
+	if _, err := client.Refund(dry, order()); err != nil {
+		t.Error(err)
+	}
+	ss, err := client.Watch(dry, order())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := recv(ss); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}

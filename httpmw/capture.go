@@ -1,0 +1,151 @@
+package httpmw
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"strconv"
+)
+
+// kept is an answer as a store has it.
+type kept struct {
+	Fingerprint string      `json:"f"`
+	Status      int         `json:"s"`
+	Header      http.Header `json:"h,omitempty"`
+	Body        []byte      `json:"b,omitempty"`
+	Whole       bool        `json:"w"` // the body is all of it
+}
+
+func (a *kept) encode() []byte {
+	raw, _ := json.Marshal(a) // strings, a number and bytes: it cannot fail
+	return raw
+}
+
+func decode(raw []byte) (*kept, error) {
+	var a kept
+	if err := json.Unmarshal(raw, &a); err != nil || a.Status < 200 || a.Status > 999 || a.Fingerprint == "" {
+		return nil, fmt.Errorf("a record that is not one of ours: %w", err)
+	}
+	return &a, nil
+}
+
+// write gives the answer again.
+func (a *kept) write(w http.ResponseWriter) {
+	maps.Copy(w.Header(), a.Header)
+	w.Header().Set(ReplayedHeader, "true")
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(a.Body) // it fails if the client has gone
+}
+
+// capture holds an answer back until it is kept, up to a limit: who has got an answer gets it again.
+// A flushed or larger one is sent as it comes.
+type capture struct {
+	to    http.ResponseWriter
+	limit int64
+
+	header    http.Header
+	status    int // 0: nothing was written
+	body      []byte
+	committed bool // it is sent as it comes
+	cut       bool // body is not all of it
+	hijacked  bool
+}
+
+// Header returns the headers that the handler sets. Those of middleware outside are not among them, and
+// are not kept.
+func (c *capture) Header() http.Header {
+	if c.committed {
+		return c.to.Header()
+	}
+	if c.header == nil {
+		c.header = make(http.Header)
+	}
+	return c.header
+}
+
+func (c *capture) WriteHeader(status int) {
+	switch {
+	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
+		maps.Copy(c.to.Header(), c.header)
+		c.to.WriteHeader(status) // informational: the client still waits for the real one
+	case c.status == 0:
+		c.status = status
+		if c.committed { // nothing was written in time: it is a framework's answer to an error
+			c.to.WriteHeader(status)
+		}
+	}
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	switch c.status {
+	case 0:
+		c.status = http.StatusOK
+	case http.StatusNoContent, http.StatusNotModified:
+		return 0, http.ErrBodyNotAllowed // as net/http's writer says
+	}
+	if !c.committed && int64(len(c.body)+len(p)) > c.limit {
+		c.cut = true
+		c.commit()
+	}
+	if c.committed {
+		return c.to.Write(p)
+	}
+	c.body = append(c.body, p...)
+	return len(p), nil
+}
+
+// Flush implements http.Flusher.
+func (c *capture) Flush() { _ = c.FlushError() }
+
+// FlushError is what http.ResponseController calls.
+func (c *capture) FlushError() error {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	c.cut = true // more may follow
+	c.commit()
+	return http.NewResponseController(c.to).Flush()
+}
+
+// Hijack implements http.Hijacker. Nothing of a hijacked connection is kept.
+func (c *capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(c.to).Hijack()
+	c.hijacked = c.hijacked || err == nil
+	return conn, rw, err
+}
+
+// Unwrap is for http.ResponseController, which sets deadlines.
+func (c *capture) Unwrap() http.ResponseWriter { return c.to }
+
+// commit sends what was held back.
+func (c *capture) commit() {
+	if c.committed || c.hijacked {
+		return
+	}
+	c.committed = true
+	maps.Copy(c.to.Header(), c.header)
+	if !c.cut && c.status != 0 && c.to.Header().Get("Content-Length") == "" && len(c.body) > 0 {
+		c.to.Header().Set("Content-Length", strconv.Itoa(len(c.body)))
+	}
+	if c.status != 0 {
+		c.to.WriteHeader(c.status)
+	}
+	if len(c.body) > 0 {
+		_, _ = c.to.Write(c.body) // it fails if the client has gone
+	}
+}
+
+// answer is what is kept.
+func (c *capture) answer(fingerprint string) *kept {
+	a := &kept{Fingerprint: fingerprint, Status: c.status, Whole: !c.cut}
+	if a.Whole {
+		a.Header, a.Body = c.header.Clone(), c.body
+		for _, own := range []string{"Date", "Connection", "Transfer-Encoding"} {
+			a.Header.Del(own)
+		}
+	}
+	return a
+}

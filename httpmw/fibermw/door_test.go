@@ -1,0 +1,453 @@
+package fibermw_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/fibermw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2")) // it sleeps before it looks whether it is over
+}
+
+func TestDoor(t *testing.T) {
+	t.Parallel()
+	doortest.RunSome(t, newDoor)
+}
+
+// newDoor returns a handler that hands the bytes of each request to a Fiber, and its context beside them.
+func newDoor(s doortest.Setup) (http.Handler, error) {
+	config := fibermw.Config{
+		Locker: s.Locker, Key: s.Key, Keys: s.Keys, Options: s.Options, HeldStatus: s.HeldStatus, MaxBody: s.MaxBody, Logger: s.Logger,
+	}
+	if s.KeyFunc != nil {
+		config.KeyFunc = func(c fiber.Ctx) (string, error) { return s.KeyFunc(asHTTP(c)) }
+	}
+	if s.Skipper != nil {
+		config.Skipper = func(c fiber.Ctx) bool { return s.Skipper(asHTTP(c)) }
+	}
+	lock, err := config.ToHandler()
+	if err != nil {
+		return nil, err
+	}
+	var contexts sync.Map
+	var last atomic.Int64
+	app := fiber.New()
+	before := func(c fiber.Ctx) error {
+		if ctx, ok := contexts.Load(c.Get("Test-Context")); ok {
+			c.SetContext(ctx.(context.Context))
+		}
+		return c.Next()
+	}
+	handler := func(c fiber.Ctx) error {
+		w := httptest.NewRecorder()
+		w.Code = 0
+		s.Handler(w, asHTTP(c))
+		for name, values := range w.Header() {
+			c.Set(name, values[0])
+		}
+		if w.Code != 0 {
+			c.Status(w.Code)
+		}
+		return c.Send(w.Body.Bytes())
+	}
+	for _, path := range []string{"/orders/:id", "/refunds/:id", "/plain"} {
+		app.Add([]string{http.MethodGet, http.MethodPost, http.MethodPut}, path, before, lock, handler)
+	}
+	serve := app.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := time.Unix(0, last.Add(1)).String()
+		contexts.Store(id, r.Context())
+		defer contexts.Delete(id)
+		var in fasthttp.RequestCtx
+		in.Init(&fasthttp.Request{}, &net.TCPAddr{}, nil)
+		in.Request.Header.SetMethod(r.Method)
+		in.Request.SetRequestURI(r.RequestURI)
+		in.Request.Header.SetHost(r.Host)
+		for name, values := range r.Header {
+			for _, v := range values {
+				in.Request.Header.Add(name, v)
+			}
+		}
+		in.Request.Header.Set("Test-Context", id)
+		body, _ := io.ReadAll(r.Body)
+		in.Request.SetBody(body)
+		serve(&in)
+		for name, value := range in.Response.Header.All() {
+			w.Header().Add(string(name), string(value))
+		}
+		w.WriteHeader(in.Response.StatusCode())
+		_, _ = w.Write(in.Response.Body())
+	}), nil
+}
+
+// asHTTP is what doortest's handlers read of a request.
+func asHTTP(c fiber.Ctx) *http.Request {
+	target := "/" + strings.TrimPrefix(c.OriginalURL(), "/")
+	r := httptest.NewRequestWithContext(c.Context(), c.Method(), target, bytes.NewReader(c.Body()))
+	for name, value := range c.Request().Header.All() {
+		r.Header.Add(string(name), string(value))
+	}
+	return r
+}
+
+func call(t *testing.T, app *fiber.App, target string, headers ...string) (status int, body string, header http.Header) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Add(name, value)
+	}
+	res, err := app.Test(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text), res.Header
+}
+
+func leaseName(c fiber.Ctx) error {
+	x, _ := core.FromContext(c.Context())
+	return c.SendString(x.Name())
+}
+
+func TestARefusalIsAProblemAndEndsTheChain(t *testing.T) {
+	t.Parallel()
+	locks := doortest.MemoryLocker(t)
+	app := fiber.New()
+	app.Post("/orders/:id", fibermw.Lock(locks, "order:{id}"), func(fiber.Ctx) error { t.Error("it ran"); return nil })
+	err := locks.Do(t.Context(), "order:42", func(context.Context) error {
+		status, body, header := call(t, app, "/orders/42")
+		if status != http.StatusConflict || header.Get("Retry-After") != "1" || header.Get("Content-Type") != "application/problem+json" ||
+			!strings.HasSuffix(body, `not started."}`) {
+			t.Errorf("%d %v %s", status, header, body)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALossReplacesAnErrorAndNoAnswerButNotACompleteOne(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct {
+		handler fiber.Handler
+		want    int
+		body    string
+	}{
+		"Nothing":  {func(c fiber.Ctx) error { <-c.Context().Done(); return nil }, http.StatusServiceUnavailable, httpmw.TypeLost},
+		"AnError":  {func(c fiber.Ctx) error { <-c.Context().Done(); return c.Context().Err() }, http.StatusServiceUnavailable, httpmw.TypeLost},
+		"AStatus":  {func(c fiber.Ctx) error { <-c.Context().Done(); return c.SendStatus(http.StatusAccepted) }, http.StatusAccepted, ""},
+		"AnAnswer": {func(c fiber.Ctx) error { <-c.Context().Done(); return c.SendString("done") }, http.StatusOK, "done"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			app := fiber.New()
+			app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithMaxHold(10*time.Millisecond)), test.handler)
+			if status, body, _ := call(t, app, "/orders/42"); status != test.want || !strings.Contains(body, test.body) {
+				t.Errorf("%d %s", status, body)
+			}
+		})
+	}
+}
+
+func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour)),
+		func(fiber.Ctx) error { return fiber.NewError(http.StatusTeapot, "short and stout") })
+	for range 2 {
+		if status, body, _ := call(t, app, "/orders/42"); status != http.StatusTeapot || body != "short and stout" {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+}
+
+// What is locked is what the handler reads, or nothing runs.
+func TestTheNameIsMadeOfWhatTheHandlerReads(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	same := func(read func(c fiber.Ctx) string) fiber.Handler {
+		return func(c fiber.Ctx) error {
+			x, _ := core.FromContext(c.Context())
+			if want, err := key.MustParse("order:{id}").Name(read(c)); err != nil || x.Name() != want {
+				t.Errorf("%s: under %q, the handler reads %q (%v)", c.OriginalURL(), x.Name(), read(c), err)
+			}
+			return nil
+		}
+	}
+	locks := doortest.MemoryLocker(t)
+	app.Post("/query", fibermw.Lock(locks, "order:{query:id}"), same(func(c fiber.Ctx) string { return c.Query("id") }))
+	app.Post("/form", fibermw.Lock(locks, "order:{form:id}"), same(func(c fiber.Ctx) string { return c.FormValue("id") }))
+	app.Post("/header", fibermw.Lock(locks, "order:{header:X-Order}"), same(func(c fiber.Ctx) string { return c.Get("X-Order") }))
+	app.Post("/cookie", fibermw.Lock(locks, "order:{cookie:id}"), same(func(c fiber.Ctx) string { return c.Cookies("id") }))
+	for _, request := range []struct {
+		status int
+		target string
+		header []string
+	}{
+		{200, "/query?id=42", nil},
+		{200, "/query?id=%34%32", nil},
+		{400, "/query?id=%zz", nil},
+		{400, "/query?id=a;b", nil},
+		{200, "/query?id=a+b%2Bc", nil},
+		{200, "/query?id=7&id=7", nil},
+		{400, "/query?id=1&id=2", nil},
+		{400, "/query?id=%zz&id=7", nil},
+		{400, "/query?id", nil},
+		{400, "/query", nil},
+		{200, "/form?id=42", nil},
+		{400, "/form?id=1&id=2", nil},
+		{400, "/form?id=%zz&id=7", nil},
+		{200, "/header", []string{"X-Order: 1"}},
+		{400, "/header", []string{"X-Order: 1", "X-Order: 2"}},
+		{200, "/cookie", []string{"Cookie: a=b; id=42"}},
+		{400, "/cookie", []string{`Cookie: id=4"2; id=42`}},
+		{400, "/cookie", []string{"Cookie: id=42; id=43"}},
+	} {
+		if status, body, _ := call(t, app, request.target, request.header...); status != request.status {
+			t.Errorf("%s %q: %d %s, want %d", request.target, request.header, status, body, request.status)
+		}
+	}
+}
+
+func post(t *testing.T, app *fiber.App, target, contentType string, body io.Reader) (status int, text string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, body)
+	r.Header.Set("Content-Type", contentType)
+	res, err := app.Test(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
+func TestAFormsNameIsWhatTheHandlerReads(t *testing.T) {
+	t.Parallel()
+	const urlencoded, multi = "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"
+	part := func(v string) string {
+		return "--x\r\nContent-Disposition: form-data; name=\"id\"\r\n\r\n" + v + "\r\n"
+	}
+	app := fiber.New()
+	app.Post("/form", fibermw.Lock(doortest.MemoryLocker(t), "{form:id}"), func(c fiber.Ctx) error {
+		x, _ := core.FromContext(c.Context())
+		if x.Name() != c.FormValue("id") {
+			t.Errorf("under %q, the handler reads %q", x.Name(), c.FormValue("id"))
+		}
+		return nil
+	})
+	for _, test := range []struct {
+		status            int
+		query, kind, body string
+	}{
+		{200, "", urlencoded, "id=42"},
+		{200, "?id=42", urlencoded, "id=42"},
+		{400, "?id=43", urlencoded, "id=42"},
+		{400, "", urlencoded, "id=42&id=43"},
+		{400, "", urlencoded, ""},
+		{400, "", "text/plain", "id=42"},
+		{200, "", multi, part("42") + "--x--\r\n"},
+		{400, "", multi, part("42") + part("43") + "--x--\r\n"},
+		{400, "?id=43", multi, part("42") + "--x--\r\n"},
+	} {
+		if status, text := post(t, app, "/form"+test.query, test.kind, strings.NewReader(test.body)); status != test.status {
+			t.Errorf("%+v: %d %s", test, status, text)
+		}
+	}
+}
+
+// unsized hides how long a reader is, so that it is sent in chunks.
+type unsized struct{ io.Reader }
+
+func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
+	t.Parallel()
+	locks := doortest.MemoryLocker(t)
+	app := fiber.New(fiber.Config{StreamRequestBody: true})
+	app.Post("/upload/:id", fibermw.Lock(locks, "order:{id}"), func(c fiber.Ctx) error {
+		if !c.Request().IsBodyStream() {
+			t.Error("somebody has read the stream")
+		}
+		n, err := io.Copy(io.Discard, c.Request().BodyStream())
+		if err != nil {
+			return err
+		}
+		return c.SendString(strconv.FormatInt(n, 10))
+	})
+	lock, err := fibermw.Config{Locker: locks, Key: "order:{body:id}", MaxBody: 1000}.ToHandler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Post("/json", lock, leaseName)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	t.Cleanup(func() {
+		if err := errors.Join(app.Shutdown(), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	large := strings.Repeat(" ", 1<<20)
+	for _, test := range []struct {
+		target string
+		body   io.Reader
+		status int
+		text   string
+	}{
+		{"/upload/42", strings.NewReader(large), 200, "1048576"},
+		{"/upload/42", unsized{strings.NewReader(large)}, 200, "1048576"},
+		{"/json", strings.NewReader(`{"id":42}`), 200, "order:42"},
+		// No larger, since fasthttp resets a connection of which it has not read all: the answer may be lost.
+		{"/json", strings.NewReader(`{"id":42}` + strings.Repeat(" ", 1000)), 413, httpmw.TypeTooLarge},
+		{"/json", unsized{strings.NewReader(`{"id":42}`)}, 413, httpmw.TypeTooLarge},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+listener.Addr().String()+test.target, test.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != test.status || !strings.Contains(string(text), test.text) {
+			t.Errorf("%s: %d %s (%v), want %d %s", test.target, res.StatusCode, text, err, test.status, test.text)
+		}
+	}
+}
+
+// The text of such an error has a name and a label, and Fiber's default ErrorHandler sends it.
+func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
+	t.Parallel()
+	held := &core.HeldError{Name: "stock:secret", Label: "host-secret", RetryAfter: time.Second}
+	for _, row := range []struct {
+		own    error
+		status int
+		typ    string
+	}{
+		{fmt.Errorf("reserve: %w", held), http.StatusConflict, httpmw.TypeHeld},
+		{&core.DuplicateError{Name: "stock:secret"}, http.StatusConflict, httpmw.TypeDuplicate},
+		{&core.LostError{Name: "stock:secret", Reason: core.ReasonExpired}, http.StatusServiceUnavailable, httpmw.TypeLost},
+		{&core.DeadlockError{}, http.StatusInternalServerError, httpmw.TypeDeadlock},
+		{core.ErrUnavailable, http.StatusServiceUnavailable, httpmw.TypeUnavailable},
+		{httpmw.ProblemFor(held), http.StatusConflict, httpmw.TypeHeld},
+	} {
+		for _, skipped := range []bool{false, true} {
+			lock, err := fibermw.Config{
+				Locker: doortest.MemoryLocker(t), Key: "order:{id}", Skipper: func(fiber.Ctx) bool { return skipped },
+			}.ToHandler()
+			if err != nil {
+				t.Fatal(err)
+			}
+			app := fiber.New()
+			app.Post("/orders/:id", lock, func(c fiber.Ctx) error {
+				_ = c.SendString("partial")
+				return row.own
+			})
+			status, body, header := call(t, app, "/orders/42")
+			if status != row.status || !strings.Contains(body, row.typ) || !strings.Contains(body, `"started":true`) ||
+				header.Get("Retry-After") != "" || strings.Contains(body, "secret") || strings.Contains(body, "partial") {
+				t.Errorf("%v: %d %v %s", row.own, status, header, body)
+			}
+		}
+	}
+}
+
+func TestHeadersOfHandlersOutsideStayOnARefusal(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Use(func(c fiber.Ctx) error {
+		c.Set("Access-Control-Allow-Origin", "*")
+		return c.Next()
+	})
+	app.Post("/orders", fibermw.Lock(doortest.MemoryLocker(t), "order:{query:id}"), leaseName)
+	if status, body, header := call(t, app, "/orders"); status != http.StatusBadRequest || header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("%d %v %s", status, header, body)
+	}
+}
+
+// Fiber reuses the memory of a request for the next one.
+func TestANameOutlivesItsRequest(t *testing.T) {
+	t.Parallel()
+	lock, err := fibermw.Config{
+		Locker:  doortest.MemoryLocker(t),
+		KeyFunc: func(c fiber.Ctx) (string, error) { return c.Params("id"), nil },
+	}.ToHandler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fiber.New()
+	var leases []*core.Lease
+	app.Post("/:id", lock, func(c fiber.Ctx) error {
+		x, _ := core.FromContext(c.Context())
+		leases = append(leases, x)
+		return nil
+	})
+	serve := app.Handler()
+	var in fasthttp.RequestCtx
+	in.Init(&fasthttp.Request{}, &net.TCPAddr{}, nil)
+	for _, id := range []string{"aaaa", "bbbb"} {
+		in.Request.Header.SetMethod(http.MethodPost)
+		in.Request.SetRequestURI("/" + id)
+		serve(&in)
+	}
+	if leases[0].Name() != "aaaa" || leases[1].Name() != "bbbb" {
+		t.Errorf("%q, %q", leases[0].Name(), leases[1].Name())
+	}
+}
+
+func TestErrorHandlerAndKeyFuncGetFibersContext(t *testing.T) {
+	t.Parallel()
+	lock, err := fibermw.Config{
+		Locker:       doortest.MemoryLocker(t),
+		KeyFunc:      func(c fiber.Ctx) (string, error) { return c.Query("name"), nil },
+		ErrorHandler: func(c fiber.Ctx, p *httpmw.Problem) error { return fiber.NewError(p.Status, "not for "+c.Query("as")) },
+	}.ToHandler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fiber.New()
+	app.Post("/report", lock, leaseName)
+	for target, want := range map[string]string{"/report?name=report:ann": "report:ann", "/report?as=stranger": "not for stranger"} {
+		if _, body, _ := call(t, app, target); body != want {
+			t.Errorf("%s: %s", target, body)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package fibermw
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
+)
+
+// lock is a rule made ready.
+type lock struct {
+	Config
+
+	door *door.Door
+}
+
+func (l *lock) serve(c fiber.Ctx) error {
+	if l.Skipper != nil && l.Skipper(c) {
+		return l.own(c, c.Next())
+	}
+	names, fault := l.names(c)
+	if fault != nil {
+		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
+	}
+	var err error // the handlers' own
+	fault = l.door.Do(c.Context(), operation(c), names, func(ctx context.Context, seen *observe.Response) error {
+		if err = run(ctx, c); err == nil && answered(c) {
+			seen.Answered(c.Response().StatusCode())
+		}
+		return err
+	})
+	if fault == nil {
+		return l.own(c, err)
+	}
+	p := httpmw.ProblemFor(fault)
+	p.Err = errors.Join(p.Err, err)
+	return l.ErrorHandler(c, p)
+}
+
+func (l *lock) names(c fiber.Ctx) ([]string, *door.Fault) {
+	if l.KeyFunc != nil {
+		return door.Made(l.KeyFunc(c))
+	}
+	return l.door.Names(c.Context(), request{c}, func() []string { return c.Route().Params })
+}
+
+// run calls the handlers with the lease's context. What stands outside gets its own back.
+func run(inside context.Context, c fiber.Ctx) error {
+	outside := c.Context()      //nolint:contextcheck,nolintlint // to be put back; the linter sees it or not
+	c.SetContext(inside)        //nolint:contextcheck,nolintlint // as above
+	defer c.SetContext(outside) //nolint:contextcheck,nolintlint // as above
+	return c.Next()
+}
+
+// answered says whether the handlers have made an answer. Nothing of it is sent yet.
+func answered(c fiber.Ctx) bool {
+	r := c.Response()
+	return r.StatusCode() != http.StatusOK || r.IsBodyStream() || len(r.Body()) > 0
+}
+
+// own is what becomes of a handler's error. One of core has the name of a lock in its text, and its
+// holder's label, and Fiber would send it: the table knows what it means. An error that Fiber knows is
+// the handler's own answer.
+func (l *lock) own(c fiber.Ctx, err error) error {
+	if _, known := errors.AsType[*fiber.Error](err); err == nil || known {
+		return err
+	}
+	if p := httpmw.ProblemFor(err); p != nil {
+		return l.ErrorHandler(c, p)
+	}
+	return err
+}
+
+// write is the default ErrorHandler. Headers of handlers outside stay, such as those of CORS.
+func write(c fiber.Ctx, p *httpmw.Problem) error {
+	c.Response().ResetBody()
+	c.Response().Header.Del("Retry-After")
+	p.ServeHTTP(&answer{c: c, header: make(http.Header)}, nil)
+	return nil
+}
+
+// answer writes a problem to Fiber's response.
+type answer struct {
+	c      fiber.Ctx
+	header http.Header
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) {
+	for name, values := range a.header {
+		if name == "Content-Length" {
+			continue // which fasthttp counts itself
+		}
+		for _, v := range values {
+			a.c.Set(name, v)
+		}
+	}
+	a.c.Status(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) { return a.c.Write(p) }

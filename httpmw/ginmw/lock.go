@@ -1,0 +1,98 @@
+package ginmw
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw"
+)
+
+// Lock returns a handler that holds the lock that key names around the handlers after it. It panics on
+// a key or an option that cannot work; [Config.ToHandler] returns an error instead. Answers, panics
+// and callers that leave are handled as in [httpmw.Lock].
+//
+// Use it on routes. In Engine.Use, requests that match no route have no parameters. If the key needs
+// one, such requests get 500, unless Config.Skipper lets them pass.
+func Lock(l *core.Locker, key string, opts ...core.Option) gin.HandlerFunc {
+	h, err := Config{Locker: l, Key: key, Options: opts}.ToHandler()
+	if err != nil {
+		panic("ginmw: " + err.Error())
+	}
+	return h
+}
+
+// Config is [Lock] with all settings. Locker and one of Key, Keys and KeyFunc are required. What is not
+// explained here is as in [httpmw.Config].
+type Config struct {
+	Locker *core.Locker
+
+	// Key is the template of the lock's name, with the sources of [httpmw.Config]. A path parameter
+	// is c.Param, and {http:route} is c.FullPath.
+	Key string
+	// Keys is Key for work that needs several names at once. [core.Keys] has the rules.
+	Keys []string
+	// KeyFunc makes the lock's name, where no template can. (*key.Key).Name makes a valid name from
+	// any values. An error is answered with 400, and becomes the Problem's Err.
+	KeyFunc func(c *gin.Context) (string, error)
+
+	// Options are those of the lock. ToHandler checks them once. Without [core.WithWait] among them,
+	// the handler does not wait.
+	Options []core.Option
+
+	// Skipper selects requests that pass without a lock. The default, nil, selects none.
+	Skipper func(c *gin.Context) bool
+
+	// HeldStatus is the status of the answer when the lock is held: 409, the default, or 423.
+	HeldStatus int
+
+	// MaxBody limits how many bytes of a body are read for {body:…} and {form:…}. Zero means 1 MiB,
+	// the default.
+	MaxBody int64
+
+	// ErrorHandler answers instead of [httpmw.Problem.ServeHTTP], the default. It has to write an
+	// answer, or to leave an error in c for a handler outside. The chain is aborted in any case.
+	ErrorHandler func(c *gin.Context, p *httpmw.Problem)
+
+	// Logger gets one line for each route whose requests fail because of the program, not the request.
+	// For nil, the default, it is [slog.Default] at that time.
+	Logger *slog.Logger
+}
+
+// ToHandler returns the handler. Settings that cannot work are [core.ErrInvalid].
+func (c Config) ToHandler() (gin.HandlerFunc, error) {
+	inner := httpmw.Config{
+		Locker: c.Locker, Key: c.Key, Keys: c.Keys, Options: c.Options, HeldStatus: c.HeldStatus, MaxBody: c.MaxBody, Logger: c.Logger,
+	}
+	if c.KeyFunc != nil {
+		inner.KeyFunc = func(r *http.Request) (string, error) { return c.KeyFunc(of(r)) }
+	}
+	if c.ErrorHandler != nil {
+		inner.ErrorHandler = func(_ http.ResponseWriter, r *http.Request, p *httpmw.Problem) { c.ErrorHandler(of(r), p) }
+	}
+	mw, err := inner.Middleware()
+	if err != nil {
+		return nil, err
+	}
+	named := c.KeyFunc != nil || c.ErrorHandler != nil
+	return func(g *gin.Context) {
+		if c.Skipper != nil && c.Skipper(g) {
+			return
+		}
+		outside := g.Request
+		if named { // what net/http calls finds gin's context again
+			outside = outside.WithContext(context.WithValue(outside.Context(), contextKey{}, g))
+		}
+		around(g, mw, outside)
+	}, nil
+}
+
+type contextKey struct{}
+
+func of(r *http.Request) *gin.Context {
+	g, _ := r.Context().Value(contextKey{}).(*gin.Context)
+	return g
+}

@@ -1,0 +1,69 @@
+package ginmw_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/ginmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+)
+
+// What follows is the code of docs/gin.md; examples/readme_test.go compares them.
+
+func routes(locks *core.Locker, ship gin.HandlerFunc) *gin.Engine {
+	r := gin.New()
+	r.Use(gin.Recovery()) // outside the locks
+
+	// One at a time for each order. A second request gets 409 at once.
+	r.POST("/orders/:id/pay", ginmw.Lock(locks, "order:{id}"), pay)
+
+	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
+	r.POST("/orders/:id/ship", ginmw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour)), ship)
+	return r
+}
+
+func pay(c *gin.Context) {
+	ctx := c.Request.Context()
+	lease, _ := core.FromContext(ctx)
+	if err := charge(ctx, c.Param("id"), lease.Fence()); err != nil {
+		_ = c.Error(err) // for the middleware that answers
+		return
+	}
+	c.Status(http.StatusNoContent)
+}
+
+var reportKey = key.MustParse("report:{user}")
+
+func config(locks *core.Locker) (gin.HandlerFunc, error) {
+	lock, err := ginmw.Config{
+		Locker:       locks,
+		KeyFunc:      func(c *gin.Context) (string, error) { return reportKey.Name(c.GetString("user")) },
+		ErrorHandler: func(c *gin.Context, p *httpmw.Problem) { c.JSON(p.Status, gin.H{"error": p.Title}) },
+	}.ToHandler()
+	return lock, err
+}
+
+func charge(ctx context.Context, _ string, _ uint64) error { return ctx.Err() }
+
+func TestTheCodeOfThePageRuns(t *testing.T) {
+	t.Parallel()
+	if _, err := config(doortest.MemoryLocker(t)); err != nil {
+		t.Error(err)
+	}
+	r := routes(doortest.MemoryLocker(t), func(c *gin.Context) { c.Status(http.StatusNoContent) })
+	for _, request := range []struct {
+		path string
+		code int
+	}{{"/orders/42/pay", 204}, {"/orders/42/ship", 204}, {"/orders/42/ship", 409}} {
+		if w := call(t, r, request.path); w.Code != request.code {
+			t.Errorf("%s: %d, want %d", request.path, w.Code, request.code)
+		}
+	}
+}

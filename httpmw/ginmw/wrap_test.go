@@ -1,0 +1,241 @@
+package ginmw_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/ginmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+)
+
+func call(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
+	t.Helper()
+	return doortest.Call(t, h, http.MethodPost, target)
+}
+
+func free(t *testing.T, l *core.Locker, name string) bool {
+	t.Helper()
+	return l.Do(context.Background(), name, func(context.Context) error { return nil }, core.WithWait(0)) == nil
+}
+
+func TestKeysHaveGinsParametersAndRoute(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		key, route, path string
+		status           int
+		want             string
+	}{
+		{"order:{id}", "/orders/:id", "/orders/42", http.StatusOK, "order:42"},
+		{"order:{id}", "/orders/:id", "/orders/%34%32", http.StatusOK, "order:42"},
+		{"file:{path}", "/files/*path", "/files/a/b", http.StatusOK, "file:/a/b"},
+		{"{http:route}", "/orders/:id", "/orders/42", http.StatusOK, "/orders/%3Aid"},
+		{"order:{x}", "/orders/:id", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
+		{"order:{query:x}", "/orders/:id", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
+	} {
+		r := gin.New()
+		r.POST(test.route, ginmw.Lock(doortest.MemoryLocker(t), test.key), leaseName)
+		w := call(t, r, test.path)
+		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("%s of %s: %d %s, want %d %s", test.key, test.path, w.Code, w.Body, test.status, test.want)
+		}
+	}
+}
+
+func TestTheLockIsHeldWhileTheHandlersAfterItRun(t *testing.T) {
+	t.Parallel()
+	locks := doortest.MemoryLocker(t)
+	var seen []string
+	note := func(name string) gin.HandlerFunc {
+		state := func(when string) {
+			s := name + " " + when + " locked"
+			if free(t, locks, "order:42") {
+				s = name + " " + when + " free"
+			}
+			seen = append(seen, s)
+		}
+		return func(c *gin.Context) {
+			state("before")
+			request, writer := c.Request, c.Writer
+			c.Next()
+			if c.Request != request || c.Writer != writer {
+				t.Errorf("%s: request or writer was not put back", name)
+			}
+			state("after")
+		}
+	}
+	r := gin.New()
+	r.Use(note("outside"))
+	r.POST("/orders/:id", ginmw.Lock(locks, "order:{id}"), note("inside"), leaseName)
+	if w := call(t, r, "/orders/42"); w.Body.String() != "order:42" {
+		t.Errorf("answered %d %s", w.Code, w.Body)
+	}
+	want := []string{"outside before free", "inside before locked", "inside after locked", "outside after free"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("%q, want %q", seen, want)
+	}
+}
+
+func TestARefusalEndsTheChain(t *testing.T) {
+	t.Parallel()
+	locks := doortest.MemoryLocker(t)
+	r := gin.New()
+	r.POST("/orders/:id", ginmw.Lock(locks, "order:{id}"), func(*gin.Context) { t.Error("it ran") })
+	err := locks.Do(t.Context(), "order:42", func(context.Context) error {
+		w := call(t, r, "/orders/42")
+		if w.Code != http.StatusConflict || w.Header().Get("Retry-After") != "1" || !strings.HasSuffix(w.Body.String(), `not started."}`) {
+			t.Errorf("answered %d %v %s", w.Code, w.Header(), w.Body)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyWhatSucceededIsDone(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first  gin.HandlerFunc
+		answer int
+		done   bool
+	}{
+		"Nothing":            {func(*gin.Context) {}, http.StatusOK, true},
+		"AStatus":            {func(c *gin.Context) { c.Status(http.StatusNoContent) }, http.StatusNoContent, true},
+		"ABody":              {func(c *gin.Context) { c.String(http.StatusCreated, "made") }, http.StatusCreated, true},
+		"AFailureWithBody":   {func(c *gin.Context) { c.JSON(http.StatusBadGateway, "no") }, http.StatusBadGateway, false},
+		"AFailureWithout":    {func(c *gin.Context) { c.Status(http.StatusBadGateway) }, http.StatusBadGateway, false},
+		"AnAbort":            {func(c *gin.Context) { c.AbortWithStatus(http.StatusTeapot) }, http.StatusTeapot, false},
+		"AChangeOfMind":      {func(c *gin.Context) { c.Status(200); c.JSON(http.StatusBadGateway, "no") }, http.StatusBadGateway, false},
+		"AnErrorForOutside":  {func(c *gin.Context) { _ = c.Error(errors.New("no")) }, http.StatusGone, false},
+		"APanic":             {func(*gin.Context) { panic("thrown") }, http.StatusInternalServerError, false},
+		"AnErrorAfterAnswer": {func(c *gin.Context) { c.String(200, "ok"); _ = c.Error(errors.New("log")) }, http.StatusOK, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calls := 0
+			r := gin.New()
+			r.Use(gin.RecoveryWithWriter(io.Discard), func(c *gin.Context) {
+				c.Next()
+				if len(c.Errors) > 0 && !c.Writer.Written() {
+					c.JSON(http.StatusGone, c.Errors.JSON())
+				}
+			})
+			r.POST("/orders/:id", ginmw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour)), func(c *gin.Context) {
+				if calls++; calls == 1 {
+					test.first(c)
+				}
+			})
+			if w := call(t, r, "/orders/42"); w.Code != test.answer {
+				t.Errorf("answered %d %s, want %d", w.Code, w.Body, test.answer)
+			}
+			want := map[bool]int{true: http.StatusConflict, false: http.StatusOK}[test.done]
+			if w := call(t, r, "/orders/42"); w.Code != want {
+				t.Errorf("again: answered %d %s, want %d", w.Code, w.Body, want)
+			}
+		})
+	}
+}
+
+func TestEveryRouteIsAnOperationOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := gin.New()
+	once := ginmw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour))
+	r.POST("/orders/:id/pay", once, leaseName)
+	r.POST("/orders/:id/ship", once, leaseName)
+	for _, test := range []struct {
+		path string
+		want int
+	}{{"/orders/42/pay", 200}, {"/orders/42/ship", 200}, {"/orders/42/pay", 409}} {
+		if w := call(t, r, test.path); w.Code != test.want {
+			t.Errorf("%s: %d %s, want %d", test.path, w.Code, w.Body, test.want)
+		}
+	}
+}
+
+func TestALossIsAnsweredIfNothingWasWritten(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		write gin.HandlerFunc
+		want  int
+		body  string
+	}{
+		"Nothing": {func(*gin.Context) {}, http.StatusServiceUnavailable, httpmw.TypeLost},
+		"AStatus": {func(c *gin.Context) { c.Status(http.StatusNoContent) }, http.StatusServiceUnavailable, httpmw.TypeLost},
+		"ABody":   {func(c *gin.Context) { c.String(http.StatusCreated, "partial") }, http.StatusCreated, "partial"},
+		"Flushed": {func(c *gin.Context) { c.Status(http.StatusCreated); c.Writer.Flush() }, http.StatusCreated, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := gin.New()
+			short := core.WithMaxHold(10 * time.Millisecond)
+			r.POST("/orders/:id", ginmw.Lock(doortest.MemoryLocker(t), "order:{id}", short), func(c *gin.Context) {
+				test.write(c)
+				<-c.Request.Context().Done()
+			})
+			if w := call(t, r, "/orders/42"); w.Code != test.want || !strings.Contains(w.Body.String(), test.body) {
+				t.Errorf("answered %d %s, want %d %s", w.Code, w.Body, test.want, test.body)
+			}
+		})
+	}
+}
+
+func TestEventsArriveAndConnectionsCanBeTakenOver(t *testing.T) {
+	t.Parallel()
+	locks := doortest.MemoryLocker(t)
+	r := gin.New()
+	lock := ginmw.Lock(locks, "order:{id}")
+	r.GET("/orders/:id/events", lock, func(c *gin.Context) {
+		c.SSEvent("state", "paid")
+		c.Writer.Flush()
+		<-c.Request.Context().Done()
+	})
+	r.GET("/orders/:id/raw", lock, func(c *gin.Context) {
+		conn, _, err := c.Writer.Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nraw")
+	})
+	srv := httptest.NewServer(r)
+	defer srv.Close()
+	ask := func(ctx context.Context, path string) *http.Response {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := srv.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	raw := ask(t.Context(), "/orders/41/raw") // of another order: it answers before it is released
+	defer raw.Body.Close()
+	if body, err := io.ReadAll(raw.Body); string(body) != "raw" {
+		t.Errorf("%q, %v", body, err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	events := ask(ctx, "/orders/42/events")
+	defer events.Body.Close()
+	if line, err := bufio.NewReader(events.Body).ReadString('\n'); line != "event:state\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	if free(t, locks, "order:42") {
+		t.Error("free while events are sent")
+	}
+	leave()
+}

@@ -1,0 +1,336 @@
+package httpmw
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+)
+
+// IdempotencyHeader is the request header with the client's key, as in the IETF draft
+// "The Idempotency-Key HTTP Header Field". ReplayedHeader marks an answer that is given again.
+const (
+	IdempotencyHeader = "Idempotency-Key"
+	ReplayedHeader    = "Idempotent-Replayed"
+)
+
+const (
+	defaultWindow    = 24 * time.Hour
+	defaultMaxAnswer = 1 << 20
+	saveTimeout      = 5 * time.Second
+
+	statusClientClosed = 499 // as nginx and gRPC's gateways say that the client has gone
+)
+
+// IdempotencyStore keeps answers. Package redisstore has one for Redis, sqlstore one for SQL databases,
+// and [MemoryStore] is one for a single process. It is safe for concurrent use.
+type IdempotencyStore interface {
+	// Load returns what was saved under key, nil if there is nothing or its window is over.
+	Load(ctx context.Context, key string) (answer []byte, err error)
+	// Save keeps answer for window. What is there already stays as it is, without an error.
+	Save(ctx context.Context, key string, answer []byte, window time.Duration) error
+}
+
+// Idempotency returns middleware that gives the answer of a request again when the request is repeated
+// with the same Idempotency-Key. So a client whose answer was lost repeats it, and learns how it went.
+//
+//	mux.Handle("POST /payments", httpmw.Idempotency(locks, redisstore.New(rdb), account)(pay))
+//
+// The first request runs under a lock, and its answer is kept: status, headers and body. What a repeat
+// gets:
+//
+//	the first one has been answered  the same answer, with Idempotent-Replayed: true
+//	it still runs                    409, type held; Retry-After
+//	it asked for something else      422: another method, URL or body
+//	it failed with 5xx, or crashed   it runs again; also if it wrote neither status nor body
+//	lock service or store silent     503; it does not run
+//
+// scope says whose keys they are: the account or user that has authenticated. Two callers with the
+// same scope and key get each other's answers, so it must never be a value that a client can choose.
+// An empty one is refused.
+//
+// It panics on arguments that cannot work; [IdempotencyConfig] has all settings and returns an error.
+// Put it inside authentication and outside [Lock]. It is at-least-once: a process that dies after the
+// work and before the answer is kept lets a repeat run again. The page docs/idempotency.md compares it
+// with others.
+func Idempotency(l *core.Locker, store IdempotencyStore, scope func(*http.Request) (string, error)) func(http.Handler) http.Handler {
+	mw, err := IdempotencyConfig{Locker: l, Store: store, Scope: scope}.Middleware()
+	if err != nil {
+		panic("httpmw: " + err.Error())
+	}
+	return mw
+}
+
+// IdempotencyConfig is [Idempotency] with all settings. Locker, Store and Scope are required.
+type IdempotencyConfig struct {
+	Locker *core.Locker
+	Store  IdempotencyStore
+
+	// Scope says whose keys they are. An error, or "", is answered with 400, and becomes the Problem's
+	// Err.
+	Scope func(*http.Request) (string, error)
+
+	// Window is how long an answer is kept. Zero means 24 hours, the default.
+	Window time.Duration
+
+	// Required refuses requests without a key with 400. By default they pass, and nothing is kept.
+	Required bool
+
+	// Applies selects the requests that a key counts for. The default, nil, is POST and PATCH, since
+	// other methods are idempotent by themselves.
+	Applies func(*http.Request) bool
+
+	// Keep says of a status whether the answer is kept. Others are given once, and a repeat runs again.
+	// The default, nil, is every status below 500 except those that ask for another try: 408, 409, 423,
+	// 425, 429 and 499. 5xx is never kept, and neither is an answer without status and body: a handler
+	// that returns an error to its framework, or gives up, writes nothing.
+	Keep func(status int) bool
+
+	// MaxBody limits the body of a request with a key, which is read before the handler runs. A larger
+	// one is answered with 413. Zero means 1 MiB, the default.
+	MaxBody int64
+
+	// MaxAnswer limits how many bytes of an answer are kept. A repeat of a request with a larger answer,
+	// or one that was flushed, gets 409, type already-processed. Zero means 1 MiB, the default.
+	MaxAnswer int64
+
+	// Options are those of the lock, which is exclusive whatever they say. By default the middleware
+	// does not wait for the first request.
+	Options []core.Option
+
+	// ErrorHandler answers instead of [Problem.ServeHTTP], the default.
+	ErrorHandler func(http.ResponseWriter, *http.Request, *Problem)
+
+	// Logger gets a line for each answer that could not be kept. For nil, the default, it is
+	// [slog.Default] at that time.
+	Logger *slog.Logger
+}
+
+// Middleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
+func (c IdempotencyConfig) Middleware() (func(http.Handler) http.Handler, error) {
+	switch {
+	case c.Store == nil:
+		return nil, fmt.Errorf("%w: Idempotency: no store", core.ErrInvalid)
+	case c.Scope == nil:
+		return nil, fmt.Errorf("%w: Idempotency: no scope: whose keys are they?", core.ErrInvalid)
+	case c.Window < 0 || c.MaxBody < 0 || c.MaxAnswer < 0:
+		return nil, fmt.Errorf("%w: Idempotency: a negative Window, MaxBody or MaxAnswer", core.ErrInvalid)
+	}
+	opts := slices.Concat([]core.Option{core.WithWait(0), core.WithTemplate("idempotency:{key}")}, c.Options,
+		[]core.Option{core.WithLimit(1)}) // exclusive: with a shared lock two first requests would run
+	locks, err := c.Locker.With(opts...)
+	if err != nil {
+		return nil, err
+	}
+	if window, _ := locks.Dedup(); window > 0 {
+		return nil, fmt.Errorf("%w: Idempotency: not with WithDedup, which would refuse what is to be given again", core.ErrInvalid)
+	}
+	c.Locker = locks
+	c.Window = orDefault(c.Window, defaultWindow)
+	c.MaxBody = orDefault(c.MaxBody, 1<<20)
+	c.MaxAnswer = orDefault(c.MaxAnswer, defaultMaxAnswer)
+	if c.Applies == nil {
+		c.Applies = func(r *http.Request) bool { return r.Method == http.MethodPost || r.Method == http.MethodPatch }
+	}
+	return func(next http.Handler) http.Handler {
+		if next == nil {
+			panic("httpmw: nil handler")
+		}
+		return &idempotent{c, next}
+	}, nil
+}
+
+func orDefault[N int64 | time.Duration](n, d N) N {
+	if n == 0 {
+		return d
+	}
+	return n
+}
+
+// idempotent is a handler behind [Idempotency].
+type idempotent struct {
+	IdempotencyConfig
+
+	next http.Handler
+}
+
+func (h *idempotent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.Applies(r) || len(r.Header.Values(IdempotencyHeader)) == 0 && !h.Required {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	q, fault := h.identify(r)
+	if fault == nil {
+		fault = h.once(w, r, q)
+	}
+	if fault == nil {
+		return
+	}
+	p := ProblemFor(fault)
+	if h.ErrorHandler != nil {
+		h.ErrorHandler(w, r, p)
+		return
+	}
+	p.ServeHTTP(w, r)
+}
+
+// identity is what a request is known by.
+type identity struct {
+	key         string // of store and lock
+	fingerprint string // of what it asks for
+}
+
+// identify finds out who asks for what. The handler gets the whole body.
+func (h *idempotent) identify(r *http.Request) (identity, *door.Fault) {
+	key, err := idempotencyKey(r.Header.Values(IdempotencyHeader))
+	if err != nil {
+		return identity{}, &door.Fault{Kind: door.BadRepeatKey, Err: err}
+	}
+	scope, err := h.Scope(r)
+	if err == nil && scope == "" { // somebody who is not known, most likely: strangers would share their keys
+		err = errNoScope
+	}
+	if err != nil {
+		return identity{}, &door.Fault{Kind: door.BadRepeatKey, Err: err}
+	}
+	body, err := wholeBody(r, h.MaxBody)
+	if err != nil {
+		kind := door.BadKey
+		if errors.Is(err, errLargeBody) {
+			kind = door.TooLarge
+		}
+		return identity{}, &door.Fault{Kind: kind, Err: err}
+	}
+	return identity{hash(scope, key), hash(r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), string(body))}, nil
+}
+
+// hash is that of several strings, of which none runs into the next.
+func hash(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		_, _ = fmt.Fprintf(h, "%d:", len(p)) // a hash never fails
+		_, _ = io.WriteString(h, p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// once runs the handler, or gives again what it has answered. What is kept is looked up under the lock:
+// before it a first request could end in between. A repeat that finds the lock held looks all the same,
+// since the holder may be another repeat.
+func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *door.Fault {
+	var fault *door.Fault
+	ran := false
+	c := &capture{to: w, limit: h.MaxAnswer}
+	err := h.Locker.Do(r.Context(), "idempotency:"+q.key, func(ctx context.Context) error {
+		var found bool
+		if found, fault = h.again(ctx, w, q); found || fault != nil {
+			return nil
+		}
+		ran = true
+		inside := r.WithContext(ctx)
+		defer door.HandBack(r, inside)
+		h.next.ServeHTTP(c, inside)
+		if lease, ok := core.FromContext(ctx); ok && lease.Err() == nil {
+			h.keep(ctx, q, c)
+		}
+		return nil
+	})
+	lost, isLost := errors.AsType[*core.LostError](err)
+	switch {
+	case ran && isLost && !c.committed:
+		return &door.Fault{Kind: door.Lost, Err: lost}
+	case ran:
+		c.commit()
+		return nil
+	case err == nil || isLost:
+		return fault
+	case core.KindOf(err) == core.KindHeld:
+		if found, fault := h.again(r.Context(), w, q); found || fault != nil {
+			return fault
+		}
+	}
+	kind := door.KindOf(err)
+	if kind == 0 {
+		kind = door.Unavailable
+	}
+	return &door.Fault{Kind: kind, Err: err}
+}
+
+// again gives a kept answer again, if there is one.
+func (h *idempotent) again(ctx context.Context, w http.ResponseWriter, q identity) (found bool, _ *door.Fault) {
+	raw, err := h.Store.Load(ctx, q.key)
+	switch {
+	case err != nil:
+		return false, &door.Fault{Kind: door.Unavailable, Err: fmt.Errorf("idempotency store: %w", err)}
+	case raw == nil:
+		return false, nil
+	}
+	a, err := decode(raw)
+	switch {
+	case err != nil:
+		return false, &door.Fault{Kind: door.Unavailable, Err: fmt.Errorf("idempotency store: %w", err)}
+	case a.Fingerprint != q.fingerprint:
+		return false, &door.Fault{Kind: door.OtherRequest, Err: errOtherRequest}
+	case !a.Whole:
+		return false, &door.Fault{Kind: door.Duplicate, Err: errNotKept}
+	}
+	a.write(w)
+	return true, nil
+}
+
+var (
+	errOtherRequest = errors.New("the Idempotency-Key was used for another request")
+	errNotKept      = errors.New("the answer was too large to be kept, or flushed")
+	errNothing      = errors.New("the handler wrote neither a status nor a body")
+)
+
+// keep saves the answer, still under the lock: a repeat finds the one or the other.
+func (h *idempotent) keep(ctx context.Context, q identity, c *capture) {
+	if c.hijacked {
+		return
+	}
+	var err error
+	switch {
+	case c.status == 0:
+		// To net/http that is an empty 200. But it is also what remains of a handler whose framework
+		// writes its error later, and of one that has given up because its client is gone.
+		err = errNothing
+	case h.keeps(c.status):
+		save, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout) // also if the client has gone
+		defer cancel()
+		err = h.Store.Save(save, q.key, c.answer(q.fingerprint).encode(), h.Window)
+	}
+	if err == nil {
+		return
+	}
+	log := h.Logger
+	if log == nil {
+		log = slog.Default()
+	}
+	log.LogAttrs(ctx, slog.LevelError, "holdfast: the answer of a request with an Idempotency-Key is not kept, a repeat would run again",
+		slog.Int("status", c.status), slog.Any("error", err))
+}
+
+func (h *idempotent) keeps(status int) bool {
+	if status < http.StatusOK || status >= http.StatusInternalServerError {
+		return false
+	}
+	if h.Keep != nil {
+		return h.Keep(status)
+	}
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests,
+		statusClientClosed:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,400 @@
+package httpmw_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+)
+
+// brittle is a store that fails when it is told to.
+type brittle struct {
+	httpmw.MemoryStore
+	load, save atomic.Bool
+}
+
+func (b *brittle) Load(ctx context.Context, key string) ([]byte, error) {
+	if b.load.Load() {
+		return nil, errors.New("secret: no store")
+	}
+	return b.MemoryStore.Load(ctx, key)
+}
+
+func (b *brittle) Save(ctx context.Context, key string, answer []byte, window time.Duration) error {
+	if b.save.Load() {
+		return errors.New("no store")
+	}
+	return b.MemoryStore.Save(ctx, key, answer, window)
+}
+
+// payments is a service behind the middleware, without a server.
+type payments struct {
+	t     *testing.T
+	store *brittle
+	locks *memlock.Store
+	h     http.Handler
+	ran   atomic.Int32
+}
+
+func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*httpmw.IdempotencyConfig)) *payments {
+	t.Helper()
+	p := &payments{t: t, store: new(brittle), locks: memlock.New()}
+	c := httpmw.IdempotencyConfig{
+		Locker: doortest.NewLocker(t, &doortest.Backend{Store: p.locks}), Store: p.store,
+		Scope:  func(r *http.Request) (string, error) { return cmp.Or(r.Header.Get("X-User"), "ann"), nil },
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	mw, err := c.Middleware()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.h = mw(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.ran.Add(1)
+		handler(w, r)
+	}))
+	return p
+}
+
+func (p *payments) ask(key, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(p.t.Context(), http.MethodPost, "/payments", strings.NewReader(body))
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		r.Header.Set(pair[0], pair[1])
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("X-Request-Id", "of this request") // by middleware outside
+	p.h.ServeHTTP(w, r)
+	return w
+}
+
+func (p *payments) wants(w *httptest.ResponseRecorder, status int, body string, replayed bool) {
+	p.t.Helper()
+	if w.Code != status || !strings.Contains(w.Body.String(), body) || (w.Header().Get("Idempotent-Replayed") == "true") != replayed {
+		p.t.Errorf("answered %d %v %s, want %d %s, replayed %v", w.Code, w.Header(), w.Body, status, body, replayed)
+	}
+}
+
+func (p *payments) ranTimes(n int32) {
+	p.t.Helper()
+	if got := p.ran.Load(); got != n {
+		p.t.Errorf("the handler ran %d times, want %d", got, n)
+	}
+}
+
+func echoed(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Location", "/payments/1")
+	w.Header().Add("X-Many", "a")
+	w.Header().Add("X-Many", "b")
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write(append([]byte("paid "), body...))
+}
+
+func TestARepeatedRequestGetsTheSameAnswer(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, echoed)
+	first := p.ask("k1", "10")
+	p.wants(first, 201, "paid 10", false)
+	for _, key := range []string{"k1", `"k1"`, " k1 "} {
+		again := p.ask(key, "10")
+		p.wants(again, 201, "paid 10", true)
+		if again.Body.String() != first.Body.String() || again.Header().Get("Location") != "/payments/1" ||
+			len(again.Header().Values("X-Many")) != 2 || again.Header().Get("X-Request-Id") != "of this request" {
+			t.Errorf("%v %s", again.Header(), again.Body)
+		}
+	}
+	p.ranTimes(1)
+	p.wants(p.ask("k2", "10"), 201, "paid 10", false)
+	p.wants(p.ask("k1", "10", "X-User", "bob"), 201, "paid 10", false) // somebody else's key
+	p.wants(p.ask("", "10"), 201, "paid 10", false)                    // without a key it passes
+	p.ranTimes(4)
+}
+
+func TestTheSameKeyForSomethingElseIs422(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, echoed)
+	p.ask("k1", "10")
+	p.wants(p.ask("k1", "11"), 422, httpmw.TypeKeyReused, false)
+	p.wants(p.ask("k1", "10", "Content-Type", "text/plain"), 422, httpmw.TypeKeyReused, false)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/payments?x=1", strings.NewReader("10"))
+	r.Header.Set("Idempotency-Key", "k1")
+	w := httptest.NewRecorder()
+	p.h.ServeHTTP(w, r)
+	p.wants(w, 422, httpmw.TypeKeyReused, false)
+	p.ranTimes(1)
+}
+
+func TestARepeatOfARequestThatStillRunsIs409(t *testing.T) {
+	t.Parallel()
+	inside, leave := make(chan struct{}), make(chan struct{})
+	p := newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+		close(inside)
+		<-leave
+		echoed(w, r)
+	})
+	done := make(chan *httptest.ResponseRecorder)
+	go func() { done <- p.ask("k1", "10") }()
+	<-inside
+	w := p.ask("k1", "10")
+	p.wants(w, 409, httpmw.TypeHeld, false)
+	if w.Header().Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	close(leave)
+	p.wants(<-done, 201, "paid", false)
+	p.wants(p.ask("k1", "10"), 201, "paid", true)
+	p.ranTimes(1)
+}
+
+// With any number of repeats at once the work is done once, and nobody gets another answer.
+func TestRepeatsAtOnceRunOnce(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, echoed)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			for {
+				w := p.ask("k1", "10")
+				if w.Code == http.StatusConflict {
+					continue
+				}
+				if w.Code != http.StatusCreated || w.Body.String() != "paid 10" {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+				return
+			}
+		})
+	}
+	wg.Wait()
+	p.ranTimes(1)
+}
+
+func TestWhatFailedRunsAgain(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]http.HandlerFunc{
+		"500":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"held":   func(w http.ResponseWriter, r *http.Request) { httpmw.ProblemFor(core.ErrHeld).ServeHTTP(w, r) },
+		"429":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+		"499":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(499) },
+		"panics": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		// What a framework's adapter leaves of an error that it writes later, and a handler that has given up.
+		"nothing":       func(http.ResponseWriter, *http.Request) {},
+		"only a header": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Step", "1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			p := newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+				if calls.Add(1) == 1 {
+					first(w, r)
+					return
+				}
+				echoed(w, r)
+			})
+			func() {
+				defer func() { _ = recover() }()
+				p.ask("k1", "10")
+			}()
+			p.wants(p.ask("k1", "10"), 201, "paid 10", false)
+			p.wants(p.ask("k1", "10"), 201, "paid 10", true)
+			p.ranTimes(2)
+		})
+	}
+	t.Run("4xx is an answer", func(t *testing.T) {
+		t.Parallel()
+		p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no money", http.StatusPaymentRequired) })
+		p.wants(p.ask("k1", "10"), 402, "no money", false)
+		p.wants(p.ask("k1", "10"), 402, "no money", true)
+		p.ranTimes(1)
+	})
+}
+
+func TestALostLockKeepsNothing(t *testing.T) {
+	t.Parallel()
+	var p *payments
+	var calls atomic.Int32
+	p = newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			x, _ := core.FromContext(r.Context())
+			p.locks.Lose(x.Name())
+			<-r.Context().Done()
+		}
+		echoed(w, r)
+	}, func(c *httpmw.IdempotencyConfig) { c.Options = []core.Option{core.WithTTL(200 * time.Millisecond)} })
+	p.wants(p.ask("k1", "10"), 503, httpmw.TypeLost, false)
+	p.wants(p.ask("k1", "10"), 201, "paid 10", false)
+}
+
+func TestWithoutLockServiceOrStoreNothingRuns(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, echoed)
+	p.store.load.Store(true)
+	w := p.ask("k1", "10")
+	p.wants(w, 503, httpmw.TypeUnavailable, false)
+	if strings.Contains(w.Body.String(), "secret") {
+		t.Error("the client is told of the store")
+	}
+	p.store.load.Store(false)
+	p.locks.SetDown(true)
+	p.wants(p.ask("k1", "10"), 503, httpmw.TypeUnavailable, false)
+	p.ranTimes(0)
+	p.locks.SetDown(false)
+	p.store.save.Store(true)
+	p.wants(p.ask("k1", "10"), 201, "paid 10", false) // it is done, whether it can be kept or not
+	p.store.save.Store(false)
+	p.wants(p.ask("k1", "10"), 201, "paid 10", false)
+	p.ranTimes(2)
+}
+
+func TestAnswersThatAreTooLargeOrFlushedAreDoneAll(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"large": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("x", 60))
+			_, _ = io.WriteString(w, strings.Repeat("y", 60))
+		},
+		"flushed": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("x", 60))
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+			_, _ = io.WriteString(w, strings.Repeat("y", 60))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPayments(t, handler, func(c *httpmw.IdempotencyConfig) { c.MaxAnswer = 100 })
+			w := p.ask("k1", "10")
+			p.wants(w, 200, "xy", false)
+			if w.Body.Len() != 120 {
+				t.Errorf("%d bytes", w.Body.Len())
+			}
+			p.wants(p.ask("k1", "10"), 409, httpmw.TypeDuplicate, false)
+			p.wants(p.ask("k1", "11"), 422, httpmw.TypeKeyReused, false)
+			p.ranTimes(1)
+		})
+	}
+}
+
+func TestAnAnswerIsKeptForItsWindow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPayments(t, echoed)
+		p.ask("k1", "10")
+		time.Sleep(24*time.Hour - time.Second)
+		p.wants(p.ask("k1", "10"), 201, "paid", true)
+		time.Sleep(2 * time.Second)
+		p.wants(p.ask("k1", "10"), 201, "paid", false)
+		p.ranTimes(2)
+	})
+}
+
+func TestBadKeysAreRefusedAndNothingOfABodyIsLost(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) { c.Required, c.MaxBody = true, 100 })
+	for name, key := range map[string]string{
+		"none": "", "empty": `""`, "not closed": `"k`, "long": strings.Repeat("k", 256), "not ASCII": "ké", "a control character": "k\x01",
+	} {
+		if w := p.ask(key, "10"); w.Code != 400 || !strings.Contains(w.Body.String(), httpmw.TypeIdempotencyKey) {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments", http.NoBody)
+	r.Header["Idempotency-Key"] = []string{"a", "b"}
+	w := httptest.NewRecorder()
+	p.h.ServeHTTP(w, r)
+	p.wants(w, 400, httpmw.TypeIdempotencyKey, false)
+	p.wants(p.ask("k1", strings.Repeat("x", 101)), 413, httpmw.TypeTooLarge, false)
+	p.ranTimes(0)
+	p.wants(p.ask("k1", strings.Repeat("x", 100)), 201, "paid "+strings.Repeat("x", 100), false)
+	get := httptest.NewRecorder()
+	p.h.ServeHTTP(get, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/payments", http.NoBody))
+	p.wants(get, 201, "paid", false) // idempotent by itself: no key is needed
+}
+
+// Two first requests under a shared lock would both run.
+func TestTheLockIsExclusiveWhateverTheOptionsSay(t *testing.T) {
+	t.Parallel()
+	for _, opt := range []core.Option{core.WithShared(), core.WithLimit(2)} {
+		var p *payments
+		p = newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+			if p.ran.Load() == 1 {
+				p.wants(p.ask("k1", "10"), 409, httpmw.TypeHeld, false)
+			}
+			echoed(w, r)
+		}, func(c *httpmw.IdempotencyConfig) { c.Options = []core.Option{opt} })
+		p.wants(p.ask("k1", "10"), 201, "paid 10", false)
+		p.ranTimes(1)
+	}
+}
+
+func TestAnEmptyScopeIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) {
+		c.Scope = func(*http.Request) (string, error) { return "", nil }
+	})
+	p.wants(p.ask("k1", "10"), 400, httpmw.TypeIdempotencyKey, false)
+	p.ranTimes(0)
+}
+
+func TestABodyWhereNoneIsAllowedIsNotSent(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+		if _, err := io.WriteString(w, "too much"); !errors.Is(err, http.ErrBodyNotAllowed) {
+			t.Errorf("%v, want what net/http says", err)
+		}
+	})
+	for _, replayed := range []bool{false, true} {
+		w := p.ask("k1", "10")
+		p.wants(w, 204, "", replayed)
+		if w.Header().Get("Content-Length") != "" || w.Body.Len() > 0 {
+			t.Errorf("%v %s", w.Header(), w.Body)
+		}
+	}
+}
+
+func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
+	t.Parallel()
+	locks := doortest.MemoryLocker(t)
+	scope := func(*http.Request) (string, error) { return "", nil }
+	store := new(httpmw.MemoryStore)
+	for name, c := range map[string]httpmw.IdempotencyConfig{
+		"no Locker": {Store: store, Scope: scope},
+		"no store":  {Locker: locks, Scope: scope},
+		"no scope":  {Locker: locks, Store: store},
+		"negative":  {Locker: locks, Store: store, Scope: scope, Window: -1},
+		"dedup":     {Locker: locks, Store: store, Scope: scope, Options: []core.Option{core.WithDedup(time.Hour)}},
+		"an option": {Locker: locks, Store: store, Scope: scope, Options: []core.Option{core.WithTTL(1)}},
+	} {
+		if _, err := c.Middleware(); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+	defer func() {
+		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, "httpmw: ") {
+			t.Errorf("panicked with %q", s)
+		}
+	}()
+	httpmw.Idempotency(locks, nil, scope)
+}

@@ -1,0 +1,124 @@
+package reqkey
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
+)
+
+// The errors of a body, which say nothing of what is in it.
+var (
+	ErrTooLarge = fmt.Errorf("the body: %w", key.ErrTooLarge)
+	ErrForm     = fmt.Errorf("%w: the form could not be read", core.ErrInvalid)
+	errBroken   = fmt.Errorf("%w: the body could not be read", core.ErrInvalid)
+)
+
+// HTTP is a request of net/http.
+type HTTP struct {
+	R         *http.Request
+	Pattern   string                           // for Route
+	PathParam func(name string) (string, bool) // for Param
+
+	body   []byte
+	peeked bool // body is what the request's body is
+}
+
+var _ Request = (*HTTP)(nil)
+
+// Method implements Request.
+func (h *HTTP) Method() string { return h.R.Method }
+
+// Route implements Request.
+func (h *HTTP) Route() string { return h.Pattern }
+
+// Param implements Request.
+func (h *HTTP) Param(name string) (value string, known bool) { return h.PathParam(name) }
+
+// Query implements Request.
+func (h *HTTP) Query(name string) []string { return h.R.URL.Query()[name] }
+
+// Header implements Request.
+func (h *HTTP) Header(name string) []string {
+	if name == "Host" { // which net/http takes out of the header
+		return []string{h.R.Host}
+	}
+	return h.R.Header[name]
+}
+
+// Cookie implements Request.
+func (h *HTTP) Cookie(name string) []string {
+	cookies := h.R.CookiesNamed(name)
+	values := make([]string, len(cookies))
+	for i, c := range cookies {
+		values[i] = c.Value
+	}
+	return values
+}
+
+// Body puts back what it has read. A body that is too large, or that breaks off, is put back too, as
+// far as it was read, with the rest behind it.
+func (h *HTTP) Body(maxBody int64) ([]byte, error) {
+	r := h.R
+	if h.peeked {
+		return h.body, nil
+	}
+	if r.ContentLength > maxBody {
+		return nil, ErrTooLarge
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		h.peeked = true
+		return nil, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	r.Body = &replay{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+	if _, limited := errors.AsType[*http.MaxBytesError](err); limited {
+		return nil, ErrTooLarge
+	}
+	if err != nil {
+		return nil, errBroken
+	}
+	if int64(len(body)) > maxBody {
+		return nil, ErrTooLarge
+	}
+	h.body, h.peeked = body, true
+	return body, nil
+}
+
+// replay is a body that reads once more what was read from it. It closes the original.
+type replay struct {
+	io.Reader
+	io.Closer
+}
+
+// Form implements Request. If somebody has parsed the form already, the handler gets that one, and so
+// does the key.
+func (h *HTTP) Form(name string, maxBody int64) ([]string, error) {
+	r := h.R
+	multi := strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "multipart/")
+	if r.MultipartForm != nil || r.Form != nil && !multi {
+		return r.Form[name], nil
+	}
+	body, err := h.Body(maxBody)
+	if err != nil {
+		return nil, err
+	}
+	// A request of its own, so that net/http parses, by its own rules, and the handler's
+	// request is as if nobody had.
+	probe := &http.Request{
+		Method: r.Method, URL: r.URL, Header: r.Header, Body: io.NopCloser(bytes.NewReader(body)),
+	}
+	if err := probe.ParseForm(); err != nil {
+		return nil, ErrForm
+	}
+	err = probe.ParseMultipartForm(maxBody) // all of it fits: no files are made
+	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		return nil, ErrForm
+	}
+	return probe.Form[name], nil
+}

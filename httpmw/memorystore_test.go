@@ -1,0 +1,13 @@
+package httpmw_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/storetest"
+)
+
+func TestMemoryStore(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, new(httpmw.MemoryStore))
+}

@@ -1,0 +1,62 @@
+// Package redisstore keeps the answers of httpmw.Idempotency in Redis.
+//
+//	httpmw.Idempotency(locks, redisstore.New(rdb), account)
+//
+// Each answer is one key with a TTL. It works with a single server, Sentinel and Cluster. What a failover
+// loses, or eviction removes, runs again when it is repeated: use a Redis that does not evict.
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/httpmw"
+)
+
+// Store is a store for answers. Make it with [New]. The client stays yours, to close.
+type Store struct {
+	rdb    redis.Cmdable
+	prefix string
+}
+
+var _ httpmw.IdempotencyStore = (*Store)(nil)
+
+// Option configures a [Store].
+type Option interface{ apply(*Store) }
+
+type optionFunc func(*Store)
+
+func (f optionFunc) apply(s *Store) { f(s) }
+
+// WithPrefix sets what stands before each key. The default is "holdfast:answer:". The last one wins.
+func WithPrefix(prefix string) Option { return optionFunc(func(s *Store) { s.prefix = prefix }) }
+
+// New returns a store on a client. It does no I/O.
+func New(rdb redis.Cmdable, opts ...Option) *Store {
+	s := &Store{rdb: rdb, prefix: "holdfast:answer:"}
+	for _, o := range opts {
+		o.apply(s)
+	}
+	return s
+}
+
+// Load implements [httpmw.IdempotencyStore].
+func (s *Store) Load(ctx context.Context, key string) ([]byte, error) {
+	raw, err := s.rdb.Get(ctx, s.prefix+key).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	return raw, err
+}
+
+// Save implements [httpmw.IdempotencyStore]. A lost reply does no harm: what is there stays.
+func (s *Store) Save(ctx context.Context, key string, answer []byte, window time.Duration) error {
+	err := s.rdb.SetArgs(ctx, s.prefix+key, answer, redis.SetArgs{Mode: "NX", TTL: window}).Err()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}

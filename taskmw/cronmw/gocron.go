@@ -1,0 +1,106 @@
+package cronmw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
+)
+
+// Locker is a [gocron.Locker]. Of many schedulers, one runs a job, and the others skip that run; gocron tells
+// AfterLockError. The lease is renewed for as long as the job takes.
+//
+// gocron's jobs do not get the lease's context. A job that has to know of a loss calls [core.Locker.Do] itself.
+type Locker struct {
+	locks *core.Locker
+	key   *key.Key
+}
+
+var _ gocron.Locker = (*Locker)(nil)
+
+// NewLocker returns a Locker. The template has one source, whose value is the job's name: "cron:{job}".
+// Without [core.WithWait], it does not wait. What cannot work is [core.ErrInvalid].
+func NewLocker(l *core.Locker, template string, opts ...core.Option) (*Locker, error) {
+	parsed, err := key.Parse(template)
+	if err != nil {
+		return nil, fmt.Errorf("cronmw: %w", err)
+	}
+	if n := len(parsed.Sources()); n != 1 {
+		return nil, fmt.Errorf("cronmw: %w: key %q: %d sources, want one, for the job's name", core.ErrInvalid, template, n)
+	}
+	opts = append([]core.Option{core.WithWait(0), core.WithTemplate(template)}, opts...)
+	locks, err := l.With(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("cronmw: %w", err)
+	}
+	return &Locker{locks, parsed}, nil
+}
+
+// Lock implements gocron.Locker. On an error, such as core.ErrHeld, gocron skips the run.
+func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
+	name, err := l.key.Name(job)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := l.locks.Acquire(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return run{lease}, nil
+}
+
+// run is the lock of one run.
+type run struct{ lease *core.Lease }
+
+// Unlock implements gocron.Lock. It returns core.ErrLost if the lock was lost while the job ran.
+func (r run) Unlock(ctx context.Context) error { return r.lease.Finish(ctx, nil) }
+
+// ErrNotLeader is what [Elector.IsLeader] returns in all processes but one, and in all of them while the lock service
+// does not answer.
+var ErrNotLeader = errors.New("cronmw: this process is not the leader")
+
+// Elector is a [gocron.Elector]: one process runs all jobs, until it stops or loses its lease. Start Run in
+// a goroutine of your own, next to the scheduler.
+type Elector struct {
+	locks *core.Locker
+	name  string
+	lease atomic.Pointer[core.Lease] // nil: not the leader
+}
+
+var _ gocron.Elector = (*Elector)(nil)
+
+// NewElector returns an Elector for the leadership of a name. What cannot work is [core.ErrInvalid].
+func NewElector(l *core.Locker, name string, opts ...core.Option) (*Elector, error) {
+	if err := key.CheckName(name); err != nil {
+		return nil, fmt.Errorf("cronmw: %w", err)
+	}
+	locks, err := l.With(append([]core.Option{core.WithTemplate(name)}, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("cronmw: %w", err)
+	}
+	return &Elector{locks: locks, name: name}, nil
+}
+
+// Run campaigns until ctx ends, as [core.Locker.Campaign] does.
+func (e *Elector) Run(ctx context.Context) error {
+	return e.locks.Campaign(ctx, e.name, func(ctx context.Context) error {
+		lease, _ := core.FromContext(ctx)
+		e.lease.Store(lease)
+		defer e.lease.Store(nil)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+}
+
+// IsLeader implements gocron.Elector. It asks nobody.
+func (e *Elector) IsLeader(context.Context) error {
+	if lease := e.lease.Load(); lease == nil || lease.Err() != nil {
+		return ErrNotLeader
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package cronmw_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/taskmw/cronmw"
+)
+
+// outcomes is what a scheduler was told when it skipped a run; nil is a run.
+type outcomes chan error
+
+// schedule runs the job "report" at once, on a scheduler of its own.
+func schedule(t *testing.T, locker gocron.Locker, job func(), told outcomes) {
+	t.Helper()
+	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Shutdown(); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), gocron.NewTask(job), gocron.WithName("report"),
+		gocron.WithEventListeners(
+			gocron.AfterJobRuns(func(uuid.UUID, string) { told <- nil }),
+			gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { told <- err }),
+		))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+}
+
+func gocronLocker(t *testing.T, locks *core.Locker, key string, opts ...core.Option) *cronmw.Locker {
+	t.Helper()
+	locker, err := cronmw.NewLocker(locks, key, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return locker
+}
+
+func memory(t *testing.T) *core.Locker {
+	t.Helper()
+	locks, err := core.New(memlock.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := locks.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return locks
+}
+
+func TestASchedulerSkipsTheRunThatAnotherOneIsAt(t *testing.T) {
+	t.Parallel()
+	locks := memory(t)
+	running, finish := make(chan struct{}), make(chan struct{})
+	first, second := make(outcomes, 1), make(outcomes, 1)
+	schedule(t, gocronLocker(t, locks, "cron:{job}"), func() { close(running); <-finish }, first)
+	<-running
+	schedule(t, gocronLocker(t, locks, "cron:{job}"), func() { t.Error("it ran twice at once") }, second)
+	if err := <-second; !errors.Is(err, core.ErrHeld) {
+		t.Errorf("the second scheduler: %v, want held", err)
+	}
+	close(finish)
+	if err := <-first; err != nil {
+		t.Errorf("the first scheduler: %v", err)
+	}
+}
+
+func TestASchedulerThatFiresLateSkipsTheRun(t *testing.T) {
+	t.Parallel()
+	locks := memory(t)
+	run, err := gocronLocker(t, locks, "cron:{job}", core.WithMinHold(time.Hour)).Lock(t.Context(), "report")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Unlock(t.Context()); err != nil { // the run is over
+		t.Fatal(err)
+	}
+	late := make(outcomes, 1)
+	locker := gocronLocker(t, locks, "cron:{job}", core.WithMinHold(time.Hour))
+	schedule(t, locker, func() { t.Error("it ran again") }, late)
+	if err := <-late; !errors.Is(err, core.ErrHeld) {
+		t.Errorf("the late scheduler: %v, want held", err)
+	}
+}
+
+func TestALockersKeyHasOneSource(t *testing.T) {
+	t.Parallel()
+	for _, template := range []string{"cron:{job", "cron", "cron:{a}:{b}"} {
+		if _, err := cronmw.NewLocker(memory(t), template); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%s: %v", template, err)
+		}
+	}
+}
+
+func TestOneSchedulerIsTheLeaderAndTheNextOneFollows(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	var electors []*cronmw.Elector
+	var stop []func()
+	for range 2 {
+		locks, err := core.New(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := cronmw.NewElector(locks, "scheduler")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.IsLeader(t.Context()); !errors.Is(err, cronmw.ErrNotLeader) {
+			t.Errorf("before the campaign: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- e.Run(ctx) }()
+		electors = append(electors, e)
+		stop = append(stop, sync.OnceFunc(func() {
+			cancel()
+			if err := <-over; !errors.Is(err, context.Canceled) {
+				t.Errorf("a campaign that was stopped: %v", err)
+			}
+			_ = locks.Close(context.WithoutCancel(t.Context()))
+		}))
+		t.Cleanup(stop[len(stop)-1])
+		eventually(t, func() bool { return electors[0].IsLeader(t.Context()) == nil })
+	}
+	if err := electors[1].IsLeader(t.Context()); !errors.Is(err, cronmw.ErrNotLeader) {
+		t.Errorf("two leaders: %v", err)
+	}
+	stop[0]()
+	if electors[0].IsLeader(t.Context()) == nil {
+		t.Error("a leader that has stopped")
+	}
+	eventually(t, func() bool { return electors[1].IsLeader(t.Context()) == nil })
+}
+
+func eventually(t *testing.T, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("it never was")
+		}
+	}
+}

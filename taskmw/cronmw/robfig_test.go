@@ -1,0 +1,127 @@
+package cronmw_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/taskmw/cronmw"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// lines is a cron.Logger.
+type lines struct{ said []string }
+
+func (l *lines) Info(msg string, pairs ...any) {
+	l.said = append(l.said, fmt.Sprint("info ", msg, pairs))
+}
+
+func (l *lines) Error(err error, msg string, pairs ...any) {
+	l.said = append(l.said, fmt.Sprint("error ", msg, pairs, err))
+}
+
+func (l *lines) has(t *testing.T, words ...string) {
+	t.Helper()
+	if len(l.said) != 1 {
+		t.Fatalf("%d lines: %q", len(l.said), l.said)
+	}
+	for _, word := range words {
+		if !strings.Contains(l.said[0], word) {
+			t.Errorf("%q does not say %q", l.said[0], word)
+		}
+	}
+}
+
+func TestAJobRunsUnderItsName(t *testing.T) {
+	t.Parallel()
+	var log lines
+	locks := memory(t)
+	ran := 0
+	wrap := cronmw.SkipIfHeld(locks, "cron:report", &log)
+	cron.NewChain(wrap).Then(cronmw.Func(func(ctx context.Context) error {
+		x, _ := core.FromContext(ctx)
+		if ran++; x.Name() != "cron:report" {
+			t.Error(x.Name())
+		}
+		return nil
+	})).Run()
+	cron.NewChain(wrap).Then(cron.FuncJob(func() { ran++ })).Run()
+	if ran != 2 || len(log.said) != 0 {
+		t.Errorf("ran %d times, said %q", ran, log.said)
+	}
+}
+
+func TestATickThatAnotherNodeHasRunIsSkippedAndLogged(t *testing.T) {
+	t.Parallel()
+	var log lines
+	locks := memory(t)
+	ran := 0
+	for range 2 { // one after the other: the second node fires late
+		cronmw.SkipIfHeld(locks, "cron:report", &log, core.WithMinHold(time.Hour))(cron.FuncJob(func() { ran++ })).Run()
+	}
+	if ran != 1 {
+		t.Errorf("ran %d times", ran)
+	}
+	log.has(t, "info skip", "cron:report", "held")
+}
+
+func TestAJobsErrorAndALossAreLogged(t *testing.T) {
+	t.Parallel()
+	var log, lost lines
+	cronmw.SkipIfHeld(memory(t), "cron:report", &log)(cronmw.Func(func(context.Context) error { return errors.New("no paper") })).Run()
+	log.has(t, "error run", "no paper")
+	cronmw.SkipIfHeld(memory(t), "cron:report", &lost, core.WithMaxHold(10*time.Millisecond))(cronmw.Func(func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	})).Run()
+	lost.has(t, "error run", "lost")
+}
+
+func TestAJobThatCouldNotBeLockedIsLoggedAsNotRun(t *testing.T) {
+	t.Parallel()
+	var log lines
+	locks := memory(t)
+	if err := locks.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cronmw.SkipIfHeld(locks, "cron:report", &log)(cron.FuncJob(func() { t.Error("it ran") })).Run()
+	log.has(t, "error not run", "about to stop")
+}
+
+func TestAnInnerHeldIsTheJobsOwnError(t *testing.T) {
+	t.Parallel()
+	var log lines
+	cronmw.SkipIfHeld(memory(t), "cron:report", &log)(cronmw.Func(func(context.Context) error { return core.ErrHeld })).Run()
+	log.has(t, "error run")
+}
+
+func TestWrappersThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	locks := memory(t)
+	for what, err := range map[string]error{
+		"no locker": second(cronmw.NewWrapper(nil, "cron:report", cron.DiscardLogger)),
+		"no logger": second(cronmw.NewWrapper(locks, "cron:report", nil)),
+		"a name":    second(cronmw.NewWrapper(locks, "cron report", cron.DiscardLogger)),
+		"an option": second(cronmw.NewWrapper(locks, "cron:report", cron.DiscardLogger, core.WithTTL(1))),
+	} {
+		if !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	cronmw.SkipIfHeld(locks, "", cron.DiscardLogger)
+}
+
+func second[T any](_ T, err error) error { return err }

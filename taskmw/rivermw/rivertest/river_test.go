@@ -1,0 +1,144 @@
+package rivertest
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
+	_ "modernc.org/sqlite"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/taskmw/rivermw"
+)
+
+// ship is a job.
+type ship struct {
+	OrderID int `json:"order_id,omitempty"`
+}
+
+func (ship) Kind() string { return "ship" }
+
+// start runs a River with one kind of job until the test ends.
+func start(t *testing.T, door *rivermw.Door, work func(context.Context) error) (*river.Client[*sql.Tx], <-chan *river.Event) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "river.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1) // as River's documentation wants it for SQLite
+	t.Cleanup(func() { _ = db.Close() })
+	driver := riversqlite.New(db)
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil); err != nil {
+		t.Fatal(err)
+	}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[ship]) error { return work(ctx) }))
+	client, err := river.NewClient(driver, &river.Config{
+		Logger:            slog.New(slog.DiscardHandler),
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}},
+		Workers:           workers,
+		Middleware:        []rivertype.Middleware{door},
+		FetchPollInterval: 50 * time.Millisecond,
+		FetchCooldown:     20 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, cancel := client.Subscribe(river.EventKindJobCompleted, river.EventKindJobCancelled, river.EventKindJobSnoozed, river.EventKindJobFailed)
+	t.Cleanup(cancel)
+	if err := client.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		defer cancel()
+		if err := client.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return client, events
+}
+
+func locker(t *testing.T, store *memlock.Store) *core.Locker {
+	t.Helper()
+	l, err := core.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(context.WithoutCancel(t.Context())) })
+	return l
+}
+
+func insert(t *testing.T, client *river.Client[*sql.Tx], job ship) {
+	t.Helper()
+	if _, err := client.Insert(t.Context(), job, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRiverRunsAJobUnderItsLock(t *testing.T) {
+	t.Parallel()
+	names := make(chan string, 1)
+	client, events := start(t, rivermw.Middleware(locker(t, memlock.New()), rivermw.WithKind("ship", "order:{order_id}")),
+		func(ctx context.Context) error {
+			x, _ := core.FromContext(ctx)
+			names <- x.Name()
+			return nil
+		})
+	insert(t, client, ship{OrderID: 42})
+	if e := <-events; e.Kind != river.EventKindJobCompleted {
+		t.Errorf("%s", e.Kind)
+	}
+	if name := <-names; name != "order:42" {
+		t.Error(name)
+	}
+}
+
+func TestAJobWhoseLockIsHeldIsSnoozedWithoutCostingAnAttempt(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	other, err := locker(t, store).TryAcquire(t.Context(), "order:42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, events := start(t, rivermw.Middleware(locker(t, store), rivermw.WithKind("ship", "order:{order_id}"), rivermw.WithSnooze(time.Second)),
+		func(context.Context) error { return nil })
+	insert(t, client, ship{OrderID: 42})
+	if e := <-events; e.Kind != river.EventKindJobSnoozed || len(e.Job.Errors) > 0 {
+		t.Fatalf("%s %v", e.Kind, e.Job.Errors)
+	}
+	if err := other.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for e := range events { // River looks for snoozed jobs every 5 s
+		if e.Kind == river.EventKindJobSnoozed {
+			continue
+		}
+		if e.Kind != river.EventKindJobCompleted || e.Job.Attempt != 1 {
+			t.Errorf("%s, attempt %d", e.Kind, e.Job.Attempt)
+		}
+		return
+	}
+}
+
+func TestAJobWithoutAKeyIsCancelled(t *testing.T) {
+	t.Parallel()
+	client, events := start(t, rivermw.Middleware(locker(t, memlock.New()), rivermw.WithKind("ship", "order:{order_id}")),
+		func(context.Context) error { t.Error("it ran"); return nil })
+	insert(t, client, ship{})
+	if e := <-events; e.Kind != river.EventKindJobCancelled || e.Job.State != rivertype.JobStateCancelled {
+		t.Errorf("%s %s", e.Kind, e.Job.State)
+	}
+}

@@ -1,0 +1,119 @@
+package rivermw
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
+)
+
+// rule is what holds for the jobs of a kind.
+type rule struct {
+	locks *core.Locker
+	names namesFunc
+}
+
+// namesFunc makes the names of the locks from a job, mostly one.
+type namesFunc func(context.Context, *rivertype.JobRow) ([]string, error)
+
+// WithKind locks the jobs of a kind by a key such as "order:{order_id}". The package documentation lists
+// the sources of a key. The same kind twice is an error.
+//
+// [core.Keys] makes one key of several templates, for a job that needs several names at once.
+//
+// By default the middleware does not wait for a held name: the job is snoozed. With [core.WithWait] it
+// waits that long first, and a worker is busy meanwhile. The default scope of [core.WithDedup] is the kind.
+// A holder's default label has the job: "worker-3:4711 job:ship_order:17".
+func WithKind(kind, template string, opts ...core.Option) Option {
+	return optionFunc(func(d *Door) error {
+		names, err := templateNames(template)
+		if err != nil {
+			return fmt.Errorf("WithKind(%q): %w", kind, err)
+		}
+		return d.add(kind, template, names, opts)
+	})
+}
+
+func templateNames(template string) (namesFunc, error) {
+	all, err := key.ParseAll(template)
+	if err != nil {
+		return nil, err
+	}
+	for _, parsed := range all {
+		for _, source := range parsed.Sources() {
+			if !known(source) {
+				return nil, fmt.Errorf("%w: source {%s} is none of {json.path}, {metadata:json.path}, {river:kind}, "+
+					"{river:queue} and {river:id}", core.ErrInvalid, source)
+			}
+		}
+	}
+	return func(_ context.Context, job *rivertype.JobRow) ([]string, error) {
+		names := make([]string, len(all))
+		for i, parsed := range all {
+			name, err := parsed.Expand(func(source string) (string, error) { return value(job, source) })
+			if err != nil {
+				return nil, err
+			}
+			names[i] = name
+		}
+		return names, nil
+	}, nil
+}
+
+// WithKindFunc is [WithKind] with a function that returns the name to lock. Use key.Key's Name, of
+// package core/key, for values that come from outside.
+//
+// If it returns an error, the worker does not run. An error that matches [core.ErrInvalid] cancels the job.
+// Any other error is returned unchanged, so River retries the job.
+func WithKindFunc(kind string, name func(context.Context, *rivertype.JobRow) (string, error), opts ...core.Option) Option {
+	return optionFunc(func(d *Door) error {
+		if name == nil {
+			return fmt.Errorf("WithKindFunc(%q): %w: nil function", kind, core.ErrInvalid)
+		}
+		return d.add(kind, kind, func(ctx context.Context, job *rivertype.JobRow) ([]string, error) {
+			n, err := name(ctx, job)
+			return []string{n}, err
+		}, opts)
+	})
+}
+
+func (d *Door) add(kind, template string, names namesFunc, opts []core.Option) error {
+	if strings.TrimSpace(kind) == "" || d.rules[kind] != nil {
+		return fmt.Errorf("kind %q: %w: empty, or it has a rule already", kind, core.ErrInvalid)
+	}
+	template = strings.ReplaceAll(template, "\n", " ")
+	defaults := []core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedupScope(kind)}
+	locks, err := d.locks.With(append(defaults, opts...)...)
+	if err != nil {
+		return fmt.Errorf("kind %q: %w", kind, err)
+	}
+	d.rules[kind] = &rule{locks, names}
+	return nil
+}
+
+func known(source string) bool {
+	kind, _, ok := strings.Cut(source, ":")
+	return !ok || kind == "metadata" || source == "river:kind" || source == "river:queue" || source == "river:id"
+}
+
+// value reads one source of a job. For Expand an empty value is a missing one.
+func value(job *rivertype.JobRow, source string) (string, error) {
+	if path, ok := strings.CutPrefix(source, "metadata:"); ok {
+		return key.JSONValue(job.Metadata, path)
+	}
+	switch source {
+	case "river:kind":
+		return job.Kind, nil
+	case "river:queue":
+		return job.Queue, nil
+	case "river:id":
+		return strconv.FormatInt(job.ID, 10), nil
+	default:
+		return key.JSONValue(job.EncodedArgs, source)
+	}
+}

@@ -1,0 +1,285 @@
+package watermillmw_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/taskmw/watermillmw"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newLocker(t *testing.T, d driver.Driver) *core.Locker {
+	t.Helper()
+	l, err := core.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func order(t *testing.T, payload string) *message.Message {
+	t.Helper()
+	msg := message.NewMessage("m-1", message.Payload(payload))
+	msg.Metadata.Set("tenant", "acme")
+	msg.SetContext(t.Context())
+	return msg
+}
+
+var errBroken = errors.New("broken")
+
+func TestAMessageIsHandledUnderItsName(t *testing.T) {
+	t.Parallel()
+	for template, want := range map[string]string{
+		"order:{order.id}": "order:42", "tenant:{metadata:tenant}": "tenant:acme", "message:{watermill:uuid}": "message:m-1",
+	} {
+		msg := order(t, `{"order":{"id":42}}`)
+		out := []*message.Message{message.NewMessage("m-2", nil)}
+		produced, err := watermillmw.Lock(newLocker(t, memlock.New()), template)(func(msg *message.Message) ([]*message.Message, error) {
+			if x, ok := core.FromContext(msg.Context()); !ok || x.Name() != want {
+				t.Errorf("%s: %v", template, x)
+			}
+			return out, nil
+		})(msg)
+		if err != nil || len(produced) != 1 || produced[0] != out[0] {
+			t.Errorf("%s: %v, %v", template, produced, err)
+		}
+		if _, ok := core.FromContext(msg.Context()); ok {
+			t.Error("the context was not put back")
+		}
+	}
+}
+
+func TestAHandlersErrorIsItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, own := range []error{errBroken, core.ErrHeld, core.ErrDuplicate} {
+		_, err := watermillmw.Lock(newLocker(t, memlock.New()), "order:{id}")(func(*message.Message) ([]*message.Message, error) {
+			return nil, own
+		})(order(t, `{"id":42}`))
+		if err != own { //nolint:errorlint // that very error
+			t.Errorf("%v became %v", own, err)
+		}
+	}
+}
+
+func TestARefusedMessageIsNotHandled(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct {
+		payload string
+		before  func(t *testing.T, store *memlock.Store, locks, other *core.Locker)
+		want    error
+	}{
+		"Held": {`{"id":42}`, func(t *testing.T, _ *memlock.Store, _, other *core.Locker) {
+			t.Helper()
+			x, err := other.TryAcquire(t.Context(), "order:42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = x.Release(context.WithoutCancel(t.Context())) })
+		}, core.ErrHeld},
+		"NoValue":     {`{}`, nil, watermillmw.ErrKey},
+		"NotJSON":     {`<order/>`, nil, watermillmw.ErrKey},
+		"Unavailable": {`{"id":42}`, func(_ *testing.T, s *memlock.Store, _, _ *core.Locker) { s.SetDown(true) }, core.ErrUnavailable},
+		"Closed": {`{"id":42}`, func(t *testing.T, _ *memlock.Store, locks, _ *core.Locker) {
+			t.Helper()
+			_ = locks.Close(t.Context())
+		}, core.ErrClosed},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			store := memlock.New()
+			locks, other := newLocker(t, store), newLocker(t, store)
+			if test.before != nil {
+				test.before(t, store, locks, other)
+			}
+			defer store.SetDown(false)
+			produced, err := watermillmw.Lock(locks, "order:{id}", core.WithWait(0))(func(*message.Message) ([]*message.Message, error) {
+				t.Error("it ran")
+				return nil, nil
+			})(order(t, test.payload))
+			if !errors.Is(err, test.want) || produced != nil {
+				t.Errorf("%v, %v", produced, err)
+			}
+		})
+	}
+}
+
+func TestAMessageHoldsAllNamesOfItsKeys(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	locks, other := newLocker(t, store), newLocker(t, store)
+	lock := watermillmw.Lock(locks, core.Keys("account:{from}", "account:{metadata:tenant}"), core.WithWait(0))
+	handled := func(*message.Message) ([]*message.Message, error) {
+		for _, name := range []string{"account:ann", "account:acme"} {
+			if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, core.ErrHeld) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		return nil, errBroken
+	}
+	if _, err := lock(handled)(order(t, `{"from":"ann"}`)); err != errBroken { //nolint:errorlint // that very error
+		t.Error(err)
+	}
+	x, err := other.Acquire(t.Context(), "account:acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = x.Release(context.WithoutCancel(t.Context())) }()
+	if _, err := lock(handled)(order(t, `{"from":"ann"}`)); !errors.Is(err, core.ErrHeld) {
+		t.Errorf("one of them held: %v", err)
+	}
+	if _, err := lock(handled)(order(t, `{}`)); !errors.Is(err, watermillmw.ErrKey) {
+		t.Errorf("one of them missing: %v", err)
+	}
+}
+
+// A middleware outside holds a lock, and another call waits for it under the message's name.
+func TestADeadlockIsToldAsOne(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t, memlock.New())
+	lock := watermillmw.Lock(locks, "order:{id}", core.WithWait(time.Minute))
+	inside, outside := make(chan struct{}), make(chan error, 1)
+	err := locks.Do(t.Context(), "stock", func(ctx context.Context) error {
+		go func() {
+			outside <- locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
+				close(inside)
+				return locks.Do(ctx, "stock", func(context.Context) error { return nil }) // without a limit: it stays
+			})
+		}()
+		<-inside
+		msg := order(t, `{"id":42}`)
+		msg.SetContext(ctx)
+		_, err := lock(func(*message.Message) ([]*message.Message, error) { t.Error("it ran"); return nil, nil })(msg)
+		return err
+	})
+	if !errors.Is(err, core.ErrDeadlock) || errors.Is(err, watermillmw.ErrKey) {
+		t.Errorf("%v", err)
+	}
+	if err := <-outside; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALossPublishesNothing(t *testing.T) {
+	t.Parallel()
+	lock := watermillmw.Lock(newLocker(t, memlock.New()), "order:{id}", core.WithMaxHold(10*time.Millisecond))
+	produced, err := lock(func(msg *message.Message) ([]*message.Message, error) {
+		<-msg.Context().Done()
+		return []*message.Message{message.NewMessage("m-2", nil)}, nil
+	})(order(t, `{"id":42}`))
+	if !errors.Is(err, core.ErrLost) || produced != nil {
+		t.Errorf("%v, %v", produced, err)
+	}
+}
+
+func TestHostilePayloadsGetLocksOfTheirOwnNames(t *testing.T) {
+	t.Parallel()
+	lock := watermillmw.Lock(newLocker(t, memlock.New()), hostile.Template)
+	var names hostile.Names
+	for what, value := range hostile.Values() {
+		payload, err := json.Marshal(map[string]string{"v": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !utf8.ValidString(value) {
+			continue // JSON has no such strings
+		}
+		_, err = lock(func(msg *message.Message) ([]*message.Message, error) {
+			x, _ := core.FromContext(msg.Context())
+			names.Check(t, value, x.Name())
+			return nil, nil
+		})(order(t, string(payload)))
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestRulesThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t, memlock.New())
+	for what, made := range map[string]func() (message.HandlerMiddleware, error){
+		"no locker":         func() (message.HandlerMiddleware, error) { return watermillmw.New(nil, "a") },
+		"a broken template": func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{id") },
+		"an unknown source": func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{header:id}") },
+		"an option":         func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "a", core.WithTTL(1)) },
+		"no function":       func() (message.HandlerMiddleware, error) { return watermillmw.LockFunc(locks, nil) },
+	} {
+		if _, err := made(); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Two routers, as of two processes, get the same message, as after a rebalance.
+func TestARedeliveredMessageIsHandledOnce(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	other := newLocker(t, store)
+	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
+	handled := make(chan string, 2)
+	acknowledged := make(chan struct{}, 2)
+	for range 2 {
+		router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		router.AddNoPublisherHandler("ship", "orders", pubsub, func(msg *message.Message) error {
+			x, _ := core.FromContext(msg.Context())
+			_, err := other.TryAcquire(msg.Context(), x.Name())
+			if held, ok := errors.AsType[*core.HeldError](err); !ok || !strings.HasSuffix(held.Label, " ship") {
+				t.Errorf("the holder is not told: %v", err)
+			}
+			handled <- x.Name()
+			return nil
+		}).AddMiddleware(
+			func(next message.HandlerFunc) message.HandlerFunc {
+				return func(msg *message.Message) ([]*message.Message, error) {
+					produced, err := next(msg)
+					if err != nil {
+						t.Error(err)
+					}
+					acknowledged <- struct{}{}
+					return produced, err
+				}
+			},
+			watermillmw.Lock(newLocker(t, store), "order:{id}", core.WithDedup(time.Hour)),
+		)
+		over := make(chan error, 1)
+		go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
+		t.Cleanup(func() {
+			if err := errors.Join(router.Close(), <-over); err != nil {
+				t.Error(err)
+			}
+		})
+		<-router.Running()
+	}
+	if err := pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		<-acknowledged
+	}
+	if n := len(handled); n != 1 || <-handled != "order:42" {
+		t.Errorf("handled %d times", n)
+	}
+}

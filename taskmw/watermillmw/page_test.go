@@ -1,0 +1,73 @@
+package watermillmw_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/taskmw/watermillmw"
+)
+
+// What follows is the code of docs/watermill.md; examples/readme_test.go compares them.
+
+func handlers(router *message.Router, subscriber message.Subscriber, publisher message.Publisher, locks *core.Locker) error {
+	poison, err := middleware.PoisonQueueWithFilter(publisher, "orders.poison", func(err error) bool {
+		return errors.Is(err, watermillmw.ErrKey) // another delivery would find the same
+	})
+	if err != nil {
+		return err
+	}
+	router.AddMiddleware(poison, middleware.Recoverer) // outside the locks
+
+	// One at a time for each order. A message is shipped once: later deliveries are acknowledged without a run, for a day.
+	router.AddNoPublisherHandler("ship", "orders", subscriber, ship).
+		AddMiddleware(watermillmw.Lock(locks, "order:{order_id}", core.WithDedup(24*time.Hour)))
+	return nil
+}
+
+func ship(msg *message.Message) error {
+	ctx := msg.Context() // ends when the lock is lost, so do the work with it
+	lease, _ := core.FromContext(ctx)
+	return shipOrder(ctx, msg.Payload, lease.Fence())
+}
+
+func shipOrder(ctx context.Context, _ []byte, _ uint64) error { return ctx.Err() }
+
+func TestTheCodeOfThePageWorks(t *testing.T) {
+	t.Parallel()
+	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
+	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := handlers(router, pubsub, pubsub, newLocker(t, memlock.New())); err != nil {
+		t.Fatal(err)
+	}
+	poisoned, err := pubsub.Subscribe(t.Context(), "orders.poison")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
+	<-router.Running()
+	for _, payload := range []string{`{"order_id":42}`, `{}`} {
+		if err := pubsub.Publish("orders", message.NewMessage(payload, message.Payload(payload))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	msg := <-poisoned
+	if msg.Ack(); msg.UUID != "{}" {
+		t.Errorf("poisoned: %s", msg.UUID)
+	}
+	if err := errors.Join(router.Close(), <-over, pubsub.Close()); err != nil {
+		t.Error(err)
+	}
+}
