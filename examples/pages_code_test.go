@@ -15,18 +15,21 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/fence"
+	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/examples/demo/shoppb"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
+	"github.com/holdfast-go/holdfast/httpmw/redisstore"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
 // What follows is the code of the pages in docs; readme_test.go compares them.
 
-var _ = []any{httpAnswers, grpcClient, taskRules, taskFromRequest, functionFence, shutdown, faqCause} // need more than a lock
+var _ = []any{httpAnswers, grpcClient, grpcPatient, httpPatient, httpIdempotency, taskRules, taskFromRequest, taskLocked, functionFence, ready, shutdown, faqCause} // need more than a lock
 
 func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e := echo.New()
@@ -134,6 +137,28 @@ func grpcClient(address string, creds grpc.DialOption) error {
 	return conn.Close()
 }
 
+func grpcPatient(address string, creds grpc.DialOption) error {
+	conn, err := grpc.NewClient(address, creds,
+		grpc.WithUnaryInterceptor(grpcmw.UnaryClientInterceptor()),
+		grpc.WithStreamInterceptor(grpcmw.StreamClientInterceptor(grpcmw.WithBudget(time.Minute))))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func httpPatient() *http.Client {
+	client := &http.Client{Transport: &httpmw.Transport{}}
+	return client
+}
+
+func httpIdempotency(mux *http.ServeMux, locks *core.Locker, rdb *redis.Client, pay http.Handler) {
+	// account says whose keys they are: a value that the client cannot choose.
+	account := func(r *http.Request) (string, error) { return userOf(r.Context()), nil }
+
+	mux.Handle("POST /payments", httpmw.Idempotency(locks, redisstore.New(rdb), account)(pay))
+}
+
 func grpcStop(srv *grpc.Server) {
 	stopped := make(chan struct{})
 	go func() { srv.GracefulStop(); close(stopped) }()
@@ -167,6 +192,19 @@ func taskCron(mux *asynq.ServeMux, locks *core.Locker) {
 func taskFromRequest(ctx context.Context, client *asynq.Client) error {
 	task := asynq.NewTask("order:ship", []byte(`{"order_id":42}`))
 	_, err := taskmw.Enqueue(ctx, client, task, 10*time.Minute) // ctx is the request's, under its lock
+	return err
+}
+
+func taskLocked(ctx context.Context, locks *core.Locker, client *asynq.Client, payload []byte) error {
+	// The server's rules, here in the process that enqueues.
+	door, err := taskmw.New(locks, taskmw.WithType("order:ship", "order:{order_id}"))
+	if err != nil {
+		return err
+	}
+	_, err = door.EnqueueLocked(ctx, client, asynq.NewTask("order:ship", payload), 10*time.Minute)
+	if errors.Is(err, core.ErrHeld) {
+		return nil // it is on its way already
+	}
 	return err
 }
 
@@ -235,6 +273,20 @@ func functionShared(ctx context.Context, locks *core.Locker) error {
 	return err
 }
 
+func functionDowngrade(ctx context.Context, locks *core.Locker) error {
+	err := locks.Do(ctx, "prices", func(ctx context.Context) error {
+		if err := importPrices(ctx); err != nil {
+			return err
+		}
+		lease, _ := core.FromContext(ctx)
+		if err := lease.Downgrade(ctx); err != nil {
+			return err
+		}
+		return readPrices(ctx) // others read, too
+	})
+	return err
+}
+
 func functionLimit(ctx context.Context, locks *core.Locker) error {
 	err := locks.Do(ctx, "printer", printPage, core.WithLimit(3))
 	return err
@@ -289,12 +341,36 @@ func functionConfirm(ctx context.Context) error {
 	return callBank(ctx)
 }
 
+// ready answers a readiness probe. The reason goes to the log: it may quote the server.
+func ready(locks *core.Locker) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := locks.Ready(r.Context()); err != nil {
+			slog.WarnContext(r.Context(), "not ready", slog.Any("error", err))
+			http.Error(w, "the lock service is unavailable", http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// inspect mounts the page below /locks/, for those whom requireLogin lets through.
+func inspect(mux *http.ServeMux, d driver.Driver, requireLogin func(http.Handler) http.Handler) (*core.Locker, error) {
+	seen := inspector.NewRecorder()
+	locks, err := core.New(d, core.WithObserver(seen.Observer()))
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/locks/", requireLogin(inspector.New(locks, inspector.WithRecorder(seen))))
+	return locks, nil
+}
+
 // shutdown takes 25 s at most; the orchestrator gives 30.
 func shutdown(web *http.Server, workers *asynq.Server, locks *core.Locker, rdb *redis.Client) error {
 	workers.Stop() // take no new tasks from now on
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	err := web.Shutdown(ctx) // no new requests; those that run finish
+	_ = locks.Drain(ctx)     // new work is answered with 503 and Retry-After; what runs finishes
+	err := web.Shutdown(ctx) // and then nobody is connected any more
 	cancel()
 	if err != nil {
 		err = errors.Join(err, web.Close()) // ends the contexts of requests that still run
@@ -328,6 +404,7 @@ func transfer(ctx context.Context) error                           { return ctx.
 func writeReport(ctx context.Context) error                        { return ctx.Err() }
 func mailReport(ctx context.Context) error                         { return ctx.Err() }
 func readPrices(ctx context.Context) error                         { return ctx.Err() }
+func importPrices(ctx context.Context) error                       { return ctx.Err() }
 func printPage(ctx context.Context) error                          { return ctx.Err() }
 func schedule(ctx context.Context) error                           { return ctx.Err() }
 func callBank(ctx context.Context) error                           { return ctx.Err() }

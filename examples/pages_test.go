@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/hibiken/asynq"
@@ -42,6 +43,7 @@ func TestTheFunctionsOfThePagesRun(t *testing.T) {
 		"dedup":   functionDedup,
 		"all":     functionAll,
 		"shared":  functionShared,
+		"lower":   functionDowngrade,
 		"limit":   functionLimit,
 		"kept":    functionMinHold,
 		"value":   func(ctx context.Context, l *core.Locker) error { _, err := functionValue(ctx, l); return err },
@@ -87,4 +89,21 @@ func pagesLocker(t *testing.T) *core.Locker {
 		}
 	})
 	return locks
+}
+
+func TestThePageOfThePagesIsMounted(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	locks, err := inspect(mux, memlock.New(), func(next http.Handler) http.Handler { return next })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/locks/", http.NoBody))
+	if w.Code != http.StatusOK {
+		t.Errorf("status %d", w.Code)
+	}
+	if err := locks.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

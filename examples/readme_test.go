@@ -19,17 +19,25 @@ import (
 
 // pages are the documents whose Go code stands, compiled, in files of this folder.
 var pages = map[string][]string{
-	"README.md":         {"readme_code_test.go"},
-	"README.zh-CN.md":   {"readme_code_test.go"},
-	"docs/echo.md":      {"pages_code_test.go", "readme_code_test.go"},
-	"docs/nethttp.md":   {"pages_code_test.go", "recipes/chi/page_test.go"},
-	"docs/gin.md":       {"recipes/gin/page_test.go"},
-	"docs/grpc.md":      {"pages_code_test.go"},
-	"docs/asynq.md":     {"pages_code_test.go"},
-	"docs/functions.md": {"pages_code_test.go"},
-	"docs/operating.md": {"pages_code_test.go"},
-	"docs/faq.md":       {"pages_code_test.go"},
-	"docs/testing.md":   {"pages_testing_test.go"},
+	"README.md":           {"readme_code_test.go"},
+	"README.zh-CN.md":     {"readme_code_test.go"},
+	"docs/echo.md":        {"pages_code_test.go", "readme_code_test.go"},
+	"docs/nethttp.md":     {"pages_code_test.go", "recipes/chi/page_test.go"},
+	"docs/idempotency.md": {"pages_code_test.go"},
+	"docs/gin.md":         {"../httpmw/ginmw/page_test.go"},
+	"docs/fiber.md":       {"../httpmw/fibermw/page_test.go"},
+	"docs/grpc.md":        {"pages_code_test.go"},
+	"docs/connect.md":     {"../grpcmw/connectmw/page_test.go"},
+	"docs/asynq.md":       {"pages_code_test.go"},
+	"docs/river.md":       {"../taskmw/rivermw/rivertest/page_test.go"},
+	"docs/cron.md":        {"../taskmw/cronmw/page_test.go"},
+	"docs/watermill.md":   {"../taskmw/watermillmw/page_test.go"},
+	"docs/temporal.md":    {"../taskmw/temporalmw/page_test.go"},
+	"docs/functions.md":   {"pages_code_test.go"},
+	"docs/operating.md":   {"pages_code_test.go"},
+	"docs/faq.md":         {"pages_code_test.go"},
+	"docs/command.md":     {"pages_code_test.go"},
+	"docs/testing.md":     {"pages_testing_test.go"},
 }
 
 func TestTheSnippetsOfThePagesAreCompiledCode(t *testing.T) {

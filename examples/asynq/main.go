@@ -18,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -27,6 +28,7 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
+	slog.SetLogLoggerLevel(slog.LevelWarn) // that a task was skipped is no news here
 	address := flag.String("redis", "", "a Redis server, as `host:port`, in place of the embedded miniredis")
 	flag.Parse()
 	if flag.NArg() > 0 {

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -228,5 +231,46 @@ func TestDemoSaysThatRedisIsUnreachable(t *testing.T) {
 	}
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %s", took)
+	}
+}
+
+func TestThePageIsServedWhileTrafficRunsUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	cmd := demo(t, "", "-ui")
+	read, write := io.Pipe()
+	cmd.Stdout = write
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(read)
+	var url string
+	for url == "" && lines.Scan() {
+		url = regexp.MustCompile(`http://\S+/`).FindString(lines.Text())
+	}
+	go func() { _, _ = io.Copy(io.Discard, read) }()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"events", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := bufio.NewScanner(resp.Body)
+	events.Buffer(nil, 1<<20)
+	for events.Scan() {
+		if strings.Contains(events.Text(), `"name":"order:`) {
+			break
+		}
+	}
+	if err := events.Err(); err != nil {
+		t.Error(err)
+	}
+	resp.Body.Close()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 // Demo puts Holdfast under real traffic, with nothing to set up:
 //
 //	go run ./examples/demo
+//	go run ./examples/demo -ui   the same traffic, slower, on a page that shows the locks, until Ctrl-C
 //
 // An Echo server, a gRPC server and an asynq worker, each a process of its own, change the
 // same few orders of an order book, which is a process too. Hundreds of calls, RPCs and
@@ -13,7 +14,7 @@
 //
 // The files, in the order of the story: store.go is the order book, shop.go what happens to
 // an order, doors.go the three doors with their locks, traffic.go the clients, round.go a
-// whole round, freeze.go and holder.go the frozen process. How the demo starts itself in all
+// whole round, freeze.go and holder.go the frozen process, ui.go the page. How the demo starts itself in all
 // these roles is in process.go.
 package main
 
@@ -22,6 +23,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -32,10 +34,12 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	if r, ok := roleFromEnv(); ok { // this is a child of the demo
+	slog.SetLogLoggerLevel(slog.LevelWarn) // that a task was skipped is no news here
+	if r, ok := roleFromEnv(); ok {        // this is a child of the demo
 		return r.run()
 	}
 	address := flag.String("redis", "", "a Redis server, as `host:port`, in place of the embedded miniredis")
+	ui := flag.Bool("ui", false, "serve a page that shows the locks while traffic runs, until it is interrupted")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "demo: unexpected argument %q\n", flag.Arg(0))
@@ -47,7 +51,13 @@ func run() int {
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 
 	out := newScreen(os.Stdout)
-	switch err := story(ctx, out, *address); {
+	show := story
+	if *ui {
+		show = watchable
+	}
+	switch err := show(ctx, out, *address); {
+	case ctx.Err() != nil && *ui:
+		return 0 // it has no other end
 	case ctx.Err() != nil:
 		out.printf("\nInterrupted.\n")
 		return 130

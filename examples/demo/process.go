@@ -27,6 +27,7 @@ type role struct {
 	Queue   string // of asynq
 	Guarded bool   // with Holdfast
 	Blind   bool   // see Book
+	Slow    bool   // see shop
 }
 
 func roleFromEnv() (r role, ok bool) {

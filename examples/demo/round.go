@@ -16,6 +16,7 @@ const (
 type round struct {
 	name    string
 	guarded bool
+	slow    bool
 }
 
 func (r round) run(ctx context.Context, out *screen, s *service) (*result, error) {
@@ -78,7 +79,7 @@ func (r round) open(ctx context.Context, fail context.CancelCauseFunc, s *servic
 	for _, name := range []string{"echo", "grpc", "asynq"} { // the worker finds its tasks at once, so it is the last one
 		p, err := start(ctx, fail, role{
 			Name: name, Store: store.address, Locks: s.locks, Tasks: s.tasks,
-			Prefix: s.prefix(r.name), Queue: s.queue(r.name), Guarded: r.guarded,
+			Prefix: s.prefix(r.name), Queue: s.queue(r.name), Guarded: r.guarded, Slow: r.slow,
 		})
 		if err != nil {
 			return nil, err

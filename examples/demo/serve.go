@@ -31,7 +31,7 @@ func serveDoor(ctx context.Context, r role) error {
 		}
 		defer closeLocks(ctx, locks)
 	}
-	switch s := (shop{book}); r.Name {
+	switch s := (shop{book, r.Slow}); r.Name {
 	case "echo":
 		return serveEcho(ctx, s, locks)
 	case "grpc":

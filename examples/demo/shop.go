@@ -10,7 +10,10 @@ import (
 
 // shop is what happens to an order, whichever door it comes through. There is no lock in
 // here: without a door that holds one, two changes of one order can overlap.
-type shop struct{ book *book }
+type shop struct {
+	book *book
+	slow bool // for who watches: a second or so, not milliseconds
+}
 
 // change reads an order, works for a while and writes it back.
 func (s shop) change(ctx context.Context, id int64, edit func(*Order)) error {
@@ -18,7 +21,7 @@ func (s shop) change(ctx context.Context, id int64, edit func(*Order)) error {
 	if err != nil {
 		return err
 	}
-	if err := work(ctx); err != nil {
+	if err := s.work(ctx); err != nil {
 		return err
 	}
 	edit(&order)
@@ -31,7 +34,7 @@ func (s shop) ship(ctx context.Context, id int64) error {
 	if err != nil || order.Shipped {
 		return err
 	}
-	if err := work(ctx); err != nil {
+	if err := s.work(ctx); err != nil {
 		return err
 	}
 	if err := s.book.dispatch(ctx, id); err != nil {
@@ -48,7 +51,11 @@ func (s shop) write(ctx context.Context, order Order) error {
 }
 
 // work takes 2 to 5 ms: a call to the bank, say.
-func work(ctx context.Context) error {
+func (s shop) work(ctx context.Context) error {
+	if s.slow {
+		pause(ctx, 1500*time.Millisecond)
+		return context.Cause(ctx)
+	}
 	t := time.NewTimer(2*time.Millisecond + rand.N(3*time.Millisecond)) //nolint:gosec // G404: no secret
 	defer t.Stop()
 	select {

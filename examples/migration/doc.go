@@ -2,5 +2,5 @@
 // place of, on the same keys of a real Redis. It is a module of its own, since those are
 // dependencies that no user of Holdfast should inherit.
 //
-// [GocronLocker] and [CertmagicStorage] are recipes: copy the file.
+// [CertmagicStorage] is a recipe: copy the file.
 package migration

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/redlock"
 	"github.com/holdfast-go/holdfast/examples/migration"
 	"github.com/holdfast-go/holdfast/taskmw"
+	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
 // What follows is the code of docs/migration.md.
@@ -99,7 +100,7 @@ func newAsynq(client *asynq.Client, task *asynq.Task, mux *asynq.ServeMux, locks
 }
 
 func newGocron(locks *core.Locker) (gocron.Scheduler, error) {
-	locker, err := migration.NewGocronLocker(locks, "cron:{job}", core.WithMinHold(50*time.Second)) // for jobs that run each minute
+	locker, err := cronmw.NewLocker(locks, "cron:{job}", core.WithMinHold(50*time.Second)) // for jobs that run each minute
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -37,7 +36,6 @@ func newLab(ctx context.Context, address string) (*lab, error) {
 		}
 		address = l.server.Addr()
 	}
-	logging.Disable() // what goes wrong comes back as an error
 	l.rdb = redis.NewClient(&redis.Options{
 		Addr:                     address,
 		DialerRetries:            1,

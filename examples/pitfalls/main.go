@@ -19,6 +19,8 @@ import (
 	"os/signal"
 	"text/tabwriter"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // pitfall is one mistake. Both scenes say what was seen, and whether harm was done.
@@ -46,7 +48,10 @@ func pitfalls() []pitfall {
 	}
 }
 
-func main() { os.Exit(run()) }
+func main() {
+	logging.Disable() // what goes wrong comes back as an error
+	os.Exit(run())
+}
 
 func run() int {
 	address := flag.String("redis", "", "a Redis server, as `host:port`, in place of the embedded miniredis")

@@ -6,12 +6,16 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	logging.Disable() // as main does
+	goleak.VerifyTestMain(m)
+}
 
 func TestEveryPitfallShowsAndNoneWithHoldfast(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/examples/demo/shoppb"
+	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/httpmw"
+)
+
+// exampleEnv makes the test binary the example.
+const exampleEnv = "HOLDFAST_EXAMPLE_TEST"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(exampleEnv) != "" {
+		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// process is the service in a process of its own.
+type process struct {
+	*exec.Cmd
+	web, rpc   string
+	complaints strings.Builder
+}
+
+func launch(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.CommandContext(t.Context(), os.Args[0], append(args, "-web", "127.0.0.1:0", "-rpc", "127.0.0.1:0")...)}
+	p.Env = append(os.Environ(), exampleEnv+"=1")
+	p.Stderr = &p.complaints
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if _, scanned := fmt.Sscanf(line, "ready: web %s rpc %s", &p.web, &p.rpc); err != nil || scanned != nil {
+		_ = p.Wait()
+		t.Fatalf("%q, %v: %s", line, err, p.complaints.String())
+	}
+	p.web = strings.TrimSuffix(p.web, ",")
+	return p
+}
+
+// eventually waits until ok says so.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+		if ok() {
+			return
+		}
+	}
+	t.Fatal("not yet: " + what)
+}
+
+func post(t *testing.T, url string) (code int, retryAfter, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)
+	if err != nil {
+		t.Error(err)
+		return 0, "", ""
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return 0, "", ""
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return res.StatusCode, res.Header.Get("Retry-After"), string(text)
+}
+
+// A request, a call and a task are at work when SIGTERM comes.
+func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
+	t.Parallel()
+	addr := servers.Redis(t).Addr()
+	p := launch(t, "-redis", addr, "-queue", "shop", "-work", "2s")
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = rdb.Close() })
+	other, err := core.New(redislock.New(rdb, redislock.WithPrefix("shop:")), core.WithWait(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close(context.WithoutCancel(t.Context())) })
+	conn, err := grpc.NewClient(p.rpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	orders := shoppb.NewOrdersClient(conn)
+	refund := func(id int64) error {
+		_, err := orders.Refund(t.Context(), &shoppb.RefundRequest{Order: &shoppb.Order{Id: id}})
+		return err
+	}
+
+	paid, refunded := make(chan string, 1), make(chan error, 1)
+	go func() {
+		code, _, body := post(t, "http://"+p.web+"/orders/1/pay")
+		paid <- fmt.Sprint(code, " ", body)
+	}()
+	go func() { refunded <- refund(2) }()
+	client, inspect := asynq.NewClientFromRedisClient(rdb), asynq.NewInspectorFromRedisClient(rdb)
+	info, err := client.Enqueue(asynq.NewTask("order:ship", []byte(`{"order_id":3}`)), asynq.Queue("shop"), asynq.Retention(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range 3 {
+		eventually(t, "work begins", func() bool {
+			lock, err := other.Inspect(t.Context(), fmt.Sprint("order:", id+1)) // to take it could keep the work from it
+			return err == nil && lock.Held
+		})
+	}
+
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "/ready tells the load balancer", func() bool {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.web+"/ready", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode == http.StatusServiceUnavailable
+	})
+	if code, after, body := post(t, "http://"+p.web+"/orders/4/pay"); code != http.StatusServiceUnavailable || after != "1" || !strings.Contains(body, httpmw.TypeUnavailable) {
+		t.Errorf("a new request: %d, Retry-After %q, %s", code, after, body)
+	}
+	if err := refund(5); status.Code(err) != codes.Unavailable || !grpcmw.IsUnavailable(err) {
+		t.Errorf("a new call: %v", err)
+	}
+	if got := <-paid; got != "200 paid" {
+		t.Errorf("the request under way: %s", got)
+	}
+	if err := <-refunded; err != nil {
+		t.Errorf("the call under way: %v", err)
+	}
+	if err := p.Wait(); err != nil || p.complaints.Len() > 0 {
+		t.Errorf("%v: %s", err, p.complaints.String())
+	}
+	if done, err := inspect.GetTaskInfo("shop", info.ID); err != nil || done.State != asynq.TaskStateCompleted {
+		t.Errorf("the task under way: %+v, %v", done, err)
+	}
+	for id := range 5 {
+		x, err := other.TryAcquire(t.Context(), fmt.Sprint("order:", id+1))
+		if err != nil {
+			t.Errorf("left behind: %v", err)
+			continue
+		}
+		_ = x.Release(t.Context())
+	}
+}
+
+// What does not end in its time is told to stop, and the task goes back into the queue.
+func TestAStopEndsThoughWorkDoesNot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes as long as the budgets of a stop")
+	}
+	t.Parallel()
+	addr := servers.Redis(t).Addr()
+	p := launch(t, "-redis", addr, "-queue", "shop", "-work", "1h")
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = rdb.Close() })
+	client, inspect := asynq.NewClientFromRedisClient(rdb), asynq.NewInspectorFromRedisClient(rdb)
+	info, err := client.Enqueue(asynq.NewTask("order:ship", []byte(`{"order_id":3}`)), asynq.Queue("shop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the task runs", func() bool {
+		got, err := inspect.GetTaskInfo("shop", info.ID)
+		return err == nil && got.State == asynq.TaskStateActive
+	})
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := p.Wait(); err == nil || !strings.Contains(p.complaints.String(), "1 leases still in use") {
+		t.Errorf("%v: %s", err, p.complaints.String())
+	}
+	if took, most := time.Since(began), drainBudget+serversBudget+lastBudget+workersBudget+closeBudget; took > most+5*time.Second {
+		t.Errorf("it took %s, more than %s", took, most)
+	}
+	if back, err := inspect.GetTaskInfo("shop", info.ID); err != nil || back.State != asynq.TaskStatePending || back.Retried != 0 {
+		t.Errorf("the task: %+v, %v", back, err)
+	}
+}
