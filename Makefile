@@ -6,18 +6,33 @@ MODULES := $(sort $(dir $(shell find . -name go.mod -not -path ./tools/go.mod -n
 # belongs to another user.
 export GOFLAGS := $(filter-out -buildvcs=%,$(shell go env GOFLAGS)) -buildvcs=false
 
+# go.work is for commands typed by hand: "go run ./examples/demo", "go test ./..." in any folder. Here each
+# module is built with what its own go.mod says, as its users build it.
+export GOWORK := off
+
 TOOL := go tool -modfile="$(CURDIR)/tools/go.mod"
 
-TESTFLAGS ?= -shuffle=on -count=1 -timeout=15m
+TESTFLAGS ?= -shuffle=on -count=1 -timeout=30m
 BENCHFLAGS ?= -benchmem
 BENCH ?= .
 RATIOFLAGS ?= -only layers,held-10000
 PEERFLAGS ?=
+SCALEFLAGS ?=
 SEED ?= 1
 FUZZTIME ?= 60s
 
 # $(call each,command) runs the command in every module, all of them even if one fails.
 each = @rc=0; for m in $(MODULES); do echo "== $$m"; (cd "$$m" && $(1)) || rc=1; done; exit $$rc
+
+# $(call beside,number,modules,command) runs the command in modules, so many at a time, all of them even if one fails. What
+# each has to say comes in one piece, when it has ended. The file $HOLDFAST_RED, if it is set, gets what
+# those said that failed.
+beside = printf '%s\n' $(2) | xargs -P $(1) -I{} sh -c 'out=$$(cd {} && $(3) 2>&1); rc=$$?; echo "== {}"; echo "$$out"; \
+	[ $$rc -eq 0 ] || { echo "== {}"; echo "$$out"; } >>"$${HOLDFAST_RED:-/dev/null}"; exit $$rc'
+
+# What has failed, once more, at the end and without the logs around it.
+FAILURES = { echo "== what has failed:"; grep -E -A4 '^== |^ *--- FAIL: |^panic: |^fatal error: |^goleak: |DATA RACE|^FAIL.*/' "$$HOLDFAST_RED" | \
+	grep -vE '^--$$|log of .* on |^(ok|\?) ' | head -n 100; }
 
 # What the conformance runs of "make test" have shown, for the table in docs/backends.md.
 RECORDS := $(CURDIR)/.evidence
@@ -25,11 +40,17 @@ EVIDENCE = cd tools/evidence && go run . -from "$(RECORDS)" -doc "$(CURDIR)/docs
 # A run of some tests is evidence for nothing.
 PARTIAL = $(filter -run% -skip% -short%,$(TESTFLAGS))
 
-# The nested modules mostly wait, for servers and for clocks: "make test" runs two at a time.
-TEST = HOLDFAST_REQUIRE_SERVERS=1 HOLDFAST_EVIDENCE="$(RECORDS)" go test -race $(TESTFLAGS) ./...
+# The tests mostly wait, for servers and for clocks: "make test" runs three modules at a time, those that take longest
+# first. On a new machine the compiler has minutes of work beside them: it gets what they leave.
+LONGEST := ./ ./core/sqllock/ ./core/zklock/ ./core/bench/
+TEST = HOLDFAST_REQUIRE_SERVERS=1 HOLDFAST_EVIDENCE="$(RECORDS)" go test -race -toolexec "nice -n 19" $(TESTFLAGS) ./...
 
 # Any seed can be run again, with its faults and every worker's choices.
 STORM = cd core/internal/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=90m -v .
+
+# A smaller storm on each of the other backends, all of them even if one fails.
+STORMS = @rc=0; for m in sqllock etcdlock natslock zklock; do \
+	(cd core/$$m && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=10m -v -run '^TestAStorm' . -args -storm.for 30s -storm.seed $(SEED)) || rc=1; done; exit $$rc
 
 # $(call rain,duration) is a run of bad weather in every service, all of them even if one fails,
 # and then their figures as docs/guarantees.md shows them.
@@ -39,7 +60,7 @@ rain = @rc=0; rm -f "$(FIGURES)"; for s in one plain redlock cluster sentinel re
 	(cd core/internal/weather && go run ./figures <"$(FIGURES)") || rc=1; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test evidence servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-peers charts bench-backends weather weather-quick weather-long weather-peers hours soak fuzz ci
+.PHONY: help build vet test evidence servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-peers scale charts screenshots bench-backends bench-postgres release release-check test-newest fips servers-matrix docs apidiff weather weather-quick weather-long weather-peers hours soak fuzz ci spec
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -51,10 +72,24 @@ vet: ## run go vet
 	$(call each,go vet ./...)
 
 test: servers ## run all tests with -race against real servers; a missing server is a failure
-	@rm -rf "$(RECORDS)"; mkdir "$(RECORDS)"; rc=0; echo "== ./"; $(TEST) || rc=1; \
-	printf '%s\n' $(filter-out ./,$(MODULES)) | xargs -P 2 -I{} sh -c \
-		'out=$$(cd {} && $(TEST) 2>&1); rc=$$?; echo "== {}"; echo "$$out"; exit $$rc' || rc=1; \
+	@rm -rf "$(RECORDS)"; mkdir "$(RECORDS)"; rc=0; export HOLDFAST_RED=$$(mktemp); trap 'rm -f "$$HOLDFAST_RED"' EXIT; \
+	$(call beside,3,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(TEST)) || { rc=1; $(FAILURES); }; \
 	if [ $$rc -eq 0 ] && [ -z "$(PARTIAL)" ]; then $(EVIDENCE) -check || rc=1; fi; exit $$rc
+
+test-newest: servers ## run all tests with the newest dependencies; a go.mod made on the fly asks for them
+	@HOLDFAST_REQUIRE_SERVERS=1 tools/newest.sh $(MODULES) -- test -race $(TESTFLAGS) ./...
+
+release-check: ## make a release in a temporary clone, and install all of it from there: 5 minutes
+	@cd tools/release && go run . -check
+
+release: ## make the release VERSION=v0.2.0: two commits and all tags; nothing is pushed
+	@cd tools/release && go run . -version $(VERSION)
+
+docs: ## look at the documentation as pkg.go.dev shows it: everything has some, no link is broken
+	@cd tools/doccheck && go run . $(addprefix ../../,$(MODULES))
+
+apidiff: ## compare the API with the last release; an incompatible change must be in the changelog
+	@tools/apidiff.sh
 
 evidence: ## write what the last "make test" has shown into the table of docs/backends.md
 	@$(EVIDENCE)
@@ -64,11 +99,17 @@ servers: ## install the servers that the tests need, on Debian as root; else say
 
 lint: golangci vulncheck ## run all linters and the vulnerability check
 
+# The packages are compiled with -race, as "make test" has them: on a new machine that is half of the work of both.
 golangci: ## run golangci-lint, which checks the formatting and the import fences too
-	$(call each,$(TOOL) golangci-lint run --config "$(CURDIR)/.golangci.yml" ./...)
+	@lint=$$($(TOOL) -n golangci-lint) && export lint GOFLAGS="$(GOFLAGS) -race" && \
+	$(call beside,2,$(MODULES),"$$lint" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...)
 
 lock-order: ## look for mutexes that are taken in two orders, 1 minute (LOCKORDER, packages)
 	@tools/lockorder.sh
+
+spec: ## search the model of the queue, docs/spec, exhaustively, 2 minutes (needs gcc; installs spin as servers does)
+	@tools/install-servers.sh spin
+	@tools/spec.sh
 
 vulncheck: ## look for known vulnerabilities; skipped, loudly, where the database is out of reach
 	@tools/govulncheck.sh $(MODULES)
@@ -76,28 +117,46 @@ vulncheck: ## look for known vulnerabilities; skipped, loudly, where the databas
 fmt: ## format all Go code
 	$(call each,$(TOOL) golangci-lint fmt --config "$(CURDIR)/.golangci.yml" ./...)
 
-tidy: ## tidy every go.mod
+tidy: ## tidy every go.mod, and have go.work list them all
 	$(call each,go mod tidy)
+	GOWORK="$(CURDIR)/go.work" go work use $(MODULES)
 
-tidy-check: ## fail if a go.mod or go.sum is not tidy
+tidy-check: ## fail if a go.mod or go.sum is not tidy, or go.work lacks a module
 	$(call each,go mod tidy -diff)
+	@for m in $(patsubst %/,%,$(MODULES)); do grep -qx "	$$m" go.work || { echo "go.work lacks $$m: make tidy"; exit 1; }; done
 
 bench: ## run the benchmarks, and what a lock costs beside the floor (BENCH, BENCHFLAGS, RATIOFLAGS)
-	go test -run '^$$' -bench '$(BENCH)' $(BENCHFLAGS) $(patsubst %,./%/...,$(wildcard core httpmw grpcmw taskmw))
+	@for m in $(dir $(wildcard go.mod *mw/go.mod)); do (cd "$$m" && go test -run '^$$' -bench '$(BENCH)' $(BENCHFLAGS) ./...) || exit 1; done
 	@if [ -f core/bench/go.mod ]; then cd core/bench && go run . $(RATIOFLAGS); fi
 
 bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-help" lists what can be said)
 	@cd core/bench && go run . $(PEERFLAGS)
 
-charts: ## draw the charts of docs from the tables of docs/performance.md
+scale: ## measure how cost grows with leases, waiters, names and processes, 6 minutes (SCALEFLAGS=-large: more)
+	@cd core/bench && go run . -scale $(SCALEFLAGS)
+
+charts: ## draw the charts of docs from the tables of docs/performance.md and docs/capacity.md
 	@cd tools/charts && go run .
+
+screenshots: servers ## take the pictures of the inspector's page from the demo's traffic, 2 minutes
+	@tools/screenshots.sh
 
 bench-backends: servers ## measure the backends beside each other, 2 minutes
 	@cd core/bench/backends && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -args -figures
 
-weather: servers ## run bad weather, 30 s in each service and 30 s of late commands, then all mutants: 30 minutes (SEED)
+fips: servers ## run tests of every door and backend in FIPS 140-only mode, 3 minutes
+	@tools/fips.sh
+
+servers-matrix: ## run redislock's tests and bad weather on several servers, for docs/servers.md (HOLDFAST_REDIS_SERVERS="/path /path")
+	@tools/servers-matrix.sh
+
+bench-postgres: servers ## a million pairs on PostgreSQL, logged and not: size, dead rows, HOT, WAL; 10 minutes
+	@cd core/sqllock && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=60m -v -run '^TestManyPairsLeaveASmallTable$$' . -args -pairs 1000000
+
+weather: servers ## run bad weather, 30 s in each service and 30 s of late commands, storms of the other backends, then all mutants: 40 minutes (SEED)
 	$(call rain,30s)
 	$(STORM) -run '^TestWeather$$' -args -weather.for 30s -weather.gap 2s -weather.only uneven,pause,hold -weather.seed $(SEED)
+	$(STORMS)
 	$(STORM) -run Mutant -args -weather.mutants -weather.seed $(SEED)
 
 hours: ## run leases through faults in virtual time for 3,000 hours, and 200,000 combinations: half an hour
@@ -119,5 +178,5 @@ soak: servers ## 3 processes, 200 names, 500 goroutines and random kills for 15 
 fuzz: ## run every fuzz test for FUZZTIME, 60s unless told
 	@FUZZTIME=$(FUZZTIME) tools/fuzz.sh
 
-ci: ## what CI runs: lint, test, lock-order and weather-quick
+ci: ## what CI runs: lint, test, lock-order, spec and weather-quick
 	@.ci/run

@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
 # Installs the servers that the tests start, where they are missing: with apt, on Debian and
-# its kin, as root. Anywhere else it prints what to install, and fails.
+# its kin, as root. Anywhere else it prints what to install, and fails. With the argument "spin" it
+# installs only the checker for the model in docs/spec.
 #
 # It only adds packages. No service is started, and none that was there before is stopped,
 # restarted or upgraded: the tests start servers of their own.
 set -euo pipefail
+only=${1:-}
 
 # One line for each server: the Debian package, then the binary that shows that it is there,
 # by name or, with a slash, by a pattern of paths.
 needed() {
+	if [ "$only" = spin ]; then
+		echo spin spin
+		return
+	fi
 	cat <<-'EOF'
 		redis-server    redis-server
 		prometheus      promtool
@@ -16,10 +22,13 @@ needed() {
 		mariadb-server  mariadbd
 		memcached       memcached
 		pgbouncer       pgbouncer
+		haproxy         haproxy
+		nutcracker      nutcracker
 		default-jre-headless java
 		libzookeeper-java /usr/share/java/zookeeper.jar
 		etcd-server     etcd
 		faketime        /usr/lib/*/faketime/libfaketime.so.1
+		chromium        chromium
 	EOF
 }
 
@@ -57,7 +66,7 @@ if [ ${#missing[@]} -eq 0 ]; then
 fi
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-	echo "These servers are missing; the tests need them: ${missing[*]}" >&2
+	echo "Missing, and needed here: ${missing[*]}" >&2
 	echo "On Debian: sudo apt-get install --no-install-recommends ${missing[*]}" >&2
 	exit 1
 fi

@@ -97,15 +97,19 @@ func TestEveryPictureIsXMLAndLinkedTo(t *testing.T) {
 func TestACommandWritesWhatTheTestsRead(t *testing.T) {
 	t.Parallel()
 	copied := t.TempDir()
-	if err := os.WriteFile(filepath.Join(copied, pageFile), read(t, pageFile), 0o600); err != nil {
-		t.Fatal(err)
+	for _, page := range []string{pageFile, growthPage} {
+		if err := os.WriteFile(filepath.Join(copied, page), read(t, page), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := run(copied); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(copied, filepath.FromSlash(figuresFile)))
-	if err != nil || !bytes.Equal(text, read(t, figuresFile)) {
-		t.Errorf("other figures than those of the repository: %v", err)
+	for _, name := range []string{figuresFile, growthFigures, growthPicture} {
+		text, err := os.ReadFile(filepath.Join(copied, filepath.FromSlash(name)))
+		if err != nil || !bytes.Equal(text, read(t, name)) {
+			t.Errorf("%s is not as it is in the repository: run make charts: %v", name, err)
+		}
 	}
 }
 

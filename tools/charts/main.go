@@ -1,9 +1,10 @@
-// Command charts draws the pictures of the documentation, from the tables of docs/performance.md:
+// Command charts draws the pictures of the documentation, from the tables of docs/performance.md
+// and docs/capacity.md:
 //
 //	make charts
 //
-// It writes the figures of these tables to docs/figures/performance.json, and draws the charts
-// from that file. After a new run of "make bench-peers": put its tables into the page, and run
+// It writes the figures of these tables to docs/figures, and draws the charts from those files.
+// After a new run of "make bench-peers" or "make scale": put its tables into the page, and run
 // this. The tests fail where page, figures and pictures do not agree.
 package main
 
@@ -56,6 +57,9 @@ func run(docs string) error {
 	if err != nil {
 		return err
 	}
+	if pictures[growthPicture], err = runGrowth(docs); err != nil {
+		return fmt.Errorf("%s: %w", growthPage, err)
+	}
 	for _, name := range slices.Sorted(maps.Keys(pictures)) {
 		if err := write(docs, name, pictures[name]); err != nil {
 			return err
@@ -64,7 +68,27 @@ func run(docs string) error {
 	return nil
 }
 
-// draw returns all pictures, by their names in docs.
+// runGrowth writes the figures of docs/capacity.md, and returns their picture.
+func runGrowth(docs string) ([]byte, error) {
+	page, err := os.ReadFile(filepath.Join(docs, growthPage)) //nolint:gosec // G304: as above
+	if err != nil {
+		return nil, err
+	}
+	g, err := parseGrowth(string(page))
+	if err != nil {
+		return nil, err
+	}
+	text, err := g.encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := write(docs, growthFigures, text); err != nil {
+		return nil, err
+	}
+	return grow(g)
+}
+
+// draw returns the pictures of performance.md, and the one without figures, by their names in docs.
 func draw(f figures) (map[string][]byte, error) {
 	pictures := map[string][]byte{"architecture.svg": architecture()}
 	for name, chart := range charts {

@@ -10,7 +10,7 @@ import (
 // backends are the columns, in their order, those of which nothing is known too.
 var backends = []string{
 	"memory", "Redis", "Redis by Sentinel", "Redis Cluster", "Redis without scripts", "redlock",
-	"PostgreSQL", "PgBouncer", "MariaDB", "MySQL", "SQLite", "ZooKeeper", "etcd", "memcached",
+	"PostgreSQL", "PgBouncer", "MariaDB", "MySQL", "SQLite", "ZooKeeper", "etcd", "NATS", "memcached",
 }
 
 // serverRow is the head of the row that is not compared.

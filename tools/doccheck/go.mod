@@ -1,0 +1,4 @@
+// Not released: a tool of this repository.
+module github.com/holdfast-go/holdfast/tools/doccheck
+
+go 1.26.0

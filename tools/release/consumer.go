@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// try installs the release as its users would: each module, each program, what README shows, and what an older service
+// needs of it.
+func (s *stage) try(ctx context.Context, repository string, write bool) error {
+	var failed []error
+	for _, m := range s.released {
+		if err := s.install(ctx, m); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", m.path, err))
+			continue
+		}
+		log.Printf("installed %s", m.path)
+	}
+	for _, page := range []string{"README.md", "README.zh-CN.md"} {
+		if err := s.snippets(ctx, page); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", page, err))
+			continue
+		}
+		log.Printf("built what %s shows", page)
+	}
+	if len(failed) == 0 {
+		failed = append(failed, s.upgrades(ctx, filepath.Join(repository, "docs", "install.md"), write))
+	}
+	return errors.Join(failed...)
+}
+
+// project makes an empty project of somebody else.
+func (s *stage) project(ctx context.Context) (string, error) {
+	dir, err := os.MkdirTemp(s.work, "project-")
+	if err != nil {
+		return "", err
+	}
+	_, err = output(ctx, dir, s.consumerEnv(ctx), "go", "mod", "init", "example.test/project")
+	return dir, err
+}
+
+// install adds a module to an empty project that imports all its packages, and installs its programs.
+func (s *stage) install(ctx context.Context, m module) error {
+	packages, programs, err := s.packages(ctx, m)
+	if err != nil {
+		return err
+	}
+	dir, err := s.project(ctx)
+	if err != nil {
+		return err
+	}
+	var file strings.Builder
+	file.WriteString("package main\n\nimport (\n")
+	for _, p := range packages {
+		fmt.Fprintf(&file, "\t_ %q\n", p)
+	}
+	file.WriteString(")\n\nfunc main() {}\n")
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(file.String()), 0o600); err != nil {
+		return err
+	}
+	steps := [][]string{{"get", m.path + "@" + s.version}, {"mod", "tidy"}, {"build", "-o", os.DevNull, "."}}
+	for _, program := range programs {
+		steps = append(steps, []string{"install", program + "@" + s.version})
+	}
+	for _, step := range steps {
+		if _, err := output(ctx, dir, append(s.consumerEnv(ctx), "GOBIN="+filepath.Join(s.work, "bin")), "go", step...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packages are those that others can import, and the programs.
+func (s *stage) packages(ctx context.Context, m module) (packages, programs []string, err error) {
+	list, err := s.goTool(ctx, m, nil, "list", "-f", "{{if .GoFiles}}{{.Name}} {{.ImportPath}}{{end}}", "./...")
+	if err != nil {
+		return nil, nil, err
+	}
+	for line := range strings.Lines(list) {
+		name, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case name == "main":
+			programs = append(programs, path)
+		case path != "" && !strings.Contains(path+"/", "/internal/"):
+			packages = append(packages, path)
+		}
+	}
+	return packages, programs, nil
+}
+
+// snippets does what a page says: its "go get" lines in an empty project, and then its code. The comment above the code
+// names the file that has all of it, compiled; a test of the examples compares the two.
+func (s *stage) snippets(ctx context.Context, page string) error {
+	text, err := os.ReadFile(filepath.Join(s.dir, page)) //nolint:gosec // G304: a page of ours
+	if err != nil {
+		return err
+	}
+	dir, err := s.project(ctx)
+	if err != nil {
+		return err
+	}
+	gets, files := 0, 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if path, found := strings.CutPrefix(line, "go get "); found {
+			gets++
+			if _, err := output(ctx, dir, s.consumerEnv(ctx), "go", "get", path+"@"+s.version); err != nil {
+				return err
+			}
+		}
+		if file, found := strings.CutPrefix(line, "<!-- examples/"); found {
+			files++
+			if err := s.copyCode(strings.TrimSuffix(file, " -->"), dir); err != nil {
+				return err
+			}
+		}
+	}
+	if gets == 0 || files == 0 {
+		return fmt.Errorf("%d lines of go get, %d of files with code", gets, files)
+	}
+	// What else the code imports, such as Echo, is in the project that has such code, with that version.
+	if _, err := output(ctx, dir, s.consumerEnv(ctx), "go", "mod", "tidy"); err != nil {
+		return err
+	}
+	_, err = output(ctx, dir, s.consumerEnv(ctx), "go", "vet", ".")
+	return err
+}
+
+func (s *stage) copyCode(name, dir string) error {
+	code, err := os.ReadFile(filepath.Join(s.dir, "examples", name)) //nolint:gosec // G304: code of ours
+	if err != nil {
+		return err
+	}
+	plain := strings.TrimSuffix(filepath.Base(name), "_test.go") + ".go"
+	return os.WriteFile(filepath.Join(dir, plain), code, 0o600) //nolint:gosec // G703: as above
+}
