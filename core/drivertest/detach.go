@@ -112,9 +112,11 @@ var detachCases = []testCase{
 		e.noError(err)
 		_, err = again.Attach(e.Context(), handoff, core.WithWait(0))
 		e.isHeld(err)
-		go func() { e.noErrorHere(y.Release(e.Context())) }()
+		released := make(chan error, 1)
+		go func() { released <- y.Release(e.Context()) }()
 		z, err := again.Attach(e.Context(), handoff)
 		e.noError(err)
+		e.noError(<-released) // others may have the name before the answer is here
 		e.noError(z.Release(e.Context()))
 	}},
 }

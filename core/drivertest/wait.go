@@ -24,7 +24,7 @@ var waitCases = []testCase{
 		for range 20 {
 			c := e.claim("name")
 			c.TTL = time.Minute
-			e.grant(holder, c)
+			e.grantSoon(holder, c)
 			heard := make(chan error, 1)
 			next := e.claim("name")
 			go func() { heard <- q.Wait(e.Context(), next) }()

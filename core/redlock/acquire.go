@@ -23,12 +23,13 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	c, rank := s.standing(c)
 	claim := b.claim
 	claim.Place, claim.Rank = c.Place, rank
+	b.launch()
 	began := time.Now() // before any request: no node's TTL began earlier
 	stop := s.fan(ctx, func(ctx context.Context, i int) {
-		g, err := b.acquire(ctx, i, claim)
+		g, err := b.fly(ctx, i, claim)
 		v := vote{i, g, err}
-		if rank > 0 && (err == nil || v.held() || errors.Is(err, errOver)) {
-			s.see(claim, i) // who asks keeps the place alive; a node that was not asked any more may well have it
+		if rank > 0 && (err == nil || v.held()) {
+			s.see(claim, i) // who asks keeps the place alive
 		}
 		votes <- v
 	})

@@ -151,16 +151,14 @@ func (b *ballot) expired() bool {
 	return b.calls == 0 && !b.stands()
 }
 
-// acquire asks node i.
-func (b *ballot) acquire(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
+// launch counts acquires at all nodes as under way before any is asked. So a node whose turn comes when others have
+// decided is asked too: that keeps the place alive there.
+func (b *ballot) launch() {
 	b.mu.Lock()
-	if b.over {
-		b.mu.Unlock()
-		return driver.Grant{}, driver.NotSent(errOver)
+	defer b.mu.Unlock()
+	for i := range b.seats {
+		b.seats[i].flying++
 	}
-	b.seats[i].flying++
-	b.mu.Unlock()
-	return b.fly(ctx, i, c)
 }
 
 // fly asks node i, and deals with an outcome that nobody waits for any more. The caller has

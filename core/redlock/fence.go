@@ -22,8 +22,9 @@ func (s *Store) raise(ctx context.Context, b *ballot, c driver.Claim, fence uint
 	claim := b.claim
 	claim.Place, claim.Rank, claim.Floor = c.Place, first, fence
 	votes := make(chan vote, len(s.nodes))
+	b.launch()
 	stop := s.fan(ctx, func(ctx context.Context, i int) {
-		g, err := b.acquire(ctx, i, claim)
+		g, err := b.fly(ctx, i, claim)
 		votes <- vote{i, g, err}
 	})
 	t := s.count(ctx, votes, c.TTL)

@@ -22,17 +22,23 @@ type queued struct {
 	ahead   int
 	came    time.Time
 	granted atomic.Int64 // microseconds
+	takes   time.Duration
+	cutOff  atomic.Int64
 
 	mu    sync.Mutex // protects looks
 	looks []time.Time
 }
 
-func (q *queued) answer(_ context.Context, text string) ([][]sqldriver.Value, error) {
+func (q *queued) answer(ctx context.Context, text string) ([][]sqldriver.Value, error) {
 	switch {
 	case strings.Contains(text, "version()"):
 		return aboutItself(text, "15.18", true), nil
 	case !strings.HasPrefix(text, "SELECT"):
 		return row(""), nil // a row is changed
+	}
+	time.Sleep(q.takes)
+	if ctx.Err() != nil {
+		q.cutOff.Add(1)
 	}
 	now := time.Now()
 	q.mu.Lock()
@@ -104,4 +110,27 @@ func TestTheFirstInTheQueueLooksOftenAndTheOthersSeldom(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A driver that is cut off gives up its connection, and the next statement has to wait for a new one.
+func TestTheEndOfAWaitCutsOffNoLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &queued{came: time.Now(), takes: 70 * time.Millisecond}
+		q.granted.Store(q.came.UnixMicro())
+		db := sql.OpenDB(fake(q.answer))
+		s := sqllock.New(db, sqllock.Postgres)
+		for i := range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second+time.Duration(4*i)*time.Millisecond)
+			err := s.Wait(ctx, driver.Claim{Name: "name", Token: "mine", Place: "place", TTL: time.Minute})
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			cancel()
+		}
+		if n := q.cutOff.Load(); n > 0 || len(q.looks) < 200 {
+			t.Errorf("%d of %d looks were cut off", n, len(q.looks))
+		}
+		ok(t, db.Close())
+	})
 }

@@ -35,7 +35,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	}
 	for first := true; ; first, told = false, s.hub.tells() {
 		var l look
-		seen := false
+		seen, began := false, time.Now()
 		if first && told {
 			l, seen = s.hub.lately(ear)
 		}
@@ -48,7 +48,11 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 				return nil
 			}
 		}
-		timer := time.NewTimer(s.pause(l, told, driver.Recheck(c.TTL)))
+		pause := s.pause(l, told, driver.Recheck(c.TTL))
+		if ends, ok := ctx.Deadline(); ok && time.Until(ends) < pause+2*time.Since(began) {
+			pause = time.Hour // until ctx ends: it would cut the next look off, and drivers then give up the connection
+		}
+		timer := time.NewTimer(pause)
 		select {
 		case <-ear.heard:
 			timer.Stop()
