@@ -27,7 +27,7 @@ const (
 	cutRelease   promise = "a connection cut in mid-release"
 	outage       promise = "a server killed and restarted"
 	degrades     promise = "an outage is told from an answer, and work may go on"
-	inspected    promise = "a holder is told, and taken the name from"
+	inspected    promise = "who holds a name is shown, and the name can be taken from the holder"
 	frozenHolder promise = "a holder frozen past its TTL"
 )
 

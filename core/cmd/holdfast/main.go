@@ -29,8 +29,8 @@
 //	nats://host:port,host:port[/bucket]             nats+tls:// with TLS
 //	memcached://host:port,host:port                 best effort: see package memcachedlock
 //
-// Behind a question mark are prefix=… (what the keys begin with; it has to be that of the programs
-// which share the locks), table=… for SQL, replicas=… and servercheck=off for Redis, fence=on for redlock, cacert=, cert= and key= for etcds and nats+tls, creds= for NATS, and
+// Behind a question mark are prefix=… (what the keys begin with; not for SQL, ZooKeeper and NATS), table=… for SQL, both as in the programs
+// which share the locks, replicas=… and servercheck=off for Redis, fence=on for redlock, cacert=, cert= and key= for etcds and nats+tls, creds= for NATS, and
 // the parameters of the client library. Other users of the machine can see a command line: put a
 // password into HOLDFAST_URL, or into HOLDFAST_PASSWORD, where nothing is percent-encoded.
 //

@@ -106,6 +106,15 @@ func (a *address) take(name string) string {
 	return a.query.Get(name)
 }
 
+// noPrefix refuses a prefix where names do not begin with one: whoever gives it means to share the locks of programs
+// that are elsewhere.
+func (a *address) noPrefix(instead string) error {
+	if a.query.Has("prefix") {
+		return errors.New("there is no prefix here; use " + instead)
+	}
+	return nil
+}
+
 // leftovers refuses parameters where the client library has none.
 func (a *address) leftovers() error {
 	for name := range a.query {

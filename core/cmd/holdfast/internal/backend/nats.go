@@ -20,7 +20,9 @@ func openNATS(_ context.Context, a *address, o Options) (*Backend, error) {
 		return nil, err
 	}
 	bucket := cmp.Or(strings.Trim(a.path, "/"), "holdfast")
-	a.query.Del("prefix")
+	if err := a.noPrefix("a bucket of its own, as the path"); err != nil {
+		return nil, err
+	}
 	options, err := a.natsOptions(o.Password)
 	if err != nil {
 		return nil, err

@@ -18,14 +18,18 @@ import (
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
-const defaultTable = "holdfast_locks"
+func (a *address) table() (string, error) {
+	return cmp.Or(a.take("table"), "holdfast_locks"), a.noPrefix("table=")
+}
 
 func openPostgres(_ context.Context, a *address, o Options) (*Backend, error) {
 	if _, err := a.ports("localhost", "5432"); err != nil {
 		return nil, err
 	}
-	table := cmp.Or(a.take("table"), defaultTable)
-	a.query.Del("prefix")
+	table, err := a.table()
+	if err != nil {
+		return nil, err
+	}
 	if !a.query.Has("connect_timeout") {
 		a.query.Set("connect_timeout", "3")
 	}
@@ -58,8 +62,10 @@ func openMySQL(_ context.Context, a *address, o Options) (*Backend, error) {
 	if len(hosts) > 1 {
 		return nil, errors.New("several hosts")
 	}
-	table := cmp.Or(a.take("table"), defaultTable)
-	a.query.Del("prefix")
+	table, err := a.table()
+	if err != nil {
+		return nil, err
+	}
 	if !a.query.Has("interpolateParams") {
 		a.query.Set("interpolateParams", "true") // one message for a statement, not three
 	}
@@ -90,8 +96,10 @@ func openSQLite(ctx context.Context, a *address, o Options) (*Backend, error) {
 	if a.hosts != nil || a.path == "" {
 		return nil, errors.New("not of the form sqlite:file or sqlite:///path/file")
 	}
-	table := cmp.Or(a.take("table"), defaultTable)
-	a.query.Del("prefix")
+	table, err := a.table()
+	if err != nil {
+		return nil, err
+	}
 	if !o.Create {
 		// Who only looks makes no file for a name that was mistyped.
 		if _, err := os.Stat(a.path); err != nil {

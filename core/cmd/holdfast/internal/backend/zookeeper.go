@@ -23,7 +23,9 @@ func openZooKeeper(ctx context.Context, a *address, o Options) (*Backend, error)
 	if err != nil {
 		return nil, err
 	}
-	a.query.Del("prefix")
+	if err := a.noPrefix("a root of its own, as the path"); err != nil {
+		return nil, err
+	}
 	if err := a.leftovers(); err != nil {
 		return nil, err
 	}
