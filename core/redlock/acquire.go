@@ -23,7 +23,6 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	c, rank := s.standing(c)
 	claim := b.claim
 	claim.Place, claim.Rank = c.Place, rank
-	b.launch()
 	began := time.Now() // before any request: no node's TTL began earlier
 	stop := s.fan(ctx, func(ctx context.Context, i int) {
 		g, err := b.fly(ctx, i, claim)
@@ -64,7 +63,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if s.faded(c) { // whoever polls may not wait any more
 		s.vacate(c)
 	}
-	return driver.Grant{}, t.refusal(s.quorum, s.giveBack(ctx, c, b, t.late))
+	return driver.Grant{}, t.refusal(s, s.giveBack(ctx, c, b, t.late))
 }
 
 type vote struct {
@@ -107,9 +106,8 @@ func (t *tally) add(v vote, ttl time.Duration) {
 	}
 }
 
-// leastWait is how long a node may take when the others have answered. Beyond that, and four
-// times what a quorum of them took, it is not waited for: its answer is dealt with when it
-// comes.
+// leastWait is how long a node may take when a quorum has granted or refused, or so many have failed that none is possible.
+// Beyond that, and four times what those took, it is not waited for: its answer is dealt with when it comes.
 const leastWait = 100 * time.Millisecond
 
 // count takes answers until they decide, or those that are missing are not worth the wait.
@@ -117,14 +115,15 @@ func (s *Store) count(ctx context.Context, votes <-chan vote, ttl time.Duration)
 	began := time.Now()
 	timer := time.NewTimer(maxBound)
 	defer timer.Stop()
-	heard := make([]bool, len(s.nodes))
+	heard, patient := make([]bool, len(s.nodes)), true
 	for {
 		missing := len(s.nodes) - t.answers()
 		switch {
 		case len(t.ttls) >= s.quorum && t.validity(s.quorum) == ttl, missing == 0,
 			len(t.helds) > 0 && len(t.ttls)+missing < s.quorum:
 			return t
-		case t.answers() == s.quorum:
+		case patient && (len(t.ttls)+len(t.helds) == s.quorum || len(t.errs) > len(s.nodes)-s.quorum):
+			patient = false
 			timer.Reset(max(leastWait, 4*time.Since(began)))
 		}
 		select {
@@ -214,7 +213,7 @@ func (b *ballot) remains() remains {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.seats {
-		if seat := &b.seats[i]; seat.flying > 0 || !seat.stray.IsZero() || seat.ttl > 0 && seat.left == unknown {
+		if seat := &b.seats[i]; seat.flying > 0 || seat.freeing || !seat.stray.IsZero() || seat.ttl > 0 && seat.left == unknown {
 			return something
 		}
 	}
@@ -223,15 +222,29 @@ func (b *ballot) remains() remains {
 
 // refusal is the error for an attempt without a quorum: held if any node says so, unless it
 // is ours and we were only asking again, and else what the others said.
-func (t *tally) refusal(quorum int, left remains) error {
+func (t *tally) refusal(s *Store, left remains) error {
 	if len(t.helds) > 0 && left != owned {
-		return t.held(quorum)
+		return t.held(s.quorum)
 	}
-	err := said(t.errs)
-	if left == nothing {
-		return driver.NotSent(err)
+	err := noQuorum(said(t.errs))
+	if left != nothing {
+		return err
 	}
-	return noQuorum(err)
+	if t.forbidden() > len(s.nodes)-s.quorum {
+		err = said(t.errs)
+	}
+	return driver.NotSent(err)
+}
+
+// forbidden is how many nodes will say the same until somebody mends them.
+func (t *tally) forbidden() int {
+	n := 0
+	for _, err := range t.errs {
+		if errors.Is(err, driver.ErrRefused) {
+			n++
+		}
+	}
+	return n
 }
 
 // held says who is in the way, and when enough of the nodes come free at the latest. It

@@ -260,3 +260,120 @@ func TestTheNodesBoundWhatItCan(t *testing.T) {
 		t.Errorf("%+v; want %+v", can, want)
 	}
 }
+
+// Core asks again with the same token where it has not heard the answer. What this grants must not be given back since
+// the first promise has ended meanwhile.
+func TestWhatAnAcquireIsGrantedAgainIsKeptBeyondTheFirstPromise(t *testing.T) {
+	t.Parallel()
+	for what, opts := range map[string][]redlock.Option{"plain": nil, "fenced": {redlock.WithFence()}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			inMesh(t, 5, func(t *testing.T, m *mesh) {
+				p, q := m.process(opts...), m.process(opts...)
+				_, err := p.store.Acquire(t.Context(), p.claim("token")) // core has not heard this
+				ok(t, err)
+				time.Sleep(ttl - 10*time.Millisecond)
+				for i, l := range p.links {
+					l.Delay(time.Duration(20+i)*time.Millisecond, 0)
+				}
+				_, err = p.store.Acquire(t.Context(), p.claim("token"))
+				ok(t, err)
+				time.Sleep(100 * time.Millisecond)
+				m.wantTaken(5)
+				_, err = q.store.Acquire(t.Context(), q.claim("other"))
+				isHeld(t, err)
+				ok(t, p.store.Release(t.Context(), p.claim("token")))
+			})
+		})
+	}
+}
+
+// A node that refuses to be dialled does so at once, which says nothing about how long the others take.
+func TestNodesThatAreDownHurryNobody(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5} {
+		inMesh(t, n, func(t *testing.T, m *mesh) {
+			p := m.process()
+			for i, l := range p.links {
+				switch {
+				case i == 0:
+					l.Delay(time.Millisecond, 0)
+				case i <= (n-1)/2:
+					l.All(Refused)
+				default:
+					l.Delay(60*time.Millisecond, 60*time.Millisecond)
+				}
+			}
+			_, err := p.store.Acquire(t.Context(), p.claim("token"))
+			ok(t, err)
+			ok(t, p.store.Release(t.Context(), p.claim("token")))
+			p.links[0].All(RequestLost)
+			for _, l := range p.links[1:] { // more than a minority is down: that is told soon
+				l.All(Refused)
+			}
+			began := time.Now()
+			_, err = p.store.Acquire(t.Context(), p.claim("token"))
+			isUnknown(t, err)
+			if took := time.Since(began); took > time.Second/2 {
+				t.Errorf("%d nodes: told after %v", n, took)
+			}
+		})
+	}
+}
+
+// The operator mends the one while the others come back.
+func TestOneNodeThatRefusesItsClientEndsNoWait(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		wrong := driver.NotSent(driver.Refused(errors.New("WRONGPASS")))
+		p := m.process()
+		p.links[0].All(Refused)
+		p.links[1].All(Refused)
+		one := m.over([]driver.Driver{p.links[0], p.links[1], m.stores[2], m.stores[3], says{m.stores[4], wrong}})
+		time.AfterFunc(time.Second, p.heal)
+		x, err := one.locks.Acquire(t.Context(), "name")
+		ok(t, err)
+		ok(t, x.Release(t.Context()))
+
+		all := m.over([]driver.Driver{m.stores[0], m.stores[1], says{m.stores[2], wrong}, says{m.stores[3], wrong}, says{m.stores[4], wrong}})
+		_, err = all.store.Acquire(t.Context(), all.claim("token"))
+		is(t, err, driver.ErrRefused)
+	})
+}
+
+func TestNothingIsLeftOfAnAcquireThatWasNotSent(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p := m.process()
+		p.next(OpAcquire, 0, Refused, Refused, Refused, HeldBack)
+		p.links[0].Next(OpRelease, HeldBack)
+		go func() {
+			time.Sleep(150 * time.Millisecond) // the last one has answered: it had nothing to release
+			p.links[4].All(Refused, OpRelease)
+			p.links[4].Deliver() // the acquire
+			time.Sleep(10 * time.Millisecond)
+			p.links[0].Deliver()
+		}()
+		_, err := p.store.Acquire(t.Context(), p.claim("token"))
+		isUnknown(t, err)
+		p.heal()
+	})
+}
+
+// A node can be back long after the first tries to give it back.
+func TestANodeThatComesBackIsGivenBackWhatItHas(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		p.next(OpAcquire, 0, Refused, Refused)
+		p.links[0].All(Refused, OpRelease)
+		c := p.claim("token")
+		c.TTL = 10 * time.Minute
+		_, err := p.store.Acquire(t.Context(), c)
+		isUnknown(t, err)
+		time.Sleep(3 * time.Second)
+		p.heal()
+		time.Sleep(30 * time.Second)
+		m.wantTaken(0)
+	})
+}

@@ -82,7 +82,8 @@ func newToken() string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// open returns the ballot of core's token for one more Acquire, a new one if there is none.
+// open returns the ballot of core's token for one more Acquire, a new one if there is none. It counts acquires at
+// all nodes as under way.
 func (s *Store) open(c driver.Claim) *ballot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *Store) open(c driver.Claim) *ballot {
 		return b
 	}
 	b := s.newBallot(c, newToken())
-	b.calls = 1
+	b.enter()
 	s.prune()
 	s.ballots[key] = b
 	return b
@@ -104,6 +105,7 @@ func (b *ballot) enter() bool {
 		return false
 	}
 	b.calls++
+	b.launch()
 	return true
 }
 
@@ -152,22 +154,23 @@ func (b *ballot) expired() bool {
 }
 
 // launch counts acquires at all nodes as under way before any is asked. So a node whose turn comes when others have
-// decided is asked too: that keeps the place alive there.
+// decided is asked too: that keeps the place alive there. The caller holds the mutex.
 func (b *ballot) launch() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for i := range b.seats {
 		b.seats[i].flying++
 	}
 }
 
 // fly asks node i, and deals with an outcome that nobody waits for any more. The caller has
-// counted the seat as flying.
-func (b *ballot) fly(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
-	g, err := b.store.nodes[i].Acquire(ctx, c)
-
+// counted the seat as flying. Once the ballot is over, only a place in the queue is a reason to ask.
+func (b *ballot) fly(ctx context.Context, i int, c driver.Claim) (g driver.Grant, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err = driver.NotSent(errOver); !b.over || c.Rank > first {
+		b.mu.Unlock()
+		g, err = b.store.nodes[i].Acquire(ctx, c)
+		b.mu.Lock()
+	}
 	seat := &b.seats[i]
 	seat.flying--
 	if err == nil {
@@ -179,8 +182,8 @@ func (b *ballot) fly(ctx context.Context, i int, c driver.Claim) (driver.Grant, 
 	if open(err) {
 		seat.stray = time.Now()
 	}
-	if (err == nil || open(err)) && (b.over || b.granted && !b.stands()) {
-		b.free(i)
+	if (err == nil || open(err)) && (b.over || b.calls == 0 && b.granted && !b.stands()) {
+		b.free(i) // not under a call that counts this grant: if it fails, it gives all of them back
 	}
 	if open(err) && b.over {
 		b.sweep(i)

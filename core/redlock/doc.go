@@ -58,9 +58,9 @@
 //
 // Every call goes to all nodes at once, and returns with the answer of the node that decides it. A
 // slow or dead node costs nothing while a quorum of the others agrees. If they do not agree, the call
-// waits for the missing nodes: four times as long as a quorum took to answer, but at least 100 ms,
-// and never more than three quarters of the call's time. Later answers are processed in the
-// background.
+// waits for the missing nodes: four times as long as a quorum took to grant or to refuse, but at least
+// 100 ms, and never more than three quarters of the call's time. A node that cannot be reached has done
+// neither. Later answers are processed in the background.
 //
 //   - Acquire: the name is ours when a quorum has granted it. It is held if any node says so and no
 //     quorum is possible. Otherwise the outcome is unknown, or no node can have it. An attempt that
@@ -71,13 +71,15 @@
 //   - Renewal: a node counts if it has renewed the claim itself, for as long as was promised. "Not
 //     the owner" needs so many nodes that no quorum can be left. Otherwise the outcome is unknown,
 //     and core asks again. A node that has lost a claim is acquired again after the renewal has its
-//     quorum, and never after the release. If that acquire arrives after the release, it is released
+//     quorum, and never after the release. So is one that has renewed it, and whose reply to the acquire was lost, at once. If that acquire arrives after the release, it is released
 //     again. If that fails too, it is gone after one TTL, and a single node is no quorum.
-//   - Release: it goes to every node, and is repeated for two seconds where it fails. It is done when
+//   - Release: it goes to every node, and is repeated where it fails, often for two seconds, and then more
+//     and more seldom until the TTL ends. It is done when
 //     a quorum has freed the name, because then others can have it.
 //
 // Two processes may split the votes, so that neither gets a quorum. Each is then told that the name
-// is held, though nobody holds it. Those who wait in the queues do not. Others pause for random and
+// is held, though nobody holds it. So is one that asks again after a lost reply and a lost release: its
+// own earlier attempt may be at a node still. Those who wait in the queues do not. Others pause for random and
 // growing times, which soon separates them.
 //
 // # Looking

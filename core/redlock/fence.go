@@ -15,14 +15,16 @@ type withFence struct{}
 
 func (withFence) apply(s *Store) { s.fenced = true }
 
-// raise makes the fence that a quorum has granted known to a quorum, before it is used: every node that still has
-// the ballot counts on from there. Each does both in one step, so no later tenure that has one of these nodes
+// raise makes the fence that a quorum has granted known to a quorum, before it is used: every node where
+// the ballot has the name, or nobody has, counts on from there. Each does both in one step, so no later tenure that has one of these nodes
 // gets a smaller fence. The tally is of the nodes that did, with that fence.
 func (s *Store) raise(ctx context.Context, b *ballot, c driver.Claim, fence uint64) (tally, <-chan vote) {
 	claim := b.claim
 	claim.Place, claim.Rank, claim.Floor = c.Place, first, fence
 	votes := make(chan vote, len(s.nodes))
+	b.mu.Lock()
 	b.launch()
+	b.mu.Unlock()
 	stop := s.fan(ctx, func(ctx context.Context, i int) {
 		g, err := b.fly(ctx, i, claim)
 		votes <- vote{i, g, err}

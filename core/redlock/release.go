@@ -53,7 +53,7 @@ func (b *ballot) verdict() (settled, all bool, err error) {
 			absentAt++
 		default:
 			all = all && seat.tried
-			sent = sent || seat.doubt || !seat.tried
+			sent = sent || seat.doubt || !seat.tried || seat.freeing // or is sent again
 			errs = append(errs, seat.err)
 		}
 	}
@@ -86,8 +86,8 @@ func (b *ballot) free(i int) {
 }
 
 // Clean-up at a node: how long it may take in all, and the pause after the first failure;
-// each further pause is four times as long, up to the last. What it cannot reach dies within
-// one TTL.
+// each further pause is four times as long, up to the last. After that it is swept, more and
+// more seldom, until the TTL ends.
 const (
 	maxCleanUp = 2 * time.Second
 	firstPause = 10 * time.Millisecond
@@ -161,8 +161,12 @@ func (b *ballot) gaveUp(i int) {
 	defer b.mu.Unlock()
 	seat := &b.seats[i]
 	seat.freeing = false
-	if seat.again {
+	switch {
+	case seat.again:
 		seat.again = false
 		b.free(i)
+	case seat.left == unknown && b.over: // it may be back long before the TTL ends
+		seat.stray = time.Now()
+		b.sweep(i)
 	}
 }

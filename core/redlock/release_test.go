@@ -22,7 +22,6 @@ func TestWhatTheNodesSayDecidesARelease(t *testing.T) {
 		released want = iota
 		notOwner
 		unknown
-		notSent
 	)
 	for name, c := range map[string]struct {
 		fates []Fate
@@ -36,7 +35,7 @@ func TestWhatTheNodesSayDecidesARelease(t *testing.T) {
 		"half of four have lost it":        {fates: []Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
 		"two are silent":                   {fates: []Fate{0, RequestLost, RequestLost}, want: unknown},
 		"one has lost it, one is silent":   {fates: []Fate{0, 0, RequestLost}, flush: []int{0}, want: unknown},
-		"nobody was asked":                 {fates: []Fate{Refused, Refused, Refused}, want: notSent},
+		"nobody was asked, and will be":    {fates: []Fate{Refused, Refused, Refused}, want: unknown},
 		"nobody knows":                     {fates: []Fate{Refused, ReplyReset, Refused}, want: unknown},
 		"two of five are silent":           {fates: []Fate{0, 0, 0, RequestLost, ReplyLost}, want: released},
 		"two of five lost it, one is down": {fates: []Fate{0, 0, 0, 0, Refused}, flush: []int{0, 1}, want: unknown},
@@ -56,14 +55,22 @@ func TestWhatTheNodesSayDecidesARelease(t *testing.T) {
 					isErr(t, err, driver.ErrNotOwner)
 				case unknown:
 					isUnknown(t, err)
-				case notSent:
-					isErr(t, err, driver.ErrNotSent)
 				}
 				time.Sleep(ttl * 9 / 10) // less than it would take by itself
 				m.wantTaken(0)           // the rest was cleaned up all the same
 			})
 		})
 	}
+}
+
+// Where there can be something to release, a node that could not be reached is asked again.
+func TestOnlyAReleaseOfNothingIsCertainNotToBeSent(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		p.next(OpRelease, Refused, Refused, Refused)
+		isErr(t, p.store.Release(t.Context(), p.claim("token")), driver.ErrNotSent)
+	})
 }
 
 // A reply that was lost at a node is confirmed by the next one there.

@@ -50,7 +50,8 @@ type poll struct {
 	ballot *ballot
 	ours   int   // nodes that have renewed it
 	gone   int   // nodes that said that it is not ours
-	lost   []int // nodes at which to acquire it again
+	lost   []int // nodes at which to acquire it again, once a quorum has it
+	unsure []int // nodes that have it, and have to say for how long
 	errs   []error
 }
 
@@ -85,7 +86,14 @@ func (r *round) take(i int, answers []error) {
 		if before && !r.undecided(p) {
 			r.open--
 		}
-		if p.ours < r.store.quorum || r.claims[j].TTL == 0 {
+		if r.claims[j].TTL == 0 {
+			continue
+		}
+		for _, node := range p.unsure { // without them there may be no quorum at the next renewal
+			heal[node] = append(heal[node], p.ballot)
+		}
+		p.unsure = nil
+		if p.ours < r.store.quorum {
 			continue
 		}
 		if before {
@@ -117,7 +125,7 @@ func (p *poll) add(i int, err error) {
 	case err == nil && p.ballot.counts(i):
 		p.ours++
 	case err == nil:
-		p.lost = append(p.lost, i)
+		p.unsure = append(p.unsure, i)
 	case errors.Is(err, driver.ErrNotOwner):
 		p.gone++
 		p.lost = append(p.lost, i)

@@ -308,3 +308,23 @@ func TestALostQuorumIsALoss(t *testing.T) {
 		is(t, x.Release(t.Context()), core.ErrLost)
 	})
 }
+
+// Its acquire was executed, and the reply was lost. It renews, but is not known to have granted for long enough.
+func TestANodeWhoseReplyWasLostCountsFromTheNextRenewalOn(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5} {
+		inMesh(t, n, func(t *testing.T, m *mesh) {
+			p := m.process()
+			for _, l := range p.links[n/2+1:] {
+				l.Next(OpAcquire, ReplyLost)
+			}
+			x, err := p.locks.Acquire(t.Context(), "name")
+			ok(t, err)
+			time.Sleep(2 * time.Second)
+			p.links[0].All(Refused) // one node is down, before the first renewal
+			time.Sleep(15 * time.Second)
+			ok(t, x.Err())
+			ok(t, x.Release(t.Context()))
+		})
+	}
+}

@@ -59,7 +59,7 @@ func RedisWithClock(tb testing.TB, args ...string) (s *Server, step func(ahead t
 func crashes(path string, env []string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--port", "0", "--save", "") //nolint:gosec // G204: the server to start
+	cmd := exec.CommandContext(ctx, path, "--port", "0", "--save", "")
 	cmd.Env = append(os.Environ(), env...)
 	said, err := cmd.CombinedOutput() // it fails in any case
 	failed, ok := errors.AsType[*exec.ExitError](err)
