@@ -106,25 +106,43 @@ func (t *tally) add(v vote, ttl time.Duration) {
 	}
 }
 
-// leastWait is how long a node may take when a quorum has granted or refused, or so many have failed that none is possible.
-// Beyond that, and four times what those took, it is not waited for: its answer is dealt with when it comes.
-const leastWait = 100 * time.Millisecond
+// How long a node may take when a quorum of the others has answered: when they have granted or refused, or so many have
+// failed that no quorum is possible; and when some have failed, which takes no time and says nothing about how far
+// away the rest is. Beyond that, and four times what the others took, it is not waited for: its answer is dealt
+// with when it comes.
+const (
+	leastWait = 100 * time.Millisecond
+	farWait   = 500 * time.Millisecond
+)
+
+// mayTake is how long to wait for further answers at least.
+func (t *tally) mayTake(nodes, quorum int) time.Duration {
+	switch {
+	case len(t.ttls)+len(t.helds) >= quorum, len(t.errs) > nodes-quorum:
+		return leastWait
+	case t.answers() >= quorum:
+		return farWait
+	default:
+		return maxBound
+	}
+}
 
 // count takes answers until they decide, or those that are missing are not worth the wait.
 func (s *Store) count(ctx context.Context, votes <-chan vote, ttl time.Duration) (t tally) {
 	began := time.Now()
 	timer := time.NewTimer(maxBound)
 	defer timer.Stop()
-	heard, patient := make([]bool, len(s.nodes)), true
+	heard, wait := make([]bool, len(s.nodes)), maxBound
 	for {
 		missing := len(s.nodes) - t.answers()
 		switch {
 		case len(t.ttls) >= s.quorum && t.validity(s.quorum) == ttl, missing == 0,
 			len(t.helds) > 0 && len(t.ttls)+missing < s.quorum:
 			return t
-		case patient && (len(t.ttls)+len(t.helds) == s.quorum || len(t.errs) > len(s.nodes)-s.quorum):
-			patient = false
-			timer.Reset(max(leastWait, 4*time.Since(began)))
+		}
+		if least := t.mayTake(len(s.nodes), s.quorum); least < wait {
+			wait = least
+			timer.Reset(max(wait, 4*time.Since(began)))
 		}
 		select {
 		case v := <-votes:

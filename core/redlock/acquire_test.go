@@ -307,14 +307,11 @@ func TestNodesThatAreDownHurryNobody(t *testing.T) {
 			_, err := p.store.Acquire(t.Context(), p.claim("token"))
 			ok(t, err)
 			ok(t, p.store.Release(t.Context(), p.claim("token")))
-			p.links[0].All(RequestLost)
-			for _, l := range p.links[1:] { // more than a minority is down: that is told soon
-				l.All(Refused)
-			}
+			p.links[n-1].All(RequestLost) // one too many, which may only be far away
 			began := time.Now()
 			_, err = p.store.Acquire(t.Context(), p.claim("token"))
 			isUnknown(t, err)
-			if took := time.Since(began); took > time.Second/2 {
+			if took := time.Since(began); took > time.Second {
 				t.Errorf("%d nodes: told after %v", n, took)
 			}
 		})

@@ -58,9 +58,9 @@
 //
 // Every call goes to all nodes at once, and returns with the answer of the node that decides it. A
 // slow or dead node costs nothing while a quorum of the others agrees. If they do not agree, the call
-// waits for the missing nodes: four times as long as a quorum took to grant or to refuse, but at least
-// 100 ms, and never more than three quarters of the call's time. A node that cannot be reached has done
-// neither. Later answers are processed in the background.
+// waits for the missing nodes: four times as long as a quorum took to answer, but at least 100 ms, or
+// 500 ms if some of them could not be reached, and never more than three quarters of the call's time.
+// Later answers are processed in the background.
 //
 //   - Acquire: the name is ours when a quorum has granted it. It is held if any node says so and no
 //     quorum is possible. Otherwise the outcome is unknown, or no node can have it. An attempt that
