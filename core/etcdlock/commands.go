@@ -27,7 +27,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, er
 			free, err = false, &driver.Held{}
 		}
 		if !free {
-			s.drop(ctx, made.own, made.group)
+			s.drop(ctx, made.unused(now)...)
 			return g, err
 		}
 		answer, err := s.take(ctx, c, now, &made)
@@ -127,6 +127,14 @@ func (s *Store) held(ctx context.Context, c driver.Claim, now state) error {
 type leases struct {
 	own   clientv3.LeaseID
 	group clientv3.LeaseID // of a lock with several holders
+}
+
+// unused are those that keep nothing. A proxy can send a transaction twice: what it took the first time stands then.
+func (l leases) unused(now state) []clientv3.LeaseID {
+	if now.lock != nil && l.own == clientv3.LeaseID(now.lock.Lease) {
+		return nil
+	}
+	return []clientv3.LeaseID{l.own, l.group}
 }
 
 // take takes the name for c, if all stands as it stood. No answer means that something had to be done first.

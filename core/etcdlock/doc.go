@@ -40,7 +40,8 @@
 //
 // # What is promised
 //
-//	one owner at a time      yes, also when a leader fails: a majority has what was answered
+//	one owner at a time      yes, also when a leader fails: a majority has what was answered; but see docs/etcd.md for
+//	                         a fault of etcd, by which a leader that is cut off from its own disk ends leases
 //	a dead owner's name      free after its TTL and about a second; later after a change of leader
 //	fences                   yes: the revision that created the lock. They grow as long as the
 //	                         data is that of one cluster; one restored from a snapshot begins

@@ -37,6 +37,7 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since i
 	for err == nil && now.own == nil && !now.owned(c) {
 		if err = s.stand(ctx, c); err == nil {
 			now, err = s.look(ctx, c)
+			err = driver.UnknownOutcome(err) // the place stands, whatever became of the look
 		}
 	}
 	if err != nil || now.owned(c) {

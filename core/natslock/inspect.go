@@ -168,7 +168,7 @@ func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 	}
 	defer end()
 	for tries := 0; ; tries++ {
-		now, err := s.look(ctx, driver.Claim{Name: name}, true)
+		now, err := s.look(ctx, driver.Claim{Name: name, Shared: true}, true) // what is left of several holders is by the server's time
 		if err != nil {
 			return err
 		}

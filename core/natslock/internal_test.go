@@ -273,3 +273,27 @@ func TestWhoFreesANameOrLeavesTheLineTellsThoseWhoWaitForIt(t *testing.T) {
 		t.Errorf("%d more, %v", more, err)
 	}
 }
+
+// What is left of several holders is measured by the server's time, not from when the lock was last written.
+func TestTheEvictionOfAReaderKeepsANameNoLonger(t *testing.T) {
+	t.Parallel()
+	const life = 10 * time.Second
+	s := open(t)
+	one, two := reader("name", "one"), reader("name", "two")
+	one.TTL, two.TTL = life, life
+	for _, c := range []driver.Claim{one, two} {
+		_, err := s.Acquire(t.Context(), c)
+		noError(t, err)
+	}
+	began := time.Now()
+	time.Sleep(life * 9 / 10) // nobody renews
+	noError(t, s.Evict(t.Context(), "name", driver.Holder{Handle: handle(digest(two.Token))}))
+	for writer := minute("name", "writer"); ; time.Sleep(life / 100) {
+		if _, err := s.Acquire(t.Context(), writer); err == nil {
+			break
+		}
+	}
+	if after := time.Since(began); after > life*8/5 { // it was twice as long, and more
+		t.Errorf("free after %v", after)
+	}
+}

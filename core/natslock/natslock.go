@@ -50,10 +50,11 @@ func New(js jetstream.JetStream, bucket string) *Store {
 // minTTL is the shortest TTL of a message.
 const minTTL = time.Second
 
-// Capabilities implements driver.Driver.
+// Capabilities implements driver.Driver. Calls are not punctual: nats.go writes to a socket under a mutex, for as long as
+// nats.FlusherTimeout lets it, a minute by default, and a call waits for that mutex.
 func (s *Store) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
-		Backend: "NATS", Punctual: true, Fence: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true, MinTTL: minTTL,
+		Backend: "NATS", Fence: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true, MinTTL: minTTL,
 	}
 }
 

@@ -60,7 +60,7 @@ func toCluster(ctx context.Context, rdb *redis.ClusterClient, c command, r repli
 // isMoving says whether a command was refused since its slot is being moved to another node. The check
 // of the declared keys says TRYAGAIN, the check of a command in a script that a key is not local.
 func isMoving(err error) bool {
-	return says(err, "TRYAGAIN") || says(err, "Script attempted to access a non local key")
+	return says(err, "TRYAGAIN") || says(err, "Script attempted to access a non local key") || says(err, "Attempted to access a non local key")
 }
 
 // bare is c with as few keys as it needs. With a single key, it is executed while the slot moves.

@@ -21,6 +21,9 @@ type reason struct {
 const (
 	noCommand = "the server forbids or does not know a command that locking needs; without scripts, use redislock.NewTx"
 	noLua     = "the server has no Lua for scripts; without scripts, use redislock.NewTx"
+
+	notInScripts = "a script calls a command that the server forbids or does not know; without scripts, use redislock.NewTx"
+	noExec       = "a transaction was left open on the client's connection: the server forbids or does not know EXEC, which redislock.NewTx needs"
 )
 
 // reasons are constant texts, since core logs them: see driver.Because.
@@ -29,8 +32,10 @@ var reasons = []reason{
 	{"WRONGPASS", "WRONGPASS: the server does not know this user and password, so check Username and Password of the client", true},
 	{"invalid password", "the server does not accept the client's password", true},
 	{"Client sent AUTH, but no password is set", "the client sends a password, and the server has none: is it the right server?", true},
-	{"Unknown Redis command", "a script calls a command that the server forbids or does not know; without scripts, use redislock.NewTx", true},
+	{"Unknown Redis command", notInScripts, true},
+	{"Unknown command called from script", notInScripts, true}, // Valkey
 	{"This Redis command is not allowed from script", "the server forbids a command in scripts; without scripts, use redislock.NewTx", true},
+	{"This Valkey command is not allowed from script", "the server forbids a command in scripts; without scripts, use redislock.NewTx", true},
 	{"NOSCRIPT", "NOSCRIPT: the server forgets scripts while it runs them; without scripts, use redislock.NewTx", true},
 	{"unknown command", noCommand, true},
 	{"unsupported command", noCommand, true},                          // Envoy
@@ -50,8 +55,11 @@ var reasons = []reason{
 	{"CLUSTERDOWN", "CLUSTERDOWN: the Cluster serves no slot, or not this one; CLUSTER INFO says why", false},
 	{"TRYAGAIN", "TRYAGAIN: the name's slot is moving to another node of the Cluster", false},
 	{"Script attempted to access a non local key", "the name's slot is moving to another node of the Cluster", false},
+	{"Attempted to access a non local key", "the name's slot is moving to another node of the Cluster", false}, // Valkey 9
 	{"max number of clients reached", "the server has as many clients as it takes (maxclients)", false},
-	{"WATCH inside MULTI", "a transaction was left open on the client's connection: the server forbids or does not know EXEC, which redislock.NewTx needs", true},
+	{"WATCH inside MULTI", noExec, true},
+	{"Command not allowed inside a transaction", noExec, true},         // Valkey 8.1
+	{"Command 'watch' not allowed inside a transaction", noExec, true}, // Valkey 9
 	{"WRONGTYPE", "WRONGTYPE: a key of the lock has another type, so another program uses the same prefix", false},
 }
 

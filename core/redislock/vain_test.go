@@ -28,7 +28,9 @@ func TestWhatAServerDoesNotHaveIsToldAtOnce(t *testing.T) {
 		"CROSSSLOT Keys in request don't hash to the same slot":                        "several slots",
 		"MOVED 3999 127.0.0.1:6381":                                                    "redis.NewClusterClient",
 		"ERR This Redis command is not allowed from script script: 4e6, on user":       "redislock.NewTx",
+		"ERR This Valkey command is not allowed from script script: 4e6, on user":      "redislock.NewTx",
 		"ERR Unknown Redis command called from script script: 4e6, on @user_script:7.": "redislock.NewTx",
+		"ERR Unknown command called from script script: 4e6, on @user_script:7.":       "redislock.NewTx",
 	} {
 		t.Run(strings.Fields(says)[0], func(t *testing.T) {
 			t.Parallel()

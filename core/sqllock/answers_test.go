@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -87,14 +88,25 @@ func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
 	}
 }
 
-// A server that ends connections can have committed before: while it waited for a standby.
+// A server that ends connections can have committed before, while it waited for a standby; so can one whose connection to
+// a pooler breaks, or that fails.
 func TestAReleaseThatMayHaveBeenCommittedIsNoRefusal(t *testing.T) {
 	t.Parallel()
+	for _, state := range []stateError{"57P01", "08P01", "58030", "XX000", "40003"} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			mayHaveBeenCommitted(t, state)
+		})
+	}
+}
+
+func mayHaveBeenCommitted(t *testing.T, state stateError) {
+	t.Helper()
 	var hanging atomic.Int32
 	s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
 		switch {
 		case ofMany(text):
-			return nil, stateError("57P01")
+			return nil, state
 		case hanging.Add(1) <= inFlight:
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -109,6 +121,53 @@ func TestAReleaseThatMayHaveBeenCommittedIsNoRefusal(t *testing.T) {
 	if err == nil || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrNotSent) {
 		t.Error(err)
 	}
+}
+
+// onceOnly refuses all connections but the first.
+type onceOnly struct {
+	fake
+	n *atomic.Int32
+}
+
+func (o onceOnly) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	if o.n.Add(1) > 1 {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+	}
+	return o.fake.Connect(ctx)
+}
+
+// pgx calls a connection bad that broke after it had sent a simple query, and a pool sends that again.
+func TestAnAcquireThatWasSentIsNotCalledUnsent(t *testing.T) {
+	t.Parallel()
+	db := sql.OpenDB(onceOnly{func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+		if strings.Contains(text, "version()") {
+			return aboutItself(text, "PostgreSQL 15.18", true), nil
+		}
+		return nil, sqldriver.ErrBadConn
+	}, new(atomic.Int32)})
+	defer func() { _ = db.Close() }()
+	_, err := sqllock.New(db, sqllock.Postgres).Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+	if err == nil || errors.Is(err, driver.ErrNotSent) {
+		t.Error(err)
+	}
+}
+
+// Who only asks once keeps no connection: nobody would close it.
+func TestOnlyWhoWaitsOpensAConnectionToListen(t *testing.T) {
+	t.Parallel()
+	db := sql.OpenDB(fake(func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+		if strings.Contains(text, "version()") {
+			return aboutItself(text, "PostgreSQL 15.18", true), nil
+		}
+		return row(""), nil
+	}))
+	defer func() { _ = db.Close() }()
+	s := sqllock.New(db, sqllock.Postgres, sqllock.WithListen(func(context.Context) (sqllock.Listener, error) {
+		t.Error("opened")
+		return nil, errors.New("no connection")
+	}))
+	_, _ = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", Place: "place", TTL: time.Minute}) // what it answers does not matter
+	ok(t, s.CloseIdle(t.Context()))
 }
 
 // core takes ctx's own error for a queue in which the place stands.

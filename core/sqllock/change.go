@@ -226,6 +226,9 @@ func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written
 	if !old.there || r.free() {
 		r.fence = max(r.fence, r.now) // so that nobody takes the row for one that is out of use
 	}
+	if r.marks {
+		r.fence++ // whoever has read the row before has seen no marker, and must not find it as it was
+	}
 	args := []any{r.name, r.token, r.label, r.fence, r.expires, r.turn, r.head(), text}
 	stmt := s.do.create
 	if old.there {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -55,12 +56,15 @@ func sqlState(err error) string {
 	return ""
 }
 
-// undone says of an error of PostgreSQL that it has rolled the statement back. Of class 57P, by which it ends a connection,
-// that is not certain: the commit can have been waiting for a standby.
+// undone says of an error of PostgreSQL that it has rolled the statement back.
 func undone(err error) bool {
 	state := sqlState(err)
-	return state != "" && !strings.HasPrefix(state, "57P")
+	return state != "" && !slices.ContainsFunc(doubtful, func(class string) bool { return strings.HasPrefix(state, class) })
 }
+
+// doubtful are the states with which a connection ends: the commit can have been before that, or have been waiting for a
+// standby. 08 is what a pooler says when its connection to the server breaks; 58 and XX are faults of the server and its disk.
+var doubtful = []string{"08", "57P", "58", "XX", "40003"}
 
 // isBusy says whether SQLite has done nothing, because others write.
 func isBusy(err error) bool {

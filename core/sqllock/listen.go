@@ -195,9 +195,18 @@ func (h *hub) rest() {
 	}
 }
 
-// tells says whether listeners hear every hint from now on. If there is no connection, it begins one,
-// unless the last one has just failed.
+// tells says whether listeners hear every hint from now on.
 func (h *hub) tells() bool {
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.feed.tells()
+}
+
+// reopened is tells for those who wait. If there is no connection, it begins one, unless the last one has just failed.
+func (h *hub) reopened() bool {
 	return h != nil && h.connection().tells()
 }
 

@@ -110,7 +110,7 @@ func (r *row) yield(old, next driver.Claim, channel string) (g driver.Grant, err
 	}
 	r.drop(old.Token)
 	r.leave(next.At())
-	if len(r.Line) == 0 {
+	if len(r.Line) == 0 && r.room(next) {
 		return r.grant(next), nil, nil
 	}
 	r.stand(next, channel)

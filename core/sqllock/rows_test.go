@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
 func TestClaimsDoNotWaitForOthersWhoseRowsAreLocked(t *testing.T) {
@@ -221,4 +222,46 @@ func TestSharedLeasesAreRenewedTogether(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
+}
+
+// A row must not look as it did to who has read it before the marker was there, even if its fence is ahead of the clock.
+func TestAMarkerChangesTheRowOfAName(t *testing.T) {
+	t.Parallel()
+	d := sqlite(t, "")
+	name := d.tableNamed(t)
+	db := d.open(t)
+	_, err := db.ExecContext(t.Context(), "INSERT INTO "+name+" (name, token, label, fence, expires) VALUES ('name', '', '', ?, 0)", time.Now().Add(time.Hour).UnixMicro())
+	ok(t, err)
+	fence := func() (f int64) {
+		ok(t, db.QueryRowContext(t.Context(), "SELECT fence FROM "+name+" WHERE name = 'name'").Scan(&f))
+		return f
+	}
+	before := fence()
+	s := sqllock.New(db, d.dialect, sqllock.WithTable(name))
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Limit: 2, Scope: "scope", Dedup: time.Hour}
+	_, err = s.Acquire(t.Context(), c)
+	ok(t, err)
+	c.Mark = true
+	ok(t, s.Release(t.Context(), c))
+	if after := fence(); after <= before {
+		t.Errorf("fence %d after %d", after, before)
+	}
+}
+
+func TestAYieldTakesNothingFromOtherReaders(t *testing.T) {
+	t.Parallel()
+	d := sqlite(t, "")
+	s := sqllock.New(d.open(t), d.dialect, d.table(t))
+	reader := func(token string) driver.Claim {
+		return driver.Claim{Name: "name", Token: token, TTL: time.Minute, Shared: true}
+	}
+	for _, token := range []string{"one", "two"} {
+		_, err := s.Acquire(t.Context(), reader(token))
+		ok(t, err)
+	}
+	_, errNext, errOld := s.Yield(t.Context(), reader("one"), driver.Claim{Name: "name", Token: "writer", TTL: time.Minute, Place: "place"})
+	if _, held := errors.AsType[*driver.Held](errNext); !held || errOld != nil {
+		t.Errorf("%v, %v", errNext, errOld)
+	}
+	ok(t, s.Renew(t.Context(), []driver.Claim{reader("two")})[0])
 }

@@ -119,7 +119,11 @@ func (s *Store) onConn(ctx context.Context, stmt statement, f func(conn querier)
 // number runs a statement that answers with one number or none.
 func (s *Store) number(ctx context.Context, stmt statement, args ...any) (number int64, found bool, err error) {
 	if s.dialect != MySQL {
-		n, err := s.rows(ctx, stmt, args, answer{dest: []any{&number}})
+		send := s.rows
+		if s.dialect == Postgres { // sent again by the pool, it could end with the certainty that nothing was sent
+			send = s.once
+		}
+		n, err := send(ctx, stmt, args, answer{dest: []any{&number}})
 		return number, n > 0, err
 	}
 	result, err := s.exec(ctx, stmt, args)

@@ -16,6 +16,9 @@ const (
 	lastPoll       = 250 * time.Millisecond
 	lastPollSQLite = 25 * time.Millisecond
 
+	// lastLook is how long before the end of a context the last look begins, if looks take half as long or longer.
+	lastLook = 100 * time.Millisecond
+
 	// lastWords is how long, after the end of a context, we wait for an answer that is under way.
 	lastWords = 30 * time.Millisecond
 )
@@ -33,7 +36,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil { // while it began to listen
 		return err
 	}
-	for first := true; ; first, told = false, s.hub.tells() {
+	for first := true; ; first, told = false, s.hub.reopened() {
 		var l look
 		seen, began := false, time.Now()
 		if first && told {
@@ -49,7 +52,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 			}
 		}
 		pause := s.pause(l, told, driver.Recheck(c.TTL))
-		if ends, ok := ctx.Deadline(); ok && time.Until(ends) < pause+2*time.Since(began) {
+		if ends, ok := ctx.Deadline(); ok && time.Until(ends) < pause+min(2*time.Since(began), lastLook) {
 			pause = time.Hour // until ctx ends: it would cut the next look off, and drivers then give up the connection
 		}
 		timer := time.NewTimer(pause)

@@ -96,6 +96,9 @@ func (m *monitor) note(line string) {
 	source, words, ok2 := strings.Cut(rest, "] ")
 	wall, err := strconv.ParseFloat(stamp, 64)
 	args, err2 := unquote(words)
+	if err2 != nil && strings.HasPrefix(strings.ToLower(words), `"eval" `) {
+		args, err2 = unescaped(words), nil
+	}
 	if !ok || !ok2 || err != nil || err2 != nil || len(args) == 0 {
 		m.failed = fmt.Errorf("%w: %.100q", errMonitorLine, line)
 		return
@@ -120,6 +123,12 @@ func (m *monitor) note(line string) {
 	}
 	m.last = c
 	m.commands = append(m.commands, c)
+}
+
+// unescaped reads the words of an EVAL from Valkey 8.1, which does not escape the quotes in a script. None of ours has them
+// around a blank, nor has anything else that the weather sends.
+func unescaped(words string) []string {
+	return strings.Split(strings.Trim(words, `"`), `" "`)
 }
 
 // fromWall turns the server's clock, which is the machine's, into now's. The two are read in

@@ -55,7 +55,7 @@ func openNATS(_ context.Context, a *address, o Options) (*Backend, error) {
 // it.
 func (a *address) natsOptions(password string) ([]nats.Option, error) {
 	options := []nats.Option{
-		nats.Name("holdfast"), nats.Timeout(dialTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
+		nats.Name("holdfast"), nats.Timeout(dialTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.FlusherTimeout(dialTimeout),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // whom it concerns is told
 	}
 	name, secret := a.user.Username(), a.password(password)
