@@ -164,7 +164,7 @@ func (t *trip) granted(n *node, c driver.Claim, stat *zk.Stat) (g driver.Grant, 
 	if stat.Mzxid < 0 || stat.Mzxid > 1<<53 {
 		return g, fmt.Errorf("zklock: an mzxid of %d is no fence", stat.Mzxid)
 	}
-	t.own(n, digest(c.Token), c.TTL)
+	t.own(n, digest(c.Token), c.TTL, stat.EphemeralOwner)
 	g.TTL = min(c.TTL, trusted(timeout))
 	if c.Limit <= 1 {
 		g.Fence = uint64(stat.Mzxid)

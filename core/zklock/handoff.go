@@ -134,7 +134,7 @@ func (t *trip) deleteLeft(name, seat string) error {
 
 // unclaimed says whether the seat that somebody waits for was left for a hand-off whose time is over now.
 func (t *trip) unclaimed(name string, line []string, seat string) (bool, error) {
-	if !isLeft(seat) {
+	if !isLeft(seat) || line[0] != seat { // a name of other software can stand before it
 		return false, nil
 	}
 	_, err := t.settle(name, line)

@@ -251,3 +251,60 @@ func TestNothingIsTriedForEverOnAConnectionThatWasClosed(t *testing.T) {
 	}
 	t.Error("the node is still to be deleted")
 }
+
+// A new leader can know a session that its client has given up, and gives it its whole time again.
+func TestAZnodeOfAnEarlierSessionIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := driver.Claim{Name: "name", Token: "token", TTL: 4 * time.Second}
+	if _, err := s.Acquire(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	verified := c
+	verified.TTL = 0
+	for _, c := range []driver.Claim{verified, c} {
+		if err := s.Renew(t.Context(), []driver.Claim{c})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mu.Lock()
+	for _, n := range s.nodes {
+		n.session-- // as if the client had another one now
+	}
+	s.mu.Unlock()
+	for _, c := range []driver.Claim{verified, c} {
+		if err := s.Renew(t.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
+			t.Errorf("TTL %v: %v", c.TTL, err)
+		}
+	}
+	for range 100 { // it is deleted at once: nobody has to wait for the session's end
+		if _, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: c.TTL}); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the name is taken still")
+}
+
+// The znode of a place becomes that of its owner, and keeps its name. Another caller at the same place must not take it
+// for one of its own, of which it has not heard.
+func TestTheZnodeOfAnOwnerIsNotFoundAgainByItsPlace(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	one := driver.Claim{Name: "name", Token: "one", Place: "place", TTL: 4 * time.Second}
+	if _, err := s.Acquire(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	two := one
+	two.Token = "two"
+	trip := &trip{Store: s, ctx: t.Context()}
+	n, err := trip.take(two.Name, digest(two.Token), seatOf(two))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trip.leave(n)
+	n.doubt = true // its creation was not answered
+	if _, err := trip.line(n); err != nil || n.seat != "" {
+		t.Errorf("%q, %v", n.seat, err)
+	}
+}

@@ -27,6 +27,8 @@ type node struct {
 	waits bool   // it stands in line, and goes on doing so when it is refused
 	label string // on its ticket
 
+	session int64 // that of the owner's znode
+
 	// Protected by Store.mu.
 	users  int       // who work on it or wait for busy
 	until  time.Time // when it is to be deleted
@@ -117,13 +119,25 @@ func (s *Store) sit(n *node, seat string) {
 	}
 }
 
-// own makes n that of the token's, for ttl.
-func (s *Store) own(n *node, token string, ttl time.Duration) {
+// elsewhere says whether another node than n has a znode: an owner's is named by the place that it once had.
+func (s *Store) elsewhere(n *node, seat string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, other := range s.nodes {
+		if other != n && key.name == n.key.name && other.seat == seat {
+			return true
+		}
+	}
+	return false
+}
+
+// own makes n that of the token's, for ttl, with a znode of this session.
+func (s *Store) own(n *node, token string, ttl time.Duration, session int64) {
 	s.keep(n, ttl)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.nodes, n.key)
-	n.key.id, n.owned, n.waits = token, true, false
+	n.key.id, n.owned, n.waits, n.session = token, true, false, session
 	s.nodes[n.key] = n
 }
 

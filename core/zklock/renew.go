@@ -106,11 +106,16 @@ func (s *Store) owned(c driver.Claim) (n *node, path string) {
 	return n, s.dir(c.Name) + "/" + n.seat
 }
 
-// renewed lets a node live on, unless its deletion began meanwhile.
+// renewed lets a node live on, unless its deletion began meanwhile, or the client has another session than the znode. A
+// leader that is new can know the old session still: it gives it its whole time again, and nobody keeps it alive.
 func (s *Store) renewed(r renewal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch n := r.node; {
+	case n != nil && s.session.of(n.session) == 0:
+		n.until = time.Now()
+		n.timer.Reset(0)
+		return driver.ErrNotOwner
 	case n == nil || r.claim.TTL == 0 && !n.ending:
 	case n.ending:
 		return driver.ErrNotOwner

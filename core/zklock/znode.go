@@ -98,7 +98,7 @@ func (t *trip) line(n *node) ([]string, error) {
 	mine := func(seat string) bool { return seat == n.seat }
 	switch {
 	case n.doubt && n.seat == "":
-		mine = func(seat string) bool { return strings.HasPrefix(seat, n.id+"-") }
+		mine = func(seat string) bool { return strings.HasPrefix(seat, n.id+"-") && !t.elsewhere(n, seat) }
 	case n.doubt:
 		mine = func(seat string) bool { return seat == n.seat || seat == asReader(n.seat) }
 	}
