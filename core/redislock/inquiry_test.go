@@ -272,6 +272,7 @@ func greeter(t *testing.T, line string) (addr string) {
 			}
 			go func() {
 				defer func() { _ = conn.Close() }()
+				defer context.AfterFunc(t.Context(), func() { _ = conn.Close() })() // go-redis leaves some open
 				_, _ = io.WriteString(conn, line)
 				_, _ = io.Copy(io.Discard, conn)
 			}()
