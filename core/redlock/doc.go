@@ -71,16 +71,17 @@
 //   - Renewal: a node counts if it has renewed the claim itself, for as long as was promised. "Not
 //     the owner" needs so many nodes that no quorum can be left. Otherwise the outcome is unknown,
 //     and core asks again. A node that has lost a claim is acquired again after the renewal has its
-//     quorum, and never after the release. So is one that has renewed it, and whose reply to the acquire was lost, at once. If that acquire arrives after the release, it is released
-//     again. If that fails too, it is gone after one TTL, and a single node is no quorum.
+//     quorum, and never after the release. So is, at once, one that has renewed it and whose reply to
+//     the acquire was lost. If that acquire arrives after the release, it is released again. If that
+//     fails too, it is gone after one TTL, and a single node is no quorum.
 //   - Release: it goes to every node, and is repeated where it fails, often for two seconds, and then more
-//     and more seldom until the TTL ends. It is done when
-//     a quorum has freed the name, because then others can have it.
+//     and more seldom until the TTL ends. It is done when a quorum has freed the name, because then others
+//     can have it.
 //
 // Two processes may split the votes, so that neither gets a quorum. Each is then told that the name
 // is held, though nobody holds it. So is one that asks again after a lost reply and a lost release: its
-// own earlier attempt may be at a node still. Those who wait in the queues do not. Others pause for random and
-// growing times, which soon separates them.
+// own earlier attempt may be at a node still. Those who wait in the queues do not. Others pause for
+// random and growing times, which soon separates them.
 //
 // # Looking
 //

@@ -16,8 +16,8 @@ type withFence struct{}
 func (withFence) apply(s *Store) { s.fenced = true }
 
 // raise makes the fence that a quorum has granted known to a quorum, before it is used: every node where
-// the ballot has the name, or nobody has, counts on from there. Each does both in one step, so no later tenure that has one of these nodes
-// gets a smaller fence. The tally is of the nodes that did, with that fence.
+// the ballot has the name, or nobody has, counts on from there. Each does both in one step, so no later
+// tenure that has one of these nodes gets a smaller fence. The tally is of the nodes that did, with that fence.
 func (s *Store) raise(ctx context.Context, b *ballot, c driver.Claim, fence uint64) (tally, <-chan vote) {
 	claim := b.claim
 	claim.Place, claim.Rank, claim.Floor = c.Place, first, fence
