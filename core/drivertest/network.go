@@ -349,7 +349,12 @@ func (e *env) soonFree() {
 	e.freeWithin(e.soonTTL() / 2)
 }
 
-func (e *env) soonTTL() time.Duration { return max(3*e.ttl, 3*time.Second) }
+func (e *env) soonTTL() time.Duration {
+	if e.harness.uneven { // an attempt has a third of it
+		return e.longTTL()
+	}
+	return max(3*e.ttl, 3*time.Second)
+}
 
 func (e *env) freeWithin(bound time.Duration) {
 	e.Helper()
