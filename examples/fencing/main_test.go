@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
 // mainEnv makes the test binary the program, and its children.
@@ -26,7 +28,7 @@ func runProgram(t *testing.T, env ...string) (output string, status int) {
 	out, _ := cmd.CombinedOutput() // its error is the status
 	t.Logf("%s", out)
 	if strings.Contains(string(out), "Skipped") {
-		t.Skip("this system has no SIGSTOP")
+		servers.Lacks(t, "this system has no SIGSTOP")
 	}
 	return string(out), cmd.ProcessState.ExitCode()
 }

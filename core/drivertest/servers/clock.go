@@ -50,7 +50,7 @@ func RedisWithClock(tb testing.TB, args ...string) (s *Server, step func(ahead t
 		"FAKETIME_TIMESTAMP_FILE=" + clock, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}
 	if crashes(redisBinary(tb, p), p.env) {
-		tb.Skip("libfaketime needs libc's allocator, and this server mixes it with jemalloc's, as Debian's Redis 8 does")
+		Lacks(tb, "libfaketime needs libc's allocator, and this server mixes it with jemalloc's, as Debian's Redis 8 does; "+RedisEnv+" can name another")
 	}
 	return startRedis(tb, p), step
 }

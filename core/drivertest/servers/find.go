@@ -28,7 +28,12 @@ func Find(tb testing.TB, binary, debianPackage string) string {
 // missing skips or fails the test for what is not installed.
 func missing(tb testing.TB, err error, debianPackage string) {
 	tb.Helper()
-	reason := fmt.Sprintf("%v; on Debian: apt-get install %s", err, debianPackage)
+	Lacks(tb, fmt.Sprintf("%v; on Debian: apt-get install %s", err, debianPackage))
+}
+
+// Lacks skips the test for what this machine cannot do, or fails it where [RequireEnv] asks for everything.
+func Lacks(tb testing.TB, reason string) {
+	tb.Helper()
 	if os.Getenv(RequireEnv) == "1" {
 		tb.Fatalf("%s=1, but %s", RequireEnv, reason)
 	}
