@@ -138,8 +138,8 @@ var lineCoreCases = []testCase{
 		}
 		var err error
 		for range 3 {
-			var alone bool
-			if alone, err = servedOverOldConnections(e); err == nil || !alone {
+			var cutOff bool
+			if cutOff, err = servedOverOldConnections(e); err == nil || !cutOff {
 				break // else an answer was too late for its bound, which costs the connection, and the process has none left
 			}
 		}
@@ -175,7 +175,7 @@ var lineCoreCases = []testCase{
 
 // servedOverOldConnections has a process that gets no new connections take its turn beside a busy one. With an error it
 // says whether the process has lost the connection that it had.
-func servedOverOldConnections(e *env) (alone bool, err error) {
+func servedOverOldConnections(e *env) (cutOff bool, err error) {
 	d, proxies := e.Through()
 	locks, busy := e.locker(d), e.locker(e.Driver())
 	do := func(ctx context.Context, locks *core.Locker, name string, work time.Duration) error {
@@ -207,12 +207,12 @@ func servedOverOldConnections(e *env) (alone bool, err error) {
 	if err != nil {
 		free, stop := context.WithTimeout(e.Context(), e.longTTL())
 		defer stop()
-		alone = do(free, locks, "another name", 0) != nil
+		cutOff = do(free, locks, "another name", 0) != nil
 	}
 	for _, p := range proxies {
 		p.Heal()
 	}
-	return alone, err
+	return cutOff, err
 }
 
 // shortWaits has several processes give up waiting again and again.
