@@ -44,7 +44,12 @@ const maxHolders = 512
 func (h holder) ttl() time.Duration { return time.Duration(h.TTL) * time.Millisecond }
 
 // left is what is left of its TTL, by the server's clock.
-func (h holder) left(at time.Time) time.Duration { return time.UnixMilli(h.Ends).Sub(at) }
+func (h holder) left(at time.Time) time.Duration {
+	if h.Ends == 0 { // it is not written yet
+		return h.ttl()
+	}
+	return time.UnixMilli(h.Ends).Sub(at)
+}
 
 // String is the value of the lock's key.
 func (l lock) String() string {
@@ -142,11 +147,7 @@ func (l lock) without(id string) lock {
 // lasts is how long a key has to last that is written after the given time, so that no holder outlives it.
 func (l lock) lasts(at time.Time) (d time.Duration) {
 	for _, h := range l.Holders {
-		if h.Ends == 0 {
-			d = max(d, h.ttl())
-		} else {
-			d = max(d, h.left(at))
-		}
+		d = max(d, h.left(at))
 	}
 	return d
 }

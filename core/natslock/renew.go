@@ -86,11 +86,10 @@ type renewal struct {
 }
 
 // judge answers each claim as far as the state does, and returns the lock as it will be once it is written for the
-// others.
-func (r *renewal) judge(now *state) (next lock, renewed []int) {
-	next = now.is
-	if next.several() {
-		next = next.alive(now.at)
+// others. Each claim meets what those before it have made of the lock.
+func (r *renewal) judge(now state) (next lock, renewed []int) {
+	if now.is.several() {
+		now.is = now.is.alive(now.at)
 	}
 	for _, i := range r.of {
 		c := r.claims[i]
@@ -104,13 +103,13 @@ func (r *renewal) judge(now *state) (next lock, renewed []int) {
 			h := *mine
 			h.TTL, h.Ends = c.TTL.Milliseconds(), 0
 			if c.Downgraded { // a writer is the first of several readers
-				next.Kind = driver.HoldShared
+				now.is.Kind = driver.HoldShared
 			}
-			next = next.with(h)
+			now.is = now.is.with(h)
 			renewed = append(renewed, i)
 		}
 	}
-	return next, renewed
+	return now.is, renewed
 }
 
 // renew writes a lock again. In a cluster, what a replica has told may be too old.
@@ -118,7 +117,7 @@ func (s *Store) renew(ctx context.Context, r *renewal, e *entry, at time.Time) {
 	for tries := 0; ; tries++ {
 		now := &state{at: at}
 		now.locked(e)
-		next, renewed := r.judge(now)
+		next, renewed := r.judge(*now)
 		sure := tries > 0 || !s.clustered()
 		if sure && len(renewed) == 0 {
 			return
