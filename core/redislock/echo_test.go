@@ -290,11 +290,7 @@ func leaked(err error, secrets ...string) string {
 // every command that counts an answer of its own.
 func storesOn(t testing.TB, answer *atomic.Pointer[func([]string) string]) map[string]driver.Driver {
 	t.Helper()
-	dial := func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		go echo(theirs, answer)
-		return ours, nil
-	}
+	dial := pipes(t, func(conn net.Conn) { echo(conn, answer) })
 	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	rdb := redis.NewClient(&redis.Options{Protocol: 2, MaxRetries: -1, MaintNotificationsConfig: quiet, Dialer: dial})
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{

@@ -65,11 +65,7 @@ func newAsking(t *testing.T, info string) (*asking, map[string]driver.Driver, *r
 	var answer atomic.Pointer[func([]string) string]
 	says := a.answer
 	answer.Store(&says)
-	rdb := dial(t, &redis.Options{Protocol: 2, MaxRetries: -1, Dialer: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		go echo(theirs, &answer)
-		return ours, nil
-	}})
+	rdb := dial(t, &redis.Options{Protocol: 2, MaxRetries: -1, Dialer: pipes(t, func(conn net.Conn) { echo(conn, &answer) })})
 	return a, storesOn(t, &answer), rdb
 }
 
@@ -261,24 +257,11 @@ func errOf(_ *core.Lease, err error) error { return err }
 // greeter says one line to whoever comes, and listens.
 func greeter(t *testing.T, line string) (addr string) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	ok(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = conn.Close() }()
-				defer context.AfterFunc(t.Context(), func() { _ = conn.Close() })() // go-redis leaves some open
-				_, _ = io.WriteString(conn, line)
-				_, _ = io.Copy(io.Discard, conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
+	return accept(t, func(conn net.Conn) {
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, line)
+		_, _ = io.Copy(io.Discard, conn)
+	})
 }
 
 // A proxy that has lost its connection to the server does not know whether the server has executed the command.

@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"strings"
@@ -41,6 +42,12 @@ func TestAServerThatIsNotReadyIsUnavailableAndNeverHeld(t *testing.T) {
 // refuser answers every command with an error, once a client has introduced itself.
 func refuser(t *testing.T, says string) (addr string) {
 	t.Helper()
+	return accept(t, func(conn net.Conn) { refuse(conn, says) })
+}
+
+// accept has talk serve whoever comes. What go-redis leaves open ends with the test.
+func accept(t *testing.T, talk func(net.Conn)) (addr string) {
+	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	ok(t, err)
 	t.Cleanup(func() { _ = l.Close() })
@@ -50,10 +57,24 @@ func refuser(t *testing.T, says string) (addr string) {
 			if err != nil {
 				return
 			}
-			go refuse(conn, says)
+			context.AfterFunc(t.Context(), func() { _ = conn.Close() })
+			go talk(conn)
 		}
 	}()
 	return l.Addr().String()
+}
+
+// pipes dials whoever talks at the other end. What go-redis leaves open ends with the test.
+func pipes(tb testing.TB, talk func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
+	tb.Helper()
+	open, end := context.WithCancel(context.Background())
+	tb.Cleanup(end)
+	return func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		context.AfterFunc(open, func() { _ = theirs.Close() })
+		go talk(theirs)
+		return ours, nil
+	}
 }
 
 func refuse(conn net.Conn, says string) {

@@ -36,11 +36,7 @@ func FuzzScriptReplies(f *testing.F) {
 	rdb := redis.NewClient(&redis.Options{
 		Protocol: 2, PoolSize: 1, MaxRetries: -1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
-			go answer(theirs, &says)
-			return ours, nil
-		},
+		Dialer:                   pipes(f, func(conn net.Conn) { answer(conn, &says) }),
 	})
 	f.Cleanup(func() { _ = rdb.Close() })
 	store := redislock.New(rdb)
