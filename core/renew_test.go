@@ -78,3 +78,59 @@ func TestWhatWasAcquiredTogetherIsRenewedTogether(t *testing.T) {
 		}
 	})
 }
+
+// lostOf counts the leases that are lost, and releases the others.
+func (b *bench) lostOf(leases []*core.Lease) (lost int) {
+	b.Helper()
+	b.link.Delay(0, 0)
+	for _, x := range leases {
+		if x.Release(b.Context()) != nil {
+			lost++
+		}
+	}
+	return lost
+}
+
+// After the outage, all of them have failed as often as a claim that poisons its batch.
+func TestAfterAnOutageTheRenewalsAreSoonTogetherAgain(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{100, 2000} {
+		virtual(t, func(b *bench) {
+			leases := make([]*core.Lease, n)
+			for i := range leases {
+				leases[i] = b.acquire(b.locks, fmt.Sprint("name", i))
+			}
+			b.link.All(drivertest.Refused, drivertest.OpRenew)
+			time.Sleep(ttl / 2)
+			b.link.Delay(ttl/200, ttl/200)
+			b.link.All(drivertest.Delivered, drivertest.OpRenew)
+			before := b.link.Calls(drivertest.OpRenew)
+			time.Sleep(ttl)
+			if sent := b.link.Calls(drivertest.OpRenew) - before; sent > n {
+				b.Errorf("%d commands for %d leases", sent, n)
+			}
+			if lost := b.lostOf(leases); lost > 0 {
+				b.Errorf("%d of %d leases are lost", lost, n)
+			}
+		})
+	}
+}
+
+// No two of them can share a command.
+func TestLeasesOfManyTTLsAreRenewedSideBySide(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	virtual(t, func(b *bench) {
+		b.link.Delay(ttl/200, ttl/200)
+		leases := make([]*core.Lease, n)
+		for i := range leases {
+			go func() {
+				leases[i] = b.acquire(b.locks, fmt.Sprint("name", i), core.WithTTL(3*ttl/10+time.Duration(i)*ttl/200))
+			}()
+		}
+		time.Sleep(6 * ttl)
+		if lost := b.lostOf(leases); lost > 0 {
+			b.Errorf("%d of %d leases are lost", lost, n)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +17,8 @@ const (
 	// maxRenewers is how many renewal commands are under way at once. Commands that have taken a
 	// sixteenth of their time do not count. So there are 16 times as many at the very most.
 	maxRenewers = 16
+	// maxClass is the class of those that have failed most often in a row.
+	maxClass = 8
 )
 
 // renewers send the renewals that are due, many in one command, on goroutines that exist while
@@ -28,7 +31,8 @@ type renewers struct {
 
 	mu      sync.Mutex // protects the fields below
 	due     []*tenure
-	running int // goroutines that run and are not overtaken
+	running int               // goroutines that run and are not overtaken
+	grown   [maxClass + 1]int // by class: how large a batch may be, since the one before was answered as a whole
 }
 
 // add has the given tenures renewed. It puts those next to each other that can share a command.
@@ -44,7 +48,7 @@ func (r *renewers) add(due []*tenure) {
 
 // start begins as many goroutines as the due tenures need. The caller holds the mutex.
 func (r *renewers) start() {
-	for r.running < maxRenewers && r.running*maxBatch < len(r.due) {
+	for most := r.batches(); r.running < most; {
 		r.running++
 		r.engine.spawn(r.run)
 	}
@@ -58,7 +62,8 @@ func (r *renewers) run() {
 		}
 		r.engine.enter() // for overtake
 		late := time.AfterFunc(batch[0].cfg.renewTimeout()/maxRenewers, r.overtake)
-		r.renew(batch)
+		class := batch[0].class()
+		r.grow(class, r.renew(batch))
 		if !late.Stop() {
 			return
 		}
@@ -76,9 +81,7 @@ func (r *renewers) overtake() {
 	r.start()
 }
 
-// nextBatch returns the next batch. A tenure whose last renewals failed shares a batch only with
-// tenures of as many failures, and the batches get smaller with each failure. So what is wrong with
-// one claim does not cost another one its lease.
+// nextBatch returns the next batch.
 func (r *renewers) nextBatch() []*tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,21 +90,47 @@ func (r *renewers) nextBatch() []*tenure {
 		r.running--
 		return nil
 	}
-	first := r.due[0]
-	failures := first.failed.Load()
-	size := max(1, maxBatch>>(2*min(failures, 8)))
-	n := 1
-	for n < len(r.due) && n < size && r.due[n].failed.Load() == failures &&
-		r.due[n].cfg.renewTimeout() == first.cfg.renewTimeout() {
-		n++
-	}
+	n := r.cut(r.due)
 	batch := r.due[:n:n]
 	r.due = r.due[n:]
 	return batch
 }
 
-// renew sends one batch and gives each tenure its answer.
-func (r *renewers) renew(batch []*tenure) {
+// cut says how many of due, from the first on, go into one batch. A tenure whose last renewals failed shares a batch only
+// with tenures of as many failures, and the batches get smaller with each failure. So what is wrong with one claim does
+// not cost another one its lease. After an outage nothing is wrong with any of them: each batch that is answered doubles
+// the next one. Otherwise thousands would go one by one, and many be too late. The caller holds the mutex.
+func (r *renewers) cut(due []*tenure) int {
+	first := due[0]
+	class := first.class()
+	size := max(1, maxBatch>>(2*class), r.grown[class])
+	n := 1
+	for n < len(due) && n < size && due[n].class() == class && due[n].cfg.renewTimeout() == first.cfg.renewTimeout() {
+		n++
+	}
+	return n
+}
+
+// class is how often the tenure's renewals have failed in a row, as far as it matters.
+func (t *tenure) class() int { return int(min(t.failed.Load(), maxClass)) }
+
+// batches is into how many the due tenures are cut, as far as it matters. The caller holds the mutex.
+func (r *renewers) batches() (n int) {
+	for due := r.due; len(due) > 0 && n < maxRenewers; n++ {
+		due = due[r.cut(due):]
+	}
+	return n
+}
+
+// grow takes note of a batch of a class: n tenures have an answer, or none counts since one of them has not.
+func (r *renewers) grow(class, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.grown[class] = min(2*n, maxBatch)
+}
+
+// renew sends one batch and gives each tenure its answer. It returns how many there were, if each of them is one.
+func (r *renewers) renew(batch []*tenure) (answered int) {
 	asked := r.engine.clock.Read()
 	bound := batch[0].cfg.renewTimeout()
 	claims := make([]driver.Claim, 0, len(batch))
@@ -117,20 +146,25 @@ func (r *renewers) renew(batch []*tenure) {
 		sent = append(sent, t)
 	}
 	if len(sent) == 0 {
-		return
+		return 0
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	answers := r.send(ctx, claims)
 	now := r.engine.clock.Read()
+	answered = len(sent)
 	for i, t := range sent {
 		err := errNoAnswer
 		if i < len(answers) {
 			err = answers[i]
 		}
+		if outcomeOpen(err) || errors.Is(err, driver.ErrNotSent) {
+			answered = 0
+		}
 		r.engine.outage.heard(err)
 		t.renewed(asked, now, err, false)
 	}
+	return answered
 }
 
 func (r *renewers) send(ctx context.Context, claims []driver.Claim) []error {
