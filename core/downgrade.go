@@ -100,7 +100,7 @@ func (t *tenure) downgrade(ctx context.Context, x *Lease) (reader bool, err erro
 		switch {
 		case t.reader || t.state != tenureHeld || x.ended:
 			return t.reader, nil
-		case t.leases != x || x.next != nil:
+		case !t.toReader.Load() && (t.leases != x || x.next != nil): // afterwards only readers re-enter
 			return false, invalidf("Downgrade of %q: it is re-entered, and what is inside has not ended", x.name)
 		}
 		t.toReader.Store(true)

@@ -392,3 +392,34 @@ func TestADowngradedLeaseThatIsNotRenewedIsLost(t *testing.T) {
 		b.eventually("a writer", b.call(b.other()).ended)
 	})
 }
+
+// Here is interleaving 5, with a reader that re-enters.
+func TestAReaderInsideDoesNotUndoADowngrade(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		b.link.Delay(ttl/50, ttl/50)
+		b.eventually("a renewal under way", func() bool { return b.link.Calls(drivertest.OpRenew) > 0 })
+		lowered := make(chan error, 1)
+		go func() { lowered <- x.Downgrade(b.Context()) }()
+		synctest.Wait()
+		inner, err := b.locks.TryAcquire(x.Context(), "name", core.WithShared())
+		b.ok(err)
+		b.ok(<-lowered)
+		b.link.Delay(0, 0)
+		b.readersOnly()
+		b.ok(inner.Release(b.Context()))
+		b.ok(x.Release(b.Context()))
+	})
+	virtual(t, func(b *bench) { // the second call, as its doc asks for
+		x := b.acquire(b.locks, "name")
+		b.link.Next(drivertest.OpRenew, drivertest.Refused)
+		b.is(x.Downgrade(b.Context()), core.ErrUnavailable)
+		inner, err := b.locks.TryAcquire(x.Context(), "name", core.WithShared())
+		b.ok(err)
+		b.ok(x.Downgrade(b.Context()))
+		b.readersOnly()
+		b.ok(inner.Release(b.Context()))
+		b.ok(x.Release(b.Context()))
+	})
+}
