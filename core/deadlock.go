@@ -171,7 +171,7 @@ func (d *deadlocks) enter(b *blocked, now clock.Reading) error {
 		v.doomed = false
 		if still, _ := d.search(b, now); still != nil { // otherwise the others are enough
 			v.doomed = true
-			v.cancel(err)
+			go v.cancel(err) // it calls methods of the caller's context
 		}
 	}
 	return nil

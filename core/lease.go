@@ -37,7 +37,8 @@ type Lease struct {
 	slot    chan struct{} // of size one: full while an inner lease has its turn
 	own     *leaseContext // Lease.Context, made when somebody asks for it
 	work    *leaseContext // the context of Do
-	until   clock.Awake   // the last ValidUntil, once ended
+	unlink  func()        // takes that from the caller's context; not with a mutex held, since it calls methods of that
+	until   clock.Awake   // the last ValidUntil, once ended or lost
 	loss    *LostError    // the reason, if trust ended first
 	settled latch         // opened when the result is known
 	result  error
@@ -90,7 +91,7 @@ func (x *Lease) Fence() uint64 {
 	return x.tenure.fenceOf(x.turn)
 }
 
-// ValidUntil returns when trust in the lease ends unless it is renewed. It is never later than the
+// ValidUntil returns when trust in the lease ends unless it is renewed, or when it has ended. It is never later than the
 // time at which the backend lets others have the name, as long as the rates of the clocks differ by
 // less than one percent. A degraded lease needs no renewal: for it, ValidUntil is ten years after
 // the acquire, or about one TTL [WithoutRenewal].
@@ -102,7 +103,7 @@ func (x *Lease) ValidUntil() time.Time {
 	t := x.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x.ended {
+	if x.ended || x.loss != nil {
 		return t.engine.clock.Time(x.until)
 	}
 	return t.engine.clock.Time(t.validUntil())
@@ -141,12 +142,14 @@ func (x *Lease) Context() context.Context {
 	return x.own
 }
 
-// workContext returns a context that ends with the caller's or with the lease.
+// workContext returns a context that ends with the caller's or with the lease. One of the standard library's is between
+// the two: the end of the lease, which a mutex and the watchdog's tick are waiting for, calls no method of the caller's.
 func (x *Lease) workContext() context.Context {
+	under, unlink := context.WithCancel(x.values)
 	t := x.tenure
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	x.work = x.derive(x.values)
+	x.work, x.unlink = x.derive(under), unlink
 	return x.work
 }
 

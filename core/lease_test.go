@@ -379,3 +379,18 @@ func TestADuplicateThatArrivesDuringTheReleaseIsCleanedUpAfterIt(t *testing.T) {
 		})
 	})
 }
+
+func TestALostLeaseIsNotValidAnyMore(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		b.store.Lose("name")
+		<-x.Context().Done()
+		for range 2 {
+			if left := time.Until(x.ValidUntil()); left > 0 {
+				b.Errorf("valid for another %s after %v", left, x.Err())
+			}
+			b.is(x.Release(b.Context()), core.ErrLost)
+		}
+	})
+}

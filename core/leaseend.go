@@ -85,6 +85,9 @@ func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
 // end ends the turn. If nobody of this process takes the next turn, the last lease of a tenure to
 // end releases the tenure.
 func (x *Lease) end(ctx context.Context, mark bool) error {
+	if x.unlink != nil {
+		defer x.unlink()
+	}
 	t := x.tenure
 	if names := t.engine.names; names.pass(x, mark) || t.proven(ctx) && names.pass(x, mark) {
 		return nil
@@ -118,7 +121,9 @@ func (x *Lease) stop(mark bool) (release, idle bool) {
 func (x *Lease) stopped() (release bool) {
 	t := x.tenure
 	x.ended = true
-	x.until = t.validUntil()
+	if x.loss == nil {
+		x.until = t.validUntil()
+	}
 	x.endContexts(context.Canceled)
 	release = t.remove(x) && (t.state == tenureHeld || t.state == tenureExpelled)
 	if release {

@@ -243,7 +243,7 @@ func (t *tenure) lose(reason Reason, now clock.Reading) {
 func (t *tenure) cutOff(reason Reason, now clock.Reading) {
 	t.loss = &LostError{t.token.name, reason}
 	for x := t.leases; x != nil; x = x.next {
-		x.loss = t.loss
+		x.loss, x.until = t.loss, min(t.validUntil(), now.Awake())
 	}
 	t.endLeases(t.loss)
 	if t.engine.events != nil {

@@ -102,7 +102,9 @@ func (t *tenure) proven(ctx context.Context) bool {
 // endTurn ends x while its tenure goes on. The caller holds the tenure's mutex.
 func (x *Lease) endTurn() {
 	x.ended = true
-	x.until = x.tenure.validUntil()
+	if x.loss == nil {
+		x.until = x.tenure.validUntil()
+	}
 	x.endContexts(context.Canceled)
 	x.setResult(nil)
 }

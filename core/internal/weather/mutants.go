@@ -313,9 +313,9 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "an inner lease outlives the loss of the outer one",
 			File: "core/",
-			Old:  "\tfor x := t.leases; x != nil; x = x.next {\n\t\tx.loss = t.loss\n\t}\n\tt.endLeases(t.loss)",
+			Old:  "\tfor x := t.leases; x != nil; x = x.next {\n\t\tx.loss, x.until = t.loss, min(t.validUntil(), now.Awake())\n\t}\n\tt.endLeases(t.loss)",
 			New: "\tfor x := t.leases; x != nil; x = x.next {\n\t\tif x.inside == nil {\n" +
-				"\t\t\tx.loss = t.loss\n\t\t\tx.endContexts(t.loss)\n\t\t}\n\t}",
+				"\t\t\tx.loss, x.until = t.loss, min(t.validUntil(), now.Awake())\n\t\t\tx.endContexts(t.loss)\n\t\t}\n\t}",
 			Red: "belief", Only: "flush,dark", Kinds: true,
 		},
 		{
