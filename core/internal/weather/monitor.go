@@ -125,10 +125,16 @@ func (m *monitor) note(line string) {
 	m.commands = append(m.commands, c)
 }
 
-// unescaped reads the words of an EVAL from Valkey 8.1, which does not escape the quotes in a script. None of ours has them
-// around a blank, nor has anything else that the weather sends.
+// unescaped reads the words of an EVAL from Valkey 8.1, which escapes neither quotes nor backslashes. None of ours has quotes
+// around a blank, nor has anything else that the weather sends; and only scripts have backslashes.
 func unescaped(words string) []string {
-	return strings.Split(strings.Trim(words, `"`), `" "`)
+	args := strings.Split(strings.Trim(words, `"`), `" "`)
+	for i, arg := range args {
+		if plain, err := strconv.Unquote(`"` + strings.ReplaceAll(arg, `"`, `\"`) + `"`); err == nil {
+			args[i] = plain
+		}
+	}
+	return args
 }
 
 // fromWall turns the server's clock, which is the machine's, into now's. The two are read in
