@@ -65,11 +65,11 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 	a := &acquisition{engine: r, ctx: ctx, name: name, cfg: c, handoff: handoff, began: now, seen: seen{answered: now}}
 	x, err := a.run()
 	a.waits.stop()
-	if err == nil {
-		a.work(x)
-	}
 	if r.events != nil {
 		a.report(x, err)
+	}
+	if err == nil {
+		a.work(x)
 	}
 	return x, err
 }
@@ -118,7 +118,7 @@ func (a *acquisition) single() (*Lease, error) {
 	for {
 		joined, known, watch := a.engine.names.joinAlone(a.name, w)
 		if joined {
-			x, err := (&contender{acquisition: a, waiter: w}).contend()
+			x, err := a.ask(w, (*contender).contend)
 			a.giveUp(w, err)
 			return x, err
 		}
@@ -158,7 +158,7 @@ func (a *acquisition) queue(w *waiter) (*Lease, error) {
 	}
 	x, err := a.waitTurn(w)
 	if x == nil && err == nil {
-		x, err = (&contender{acquisition: a, waiter: w}).contend()
+		x, err = a.ask(w, (*contender).contend)
 	}
 	a.giveUp(w, err)
 	if err == errPassed { //nolint:errorlint // contend's own, as it is
@@ -173,7 +173,7 @@ func (a *acquisition) queue(w *waiter) (*Lease, error) {
 // the name is not free, but kept for that hand-off.
 func (a *acquisition) alone(w *waiter) (*Lease, error) {
 	a.engine.names.joinNone(w)
-	x, err := (&contender{acquisition: a, waiter: w}).try()
+	x, err := a.ask(w, (*contender).try)
 	if x == nil {
 		a.engine.names.leave(w, false)
 	}
@@ -184,4 +184,20 @@ func (a *acquisition) alone(w *waiter) (*Lease, error) {
 // callers for one name that is stuck, ends in errors and not in running out of memory.
 func (a *acquisition) overCap(option string, n int) error {
 	return &unavailableError{"acquire", a.name, fmt.Errorf("not asked: %s(%d) of this process is reached", option, n)}
+}
+
+// ask has the call ask as the contender. If the backend's client panics, the next waiter goes on.
+func (a *acquisition) ask(w *waiter, how func(*contender) (*Lease, error)) (x *Lease, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			if a.token != nil {
+				a.token.doubt()
+			}
+			a.giveUp(w, errNoAnswer)
+		}
+	}()
+	x, err = how(&contender{acquisition: a, waiter: w})
+	returned = true
+	return x, err
 }

@@ -20,6 +20,8 @@ var ErrDraining error = &sentinel{"draining", "the process is about to stop and 
 //	err := srv.Shutdown(ctx) // then nobody is connected any more
 //	err = locks.Close(ctx)
 //
+// Work whose lease was lost is not waited for: it was told to stop, and holds nothing.
+//
 // New work gets [ErrDraining]. That includes calls that wait for a name, whose work has not begun, and an
 // AcquireAll that has some of its names only. Work under way goes on: its leases are renewed, and calls in the context of a lease of this Locker still
 // get other names. A leader of [Locker.Campaign] is under way too, so end its context first. A campaign

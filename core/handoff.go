@@ -152,6 +152,8 @@ func (x *Lease) leaveFor(handoff Handoff, keep time.Duration) error {
 		return x.loss
 	case t.state != tenureHeld || x.ended:
 		return ErrReleased
+	case t.toReader.Load(): // meanwhile
+		return invalidf("Detach of %q: not with WithShared or WithLimit", x.name)
 	case t.leases != x || x.next != nil:
 		return invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
 	}
@@ -195,9 +197,14 @@ func (x *Lease) detachable(keep time.Duration) error {
 //
 // The errors are those of Detach, and send's own as it is.
 func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(context.Context, Handoff) error) error {
+	defer runtime.KeepAlive(x)
 	x = x.self()
 	if send == nil {
 		return invalidf("HandOff: nil function")
+	}
+	if !x.none() {
+		x.tenure.engine.call() // Drain and Close wait for it, since it may have to be called back
+		defer x.tenure.engine.called()
 	}
 	handoff, err := x.Detach(ctx, keep)
 	if err != nil {

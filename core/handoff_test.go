@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -555,5 +556,58 @@ func TestADetachedNameShowsTheFenceOfItsLastTurn(t *testing.T) {
 		w, err := b.locks.Attach(b.Context(), handoff, core.WithWait(0)) // as anybody
 		b.ok(err)
 		b.ok(w.Release(b.Context()))
+	})
+}
+
+func TestDrainAndCloseAwaitAHandoffThatIsBeingSent(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		down := errors.New("the task queue is down")
+		send, done, stopped := make(chan struct{}), make(chan error, 1), make(chan struct{})
+		go func() {
+			done <- b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
+				x, _ := core.FromContext(ctx)
+				return x.HandOff(ctx, time.Minute, func(context.Context, core.Handoff) error { <-send; return down })
+			})
+		}()
+		synctest.Wait()
+		sent := 0
+		go func() {
+			defer close(stopped)
+			b.ok(b.locks.Drain(b.Context()))
+			b.ok(b.locks.Close(b.Context()))
+			sent = b.commands()
+		}()
+		synctest.Wait()
+		close(send)
+		b.is(<-done, down)
+		<-stopped
+		if n := b.commands() - sent; n > 0 {
+			b.Errorf("%d commands after Close", n)
+		}
+		b.free() // called back
+	})
+}
+
+// meanwhile is a context whose first Err is the instant for something else.
+type meanwhile struct {
+	context.Context
+	once sync.Once
+	do   func()
+}
+
+func (m *meanwhile) Err() error {
+	m.once.Do(m.do)
+	return m.Context.Err()
+}
+
+func TestAReaderIsNotDetachedEvenIfItHasJustBecomeOne(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		ctx := &meanwhile{Context: b.Context(), do: func() { b.ok(x.Downgrade(b.Context())) }}
+		_, err := x.Detach(ctx, time.Hour)
+		b.is(err, core.ErrInvalid)
+		b.ok(x.Release(b.Context()))
 	})
 }

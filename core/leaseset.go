@@ -241,16 +241,23 @@ type multiAcquire struct {
 // lease was lost before the last name was granted.
 func (g *multiAcquire) round() (*LeaseSet, error) {
 	s, together := &LeaseSet{work: g.ctx}, new(group)
+	returned := false
+	defer func() {
+		if !returned { // the observer has ended the goroutine
+			s.giveBack(context.WithoutCancel(g.ctx))
+		}
+	}()
 	for _, name := range g.names {
 		x, err := g.locker.acquire(s.work, name, g.turn(name))
 		if err != nil {
+			returned = true
 			s.giveBack(g.ctx)
 			return nil, g.failed(s.work, err)
 		}
 		x.set, s.leases = together, append(s.leases, x)
 		s.work = x.workContext() //nolint:fatcontext // one for each name: the first loss ends them all
 	}
-	together.whole = true
+	returned, together.whole = true, true
 	for _, x := range s.leases {
 		// A lease that was re-entered does not get better if it is renewed or taken again. Its
 		// outermost holder deals with it.
@@ -259,6 +266,7 @@ func (g *multiAcquire) round() (*LeaseSet, error) {
 			t.renewNow(g.ctx)
 		}
 		if !x.live() || x.inside == nil && t.left() < t.ttl()/3 {
+			returned = true
 			s.giveBack(g.ctx)
 			return nil, g.again(x.name)
 		}

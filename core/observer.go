@@ -26,8 +26,8 @@ import (
 type Observer struct {
 	// WorkContext returns the context for work that is about to begin, derived from ctx, such as one with
 	// a span. Do, AcquireAll and [Lease.Context] give it to the work, and later events about the lease
-	// have its values. It is called on the caller's goroutine after the grant, before the Acquired event
-	// is told, and not for a re-entry. So it must be quick. If it returns nil or panics, the work has
+	// have its values. It is called on the caller's goroutine after the grant, maybe after Acquired is
+	// told, and not for a re-entry. So it must be quick. If it returns nil or panics, the work has
 	// ctx. A lease that nobody gets, because its caller has gone, has later events without it.
 	WorkContext func(ctx context.Context, e AcquiredEvent) context.Context
 

@@ -22,7 +22,15 @@ type release struct {
 func (t *tenure) release(ctx context.Context, x *Lease, idle bool) (known bool, err error) {
 	r := release{tenure: t}
 	if t.local || idle && ctx.Err() == nil && t.engine.inline(ctx) {
+		returned := false
+		defer func() {
+			if !returned { // the backend's client has panicked
+				r.open = true
+				r.apart(ctx, x)
+			}
+		}()
 		known, err := r.first(ctx)
+		returned = true
 		if known {
 			x.settle(err)
 			return true, err

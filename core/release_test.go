@@ -2,10 +2,12 @@ package core_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -92,4 +94,52 @@ func TestALateDuplicateKeepsTheNameForItsMinHold(t *testing.T) {
 		_, err = b.other().TryAcquire(b.Context(), "name")
 		b.is(err, core.ErrHeld)
 	})
+}
+
+// panicking is a backend whose client's hook panics once.
+type panicking struct {
+	*memlock.Store
+	acquire, release atomic.Bool
+}
+
+func (p *panicking) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if p.acquire.Swap(false) {
+		panic("hook")
+	}
+	return p.Store.Acquire(ctx, c)
+}
+
+func (p *panicking) Release(ctx context.Context, c driver.Claim) error {
+	if p.release.Swap(false) {
+		panic("hook")
+	}
+	return p.Store.Release(ctx, c)
+}
+
+func TestAPanicOfTheBackendsClientLeavesTheNameToOthers(t *testing.T) {
+	t.Parallel()
+	for _, opts := range [][]core.Option{nil, {core.WithShared()}, {core.WithWait(0)}} {
+		for _, acquiring := range []bool{true, false} {
+			virtual(t, func(b *bench) {
+				d := &panicking{Store: memlock.New()}
+				locks, err := core.New(d)
+				b.ok(err)
+				b.ok(locks.Do(b.Context(), "name", noWork)) // it is known to be quick now
+				d.acquire.Store(acquiring)
+				d.release.Store(!acquiring)
+				func() {
+					defer func() {
+						if recover() == nil {
+							b.Error("no panic")
+						}
+					}()
+					_ = locks.Do(b.Context(), "name", noWork, opts...)
+				}()
+				x, err := locks.Acquire(b.Context(), "name", core.WithWait(ttl))
+				b.ok(err)
+				b.ok(x.Release(b.Context()))
+				b.ok(locks.Close(b.Context()))
+			})
+		}
+	}
 }

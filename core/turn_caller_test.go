@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -256,5 +257,28 @@ func TestATenureThatIsOverIsNotYielded(t *testing.T) {
 			b.Errorf("%d yields", n)
 		}
 		b.free()
+	})
+}
+
+func TestTheEndOfTheWaitIsNoEndOfTheContext(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(45*time.Millisecond, 45*time.Millisecond)
+		x := b.acquire(b.locks, "name", core.WithLabel("of somebody else")) // no turn is given
+		ctx, cancel := context.WithTimeout(b.Context(), 185*time.Millisecond)
+		defer cancel()
+		over := make(chan error, 1)
+		go func() {
+			_, err := b.locks.Acquire(ctx, "name", core.WithWait(120*time.Millisecond))
+			b.ok(ctx.Err())
+			over <- err
+		}()
+		synctest.Wait()
+		time.Sleep(15 * time.Millisecond)
+		b.ok(x.Release(b.Context())) // the waiter is woken 90 ms later, and has no time for a command
+		if err := <-over; errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("the context stands, and the error is %v", err)
+		}
+		time.Sleep(time.Second)
 	})
 }

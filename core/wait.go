@@ -201,7 +201,7 @@ func (a *acquisition) endsTooSoon() bool {
 // outlive is the end of a call that has passed its place on: it waits for the end of its context.
 func (a *acquisition) outlive() error {
 	deadline, _ := a.ctx.Deadline()
-	if err := a.sleep(time.Until(deadline)); isStopped(err) {
+	if err := a.sleep(time.Until(deadline)); err != nil {
 		return err
 	}
 	return a.ended()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,4 +96,48 @@ func TestAnObserverThatEndsTheGoroutineLeavesNoLease(t *testing.T) {
 	}, core.WithObserver(core.Observer{
 		WorkContext: func(context.Context, core.AcquiredEvent) context.Context { runtime.Goexit(); return nil },
 	}))
+}
+
+func TestAnObserverThatEndsTheGoroutineLeavesNoLeaseOfAnAcquireAll(t *testing.T) {
+	t.Parallel()
+	counts := make(map[string]int)
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.other(), "b")
+		go func() { _, _ = b.locks.AcquireAll(b.Context(), []string{"a", "b"}) }()
+		synctest.Wait()
+		b.ok(x.Release(b.Context()))
+		synctest.Wait()
+		b.ok(b.acquire(b.other(), "a").Release(b.Context()))
+		b.ok(b.locks.Close(b.Context()))
+	}, core.WithObserver(core.Observer{
+		WorkContext: func(_ context.Context, e core.AcquiredEvent) context.Context {
+			if e.Name == "b" {
+				runtime.Goexit()
+			}
+			return nil
+		},
+		Acquired: func(core.AcquiredEvent) { counts["acquired"]++ },
+		Released: func(core.ReleasedEvent) { counts["released"]++ },
+		Waiting:  func(core.WaitingEvent) { counts["waiting"]++ },
+		Waited:   func(core.WaitedEvent) { counts["waited"]++ },
+	}))
+	if counts["acquired"] != 2 || counts["released"] != 2 || counts["waiting"] != counts["waited"] {
+		t.Errorf("the observer was told of %v", counts)
+	}
+}
+
+func TestALeaseIsAcquiredBeforeItIsLost(t *testing.T) {
+	t.Parallel()
+	var told []string
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithMaxHold(ttl/10))
+		b.is(x.Release(b.Context()), core.ErrLost)
+	}, core.WithObserver(core.Observer{
+		WorkContext: func(context.Context, core.AcquiredEvent) context.Context { time.Sleep(ttl / 5); return nil },
+		Acquired:    func(core.AcquiredEvent) { told = append(told, "acquired") },
+		Lost:        func(core.LostEvent) { told = append(told, "lost") },
+	}))
+	if !slices.Equal(told, []string{"acquired", "lost"}) {
+		t.Errorf("%q", told)
+	}
 }
