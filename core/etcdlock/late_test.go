@@ -15,9 +15,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
 )
@@ -90,4 +92,40 @@ func TestAPlaceThatIsLinedUpLateIsLeft(t *testing.T) {
 		x = acquire(t, other, "name")
 	}
 	ok(t, x.Release(t.Context()))
+}
+
+// A user without permission to watch the range waits all the same, and does not keep the server busy.
+func TestAWatchThatFailsAtOnceIsNotBegunAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	var watches, looks atomic.Int64
+	deny := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		if strings.HasSuffix(method, "/Watch") {
+			watches.Add(1)
+			return nil, status.Error(codes.PermissionDenied, "etcdserver: permission denied")
+		}
+		return stream(ctx, desc, cc, method, opts...)
+	}
+	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		looks.Add(1)
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	server := servers.Etcd(t)
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{server.Addr()}, Logger: zap.NewNop(), DialTimeout: time.Minute,
+		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(deny), grpc.WithChainUnaryInterceptor(count)},
+	})
+	ok(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	store := etcdlock.New(client)
+	claim := driver.Claim{Name: "name", Token: "one", TTL: time.Minute}
+	_, err = store.Acquire(t.Context(), claim)
+	ok(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	waiter := claim
+	waiter.Token, waiter.Place = "two", "place"
+	is(t, store.Wait(ctx, waiter), context.DeadlineExceeded)
+	if n := looks.Load(); watches.Load() == 0 || n > 60 {
+		t.Errorf("%d commands and %d watches within a second", n, watches.Load())
+	}
 }

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -113,8 +114,22 @@ func (s *Store) listen(ctx context.Context, key string, since int64, c driver.Cl
 		opts = append(opts, clientv3.WithFilterPut())
 	}
 	for heard := range s.client.Watch(ctx, key, opts...) {
-		if heard.Err() != nil || len(heard.Events) > 0 {
+		if heard.Err() != nil { // the next watch may fail in the same way
+			pause(ctx)
 			return
 		}
+		if len(heard.Events) > 0 {
+			return
+		}
+	}
+}
+
+// pause is between a watch that has failed and the next look.
+func pause(ctx context.Context) {
+	timer := time.NewTimer(100 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
