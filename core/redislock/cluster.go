@@ -84,14 +84,16 @@ func look(ctx context.Context, rdb *redis.ClusterClient, err error) {
 // errMute is the timeout of a node that has not answered. Waiting longer would have ended in one.
 var errMute = fmt.Errorf("redislock: the node has not answered: %w", os.ErrDeadlineExceeded)
 
-// renewInCluster renews each claim by a command of its own. Such a command names one key, so it
-// goes on while slots move. Commands for the same master share a round trip. A node that does not
-// answer costs the claims of other nodes time, and nothing else: core waits, and lets other
+// renewInCluster renews each claim, of whatever kind, by a command of its own. That of an exclusive claim
+// names one key, so it goes on while slots move. Commands for the same master share a round trip. A node
+// that does not answer costs the claims of other nodes time, and nothing else: core waits, and lets other
 // batches overtake.
 func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, claims []driver.Claim) []error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
+	ctx, cancel := context.WithTimeout(ctx, mostOf(ctx)) // core may leave at ctx's end, with no answer at all
+	defer cancel()
 	errs := make([]error, len(claims))
 	parts := make(map[*redis.Client][]int, 3)
 	for i, c := range claims {
@@ -102,22 +104,20 @@ func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, cl
 	}
 	answers := make(chan renewals, len(parts)) // nobody may be left to receive
 	for master, part := range parts {
-		commands := make([]command, len(part))
+		mine := make([]driver.Claim, len(part))
 		for i, at := range part {
-			commands[i] = s.renewal(claims[at : at+1])
+			mine[i] = claims[at]
 			errs[at] = errMute
 		}
-		go func() { answers <- renewals{part, s.renewAt(ctx, rdb, master, commands)} }()
+		go func() { answers <- renewals{part, s.renewAt(ctx, rdb, master, mine)} }()
 	}
-	late := time.NewTimer(mostOf(ctx))
-	defer late.Stop()
 	for range parts {
 		select {
 		case r := <-answers:
 			for i, at := range r.part {
 				errs[at] = r.errs[i]
 			}
-		case <-late.C: // core may leave at ctx's end, with no answer at all
+		case <-ctx.Done():
 			rdb.ReloadState(ctx)
 			return errs
 		}
@@ -141,9 +141,42 @@ func mostOf(ctx context.Context) time.Duration {
 	return left - left/8
 }
 
-// renewAt sends commands to their master. With replicas, it does not follow a slot that has
+// renewAt renews claims at their master. What it refuses since their slot moves is sent again, with as few
+// keys as it needs, but together: one claim alone could wait until ctx ends.
+func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, claims []driver.Claim) []error {
+	commands := make([]command, len(claims))
+	var left []int
+	for i, c := range claims {
+		as := s.renewal
+		if joins(c) {
+			as = s.extension
+		}
+		commands[i], left = as(claims[i:i+1]), append(left, i)
+	}
+	errs := make([]error, len(claims))
+	_, _ = whileMoving(ctx, func() (_ any, refused error) { // errs has its error
+		trip := make([]command, len(left))
+		for i, at := range left {
+			trip[i] = commands[at]
+		}
+		sent := left
+		left = nil
+		for i, err := range s.renewalsAt(ctx, rdb, master, trip) {
+			at := sent[i]
+			if errs[at] = err; isMoving(err) {
+				left, refused = append(left, at), err
+				commands[at] = commands[at].bare()
+			}
+		}
+		return nil, refused
+	})
+	s.lower(ctx, claims, errs)
+	return errs
+}
+
+// renewalsAt sends commands to their master. With replicas, it does not follow a slot that has
 // moved: it sends the commands of that slot again, each by itself.
-func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, commands []command) []error {
+func (s *Store) renewalsAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, commands []command) []error {
 	if s.replicas.n == 0 {
 		return renewTogether(ctx, rdb, commands)
 	}
@@ -155,13 +188,12 @@ func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *r
 	errs := make([]error, len(commands))
 	for i, cmd := range sent {
 		reply, err := cmd.Result()
-		addr, _ := redirect(err)
-		switch {
-		case err == nil:
+		if addr, _ := redirect(err); addr != "" || says(err, "NOSCRIPT") {
+			reply, err = commands[i].alone(ctx, rdb, s.replicas)
+		} else if err == nil {
 			err = heard
-		case addr != "" || says(err, "NOSCRIPT"):
-			reply, err = toCluster(ctx, rdb, commands[i], s.replicas)
-		default:
+		}
+		if reply == nil {
 			look(ctx, rdb, err)
 		}
 		errs[i] = renewed(&commands[i], 1, reply, commands[i].classify(err))[0]

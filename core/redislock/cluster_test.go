@@ -336,3 +336,49 @@ func TestMarkersAreShownWhileTheirSlotMoves(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// A third of the claims are at a master that stands still. Each of them that is asked for by itself would cost the
+// others time.
+func TestARenewalOfAllKindsIsHeldUpByNoOtherMaster(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t, "--cluster-node-timeout", "120000") // nobody notices
+	for what, opts := range map[string][]redislock.Option{
+		"master": {redislock.WithPrefix("m:")}, "replicas": {redislock.WithPrefix("r:"), redislock.WithReplicas(1, time.Second)},
+	} {
+		stores := dialCluster(t, c, true)
+		store := redislock.New(stores, opts...)
+		prefix := what[:1] + ":"
+		kinds := []driver.Claim{{}, {Shared: true}, {Limit: 2}, {}} // the last ones become readers
+		const n = 60
+		claims := make([]driver.Claim, n)
+		for i := range claims {
+			claims[i] = claimBy(fmt.Sprint("name-", i), "holder")
+			claims[i].TTL, claims[i].Shared, claims[i].Limit = time.Minute, kinds[i%4].Shared, kinds[i%4].Limit
+			g, err := store.Acquire(t.Context(), claims[i])
+			ok(t, err)
+			if claims[i].Fence = g.Fence; i%4 == 3 {
+				claims[i].Shared, claims[i].Downgraded = true, true
+			}
+		}
+		stopped := c.Owner(keySlot(t, c, prefix+"name-0"))
+		stopped.Pause()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		good := 0
+		for i, err := range store.Renew(ctx, claims) {
+			master, findErr := stores.MasterForKey(t.Context(), prefix+claims[i].Name)
+			ok(t, findErr)
+			silent := master.Options().Addr == stopped.Addr()
+			if (err == nil) == silent {
+				t.Errorf("%s: %+v: its master is silent: %v, and it says %v", what, claims[i], silent, err)
+			}
+			if !silent {
+				good++
+			}
+		}
+		if good < n/2 {
+			t.Errorf("%s: only %d are at other masters", what, good)
+		}
+		stopped.Resume()
+	}
+}

@@ -158,17 +158,17 @@ func refusal(reply []any) error {
 	return held
 }
 
-// Renew implements driver.Driver. Exclusive claims share a round trip; in Cluster, those for the same
-// master do. Shared and limited claims share another one; in Cluster, each has its own.
+// Renew implements driver.Driver. Exclusive claims share a round trip, and shared and limited claims share
+// another one. In Cluster, all claims for the same master share one.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if len(claims) == 0 {
 		return nil
 	}
-	if slices.ContainsFunc(claims, joins) {
-		return s.renewApart(ctx, claims)
-	}
 	if rdb, ok := s.rdb.(*redis.ClusterClient); ok {
 		return s.renewInCluster(ctx, rdb, claims)
+	}
+	if slices.ContainsFunc(claims, joins) {
+		return s.renewApart(ctx, claims)
 	}
 	return s.runRenewals(ctx, claims, s.renewal)
 }

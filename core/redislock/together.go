@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -78,7 +75,7 @@ func joined(reply any) (g driver.Grant, err error) {
 	return g, nil
 }
 
-// renewApart renews claims of all kinds. Those that can own a name together have a script of their
+// renewApart renews claims of all kinds, but not in Cluster. Those that can own a name together have a script of their
 // own.
 func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 	var alone, many []driver.Claim
@@ -89,12 +86,8 @@ func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 		}
 		many = append(many, c)
 	}
-	extended := s.extend(ctx, many)
-	for i, c := range many {
-		if c.Downgraded && c.TTL > 0 && errors.Is(extended[i], driver.ErrNotOwner) {
-			extended[i] = s.downgrade(ctx, c)
-		}
-	}
+	extended := s.runRenewals(ctx, many, s.extension)
+	s.lower(ctx, many, extended)
 	plain := s.Renew(ctx, alone)
 	errs := make([]error, 0, len(claims))
 	for _, c := range claims {
@@ -107,16 +100,13 @@ func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 	return errs
 }
 
-// extend is Renew for claims that can own a name together. In Cluster it renews them one after the
-// other, since their keys are in different slots.
-func (s *Store) extend(ctx context.Context, claims []driver.Claim) (errs []error) {
-	if _, ok := s.rdb.(*redis.ClusterClient); !ok {
-		return s.runRenewals(ctx, claims, s.extension)
+// lower makes readers of those owners that are to become some: they are found not to be readers yet.
+func (s *Store) lower(ctx context.Context, claims []driver.Claim, errs []error) {
+	for i, c := range claims {
+		if c.Downgraded && c.TTL > 0 && errors.Is(errs[i], driver.ErrNotOwner) {
+			errs[i] = s.downgrade(ctx, c)
+		}
 	}
-	for part := range slices.Chunk(claims, 1) {
-		errs = append(errs, s.runRenewals(ctx, part, s.extension)...)
-	}
-	return errs
 }
 
 // downgrade makes the owner of a name a reader. An owner that is none has been downgraded meanwhile, by a
@@ -130,7 +120,7 @@ func (s *Store) downgrade(ctx context.Context, c driver.Claim) error {
 	}}
 	reply, err := s.run(ctx, cmd)
 	if reply == int64(0) && err == nil {
-		return s.extend(ctx, []driver.Claim{c})[0]
+		return s.runRenewals(ctx, []driver.Claim{c}, s.extension)[0]
 	}
 	return cmd.released(reply, err)
 }
