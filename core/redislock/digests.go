@@ -16,7 +16,7 @@ var digests = map[string]string{
 	"join.lua":          "7c78c0edcbb96237e67332e574485ce2de8842e4",
 	"keep.lua":          "5c4af5360137eb5b6f7b9c85f9133f716393e7ff",
 	"leave.lua":         "1a7d4c5704fe3d480bfd8b1928f10365486250b8",
-	"part.lua":          "62c0197645710517bf67e5dbd77572a3a396e007",
+	"part.lua":          "54630618a60c9e6896ed15bd6303728863fe9fb2",
 	"rank.lua":          "09f11ef6f01081655d8e451508c27916c008ec44",
 	"release.lua":       "c7794e5d01ac88a7159ca7b3d4839a37b8e09e70",
 	"release_many.lua":  "41b46099047261877d411dfebf6dbdf1747e5dc4",

@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -100,4 +101,34 @@ func TestWhoseNoteHasGoneIsAHolderAllTheSame(t *testing.T) {
 	_, err = s.Acquire(t.Context(), c)
 	ok(t, err)
 	ok(t, s.Release(t.Context(), c))
+}
+
+// A place at the head of the queue keeps others of the holders' kind out, though there is room for them beside.
+func TestWhoLeavesTellsTheNextWhoMayJoinTheHolders(t *testing.T) {
+	t.Parallel()
+	for what, kinds := range map[string]struct{ holder, leaver func(*driver.Claim) }{
+		"a reader beside a limited number": {permit, reader}, "one of a limited number beside readers": {reader, permit},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			rdb := dial(t, &redis.Options{Addr: servers.Redis(t).Addr()})
+			s := store(t, rdb)
+			_, err := s.Acquire(t.Context(), with(claimBy("name", "holder"), kinds.holder))
+			ok(t, err)
+			leaver, next := with(claimBy("name", "leaver"), kinds.leaver), with(claimBy("name", "next"), kinds.holder)
+			leaver.Place, next.Place = strings.Repeat("l", 22), strings.Repeat("n", 22)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			is(t, s.Wait(ctx, leaver), context.DeadlineExceeded)
+			told := make(chan error, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // before the first place is dead
+				defer cancel()
+				told <- s.Wait(ctx, next)
+			}()
+			eventually(t, "the next stands in line", func() bool { return rdb.ZCard(t.Context(), lineKey).Val() == 2 })
+			is(t, s.Release(t.Context(), leaver), driver.ErrNotOwner)
+			ok(t, <-told)
+		})
+	}
 }

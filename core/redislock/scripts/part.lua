@@ -27,7 +27,8 @@ pcall(function() -- an error here would hide that it was released
   if ARGV[2] ~= '' then
     leave(ARGV[2])
   end
-  if not value or joins and (ARGV[2] ~= '' or string.sub(me, 1, 1) == '*') then
+  -- there may be room beside others, of whatever kind who leaves is
+  if not value or ARGV[2] ~= '' and string.find(value, '^[+*].*\31$') or joins and string.sub(me, 1, 1) == '*' then
     local head = first(now)
     if head then
       tell(ARGV[3], head)
