@@ -382,3 +382,63 @@ func TestARenewalOfAllKindsIsHeldUpByNoOtherMaster(t *testing.T) {
 		stopped.Resume()
 	}
 }
+
+// moving begins to move the slots of names, with all of their keys or none, until the test ends or end is called.
+func moving(t *testing.T, c *servers.RedisCluster, keys bool, names ...string) (end func()) {
+	t.Helper()
+	var ends []func()
+	end = func() {
+		for _, end := range ends {
+			end()
+		}
+		ends = nil
+	}
+	t.Cleanup(end)
+	for _, name := range names {
+		at := keySlot(t, c, name)
+		from, to := c.Owner(at), c.Nodes[0]
+		if from == to {
+			to = c.Nodes[1]
+		}
+		c.BeginMove(at, from, to)
+		ends = append(ends, func() { c.EndMove(at, from, to) })
+		if keys && c.MoveKeys(at, 10, from, to) == 0 {
+			t.Fatal("no keys moved")
+		}
+	}
+	return end
+}
+
+func TestClaimsOfAllKindsAreRenewedAndReleasedWhileTheirSlotsMove(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	for prefix, opts := range map[string][]redislock.Option{"master:": nil, "replicas:": {redislock.WithReplicas(1, time.Second)}} {
+		store := redislock.New(dialCluster(t, c, true), append(opts, redislock.WithPrefix(prefix))...)
+		for _, keys := range []bool{false, true} {
+			claims := []driver.Claim{claimBy("alone", "a"), with(claimBy("shared", "s"), reader), with(claimBy("limited", "l"), permit)}
+			names := make([]string, len(claims))
+			for i := range claims {
+				claims[i].TTL = time.Minute
+				g, err := store.Acquire(t.Context(), claims[i])
+				ok(t, err)
+				claims[i].Fence, names[i] = g.Fence, prefix+claims[i].Name
+			}
+			end := moving(t, c, keys, names...)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			ok(t, errors.Join(store.Renew(ctx, claims)...))
+			for _, claim := range claims {
+				if err := store.Release(ctx, claim); err != nil {
+					t.Errorf("%s: keys moved: %v: %s: %v", prefix, keys, claim.Name, err)
+				}
+			}
+			end()
+			for _, claim := range claims {
+				if info, err := store.Inspect(t.Context(), claim.Name); err != nil || info.Held {
+					t.Errorf("%+v, %v", info, err)
+				}
+				_ = store.Release(t.Context(), claim)
+			}
+		}
+	}
+}

@@ -41,11 +41,12 @@
 // # Cluster
 //
 // All keys of a name are in one slot, and so is its fence counter, which all names of the slot
-// share. A renewal names only one key. A release without a dedup marker does so too, when the node
-// says that only some of its keys are there; then waiters are not told, and find out by themselves.
-// So both go on while their slot moves to another node. Other commands may have to wait, within the
-// bound of their attempt, until the slot's keys are together again. Renewals for the same master share a
-// round trip. Each other command goes to its node by itself.
+// share. A renewal of an exclusive lease names only one key. A release without a dedup marker does so
+// too, when the node says that only some of its keys are there; then waiters are not told, and find out
+// by themselves. So both go on while their slot moves to another node. Those of shared and limited
+// leases name two keys, and wait only while these are at two nodes, or at none since the lease is over.
+// Other commands may have to wait, within the bound of their attempt, until the slot's keys are together
+// again. Renewals for the same master share a round trip. Each other command goes to its node by itself.
 //
 // Waiters are told through a sharded channel in the slot of the name, {prefix+n}:v1:shard:…. A
 // process needs one connection for each slot that it waits for, until 2 s after the last waiter,

@@ -155,10 +155,12 @@ func (s *Store) extension(claims []driver.Claim) command {
 func (s *Store) part(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	holders, notes := s.holdersKeys(c.Name)
-	cmd := command{script: partScript, keys: 5, parts: []string{s.lockKey(c.Name), line, beats, holders, notes}}
+	cmd := command{script: partScript, keys: 5, parts: []string{s.lockKey(c.Name), holders, notes, line, beats}}
 	if c.Mark {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
+	} else if c.Place == "" {
+		cmd.least = 2
 	}
 	place := ""
 	if c.Place != "" {

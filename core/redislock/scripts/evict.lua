@@ -40,7 +40,7 @@ if kind == '+' or kind == '*' then
   if not meant then
     return {'', redis.call('PTTL', KEYS[1])}
   end
-  room = remove(meant, now) == 0 or kind == '*'
+  room = remove(meant, now, KEYS[6]) == 0 or kind == '*'
 else
   local meant = fence(value, at) == ARGV[1]
   if ARGV[1] == '' then
