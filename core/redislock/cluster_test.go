@@ -442,3 +442,49 @@ func TestClaimsOfAllKindsAreRenewedAndReleasedWhileTheirSlotsMove(t *testing.T) 
 		}
 	}
 }
+
+func TestNamesAreShownWhileTheirSlotsMove(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	for _, keys := range []bool{false, true} {
+		prefix := fmt.Sprintf("%v:", keys)
+		store := redislock.New(dialCluster(t, c, true), redislock.WithPrefix(prefix))
+		kinds := map[string]driver.HoldKind{"alone": driver.HoldExclusive, "shared": driver.HoldShared, "limited": driver.HoldLimited, "still": driver.HoldExclusive}
+		var names []string
+		for _, claim := range []driver.Claim{claimBy("alone", "a"), with(claimBy("shared", "s"), reader), with(claimBy("limited", "l"), permit), claimBy("still", "s")} {
+			claim.TTL, claim.Label = time.Minute, "who"
+			_, err := store.Acquire(t.Context(), claim)
+			ok(t, err)
+			if claim.Name != "still" {
+				names = append(names, prefix+claim.Name)
+			}
+		}
+		end := moving(t, c, keys, names...)
+		check := func(info driver.LeaseInfo) {
+			t.Helper()
+			if !info.Held || info.Kind != kinds[info.Name] || (info.Limit == 2) != (info.Name == "limited") || info.Remaining < 30*time.Second {
+				t.Errorf("keys moved: %v: %+v", keys, info)
+			}
+			if (info.Kind == driver.HoldExclusive) != (info.Label == "who") || info.Kind == driver.HoldLimited && info.Fence > 0 {
+				t.Errorf("keys moved: %v: %+v", keys, info)
+			}
+		}
+		found := map[string]bool{}
+		for info, err := range store.Leases(t.Context(), "") {
+			ok(t, err)
+			check(info)
+			found[info.Name] = true
+		}
+		if len(found) != len(kinds) {
+			t.Errorf("keys moved: %v: %v", keys, found)
+		}
+		for name := range kinds {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			info, err := store.Inspect(ctx, name)
+			ok(t, err)
+			check(info)
+		}
+		end()
+	}
+}

@@ -12,7 +12,7 @@ var digests = map[string]string{
 	"evict.lua":         "ef41320a1559bd00ac76e71c0c057da818b21368",
 	"extend.lua":        "d6021f2dfcad6157305ce012601d25411e50c281",
 	"guard.lua":         "3c7d8493bedd1cc323125394af41ef09ae305ae0",
-	"inspect.lua":       "5b65fdf9f507464f0e69d9535ffa6ca408928eb8",
+	"inspect.lua":       "3e8b3af288e6c169c349cc9241296c540dc730b5",
 	"join.lua":          "7c78c0edcbb96237e67332e574485ce2de8842e4",
 	"keep.lua":          "5c4af5360137eb5b6f7b9c85f9133f716393e7ff",
 	"leave.lua":         "1a7d4c5704fe3d480bfd8b1928f10365486250b8",

@@ -17,7 +17,8 @@ var (
 	evictScript   = newScript("evict.lua")
 )
 
-// Inspect implements driver.Inspector. It runs one script that only reads.
+// Inspect implements driver.Inspector. It runs one script that only reads. While the slot of a name moves to
+// another node of a Cluster, the queue and those who share the name may be missing.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
 	reply, err := s.run(ctx, s.inspection(name))
 	if err != nil {
@@ -53,6 +54,9 @@ func (s *Store) look(ctx context.Context, names []string) ([]driver.LeaseInfo, e
 		if says(err, "NOSCRIPT") {
 			reply, err = asked[i].whole(ctx, s.rdb, replicas{})
 		}
+		if isMoving(err) { // by itself, it needs only the lock
+			reply, err = s.run(ctx, asked[i])
+		}
 		if err == nil {
 			infos[i], err = leaseInfo(names[i], reply)
 		}
@@ -67,7 +71,7 @@ func (s *Store) inspection(name string) command {
 	line, beats := s.lineKeys(name)
 	holders, notes := s.holdersKeys(name)
 	return command{
-		script: inspectScript, keys: 5,
+		script: inspectScript, keys: 5, least: 1,
 		parts: []string{s.lockKey(name), line, beats, holders, notes, decimal(driver.MaxLine)},
 	}
 }
@@ -104,7 +108,9 @@ func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
 		label, _ := line[2].(string)
 		info.Line = append(info.Line, driver.WaiterInfo{Label: label, Waited: duration(line[0]), Alive: line[1] == int64(1)})
 	}
-	info.Kind, info.Limit = holdKind(kind, info.Holders)
+	if info.Kind, info.Limit = holdKind(kind, info.Holders); kind == 6 {
+		info.Kind, info.Limit, info.Fence = driver.HoldLimited, int(info.Fence), 0 //nolint:gosec // G115: at most 2^53
+	}
 	now, _ := answer[7].(int64)
 	if since, _ := answer[8].(int64); since > 0 {
 		info.HeldFor = max(0, duration(now-since))

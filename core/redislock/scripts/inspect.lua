@@ -3,9 +3,12 @@
 -- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the holders    KEYS[5] their notes
 -- ARGV[1] how many holders, and how many places in the queue, to tell at most
 --
+-- While the slot moves, it may come with the lock alone: then it tells of no queue, and of no single holder.
+--
 -- Answers {kind, label, fence as digits, remaining ms, handle, holders, queue, the clock in ms, kept since}.
 --   The kind is 0 if nobody has the name, 1 for an owner, 2 for a foreign one, 3 if a release has left it
---   taken, 5 if it was left for a hand-off, 4 if several have it.
+--   taken, 5 if it was left for a hand-off, 4 if several have it, 6 if a limited number has it and nothing is
+--   known of them; then the fence is the limit.
 --   The list of holders has five values for each: handle, remaining ms, limit (0 for a reader), for how many
 --   ms it is one, label.
 --   The list of the queue has three for each place: how long it has waited, in ms, 1 if it is alive, label.
@@ -29,7 +32,10 @@ if type(value) == 'string' and string.sub(value, at, at) == '\31' then
   local kind = string.sub(value, 1, 1)
   if kind == '+' or kind == '*' then
     answer[1] = 4
-    local several = redis.call('ZRANGE', KEYS[4], -ARGV[1], -1, 'WITHSCORES')
+    if kind == '*' and not KEYS[4] then
+      answer[1], answer[3] = 6, string.match(value, '^%*0*(%d+)') or ''
+    end
+    local several = KEYS[4] and redis.call('ZRANGE', KEYS[4], -ARGV[1], -1, 'WITHSCORES') or {}
     for i = 1, #several, 2 do
       local ends = tonumber(several[i + 1])
       if ends > now then
@@ -49,7 +55,7 @@ if type(value) == 'string' and string.sub(value, at, at) == '\31' then
     answer[9] = answer[1] > 1 and tonumber(string.match(value, '^[^\31]*\31%d*\31(%d+)$', at + 1)) or 0
   end
 end
-local standing = redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1, 'WITHSCORES')
+local standing = KEYS[2] and redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1, 'WITHSCORES') or {}
 for i = 1, #standing, 2 do
   local dead = tonumber(redis.call('HGET', KEYS[3], standing[i]) or 0)
   line[#line + 1] = math.max(0, now - tonumber(standing[i + 1]))
