@@ -37,8 +37,8 @@ func classify(err error) error {
 
 // byProxy matches what proxies answer if they have no answer of the server's. Envoy says "upstream failure", whether
 // it has sent the command or not; others say how their connection ended.
-var byProxy = regexp.MustCompile(`(?i)upstream|backend|time(d )?-?out|connection (refused|reset|closed|aborted)|` +
-	`broken pipe|host is down|no route to host|unreachable|server closed`)
+var byProxy = regexp.MustCompile(`(?i)upstream|backend|time(d )?-?out|connection (refused|reset|close|aborted)|` +
+	`disconnect|broken pipe|host is down|no route to host|unreachable|server closed`)
 
 // strange explains what no Redis says. Such a server will not become one.
 func strange(err error) error {

@@ -268,11 +268,13 @@ func greeter(t *testing.T, line string) (addr string) {
 func TestWhatAProxySaysInTheServersPlaceIsAnOpenOutcome(t *testing.T) {
 	t.Parallel()
 	for _, says := range []string{
-		"upstream failure",                // Envoy
-		"ERR Connection timed out",        // twemproxy
-		"ERR Connection reset by peer",    // twemproxy
-		"ERR server connection closed",    // others
-		"ERR proxy timeout, try it again", // others
+		"upstream failure",                              // Envoy
+		"ERR server connection close",                   // predixy
+		"ERR Cluster node disconnected: 127.0.0.1:7000", // redis-cluster-proxy
+		"ERR Connection timed out",                      // twemproxy
+		"ERR Connection reset by peer",                  // twemproxy
+		"ERR server connection closed",                  // others
+		"ERR proxy timeout, try it again",               // others
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
