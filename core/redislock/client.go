@@ -59,4 +59,7 @@ func punctual(rdb redis.UniversalClient) (redis.UniversalClient, bool) {
 	}
 }
 
-func isNil(rdb redis.UniversalClient) bool { return rdb == nil || reflect.ValueOf(rdb).IsNil() }
+func isNil(rdb redis.UniversalClient) bool {
+	v := reflect.ValueOf(rdb)
+	return rdb == nil || v.Kind() == reflect.Pointer && v.IsNil()
+}

@@ -49,7 +49,8 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
-	for _, rdb := range []redis.UniversalClient{plain, cluster(redis.ClusterOptions{})} {
+	byValue := struct{ redis.UniversalClient }{plain} // such as one that counts commands
+	for _, rdb := range []redis.UniversalClient{plain, cluster(redis.ClusterOptions{}), byValue} {
 		if _, err := core.New(redislock.New(rdb, redislock.WithPrefix(""))); err != nil {
 			t.Error(err)
 		}
