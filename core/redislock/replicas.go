@@ -103,6 +103,7 @@ func (r replicas) on(ctx context.Context, pipe redis.Pipeliner, cmd *redis.Cmd) 
 // client would send the WAIT to any node.
 func (r replicas) toMaster(ctx context.Context, rdb *redis.ClusterClient, c *command, cmd *redis.Cmd) (any, error) {
 	const redirects = 3
+	var moved error
 	master, err := rdb.MasterForKey(ctx, c.parts[0])
 	for range redirects {
 		if err != nil {
@@ -113,9 +114,10 @@ func (r replicas) toMaster(ctx context.Context, rdb *redis.ClusterClient, c *com
 		if addr == "" {
 			return reply, err
 		}
+		moved = err
 		rdb.ReloadState(ctx)
 		if master, err = nodeAt(ctx, rdb, addr); err != nil || master == nil {
-			return nil, cmd.Err()
+			return nil, moved
 		}
 		cmd.SetErr(nil)
 		if asking {
@@ -124,7 +126,7 @@ func (r replicas) toMaster(ctx context.Context, rdb *redis.ClusterClient, c *com
 			return r.on(ctx, pipe, cmd)
 		}
 	}
-	return cmd.Result()
+	return nil, moved
 }
 
 // redirect reads the errors "MOVED slot addr" and "ASK slot addr". The address may be one of IPv6, without brackets.
