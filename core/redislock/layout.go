@@ -3,7 +3,6 @@ package redislock
 import (
 	"errors"
 	"regexp"
-	"slices"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -71,17 +70,6 @@ func (l *layout) group(name string) int {
 		return -1 // no slot: a command that was made before the layout changed is not merged with later ones
 	}
 	return l.slotOf(name)
-}
-
-// showing adds a key that the script does not use. A server that checks slots refuses the command for it,
-// as it refuses those that use a fence counter. Without it, a Store that has only waited would listen
-// where nobody is told.
-func (l *layout) showing(c command) command {
-	if !l.bySlot() {
-		c.parts = slices.Insert(c.parts, c.keys, l.single)
-		c.keys++
-	}
-	return c
 }
 
 // relaid says whether to make a call again, by slots, because it was refused for its keys. Nothing of

@@ -113,3 +113,53 @@ func TestAnOfferWithoutAPlaceIsGrantedNothing(t *testing.T) {
 func claimBy(name, token string) driver.Claim {
 	return driver.Claim{Name: name, Token: (token + strings.Repeat("-", 22))[:22], TTL: 10 * time.Second}
 }
+
+func TestWhoSharesANameServesTheOfferToo(t *testing.T) {
+	t.Parallel()
+	free := func(t *testing.T, rdb *redis.Client) {
+		t.Helper()
+		ok(t, rdb.Del(t.Context(), "holdfast:name").Err()) // as if its TTL had ended
+	}
+	for what, does := range map[string]func(t *testing.T, rdb *redis.Client, s *redislock.Store, held, other driver.Claim){
+		"the last one that ends": func(t *testing.T, _ *redis.Client, s *redislock.Store, held, other driver.Claim) {
+			_ = s.Release(t.Context(), other)
+			ok(t, s.Release(t.Context(), held))
+		},
+		"one that asks for it": func(t *testing.T, rdb *redis.Client, s *redislock.Store, _, other driver.Claim) {
+			free(t, rdb)
+			_, err := s.Acquire(t.Context(), other)
+			if _, held := errors.AsType[*driver.Held](err); !held {
+				t.Error(err)
+			}
+		},
+		"one that waits": func(t *testing.T, rdb *redis.Client, s *redislock.Store, _, other driver.Claim) {
+			free(t, rdb)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			is(t, s.Wait(ctx, other), context.DeadlineExceeded)
+		},
+		"one that leaves the queue": func(t *testing.T, rdb *redis.Client, s *redislock.Store, _, other driver.Claim) {
+			free(t, rdb)
+			is(t, s.Release(t.Context(), other), driver.ErrNotOwner)
+		},
+	} {
+		for kind, of := range map[string]func(*driver.Claim){"shared": reader, "limited": permit} {
+			t.Run(kind+": "+what, func(t *testing.T) {
+				t.Parallel()
+				rdb := dial(t, &redis.Options{Addr: servers.Redis(t).Addr()})
+				s := store(t, rdb)
+				held, other, c := with(claimBy("name", "holder"), of), with(claimBy("name", "other"), of), claimBy("name", "waiter")
+				_, err := s.Acquire(t.Context(), held)
+				ok(t, err)
+				c.Place, c.Offer, other.Place = "place", 1, "another place"
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				if _, granted, err := s.Offer(ctx, c); granted || !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("granted %v, %v", granted, err)
+				}
+				does(t, rdb, s, held, other)
+				ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
+			})
+		}
+	}
+}

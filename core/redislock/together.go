@@ -155,7 +155,7 @@ func (s *Store) extension(claims []driver.Claim) command {
 func (s *Store) part(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	holders, notes := s.holdersKeys(c.Name)
-	cmd := command{script: partScript, keys: 5, parts: []string{s.lockKey(c.Name), holders, notes, line, beats}}
+	cmd := command{script: partScript, keys: 6, parts: []string{s.lockKey(c.Name), holders, notes, line, beats, s.layout.fence(c.Name)}}
 	if c.Mark {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
@@ -177,8 +177,8 @@ func (s *Store) part(c driver.Claim) command {
 func (s *Store) waitTogether(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	holders, _ := s.holdersKeys(c.Name)
-	return s.layout.showing(command{script: waitTogetherScript, keys: 4, parts: []string{
-		s.lockKey(c.Name), line, beats, holders,
+	return command{script: waitTogetherScript, keys: 5, parts: []string{
+		s.lockKey(c.Name), line, beats, s.layout.fence(c.Name), holders,
 		s.hubs.member(c), holder(c), life(c), s.hubs.channels(c.Name), limitOf(c),
-	}})
+	}}
 }

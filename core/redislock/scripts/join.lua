@@ -17,6 +17,7 @@
 -- If others have the name, it is the member: the member alone makes a holder.
 -- include line.lua QUEUE=KEYS[3] BEATS=KEYS[4]
 -- include mint.lua FENCE=KEYS[2]
+-- include serve.lua LOCK=KEYS[1] QUEUE=KEYS[3] BEATS=KEYS[4]
 -- include holders.lua LOCK=KEYS[1] HOLDERS=KEYS[5]
 if KEYS[7] then
   local done = redis.call('GET', KEYS[7])
@@ -52,7 +53,7 @@ if queued and not mine then
   local head = first(now)
   if head and head ~= ARGV[4] then
     if not value then
-      tell(ARGV[6], head)
+      serve(ARGV[6], now, time)
     end
     return head == '' and 0 or {'', 0, 0, fewer}
   end

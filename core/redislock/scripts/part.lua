@@ -1,8 +1,8 @@
 -- Ends the ownership of one holder. It removes the holder's place from the queue, leaves a dedup
--- marker if asked to, and tells the first place in the queue if there may be room.
+-- marker if asked to, and serves the first place in the queue, or tells it if there may be room.
 --
 -- KEYS[1] the lock    KEYS[2] the holders    KEYS[3] their notes    KEYS[4] the queue    KEYS[5] its beats
--- KEYS[6] the dedup marker, only if asked for
+-- KEYS[6] the fence counter    KEYS[7] the dedup marker, only if asked for
 -- ARGV[1] the member among the holders    ARGV[2] the member in the queue, '' if there is none
 -- ARGV[3] the beginning of the channels' names    ARGV[4] the marker's label    ARGV[5] the marker's window in ms
 --
@@ -11,10 +11,12 @@
 -- Answers 1, or 0 for "not the owner", or the text of an error if everything is done except the
 -- marker.
 -- include line.lua QUEUE=KEYS[4] BEATS=KEYS[5]
+-- include mint.lua FENCE=KEYS[6]
+-- include serve.lua LOCK=KEYS[1] QUEUE=KEYS[4] BEATS=KEYS[5]
 -- include holders.lua LOCK=KEYS[1] HOLDERS=KEYS[2]
 -- include remove.lua LOCK=KEYS[1] HOLDERS=KEYS[2] NOTES=KEYS[3]
 local me = ARGV[1]
-local now = clock()
+local now, time = clock()
 local value = redis.call('GET', KEYS[1])
 local joins = together(value, me)
 local mine = joins and ends(me) > now
@@ -23,7 +25,7 @@ if mine then
   if remove(me, now, KEYS[3]) == 0 then
     value = nil
   end
-  unmarked = KEYS[6] and redis.pcall('SET', KEYS[6], ARGV[4], 'PX', ARGV[5]).err
+  unmarked = KEYS[7] and redis.pcall('SET', KEYS[7], ARGV[4], 'PX', ARGV[5]).err
 end
 pcall(function() -- an error here would hide that it was released
   if ARGV[2] ~= '' then
@@ -32,8 +34,10 @@ pcall(function() -- an error here would hide that it was released
   if not KEYS[4] then
     return
   end
-  -- there may be room beside others, of whatever kind who leaves is
-  if not value or ARGV[2] ~= '' and string.find(value, '^[+*].*\31$') or joins and string.sub(me, 1, 1) == '*' then
+  if not value then
+    serve(ARGV[3], now, time)
+  elseif ARGV[2] ~= '' and string.find(value, '^[+*].*\31$') or joins and string.sub(me, 1, 1) == '*' then
+    -- there may be room beside others, of whatever kind who leaves is
     local head = first(now)
     if head then
       tell(ARGV[3], head)

@@ -1,13 +1,16 @@
 -- wait.lua for a claim that can own a name together with others of its kind.
 --
--- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the holders
+-- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the fence counter
+-- KEYS[5] the holders
 -- ARGV[1] the member in the queue    ARGV[2] the member among the holders    ARGV[3] how long a member in the queue lives, in ms
 -- ARGV[4] the beginning of the channels' names    ARGV[5] the limit, 0 for a reader
 -- ARGV[6] \31 and its label, not in every call
 -- include line.lua QUEUE=KEYS[2] BEATS=KEYS[3]
 -- include label.lua BEATS=KEYS[3]
--- include holders.lua LOCK=KEYS[1] HOLDERS=KEYS[4]
-local now = clock()
+-- include mint.lua FENCE=KEYS[4]
+-- include serve.lua LOCK=KEYS[1] QUEUE=KEYS[2] BEATS=KEYS[3]
+-- include holders.lua LOCK=KEYS[1] HOLDERS=KEYS[5]
+local now, time = clock()
 local me, asked = ARGV[2], tonumber(ARGV[5])
 local value = redis.call('GET', KEYS[1])
 if together(value, me) and ends(me) > now then -- as in wait.lua
@@ -27,7 +30,7 @@ if value and not together(value, me) then
 end
 if head and head ~= ARGV[1] then
   if not value then
-    tell(ARGV[4], head)
+    serve(ARGV[4], now, time)
   end
   return {0, dead - now}
 end
