@@ -488,3 +488,28 @@ func TestNamesAreShownWhileTheirSlotsMove(t *testing.T) {
 		end()
 	}
 }
+
+func TestWithoutScriptsItIsSaidThatASlotMoves(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	store := redislock.NewTx(dialCluster(t, c, true))
+	claim := claimBy("name", "holder")
+	claim.TTL = time.Minute
+	_, err := store.Acquire(t.Context(), claim)
+	ok(t, err)
+	end := moving(t, c, true, "holdfast:name")
+	for what, do := range map[string]func(context.Context) error{
+		"a renewal": func(ctx context.Context) error { return store.Renew(ctx, []driver.Claim{claim})[0] },
+		"a release": func(ctx context.Context) error { return store.Release(ctx, claim) },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		err := do(ctx)
+		if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(fmt.Sprint(err), "moving to another node: ASK ") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	end()
+	ok(t, errors.Join(store.Renew(t.Context(), []driver.Claim{claim})...))
+	ok(t, store.Release(t.Context(), claim))
+}

@@ -24,14 +24,21 @@ const (
 var errConflict = errors.New("redislock: others were quicker, again and again")
 
 // transact lets body read keys and write their new values in one step. It repeats that while others
-// change the keys meanwhile, until ctx ends.
+// change the keys meanwhile, or their slot moves, until ctx ends.
 func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
+	var why error // it has to try again
 	for pause := firstConflict; ; pause = min(2*pause, lastConflict) {
-		if err := driver.NotSent(ctx.Err()); err != nil {
-			return err
+		if err := ctx.Err(); err != nil {
+			return driver.NotSent(errors.Join(why, err))
 		}
-		err := s.watch(ctx, body, keys)
-		if !errors.Is(err, redis.TxFailedErr) && !moving(err) {
+		switch err := s.watch(ctx, body, keys); {
+		case moving(err):
+			why = fmt.Errorf("redislock: the slot of the name is moving to another node: %w", err)
+		case errors.Is(err, redis.TxFailedErr):
+			why = errConflict
+		case why != nil && errors.Is(err, driver.ErrNotSent) && driver.CannotAnswer(err): // ctx ends, probably
+			return errors.Join(why, err)
+		default:
 			return err
 		}
 		timer := time.NewTimer(rand.N(pause) + pause/2) //nolint:gosec // G404: a pause is no secret
@@ -39,7 +46,7 @@ func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return driver.NotSent(errors.Join(errConflict, ctx.Err()))
+			return driver.NotSent(errors.Join(why, ctx.Err()))
 		}
 	}
 }

@@ -30,6 +30,9 @@ var (
 // a process cannot pass the name on without a round trip. There are no readers, semaphores and
 // hand-offs, and no WithMinHold.
 //
+// In Cluster, a name cannot be used from when its keys have moved to another node until the whole slot has. A
+// lease that is not renewed for so long ends.
+//
 // Fences are counted for each name, in a key beside its lock that expires ten minutes after its last
 // use. They begin with the server's clock, as those of scripts do. All clients of a prefix must be of
 // the same kind: with scripts, or without.
