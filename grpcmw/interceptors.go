@@ -123,7 +123,7 @@ func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 	if answered {
 		resp = nil
 	} else {
-		err = own(err)
+		err = own(info.FullMethod, err)
 	}
 	if md := trailer(err); md != nil {
 		_ = grpc.SetTrailer(ctx, md) // fails only where there is no client to tell
@@ -141,7 +141,7 @@ func (i *Interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSe
 		answered, err = newStream(r, ss).serve(srv, handler)
 	}
 	if !answered {
-		err = own(err)
+		err = own(info.FullMethod, err)
 	}
 	if md := trailer(err); md != nil {
 		ss.SetTrailer(md)

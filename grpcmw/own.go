@@ -1,6 +1,9 @@
 package grpcmw
 
 import (
+	"errors"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -57,11 +60,11 @@ func inside(err error) *answer {
 	return a
 }
 
-// own is what becomes of an error that a handler has returned. A status is the handler's own answer.
+// own is what becomes of an error that the method's handler has returned. A status is the handler's own answer.
 // One that is only wrapped does not count: gRPC would send the whole error's text with it.
-func own(err error) error {
+func own(method string, err error) error {
 	if _, outermost := err.(withStatus); outermost {
-		return err
+		return passedOn(method, err)
 	}
 	if a := inside(err); a != nil {
 		return a
@@ -71,3 +74,20 @@ func own(err error) error {
 
 // withStatus is what gRPC takes for a status.
 type withStatus interface{ GRPCStatus() *status.Status }
+
+// passedOn is the status of another server that a handler returns. If it was asked for the same method, it says that this
+// one's handler did not run, and clients would repeat what the handler has done. An interceptor further in may say so.
+func passedOn(method string, err error) error {
+	if _, ours := errors.AsType[*answer](err); ours || infoOf(err).GetMetadata()[MethodMetadata] != method {
+		return err
+	}
+	p := status.Convert(err).Proto() // a copy
+	for _, d := range p.GetDetails() {
+		var i errdetails.ErrorInfo
+		if d.UnmarshalTo(&i) == nil && i.GetDomain() == Domain {
+			delete(i.GetMetadata(), MethodMetadata)
+			_ = d.MarshalFrom(&i) // which it was
+		}
+	}
+	return status.ErrorProto(p)
+}

@@ -308,3 +308,26 @@ func TestReasonsOfStatusesAreTold(t *testing.T) {
 		}
 	}
 }
+
+// The other server is another region's, a shard, or the next version of the service.
+func TestAHandlerThatForwardsItsOwnMethodIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	locks, other := lockers(t)
+	hold(t, other, "order:42")
+	_, behind := start(t, &shop{refund: ok}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, orderKey))...)
+	next := dial(t, behind)
+	for what, opts := range map[string][]grpc.ServerOption{
+		"with a rule":    grpcmw.ServerOptions(newLocker(t, memlock.New()), grpcmw.WithMethod(refund, orderKey)),
+		"without a rule": grpcmw.ServerOptions(newLocker(t, memlock.New()), grpcmw.WithMethod(refund, orderKey), grpcmw.WithSkipper(func(context.Context, string) bool { return true })),
+	} {
+		var ran atomic.Int32
+		_, addr := start(t, &shop{refund: func(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
+			ran.Add(1) // a debit
+			return next.Refund(ctx, req)
+		}}, opts...)
+		_, err := patient(t, addr, grpcmw.WithBudget(2*time.Second)).Refund(t.Context(), order())
+		if ran.Load() != 1 || !grpcmw.IsHeld(err) {
+			t.Errorf("%s: the handler ran %d times: %v", what, ran.Load(), err)
+		}
+	}
+}
