@@ -3,12 +3,14 @@ package echomw_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
 	"github.com/holdfast-go/holdfast/httpmw/internal/doortest/echotest"
@@ -88,4 +90,23 @@ func serve(a app) http.Handler {
 		e.HTTPErrorHandler = func(err error, c echo.Context) { a.OnError(c, err) }
 	}
 	return e
+}
+
+// The default router has the path, too, for another method.
+func TestARouteOfAHostIsLocked(t *testing.T) {
+	t.Parallel()
+	e := echo.New()
+	e.GET("/orders/:id", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
+	var name string
+	e.Host("api.example.com").POST("/orders/:id", func(c echo.Context) error {
+		if x, ok := core.FromContext(c.Request().Context()); ok {
+			name = x.Name()
+		}
+		return c.NoContent(http.StatusNoContent)
+	}, echomw.Lock(doortest.MemoryLocker(t), "order:{id}"))
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://api.example.com/orders/42", http.NoBody))
+	if name != "order:42" {
+		t.Errorf("%d, and the handler ran under %q", w.Code, name)
+	}
 }

@@ -91,7 +91,10 @@ type routes struct {
 	behind atomic.Bool // the router: there was a request with a path
 }
 
-type target struct{ method, path string }
+type target struct {
+	router       *echo.Router
+	method, path string
+}
 
 // unrouted says that the router has found no route for a request, so that Echo answers 404 or 405. To
 // a lock that stands before the router (Echo.Pre) every request looks like one of them, and it must
@@ -105,23 +108,24 @@ func (l *lock) unrouted(c echo.Context) bool {
 	if !l.routes.behind.Load() {
 		l.routes.behind.Store(true)
 	}
-	if _, ok := l.routes.known.Load(target{method, path}); ok {
+	router := routerOf(c)
+	if _, ok := l.routes.known.Load(target{router, method, path}); ok {
 		return false
 	}
-	methods := methodsOf(c.Echo(), path)
+	methods := methodsOf(router, path)
 	if len(methods) > 0 && !slices.Contains(methods, method) {
 		return true
 	}
 	if len(methods) > 0 {
-		l.routes.known.Store(target{method, path}, struct{}{})
+		l.routes.known.Store(target{router, method, path}, struct{}{})
 	}
 	return false
 }
 
-// methodsOf returns nothing for the path of another router, such as that of Echo.Host.
-func methodsOf(e *echo.Echo, path string) []string {
+// methodsOf returns nothing for a path that the router does not have.
+func methodsOf(router *echo.Router, path string) []string {
 	var methods []string
-	for _, r := range e.Routes() {
+	for _, r := range router.Routes() {
 		if r.Path == path {
 			methods = append(methods, r.Method)
 		}
@@ -132,13 +136,17 @@ func methodsOf(e *echo.Echo, path string) []string {
 // matches says whether the router has a route for a request that it was not asked about.
 func matches(c echo.Context) bool {
 	e, r := c.Echo(), c.Request()
-	router := e.Routers()[r.Host]
-	if router == nil {
-		router = e.Router()
-	}
 	probe := e.AcquireContext()
 	defer e.ReleaseContext(probe)
 	probe.Reset(r, http.ResponseWriter(nil))
-	router.Find(r.Method, echo.GetPath(r), probe)
+	routerOf(c).Find(r.Method, echo.GetPath(r), probe)
 	return probe.Path() != ""
+}
+
+// routerOf is the router that serves the request: one of Echo.Host, or the default one.
+func routerOf(c echo.Context) *echo.Router {
+	if router := c.Echo().Routers()[c.Request().Host]; router != nil {
+		return router
+	}
+	return c.Echo().Router()
 }

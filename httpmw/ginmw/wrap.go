@@ -12,7 +12,7 @@ import (
 
 // around runs the handlers after this one inside middleware of net/http.
 func around(c *gin.Context, mw func(http.Handler) http.Handler, outside *http.Request) {
-	r, w, ran := c.Request, c.Writer, false
+	r, w, ran, before := c.Request, c.Writer, false, len(c.Errors)
 	for _, p := range c.Params {
 		outside.SetPathValue(p.Key, p.Value)
 	}
@@ -24,7 +24,7 @@ func around(c *gin.Context, mw func(http.Handler) http.Handler, outside *http.Re
 		defer func() { c.Request, c.Writer = r, w }() // also if it panics: gin.Recovery writes
 		c.Next()                                      // here, and not after the door has returned
 		if inner, ok := c.Writer.(*writer); ok {
-			inner.settle(len(c.Errors) > 0)
+			inner.settle(len(c.Errors) > before)
 		}
 	})).ServeHTTP(w, outside)
 	if !ran {
@@ -76,7 +76,7 @@ func (w *writer) settle(failed bool) {
 	case w.Written():
 	case status >= http.StatusBadRequest:
 		w.door.WriteHeader(status)
-	case failed:
+	case failed && status == http.StatusOK:
 		w.door.WriteHeader(http.StatusInternalServerError) // whoever answers may still change it
 	}
 }

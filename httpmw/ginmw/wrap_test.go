@@ -239,3 +239,21 @@ func TestEventsArriveAndConnectionsCanBeTakenOver(t *testing.T) {
 	}
 	leave()
 }
+
+// The status is the handler's; it is not written yet when the door looks.
+func TestAnErrorThatIsOnlyNotedLeavesTheStatusAlone(t *testing.T) {
+	t.Parallel()
+	noted := func(c *gin.Context) { _ = c.Error(errors.New("the mail goes out later")) }
+	for what, handlers := range map[string][]gin.HandlerFunc{
+		"by the handler": {ginmw.Lock(doortest.MemoryLocker(t), "order:{id}"), func(c *gin.Context) { noted(c); c.Status(http.StatusNoContent) }},
+		"before":         {noted, ginmw.Lock(doortest.MemoryLocker(t), "order:{id}"), func(c *gin.Context) { c.Status(http.StatusNoContent) }},
+	} {
+		r := gin.New()
+		r.POST("/orders/:id", handlers...)
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/orders/42", http.NoBody))
+		if w.Code != http.StatusNoContent {
+			t.Errorf("%s: %d", what, w.Code)
+		}
+	}
+}

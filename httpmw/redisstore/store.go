@@ -44,9 +44,10 @@ func New(rdb redis.Cmdable, opts ...Option) *Store {
 	return s
 }
 
-// Load implements [httpmw.IdempotencyStore].
+// Load implements [httpmw.IdempotencyStore]. GETEX without an option only reads. But it counts as a write, so no client sends
+// it to a replica, which may not know yet what was answered.
 func (s *Store) Load(ctx context.Context, key string) ([]byte, error) {
-	raw, err := s.rdb.Get(ctx, s.prefix+key).Bytes()
+	raw, err := s.rdb.GetEx(ctx, s.prefix+key, redis.KeepTTL).Bytes()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
