@@ -109,7 +109,11 @@ func (s *scene) lineOf(name string, now time.Time) {
 		}
 	}
 	for _, p := range s.processes {
-		if now.Sub(last) <= cleanedUp || !s.calm(p, last) || s.unheard(p) {
+		bound := cleanedUp
+		if !s.calm(p, last.Add(-abandoned)) { // a clean-up that was failing is tried again after a pause
+			bound = abandoned
+		}
+		if now.Sub(last) <= bound || !s.calm(p, last) || s.unheard(p) {
 			return
 		}
 	}
