@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -235,8 +236,13 @@ func (r *running) work(ctx context.Context) error {
 	return nil
 }
 
+// environment has the name and the fence of this lease only. Inside another holdfast run there are those of the
+// other lease, which getenv would find first, and which would pass for those of a lease without a fence.
 func (r *running) environment(lease *core.Lease) []string {
-	env := append(os.Environ(), "HOLDFAST_NAME="+r.name)
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "HOLDFAST_NAME=") || strings.HasPrefix(entry, "HOLDFAST_FENCE=")
+	})
+	env = append(env, "HOLDFAST_NAME="+r.name)
 	if fence := lease.Fence(); fence > 0 {
 		env = append(env, "HOLDFAST_FENCE="+strconv.FormatUint(fence, 10))
 	}

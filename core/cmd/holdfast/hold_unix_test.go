@@ -159,6 +159,28 @@ func TestRunHoldsTheNameWhileTheCommandRunsAndEndsAsItDoes(t *testing.T) {
 	}
 }
 
+func TestACommandInsideAnotherRunFindsOnlyItsOwnNameAndFence(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.env["HOLDFAST_NAME"], f.env["HOLDFAST_FENCE"] = "outer", "outer" // as the run around it sets them
+	for _, c := range []struct{ limit, names string }{{"1", "HOLDFAST_NAME HOLDFAST_FENCE "}, {"3", "HOLDFAST_NAME "}} {
+		// env(1) prints what it is given. A shell would show one of two equal names.
+		j := f.start("run", "-limit", c.limit, "inner"+c.limit, "--", "env")
+		status, names := j.exit(), ""
+		for line := range strings.Lines(j.out) {
+			if name, value, _ := strings.Cut(line, "="); name == "HOLDFAST_NAME" || name == "HOLDFAST_FENCE" {
+				names += name + " "
+				if value == "outer\n" {
+					t.Errorf("-limit %s: %s", c.limit, line)
+				}
+			}
+		}
+		if status != 0 || names != c.names {
+			t.Errorf("-limit %s: status %d, %q, not %q, %q", c.limit, status, names, c.names, j.err)
+		}
+	}
+}
+
 func TestRunSaysWithItsExitStatusWhyNothingRan(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
