@@ -393,6 +393,58 @@ func TestASignalEndsACampaignWhoseLeaseIsLost(t *testing.T) {
 	}
 }
 
+func TestASignalBeforeTheLossEndsACampaignUnlessItAsksForAReload(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	for _, c := range []struct {
+		sig          syscall.Signal
+		campaign     string
+		status, runs int
+	}{
+		{syscall.SIGTERM, "true", 128 + 15, 1}, {syscall.SIGINT, "true", 128 + 2, 1}, {syscall.SIGQUIT, "true", 128 + 3, 1},
+		{syscall.SIGHUP, "true", 9, 2}, {syscall.SIGTERM, "false", lost, 1},
+	} {
+		name := c.campaign + strconv.Itoa(int(c.sig))
+		j := f.start("run", "-campaign="+c.campaign, "-ttl", "1s", "-grace", "0.2", name, "--", "sh", "-c",
+			`trap "echo x >got" TERM INT QUIT HUP; echo run >>runs; test $(wc -l <runs) = 2 && exit 9; while :; do sleep 0.1; done`)
+		j.file("runs")
+		j.signal(c.sig)
+		j.file("got")
+		f.seize(name)
+		if status := j.exit(); status != c.status || strings.Count(j.file("runs"), "run") != c.runs {
+			t.Errorf("%s, -campaign=%s: status %d, %q, %q", c.sig, c.campaign, status, j.file("runs"), j.err)
+		}
+	}
+}
+
+func TestACommandThatWasAskedToEndIsNotRunAgainIfItsReleaseFindsTheLoss(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	j := f.start("run", "-campaign", "-ttl", "1m", "job", "--", "sh", "-c",
+		`trap "echo x >got; while ! test -e end; do sleep 0.05; done; exit 0" TERM; echo run >>runs; test $(wc -l <runs) = 2 && exit 9; while :; do sleep 0.1; done`)
+	j.file("runs")
+	j.signal(syscall.SIGTERM)
+	j.file("got")
+	f.seize("job") // no renewal tells it so soon
+	j.create("end").Close()
+	if status := j.exit(); status != 128+15 || strings.Count(j.file("runs"), "run") != 1 {
+		t.Errorf("status %d, %q, %q", status, j.file("runs"), j.err)
+	}
+}
+
+func TestACommandThatGoesOnAfterASignalEndsACampaignAsItDoes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	j := f.start("run", "-campaign", "job", "--", "sh", "-c", `trap "echo x >got" TERM; echo run >>runs; while ! test -e end; do sleep 0.05; done; exit 5`)
+	j.file("runs")
+	j.signal(syscall.SIGTERM)
+	j.file("got")
+	j.create("end").Close()
+	if status := j.exit(); status != 5 || strings.Count(j.file("runs"), "run") != 1 {
+		t.Errorf("status %d, %q", status, j.err)
+	}
+}
+
 func TestWhatWasStoppedForLongerThanTheLeaseDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

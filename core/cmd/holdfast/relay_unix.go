@@ -23,7 +23,8 @@ type relay struct {
 
 	mu    sync.Mutex // protects what follows
 	child *child.Child
-	err   func() error // of the lease
+	err   func() error   // of the lease
+	asked syscall.Signal // what the command was last asked to end by; 0 if by nothing
 }
 
 // signalError is a signal that ended the wait.
@@ -72,6 +73,9 @@ func (r *relay) pass(sig syscall.Signal) {
 		if r.err() != nil && ends(sig) {
 			r.cancel(signalError{sig}) // else a campaign would begin again
 		}
+		if ends(sig) && sig != syscall.SIGHUP { // which many daemons read their configuration by
+			r.asked = sig
+		}
 	}
 }
 
@@ -92,7 +96,7 @@ func (r *relay) start(begin func() (*child.Child, error), err func() error) (c *
 	if c, failed = begin(); failed != nil {
 		return nil, nil, failed
 	}
-	r.child, r.err = c, err
+	r.child, r.err, r.asked = c, err, 0
 	// While it waits, Ctrl-Z just stops this process. From here on, the command stops with it.
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(r.signals, syscall.SIGTSTP)
@@ -102,6 +106,11 @@ func (r *relay) start(begin func() (*child.Child, error), err func() error) (c *
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.child = nil
+		// The lease may have been lost since, or be found lost by its release: a campaign would begin again. If it
+		// was not, the command's own end counts.
+		if r.asked != 0 {
+			r.cancel(signalError{r.asked})
+		}
 	}, nil
 }
 
