@@ -197,6 +197,7 @@ func TestRunSaysWithItsExitStatusWhyNothingRan(t *testing.T) {
 		{"-conflict-exit-code 0 -wait 1ms job touch ran", 0, `held by "web-7"`},
 		{"-q -n job touch ran", held, ""},
 		{"-url redis://127.0.0.1:1 other -- touch ran", unavailable, "unavailable"},
+		{"-url etcd://u:hunter2@127.0.0.1:1 other -- touch ran", unavailable, "log in"}, // its client does so before anything is asked
 		{"job -- no-such-command", notFound, "not found"},
 		{"job -- /", unusable, "/"},
 		{"", misused, "no name"},

@@ -78,9 +78,9 @@ const (
 	defaultTTL  = 10 * time.Second
 )
 
-// Open makes the clients for a URL. It connects only where the client library does so by itself, and
-// only to find out whether the service answers at all: for ZooKeeper and NATS. ctx limits that. No error has
-// the password, or anything that could be a part of it.
+// Open makes the clients for a URL. It connects only where the client library does so by itself, or to find
+// out whether the service answers at all: for ZooKeeper, where ctx limits that, for NATS, and for etcd with a user.
+// No error has the password, or anything that could be a part of it.
 func Open(ctx context.Context, rawURL string, o Options) (*Backend, error) {
 	o.TTL = cmp.Or(o.TTL, defaultTTL)
 	u, err := parse(rawURL)

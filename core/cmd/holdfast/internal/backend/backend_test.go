@@ -10,7 +10,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
@@ -219,6 +222,23 @@ func TestAZooKeeperThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	if _, err := Open(t.Context(), "zk://127.0.0.1:1", Options{}); !errors.Is(err, core.ErrUnavailable) {
 		t.Error(err)
+	}
+}
+
+func TestAnEtcdThatDoesNotAnswerALogInIsUnavailable(t *testing.T) {
+	t.Parallel()
+	if _, err := Open(t.Context(), "etcd://u:hunter2@127.0.0.1:1", Options{}); !errors.Is(err, core.ErrUnavailable) {
+		t.Error(err)
+	}
+	for _, err := range []error{context.DeadlineExceeded, rpctypes.ErrNoLeader, rpctypes.ErrTimeout, status.Error(codes.Unavailable, ""), status.Error(codes.DeadlineExceeded, "")} {
+		if !unanswered(err) {
+			t.Error(err)
+		}
+	}
+	for _, err := range []error{context.Canceled, rpctypes.ErrAuthFailed, status.Error(codes.Unimplemented, ""), errors.ErrUnsupported} {
+		if unanswered(err) {
+			t.Error(err)
+		}
 	}
 }
 

@@ -9,8 +9,11 @@ import (
 	"os"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core/etcdlock"
 )
@@ -42,14 +45,26 @@ func openEtcd(_ context.Context, a *address, o Options) (*Backend, error) {
 	if err := a.leftovers(); err != nil {
 		return nil, err
 	}
-	client, err := clientv3.New(c)
-	if err != nil {
+	client, err := clientv3.New(c) // with a user, it logs in
+	switch {
+	case err != nil && unanswered(err):
+		return nil, &unreachableError{fmt.Errorf("log in: %w", err)}
+	case err != nil:
 		return nil, err
 	}
 	return &Backend{
 		Driver: etcdlock.New(client, etcdlock.WithPrefix(prefix)), Prefix: prefix,
 		close: []func(){func() { _ = client.Close() }},
 	}, nil
+}
+
+// unanswered says that a call failed because no member answered, or those that did could not serve it.
+func unanswered(err error) bool {
+	code := status.Code(err)
+	if known, ok := errors.AsType[rpctypes.EtcdError](err); ok {
+		code = known.Code() // not a gRPC status any more
+	}
+	return errors.Is(err, context.DeadlineExceeded) || code == codes.DeadlineExceeded || code == codes.Unavailable
 }
 
 // tls reads the files that the parameters name.
