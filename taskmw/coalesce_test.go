@@ -375,6 +375,45 @@ func TestDerivedNamesAreThoseOfNoKeyAndOfNoOther(t *testing.T) {
 	}
 }
 
+// A request holds the name, and a task waits for it in the seat. Then the request hands the name to a
+// second task, which is delivered at once.
+func TestAHandoffOfATaskThatEndsForAnotherOneGoesToThatOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		door := process(t, store)
+		locks, err := core.New(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locks.Close(context.Background()) //nolint:errcheck // a test's end
+		request, err := locks.Acquire(t.Context(), "index")
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() {
+			waited <- deliver(t.Context(), door, "reindex", "waiter", func(context.Context, *asynq.Task) error { return nil })
+		}()
+		synctest.Wait()
+		handoff, err := request.Detach(t.Context(), 10*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handed := time.Now()
+		h := &delivery{
+			door: door, rule: door.match("reindex"), ctx: t.Context(), handoff: handoff,
+			task: asynq.NewTask("reindex", nil), name: "index", names: []string{"index"}, label: label("reindex", "handed"),
+		}
+		if err := h.process(); err != nil || h.ran {
+			t.Errorf("ran: %v, %v", h.ran, err)
+		}
+		if err := <-waited; err != nil || time.Since(handed) > time.Minute {
+			t.Errorf("the one that waits: %v, after %s", err, time.Since(handed))
+		}
+	})
+}
+
 func TestASeatIsForOneAndFreeAtOnceWhateverTheLockersDefaults(t *testing.T) {
 	t.Parallel()
 	for what, option := range map[string]core.Option{

@@ -38,6 +38,9 @@ func (v *delivery) process() error {
 	if _, postponed := errors.AsType[*postponedError](err); postponed && !v.ran && v.waits {
 		<-v.ctx.Done()
 	}
+	if !v.ran && v.isOver(v.ctx, err) {
+		v.door.giveBack(v.ctx, v.handoff)
+	}
 	return err
 }
 

@@ -81,21 +81,20 @@ func (d *Door) Middleware() asynq.MiddlewareFunc {
 
 // process runs a task that has a rule, or a hand-off.
 func (d *Door) process(ctx context.Context, t *asynq.Task, r *rule, handoff core.Handoff, next asynq.Handler) error {
-	names := []string{handoff.Name()}
 	if r == nil {
 		r = d.unruled
-	} else {
-		var err error
-		if names, err = r.names(ctx, t); err != nil {
-			return keyless(err)
-		}
 	}
-	if handoff.Name() != "" && (len(names) > 1 || handoff.Name() != names[0]) {
-		return d.misled(ctx, handoff, names)
+	patient := d.patience(ctx)
+	names, err := d.namesFor(ctx, t, r, handoff)
+	if err = keyless(err); err != nil {
+		if patient.isOver(ctx, err) {
+			d.giveBack(ctx, handoff)
+		}
+		return err
 	}
 	id, _ := asynq.GetTaskID(ctx)
 	v := &delivery{
-		door: d, patience: d.patience(ctx), rule: r, ctx: ctx, task: t, next: next,
+		door: d, patience: patient, rule: r, ctx: ctx, task: t, next: next,
 		name: names[0], names: names, handoff: handoff, label: label(t.Type(), id),
 	}
 	return v.process()

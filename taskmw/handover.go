@@ -24,8 +24,9 @@ const HandoffHeader = "holdfast-handoff"
 // When Enqueue returns, the lease is over. If ctx comes from the lease, it has ended too: see
 // [core.Lease.Detach]. The task's first attempt, on a server with [Middleware], takes the name over.
 // It has a lease of its own, with a newer fence. If the task's type has a rule, that rule must make
-// the same name from the task. Otherwise the task is archived, and the name freed. Without a rule,
-// the task runs under the name with the defaults of the middleware's Locker.
+// the same name from the task, and without [core.WithShared] and [core.WithLimit]. Otherwise the task is
+// archived. Without a rule, the task runs under the name with the defaults of the middleware's Locker.
+// A task that is archived or finished before it ran frees the name.
 //
 // keep is how long the name stays taken if the task does not start. It must be longer than the task's
 // time in the queue, or the name comes free before the task begins. A task that starts later, or
@@ -138,12 +139,28 @@ func handed(task *asynq.Task) (handoff core.Handoff, ok bool, err error) {
 	return handoff, true, nil
 }
 
-// misled is the outcome of a task whose rule makes another name of it than the one that was handed
-// over to it, which nobody will come for.
-func (d *Door) misled(ctx context.Context, handoff core.Handoff, names []string) error {
-	if x, err := d.locks.Attach(ctx, handoff, core.WithWait(0), core.WithDedup(0)); err == nil {
+// giveBack frees the name of a hand-off that nobody will come for. The Locker's defaults may be those of
+// a lease that no hand-off is for, or that keeps its name.
+func (d *Door) giveBack(ctx context.Context, handoff core.Handoff) {
+	if handoff.Name() == "" {
+		return
+	}
+	ctx = context.WithoutCancel(ctx) // one attempt has a limit of its own
+	x, err := d.locks.Attach(ctx, handoff, core.WithWait(0), core.WithLimit(1), core.WithMinHold(0), core.WithDedup(0),
+		core.OnUnavailable(core.FailClosed))
+	if err == nil {
 		_ = x.Release(ctx) // it is gone at its time, at the latest
 	}
-	return keyless(fmt.Errorf("%w: the task was enqueued under %q, and its rule makes %q of it",
-		core.ErrInvalid, handoff.Name(), names))
+}
+
+// namesFor are the names of a task. The zero Handoff is that of a task that came without one.
+func (d *Door) namesFor(ctx context.Context, task *asynq.Task, r *rule, handoff core.Handoff) ([]string, error) {
+	if r == d.unruled {
+		return []string{handoff.Name()}, nil
+	}
+	names, err := r.names(ctx, task)
+	if err == nil && handoff.Name() != "" && (len(names) > 1 || handoff.Name() != names[0]) {
+		err = fmt.Errorf("%w: the task was enqueued under %q, and its rule makes %q of it", core.ErrInvalid, handoff.Name(), names)
+	}
+	return names, err
 }

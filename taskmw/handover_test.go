@@ -194,6 +194,57 @@ func TestATaskThatWasHandedAnotherNameIsArchivedAndNothingStaysTaken(t *testing.
 	mustBeFree(t, q)
 }
 
+func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct {
+		payload  string
+		rule     core.Option
+		defaults core.Option // the Locker's
+	}{
+		"no name":                      {`{}`, core.WithMaxHold(0), core.WithMaxHold(0)},
+		"no name, limits by default":   {`{}`, core.WithMaxHold(0), core.WithLimit(3)},
+		"no name, min-hold by default": {`{}`, core.WithMaxHold(0), core.WithMinHold(time.Hour)},
+		"a limit":                      {`{"order_id":42}`, core.WithLimit(3), core.WithMaxHold(0)},
+		"shared":                       {`{"order_id":42}`, core.WithShared(), core.WithMaxHold(0)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			store := memlock.New()
+			locks, err := newLocker(t, store).With(test.defaults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request, err := newLocker(t, store).TryAcquire(t.Context(), "order:42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			handoff, err := request.Detach(t.Context(), keep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			headers := map[string]string{taskmw.HandoffHeader: handoff.Encode()}
+			err = muxOf(mustNotRun(t), shipOnly(t, locks, test.rule)).
+				ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(test.payload), headers))
+			if !errors.Is(err, asynq.SkipRetry) {
+				t.Errorf("%v, want an archived task", err)
+			}
+			if !isFree(t, store) {
+				t.Error("not free")
+			}
+		})
+	}
+}
+
+// Its key function fails on the only attempt.
+func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, q.store()),
+		taskmw.WithTypeFunc("order:ship", func(context.Context, *asynq.Task) (string, error) { return "", context.DeadlineExceeded }))))
+	q.await(t, q.handOver(t, newLocker(t, q.store()), shipTask(), asynq.MaxRetry(0)), asynq.TaskStateArchived)
+	mustBeFree(t, q)
+}
+
 func TestWhatIsNoHandoffIsArchived(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)

@@ -30,6 +30,12 @@ func (d *Door) patience(ctx context.Context) patience {
 	return patience{waits: last || missing != "", last: last}
 }
 
+// isOver says that asynq does not bring a task again that did not run, and came to err. Where the context has
+// ended, asynq has decided without asking: it may have put the task back into the queue.
+func (p patience) isOver(ctx context.Context, err error) bool {
+	return err == nil || isFinal(err) || p.last && ctx.Err() == nil
+}
+
 const (
 	maxMargin  = 250 * time.Millisecond
 	longBudget = 365 * 24 * time.Hour
