@@ -32,6 +32,8 @@ const (
 	//
 	// The holder's run may be nearly over, so it may miss recent changes. They are left to the next
 	// task. If a run has to follow every change, use Coalesce.
+	//
+	// With several keys ([core.Keys]) it is an error: a task that holds one of the names does other work.
 	Skip
 
 	// Archive archives the task at once. The error, which asynq stores with the task, says who holds
@@ -45,9 +47,10 @@ const (
 	//
 	// The waiting task keeps a worker busy, as under Wait. Each task costs three locks: "seat" and
 	// "gate", and the name itself. The names of seat and gate are made of the type and the name in a
-	// way that no key can produce, so other code never meets them. With [core.WithDedup] it is an
-	// error, because the first run's marker would finish the waiting task. [core.OnUnavailable] has
-	// no effect: seat and gate are for all processes, and no task runs while they are unavailable.
+	// way that no key can produce, so other code never meets them. With several keys it is an error,
+	// as for Skip. With [core.WithDedup] it is one too, because the first run's marker would finish
+	// the waiting task. [core.OnUnavailable] has no effect: seat and gate are for all processes, and
+	// no task runs while they are unavailable.
 	Coalesce
 )
 

@@ -39,7 +39,7 @@ type rule struct {
 // lists the sources of a key.
 //
 // [core.Keys] makes one key of several templates, for a task that needs several names at once. Such a
-// rule cannot have [Coalesce], and [Enqueue] cannot hand off to it.
+// rule cannot have [Skip] or [Coalesce], and [Enqueue] cannot hand off to it.
 //
 // A pattern is a task type, or a prefix followed by "*": "order:*", or "*" for all. The exact type
 // wins over prefixes, and a longer prefix over a shorter one, in any order. The same pattern twice is
@@ -137,11 +137,11 @@ func (d *Door) compile(pattern, keys string, opts []core.Option) (*rule, error) 
 		return nil, err
 	}
 	r := &rule{pattern: pattern, several: template != keys, action: action, locker: locker, opts: others}
+	if r.several && (action == Skip || action == Coalesce) {
+		return nil, fmt.Errorf("OnConflict(%s): %w: not with several keys: a task that has one of them does other work", action, core.ErrInvalid)
+	}
 	if action != Coalesce {
 		return r, nil
-	}
-	if r.several {
-		return nil, fmt.Errorf("OnConflict(Coalesce): %w: not with several keys: a run must stand for one thing", core.ErrInvalid)
 	}
 	if window, _ := locker.Dedup(); window > 0 {
 		return nil, fmt.Errorf("OnConflict(Coalesce): %w: with WithDedup the one that waits would never run", core.ErrInvalid)

@@ -66,10 +66,12 @@ func TestLossOfOneOfSeveralNamesFailsTheTask(t *testing.T) {
 	}
 }
 
-func TestCoalesceWithSeveralKeysIsAnError(t *testing.T) {
+func TestActionsInFavourOfAnotherTaskAreErrorsWithSeveralKeys(t *testing.T) {
 	t.Parallel()
-	_, err := taskmw.New(newLocker(t, memlock.New()), taskmw.WithType("order:transfer", both, taskmw.OnConflict(taskmw.Coalesce)))
-	if !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("%v, want ErrInvalid", err)
+	for _, action := range []taskmw.Action{taskmw.Skip, taskmw.Coalesce} {
+		_, err := taskmw.New(newLocker(t, memlock.New()), taskmw.WithType("order:transfer", both, taskmw.OnConflict(action)))
+		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "OnConflict("+action.String()+")") {
+			t.Errorf("%s: %v, want ErrInvalid", action, err)
+		}
 	}
 }
