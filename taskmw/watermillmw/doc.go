@@ -33,5 +33,7 @@
 // [core.WithDedup] keeps the second from being handled again. Its default scope is the handler's name. So
 // the key has to name the message, or what it is about has to happen once.
 //
-// Messages that the handler returns are published after the release.
+// Messages that the handler returns are published after the release, and that may fail. So they leave no marker:
+// the message is handled again whenever it comes again. With WithDedup, a handler that produces publishes by
+// itself, before it returns.
 package watermillmw

@@ -20,6 +20,9 @@ var ErrKey = errors.New("watermillmw: the message does not say what to lock")
 // Lock returns middleware that holds the lock that key names while a message is handled. [core.Keys] makes one
 // key of several, for a handler that needs several names at once. It panics on a key or an option that cannot
 // work; [New] returns an error instead.
+//
+// With [core.WithDedup], a handler that produces messages has to publish them itself. One that returns messages is
+// never marked as done, because they are published later, and that may fail.
 func Lock(l *core.Locker, template string, opts ...core.Option) message.HandlerMiddleware {
 	mw, err := New(l, template, opts...)
 	if err != nil {
@@ -86,10 +89,14 @@ func (d *door) handle(msg *message.Message, next message.HandlerFunc) (produced 
 	err = d.hold(outside, names, func(ctx context.Context) error {
 		ran = true
 		msg.SetContext(ctx)
-		if produced, own = next(msg); own != nil {
+		switch produced, own = next(msg); {
+		case own != nil:
 			return errFailed // a loss in own is that of another lease
+		case len(produced) > 0:
+			return errUnpublished // the router may fail to, and then the message has to be handled again
+		default:
+			return nil
 		}
-		return nil
 	})
 	lost, isLost := errors.AsType[*core.LostError](err)
 	switch {
@@ -104,7 +111,11 @@ func (d *door) handle(msg *message.Message, next message.HandlerFunc) (produced 
 	}
 }
 
-var errFailed = errors.New("the handler did not succeed")
+// Either leaves no dedup marker.
+var (
+	errFailed      = errors.New("the handler did not succeed")
+	errUnpublished = errors.New("what the handler returned is not published yet")
+)
 
 func (d *door) hold(ctx context.Context, names []string, work func(context.Context) error) error {
 	locks, err := d.forHandler(message.HandlerNameFromCtx(ctx))

@@ -230,6 +230,70 @@ func TestRulesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
+// flaky refuses the first message, as a broker does that has a new leader.
+type flaky struct {
+	refused   bool
+	published chan string
+}
+
+func (f *flaky) Publish(_ string, msgs ...*message.Message) error {
+	if !f.refused {
+		f.refused = true
+		return errBroken
+	}
+	for _, msg := range msgs {
+		f.published <- msg.UUID
+	}
+	return nil
+}
+
+func (*flaky) Close() error { return nil }
+
+// The router publishes after the release, and the broker brings the message back if that fails.
+func TestAMessageWhoseResultIsNotPublishedIsHandledAgain(t *testing.T) {
+	t.Parallel()
+	pubsub, out := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{}), &flaky{published: make(chan string, 1)}
+	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliveries := make(chan error, 2) // each delivery that comes out of the lock
+	router.AddHandler("ship", "orders", pubsub, "shipped", out, func(*message.Message) ([]*message.Message, error) {
+		return []*message.Message{message.NewMessage("m-2", nil)}, nil
+	}).AddMiddleware(
+		func(next message.HandlerFunc) message.HandlerFunc {
+			return func(msg *message.Message) ([]*message.Message, error) {
+				produced, err := next(msg)
+				if err == nil && len(produced) == 0 {
+					err = core.ErrDuplicate
+				}
+				deliveries <- err
+				return produced, err
+			}
+		},
+		watermillmw.Lock(newLocker(t, memlock.New()), "order:{id}", core.WithDedup(time.Hour)),
+	)
+	over := make(chan error, 1)
+	go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
+	t.Cleanup(func() {
+		if err := errors.Join(router.Close(), <-over, pubsub.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	<-router.Running()
+	if err := pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := <-deliveries; err != nil {
+			t.Fatalf("acknowledged, and its result was never published: %v", err)
+		}
+	}
+	if id := <-out.published; id != "m-2" {
+		t.Errorf("published %s", id)
+	}
+}
+
 // Two routers, as of two processes, get the same message, as after a rebalance.
 func TestARedeliveredMessageIsHandledOnce(t *testing.T) {
 	t.Parallel()
