@@ -16,7 +16,7 @@
 //
 // Do not use [core.WithDedup] for this. Its window counts from the end of the work, so a long run
 // swallows the next tick. And a run that fails leaves no marker, so a node that fires late runs it
-// again at once.
+// again at once. gocron does not tell whether a run failed, so [NewLocker] refuses WithDedup.
 //
 // A run that takes longer than the period makes all nodes skip the next tick.
 package cronmw

@@ -25,6 +25,9 @@ var _ gocron.Locker = (*Locker)(nil)
 
 // NewLocker returns a Locker. The template has one source, whose value is the job's name: "cron:{job}".
 // Without [core.WithWait], it does not wait. What cannot work is [core.ErrInvalid].
+//
+// So is [core.WithDedup], because gocron does not tell a Locker whether the job succeeded, and a run that failed would
+// be marked as done. A dedup window that l has by default is ignored.
 func NewLocker(l *core.Locker, template string, opts ...core.Option) (*Locker, error) {
 	parsed, err := key.Parse(template)
 	if err != nil {
@@ -33,10 +36,13 @@ func NewLocker(l *core.Locker, template string, opts ...core.Option) (*Locker, e
 	if n := len(parsed.Sources()); n != 1 {
 		return nil, fmt.Errorf("cronmw: %w: key %q: %d sources, want one, for the job's name", core.ErrInvalid, template, n)
 	}
-	opts = append([]core.Option{core.WithWait(0), core.WithTemplate(template)}, opts...)
+	opts = append([]core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedup(0)}, opts...)
 	locks, err := l.With(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("cronmw: %w", err)
+	}
+	if window, _ := locks.Dedup(); window > 0 {
+		return nil, fmt.Errorf("cronmw: %w: WithDedup: gocron does not tell whether the job succeeded", core.ErrInvalid)
 	}
 	return &Locker{locks, parsed}, nil
 }
@@ -57,7 +63,8 @@ func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 // run is the lock of one run.
 type run struct{ lease *core.Lease }
 
-// Unlock implements gocron.Lock. It returns core.ErrLost if the lock was lost while the job ran.
+// Unlock implements gocron.Lock. It returns core.ErrLost if the lock was lost while the job ran. The lease has
+// no dedup window, so the nil, which says nothing of the job, leaves no marker.
 func (r run) Unlock(ctx context.Context) error { return r.lease.Finish(ctx, nil) }
 
 // ErrNotLeader is what [Elector.IsLeader] returns in all processes but one, and in all of them while the lock service

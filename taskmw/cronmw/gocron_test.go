@@ -100,6 +100,48 @@ func TestASchedulerThatFiresLateSkipsTheRun(t *testing.T) {
 	}
 }
 
+func TestAGocronLockerRefusesDedup(t *testing.T) {
+	t.Parallel()
+	if _, err := cronmw.NewLocker(memory(t), "cron:{job}", core.WithDedup(time.Hour)); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("%v, want ErrInvalid", err)
+	}
+}
+
+// The process's Locker has a dedup window by default.
+func TestAFailedGocronRunLeavesNoMarker(t *testing.T) {
+	t.Parallel()
+	locks, err := memory(t).With(core.WithDedup(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	locker := gocronLocker(t, locks, "cron:{job}")
+	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), gocron.NewTask(func() error { return errors.New("broken") }),
+		gocron.WithName("report"),
+		gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { failed <- err })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	if err := <-failed; err == nil {
+		t.Error("it did not fail")
+	}
+	if err := s.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	run, err := locker.Lock(t.Context(), "report")
+	if err != nil {
+		t.Fatalf("the run after one that failed: %v", err)
+	}
+	if err := run.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestALockersKeyHasOneSource(t *testing.T) {
 	t.Parallel()
 	for _, template := range []string{"cron:{job", "cron", "cron:{a}:{b}"} {
