@@ -27,7 +27,8 @@ type namesFunc func(context.Context, *rivertype.JobRow) ([]string, error)
 // [core.Keys] makes one key of several templates, for a job that needs several names at once.
 //
 // By default the middleware does not wait for a held name: the job is snoozed. With [core.WithWait] it
-// waits that long first, and a worker is busy meanwhile. The default scope of [core.WithDedup] is the kind.
+// waits that long first, and a worker is busy meanwhile. The job's timeout begins after the wait, so keep both
+// together below River's RescueStuckJobsAfter. The default scope of [core.WithDedup] is the kind.
 // A holder's default label has the job: "worker-3:4711 job:ship_order:17".
 func WithKind(kind, template string, opts ...core.Option) Option {
 	return optionFunc(func(d *Door) error {

@@ -106,6 +106,27 @@ func TestRiverRunsAJobUnderItsLock(t *testing.T) {
 	}
 }
 
+// So the wait for the name does not count against it.
+func TestAJobsTimeoutBeginsInsideTheLock(t *testing.T) {
+	t.Parallel()
+	timed := make(chan bool, 2)
+	look := func(ctx context.Context) {
+		_, ok := ctx.Deadline()
+		timed <- ok
+	}
+	name := func(ctx context.Context, _ *rivertype.JobRow) (string, error) {
+		look(ctx)
+		return "order:42", nil
+	}
+	client, events := start(t, rivermw.Middleware(locker(t, memlock.New()), rivermw.WithKindFunc("ship", name)),
+		func(ctx context.Context) error { look(ctx); return nil })
+	insert(t, client, ship{OrderID: 42})
+	<-events
+	if ahead, inside := <-timed, <-timed; ahead || !inside {
+		t.Errorf("a deadline ahead of the lock: %v, in the worker: %v", ahead, inside)
+	}
+}
+
 func TestAJobWhoseLockIsHeldIsSnoozedWithoutCostingAnAttempt(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
