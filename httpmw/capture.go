@@ -138,6 +138,16 @@ func (c *capture) commit() {
 	}
 }
 
+// torn says that the body is not what the handler had announced, such as one that it copies from an
+// upstream that breaks off. The client sees that, and must not get it again.
+func (c *capture) torn() bool {
+	if c.cut || c.status == http.StatusNoContent || c.status == http.StatusNotModified {
+		return false
+	}
+	n, err := strconv.ParseInt(c.header.Get("Content-Length"), 10, 64)
+	return err == nil && n >= 0 && n != int64(len(c.body))
+}
+
 // answer is what is kept.
 func (c *capture) answer(fingerprint string) *kept {
 	a := &kept{Fingerprint: fingerprint, Status: c.status, Whole: !c.cut}

@@ -240,7 +240,7 @@ func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *d
 		defer door.HandBack(r, inside)
 		h.next.ServeHTTP(c, inside)
 		if lease, ok := core.FromContext(ctx); ok && lease.Err() == nil {
-			h.keep(ctx, q, c)
+			h.keep(inside, q, c)
 		}
 		return nil
 	})
@@ -291,20 +291,25 @@ var (
 	errOtherRequest = errors.New("the Idempotency-Key was used for another request")
 	errNotKept      = errors.New("the answer was too large to be kept, or flushed")
 	errNothing      = errors.New("the handler wrote neither a status nor a body")
+	errTorn         = errors.New("the body is not as long as its Content-Length says")
 )
 
 // keep saves the answer, still under the lock: a repeat finds the one or the other.
-func (h *idempotent) keep(ctx context.Context, q identity, c *capture) {
+func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 	if c.hijacked {
 		return
 	}
+	ctx := r.Context()
 	var err error
 	switch {
 	case c.status == 0:
 		// To net/http that is an empty 200. But it is also what remains of a handler whose framework
 		// writes its error later, and of one that has given up because its client is gone.
 		err = errNothing
-	case h.keeps(c.status):
+	case !h.keeps(c.status):
+	case r.Method != http.MethodHead && c.torn():
+		err = errTorn
+	default:
 		save, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout) // also if the client has gone
 		defer cancel()
 		err = h.Store.Save(save, q.key, c.answer(q.fingerprint).encode(), h.Window)

@@ -229,6 +229,40 @@ func TestWhatFailedRunsAgain(t *testing.T) {
 	})
 }
 
+// It is what a handler leaves that copies from an upstream whose connection breaks.
+func TestAnAnswerThatIsNotAsLongAsItSaysIsNotKept(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		method string
+		status int
+		body   string
+		kept   bool
+	}{
+		"cut off":  {http.MethodPost, 201, "torn", false},
+		"whole":    {http.MethodPost, 201, "all of it", true},
+		"to HEAD":  {http.MethodHead, 200, "", true},
+		"no body":  {http.MethodPost, 304, "", true},
+		"too long": {http.MethodPost, 201, "more than all of it", false},
+	} {
+		var log strings.Builder
+		p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			w.WriteHeader(test.status)
+			_, _ = io.WriteString(w, test.body)
+		}, func(c *httpmw.IdempotencyConfig) {
+			c.Logger, c.Applies = slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) bool { return true }
+		})
+		for range 2 {
+			r := httptest.NewRequestWithContext(t.Context(), test.method, "/payments", http.NoBody)
+			r.Header.Set("Idempotency-Key", "k1")
+			p.h.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		if want := map[bool]int32{true: 1, false: 2}[test.kept]; p.ran.Load() != want || (log.Len() == 0) != test.kept {
+			t.Errorf("%s: ran %d times, want %d; logged %s", name, p.ran.Load(), want, log.String())
+		}
+	}
+}
+
 func TestALostLockKeepsNothing(t *testing.T) {
 	t.Parallel()
 	var p *payments
