@@ -76,7 +76,7 @@ type IdempotencyConfig struct {
 	Store  IdempotencyStore
 
 	// Scope says whose keys they are. An error, or "", is answered with 400, and becomes the Problem's
-	// Err.
+	// Err. It may read the body, and parse a form.
 	Scope func(*http.Request) (string, error)
 
 	// Window is how long an answer is kept. Zero means 24 hours, the default.
@@ -189,20 +189,13 @@ type identity struct {
 	fingerprint string // of what it asks for
 }
 
-// identify finds out who asks for what. The handler gets the whole body.
+// identify finds out who asks for what. Scope and handler get the whole body, each for itself.
 func (h *idempotent) identify(r *http.Request) (identity, *door.Fault) {
 	key, err := idempotencyKey(r.Header.Values(IdempotencyHeader))
 	if err != nil {
 		return identity{}, &door.Fault{Kind: door.BadRepeatKey, Err: err}
 	}
-	scope, err := h.Scope(r)
-	if err == nil && scope == "" { // somebody who is not known, most likely: strangers would share their keys
-		err = errNoScope
-	}
-	if err != nil {
-		return identity{}, &door.Fault{Kind: door.BadRepeatKey, Err: err}
-	}
-	body, err := wholeBody(r, h.MaxBody)
+	asked, err := fingerprint(r, h.MaxBody)
 	if err != nil {
 		kind := door.BadKey
 		if errors.Is(err, errLargeBody) {
@@ -210,7 +203,24 @@ func (h *idempotent) identify(r *http.Request) (identity, *door.Fault) {
 		}
 		return identity{}, &door.Fault{Kind: kind, Err: err}
 	}
-	return identity{hash(scope, key), hash(r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), string(body))}, nil
+	scope, err := h.scope(r)
+	if err != nil {
+		return identity{}, &door.Fault{Kind: door.BadRepeatKey, Err: err}
+	}
+	return identity{hash(scope, key), asked}, nil
+}
+
+// scope asks whose key it is.
+func (h *idempotent) scope(r *http.Request) (string, error) {
+	if unread, ok := r.Body.(*readBody); ok {
+		defer func() { r.Body = unread }()
+		r.Body = unread.again() // the scope may parse a form in it
+	}
+	scope, err := h.Scope(r)
+	if err == nil && scope == "" { // somebody who is not known, most likely: strangers would share their keys
+		err = errNoScope
+	}
+	return scope, err
 }
 
 // hash is that of several strings, of which none runs into the next.

@@ -144,6 +144,50 @@ func TestTheSameKeyForSomethingElseIs422(t *testing.T) {
 	p.ranTimes(1)
 }
 
+// A middleware that looks for a token against forgery parses the form, and so may the scope. The body
+// is not there any more then.
+func TestTheSameKeyForAnotherFormIs422WhoeverHasParsedIt(t *testing.T) {
+	t.Parallel()
+	const urlencoded, multi = "application/x-www-form-urlencoded", "multipart/form-data; boundary=b"
+	file := func(content string) string {
+		return "--b\r\nContent-Disposition: form-data; name=\"amount\"\r\n\r\n10\r\n" +
+			"--b\r\nContent-Disposition: form-data; name=\"bill\"; filename=\"bill.txt\"\r\n\r\n" + content + "\r\n--b--\r\n"
+	}
+	parse := func(r *http.Request) { _ = r.PostFormValue("token") }
+	none := func(*http.Request) {}
+	for name, test := range map[string]struct {
+		outside, scope   func(*http.Request)
+		typ, body, other string
+		rest             bool // of the body is there for the handler
+	}{
+		"outside":        {parse, none, urlencoded, "amount=10", "amount=99", false},
+		"outside, files": {parse, none, multi, file("one"), file("two"), false},
+		"scope":          {none, parse, urlencoded, "amount=10", "amount=99", true},
+		"scope, files":   {none, parse, multi, file("one"), file("two"), true},
+		"scope, no form": {none, func(r *http.Request) { _, _ = io.ReadAll(r.Body); _ = r.Body.Close() }, "text/plain", "10", "99", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+				if body, _ := io.ReadAll(r.Body); (string(body) == test.body) != test.rest {
+					t.Errorf("the handler reads %q", body)
+				}
+				if test.typ != "text/plain" && r.PostFormValue("amount") != "10" {
+					t.Errorf("the handler sees the form %v", r.PostForm)
+				}
+				w.WriteHeader(http.StatusCreated)
+			}, func(c *httpmw.IdempotencyConfig) {
+				c.Scope = func(r *http.Request) (string, error) { test.scope(r); return "ann", nil }
+			})
+			inner := p.h
+			p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { test.outside(r); inner.ServeHTTP(w, r) })
+			p.wants(p.ask("k1", test.body, "Content-Type", test.typ), 201, "", false)
+			p.wants(p.ask("k1", test.body, "Content-Type", test.typ), 201, "", true)
+			p.wants(p.ask("k1", test.other, "Content-Type", test.typ), 422, httpmw.TypeKeyReused, false)
+		})
+	}
+}
+
 func TestARepeatOfARequestThatStillRunsIs409(t *testing.T) {
 	t.Parallel()
 	inside, leave := make(chan struct{}), make(chan struct{})

@@ -2,10 +2,16 @@ package httpmw
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"mime/multipart"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -41,6 +47,64 @@ func idempotencyKey(values []string) (string, error) {
 	return key, nil
 }
 
+// fingerprint is that of what a request asks for.
+func fingerprint(r *http.Request, limit int64) (string, error) {
+	form, err := parsedForm(r) // before wholeBody, which reads nothing then
+	if err != nil {
+		return "", err
+	}
+	body, err := wholeBody(r, limit)
+	if err != nil {
+		return "", err
+	}
+	return hash(append([]string{r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), string(body)}, form...)...), nil
+}
+
+// parsedForm is what middleware outside has made of a body: it has read it, so that only the form
+// tells one request from another.
+func parsedForm(r *http.Request) ([]string, error) {
+	if len(r.PostForm) == 0 && r.MultipartForm == nil {
+		return nil, nil
+	}
+	parts := []string{r.PostForm.Encode()} // sorted
+	if r.MultipartForm == nil {
+		return parts, nil
+	}
+	parts = append(parts, url.Values(r.MultipartForm.Value).Encode())
+	for _, field := range slices.Sorted(maps.Keys(r.MultipartForm.File)) {
+		for _, file := range r.MultipartForm.File[field] {
+			sum, err := fileSum(file)
+			if err != nil {
+				return nil, fmt.Errorf("%w: a file of the form could not be read", core.ErrInvalid)
+			}
+			parts = append(parts, field, file.Filename, url.Values(file.Header).Encode(), sum)
+		}
+	}
+	return parts, nil
+}
+
+// fileSum hashes a file piece by piece: it may be a large one, on disk.
+func fileSum(file *multipart.FileHeader) (string, error) {
+	f, err := file.Open()
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// readBody is a body that was read, and can be read again.
+type readBody struct {
+	io.Reader
+	io.Closer
+
+	whole []byte
+}
+
+func (b *readBody) again() io.ReadCloser { return io.NopCloser(bytes.NewReader(b.whole)) }
+
 // wholeBody reads the body, and puts it back as far as it was read.
 func wholeBody(r *http.Request, limit int64) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
@@ -50,10 +114,7 @@ func wholeBody(r *http.Request, limit int64) ([]byte, error) {
 		return nil, errLargeBody
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+	r.Body = &readBody{io.MultiReader(bytes.NewReader(body), r.Body), r.Body, body}
 	switch _, limited := errors.AsType[*http.MaxBytesError](err); {
 	case limited || int64(len(body)) > limit:
 		return nil, errLargeBody
