@@ -138,6 +138,11 @@ func (c *capture) commit() {
 	}
 }
 
+// bare says that the answer is a 200 and nothing else.
+func (c *capture) bare() bool {
+	return c.status == http.StatusOK && len(c.body) == 0 && len(c.header) == 0 && !c.cut
+}
+
 // torn says that the body is not what the handler had announced, such as one that it copies from an
 // upstream that breaks off. The client sees that, and must not get it again.
 func (c *capture) torn() bool {

@@ -92,7 +92,8 @@ type IdempotencyConfig struct {
 	// Keep says of a status whether the answer is kept. Others are given once, and a repeat runs again.
 	// The default, nil, is every status below 500 except those that ask for another try: 408, 409, 423,
 	// 425, 429 and 499. 5xx is never kept, and neither is an answer without status and body: a handler
-	// that returns an error to its framework, or gives up, writes nothing.
+	// that returns an error to its framework, or gives up, writes nothing. If the client has gone, a 200
+	// without header and body is the same.
 	Keep func(status int) bool
 
 	// MaxBody limits the body of a request with a key, which is read before the handler runs. A larger
@@ -312,9 +313,9 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 	ctx := r.Context()
 	var err error
 	switch {
-	case c.status == 0:
-		// To net/http that is an empty 200. But it is also what remains of a handler whose framework
-		// writes its error later, and of one that has given up because its client is gone.
+	case c.status == 0, c.bare() && ctx.Err() != nil:
+		// To net/http that is an empty 200, and gin says so itself. But it is also what remains of a handler
+		// whose framework writes its error later, and of one that has given up because its client is gone.
 		err = errNothing
 	case !h.keeps(c.status):
 	case r.Method != http.MethodHead && c.torn():

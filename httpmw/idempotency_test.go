@@ -273,6 +273,41 @@ func TestWhatFailedRunsAgain(t *testing.T) {
 	})
 }
 
+// A whole gin writes a 200 for a handler that has written nothing.
+func TestABare200ToNobodyIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		leaves bool
+		ran    int32
+	}{
+		"given up":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }, true, 2},
+		"somebody":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }, false, 1},
+		"with a body": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "paid") }, true, 1},
+		"with a header": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", "1")
+			w.WriteHeader(http.StatusOK)
+		}, true, 1},
+		"flushed":    {func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() }, true, 1},
+		"no content": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, true, 1},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		p := newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+			if test.leaves {
+				leave()
+			}
+			test.answer(w, r)
+		})
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/payments", strings.NewReader("10"))
+		r.Header.Set("Idempotency-Key", "k1")
+		p.h.ServeHTTP(httptest.NewRecorder(), r)
+		p.ask("k1", "10")
+		if leave(); p.ran.Load() != test.ran {
+			t.Errorf("%s: ran %d times, want %d", name, p.ran.Load(), test.ran)
+		}
+	}
+}
+
 // It is what a handler leaves that copies from an upstream whose connection breaks.
 func TestAnAnswerThatIsNotAsLongAsItSaysIsNotKept(t *testing.T) {
 	t.Parallel()
