@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 )
 
@@ -34,10 +34,26 @@ func decode(raw []byte) (*kept, error) {
 
 // write gives the answer again.
 func (a *kept) write(w http.ResponseWriter) {
-	maps.Copy(w.Header(), a.Header)
+	merge(w.Header(), a.Header)
 	w.Header().Set(ReplayedHeader, "true")
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(a.Body) // it fails if the client has gone
+}
+
+// merge adds the headers of a handler to those of middleware outside. To Set-Cookie and Vary each adds
+// its own, and none twice: informational answers have them before the real one.
+func merge(to, from http.Header) {
+	for name, values := range from {
+		if name != "Set-Cookie" && name != "Vary" {
+			to[name] = values
+			continue
+		}
+		for _, v := range values {
+			if !slices.Contains(to[name], v) {
+				to[name] = append(to[name], v)
+			}
+		}
+	}
 }
 
 // capture holds an answer back until it is kept, up to a limit: who has got an answer gets it again.
@@ -69,7 +85,7 @@ func (c *capture) Header() http.Header {
 func (c *capture) WriteHeader(status int) {
 	switch {
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
-		maps.Copy(c.to.Header(), c.header)
+		merge(c.to.Header(), c.header)
 		c.to.WriteHeader(status) // informational: the client still waits for the real one
 	case c.status == 0:
 		c.status = status
@@ -126,7 +142,7 @@ func (c *capture) commit() {
 		return
 	}
 	c.committed = true
-	maps.Copy(c.to.Header(), c.header)
+	merge(c.to.Header(), c.header)
 	if !c.cut && c.status != 0 && c.to.Header().Get("Content-Length") == "" && len(c.body) > 0 {
 		c.to.Header().Set("Content-Length", strconv.Itoa(len(c.body)))
 	}

@@ -130,6 +130,32 @@ func TestARepeatedRequestGetsTheSameAnswer(t *testing.T) {
 	p.ranTimes(4)
 }
 
+func TestCookiesAndVaryOfMiddlewareOutsideStay(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Set-Cookie", "cart=7")
+		w.Header().Set("Vary", "Accept")
+		w.Header().Set("Cache-Control", "private")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusCreated)
+	})
+	inner := p.h
+	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Set-Cookie", "session=new")
+		w.Header().Set("Vary", "Origin")
+		w.Header().Set("Cache-Control", "no-store")
+		inner.ServeHTTP(w, r)
+	})
+	for range 2 {
+		h := p.ask("k1", "10").Header()
+		if c, v, other := h["Set-Cookie"], h["Vary"], h["Cache-Control"]; !slices.Equal(c, []string{"session=new", "cart=7"}) ||
+			!slices.Equal(v, []string{"Origin", "Accept"}) || !slices.Equal(other, []string{"private"}) {
+			t.Errorf("%q, %q, %q", c, v, other)
+		}
+	}
+	p.ranTimes(1)
+}
+
 func TestTheSameKeyForSomethingElseIs422(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t, echoed)
