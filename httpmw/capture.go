@@ -143,9 +143,6 @@ func (c *capture) commit() {
 	}
 	c.committed = true
 	merge(c.to.Header(), c.header)
-	if !c.cut && c.status != 0 && c.to.Header().Get("Content-Length") == "" && len(c.body) > 0 {
-		c.to.Header().Set("Content-Length", strconv.Itoa(len(c.body)))
-	}
 	if c.status != 0 {
 		c.to.WriteHeader(c.status)
 	}

@@ -496,6 +496,36 @@ func TestAnEmptyScopeIsRefused(t *testing.T) {
 	p.ranTimes(0)
 }
 
+// Only the server knows how a body is sent: middleware outside may compress it, and trailers need chunks.
+func TestABodyHasTheLengthThatTheHandlerGivesIt(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "X-Sum")
+		_, _ = io.WriteString(w, "paid")
+		w.Header().Set("X-Sum", "4")
+		w.Header().Set(http.TrailerPrefix+"X-Late", "5")
+	})
+	srv := httptest.NewServer(p.h)
+	defer srv.Close()
+	for range 2 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Idempotency-Key", "k1")
+		res, err := srv.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || string(body) != "paid" || res.ContentLength != -1 || res.Trailer.Get("X-Sum") != "4" || res.Trailer.Get("X-Late") != "5" {
+			t.Errorf("%q, %v, length %d, trailers %v", body, err, res.ContentLength, res.Trailer)
+		}
+	}
+	p.ranTimes(1)
+}
+
 func TestABodyWhereNoneIsAllowedIsNotSent(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
