@@ -133,6 +133,14 @@ func (c *capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
+// CloseNotify implements http.CloseNotifier, without which gin's c.Stream panics.
+func (c *capture) CloseNotify() <-chan bool {
+	if n, ok := c.to.(http.CloseNotifier); ok { //nolint:staticcheck // SA1019: handlers that still use it go on working
+		return n.CloseNotify()
+	}
+	return make(chan bool) // nobody knows
+}
+
 // Unwrap is for http.ResponseController, which sets deadlines.
 func (c *capture) Unwrap() http.ResponseWriter { return c.to }
 

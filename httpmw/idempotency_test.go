@@ -496,6 +496,45 @@ func TestAnEmptyScopeIsRefused(t *testing.T) {
 	p.ranTimes(0)
 }
 
+// closing is a writer whose client has gone.
+type closing struct{ *httptest.ResponseRecorder }
+
+func (closing) CloseNotify() <-chan bool {
+	gone := make(chan bool, 1)
+	gone <- true
+	return gone
+}
+
+func TestHandlersThatAskForCloseNotifyAreTold(t *testing.T) {
+	t.Parallel()
+	for _, knows := range []bool{false, true} {
+		p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
+			n, ok := w.(http.CloseNotifier) //nolint:staticcheck // SA1019: gin's c.Stream asks for it
+			if !ok {
+				t.Fatal("no CloseNotifier")
+			}
+			select {
+			case <-n.CloseNotify():
+				if !knows {
+					t.Error("told of an end that nobody has seen")
+				}
+			default:
+				if knows {
+					t.Error("not told")
+				}
+			}
+		})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments", http.NoBody)
+		r.Header.Set("Idempotency-Key", "k1")
+		var w http.ResponseWriter = httptest.NewRecorder()
+		if knows {
+			w = closing{httptest.NewRecorder()}
+		}
+		p.h.ServeHTTP(w, r)
+		p.ranTimes(1)
+	}
+}
+
 // Only the server knows how a body is sent: middleware outside may compress it, and trailers need chunks.
 func TestABodyHasTheLengthThatTheHandlerGivesIt(t *testing.T) {
 	t.Parallel()
