@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // kept is an answer as a store has it.
@@ -63,7 +65,8 @@ type capture struct {
 	limit int64
 
 	header    http.Header
-	status    int // 0: nothing was written
+	begun     http.Header // as it was when the status was set: what comes later is too late
+	status    int         // 0: nothing was written
 	body      []byte
 	committed bool // it is sent as it comes
 	cut       bool // body is not all of it
@@ -88,17 +91,43 @@ func (c *capture) WriteHeader(status int) {
 		merge(c.to.Header(), c.header)
 		c.to.WriteHeader(status) // informational: the client still waits for the real one
 	case c.status == 0:
-		c.status = status
+		c.begin(status)
 		if c.committed { // nothing was written in time: it is a framework's answer to an error
 			c.to.WriteHeader(status)
 		}
 	}
 }
 
+func (c *capture) begin(status int) { c.status, c.begun = status, c.header.Clone() }
+
+// headers are those of the answer. Trailers are set after its body.
+func (c *capture) headers() http.Header {
+	if c.status == 0 || len(c.header) == 0 {
+		return c.header
+	}
+	all := make(http.Header, len(c.header))
+	maps.Copy(all, c.begun)
+	for name, values := range c.header {
+		if strings.HasPrefix(name, http.TrailerPrefix) || declared(c.begun["Trailer"], name) {
+			all[name] = values
+		}
+	}
+	return all
+}
+
+// declared says whether one of the lists of a Trailer header has the name.
+func declared(trailers []string, name string) bool {
+	return slices.ContainsFunc(trailers, func(list string) bool {
+		return slices.ContainsFunc(strings.Split(list, ","), func(one string) bool {
+			return http.CanonicalHeaderKey(strings.TrimSpace(one)) == name
+		})
+	})
+}
+
 func (c *capture) Write(p []byte) (int, error) {
 	switch c.status {
 	case 0:
-		c.status = http.StatusOK
+		c.begin(http.StatusOK)
 	case http.StatusNoContent, http.StatusNotModified:
 		return 0, http.ErrBodyNotAllowed // as net/http's writer says
 	}
@@ -119,7 +148,7 @@ func (c *capture) Flush() { _ = c.FlushError() }
 // FlushError is what http.ResponseController calls.
 func (c *capture) FlushError() error {
 	if c.status == 0 {
-		c.status = http.StatusOK
+		c.begin(http.StatusOK)
 	}
 	c.cut = true // more may follow
 	c.commit()
@@ -150,7 +179,7 @@ func (c *capture) commit() {
 		return
 	}
 	c.committed = true
-	merge(c.to.Header(), c.header)
+	merge(c.to.Header(), c.headers())
 	if c.status != 0 {
 		c.to.WriteHeader(c.status)
 	}
@@ -170,7 +199,7 @@ func (c *capture) torn() bool {
 	if c.cut || c.status == http.StatusNoContent || c.status == http.StatusNotModified {
 		return false
 	}
-	n, err := strconv.ParseInt(c.header.Get("Content-Length"), 10, 64)
+	n, err := strconv.ParseInt(c.begun.Get("Content-Length"), 10, 64)
 	return err == nil && n >= 0 && n != int64(len(c.body))
 }
 
@@ -178,7 +207,7 @@ func (c *capture) torn() bool {
 func (c *capture) answer(fingerprint string) *kept {
 	a := &kept{Fingerprint: fingerprint, Status: c.status, Whole: !c.cut}
 	if a.Whole {
-		a.Header, a.Body = c.header.Clone(), c.body
+		a.Header, a.Body = c.headers().Clone(), c.body
 		for _, own := range []string{"Date", "Connection", "Transfer-Encoding"} {
 			a.Header.Del(own)
 		}

@@ -565,6 +565,33 @@ func TestABodyHasTheLengthThatTheHandlerGivesIt(t *testing.T) {
 	p.ranTimes(1)
 }
 
+// So it is without the middleware.
+func TestHeadersThatComeTooLateAreNotSent(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(http.ResponseWriter){
+		"after a status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusCreated) },
+		"after a body":   func(w http.ResponseWriter) { _, _ = io.WriteString(w, "paid") },
+		"after a flush":  func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() },
+	} {
+		p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
+			h := w.Header()
+			h.Set("Content-Type", "application/json")
+			h.Add("Link", "</a>")
+			begin(w)
+			h.Set("Content-Type", "text/plain")
+			h.Set("Content-Encoding", "br")
+			h.Add("Link", "</b>")
+		})
+		for range 2 {
+			w := p.ask("k1", "10")
+			if h := w.Result().Header; w.Code < 300 && (h.Get("Content-Type") != "application/json" || h.Get("Content-Encoding") != "" || len(h["Link"]) != 1) {
+				t.Errorf("%s: %v", name, h)
+			}
+		}
+		p.ranTimes(1)
+	}
+}
+
 func TestABodyWhereNoneIsAllowedIsNotSent(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
