@@ -105,6 +105,30 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 	}
 }
 
+// What middleware outside has set before counts: it compresses whatever comes.
+func TestALossIsNotAnsweredAsWhatTheHandlerHadInMind(t *testing.T) {
+	t.Parallel()
+	for _, outside := range []string{"", "gzip"} {
+		inner := httpmw.Lock(doortest.MemoryLocker(t), "order:{query:id}", core.WithMaxHold(10*time.Millisecond))(
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Encoding", "br")
+				w.Header().Set("Etag", `"1"`)
+				w.Header().Set("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT")
+				<-r.Context().Done()
+			}))
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if outside != "" {
+				w.Header().Set("Content-Encoding", outside)
+			}
+			inner.ServeHTTP(w, r)
+		})
+		w := doortest.Call(t, h, http.MethodPost, "/?id=42")
+		if got := w.Header(); w.Code != 503 || got.Get("Content-Encoding") != outside || got.Get("Etag") != "" || got.Get("Last-Modified") != "" {
+			t.Errorf("%d %v, want 503 with the Content-Encoding %q", w.Code, got, outside)
+		}
+	}
+}
+
 func TestWhatAWriterCannotDoIsNotPromised(t *testing.T) {
 	t.Parallel()
 	h := httpmw.Lock(doortest.MemoryLocker(t), "job:nightly")(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -55,8 +55,10 @@ func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store") // also where the handler had set something else
-	h.Del("Retry-After")
+	h.Set("Cache-Control", "no-store")                                      // also where the handler had set something else
+	for _, name := range []string{"Etag", "Last-Modified", "Retry-After"} { // those of the handler
+		h.Del(name)
+	}
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(seconds(p.RetryAfter), 10))
 	}

@@ -26,16 +26,29 @@ func (h *locked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	names, fault := h.names(r)
 	if fault == nil {
+		outside := w.Header()["Content-Encoding"]
 		fault = h.door.Do(r.Context(), door.Operation{Method: r.Method, Route: r.Pattern}, names, func(ctx context.Context, seen *observe.Response) error {
 			inside := r.WithContext(ctx)
 			defer door.HandBack(r, inside)
 			h.next.ServeHTTP(seen.Wrap(w), inside)
 			return nil
 		})
+		if fault != nil { // after a loss: what the handler had in mind. Middleware outside may compress, though
+			restore(w.Header(), "Content-Encoding", outside)
+		}
 	}
 	if fault != nil {
 		h.answer(w, r, fault)
 	}
+}
+
+// restore puts a header back as it was.
+func restore(h http.Header, name string, values []string) {
+	if values == nil {
+		delete(h, name)
+		return
+	}
+	h[name] = values
 }
 
 func (h *locked) names(r *http.Request) ([]string, *door.Fault) {
