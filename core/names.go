@@ -278,11 +278,11 @@ func (s *names) leave(w *waiter, quits bool) (unheard wakeup, empty *place) {
 	}
 	contended := w.contends
 	q.unlink(w)
+	if contended && q.trying || q.head == nil { // no attempt is under way any more: callers that watch for its outcome ask themselves
+		q.trying = false
+		q.heard.publish(seen{})
+	}
 	if contended {
-		if q.trying || q.head == nil { // the attempt was broken off: callers that watch it ask themselves
-			q.trying = false
-			q.heard.publish(seen{})
-		}
 		next := wakeup{held: q.freed}
 		if quits {
 			next.pause = q.succession(time.Now())
