@@ -256,12 +256,13 @@ func (s *scene) inTime(r *request) {
 const quickPatience = 250 * time.Millisecond // of core, for the answer to a cancelled command
 
 // inACircle says whether r waits, directly or through others of its process, for a call that waits for what
-// r has. The caller holds the mutex.
+// r has, or has waited until this instant. The caller holds the mutex.
 func (s *scene) inACircle(r *request) bool {
 	known := make(map[*request]bool)
 	for todo := []*request{r}; len(todo) > 0; todo = todo[1:] {
-		for _, q := range append(s.waiting(), r) {
-			if q.process != r.process || known[q] || !q.has(todo[0].errand.names) {
+		for _, q := range s.requests {
+			over := !q.over.IsZero() && q.over.Before(time.Now())
+			if over && q != r || q.process != r.process || known[q] || !q.has(todo[0].errand.names) {
 				continue
 			}
 			known[q] = true
