@@ -153,18 +153,19 @@ func TestCancelledTaskNeitherOverlapsNorRunsTwiceInsideTheDedupWindow(t *testing
 
 // cancel cancels a task. asynq publishes that, to servers that have subscribed: some time
 // after their start, so it is said again until the task was told. Other tests' servers hear it too.
+// If it was said twice, the second time could cancel the task's redelivery.
 func (q *queue) cancel(t *testing.T, id string, told <-chan struct{}) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for range 20 {
 		if err := q.rdb.Publish(t.Context(), "asynq:cancel", id).Err(); err != nil {
 			t.Fatal(err)
 		}
 		select {
 		case <-told:
 			return
-		default:
+		case <-again.C:
 		}
 	}
 	t.Fatal("the task's server does not listen")
