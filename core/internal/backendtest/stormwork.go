@@ -185,11 +185,12 @@ const look = 10 * time.Millisecond
 // rely waits until its time is over, or the lease is. It returns the last moment at which x was trusted, and how it ended.
 func (w *worker) rely(x held, until time.Time, name string) (to time.Time, end string) {
 	over := time.Time{} // when x was first seen to be trusted for too long
-	for {
+	for stood := x.ValidUntil(); ; {
 		now, valid := time.Now(), x.ValidUntil()
 		if x.Context().Err() != nil {
-			return to, w.lost(x, now, valid, name)
+			return to, w.lost(x, now, stood, name)
 		}
+		stood = valid // of a lease that is lost, it is not in the future any more
 		switch {
 		case now.Before(valid):
 			to, over = now, time.Time{}
