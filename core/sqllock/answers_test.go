@@ -173,15 +173,15 @@ func TestOnlyWhoWaitsOpensAConnectionToListen(t *testing.T) {
 // core takes ctx's own error for a queue in which the place stands.
 func TestAWaitWhoseStatementWasNotAnsweredSaysSo(t *testing.T) {
 	t.Parallel()
-	s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s, _ := onFake(t, func(sent context.Context, text string) ([][]sqldriver.Value, error) {
 		if strings.HasPrefix(text, "SELECT") {
 			return nil, nil
 		}
-		<-ctx.Done()
+		cancel()
+		<-sent.Done()
 		return nil, context.DeadlineExceeded // as drivers return it
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
 	err := s.Wait(ctx, driver.Claim{Name: "name", Token: "token", Place: "place", TTL: time.Minute})
 	if err == ctx.Err() || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrNotSent) { //nolint:errorlint // driver.Queuer: as it is
 		t.Errorf("%v", err)

@@ -53,7 +53,7 @@ func New(tb testing.TB, target string) *Proxy {
 		lost:   make(map[int]loss),
 	}
 	close(p.gate)
-	l, err := listenSomewhere()
+	l, err := listenSomewhere(tb)
 	if err != nil {
 		tb.Fatalf("faultproxy: %v", err)
 	}
@@ -79,16 +79,26 @@ func (p *Proxy) Close() {
 // listenSomewhere picks a port from outside every system's range of ephemeral ports.
 // Otherwise a client that dials the port while it is refused could be given that same port
 // as its own and be connected to itself, or another process could be given it before the
-// proxy listens again.
-func listenSomewhere() (net.Listener, error) {
+// proxy listens again. It is outside those of package servers, too, and of the buses of their Clusters.
+//
+// A UDP socket keeps the port while it is refused: another proxy would take it.
+func listenSomewhere(tb testing.TB) (net.Listener, error) {
+	tb.Helper()
 	var failed error
 	for range 100 {
-		port := 22_000 + rand.IntN(10_000) //nolint:gosec // G404: a port is no secret
-		l, err := listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
+		port := 26_500 + rand.IntN(6_000) //nolint:gosec // G404: a port is no secret
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		var lc net.ListenConfig
+		var kept net.PacketConn
+		if kept, failed = lc.ListenPacket(context.Background(), "udp", addr); failed != nil {
+			continue
+		}
+		var l net.Listener
+		if l, failed = listen(addr); failed == nil {
+			tb.Cleanup(func() { _ = kept.Close() })
 			return l, nil
 		}
-		failed = err
+		_ = kept.Close()
 	}
 	return nil, failed
 }

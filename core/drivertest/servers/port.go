@@ -13,7 +13,7 @@ import (
 // It is from outside every system's range of ephemeral ports. A client that dials a server
 // which has been killed could otherwise be given the server's port as its own and be
 // connected to itself, and the restarted server could find its port in use. The port of a
-// Redis Cluster bus, 10000 above, is outside too.
+// Redis Cluster bus, 10000 above, is outside too, and below those of faultproxy.
 //
 // A UDP socket keeps the port until the test ends: the server of another test, in this process or in another one, would
 // take it while this one is down.
@@ -21,7 +21,7 @@ func freePort(tb testing.TB) (int, error) {
 	tb.Helper()
 	var failed error
 	for range 100 {
-		port := 11_000 + rand.IntN(11_000) //nolint:gosec // G404: a port is no secret
+		port := 11_000 + rand.IntN(5_500) //nolint:gosec // G404: a port is no secret
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		var lc net.ListenConfig
 		var kept net.PacketConn
