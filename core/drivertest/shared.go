@@ -114,7 +114,7 @@ var sharedCases = []testCase{
 			})
 		}
 		wg.Wait()
-		if together.Load() < 2 {
+		if together.Load() < 2 && !e.harness.uneven { // a slow connection may keep them apart
 			e.Error("no two readers have met")
 		}
 	}},
