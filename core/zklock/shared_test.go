@@ -87,8 +87,8 @@ func TestADowngradeThatIsNotAnsweredIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longSession)
 	for n := range 4 {
-		x := acquire(t, w.locks, "name", core.WithTTL(longTTL))
-		w.proxy.DropReply(2) // the first request asks for the writer's znode
+		x := acquire(t, w.locks, "name", core.WithTTL(longTTL), core.WithLabel(creation))
+		w.proxy.DropReplyTo(creation)
 		broken := time.AfterFunc(100*time.Millisecond, w.proxy.Reset)
 		err := x.Downgrade(t.Context())
 		broken.Stop()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -110,7 +111,7 @@ func (l *link) passRequests(server net.Conn, in <-chan chunk) {
 			halfClose(server)
 			return
 		}
-		if !l.countRequest() {
+		if !l.countRequest(c.data) {
 			l.abort()
 			return
 		}
@@ -186,15 +187,19 @@ func (l *link) inDark() bool { return l.p.blackHole || l.p.from[l.source] || l.b
 
 // countRequest counts a request that is about to be passed on, and settles what becomes of
 // its reply. It is false if the request is not to be passed on.
-func (l *link) countRequest() bool {
+func (l *link) countRequest(request []byte) bool {
 	p := l.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
+	named := slices.IndexFunc(p.lostTo, func(part string) bool { return bytes.Contains(request, []byte(part)) })
 	switch fate, lost := p.lost[p.requests]; {
 	case lost:
 		delete(p.lost, p.requests)
 		l.reply = fate
+	case named >= 0:
+		p.lostTo = slices.Delete(p.lostTo, named, named+1)
+		l.reply = lossNext
 	case l.reply == lossRest:
 		l.reply = lossNone
 	}

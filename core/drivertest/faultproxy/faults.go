@@ -37,6 +37,14 @@ func (p *Proxy) DropReplies(n int) {
 // 1 is the next. Further calls add further losses.
 func (p *Proxy) DropReply(n int) { p.lose(n, lossNext) }
 
+// DropReplyTo loses the reply to the next request that contains part, on any connection. It finds its request
+// where the number of those before it is not certain. Further calls add further losses.
+func (p *Proxy) DropReplyTo(part string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lostTo = append(p.lostTo, part)
+}
+
 // CutReply passes the nth request from now on, counted over all connections, and resets its
 // connection in place of the reply: the server has executed it, and the client is told that
 // the connection broke.
@@ -156,6 +164,7 @@ func (p *Proxy) Heal() {
 	p.BlackHoleNew(false)
 	p.mu.Lock()
 	clear(p.lost)
+	p.lostTo = nil
 	clear(p.from)
 	p.resetLossy()
 	if p.holds > 0 {

@@ -133,6 +133,22 @@ func TestDropReplyLosesTheNthOnly(t *testing.T) {
 	c.roundTrip("4")
 }
 
+func TestDropReplyToLosesWhatAnswersTheNextOfThem(t *testing.T) {
+	t.Parallel()
+	s := startLineServer(t, echo)
+	p := New(t, s.addr)
+	c, other := dial(t, p.Addr()), dial(t, p.Addr())
+	p.DropReplyTo("create b")
+	p.DropReplyTo("create c")
+	c.roundTrip("create a")
+	other.roundTrip("create")
+	c.send("then create b")
+	c.wantNothing()
+	c.roundTrip("create b")
+	p.Heal()
+	other.roundTrip("create c")
+}
+
 func TestLostReplyIsLostToItsEnd(t *testing.T) {
 	t.Parallel()
 	s := startLineServer(t, func(line string) []string {

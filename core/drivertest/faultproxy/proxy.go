@@ -36,6 +36,7 @@ type Proxy struct {
 	gate               chan struct{} // closed while nothing is held
 	requests           int           // passed on so far
 	lost               map[int]loss  // by the number of their request
+	lostTo             []string      // what the requests contain that are not answered
 
 	running sync.WaitGroup // every link's goroutines
 }
