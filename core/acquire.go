@@ -66,7 +66,7 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 	x, err := a.run()
 	a.waits.stop()
 	if r.events != nil {
-		a.report(x, err)
+		a.report(x, err) // before work, which may find that x is lost: nothing is told of x before Acquired
 	}
 	if err == nil {
 		a.work(x)

@@ -73,8 +73,12 @@ func (a *acquisition) block(slot *Lease) {
 	}
 	a.setContext(b.ctx)
 	a.blocked = b
-	if err := a.engine.deadlocks.enter(b, a.engine.clock.Read()); err != nil {
-		b.cancel(err)
+	for victim, err := range a.engine.deadlocks.enter(b, a.engine.clock.Read()) {
+		if victim == b {
+			b.cancel(err)
+		} else { // its caller's context may have methods that take long
+			a.engine.spawn(func() { victim.cancel(err) })
+		}
 	}
 }
 
@@ -141,9 +145,9 @@ func (x *Lease) stands(now clock.Reading) bool {
 }
 
 // enter takes note of a call that begins to wait. If that closes a circle, one call of it is told: the
-// one that would give up first, because no other one can go on before that. If that is b, or if none
-// would give up sooner than b, the result is b's error.
-func (d *deadlocks) enter(b *blocked, now clock.Reading) error {
+// one that would give up first, because no other one can go on before that, or b if none would give up sooner. The
+// result is who has to be told, and what.
+func (d *deadlocks) enter(b *blocked, now clock.Reading) map[*blocked]*DeadlockError {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, h := range b.holds {
@@ -163,18 +167,19 @@ func (d *deadlocks) enter(b *blocked, now clock.Reading) error {
 				v.doomed = false
 			}
 			d.forget(b)
-			return err
+			return map[*blocked]*DeadlockError{b: err}
 		}
 		victim.doomed, victims[victim] = true, err
 	}
-	for v, err := range victims {
+	for v := range victims {
 		v.doomed = false
-		if still, _ := d.search(b, now); still != nil { // otherwise the others are enough
-			v.doomed = true
-			go v.cancel(err) // it calls methods of the caller's context
+		if still, _ := d.search(b, now); still == nil { // the others are enough
+			delete(victims, v)
+			continue
 		}
+		v.doomed = true
 	}
-	return nil
+	return victims
 }
 
 // leave takes note of the end of a call's wait.

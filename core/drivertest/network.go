@@ -18,9 +18,9 @@ var networkCases = []testCase{
 			link := NewLink(e.Driver())
 			locks := e.locker(link)
 			link.Next(OpAcquire, fate)
-			x, err := locks.TryAcquire(e.Context(), "name", core.WithTTL(e.longTTL()))
+			x, err := e.try(locks, core.WithTTL(e.longTTL()))
 			e.noError(err)
-			if n := link.Calls(OpAcquire); n != 2 {
+			if n := link.Calls(OpAcquire); n < 2 || n > 2 && !e.harness.uneven {
 				e.Errorf("%d calls", n)
 			}
 			e.noError(x.Release(e.Context()))
@@ -31,14 +31,14 @@ var networkCases = []testCase{
 		d := e.Driver()
 		link := NewLink(d)
 		locks := e.locker(link)
-		before, err := e.locker(d).TryAcquire(e.Context(), "name")
+		before, err := e.try(e.locker(d))
 		e.noError(err)
 		e.noError(before.Release(e.Context()))
 		link.Next(OpAcquire, ReplyReset, ReplyReset)
-		x, err := locks.TryAcquire(e.Context(), "name")
+		x, err := e.try(locks)
 		e.noError(err)
 		e.noError(x.Release(e.Context()))
-		after, err := e.locker(d).TryAcquire(e.Context(), "name")
+		after, err := e.try(e.locker(d))
 		e.noError(err)
 		e.noError(after.Release(e.Context()))
 		if before.Fence() >= x.Fence() || x.Fence() >= after.Fence() {
@@ -111,7 +111,7 @@ var networkCases = []testCase{
 		link := NewLink(e.Driver())
 		locks := e.locker(link)
 		link.Next(OpAcquire, RequestLate)
-		x, err := locks.TryAcquire(e.Context(), "name", core.WithTTL(e.soonTTL())) // by its second command
+		x, err := e.try(locks, core.WithTTL(e.soonTTL())) // by its second command
 		e.noError(err)
 		e.noError(x.Release(e.Context()))
 		time.Sleep(e.ttl / 10)
@@ -134,7 +134,7 @@ var networkCases = []testCase{
 		link := NewLink(e.Driver())
 		locks := e.locker(link)
 		link.Next(OpAcquire, HeldBack)
-		x, err := locks.TryAcquire(e.Context(), "name", core.WithTTL(e.longTTL())) // by its second command
+		x, err := e.try(locks, core.WithTTL(e.longTTL())) // by its second command
 		e.noError(err)
 		e.noError(x.Release(e.Context()))
 		link.Deliver() // the first one takes the name with a token that is over
@@ -144,7 +144,7 @@ var networkCases = []testCase{
 		link := NewLink(e.Driver())
 		locks := e.locker(link)
 		link.Next(OpAcquire, HeldBack)
-		x, err := locks.TryAcquire(e.Context(), "name", core.WithTTL(e.longTTL()))
+		x, err := e.try(locks, core.WithTTL(e.longTTL()))
 		e.noError(err)
 		link.Deliver() // the duplicate arrives while its token is in use
 		time.Sleep(e.ttl / 2)
@@ -164,7 +164,7 @@ var networkCases = []testCase{
 		if _, err := locks.Acquire(ctx, "name"); err == nil {
 			e.Fatal("granted without a reply")
 		}
-		x, err := other.TryAcquire(e.Context(), "name")
+		x, err := e.try(other)
 		e.noError(err)
 		link.Deliver()
 		y, err := locks.TryAcquire(e.Context(), "name")
@@ -188,7 +188,7 @@ var networkCases = []testCase{
 	{name: "AReleaseWhoseReplyIsLostIsConfirmedByTheNext", run: func(e *env) {
 		for _, fate := range []Fate{ReplyReset, ReplyLost, Refused} {
 			link := NewLink(e.Driver())
-			x, err := e.locker(link).TryAcquire(e.Context(), "name")
+			x, err := e.try(e.locker(link))
 			e.noError(err)
 			link.Next(OpRelease, fate)
 			e.noError(x.Release(e.Context()))
@@ -196,7 +196,7 @@ var networkCases = []testCase{
 		}
 	}},
 	{name: "AReleaseSurvivesADeadContext", run: func(e *env) {
-		x, err := e.locker(e.Driver()).TryAcquire(e.Context(), "name")
+		x, err := e.try(e.locker(e.Driver()))
 		e.noError(err)
 		err = x.Release(done())
 		if !e.virtual && errors.Is(err, context.Canceled) { // the answer is awaited for a moment only
@@ -255,7 +255,7 @@ var networkCases = []testCase{
 			e.Errorf("%d releases of what was never sent", n)
 		}
 		link.All(Delivered)
-		x, err := locks.TryAcquire(e.Context(), "name")
+		x, err := e.try(locks)
 		e.noError(err)
 		e.noError(x.Release(e.Context()))
 	}},

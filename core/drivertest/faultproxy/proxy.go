@@ -3,12 +3,12 @@ package faultproxy
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/internal/port"
 )
 
 // Proxy carries TCP connections from its own address to a target. See the package comment
@@ -54,7 +54,7 @@ func New(tb testing.TB, target string) *Proxy {
 		lost:   make(map[int]loss),
 	}
 	close(p.gate)
-	l, err := listenSomewhere(tb)
+	l, err := port.Listen(tb, port.Proxies)
 	if err != nil {
 		tb.Fatalf("faultproxy: %v", err)
 	}
@@ -75,33 +75,6 @@ func (p *Proxy) Close() {
 	p.stopAccepting()
 	p.Reset()
 	p.running.Wait()
-}
-
-// listenSomewhere picks a port from outside every system's range of ephemeral ports.
-// Otherwise a client that dials the port while it is refused could be given that same port
-// as its own and be connected to itself, or another process could be given it before the
-// proxy listens again. It is outside those of package servers, too, and of the buses of their Clusters.
-//
-// A UDP socket keeps the port while it is refused: another proxy would take it.
-func listenSomewhere(tb testing.TB) (net.Listener, error) {
-	tb.Helper()
-	var failed error
-	for range 100 {
-		port := 26_500 + rand.IntN(6_000) //nolint:gosec // G404: a port is no secret
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		var lc net.ListenConfig
-		var kept net.PacketConn
-		if kept, failed = lc.ListenPacket(context.Background(), "udp", addr); failed != nil {
-			continue
-		}
-		var l net.Listener
-		if l, failed = listen(addr); failed == nil {
-			tb.Cleanup(func() { _ = kept.Close() })
-			return l, nil
-		}
-		_ = kept.Close()
-	}
-	return nil, failed
 }
 
 func listen(addr string) (net.Listener, error) {
