@@ -107,7 +107,7 @@ func TestNothingIsLeftAfterTheLastWaiter(t *testing.T) {
 			for range 20 {
 				for _, l := range []*core.Locker{locks, other} {
 					err := l.Do(t.Context(), name, func(context.Context) error { return nil }, core.WithWait(10*time.Millisecond))
-					if err != nil && !errors.Is(err, core.ErrHeld) {
+					if err != nil && !errors.Is(err, core.ErrHeld) && !errors.Is(err, core.ErrUnavailable) { // by a busy machine
 						t.Error(err)
 					}
 				}
