@@ -331,7 +331,9 @@ func (e *env) serve(q queuer, c driver.Claim) {
 		}
 		ctx, cancel := context.WithTimeout(e.Context(), next)
 		err = q.Wait(ctx, c)
-		over := ctx.Err() != nil // an answer that does not come in time is told as such: whether the place stands is not known
+		// An answer that does not come in time is told as such: whether the place stands is not known. A client may say
+		// so before the context does.
+		over := ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)
 		cancel()
 		if err != nil && !over {
 			e.Errorf("wait: %v", err)
