@@ -26,6 +26,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, err
 
 func (t *trip) inspect(name string) (driver.LeaseInfo, error) {
 	info := driver.LeaseInfo{Name: name}
+	now := time.Now() // one for all: the reads take time
 	line, err := t.seats(t.dir(name))
 	if err != nil {
 		return info, err
@@ -43,7 +44,7 @@ func (t *trip) inspect(name string) (driver.LeaseInfo, error) {
 			return info, err
 		}
 		if stat != nil {
-			add(&info, seat, data, stat, i < holders)
+			add(&info, now, seat, data, stat, i < holders)
 		}
 	}
 	if len(info.Holders) > 1 {
@@ -52,11 +53,11 @@ func (t *trip) inspect(name string) (driver.LeaseInfo, error) {
 	return info, nil
 }
 
-// add adds a znode to what is known of its name. first says that nobody of another kind is before it.
-func add(info *driver.LeaseInfo, seat string, data []byte, stat *zk.Stat, first bool) {
+// add adds a znode to what is known of its name at now. first says that nobody of another kind is before it.
+func add(info *driver.LeaseInfo, now time.Time, seat string, data []byte, stat *zk.Stat, first bool) {
 	token, held := owner(data)
 	id, handedOff := ownerOf("l1", data)
-	heldFor := since(stat.Mtime)
+	heldFor := since(now, stat.Mtime)
 	switch {
 	case first && isLeft(seat):
 		if handedOff.Remaining > heldFor { // else it waits for somebody to delete it
@@ -64,7 +65,7 @@ func add(info *driver.LeaseInfo, seat string, data []byte, stat *zk.Stat, first 
 			info.Label, info.Handle, info.Remaining = handedOff.Label, handle(id), handedOff.Remaining-heldFor
 		}
 	case first && !ours(seat):
-		info.Held, info.Foreign, info.Kind, info.HeldFor = true, true, driver.HoldForeign, since(stat.Ctime)
+		info.Held, info.Foreign, info.Kind, info.HeldFor = true, true, driver.HoldForeign, since(now, stat.Ctime)
 	case first && token != "":
 		info.Held, info.Kind, info.Fence = true, driver.HoldExclusive, fence(seat, stat)
 		info.Remaining, info.HeldFor = max(info.Remaining, held.Remaining), max(info.HeldFor, heldFor)
@@ -80,7 +81,7 @@ func add(info *driver.LeaseInfo, seat string, data []byte, stat *zk.Stat, first 
 			Label: held.Label, Handle: handle(token), Remaining: held.Remaining, HeldFor: heldFor, Limit: limit(seat),
 		})
 	case token == "": // else it asked for a name that looked free, and is about to leave
-		info.Line = append(info.Line, driver.WaiterInfo{Label: waiting(data), Waited: since(stat.Ctime), Alive: true})
+		info.Line = append(info.Line, driver.WaiterInfo{Label: waiting(data), Waited: since(now, stat.Ctime), Alive: true})
 	}
 }
 
@@ -97,8 +98,8 @@ func fence(seat string, stat *zk.Stat) uint64 {
 	return uint64(stat.Mzxid) //nolint:gosec // G115: granted has checked it
 }
 
-// since is how long ago a time of the server was, by the clock of this machine.
-func since(ms int64) time.Duration { return max(0, time.Since(time.UnixMilli(ms))) }
+// since is how long before now a time of the server was.
+func since(now time.Time, ms int64) time.Duration { return max(0, now.Sub(time.UnixMilli(ms))) }
 
 // handle is what is shown of an owner's token, by its digest.
 func handle(digest string) string { return digest[:min(len(digest), 16)] }
