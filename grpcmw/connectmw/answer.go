@@ -3,6 +3,7 @@ package connectmw
 import (
 	"errors"
 	"math"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 // translate turns an answer of package grpcmw into Connect's error. A handler's own error stays what it is.
 func translate(err, own error, trailer metadata.MD) error {
-	if err == nil || err == own { //nolint:errorlint // whether it is that very error
+	if err == nil || same(err, own) {
 		return err
 	}
 	answer, ok := errors.AsType[interface {
@@ -45,6 +46,15 @@ func translate(err, own error, trailer metadata.MD) error {
 		}
 	}
 	return translated
+}
+
+// same says whether err is that very error of the handler. == panics on two that cannot be compared, such as slices.
+// Those of package grpcmw can be.
+func same(err, own error) bool {
+	if own == nil || !reflect.ValueOf(err).Comparable() {
+		return own != nil
+	}
+	return reflect.ValueOf(own).Comparable() && err == own //nolint:errorlint // that very error, and no other
 }
 
 // seconds is a Retry-After, rounded up.

@@ -167,6 +167,40 @@ func TestAHandlersErrorIsItsOwn(t *testing.T) {
 	}
 }
 
+// several is an error as validators have it: a slice, and a struct with one inside.
+type several []string
+
+func (several) Error() string { return "sold out" }
+
+type wrapped struct{ error }
+
+func TestAHandlersErrorMayBeOfATypeThatCannotBeCompared(t *testing.T) {
+	t.Parallel()
+	locks, _, _ := lockers(t)
+	for _, own := range []error{several{"order.id"}, wrapped{several{"order.id"}}} {
+		for _, rule := range [][]grpcmw.Option{{byOrder, grpcmw.WithMethod(watch, "order:{order.id}")}, nil} {
+			unary := connect.NewUnaryHandler(refund, func(context.Context, *connect.Request[request]) (*connect.Response[reply], error) {
+				return nil, own
+			}, connectmw.WithLocks(locks, rule...))
+			_, err := client(serve(t, refund, unary), refund).CallUnary(t.Context(), order(42))
+			if connect.CodeOf(err) != connect.CodeUnknown || !strings.HasSuffix(err.Error(), "sold out") {
+				t.Errorf("%T became %v", own, err)
+			}
+			stream := connect.NewServerStreamHandler(watch, func(context.Context, *connect.Request[request], *connect.ServerStream[reply]) error {
+				return own
+			}, connectmw.WithLocks(locks, rule...))
+			s, err := client(serve(t, watch, stream), watch).CallServerStream(t.Context(), order(42))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Receive() || connect.CodeOf(s.Err()) != connect.CodeUnknown || !strings.HasSuffix(s.Err().Error(), "sold out") {
+				t.Errorf("%T on a stream became %v", own, s.Err())
+			}
+			_ = s.Close()
+		}
+	}
+}
+
 // connect.NewError(code, err) is how handlers of Connect return any error, and sends its text.
 func TestAnErrorOfAnInnerLockTellsNothing(t *testing.T) {
 	t.Parallel()
