@@ -258,6 +258,28 @@ func TestAnActivityThatLostItsLockDecidesNothing(t *testing.T) {
 	}
 }
 
+func TestALossIsToldEvenIfTheActivityWasCancelledToo(t *testing.T) {
+	t.Parallel()
+	for _, verdict := range []error{context.Canceled, temporal.NewCanceledError("cleaned up")} {
+		i := temporalmw.Interceptor(newLocker(t, memlock.New()),
+			temporalmw.WithActivity("Ship", "order:{order_id}", core.WithMaxHold(10*time.Millisecond)))
+		background, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		env.SetWorkerOptions(worker.Options{BackgroundActivityContext: background, Interceptors: []interceptor.WorkerInterceptor{i}})
+		env.RegisterActivityWithOptions(func(ctx context.Context, _ order, _ string) (string, error) {
+			<-ctx.Done()
+			cancel()
+			return "", verdict
+		}, activity.RegisterOptions{Name: "Ship"})
+		_, err := env.ExecuteActivity("Ship", order{42}, "")
+		if failed, ok := errors.AsType[*temporal.ApplicationError](err); !ok || failed.Type() != temporalmw.TypeLost {
+			t.Errorf("%v became %v", verdict, err)
+		}
+	}
+}
+
 func TestAnActivitysErrorIsItsOwn(t *testing.T) {
 	t.Parallel()
 	i := temporalmw.Interceptor(newLocker(t, memlock.New()), temporalmw.WithActivity("Ship", "order:{order_id}"))

@@ -72,7 +72,25 @@ func settled(ctx context.Context, result any, own, err error) (any, error) {
 	if !ok {
 		return result, own
 	}
-	return nil, failure(ctx, "the lock was lost while the activity ran", TypeLost, errors.Join(own, lost), temporal.ApplicationErrorOptions{})
+	cause := &undecided{errors.Join(own, lost)}
+	return nil, failure(ctx, "the lock was lost while the activity ran", TypeLost, cause, temporal.ApplicationErrorOptions{})
+}
+
+// undecided is what a loss was joined with, but no cancellation: the SDK would find it and report that instead of the
+// loss, and a worker that stops cancels activities whose cancellation the server has not asked for.
+type undecided struct{ err error }
+
+func (u *undecided) Error() string { return u.err.Error() }
+
+func (u *undecided) Is(target error) bool {
+	return target != context.Canceled && errors.Is(u.err, target)
+}
+
+func (u *undecided) As(target any) bool {
+	if _, cancelled := target.(**temporal.CanceledError); cancelled {
+		return false
+	}
+	return errors.As(u.err, target)
 }
 
 func failure(ctx context.Context, message, kind string, cause error, options temporal.ApplicationErrorOptions) error {
