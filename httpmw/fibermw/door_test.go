@@ -368,6 +368,7 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 		{&core.DeadlockError{}, http.StatusInternalServerError, httpmw.TypeDeadlock},
 		{core.ErrUnavailable, http.StatusServiceUnavailable, httpmw.TypeUnavailable},
 		{httpmw.ProblemFor(held), http.StatusConflict, httpmw.TypeHeld},
+		{fmt.Errorf("%w: %w", fiber.ErrTooManyRequests, held), http.StatusConflict, httpmw.TypeHeld},
 	} {
 		for _, skipped := range []bool{false, true} {
 			lock, err := fibermw.Config{

@@ -65,9 +65,9 @@ func answered(c fiber.Ctx) bool {
 
 // own is what becomes of a handler's error. One of core has the name of a lock in its text, and its
 // holder's label, and Fiber would send it: the table knows what it means. An error that Fiber knows is
-// the handler's own answer.
+// the handler's own answer. One that is only wrapped does not count: Fiber would send the whole error's text with it.
 func (l *lock) own(c fiber.Ctx, err error) error {
-	if _, known := errors.AsType[*fiber.Error](err); err == nil || known {
+	if _, outermost := err.(*fiber.Error); err == nil || outermost { //nolint:errorlint // as above
 		return err
 	}
 	if p := httpmw.ProblemFor(err); p != nil {
