@@ -391,6 +391,20 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 	}
 }
 
+// A client would take them for those of the problem, and send them with its next request.
+func TestTheHandlersValidatorsAreNotThoseOfTheProblemInItsPlace(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id}"), func(c fiber.Ctx) error {
+		c.Set("ETag", `"7"`)
+		c.Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+		return core.ErrUnavailable
+	})
+	if status, _, header := call(t, app, "/orders/42"); status != http.StatusServiceUnavailable || header.Get("ETag")+header.Get("Last-Modified") != "" {
+		t.Errorf("%d %v", status, header)
+	}
+}
+
 func TestHeadersOfHandlersOutsideStayOnARefusal(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()

@@ -79,7 +79,9 @@ func (l *lock) own(c fiber.Ctx, err error) error {
 // write is the default ErrorHandler. Headers of handlers outside stay, such as those of CORS.
 func write(c fiber.Ctx, p *httpmw.Problem) error {
 	c.Response().ResetBody()
-	c.Response().Header.Del("Retry-After")
+	for _, name := range []string{"Etag", "Last-Modified", "Retry-After"} { // the handler's: p's writer has its own header
+		c.Response().Header.Del(name)
+	}
 	p.ServeHTTP(&answer{c: c, header: make(http.Header)}, nil)
 	return nil
 }
