@@ -11,7 +11,8 @@
 // authentication come first. Unauthenticated callers then take no locks, and do not learn which are held.
 //
 // Fiber sends an answer when all handlers have returned, and so after the release. A body stream
-// (c.SendStreamWriter) is written later still, without the lock. If such a stream needs it, call core in the stream.
+// (c.SendStreamWriter) is written later still, without the lock, and a hijacked connection, such as a WebSocket, is
+// served later still. If they need the lock, call core in them.
 //
 // An error of core that a handler returns is answered by the same table: its text has the name of a lock and the label
 // of its holder. A *fiber.Error is the handler's own answer.
