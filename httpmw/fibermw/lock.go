@@ -51,8 +51,8 @@ type Config struct {
 
 	// MaxBody limits how many bytes of a body are read for {body:…} and {form:…}. A larger body is
 	// answered with 413. Zero means 1 MiB, the default. Fiber has read the whole body before, except
-	// with fiber.Config.StreamRequestBody. Then a body of unknown length gets 413, too. A key without
-	// such a source leaves the body alone.
+	// with fiber.Config.StreamRequestBody. Then a body of unknown length gets 413, too, and the handler
+	// finds what was read in c.Body(): there is no stream any more. A key without such a source leaves the body alone.
 	MaxBody int64
 
 	// ErrorHandler answers instead of the default, which writes p. It is called for an error of core that
