@@ -22,7 +22,9 @@ type rule struct {
 type namesFunc func(context.Context, *rivertype.JobRow) ([]string, error)
 
 // WithKind locks the jobs of a kind by a key such as "order:{order_id}". The package documentation lists
-// the sources of a key. The same kind twice is an error.
+// the sources of a key. The same kind twice is an error. A job that was inserted under another name of its kind
+// (river.JobArgsWithKindAliases) keeps that name. It runs without a lock if that name has no rule, so give it one,
+// with the same [core.WithDedupScope] if it has a WithDedup.
 //
 // [core.Keys] makes one key of several templates, for a job that needs several names at once.
 //
