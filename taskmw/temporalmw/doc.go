@@ -32,5 +32,6 @@
 // deterministic.
 //
 // After a timeout Temporal starts the next attempt, while the first may still run. The lease is kept until the
-// activity has returned. So the second attempt finds the name held.
+// activity has returned. So the second attempt finds the name held. One that returns activity.ErrResultPending has
+// returned: what goes on until its completion has no lock, and [core.WithDedup] leaves no marker.
 package temporalmw
