@@ -39,8 +39,8 @@ var labelCases = []testCase{
 			if len(info.Line) != n+1 {
 				e.Fatalf("%d are in line: %+v", n+1, info)
 			}
-			if n == 0 && info.Line[0].Label == "" {
-				e.lacks("it keeps no label of a waiter")
+			if n == 0 {
+				e.keepsLabels(info)
 			}
 			if last := info.Line[n]; last.Label != c.Label || !last.Alive || last.Waited < 0 || last.Waited > time.Since(began)+slack(e) {
 				e.Errorf("%q: %+v", c.Label, last)
@@ -78,9 +78,7 @@ var labelCases = []testCase{
 		}
 		first, second := caller("first"), caller("second")
 		e.lineUp(q, first)
-		if e.look(i).Line[0].Label == "" {
-			e.lacks("it keeps no label of a waiter")
-		}
+		e.keepsLabels(e.look(i))
 		shown("the first caller", first.Label)
 		e.lineUp(q, second)
 		shown("the second caller", second.Label)
@@ -115,9 +113,7 @@ var labelCases = []testCase{
 			e.Errorf("it has left: %+v", info.Line)
 		}
 		e.lineUp(first, dead) // and is never heard of again
-		if e.look(i).Line[0].Label == "" {
-			e.lacks("it keeps no label of a waiter")
-		}
+		e.keepsLabels(e.look(i))
 		e.eventually("it is dead", func() bool { line := e.look(i).Line; return len(line) == 0 || !line[0].Alive })
 		if info := e.look(i); len(info.Line) > 1 || len(info.Line) == 1 && info.Line[0].Label != dead.Label {
 			e.Errorf("it is dead: %+v", info.Line)
@@ -239,5 +235,16 @@ func (e *env) hides(info driver.LeaseInfo, claims ...driver.Claim) {
 		if strings.Contains(text, c.Token) || c.Place != "" && strings.Contains(text, c.Place) {
 			e.Errorf("a secret of %q is shown: %s", c.Label, text)
 		}
+	}
+}
+
+// keepsLabels ends the case where the backend shows no label of the waiter that is in line.
+func (e *env) keepsLabels(info driver.LeaseInfo) {
+	e.Helper()
+	if len(info.Line) == 0 {
+		e.Fatal("nobody is in line")
+	}
+	if info.Line[0].Label == "" {
+		e.lacks("it keeps no label of a waiter")
 	}
 }

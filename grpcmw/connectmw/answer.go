@@ -48,13 +48,17 @@ func translate(err, own error, trailer metadata.MD) error {
 	return translated
 }
 
-// same says whether err is that very error of the handler. == panics on two that cannot be compared, such as slices.
+// same says whether err is that very error of the handler. == panics on errors that cannot be compared, such as slices.
 // Those of package grpcmw can be.
 func same(err, own error) bool {
-	if own == nil || !reflect.ValueOf(err).Comparable() {
-		return own != nil
+	switch {
+	case own == nil:
+		return false
+	case !reflect.ValueOf(err).Comparable():
+		return true
+	default:
+		return reflect.ValueOf(own).Comparable() && err == own //nolint:errorlint // that very error, and no other
 	}
-	return reflect.ValueOf(own).Comparable() && err == own //nolint:errorlint // that very error, and no other
 }
 
 // seconds is a Retry-After, rounded up.

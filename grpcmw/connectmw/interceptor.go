@@ -72,7 +72,8 @@ func (i *Interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 			return own
 		}
 		info := &grpc.StreamServerInfo{FullMethod: t.procedure}
-		return translate(i.rules.Stream()(nil, below, info, handler), own, t.trailer)
+		err := i.rules.Stream()(nil, below, info, handler) // sets own
+		return translate(err, own, t.trailer)
 	}
 }
 
