@@ -17,9 +17,12 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")               // nginx passes it on at once then
 	_ = out.SetWriteDeadline(time.Now().Add(heartbeat)) // a server without deadlines has no such limit either
-	if _, err := fmt.Fprint(w, "retry: 2000\n\n"); err != nil || out.Flush() != nil {
+	if out.Flush() != nil {                             // before anything is written, which would be a 200
 		fail(w, http.StatusInternalServerError, "some middleware does not let a response be flushed")
 		return
+	}
+	if _, err := fmt.Fprint(w, "retry: 2000\n\n"); err != nil || out.Flush() != nil {
+		return // the browser has gone
 	}
 	news, leave := h.hub.join() //nolint:contextcheck // looks are for all who watch, and outlive the first of them
 	defer leave()

@@ -1,0 +1,26 @@
+package inspector_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core/inspector"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// unflushable is a ResponseWriter of some middleware that hides what the server's can do.
+type unflushable struct{ http.ResponseWriter }
+
+func TestAStreamThatCannotBeFlushedIsAnError(t *testing.T) {
+	t.Parallel()
+	page := inspector.New(newLocker(t, memlock.New()))
+	defer page.Close()
+	w := httptest.NewRecorder()
+	page.ServeHTTP(unflushable{w}, httptest.NewRequest(http.MethodGet, "/events", http.NoBody))
+	if text := w.Body.String(); w.Code != http.StatusInternalServerError || !strings.HasPrefix(text, `{"error":"some middleware`) ||
+		w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%d, %v, %s", w.Code, w.Header(), text)
+	}
+}
