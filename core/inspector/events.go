@@ -18,9 +18,9 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return // else the next request on the connection waits for ever
 	}
-	header.Set("X-Accel-Buffering", "no")               // nginx passes it on at once then
-	_ = out.SetWriteDeadline(time.Now().Add(heartbeat)) // a server without deadlines has no such limit either
-	if out.Flush() != nil {                             // before anything is written, which would be a 200
+	header.Set("X-Accel-Buffering", "no")                   // nginx passes it on at once then
+	_ = out.SetWriteDeadline(time.Now().Add(2 * heartbeat)) // a server without deadlines has no such limit either
+	if out.Flush() != nil {                                 // before anything is written, which would be a 200
 		fail(w, http.StatusInternalServerError, "some middleware does not let a response be flushed")
 		return
 	}

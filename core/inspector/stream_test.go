@@ -2,13 +2,16 @@ package inspector_test
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -43,5 +46,59 @@ func TestAHeadOfTheStreamEndsAtOnce(t *testing.T) {
 		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%d, %v", w.Code, w.Header())
 		}
+	})
+}
+
+// hanging is a lock service whose client does not heed a context, until the test lets it go.
+type hanging struct {
+	*memlock.Store
+
+	let chan struct{}
+}
+
+func (h hanging) Leases(context.Context, string) iter.Seq2[driver.LeaseInfo, error] {
+	return func(func(driver.LeaseInfo, error) bool) { <-h.let }
+}
+
+func (h hanging) Inspect(context.Context, string) (driver.LeaseInfo, error) {
+	<-h.let
+	return driver.LeaseInfo{}, nil
+}
+
+// limited is a ResponseWriter with a write deadline.
+type limited struct {
+	*httptest.ResponseRecorder
+
+	deadline time.Time
+	failed   bool
+}
+
+func (l *limited) SetWriteDeadline(at time.Time) error {
+	l.deadline = at
+	return nil
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if !l.deadline.IsZero() && !time.Now().Before(l.deadline) {
+		l.failed = true
+		return 0, os.ErrDeadlineExceeded
+	}
+	return l.ResponseRecorder.Write(b)
+}
+
+func TestAStreamOutlivesALockServiceThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := hanging{memlock.New(), make(chan struct{})}
+		page := inspector.New(newLocker(t, d))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w := &limited{ResponseRecorder: httptest.NewRecorder()}
+		page.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", http.NoBody))
+		if ctx.Err() == nil || w.failed || strings.Count(w.Body.String(), ": nothing new") < 3 {
+			t.Errorf("ended early, or without its heartbeats: %q", w.Body.String())
+		}
+		close(d.let)
+		page.Close()
 	})
 }
