@@ -118,6 +118,9 @@ func (h *history) look(now time.Time, p look.Picture) {
 		seen[info.Name] = true
 		h.of(info.Name, now).look(now, info)
 	}
+	if !p.Whole { // the first walk is under way, and may meet the others yet
+		return
+	}
 	for name, s := range h.names {
 		if !seen[name] {
 			s.look(now, core.LeaseInfo{})
