@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -109,8 +110,8 @@ func keep[T any](items []T) []T {
 	return append(items[:0:0], items[len(items)-mostItems+1:]...)
 }
 
-// look takes over what a look has seen.
-func (h *history) look(now time.Time, p look.Picture) {
+// look takes over what a look has seen of the names that begin with prefix.
+func (h *history) look(now time.Time, prefix string, p look.Picture) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	seen := make(map[string]bool, len(p.Infos))
@@ -122,7 +123,7 @@ func (h *history) look(now time.Time, p look.Picture) {
 		return
 	}
 	for name, s := range h.names {
-		if !seen[name] {
+		if !seen[name] && strings.HasPrefix(name, prefix) { // another page may see the others
 			s.look(now, core.LeaseInfo{})
 		}
 	}

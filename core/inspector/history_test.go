@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -63,6 +64,30 @@ func TestALongWalkDoesNotEndWhatItHasNotMetYet(t *testing.T) {
 		}
 		if p := pastOf(t, page, "order:42"); len(p.Tenures) != 1 || len(p.Waits) != 1 {
 			t.Errorf("one holder and one waiter all the time: %+v", p)
+		}
+	})
+}
+
+func TestPagesThatShareARecorderDoNotEndWhatTheOtherOneSees(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := inspector.NewRecorder()
+		store := memlock.New()
+		locks, other := newLocker(t, store, core.WithObserver(seen.Observer())), newLocker(t, store)
+		pages := map[string]*inspector.Handler{}
+		for _, prefix := range []string{"order:", "report:"} {
+			page := inspector.New(locks, inspector.WithRecorder(seen), inspector.WithPrefix(prefix))
+			defer page.Close()
+			pages[prefix+"1"] = page
+			acquire(t, other, prefix+"1")
+			b := watch(t, page, "")
+			defer b.leave()
+		}
+		time.Sleep(20 * time.Second)
+		for name, page := range pages {
+			if p := pastOf(t, page, name); len(p.Tenures) != 1 {
+				t.Errorf("%s was held all the time: %+v", name, p)
+			}
 		}
 	})
 }

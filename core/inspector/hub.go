@@ -103,7 +103,7 @@ func (h *hub) run(ctx context.Context, before <-chan struct{}, gone chan<- struc
 func (h *hub) seen(began time.Time, picture look.Picture, err error) {
 	now := time.Now()
 	if err == nil {
-		h.history.look(now, picture)
+		h.history.look(now, h.prefix, picture)
 	}
 	contended := h.history.contended(now, h.prefix)
 	h.mu.Lock()
