@@ -1,9 +1,11 @@
 package inspector_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,12 +17,14 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
+type tenure struct {
+	From, To          int64
+	Label, Fence, End string
+}
+
 type past struct {
-	Tenures []struct {
-		From, To          int64
-		Label, Fence, End string
-	}
-	Waits []struct {
+	Tenures []tenure
+	Waits   []struct {
 		From, To int64
 		End      string
 	}
@@ -34,6 +38,40 @@ func pastOf(t *testing.T, page *inspector.Handler, name string) (p past) {
 		t.Fatal(err)
 	}
 	return p
+}
+
+func TestProcessesThatTakeTurnsAreToldApart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := inspector.NewRecorder()
+		store := memlock.New()
+		own := newLocker(t, store, core.WithObserver(seen.Observer()))
+		other := newLocker(t, store)
+		page := inspector.New(own, inspector.WithRecorder(seen))
+		defer page.Close()
+		b := watch(t, page, "")
+		defer b.leave()
+		want := []string{"other", "own", "other", "own", "other"}
+		for _, who := range want {
+			locks := map[string]*core.Locker{"own": own, "other": other}[who]
+			if err := locks.Do(t.Context(), "order:42", func(context.Context) error {
+				time.Sleep(5500 * time.Millisecond)
+				return nil
+			}, core.WithLabel(who)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		tenures := pastOf(t, page, "order:42").Tenures
+		slices.SortFunc(tenures, func(a, b tenure) int { return cmp.Compare(a.From, b.From) })
+		var told []string
+		for _, x := range tenures {
+			told = append(told, x.Label)
+		}
+		if !slices.Equal(told, want) {
+			t.Errorf("%q have held it, not %q", told, want)
+		}
+	})
 }
 
 // large is a lock service with so many keys that a walk takes long.

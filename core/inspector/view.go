@@ -284,6 +284,8 @@ func (h *history) view(name string, now time.Time) historyView {
 		if t.open && t.ours {
 			t.to = now
 		}
+	}
+	for _, t := range s.tenures {
 		if label, twin := s.twin(t); t.to.After(since) && (t.ours || !twin) {
 			v.Tenures = append(v.Tenures, spanView{t.from.UnixMilli(), t.to.UnixMilli(), t.open, cmp.Or(t.label, label), t.kind, digits(t.fence), t.end})
 		}
@@ -301,14 +303,27 @@ func (h *history) view(name string, now time.Time) historyView {
 	return v
 }
 
-// twin finds the same tenure as the other source has told it: of an exclusive name there is one at a time.
-// It returns the label, which only looks know.
+// twin finds the same tenure as the other source has told it: by its fence, or else, of an exclusive name, as
+// the one that lasted at the same time. It returns the label, which only looks know.
 func (s *story) twin(t *tenure) (label string, found bool) {
+	most := time.Duration(-1)
 	for _, o := range s.tenures {
-		same := o.fence == t.fence && t.fence > 0 || o.kind == t.kind && t.kind == "exclusive" && o.from.Before(t.to.Add(time.Second)) && t.from.Before(o.to.Add(time.Second))
-		if o.ours != t.ours && same {
+		if o.ours == t.ours {
+			continue
+		}
+		if o.fence == t.fence && t.fence > 0 {
 			return o.label, true
 		}
+		if both, same := o.beside(t); same && o.kind == "exclusive" && t.kind == "exclusive" && both > most {
+			label, found, most = o.label, true, both
+		}
 	}
-	return "", false
+	return label, found
+}
+
+// beside says for how long both have lasted at the same time, and whether that is most of one of them. It is
+// not if one process takes the name after the other: a release is told a little later than the next grant.
+func (t *tenure) beside(o *tenure) (both time.Duration, most bool) {
+	both = min(t.to.Sub(o.from), o.to.Sub(t.from), t.to.Sub(t.from), o.to.Sub(o.from))
+	return both, both >= 0 && 2*both >= min(t.to.Sub(t.from), o.to.Sub(o.from))
 }
