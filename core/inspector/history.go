@@ -66,6 +66,7 @@ type wait struct {
 	end      string // "granted" or why not; "" if it is not known
 	ours     bool
 	open     bool
+	since    bool // the lock service has said when it began
 }
 
 // mark is something that happened at an instant: a conflict, a loss.
@@ -166,7 +167,8 @@ func (s *story) look(now time.Time, info core.LeaseInfo) {
 // slack is how far apart two looks may say that the same waiter came.
 const slack = 300 * time.Millisecond
 
-// line takes over who waits. A waiter is told apart by when it came.
+// line takes over who waits. A waiter is told apart by when it came; if the lock service does not know that,
+// by its place among those of whom it does not.
 func (s *story) line(now time.Time, line []core.WaiterInfo) {
 	known := make([]bool, len(line))
 	for _, w := range s.waits {
@@ -175,7 +177,8 @@ func (s *story) line(now time.Time, line []core.WaiterInfo) {
 		}
 		w.open = false
 		for i, in := range line {
-			if came := now.Add(-in.Waited); !known[i] && came.Sub(w.from).Abs() < slack {
+			came := now.Add(-in.Waited)
+			if same := in.Waited == 0 && !w.since || came.Sub(w.from).Abs() < slack; same && !known[i] {
 				known[i], w.open, w.to = true, true, now
 				break
 			}
@@ -185,7 +188,7 @@ func (s *story) line(now time.Time, line []core.WaiterInfo) {
 		came := now.Add(-in.Waited)
 		told := slices.ContainsFunc(s.waits, func(w *wait) bool { return w.ours && w.sameAs(came) })
 		if !known[i] && !told {
-			s.waits = append(keep(s.waits), &wait{from: came, to: now, open: true})
+			s.waits = append(keep(s.waits), &wait{from: came, to: now, open: true, since: in.Waited > 0})
 		}
 	}
 }

@@ -129,3 +129,41 @@ func TestPagesThatShareARecorderDoNotEndWhatTheOtherOneSees(t *testing.T) {
 		}
 	})
 }
+
+// ageless is a lock service that does not know since when somebody waits.
+type ageless struct{ *memlock.Store }
+
+func (a ageless) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+	return func(yield func(driver.LeaseInfo, error) bool) {
+		for info, err := range a.Store.Leases(ctx, prefix) {
+			for i := range info.Line {
+				info.Line[i].Waited = 0
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestAWaiterOfUnknownAgeIsOneWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := ageless{memlock.New()}
+		holder, waiter := newLocker(t, store), newLocker(t, store)
+		acquire(t, holder, "order:42")
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		waiting.Go(func() { _, _ = waiter.Acquire(ctx, "order:42") })
+		defer waiting.Wait()
+		defer cancel()
+		page := inspector.New(holder)
+		defer page.Close()
+		b := watch(t, page, "")
+		time.Sleep(20*time.Second + time.Millisecond)
+		b.leave()
+		if w := pastOf(t, page, "order:42").Waits; len(w) != 1 || w[0].To-w[0].From < 15_000 {
+			t.Errorf("one has waited for 20 s: %+v", w)
+		}
+	})
+}
