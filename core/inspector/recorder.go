@@ -26,19 +26,19 @@ func (r *Recorder) Before(next core.Observer) core.Observer {
 	h.observe()
 	return core.Observer{
 		WorkContext: next.WorkContext,
-		Acquired:    both(h.acquired, next.Acquired),
-		Held:        both(h.conflict, next.Held),
-		Waiting:     both(h.waiting, next.Waiting),
-		Waited:      both(h.waited, next.Waited),
-		Failed:      both(h.failed, next.Failed),
+		Acquired:    inTurn(h.acquired, next.Acquired, h.leased),
+		Held:        inTurn(h.conflict, next.Held),
+		Waiting:     inTurn(h.waiting, next.Waiting, count[core.WaitingEvent](h, 0, 1)),
+		Waited:      inTurn(h.waited, next.Waited, count[core.WaitedEvent](h, 0, -1)),
+		Failed:      inTurn(h.failed, next.Failed),
 		Limited:     next.Limited,
-		Degraded:    both(h.degraded, next.Degraded),
-		Renewed:     both(h.renewed, next.Renewed),
-		Lost:        both(h.lost, next.Lost),
-		Released:    both(h.released, next.Released),
-		Unconfirmed: both(h.unconfirmed, next.Unconfirmed),
+		Degraded:    inTurn(h.degraded, next.Degraded),
+		Renewed:     inTurn(h.renewed, next.Renewed),
+		Lost:        inTurn(h.lost, next.Lost, count[core.LostEvent](h, -1, 0)),
+		Released:    inTurn(h.released, next.Released, count[core.ReleasedEvent](h, -1, 0)),
+		Unconfirmed: inTurn(h.unconfirmed, next.Unconfirmed, count[core.UnconfirmedEvent](h, -1, 0)),
 		Forgotten:   next.Forgotten,
-		Missed:      both(h.missed, next.Missed),
+		Missed:      inTurn(next.Missed, h.missed),
 		Dropped:     next.Dropped,
 	}
 }
@@ -49,11 +49,34 @@ func (h *history) observe() {
 	h.observed = true
 }
 
-func both[E any](first, second func(E)) func(E) {
-	if second == nil {
-		return first
+// inTurn calls the functions that there are. Leases and waits are counted by the last one: what a panic of one
+// before it ends counts for core as not told, and comes again with Missed.
+func inTurn[E any](functions ...func(E)) func(E) {
+	return func(e E) {
+		for _, f := range functions {
+			if f != nil {
+				f(e)
+			}
+		}
 	}
-	return func(e E) { first(e); second(e) }
+}
+
+// count returns a function that counts leases and calls that wait.
+func count[E any](h *history, leases, waiters int) func(E) {
+	return func(E) { h.add(leases, waiters) }
+}
+
+func (h *history) add(leases, waiters int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.count.held += leases
+	h.count.waiting += waiters
+}
+
+func (h *history) leased(e core.AcquiredEvent) {
+	if !e.Reentry {
+		h.add(1, 0)
+	}
 }
 
 // begin locks the history, and returns the story that an event is about.
@@ -72,7 +95,6 @@ func (h *history) acquired(e core.AcquiredEvent) {
 	if e.Reentry {
 		return
 	}
-	h.count.held++
 	kind := "exclusive"
 	if e.Degraded {
 		h.count.degraded++
@@ -85,7 +107,6 @@ func (h *history) acquired(e core.AcquiredEvent) {
 
 // over ends the tenure of this process that began about when the event says.
 func (h *history) over(s *story, at time.Time, held time.Duration, how string) {
-	h.count.held--
 	from := at.Add(-held)
 	var nearest *tenure
 	for _, t := range s.tenures {
@@ -132,14 +153,12 @@ func (h *history) conflict(e core.HeldEvent) {
 
 func (h *history) waiting(e core.WaitingEvent) {
 	_, end := h.begin(e.Subject)
-	defer end()
-	h.count.waiting++
+	end()
 }
 
 func (h *history) waited(e core.WaitedEvent) {
 	s, end := h.begin(e.Subject)
 	defer end()
-	h.count.waiting--
 	how := "granted"
 	if errors.Is(e.Err, core.ErrHeld) {
 		how = "gave up"
@@ -180,9 +199,4 @@ func (h *history) outage(at time.Time, err error) {
 	}
 }
 
-func (h *history) missed(e core.MissedEvent) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.count.held += e.Leases
-	h.count.waiting += e.Waiters
-}
+func (h *history) missed(e core.MissedEvent) { h.add(e.Leases, e.Waiters) }

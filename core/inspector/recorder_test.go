@@ -1,11 +1,15 @@
 package inspector_test
 
 import (
+	"errors"
 	"reflect"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/inspector"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestTheObserverBehindARecorderIsToldEverything(t *testing.T) {
@@ -36,4 +40,31 @@ func TestTheObserverBehindARecorderIsToldEverything(t *testing.T) {
 			t.Errorf("%s is told %d times", name, told[name])
 		}
 	}
+}
+
+func TestAnObserverThatPanicsDoesNotCountALeaseTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := inspector.NewRecorder()
+		locks := newLocker(t, memlock.New(), core.WithObserver(seen.Before(core.Observer{
+			Acquired: func(core.AcquiredEvent) { panic("exporter") },
+			Released: func(core.ReleasedEvent) { panic("exporter") },
+			Waiting:  func(core.WaitingEvent) { panic("exporter") },
+			Waited:   func(core.WaitedEvent) { panic("exporter") },
+		})))
+		x := acquire(t, locks, "order:42")
+		if _, err := locks.Acquire(t.Context(), "order:42", core.WithWait(time.Second)); !errors.Is(err, core.ErrHeld) {
+			t.Fatal(err)
+		}
+		for _, held := range []int{1, 0} {
+			page := inspector.New(locks, inspector.WithRecorder(seen))
+			b := watch(t, page, "")
+			if v := b.next(); v.Health.Held != held || v.Health.Waiting != 0 {
+				t.Errorf("%+v, not %d", v.Health, held)
+			}
+			b.leave()
+			page.Close()
+			_ = x.Release(t.Context())
+		}
+	})
 }
