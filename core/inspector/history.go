@@ -35,6 +35,7 @@ type counts struct {
 	outages           int // renewals that got no answer, and acquires
 	lastOutage        time.Time
 	lastError         string
+	lastName          string // that the last error is about
 }
 
 // story is what has happened to one name.

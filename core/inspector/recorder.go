@@ -173,7 +173,7 @@ func (h *history) waited(e core.WaitedEvent) {
 func (h *history) failed(e core.FailedEvent) {
 	_, end := h.begin(e.Subject)
 	defer end()
-	h.outage(e.At, e.Err)
+	h.outage(e.Subject, e.Err)
 }
 
 func (h *history) renewed(e core.RenewedEvent) {
@@ -182,20 +182,20 @@ func (h *history) renewed(e core.RenewedEvent) {
 	}
 	_, end := h.begin(e.Subject)
 	defer end()
-	h.outage(e.At, e.Err)
+	h.outage(e.Subject, e.Err)
 }
 
 func (h *history) degraded(e core.DegradedEvent) {
 	_, end := h.begin(e.Subject)
 	defer end()
-	h.outage(e.At, e.Err)
+	h.outage(e.Subject, e.Err)
 }
 
 // outage counts an answer that did not come. The caller holds the mutex.
-func (h *history) outage(at time.Time, err error) {
+func (h *history) outage(s core.Subject, err error) {
 	if errors.Is(err, core.ErrUnavailable) {
 		h.count.outages++
-		h.count.lastOutage, h.count.lastError = at, err.Error()
+		h.count.lastOutage, h.count.lastError, h.count.lastName = s.At, err.Error(), s.Name
 	}
 }
 

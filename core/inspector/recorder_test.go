@@ -1,13 +1,16 @@
 package inspector_test
 
 import (
+	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -65,6 +68,33 @@ func TestAnObserverThatPanicsDoesNotCountALeaseTwice(t *testing.T) {
 			b.leave()
 			page.Close()
 			_ = x.Release(t.Context())
+		}
+	})
+}
+
+// down is a lock service that does not answer.
+type down struct{ *memlock.Store }
+
+func (down) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+	return driver.Grant{}, errors.Join(driver.ErrNotSent, errors.New("gone"))
+}
+
+func TestAPageAboutAPrefixTellsOfNoOtherNamesOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := inspector.NewRecorder()
+		locks := newLocker(t, down{memlock.New()}, core.WithObserver(seen.Observer()))
+		for _, name := range []string{"order:42", "secret"} {
+			if _, err := locks.TryAcquire(t.Context(), name); !errors.Is(err, core.ErrUnavailable) {
+				t.Fatal(err)
+			}
+		}
+		page := inspector.New(locks, inspector.WithRecorder(seen), inspector.WithPrefix("order:"))
+		defer page.Close()
+		b := watch(t, page, "")
+		defer b.leave()
+		if text := <-b.data; strings.Contains(text, "secret") || !strings.Contains(text, `"outages":2`) {
+			t.Error(text)
 		}
 	})
 }

@@ -112,7 +112,7 @@ func (h *Handler) view(s *sight, search string) nowView {
 	for _, info := range infos[:min(len(infos), mostShown)] {
 		v.Names = append(v.Names, hist.nameView(info, s.at))
 	}
-	v.Health = hist.health(s)
+	v.Health = hist.health(s, h.prefix)
 	return v
 }
 
@@ -217,8 +217,8 @@ func (h *history) contended(now time.Time, prefix string) []strifeRow {
 	return rows[:min(len(rows), mostContended)]
 }
 
-// health is about this process. The caller holds the mutex.
-func (h *history) health(s *sight) healthView {
+// health is about this process, and tells no name that does not begin with prefix. The caller holds the mutex.
+func (h *history) health(s *sight, prefix string) healthView {
 	v := healthView{
 		Latency: []float64{}, Recorded: h.observed,
 		Held: h.count.held, Waiting: h.count.waiting, Degraded: h.count.degraded, Lost: h.count.lost, Unconfirmed: h.count.unconfirmed,
@@ -226,6 +226,9 @@ func (h *history) health(s *sight) healthView {
 	}
 	if !h.count.lastOutage.IsZero() {
 		v.LastOutage = h.count.lastOutage.UnixMilli()
+		if !strings.HasPrefix(h.count.lastName, prefix) {
+			v.LastError = "with a name that this page is not about"
+		}
 	}
 	for _, d := range s.latency {
 		v.Latency = append(v.Latency, float64(d.Microseconds())/1000)
