@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,8 +33,31 @@ type bench struct {
 	locks *core.Locker
 	tab   context.Context
 	url   string
-	log   safe // the audit records
-	bad   safe // what the browser complained of
+	proxy *proxy
+
+	hangUp func() // ends all connections
+
+	log safe // the audit records
+	bad safe // what the browser complained of
+}
+
+// proxy is in front of the page. While it is cut off, it says so itself.
+type proxy struct {
+	page    http.Handler
+	cut     atomic.Bool
+	refused chan struct{} // of size one
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.cut.Load() {
+		select {
+		case p.refused <- struct{}{}:
+		default:
+		}
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	p.page.ServeHTTP(w, r)
 }
 
 // safe is a buffer that two goroutines may use.
@@ -98,8 +122,10 @@ func open(t *testing.T, opts ...inspector.Option) *bench {
 		inspector.WithRecorder(seen), inspector.WithLogger(slog.New(slog.NewTextHandler(&b.log, nil))),
 	}, opts...)...)
 	mux := http.NewServeMux()
-	mux.Handle("/admin/locks/", http.StripPrefix("/admin/locks", page))
+	b.proxy = &proxy{page: http.StripPrefix("/admin/locks", page), refused: make(chan struct{}, 1)}
+	mux.Handle("/admin/locks/", b.proxy)
 	server := httptest.NewServer(mux)
+	b.hangUp = server.CloseClientConnections
 	b.url = server.URL + "/admin/locks/"
 	ctx, cancel := chromedp.NewContext(start(t))
 	ctx, cancelTime := context.WithTimeout(ctx, time.Minute)
@@ -357,4 +383,19 @@ func TestTheChartShowsTenuresWaitsAndLosses(t *testing.T) {
 	b.until(`document.querySelector("#contended tbody").innerText.includes("order:42")`)
 	b.do(chromedp.Click(chromedp.CSS("#tab-health")))
 	b.until(`document.querySelector("#cards").innerText.includes("Leases of this process")`)
+}
+
+func TestThePageComesBackAfterAProxyHasRefusedIt(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.proxy.cut.Store(true)
+	b.hangUp()
+	b.until(`document.querySelector("#state").dataset.state === "bad"`)
+	select {
+	case <-b.proxy.refused:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the browser does not ask again")
+	}
+	b.proxy.cut.Store(false)
+	b.until(`document.querySelector("#state").dataset.state === "live"`)
 }

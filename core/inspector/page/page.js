@@ -14,8 +14,10 @@ const opened = new Set();
 // --- The stream
 
 let stream = null;
+let retry = 0;
 
 function connect() {
+  clearTimeout(retry);
   if (stream) stream.close();
   stream = new EventSource("events?search=" + encodeURIComponent($("search").value));
   stream.addEventListener("now", (e) => {
@@ -23,7 +25,11 @@ function connect() {
     came = performance.now();
     render();
   });
-  stream.onerror = () => state("bad", "disconnected, trying again");
+  stream.onerror = () => {
+    state("bad", "disconnected, trying again");
+    // A browser gives up after an answer that is no stream, such as a proxy's while the server is replaced.
+    if (stream.readyState === EventSource.CLOSED) retry = setTimeout(() => document.hidden || connect(), 2000);
+  };
 }
 
 function state(kind, text) {
