@@ -22,6 +22,7 @@ type markerLook struct {
 	at    time.Time     // of the last walk that has found all
 	ended time.Time     // of the last walk
 	every time.Duration // until the next one
+	fails int           // walks that have failed, one after the other
 	found []core.MarkerInfo
 	more  bool // there are more than mostMarkers
 	err   error
@@ -76,7 +77,14 @@ func (m *markerLook) look(ctx context.Context) {
 		m.found, m.at = slices.CompactFunc(found, same), began // a walk may meet one twice
 	}
 	m.ended = time.Now()
-	m.every = max(markersEvery, markersShare*m.ended.Sub(began))
+	took := m.ended.Sub(began)
+	if m.err == nil {
+		m.fails = 0
+	} else { // an outage says nothing about the cost of a walk; but a walk may never end in time
+		took = min(took, time.Second<<min(m.fails, 10))
+		m.fails++
+	}
+	m.every = max(markersEvery, markersShare*took)
 }
 
 // remove removes a marker, and forgets it.
