@@ -42,7 +42,7 @@ type counts struct {
 type story struct {
 	template string
 	touched  time.Time
-	full     time.Duration // the most that was seen of its TTL
+	full     time.Duration // the most that was seen of its holder's TTL
 	tenures  []*tenure
 	waits    []*wait
 	marks    []mark
@@ -145,6 +145,7 @@ func (s *story) look(now time.Time, info core.LeaseInfo) {
 	if info.Held && len(info.Holders) == 0 {
 		add(cmp.Or(info.Handle, info.Label, "?"), info.Label, info.HeldFor)
 	}
+	goes := false // somebody goes on holding it
 	for _, t := range s.tenures {
 		if !t.open || t.ours {
 			continue
@@ -155,10 +156,15 @@ func (s *story) look(now time.Time, info core.LeaseInfo) {
 				t.from, t.since = again.from, true
 			}
 			delete(holders, t.key)
+			goes = true
 		} else {
 			t.open = false
 		}
 	}
+	if !goes { // another holder, of another TTL
+		s.full = 0
+	}
+	s.full = max(s.full, info.Remaining)
 	for _, key := range slices.Sorted(maps.Keys(holders)) {
 		s.tenures = append(keep(s.tenures), holders[key])
 	}

@@ -167,3 +167,32 @@ func TestAWaiterOfUnknownAgeIsOneWait(t *testing.T) {
 		}
 	})
 }
+
+func TestTheTimeLeftIsOfWhatTheHolderHas(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		locks := newLocker(t, memlock.New())
+		page := inspector.New(locks)
+		defer page.Close()
+		b := watch(t, page, "")
+		defer b.leave()
+		var v struct {
+			Names []struct{ TTL, Full int64 }
+		}
+		for _, ttl := range []time.Duration{time.Hour, 10 * time.Second} {
+			x := acquire(t, locks, "report", core.WithTTL(ttl))
+			time.Sleep(5 * time.Second)
+			for len(b.data) > 0 {
+				if err := json.Unmarshal([]byte(<-b.data), &v); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := v.Names; len(n) != 1 || n[0].Full > ttl.Milliseconds() || n[0].Full < n[0].TTL {
+				t.Errorf("of a TTL of %s: %+v", ttl, n)
+			}
+			if err := x.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -149,8 +149,7 @@ func (h *history) nameView(info core.LeaseInfo, now time.Time) nameView {
 		return v
 	}
 	v.Template = s.template
-	s.full = max(s.full, info.Remaining)
-	v.Full = s.full.Milliseconds()
+	v.Full = max(s.full, info.Remaining).Milliseconds()
 	if v.For == 0 {
 		v.For, v.AtLeast = s.heldFor(now)
 	}
