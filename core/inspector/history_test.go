@@ -196,3 +196,27 @@ func TestTheTimeLeftIsOfWhatTheHolderHas(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoComesLaterIsNotShownWhatWasHeldThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		locks := newLocker(t, memlock.New())
+		x := acquire(t, locks, "order:42")
+		page := inspector.New(locks)
+		defer page.Close()
+		b := watch(t, page, "")
+		if v := b.next(); len(v.Names) != 1 {
+			t.Errorf("%+v", v)
+		}
+		b.leave()
+		if err := x.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		b = watch(t, page, "")
+		if v := b.next(); len(v.Names) != 0 {
+			t.Errorf("released an hour ago: %+v", v)
+		}
+		b.leave()
+	})
+}

@@ -55,15 +55,15 @@ func (h *hub) join() (news <-chan struct{}, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seats[seat] = true
+	if h.latest != nil && (h.stop != nil || time.Since(h.last) < every) { // else it is of when somebody watched last
+		seat <- struct{}{}
+	}
 	if h.stop == nil && !h.ended {
 		var ctx context.Context
 		ctx, h.stop = context.WithCancel(context.Background())
 		before := h.gone
 		h.gone = make(chan struct{})
 		go h.run(ctx, before, h.gone, h.last)
-	}
-	if h.latest != nil {
-		seat <- struct{}{}
 	}
 	return seat, sync.OnceFunc(func() {
 		h.mu.Lock()
