@@ -350,9 +350,6 @@ func (e *env) soonFree() {
 }
 
 func (e *env) soonTTL() time.Duration {
-	if e.harness.uneven { // an attempt has a third of it
-		return e.longTTL()
-	}
 	return max(3*e.ttl, 3*time.Second)
 }
 

@@ -78,7 +78,7 @@ func (h Harness) beside(t *testing.T) {
 		all.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			t.Run(c.name, func(t *testing.T) { c.in(t, h, 2*time.Second, new(result)) })
+			t.Run(c.name, func(t *testing.T) { c.in(t, h, 3*time.Second, new(result)) })
 		})
 	}
 	all.Wait()

@@ -84,7 +84,7 @@ func TestConformanceOnClusterOverUnevenConnections(t *testing.T) {
 	var cases atomic.Int64
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service { return onCluster(t, c, fmt.Sprintf("t%d:", cases.Add(1))) },
-	}.Uneven(4))
+	}.Uneven(6))
 }
 
 // onCluster is a service at a Cluster.

@@ -45,7 +45,7 @@ func TestConformanceOverUnevenConnections(t *testing.T) {
 	server := servers.Redis(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service { return onRedis(t, server.Addr(), t.Name()+":") },
-	}.Uneven(4))
+	}.Uneven(6))
 }
 
 // onRedis is a service at a real server.

@@ -53,7 +53,7 @@ func TestConformanceBySentinelOverUnevenConnections(t *testing.T) {
 	s := servers.Sentinel(t, "secret")
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service { return bySentinel(t, s, t.Name()+":") },
-	}.Uneven(4))
+	}.Uneven(6))
 }
 
 // bySentinel is a service whose master the Sentinels name.

@@ -73,7 +73,7 @@ func TestConformanceWithoutScriptsOverUnevenConnections(t *testing.T) {
 		Open: func(t *testing.T) drivertest.Service {
 			return onRedisWithoutScripts(t, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
 		},
-	}.Uneven(4))
+	}.Uneven(6))
 }
 
 func onRedisWithoutScripts(t *testing.T, addr, prefix string) drivertest.Service {
