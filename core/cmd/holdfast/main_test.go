@@ -33,8 +33,13 @@ func TestMain(m *testing.M) {
 		_ = os.Unsetenv(mainEnv)
 		main()
 	}
-	// What nohup(1) ignores, the command leaves ignored. Its tests have it heard, wherever they were started.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	// What nohup(1) and a shell's background job ignore, the command leaves ignored. Its tests have it heard, wherever
+	// they were started.
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 	backend.Quiet()
 	goleak.VerifyTestMain(m)
 }
