@@ -130,16 +130,17 @@ func TestActionsOnTheLastAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := newQueue(t)
-			store := newSpy()
-			holdAs(t, store, "order:42", c.holder)
-			q.serve(t, q.quick(), muxOf(mustNotRun(t), shipOnly(t, newLocker(t, store), taskmw.OnConflict(c.action))))
-			id := q.enqueue(t, shipTask(), asynq.TaskID("me"), asynq.MaxRetry(0), asynq.Timeout(2*time.Second))
-			info := q.await(t, id, c.state)
-			if info.LastErr == context.DeadlineExceeded.Error() && c.reason == "last attempt" {
-				t.Log("this machine stood still for longer than the margin before asynq's own deadline")
-			} else if !strings.Contains(info.LastErr, c.reason) {
-				t.Errorf("the reason is %q", info.LastErr)
+			reason := context.DeadlineExceeded.Error()
+			for try := 0; try < 3 && reason == context.DeadlineExceeded.Error(); try++ { // asynq is first if the machine stands still
+				q := newQueue(t)
+				store := newSpy()
+				holdAs(t, store, "order:42", c.holder)
+				q.serve(t, q.quick(), muxOf(mustNotRun(t), shipOnly(t, newLocker(t, store), taskmw.OnConflict(c.action))))
+				id := q.enqueue(t, shipTask(), asynq.TaskID("me"), asynq.MaxRetry(0), asynq.Timeout(2*time.Second))
+				reason = q.await(t, id, c.state).LastErr
+			}
+			if !strings.Contains(reason, c.reason) {
+				t.Errorf("the reason is %q", reason)
 			}
 		})
 	}
