@@ -1,7 +1,6 @@
 package key
 
 import (
-	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -77,33 +76,6 @@ func TestDocsOfKeysSayWhatJSONValueDoes(t *testing.T) {
 		value, err := JSONValue([]byte(code(row[0])), code(row[1]))
 		if want := code(row[2]); (err != nil) != (want == "refused") || err == nil && value != want {
 			t.Errorf("%q: %q, %v", row, value, err)
-		}
-	}
-}
-
-func TestDocsOfKeysNameTestsThatExist(t *testing.T) {
-	t.Parallel()
-	text, _ := readKeyDocs(t, "| document | path | value |")
-	here := os.DirFS(".")
-	files, err := fs.Glob(here, "*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tests strings.Builder
-	for _, file := range files {
-		b, err := fs.ReadFile(here, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tests.Write(b)
-	}
-	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllStringSubmatch(text, -1)
-	if len(named) < 15 {
-		t.Errorf("only %d tests are named", len(named))
-	}
-	for _, m := range named {
-		if !strings.Contains(tests.String(), "\nfunc "+m[1]+"(") {
-			t.Errorf("there is no %s", m[1])
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package migration_test
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,30 +68,6 @@ func TestComparisonHasASourceForEachCellOfTheReadme(t *testing.T) {
 		for i, library := range libraries {
 			if !strings.Contains(section, "\n| "+library+" | "+answers[i+1]+" | ") {
 				t.Errorf("%s, %s: the README says %q, the page does not", answers[0], library, answers[i+1])
-			}
-		}
-	}
-}
-
-func TestPagesNameTestsThatExist(t *testing.T) {
-	t.Parallel()
-	var tests strings.Builder
-	repository := root(t)
-	err := fs.WalkDir(repository.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, "_test.go") {
-			var text []byte
-			text, err = repository.ReadFile(path)
-			tests.Write(text)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"docs/comparison.md", "docs/migration.md"} {
-		for _, test := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(page(t, name), -1) {
-			if !strings.Contains(tests.String(), "func "+test[1]+"(") {
-				t.Errorf("%s: no %s", name, test[1])
 			}
 		}
 	}
