@@ -29,7 +29,7 @@ import (
 
 // What follows is the code of the pages in docs; readme_test.go compares them.
 
-var _ = []any{httpAnswers, grpcClient, grpcPatient, httpPatient, httpIdempotency, taskRules, taskFromRequest, taskLocked, functionFence, ready, shutdown, faqCause} // need more than a lock
+var _ = []any{httpAnswers, grpcClient, grpcPatient, httpIdempotency, taskRules, taskFromRequest, taskLocked, functionFence, ready, shutdown, faqCause} // need more than a lock
 
 func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e := echo.New()
@@ -47,10 +47,9 @@ func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 
 func echoConfig(locks *core.Locker) (echo.MiddlewareFunc, error) {
 	lock, err := echomw.Config{
-		Locker:     locks,
-		Key:        "order:{id}",
-		Skipper:    func(c echo.Context) bool { return c.QueryParam("force") == "yes" },
-		HeldStatus: http.StatusLocked,
+		Locker:  locks,
+		Key:     "order:{id}",
+		Skipper: func(c echo.Context) bool { return c.QueryParam("force") == "yes" },
 		ErrorHandler: func(_ echo.Context, p *httpmw.Problem) error {
 			return echo.NewHTTPError(p.Status, "not now: "+p.Title) // for Echo's HTTPErrorHandler
 		},
@@ -82,10 +81,9 @@ func httpAnswers(w http.ResponseWriter, r *http.Request, locks *core.Locker, rep
 
 func httpConfig(locks *core.Locker) (func(http.Handler) http.Handler, error) {
 	lock, err := httpmw.Config{
-		Locker:     locks,
-		Key:        "order:{id}",
-		Skipper:    func(r *http.Request) bool { return r.URL.Query().Get("force") == "yes" },
-		HeldStatus: http.StatusLocked,
+		Locker:  locks,
+		Key:     "order:{id}",
+		Skipper: func(r *http.Request) bool { return r.URL.Query().Get("force") == "yes" },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, "not now: "+p.Title, p.Status)
 		},
@@ -145,11 +143,6 @@ func grpcPatient(address string, creds grpc.DialOption) error {
 		return err
 	}
 	return conn.Close()
-}
-
-func httpPatient() *http.Client {
-	client := &http.Client{Transport: &httpmw.Transport{}}
-	return client
 }
 
 func httpIdempotency(mux *http.ServeMux, locks *core.Locker, rdb *redis.Client, pay http.Handler) {

@@ -7,7 +7,7 @@
 // the cause, the moment the lock can no longer be trusted. Clients get the handler's own answer. If
 // the middleware has to answer, they get problem details (RFC 9457, see [Problem]):
 //
-//	held by someone else            409 or, by option, 423; Retry-After
+//	held by someone else            409; Retry-After
 //	duplicate, with WithDedup       409, already-processed
 //	key missing or invalid          400
 //	route lacks a source of the key 500, logged once for each route; also if the
@@ -19,8 +19,6 @@
 //
 // Packages echomw and echo5mw are the same for Echo v4 and v5, ginmw is for gin, and fibermw for Fiber. Chi, gorilla/mux,
 // go-zero and kratos need no separate package: examples/recipes shows them.
-//
-// [Transport] is the client's half.
 //
 // # Order among other middleware
 //
@@ -41,10 +39,9 @@
 //
 // A source has one value or none. If a request repeats a source with equal values, they count as one
 // value. If the values differ, the answer is 400, because the handler might read another one than the
-// lock is for. A missing value and an empty one are also answered with 400. Paths, queries and
-// URL-encoded forms are unescaped once. Headers, cookies, multipart forms and JSON are taken as they
-// are. A header that lists several values in one line is one value. Names are compared exactly,
-// except those of headers.
+// lock is for. A missing value and an empty one are also answered with 400. Paths and queries are
+// unescaped once. Headers and JSON are taken as they are. A header that lists several values in one
+// line is one value. Names are compared exactly, except those of headers.
 //
 // # Streams
 //

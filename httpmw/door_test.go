@@ -16,7 +16,7 @@ func TestDoor(t *testing.T) {
 func newDoor(s doortest.Setup) (http.Handler, error) {
 	mw, err := httpmw.Config{
 		Locker: s.Locker, Key: s.Key, Keys: s.Keys, KeyFunc: s.KeyFunc, Options: s.Options, Skipper: s.Skipper,
-		HeldStatus: s.HeldStatus, MaxBody: s.MaxBody, Logger: s.Logger,
+		MaxBody: s.MaxBody, Logger: s.Logger,
 	}.Middleware()
 	if err != nil {
 		return nil, err

@@ -57,9 +57,8 @@ func ExampleConfig() {
 	defer locks.Close(ctx)
 
 	exclusive, err := httpmw.Config{
-		Locker:     locks,
-		Key:        "tenant:{query:tenant}",
-		HeldStatus: http.StatusLocked,
+		Locker: locks,
+		Key:    "tenant:{query:tenant}",
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, p.Title, p.Status)
 		},

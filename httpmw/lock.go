@@ -12,7 +12,7 @@ import (
 // an option that cannot work; [Config.Middleware] returns an error instead.
 //
 // Use it inside the router, which sets the value of {id}. Around a mux, every request fails if the key
-// needs a path parameter or the route. Flushing, hijacking, [http.ResponseController] and copies from
+// needs a path parameter. Flushing, hijacking, [http.ResponseController] and copies from
 // files work as without it. A panic passes through after the release. If the caller leaves, the
 // handler's context ends, and the lock is held until the handler has returned.
 //
@@ -33,12 +33,10 @@ type Config struct {
 	// Key is the template of the lock's name; key.Parse in package core/key describes its form. Its
 	// sources are:
 	//
-	//	{name}                        a path parameter
+	//	{name}          a path parameter
 	//	{query:name}
-	//	{header:Name}, {cookie:name}
-	//	{form:name}                   from body or query
-	//	{body:a.b}                    a member of a JSON body
-	//	{http:method}, {http:route}   the route is the request's Pattern
+	//	{header:Name}
+	//	{body:a.b}      a member of a JSON body
 	//
 	// If a value is missing, empty, or repeated with different contents, the answer is 400. A body
 	// that says it is not JSON is also answered with 400, for {body:…}. Bodies are read before the
@@ -68,12 +66,8 @@ type Config struct {
 	// nil, selects none.
 	Skipper func(*http.Request) bool
 
-	// HeldStatus is the status of the answer when the lock is held: 409 or 423 ([http.StatusLocked]).
-	// Zero means 409, the default.
-	HeldStatus int
-
-	// MaxBody limits how many bytes of a body are read for {body:…} and {form:…}, and kept in memory
-	// while the request runs. A larger body is answered with 413. Zero means 1 MiB, the default.
+	// MaxBody limits how many bytes of a body are read for {body:…}, and kept in memory while the
+	// request runs. A larger body is answered with 413. Zero means 1 MiB, the default.
 	// Bodies are not touched if the key does not need them.
 	MaxBody int64
 
@@ -92,7 +86,7 @@ type Config struct {
 func (c Config) Middleware() (func(http.Handler) http.Handler, error) {
 	d, err := door.New(door.Rule{
 		Locker: c.Locker, Key: c.Key, Keys: c.Keys, KeyFunc: c.KeyFunc != nil, Options: c.Options,
-		HeldStatus: c.HeldStatus, MaxBody: c.MaxBody, Logger: c.Logger,
+		MaxBody: c.MaxBody, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, err

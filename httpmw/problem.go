@@ -33,20 +33,13 @@ type Problem struct {
 	RetryAfter time.Duration `json:"-"`
 	// Err is the cause, for errors.Is, errors.As and logs. It is never sent to the client.
 	Err error `json:"-"`
-
-	remote bool // it came from another service, see ParseProblem
 }
 
 // Error returns the status and the title.
 func (p *Problem) Error() string { return "holdfast: " + strconv.Itoa(p.Status) + " " + p.Title }
 
-// Unwrap returns p.Err, and nil for a nil Problem, as [ParseProblem] returns one.
-func (p *Problem) Unwrap() error {
-	if p == nil {
-		return nil
-	}
-	return p.Err
-}
+// Unwrap returns p.Err.
+func (p *Problem) Unwrap() error { return p.Err }
 
 // ServeHTTP writes the problem: Content-Type, Content-Length, Cache-Control: no-store, Retry-After if
 // it has one, and the JSON. Call it before anything else is written.

@@ -114,3 +114,13 @@ func TestDocsOfProblemsSayWhatDoorsAnswer(t *testing.T) {
 		t.Errorf("%d rows for %d types", len(rows), len(known))
 	}
 }
+
+func TestAnAnswerFromInsideSaysWhatWasWrongThere(t *testing.T) {
+	t.Parallel()
+	lost := httpmw.ProblemFor(core.ErrLost)
+	for _, err := range []error{core.ErrHeld, core.ErrDuplicate, core.ErrInvalid, core.ErrUnavailable, core.ErrDeadlock} {
+		if p := httpmw.ProblemFor(err); !p.Started || p.Detail == "" || p.Detail == lost.Detail || strings.Contains(p.Detail, "not started") {
+			t.Errorf("%v: %+v", err, p)
+		}
+	}
+}

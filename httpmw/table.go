@@ -48,10 +48,6 @@ var table = [...]row{
 		"Another request is working on the same resource. This one was not started.",
 		"Another request is working on something that this one needs. What this one has done so far is not known.",
 	},
-	door.HeldLocked: {
-		TypeHeld, http.StatusLocked, "Resource is in use", true,
-		"Another request is working on the same resource. This one was not started.", "",
-	},
 	door.Duplicate: {
 		TypeDuplicate, http.StatusConflict, "Already processed", false,
 		"An earlier request has done this already. This one was not started.",
@@ -133,13 +129,12 @@ func (p *Problem) blame(err error) {
 //	}
 //
 // The error comes from inside a handler, which may have done something before. So the Problem has
-// Started set and no RetryAfter, and [Transport] does not send the request again. If you know that
-// nothing was done, clear Started. An error that is a Problem already is returned as it is, except one
-// of [ParseProblem], which gets Started.
+// Started set and no RetryAfter. If you know that nothing was done, clear Started. An error that is a
+// Problem already is returned as it is.
 func ProblemFor(err error) *Problem {
 	f, refused := errors.AsType[*door.Fault](err)
 	if p, ok := errors.AsType[*Problem](err); ok && !refused {
-		return p.own()
+		return p
 	}
 	kind := door.KindOf(err)
 	if kind == 0 {

@@ -79,7 +79,7 @@ func TestParseKeyRefusesBrokenSources(t *testing.T) {
 func TestParseKeyTakesEveryKind(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{
-		"query:x", "header:X-Tenant", "cookie:__Host-id", "form:filter[id]", "body:a.b", "http:method",
+		"query:x", "header:X-Tenant", "header:__Host-id", "query:filter[id]", "body:a.b", "metadata:x",
 		"metadata:x-tenant", "grpc:service", "asynq:queue", "unheardof:x",
 	} {
 		k, err := Parse("{" + source + "}")

@@ -29,10 +29,9 @@ func shopV5(locks *core.Locker) (http.Handler, error) {
 
 	// Everything that can be chosen.
 	lock, err := echo5mw.Config{
-		Locker:     locks,
-		Key:        "order:{id}",
-		Skipper:    func(c *echo.Context) bool { return c.QueryParam("force") == "yes" },
-		HeldStatus: http.StatusLocked,
+		Locker:  locks,
+		Key:     "order:{id}",
+		Skipper: func(c *echo.Context) bool { return c.QueryParam("force") == "yes" },
 		ErrorHandler: func(_ *echo.Context, p *httpmw.Problem) error {
 			return echo.NewHTTPError(p.Status, "not now: "+p.Title) // for Echo's HTTPErrorHandler
 		},

@@ -27,7 +27,7 @@ func TestTheExampleShowsWhatItSays(t *testing.T) {
 			rest := out.String()
 			for _, want := range []string{
 				"200 OK", "409 Conflict", "Retry-After: 1", "problems/held",
-				"200 OK", "423 Locked", "not now: Resource is in use",
+				"200 OK", "409 Conflict", "not now: Resource is in use",
 				"200 OK", "/ship", "409 Conflict", "problems/already-processed",
 				"200 OK", "200 OK", "400 Bad Request", "problems/invalid-key",
 			} {

@@ -25,10 +25,9 @@ func newShop(locks *core.Locker) (http.Handler, error) {
 
 	// Everything that can be chosen.
 	lock, err := httpmw.Config{
-		Locker:     locks,
-		Key:        "order:{id}",
-		Skipper:    func(r *http.Request) bool { return r.URL.Query().Get("force") == "yes" },
-		HeldStatus: http.StatusLocked,
+		Locker:  locks,
+		Key:     "order:{id}",
+		Skipper: func(r *http.Request) bool { return r.URL.Query().Get("force") == "yes" },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, "not now: "+p.Title, p.Status)
 		},

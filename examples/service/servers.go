@@ -61,7 +61,6 @@ func newService(ctx context.Context, c config, rdb *redis.Client) (*service, err
 // routes are those of the web server.
 func (s *service) routes() http.Handler {
 	e := echo.New()
-	e.OnAddRouteHandler = echomw.CheckRoute
 	e.Use(middleware.Recover(), middleware.ContextTimeout(requestTimeout))
 	e.GET("/ready", func(c echo.Context) error { // the load balancer asks
 		if s.locks.Draining() {

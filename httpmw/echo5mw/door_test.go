@@ -35,7 +35,6 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 		return echo5mw.Config(c).ToMiddleware()
 	},
 	Serve:    serve,
-	Check:    check,
 	Response: (*echo.Context).Response,
 	Writer: func(c *echo.Context) http.ResponseWriter {
 		if response, ok := c.Response().(*echo.Response); ok {
@@ -60,14 +59,6 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 		})
 	},
 	Wrap: echo.WrapMiddleware,
-}
-
-func check(route string, with ...echo.MiddlewareFunc) error {
-	e := echo.New()
-	e.OnAddRoute = echo5mw.CheckRoute
-	method, path, _ := strings.Cut(route, " ")
-	_, err := e.AddRoute(echo.Route{Method: method, Path: path, Handler: func(*echo.Context) error { return nil }, Middlewares: with})
-	return err
 }
 
 func serve(a app) http.Handler {

@@ -16,7 +16,7 @@ import (
 //
 // Use it on routes, after all other middleware. On Echo.Use and groups, requests that match no route
 // pass without a lock: Echo answers them with 404 or 405. Before the router (Echo.Pre) there are no
-// parameters. If the key needs one, requests get 500. [CheckRoute] finds a mistyped parameter earlier.
+// parameters. If the key needs one, requests get 500.
 func Lock(l *core.Locker, key string, opts ...core.Option) echo.MiddlewareFunc {
 	mw, err := Config{Locker: l, Key: key, Options: opts}.ToMiddleware()
 	if err != nil {
@@ -30,7 +30,7 @@ type Config struct {
 	Locker *core.Locker
 
 	// Key is the template of the lock's name, with the sources of [httpmw.Config]. A path parameter
-	// is c.Param, unescaped; {http:route} is c.Path.
+	// is c.Param, unescaped.
 	Key string
 	// Keys is Key for work that needs several names at once, such as "account:{query:from}" and
 	// "account:{query:to}". [core.Keys] has the rules, and makes of them what fits into Key.
@@ -54,12 +54,8 @@ type Config struct {
 	// not looked at. The default, nil, selects none. The type of package echo/middleware fits.
 	Skipper func(c *echo.Context) bool
 
-	// HeldStatus is the status of the answer when the lock is held: 409 or 423 (http.StatusLocked).
-	// Zero means 409, the default.
-	HeldStatus int
-
-	// MaxBody limits how many bytes of a body are read for {body:…} and {form:…}, and kept in memory
-	// while the request runs. A larger body is answered with 413. Zero means 1 MiB, the default.
+	// MaxBody limits how many bytes of a body are read for {body:…}, and kept in memory while the
+	// request runs. A larger body is answered with 413. Zero means 1 MiB, the default.
 	// Bodies are not touched if the key does not need them.
 	MaxBody int64
 
@@ -81,7 +77,7 @@ type Config struct {
 func (c Config) ToMiddleware() (echo.MiddlewareFunc, error) {
 	d, err := door.New(door.Rule{
 		Locker: c.Locker, Key: c.Key, Keys: c.Keys, KeyFunc: c.KeyFunc != nil, Options: c.Options,
-		HeldStatus: c.HeldStatus, MaxBody: c.MaxBody, Logger: c.Logger,
+		MaxBody: c.MaxBody, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -89,7 +85,10 @@ func (c Config) ToMiddleware() (echo.MiddlewareFunc, error) {
 	if c.ErrorHandler == nil {
 		c.ErrorHandler = write
 	}
-	return middleware(&lock{Config: c, door: d}), nil
+	l := &lock{Config: c, door: d}
+	return func(next echo.HandlerFunc) echo.HandlerFunc { // called for every request
+		return func(c *echo.Context) error { return l.serve(c, next) }
+	}, nil
 }
 
 // write is the default ErrorHandler. Since it declares the length of what it writes, a

@@ -125,3 +125,9 @@ func plain(c *echo.Context, v string) string {
 	}
 	return v // never: the server has refused such a path
 }
+
+// unrouted says that the router has found no route for a request, so that Echo answers 404 or 405.
+func (l *lock) unrouted(c *echo.Context) bool {
+	r := c.RouteInfo()
+	return r.Name == echo.NotFoundRouteName || r.Name == echo.MethodNotAllowedRouteName || r.Method == echo.RouteNotFound
+}

@@ -37,7 +37,6 @@ var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFu
 		return echomw.Config(c).ToMiddleware()
 	},
 	Serve:     serve,
-	Check:     check,
 	Response:  func(c echo.Context) http.ResponseWriter { return c.Response() },
 	Writer:    func(c echo.Context) http.ResponseWriter { return c.Response().Writer },
 	SetWriter: func(c echo.Context, w http.ResponseWriter) { c.Response().Writer = w },
@@ -57,20 +56,6 @@ var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFu
 		})
 	},
 	Wrap: echo.WrapMiddleware,
-}
-
-func check(route string, with ...echo.MiddlewareFunc) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = errors.New(v.(string))
-		}
-	}()
-	e := echo.New()
-	e.OnAddRouteHandler = echomw.CheckRoute
-	method, path, _ := strings.Cut(route, " ")
-	e.Add(method, path, func(echo.Context) error { return nil }, with...)
-	e.Group("/api", with[0]).Add(method, path, func(echo.Context) error { return nil }, with[1:]...)
-	return nil
 }
 
 func serve(a app) http.Handler {

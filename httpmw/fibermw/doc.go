@@ -3,9 +3,9 @@
 //
 //	app.Post("/orders/:id/pay", fibermw.Lock(locks, "order:{id}"), pay)
 //
-// Keys and answers are those of package httpmw. A path parameter {id} is c.Params("id"), unescaped, and {http:route} is the
-// route's path. The handler's context is c.Context(). It ends when the lock is lost. It does not end when the
-// client leaves: fasthttp does not notice that.
+// Keys and answers are those of package httpmw. A path parameter {id} is c.Params("id"), unescaped. The
+// handler's context is c.Context(). It ends when the lock is lost. It does not end when the client leaves:
+// fasthttp does not notice that.
 //
 // The lock comes right before the handlers that it is for: recover, loggers, timeouts and basic
 // authentication come first. Unauthenticated callers then take no locks, and do not learn which are held.

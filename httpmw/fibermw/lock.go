@@ -46,13 +46,11 @@ type Config struct {
 	// Skipper selects requests that pass without a lock. The default, nil, selects none.
 	Skipper func(c fiber.Ctx) bool
 
-	// HeldStatus is the status of the answer when the lock is held: 409, the default, or 423.
-	HeldStatus int
-
-	// MaxBody limits how many bytes of a body are read for {body:…} and {form:…}. A larger body is
-	// answered with 413. Zero means 1 MiB, the default. Fiber has read the whole body before, except
-	// with fiber.Config.StreamRequestBody. Then a body of unknown length gets 413, too, and the handler
-	// finds what was read in c.Body(): there is no stream any more. A key without such a source leaves the body alone.
+	// MaxBody limits how many bytes of a body are read for {body:…}. A larger body is answered with 413.
+	// Zero means 1 MiB, the default. Fiber has read the whole body before, except with
+	// fiber.Config.StreamRequestBody. Then a body of unknown length gets 413, too, and the handler finds
+	// what was read in c.Body(): there is no stream any more. A key without such a source leaves the body
+	// alone.
 	MaxBody int64
 
 	// ErrorHandler answers instead of the default, which writes p. It is called for an error of core that
@@ -68,7 +66,7 @@ type Config struct {
 func (c Config) ToHandler() (fiber.Handler, error) {
 	d, err := door.New(door.Rule{
 		Locker: c.Locker, Key: c.Key, Keys: c.Keys, KeyFunc: c.KeyFunc != nil, Options: c.Options,
-		HeldStatus: c.HeldStatus, MaxBody: c.MaxBody, Logger: c.Logger,
+		MaxBody: c.MaxBody, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, err

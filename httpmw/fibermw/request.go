@@ -1,7 +1,6 @@
 package fibermw
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,9 +20,6 @@ var _ reqkey.Request = request{}
 func operation(c fiber.Ctx) door.Operation {
 	return door.Operation{Method: string(c.Request().Header.Method()), Route: strings.Clone(c.Route().Path)}
 }
-
-// Method implements reqkey.Request.
-func (r request) Method() string { return string(r.c.Request().Header.Method()) }
 
 // Route implements reqkey.Request.
 func (r request) Route() string { return strings.Clone(r.c.Route().Path) }
@@ -52,53 +48,6 @@ func (r request) Query(name string) []string {
 
 // Header implements reqkey.Request.
 func (r request) Header(name string) []string { return texts(r.c.Request().Header.PeekAll(name)) }
-
-// Cookie implements reqkey.Request. As in net/http, quotes are no part of a value, and one that no cookie may
-// have is none.
-func (r request) Cookie(name string) []string {
-	var values []string
-	for k, v := range r.c.Request().Header.Cookies() {
-		if string(k) != name {
-			continue
-		}
-		value := string(v)
-		if inner, ok := strings.CutPrefix(value, `"`); ok {
-			value = strings.TrimSuffix(inner, `"`)
-		}
-		if (&http.Cookie{Name: name, Value: value}).Valid() != nil { //nolint:gosec // G124: it is never sent
-			return nil
-		}
-		values = append(values, value)
-	}
-	return values
-}
-
-// Form implements reqkey.Request.
-func (r request) Form(name string, maxBody int64) ([]string, error) {
-	body, err := r.Body(maxBody)
-	if err != nil {
-		return nil, err
-	}
-	in := r.c.Request()
-	if _, err := url.ParseQuery(string(in.URI().QueryString())); err != nil {
-		return nil, reqkey.ErrForm
-	}
-	values := r.Query(name)
-	switch kind := strings.ToLower(string(in.Header.ContentType())); {
-	case strings.HasPrefix(kind, "multipart/"):
-		form, err := in.MultipartFormWithLimit(int(maxBody)) // it may be compressed
-		if err != nil {
-			return nil, reqkey.ErrForm
-		}
-		return append(values, form.Value[name]...), nil
-	case in.PostArgs().Len() > 0:
-		if _, err := url.ParseQuery(string(body)); err != nil {
-			return nil, reqkey.ErrForm
-		}
-		values = append(values, texts(in.PostArgs().PeekMulti(name))...)
-	}
-	return values, nil
-}
 
 // Body implements reqkey.Request, as it was sent. A stream (Config.StreamRequestBody) of unknown length
 // is too large: reading it would not end at maxBody.

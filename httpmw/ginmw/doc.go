@@ -3,8 +3,7 @@
 //
 //	r.POST("/orders/:id/pay", ginmw.Lock(locks, "order:{id}"), pay)
 //
-// Keys and answers are those of package httpmw. A path parameter {id} is c.Param("id"), and {http:route} is c.FullPath().
-// The handler's context is c.Request.Context(). Gin's own c.Done and c.Err are the same only with
+// Keys and answers are those of package httpmw. A path parameter {id} is c.Param("id"). The handler's context is c.Request.Context(). Gin's own c.Done and c.Err are the same only with
 // Engine.ContextWithFallback.
 //
 // The lock is the last handler before those that it is for: gin.Recovery, loggers, timeouts and

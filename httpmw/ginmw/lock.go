@@ -31,7 +31,7 @@ type Config struct {
 	Locker *core.Locker
 
 	// Key is the template of the lock's name, with the sources of [httpmw.Config]. A path parameter
-	// is c.Param, and {http:route} is c.FullPath.
+	// is c.Param.
 	Key string
 	// Keys is Key for work that needs several names at once. [core.Keys] has the rules.
 	Keys []string
@@ -46,11 +46,7 @@ type Config struct {
 	// Skipper selects requests that pass without a lock. The default, nil, selects none.
 	Skipper func(c *gin.Context) bool
 
-	// HeldStatus is the status of the answer when the lock is held: 409, the default, or 423.
-	HeldStatus int
-
-	// MaxBody limits how many bytes of a body are read for {body:…} and {form:…}. Zero means 1 MiB,
-	// the default.
+	// MaxBody limits how many bytes of a body are read for {body:…}. Zero means 1 MiB, the default.
 	MaxBody int64
 
 	// ErrorHandler answers instead of [httpmw.Problem.ServeHTTP], the default. It has to write an
@@ -65,7 +61,7 @@ type Config struct {
 // ToHandler returns the handler. Settings that cannot work are [core.ErrInvalid].
 func (c Config) ToHandler() (gin.HandlerFunc, error) {
 	inner := httpmw.Config{
-		Locker: c.Locker, Key: c.Key, Keys: c.Keys, Options: c.Options, HeldStatus: c.HeldStatus, MaxBody: c.MaxBody, Logger: c.Logger,
+		Locker: c.Locker, Key: c.Key, Keys: c.Keys, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger,
 	}
 	if c.KeyFunc != nil {
 		inner.KeyFunc = func(r *http.Request) (string, error) { return c.KeyFunc(of(r)) }

@@ -46,7 +46,6 @@ func TestKeysHaveChisParametersAndRoute(t *testing.T) {
 		{"order:{id}", "/orders/{id}", "/orders/%2534", http.StatusOK, "order:%2534"},
 		{"order:{id}", "/orders/{id:[0-9]+}", "/orders/42", http.StatusOK, "order:42"},
 		{"file:{*}", "/files/*", "/files/a/b", http.StatusOK, "file:a/b"},
-		{"{http:route}", "/orders/{id}", "/orders/42", http.StatusOK, "/orders/%7Bid%7D"},
 		{"order:{x}", "/orders/{id}", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
 		{"order:{query:x}", "/orders/{id}", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
 	} {

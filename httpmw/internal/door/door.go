@@ -21,14 +21,13 @@ const defaultMaxBody = 1 << 20
 
 // Rule is what the configurations of all doors have in common.
 type Rule struct {
-	Locker     *core.Locker
-	Key        string
-	Keys       []string
-	KeyFunc    bool // the door has a key function of its own
-	Options    []core.Option
-	HeldStatus int
-	MaxBody    int64
-	Logger     *slog.Logger
+	Locker  *core.Locker
+	Key     string
+	Keys    []string
+	KeyFunc bool // the door has a key function of its own
+	Options []core.Option
+	MaxBody int64
+	Logger  *slog.Logger
 }
 
 // Door is a rule made ready.
@@ -38,21 +37,13 @@ type Door struct {
 	tmpl   string       // for observers and logs
 	scoped bool         // a dedup marker's scope is the operation
 	known  sync.Map     // Operation → *core.Locker
-	held   Kind
 	logger *slog.Logger
 	logged sync.Map // failing → struct{}
 }
 
 // New checks a rule. Its errors are [core.ErrInvalid].
 func New(r Rule) (*Door, error) {
-	d := &Door{held: Held, logger: r.Logger}
-	switch r.HeldStatus {
-	case 0, http.StatusConflict:
-	case http.StatusLocked:
-		d.held = HeldLocked
-	default:
-		return nil, fmt.Errorf("%w: HeldStatus %d: neither 409 nor 423", core.ErrInvalid, r.HeldStatus)
-	}
+	d := &Door{logger: r.Logger}
 	if err := d.parse(r); err != nil {
 		return nil, err
 	}
@@ -116,14 +107,6 @@ func (d *Door) log() *slog.Logger {
 
 // FromRoute says whether the key needs something that only a route has.
 func (d *Door) FromRoute() bool { return d.keys != nil && d.keys.FromRoute() }
-
-// CheckRoute says whether the key can work on a route with these path parameters.
-func (d *Door) CheckRoute(route string, params []string) error {
-	if d.keys == nil {
-		return nil
-	}
-	return d.keys.CheckRoute(route, params)
-}
 
 // Names makes the lock names of a request. params returns what the route has, for the log.
 func (d *Door) Names(ctx context.Context, r reqkey.Request, params func() []string) ([]string, *Fault) {
@@ -255,8 +238,6 @@ func usual(method string) bool {
 
 func (d *Door) refused(ctx context.Context, route string, err error) *Fault {
 	switch kind := KindOf(err); kind {
-	case Held:
-		return &Fault{d.held, err}
 	case BadKey: // the name is good: what core refuses is how it is to be locked
 		return d.broken(ctx, route, &Fault{Unlockable, err})
 	case 0:

@@ -12,7 +12,6 @@ type Kind uint8
 // The kinds. Zero is none of them.
 const (
 	Held         Kind = iota + 1
-	HeldLocked        // the same, where the rule wants 423
 	BadKey            // the request has no name, or no good one
 	TooLarge          // its body is larger than what is looked at for a name
 	NoSource          // the route has not what the key is made of

@@ -33,7 +33,6 @@ func echoBody(w http.ResponseWriter, r *http.Request) {
 func testBody(t *testing.T, door Door) {
 	for name, test := range map[string]func(*testing.T, Door){
 		"TheHandlerReadsAllOfIt":                    wholeBody,
-		"TheHandlerParsesTheForm":                   wholeForm,
 		"LengthAndTrailersStay":                     trailers,
 		"TheLimitIsExact":                           bodyLimit,
 		"ALargeBodyIsReadableAfterARefusal":         refusedBody,
@@ -58,17 +57,6 @@ func wholeBody(t *testing.T, door Door) {
 			t.Errorf("%d bytes: answered %d with %d bytes", n, got.status, len(got.body))
 		}
 	}
-}
-
-func wholeForm(t *testing.T, door Door) {
-	b := start(t, door, Setup{Key: "{form:sku}", Handler: func(w http.ResponseWriter, r *http.Request) {
-		if r.Form != nil || r.MultipartForm != nil {
-			t.Error("the form was parsed already")
-		}
-		_, _ = w.Write([]byte(r.PostFormValue("sku")))
-	}})
-	b.passed(b.do("POST /plain", "sku=7&x=1", asForm), "7")
-	b.passed(b.do("POST /plain", part("7"), asPart), "7")
 }
 
 func trailers(t *testing.T, door Door) {
@@ -109,10 +97,6 @@ func bodyLimit(t *testing.T, door Door) {
 	if !b.free("order:42") {
 		t.Error("locked")
 	}
-
-	b = start(t, door, Setup{Key: "{form:sku}", Handler: echoBody})
-	b.expect(b.do("POST /plain", "sku=7&x="+strings.Repeat("x", 1<<20), asForm), rowTooLarge)
-	b.handled(0)
 }
 
 func refusedBody(t *testing.T, door Door) {
@@ -191,33 +175,28 @@ func tooLargeBody(t *testing.T, door Door) {
 
 // The server removes the files of a multipart form if it finds the form in its own request.
 func formFiles(t *testing.T, door Door) {
-	for name, key := range map[string]string{"KeyInTheForm": "{form:sku}", "KeyElsewhere": "job:upload"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var path string
-			b := start(t, door, Setup{Key: key, Handler: func(_ http.ResponseWriter, r *http.Request) {
-				if err := r.ParseMultipartForm(1); err != nil { // so the file goes to disk
-					t.Error(err)
-					return
-				}
-				f, err := r.MultipartForm.File["sku"][0].Open()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer f.Close()
-				if file, ok := f.(*os.File); ok {
-					path = file.Name()
-				}
-			}})
-			if got := b.do("POST /plain", part("7"), asPart); got.status != http.StatusOK {
-				t.Errorf("answered %d %s", got.status, got.body)
-			}
-			b.srv.Close() // which waits for the server's own cleaning up
-			if _, err := os.Stat(path); path == "" || !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%q: %v, want a file that has gone", path, err)
-			}
-		})
+	var path string
+	b := start(t, door, Setup{Key: "job:upload", Handler: func(_ http.ResponseWriter, r *http.Request) {
+		if err := r.ParseMultipartForm(1); err != nil { // so the file goes to disk
+			t.Error(err)
+			return
+		}
+		f, err := r.MultipartForm.File["sku"][0].Open()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		if file, ok := f.(*os.File); ok {
+			path = file.Name()
+		}
+	}})
+	if got := b.do("POST /plain", part, asPart); got.status != http.StatusOK {
+		t.Errorf("answered %d %s", got.status, got.body)
+	}
+	b.srv.Close() // which waits for the server's own cleaning up
+	if _, err := os.Stat(path); path == "" || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%q: %v, want a file that has gone", path, err)
 	}
 }
 

@@ -69,8 +69,7 @@ const problems = `{"type":"https://holdfast-go.github.io/problems/`
 var (
 	rowHeld = row{409, "1", problems + `held","title":"Resource is in use","status":409,` +
 		`"detail":"Another request is working on the same resource. This one was not started."}`}
-	rowLocked = row{423, "1", strings.Replace(rowHeld.body, "409", "423", 1)}
-	rowDone   = row{409, "", problems + `already-processed","title":"Already processed","status":409,` +
+	rowDone = row{409, "", problems + `already-processed","title":"Already processed","status":409,` +
 		`"detail":"An earlier request has done this already. This one was not started."}`}
 	rowBadKey   = row{400, "", problems + `invalid-key","title":"Resource is not identified","status":400,`} // see blames
 	rowTooLarge = row{413, "", problems + `body-too-large","title":"Body is too large","status":413,`}

@@ -19,16 +19,15 @@ import (
 
 // Setup is one door with what is behind it and around it.
 type Setup struct {
-	Locker     *core.Locker
-	Key        string
-	Keys       []string
-	KeyFunc    func(*http.Request) (string, error)
-	Options    []core.Option
-	Skipper    func(*http.Request) bool
-	HeldStatus int
-	MaxBody    int64
-	Logger     *slog.Logger
-	Handler    http.HandlerFunc
+	Locker  *core.Locker
+	Key     string
+	Keys    []string
+	KeyFunc func(*http.Request) (string, error)
+	Options []core.Option
+	Skipper func(*http.Request) bool
+	MaxBody int64
+	Logger  *slog.Logger
+	Handler http.HandlerFunc
 
 	// Outer stands around the framework.
 	Outer func(http.Handler) http.Handler
@@ -52,7 +51,6 @@ func Run(t *testing.T, door Door) {
 		"Sources":      testSources,
 		"BadRequests":  testBadRequests,
 		"Hostile":      testHostile,
-		"ParsedForms":  testParsedForms,
 		"Body":         testBody,
 		"Stream":       testStream,
 		"Construction": testConstruction,

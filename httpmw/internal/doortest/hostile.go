@@ -46,21 +46,6 @@ func hostileSources() map[string]hostileSource {
 			func(r *http.Request) string { return r.Header.Get("X-Id") },
 			unless(malformed, lines),
 		},
-		"{cookie:sid}": {
-			func(v string) string { return request("/plain", "", "Cookie: sid="+v) },
-			func(r *http.Request) string { c, _ := r.Cookie("sid"); return c.Value },
-			func(v string) answer {
-				if lines(v) {
-					return malformed
-				}
-				return unless(byDoor, noCookie)(v) // net/http leaves it out
-			},
-		},
-		"{form:id}": {func(v string) string { return request("/plain", "id="+url.QueryEscape(v), asForm) }, nil, unlessLarge(byLimit)},
-		"{form:sku}": {
-			func(v string) string { return request("/plain", part(v), asPart) },
-			func(r *http.Request) string { return r.FormValue("sku") }, unlessLarge(byLimit),
-		},
 		"{body:id}": {
 			func(v string) string { return request("/plain", `{"id":`+asJSONString(v)+`}`, asJSON) }, nil,
 			func(v string) answer {
@@ -80,10 +65,6 @@ func unless(by answer, it func(value string) bool) func(string) answer {
 		}
 		return answer{}
 	}
-}
-
-func noCookie(v string) bool {
-	return strings.ContainsFunc(v, func(r rune) bool { return r >= utf8.RuneSelf || r == '"' || r == '\\' })
 }
 
 // testHostile sends hostile values as raw requests. Those that get a lock get one of their own

@@ -17,7 +17,6 @@ import (
 func testTable(t *testing.T, door Door) {
 	for name, test := range map[string]func(*testing.T, Door){
 		"HeldIs409":                         heldIs409,
-		"HeldIs423ByOption":                 heldIs423,
 		"HeldIsKnownWhenTheRequestEnds":     heldAtTheEnd,
 		"ARouteWithoutTheSourceIs500":       routeIs500,
 		"ALockThatCannotWorkThereIs500":     unlockableIs500,
@@ -50,13 +49,6 @@ func heldIs409(t *testing.T, door Door) {
 	b.expect(b.do("POST /orders/42", ""), rowHeld)
 	b.handled(0)
 	b.passed(b.do("POST /orders/43", ""), "order:43")
-}
-
-func heldIs423(t *testing.T, door Door) {
-	b := start(t, door, Setup{HeldStatus: http.StatusLocked})
-	b.hold("order:42")
-	b.expect(b.do("POST /orders/42", ""), rowLocked)
-	b.handled(0)
 }
 
 // within has requests end after d.

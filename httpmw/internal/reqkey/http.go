@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/key"
@@ -15,7 +14,6 @@ import (
 // The errors of a body, which say nothing of what is in it.
 var (
 	ErrTooLarge = fmt.Errorf("the body: %w", key.ErrTooLarge)
-	ErrForm     = fmt.Errorf("%w: the form could not be read", core.ErrInvalid)
 	errBroken   = fmt.Errorf("%w: the body could not be read", core.ErrInvalid)
 )
 
@@ -30,9 +28,6 @@ type HTTP struct {
 }
 
 var _ Request = (*HTTP)(nil)
-
-// Method implements Request.
-func (h *HTTP) Method() string { return h.R.Method }
 
 // Route implements Request.
 func (h *HTTP) Route() string { return h.Pattern }
@@ -49,16 +44,6 @@ func (h *HTTP) Header(name string) []string {
 		return []string{h.R.Host}
 	}
 	return h.R.Header[name]
-}
-
-// Cookie implements Request.
-func (h *HTTP) Cookie(name string) []string {
-	cookies := h.R.CookiesNamed(name)
-	values := make([]string, len(cookies))
-	for i, c := range cookies {
-		values[i] = c.Value
-	}
-	return values
 }
 
 // Body puts back what it has read. A body that is too large, or that breaks off, is put back too, as
@@ -94,31 +79,4 @@ func (h *HTTP) Body(maxBody int64) ([]byte, error) {
 type replay struct {
 	io.Reader
 	io.Closer
-}
-
-// Form implements Request. If somebody has parsed the form already, the handler gets that one, and so
-// does the key.
-func (h *HTTP) Form(name string, maxBody int64) ([]string, error) {
-	r := h.R
-	multi := strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "multipart/")
-	if r.MultipartForm != nil || r.Form != nil && !multi {
-		return r.Form[name], nil
-	}
-	body, err := h.Body(maxBody)
-	if err != nil {
-		return nil, err
-	}
-	// A request of its own, so that net/http parses, by its own rules, and the handler's
-	// request is as if nobody had.
-	probe := &http.Request{
-		Method: r.Method, URL: r.URL, Header: r.Header, Body: io.NopCloser(bytes.NewReader(body)),
-	}
-	if err := probe.ParseForm(); err != nil {
-		return nil, ErrForm
-	}
-	err = probe.ParseMultipartForm(maxBody) // all of it fits: no files are made
-	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
-		return nil, ErrForm
-	}
-	return probe.Form[name], nil
 }

@@ -63,24 +63,20 @@ func (k *Keys) Constant() string {
 // FromRoute says whether a name needs something that only a route has.
 func (k *Keys) FromRoute() bool {
 	return slices.ContainsFunc(k.all, func(p parsed) bool {
-		return slices.ContainsFunc(p.sources, func(s source) bool { return s.kind == fromPath || s.kind == fromRoute })
+		return slices.ContainsFunc(p.sources, func(s source) bool { return s.kind == fromPath })
 	})
 }
 
 // Request is what names are made from: a request of any framework, with the values that its handlers
 // read. [HTTP] is one of net/http.
 type Request interface {
-	Method() string
-	// Route is the pattern that the request was routed by, "" if it was not.
+	// Route is the pattern that the request was routed by, "" if it was not. It is for the log.
 	Route() string
 	// Param returns a path parameter, unescaped, and whether the route has it.
 	Param(name string) (value string, known bool)
-	// Query, Header and Cookie return all values of a name. Host is among the headers.
+	// Query and Header return all values of a name. Host is among the headers.
 	Query(name string) []string
 	Header(name string) []string
-	Cookie(name string) []string
-	// Form returns all values of a name, which are in the query, in the body, or in both.
-	Form(name string, maxBody int64) ([]string, error)
 	// Body returns the body, and leaves it to the handler: also if it fails. A larger one is key.ErrTooLarge.
 	Body(maxBody int64) ([]byte, error)
 }

@@ -3,7 +3,6 @@ package reqkey
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -15,8 +14,6 @@ var (
 	// A colon that stands where a routing pattern has one: at the beginning, or behind '/' or another
 	// colon. "job:nightly" is text, and so is ":pay" behind a source.
 	colon = regexp.MustCompile(`(?:^|[/:]):([\pL_][\pL\d_-]*)`)
-	// Behind a word it is a typing error only if the route has a parameter of that name.
-	anyColon = regexp.MustCompile(`:([\pL_][\pL\d_-]*)`)
 )
 
 // checkLiterals refuses text that was meant to be a source, as other frameworks write them. All
@@ -33,24 +30,6 @@ func checkLiterals(tmpl string) error {
 
 func meant(text, name string) error {
 	return fmt.Errorf("%w: %q is text and no source: did you mean {%s}?", core.ErrInvalid, text, name)
-}
-
-// CheckRoute says what is wrong with the templates on a route with these parameters.
-func (k *Keys) CheckRoute(route string, params []string) error {
-	for _, p := range k.all {
-		for _, s := range p.sources {
-			if s.kind == fromPath && !slices.Contains(params, s.name) {
-				return fmt.Errorf("%w: key %q: {%s}: route %q has no such parameter; %s",
-					core.ErrInvalid, p.tmpl, s.name, route, Has(params))
-			}
-		}
-		for _, m := range anyColon.FindAllStringSubmatch(sourceText.ReplaceAllString(p.tmpl.String(), "\x00"), -1) {
-			if slices.Contains(params, m[1]) {
-				return fmt.Errorf("key %q on route %q: %w", p.tmpl, route, meant(m[0], m[1]))
-			}
-		}
-	}
-	return nil
 }
 
 // Has says which parameters a route has.

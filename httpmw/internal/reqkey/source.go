@@ -22,17 +22,12 @@ const (
 	fromPath kind = iota
 	fromQuery
 	fromHeader
-	fromCookie
-	fromForm
 	fromBody
-	fromMethod
-	fromRoute
 )
 
 var (
-	errKind  = fmt.Errorf("%w: HTTP doors have query, header, cookie, form, body and http", core.ErrInvalid)
-	errHTTP  = fmt.Errorf("%w: there are {http:method} and {http:route}", core.ErrInvalid)
-	errToken = fmt.Errorf("%w: no header or cookie can have this name", core.ErrInvalid)
+	errKind  = fmt.Errorf("%w: HTTP middleware has query, header and body", core.ErrInvalid)
+	errToken = fmt.Errorf("%w: no header can have this name", core.ErrInvalid)
 
 	errNotJSON = fmt.Errorf("%w: the body's type is not JSON", core.ErrInvalid)
 )
@@ -47,20 +42,8 @@ func parseSource(written string) (source, error) {
 		return source{fromQuery, name}, nil
 	case "header":
 		return source{fromHeader, textproto.CanonicalMIMEHeaderKey(name)}, checkToken(name)
-	case "cookie":
-		return source{fromCookie, name}, checkToken(name)
-	case "form":
-		return source{fromForm, name}, nil
 	case "body":
 		return source{fromBody, name}, nil
-	case "http":
-		switch name {
-		case "method":
-			return source{fromMethod, name}, nil
-		case "route":
-			return source{fromRoute, name}, nil
-		}
-		return source{}, errHTTP
 	}
 	return source{}, errKind
 }
@@ -88,24 +71,8 @@ func (s source) value(r Request, maxBody int64) (string, error) {
 		return only(r.Query(s.name))
 	case fromHeader:
 		return only(r.Header(s.name))
-	case fromCookie:
-		return only(r.Cookie(s.name))
-	case fromForm:
-		values, err := r.Form(s.name, maxBody)
-		if err != nil {
-			return "", err
-		}
-		return only(values)
-	case fromBody:
-		return member(r, s.name, maxBody)
-	case fromMethod:
-		return r.Method(), nil
 	default:
-		route := r.Route()
-		if route == "" {
-			return "", ErrRoute
-		}
-		return route, nil
+		return member(r, s.name, maxBody)
 	}
 }
 

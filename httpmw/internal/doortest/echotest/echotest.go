@@ -30,7 +30,6 @@ type Config[C Context] struct {
 	KeyFunc      func(c C) (string, error)
 	Options      []core.Option
 	Skipper      func(c C) bool
-	HeldStatus   int
 	MaxBody      int64
 	ErrorHandler func(c C, p *httpmw.Problem) error
 	Logger       *slog.Logger
@@ -53,7 +52,6 @@ type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
 	Lock       func(l *core.Locker, key string, opts ...core.Option) M
 	Middleware func(Config[C]) (M, error)
 	Serve      func(App[C, H, M]) http.Handler
-	Check      func(route string, with ...M) error // registers a route with CheckRoute
 
 	Response  func(C) http.ResponseWriter
 	Writer    func(C) http.ResponseWriter // what Echo's own Response writes to
@@ -76,7 +74,6 @@ func (v Version[C, H, M]) Run(t *testing.T) {
 		"SourcesOfARoute":                                 v.sources,
 		"BeforeTheRouterThereIsNoRoute":                   v.beforeTheRouter,
 		"RequestsWithoutARoutePass":                       v.withoutARoute,
-		"CheckRouteFindsAMistypedParameter":               v.checkRoute,
 		"AHandlersErrorIsItsOwn":                          v.errorIsItsOwn,
 		"AnInnerErrorOfCoreIsAnsweredByTheTable":          v.innerErrorByTheTable,
 		"AnInnerErrorBehindAnAnswerAddsNothing":           v.innerErrorBehindAnAnswer,
@@ -126,7 +123,7 @@ func (v Version[C, H, M]) Bench(b *testing.B) {
 // Door is a [doortest.Door].
 func (v Version[C, H, M]) Door(s doortest.Setup) (http.Handler, error) {
 	c := Config[C]{
-		Locker: s.Locker, Key: s.Key, Keys: s.Keys, Options: s.Options, HeldStatus: s.HeldStatus, MaxBody: s.MaxBody, Logger: s.Logger,
+		Locker: s.Locker, Key: s.Key, Keys: s.Keys, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
 	}
 	if s.KeyFunc != nil {
 		c.KeyFunc = func(c C) (string, error) { return s.KeyFunc(c.Request()) }
