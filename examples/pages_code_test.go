@@ -29,7 +29,7 @@ import (
 
 // What follows is the code of the pages in docs; readme_test.go compares them.
 
-var _ = []any{httpAnswers, grpcClient, grpcPatient, httpIdempotency, taskRules, taskFromRequest, taskLocked, functionFence, ready, shutdown, faqCause} // need more than a lock
+var _ = []any{httpAnswers, grpcClient, httpIdempotency, taskRules, taskFromRequest, taskLocked, functionFence, ready, shutdown, faqCause} // need more than a lock
 
 func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e := echo.New()
@@ -129,16 +129,6 @@ func grpcClient(address string, creds grpc.DialOption) error {
 		"retryableStatusCodes": ["ABORTED"]
 	}
 }]}`))
-	if err != nil {
-		return err
-	}
-	return conn.Close()
-}
-
-func grpcPatient(address string, creds grpc.DialOption) error {
-	conn, err := grpc.NewClient(address, creds,
-		grpc.WithUnaryInterceptor(grpcmw.UnaryClientInterceptor()),
-		grpc.WithStreamInterceptor(grpcmw.StreamClientInterceptor(grpcmw.WithBudget(time.Minute))))
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,8 @@
 package grpcmw
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -29,11 +27,14 @@ import (
 // annotation is ignored.
 //
 // The options are defaults for the annotated methods: what a rule says itself wins. Giving
-// WithAnnotations twice is an error if there is any annotation.
+// WithAnnotations twice is an error.
 func WithAnnotations(opts ...core.Option) Option {
-	return WithMethodOption(holdfastpb.E_Lock, func(r *holdfastpb.LockRule) (string, []core.Option, error) {
-		own, err := lockOptions(r)
-		return cmp.Or(r.GetKey(), core.Keys(r.GetKeys()...)), slices.Concat(opts, own), err
+	return optionFunc(func(b *builder) error {
+		if b.annotated {
+			return fmt.Errorf("grpcmw: WithAnnotations: given twice: %w", core.ErrInvalid)
+		}
+		b.annotated, b.defaults = true, opts
+		return nil
 	})
 }
 
@@ -88,9 +89,6 @@ func kindOptions(r *holdfastpb.LockRule) (opts []core.Option, err error) {
 	}
 	if r.Limit != nil {
 		opts = append(opts, core.WithLimit(int(*r.Limit)))
-	}
-	if r.GetUncheckedMessages() {
-		opts = append(opts, WithoutMessageCheck())
 	}
 	switch r.GetOnUnavailable() {
 	case holdfastpb.LockRule_ON_UNAVAILABLE_UNSPECIFIED:

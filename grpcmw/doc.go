@@ -35,7 +35,7 @@
 // # Rules in the .proto file
 //
 // With [WithAnnotations] you write the rule next to the method. Package holdfastpb says how to import
-// the option. [WithMethodOption] reads an option of your own instead:
+// the option:
 //
 //	rpc Refund(RefundRequest) returns (RefundReply) {
 //	  option (holdfast.v1.lock) = {key: "order:{order.id}", wait: "2s"};

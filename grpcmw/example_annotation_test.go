@@ -1,7 +1,6 @@
 package grpcmw_test
 
 import (
-	"context"
 	"fmt"
 	"log"
 	"time"
@@ -45,40 +44,4 @@ func ExampleWithAnnotations() {
 	// /shop.annotated.v1.Stock/Reserve
 	// /shop.annotated.v1.Stock/Ship
 	// /shop.annotated.v1.Stock/Watch
-}
-
-// An organisation may have an option of its own, here
-//
-//	extend google.protobuf.MethodOptions { Policy policy = 50002; }
-//	message Policy {
-//	  string lock = 1;
-//	  bool audit = 2;
-//	}
-//
-// of which a method has {lock: "book:{note}", audit: true}.
-func ExampleWithMethodOption() {
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		log.Fatal(err)
-	}
-	door := grpcmw.UnaryServerInterceptor(locks, grpcmw.WithMethodOption(shoppb.E_Policy,
-		func(p *shoppb.Policy) (string, []core.Option, error) {
-			if p.GetLock() == "" {
-				return "", nil, grpcmw.ErrNoLock // a policy that says nothing of locks
-			}
-			return p.GetLock(), []core.Option{core.WithWait(2 * time.Second)}, nil
-		}))
-
-	// A server would call it like this:
-	info := &grpc.UnaryServerInfo{FullMethod: "/shop.annotated.v1.Audits/Close"}
-	_, err = door(context.Background(), &shoppb.RefundRequest{Note: "2026-11"}, info, func(ctx context.Context, _ any) (any, error) {
-		lease, _ := core.FromContext(ctx)
-		fmt.Println("closing under", lease.Name())
-		return &shoppb.Reply{}, nil
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// closing under book:2026-11
 }

@@ -38,11 +38,6 @@ func SetFence(ctx context.Context, name string) (context.Context, error) {
 	return metadata.NewOutgoingContext(ctx, md), err
 }
 
-func hasFence(ctx context.Context) bool {
-	md, _ := metadata.FromOutgoingContext(ctx)
-	return len(md.Get(FenceMetadata)) > 0
-}
-
 // Fence reads the fence that came with a call, from the incoming metadata of its context, for a guard
 // of package fence. The error is fence.ErrInvalid if there is no fence, more than one, or an invalid
 // one: answer INVALID_ARGUMENT.

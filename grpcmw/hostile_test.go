@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
@@ -38,20 +37,17 @@ func noted(note string) []byte {
 // named is a service whose handlers tell the names of their locks.
 type named struct {
 	shop
-	testpb.UnimplementedAuditsServer
 	name string // of the last lock, "" for none
 }
 
 func (n *named) saw(ctx context.Context) { x, _ := core.FromContext(ctx); n.name = x.Name() }
 
-func (n *named) Close(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
-	n.saw(ctx)
-	return &testpb.Reply{}, nil
-}
-
 func newNamed() *named {
 	n := &named{}
-	n.refund = n.Close
+	n.refund = func(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
+		n.saw(ctx)
+		return &testpb.Reply{}, nil
+	}
 	n.imports = func(ss importServer) error {
 		if _, err := ss.Recv(); err != nil {
 			return err
@@ -62,16 +58,12 @@ func newNamed() *named {
 	return n
 }
 
-// hostileCalls are the ways by which a value gets into a call: with a rule, and by an annotation.
+// hostileCalls are the ways by which a value gets into a call.
 func hostileCalls() map[string]func(ctx context.Context, conn *grpc.ClientConn, value string) error {
-	unary := func(method string) func(context.Context, *grpc.ClientConn, string) error {
-		return func(ctx context.Context, conn *grpc.ClientConn, value string) error {
-			return conn.Invoke(ctx, method, noted(value), new(any), grpc.ForceCodec(wire{}))
-		}
-	}
 	return map[string]func(context.Context, *grpc.ClientConn, string) error{
-		"unary":      unary(refund),
-		"annotation": unary(auditsClose),
+		"unary": func(ctx context.Context, conn *grpc.ClientConn, value string) error {
+			return conn.Invoke(ctx, refund, noted(value), new(any), grpc.ForceCodec(wire{}))
+		},
 		"stream": func(ctx context.Context, conn *grpc.ClientConn, value string) error {
 			ss, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, imports, grpc.ForceCodec(wire{}))
 			if err != nil {
@@ -145,16 +137,7 @@ func startHostile(t *testing.T, source string) (*named, *grpc.ClientConn, *bytes
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	key := strings.Replace(hostile.Template, "{v}", source, 1)
 	n := newNamed()
-	_, addr := startService(t, func(srv *grpc.Server) {
-		testpb.RegisterOrdersServer(srv, n)
-		testpb.RegisterAuditsServer(srv, n)
-	}, grpcmw.ServerOptions(newLocker(t, memlock.New(), core.WithLogger(logger)), grpcmw.WithLogger(logger),
-		grpcmw.WithMethod(refund, key), grpcmw.WithMethod(imports, key),
-		grpcmw.WithMethodOption(testpb.E_Policy, func(m proto.Message) (string, []core.Option, error) {
-			if m.(*testpb.Policy).GetLock() == "" {
-				return "", nil, grpcmw.ErrNoLock
-			}
-			return key, nil, nil
-		}))...)
+	_, addr := startService(t, func(srv *grpc.Server) { testpb.RegisterOrdersServer(srv, n) }, grpcmw.ServerOptions(newLocker(t, memlock.New(), core.WithLogger(logger)), grpcmw.WithLogger(logger),
+		grpcmw.WithMethod(refund, key), grpcmw.WithMethod(imports, key))...)
 	return n, connect(t, addr), &log
 }

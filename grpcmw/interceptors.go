@@ -15,12 +15,7 @@ import (
 // Interceptors holds the lock of each method that has a rule around its handler. Make it with [New],
 // once, when the program starts. It never changes.
 type Interceptors struct {
-	rules   map[string]*rule // by full method
-	skipper func(ctx context.Context, fullMethod string) bool
-}
-
-func (i *Interceptors) skips(ctx context.Context, method string) bool {
-	return i.skipper != nil && i.skipper(ctx, method)
+	rules map[string]*rule // by full method
 }
 
 // New returns the interceptors for the methods that have a rule, from opts or from the .proto files.
@@ -34,7 +29,7 @@ func newFrom(files *protoregistry.Files, l *core.Locker, opts []Option) (*Interc
 	if _, err := l.With(); err != nil {
 		return nil, fmt.Errorf("grpcmw: %w", err)
 	}
-	b := &builder{locks: l, files: files, rules: make(map[string]*rule), unlocked: make(map[string]bool)}
+	b := &builder{locks: l, files: files, rules: make(map[string]*rule)}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("grpcmw: option: nil: %w", core.ErrInvalid)
@@ -46,13 +41,10 @@ func newFrom(files *protoregistry.Files, l *core.Locker, opts []Option) (*Interc
 	if err := b.read(); err != nil {
 		return nil, err
 	}
-	if err := b.spread(); err != nil {
-		return nil, err
-	}
 	for _, r := range b.rules {
 		r.log = b.log // wherever in the list it stands
 	}
-	return &Interceptors{b.rules, b.skipper}, nil
+	return &Interceptors{b.rules}, nil
 }
 
 func must(l *core.Locker, opts []Option) *Interceptors {
@@ -115,7 +107,7 @@ func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 	}
 	var answered bool
 	var err error
-	if r == nil || i.skips(ctx, info.FullMethod) {
+	if r == nil {
 		err = work(ctx)
 	} else {
 		answered, err = r.do(ctx, req, work)
@@ -135,7 +127,7 @@ func (i *Interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSe
 	r := i.rules[info.FullMethod]
 	var answered bool
 	var err error
-	if r == nil || i.skips(ss.Context(), info.FullMethod) {
+	if r == nil {
 		err = handler(srv, ss)
 	} else {
 		answered, err = newStream(r, ss).serve(srv, handler)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -23,15 +22,13 @@ func (f optionFunc) apply(b *builder) error { return f(b) }
 
 // builder is what the options build.
 type builder struct {
-	locks   *core.Locker
-	files   *protoregistry.Files
-	rules   map[string]*rule // by full method
-	readers []reader         // of rules beside the methods
+	locks *core.Locker
+	files *protoregistry.Files
+	rules map[string]*rule // by full method
+	log   *slog.Logger
 
-	patterns []pattern
-	unlocked map[string]bool // by full method
-	skipper  func(ctx context.Context, fullMethod string) bool
-	log      *slog.Logger
+	annotated bool // rules of the .proto files are read
+	defaults  []core.Option
 }
 
 // WithMethod locks a method, unary or streaming, under the name that the key template makes of each
@@ -39,12 +36,8 @@ type builder struct {
 //
 // The full method is written as in generated code: "/shop.v1.Orders/Refund". These are errors when
 // the interceptors are made: a method that no linked service has, a method that is listed twice, and
-// a template that the method's request cannot fill. The rule replaces one that [WithAnnotations] or
-// [WithMethodOption] would read for the same method. Methods without any rule pass through.
-//
-// "/shop.v1.Orders/*" locks every method of the service that has no other rule: neither one of its own
-// in the list, nor one in the .proto file, nor [WithoutLock]. Each of these methods must be able to
-// fill the template.
+// a template that the method's request cannot fill. The rule replaces one that [WithAnnotations] would
+// read for the same method. Methods without any rule pass through.
 //
 // [core.Keys] makes one key of several templates, for a method that needs several names at once.
 //
@@ -87,10 +80,7 @@ func WithLogger(log *slog.Logger) Option {
 }
 
 func (b *builder) list(full string, opts []core.Option, keyerFor func(protoreflect.MethodDescriptor) (keyer, error)) error {
-	if service, ok := strings.CutSuffix(full, "/*"); ok {
-		return b.pattern(pattern{full, strings.TrimPrefix(service, "/"), opts, keyerFor})
-	}
-	if b.rules[full] != nil || b.unlocked[full] {
+	if b.rules[full] != nil {
 		return &ruleError{full, errors.New("listed twice")}
 	}
 	m, err := findMethod(b.files, full)

@@ -1,6 +1,7 @@
 package grpcmw
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,28 +13,22 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 )
-
-const methodOptions protoreflect.FullName = "google.protobuf.MethodOptions"
-
-// reader makes rules of one option of methods.
-type reader struct {
-	option protoreflect.ExtensionType
-	rule   func(value any) (key string, opts []core.Option, err error)
-}
 
 // read adds the rules that stand beside the methods. The error has all that is wrong with
 // them, in the order of the methods' names.
 func (b *builder) read() error {
-	if len(b.readers) == 0 {
+	if !b.annotated {
 		return nil
 	}
 	var errs []error
 	for _, m := range methodsOf(b.files) {
-		if b.rules[fullName(m)] != nil || b.unlocked[fullName(m)] {
+		if b.rules[fullName(m)] != nil {
 			continue // the server's own code stands nearer
 		}
 		if err := b.readMethod(m); err != nil {
+			err = fmt.Errorf("option (%s): %w", holdfastpb.E_Lock.TypeDescriptor().FullName(), err)
 			errs = append(errs, &ruleError{fullName(m), err})
 		}
 	}
@@ -41,77 +36,42 @@ func (b *builder) read() error {
 }
 
 func (b *builder) readMethod(m protoreflect.MethodDescriptor) error {
-	var by protoreflect.FullName
-	for _, r := range b.readers {
-		name := r.option.TypeDescriptor().FullName()
-		locks, err := b.readOption(m, r)
-		switch {
-		case err != nil:
-			return fmt.Errorf("option (%s): %w", name, err)
-		case locks && by != "":
-			return fmt.Errorf("options (%s) and (%s) both lock it", by, name)
-		case locks:
-			by = name
-		}
+	r, err := annotationOf(m)
+	if r == nil || err != nil {
+		return err
 	}
-	return nil
+	own, err := lockOptions(r)
+	if err != nil {
+		return err
+	}
+	k, err := templateKeyer(m, cmp.Or(r.GetKey(), core.Keys(r.GetKeys()...)))
+	if err != nil {
+		return err
+	}
+	return b.add(m, k, slices.Concat(b.defaults, own))
 }
 
-func (b *builder) readOption(m protoreflect.MethodDescriptor, r reader) (locks bool, err error) {
-	value, err := optionOf(m, r.option)
-	if value == nil || err != nil {
-		return false, err
-	}
-	key, opts, err := r.rule(value)
-	if errors.Is(err, ErrNoLock) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	k, err := templateKeyer(m, key)
-	if err != nil {
-		return false, err
-	}
-	return true, b.add(m, k, opts)
-}
-
-// optionOf returns the value of m's option, nil if it has none. It decodes the options
-// again: a descriptor that was loaded without the extension has it among unknown fields, and
-// one that was loaded with a dynamic type of it as a message of another Go type. Neither may
-// leave a method unlocked.
-func optionOf(m protoreflect.MethodDescriptor, option protoreflect.ExtensionType) (any, error) {
+// annotationOf returns the rule beside m, nil if it has none. It decodes the options again: a
+// descriptor that was loaded without the extension has it among unknown fields, and one that was
+// loaded with a dynamic type of it as a message of another Go type. Neither may leave a method
+// unlocked. Only our extension is resolved, so that what is wrong with another one is not looked at.
+func annotationOf(m protoreflect.MethodDescriptor) (*holdfastpb.LockRule, error) {
 	raw, err := proto.MarshalOptions{AllowPartial: true}.Marshal(m.Options())
 	if len(raw) == 0 || err != nil {
 		return nil, err
 	}
-	var opts descriptorpb.MethodOptions
-	if err := (proto.UnmarshalOptions{Resolver: only{protoregistry.GlobalTypes, option}}).Unmarshal(raw, &opts); err != nil {
+	ours := new(protoregistry.Types)
+	if err := ours.RegisterExtension(holdfastpb.E_Lock); err != nil {
 		return nil, err
 	}
-	if !proto.HasExtension(&opts, option) {
+	var opts descriptorpb.MethodOptions
+	if err := (proto.UnmarshalOptions{Resolver: ours}).Unmarshal(raw, &opts); err != nil {
+		return nil, err
+	}
+	if !proto.HasExtension(&opts, holdfastpb.E_Lock) {
 		return nil, nil //nolint:nilnil // documented: there is none
 	}
-	return proto.GetExtension(&opts, option), nil
-}
-
-// only resolves one extension of MethodOptions, so that what is wrong with another one is
-// not looked at.
-type only struct {
-	*protoregistry.Types
-	option protoreflect.ExtensionType
-}
-
-// FindExtensionByNumber is what decoding asks.
-func (o only) FindExtensionByNumber(message protoreflect.FullName, number protoreflect.FieldNumber) (protoreflect.ExtensionType, error) {
-	switch {
-	case message != methodOptions:
-		return o.Types.FindExtensionByNumber(message, number)
-	case number == o.option.TypeDescriptor().Number():
-		return o.option, nil
-	default:
-		return nil, protoregistry.NotFound
-	}
+	return proto.GetExtension(&opts, holdfastpb.E_Lock).(*holdfastpb.LockRule), nil
 }
 
 // methodsOf returns all methods, sorted. The files come first: looking into one while the

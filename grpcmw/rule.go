@@ -22,9 +22,8 @@ var (
 
 // rule is one method with its lock.
 type rule struct {
-	method    string
-	locks     *core.Locker // with the method's options
-	unchecked bool         // later messages of a stream are not compared with the first one
+	method string
+	locks  *core.Locker // with the method's options
 	keyer
 	log    *slog.Logger // nil for slog.Default()
 	logged sync.Once
@@ -122,13 +121,12 @@ func wasLost(x holding) bool {
 }
 
 func newRule(l *core.Locker, m protoreflect.MethodDescriptor, k keyer, opts []core.Option) (*rule, error) {
-	unchecked, others := split(opts)
 	defaults := []core.Option{core.WithWait(0), core.WithTemplate(k.template), core.WithDedupScope(fullName(m)), core.WithOperation(fullName(m))}
-	locks, err := l.With(append(defaults, others...)...)
+	locks, err := l.With(append(defaults, opts...)...)
 	if err != nil {
 		return nil, err
 	}
-	return &rule{method: fullName(m), locks: locks, unchecked: unchecked, keyer: k}, nil
+	return &rule{method: fullName(m), locks: locks, keyer: k}, nil
 }
 
 // findMethod returns the descriptor of a method whose generated code is linked in.

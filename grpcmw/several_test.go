@@ -170,7 +170,6 @@ func TestLaterMessageThatNamesSomethingElseIsRefused(t *testing.T) {
 		"another":               {grpcmw.WithMethod(imports, orderKey), &testpb.RefundRequest{Order: &testpb.Order{Id: 7}}, codes.InvalidArgument},
 		"none":                  {grpcmw.WithMethod(imports, orderKey), &testpb.RefundRequest{Note: "chunk"}, codes.OK},
 		"a part":                {grpcmw.WithMethod(imports, "{order.code}:{order.id}"), &testpb.RefundRequest{Order: &testpb.Order{Id: 7}}, codes.InvalidArgument},
-		"another, unchecked":    {grpcmw.WithMethod(imports, orderKey, grpcmw.WithoutMessageCheck()), &testpb.RefundRequest{Order: &testpb.Order{Id: 7}}, codes.OK},
 		"another, by function":  {grpcmw.WithMethodFunc(imports, byFunc), &testpb.RefundRequest{Order: &testpb.Order{Code: "7"}}, codes.InvalidArgument},
 		"the same, by function": {grpcmw.WithMethodFunc(imports, byFunc), order(), codes.OK},
 		"none, by function":     {grpcmw.WithMethodFunc(imports, byFunc), &testpb.RefundRequest{Note: "chunk"}, codes.OK},
@@ -204,86 +203,5 @@ func TestLaterMessageThatNamesSomethingElseIsRefused(t *testing.T) {
 			wantInside(t, err, ss.Trailer(), codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
 			comesFree(t, other, "order:42")
 		})
-	}
-}
-
-func TestOptionsOfARuleAreRefusedElsewhere(t *testing.T) {
-	t.Parallel()
-	if _, err := core.New(memlock.New(), grpcmw.WithoutMessageCheck()); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("%v, want ErrInvalid", err)
-	}
-}
-
-func TestPatternLocksEveryMethodWithoutARuleOfItsOwn(t *testing.T) {
-	t.Parallel()
-	const all, quote = "/shop.v1.Orders/*", "/shop.v1.Orders/Quote"
-	locks := newLocker(t, memlock.New())
-	i, err := grpcmw.New(locks, grpcmw.WithMethod(all, "service:{grpc:service}"),
-		grpcmw.WithMethod(refund, orderKey), grpcmw.WithoutLock(quote))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := strings.Join(i.Methods(), " "), strings.Join([]string{imports, negotiate, refund, watch}, " "); got != want {
-		t.Errorf("locked: %s, want %s", got, want)
-	}
-	name := func(ctx context.Context) string {
-		x, _ := core.FromContext(ctx)
-		return x.Name()
-	}
-	handler := func(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
-		return &testpb.Reply{Text: name(ctx)}, nil
-	}
-	client := serve(t, &shop{refund: handler, quote: handler, watch: func(_ *testpb.RefundRequest, ss watchServer) error {
-		return ss.Send(&testpb.Reply{Text: name(ss.Context())})
-	}}, i.ServerOptions()...)
-	if reply, err := client.Refund(t.Context(), order()); err != nil || reply.GetText() != "order:42" {
-		t.Errorf("its own rule: %v, %v", reply, err)
-	}
-	if reply, err := client.Quote(t.Context(), order()); err != nil || reply.GetText() != "" {
-		t.Errorf("WithoutLock: %v, %v", reply, err)
-	}
-	ss, err := client.Watch(t.Context(), order())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if reply, err := ss.Recv(); err != nil || reply.GetText() != "service:shop.v1.Orders" {
-		t.Errorf("the pattern: %v, %v", reply, err)
-	}
-	for says, opts := range map[string][]grpcmw.Option{
-		"twice":       {grpcmw.WithMethod(all, "a"), grpcmw.WithMethod(all, "b")},
-		"no such":     {grpcmw.WithMethod("/shop.v2.Orders/*", "a")},
-		"no field":    {grpcmw.WithMethod(all, "{nothing}")},
-		"unknown":     {grpcmw.WithoutLock("/shop.v1.Orders/Refnud")},
-		imports:       {grpcmw.WithMethod(all, "{nothing}")},
-		"listed":      {grpcmw.WithMethod(refund, "a"), grpcmw.WithoutLock(refund)},
-		"listed twic": {grpcmw.WithoutLock(refund), grpcmw.WithMethod(refund, "a")},
-	} {
-		if _, err := grpcmw.New(locks, opts...); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v, want ErrInvalid that says %q", err, says)
-		}
-	}
-}
-
-func TestSkippedCallsAreNotLocked(t *testing.T) {
-	t.Parallel()
-	locks, other := lockers(t)
-	hold(t, other, "order:42")
-	client := serve(t, &shop{refund: ok, watch: func(*testpb.RefundRequest, watchServer) error { return nil }},
-		grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(watch, orderKey),
-			grpcmw.WithSkipper(func(ctx context.Context, method string) bool {
-				return len(metadata.ValueFromIncomingContext(ctx, "dry-run")) > 0 && strings.HasPrefix(method, "/shop.v1.Orders/")
-			}))...)
-	_, err := client.Refund(t.Context(), order())
-	wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
-	dry := metadata.AppendToOutgoingContext(t.Context(), "dry-run", "1")
-	if _, err := client.Refund(dry, order()); err != nil {
-		t.Error(err)
-	}
-	ss, err := client.Watch(dry, order())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := recv(ss); !errors.Is(err, io.EOF) {
-		t.Error(err)
 	}
 }

@@ -170,7 +170,7 @@ func (s *stream) enter(x holding, n naming) (entered bool, err error) {
 // it without its lock. A message without the values that make the name is let through, as a chunk of
 // an upload is.
 func (s *stream) compare(req any) error {
-	if !s.rule.fromMessage || s.rule.unchecked {
+	if !s.rule.fromMessage {
 		return nil
 	}
 	s.mu.Lock()

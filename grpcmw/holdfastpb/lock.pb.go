@@ -114,12 +114,9 @@ type LockRule struct {
 	OnUnavailable LockRule_OnUnavailable `protobuf:"varint,10,opt,name=on_unavailable,json=onUnavailable,proto3,enum=holdfast.v1.LockRule_OnUnavailable" json:"on_unavailable,omitempty"`
 	// The key templates of several locks, which are taken together: see Keys of package core. Not with
 	// key.
-	Keys []string `protobuf:"bytes,11,rep,name=keys,proto3" json:"keys,omitempty"`
-	// WithoutMessageCheck: later messages of a client's stream may name something else than the first
-	// one, which is what is locked.
-	UncheckedMessages bool `protobuf:"varint,12,opt,name=unchecked_messages,json=uncheckedMessages,proto3" json:"unchecked_messages,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	Keys          []string `protobuf:"bytes,11,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LockRule) Reset() {
@@ -229,13 +226,6 @@ func (x *LockRule) GetKeys() []string {
 	return nil
 }
 
-func (x *LockRule) GetUncheckedMessages() bool {
-	if x != nil {
-		return x.UncheckedMessages
-	}
-	return false
-}
-
 var file_holdfast_v1_lock_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -262,7 +252,7 @@ var File_holdfast_v1_lock_proto protoreflect.FileDescriptor
 
 const file_holdfast_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x16holdfast/v1/lock.proto\x12\vholdfast.v1\x1a google/protobuf/descriptor.proto\"\xb0\x04\n" +
+	"\x16holdfast/v1/lock.proto\x12\vholdfast.v1\x1a google/protobuf/descriptor.proto\"\x81\x04\n" +
 	"\bLockRule\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x17\n" +
 	"\x04wait\x18\x02 \x01(\tH\x00R\x04wait\x88\x01\x01\x12\x15\n" +
@@ -276,8 +266,7 @@ const file_holdfast_v1_lock_proto_rawDesc = "" +
 	"\bmin_hold\x18\t \x01(\tH\x06R\aminHold\x88\x01\x01\x12J\n" +
 	"\x0eon_unavailable\x18\n" +
 	" \x01(\x0e2#.holdfast.v1.LockRule.OnUnavailableR\ronUnavailable\x12\x12\n" +
-	"\x04keys\x18\v \x03(\tR\x04keys\x12-\n" +
-	"\x12unchecked_messages\x18\f \x01(\bR\x11uncheckedMessages\"P\n" +
+	"\x04keys\x18\v \x03(\tR\x04keys\"P\n" +
 	"\rOnUnavailable\x12\x1e\n" +
 	"\x1aON_UNAVAILABLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vFAIL_CLOSED\x10\x01\x12\x0e\n" +

@@ -11,12 +11,10 @@ package testpb
 
 import (
 	reflect "reflect"
-	sync "sync"
 	unsafe "unsafe"
 
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
 
 	_ "github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 )
@@ -28,103 +26,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-type Policy struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lock          string                 `protobuf:"bytes,1,opt,name=lock,proto3" json:"lock,omitempty"`
-	Audit         bool                   `protobuf:"varint,2,opt,name=audit,proto3" json:"audit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Policy) Reset() {
-	*x = Policy{}
-	mi := &file_grpcmw_internal_testpb_annotated_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Policy) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Policy) ProtoMessage() {}
-
-func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_grpcmw_internal_testpb_annotated_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Policy.ProtoReflect.Descriptor instead.
-func (*Policy) Descriptor() ([]byte, []int) {
-	return file_grpcmw_internal_testpb_annotated_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *Policy) GetLock() string {
-	if x != nil {
-		return x.Lock
-	}
-	return ""
-}
-
-func (x *Policy) GetAudit() bool {
-	if x != nil {
-		return x.Audit
-	}
-	return false
-}
-
-var file_grpcmw_internal_testpb_annotated_proto_extTypes = []protoimpl.ExtensionInfo{
-	{
-		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
-		ExtensionType: (*string)(nil),
-		Field:         50001,
-		Name:          "shop.annotated.v1.exclusive",
-		Tag:           "bytes,50001,opt,name=exclusive",
-		Filename:      "grpcmw/internal/testpb/annotated.proto",
-	},
-	{
-		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
-		ExtensionType: (*Policy)(nil),
-		Field:         50002,
-		Name:          "shop.annotated.v1.policy",
-		Tag:           "bytes,50002,opt,name=policy",
-		Filename:      "grpcmw/internal/testpb/annotated.proto",
-	},
-	{
-		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
-		ExtensionType: ([]string)(nil),
-		Field:         50003,
-		Name:          "shop.annotated.v1.keys",
-		Tag:           "bytes,50003,rep,name=keys",
-		Filename:      "grpcmw/internal/testpb/annotated.proto",
-	},
-}
-
-// Extension fields to descriptorpb.MethodOptions.
-var (
-	// optional string exclusive = 50001;
-	E_Exclusive = &file_grpcmw_internal_testpb_annotated_proto_extTypes[0]
-	// optional shop.annotated.v1.Policy policy = 50002;
-	E_Policy = &file_grpcmw_internal_testpb_annotated_proto_extTypes[1]
-	// repeated string keys = 50003;
-	E_Keys = &file_grpcmw_internal_testpb_annotated_proto_extTypes[2]
-)
-
 var File_grpcmw_internal_testpb_annotated_proto protoreflect.FileDescriptor
 
 const file_grpcmw_internal_testpb_annotated_proto_rawDesc = "" +
 	"\n" +
-	"&grpcmw/internal/testpb/annotated.proto\x12\x11shop.annotated.v1\x1a google/protobuf/descriptor.proto\x1a#grpcmw/internal/testpb/orders.proto\x1a\x16holdfast/v1/lock.proto\"2\n" +
-	"\x06Policy\x12\x12\n" +
-	"\x04lock\x18\x01 \x01(\tR\x04lock\x12\x14\n" +
-	"\x05audit\x18\x02 \x01(\bR\x05audit2\xd7\x03\n" +
+	"&grpcmw/internal/testpb/annotated.proto\x12\x11shop.annotated.v1\x1a#grpcmw/internal/testpb/orders.proto\x1a\x16holdfast/v1/lock.proto2\xd7\x03\n" +
 	"\x05Stock\x12I\n" +
 	"\aReserve\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x16\xca\xe7)\x12\n" +
 	"\x10order:{order.id}\x12a\n" +
@@ -136,63 +42,30 @@ const file_grpcmw_internal_testpb_annotated_proto_rawDesc = "" +
 	"\x10order:{order.id}0\x01\x12Y\n" +
 	"\tNegotiate\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\" \xca\xe7)\x1c\n" +
 	"\x1atenant:{metadata:x-tenant}(\x010\x01\x12.\n" +
-	"\x04Look\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply2\xcc\x01\n" +
-	"\x06Audits\x12D\n" +
-	"\x04Book\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x14\x8a\xb5\x18\x10order:{order.id}\x12D\n" +
-	"\x05Close\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x13\x92\xb5\x18\x0f\n" +
-	"\vbook:{note}\x10\x01\x126\n" +
-	"\x04Read\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x06\x92\xb5\x18\x02\x10\x01:>\n" +
-	"\texclusive\x12\x1e.google.protobuf.MethodOptions\x18ц\x03 \x01(\tR\texclusive:S\n" +
-	"\x06policy\x12\x1e.google.protobuf.MethodOptions\x18҆\x03 \x01(\v2\x19.shop.annotated.v1.PolicyR\x06policy:4\n" +
-	"\x04keys\x12\x1e.google.protobuf.MethodOptions\x18ӆ\x03 \x03(\tR\x04keysB8Z6github.com/holdfast-go/holdfast/grpcmw/internal/testpbb\x06proto3"
+	"\x04Look\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.ReplyB8Z6github.com/holdfast-go/holdfast/grpcmw/internal/testpbb\x06proto3"
 
-var (
-	file_grpcmw_internal_testpb_annotated_proto_rawDescOnce sync.Once
-	file_grpcmw_internal_testpb_annotated_proto_rawDescData []byte
-)
-
-func file_grpcmw_internal_testpb_annotated_proto_rawDescGZIP() []byte {
-	file_grpcmw_internal_testpb_annotated_proto_rawDescOnce.Do(func() {
-		file_grpcmw_internal_testpb_annotated_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_grpcmw_internal_testpb_annotated_proto_rawDesc), len(file_grpcmw_internal_testpb_annotated_proto_rawDesc)))
-	})
-	return file_grpcmw_internal_testpb_annotated_proto_rawDescData
-}
-
-var file_grpcmw_internal_testpb_annotated_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_grpcmw_internal_testpb_annotated_proto_goTypes = []any{
-	(*Policy)(nil),                     // 0: shop.annotated.v1.Policy
-	(*descriptorpb.MethodOptions)(nil), // 1: google.protobuf.MethodOptions
-	(*RefundRequest)(nil),              // 2: shop.v1.RefundRequest
-	(*Reply)(nil),                      // 3: shop.v1.Reply
+	(*RefundRequest)(nil), // 0: shop.v1.RefundRequest
+	(*Reply)(nil),         // 1: shop.v1.Reply
 }
 var file_grpcmw_internal_testpb_annotated_proto_depIdxs = []int32{
-	1,  // 0: shop.annotated.v1.exclusive:extendee -> google.protobuf.MethodOptions
-	1,  // 1: shop.annotated.v1.policy:extendee -> google.protobuf.MethodOptions
-	1,  // 2: shop.annotated.v1.keys:extendee -> google.protobuf.MethodOptions
-	0,  // 3: shop.annotated.v1.policy:type_name -> shop.annotated.v1.Policy
-	2,  // 4: shop.annotated.v1.Stock.Reserve:input_type -> shop.v1.RefundRequest
-	2,  // 5: shop.annotated.v1.Stock.Ship:input_type -> shop.v1.RefundRequest
-	2,  // 6: shop.annotated.v1.Stock.Import:input_type -> shop.v1.RefundRequest
-	2,  // 7: shop.annotated.v1.Stock.Watch:input_type -> shop.v1.RefundRequest
-	2,  // 8: shop.annotated.v1.Stock.Negotiate:input_type -> shop.v1.RefundRequest
-	2,  // 9: shop.annotated.v1.Stock.Look:input_type -> shop.v1.RefundRequest
-	2,  // 10: shop.annotated.v1.Audits.Book:input_type -> shop.v1.RefundRequest
-	2,  // 11: shop.annotated.v1.Audits.Close:input_type -> shop.v1.RefundRequest
-	2,  // 12: shop.annotated.v1.Audits.Read:input_type -> shop.v1.RefundRequest
-	3,  // 13: shop.annotated.v1.Stock.Reserve:output_type -> shop.v1.Reply
-	3,  // 14: shop.annotated.v1.Stock.Ship:output_type -> shop.v1.Reply
-	3,  // 15: shop.annotated.v1.Stock.Import:output_type -> shop.v1.Reply
-	3,  // 16: shop.annotated.v1.Stock.Watch:output_type -> shop.v1.Reply
-	3,  // 17: shop.annotated.v1.Stock.Negotiate:output_type -> shop.v1.Reply
-	3,  // 18: shop.annotated.v1.Stock.Look:output_type -> shop.v1.Reply
-	3,  // 19: shop.annotated.v1.Audits.Book:output_type -> shop.v1.Reply
-	3,  // 20: shop.annotated.v1.Audits.Close:output_type -> shop.v1.Reply
-	3,  // 21: shop.annotated.v1.Audits.Read:output_type -> shop.v1.Reply
-	13, // [13:22] is the sub-list for method output_type
-	4,  // [4:13] is the sub-list for method input_type
-	3,  // [3:4] is the sub-list for extension type_name
-	0,  // [0:3] is the sub-list for extension extendee
-	0,  // [0:0] is the sub-list for field type_name
+	0, // 0: shop.annotated.v1.Stock.Reserve:input_type -> shop.v1.RefundRequest
+	0, // 1: shop.annotated.v1.Stock.Ship:input_type -> shop.v1.RefundRequest
+	0, // 2: shop.annotated.v1.Stock.Import:input_type -> shop.v1.RefundRequest
+	0, // 3: shop.annotated.v1.Stock.Watch:input_type -> shop.v1.RefundRequest
+	0, // 4: shop.annotated.v1.Stock.Negotiate:input_type -> shop.v1.RefundRequest
+	0, // 5: shop.annotated.v1.Stock.Look:input_type -> shop.v1.RefundRequest
+	1, // 6: shop.annotated.v1.Stock.Reserve:output_type -> shop.v1.Reply
+	1, // 7: shop.annotated.v1.Stock.Ship:output_type -> shop.v1.Reply
+	1, // 8: shop.annotated.v1.Stock.Import:output_type -> shop.v1.Reply
+	1, // 9: shop.annotated.v1.Stock.Watch:output_type -> shop.v1.Reply
+	1, // 10: shop.annotated.v1.Stock.Negotiate:output_type -> shop.v1.Reply
+	1, // 11: shop.annotated.v1.Stock.Look:output_type -> shop.v1.Reply
+	6, // [6:12] is the sub-list for method output_type
+	0, // [0:6] is the sub-list for method input_type
+	0, // [0:0] is the sub-list for extension type_name
+	0, // [0:0] is the sub-list for extension extendee
+	0, // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_grpcmw_internal_testpb_annotated_proto_init() }
@@ -207,14 +80,12 @@ func file_grpcmw_internal_testpb_annotated_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_grpcmw_internal_testpb_annotated_proto_rawDesc), len(file_grpcmw_internal_testpb_annotated_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
-			NumExtensions: 3,
-			NumServices:   2,
+			NumMessages:   0,
+			NumExtensions: 0,
+			NumServices:   1,
 		},
 		GoTypes:           file_grpcmw_internal_testpb_annotated_proto_goTypes,
 		DependencyIndexes: file_grpcmw_internal_testpb_annotated_proto_depIdxs,
-		MessageInfos:      file_grpcmw_internal_testpb_annotated_proto_msgTypes,
-		ExtensionInfos:    file_grpcmw_internal_testpb_annotated_proto_extTypes,
 	}.Build()
 	File_grpcmw_internal_testpb_annotated_proto = out.File
 	file_grpcmw_internal_testpb_annotated_proto_goTypes = nil
