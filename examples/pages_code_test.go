@@ -29,7 +29,7 @@ import (
 
 // What follows is the code of the pages in docs; readme_test.go compares them.
 
-var _ = []any{httpAnswers, grpcClient, httpIdempotency, taskRules, taskFromRequest, taskLocked, functionFence, ready, shutdown, faqCause} // need more than a lock
+var _ = []any{httpAnswers, grpcClient, httpIdempotency, taskRules, taskFromRequest, taskOnItsWay, functionFence, ready, shutdown, faqCause} // need more than a lock
 
 func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e := echo.New()
@@ -178,13 +178,11 @@ func taskFromRequest(ctx context.Context, client *asynq.Client) error {
 	return err
 }
 
-func taskLocked(ctx context.Context, locks *core.Locker, client *asynq.Client, payload []byte) error {
-	// The server's rules, here in the process that enqueues.
-	door, err := taskmw.New(locks, taskmw.WithType("order:ship", "order:{order_id}"))
-	if err != nil {
+func taskOnItsWay(ctx context.Context, locks *core.Locker, client *asynq.Client, task *asynq.Task) error {
+	err := locks.Do(ctx, "order:42", func(ctx context.Context) error {
+		_, err := taskmw.Enqueue(ctx, client, task, 10*time.Minute)
 		return err
-	}
-	_, err = door.EnqueueLocked(ctx, client, asynq.NewTask("order:ship", payload), 10*time.Minute)
+	}, core.WithWait(0))
 	if errors.Is(err, core.ErrHeld) {
 		return nil // it is on its way already
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hibiken/asynq"
-
 	"github.com/holdfast-go/holdfast/core"
 )
 
@@ -14,8 +12,8 @@ import (
 //
 // The middleware recognises the holder by its label. A holder with the task's own ID is an earlier
 // delivery of the same task, which asynq has given up and which still runs. A task is never finished
-// or archived because of its own earlier delivery: it is retried. The same is true if the middleware
-// cannot rule out that the holder is one.
+// because of its own earlier delivery: it is retried. The same is true if the middleware cannot rule
+// out that the holder is one.
 type Action uint8
 
 const (
@@ -36,10 +34,6 @@ const (
 	// With several keys ([core.Keys]) it is an error: a task that holds one of the names does other work.
 	Skip
 
-	// Archive archives the task at once. The error, which asynq stores with the task, says who holds
-	// the name. It matches [ErrConflict] and wraps asynq.SkipRetry.
-	Archive
-
 	// Coalesce lets one task of a type run and one more wait for it. It finishes all others without
 	// running them. Any number of duplicates that arrive during a run lead to exactly one more run,
 	// which begins after the last of them was delivered. They share the fate of that task, including
@@ -54,7 +48,7 @@ const (
 	Coalesce
 )
 
-var actionNames = [...]string{"Retry", "Wait", "Skip", "Archive", "Coalesce"}
+var actionNames = [...]string{"Retry", "Wait", "Skip", "Coalesce"}
 
 func (a Action) String() string {
 	if int(a) < len(actionNames) {
@@ -105,15 +99,11 @@ func actionOf(opts []core.Option) (action Action, others []core.Option, err erro
 // conflict is the outcome of a task whose name is held.
 func (v *delivery) conflict(err error) error {
 	held, ok := errors.AsType[*core.HeldError](err)
-	switch {
-	case ok && v.rule.action == Skip && v.isTwin(held.Label):
+	if ok && v.rule.action == Skip && v.isTwin(held.Label) {
 		v.unrun("another task of its type runs, or has run just now")
 		return nil
-	case ok && v.rule.action == Archive && held.Label != v.label:
-		return fmt.Errorf("%w: %w", &ConflictError{Err: err}, asynq.SkipRetry)
-	default:
-		return &ConflictError{Err: err, Last: v.last}
 	}
+	return &ConflictError{Err: err, Last: v.last}
 }
 
 // isTwin says whether a holder's label is that of another task of the same type.

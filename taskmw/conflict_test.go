@@ -21,15 +21,12 @@ import (
 const (
 	retried  = "retried"
 	finished = "finished"
-	archived = "archived"
 )
 
 func verdict(err error) string {
 	switch {
 	case err == nil:
 		return finished
-	case errors.Is(err, asynq.SkipRetry) && errors.Is(err, taskmw.ErrConflict):
-		return archived
 	case errors.Is(err, taskmw.ErrConflict):
 		return retried
 	default:
@@ -41,29 +38,23 @@ func verdict(err error) string {
 // somebody of whom that is not known.
 func TestActionsDependOnTheHolder(t *testing.T) {
 	t.Parallel()
-	const skip, archive, coalesce = "order:skip", "order:archive", "order:coalesce"
+	const skip = "order:skip"
 	q := newQueue(t)
 	cases := []struct{ taskType, holder, want string }{
 		{skip, "task:order:skip:other", finished},
 		{skip, "task:order:skip:$ID", retried},
-		{skip, "task:order:archive:other", retried},
+		{skip, "task:order:other:other", retried},
 		{skip, "task:order:skip:more:other", retried}, // of type order:skip:more
 		{skip, "task:order:skip", retried},
 		{skip, "task:order:skip:", retried},
 		{skip, "someone", retried},
 		{skip, "", retried},
-		{archive, "task:order:archive:other", archived},
-		{archive, "task:order:archive:$ID", retried},
-		{archive, "task:order:skip:other", archived},
-		{archive, "someone", archived},
-		{archive, "", archived},
 		{"order:other", "task:order:other:other", retried},
 	}
 	record, runs := recorder()
 	srv := q.serve(t, q.quick(), muxOf(mustNotRun(t), record, taskmw.Middleware(newLocker(t, q.store()),
 		taskmw.WithType("order:*", "{asynq:id}"),
-		taskmw.WithType(skip, "{asynq:id}", taskmw.OnConflict(taskmw.Archive), taskmw.OnConflict(taskmw.Skip)),
-		taskmw.WithType(archive, "{asynq:id}", taskmw.OnConflict(taskmw.Archive)))))
+		taskmw.WithType(skip, "{asynq:id}", taskmw.OnConflict(taskmw.Wait), taskmw.OnConflict(taskmw.Skip)))))
 	defer srv.Shutdown() // before the names are free
 	want := make(map[string]string)
 	for i, c := range cases {
@@ -82,34 +73,9 @@ func TestActionsDependOnTheHolder(t *testing.T) {
 	}
 	for i, c := range cases {
 		id := fmt.Sprintf("%s-%d", q.name, i)
-		switch c.want {
-		case finished:
+		if c.want == finished {
 			q.await(t, id, asynq.TaskStateCompleted)
-		case archived:
-			if info := q.await(t, id, asynq.TaskStateArchived); !strings.Contains(info.LastErr, "held") {
-				t.Errorf("%s: the reason is %q", id, info.LastErr)
-			}
 		}
-	}
-}
-
-func TestArchivedConflictIsToldToTheErrorHandler(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	store := newSpy()
-	hold(t, store, "order:42")
-	told := make(chan error, 10)
-	cfg := q.quick()
-	cfg.ErrorHandler = asynq.ErrorHandlerFunc(func(_ context.Context, _ *asynq.Task, err error) { told <- err })
-	q.serve(t, cfg, muxOf(mustNotRun(t), shipOnly(t, newLocker(t, store), taskmw.OnConflict(taskmw.Archive))))
-	q.await(t, q.enqueue(t, shipTask()), asynq.TaskStateArchived)
-	select {
-	case err := <-told:
-		if !errors.Is(err, taskmw.ErrConflict) {
-			t.Errorf("told of %v", err)
-		}
-	default:
-		t.Error("not told") // asynq does so before it archives
 	}
 }
 
@@ -123,8 +89,7 @@ func TestActionsOnTheLastAttempt(t *testing.T) {
 	}{
 		"skip, a twin":         {taskmw.Skip, "task:order:ship:other", asynq.TaskStateCompleted, ""},
 		"skip, another":        {taskmw.Skip, "someone", asynq.TaskStateArchived, "last attempt"},
-		"archive, another":     {taskmw.Archive, "someone", asynq.TaskStateArchived, `is held by "someone": skip retry`},
-		"archive, itself":      {taskmw.Archive, "task:order:ship:me", asynq.TaskStateArchived, "last attempt"},
+		"skip, itself":         {taskmw.Skip, "task:order:ship:me", asynq.TaskStateArchived, "last attempt"},
 		"wait, another":        {taskmw.Wait, "someone", asynq.TaskStateArchived, "last attempt"},
 		"coalesce, not a task": {taskmw.Coalesce, "someone", asynq.TaskStateArchived, "last attempt"},
 	} {
@@ -189,9 +154,9 @@ func TestARulesOwnPatienceComesBeforeItsAction(t *testing.T) {
 		store := memlock.New()
 		hold(t, store, "order:42")
 		began := time.Now()
-		err := muxOf(mustNotRun(t), shipOnly(t, newLocker(t, store), taskmw.OnConflict(taskmw.Archive), core.WithWait(time.Minute))).
+		err := muxOf(mustNotRun(t), shipOnly(t, newLocker(t, store), taskmw.OnConflict(taskmw.Skip), core.WithWait(time.Minute))).
 			ProcessTask(taskContext(t), shipTask())
-		if waited := time.Since(began); verdict(err) != archived || waited != time.Minute {
+		if waited := time.Since(began); verdict(err) != retried || waited != time.Minute {
 			t.Errorf("after %s: %v", waited, err)
 		}
 	})
@@ -199,7 +164,7 @@ func TestARulesOwnPatienceComesBeforeItsAction(t *testing.T) {
 
 func TestHandlersErrorsPassUnchangedWhateverTheAction(t *testing.T) {
 	t.Parallel()
-	for _, action := range []taskmw.Action{taskmw.Wait, taskmw.Skip, taskmw.Archive, taskmw.Coalesce} {
+	for _, action := range []taskmw.Action{taskmw.Wait, taskmw.Skip, taskmw.Coalesce} {
 		for _, own := range []error{&core.HeldError{Name: "stock:7"}, conflict(false), conflict(true), asynq.SkipRetry} {
 			runs := 0
 			mux := muxOf(func(context.Context, *asynq.Task) error { runs++; return own },
@@ -228,7 +193,7 @@ func TestOnConflictOutOfItsPlaceIsRefused(t *testing.T) {
 
 func TestActionsHaveNames(t *testing.T) {
 	t.Parallel()
-	if got := fmt.Sprint(taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Archive, taskmw.Coalesce, taskmw.Action(9)); got != "Retry Wait Skip Archive Coalesce Action(9)" {
+	if got := fmt.Sprint(taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Coalesce, taskmw.Action(9)); got != "Retry Wait Skip Coalesce Action(9)" {
 		t.Error(got)
 	}
 }

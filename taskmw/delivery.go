@@ -32,7 +32,7 @@ type delivery struct {
 // would archive it.
 func (v *delivery) process() error {
 	err := v.attempt()
-	if !v.ran && !v.last && excused(err) && !isFinal(err) {
+	if !v.ran && !v.last && excused(err) {
 		markOf(v.ctx).refusing()
 	}
 	if _, postponed := errors.AsType[*postponedError](err); postponed && !v.ran && v.waits {
@@ -52,7 +52,7 @@ func (v *delivery) attempt() error {
 		return v.outcome(v.run(nil, core.WithWait(budget(v.ctx))))
 	}
 	err := v.outcome(v.run(nil))
-	if _, ok := errors.AsType[*ConflictError](err); !ok || isFinal(err) || v.ran || !v.waits {
+	if _, ok := errors.AsType[*ConflictError](err); !ok || v.ran || !v.waits {
 		return err
 	}
 	return v.outcome(v.run(nil, core.WithWait(budget(v.ctx))))

@@ -14,7 +14,7 @@
 //	outcome                      the task
 //	held by another owner        is retried in 5 s ± 20%, which does not count as a failure
 //	… on its last attempt        waits as long as its own time allows, and is then archived
-//	… with another OnConflict    waits, is finished without a run, is archived, or is coalesced
+//	… with another OnConflict    waits, is finished without a run, or is coalesced
 //	key missing or invalid       is archived at once: the error wraps asynq.SkipRetry
 //	unavailable, Locker closed   fails with core's error: asynq's retry, counted
 //	its context has ended        fails with the context's error

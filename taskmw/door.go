@@ -18,7 +18,6 @@ type Door struct {
 	exact    map[string]*rule
 	prefixes []*rule // longest first
 	unruled  *rule   // for tasks that have none, and come with a hand-off
-	skip     func(context.Context, *asynq.Task) bool
 	log      *slog.Logger
 	warned   atomic.Bool
 }
@@ -63,9 +62,6 @@ func (d *Door) Middleware() asynq.MiddlewareFunc {
 	// asynq calls the outer function for every task.
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
-			if d.skip != nil && d.skip(ctx, t) {
-				return next.ProcessTask(ctx, t)
-			}
 			handoff, ok, err := handed(t)
 			if err != nil {
 				return keyless(err)

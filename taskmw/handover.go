@@ -38,72 +38,14 @@ const HandoffHeader = "holdfast-handoff"
 // comes free, and the error is asynq's.
 func Enqueue(ctx context.Context, c *asynq.Client, task *asynq.Task, keep time.Duration, opts ...asynq.Option) (*asynq.TaskInfo, error) {
 	lease, ok := core.FromContext(ctx)
-	if !ok {
+	switch {
+	case !ok:
 		return nil, fmt.Errorf("taskmw: Enqueue: %w: no lease in the context", core.ErrInvalid)
-	}
-	if err := sendable("Enqueue", c, task); err != nil {
-		return nil, err
-	}
-	return handOver(ctx, lease, c, task, keep, opts)
-}
-
-// EnqueueLocked takes the lock of a task when the task is enqueued, and not when it begins to run. So a
-// second task for the same name is refused while the first one is queued or runs: until executed, as
-// sidekiq-unique-jobs calls it.
-//
-//	info, err := door.EnqueueLocked(ctx, client, asynq.NewTask("order:ship", payload), 10*time.Minute)
-//	if errors.Is(err, core.ErrHeld) {
-//		return nil // it is on its way already
-//	}
-//
-// The name and the options are those of the rule for the task's type, so make the Door with the rules of
-// the server. With [core.WithWait] it waits for the name. With [core.WithDedup] work that is done is
-// [core.ErrDuplicate]. What follows is [Enqueue]: the name is handed off to the task, and keep is how
-// long it stays taken if the task does not start. After a failed attempt the name is free until the
-// next one.
-//
-// A type without a rule, a key that needs {asynq:queue} or {asynq:id}, several keys and [Coalesce] are
-// [core.ErrInvalid]. If the task could not be enqueued, the name comes free.
-func (d *Door) EnqueueLocked(ctx context.Context, c *asynq.Client, task *asynq.Task, keep time.Duration, opts ...asynq.Option) (*asynq.TaskInfo, error) {
-	if err := sendable("EnqueueLocked", c, task); err != nil {
-		return nil, err
-	}
-	r := d.match(task.Type())
-	switch {
-	case r == nil:
-		return nil, fmt.Errorf("taskmw: EnqueueLocked: %w: no rule for type %q", core.ErrInvalid, task.Type())
-	case r.several || r.action == Coalesce:
-		return nil, fmt.Errorf("taskmw: EnqueueLocked: %w: not with several keys or Coalesce", core.ErrInvalid)
-	}
-	names, err := r.names(ctx, task)
-	if err != nil {
-		return nil, fmt.Errorf("taskmw: EnqueueLocked: %w", err)
-	}
-	v := &delivery{rule: r, task: task, label: label(task.Type(), "")}
-	lease, err := r.locker.Acquire(ctx, names[0], v.options([]core.Option{
-		core.WithoutReentry(), core.WithMinHold(0), // that one counts from the run's start
-	})...)
-	if err != nil {
-		return nil, fmt.Errorf("taskmw: %w", err)
-	}
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // does nothing after the hand-off
-	return handOver(ctx, lease, c, task, keep, opts)
-}
-
-// sendable checks what does not need a lock.
-func sendable(what string, c *asynq.Client, task *asynq.Task) error {
-	switch {
 	case c == nil || task == nil:
-		return fmt.Errorf("taskmw: %s: %w: nil client or task", what, core.ErrInvalid)
+		return nil, fmt.Errorf("taskmw: Enqueue: %w: nil client or task", core.ErrInvalid)
 	case hasOptions(task):
-		return fmt.Errorf("taskmw: %s: %w: the task was made with options: give them to %s", what, core.ErrInvalid, what)
-	default:
-		return nil
+		return nil, fmt.Errorf("taskmw: Enqueue: %w: the task was made with options: give them to Enqueue", core.ErrInvalid)
 	}
-}
-
-// handOver enqueues the task with the hand-off of lease.
-func handOver(ctx context.Context, lease *core.Lease, c *asynq.Client, task *asynq.Task, keep time.Duration, opts []asynq.Option) (*asynq.TaskInfo, error) {
 	var info *asynq.TaskInfo
 	err := lease.HandOff(ctx, keep, func(ctx context.Context, handoff core.Handoff) (err error) {
 		headers := maps.Clone(task.Headers())

@@ -94,7 +94,7 @@ func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 
 func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 	t.Parallel()
-	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Archive, taskmw.Coalesce} {
+	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Coalesce} {
 		t.Run(action.String(), func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)

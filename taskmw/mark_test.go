@@ -100,7 +100,7 @@ func TestTasksThatAreFinishedWithoutARunAreLogged(t *testing.T) {
 	}
 }
 
-func TestASkippedTaskIsLogged(t *testing.T) {
+func TestATaskThatSkipFinishesIsLogged(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	holdAs(t, q.store(), "report", "task:order:report:other")
@@ -111,26 +111,6 @@ func TestASkippedTaskIsLogged(t *testing.T) {
 	q.await(t, id, asynq.TaskStateCompleted)
 	if s := log.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "another task of its type runs") || !strings.Contains(s, "id="+id) {
 		t.Errorf("logged %q", s)
-	}
-}
-
-func TestSkippedTasksAreNotLocked(t *testing.T) {
-	t.Parallel()
-	store := memlock.New()
-	hold(t, store, "order:42")
-	mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
-		if _, leased := core.FromContext(ctx); leased {
-			t.Error("locked")
-		}
-		return nil
-	}, taskmw.Middleware(newLocker(t, store), taskmw.WithType("order:*", "order:{order_id}"),
-		taskmw.WithSkipper(func(_ context.Context, task *asynq.Task) bool { return task.Headers()["dry-run"] != "" })))
-	dry := asynq.NewTaskWithHeaders("order:ship", shipTask().Payload(), map[string]string{"dry-run": "1"})
-	if err := mux.ProcessTask(taskContext(t), dry); err != nil {
-		t.Error(err)
-	}
-	if err := mux.ProcessTask(taskContext(t), shipTask()); !errors.Is(err, taskmw.ErrConflict) {
-		t.Errorf("%v, want a conflict", err)
 	}
 }
 

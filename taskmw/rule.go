@@ -77,17 +77,6 @@ func WithTypeFunc(pattern string, key func(context.Context, *asynq.Task) (string
 	})
 }
 
-// WithSkipper lets tasks pass without a lock: those for which skip returns true. It is asked for each
-// task, whether a rule matches it or not. A hand-off that a skipped task came with is not used, and its
-// name comes free when its time is over. The default, which nil also means, is none. If it is given
-// twice, the last one wins.
-func WithSkipper(skip func(context.Context, *asynq.Task) bool) Option {
-	return optionFunc(func(d *Door) error {
-		d.skip = skip
-		return nil
-	})
-}
-
 // WithLogger sets where the middleware logs: a warning about a missing [Configure], and a line at level
 // Info for each task that is finished without a run, with the task's type, queue and ID. The default,
 // also for nil, is slog.Default(). If it is given twice, the last one wins.

@@ -28,15 +28,14 @@ type scene struct {
 	returned            int
 }
 
-type tally struct{ runs, unrun, archived int }
+type tally struct{ runs, unrun int }
 
 func scenes() []*scene {
 	all := []*scene{
-		{action: taskmw.Retry, want: tally{4, 0, 0}, meet: 3, text: "each one is tried again, and runs later"},
-		{action: taskmw.Wait, want: tally{4, 0, 0}, meet: 0, text: "each one waits in its worker, and runs next"},
-		{action: taskmw.Skip, want: tally{1, 3, 0}, meet: 3, text: "what runs stands for all"},
-		{action: taskmw.Archive, want: tally{1, 0, 3}, meet: 3, text: "it should not have happened: for a human"},
-		{action: taskmw.Coalesce, want: tally{2, 2, 0}, meet: 2, text: "one more run, after the last of them came"},
+		{action: taskmw.Retry, want: tally{4, 0}, meet: 3, text: "each one is tried again, and runs later"},
+		{action: taskmw.Wait, want: tally{4, 0}, meet: 0, text: "each one waits in its worker, and runs next"},
+		{action: taskmw.Skip, want: tally{1, 3}, meet: 3, text: "what runs stands for all"},
+		{action: taskmw.Coalesce, want: tally{2, 2}, meet: 2, text: "one more run, after the last of them came"},
 	}
 	for _, c := range all {
 		c.begun, c.enough, c.over = make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -101,15 +100,11 @@ func (c *scene) count(err error) {
 	if c.returned++; c.returned == c.meet {
 		close(c.enough)
 	}
-	switch {
-	case err == nil:
-		c.got.unrun++ // or has run: run has taken it off
-	case errors.Is(err, asynq.SkipRetry):
-		c.got.archived++
-	default: // asynq tries again
+	if err != nil { // asynq tries again
 		return
 	}
-	if c.got.runs+c.got.unrun+c.got.archived == 1+duplicates {
+	c.got.unrun++ // or has run: run has taken it off
+	if c.got.runs+c.got.unrun == 1+duplicates {
 		close(c.over)
 	}
 }
@@ -154,7 +149,7 @@ func wait(ctx context.Context, event <-chan struct{}) error {
 
 func report(ctx context.Context, out io.Writer, all []*scene) error {
 	var wrong []error
-	fmt.Fprintf(out, "   %-10s %5s %6s %9s\n", "action", "runs", "unrun", "archived")
+	fmt.Fprintf(out, "   %-10s %5s %6s\n", "action", "runs", "unrun")
 	for _, c := range all {
 		if err := wait(ctx, c.over); err != nil {
 			return fmt.Errorf("%s: %w", c.action, err)
@@ -162,7 +157,7 @@ func report(ctx context.Context, out io.Writer, all []*scene) error {
 		c.mu.Lock()
 		got := c.got
 		c.mu.Unlock()
-		fmt.Fprintf(out, "   %-10s %5d %6d %9d   %s\n", c.action, got.runs, got.unrun, got.archived, c.text)
+		fmt.Fprintf(out, "   %-10s %5d %6d   %s\n", c.action, got.runs, got.unrun, c.text)
 		if got != c.want {
 			wrong = append(wrong, fmt.Errorf("%s: %+v, want %+v", c.action, got, c.want))
 		}
