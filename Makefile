@@ -60,7 +60,7 @@ rain = @rc=0; rm -f "$(FIGURES)"; for s in one plain redlock cluster sentinel re
 	(cd core/internal/weather && go run ./figures <"$(FIGURES)") || rc=1; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test evidence servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-peers scale charts screenshots bench-backends bench-postgres release release-check test-newest fips servers-matrix docs apidiff weather weather-quick weather-long weather-peers hours soak fuzz ci spec
+.PHONY: help build vet test evidence servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-peers scale charts screenshots bench-backends bench-postgres release release-check test-newest fips servers-matrix docs weather weather-quick weather-long weather-peers hours soak fuzz ci spec
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -87,9 +87,6 @@ release: ## make the release VERSION=v0.2.0: two commits and all tags; nothing i
 
 docs: ## look at the documentation as pkg.go.dev shows it: everything has some, no link is broken
 	@cd tools/doccheck && go run . $(addprefix ../../,$(MODULES))
-
-apidiff: ## compare the API with the last release; an incompatible change must be in the changelog
-	@tools/apidiff.sh
 
 evidence: ## write what the last "make test" has shown into the table of docs/backends.md
 	@$(EVIDENCE)

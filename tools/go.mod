@@ -9,7 +9,6 @@ replace golang.org/x/telemetry v0.0.0-20261010193011-f71dc92da45e => golang.org/
 
 tool (
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	golang.org/x/exp/cmd/apidiff
 	golang.org/x/perf/cmd/benchstat
 	golang.org/x/vuln/cmd/govulncheck
 )

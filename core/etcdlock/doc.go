@@ -26,9 +26,7 @@
 // A name that WithMinHold or a hand-off leaves taken is a lock without an owner, under a lease of its own.
 //
 // Tokens are not stored. A value of any other form is foreign: it is never overwritten, and is
-// respected until it is deleted. Earlier versions of this package, which have no shared holders, limits,
-// min-hold and hand-offs, take names that are held in these ways for foreign ones. So both versions can run
-// side by side.
+// respected until it is deleted.
 //
 // Leases last whole seconds, at least two with etcd's default election time-out. Shorter TTLs are
 // refused. Others are rounded up, so that etcd keeps a lease at least as long as it is trusted. etcd

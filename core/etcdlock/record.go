@@ -19,8 +19,7 @@ import (
 //	handoff <digest of the hand-off> <time in ms> …    or has left for a hand-off
 //	<limit, 0 for a reader> <digest> <TTL in ms> …     one of several holders
 //
-// The label may have spaces. Anything else is foreign. To earlier versions, which know only the first form,
-// the others are foreign, too.
+// The label may have spaces. Anything else is foreign.
 type record struct {
 	form  string
 	id    string // a digest

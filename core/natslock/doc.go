@@ -44,7 +44,7 @@
 // "holdfast.", and look every [driver.Recheck] in case that one was lost.
 //
 // Tokens are not stored. A value of any other form is foreign: it is never overwritten, and is respected until it
-// is deleted. To earlier versions, which know exclusive owners only, all others are foreign.
+// is deleted.
 //
 // TTLs of NATS are whole seconds, at least one. Shorter TTLs are refused. Others are rounded up, so that a lock is
 // kept at least as long as it is trusted. A server looks for keys whose TTL is over up to four times a second. After

@@ -14,8 +14,7 @@ import (
 //	v2 {"kind":"shared","holders":[{"id":"…","ttl":10000,"order":7,"since":…,"ends":…,"label":"…"}, …]}
 //
 // The kind is the one that [driver.LeaseInfo] shows. Only shared and limited locks have several holders. That of a name
-// that a release has left taken stands for nobody: its id is that of the hand-off, or of no token. Processes of earlier
-// versions know records only, and take the rest for other software's.
+// that a release has left taken stands for nobody: its id is that of the hand-off, or of no token.
 type lock struct {
 	Kind    driver.HoldKind `json:"kind"`
 	Holders []holder        `json:"holders"`

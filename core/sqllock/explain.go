@@ -18,7 +18,7 @@ var (
 	readOnly     = &fault{"the server takes no writes: it is a standby, or set to read only; connect to the primary", driver.Unavailable}
 	diskFull     = &fault{"the database's disk is full", passing}
 	noTable      = &fault{"there is no table of locks; run the statement of sqllock.Schema", driver.Refused}
-	noColumn     = &fault{"the table of locks is of an earlier version; run the statement of sqllock.Schema again (PostgreSQL), or those of sqllock.Upgrade", driver.Refused}
+	noColumn     = &fault{"the table of locks lacks a column; make it with the statement of sqllock.Schema", driver.Refused}
 	noPermission = &fault{"the database user needs SELECT, INSERT, UPDATE and DELETE on the table of locks", driver.Refused}
 	noEntry      = &fault{"the server does not let the database user in, or has no such database: check user, password, database and TLS of the data source", driver.Refused}
 	noTLS        = &fault{"the data source asks for TLS, and the server has none: turn it on there, or off here", driver.Refused}

@@ -98,7 +98,7 @@ func TestPreparedStatementsBehindAPoolerAreExplained(t *testing.T) {
 	}
 }
 
-func TestATableThatIsMissingOrTooOldIsToldAtOnce(t *testing.T) {
+func TestATableThatIsMissingOrLacksColumnsIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	for what, d := range map[string]database{
 		"postgres": postgres(servers.Postgres(t).Addr(), ""),
@@ -107,8 +107,8 @@ func TestATableThatIsMissingOrTooOldIsToldAtOnce(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			d.exec(t, "CREATE TABLE former (name VARCHAR(200) PRIMARY KEY, token VARCHAR(64), label VARCHAR(200), fence BIGINT, expires BIGINT)")
-			for table, words := range map[string]string{"nowhere": "run the statement of sqllock.Schema", "former": "earlier version"} {
+			d.exec(t, "CREATE TABLE narrow (name VARCHAR(200) PRIMARY KEY, token VARCHAR(64), label VARCHAR(200), fence BIGINT, expires BIGINT)")
+			for table, words := range map[string]string{"nowhere": "run the statement of sqllock.Schema", "narrow": "lacks a column"} {
 				wantNotSent(t, d.store(t, table))
 				_, err := locker(t, d.open(t), d.dialect, sqllock.WithTable(table)).Acquire(t.Context(), "name", core.WithWait(time.Hour))
 				if !errors.Is(err, core.ErrUnavailable) || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), words) {

@@ -42,8 +42,7 @@ type state struct {
 	Line    []place  `json:"l,omitempty"`
 }
 
-// holder is one of several that own a name together. Processes of an earlier version know neither labels nor since
-// when, and leave them out of what they write.
+// holder is one of several that own a name together.
 type holder struct {
 	Token string `json:"t"`
 	Limit int    `json:"n,omitempty"` // 0 for a reader

@@ -145,31 +145,6 @@ func TestAnotherWriterIsWaitedForWithoutABusyTimeout(t *testing.T) {
 	ok(t, s.Release(t.Context(), c))
 }
 
-// Processes of an earlier version write neither labels nor since when.
-func TestHoldersAndPlacesOfAnEarlierVersionAreShownAndKept(t *testing.T) {
-	t.Parallel()
-	d := sqlite(t, "&_pragma=journal_mode(WAL)")
-	table := d.tableNamed(t)
-	s := d.store(t, table)
-	const ends = "(CAST((julianday('now') - 2440587.5) * 86400 AS INTEGER) * 1000000 + 5000000)"
-	d.exec(t, "INSERT INTO "+table+" (name, token, label, fence, expires, turn, state) VALUES ('name', '+', '', 7, "+ends+", 7, "+
-		`'{"h":[{"t":"earlier","e":' || `+ends+` || '}],"l":[{"p":"place","c":1,"d":' || `+ends+` || '}]}')`)
-	info, err := s.Inspect(t.Context(), "name")
-	ok(t, err)
-	if len(info.Holders) != 1 || info.Holders[0].Label != "" || info.Holders[0].HeldFor != 0 || len(info.Line) != 1 || info.Line[0].Label != "" {
-		t.Fatalf("%+v", info)
-	}
-	ok(t, s.Renew(t.Context(), []driver.Claim{{Name: "name", Token: "earlier", TTL: time.Minute, Shared: true}})[0])
-	next := driver.Claim{Name: "name", Token: "token", Place: "place", TTL: time.Minute, Shared: true, Label: "who"}
-	_, err = s.Acquire(t.Context(), next)
-	ok(t, err)
-	info, err = s.Inspect(t.Context(), "name")
-	ok(t, err)
-	if len(info.Holders) != 2 || info.Holders[0].Label+info.Holders[1].Label != "who" || len(info.Line) != 0 {
-		t.Errorf("%+v", info)
-	}
-}
-
 func TestSharedLeasesAreRenewedTogether(t *testing.T) {
 	t.Parallel()
 	srv := servers.Postgres(t, "-c", "log_statement=all")

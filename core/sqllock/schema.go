@@ -13,9 +13,6 @@ import (
 //	…
 //	_, err = db.ExecContext(ctx, schema)
 //
-// In PostgreSQL the same statement also adds the columns that a table of an earlier version lacks. For
-// MySQL and SQLite, [Upgrade] does that.
-//
 // Of the options, only [WithTable] and [WithUnlogged] have an effect here.
 func Schema(d Dialect, opts ...Option) (string, error) {
 	c, err := d.configure(opts)
@@ -29,36 +26,10 @@ func Schema(d Dialect, opts ...Option) (string, error) {
 	return strings.NewReplacer("TABLE_NAME", c.table, "LOGGED", logged).Replace(schemas[d]), nil
 }
 
-// Upgrade returns the statements that add to a table of an earlier version the columns that it lacks. Run
-// each once, before the first process of this version starts. They leave what is held as it is, and the
-// earlier version goes on beside this one: the two exclude each other, but the earlier one knows of no
-// queue.
-func Upgrade(d Dialect, opts ...Option) ([]string, error) {
-	c, err := d.configure(opts)
-	if err != nil {
-		return nil, err
-	}
-	if d == Postgres {
-		text, err := Schema(d, opts...)
-		return []string{text}, err
-	}
-	var texts []string
-	for _, column := range added[d] {
-		texts = append(texts, "ALTER TABLE "+c.table+" ADD COLUMN "+column)
-	}
-	return texts, nil
-}
-
 // maxState is how long a row's state can be in MySQL.
 const maxState = 32000
 
 var errUnlogged = errors.New("sqllock: WithUnlogged: only PostgreSQL has unlogged tables")
-
-// The columns that earlier versions do not have. Their statements leave them as they are.
-var added = map[Dialect][]string{
-	MySQL:  {"turn BIGINT NOT NULL DEFAULT 0", "head VARBINARY(128) NOT NULL DEFAULT ''", "state VARBINARY(32000) NOT NULL DEFAULT ''"},
-	SQLite: {"turn INTEGER NOT NULL DEFAULT 0", "head TEXT NOT NULL DEFAULT ''", "state TEXT NOT NULL DEFAULT ''"},
-}
 
 // The table has a row for each name, which stays when it is free, since it has the last
 // fence; and one for each dedup marker. Times are microseconds since 1970. Names are compared
@@ -83,14 +54,6 @@ var schemas = map[Dialect]string{
 		) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 	EXCEPTION WHEN duplicate_table OR duplicate_object OR unique_violation THEN NULL;
 	END;
-	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('TABLE_NAME') AND attname = 'state') THEN
-		ALTER TABLE TABLE_NAME
-			ADD COLUMN IF NOT EXISTS turn BIGINT NOT NULL DEFAULT 0,
-			ADD COLUMN IF NOT EXISTS head TEXT COLLATE "C" NOT NULL DEFAULT '',
-			ADD COLUMN IF NOT EXISTS state TEXT COLLATE "C" NOT NULL DEFAULT '';
-		ALTER TABLE TABLE_NAME
-			SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-	END IF;
 END $$`,
 	MySQL: `CREATE TABLE IF NOT EXISTS TABLE_NAME (
 	name VARBINARY(760) NOT NULL PRIMARY KEY,

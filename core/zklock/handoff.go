@@ -11,9 +11,8 @@ import (
 )
 
 // A name that is left for a hand-off has a znode that is not ephemeral: whoever left it may be gone. Who takes
-// it over has one that is. Neither has a number, so both are before everybody in line; older versions of this
-// package take them for foreign ones, for which they wait. Each is there at most once at a time: what makes
-// it deletes, in the same transaction, what gave the right to.
+// it over has one that is. Neither has a number, so both are before everybody in line. Each is there at most
+// once at a time: what makes it deletes, in the same transaction, what gave the right to.
 const (
 	left  = "left-"
 	taken = "taken-"

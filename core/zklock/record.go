@@ -24,8 +24,7 @@ func digest(secret string) string {
 //	l1 <digest of the token> <time in ms> <label>    left for a hand-off
 //	d1 <fence> <ms since 1970> v1 …                  a reader that was a writer, since when
 //
-// The label may have spaces. Tickets are only for people to look at; older versions leave them empty.
-// Anything else is foreign.
+// The label may have spaces. Tickets are only for people to look at. Anything else is foreign.
 
 func ticket(c driver.Claim) []byte { return []byte("w1 " + c.Label) }
 

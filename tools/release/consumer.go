@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// try installs the release as its users would: each module, each program, what README shows, and what an older service
-// needs of it.
-func (s *stage) try(ctx context.Context, repository string, write bool) error {
+// try installs the release as its users would: each module, each program, and what README shows.
+func (s *stage) try(ctx context.Context) error {
 	var failed []error
 	for _, m := range s.released {
 		if err := s.install(ctx, m); err != nil {
@@ -27,9 +26,6 @@ func (s *stage) try(ctx context.Context, repository string, write bool) error {
 			continue
 		}
 		log.Printf("built what %s shows", page)
-	}
-	if len(failed) == 0 {
-		failed = append(failed, s.upgrades(ctx, filepath.Join(repository, "docs", "install.md"), write))
 	}
 	return errors.Join(failed...)
 }

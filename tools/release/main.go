@@ -28,11 +28,10 @@ func main() {
 	version := flag.String("version", "", "the `version` to make, such as v0.2.0")
 	check := flag.Bool("check", false, "only try, with the version that would be next")
 	repository := flag.String("repository", "../..", "the `folder` of the repository")
-	write := flag.Bool("write", false, "write the table of docs/install.md anew, where a check only compares it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *repository, *version, *check, *write); err != nil {
+	if err := run(ctx, *repository, *version, *check); err != nil {
 		stop()
 		log.Fatal(err) //nolint:gocritic // exitAfterDefer: stop is called
 	}
@@ -40,7 +39,7 @@ func main() {
 
 var semver = regexp.MustCompile(`^v[01]\.\d+\.\d+$`)
 
-func run(ctx context.Context, repository, version string, check, write bool) error {
+func run(ctx context.Context, repository, version string, check bool) error {
 	repository, err := filepath.Abs(repository)
 	if err != nil {
 		return err
@@ -66,7 +65,7 @@ func run(ctx context.Context, repository, version string, check, write bool) err
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	if err := s.try(ctx, repository, write); err != nil {
+	if err := s.try(ctx); err != nil {
 		return err
 	}
 	if check {
