@@ -13,11 +13,7 @@ export GOWORK := off
 TOOL := go tool -modfile="$(CURDIR)/tools/go.mod"
 
 TESTFLAGS ?= -shuffle=on -count=1 -timeout=30m
-BENCHFLAGS ?= -benchmem
-BENCH ?= .
-RATIOFLAGS ?= -only layers,held-10000
-PEERFLAGS ?=
-SCALEFLAGS ?=
+BENCHFLAGS ?=
 SEED ?= 1
 FUZZTIME ?= 60s
 
@@ -34,16 +30,10 @@ beside = printf '%s\n' $(2) | xargs -P $(1) -I{} sh -c 'out=$$(cd {} && $(3) 2>&
 FAILURES = { echo "== what has failed:"; grep -E -A4 '^== |^ *--- FAIL: |^panic: |^fatal error: |^goleak: |DATA RACE|^FAIL.*/' "$$HOLDFAST_RED" | \
 	grep -vE '^--$$|log of .* on |^(ok|\?) ' | head -n 100; }
 
-# What the conformance runs of "make test" have shown, for the table in docs/backends.md.
-RECORDS := $(CURDIR)/.evidence
-EVIDENCE = cd tools/evidence && go run . -from "$(RECORDS)" -doc "$(CURDIR)/docs/backends.md"
-# A run of some tests is evidence for nothing.
-PARTIAL = $(filter -run% -skip% -short%,$(TESTFLAGS))
-
 # The tests mostly wait, for servers and for clocks: "make test" runs three modules at a time, those that take longest
 # first. On a new machine the compiler has minutes of work beside them: it gets what they leave.
 LONGEST := ./ ./core/sqllock/ ./core/zklock/ ./core/bench/
-TEST = HOLDFAST_REQUIRE_SERVERS=1 HOLDFAST_EVIDENCE="$(RECORDS)" go test -race -toolexec "nice -n 19" $(TESTFLAGS) ./...
+TEST = HOLDFAST_REQUIRE_SERVERS=1 go test -race -toolexec "nice -n 19" $(TESTFLAGS) ./...
 
 # Any seed can be run again, with its faults and every worker's choices.
 STORM = cd core/internal/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=90m -v .
@@ -60,7 +50,7 @@ rain = @rc=0; rm -f "$(FIGURES)"; for s in one plain redlock cluster sentinel re
 	(cd core/internal/weather && go run ./figures <"$(FIGURES)") || rc=1; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet test evidence servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-peers scale charts screenshots bench-backends bench-postgres release release-check test-newest fips servers-matrix docs weather weather-quick weather-long weather-peers hours soak fuzz ci spec
+.PHONY: help build vet test servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-backends bench-postgres release release-check test-newest fips servers-matrix docs weather weather-quick weather-long hours soak fuzz ci spec
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -72,9 +62,8 @@ vet: ## run go vet
 	$(call each,go vet ./...)
 
 test: servers ## run all tests with -race against real servers; a missing server is a failure
-	@rm -rf "$(RECORDS)"; mkdir "$(RECORDS)"; rc=0; export HOLDFAST_RED=$$(mktemp); trap 'rm -f "$$HOLDFAST_RED"' EXIT; \
-	$(call beside,3,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(TEST)) || { rc=1; $(FAILURES); }; \
-	if [ $$rc -eq 0 ] && [ -z "$(PARTIAL)" ]; then $(EVIDENCE) -check || rc=1; fi; exit $$rc
+	@rc=0; export HOLDFAST_RED=$$(mktemp); trap 'rm -f "$$HOLDFAST_RED"' EXIT; \
+	$(call beside,3,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(TEST)) || { rc=1; $(FAILURES); }; exit $$rc
 
 test-newest: servers ## run all tests with the newest dependencies; a go.mod made on the fly asks for them
 	@HOLDFAST_REQUIRE_SERVERS=1 tools/newest.sh $(MODULES) -- test -race $(TESTFLAGS) ./...
@@ -87,9 +76,6 @@ release: ## make the release VERSION=v0.2.0: two commits and all tags; nothing i
 
 docs: ## look at the documentation as pkg.go.dev shows it: everything has some, no link is broken
 	@cd tools/doccheck && go run . $(addprefix ../../,$(MODULES))
-
-evidence: ## write what the last "make test" has shown into the table of docs/backends.md
-	@$(EVIDENCE)
 
 servers: ## install the servers that the tests need, on Debian as root; else say what is missing
 	@tools/install-servers.sh
@@ -122,21 +108,8 @@ tidy-check: ## fail if a go.mod or go.sum is not tidy, or go.work lacks a module
 	$(call each,go mod tidy -diff)
 	@for m in $(patsubst %/,%,$(MODULES)); do grep -qx "	$$m" go.work || { echo "go.work lacks $$m: make tidy"; exit 1; }; done
 
-bench: ## run the benchmarks, and what a lock costs beside the floor (BENCH, BENCHFLAGS, RATIOFLAGS)
-	@for m in $(dir $(wildcard go.mod *mw/go.mod)); do (cd "$$m" && go test -run '^$$' -bench '$(BENCH)' $(BENCHFLAGS) ./...) || exit 1; done
-	@if [ -f core/bench/go.mod ]; then cd core/bench && go run . $(RATIOFLAGS); fi
-
-bench-peers: ## measure beside other lock libraries, 10 minutes (PEERFLAGS="-help" lists what can be said)
-	@cd core/bench && go run . $(PEERFLAGS)
-
-scale: ## measure how cost grows with leases, waiters, names and processes, 6 minutes (SCALEFLAGS=-large: more)
-	@cd core/bench && go run . -scale $(SCALEFLAGS)
-
-charts: ## draw the charts of docs from the tables of docs/performance.md and docs/capacity.md
-	@cd tools/charts && go run .
-
-screenshots: servers ## take the pictures of the inspector's page from the demo's traffic, 2 minutes
-	@tools/screenshots.sh
+bench: servers ## measure beside other lock libraries, 6 minutes (BENCHFLAGS="-only pair,handover", -scale, -help)
+	@cd core/bench && go run . $(BENCHFLAGS)
 
 bench-backends: servers ## measure the backends beside each other, 2 minutes
 	@cd core/bench/backends && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -args -figures
@@ -165,9 +138,6 @@ weather-quick: servers ## run bad weather on one server for 20 s (SEED)
 
 weather-long: servers ## run bad weather, 10 minutes in each service: an hour (SEED)
 	$(call rain,10m)
-
-weather-peers: servers ## run other lock libraries in bad weather, 30 s each (SEED)
-	cd core/bench && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -v ./baseline -args -baseline.for 30s -baseline.seed $(SEED)
 
 soak: servers ## 3 processes, 200 names, 500 goroutines and random kills for 15 minutes (SEED)
 	$(STORM) -run '^TestSoak$$' -args -weather.soak 15m -weather.seed $(SEED)

@@ -48,7 +48,7 @@ func lost(x lease) bool {
 
 // contestants are all there are.
 func contestants() []contestant {
-	return slices.Concat(holdfasts(), floors(), bsms(), redsyncs(), rueidislocks(), layers(), labels())
+	return slices.Concat(holdfasts(), floors(), bsms(), redsyncs(), rueidislocks())
 }
 
 func contestantNamed(name string) (contestant, bool) {

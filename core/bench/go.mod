@@ -12,7 +12,6 @@ require (
 	github.com/bsm/redislock v0.10.0
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
-	github.com/holdfast-go/holdfast/core/internal/weather v0.0.0-00010101000000-000000000000
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	go.uber.org/goleak v1.3.0
@@ -20,7 +19,6 @@ require (
 )
 
 require (
-	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/redis/rueidis/rueidiscompat v1.0.69 // indirect
 	go.uber.org/atomic v1.12.0 // indirect

@@ -38,8 +38,8 @@ type verdict struct {
 	Figure  string
 	Bound   float64
 	AtLeast bool
-	Against string  `json:",omitempty"` // the best of those that it is measured against
-	Fair    float64 `json:",omitempty"` // least Jain index of those
+	Against string  // the best of those that it is measured against
+	Fair    float64 // least Jain index of those
 	Reached spread
 	Met     bool
 }

@@ -10,16 +10,12 @@ import (
 	"time"
 )
 
-// heldScenarios are leases that nothing happens to, but their watchdog.
-func heldScenarios() []scenario {
-	return []scenario{heldScenario(10_000), heldScenario(100_000)}
-}
-
 // heldPeer is rueidislock in the only configuration that can do this: without NoLoopTracking
 // each renewal invalidates the key for its own client, which then renews again. With 10,000
 // leases it loses many, and takes a minute to release the others.
 const heldPeer = "rueidislock noloop"
 
+// heldScenario is n leases that nothing happens to, but their watchdog.
 func heldScenario(n int) scenario {
 	return scenario{
 		name:  fmt.Sprintf("held-%d", n),

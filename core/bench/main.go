@@ -19,6 +19,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -41,12 +42,8 @@ func main() {
 	larger := flag.Bool("large", false, "with -scale: the largest sizes too, which takes minutes more")
 	only := flag.String("only", "", "comma-separated `scenarios`; default: all. There are "+strings.Join(scenarioNames(), ", ")+
 		"; with -scale "+strings.Join(sweepNames(), ", "))
-	file := flag.String("json", "", "`file` for every figure of every round")
 	flag.Parse()
 	b.defaults(*scale)
-	if *file != "" && *scale {
-		log.Fatal("-json: there is none with -scale")
-	}
 	all, grow, err := choose(*only, *scale)
 	if err != nil {
 		log.Fatal(err)
@@ -62,7 +59,7 @@ func main() {
 	if *scale {
 		sound, err = b.showSweeps(ctx, grow, *larger, os.Stdout)
 	} else {
-		sound, err = b.show(ctx, all, os.Stdout, *file)
+		sound, err = b.show(ctx, all, os.Stdout)
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -73,24 +70,23 @@ func main() {
 	}
 }
 
-// show runs the scenarios, prints their tables and writes the file, if it has a name.
-func (b *bench) show(ctx context.Context, all []scenario, w io.Writer, file string) (sound bool, err error) {
-	doc := b.document(b.server.version(ctx))
-	head := fmt.Sprintf("%s, %s, %d cores, redis-server %s on loopback; medians (quartiles) of %d interleaved rounds of %s.\n\n%s",
-		doc.Go, doc.System, doc.Cores, doc.Redis, doc.Rounds, doc.Time, legend(all))
+// show runs the scenarios and prints their tables.
+func (b *bench) show(ctx context.Context, all []scenario, w io.Writer) (sound bool, err error) {
+	head := fmt.Sprintf("%s; medians (quartiles) of %d interleaved rounds of %s.\n\n%s",
+		b.where(ctx), b.rounds, b.length.Round(time.Millisecond), legend(all))
 	if _, err := io.WriteString(w, head); err != nil {
 		return false, err
 	}
 	return b.run(ctx, all, func(o outcome) error {
-		if _, err := io.WriteString(w, o.table()); err != nil {
-			return err
-		}
-		doc.Scenarios = append(doc.Scenarios, o)
-		if file == "" {
-			return nil
-		}
-		return doc.write(file) // each time: an interrupted run has something to show
+		_, err := io.WriteString(w, o.table())
+		return err
 	})
+}
+
+// where is on what this is measured.
+func (b *bench) where(ctx context.Context) string {
+	return fmt.Sprintf("%s, %s/%s, %d cores, redis-server %s on loopback",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), b.server.version(ctx))
 }
 
 // defaults are the rounds, and their length, that nobody has asked for.

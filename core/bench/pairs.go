@@ -15,17 +15,13 @@ func pairScenarios() []scenario {
 		atLeast("rate", 0.95, floorName),
 		atMost("server", 1.5, "bsm 10 ms"),
 	}
-	crowd, throng := pairScenario(64), pairScenario(512)
+	crowd := pairScenario(64)
 	crowd.goals = []goal{
 		atLeast("rate", 0.9, autoFloorName),
 		atLeast("rate", 1.6, rueidisNames...),
 		atMost("server", 1.5, "bsm 10 ms"),
 	}
-	throng.goals = []goal{
-		atLeast("rate", 0.8, autoFloorName),
-		atLeast("rate", 1.6, rueidisNames...),
-	}
-	return []scenario{alone, crowd, throng}
+	return []scenario{alone, crowd}
 }
 
 func pairScenario(goroutines int) scenario {

@@ -66,8 +66,8 @@ func (r run) scripts() float64 {
 
 // scenarios are all there are, in the order in which they run.
 func scenarios() []scenario {
-	return slices.Concat([]scenario{layersScenario(), labelsScenario()}, pairScenarios(), oneNameScenarios(),
-		[]scenario{handoverScenario(), waitingScenario()}, heldScenarios())
+	return slices.Concat(pairScenarios(), oneNameScenarios(),
+		[]scenario{handoverScenario(), waitingScenario(), heldScenario(10_000)})
 }
 
 func scenarioNamed(name string) (scenario, bool) {

@@ -181,8 +181,7 @@ func (b *bench) showSweeps(ctx context.Context, all []sweep, larger bool, w io.W
 		return false, err
 	}
 	defer remove()
-	doc := b.document(b.server.version(ctx))
-	_, err = fmt.Fprintf(w, "%s, %s, %d cores, redis-server %s on loopback; medians of %d runs.\n", doc.Go, doc.System, doc.Cores, doc.Redis, doc.Rounds)
+	_, err = fmt.Fprintf(w, "%s; medians of %d runs.\n", b.where(ctx), b.rounds)
 	if err == nil {
 		b.idle, err = b.rest(ctx)
 	}

@@ -15,7 +15,7 @@ type outcome struct {
 	Scenario string
 	Title    string
 	Results  []result
-	Goals    []verdict `json:",omitempty"`
+	Goals    []verdict
 }
 
 // legend says what the contestants are, once for all tables.

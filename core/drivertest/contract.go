@@ -11,7 +11,7 @@ import (
 
 // contractCases test the sentences of the driver package's documentation.
 var contractCases = []testCase{
-	{name: "AGrantExcludesOthersUntilItsRelease", promise: oneAtATime, run: func(e *env) {
+	{name: "AGrantExcludesOthersUntilItsRelease", run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		mine, theirs := e.writer("name"), e.writer("name")
 		mine.Label = "mine, ☂"
@@ -28,7 +28,7 @@ var contractCases = []testCase{
 		e.noError(a.Release(e.Context(), mine))
 		e.grant(b, theirs)
 	}},
-	{name: "AnExpiredGrantIsOver", promise: bounded, run: func(e *env) {
+	{name: "AnExpiredGrantIsOver", run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		mine, theirs := e.claim("name"), e.claim("name")
 		e.grant(a, mine)
@@ -41,7 +41,7 @@ var contractCases = []testCase{
 		}
 		e.noError(b.Release(e.Context(), theirs))
 	}},
-	{name: "AcquireIsIdempotentPerToken", promise: oneAtATime, run: func(e *env) {
+	{name: "AcquireIsIdempotentPerToken", run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		first := e.grant(d, c)
 		time.Sleep(e.ttl / 2)
@@ -54,7 +54,7 @@ var contractCases = []testCase{
 			e.Errorf("the second acquire has not set the full TTL: %v", errs[0])
 		}
 	}},
-	{name: "RenewalGivesTheFullTTLAgain", promise: kept, run: func(e *env) {
+	{name: "RenewalGivesTheFullTTLAgain", run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		e.grant(d, c)
 		for range 4 {
@@ -64,7 +64,7 @@ var contractCases = []testCase{
 			}
 		}
 	}},
-	{name: "RenewalWithoutTTLOnlyVerifies", promise: bounded, run: func(e *env) {
+	{name: "RenewalWithoutTTLOnlyVerifies", run: func(e *env) {
 		d, c, other := e.Driver(), e.claim("name"), e.Driver()
 		e.grant(other, e.claim("another")) // it is connected
 		e.grant(d, c)
@@ -80,7 +80,7 @@ var contractCases = []testCase{
 			return errors.Is(d.Renew(e.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
 		})
 	}},
-	{name: "RenewalAnswersEachClaimForItself", promise: ownerOnly, run: func(e *env) {
+	{name: "RenewalAnswersEachClaimForItself", run: func(e *env) {
 		d := e.Driver()
 		mine, gone, theirs := e.writer("mine"), e.writer("gone"), e.writer("theirs")
 		e.grant(d, mine)
@@ -97,7 +97,7 @@ var contractCases = []testCase{
 			e.Errorf("no claims: %v", errs)
 		}
 	}},
-	{name: "OnlyTheOwnerReleases", promise: ownerOnly, run: func(e *env) {
+	{name: "OnlyTheOwnerReleases", run: func(e *env) {
 		d, mine := e.Driver(), e.writer("name")
 		e.grant(d, mine)
 		for _, token := range []string{token(), mine.Token[:len(mine.Token)-1], mine.Token + "x", ""} {
@@ -111,7 +111,7 @@ var contractCases = []testCase{
 			e.Errorf("the owner lost it: %v", errs[0])
 		}
 	}},
-	{name: "ACallWhoseContextHasEndedDoesNothing", promise: bounded, run: func(e *env) {
+	{name: "ACallWhoseContextHasEndedDoesNothing", run: func(e *env) {
 		d, c := e.Driver(), e.writer("name")
 		if _, err := d.Acquire(done(), c); !errors.Is(err, driver.ErrNotSent) {
 			e.Errorf("acquire: %v", err)
@@ -125,7 +125,7 @@ var contractCases = []testCase{
 		}
 		e.noError(d.Renew(e.Context(), []driver.Claim{c})[0])
 	}},
-	{name: "NamesDoNotMeet", promise: oneAtATime, run: func(e *env) {
+	{name: "NamesDoNotMeet", run: func(e *env) {
 		d := e.Driver()
 		names := []string{
 			"a", "A", "a:b", "a:b:c", "a%3Ab", "ab", "a*", "a?", "a\\", "ü", "u\u0308", "[a]", "v1:fence", ":", "%",
@@ -142,7 +142,7 @@ var contractCases = []testCase{
 			}
 		}
 	}},
-	{name: "LabelsComeBackAsTheyWere", promise: oneAtATime, run: func(e *env) {
+	{name: "LabelsComeBackAsTheyWere", run: func(e *env) {
 		d := e.Driver()
 		for i, label := range []string{"", "host-1", "a b", "日本", "{x}", "'\"\\", strings.Repeat("l", driver.MaxLabel)} {
 			name := strings.Repeat("n", i+1)
@@ -156,7 +156,7 @@ var contractCases = []testCase{
 			e.noError(d.Release(e.Context(), c))
 		}
 	}},
-	{name: "LabelsAreTheSameAfterARenewal", promise: oneAtATime, run: func(e *env) { // which may write the fence beside it
+	{name: "LabelsAreTheSameAfterARenewal", run: func(e *env) { // which may write the fence beside it
 		d, mine := e.Driver(), e.claim("name")
 		mine.Label, mine.TTL = "host-1", time.Minute
 		mine.Fence = e.grant(d, mine).Fence
@@ -167,7 +167,7 @@ var contractCases = []testCase{
 			e.seesLabel(d, mine)
 		}
 	}},
-	{name: "FencesGrowOnEveryPath", promise: fencesGrow, needs: fences, run: func(e *env) {
+	{name: "FencesGrowOnEveryPath", needs: fences, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		var last uint64
 		next := func(how string, g driver.Grant) {
@@ -199,7 +199,7 @@ var contractCases = []testCase{
 			return err == nil
 		})
 	}},
-	{name: "FencesGrowAboveAFloor", promise: fencesGrow, needs: floors, run: func(e *env) {
+	{name: "FencesGrowAboveAFloor", needs: floors, run: func(e *env) {
 		d := e.Driver()
 		const ahead = 3600 * 1e6 // an hour of a clock in microseconds
 		free, owned := e.claim("name"), e.claim("name")
@@ -215,7 +215,7 @@ var contractCases = []testCase{
 			e.Errorf("later: fence %d after %d", g.Fence, owned.Floor)
 		}
 	}},
-	{name: "OneOwnerAtATimeUnderConcurrency", crowd: true, promise: oneAtATime, run: hammer},
+	{name: "OneOwnerAtATimeUnderConcurrency", crowd: true, run: hammer},
 }
 
 // seesLabel fails the case unless claims of every kind are refused with the owner's label.

@@ -13,7 +13,7 @@ import (
 
 // coreCases run core on the backend.
 var coreCases = []testCase{
-	{name: "WorkUnderALeaseNeverOverlaps", crowd: true, promise: oneAtATime, run: func(e *env) {
+	{name: "WorkUnderALeaseNeverOverlaps", crowd: true, run: func(e *env) {
 		var (
 			wg     sync.WaitGroup
 			inside atomic.Int32
@@ -47,7 +47,7 @@ var coreCases = []testCase{
 			e.Errorf("%d runs", runs)
 		}
 	}},
-	{name: "TheWatchdogOutlastsTheTTL", promise: kept, run: func(e *env) {
+	{name: "TheWatchdogOutlastsTheTTL", run: func(e *env) {
 		locks, other := e.briefly(e.locker(e.Driver())), e.locker(e.Driver())
 		x, err := locks.Acquire(e.Context(), "name")
 		e.noError(err)
@@ -67,7 +67,7 @@ var coreCases = []testCase{
 		e.noError(err)
 		e.noError(y.Release(e.Context()))
 	}},
-	{name: "CompletedWorkIsDoneForItsScope", promise: once, needs: dedups, run: func(e *env) {
+	{name: "CompletedWorkIsDoneForItsScope", needs: dedups, run: func(e *env) {
 		locks := e.locker(e.Driver())
 		dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("pay"), core.WithWait(0)}
 		fail := errors.New("failed")

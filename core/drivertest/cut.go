@@ -11,7 +11,7 @@ import (
 // cutCases run core over real connections, which break at each step of each operation. What
 // was held must not be freed by waiting for its end: its TTL is far longer than a case.
 var cutCases = []testCase{
-	{name: "AnAcquireSurvivesAConnectionCutAtEachStep", promise: cutAcquire, run: cutting(func(e *env, w *wire) {
+	{name: "AnAcquireSurvivesAConnectionCutAtEachStep", run: cutting(func(e *env, w *wire) {
 		w.cut()
 		x := w.acquire(core.WithRenewEvery(w.ttl / 200))
 		w.heal()
@@ -19,7 +19,7 @@ var cutCases = []testCase{
 		e.noError(x.Release(e.Context()))
 		w.freeBefore(x.ValidUntil())
 	})},
-	{name: "ARenewalSurvivesAConnectionCutAtEachStep", promise: cutRenewal, run: cutting(func(e *env, w *wire) {
+	{name: "ARenewalSurvivesAConnectionCutAtEachStep", run: cutting(func(e *env, w *wire) {
 		x := w.acquire(core.WithRenewEvery(w.ttl / 200))
 		w.cut()
 		e.eventually("a renewal is cut", w.wasCut)
@@ -28,7 +28,7 @@ var cutCases = []testCase{
 		w.heldBy(x)
 		e.noError(x.Release(e.Context()))
 	})},
-	{name: "AReleaseSurvivesAConnectionCutAtEachStep", promise: cutRelease, run: cutting(func(e *env, w *wire) {
+	{name: "AReleaseSurvivesAConnectionCutAtEachStep", run: cutting(func(e *env, w *wire) {
 		x := w.acquire()
 		until := x.ValidUntil()
 		w.cut()
@@ -58,7 +58,7 @@ type wire struct {
 func cutting(run func(e *env, w *wire)) func(*env) {
 	return func(e *env) {
 		if e.Through == nil {
-			e.unbroken("network to cut")
+			e.lacks("the harness has no network to cut")
 		}
 		d, proxies := e.Through()
 		w := &wire{e: e, ttl: max(20*time.Second, e.ttl), proxies: proxies, locks: e.locker(d), other: e.locker(e.Driver())}

@@ -24,15 +24,4 @@
 //
 // If services have Through, run the suite once more with [Harness.Uneven]: each connection then
 // has a delay of its own.
-//
-// # Evidence
-//
-// If the environment variable HOLDFAST_EVIDENCE names a folder, each run of a harness with a
-// Backend leaves a file there, named after the Backend. The file has the Backend, the Server, and
-// for each case its promise and its outcome:
-//
-//   - "passed" or "failed",
-//   - "lacks": the backend does not claim to have what the case needs,
-//   - "no server": there is no server to break,
-//   - "not run": the harness does not have what the case needs.
 package drivertest

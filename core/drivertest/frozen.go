@@ -10,7 +10,7 @@ import (
 var frozenCases = []testCase{
 	{name: "AFrozenHolderWakesUpWithoutItsLease", run: func(e *env) {
 		if e.Holder == "" {
-			e.unbroken("process to freeze")
+			e.lacks("the harness has no process to freeze")
 		}
 		h := e.startHolder()
 		locks := e.locker(e.Driver())

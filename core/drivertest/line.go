@@ -224,7 +224,7 @@ var lineCases = []testCase{
 		e.noError(first.Release(e.Context(), a))
 		e.grant(second, b)
 	})},
-	{name: "BlocksOfFencesNeverMeet", promise: fencesGrow, needs: blocks, run: lined(func(e *env, process func() queuer) {
+	{name: "BlocksOfFencesNeverMeet", needs: blocks, run: lined(func(e *env, process func() queuer) {
 		mine, theirs := process(), process()
 		a, waiting := e.place(), e.place()
 		a.Fences = driver.MaxTurns

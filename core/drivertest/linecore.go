@@ -134,7 +134,7 @@ var lineCoreCases = []testCase{
 	})},
 	{name: "WhoGetsNoNewConnectionIsServedInItsTurn", run: waiting(func(e *env) {
 		if e.Through == nil {
-			e.unbroken("network to break")
+			e.lacks("the harness has no network to break")
 		}
 		var err error
 		for range 3 {

@@ -261,7 +261,7 @@ var networkCases = []testCase{
 	}},
 	{name: "CloseReturnsWithItsContextWhereNothingAnswers", run: func(e *env) {
 		if e.Through == nil {
-			e.unbroken("network to break")
+			e.lacks("the harness has no network to break")
 		}
 		held, err := e.locker(e.Driver()).Acquire(e.Context(), "name", core.WithTTL(e.longTTL()))
 		e.noError(err)

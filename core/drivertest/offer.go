@@ -151,7 +151,7 @@ var offerCases = []testCase{
 		e.notOwner(first.Renew(e.Context(), []driver.Claim{a})[0], "a grant")
 		e.grant(first, a)
 	})},
-	{name: "BlocksOfFencesOfGrantsInLineNeverMeet", promise: fencesGrow, needs: blocks, run: offering(func(e *env, process func() offerer) {
+	{name: "BlocksOfFencesOfGrantsInLineNeverMeet", needs: blocks, run: offering(func(e *env, process func() offerer) {
 		holder, first, second := process(), process(), process()
 		held, a, b := e.place(), e.place(), e.place()
 		held.Fences, a.Fences, b.Fences = driver.MaxTurns, driver.MaxTurns, driver.MaxTurns

@@ -14,7 +14,7 @@ const outageTTL = time.Minute
 var outageCases = []testCase{
 	{name: "AKilledServerIsUnavailableAndComesBack", run: func(e *env) {
 		if e.harness.OpenServers == nil {
-			e.unbroken("servers to kill")
+			e.lacks("the harness has no servers to kill")
 		}
 		service, servers := e.harness.OpenServers(e.T)
 		locks, other := e.locker(service.Driver()), e.locker(service.Driver())

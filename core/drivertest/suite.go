@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,9 +16,6 @@ import (
 
 // Harness says how to test a backend.
 type Harness struct {
-	// Backend and Server, such as "Redis" and "Redis 7.0", name the run in its evidence file; see
-	// the package's documentation. Without a Backend there is no such file.
-	Backend, Server string
 	// Open makes an empty lock service for one case. It arranges the end of the service with
 	// t.Cleanup or the service's Close. Cases run in parallel, unless Virtual is set.
 	Open func(t *testing.T) Service
@@ -26,9 +24,6 @@ type Harness struct {
 	OpenServers func(t *testing.T) (Service, Servers)
 	// Virtual says that the service runs inside a testing/synctest bubble, on the bubble's time.
 	Virtual bool
-	// Serverless says that there is no server and no network. If it is false, and OpenServers or
-	// Through is nil, the evidence says that the cases that need them were not run.
-	Serverless bool
 
 	uneven bool // see Uneven
 	atOnce int
@@ -78,15 +73,13 @@ type env struct {
 	ttl     time.Duration // short enough that the case may wait for its end
 	virtual bool
 	harness Harness
-	result  *result
 	probe   driver.Driver   // says what the backend can do, and who is in the queue; it is no process of the case
 	places  map[string]bool // those that were put in the queue
 }
 
 type testCase struct {
-	name    string
-	promise promise
-	run     func(e *env)
+	name string
+	run  func(e *env)
 	// needs says whether the backend can do what the case needs; nil means that any backend can.
 	needs func(driver.Capabilities) bool
 	// other says that the case needs other software at the service.
@@ -104,32 +97,46 @@ var crowds sync.Mutex // held by the case that is a crowd
 // needs something that the backend does not claim to have.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	record := newRecord(t, h)
 	if h.uneven {
 		h.beside(t)
 		return
 	}
 	for _, c := range suite() {
 		t.Run(c.name, func(t *testing.T) {
-			result := record.begin(t, c)
 			if h.Virtual {
-				synctest.Test(t, func(t *testing.T) { c.in(t, h, 10*time.Second, result) })
+				synctest.Test(t, func(t *testing.T) { c.in(t, h, 10*time.Second) })
 				return
 			}
 			t.Parallel()
-			c.in(t, h, 2*time.Second, result)
+			c.in(t, h, 2*time.Second)
 		})
 	}
 }
 
-func concat(lists ...[]testCase) (all []testCase) {
-	for _, list := range lists {
-		all = append(all, list...)
-	}
-	return all
+// suite returns all cases.
+func suite() []testCase {
+	return slices.Concat(
+		contractCases,
+		coreCases, waitCases,
+		lineCases, lineCoreCases,
+		yieldCases,
+		offerCases,
+		dedupCases,
+		keepCases,
+		detachCases,
+		allCases,
+		sharedCases,
+		downgradeCases,
+		limitCases,
+		foreignCases,
+		networkCases, abandonCases, cutCases,
+		outageCases, readyCases, degradedCases,
+		inspectCases, labelCases,
+		frozenCases,
+	)
 }
 
-func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration, result *result) {
+func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration) {
 	t.Helper()
 	if c.crowd && !h.Virtual {
 		crowds.Lock()
@@ -142,7 +149,7 @@ func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration, result *result
 	probe := s.Driver()
 	can := probe.Capabilities()
 	e := &env{
-		T: t, Service: s, ttl: max(ttl, can.MinTTL), virtual: h.Virtual, harness: h, result: result,
+		T: t, Service: s, ttl: max(ttl, can.MinTTL), virtual: h.Virtual, harness: h,
 		probe: probe, places: make(map[string]bool),
 	}
 	switch {
@@ -151,31 +158,16 @@ func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration, result *result
 	case c.other && s.Overwrite == nil:
 		e.lacks("no other software can reach its data")
 	case c.gone && s.Unreachable == nil:
-		e.skip(notRun, "the harness has no service that cannot be reached")
+		e.lacks("the harness has no service that cannot be reached")
 	default:
 		c.run(e)
 	}
 }
 
-// lacks ends a case that the backend does not claim to pass.
+// lacks ends a case that the backend, or its harness, does not claim to pass.
 func (e *env) lacks(what string) {
 	e.Helper()
-	e.skip(lacking, what)
-}
-
-// unbroken ends a case that would break something that the harness does not have.
-func (e *env) unbroken(what string) {
-	e.Helper()
-	if e.harness.Serverless || e.virtual {
-		e.skip(pointless, "there is no server")
-	}
-	e.skip(notRun, "the harness has no "+what)
-}
-
-func (e *env) skip(o verdict, why string) {
-	e.Helper()
-	e.result.Outcome, e.result.Reason = o, why
-	e.Skip("not for this backend: " + why)
+	e.Skip("not for this backend: " + what)
 }
 
 // claim makes a claim with a token of its own.

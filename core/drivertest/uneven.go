@@ -13,11 +13,11 @@ import (
 
 // Uneven returns a harness that runs the same cases over a network in which each connection has a
 // delay of its own. So a command that a process sends on one connection can arrive after a later
-// command on another. Services must have Through. The run leaves no evidence and kills no servers.
+// command on another. Services must have Through. The run kills no servers.
 // atOnce is how many cases run at the same time; they mostly wait.
 func (h Harness) Uneven(atOnce int) Harness {
 	open := h.Open
-	h.Backend, h.OpenServers, h.uneven, h.atOnce = "", nil, true, atOnce
+	h.OpenServers, h.uneven, h.atOnce = nil, true, atOnce
 	h.Open = func(t *testing.T) Service {
 		s := open(t)
 		through := s.Through
@@ -78,7 +78,7 @@ func (h Harness) beside(t *testing.T) {
 		all.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			t.Run(c.name, func(t *testing.T) { c.in(t, h, 3*time.Second, new(result)) })
+			t.Run(c.name, func(t *testing.T) { c.in(t, h, 3*time.Second) })
 		})
 	}
 	all.Wait()

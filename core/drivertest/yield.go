@@ -138,7 +138,7 @@ var yieldCases = []testCase{
 		e.noError(errNext)
 		e.noError(errOld)
 	})},
-	{name: "FencesGrowThroughYields", promise: fencesGrow, needs: blocks, run: yielding(func(e *env, process func() yielder) {
+	{name: "FencesGrowThroughYields", needs: blocks, run: yielding(func(e *env, process func() yielder) {
 		y, theirs := process(), process()
 		old, other := e.place(), e.place()
 		old.Fences = driver.MaxTurns

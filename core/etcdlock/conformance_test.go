@@ -33,7 +33,6 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t) // for all cases; each has a prefix of its own
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "etcd", Server: "etcd " + server.Version(),
 		Open: func(t *testing.T) drivertest.Service { return at(t, server.Addr(), t.Name()+":") },
 		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
 			own := servers.Etcd(t)

@@ -21,7 +21,6 @@ func TestConformanceOnMemcached(t *testing.T) {
 	server := servers.Memcached(t)
 	var cases atomic.Int64
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "memcached", Server: "memcached " + server.Version(),
 		Open: func(t *testing.T) drivertest.Service {
 			return at(t, server.Addr(), fmt.Sprintf("%s%d:", strings.Repeat("p", 45), 1000+cases.Add(1)))
 		},

@@ -11,7 +11,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "memory", Server: "the process", Serverless: true, Virtual: true,
+		Virtual: true,
 		Open: func(*testing.T) drivertest.Service {
 			store, down := memlock.New(), memlock.New()
 			down.SetDown(true)

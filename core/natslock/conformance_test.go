@@ -67,7 +67,6 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	s := servers.NATS(t) // for all cases; each has a bucket of its own
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "NATS", Server: "NATS " + s.Version(),
 		Open: func(t *testing.T) drivertest.Service { return at(t, s.Addr()) },
 		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
 			own := servers.NATS(t)

@@ -50,7 +50,6 @@ func TestConformanceOnCluster(t *testing.T) {
 	}
 	var cases atomic.Int64
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "Redis Cluster", Server: "Redis " + c.Nodes[0].Version(),
 		Open: func(t *testing.T) drivertest.Service {
 			prefix := fmt.Sprintf("holdfast:%d:", cases.Add(1))
 			s := onCluster(t, c, prefix)

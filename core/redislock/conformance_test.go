@@ -26,7 +26,6 @@ func TestConformanceOnRedis(t *testing.T) {
 	allow(t, server.Addr(), forClaims, withLooks)
 	var cases atomic.Int64
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "Redis", Server: "Redis " + server.Version(),
 		Open: func(t *testing.T) drivertest.Service {
 			prefix := fmt.Sprintf("holdfast:%d:", cases.Add(1))
 			s := asLocks(t, server.Addr(), prefix)

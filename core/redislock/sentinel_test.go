@@ -30,7 +30,6 @@ func TestConformanceBySentinel(t *testing.T) {
 	t.Parallel()
 	s := servers.Sentinel(t, "secret")
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "Redis by Sentinel", Server: "Redis " + s.Nodes[0].Version(),
 		Open: func(t *testing.T) drivertest.Service { return bySentinel(t, s, t.Name()+":") },
 		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
 			s := servers.Sentinel(t, "secret")

@@ -50,7 +50,6 @@ func TestConformanceWithoutScripts(t *testing.T) {
 	server := servers.Redis(t)
 	var cases atomic.Int64
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "Redis without scripts", Server: "Redis " + server.Version(),
 		Open: func(t *testing.T) drivertest.Service {
 			return onRedisWithoutScripts(t, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
 		},

@@ -45,7 +45,6 @@ func TestConformanceOnFiveRedisServers(t *testing.T) {
 	t.Parallel()
 	nodes := five(t)
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "redlock", Server: "5 × Redis " + nodes[0].Version(),
 		Open: func(t *testing.T) drivertest.Service { return over(t, addrs(nodes), t.Name()+":", redlock.WithFence()) },
 		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
 			own := five(t)

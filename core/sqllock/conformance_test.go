@@ -1,8 +1,6 @@
 package sqllock_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core/drivertest"
@@ -23,11 +21,10 @@ func TestConformanceOnPostgres(t *testing.T) {
 	srv := servers.Postgres(t, roomy...)
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
-		drivertest.Run(t, postgres(srv.Addr(), "").listening().evidence("PostgreSQL", "PostgreSQL "+srv.Version(),
-			func(t *testing.T) (database, *servers.Server) {
-				own := servers.Postgres(t, durable...)
-				return postgres(own.Addr(), "").listening(), own
-			}))
+		drivertest.Run(t, postgres(srv.Addr(), "").listening().harnessWith(func(t *testing.T) (database, *servers.Server) {
+			own := servers.Postgres(t, durable...)
+			return postgres(own.Addr(), "").listening(), own
+		}))
 	})
 	t.Run("serializable", func(t *testing.T) {
 		t.Parallel()
@@ -44,15 +41,10 @@ func TestConformanceOnMariaDB(t *testing.T) {
 	srv := servers.MariaDB(t)
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
-		name := "MariaDB"
-		if os.Getenv(servers.MySQLEnv) != "" {
-			name = "MySQL"
-		}
-		drivertest.Run(t, mariadb(srv.Addr(), "").evidence(name, name+" "+srv.Version(),
-			func(t *testing.T) (database, *servers.Server) {
-				own := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=2")
-				return mariadb(own.Addr(), ""), own
-			}))
+		drivertest.Run(t, mariadb(srv.Addr(), "").harnessWith(func(t *testing.T) (database, *servers.Server) {
+			own := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=2")
+			return mariadb(own.Addr(), ""), own
+		}))
 	})
 	t.Run("clientFound", func(t *testing.T) {
 		t.Parallel()
@@ -66,15 +58,10 @@ func TestConformanceOnMariaDB(t *testing.T) {
 
 func TestConformanceOnSQLite(t *testing.T) {
 	t.Parallel()
-	open := func(t *testing.T) database {
-		t.Helper()
-		return sqlite(t, "&_pragma=journal_mode(WAL)")
-	}
-	var version string
-	ok(t, open(t).open(t).QueryRowContext(t.Context(), "SELECT sqlite_version()").Scan(&version))
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "SQLite", Server: "SQLite " + version[:strings.LastIndex(version, ".")], Serverless: true,
 		// A file for each case: who writes to one waits for all others who do, in no order.
-		Open: func(t *testing.T) drivertest.Service { return open(t).service(t) },
+		Open: func(t *testing.T) drivertest.Service {
+			return sqlite(t, "&_pragma=journal_mode(WAL)").service(t)
+		},
 	})
 }

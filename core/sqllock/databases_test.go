@@ -133,9 +133,9 @@ func (d database) exec(t *testing.T, text string, args ...any) {
 	ok(t, err)
 }
 
-// harness is what the suite needs. More of it is evidence.
+// harness is what the suite needs.
 func (d database) harness() drivertest.Harness {
-	return drivertest.Harness{Open: d.service, Serverless: d.addr == ""}
+	return drivertest.Harness{Open: d.service}
 }
 
 func (d database) service(t *testing.T) drivertest.Service {
@@ -151,10 +151,9 @@ func (d database) service(t *testing.T) drivertest.Service {
 	return s
 }
 
-// evidence is a harness with a server that the suite may kill.
-func (d database) evidence(backend, server string, open func(t *testing.T) (database, *servers.Server)) drivertest.Harness {
+// harnessWith is a harness with a server that the suite may kill.
+func (d database) harnessWith(open func(t *testing.T) (database, *servers.Server)) drivertest.Harness {
 	h := d.harness()
-	h.Backend, h.Server = backend, server
 	h.OpenServers = func(t *testing.T) (drivertest.Service, drivertest.Servers) {
 		own, srv := open(t)
 		return own.service(t), drivertest.Servers{Kill: srv.Kill, Restart: srv.Restart}

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"syscall"
 	"testing"
@@ -25,24 +24,15 @@ func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
 	t.Run("exec", func(t *testing.T) { // a pooler for each: its connections are few
 		t.Parallel()
 		addr := pooler(t, srv.Addr())
-		drivertest.Run(t, postgres(addr, described).evidence("PgBouncer", poolerVersion(t)+" on PostgreSQL "+srv.Version(),
-			func(t *testing.T) (database, *servers.Server) {
-				own := servers.Postgres(t, durable...)
-				return postgres(pooler(t, own.Addr()), described), own
-			}))
+		drivertest.Run(t, postgres(addr, described).harnessWith(func(t *testing.T) (database, *servers.Server) {
+			own := servers.Postgres(t, durable...)
+			return postgres(pooler(t, own.Addr()), described), own
+		}))
 	})
 	t.Run("simple protocol", func(t *testing.T) {
 		t.Parallel()
 		drivertest.Run(t, postgres(pooler(t, srv.Addr()), "&default_query_exec_mode=simple_protocol").harness())
 	})
-}
-
-// poolerVersion is "PgBouncer" with its major and minor version.
-func poolerVersion(t *testing.T) string {
-	t.Helper()
-	said, err := exec.CommandContext(t.Context(), servers.Find(t, "pgbouncer", "pgbouncer"), "--version").Output()
-	ok(t, err)
-	return regexp.MustCompile(`PgBouncer \d+\.\d+`).FindString(string(said))
 }
 
 // pooler starts a PgBouncer with few connections to the server, which gives each transaction

@@ -33,7 +33,6 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t) // for all cases; each has a root of its own
 	drivertest.Run(t, drivertest.Harness{
-		Backend: "ZooKeeper", Server: "ZooKeeper " + server.Version(),
 		Open: func(t *testing.T) drivertest.Service {
 			return at(t, server.Addr(), "/"+strings.ReplaceAll(t.Name(), "/", ":"), 20*time.Second)
 		},

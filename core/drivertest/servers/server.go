@@ -35,7 +35,6 @@ type product struct {
 	fill    func(path, dir string, log *os.File) error // makes what the server starts from, in an empty directory
 	quit    os.Signal                                  // ends it without waiting for its clients, if SIGTERM does not
 	prepare func(port int, dir string) error           // writes what args name, before each start
-	version func(addr string) (string, error)          // where its binary does not tell
 	front   Front                                      // stands before it
 	tell    func(host, port string) []string           // has it tell others where its front is
 	source  string                                     // the address that it dials others from

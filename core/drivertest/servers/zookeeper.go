@@ -45,7 +45,6 @@ func zooKeeperProduct() product {
 		args:          zooKeeperArgs("ZooKeeperServerMain"),
 		prepare:       func(port int, dir string) error { return zooKeeperPrepare(port, dir, "") },
 		ready:         zooKeeperReady,
-		version:       func(addr string) (string, error) { return askLine(addr, "srvr") },
 	}
 }
 

@@ -122,7 +122,7 @@ func (v *Evidence) called() map[*Hold]int64 {
 // history is what happened to one lease.
 func (v *Evidence) history(h *Hold, called int64) (ops []porcupine.Operation) {
 	add := func(o op, call, ret int64) { ops = append(ops, operation(o, call, ret)) }
-	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, handoff: h.Handoff, unfenced: v.fenceless(), by: h.Answered + rounding}, called, h.Answered)
+	add(op{verb: grantIt, lease: h.ID, fence: h.Fence, handoff: h.Handoff, by: h.Answered + rounding}, called, h.Answered)
 	for _, e := range h.beliefs() {
 		if !v.doomedAt(h, e.At) && !v.strandedAt(h, e.At) {
 			add(op{verb: believe, lease: h.ID, until: e.Until}, e.Last, e.At)

@@ -15,7 +15,7 @@ var harmless = append(slices.Clone(dataFaults), "deafen", "scripts")
 // has it once before who stands in line.
 func checkFair(v *Evidence) (breaches []string) {
 	const often = 5
-	if v.Service != One || v.Library != "" { // no line, or nobody who says what is in it
+	if v.Service != One { // no line, or nobody who says what is in it
 		return nil
 	}
 	for _, c := range v.Calls {

@@ -21,7 +21,7 @@ func checkSharing(v *Evidence) (breaches []string) {
 					breaches = append(breaches, fmt.Sprintf("%s: %s (%s) and %s (%s) were both trusted for %.1f ms", name,
 						a.ID, a.Mode, b.ID, b.Mode, 1000*seconds(min(a.Last, b.Last)-max(a.Answered, b.Answered))))
 				}
-				if !v.fenceless() && !v.torn(a, b) && !v.rewound(a, b) {
+				if !v.torn(a, b) && !v.rewound(a, b) {
 					breaches = append(breaches, fencesOf(a, b)...)
 				}
 			}

@@ -27,7 +27,7 @@ func (v *Evidence) fences() (breaches []string) {
 			breach(h, "is degraded")
 		case h.Outer != nil && h.Fence != h.Outer.Fence:
 			breach(h, fmt.Sprintf("is inside one with fence %d", h.Outer.Fence))
-		case h.Mode != Degraded && h.Mode != Limited && h.Fence == 0 && !v.fenceless():
+		case h.Mode != Degraded && h.Mode != Limited && h.Fence == 0:
 			breach(h, "is not degraded")
 		}
 	}

@@ -8,8 +8,7 @@
 //	go test . -run 'TestWeather$' -args -weather.service redlock -weather.seed 7 -weather.for 30s
 //
 // The service is one server, with scripts or without, five for Redlock, a Cluster, or Sentinel, where
-// a grant needs the master's word or, as "replicas", the replica's too. [Run] is for those who
-// look at other libraries: see core/bench/baseline.
+// a grant needs the master's word or, as "replicas", the replica's too.
 //
 // A seed gives the same schedule of faults and the same choices of every worker, not the
 // same interleaving: processes and a network are not that obedient.

@@ -36,7 +36,6 @@ type Call struct{ Asked, Answered Event }
 // Evidence is all that a run has left.
 type Evidence struct {
 	Service string // where the locks were
-	Library string // whose they were, if not Holdfast's
 	Events  []Event
 	Servers []*Ledger // of those that were watched: one, or all of Redlock's
 	Splits  []Split
@@ -100,9 +99,6 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 	}
 	return v
 }
-
-// fenceless says that there are no fences to compare.
-func (v *Evidence) fenceless() bool { return v.Library != "" }
 
 func (v *Evidence) commands() (n int) {
 	for _, l := range v.Servers {

@@ -13,13 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Library is a lock library that a worker uses.
-type Library interface {
-	Get(ctx context.Context, a Ask) (Lease, error)
-	Close(ctx context.Context) error
-}
-
-// Ask is one call. Others than Holdfast are asked for one name, without options.
+// Ask is one call.
 type Ask struct {
 	Names   []string
 	Try     bool
@@ -27,7 +21,7 @@ type Ask struct {
 	Opts    []core.Option
 }
 
-// Lease is what a worker gets. Context, Err and ValidUntil are what its library says of trust.
+// Lease is what a worker gets.
 type Lease interface {
 	FenceOf(name string) uint64
 	Context() context.Context
@@ -37,16 +31,14 @@ type Lease interface {
 	Complete(ctx context.Context) error
 }
 
-// Opener makes a worker's library, and what ends its connections after Close.
-type Opener func(c WorkerConfig) (l Library, hangUp func(), err error)
-
 type holdfast struct{ *core.Locker }
 
-func openHoldfast(c WorkerConfig) (l Library, hangUp func(), err error) {
+// openHoldfast makes a worker's Locker, and what ends its connections after Close.
+func openHoldfast(c WorkerConfig) (l holdfast, hangUp func(), err error) {
 	store, cut := c.open()
 	log, err := os.Create(filepath.Join(c.Dir, c.Life+".log")) // see checkSecrets
 	if err != nil {
-		return nil, nil, err
+		return l, nil, err
 	}
 	locks, err := core.New(store, core.WithTTL(TTL), core.WithLogger(slog.New(slog.NewJSONHandler(log, nil))))
 	return holdfast{locks}, func() { cut(); _ = log.Close() }, err

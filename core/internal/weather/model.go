@@ -18,13 +18,12 @@ type state struct {
 }
 
 type op struct {
-	verb     verb
-	lease    string
-	fence    uint64
-	until    int64  // believe: what the lease says of its end; freeIt: the name is left for a hand-off, until then at least
-	handoff  string // grant: the lease that has left the name for it; used: too
-	unfenced bool   // grant: of a service that mints no fences
-	by       int64  // grant: when it had been answered at the latest
+	verb    verb
+	lease   string
+	fence   uint64
+	until   int64  // believe: what the lease says of its end; freeIt: the name is left for a hand-off, until then at least
+	handoff string // grant: the lease that has left the name for it; used: too
+	by      int64  // grant: when it had been answered at the latest
 }
 
 type verb uint8
@@ -71,7 +70,7 @@ func (s state) step(o op) []any {
 
 func (s state) grant(o op) []any {
 	free := s.holder == "" || s.until <= o.by || s.holder == left(o.handoff)
-	if !free || o.fence <= s.fence && !o.unfenced {
+	if !free || o.fence <= s.fence {
 		return nil
 	}
 	return []any{state{holder: o.lease, fence: o.fence}}

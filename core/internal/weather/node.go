@@ -41,7 +41,7 @@ type service struct {
 const quorumNodes = 5
 
 // newService starts the servers.
-func newService(r *run, kind string, watched bool) *service {
+func newService(r *run, kind string) *service {
 	s := &service{kind: kind}
 	pass := ""
 	var started []*servers.Server
@@ -73,7 +73,7 @@ func newService(r *run, kind string, watched bool) *service {
 		r.tb.Fatalf("no such service: %q", kind)
 	}
 	for _, srv := range started {
-		s.nodes = append(s.nodes, newNode(r, srv, pass, watched && s.decides()))
+		s.nodes = append(s.nodes, newNode(r, srv, pass, s.decides()))
 		if s.decides() {
 			s.addrs = append(s.addrs, srv.Addr())
 		}

@@ -25,7 +25,7 @@ func (w *worker) probeName(name string) {
 	begin := now()
 	for {
 		t := w.simply(name, 20*time.Second)
-		if isLocal(name) && w.Library == "" {
+		if isLocal(name) {
 			t.opts = localOnly
 		}
 		x := w.acquire(t)

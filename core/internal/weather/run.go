@@ -26,8 +26,8 @@ import (
 const roleEnv = "HOLDFAST_WEATHER_ROLE"
 
 // Play does the part of a process that a run has started, and says whether there was one to do.
-// TestMain of whoever makes runs calls it first. Libraries are others than Holdfast, by name.
-func Play(libraries map[string]Opener) (played bool, err error) {
+// TestMain of whoever makes runs calls it first.
+func Play() (played bool, err error) {
 	role := os.Getenv(roleEnv)
 	switch role {
 	case "":
@@ -46,11 +46,7 @@ func Play(libraries map[string]Opener) (played bool, err error) {
 	if err := json.Unmarshal([]byte(role), &c); err != nil {
 		return true, err
 	}
-	open := openHoldfast
-	if c.Library != "" {
-		open = libraries[c.Library]
-	}
-	return true, RunWorker(c, open, os.Stdin, os.Stdout)
+	return true, RunWorker(c, os.Stdin, os.Stdout)
 }
 
 func runStore() error {
@@ -136,10 +132,9 @@ type run struct {
 type Options struct {
 	Plan
 
-	Library string // "" for Holdfast
-	Holders int    // goroutines of each worker that contend
-	Alone   int    // that have a name for themselves
-	Kinds   bool   // and some with leases of other kinds
+	Holders int  // goroutines of each worker that contend
+	Alone   int  // that have a name for themselves
+	Kinds   bool // and some with leases of other kinds
 }
 
 // Run is one run of bad weather. It returns the evidence, how often each fault came, and where
@@ -155,7 +150,7 @@ func Run(tb testing.TB, o Options) (v *Evidence, faults map[string]int, dir stri
 func newRun(tb testing.TB, o Options) *run {
 	tb.Helper()
 	r := &run{Options: o, tb: tb, dir: tb.TempDir(), counts: make(map[string]int), refusals: make(map[*faultproxy.Proxy]int)}
-	r.service = newService(r, o.Service, o.Library == "")
+	r.service = newService(r, o.Service)
 	workers := o.Workers
 	var err error
 	if r.log, err = newDiary(r.dir, "run"); err != nil {
@@ -164,7 +159,7 @@ func newRun(tb testing.TB, o Options) *run {
 	store := start(tb, roleEnv+"=store", "HOLDFAST_WEATHER_DIR="+r.dir)
 	tb.Cleanup(store.kill)
 	r.store = store.line()
-	if o.Service == One && o.Library == "" {
+	if o.Service == One {
 		r.locks = r.operator()
 	}
 	r.links = make([]sync.Mutex, workers)
@@ -191,7 +186,7 @@ func newRun(tb testing.TB, o Options) *run {
 func (r *run) startWorker(i int) {
 	r.lives[i]++
 	c := WorkerConfig{
-		ID: workerID(i), Library: r.Library, Life: fmt.Sprintf("%s.%d", workerID(i), r.lives[i]),
+		ID: workerID(i), Life: fmt.Sprintf("%s.%d", workerID(i), r.lives[i]),
 		Service: r.service.kind, Servers: r.service.addrs, Links: make(map[string]string), Store: r.store, Dir: r.dir,
 		Seed: r.Seed<<16 + uint64(i)<<8 + uint64(r.lives[i]), Holders: r.Holders, Alone: r.Alone, Kinds: r.Kinds, //nolint:gosec // G115: small numbers
 	}
@@ -307,7 +302,7 @@ func (r *run) evidence() *Evidence {
 	}
 	ledgers, err := r.service.ledgers()
 	v := newEvidence(r.service.kind, events, ledgers)
-	v.Library, v.Texts = r.Library, texts
+	v.Texts = texts
 	v.Idle, v.Failed = left, err
 	return v
 }

@@ -33,7 +33,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	played, err := Play(nil)
+	played, err := Play()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -25,7 +25,6 @@ const Prefix = "weather:"
 type WorkerConfig struct {
 	ID      string            // of the worker: the same for its successor, if it is killed
 	Life    string            // of this process
-	Library string            // whose locks: "" for Holdfast, or a name that Play was given
 	Service string            // One, Plain, Redlock, Cluster, Sentinel or Replicas
 	Servers []string          // where to find it
 	Links   map[string]string // how to reach each server: through which proxy
@@ -45,7 +44,7 @@ func (c WorkerConfig) lines() bool { return c.Service != Plain && c.Service != R
 type worker struct {
 	WorkerConfig
 	log   *diary
-	locks Library
+	locks holdfast
 	http  *http.Client
 	calls atomic.Int64
 	stop  context.Context
@@ -56,14 +55,14 @@ type worker struct {
 // RunWorker does a worker's work until the commands end: "probe" stops the traffic and gets
 // every name once, "close" closes the Locker and says what is left. Each is answered with a
 // line on out.
-func RunWorker(c WorkerConfig, open Opener, commands io.Reader, out io.Writer) error {
+func RunWorker(c WorkerConfig, commands io.Reader, out io.Writer) error {
 	warmUp()
 	goroutines, files := runtime.NumGoroutine(), descriptors()
 	log, err := newDiary(c.Dir, c.Life)
 	if err != nil {
 		return err
 	}
-	locks, hangUp, err := open(c)
+	locks, hangUp, err := openHoldfast(c)
 	if err != nil {
 		return err
 	}

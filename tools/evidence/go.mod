@@ -1,4 +1,0 @@
-// Not released: it is for work on this repository.
-module github.com/holdfast-go/holdfast/tools/evidence
-
-go 1.26.0
