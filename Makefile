@@ -69,13 +69,13 @@ test-newest: servers ## run all tests with the newest dependencies; a go.mod mad
 	@HOLDFAST_REQUIRE_SERVERS=1 tools/newest.sh $(MODULES) -- test -race $(TESTFLAGS) ./...
 
 release-check: ## make a release in a temporary clone, and install all of it from there: 5 minutes
-	@cd tools/release && go run . -check
+	@cd tools && go run ./release -check
 
 release: ## make the release VERSION=v0.2.0: two commits and all tags; nothing is pushed
-	@cd tools/release && go run . -version $(VERSION)
+	@cd tools && go run ./release -version $(VERSION)
 
 docs: ## look at the documentation as pkg.go.dev shows it: everything has some, no link is broken
-	@cd tools/doccheck && go run . $(addprefix ../../,$(MODULES))
+	@cd tools && go run ./doccheck $(addprefix ../,$(MODULES))
 
 servers: ## install the servers that the tests need, on Debian as root; else say what is missing
 	@tools/install-servers.sh

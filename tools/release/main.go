@@ -1,7 +1,7 @@
 // Command release makes a release of all modules of this repository, or tries whether one can be made:
 //
-//	go run . -check              makes one in a temporary clone, and installs everything from it
-//	go run . -version v0.2.0     does the same, and then takes the commits and tags over into the repository
+//	go run ./release -check              makes one in a temporary clone, and installs everything from it
+//	go run ./release -version v0.2.0     does the same, and then takes the commits and tags over into the repository
 //
 // Nothing is pushed. A release is two commits. The first is what the tags name: its changelog has the version, the
 // go.mod files require that version of each other, and no replace directives are left. The second brings these back.
@@ -27,7 +27,7 @@ func main() {
 	log.SetPrefix("release: ")
 	version := flag.String("version", "", "the `version` to make, such as v0.2.0")
 	check := flag.Bool("check", false, "only try, with the version that would be next")
-	repository := flag.String("repository", "../..", "the `folder` of the repository")
+	repository := flag.String("repository", "..", "the `folder` of the repository")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -19,7 +19,7 @@ import (
 // NATS starts a nats-server with JetStream that belongs to the test, and ends with it. What it is told survives
 // a restart. args are added to its command line, such as "--config", file.
 //
-// In this repository it is the server that tools/natsserver pins: nothing has to be installed. Elsewhere it has to
+// In this repository it is the server that tools/go.mod pins: nothing has to be installed. Elsewhere it has to
 // be on the PATH, in version 2.11 or later.
 func NATS(tb testing.TB, args ...string) *Server {
 	tb.Helper()
@@ -39,12 +39,12 @@ func natsServer(tb testing.TB) string {
 	return path
 }
 
-// pinnedNATS builds the server that tools/natsserver pins, and returns where Go's cache has it: "" where there is
-// no such folder.
+// pinnedNATS builds the server that tools/go.mod pins, and returns where Go's cache has it: "" where there is
+// no such file.
 var pinnedNATS = sync.OnceValues(func() (string, error) {
 	_, file, _, _ := runtime.Caller(0)
-	folder := filepath.Join(filepath.Dir(file), "..", "..", "..", "tools", "natsserver")
-	if _, err := os.Stat(folder); err != nil {
+	folder := filepath.Join(filepath.Dir(file), "..", "..", "..", "tools")
+	if _, err := os.Stat(filepath.Join(folder, "go.mod")); err != nil {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
