@@ -24,7 +24,9 @@ func TestComparisonQuotesWhatStandsInTheSources(t *testing.T) {
 	t.Parallel()
 	dirs := make(map[string]string)
 	for name, path := range modules {
-		out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", path).Output()
+		list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", path)
+		list.Env = append(os.Environ(), "GOWORK=off") // the workspace has newer ones
+		out, err := list.Output()
 		version, dir, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
 		if err != nil || !strings.HasSuffix(name, "@"+version) {
 			t.Fatalf("%s: %q, %v", name, out, err)
