@@ -41,7 +41,7 @@ func (s *scene) audit() {
 			continue // what should have given it back may have been lost
 		}
 		if over := t.request.over; t.last.Sub(over) > max(s.ttl, t.request.errand.ttl) {
-			continue // a command that is executed so late may outlive its clean-up: docs/design.md
+			continue // a command that is executed so late may outlive its clean-up: docs/decisions/002-late-commands.md
 		}
 		bound := cleanedUp
 		if t.unheard {

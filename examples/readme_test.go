@@ -79,11 +79,15 @@ func TestBothReadmesShowTheSameCodeAndLinkToTheSamePages(t *testing.T) {
 
 func TestWhatTheDocumentsLinkToIsThere(t *testing.T) {
 	t.Parallel()
-	documents, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	documents := []string{"../README.md", "../CONTRIBUTING.md"}
+	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, more...)
 	}
-	for _, document := range append(documents, "../README.md") {
+	for _, document := range documents {
 		for _, link := range links(read(t, document)) {
 			if strings.Contains(link, "://") {
 				continue

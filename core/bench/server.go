@@ -190,7 +190,7 @@ func (s *server) keys(ctx context.Context, prefix string) (int, error) {
 }
 
 // left counts the keys with a prefix that stay. What a command has made that was executed after its caller had left
-// goes within a place's life, 3 s: docs/design.md.
+// goes within a place's life, 3 s: docs/decisions/008-offers.md.
 func (s *server) left(ctx context.Context, prefix string) (n int, err error) {
 	for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(50 * time.Millisecond) {
 		if n, err = s.keys(ctx, prefix); n == 0 || err != nil {

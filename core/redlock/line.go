@@ -12,7 +12,7 @@ import (
 )
 
 // The queue for a name is on every node. All nodes have the same order, since a place has one rank, which is
-// larger than all ranks that a quorum knew when the place came. See docs/design.md, "A line over a quorum".
+// larger than all ranks that a quorum knew when the place came. See docs/decisions/015-quorum-queue.md.
 
 // first is a rank before all that stand in a queue: who has a quorum comes before them.
 const first = 1
