@@ -43,7 +43,7 @@ STORMS = @rc=0; for m in sqllock etcdlock natslock zklock; do \
 	(cd core/$$m && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=10m -v -run '^TestAStorm' . -args -storm.for 30s -storm.seed $(SEED)) || rc=1; done; exit $$rc
 
 # $(call rain,duration) is a run of bad weather in every service, all of them even if one fails,
-# and then their figures as docs/guarantees.md shows them.
+# and then their figures, as tables.
 FIGURES := $(CURDIR)/.weather
 rain = @rc=0; rm -f "$(FIGURES)"; for s in one plain redlock cluster sentinel replicas; do \
 	($(STORM) -run '^TestWeather$$' -args -weather.service $$s -weather.for $(1) -weather.seed $(SEED) -weather.figures "$(FIGURES)") || rc=1; done; \

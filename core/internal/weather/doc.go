@@ -17,5 +17,5 @@
 // break one promise each (see [Mutants]), of which each must turn a named checker red. The
 // backends that are not Redis have a smaller storm, in core/internal/backendtest, and mutants that it must find.
 //
-// docs/guarantees.md lists the promises.
+// docs/guarantees.md lists the promises, and docs/verification.md what the checkers look for.
 package weather

@@ -31,9 +31,9 @@ func TestEveryGuaranteeHasItsProof(t *testing.T) {
 	}
 }
 
-func TestTheGuaranteesNameEveryChecker(t *testing.T) {
+func TestThePageNamesEveryChecker(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "guarantees.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "verification.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

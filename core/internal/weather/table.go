@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Tables are the figures of some runs as docs/guarantees.md shows them: a table with a column for
+// Tables are the figures of some runs, of which docs/verification.md shows a part: a table with a column for
 // each run, and one of how long it took to recover from each kind of fault.
 func Tables(runs []Figures) string {
 	var text strings.Builder

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command figures prints the figures of runs of bad weather, which -weather.figures has written
-// line by line, as the tables of docs/guarantees.md.
+// line by line, as tables. docs/verification.md has a part of them.
 package main
 
 import (
