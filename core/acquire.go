@@ -28,7 +28,7 @@ func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 	if err != nil {
 		return nil, err
 	}
-	return l.engine.handle(l.acquire(ctx, name, cfg))
+	return l.acquire(ctx, name, cfg)
 }
 
 // TryAcquire is Acquire without waiting for another holder. It makes one attempt, which takes at
@@ -45,7 +45,7 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	} else if cfg != l.cfg {
 		cfg.wait = 0
 	}
-	return l.engine.handle(l.acquire(ctx, name, cfg))
+	return l.acquire(ctx, name, cfg)
 }
 
 // acquire gets a lease, or says why not.

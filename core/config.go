@@ -50,7 +50,6 @@ type config struct {
 	observer *Observer
 	logger   *slog.Logger
 	names    bool // in the log
-	leaks    bool // forgotten leases are found
 
 	err error // the first thing an option found wrong
 }

@@ -25,7 +25,6 @@ import (
 //     that is [Lease.Degraded], nothing changes;
 //   - a *[LostError] or [ErrReleased] if the lease is over.
 func (x *Lease) Downgrade(ctx context.Context) error {
-	x = x.self()
 	if err := x.downgradable(); err != nil {
 		return err
 	}

@@ -27,7 +27,6 @@ type engine struct {
 	sweeper  *sweep.Sweeper
 
 	maxLeases, maxWaiters int
-	leaks                 bool         // forgotten leases are found
 	waiters               atomic.Int64 // calls that wait, or may have to
 	deadlocks             deadlocks
 	selfLooked            clock.Awake // when tellSelfWaits has looked last
@@ -58,7 +57,6 @@ func newEngine(d driver.Driver, c *config) *engine {
 
 		maxLeases:  c.maxLeases,
 		maxWaiters: c.maxWaiters,
-		leaks:      c.leaks,
 	}
 	r.life, r.die = context.WithCancel(context.Background())
 	r.gate = newGate(r.life)

@@ -174,8 +174,6 @@ func (o *Observer) tell(event any) {
 		call(o.Released, event)
 	case UnconfirmedEvent:
 		call(o.Unconfirmed, event)
-	case ForgottenEvent:
-		call(o.Forgotten, event)
 	case MissedEvent:
 		call(o.Missed, event)
 	case drops:

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -107,8 +106,6 @@ func (t Handoff) MarshalText() ([]byte, error) {
 // ErrUnavailable, or ctx's error joined with it, if the outcome is not known. Then the name comes
 // free by the later of its TTL and keep, mostly at once.
 func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error) {
-	defer runtime.KeepAlive(x) // as in Release
-	x = x.self()
 	if err := x.detachable(keep); err != nil {
 		return Handoff{}, err
 	}
@@ -197,8 +194,6 @@ func (x *Lease) detachable(keep time.Duration) error {
 //
 // The errors are those of Detach, and send's own as it is.
 func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(context.Context, Handoff) error) error {
-	defer runtime.KeepAlive(x)
-	x = x.self()
 	if send == nil {
 		return invalidf("HandOff: nil function")
 	}
@@ -263,14 +258,6 @@ func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc
 // The zero Handoff, [WithShared] and [WithLimit] are [ErrInvalid], because only exclusive leases
 // are detached. So is a backend that cannot do it.
 func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease, error) {
-	x, err := l.takeOver(ctx, h, opts)
-	if err != nil {
-		return nil, err
-	}
-	return l.engine.handle(x, nil)
-}
-
-func (l *Locker) takeOver(ctx context.Context, h Handoff, opts []Option) (*Lease, error) {
 	cfg, err := l.resolve(opts)
 	switch {
 	case err != nil:
@@ -291,7 +278,7 @@ func (l *Locker) DoAttached(ctx context.Context, h Handoff, fn func(context.Cont
 	if fn == nil {
 		return invalidf("fn: nil")
 	}
-	x, err := l.takeOver(ctx, h, opts)
+	x, err := l.Attach(ctx, h, opts...)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,6 @@ func (x *Lease) none() bool { return x == nil || x.tenure == nil }
 
 // Name returns the name that is locked.
 func (x *Lease) Name() string {
-	x = x.self()
 	if x.none() {
 		return ""
 	}
@@ -84,7 +83,6 @@ func (x *Lease) Name() string {
 // Fence returns 0 if there is no fencing token: the lease is [Lease.Degraded], it is one of a
 // semaphore, or the backend mints none. [FenceFor] returns an error in these cases.
 func (x *Lease) Fence() uint64 {
-	x = x.self()
 	if x.none() {
 		return 0
 	}
@@ -96,7 +94,6 @@ func (x *Lease) Fence() uint64 {
 // less than one percent. A degraded lease needs no renewal: for it, ValidUntil is ten years after
 // the acquire, or about one TTL [WithoutRenewal].
 func (x *Lease) ValidUntil() time.Time {
-	x = x.self()
 	if x.none() {
 		return time.Time{}
 	}
@@ -116,7 +113,6 @@ func (x *Lease) ValidUntil() time.Time {
 // [WithoutRenewal] after about one TTL. Its release sends nothing, and [Confirm] trusts it. A
 // re-entry joins it, whatever policy the re-entry has.
 func (x *Lease) Degraded() bool {
-	x = x.self()
 	return !x.none() && x.tenure.local
 }
 
@@ -125,9 +121,6 @@ func (x *Lease) Degraded() bool {
 // context.Cause is context.Canceled after a release, a *[LostError] after a loss, and [ErrClosed]
 // once the Locker is closed.
 func (x *Lease) Context() context.Context {
-	if self := x.self(); self != x {
-		return &handleContext{self.Context(), x}
-	}
 	if x.none() {
 		ctx, end := context.WithCancelCause(context.Background())
 		end(errNoLease)
@@ -196,10 +189,10 @@ func FromContext(ctx context.Context) (*Lease, bool) {
 	return x, ok
 }
 
-// leaseOf is FromContext for this package: it returns the lease itself, not a handle of it, or nil.
+// leaseOf is FromContext for this package. It returns nil if there is none.
 func leaseOf(ctx context.Context) *Lease {
 	x, _ := FromContext(ctx)
-	return x.self()
+	return x
 }
 
 // FenceFor returns the fencing token of the lease of name that ctx stands under. Leases of other
@@ -247,7 +240,6 @@ func (c *leaseContext) Value(key any) any {
 // The lease can still end between the call of Err and what follows it. Err makes that window small;
 // only a fence closes it.
 func (x *Lease) Err() error {
-	x = x.self()
 	if x.none() {
 		return errNoLease
 	}
@@ -283,7 +275,6 @@ func (x *Lease) over() bool {
 // Format prints the lease's name and fence for every verb. It prints no token, so the output may be
 // logged.
 func (x *Lease) Format(f fmt.State, _ rune) {
-	x = x.self()
 	if x.none() {
 		_, _ = io.WriteString(f, "lease(none)") // as below
 		return

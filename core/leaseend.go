@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"runtime"
 	"time"
 )
 
@@ -26,8 +25,6 @@ const grace = 40 * time.Millisecond
 // The name comes free when the outermost lease and all leases that re-entered it have ended.
 // Release leaves no dedup marker; [Lease.Complete] does.
 func (x *Lease) Release(ctx context.Context) error {
-	defer runtime.KeepAlive(x) // a handle: it is not forgotten while it is released
-	x = x.self()
 	if x.none() {
 		return errNoLease
 	}
@@ -41,8 +38,6 @@ func (x *Lease) Release(ctx context.Context) error {
 // but the marker could not be left, for example because the server's memory is full, the error is
 // an [ErrUnavailable] that says so. The next caller then does the work again.
 func (x *Lease) Complete(ctx context.Context) error {
-	defer runtime.KeepAlive(x) // a handle: it is not forgotten while it is released
-	x = x.self()
 	if x.none() {
 		return errNoLease
 	}
@@ -57,8 +52,6 @@ func (x *Lease) Complete(ctx context.Context) error {
 // lease was lost. A release that could not be confirmed, or a marker that could not be left, goes
 // to observer and log, not to the result.
 func (x *Lease) Finish(ctx context.Context, workErr error) error {
-	defer runtime.KeepAlive(x) // a handle: it is not forgotten while it is released
-	x = x.self()
 	if x.none() {
 		return errors.Join(workErr, errNoLease)
 	}

@@ -120,9 +120,6 @@ func (b *operatorLog) write(event any) {
 		b.warn(event.Subject, "holdfast: release not confirmed, the name comes free by its TTL at the latest",
 			slog.String("error_type", errorType(event.Err)), slog.String("because", unavailability(event.Err)),
 			slog.Duration("held", event.Held))
-	case ForgottenEvent:
-		b.warn(event.Subject, "holdfast: lease forgotten, nobody could release it any more, so it was released",
-			slog.String("acquired_at", event.Where), slog.Duration("held", event.Held))
 	case DegradedEvent:
 		b.degraded(event.Subject, event.Err)
 	case RenewedEvent:

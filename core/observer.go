@@ -42,7 +42,6 @@ type Observer struct {
 	Lost        func(LostEvent)
 	Released    func(ReleasedEvent)
 	Unconfirmed func(UnconfirmedEvent)
-	Forgotten   func(ForgottenEvent)
 	Missed      func(MissedEvent)
 	Dropped     func(events int)
 }
@@ -145,14 +144,6 @@ type UnconfirmedEvent struct {
 	Subject
 	Held time.Duration
 	Err  error
-}
-
-// ForgottenEvent: nobody could release a lease any more, so it is released: see [WithLeakDetection]. An
-// event about its release follows.
-type ForgottenEvent struct {
-	Subject
-	Held  time.Duration
-	Where string // the function and the line that had acquired it
 }
 
 // MissedEvent: in the events that were dropped, this many more leases of a template were granted

@@ -37,7 +37,6 @@ func (r *Recorder) Before(next core.Observer) core.Observer {
 		Lost:        inTurn(h.lost, next.Lost, count[core.LostEvent](h, -1, 0)),
 		Released:    inTurn(h.released, next.Released, count[core.ReleasedEvent](h, -1, 0)),
 		Unconfirmed: inTurn(h.unconfirmed, next.Unconfirmed, count[core.UnconfirmedEvent](h, -1, 0)),
-		Forgotten:   next.Forgotten,
 		Missed:      inTurn(next.Missed, h.missed),
 		Dropped:     next.Dropped,
 	}

@@ -349,8 +349,8 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "a degraded lease does not say so",
 			File: "core/",
-			Old:  "\tx = x.self()\n\treturn !x.none() && x.tenure.local",
-			New:  "\treturn false",
+			Old:  "return !x.none() && x.tenure.local",
+			New:  "return false",
 			Red:  "margin", Only: "dark,refuse", Kinds: true,
 		},
 	}
