@@ -18,7 +18,6 @@ import (
 //   - ErrUnavailable if the backend gave no answer for a whole TTL, or for all of a shorter budget,
 //     or at once if it refuses this client: a wrong password, a missing permission;
 //   - [ErrDuplicate], with [WithDedup], if the work is already done;
-//   - [ErrDeadlock] if ctx stands under a lease, and calls of this process would wait for one another;
 //   - [ErrClosed] once the Locker is closed;
 //   - [ErrInvalid] before anything is sent.
 //
@@ -143,13 +142,7 @@ func (a *acquisition) enqueue() (*Lease, error) {
 	if r.waiters.Add(1) > int64(r.maxWaiters) {
 		return nil, a.overCap("WithMaxWaiters", r.maxWaiters)
 	}
-	x, err := a.queue(&waiter{cfg: a.cfg, call: a, lease: newLease(a.ctx, a.cfg, a.name)})
-	return x, a.unblock(err)
-}
-
-// queue is enqueue with a waiter.
-func (a *acquisition) queue(w *waiter) (*Lease, error) {
-	r := a.engine
+	w := &waiter{cfg: a.cfg, call: a, lease: newLease(a.ctx, a.cfg, a.name)}
 	if a.handoff != "" || a.cfg.together() && !r.names.wanted(a.cfg.queueKey(a.name)) {
 		if x, err := a.alone(w); x != nil || err != nil {
 			a.giveUp(w, err)

@@ -19,18 +19,17 @@ type acquisition struct {
 	began time.Time // and so the wait budget
 
 	seen    seen
-	refused bool     // the backend has told this very call that the name is held
-	waited  bool     // observers are told
-	woken   bool     // from its queue
-	behind  bool     // a lease of this process, until it was woken
-	follows bool     // one that has given up: it may soon do so too, so it makes no offer in its first wait
-	late    bool     // its budget is over: it waits for the outcome of an attempt under way
-	limited bool     // observers were told that another limit counts
-	token   *token   // that is being tried, or nil
-	offered offer    // of that token
-	old     *tenure  // of this process, to yield in the same command; or nil
-	waits   *waits   // made by the first wait that is not for a turn
-	blocked *blocked // while it waits under a lease
+	refused bool    // the backend has told this very call that the name is held
+	waited  bool    // observers are told
+	woken   bool    // from its queue
+	behind  bool    // a lease of this process, until it was woken
+	follows bool    // one that has given up: it may soon do so too, so it makes no offer in its first wait
+	late    bool    // its budget is over: it waits for the outcome of an attempt under way
+	limited bool    // observers were told that another limit counts
+	token   *token  // that is being tried, or nil
+	offered offer   // of that token
+	old     *tenure // of this process, to yield in the same command; or nil
+	waits   *waits  // made by the first wait that is not for a turn
 }
 
 // once says that the call makes one attempt and waits for no holder.
@@ -52,31 +51,9 @@ func (a *acquisition) beginWait() {
 		return
 	}
 	a.waited = true
-	events := a.engine.events
-	if events == nil {
-		return
+	if events := a.engine.events; events != nil {
+		events.add(a.engine, WaitingEvent{a.cfg.subject(a.ctx, a.name)})
 	}
-	subject := a.cfg.subject(a.ctx, a.name)
-	events.add(a.engine, WaitingEvent{subject})
-	if x := a.inverted(); x != nil {
-		events.add(a.engine, inversion{subject, x.name, x.cfg.template})
-	}
-}
-
-// inverted returns a lease of a greater name that the caller has, or nil. A name that the caller has
-// already is re-entered, so no other process can be in between.
-func (a *acquisition) inverted() *Lease {
-	x := leaseOf(a.ctx)
-	for ; x != nil; x = x.outer {
-		switch {
-		case x.tenure.engine != a.engine || !x.live():
-		case x.name == a.name && !a.cfg.noReentry:
-			return nil
-		case x.name > a.name:
-			return x
-		}
-	}
-	return nil
 }
 
 // overBudget is the error for the end of the wait budget.
@@ -159,8 +136,7 @@ func (a *acquisition) giveBack(x *Lease) {
 	if a.engine.events != nil {
 		a.acquired(x, a.cfg.subject(a.ctx, a.name))
 	}
-	ctx := a.ctx                            // unblock gives the call another one
-	end := func() { _ = x.end(ctx, false) } // told to observer and log
+	end := func() { _ = x.end(a.ctx, false) } // told to observer and log
 	if a.ctx.Err() != nil {
 		a.engine.spawn(end) // its caller must not wait any longer
 		return

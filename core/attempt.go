@@ -80,8 +80,7 @@ func (c *contender) try() (*Lease, error) {
 		refusal := &DuplicateError{c.name, done.Label}
 		c.engine.names.refused(c.waiter, seen{answered: now, done: &duplicate{*refusal, c.cfg.scope}})
 		if handoff := c.handoff; handoff != "" { // nobody else will come for the name
-			ctx := c.ctx // unblock gives the call another one
-			c.engine.spawn(func() { c.engine.recall(ctx, c.cfg, c.name, handoff) })
+			c.engine.spawn(func() { c.engine.recall(c.ctx, c.cfg, c.name, handoff) })
 		}
 		return nil, refusal
 	}
@@ -187,10 +186,10 @@ func (c *contender) begin(t *tenure) (*Lease, error) {
 // refuse gives back what a token was granted. The next attempt waits for that, except if the
 // caller's wait is over.
 func (c *contender) refuse(b *token) {
-	given, ctx := make(chan struct{}), c.ctx // unblock gives the call another one
+	given := make(chan struct{})
 	c.engine.spawn(func() {
 		defer close(given)
-		b.giveBack(ctx)
+		b.giveBack(c.ctx)
 	})
 	select {
 	case <-given:

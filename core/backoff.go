@@ -51,9 +51,6 @@ func (b *backoff) slower() time.Duration {
 func (c *contender) pause() (*Lease, error) {
 	b := &c.backoff
 	c.beginWait()
-	if c.waiter.lease.outer != nil {
-		c.block(nil)
-	}
 	if c.ctx.Err() != nil {
 		return nil, c.ended()
 	}

@@ -137,9 +137,6 @@ func (s *scene) siblings(ctx context.Context, h *holding) {
 // nest asks for other names, and for those it has if they can be re-entered.
 func (s *scene) nest(ctx context.Context, h *holding) {
 	outer := h.request.errand
-	if s.crosses && outer.process == 1 {
-		return // a circle of two processes ends by budgets only
-	}
 	inner := s.inside(h, []string{"a", "b", "c"}[outer.choice%3:])
 	inner.way = several
 	if h.kind() == reader || h.kind() == limited {
@@ -151,23 +148,16 @@ func (s *scene) nest(ctx context.Context, h *holding) {
 	}
 }
 
-// cross asks for one more name, in whatever order. Others of the process may have it, and wait for ours:
-// then somebody is told of the deadlock, or all wait for ever. Readers are left out. One of them can wait
-// behind a writer that waits for another reader, and core does not look for circles through queues.
+// cross asks for one more name, in whatever order, and with a budget. Others may have it, and wait for ours.
 func (s *scene) cross(ctx context.Context, h *holding) {
 	outer := h.request.errand
-	if outer.process == 1 || h.kind() == reader || h.kind() == limited {
-		return
-	}
 	inner := s.inside(h, []string{[]string{"a", "b", "c"}[(outer.choice+outer.depth)%3]})
 	if slices.Contains(outer.names, "a") && outer.choice%4 > 0 {
 		inner.names = []string{"b"}
 	} else if slices.Contains(outer.names, "b") && outer.choice%4 > 0 {
 		inner.names = []string{"a"}
 	}
-	if outer.choice%5 == 0 {
-		inner.wait = s.ttl
-	}
+	inner.wait = s.ttl / time.Duration(1+outer.choice%4)
 	if inner.depth < 3 && outer.choice%3 == 0 {
 		inner.deeds = []deed{cross}
 	}

@@ -108,7 +108,7 @@ func (a *artist) errands() {
 		m.endings = append(m.endings, detach, detach, detach)
 	}
 	p := a.scenario
-	if p.crosses = a.has(); p.crosses {
+	if a.has() {
 		m.names = []string{"a", "a", "b", "b", "c"}
 		m.deeds = append(m.deeds, cross, cross)
 		a.crossed(m)
@@ -139,12 +139,12 @@ func (a *artist) errands() {
 	}
 }
 
-// crossed are two errands of process 0 that take two names in opposite order, at about the same time.
+// crossed are two errands that take two names in opposite order, at about the same time.
 func (a *artist) crossed(m *menu) {
 	at := a.when()
 	for _, name := range []string{"a", "b"} {
 		e := a.errand(m)
-		e.process, e.at, e.names, e.way, e.kind, e.handoff = 0, at+a.upTo(5*time.Millisecond), []string{name}, do, exclusive, noHandoff
+		e.at, e.names, e.way, e.kind, e.handoff = at+a.upTo(5*time.Millisecond), []string{name}, do, exclusive, noHandoff
 		e.hold, e.deeds = a.upTo(20*time.Millisecond), []deed{cross}
 		a.scenario.errands = append(a.scenario.errands, e)
 	}
@@ -172,7 +172,7 @@ func (a *artist) errand(m *menu) *errand {
 		e.ttl = 2 * ttl
 	}
 	switch {
-	case m.several && a.IntN(3) == 0 && (!a.scenario.crosses || e.process == 0):
+	case m.several && a.IntN(3) == 0:
 		e.way, e.names = several, []string{"a", "b", "c"}[a.IntN(2):]
 	case m.handoffs && a.coin() && e.kind != reader && e.kind != limited:
 		e.handoff = pick(a, someHandoff, staleHandoff)

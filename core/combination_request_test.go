@@ -158,7 +158,7 @@ func isLabel(s string) bool {
 
 func kindsOf(err error) (kinds []error) {
 	for _, kind := range []error{
-		core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrDeadlock, core.ErrDraining, core.ErrLost, core.ErrClosed, core.ErrInvalid,
+		core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrDraining, core.ErrLost, core.ErrClosed, core.ErrInvalid,
 	} {
 		if errors.Is(err, kind) {
 			kinds = append(kinds, kind)
@@ -196,10 +196,6 @@ func (s *scene) lie(r *request, kind error) string {
 	case core.ErrClosed:
 		if !r.process.isClosing() {
 			return "nobody has closed it"
-		}
-	case core.ErrDeadlock:
-		if !s.inACircle(r) {
-			return "nobody waits for what it has"
 		}
 	case core.ErrDraining:
 		if !r.process.isDraining() {
@@ -254,38 +250,6 @@ func (s *scene) inTime(r *request) {
 }
 
 const quickPatience = 250 * time.Millisecond // of core, for the answer to a cancelled command
-
-// inACircle says whether r waits, directly or through others of its process, for a call that waits for what
-// r has, or has waited until this instant. The caller holds the mutex.
-func (s *scene) inACircle(r *request) bool {
-	known := make(map[*request]bool)
-	for todo := []*request{r}; len(todo) > 0; todo = todo[1:] {
-		for _, q := range s.requests {
-			over := !q.over.IsZero() && q.over.Before(time.Now())
-			if over && q != r || q.process != r.process || known[q] || !q.has(todo[0].errand.names) {
-				continue
-			}
-			known[q] = true
-			todo = append(todo, q)
-		}
-	}
-	return known[r]
-}
-
-// has says whether the request is inside of a lease of one of the names. If it asks for several, it may have some
-// of them already.
-func (r *request) has(names []string) bool {
-	wanted := func(name string) bool { return slices.Contains(names, name) }
-	if len(r.errand.names) > 1 && slices.ContainsFunc(r.errand.names, wanted) {
-		return true
-	}
-	for h := r.errand.outer; h != nil; h = h.request.errand.outer {
-		if slices.ContainsFunc(h.parts, func(p *part) bool { return wanted(p.name) }) {
-			return true
-		}
-	}
-	return false
-}
 
 // somebodyElse says whether anybody but r has had one of its names since, or may have stood in line.
 // The caller holds the mutex.

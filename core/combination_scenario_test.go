@@ -18,7 +18,6 @@ type scenario struct {
 	closes  time.Duration // when process 1 is closed, 0: at the end
 	drains  bool          // and whether it drains before
 	patient bool          // and whether its Drain and its Close wait until all is given back
-	crosses bool          // process 0 takes names in any order, and process 1 one at a time
 }
 
 // errand is what one goroutine does: it asks for a name, or for several, holds what it gets, and

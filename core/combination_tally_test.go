@@ -68,7 +68,7 @@ func (a *tally) judge(t *testing.T) {
 	defer a.mu.Unlock()
 	t.Logf("%d scenarios: %v", a.played, a.counts)
 	for _, kind := range []error{
-		core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrDeadlock, core.ErrDraining, core.ErrClosed,
+		core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrDraining, core.ErrClosed,
 	} {
 		a.count(false, fmt.Sprint(kind))
 	}

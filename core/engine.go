@@ -28,8 +28,6 @@ type engine struct {
 
 	maxLeases, maxWaiters int
 	waiters               atomic.Int64 // calls that wait, or may have to
-	deadlocks             deadlocks
-	selfLooked            clock.Awake // when tellSelfWaits has looked last
 
 	hanging atomic.Int32 // clean-up calls that have outlived their time and still run
 

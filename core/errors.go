@@ -33,10 +33,6 @@ var (
 	// *[DuplicateError].
 	ErrDuplicate error = &sentinel{"duplicate", "already done"}
 
-	// ErrDeadlock: calls of this process waited for one another in a circle. The error is a
-	// *[DeadlockError].
-	ErrDeadlock error = &sentinel{"deadlock", "deadlock"}
-
 	// ErrReleased: the lease has ended by its own Release, Complete, Finish or Detach. That is no
 	// loss, and it does not match ErrLost.
 	ErrReleased error = &sentinel{"released", "lease released"}
@@ -141,46 +137,6 @@ func (e *DuplicateError) Is(target error) bool { return target == ErrDuplicate }
 // ErrorType returns "duplicate".
 func (e *DuplicateError) ErrorType() string { return "duplicate" }
 
-// DeadlockError says that calls of this process waited for one another in a circle, each while it held
-// what the one before it waited for. It matches [ErrDeadlock]. It is a fault of the program: take the
-// names together with [Locker.AcquireAll], or in the same order everywhere.
-//
-// A call counts as holding the leases that its context stands under. Of the calls of a circle, the one
-// gets the error that would have given up first. If none would ever give up, it is the one that closed
-// the circle. It gets the error at once, and what it holds comes free when it returns, so the others
-// go on.
-type DeadlockError struct {
-	// Circle has the calls, beginning with the one that got the error. Each one waits for what the next
-	// one holds, and the last one for what the first one holds.
-	Circle []DeadlockCall
-}
-
-// DeadlockCall is one call of the circle of a [DeadlockError].
-type DeadlockCall struct {
-	Label string // of the call that waits
-
-	Holds, HoldsTemplate       string // what the call before it waits for
-	WaitsFor, WaitsForTemplate string
-}
-
-func (e *DeadlockError) Error() string {
-	var text strings.Builder
-	text.WriteString("holdfast: deadlock:")
-	for i, c := range e.Circle {
-		if i > 0 {
-			text.WriteString(",")
-		}
-		fmt.Fprintf(&text, " %q holds %q and waits for %q", c.Label, c.Holds, c.WaitsFor)
-	}
-	return text.String()
-}
-
-// Is makes errors.Is(err, ErrDeadlock) true.
-func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
-
-// ErrorType returns "deadlock".
-func (e *DeadlockError) ErrorType() string { return "deadlock" }
-
 // unavailableError is ErrUnavailable with the backend's reason.
 type unavailableError struct {
 	op, name string
@@ -260,7 +216,6 @@ const (
 	KindEnded                   // the caller's context ended before anything was known; the work did not run
 	KindReleased                // the lease has ended by its own release
 	KindLost                    // the lease was lost, mostly while the work ran
-	KindDeadlock                // calls of this process waited for one another; the work did not run
 )
 
 // KindOf says what an error of this package means. It looks through wrapped and joined errors. Two
@@ -274,8 +229,6 @@ func KindOf(err error) Kind {
 	switch {
 	case errors.Is(err, ErrLost):
 		return KindLost
-	case errors.Is(err, ErrDeadlock):
-		return KindDeadlock
 	case errors.Is(err, ErrHeld):
 		return KindHeld
 	case errors.Is(err, ErrDuplicate):

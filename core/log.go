@@ -1,14 +1,12 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,72 +34,7 @@ type operatorLog struct {
 	tellDropped time.Time
 
 	broken map[string]bool // functions of the observer that are known to fail
-
-	orders map[string]bool // orders of templates that were complained about
 }
-
-// maxOrders is how many orders are remembered. Programs have few, except if templates are names.
-const maxOrders = 1000
-
-// newOrder says whether the log has not complained about an order yet.
-func (b *operatorLog) newOrder(order string) bool {
-	if b.orders[order] || len(b.orders) >= maxOrders {
-		return false
-	}
-	if b.orders == nil {
-		b.orders = make(map[string]bool)
-	}
-	b.orders[order] = true
-	return true
-}
-
-// deadlock says once for each circle of templates who waited for whom.
-func (b *operatorLog) deadlock(s Subject, failed error) {
-	err, ok := errors.AsType[*DeadlockError](failed)
-	if !ok {
-		return
-	}
-	orders, names := make([]string, len(err.Circle)), make([]string, len(err.Circle))
-	for i, c := range err.Circle {
-		orders[i] = fmt.Sprintf("%s then %s", orNone(c.HoldsTemplate), orNone(c.WaitsForTemplate))
-		names[i] = fmt.Sprintf("%s then %s", c.Holds, c.WaitsFor)
-	}
-	slices.Sort(orders) // the circle can begin anywhere
-	text := strings.Join(orders, "; ")
-	if !b.newOrder(text) {
-		return
-	}
-	attrs := []slog.Attr{slog.String("orders", text)}
-	if b.names {
-		attrs = append(attrs, slog.String("names", strings.Join(names, "; ")))
-	}
-	b.log(s.Context, slog.LevelError,
-		"holdfast: deadlock, calls of this process waited for one another and one got an error, take the names with AcquireAll", attrs...)
-}
-
-// inversion is for the log: a call begins to wait for a name while it holds a greater one.
-type inversion struct {
-	Subject
-
-	held, heldTemplate string
-}
-
-// inverted says once for each pair of templates that other processes may wait the other way round.
-func (b *operatorLog) inverted(e inversion) {
-	if !b.newOrder("inverted " + e.heldTemplate + " then " + e.Template) {
-		return
-	}
-	attrs := []slog.Attr{slog.String("held", orNone(e.heldTemplate))}
-	if b.names {
-		attrs = append(attrs, slog.String("held_name", e.held))
-	}
-	b.warn(e.Subject,
-		"holdfast: a call waits for a name while it holds a greater one, which can be a deadlock of two processes, take both with AcquireAll", attrs...)
-}
-
-const noTemplate = "(no template)"
-
-func orNone(template string) string { return cmp.Or(template, noTemplate) }
 
 // drops is what Dropped and the log are told.
 type drops struct{ all, fresh int }
@@ -125,12 +58,7 @@ func (b *operatorLog) write(event any) {
 	case RenewedEvent:
 		b.failed(event.Subject, "renew", event.Err)
 	case FailedEvent:
-		b.deadlock(event.Subject, event.Err)
 		b.failed(event.Subject, "acquire", event.Err)
-	case inversion:
-		b.inverted(event)
-	case selfWait:
-		b.selfWaits(event)
 	case brokenHook:
 		b.breaks("holdfast: a function of the observer panicked, the work has its caller's context; locks are not affected",
 			"WorkContext", event.with, event.at)

@@ -243,8 +243,8 @@ func WithOperation(s string) Option {
 
 // WithoutReentry turns re-entry off for a call. By default, acquiring a name inside the context of
 // a live lease of the same name, from the same root Locker, joins that lease. With this option the
-// call asks for a lease of its own. Inside a lease that keeps the name from it, it gets [ErrHeld], or
-// [ErrDeadlock] if it would wait.
+// call asks for a lease of its own. Inside a lease that keeps the name from it, it waits for itself, and
+// gets [ErrHeld] when its wait budget or ctx ends.
 //
 // A lease that has joined another one ends by its own Release. It has the fence, the TTL and the
 // renewal of the outer lease, so options about those have no effect on it.
@@ -273,10 +273,7 @@ func WithObserver(o Observer) NewOption {
 //   - leases that were lost, and why;
 //   - releases that could not be confirmed;
 //   - when the lock service becomes unavailable, and when it is back;
-//   - events that were dropped, and functions of the observer that panic;
-//   - deadlocks, and names that are waited for in an order in which others could wait for them;
-//   - calls that wait for a name which this process has had for longer than a TTL: they may wait for
-//     themselves.
+//   - events that were dropped, and functions of the observer that panic.
 //
 // Lines have templates, and names and labels only with [WithNamesInLogs]. They have the context of the call, so that a handler
 // can add its trace. The last one wins. The default, which nil also means, is no log.

@@ -54,7 +54,6 @@ type waiter struct {
 	queue      *queue // nil once it was given a lease
 	next, prev *waiter
 	contends   bool
-	told       bool // the log, that it may wait for itself
 
 	woken chan wakeup // of size one; nil for a waiter that is the contender from the start
 }

@@ -77,12 +77,11 @@ func (a *acquisition) takeSlot(inner *Lease) error {
 		return a.overBudget()
 	}
 	a.beginWait()
-	a.block(x)
 	select {
 	case x.slot <- struct{}{}:
-		return a.unblock(nil)
+		return nil
 	case <-a.waiting().Done():
-		return a.unblock(a.why())
+		return a.why()
 	}
 }
 

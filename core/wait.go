@@ -78,9 +78,6 @@ func (a *acquisition) waitTurn(w *waiter) (*Lease, error) {
 		return nil, nil //nolint:nilnil // documented: the contender
 	}
 	a.beginWait()
-	if w.lease.outer != nil {
-		a.block(nil)
-	}
 	var over <-chan time.Time
 	if left, ok := a.budget(); ok {
 		timer := time.NewTimer(left)

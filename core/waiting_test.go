@@ -1,10 +1,7 @@
 package core_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,40 +46,66 @@ func TestObserversKnowHowManyCallsWait(t *testing.T) {
 	}, core.WithObserver(observer))
 }
 
-func TestAnInvertedOrderIsLoggedOnceForEachPairOfTemplates(t *testing.T) {
-	t.Parallel()
-	for _, names := range []bool{false, true} {
-		var logged bytes.Buffer
-		opts := []core.NewOption{core.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))}
-		if names {
-			opts = append(opts, core.WithNamesInLogs())
-		}
-		virtual(t, func(b *bench) {
-			other := b.other()
-			wait := func(outer, inner string) {
-				b.Helper()
-				x := b.acquire(other, inner)
-				b.ok(b.locks.Do(b.Context(), outer, func(ctx context.Context) error {
-					b.is(b.locks.Do(ctx, inner, func(context.Context) error { return nil },
-						core.WithWait(time.Second), core.WithTemplate(inner[:1]+":{id}")), core.ErrHeld)
-					return nil
-				}, core.WithTemplate(outer[:1]+":{id}")))
-				b.ok(x.Release(b.Context()))
-			}
-			wait("b:1", "a:1")
-			wait("b:2", "a:2")
-			wait("a:1", "b:1") // the order of AcquireAll
-			b.ok(b.locks.Do(b.Context(), "d:1", func(ctx context.Context) error {
-				return b.locks.Do(ctx, "c:1", func(context.Context) error { return nil }) // it is free
-			}))
-			b.ok(b.locks.Close(b.Context()))
-		}, opts...)
-		text := logged.String()
-		if n := strings.Count(text, "holds a greater one"); n != 1 || !strings.Contains(text, "template=a:{id}") || !strings.Contains(text, "held=b:{id}") {
-			t.Errorf("logged %d times:\n%s", n, text)
-		}
-		if has := strings.Contains(text, "name=a:1") && strings.Contains(text, "held_name=b:1"); has != names || strings.Contains(text, "a:1") != names {
-			t.Errorf("names %t:\n%s", names, text)
-		}
+// nested has two calls take two names in opposite order: one holds "a" and asks for "b" after a second, the
+// other one holds "b" and asks for "a" after two. It returns what they got.
+func nested(b *bench, one, other *core.Locker, asks ...func(ctx context.Context, name string) error) (errs [2]error) {
+	var wg sync.WaitGroup
+	for i, outer := range []string{"a", "b"} {
+		locks := []*core.Locker{one, other}[i]
+		wg.Go(func() {
+			errs[i] = locks.Do(b.Context(), outer, func(ctx context.Context) error {
+				time.Sleep(time.Duration(i+1) * time.Second)
+				inner := []string{"b", "a"}[i]
+				if i < len(asks) {
+					return asks[i](ctx, inner)
+				}
+				return locks.Do(ctx, inner, noWork)
+			})
+		})
 	}
+	wg.Wait()
+	return errs
+}
+
+func TestCallsThatWaitForOneAnotherGoOnOnceOneGivesUp(t *testing.T) {
+	t.Parallel()
+	for what, ask := range map[string]func(b *bench, ctx context.Context, name string) error{
+		"its budget": func(b *bench, ctx context.Context, name string) error {
+			return b.locks.Do(ctx, name, noWork, core.WithWait(time.Hour))
+		},
+		"its context": func(b *bench, ctx context.Context, name string) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			return b.locks.Do(ctx, name, noWork)
+		},
+	} {
+		virtual(t, func(b *bench) {
+			var errs [2]error
+			b.took(time.Hour+time.Second, time.Millisecond, func() {
+				errs = nested(b, b.locks, b.locks, func(ctx context.Context, name string) error { return ask(b, ctx, name) })
+			})
+			if b.is(errs[0], core.ErrHeld); errs[1] != nil {
+				b.Errorf("%s: the other one: %v", what, errs[1])
+			}
+		})
+	}
+	virtual(t, func(b *bench) {
+		time.AfterFunc(time.Hour, func() { b.ok(b.locks.Close(context.Background())) })
+		var errs [2]error
+		b.took(time.Hour, time.Millisecond, func() { errs = nested(b, b.locks, b.locks) })
+		b.is(errs[0], core.ErrClosed)
+		b.is(errs[1], core.ErrClosed)
+	})
+}
+
+func TestWithoutReentryACallWaitsForItsOwnLease(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
+			b.took(time.Hour, 0, func() {
+				b.is(b.locks.Do(ctx, "name", noWork, core.WithoutReentry(), core.WithWait(time.Hour)), core.ErrHeld)
+			})
+			return nil
+		}))
+	})
 }

@@ -142,7 +142,6 @@ func (k *watchdog) tick() {
 		}
 	}
 	k.renewers.add(renew)
-	k.engine.tellSelfWaits(now)
 
 	k.mu.Lock()
 	defer k.mu.Unlock()

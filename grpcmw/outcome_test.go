@@ -189,36 +189,6 @@ func TestDeadlineWhileHeldIsHeld(t *testing.T) {
 	wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
 }
 
-func TestLocksInTwoOrdersAreInternal(t *testing.T) {
-	t.Parallel()
-	locks := newLocker(t, memlock.New())
-	x, err := locks.Acquire(t.Context(), "order:42")
-	if err != nil {
-		t.Fatal(err)
-	}
-	inside, waited := make(chan struct{}), make(chan error, 1)
-	go func() { // it never gives up, and the door does: so the door is told
-		<-inside
-		err := locks.Do(x.Context(), "x", func(context.Context) error { return nil })
-		waited <- errors.Join(err, x.Release(context.WithoutCancel(t.Context())))
-	}()
-	outer := grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		return core.DoValue(ctx, locks, "x", func(ctx context.Context) (any, error) {
-			close(inside)
-			return handler(ctx, req)
-		})
-	})
-	rule := grpcmw.WithMethod(refund, "order:{order.id}", core.WithWait(time.Minute))
-	client := serve(t, &shop{refund: ok}, append([]grpc.ServerOption{outer}, grpcmw.ServerOptions(locks, rule)...)...)
-	_, err = client.Refund(t.Context(), order())
-	if status.Code(err) != codes.Internal {
-		t.Errorf("%v", err)
-	}
-	if err := <-waited; err != nil {
-		t.Errorf("the other one: %v", err)
-	}
-}
-
 func TestWaitingRuleWaits(t *testing.T) {
 	t.Parallel()
 	locks, other := lockers(t)

@@ -21,7 +21,6 @@ import (
 //	ended          DEADLINE_EXCEEDED or CANCELED, if the caller's context ended first
 //	lost           ABORTED, ErrorInfo LOCK_LOST
 //	duplicate      ALREADY_EXISTS, ErrorInfo LOCK_DUPLICATE
-//	deadlock       INTERNAL
 //	released       INTERNAL
 //
 // The handler may have done something before. So the status does not name the method, as a refusal by
@@ -49,8 +48,6 @@ func inside(err error) *answer {
 		a = newAnswer(err, codes.Unavailable, unanswered(err), info(ReasonUnavailable))
 	case core.KindEnded:
 		a = ended(err)
-	case core.KindDeadlock:
-		a = newAnswer(err, codes.Internal, "the server's locks waited for one another")
 	case core.KindReleased:
 		a = newAnswer(err, codes.Internal, "a lock was used after its release")
 	default:

@@ -79,8 +79,6 @@ func refused(method string, err error) *answer {
 		return newAnswer(err, codes.AlreadyExists, "the request was processed before", refusal(method, ReasonDuplicate))
 	case core.KindInvalid:
 		return newAnswer(err, codes.Internal, "the lock cannot be taken as its rule says")
-	case core.KindDeadlock:
-		return newAnswer(err, codes.Internal, "the server's locks waited for one another")
 	case core.KindEnded:
 		return ended(err)
 	default: // unavailable, closed

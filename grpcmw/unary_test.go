@@ -124,12 +124,8 @@ func insides() map[string]struct {
 		"invalid":     {fmt.Errorf("secret: %w", core.ErrInvalid), codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
 		"unavailable": {fmt.Errorf("secret: %w", core.ErrUnavailable), codes.Unavailable, grpcmw.ReasonUnavailable},
 		"closed":      {core.ErrClosed, codes.Unavailable, grpcmw.ReasonUnavailable},
-		"deadlock": {
-			&core.DeadlockError{Circle: []core.DeadlockCall{{Label: "host-secret", Holds: "stock:secret", WaitsFor: "order:secret"}}},
-			codes.Internal, "",
-		},
-		"released": {core.ErrReleased, codes.Internal, ""},
-		"ended":    {errors.Join(context.DeadlineExceeded, fmt.Errorf("secret: %w", core.ErrUnavailable)), codes.DeadlineExceeded, ""},
+		"released":    {core.ErrReleased, codes.Internal, ""},
+		"ended":       {errors.Join(context.DeadlineExceeded, fmt.Errorf("secret: %w", core.ErrUnavailable)), codes.DeadlineExceeded, ""},
 	}
 }
 

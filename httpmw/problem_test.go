@@ -39,7 +39,6 @@ func TestProblemForCore(t *testing.T) {
 		{core.ErrClosed, httpmw.TypeUnavailable, 0},
 		{errors.Join(context.Canceled, core.ErrUnavailable), httpmw.TypeInterrupted, 0},
 		{errors.Join(context.DeadlineExceeded, core.ErrUnavailable), httpmw.TypeInterrupted, 0},
-		{&core.DeadlockError{}, httpmw.TypeDeadlock, 0},
 		{lost, httpmw.TypeLost, 0},
 		{errors.Join(context.Canceled, lost), httpmw.TypeLost, 0},
 		{errors.Join(held, lost), httpmw.TypeLost, 0},
@@ -98,7 +97,7 @@ func TestDocsOfProblemsSayWhatDoorsAnswer(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = cells
 		}
 	}
-	for kind := door.Held; kind <= door.Deadlock; kind++ {
+	for kind := door.Held; kind <= door.Duplicate; kind++ {
 		p := httpmw.ProblemFor(&door.Fault{Kind: kind})
 		id, ours := strings.CutPrefix(p.Type, "https://holdfast-go.github.io/problems/")
 		known[id] = true

@@ -25,7 +25,6 @@ const (
 	TypeInterrupted    = "https://holdfast-go.github.io/problems/interrupted"
 	TypeIdempotencyKey = "https://holdfast-go.github.io/problems/idempotency-key"
 	TypeLost           = "https://holdfast-go.github.io/problems/lock-lost"
-	TypeDeadlock       = "https://holdfast-go.github.io/problems/deadlock"
 )
 
 // retrySoon is when another try makes sense if nothing better is known.
@@ -79,11 +78,6 @@ var table = [...]row{
 		TypeInterrupted, http.StatusServiceUnavailable, "Request was interrupted", false,
 		"The request ended before it was known whether the resource is in use. It was not started.",
 		"The request ended before it was known whether something that it needs is in use. What it has done so far is not known.",
-	},
-	door.Deadlock: {
-		TypeDeadlock, http.StatusInternalServerError, "Locks waited for one another", false,
-		"The server takes locks in two orders, so that requests wait for one another. This one was not started.",
-		"The server takes locks in two orders, so that requests wait for one another. What this one has done so far is not known.",
 	},
 	door.Lost: {
 		TypeLost, http.StatusServiceUnavailable, "Lock was lost", false,

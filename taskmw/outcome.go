@@ -44,14 +44,7 @@ func refused(err error) error {
 	if errors.Is(err, core.ErrDraining) {
 		return &postponedError{err}
 	}
-	switch core.KindOf(err) {
-	case core.KindInvalid:
-		return keyless(err)
-	case core.KindDeadlock: // a fault of the program: it shows among the archived tasks
-		return fmt.Errorf("taskmw: %w: %w", err, asynq.SkipRetry)
-	default: // the context's error, unavailable, closed
-		return err
-	}
+	return keyless(err) // or the context's error, unavailable, closed
 }
 
 // postponedError is the outcome of a task that came while the Locker drains. It is no failure: the

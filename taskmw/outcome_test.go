@@ -59,31 +59,6 @@ func TestUnavailableIsAPlainError(t *testing.T) {
 	}
 }
 
-func TestATaskWhoseLocksAreTakenInTwoOrdersIsArchived(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		locks := newLocker(t, memlock.New())
-		x, err := locks.Acquire(t.Context(), "order:42")
-		if err != nil {
-			t.Fatal(err)
-		}
-		waited := make(chan error, 1)
-		err = locks.Do(taskContext(t), "x", func(ctx context.Context) error {
-			go func() { // it never gives up, and the task does: so the task is told
-				err := locks.Do(x.Context(), "x", func(context.Context) error { return nil })
-				waited <- errors.Join(err, x.Release(context.WithoutCancel(t.Context())))
-			}()
-			return muxOf(mustNotRun(t), shipOnly(t, locks, core.WithWait(time.Minute))).ProcessTask(ctx, shipTask())
-		})
-		if !errors.Is(err, core.ErrDeadlock) || !errors.Is(err, asynq.SkipRetry) {
-			t.Errorf("got %v", err)
-		}
-		if err := <-waited; err != nil {
-			t.Errorf("the other one: %v", err)
-		}
-	})
-}
-
 func TestClosedLockerIsAPlainError(t *testing.T) {
 	t.Parallel()
 	locks := newLocker(t, memlock.New())

@@ -205,9 +205,8 @@ func TestAHandlersErrorMayBeOfATypeThatCannotBeCompared(t *testing.T) {
 func TestAnErrorOfAnInnerLockTellsNothing(t *testing.T) {
 	t.Parallel()
 	held := &core.HeldError{Name: "stock:secret", Label: "host-secret"}
-	deadlock := &core.DeadlockError{Circle: []core.DeadlockCall{{Label: "host-secret", Holds: "stock:secret"}}}
 	for own, code := range map[error]connect.Code{
-		held: connect.CodeAborted, connect.NewError(connect.CodeInternal, held): connect.CodeAborted, deadlock: connect.CodeInternal,
+		held: connect.CodeAborted, connect.NewError(connect.CodeInternal, held): connect.CodeAborted,
 	} {
 		for _, rule := range [][]grpcmw.Option{{byOrder}, nil} {
 			locks, _, _ := lockers(t)

@@ -312,7 +312,6 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 		{fmt.Errorf("reserve: %w", held), http.StatusConflict, httpmw.TypeHeld},
 		{&core.DuplicateError{Name: "stock:secret"}, http.StatusConflict, httpmw.TypeDuplicate},
 		{&core.LostError{Name: "stock:secret", Reason: core.ReasonExpired}, http.StatusServiceUnavailable, httpmw.TypeLost},
-		{&core.DeadlockError{}, http.StatusInternalServerError, httpmw.TypeDeadlock},
 		{core.ErrUnavailable, http.StatusServiceUnavailable, httpmw.TypeUnavailable},
 		{httpmw.ProblemFor(held), http.StatusConflict, httpmw.TypeHeld},
 		{fmt.Errorf("%w: %w", fiber.ErrTooManyRequests, held), http.StatusConflict, httpmw.TypeHeld},

@@ -17,7 +17,6 @@
 //	key missing or invalid       is cancelled
 //	unavailable, Locker closed   fails with core's error: River's retry, counted
 //	the Locker drains            is snoozed
-//	locks taken in two orders    is cancelled, with core's error: see core.ErrDeadlock
 //	its context has ended        fails with the context's error
 //	lost while it ran            fails: a *core.LostError is joined to the worker's error
 //	duplicate: a dedup marker    is completed, and the worker does not run

@@ -174,30 +174,6 @@ func TestAJobHoldsAllNamesOfItsKeys(t *testing.T) {
 	}
 }
 
-// Something outside the middleware holds a lock, and waits for what the job has.
-func TestADeadlockCancelsTheJob(t *testing.T) {
-	t.Parallel()
-	locks := newLocker(t, memlock.New())
-	door := rivermw.Middleware(locks, rivermw.WithKind("ship", "order:{order_id}", core.WithWait(time.Minute)))
-	inside, outside := make(chan struct{}), make(chan error, 1)
-	err := locks.Do(t.Context(), "stock", func(ctx context.Context) error {
-		go func() {
-			outside <- locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
-				close(inside)
-				return locks.Do(ctx, "stock", func(context.Context) error { return nil }) // without a limit: it stays
-			})
-		}()
-		<-inside
-		return door.Work(ctx, job(`{"order_id":42}`), func(context.Context) error { t.Error("it ran"); return nil })
-	})
-	if _, cancelled := errors.AsType[*rivertype.JobCancelError](err); !cancelled || !errors.Is(err, core.ErrDeadlock) {
-		t.Errorf("%v", err)
-	}
-	if err := <-outside; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestADuplicateIsCompletedAndLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

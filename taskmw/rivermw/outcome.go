@@ -19,8 +19,6 @@ func (d *Door) refused(ctx context.Context, job *rivertype.JobRow, err error) er
 	switch core.KindOf(err) {
 	case core.KindHeld:
 		return &rivertype.JobSnoozeError{Duration: spread(d.snooze)}
-	case core.KindDeadlock: // a fault of the program: it shows among the cancelled jobs
-		return rivertype.JobCancel(fmt.Errorf("rivermw: %w", err))
 	case core.KindDuplicate:
 		d.unrun(ctx, job)
 		return nil

@@ -18,7 +18,6 @@
 //	lost while it ran            TypeLost, whatever the activity returned; retried by the policy
 //	key missing or invalid       TypeKey; not retried
 //	duplicate: a dedup marker    TypeDuplicate; not retried
-//	locks taken in two orders    TypeDeadlock; not retried
 //
 // If its context ends first, the activity fails with that error. All else is the activity's own. The worker's log has
 // the name and the holder; the workflow's history has neither.

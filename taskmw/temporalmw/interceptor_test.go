@@ -204,33 +204,6 @@ func TestWhoFindsTheNameHeldIsToldOfTheActivity(t *testing.T) {
 	}
 }
 
-func TestADeadlockIsNotRetried(t *testing.T) {
-	t.Parallel()
-	locks := newLocker(t, memlock.New())
-	ours := temporalmw.Interceptor(locks, temporalmw.WithActivity("Ship", "order:{order_id}", core.WithWait(time.Minute)))
-	inside, outside := make(chan struct{}), make(chan error, 1)
-	outer := &under{hold: func(ctx context.Context, work func(context.Context) error) error {
-		return locks.Do(ctx, "stock", func(ctx context.Context) error {
-			go func() {
-				outside <- locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
-					close(inside)
-					return locks.Do(ctx, "stock", func(context.Context) error { return nil }) // without a limit: it stays
-				})
-			}()
-			<-inside
-			return work(ctx)
-		})
-	}}
-	_, err := executeBehind(t, []interceptor.WorkerInterceptor{outer, ours},
-		func(context.Context, order, string) (string, error) { t.Error("it ran"); return "", nil }, order{42}, "")
-	if failed, ok := errors.AsType[*temporal.ApplicationError](err); !ok || failed.Type() != temporalmw.TypeDeadlock || !failed.NonRetryable() {
-		t.Errorf("%v", err)
-	}
-	if err := <-outside; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestADuplicateDoesNotRun(t *testing.T) {
 	t.Parallel()
 	i := temporalmw.Interceptor(newLocker(t, memlock.New()), temporalmw.WithActivity("Ship", "order:{order_id}", core.WithDedup(time.Hour)))

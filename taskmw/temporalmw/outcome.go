@@ -21,7 +21,6 @@ const (
 	TypeLost        = "LockLost"
 	TypeKey         = "LockKeyInvalid"
 	TypeDuplicate   = "LockDuplicate"
-	TypeDeadlock    = "LockDeadlock"
 )
 
 // delay is when an activity that found its name held tries again, less or more a fifth.
@@ -35,8 +34,6 @@ func refused(ctx context.Context, err error) error {
 		return failure(ctx, "the lock is held", TypeHeld, err, temporal.ApplicationErrorOptions{NextRetryDelay: later})
 	case core.KindDuplicate:
 		return failure(ctx, "it was done before", TypeDuplicate, err, temporal.ApplicationErrorOptions{NonRetryable: true})
-	case core.KindDeadlock: // a fault of the program
-		return failure(ctx, "the worker's locks waited for one another", TypeDeadlock, err, temporal.ApplicationErrorOptions{NonRetryable: true})
 	case core.KindInvalid:
 		return keyless(ctx, err)
 	case core.KindEnded:

@@ -12,14 +12,12 @@
 //	held by another owner        core's error, if there is a WithWait; see below
 //	key missing or invalid       an error that matches ErrKey
 //	unavailable, Locker closed   core's error
-//	locks taken in two orders    core's error, which matches core.ErrDeadlock
 //	lost while it ran            a *core.LostError joined to the handler's error, and no messages
 //	duplicate: a dedup marker    nil: the message is acknowledged, and the handler does not run
 //
 // An error makes Watermill send a Nack, unless another middleware deals with it. Put Recoverer, Retry and
 // PoisonQueue before the lock. A message without a key never gets one: let the poison queue have
-// it (PoisonQueueWithFilter and errors.Is with [ErrKey]), and so a message whose handling ends in a deadlock, which is
-// a fault of the program.
+// it (PoisonQueueWithFilter and errors.Is with [ErrKey]).
 //
 // # Waiting
 //

@@ -152,33 +152,6 @@ func TestAMessageHoldsAllNamesOfItsKeys(t *testing.T) {
 	}
 }
 
-// A middleware outside holds a lock, and another call waits for it under the message's name.
-func TestADeadlockIsToldAsOne(t *testing.T) {
-	t.Parallel()
-	locks := newLocker(t, memlock.New())
-	lock := watermillmw.Lock(locks, "order:{id}", core.WithWait(time.Minute))
-	inside, outside := make(chan struct{}), make(chan error, 1)
-	err := locks.Do(t.Context(), "stock", func(ctx context.Context) error {
-		go func() {
-			outside <- locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
-				close(inside)
-				return locks.Do(ctx, "stock", func(context.Context) error { return nil }) // without a limit: it stays
-			})
-		}()
-		<-inside
-		msg := order(t, `{"id":42}`)
-		msg.SetContext(ctx)
-		_, err := lock(func(*message.Message) ([]*message.Message, error) { t.Error("it ran"); return nil, nil })(msg)
-		return err
-	})
-	if !errors.Is(err, core.ErrDeadlock) || errors.Is(err, watermillmw.ErrKey) {
-		t.Errorf("%v", err)
-	}
-	if err := <-outside; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestALossPublishesNothing(t *testing.T) {
 	t.Parallel()
 	lock := watermillmw.Lock(newLocker(t, memlock.New()), "order:{id}", core.WithMaxHold(10*time.Millisecond))

@@ -22,7 +22,6 @@ const (
 	BadRepeatKey      // no Idempotency-Key, or no good one
 	OtherRequest      // the Idempotency-Key was used for something else
 	Duplicate         // a dedup marker stands
-	Deadlock          // the request's lock and another one of this process waited for one another
 )
 
 // Fault is why a door does not let a request through, or what happened while it did.
@@ -44,8 +43,6 @@ func KindOf(err error) Kind {
 	switch core.KindOf(err) {
 	case core.KindLost:
 		return Lost
-	case core.KindDeadlock:
-		return Deadlock
 	case core.KindHeld:
 		return Held
 	case core.KindDuplicate:

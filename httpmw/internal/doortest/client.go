@@ -83,8 +83,6 @@ var (
 		`"detail":"The server is about to stop and takes no new work. The request was not started."}`}
 	rowInterrupted = row{503, "", problems + `interrupted","title":"Request was interrupted","status":503,` +
 		`"detail":"The request ended before it was known whether the resource is in use. It was not started."}`}
-	rowDeadlock = row{500, "", problems + `deadlock","title":"Locks waited for one another","status":500,` +
-		`"detail":"The server takes locks in two orders, so that requests wait for one another. This one was not started."}`}
 	rowLost = row{503, "", problems + `lock-lost","title":"Lock was lost","status":503,` +
 		`"detail":"The server lost its claim on the resource while it worked on it. What it has done is not known.","started":true}`}
 )

@@ -29,7 +29,6 @@ func testTable(t *testing.T, door Door) {
 		"TheRuleMayWait":                    mayWait,
 		"AnInnerErrorIsTheHandlersOwn":      innerError,
 		"SkippedRequestsAreNotLocked":       skipped,
-		"LocksInTwoOrdersAre500":            deadlocked,
 		"ObserversSeeTheTemplate":           template,
 		"TheLabelHasMethodAndRoute":         operation,
 		"AKeyFunctionMakesTheName":          keyFunc,
@@ -277,40 +276,6 @@ func template(t *testing.T, door Door) {
 	b.do("POST /orders/42", "")
 	if got := <-seen; got != "order:{id}" {
 		t.Errorf("template %q", got)
-	}
-}
-
-// deadlocked has a door wait inside of "x" for a name whose holder waits for "x". The door gives up
-// first, so it is the one that is told, whoever comes last.
-func deadlocked(t *testing.T, door Door) {
-	inside := make(chan struct{})
-	var b *bench
-	b = start(t, door, Setup{
-		Options: []core.Option{core.WithWait(time.Minute)},
-		Outer: func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_ = b.locks.Do(r.Context(), "x", func(ctx context.Context) error {
-					close(inside)
-					next.ServeHTTP(w, r.WithContext(ctx))
-					return nil
-				})
-			})
-		},
-	})
-	x, err := b.locks.Acquire(t.Context(), "order:42")
-	if err != nil {
-		t.Fatal(err)
-	}
-	waited := make(chan error, 1)
-	go func() {
-		<-inside
-		err := b.locks.Do(x.Context(), "x", func(context.Context) error { return nil })
-		waited <- errors.Join(err, x.Release(context.WithoutCancel(t.Context())))
-	}()
-	b.expect(b.do("POST /orders/42", ""), rowDeadlock)
-	b.handled(0)
-	if err := <-waited; err != nil {
-		t.Errorf("the holder: %v", err)
 	}
 }
 
