@@ -25,6 +25,7 @@ type acquisition struct {
 	behind  bool    // a lease of this process, until it was woken
 	follows bool    // one that has given up: it may soon do so too, so it makes no offer in its first wait
 	late    bool    // its budget is over: it waits for the outcome of an attempt under way
+	told    bool    // observers know that it has waited for long
 	limited bool    // observers were told that another limit counts
 	token   *token  // that is being tried, or nil
 	offered offer   // of that token

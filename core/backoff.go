@@ -51,6 +51,7 @@ func (b *backoff) slower() time.Duration {
 func (c *contender) pause() (*Lease, error) {
 	b := &c.backoff
 	c.beginWait()
+	c.tellLong(c.seen.held)
 	if c.ctx.Err() != nil {
 		return nil, c.ended()
 	}

@@ -37,6 +37,7 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 	if err != nil {
 		return err
 	}
+	cfg.campaigns = true
 	patient := newLocker(l.engine, cfg)
 	for {
 		var x *Lease

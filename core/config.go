@@ -42,6 +42,7 @@ type config struct {
 	operation  string // its second one
 	template   string
 	noReentry  bool
+	campaigns  bool // to wait for long is normal
 
 	maxLeases   int
 	maxWaiters  int

@@ -158,6 +158,8 @@ func (o *Observer) tell(event any) {
 		call(o.Held, event)
 	case WaitingEvent:
 		call(o.Waiting, event)
+	case LongWaitEvent:
+		call(o.LongWait, event)
 	case WaitedEvent:
 		call(o.Waited, event)
 	case FailedEvent:

@@ -55,6 +55,8 @@ func (b *operatorLog) write(event any) {
 			slog.Duration("held", event.Held))
 	case DegradedEvent:
 		b.degraded(event.Subject, event.Err)
+	case LongWaitEvent:
+		b.longWait(event)
 	case RenewedEvent:
 		b.failed(event.Subject, "renew", event.Err)
 	case FailedEvent:

@@ -34,6 +34,7 @@ type Observer struct {
 	Acquired    func(AcquiredEvent)
 	Held        func(HeldEvent)
 	Waiting     func(WaitingEvent)
+	LongWait    func(LongWaitEvent)
 	Waited      func(WaitedEvent)
 	Failed      func(FailedEvent)
 	Limited     func(LimitedEvent)
@@ -86,6 +87,18 @@ type HeldEvent struct {
 
 // WaitingEvent: an acquire has found the name held, and begins to wait. A WaitedEvent follows.
 type WaitingEvent struct{ Subject }
+
+// LongWaitEvent: an acquire has waited for three times its TTL, and goes on waiting. Each call makes at most one,
+// and a call that polls the backend makes it up to a second late. Calls that wait for one another, nested in
+// different orders, each make one. [Locker.Campaign] makes none, because it is normal for it to wait.
+type LongWaitEvent struct {
+	Subject
+	Waited time.Duration // since the call
+	Holder string        // the label of who has the name, if the backend shows one
+	Holds  []string      // the names that the call holds itself, by the leases of its context; outermost first
+
+	templates []string // of Holds
+}
 
 // WaitedEvent: an acquire found the name held and waited, and the wait has ended.
 type WaitedEvent struct {

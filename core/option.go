@@ -273,7 +273,8 @@ func WithObserver(o Observer) NewOption {
 //   - leases that were lost, and why;
 //   - releases that could not be confirmed;
 //   - when the lock service becomes unavailable, and when it is back;
-//   - events that were dropped, and functions of the observer that panic.
+//   - events that were dropped, and functions of the observer that panic;
+//   - calls that have waited for three TTLs: see [LongWaitEvent].
 //
 // Lines have templates, and names and labels only with [WithNamesInLogs]. They have the context of the call, so that a handler
 // can add its trace. The last one wins. The default, which nil also means, is no log.

@@ -77,11 +77,16 @@ func (a *acquisition) takeSlot(inner *Lease) error {
 		return a.overBudget()
 	}
 	a.beginWait()
-	select {
-	case x.slot <- struct{}{}:
-		return nil
-	case <-a.waiting().Done():
-		return a.why()
+	long := a.untilLong()
+	for {
+		select {
+		case x.slot <- struct{}{}:
+			return nil
+		case <-long:
+			a.tellLong(held)
+		case <-a.waiting().Done():
+			return a.why()
+		}
 	}
 }
 

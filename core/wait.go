@@ -84,22 +84,27 @@ func (a *acquisition) waitTurn(w *waiter) (*Lease, error) {
 		defer timer.Stop()
 		over = timer.C
 	}
-	select {
-	case c := <-w.woken:
-		x, err := a.wokenBy(w, c)
-		if x == nil && err == nil && c.pause > 0 {
-			a.follows = true
-			err = a.succeed(c.pause)
+	long := a.untilLong()
+	for {
+		select {
+		case c := <-w.woken:
+			x, err := a.wokenBy(w, c)
+			if x == nil && err == nil && c.pause > 0 {
+				a.follows = true
+				err = a.succeed(c.pause)
+			}
+			return x, err
+		case <-long:
+			a.tellLong(a.engine.names.known(w).held)
+		case <-over:
+			a.seen.merge(a.engine.names.known(w))
+			return a.lastAnswer(w)
+		case <-a.ctx.Done():
+			a.seen.merge(a.engine.names.known(w))
+			return nil, a.ended()
+		case <-a.life().Done():
+			return nil, a.stopped()
 		}
-		return x, err
-	case <-over:
-		a.seen.merge(a.engine.names.known(w))
-		return a.lastAnswer(w)
-	case <-a.ctx.Done():
-		a.seen.merge(a.engine.names.known(w))
-		return nil, a.ended()
-	case <-a.life().Done():
-		return nil, a.stopped()
 	}
 }
 

@@ -29,6 +29,7 @@ func (r *Recorder) Before(next core.Observer) core.Observer {
 		Acquired:    inTurn(h.acquired, next.Acquired, h.leased),
 		Held:        inTurn(h.conflict, next.Held),
 		Waiting:     inTurn(h.waiting, next.Waiting, count[core.WaitingEvent](h, 0, 1)),
+		LongWait:    next.LongWait,
 		Waited:      inTurn(h.waited, next.Waited, count[core.WaitedEvent](h, 0, -1)),
 		Failed:      inTurn(h.failed, next.Failed),
 		Limited:     next.Limited,
