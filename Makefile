@@ -32,11 +32,11 @@ FAILURES = { echo "== what has failed:"; grep -E -A4 '^== |^ *--- FAIL: |^panic:
 
 # The tests mostly wait, for servers and for clocks: "make test" runs three modules at a time, those that take longest
 # first. On a new machine the compiler has minutes of work beside them: it gets what they leave.
-LONGEST := ./ ./core/sqllock/ ./core/zklock/ ./core/bench/
+LONGEST := ./ ./core/sqllock/ ./core/zklock/ ./core/internal/harness/
 TEST = HOLDFAST_REQUIRE_SERVERS=1 go test -race -toolexec "nice -n 19" $(TESTFLAGS) ./...
 
 # Any seed can be run again, with its faults and every worker's choices.
-STORM = cd core/internal/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=90m -v .
+STORM = cd core/internal/harness/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=90m -v .
 
 # A smaller storm on each of the other backends, all of them even if one fails.
 STORMS = @rc=0; for m in sqllock etcdlock natslock zklock; do \
@@ -47,7 +47,7 @@ STORMS = @rc=0; for m in sqllock etcdlock natslock zklock; do \
 FIGURES := $(CURDIR)/.weather
 rain = @rc=0; rm -f "$(FIGURES)"; for s in one plain redlock cluster sentinel replicas; do \
 	($(STORM) -run '^TestWeather$$' -args -weather.service $$s -weather.for $(1) -weather.seed $(SEED) -weather.figures "$(FIGURES)") || rc=1; done; \
-	(cd core/internal/weather && go run ./figures <"$(FIGURES)") || rc=1; exit $$rc
+	(cd core/internal/harness/weather && go run ./figures <"$(FIGURES)") || rc=1; exit $$rc
 
 .DEFAULT_GOAL := help
 .PHONY: help build vet test servers lint golangci lock-order vulncheck fmt tidy tidy-check bench bench-backends bench-postgres release release-check test-newest fips servers-matrix docs weather weather-quick weather-long hours soak fuzz ci spec
@@ -109,10 +109,10 @@ tidy-check: ## fail if a go.mod or go.sum is not tidy, or go.work lacks a module
 	@for m in $(patsubst %/,%,$(MODULES)); do grep -qx "	$$m" go.work || { echo "go.work lacks $$m: make tidy"; exit 1; }; done
 
 bench: servers ## measure beside other lock libraries, 6 minutes (BENCHFLAGS="-only pair,handover", -scale, -help)
-	@cd core/bench && go run . $(BENCHFLAGS)
+	@cd core/internal/harness/bench && go run . $(BENCHFLAGS)
 
 bench-backends: servers ## measure the backends beside each other, 2 minutes
-	@cd core/bench/backends && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -args -figures
+	@cd core/internal/harness/backends && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=30m -args -figures
 
 fips: servers ## run tests of every door and backend in FIPS 140-only mode, 3 minutes
 	@tools/fips.sh

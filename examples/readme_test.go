@@ -29,7 +29,7 @@ var pages = map[string][]string{
 	"docs/grpc.md":        {"pages_code_test.go"},
 	"docs/connect.md":     {"../grpcmw/connectmw/page_test.go"},
 	"docs/asynq.md":       {"pages_code_test.go"},
-	"docs/river.md":       {"../taskmw/rivermw/rivertest/page_test.go"},
+	"docs/river.md":       {"../core/internal/harness/rivertest/page_test.go"},
 	"docs/cron.md":        {"../taskmw/cronmw/page_test.go"},
 	"docs/watermill.md":   {"../taskmw/watermillmw/page_test.go"},
 	"docs/temporal.md":    {"../taskmw/temporalmw/page_test.go"},

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 func TestMemoryStore(t *testing.T) {

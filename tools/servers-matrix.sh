@@ -24,7 +24,7 @@ case $bin in /*) ;; *) bin=$PWD/$bin ;; esac
 build() {
 	mkdir -p "$bin"
 	(cd core/redislock && CGO_ENABLED=0 go test -c -o "$bin/redislock.test" .)
-	(cd core/internal/weather && CGO_ENABLED=0 go test -c -o "$bin/weather.test" .)
+	(cd core/internal/harness/weather && CGO_ENABLED=0 go test -c -o "$bin/weather.test" .)
 }
 
 if [ "${1:-}" = build ]; then
@@ -61,7 +61,7 @@ row() {
 	if [ "${WEATHER:-10s}" != 0 ]; then
 		weather=green
 		for service in one plain redlock; do
-			(cd core/internal/weather && HOLDFAST_REDIS_SERVER=$server "$bin/weather.test" -test.timeout 15m -test.run '^TestWeather$' \
+			(cd core/internal/harness/weather && HOLDFAST_REDIS_SERVER=$server "$bin/weather.test" -test.timeout 15m -test.run '^TestWeather$' \
 				-weather.service "$service" -weather.for "${WEATHER:-10s}" >>"$out" 2>&1) || red="$red $service"
 		done
 		if [ -n "$red" ]; then weather="red:$red" failed=1; fi

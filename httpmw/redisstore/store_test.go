@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/httpmw/internal/storetest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/httpmw/redisstore"
 )
 

@@ -1,0 +1,2 @@
+// Package sqlstoretest tests package sqlstore on real databases.
+package sqlstoretest

@@ -1,0 +1,144 @@
+package telemetrytest_test
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/telemetry"
+)
+
+const grafana = "../../../../docs/grafana/"
+
+// ourMetrics finds names of ours, as Prometheus has them.
+var ourMetrics = regexp.MustCompile(`\bdistlock_[a-z_]+\b`)
+
+// ourLabels stand in the same texts.
+var ourLabels = []string{"distlock_template", "distlock_reason"}
+
+// scraped is what a scrape finds once a lease has come and gone.
+func scraped(t *testing.T) map[string]bool {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tel, err := telemetry.New(telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))), telemetry.WithTemplates("order:{id}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := tel.Observer()
+	subject := core.Subject{Template: "order:{id}", Context: t.Context()}
+	o.Acquired(core.AcquiredEvent{Subject: subject})
+	o.Released(core.ReleasedEvent{Subject: subject})
+	recorder := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	text, _ := io.ReadAll(recorder.Body)
+	names := make(map[string]bool)
+	for line := range strings.Lines(string(text)) {
+		if name := ourMetrics.FindString(line); name != "" && !strings.HasPrefix(line, "#") {
+			names[name] = true
+		}
+		for _, label := range ourLabels {
+			if strings.Contains(line, label+"=") {
+				names[label] = true
+			}
+		}
+	}
+	return names
+}
+
+func TestDashboardAlertsAndPageNameOnlyWhatIsExported(t *testing.T) {
+	t.Parallel()
+	names := scraped(t)
+	for _, file := range []string{"holdfast.json", "alerts.yml", "alerts_test.yml", "../observing.md"} {
+		text, err := os.ReadFile(grafana + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := ourMetrics.FindAllString(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no metric", file)
+		}
+		for _, name := range found {
+			if !names[name] {
+				t.Errorf("%s names %s, and exported are %q", file, name, slices.Sorted(maps.Keys(names)))
+			}
+		}
+	}
+}
+
+func TestTheDashboardShowsEveryMetric(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(grafana + "holdfast.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range scraped(t) {
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count")
+		if !strings.Contains(string(text), name) {
+			t.Errorf("nothing of %s", name)
+		}
+	}
+}
+
+func TestTheDashboardIsWhole(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(grafana + "holdfast.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Panels []struct {
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	taken := make(map[[2]int]string)
+	for _, p := range d.Panels {
+		if p.Title == "" || len(p.Targets) == 0 {
+			t.Errorf("a panel without title or query: %+v", p)
+		}
+		g := p.GridPos
+		for x := g.X; x < g.X+g.W; x++ {
+			for y := g.Y; y < g.Y+g.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Fatalf("%s lies over %s, or outside", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+	}
+	if len(d.Panels) == 0 {
+		t.Error("no panels")
+	}
+}
+
+func TestTheAlertsFireWhenTheyShould(t *testing.T) {
+	t.Parallel()
+	promtool := servers.Find(t, "promtool", "prometheus")
+	out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", grafana+"alerts_test.yml").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,2 @@
+// Package telemetrytest tests package telemetry with OpenTelemetry's SDK.
+package telemetrytest

@@ -1,0 +1,75 @@
+package telemetrytest_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/core/telemetry"
+)
+
+const page = "../../../../docs/observing.md"
+
+func snippet(rdb redis.UniversalClient) error {
+	tel, err := telemetry.New( // once the program has set up OpenTelemetry
+		telemetry.WithTemplates("order:{id}", "report:{day}"), // counters begin at 0
+		telemetry.WithSpans())
+	if err != nil {
+		return err
+	}
+	locks, err := core.New(redislock.New(rdb), core.WithObserver(tel.Observer()))
+	_ = locks
+	return err
+}
+
+func TestThePageShowsCodeThatCompiles(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer rdb.Close()
+	if err := snippet(rdb); err != nil {
+		t.Error(err)
+	}
+	parts := strings.Split(read(t, page), "```")
+	if len(parts) != 3 {
+		t.Fatalf("%d pieces of code", len(parts)/2)
+	}
+	if code := strings.TrimPrefix(parts[1], "go\n"); !strings.Contains(read(t, "docs_test.go"), "\t"+strings.ReplaceAll(strings.TrimSpace(code), "\n", "\n\t")) {
+		t.Errorf("the page shows what is not in docs_test.go:\n%s", code)
+	}
+}
+
+func TestThePageHasEveryLineOfTheLog(t *testing.T) {
+	t.Parallel()
+	text := read(t, page)
+	found := 0
+	for _, file := range []string{"../../../log.go", "../../../longwait.go", "../../../../httpmw/internal/door/door.go"} {
+		for _, line := range regexp.MustCompile(`"holdfast: ([^"]+)"`).FindAllStringSubmatch(read(t, file), -1) {
+			found++
+			if !strings.Contains(text, "`"+line[1]) {
+				t.Errorf("the page does not explain %q", line[1])
+			}
+		}
+	}
+	if found != 11 {
+		t.Errorf("%d lines in the code", found)
+	}
+	for _, reason := range []core.Reason{core.ReasonExpired, core.ReasonTaken, core.ReasonUnreachable, core.ReasonMaxHold} {
+		if !strings.Contains(text, "| `"+string(reason)+"` |") {
+			t.Errorf("the page does not explain %q", reason)
+		}
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
