@@ -1,6 +1,7 @@
 package migration_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,22 +11,25 @@ import (
 	"testing"
 )
 
-// modules are what docs/comparison.md cites, by how it calls them.
+// modules are what sources.tsv cites, by how it calls them.
 var modules = map[string]string{
-	"redsync/v4@v4.18.1":   "github.com/go-redsync/redsync/v4",
-	"bsm/redislock@v0.9.4": "github.com/bsm/redislock",
-	"rueidis@v1.0.79":      "github.com/redis/rueidis",
-	"asynq@v0.26.0":        "github.com/hibiken/asynq",
+	"redsync/v4@v4.18.1":    "github.com/go-redsync/redsync/v4",
+	"bsm/redislock@v0.10.0": "github.com/bsm/redislock",
+	"rueidis@v1.0.79":       "github.com/redis/rueidis",
+	"asynq@v0.26.0":         "github.com/hibiken/asynq",
 }
 
-var cited = regexp.MustCompile("(\\S+@v[0-9.]+) (\\S+\\.go):(\\d+) `([^`]+)`")
+var (
+	cited = regexp.MustCompile("(\\S+@v[0-9.]+) (\\S+\\.(?:go|lua)):(\\d+) `([^`]+)`")
+	claim = regexp.MustCompile("`(Test\\w+)`")
+)
 
 func TestComparisonQuotesWhatStandsInTheSources(t *testing.T) {
 	t.Parallel()
 	dirs := make(map[string]string)
 	for name, path := range modules {
 		list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", path)
-		list.Env = append(os.Environ(), "GOWORK=off") // the workspace has newer ones
+		list.Env = append(os.Environ(), "GOWORK=off") // the workspace may have newer ones
 		out, err := list.Output()
 		version, dir, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
 		if err != nil || !strings.HasSuffix(name, "@"+version) {
@@ -33,7 +37,7 @@ func TestComparisonQuotesWhatStandsInTheSources(t *testing.T) {
 		}
 		dirs[name] = dir
 	}
-	citations := cited.FindAllStringSubmatch(page(t, "docs/comparison.md"), -1)
+	citations := cited.FindAllStringSubmatch(page(t, sources), -1)
 	if len(citations) < 30 {
 		t.Errorf("only %d citations", len(citations))
 	}
@@ -50,28 +54,55 @@ func TestComparisonQuotesWhatStandsInTheSources(t *testing.T) {
 	}
 }
 
-func TestComparisonHasASourceForEachCellOfTheReadme(t *testing.T) {
+// sources has a line for each cell of the page's table: row, library, answer and where it stands.
+const sources = "examples/migration/sources.tsv"
+
+func TestComparisonHasASourceForEachCell(t *testing.T) {
 	t.Parallel()
-	_, table, _ := strings.Cut(page(t, "README.md"), "\n## Comparison\n\n")
+	_, table, _ := strings.Cut(page(t, "docs/comparison.md"), "\n| | ")
 	table, _, _ = strings.Cut(table, "\n\n")
-	rows := strings.Split(table, "\n")
+	rows := strings.Split("| | "+table, "\n")
 	libraries := cells(rows[0])[1:]
-	if len(libraries) != 6 || len(rows) < 10 {
-		t.Fatalf("the README's table: %q", rows)
+	if len(libraries) != 6 || len(rows) < 12 {
+		t.Fatalf("the table: %q", rows)
 	}
+	var want []string
 	for _, row := range rows[2:] {
 		answers := cells(row)
-		_, section, found := strings.Cut(page(t, "docs/comparison.md"), "\n## "+answers[0]+"\n")
-		if !found {
-			t.Errorf("no section %q", answers[0])
-			continue
-		}
-		section, _, _ = strings.Cut(section, "\n## ")
 		for i, library := range libraries {
-			if !strings.Contains(section, "\n| "+library+" | "+answers[i+1]+" | ") {
-				t.Errorf("%s, %s: the README says %q, the page does not", answers[0], library, answers[i+1])
+			want = append(want, answers[0]+"\t"+library+"\t"+answers[i+1])
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(page(t, sources)), "\n")[1:]
+	if len(lines) != len(want) {
+		t.Fatalf("%d cells, %d sources", len(want), len(lines))
+	}
+	for i, line := range lines {
+		if source, found := strings.CutPrefix(line, want[i]+"\t"); !found || source == "" {
+			t.Errorf("the table says %q, and the sources %q", want[i], line)
+		}
+	}
+}
+
+func TestTheTestsThatComparisonNamesAreThere(t *testing.T) {
+	t.Parallel()
+	names := make(map[string]bool)
+	for _, c := range claim.FindAllStringSubmatch(page(t, sources), -1) {
+		names[c[1]] = true
+	}
+	err := fs.WalkDir(root(t).FS(), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			text := page(t, path)
+			for name := range names {
+				if strings.Contains(text, "\nfunc "+name+"(t ") {
+					delete(names, name)
+				}
 			}
 		}
+		return err
+	})
+	if err != nil || len(names) > 0 {
+		t.Errorf("not there: %v, %v", names, err)
 	}
 }
 
