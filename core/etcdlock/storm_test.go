@@ -37,5 +37,6 @@ func TestAStormKeepsOneHolderAtATime(t *testing.T) {
 
 func TestAStormInAClusterKeepsOneHolderAtATime(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	storm(t, servers.EtcdCluster(t)...)
 }

@@ -25,6 +25,7 @@ func TestAStormKeepsOneHolderAtATime(t *testing.T) {
 
 func TestAStormInAClusterKeepsOneHolderAtATime(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	c := newCluster(t)
 	backendtest.Storm{
 		Process: func() (driver.Driver, []*faultproxy.Proxy) {

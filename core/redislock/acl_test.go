@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -102,6 +103,7 @@ func TestTheLeastPermissionsAreThoseThatScriptsNeed(t *testing.T) {
 // The suites on one server and in a Cluster run with these permissions, too.
 func TestConformanceWithTheLeastPermissionsAndReplicas(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Redis(t, "--repl-diskless-sync-delay", "0")
 	follow(t, server)
 	allow(t, server.Addr(), forClaims, withLooks, withWait)

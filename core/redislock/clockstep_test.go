@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // stepped is a server whose wall clock can be set, and two processes that use it.
@@ -52,6 +53,7 @@ func (s *stepped) waits(t *testing.T, name string) <-chan *core.Lease {
 // its next renewal, and stale fences are refused.
 func TestAServerClockThatStepsForwardEndsLeasesAndTheirHoldersHear(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	s := newStepped(t)
 	x, read := acquire(t, s.locks, "name"), acquire(t, s.locks, "read", core.WithShared())
 	waiting := s.waits(t, "name")
@@ -77,6 +79,7 @@ func TestAServerClockThatStepsForwardEndsLeasesAndTheirHoldersHear(t *testing.T)
 // Nobody's trust grows with what the server keeps for longer.
 func TestAServerClockThatStepsBackLetsNobodyElseIn(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	s := newStepped(t)
 	x := acquire(t, s.locks, "name")
 	orphan := acquire(t, s.locks, "orphan", core.WithTTL(ttl), core.WithoutRenewal())
@@ -132,6 +135,7 @@ func staysAndGrows(t *testing.T, s *stepped, y *core.Lease) {
 // for as long as the step is.
 func TestADeadWaiterHoldsNobodyUpAfterTheServersClockStepsBack(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server, step := servers.RedisWithClock(t)
 	proxy := faultproxy.New(t, server.Addr())
 	s := &stepped{step: step, rdb: dial(t, &redis.Options{Addr: server.Addr()})}

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -79,6 +80,7 @@ func TestConformanceOnCluster(t *testing.T) {
 
 func TestConformanceOnClusterOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	c := servers.Cluster(t)
 	var cases atomic.Int64
 	drivertest.Run(t, drivertest.Harness{
@@ -217,6 +219,7 @@ func keySlot(t *testing.T, c *servers.RedisCluster, key string) int {
 
 func TestAMasterThatIsKilledCostsOnlyTheTimeUntilItsReplicaTakesOver(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	c := servers.Cluster(t)
 	locks, other := clusterLocker(t, dialCluster(t, c, true)), clusterLocker(t, dialCluster(t, c, true))
 	var held []*core.Lease

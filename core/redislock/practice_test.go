@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -57,6 +58,7 @@ func held(t *testing.T, locks *core.Locker, n int) (all []*core.Lease) {
 
 func TestAReshardingUnderLoadKeepsOneHolderAndEveryLease(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	c := servers.Cluster(t)
 	locks, other := clusterLocker(t, dialCluster(t, c, true)), clusterLocker(t, dialCluster(t, c, false))
 	leases := held(t, locks, 30)
@@ -76,6 +78,7 @@ func TestAReshardingUnderLoadKeepsOneHolderAndEveryLease(t *testing.T) {
 
 func TestAMasterThatJoinsAndLeavesCostsNoLease(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	c := servers.Cluster(t)
 	locks, other := clusterLocker(t, dialCluster(t, c, true)), clusterLocker(t, dialCluster(t, c, false))
 	leases := held(t, locks, 10)
@@ -101,6 +104,7 @@ func TestAMasterThatJoinsAndLeavesCostsNoLease(t *testing.T) {
 // The client asks for the topology only when something is wrong. It knows one node, by which it found the others.
 func TestAClientWhoseTopologyIsStaleFindsTheNewOne(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	c := servers.Cluster(t)
 	stale := func() *core.Locker {
 		return clusterLocker(t, warmCluster(t, &redis.ClusterOptions{
@@ -145,6 +149,7 @@ func busy(t *testing.T, s *servers.Server, password string, d time.Duration) (do
 
 func TestAReplicaThatIsPromotedInAgreementWhileAScriptRunsCostsNoLease(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	c := servers.Cluster(t)
 	locks, other := clusterLocker(t, dialCluster(t, c, true)), clusterLocker(t, dialCluster(t, c, false))
 	leases := held(t, locks, 30)
@@ -173,6 +178,7 @@ func TestAReplicaThatIsPromotedInAgreementWhileAScriptRunsCostsNoLease(t *testin
 // Nobody asks the master, which grants what its replica never hears of. So grants wait for the replica.
 func TestAReplicaThatTakesOverWhileAScriptRunsLeavesOneHolder(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	c := servers.Cluster(t)
 	replicated := redislock.WithReplicas(1, 2*time.Second)
 	locks := clusterLocker(t, dialCluster(t, c, true), replicated)
@@ -199,6 +205,7 @@ func TestAReplicaThatTakesOverWhileAScriptRunsLeavesOneHolder(t *testing.T) {
 // For two seconds and more, Sentinel hears nothing of a master that runs a script, and promotes its replica.
 func TestSentinelsThatPromoteAReplicaWhileAScriptRunsLeaveOneHolder(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	s := servers.Sentinel(t, "secret")
 	replicated := redislock.WithReplicas(1, 2*time.Second)
 	locks := clusterLocker(t, dialSentinel(t, s, "secret"), replicated)
@@ -221,6 +228,7 @@ func TestSentinelsThatPromoteAReplicaWhileAScriptRunsLeaveOneHolder(t *testing.T
 // A client that reaches no Sentinel goes on with the master that it knows.
 func TestAClientThatHearsNothingOfAFailoverKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	s := servers.Sentinel(t, "secret")
 	through, proxies := proxied(t, append(slices.Clone(s.Nodes), s.Sentinels...))
 	rdb := redis.NewFailoverClient(&redis.FailoverOptions{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // unused is an address at which nobody listens.
@@ -85,6 +86,7 @@ listen redis
 
 func TestLocksWorkBehindHAProxyWhichCutsIdleConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	addr := haproxy(t, 300*time.Millisecond, servers.Redis(t))
 	locks, other := clusterLocker(t, dial(t, &redis.Options{Addr: addr})), clusterLocker(t, dial(t, &redis.Options{Addr: addr}))
 	ok(t, locks.Ready(t.Context()))
@@ -100,6 +102,7 @@ func TestLocksWorkBehindHAProxyWhichCutsIdleConnections(t *testing.T) {
 
 func TestAFailoverBehindHAProxyIsFollowed(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	old := servers.Redis(t)
 	host, port, _ := strings.Cut(old.Addr(), ":")
 	next := servers.Redis(t, "--replicaof", host, port, "--repl-diskless-sync-delay", "0")

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -28,6 +29,7 @@ func dialSentinel(t *testing.T, s *servers.RedisSentinel, password string) *redi
 
 func TestConformanceBySentinel(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	s := servers.Sentinel(t, "secret")
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service { return bySentinel(t, s, t.Name()+":") },
@@ -49,6 +51,7 @@ func TestConformanceBySentinel(t *testing.T) {
 
 func TestConformanceBySentinelOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	s := servers.Sentinel(t, "secret")
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service { return bySentinel(t, s, t.Name()+":") },

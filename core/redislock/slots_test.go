@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -38,6 +39,7 @@ func slotted(t *testing.T) *servers.Server {
 
 func TestConformanceOfAPlainClientWhereSlotsAreChecked(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := slotted(t)
 	var cases atomic.Int64
 	drivertest.Run(t, drivertest.Harness{

@@ -23,6 +23,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 func TestLocksWorkOverTLSWithThoseWhoProveWhoTheyAre(t *testing.T) {
@@ -85,6 +86,7 @@ func strangers(t *testing.T, ours *authority) map[string]*tls.Config {
 
 func TestLocksWorkOverTLSBySentinel(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	ours := newAuthority(t)
 	s := servers.Sentinel(t, "secret", ours.args()...)
 	var addrs []string
@@ -121,6 +123,7 @@ func TestLocksWorkOverTLSBySentinel(t *testing.T) {
 
 func TestLocksWorkOverTLSOnACluster(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	ours := newAuthority(t)
 	c := servers.Cluster(t, ours.args()...)
 	over := func(config *tls.Config) *redis.ClusterClient {

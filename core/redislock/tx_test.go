@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -66,6 +67,7 @@ func TestConformanceWithoutScripts(t *testing.T) {
 
 func TestConformanceWithoutScriptsOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Redis(t)
 	var cases atomic.Int64
 	drivertest.Run(t, drivertest.Harness{

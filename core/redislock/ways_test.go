@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -82,6 +83,7 @@ func TestLocksWorkOverIPv6(t *testing.T) {
 // The nodes call themselves by addresses with colons, in CLUSTER SLOTS and where they send a client elsewhere.
 func TestLocksWorkOnAClusterOverIPv6(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	withIPv6(t)
 	c := servers.Cluster(t, "--bind", "127.0.0.1", "::1", "--cluster-announce-ip", "::1")
 	locks, other := clusterLocker(t, dialCluster(t, c, true)), clusterLocker(t, dialCluster(t, c, true), redislock.WithReplicas(1, time.Second))
@@ -101,6 +103,7 @@ func TestLocksWorkOnAClusterOverIPv6(t *testing.T) {
 // on to the old one.
 func TestAFailoverByDNSIsFollowed(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	for what, retire := range map[string]func(old, next *servers.Server, admin *redis.Client){
 		"the old master is a replica": func(_, next *servers.Server, admin *redis.Client) {
 			host, port, _ := net.SplitHostPort(next.Addr())

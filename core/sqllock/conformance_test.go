@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // roomy has a server let in the pools, and the connections that listen, of all processes of all cases.
@@ -28,10 +29,12 @@ func TestConformanceOnPostgres(t *testing.T) {
 	})
 	t.Run("serializable", func(t *testing.T) {
 		t.Parallel()
+		backendtest.Slow(t)
 		drivertest.Run(t, postgres(srv.Addr(), "&options=-c%20default_transaction_isolation%3Dserializable").harness())
 	})
 	t.Run("simple, over uneven connections", func(t *testing.T) {
 		t.Parallel()
+		backendtest.Slow(t)
 		drivertest.Run(t, postgres(srv.Addr(), "&default_query_exec_mode=simple_protocol").harness().Uneven(few))
 	})
 }
@@ -48,10 +51,12 @@ func TestConformanceOnMariaDB(t *testing.T) {
 	})
 	t.Run("clientFound", func(t *testing.T) {
 		t.Parallel()
+		backendtest.Slow(t)
 		drivertest.Run(t, mariadb(srv.Addr(), "?clientFoundRows=true").harness())
 	})
 	t.Run("interpolation, over uneven connections", func(t *testing.T) {
 		t.Parallel()
+		backendtest.Slow(t)
 		drivertest.Run(t, mariadb(srv.Addr(), "?interpolateParams=true").harness().Uneven(few))
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
@@ -31,6 +32,7 @@ func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
 	})
 	t.Run("simple protocol", func(t *testing.T) {
 		t.Parallel()
+		backendtest.Slow(t)
 		drivertest.Run(t, postgres(pooler(t, srv.Addr()), "&default_query_exec_mode=simple_protocol").harness())
 	})
 }

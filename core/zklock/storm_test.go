@@ -23,6 +23,7 @@ func TestAStormKeepsOneHolderAtATime(t *testing.T) {
 
 func TestAStormInAnEnsembleKeepsOneHolderAtATime(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	between := make(peers)
 	members := servers.ZooKeeperEnsemble(t, between.behind(t))
 	backendtest.Storm{

@@ -25,6 +25,15 @@ func AtOnce(n int) {
 	}
 }
 
+// Slow leaves a test to "make test-all" where tests are asked to be short, as by "make test": one of a topology, of a clock
+// that steps, or of the suite in a further configuration.
+func Slow(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it is slow: make test-all runs it")
+	}
+}
+
 // OK fails the test at once if there is an error.
 func OK(t *testing.T, err error) {
 	t.Helper()

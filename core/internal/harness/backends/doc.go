@@ -1,7 +1,7 @@
 // Package backends measures the backends beside each other, each at a real server of its own
 // that it starts:
 //
-//	make bench-backends
+//	go test -count=1 . -args -figures
 //
 // It is a test, so that servers are started and stopped as in all others. Without -figures it
 // only proves that everything runs. Latencies are measured on straight connections; what goes

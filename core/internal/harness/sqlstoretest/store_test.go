@@ -15,8 +15,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/httpmw/sqlstore"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 func TestPostgres(t *testing.T) {

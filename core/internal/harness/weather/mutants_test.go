@@ -23,7 +23,7 @@ var (
 )
 
 const (
-	repository = "../../../.."                           // its root
+	repository = "../../../.."                            // its root
 	obvious    = "a grant does not look who has the name" // a mutant that no storm misses
 )
 

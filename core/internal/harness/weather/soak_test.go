@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
-var flagSoak = flag.Duration("weather.soak", 6*time.Second, "how long to soak; 15 minutes in make soak")
+var flagSoak = flag.Duration("weather.soak", 6*time.Second, "how long to soak")
 
 // The size of a soak.
 const (

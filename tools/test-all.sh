@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs what "make test" leaves out, step by step, all of them even if one fails; about 90 minutes on two cores.
+#
+#   tools/test-all.sh [STEP...]
+set -uo pipefail
+
+cd "$(dirname "$0")/.." || exit
+root=$PWD
+export GOWORK=off HOLDFAST_REQUIRE_SERVERS=1
+weather="$root/core/internal/harness/weather"
+mapfile -t modules < <(find . -name go.mod -not -path '*/testdata/*' -not -path '*/.*/*' -exec dirname {} + | sort)
+
+# All tests with -race: the topologies, clocks that step, TLS.
+race() { make test TESTFLAGS="-shuffle=on -count=1 -timeout=60m"; }
+# The go.mod files ask for the oldest dependencies, which "make test" has. These are the newest ones.
+newest() { tools/newest.sh "${modules[@]}" -- test -short -count=1 -timeout=30m ./...; }
+fips() { tools/fips.sh; }
+lockorder() { tools/lockorder.sh; }
+spec() { tools/install-servers.sh spin && tools/spec.sh; }
+chaos() {
+	local rc=0
+	make chaos || rc=1
+	(cd "$weather" && go test -count=1 -timeout=90m -v -run '^TestWeather$' . -args -weather.for 30s -weather.gap 2s -weather.only uneven,pause,hold) || rc=1
+	return $rc
+}
+mutants() { cd "$weather" && go test -count=1 -timeout=90m -v -run Mutant . -args -weather.mutants; }
+# Random combinations of calls and faults, and leases through hours of faults, in virtual time.
+models() {
+	cd "$root/core" && HOLDFAST_MODEL_HOURS=100 HOLDFAST_MODEL_SEEDS=40000 go test -count=1 -timeout=60m -v \
+		-run '^(TestHoursOfFaultsKeepOneHolderAndEveryCallBounded|TestEveryCombinationKeepsOneHolderAndServesEverybody)$' .
+}
+fuzz() { FUZZTIME=${FUZZTIME:-10s} tools/fuzz.sh; }
+docs() { make docs; }
+release() { make release; }
+
+if [ $# -eq 0 ]; then set -- race newest fips lockorder spec chaos mutants models fuzz docs release; fi
+said=()
+failed=0
+for step in "$@"; do
+	began=$SECONDS
+	echo "== $step"
+	if ("$step"); then end=passed; else end=FAILED failed=1; fi
+	said+=("$(printf '%-9s %s, %d s' "$step" "$end" $((SECONDS - began)))")
+done
+echo "== in all:"
+printf '%s\n' "${said[@]}"
+exit "$failed"
