@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/httpmw/redisstore"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 func TestStoreOnRedis(t *testing.T) {
