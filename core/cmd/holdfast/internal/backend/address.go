@@ -20,7 +20,7 @@ type address struct {
 // errURL says nothing of the URL, nor do the errors of its parsers come out: either may have a
 // password, or the part of one that stands behind a '/', which ends the host.
 var errURL = errors.New("URL: not of the form scheme://[user:password@]host:port[,host:port…][/path][?name=value]; " +
-	"what is special in a password is percent-encoded there")
+	"what is special in a password, and an @ in a parameter, is percent-encoded there")
 
 // parse splits the hosts by itself: net/url takes one only.
 func parse(raw string) (*address, error) {
@@ -49,8 +49,8 @@ func parse(raw string) (*address, error) {
 	if a.path = u.Path; !strings.HasPrefix(rest, "/") {
 		a.path = strings.TrimPrefix(u.Path, "/")
 	}
-	if strings.Contains(a.path, "@") && a.scheme != "sqlite" {
-		return nil, errURL // behind the '/' of a password that is not encoded
+	if strings.Contains(a.path+u.RawQuery, "@") && a.scheme != "sqlite" {
+		return nil, errURL // behind the '/' or '?' of a password that is not encoded
 	}
 	if a.query, err = url.ParseQuery(u.RawQuery); err != nil {
 		return nil, errURL

@@ -218,6 +218,27 @@ func TestAURLThatMakesNoSenseIsAnErrorThatSaysWhy(t *testing.T) {
 	}
 }
 
+// Each of these ends the host of a URL, if it is not percent-encoded: what follows it in a password is then a path,
+// a parameter or a fragment.
+func TestNoPartOfAPasswordThatIsNotEncodedIsShown(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range Schemes() {
+		if scheme == "sqlite" { // which has no password
+			continue
+		}
+		for _, password := range []string{"123?secret", "123?secret=x", "123?x=secret", "123?x&secret", "123/secret", "123/0?secret", "123#secret", "secret?123", "secret?x=1", "1@secret?2"} {
+			url := scheme + "://root:" + password + "@127.0.0.1:1/1"
+			b, err := Open(t.Context(), url, Options{})
+			if err == nil {
+				b.Close()
+			}
+			if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "percent-encoded") {
+				t.Errorf("%s: %v", url, err)
+			}
+		}
+	}
+}
+
 func TestAZooKeeperThatDoesNotAnswerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	if _, err := Open(t.Context(), "zk://127.0.0.1:1", Options{}); !errors.Is(err, core.ErrUnavailable) {
@@ -249,6 +270,7 @@ func FuzzOpen(f *testing.F) {
 		{"redis://h?", "=1"}, {"redis://:", "@%zz"}, {"redis+sentinel://u:", "@a,b/m"}, {"redis+cluster://u:", "@a:x,b"},
 		{"redlock://u:", "@a,b,c"}, {"redlock://u:", "@a,b"}, {"postgres://u:", "@h/d"}, {"postgres://u:", "@h/d?sslmode=x"}, {"mysql://u:", "@h/d?timeout=x"}, {"sqlite:?key=", ""},
 		{"etcd://u:", "@h"}, {"nats://u:", "@127.0.0.1:1"}, {"memcached://u:", "@h"}, {"http://u:", "@h"}, {"postgres://h/d?password=", ""}, {"postgres://u:", "#@h"},
+		{"etcd://root:123?", "@127.0.0.1:1"}, {"redis://root:123?x=", "@127.0.0.1:1"}, {"nats://root:123?a&", "@127.0.0.1:1"},
 	} {
 		f.Add(seed[0], seed[1])
 	}
