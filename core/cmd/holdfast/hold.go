@@ -73,6 +73,10 @@ func (t *terms) parse(p *program, flags *flag.FlagSet, args []string) (int, erro
 		return misused, errors.Join(errSaid, err)
 	}
 	words := flags.Args()
+	dashes := len(args) > len(words) && args[len(args)-len(words)-1] == "--"
+	if dashes && (len(words) < 2 || words[1] != "--") { // a name that begins with a dash has another one behind it
+		return misused, p.misuse("run: no name before --; it is holdfast run [flags] NAME -- command…")
+	}
 	if len(words) == 0 || words[0] == "" {
 		return misused, p.misuse("run: no name; run -h says how to call it")
 	}
@@ -237,10 +241,12 @@ func (r *running) work(ctx context.Context) error {
 }
 
 // environment has the name and the fence of this lease only. Inside another holdfast run there are those of the
-// other lease, which getenv would find first, and which would pass for those of a lease without a fence.
+// other lease, which getenv would find first, and which would pass for those of a lease without a fence. The URL and
+// the password are this process's own.
 func (r *running) environment(lease *core.Lease) []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "HOLDFAST_NAME=") || strings.HasPrefix(entry, "HOLDFAST_FENCE=")
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains([]string{"HOLDFAST_NAME", "HOLDFAST_FENCE", "HOLDFAST_URL", "HOLDFAST_PASSWORD"}, name)
 	})
 	env = append(env, "HOLDFAST_NAME="+r.name)
 	if fence := lease.Fence(); fence > 0 {

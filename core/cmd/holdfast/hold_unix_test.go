@@ -181,6 +181,17 @@ func TestACommandInsideAnotherRunFindsOnlyItsOwnNameAndFence(t *testing.T) {
 	}
 }
 
+// The URL may have a password, and so may what is to be kept from everybody else.
+func TestTheCommandDoesNotGetTheAddressOfTheLockService(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.env["HOLDFAST_PASSWORD"] = "hunter2"
+	j := f.start("run", "job", "--", "env")
+	if status := j.exit(); status != 0 || strings.Contains(j.out, "HOLDFAST_URL") || strings.Contains(j.out, "hunter2") {
+		t.Errorf("status %d, %q, %q", status, j.out, j.err)
+	}
+}
+
 func TestRunSaysWithItsExitStatusWhyNothingRan(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -218,6 +229,14 @@ func TestRunSaysWithItsExitStatusWhyNothingRan(t *testing.T) {
 		if status := j.exit(); status != c.status || !strings.Contains(j.err, c.says) || c.says == "" && j.err != "" || j.has("ran") {
 			t.Errorf("%s: status %d, ran %v, %q", c.args, status, j.has("ran"), j.err)
 		}
+	}
+}
+
+func TestANameMayBeginWithADash(t *testing.T) {
+	t.Parallel()
+	j := newFleet(t).start("run", "--", "-job", "--", "sh", "-c", `echo "$HOLDFAST_NAME"`)
+	if status := j.exit(); status != 0 || j.out != "-job\n" {
+		t.Errorf("status %d, %q, %q", status, j.out, j.err)
 	}
 }
 

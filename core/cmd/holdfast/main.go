@@ -39,8 +39,8 @@
 //	holdfast run -wait 0 nightly-report -- /usr/local/bin/report
 //
 // The command has this process's standard input, output and terminal. Its environment has HOLDFAST_NAME,
-// and HOLDFAST_FENCE where the lock service has fences: hand that to storage that checks it. Signals
-// that this process gets go on to the command's process group. If the lease is lost, the group gets
+// and HOLDFAST_FENCE where the lock service has fences: hand that to storage that checks it. It does not have
+// HOLDFAST_URL and HOLDFAST_PASSWORD. Signals that this process gets go on to the command's process group. If the lease is lost, the group gets
 // SIGTERM, and SIGKILL after the grace of 5 s; the next holder may be at work then already. If this
 // process is killed, even with SIGKILL, the group is killed, and the name comes free after at most one
 // TTL. A process that the command leaves in the background goes on, without the lock.
