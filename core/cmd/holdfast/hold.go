@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -229,8 +230,10 @@ func (r *running) work(ctx context.Context) error {
 	select {
 	case <-c.Ended():
 	case <-ctx.Done():
+		var stopping sync.WaitGroup
+		stopping.Go(func() { c.Stop(r.grace) }) // standard error may be a pipe that nobody reads
 		r.complain("%s; stopping the command", trim(context.Cause(ctx)))
-		c.Stop(r.grace)
+		stopping.Wait()
 	}
 	r.status = c.Status()
 	r.raise, _ = c.Interrupted()

@@ -45,6 +45,9 @@ func (f *fleet) start(args ...string) *job {
 	// Files, since pipes may be kept open by what the command leaves in the background.
 	stdout, stderr := j.create("stdout"), j.create("stderr")
 	j.cmd.Stdout, j.cmd.Stderr = stdout, stderr
+	if f.stderr != nil {
+		j.cmd.Stderr = f.stderr
+	}
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := j.cmd.Start(); err != nil {
 		f.Fatal(err)
@@ -265,7 +268,7 @@ func TestFinishedWorkStaysFinished(t *testing.T) {
 func TestAReleaseThatIsNotConfirmedIsTold(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)
-	f := &fleet{t, servers.Share{Addr: server.Addr()}, map[string]string{"HOLDFAST_URL": "redis://" + server.Addr()}}
+	f := &fleet{T: t, share: servers.Share{Addr: server.Addr()}, env: map[string]string{"HOLDFAST_URL": "redis://" + server.Addr()}}
 	j := f.start("run", "-ttl", "2s", "-done-for", "1h", "job", "--", "sh", "-c", `echo x >began; while ! test -e end; do sleep 0.05; done`)
 	j.file("began")
 	server.Kill()
@@ -302,6 +305,56 @@ func TestALostLeaseEndsTheWholeGroup(t *testing.T) {
 	}
 	j.gone(self)
 	j.gone(child)
+}
+
+// A shipper of logs that has died, or that does not read, must not keep the command working, nor take its grace.
+func TestACommandGetsItsGraceWhateverBecomesOfStandardError(t *testing.T) {
+	t.Parallel()
+	for what, stalled := range map[string]bool{"nobody can read": false, "nobody reads": true} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer read.Close()
+			defer write.Close()
+			f.stderr = write
+			if stalled {
+				fill(t, write)
+			}
+			j := f.start("run", "-ttl", "1s", "job", "--", "sh", "-c",
+				"exec 2>/dev/null; "+script+`trap "sleep 0.3; touch term; exit 0" TERM; while :; do sleep 0.1; done`)
+			self, child := j.file("self"), j.file("child")
+			if !stalled {
+				_ = read.Close()
+			}
+			f.seize("job")
+			j.gone(self)
+			j.gone(child)
+			if !j.has("term") {
+				t.Error("the command had no grace")
+			}
+			_ = read.Close() // nobody can read any more
+			if status := j.exit(); status != lost {
+				t.Errorf("status %d", status)
+			}
+		})
+	}
+}
+
+// fill leaves no room in a pipe.
+func fill(t *testing.T, pipe *os.File) {
+	t.Helper()
+	if err := pipe.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := pipe.Write(make([]byte, 1)); err != nil {
+			return
+		}
+	}
 }
 
 func TestACommandThatDoesNotEndIsKilledAfterTheGrace(t *testing.T) {

@@ -60,12 +60,14 @@ type fleet struct {
 	*testing.T
 	share servers.Share
 	env   map[string]string
+
+	stderr *os.File // of the processes; nil for a file of each
 }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	share := shared.Use(t)
-	return &fleet{t, share, map[string]string{"HOLDFAST_URL": "redis://" + share.Addr + "?prefix=" + share.Prefix}}
+	return &fleet{T: t, share: share, env: map[string]string{"HOLDFAST_URL": "redis://" + share.Addr + "?prefix=" + share.Prefix}}
 }
 
 func (f *fleet) client() *redis.Client {

@@ -42,6 +42,11 @@ func newRelay(ctx context.Context) (context.Context, *relay) {
 			signal.Notify(r.signals, sig)
 		}
 	}
+	// Nobody reads it, and it is never stopped: what cannot be said on standard error must not end this process before
+	// the command, nor change the exit status. A handler, unlike an ignored signal, is not the command's too.
+	if !signal.Ignored(syscall.SIGPIPE) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	}
 	r.gone.Go(r.serve)
 	return r.ctx, r
 }
