@@ -49,6 +49,9 @@ func (f *fleet) start(args ...string) *job {
 		j.cmd.Stderr = f.stderr
 	}
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if f.first {
+		firstProcess(f.T, j.cmd)
+	}
 	if err := j.cmd.Start(); err != nil {
 		f.Fatal(err)
 	}

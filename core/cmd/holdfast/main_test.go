@@ -62,6 +62,7 @@ type fleet struct {
 	env   map[string]string
 
 	stderr *os.File // of the processes; nil for a file of each
+	first  bool     // each is the first process of a namespace
 }
 
 func newFleet(t *testing.T) *fleet {

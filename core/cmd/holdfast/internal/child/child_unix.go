@@ -17,9 +17,10 @@ type Child struct {
 	guard    *guard
 	terminal *terminal
 
-	pid    int                // also that of its group; set before Start returns
-	ended  chan struct{}      // closed when the command has ended
-	status syscall.WaitStatus // known then
+	pid    int                     // also that of its group; set before Start returns
+	news   chan syscall.WaitStatus // of the reaper; nil if this process waits itself
+	ended  chan struct{}           // closed when the command has ended
+	status syscall.WaitStatus      // known then
 
 	mu     sync.Mutex // protects reaped
 	reaped bool       // its number may be another's
@@ -28,11 +29,15 @@ type Child struct {
 // Start runs a command: the path of a program, its arguments, of which the first is its own name, and its
 // environment. The command has this process's standard streams, and its terminal if this process has it.
 func Start(path string, args, env []string) (*Child, error) {
+	var news chan syscall.WaitStatus
+	if orphans.reaping() {
+		news = make(chan syscall.WaitStatus, 16)
+	}
 	g, err := startGuard()
 	if err != nil {
 		return nil, err
 	}
-	c := &Child{guard: g, terminal: openTerminal(), ended: make(chan struct{})}
+	c := &Child{guard: g, terminal: openTerminal(), news: news, ended: make(chan struct{})}
 	started := make(chan error)
 	go c.run(path, args, env, started)
 	if err := <-started; err != nil {
@@ -51,7 +56,7 @@ func (c *Child) run(path string, args, env []string, started chan<- error) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	c.terminal.give(attr)
 	dieWithParent(attr)
-	p, err := os.StartProcess(path, args, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr})
+	p, err := orphans.start(path, args, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr}, c.news)
 	if err != nil {
 		started <- err
 		return
@@ -70,8 +75,7 @@ func (c *Child) wait() {
 	defer close(c.ended)
 	defer func() { c.terminal.takeBack(c.pid) }()
 	for {
-		var status syscall.WaitStatus
-		_, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil)
+		status, err := c.next()
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err == nil && status.Stopped():
@@ -83,6 +87,15 @@ func (c *Child) wait() {
 			return
 		}
 	}
+}
+
+// next is what happens to the command next.
+func (c *Child) next() (status syscall.WaitStatus, err error) {
+	if c.news != nil {
+		return <-c.news, nil
+	}
+	_, err = syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil)
+	return status, err
 }
 
 // stopped is called when a signal has stopped the command.

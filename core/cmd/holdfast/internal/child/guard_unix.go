@@ -33,9 +33,9 @@ func startGuard() (*guard, error) {
 	defer read.Close()
 	// In a group of its own: who kills this process's group does not kill the guard. It keeps none of this
 	// process's streams open, which others may read to the end.
-	p, err := os.StartProcess(path, []string{"holdfast-guard"}, &os.ProcAttr{
+	p, err := orphans.start(path, []string{"holdfast-guard"}, &os.ProcAttr{
 		Dir: "/", Env: []string{guardEnv + "=1"}, Files: []*os.File{read, nil, nil}, Sys: &syscall.SysProcAttr{Setpgid: true},
-	})
+	}, nil)
 	if err != nil {
 		_ = write.Close()
 		return nil, fmt.Errorf("start a guard for the command: %w", err)
