@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/inspector"
@@ -19,7 +20,8 @@ import (
 // ui is the command of that name: it serves the page until ctx ends.
 func (p *program) ui(ctx context.Context, at *place, flags *flag.FlagSet, args []string) (int, error) {
 	listen := flags.String("listen", "127.0.0.1:8420", "`host:port` to serve the page at")
-	name := flags.String("host", "", "the `name` by which browsers reach it, behind a proxy")
+	name := flags.String("host", "", "the one `name` by which browsers reach it, as behind a proxy; all others are refused then")
+	proxy := flags.Bool("trust-proxy", false, "a proxy with a login stands in front: for the audit record, believe its X-Forwarded-User, X-Auth-Request-User or Remote-User")
 	allow := flags.Bool("allow-release", false, "let everybody who reaches the page take locks from their holders, and remove markers")
 	if err := p.arguments(flags, args, 0); err != nil {
 		return misused, err
@@ -43,7 +45,7 @@ func (p *program) ui(ctx context.Context, at *place, flags *flag.FlagSet, args [
 		inspector.WithTitle(s.Place + " · " + s.Prefix), inspector.WithLogger(slog.New(slog.NewTextHandler(p.err, nil))),
 	}
 	if *allow {
-		opts = append(opts, inspector.WithAuthorization(whoever))
+		opts = append(opts, inspector.WithAuthorization(whoever(*proxy)))
 	}
 	page := inspector.New(s.locks, opts...)
 	defer page.Close()
@@ -58,18 +60,21 @@ func loopback(addr net.Addr) bool {
 	return err == nil && at.Addr().IsLoopback()
 }
 
-// whoever is at this machine, or behind the proxy, may; the audit record says who the proxy says it is.
-func whoever(r *http.Request, _ inspector.Action) (string, error) {
+// whoever is at this machine, or behind the proxy, may. The audit record says who the proxy says it is, if there is
+// one: without it, anybody can send its headers.
+func whoever(proxy bool) func(*http.Request, inspector.Action) (string, error) {
 	who := "unknown"
 	if u, err := user.Current(); err == nil {
 		who = u.Username
 	}
-	for _, header := range []string{"X-Forwarded-User", "X-Auth-Request-User", "Remote-User"} {
-		if by := r.Header.Get(header); by != "" {
-			return fmt.Sprintf("%s (%s), through holdfast ui of %s", by, header, who), nil
+	return func(r *http.Request, _ inspector.Action) (string, error) {
+		for _, header := range []string{"X-Forwarded-User", "X-Auth-Request-User", "Remote-User"} {
+			if by := r.Header.Get(header); proxy && by != "" {
+				return fmt.Sprintf("%s (%s), through holdfast ui of %s", by, header, who), nil
+			}
 		}
+		return who + " through holdfast ui", nil
 	}
-	return who + " through holdfast ui", nil
 }
 
 // serve also looks while nobody watches: a page that runs alone is there to have a past.
@@ -94,15 +99,21 @@ func serve(ctx context.Context, lis net.Listener, page *inspector.Handler, name 
 }
 
 // onlyAs refuses requests under a name that is not ours: a page of another site can have its name point to
-// this machine, and would be of the same origin then (DNS rebinding).
+// this machine, and would be of the same origin then (DNS rebinding). If a name is given, it is the only one: by
+// an address, browsers would pass by the proxy and its login.
 func onlyAs(name string, next http.Handler) http.Handler {
 	own, _ := os.Hostname()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {
-			host = r.Host
+			host = strings.Trim(r.Host, "[]")
 		}
-		if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && host != name && host != own {
+		_, notAddr := netip.ParseAddr(host)
+		ours := notAddr == nil || strings.EqualFold(host, "localhost") || strings.EqualFold(host, own)
+		if name != "" {
+			ours = strings.EqualFold(host, name)
+		}
+		if !ours {
 			http.Error(w, "holdfast ui: unknown host name; -host says by which it is reached", http.StatusMisdirectedRequest)
 			return
 		}
