@@ -190,8 +190,11 @@ func TestAServerThatDoesNotAnswerIsAFailure(t *testing.T) {
 	for _, place := range []string{"redis://127.0.0.1:1", "redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/m"} {
 		for _, line := range []string{"ls", "ready", "inspect a", "release -fence 7 name", "release name -fence 7", "markers", "markers -remove a"} {
 			out, complaint, status := call(t, nil, append([]string{"-url", place}, strings.Fields(line)...)...)
-			if status != unavailable || out != "" || !strings.Contains(complaint, "unavailable") {
+			if status != unavailable || out != "" || !strings.Contains(complaint, "unavailable") || strings.Contains(complaint, "holdfast.ready") {
 				t.Errorf("%s %q: status %d, %q, %q", place, line, status, out, complaint)
+			}
+			if (line == "ls" || line == "markers") && (!strings.Contains(complaint, place) || !strings.Contains(complaint, "HOLDFAST_URL")) {
+				t.Errorf("%s %q does not say what to do: %q", place, line, complaint)
 			}
 		}
 	}

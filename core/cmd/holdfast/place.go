@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -67,9 +69,28 @@ const callTimeout = 5 * time.Second
 func (s *service) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := s.locks.Inspect(ctx, "holdfast.ready") // any name; nobody need hold it
+	_, err := s.locks.Inspect(ctx, anyName)
+	if errors.Is(err, core.ErrUnavailable) {
+		return &silentError{s.Place, err}
+	}
 	return err
 }
+
+// anyName is asked about where no name is meant; nobody need hold it.
+const anyName = "holdfast.ready"
+
+// silentError is a lock service that does not answer, for those who can do something about it.
+type silentError struct {
+	place string
+	err   error
+}
+
+func (e *silentError) Error() string {
+	reason := strings.TrimPrefix(trim(e.err), fmt.Sprintf("inspect %q: ", anyName))
+	return fmt.Sprintf("%s: %s; check that it is up, and that HOLDFAST_URL or -url is right", e.place, reason)
+}
+
+func (e *silentError) Unwrap() error { return e.err }
 
 // close takes a while at most: what it holds still ends with its TTL.
 func (s *service) close(ctx context.Context) {
