@@ -49,14 +49,9 @@ func leaseName(ctx context.Context, _ order, _ string) (string, error) {
 // execute runs an activity, registered as Ship, behind the interceptor.
 func execute(t *testing.T, i interceptor.WorkerInterceptor, work any, args ...any) (string, error) {
 	t.Helper()
-	return executeBehind(t, []interceptor.WorkerInterceptor{i}, work, args...)
-}
-
-func executeBehind(t *testing.T, chain []interceptor.WorkerInterceptor, work any, args ...any) (string, error) {
-	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.SetWorkerOptions(worker.Options{Interceptors: chain})
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{i}})
 	env.RegisterActivityWithOptions(work, activity.RegisterOptions{Name: "Ship"})
 	value, err := env.ExecuteActivity("Ship", args...)
 	if err != nil {
@@ -160,31 +155,6 @@ func TestAnActivityHoldsAllNamesOfItsKeys(t *testing.T) {
 			t.Errorf("%q: %v", customer, err)
 		}
 	}
-}
-
-// under is an interceptor outside that holds a lock.
-type under struct {
-	interceptor.WorkerInterceptorBase
-	hold func(ctx context.Context, work func(context.Context) error) error
-}
-
-func (u *under) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	i := &underInbound{hold: u.hold}
-	i.Next = next
-	return i
-}
-
-type underInbound struct {
-	interceptor.ActivityInboundInterceptorBase
-	hold func(ctx context.Context, work func(context.Context) error) error
-}
-
-func (i *underInbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (result any, err error) {
-	err = i.hold(ctx, func(ctx context.Context) (err error) {
-		result, err = i.Next.ExecuteActivity(ctx, in)
-		return err
-	})
-	return result, err
 }
 
 func TestWhoFindsTheNameHeldIsToldOfTheActivity(t *testing.T) {
