@@ -44,10 +44,8 @@ func lockOptions(r *holdfastpb.LockRule) ([]core.Option, error) {
 		return nil, errors.New("it has fields that this version of Holdfast does not know")
 	}
 	switch {
-	case r.GetKey() == "" && len(r.GetKeys()) == 0:
+	case r.GetKey() == "":
 		return nil, errors.New("key: missing")
-	case r.GetKey() != "" && len(r.GetKeys()) > 0:
-		return nil, errors.New("key and keys: only one of them")
 	case r.GetShared() && r.Limit != nil:
 		return nil, errors.New("shared and limit: only one of them")
 	}

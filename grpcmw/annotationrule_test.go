@@ -304,15 +304,15 @@ func TestAnnotationsSayHowTheNameIsLocked(t *testing.T) {
 			}
 			return nil
 		}},
-		"keys": {&holdfastpb.LockRule{Keys: []string{"thing:{id}", "all"}}, func(ctx context.Context, _ *core.Locker) error {
-			_, err := core.FenceFor(ctx, "all")
+		"several": {&holdfastpb.LockRule{Key: "thing:{id} all:{id}"}, func(ctx context.Context, _ *core.Locker) error {
+			_, err := core.FenceFor(ctx, "all:42")
 			return err
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := memlock.New()
-			if row.rule.Keys == nil {
+			if row.rule.Key == "" {
 				row.rule.Key = "thing:{id}"
 			}
 			other := newLocker(t, store)
@@ -345,12 +345,11 @@ func TestAnnotationsSayHowTheNameIsLocked(t *testing.T) {
 		wantStatus(t, closed(t.Context(), nothing), codes.Unavailable, grpcmw.ReasonUnavailable)
 	})
 	for says, rule := range map[string]*holdfastpb.LockRule{
-		"key and keys":     {Key: "a", Keys: []string{"b"}},
 		"shared and limit": {Key: "a", Shared: true, Limit: new(int32(2))},
 		"WithLimit(0)":     {Key: "a", Limit: new(int32(0))},
 		"min_hold":         {Key: "a", MinHold: new("soon")},
 		"on_unavailable":   {Key: "a", OnUnavailable: 9},
-		"given twice":      {Keys: []string{"a", "a"}},
+		"given twice":      {Key: "a:{id} a:{id}"},
 	} {
 		_, err := grpcmw.NewFrom(annotated(t, rule), newLocker(t, memlock.New()), grpcmw.WithAnnotations())
 		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) {

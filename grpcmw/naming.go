@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -51,7 +50,7 @@ func templateKeyer(m protoreflect.MethodDescriptor, keys string) (keyer, error) 
 	for _, tmpl := range parsed {
 		t := template{key: tmpl}
 		for _, text := range tmpl.Sources() {
-			s, err := newSource(m, text)
+			s, err := newSource(m, text.Name)
 			if err != nil {
 				return keyer{}, fmt.Errorf("key %q: %w", tmpl, err)
 			}
@@ -60,7 +59,7 @@ func templateKeyer(m protoreflect.MethodDescriptor, keys string) (keyer, error) 
 		}
 		k.all = append(k.all, t)
 	}
-	return keyer{strings.ReplaceAll(keys, "\n", " "), k.fromMessage, k.expand, k.differs}, nil
+	return keyer{keys, k.fromMessage, k.expand, k.differs}, nil
 }
 
 func (k *templates) expand(ctx context.Context, req any) (n naming, err error) {
@@ -131,7 +130,7 @@ func (k *templates) differs(ctx context.Context, req any, first naming) error {
 
 // blame says which source is at fault.
 func (t template) blame(i int, err error) error {
-	return &key.SourceError{Template: t.key.String(), Source: t.key.Sources()[i], Err: err}
+	return &key.SourceError{Template: t.key.String(), Source: t.key.Sources()[i].Name, Err: err}
 }
 
 // expand makes the name.

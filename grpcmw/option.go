@@ -39,7 +39,7 @@ type builder struct {
 // a template that the method's request cannot fill. The rule replaces one that [WithAnnotations] would
 // read for the same method. Methods without any rule pass through.
 //
-// [core.Keys] makes one key of several templates, for a method that needs several names at once.
+// A method that needs several names at once has several templates, with a space between them.
 //
 // The options apply to this rule. Its defaults are WithWait(0), which answers at once, and the full
 // method as the scope of WithDedup. There is no limit for how long a handler may hold the lock. With

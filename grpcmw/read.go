@@ -1,7 +1,6 @@
 package grpcmw
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 )
 
@@ -44,7 +42,7 @@ func (b *builder) readMethod(m protoreflect.MethodDescriptor) error {
 	if err != nil {
 		return err
 	}
-	k, err := templateKeyer(m, cmp.Or(r.GetKey(), core.Keys(r.GetKeys()...)))
+	k, err := templateKeyer(m, r.GetKey())
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 var ofOrder = key.MustParse("order:{id}")
 
 // both is a key of two names.
-var both = core.Keys("order:{order.id}", "mail:{email}")
+var both = "order:{order.id} mail:{email}"
 
 func transfer(id int64, email string) *testpb.RefundRequest {
 	return &testpb.RefundRequest{
@@ -110,7 +110,7 @@ func TestLossOfOneOfSeveralNamesEndsTheCall(t *testing.T) {
 func TestInvalidArgumentSaysWhichFieldAndWhy(t *testing.T) {
 	t.Parallel()
 	client := serve(t, &shop{refund: ok}, grpcmw.ServerOptions(newLocker(t, memlock.New()),
-		grpcmw.WithMethod(refund, core.Keys("order:{order.id}", "tenant:{metadata:x-tenant}")))...)
+		grpcmw.WithMethod(refund, "order:{order.id} tenant:{metadata:x-tenant}"))...)
 	for name, row := range map[string]struct {
 		req         *testpb.RefundRequest
 		tenants     []string
@@ -174,7 +174,7 @@ func TestLaterMessageThatNamesSomethingElseIsRefused(t *testing.T) {
 		"the same, by function": {grpcmw.WithMethodFunc(imports, byFunc), order(), codes.OK},
 		"none, by function":     {grpcmw.WithMethodFunc(imports, byFunc), &testpb.RefundRequest{Note: "chunk"}, codes.OK},
 		"the second name": {
-			grpcmw.WithMethod(imports, core.Keys("order:{order.id}", "code:{order.code}")),
+			grpcmw.WithMethod(imports, "order:{order.id} code:{order.code}"),
 			&testpb.RefundRequest{Order: &testpb.Order{Id: 42, Code: "b"}}, codes.InvalidArgument,
 		},
 	} {

@@ -15,7 +15,7 @@ func TestDoor(t *testing.T) {
 
 func newDoor(s doortest.Setup) (http.Handler, error) {
 	mw, err := httpmw.Config{
-		Locker: s.Locker, Key: s.Key, Keys: s.Keys, KeyFunc: s.KeyFunc, Options: s.Options, Skipper: s.Skipper,
+		Locker: s.Locker, Key: s.Key, KeyFunc: s.KeyFunc, Options: s.Options, Skipper: s.Skipper,
 		MaxBody: s.MaxBody, Logger: s.Logger,
 	}.Middleware()
 	if err != nil {

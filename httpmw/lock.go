@@ -26,7 +26,7 @@ func Lock(l *core.Locker, key string, opts ...core.Option) func(http.Handler) ht
 	return mw
 }
 
-// Config is [Lock] with all settings. Locker and one of Key, Keys and KeyFunc are required.
+// Config is [Lock] with all settings. Locker and one of Key and KeyFunc are required.
 type Config struct {
 	Locker *core.Locker
 
@@ -42,12 +42,12 @@ type Config struct {
 	// that says it is not JSON is also answered with 400, for {body:…}. Bodies are read before the
 	// lock is taken, and put back.
 	//
+	// Work that needs several names at once has several templates, with a space between them, such as
+	// "account:{query:from} account:{query:to}". docs/keys.md has the rules.
+	//
 	// Path parameters are those of [http.Request.PathValue], which net/http unescapes. Chi does not
 	// unescape them if a path has unusual escapes. Use a KeyFunc there.
 	Key string
-	// Keys is Key for work that needs several names at once, such as "account:{query:from}" and
-	// "account:{query:to}". [core.Keys] has the rules, and makes of them what fits into Key.
-	Keys []string
 	// KeyFunc makes the lock's name, where no template can. Names are 1 to 200 bytes of UTF-8 without
 	// braces, spaces and control characters; (*key.Key).Name makes a valid name from any values. An
 	// error is answered with 400, and becomes the Problem's Err.
@@ -85,7 +85,7 @@ type Config struct {
 // Middleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
 func (c Config) Middleware() (func(http.Handler) http.Handler, error) {
 	d, err := door.New(door.Rule{
-		Locker: c.Locker, Key: c.Key, Keys: c.Keys, KeyFunc: c.KeyFunc != nil, Options: c.Options,
+		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options,
 		MaxBody: c.MaxBody, Logger: c.Logger,
 	})
 	if err != nil {

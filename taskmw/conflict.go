@@ -31,7 +31,7 @@ const (
 	// The holder's run may be nearly over, so it may miss recent changes. They are left to the next
 	// task. If a run has to follow every change, use Coalesce.
 	//
-	// With several keys ([core.Keys]) it is an error: a task that holds one of the names does other work.
+	// With several templates it is an error: a task that holds one of the names does other work.
 	Skip
 
 	// Coalesce lets one task of a type run and one more wait for it. It finishes all others without

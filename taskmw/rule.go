@@ -38,7 +38,7 @@ type rule struct {
 // WithType locks the tasks of a type by a key such as "order:{order_id}". The package documentation
 // lists the sources of a key.
 //
-// [core.Keys] makes one key of several templates, for a task that needs several names at once. Such a
+// A task that needs several names at once has several templates, with a space between them. Such a
 // rule cannot have [Skip] or [Coalesce], and [Enqueue] cannot hand off to it.
 //
 // A pattern is a task type, or a prefix followed by "*": "order:*", or "*" for all. The exact type
@@ -119,13 +119,12 @@ func (d *Door) compile(pattern, keys string, opts []core.Option) (*rule, error) 
 	if err != nil {
 		return nil, err
 	}
-	template := strings.ReplaceAll(keys, "\n", " ")
-	defaults := []core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedupScope(text(pattern, ""))}
+	defaults := []core.Option{core.WithWait(0), core.WithTemplate(keys), core.WithDedupScope(text(pattern, ""))}
 	locker, err := d.locks.With(slices.Concat(defaults, others)...)
 	if err != nil {
 		return nil, err
 	}
-	r := &rule{pattern: pattern, several: template != keys, action: action, locker: locker, opts: others}
+	r := &rule{pattern: pattern, several: strings.Contains(keys, " "), action: action, locker: locker, opts: others}
 	if r.several && (action == Skip || action == Coalesce) {
 		return nil, fmt.Errorf("OnConflict(%s): %w: not with several keys: a task that has one of them does other work", action, core.ErrInvalid)
 	}
@@ -135,7 +134,7 @@ func (d *Door) compile(pattern, keys string, opts []core.Option) (*rule, error) 
 	if window, _ := locker.Dedup(); window > 0 {
 		return nil, fmt.Errorf("OnConflict(Coalesce): %w: with WithDedup the one that waits would never run", core.ErrInvalid)
 	}
-	r.seats, err = d.locks.With(seatOptions(template)...)
+	r.seats, err = d.locks.With(seatOptions(keys)...)
 	return r, err
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-var both = core.Keys("account:{from}", "account:{to}")
+var both = "account:{from} account:{to}"
 
 func TestSeveralNamesAreHeldTogether(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ func one(name keyFunc) namesFunc {
 func templateKey(parsed *key.Key) (keyFunc, error) {
 	var values []keyFunc // one for each source, in order
 	for _, source := range parsed.Sources() {
-		value, err := valueOf(source)
+		value, err := valueOf(source.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -43,15 +43,7 @@ func TestDocsOfKeysSayWhatKeysDo(t *testing.T) {
 	for _, rows := range tables {
 		names := make([]string, 0, len(rows))
 		for _, row := range rows {
-			var values []string
-			for _, quoted := range regexp.MustCompile("`(\"[^`]*\")`").FindAllStringSubmatch(row[1], -1) {
-				v, err := strconv.Unquote(quoted[1])
-				if err != nil {
-					t.Fatal(err)
-				}
-				values = append(values, v)
-			}
-			name, err := MustParse(code(row[0])).Name(values...)
+			name, err := MustParse(code(row[0])).Name(quoted(t, row[1])...)
 			if want := code(row[2]); (err != nil) != (want == "refused") || err == nil && name != want {
 				t.Errorf("%q: %q, %v", row, name, err)
 			}
@@ -64,6 +56,35 @@ func TestDocsOfKeysSayWhatKeysDo(t *testing.T) {
 	if long := mustName(t, "order:{id}", strings.Repeat("x", 300)); !strings.Contains(text, "\n"+long+"\n") {
 		t.Errorf("the long name is not %q", long)
 	}
+}
+
+func TestDocsOfKeysSayWhatFormsDo(t *testing.T) {
+	t.Parallel()
+	_, tables := readKeyDocs(t, "| form | values | in the name |")
+	if len(tables) != 1 || len(tables[0]) < 10 {
+		t.Fatalf("the table of forms is not there: %q", tables)
+	}
+	for _, row := range tables[0] {
+		for _, value := range quoted(t, row[1]) {
+			name, err := MustParse("{id|" + code(row[0]) + "}").Name(value)
+			if want := code(row[2]); (err != nil) != (want == "refused") || err == nil && name != want {
+				t.Errorf("%q, %q: %q, %v", row, value, name, err)
+			}
+		}
+	}
+}
+
+// quoted returns the strings of a cell.
+func quoted(t *testing.T, cell string) (values []string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile("`(\"[^`]*\")`").FindAllStringSubmatch(cell, -1) {
+		v, err := strconv.Unquote(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, v)
+	}
+	return values
 }
 
 func TestDocsOfKeysSayWhatJSONValueDoes(t *testing.T) {

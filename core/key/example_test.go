@@ -3,25 +3,24 @@ package key_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
 func ExampleParse() {
-	order, err := key.Parse("tenant:{header:X-Tenant}:order:{order.id}")
+	order, err := key.Parse("tenant:{header:X-Tenant|text}:order:{order.id}")
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(order)
-	fmt.Println(strings.Join(order.Sources(), ", "))
+	fmt.Println(order.Sources())
 
 	_, err = key.Parse("{tenant}{id}")
 	fmt.Println(errors.Is(err, core.ErrInvalid))
 	// Output:
-	// tenant:{header:X-Tenant}:order:{order.id}
-	// header:X-Tenant, order.id
+	// tenant:{header:X-Tenant|text}:order:{order.id}
+	// [header:X-Tenant|text order.id]
 	// true
 }
 
@@ -38,6 +37,18 @@ func ExampleKey_Name() {
 	// acme:42
 	// 1%3A2:3
 	// 1:2%3A3
+}
+
+func ExampleForm() {
+	order := key.MustParse("order:{id|int}")
+	for _, value := range []string{"42", "042", "+42", "4e1"} {
+		fmt.Println(order.Name(value))
+	}
+	// Output:
+	// order:42 <nil>
+	// order:42 <nil>
+	// order:42 <nil>
+	//  holdfast: key "order:{id|int}": {id}: holdfast: invalid value: not an integer
 }
 
 func ExampleKey_Expand() {

@@ -18,7 +18,7 @@ type Key struct {
 
 // part is one source and the literal that follows it.
 type part struct {
-	source  string
+	source  Source
 	literal string
 }
 
@@ -27,6 +27,8 @@ type part struct {
 //
 // A source is a bare name or path, {id} or {order.id}, or it has a kind, {query:page}. A kind is
 // lower-case ASCII letters. Names are letters, digits and any of "_-*$@[]", joined by single dots.
+// Behind it there may be a [Form], {id|int}, {id|uuid} or {id|text}: text that may come in several
+// spellings needs one.
 // Parse accepts every kind; which kinds exist depends on the door (HTTP, gRPC, tasks) that uses the
 // key. Literals are UTF-8 without braces, spaces, control characters and '%'. Between two sources
 // there must be a punctuation mark or a symbol, best ':'. Without it nobody could tell where the
@@ -54,6 +56,9 @@ func MustParse(tmpl string) *Key {
 // what the doors do, for other code. A wrong number of values is core.ErrInvalid, and an empty value
 // is a *[SourceError] with [ErrMissing].
 //
+// A value of a source with a form is brought into its one spelling first. If it is none, the error is a
+// *SourceError.
+//
 // In values these are percent-encoded: ':', '{', '}', '%', every space and control character, every
 // byte that is not UTF-8, and the template's own separators. Therefore two different lists of
 // values never make the same name. If a name has more than 200 bytes, it keeps a readable head and
@@ -73,16 +78,16 @@ func (k *Key) Name(values ...string) (string, error) {
 }
 
 // Expand makes the lock name as [Key.Name] does, and asks for the values: it calls value once for
-// each occurrence of a source, in order. The argument is the source as it is written between the
+// each occurrence of a source, in order. The argument is the source's name as it is written between the
 // braces, "order.id" or "query:page". The first error ends the expansion, and becomes the Err of a
 // *[SourceError]. An empty value is [ErrMissing].
 func (k *Key) Expand(value func(source string) (string, error)) (string, error) {
 	var x expansion
 	x.write(k.head)
 	for _, p := range k.parts {
-		v, err := value(p.source)
+		v, err := value(p.source.Name)
 		if err != nil {
-			return "", &SourceError{k.tmpl, p.source, err}
+			return "", &SourceError{k.tmpl, p.source.Name, err}
 		}
 		if err := k.writePart(&x, p, v); err != nil {
 			return "", err
@@ -93,17 +98,21 @@ func (k *Key) Expand(value func(source string) (string, error)) (string, error) 
 
 func (k *Key) writePart(x *expansion, p part, value string) error {
 	if value == "" {
-		return &SourceError{k.tmpl, p.source, ErrMissing}
+		return &SourceError{k.tmpl, p.source.Name, ErrMissing}
+	}
+	value, err := p.source.Form.canonical(value)
+	if err != nil {
+		return &SourceError{k.tmpl, p.source.Name, err}
 	}
 	k.enc.encode(x, value)
 	x.write(p.literal)
 	return nil
 }
 
-// Sources returns the sources in order, as they are written between the braces, with repetitions. A
-// source without a colon is bare. Otherwise its only colon ends the kind.
-func (k *Key) Sources() []string {
-	sources := make([]string, len(k.parts))
+// Sources returns the sources in order, with repetitions. A source whose name has no colon is bare.
+// Otherwise its only colon ends the kind.
+func (k *Key) Sources() []Source {
+	sources := make([]Source, len(k.parts))
 	for i, p := range k.parts {
 		sources[i] = p.source
 	}

@@ -35,8 +35,11 @@ func TestKeyPutsValuesInPlaceOfSources(t *testing.T) {
 
 func TestKeyKeepsTemplateAndSourcesAsWritten(t *testing.T) {
 	t.Parallel()
-	const tmpl = "a:{id}:{order.id}:{query:page}:{header:X-Tenant}:{id}:{*}:{body:@a.$b[0]}:{größe}"
-	want := []string{"id", "order.id", "query:page", "header:X-Tenant", "id", "*", "body:@a.$b[0]", "größe"}
+	const tmpl = "a:{id}:{order.id|int}:{query:page|uuid}:{header:X-Tenant|text}:{id}:{*}:{body:@a.$b[0]}:{größe}"
+	want := []Source{
+		{"id", NoForm}, {"order.id", Int}, {"query:page", UUID}, {"header:X-Tenant", Text}, {"id", NoForm}, {"*", NoForm},
+		{"body:@a.$b[0]", NoForm}, {"größe", NoForm},
+	}
 	k := MustParse(tmpl)
 	if k.String() != tmpl {
 		t.Errorf("String() = %q, want %q", k, tmpl)
@@ -52,8 +55,8 @@ func TestKeyKeepsTemplateAndSourcesAsWritten(t *testing.T) {
 func TestSourcesIsACopy(t *testing.T) {
 	t.Parallel()
 	k := MustParse("order:{id}")
-	k.Sources()[0] = "other"
-	if got := k.Sources()[0]; got != "id" {
+	k.Sources()[0] = Source{Name: "other"}
+	if got := k.Sources()[0]; got.Name != "id" {
 		t.Errorf("a caller has changed the key's source to %q", got)
 	}
 }

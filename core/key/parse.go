@@ -41,11 +41,22 @@ func cutPart(s string) (p part, rest string, err error) {
 	if !ok || strings.Contains(source, "{") {
 		return p, "", fmt.Errorf("brace without its partner at %s", quoteHead(s, 40))
 	}
-	if err := checkSource(source); err != nil {
+	if p.source, err = parseSource(source); err != nil {
 		return p, "", fmt.Errorf("source %s: %w", quoteHead(source, 40), err)
 	}
-	literal, rest, err := cutLiteral(after)
-	return part{source: source, literal: literal}, rest, err
+	p.literal, rest, err = cutLiteral(after)
+	return p, rest, err
+}
+
+func parseSource(written string) (s Source, err error) {
+	name, form, ok := strings.Cut(written, "|")
+	if ok {
+		if s.Form, err = parseForm(form); err != nil {
+			return s, err
+		}
+	}
+	s.Name = name
+	return s, checkSource(name)
 }
 
 // cutLiteral cuts everything before the first opening brace off s.
@@ -114,7 +125,7 @@ func (k *Key) separate() error {
 		sep, ok := separator(p.literal)
 		if !ok {
 			return fmt.Errorf("nothing tells where {%s} ends and {%s} begins: put ':' between them",
-				p.source, k.parts[i+1].source)
+				p.source.Name, k.parts[i+1].source.Name)
 		}
 		k.enc.add(sep)
 	}

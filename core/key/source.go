@@ -3,6 +3,7 @@ package key
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
@@ -33,7 +34,7 @@ func (e *fault) ErrorType() string { return "invalid" }
 // template and the source, and nothing of the value.
 type SourceError struct {
 	Template string
-	Source   string // as it is written between the braces, "order.id" or "query:page"
+	Source   string // its name, as it is written between the braces: "order.id" or "query:page"
 	Err      error  // what is wrong with it, see [ErrMissing]
 }
 
@@ -59,20 +60,25 @@ func (e *SourceError) Reason() string {
 	}
 }
 
-// ParseAll compiles what core.Keys has made of several templates, or a single template. The same
-// template twice is core.ErrInvalid, and so is a template that [Parse] refuses.
-func ParseAll(keys string) ([]*Key, error) {
+// ParseAll compiles a template, or several with a space between them: "account:{from} account:{to}". No
+// template has a space. Each of several needs a source, so that a space that is a mistake, as in "order: {id}",
+// is found. The same template twice is core.ErrInvalid, and so is a template that [Parse] refuses.
+func ParseAll(templates string) ([]*Key, error) {
 	var all []*Key
-	seen := make(map[string]bool)
-	for tmpl := range strings.SplitSeq(keys, "\n") {
-		k, err := Parse(tmpl)
-		if err != nil {
-			return nil, err
-		}
-		if seen[tmpl] {
+	several := strings.Split(templates, " ")
+	for i, tmpl := range several {
+		k, err := compile(tmpl)
+		switch {
+		case err != nil && len(several) > 1:
+			return nil, invalid.Errorf("%v, in the list %s", err, quoteHead(templates, MaxName))
+		case err != nil:
+			return nil, invalid.Errorf("%v", err)
+		case len(several) > 1 && len(k.parts) == 0:
+			return nil, invalid.Errorf("key %s: %q has no source, and a space stands between several templates",
+				quoteHead(templates, MaxName), tmpl)
+		case slices.Contains(several[:i], tmpl):
 			return nil, invalid.Errorf("key %q: given twice", tmpl)
 		}
-		seen[tmpl] = true
 		all = append(all, k)
 	}
 	return all, nil

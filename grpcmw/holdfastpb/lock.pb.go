@@ -19,13 +19,12 @@
 package holdfastpb
 
 import (
-	reflect "reflect"
-	sync "sync"
-	unsafe "unsafe"
-
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	descriptorpb "google.golang.org/protobuf/types/descriptorpb"
+	reflect "reflect"
+	sync "sync"
+	unsafe "unsafe"
 )
 
 const (
@@ -92,7 +91,8 @@ func (LockRule_OnUnavailable) EnumDescriptor() ([]byte, []int) {
 // and its limits are those of the option of package core that it names.
 type LockRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The key template, as for grpcmw.WithMethod: "order:{order.id}". Either key or keys is required.
+	// The key template, as for grpcmw.WithMethod: "order:{order.id}". It is required. Several, with a space
+	// between them, are several locks, which are taken together.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// WithWait: how long to wait for a lock that someone else holds; "forever" is until the
 	// request's context ends. Unset, a held lock is refused at once.
@@ -112,9 +112,6 @@ type LockRule struct {
 	// WithMinHold: the name stays taken for so long after the grant.
 	MinHold       *string                `protobuf:"bytes,9,opt,name=min_hold,json=minHold,proto3,oneof" json:"min_hold,omitempty"`
 	OnUnavailable LockRule_OnUnavailable `protobuf:"varint,10,opt,name=on_unavailable,json=onUnavailable,proto3,enum=holdfast.v1.LockRule_OnUnavailable" json:"on_unavailable,omitempty"`
-	// The key templates of several locks, which are taken together: see Keys of package core. Not with
-	// key.
-	Keys          []string `protobuf:"bytes,11,rep,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -219,13 +216,6 @@ func (x *LockRule) GetOnUnavailable() LockRule_OnUnavailable {
 	return LockRule_ON_UNAVAILABLE_UNSPECIFIED
 }
 
-func (x *LockRule) GetKeys() []string {
-	if x != nil {
-		return x.Keys
-	}
-	return nil
-}
-
 var file_holdfast_v1_lock_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -252,7 +242,7 @@ var File_holdfast_v1_lock_proto protoreflect.FileDescriptor
 
 const file_holdfast_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x16holdfast/v1/lock.proto\x12\vholdfast.v1\x1a google/protobuf/descriptor.proto\"\x81\x04\n" +
+	"\x16holdfast/v1/lock.proto\x12\vholdfast.v1\x1a google/protobuf/descriptor.proto\"\xed\x03\n" +
 	"\bLockRule\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x17\n" +
 	"\x04wait\x18\x02 \x01(\tH\x00R\x04wait\x88\x01\x01\x12\x15\n" +
@@ -265,8 +255,7 @@ const file_holdfast_v1_lock_proto_rawDesc = "" +
 	"\x05limit\x18\b \x01(\x05H\x05R\x05limit\x88\x01\x01\x12\x1e\n" +
 	"\bmin_hold\x18\t \x01(\tH\x06R\aminHold\x88\x01\x01\x12J\n" +
 	"\x0eon_unavailable\x18\n" +
-	" \x01(\x0e2#.holdfast.v1.LockRule.OnUnavailableR\ronUnavailable\x12\x12\n" +
-	"\x04keys\x18\v \x03(\tR\x04keys\"P\n" +
+	" \x01(\x0e2#.holdfast.v1.LockRule.OnUnavailableR\ronUnavailable\"P\n" +
 	"\rOnUnavailable\x12\x1e\n" +
 	"\x1aON_UNAVAILABLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vFAIL_CLOSED\x10\x01\x12\x0e\n" +

@@ -25,16 +25,15 @@ func Lock(l *core.Locker, key string, opts ...core.Option) echo.MiddlewareFunc {
 	return mw
 }
 
-// Config is [Lock] with all settings. Locker and one of Key, Keys and KeyFunc are required.
+// Config is [Lock] with all settings. Locker and one of Key and KeyFunc are required.
 type Config struct {
 	Locker *core.Locker
 
 	// Key is the template of the lock's name, with the sources of [httpmw.Config]. A path parameter
 	// is c.Param, unescaped.
+	//
+	// Work that needs several names at once has several templates, with a space between them.
 	Key string
-	// Keys is Key for work that needs several names at once, such as "account:{query:from}" and
-	// "account:{query:to}". [core.Keys] has the rules, and makes of them what fits into Key.
-	Keys []string
 	// KeyFunc makes the lock's name, where no template can. Names are 1 to 200 bytes of UTF-8 without
 	// braces, spaces and control characters; (*key.Key).Name makes a valid name from any values. An
 	// error is answered with 400, and becomes the Problem's Err. Here c.Param is as Echo has it, not
@@ -76,7 +75,7 @@ type Config struct {
 // ToMiddleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
 func (c Config) ToMiddleware() (echo.MiddlewareFunc, error) {
 	d, err := door.New(door.Rule{
-		Locker: c.Locker, Key: c.Key, Keys: c.Keys, KeyFunc: c.KeyFunc != nil, Options: c.Options,
+		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options,
 		MaxBody: c.MaxBody, Logger: c.Logger,
 	})
 	if err != nil {

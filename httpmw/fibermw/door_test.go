@@ -40,7 +40,7 @@ func TestDoor(t *testing.T) {
 // newDoor returns a handler that hands the bytes of each request to a Fiber, and its context beside them.
 func newDoor(s doortest.Setup) (http.Handler, error) {
 	config := fibermw.Config{
-		Locker: s.Locker, Key: s.Key, Keys: s.Keys, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
+		Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
 	}
 	if s.KeyFunc != nil {
 		config.KeyFunc = func(c fiber.Ctx) (string, error) { return s.KeyFunc(asHTTP(c)) }

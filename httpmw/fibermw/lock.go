@@ -25,15 +25,13 @@ func Lock(l *core.Locker, key string, opts ...core.Option) fiber.Handler {
 	return h
 }
 
-// Config is [Lock] with all settings. Locker and one of Key, Keys and KeyFunc are required. What is not
+// Config is [Lock] with all settings. Locker and one of Key and KeyFunc are required. What is not
 // explained here is as in [httpmw.Config].
 type Config struct {
 	Locker *core.Locker
 
 	// Key is the template of the lock's name, with the sources of [httpmw.Config].
 	Key string
-	// Keys is Key for work that needs several names at once. [core.Keys] has the rules.
-	Keys []string
 	// KeyFunc makes the lock's name, where no template can. (*key.Key).Name makes a valid name from
 	// any values. An error is answered with 400, and becomes the Problem's Err. The name is
 	// copied, so it may be a string of Fiber's.
@@ -65,7 +63,7 @@ type Config struct {
 // ToHandler returns the handler. Settings that cannot work are [core.ErrInvalid].
 func (c Config) ToHandler() (fiber.Handler, error) {
 	d, err := door.New(door.Rule{
-		Locker: c.Locker, Key: c.Key, Keys: c.Keys, KeyFunc: c.KeyFunc != nil, Options: c.Options,
+		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options,
 		MaxBody: c.MaxBody, Logger: c.Logger,
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ func TestDoor(t *testing.T) {
 
 func newDoor(s doortest.Setup) (http.Handler, error) {
 	config := ginmw.Config{
-		Locker: s.Locker, Key: s.Key, Keys: s.Keys, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
+		Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
 	}
 	if s.KeyFunc != nil {
 		config.KeyFunc = func(c *gin.Context) (string, error) { return s.KeyFunc(c.Request) }

@@ -25,7 +25,7 @@ func Lock(l *core.Locker, key string, opts ...core.Option) gin.HandlerFunc {
 	return h
 }
 
-// Config is [Lock] with all settings. Locker and one of Key, Keys and KeyFunc are required. What is not
+// Config is [Lock] with all settings. Locker and one of Key and KeyFunc are required. What is not
 // explained here is as in [httpmw.Config].
 type Config struct {
 	Locker *core.Locker
@@ -33,8 +33,6 @@ type Config struct {
 	// Key is the template of the lock's name, with the sources of [httpmw.Config]. A path parameter
 	// is c.Param.
 	Key string
-	// Keys is Key for work that needs several names at once. [core.Keys] has the rules.
-	Keys []string
 	// KeyFunc makes the lock's name, where no template can. (*key.Key).Name makes a valid name from
 	// any values. An error is answered with 400, and becomes the Problem's Err.
 	KeyFunc func(c *gin.Context) (string, error)
@@ -61,7 +59,7 @@ type Config struct {
 // ToHandler returns the handler. Settings that cannot work are [core.ErrInvalid].
 func (c Config) ToHandler() (gin.HandlerFunc, error) {
 	inner := httpmw.Config{
-		Locker: c.Locker, Key: c.Key, Keys: c.Keys, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger,
+		Locker: c.Locker, Key: c.Key, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger,
 	}
 	if c.KeyFunc != nil {
 		inner.KeyFunc = func(r *http.Request) (string, error) { return c.KeyFunc(of(r)) }

@@ -9,8 +9,7 @@
 //	})
 //
 // A key is a template. {order_id} and {order.id} are read from the job's arguments, {metadata:x} from its
-// metadata. {river:kind}, {river:queue} and {river:id} are what River knows about the job. [core.Keys] makes one key of
-// several.
+// metadata. {river:kind}, {river:queue} and {river:id} are what River knows about the job.
 //
 //	outcome                      the job
 //	held by another owner        is snoozed for 5 s ± 20%, which costs no attempt

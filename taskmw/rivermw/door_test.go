@@ -144,7 +144,7 @@ func TestAJobHoldsAllNamesOfItsKeys(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
 	locks, other := newLocker(t, store), newLocker(t, store)
-	rule := rivermw.WithKind("ship", core.Keys("account:{from}", "account:{to}"), core.WithMaxHold(50*time.Millisecond))
+	rule := rivermw.WithKind("ship", "account:{from} account:{to}", core.WithMaxHold(50*time.Millisecond))
 	door := rivermw.Middleware(locks, rule)
 	transfer := job(`{"from":"ann","to":"bob"}`)
 	err := door.Work(t.Context(), transfer, func(ctx context.Context) error {
@@ -270,7 +270,7 @@ func TestRulesThatCannotWorkAreRefused(t *testing.T) {
 		"a broken template": {rivermw.WithKind("ship", "order:{id")},
 		"an unknown source": {rivermw.WithKind("ship", "order:{header:id}")},
 		"no kind":           {rivermw.WithKind("", "order:{id}")},
-		"a template twice":  {rivermw.WithKind("ship", core.Keys("order:{id}", "order:{id}"))},
+		"a template twice":  {rivermw.WithKind("ship", "order:{id} order:{id}")},
 		"a kind twice":      {rivermw.WithKind("ship", "a"), rivermw.WithKind("ship", "b")},
 		"a broken option":   {rivermw.WithKind("ship", "a", core.WithTTL(1))},
 		"no function":       {rivermw.WithKindFunc("ship", nil)},

@@ -26,7 +26,7 @@ type namesFunc func(context.Context, *rivertype.JobRow) ([]string, error)
 // (river.JobArgsWithKindAliases) keeps that name. It runs without a lock if that name has no rule, so give it one,
 // with the same [core.WithDedupScope] if it has a WithDedup.
 //
-// [core.Keys] makes one key of several templates, for a job that needs several names at once.
+// A job that needs several names at once has several templates, with a space between them.
 //
 // By default the middleware does not wait for a held name: the job is snoozed. With [core.WithWait] it
 // waits that long first, and a worker is busy meanwhile. The job's timeout begins after the wait, so keep both
@@ -49,9 +49,9 @@ func templateNames(template string) (namesFunc, error) {
 	}
 	for _, parsed := range all {
 		for _, source := range parsed.Sources() {
-			if !known(source) {
+			if !known(source.Name) {
 				return nil, fmt.Errorf("%w: source {%s} is none of {json.path}, {metadata:json.path}, {river:kind}, "+
-					"{river:queue} and {river:id}", core.ErrInvalid, source)
+					"{river:queue} and {river:id}", core.ErrInvalid, source.Name)
 			}
 		}
 	}
@@ -89,7 +89,6 @@ func (d *Door) add(kind, template string, names namesFunc, opts []core.Option) e
 	if strings.TrimSpace(kind) == "" || d.rules[kind] != nil {
 		return fmt.Errorf("kind %q: %w: empty, or it has a rule already", kind, core.ErrInvalid)
 	}
-	template = strings.ReplaceAll(template, "\n", " ")
 	defaults := []core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedupScope(kind)}
 	locks, err := d.locks.With(append(defaults, opts...)...)
 	if err != nil {

@@ -62,8 +62,8 @@ func New(l *core.Locker, opts ...Option) (interceptor.WorkerInterceptor, error) 
 }
 
 // WithActivity locks the activities of a type by a key such as "order:{order_id}". The package documentation lists
-// the sources of a key. The type is what the activity is registered as, mostly the name of its function. [core.Keys]
-// makes one key of several, for an activity that needs several names at once.
+// the sources of a key. The type is what the activity is registered as, mostly the name of its function. An
+// activity that needs several names at once has several templates, with a space between them.
 //
 // By default the activity does not wait for a held name: it fails, and is retried. The default scope of
 // [core.WithDedup] is the type.
@@ -96,7 +96,6 @@ func (l *locked) add(activityType, template string, names namesFunc, opts []core
 	if strings.TrimSpace(activityType) == "" || l.rules[activityType] != nil {
 		return fmt.Errorf("activity %q: %w: empty, or it has a rule already", activityType, core.ErrInvalid)
 	}
-	template = strings.ReplaceAll(template, "\n", " ")
 	defaults := []core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedupScope(activityType), core.WithOperation(activityType)}
 	locks, err := l.locks.With(append(defaults, opts...)...)
 	if err != nil {

@@ -132,7 +132,7 @@ func TestAnActivityHoldsAllNamesOfItsKeys(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
 	locks, other := newLocker(t, store), newLocker(t, store)
-	i := temporalmw.Interceptor(locks, temporalmw.WithActivity("Ship", core.Keys("order:{order_id}", "customer:{arg:1}")))
+	i := temporalmw.Interceptor(locks, temporalmw.WithActivity("Ship", "order:{order_id} customer:{arg:1}"))
 	both := func(context.Context, order, string) (string, error) {
 		for _, name := range []string{"order:42", "customer:ann"} {
 			if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, core.ErrHeld) {

@@ -26,7 +26,7 @@ func templateNames(template string) (namesFunc, error) {
 	}
 	for _, parsed := range all {
 		for _, source := range parsed.Sources() {
-			if err := check(source); err != nil {
+			if err := check(source.Name); err != nil {
 				return nil, err
 			}
 		}

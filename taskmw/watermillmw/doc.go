@@ -6,7 +6,7 @@
 //
 // A key is a template. {order_id} and {order.id} are read from the message's JSON payload, {metadata:x} from its
 // metadata. {watermill:uuid}, {watermill:topic} and {watermill:handler} are what Watermill knows. [LockFunc] takes a
-// function instead, and [core.Keys] makes one key of several.
+// function instead.
 //
 //	outcome                      the handler returns
 //	held by another owner        core's error, if there is a WithWait; see below

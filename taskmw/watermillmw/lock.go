@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -17,8 +16,8 @@ import (
 // holds nothing of the message.
 var ErrKey = errors.New("watermillmw: the message does not say what to lock")
 
-// Lock returns middleware that holds the lock that key names while a message is handled. [core.Keys] makes one
-// key of several, for a handler that needs several names at once. It panics on a key or an option that cannot
+// Lock returns middleware that holds the lock that key names while a message is handled. A handler that needs
+// several names at once has several templates, with a space between them. It panics on a key or an option that cannot
 // work; [New] returns an error instead.
 //
 // With [core.WithDedup], a handler that produces messages has to publish them itself. One that returns messages is
@@ -37,7 +36,7 @@ func New(l *core.Locker, template string, opts ...core.Option) (message.HandlerM
 	if err != nil {
 		return nil, err
 	}
-	told := core.WithTemplate(strings.ReplaceAll(template, "\n", " "))
+	told := core.WithTemplate(template)
 	return newMiddleware(l, names, append([]core.Option{told}, opts...))
 }
 

@@ -127,7 +127,7 @@ func TestAMessageHoldsAllNamesOfItsKeys(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
 	locks, other := newLocker(t, store), newLocker(t, store)
-	lock := watermillmw.Lock(locks, core.Keys("account:{from}", "account:{metadata:tenant}"), core.WithWait(0))
+	lock := watermillmw.Lock(locks, "account:{from} account:{metadata:tenant}", core.WithWait(0))
 	handled := func(*message.Message) ([]*message.Message, error) {
 		for _, name := range []string{"account:ann", "account:acme"} {
 			if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, core.ErrHeld) {

@@ -20,9 +20,9 @@ func templateNames(template string) (namesFunc, error) {
 	}
 	for _, parsed := range all {
 		for _, source := range parsed.Sources() {
-			if !known(source) {
+			if !known(source.Name) {
 				return nil, fmt.Errorf("%w: source {%s} is none of {json.path}, {metadata:name}, {watermill:uuid}, {watermill:topic} "+
-					"and {watermill:handler}", core.ErrInvalid, source)
+					"and {watermill:handler}", core.ErrInvalid, source.Name)
 			}
 		}
 	}

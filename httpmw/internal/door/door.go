@@ -23,7 +23,6 @@ const defaultMaxBody = 1 << 20
 type Rule struct {
 	Locker  *core.Locker
 	Key     string
-	Keys    []string
 	KeyFunc bool // the door has a key function of its own
 	Options []core.Option
 	MaxBody int64
@@ -62,14 +61,8 @@ func New(r Rule) (*Door, error) {
 }
 
 func (d *Door) parse(r Rule) error {
-	given := 0
-	for _, is := range []bool{r.KeyFunc, r.Key != "", len(r.Keys) > 0} {
-		if is {
-			given++
-		}
-	}
-	if given != 1 {
-		return fmt.Errorf("%w: not exactly one of Key, Keys and KeyFunc", core.ErrInvalid)
+	if r.KeyFunc == (r.Key != "") {
+		return fmt.Errorf("%w: not exactly one of Key and KeyFunc", core.ErrInvalid)
 	}
 	if r.MaxBody < 0 {
 		return fmt.Errorf("%w: MaxBody %d: negative", core.ErrInvalid, r.MaxBody)
@@ -80,10 +73,7 @@ func (d *Door) parse(r Rule) error {
 	if r.MaxBody == 0 {
 		r.MaxBody = defaultMaxBody
 	}
-	if r.Key == "" {
-		r.Key = core.Keys(r.Keys...)
-	}
-	d.tmpl = strings.ReplaceAll(r.Key, "\n", " ")
+	d.tmpl = r.Key
 	var err error
 	d.keys, err = reqkey.Parse(r.Key, r.MaxBody)
 	return err

@@ -21,7 +21,6 @@ import (
 type Setup struct {
 	Locker  *core.Locker
 	Key     string
-	Keys    []string
 	KeyFunc func(*http.Request) (string, error)
 	Options []core.Option
 	Skipper func(*http.Request) bool
@@ -84,7 +83,7 @@ func start(t *testing.T, door Door, s Setup) *bench {
 	if s.Locker == nil {
 		s.Locker = b.locks
 	}
-	if s.Key == "" && s.Keys == nil && s.KeyFunc == nil {
+	if s.Key == "" && s.KeyFunc == nil {
 		s.Key = "order:{id}"
 	}
 	handler := s.Handler

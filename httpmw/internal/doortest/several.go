@@ -1,7 +1,6 @@
 package doortest
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 
@@ -9,22 +8,18 @@ import (
 )
 
 // transfer is a key of two names.
-const (
-	from = "account:{query:from}"
-	to   = "account:{query:to}"
-)
+const transfer = "account:{query:from} account:{query:to}"
 
 // testSeveralNames is about rules that take several names together.
 func testSeveralNames(t *testing.T, door Door) {
 	for name, test := range map[string]func(*testing.T, Door){
-		"AllAreHeldAndFreed":              severalHeld,
-		"EqualNamesCountOnce":             severalEqual,
-		"OneThatIsHeldRefusesTheRequest":  severalRefused,
-		"OneThatIsMissingIsBlamed":        severalMissing,
-		"OppositeOrdersDoNotDeadlock":     severalOpposite,
-		"DoneMeansAllNamesInThisOrder":    severalDedup,
-		"OneThatIsLostEndsTheHandler":     severalLost,
-		"KeysInOneStringAreTheSameAsKeys": severalInOne,
+		"AllAreHeldAndFreed":             severalHeld,
+		"EqualNamesCountOnce":            severalEqual,
+		"OneThatIsHeldRefusesTheRequest": severalRefused,
+		"OneThatIsMissingIsBlamed":       severalMissing,
+		"OppositeOrdersDoNotDeadlock":    severalOpposite,
+		"DoneMeansAllNamesInThisOrder":   severalDedup,
+		"OneThatIsLostEndsTheHandler":    severalLost,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +30,7 @@ func testSeveralNames(t *testing.T, door Door) {
 
 func severalHeld(t *testing.T, door Door) {
 	var b *bench
-	b = start(t, door, Setup{Keys: []string{from, to}, Handler: func(w http.ResponseWriter, r *http.Request) {
+	b = start(t, door, Setup{Key: transfer, Handler: func(w http.ResponseWriter, r *http.Request) {
 		if b.free("account:1") || b.free("account:2") {
 			t.Error("a name is free while the handler runs")
 		}
@@ -55,12 +50,12 @@ func severalHeld(t *testing.T, door Door) {
 }
 
 func severalEqual(t *testing.T, door Door) {
-	b := start(t, door, Setup{Keys: []string{from, to}})
+	b := start(t, door, Setup{Key: transfer})
 	b.passed(b.do("POST /plain?from=1&to=1", ""), "account:1")
 }
 
 func severalRefused(t *testing.T, door Door) {
-	b := start(t, door, Setup{Keys: []string{from, to}})
+	b := start(t, door, Setup{Key: transfer})
 	free := b.hold("account:2", core.WithLabel("worker-1.internal"))
 	b.expect(b.do("POST /plain?from=1&to=2", ""), rowHeld)
 	b.expect(b.do("POST /plain?from=2&to=3", ""), rowHeld)
@@ -73,7 +68,7 @@ func severalRefused(t *testing.T, door Door) {
 }
 
 func severalMissing(t *testing.T, door Door) {
-	b := start(t, door, Setup{Keys: []string{from, to}})
+	b := start(t, door, Setup{Key: transfer})
 	got := b.do("POST /plain?from=1", "")
 	b.expect(got, rowBadKey)
 	b.blames(got, "query:to", "missing")
@@ -81,7 +76,7 @@ func severalMissing(t *testing.T, door Door) {
 }
 
 func severalOpposite(t *testing.T, door Door) {
-	b := start(t, door, Setup{Keys: []string{from, to}, Options: []core.Option{core.WithWait(core.WaitForever)}})
+	b := start(t, door, Setup{Key: transfer, Options: []core.Option{core.WithWait(core.WaitForever)}})
 	answered := make(chan answer)
 	const each = 20
 	for range each {
@@ -94,7 +89,7 @@ func severalOpposite(t *testing.T, door Door) {
 }
 
 func severalDedup(t *testing.T, door Door) {
-	b := start(t, door, Setup{Keys: []string{from, to}, Options: []core.Option{day}})
+	b := start(t, door, Setup{Key: transfer, Options: []core.Option{day}})
 	b.passed(b.do("POST /plain?from=1&to=2", ""), "account:2")
 	b.expect(b.do("POST /plain?from=1&to=2", ""), rowDone)
 	b.passed(b.do("POST /plain?from=1&to=3", ""), "account:3") // another transfer from the same account
@@ -104,20 +99,9 @@ func severalDedup(t *testing.T, door Door) {
 
 func severalLost(t *testing.T, door Door) {
 	var b *bench
-	b = start(t, door, Setup{Keys: []string{from, to}, Handler: func(_ http.ResponseWriter, r *http.Request) {
+	b = start(t, door, Setup{Key: transfer, Handler: func(_ http.ResponseWriter, r *http.Request) {
 		b.store.Lose("account:1")
 		<-r.Context().Done()
 	}, Locker: nil, Options: []core.Option{core.WithTTL(200_000_000)}})
 	b.expect(b.do("POST /plain?from=1&to=2", ""), rowLost)
-}
-
-func severalInOne(t *testing.T, door Door) {
-	b := start(t, door, Setup{Key: core.Keys(from, to)})
-	free := b.hold("account:1")
-	b.expect(b.do("POST /plain?from=1&to=2", ""), rowHeld)
-	free()
-	b.passed(b.do("POST /plain?from=1&to=2", ""), "account:2")
-	if _, err := door(Setup{Locker: b.locks, Keys: []string{from, from}, Handler: leaseName}); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("the same template twice: %v, want ErrInvalid", err)
-	}
 }

@@ -25,7 +25,7 @@ type parsed struct {
 	sources []source
 }
 
-// Parse compiles a template, or several of core.Keys. What is wrong with them, a source that HTTP
+// Parse compiles a template, or several with a space between them. What is wrong with them, a source that HTTP
 // doors do not have too, is [core.ErrInvalid]. Of a body, no more than maxBody bytes are looked at.
 func Parse(keys string, maxBody int64) (*Keys, error) {
 	all, err := key.ParseAll(keys)
@@ -39,9 +39,9 @@ func Parse(keys string, maxBody int64) (*Keys, error) {
 			return nil, fmt.Errorf("key %q: %w", tmpl, err)
 		}
 		for _, written := range tmpl.Sources() {
-			s, err := parseSource(written)
+			s, err := parseSource(written.Name)
 			if err != nil {
-				return nil, fmt.Errorf("key %q: {%s}: %w", tmpl, written, err)
+				return nil, fmt.Errorf("key %q: {%s}: %w", tmpl, written.Name, err)
 			}
 			p.sources = append(p.sources, s)
 		}

@@ -26,7 +26,6 @@ type Context interface {
 type Config[C Context] struct {
 	Locker       *core.Locker
 	Key          string
-	Keys         []string
 	KeyFunc      func(c C) (string, error)
 	Options      []core.Option
 	Skipper      func(c C) bool
@@ -123,7 +122,7 @@ func (v Version[C, H, M]) Bench(b *testing.B) {
 // Door is a [doortest.Door].
 func (v Version[C, H, M]) Door(s doortest.Setup) (http.Handler, error) {
 	c := Config[C]{
-		Locker: s.Locker, Key: s.Key, Keys: s.Keys, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
+		Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
 	}
 	if s.KeyFunc != nil {
 		c.KeyFunc = func(c C) (string, error) { return s.KeyFunc(c.Request()) }

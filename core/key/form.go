@@ -1,0 +1,124 @@
+package key
+
+import (
+	"errors"
+	"strings"
+)
+
+// Form says what the text of a value stands for, so that a value has one spelling in a name. A template
+// gives it behind the source: {id|int}.
+type Form uint8
+
+const (
+	// NoForm: the value is taken as it is. So are fields of messages and structs, which have a type.
+	NoForm Form = iota
+	// Int: an integer of any length, in decimal digits, with a sign or without. "042" and "+42" are "42".
+	Int
+	// UUID: "urn:uuid:…", "{…}", upper case and a UUID without hyphens are the same as the usual form.
+	UUID
+	// Text: the value is taken as it is, and that is meant so: "A7" and "a7" are two values.
+	Text
+)
+
+var (
+	errNoInt  error = &fault{"not an integer"}
+	errNoUUID error = &fault{"not a UUID"}
+
+	errForm = errors.New("the form behind '|' is int, uuid or text")
+)
+
+// Source is a source of a template.
+type Source struct {
+	Name string // as it is written between the braces, without the form: "order.id" or "query:page"
+	Form Form
+}
+
+// String returns the source as it is written between the braces.
+func (s Source) String() string {
+	if s.Form == NoForm {
+		return s.Name
+	}
+	return s.Name + "|" + s.Form.String()
+}
+
+// String returns the form as it is written in a template, "" for NoForm.
+func (f Form) String() string { return [...]string{"", "int", "uuid", "text"}[f] }
+
+func parseForm(written string) (Form, error) {
+	for f := Int; f <= Text; f++ {
+		if written == f.String() {
+			return f, nil
+		}
+	}
+	return NoForm, errForm
+}
+
+// canonical returns the one spelling of a value that is not empty.
+func (f Form) canonical(value string) (string, error) {
+	switch f {
+	case Int:
+		return canonicalInt(value)
+	case UUID:
+		return canonicalUUID(value)
+	default:
+		return value, nil
+	}
+}
+
+func canonicalInt(value string) (string, error) {
+	digits := strings.TrimLeft(value, "+-")
+	if digits == "" || len(value)-len(digits) > 1 || strings.Trim(digits, "0123456789") != "" {
+		return "", errNoInt
+	}
+	switch digits = strings.TrimLeft(digits, "0"); {
+	case digits == "":
+		return "0", nil
+	case value[0] == '-':
+		return "-" + digits, nil
+	}
+	return digits, nil
+}
+
+// canonicalUUID takes what github.com/google/uuid and PostgreSQL take, except hyphens in other places.
+func canonicalUUID(value string) (string, error) {
+	const usual = len("00000000-0000-0000-0000-000000000000")
+	switch len(value) {
+	case usual + len("{}"):
+		if value[0] != '{' || value[len(value)-1] != '}' {
+			return "", errNoUUID
+		}
+		value = value[1 : len(value)-1]
+	case usual + len("urn:uuid:"):
+		if !strings.EqualFold(value[:len("urn:uuid:")], "urn:uuid:") {
+			return "", errNoUUID
+		}
+		value = value[len("urn:uuid:"):]
+	}
+	hyphens := len(value) == usual
+	if !hyphens && len(value) != usual-4 {
+		return "", errNoUUID
+	}
+	out := make([]byte, 0, usual)
+	for i := range len(value) {
+		c := value[i]
+		at := len(out)
+		if at == 8 || at == 13 || at == 18 || at == 23 {
+			out = append(out, '-')
+			if hyphens {
+				if c != '-' {
+					return "", errNoUUID
+				}
+				continue
+			}
+		}
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'f':
+		case c >= 'A' && c <= 'F':
+			c += 'a' - 'A'
+		default:
+			return "", errNoUUID
+		}
+		out = append(out, c)
+	}
+	return string(out), nil
+}
