@@ -36,10 +36,10 @@ func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e.Use(middleware.Recover(), middleware.ContextTimeout(30*time.Second)) // outside the locks
 
 	// One at a time for each order. A second request gets 409 at once.
-	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id}"))
+	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id|int}"))
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
-	e.POST("/orders/:id/ship", ship, echomw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour)))
+	e.POST("/orders/:id/ship", ship, echomw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)))
 
 	// The name comes from the JSON body. A second request waits for up to 5 s.
 	e.PUT("/stock", count, echomw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second)))
@@ -48,7 +48,7 @@ func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 func echoConfig(locks *core.Locker) (echo.MiddlewareFunc, error) {
 	lock, err := echomw.Config{
 		Locker:  locks,
-		Key:     "order:{id}",
+		Key:     "order:{id|int}",
 		Skipper: func(c echo.Context) bool { return c.QueryParam("force") == "yes" },
 		ErrorHandler: func(_ echo.Context, p *httpmw.Problem) error {
 			return echo.NewHTTPError(p.Status, "not now: "+p.Title) // for Echo's HTTPErrorHandler
@@ -61,10 +61,10 @@ func httpRoutes(locks *core.Locker, pay, ship, count http.Handler) {
 	mux := http.NewServeMux()
 
 	// One at a time for each order. A second request gets 409 at once.
-	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id}")(pay))
+	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id|int}")(pay))
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
-	mux.Handle("POST /orders/{id}/ship", httpmw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour))(ship))
+	mux.Handle("POST /orders/{id}/ship", httpmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour))(ship))
 
 	// The name comes from the JSON body. A second request waits for up to 5 s.
 	mux.Handle("PUT /stock", httpmw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second))(count))
@@ -82,7 +82,7 @@ func httpAnswers(w http.ResponseWriter, r *http.Request, locks *core.Locker, rep
 func httpConfig(locks *core.Locker) (func(http.Handler) http.Handler, error) {
 	lock, err := httpmw.Config{
 		Locker:  locks,
-		Key:     "order:{id}",
+		Key:     "order:{id|int}",
 		Skipper: func(r *http.Request) bool { return r.URL.Query().Get("force") == "yes" },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, "not now: "+p.Title, p.Status)
@@ -162,7 +162,7 @@ func taskRules(locks *core.Locker, redisOpt asynq.RedisConnOpt, ship func(contex
 		// One at a time for each order, and an order ships once.
 		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour)),
 		// All types that begin with "report:". Duplicates that arrive while one runs are finished unrun.
-		taskmw.WithType("report:*", "{asynq:type}:{header:tenant}", taskmw.OnConflict(taskmw.Skip))))
+		taskmw.WithType("report:*", "{asynq:type}:{header:tenant|text}", taskmw.OnConflict(taskmw.Skip))))
 	mux.HandleFunc("order:ship", ship)
 	return srv
 }
@@ -210,7 +210,7 @@ func functionValue(ctx context.Context, locks *core.Locker) (int, error) {
 	return number, err
 }
 
-var orderKey = key.MustParse("order:{id}") // the same names as in the middlewares
+var orderKey = key.MustParse("order:{id|int}") // the same names as in the middlewares
 
 func orderName(_ context.Context, r *refundRequest) (string, error) { return orderKey.Name(r.OrderID) }
 

@@ -63,7 +63,7 @@ func TestASecondPaymentIsRefused(t *testing.T) {
 // shop is your service, with its locks.
 func shop(locks *core.Locker, pay http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id}")(pay))
+	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id|int}")(pay))
 	return mux
 }
 

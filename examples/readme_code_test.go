@@ -20,7 +20,7 @@ func readme(e *echo.Echo) error {
 	if err != nil {
 		return err
 	}
-	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id}")) // POST /orders/42/pay holds "order:42"
+	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id|int}")) // POST /orders/42/pay holds "order:42"
 
 	_ = rdb.Close()
 	return err

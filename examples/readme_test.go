@@ -202,7 +202,7 @@ func TestTheReadmesSnippetRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := echo.New()
-	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id}"))
+	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id|int}"))
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42/pay", http.NoBody))
 	if w.Code != http.StatusNoContent {

@@ -22,7 +22,7 @@ import (
 // where it stands.
 func FuzzLockRule(f *testing.F) {
 	for _, r := range []*holdfastpb.LockRule{
-		{}, {Key: "thing:{id}"}, {Key: "{metadata:x}:{grpc:method}"},
+		{}, {Key: "thing:{id}"}, {Key: "{metadata:x|text}:{grpc:method}"},
 		{Key: "a", Wait: new("forever"), Ttl: new("20s"), MaxHold: new("1h"), Dedup: new("24h"), DedupScope: new("x")},
 		{Key: "a", Wait: new("-9223372036854775808ns")}, {Key: "a", Ttl: new("2562047h47m16.854775807s")},
 	} {

@@ -45,7 +45,7 @@ func BenchmarkUnary(b *testing.B) {
 			})
 		},
 		"field":    door(grpcmw.WithMethod(refund, orderKey)),
-		"metadata": door(grpcmw.WithMethod(refund, "{metadata:x-tenant}:{order.id}")),
+		"metadata": door(grpcmw.WithMethod(refund, "{metadata:x-tenant|text}:{order.id}")),
 		"unlisted": door(grpcmw.WithMethod(quote, orderKey)),
 		"no door": func(ctx context.Context) error {
 			_, err := handler(ctx, req)

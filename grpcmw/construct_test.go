@@ -41,6 +41,7 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 		"unknown grpc source": {locks, []grpcmw.Option{key("{grpc:peer}")}, []string{"{grpc:peer}", "no such source"}},
 		"binary metadata":     {locks, []grpcmw.Option{key("{metadata:X-Trace-Bin}")}, []string{"{metadata:X-Trace-Bin}", "binary"}},
 		"no metadata key":     {locks, []grpcmw.Option{key("{metadata:a*}")}, []string{"not a metadata key"}},
+		"text without a form": {locks, []grpcmw.Option{key("{metadata:x}")}, []string{"text has no type", "{metadata:x|int}"}},
 		"unknown field":       {locks, []grpcmw.Option{key("{order.idd}")}, []string{refund, "{order.idd}", "shop.v1.Order", `"idd"`}},
 		"JSON name":           {locks, []grpcmw.Option{key("{order.lineItem}")}, []string{`"line_item"`}},
 		"Go name":             {locks, []grpcmw.Option{key("{Order.Id}")}, []string{`"Order"`}},

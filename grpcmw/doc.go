@@ -53,7 +53,8 @@
 // # Keys
 //
 // A bare source is a path of proto field names in the request, {order.id}. JSON names are not
-// accepted. {metadata:x} is incoming metadata; several different values make it invalid.
+// accepted. {metadata:x|text} is incoming metadata, which is text and needs a form, see [key.Form]. Several
+// different values make it invalid.
 // {grpc:method} is the full method, {grpc:service} its service. Every path is checked against the
 // descriptors when the interceptors are made. Fields that do not exist, lists, maps, bytes, floating
 // point and whole messages are refused.

@@ -112,7 +112,7 @@ func TestHostileFieldsGetLocksOfTheirOwnNames(t *testing.T) {
 
 func TestHostileMetadataGetsLocksOfItsOwnNames(t *testing.T) {
 	t.Parallel()
-	n, conn, log := startHostile(t, "{metadata:x-id}")
+	n, conn, log := startHostile(t, "{metadata:x-id|text}")
 	var names hostile.Names
 	for what, value := range hostile.Values() {
 		if len(value) >= 1<<20 || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {

@@ -113,7 +113,7 @@ func TestMetadataNamesTheLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := metadata.AppendToOutgoingContext(t.Context(), row.pairs...)
-			got, err := nameOf(t, ctx, grpcmw.WithMethod(refund, "t:{metadata:X-Tenant}"), order())
+			got, err := nameOf(t, ctx, grpcmw.WithMethod(refund, "t:{metadata:X-Tenant|text}"), order())
 			if got != row.want {
 				t.Errorf("locked %q, want %q", got, row.want)
 			}

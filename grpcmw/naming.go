@@ -51,6 +51,9 @@ func templateKeyer(m protoreflect.MethodDescriptor, keys string) (keyer, error) 
 		t := template{key: tmpl}
 		for _, text := range tmpl.Sources() {
 			s, err := newSource(m, text.Name)
+			if err == nil && s.text {
+				err = text.CheckForm()
+			}
 			if err != nil {
 				return keyer{}, fmt.Errorf("key %q: %w", tmpl, err)
 			}

@@ -110,7 +110,7 @@ func TestLossOfOneOfSeveralNamesEndsTheCall(t *testing.T) {
 func TestInvalidArgumentSaysWhichFieldAndWhy(t *testing.T) {
 	t.Parallel()
 	client := serve(t, &shop{refund: ok}, grpcmw.ServerOptions(newLocker(t, memlock.New()),
-		grpcmw.WithMethod(refund, "order:{order.id} tenant:{metadata:x-tenant}"))...)
+		grpcmw.WithMethod(refund, "order:{order.id} tenant:{metadata:x-tenant|text}"))...)
 	for name, row := range map[string]struct {
 		req         *testpb.RefundRequest
 		tenants     []string

@@ -17,6 +17,7 @@ import (
 type source struct {
 	value value
 	field bool // of the request
+	text  bool // it has no type, so it needs a form
 }
 
 // value yields the value of a source, "" if it is missing. The message is nil for a key that has no
@@ -36,6 +37,7 @@ func newSource(m protoreflect.MethodDescriptor, text string) (s source, err erro
 		s.field = true
 	case kind == "metadata":
 		s.value, err = metadataSource(name)
+		s.text = true
 	case text == "grpc:method":
 		s.value = constant(fullName(m))
 	case text == "grpc:service":

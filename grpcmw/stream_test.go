@@ -211,7 +211,7 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 			t.Errorf("lease %v", x)
 		}
 		return ss.Send(&testpb.Reply{}) // without any message
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "tenant:{metadata:x-tenant}"))...)
+	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "tenant:{metadata:x-tenant|text}"))...)
 	call := func(ctx context.Context) (metadata.MD, error) {
 		ss, err := client.Negotiate(ctx)
 		if err != nil {

@@ -133,7 +133,7 @@ func TestErrorsOfInnerLocksAreAnsweredByTheTableAndTellNothing(t *testing.T) {
 	t.Parallel()
 	for name, row := range insides() {
 		for kind, opts := range map[string][]grpcmw.Option{
-			"with a rule":    {grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(watch, orderKey), grpcmw.WithMethod(negotiate, "tenant:{metadata:x-tenant}")},
+			"with a rule":    {grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(watch, orderKey), grpcmw.WithMethod(negotiate, "tenant:{metadata:x-tenant|text}")},
 			"without a rule": nil,
 		} {
 			t.Run(name+" "+kind, func(t *testing.T) {

@@ -21,8 +21,8 @@ func BenchmarkDoor(b *testing.B) {
 	}
 	var handler http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
 	for name, h := range map[string]http.Handler{
-		"door":       httpmw.Lock(locks, "order:{id}")(handler),
-		"unlabelled": httpmw.Lock(locks, "order:{id}", core.WithLabel(""))(handler),
+		"door":       httpmw.Lock(locks, "order:{id|int}")(handler),
+		"unlabelled": httpmw.Lock(locks, "order:{id|int}", core.WithLabel(""))(handler),
 		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_ = bare.Do(r.Context(), "order:42", func(context.Context) error {
 				handler(w, r)

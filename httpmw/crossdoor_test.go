@@ -17,7 +17,7 @@ import (
 
 // frameworks returns the same route behind each door.
 func frameworks(locks *core.Locker, work func()) map[string]http.Handler {
-	const key = "order:{id}"
+	const key = "order:{id|int}"
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}", httpmw.Lock(locks, key)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		work()

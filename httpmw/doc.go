@@ -1,7 +1,7 @@
 // Package httpmw holds a lock around net/http handlers: one request at a time for each order, user or
 // anything else that the key names, on all machines.
 //
-//	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id}")(pay))
+//	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id|int}")(pay))
 //
 // The handler runs while the name is locked. Its request's context ends, with a [*core.LostError] as
 // the cause, the moment the lock can no longer be trusted. Clients get the handler's own answer. If
@@ -39,7 +39,7 @@
 //
 // A source has one value or none. If a request repeats a source with equal values, they count as one
 // value. If the values differ, the answer is 400, because the handler might read another one than the
-// lock is for. A missing value and an empty one are also answered with 400. Paths and queries are
+// lock is for. A value that is missing, empty, or not of its form is also answered with 400. Paths and queries are
 // unescaped once. Headers and JSON are taken as they are. A header that lists several values in one
 // line is one value. Names are compared exactly, except those of headers.
 //

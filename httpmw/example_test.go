@@ -32,7 +32,7 @@ func ExampleLock() {
 		_, _ = fmt.Fprint(w, "paid under the lock ", lease.Name())
 	})
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id}")(pay))
+	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id|int}")(pay))
 
 	post(mux, "/orders/42/pay")
 
@@ -58,7 +58,7 @@ func ExampleConfig() {
 
 	exclusive, err := httpmw.Config{
 		Locker: locks,
-		Key:    "tenant:{query:tenant}",
+		Key:    "tenant:{query:tenant|text}",
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, p.Title, p.Status)
 		},

@@ -27,7 +27,7 @@ func Example_faults() {
 		fmt.Println("the handler:", context.Cause(r.Context()))
 	})
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id}")(pay))
+	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id|int}")(pay))
 
 	post(mux, "/orders/42/pay")
 	store.SetDown(true)

@@ -33,17 +33,20 @@ type Config struct {
 	// Key is the template of the lock's name; key.Parse in package core/key describes its form. Its
 	// sources are:
 	//
-	//	{name}          a path parameter
-	//	{query:name}
-	//	{header:Name}
-	//	{body:a.b}      a member of a JSON body
+	//	{name|int}         a path parameter
+	//	{query:name|int}
+	//	{header:Name|int}
+	//	{body:a.b}         a member of a JSON body
 	//
-	// If a value is missing, empty, or repeated with different contents, the answer is 400. A body
+	// The text of a path, a query or a header has no type. So the template says what it is: int, uuid or
+	// text, see [key.Form]. Without that it is an error. With int, /orders/42 and /orders/042 have one lock.
+	//
+	// If a value is missing, empty, not of its form, or repeated with different contents, the answer is 400. A body
 	// that says it is not JSON is also answered with 400, for {body:…}. Bodies are read before the
 	// lock is taken, and put back.
 	//
 	// Work that needs several names at once has several templates, with a space between them, such as
-	// "account:{query:from} account:{query:to}". docs/keys.md has the rules.
+	// "account:{query:from|int} account:{query:to|int}". docs/keys.md has the rules.
 	//
 	// Path parameters are those of [http.Request.PathValue], which net/http unescapes. Chi does not
 	// unescape them if a path has unusual escapes. Use a KeyFunc there.

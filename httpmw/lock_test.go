@@ -21,10 +21,10 @@ func TestSourcesOfARoute(t *testing.T) {
 		status             int
 		name               string
 	}{
-		{"file:{path}", "/files/{path...}", "/files/a/b", http.StatusOK, "file:a/b"},
-		{"file:{path}", "/files/{path...}", "/files/", http.StatusBadRequest, ""},
-		{"file:{pat}", "/files/{path...}", "/files/a", http.StatusInternalServerError, ""},
-		{"{a}:{ab}", "/{ab}/{a}", "/1/2", http.StatusOK, "2:1"},
+		{"file:{path|text}", "/files/{path...}", "/files/a/b", http.StatusOK, "file:a/b"},
+		{"file:{path|text}", "/files/{path...}", "/files/", http.StatusBadRequest, ""},
+		{"file:{pat|text}", "/files/{path...}", "/files/a", http.StatusInternalServerError, ""},
+		{"{a|int}:{ab|int}", "/{ab}/{a}", "/1/2", http.StatusOK, "2:1"},
 	} {
 		mux := http.NewServeMux()
 		mux.Handle(test.pattern, httpmw.Lock(locks, test.key)(leaseName))
@@ -40,7 +40,7 @@ func TestAroundTheMuxThereIsNoRoute(t *testing.T) {
 	locks := doortest.MemoryLocker(t)
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}", leaseName)
-	if w := doortest.Call(t, httpmw.Lock(locks, "order:{id}")(mux), http.MethodPost, "/orders/42"); w.Code != http.StatusInternalServerError {
+	if w := doortest.Call(t, httpmw.Lock(locks, "order:{id|int}")(mux), http.MethodPost, "/orders/42"); w.Code != http.StatusInternalServerError {
 		t.Errorf("%d %s, want 500", w.Code, w.Body)
 	}
 }
@@ -48,7 +48,7 @@ func TestAroundTheMuxThereIsNoRoute(t *testing.T) {
 // Chi sets path values and, in newer versions, the pattern.
 func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 	t.Parallel()
-	h := httpmw.Lock(doortest.MemoryLocker(t), "order:{id}")(leaseName)
+	h := httpmw.Lock(doortest.MemoryLocker(t), "order:{id|int}")(leaseName)
 	for _, test := range []struct {
 		pattern, value string
 		status         int
@@ -73,7 +73,7 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 	t.Parallel()
 	locks := doortest.MemoryLocker(t)
 	mw, err := httpmw.Config{
-		Locker: locks, Key: "order:{id}", Options: []core.Option{core.WithMaxHold(10 * time.Millisecond)},
+		Locker: locks, Key: "order:{id|int}", Options: []core.Option{core.WithMaxHold(10 * time.Millisecond)},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, p *httpmw.Problem) {
 			if r.Context().Err() != nil {
 				t.Error("the error handler's context has ended")
@@ -106,7 +106,7 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 func TestALossIsNotAnsweredAsWhatTheHandlerHadInMind(t *testing.T) {
 	t.Parallel()
 	for _, outside := range []string{"", "gzip"} {
-		inner := httpmw.Lock(doortest.MemoryLocker(t), "order:{query:id}", core.WithMaxHold(10*time.Millisecond))(
+		inner := httpmw.Lock(doortest.MemoryLocker(t), "order:{query:id|int}", core.WithMaxHold(10*time.Millisecond))(
 			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Encoding", "br")
 				w.Header().Set("Etag", `"1"`)
@@ -144,8 +144,8 @@ func TestLockPanicsAtConstruction(t *testing.T) {
 	locks := doortest.MemoryLocker(t)
 	for name, construct := range map[string]func(){
 		"key":     func() { httpmw.Lock(locks, "order:{id") },
-		"option":  func() { httpmw.Lock(locks, "order:{id}", core.WithTTL(0)) },
-		"handler": func() { httpmw.Lock(locks, "order:{id}")(nil) },
+		"option":  func() { httpmw.Lock(locks, "order:{id|int}", core.WithTTL(0)) },
+		"handler": func() { httpmw.Lock(locks, "order:{id|int}")(nil) },
 	} {
 		func() {
 			defer func() {
@@ -160,7 +160,7 @@ func TestLockPanicsAtConstruction(t *testing.T) {
 
 func TestMiddlewareReturnsItsErrors(t *testing.T) {
 	t.Parallel()
-	if _, err := (httpmw.Config{Key: "order:{id}"}).Middleware(); !errors.Is(err, core.ErrInvalid) {
+	if _, err := (httpmw.Config{Key: "order:{id|int}"}).Middleware(); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("%v, want ErrInvalid", err)
 	}
 }

@@ -37,7 +37,7 @@ func TestAPanicReleasesAndIsNotDoneOnEitherSideOfRecover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			lock := httpmw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour))
+			lock := httpmw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour))
 			mux := http.NewServeMux()
 			mux.Handle("POST /orders/{id}", chain(lock, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if calls++; calls == 1 {
@@ -67,7 +67,7 @@ func TestStrangersDoNotReachTheLock(t *testing.T) {
 		})
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders/{id}", auth(httpmw.Lock(doortest.NewLocker(t, store), "order:{id}")(leaseName)))
+	mux.Handle("POST /orders/{id}", auth(httpmw.Lock(doortest.NewLocker(t, store), "order:{id|int}")(leaseName)))
 	store.Down.Store(true) // who reaches the lock gets 503
 	for password, want := range map[string]int{"wrong": http.StatusUnauthorized, "right": http.StatusServiceUnavailable} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42", http.NoBody)
@@ -92,7 +92,7 @@ func TestInsideTheLockATimeoutHandlerFreesTheNameUnderTheWork(t *testing.T) {
 		<-checked
 	})
 	mux := http.NewServeMux()
-	mux.Handle("POST /orders/{id}", httpmw.Lock(locks, "order:{id}")(http.TimeoutHandler(work, 10*time.Millisecond, "")))
+	mux.Handle("POST /orders/{id}", httpmw.Lock(locks, "order:{id|int}")(http.TimeoutHandler(work, 10*time.Millisecond, "")))
 	if w := doortest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %d", w.Code)
 	}

@@ -30,7 +30,7 @@ func BenchmarkTask(b *testing.B) {
 			return once.Do(ctx, "order:42", func(ctx context.Context) error { return work(ctx, t) })
 		})},
 		{"door", muxOf(work, taskmw.Middleware(locks, taskmw.WithType("order:ship", "order:{order_id}")))},
-		{"door/header", muxOf(work, taskmw.Middleware(locks, taskmw.WithType("order:ship", "order:{header:order}")))},
+		{"door/header", muxOf(work, taskmw.Middleware(locks, taskmw.WithType("order:ship", "order:{header:order|int}")))},
 		{"unlisted", muxOf(work, taskmw.Middleware(locks, taskmw.WithType("other", "order:{order_id}")))},
 	} {
 		b.Run(c.name, func(b *testing.B) {

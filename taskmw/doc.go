@@ -7,8 +7,8 @@
 //	mux.Use(taskmw.Middleware(locks,
 //		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour))))
 //
-// A key is a template. {order_id} and {order.id} are read from the task's JSON payload, {header:x}
-// from its headers. {asynq:type}, {asynq:queue} and {asynq:id} are what asynq knows about the task.
+// A key is a template. {order_id} and {order.id} are read from the task's JSON payload, {header:x|text}
+// from its headers, which are text and need a form, see [key.Form]. {asynq:type}, {asynq:queue} and {asynq:id} are what asynq knows about the task.
 // [WithTypeFunc] takes a function instead.
 //
 //	outcome                      the task

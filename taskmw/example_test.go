@@ -29,7 +29,7 @@ func Example() {
 	mux := asynq.NewServeMux()
 	mux.Use(taskmw.Middleware(locks,
 		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour)),
-		taskmw.WithType("report:*", "{asynq:type}:{header:tenant}")))
+		taskmw.WithType("report:*", "{asynq:type}:{header:tenant|text}")))
 	mux.HandleFunc("order:ship", func(ctx context.Context, _ *asynq.Task) error {
 		lease, _ := core.FromContext(ctx)
 		fmt.Println("shipping under", lease.Name())

@@ -24,7 +24,7 @@ func hostileTasks() map[string]func(value string) *asynq.Task {
 			}
 			return asynq.NewTask("order:ship", []byte(`{"id":`+string(text)+`}`))
 		},
-		"{header:id}": func(v string) *asynq.Task {
+		"{header:id|text}": func(v string) *asynq.Task {
 			return asynq.NewTaskWithHeaders("order:ship", nil, map[string]string{"id": v})
 		},
 		"{asynq:type}": func(v string) *asynq.Task { return asynq.NewTask("order:"+v, nil) },

@@ -68,6 +68,7 @@ func TestWrongRulesAreConstructionErrors(t *testing.T) {
 		"empty key":          {taskmw.WithType("a", "")},
 		"broken key":         {taskmw.WithType("a", "order:{id")},
 		"source of HTTP":     {taskmw.WithType("a", "order:{query:id}")},
+		"text without form":  {taskmw.WithType("a", "order:{header:id}")},
 		"unknown asynq":      {taskmw.WithType("a", "order:{asynq:retries}")},
 		"nil function":       {taskmw.WithTypeFunc("a", nil)},
 		"nil option":         {nil},

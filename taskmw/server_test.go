@@ -86,7 +86,7 @@ func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 	q := newQueue(t)
 	store := newSpy()
 	q.serve(t, q.quick(), muxOf(succeed, taskmw.Middleware(newLocker(t, store),
-		taskmw.WithType("order:*", "{asynq:queue}/{asynq:id}/{header:tenant}"))))
+		taskmw.WithType("order:*", "{asynq:queue}/{asynq:id}/{header:tenant|text}"))))
 	task := asynq.NewTaskWithHeaders("order:ship", nil, map[string]string{"tenant": "acme"})
 	odd := strings.Repeat("ship:42\n", 40)
 	q.await(t, q.enqueue(t, task, asynq.TaskID("ship:42")), asynq.TaskStateCompleted)

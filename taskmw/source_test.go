@@ -22,8 +22,8 @@ func TestKeysAreMadeOfTheTask(t *testing.T) {
 		"order:{id}":                        "order:42",
 		"order:{text}":                      "order:42",
 		"order:{order.id}":                  "order:o%201",
-		"{header:tenant}:{id}":              "acme%3Aeu:42",
-		"{header:Tenant}:{paid}":            "other:true",
+		"{header:tenant|text}:{id}":         "acme%3Aeu:42",
+		"{header:Tenant|text}:{paid}":       "other:true",
 		"{asynq:type}":                      "order%3Aship",
 		"{id}/{asynq:type}/{id}/{order.id}": "42/order%3Aship/42/o%201",
 		"nightly":                           "nightly",
@@ -62,7 +62,7 @@ func TestTasksWithoutAUsableKeyAreArchived(t *testing.T) {
 		"exponent":         {"order:{id}", `{"id":1e3}`},
 		"missing inside":   {"order:{order.id}", `{"order":{"secret":1}}`},
 		"scalar inside":    {"order:{order.id}", `{"order":"secret"}`},
-		"missing header":   {"order:{header:id}", `{}`},
+		"missing header":   {"order:{header:id|int}", `{}`},
 		"no asynq context": {"order:{asynq:queue}", `{}`},
 	} {
 		mux := muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, memlock.New()), taskmw.WithType("order:ship", c.key)))

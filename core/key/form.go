@@ -2,6 +2,7 @@ package key
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -39,6 +40,15 @@ func (s Source) String() string {
 		return s.Name
 	}
 	return s.Name + "|" + s.Form.String()
+}
+
+// CheckForm says what is wrong with a source of text that has no form. An adapter calls it for each of its sources that
+// are text.
+func (s Source) CheckForm() error {
+	if s.Form != NoForm {
+		return nil
+	}
+	return fmt.Errorf("text has no type, so for a path, query or header value the template gives it: {%[1]s|int}, {%[1]s|uuid} or {%[1]s|text}", s.Name)
 }
 
 // String returns the form as it is written in a template, "" for NoForm.

@@ -1,4 +1,4 @@
-// Package key makes lock names from values by a template, such as "order:{id}". The doors use it,
+// Package key makes lock names from values by a template, such as "order:{id|int}". The doors use it,
 // and code that is no door can use it to make the same names. The rules are in docs/keys.md.
 package key
 
@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
-// Key makes lock names from values. It is a compiled template such as "order:{id}" or
-// "tenant:{header:X-Tenant}:{order.id}". Make it once with [Parse], when the program starts. A Key
+// Key makes lock names from values. It is a compiled template such as "order:{id|int}" or
+// "tenant:{header:X-Tenant|text}:{order.id}". Make it once with [Parse], when the program starts. A Key
 // never changes and is safe for concurrent use. The zero Key makes no usable name.
 type Key struct {
 	tmpl  string

@@ -14,7 +14,7 @@ import (
 func Example() {
 	tel, err := telemetry.New(
 		telemetry.WithMeterProvider(noop.NewMeterProvider()), // that of your program; otel's global one is the default
-		telemetry.WithTemplates("order:{id}"),                // the keys of your routes, methods and tasks
+		telemetry.WithTemplates("order:{id|int}"),            // the keys of your routes, methods and tasks
 	)
 	if err != nil {
 		panic(err)

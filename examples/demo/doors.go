@@ -30,7 +30,7 @@ const patience = time.Minute
 func echoDoor(s shop, locks *core.Locker) http.Handler {
 	var guard []echo.MiddlewareFunc
 	if locks != nil {
-		guard = append(guard, echomw.Lock(locks, "order:{id}", core.WithWait(patience)))
+		guard = append(guard, echomw.Lock(locks, "order:{id|int}", core.WithWait(patience)))
 	}
 	e := echo.New()
 	e.POST("/orders/:id/pay", func(c echo.Context) error {

@@ -20,7 +20,7 @@ func (s *screen) act(title string) { s.printf("\n%s\n", s.bold(title)) }
 
 // locks shows what doors.go adds.
 func (s *screen) locks() {
-	s.printf("   Echo   POST /orders/:id/pay      %s\n", s.bold(`"order:{id}"`))
+	s.printf("   Echo   POST /orders/:id/pay      %s\n", s.bold(`"order:{id|int}"`))
 	s.printf("   gRPC   /shop.v1.Orders/Refund    %s\n", s.bold(`"order:{order.id}"`))
 	s.printf("   asynq  order:bonus, order:ship   %s\n", s.bold(`"order:{order_id}"`))
 }

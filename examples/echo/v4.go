@@ -18,11 +18,11 @@ func shopV4(locks *core.Locker) (http.Handler, error) {
 	e.Use(middleware.Recover(), middleware.ContextTimeout(30*time.Second)) // outside the locks
 
 	// One at a time for each order, on all machines. Whoever comes second gets 409 at once.
-	e.POST("/orders/:id/pay", work, echomw.Lock(locks, "order:{id}"))
+	e.POST("/orders/:id/pay", work, echomw.Lock(locks, "order:{id|int}"))
 
 	// The same lock, so it excludes payments too. And an order ships once: after it has
 	// succeeded, it gets 409 for a day.
-	e.POST("/orders/:id/ship", work, echomw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour)))
+	e.POST("/orders/:id/ship", work, echomw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)))
 
 	// The name is in the JSON body, and whoever comes second waits for up to 5 s.
 	e.PUT("/stock", work, echomw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second)))
@@ -30,7 +30,7 @@ func shopV4(locks *core.Locker) (http.Handler, error) {
 	// Everything that can be chosen.
 	lock, err := echomw.Config{
 		Locker:  locks,
-		Key:     "order:{id}",
+		Key:     "order:{id|int}",
 		Skipper: func(c echo.Context) bool { return c.QueryParam("force") == "yes" },
 		ErrorHandler: func(_ echo.Context, p *httpmw.Problem) error {
 			return echo.NewHTTPError(p.Status, "not now: "+p.Title) // for Echo's HTTPErrorHandler

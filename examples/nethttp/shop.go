@@ -14,11 +14,11 @@ func newShop(locks *core.Locker) (http.Handler, error) {
 	mux := http.NewServeMux()
 
 	// One at a time for each order, on all machines. Whoever comes second gets 409 at once.
-	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id}")(work))
+	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id|int}")(work))
 
 	// The same lock, so it excludes payments too. And an order ships once: after it has
 	// succeeded, it gets 409 for a day.
-	mux.Handle("POST /orders/{id}/ship", httpmw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour))(work))
+	mux.Handle("POST /orders/{id}/ship", httpmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour))(work))
 
 	// The name is in the JSON body, and whoever comes second waits for up to 5 s.
 	mux.Handle("PUT /stock", httpmw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second))(work))
@@ -26,7 +26,7 @@ func newShop(locks *core.Locker) (http.Handler, error) {
 	// Everything that can be chosen.
 	lock, err := httpmw.Config{
 		Locker:  locks,
-		Key:     "order:{id}",
+		Key:     "order:{id|int}",
 		Skipper: func(r *http.Request) bool { return r.URL.Query().Get("force") == "yes" },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, "not now: "+p.Title, p.Status)

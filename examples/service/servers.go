@@ -73,7 +73,7 @@ func (s *service) routes() http.Handler {
 			return err // an error of core is answered as it should be
 		}
 		return c.String(http.StatusOK, "paid")
-	}, echomw.Lock(s.locks, "order:{id}"))
+	}, echomw.Lock(s.locks, "order:{id|int}"))
 	return e
 }
 

@@ -247,7 +247,7 @@ func TestHeadersNameLocksAndCarryFences(t *testing.T) {
 			t.Errorf("fence %d, %v", f, err)
 		}
 		return leaseName(ctx, req)
-	}, connectmw.WithLocks(locks, grpcmw.WithMethod(refund, "tenant:{metadata:x-tenant}")))
+	}, connectmw.WithLocks(locks, grpcmw.WithMethod(refund, "tenant:{metadata:x-tenant|text}")))
 	req := order(1)
 	req.Header().Set("X-Tenant", "acme")
 	req.Header().Set(grpcmw.FenceMetadata, "7")

@@ -31,7 +31,7 @@ func TestEveryRouterConfigMakesTheSameName(t *testing.T) {
 			"/orders/%252534%41/%2534": "%252534A:%2534",
 		} {
 			e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(config)})
-			e.POST("/orders/:id/:sku", leaseName, echo5mw.Lock(locks, "{id}:{sku}"))
+			e.POST("/orders/:id/:sku", leaseName, echo5mw.Lock(locks, "{id|text}:{sku|text}"))
 			if w := doortest.Call(t, e, http.MethodPost, path); w.Body.String() != want {
 				t.Errorf("%+v, %s: %d %s, want %s", config, path, w.Code, w.Body, want)
 			}
@@ -61,7 +61,7 @@ func TestALossBehindAnotherWriterIsAnswered(t *testing.T) {
 				}
 				return err
 			}
-		}, echo5mw.Lock(doortest.MemoryLocker(t), "order:{id}", short))
+		}, echo5mw.Lock(doortest.MemoryLocker(t), "order:{id|int}", short))
 		if w := doortest.Call(t, e, http.MethodPost, "/orders/42"); w.Code != want || body != "" && w.Body.String() != body {
 			t.Errorf("%q: answered %d %s", body, w.Code, w.Body)
 		}
@@ -84,7 +84,7 @@ func TestAHeadRequestForAGetRouteIsAnswered(t *testing.T) {
 		get = e.HEAD
 	}
 	locks := doortest.MemoryLocker(t)
-	get("/refused", leaseName, echo5mw.Lock(locks, "{query:x}"))
+	get("/refused", leaseName, echo5mw.Lock(locks, "{query:x|text}"))
 	get("/lost", func(c *echo.Context) error {
 		<-c.Request().Context().Done()
 		return nil

@@ -1,7 +1,7 @@
 // Package echomw holds a lock around handlers of Echo v4: one request at a time for each order, user
 // or anything else that the key names, on all machines. Package echo5mw is for Echo v5.
 //
-//	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id}"))
+//	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id|int}"))
 //
 // Keys and answers are those of package httpmw. The handler's context is that of c.Request(). Outer
 // middleware gets its original request back. So it sees neither the ended context nor what was put
@@ -18,7 +18,7 @@
 // Echo runs the first middleware of a list outermost, and the lock comes last:
 //
 //	e.Use(middleware.Recover(), middleware.Gzip(), middleware.ContextTimeout(30*time.Second))
-//	e.POST("/orders/:id/pay", pay, middleware.BasicAuth(check), echomw.Lock(locks, "order:{id}"))
+//	e.POST("/orders/:id/pay", pay, middleware.BasicAuth(check), echomw.Lock(locks, "order:{id|int}"))
 //
 // Unauthenticated callers then take no locks, and do not learn which are held. Package httpmw has the
 // reasons. BodyLimit, CSRF and the like belong outside too. So does ContextTimeout, which then limits

@@ -88,7 +88,7 @@ func TestARouteOfAHostIsLocked(t *testing.T) {
 			name = x.Name()
 		}
 		return c.NoContent(http.StatusNoContent)
-	}, echomw.Lock(doortest.MemoryLocker(t), "order:{id}"))
+	}, echomw.Lock(doortest.MemoryLocker(t), "order:{id|int}"))
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://api.example.com/orders/42", http.NoBody))
 	if name != "order:42" {

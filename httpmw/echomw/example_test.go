@@ -37,7 +37,7 @@ func ExampleLock() {
 		return c.String(http.StatusOK, "paid under the lock "+lease.Name())
 	}
 	e := echo.New()
-	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour)))
+	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)))
 
 	post(e, "/orders/42/pay")
 	post(e, "/orders/42/pay")
@@ -57,7 +57,7 @@ func ExampleConfig() {
 
 	mw, err := echomw.Config{
 		Locker: locks,
-		Key:    "tenant:{query:tenant}",
+		Key:    "tenant:{query:tenant|text}",
 		ErrorHandler: func(_ echo.Context, p *httpmw.Problem) error {
 			return echo.NewHTTPError(p.Status, p.Title)
 		},

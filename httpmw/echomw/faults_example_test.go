@@ -29,7 +29,7 @@ func Example_faults() {
 		cause := context.Cause(c.Request().Context())
 		fmt.Println("the handler:", cause)
 		return cause
-	}, echomw.Lock(locks, "order:{id}"))
+	}, echomw.Lock(locks, "order:{id|int}"))
 
 	post(e, "/orders/42/pay")
 	store.SetDown(true)

@@ -1,9 +1,9 @@
 // Package fibermw holds a lock around handlers of Fiber v3: one request at a time for each order, user or
 // anything else that the key names, on all machines.
 //
-//	app.Post("/orders/:id/pay", fibermw.Lock(locks, "order:{id}"), pay)
+//	app.Post("/orders/:id/pay", fibermw.Lock(locks, "order:{id|int}"), pay)
 //
-// Keys and answers are those of package httpmw. A path parameter {id} is c.Params("id"), unescaped. The
+// Keys and answers are those of package httpmw. A path parameter {id|int} is c.Params("id"), unescaped. The
 // handler's context is c.Context(). It ends when the lock is lost. It does not end when the client leaves:
 // fasthttp does not notice that.
 //

@@ -141,7 +141,7 @@ func TestARefusalIsAProblemAndEndsTheChain(t *testing.T) {
 	t.Parallel()
 	locks := doortest.MemoryLocker(t)
 	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(locks, "order:{id}"), func(fiber.Ctx) error { t.Error("it ran"); return nil })
+	app.Post("/orders/:id", fibermw.Lock(locks, "order:{id|int}"), func(fiber.Ctx) error { t.Error("it ran"); return nil })
 	err := locks.Do(t.Context(), "order:42", func(context.Context) error {
 		status, body, header := call(t, app, "/orders/42")
 		if status != http.StatusConflict || header.Get("Retry-After") != "1" || header.Get("Content-Type") != "application/problem+json" ||
@@ -170,7 +170,7 @@ func TestALossReplacesAnErrorAndNoAnswerButNotACompleteOne(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			app := fiber.New()
-			app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithMaxHold(10*time.Millisecond)), test.handler)
+			app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), test.handler)
 			if status, body, _ := call(t, app, "/orders/42"); status != test.want || !strings.Contains(body, test.body) {
 				t.Errorf("%d %s", status, body)
 			}
@@ -181,7 +181,7 @@ func TestALossReplacesAnErrorAndNoAnswerButNotACompleteOne(t *testing.T) {
 func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour)),
+	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour)),
 		func(fiber.Ctx) error { return fiber.NewError(http.StatusTeapot, "short and stout") })
 	for range 2 {
 		if status, body, _ := call(t, app, "/orders/42"); status != http.StatusTeapot || body != "short and stout" {
@@ -197,15 +197,15 @@ func TestTheNameIsMadeOfWhatTheHandlerReads(t *testing.T) {
 	same := func(read func(c fiber.Ctx) string) fiber.Handler {
 		return func(c fiber.Ctx) error {
 			x, _ := core.FromContext(c.Context())
-			if want, err := key.MustParse("order:{id}").Name(read(c)); err != nil || x.Name() != want {
+			if want, err := key.MustParse("order:{id|text}").Name(read(c)); err != nil || x.Name() != want {
 				t.Errorf("%s: under %q, the handler reads %q (%v)", c.OriginalURL(), x.Name(), read(c), err)
 			}
 			return nil
 		}
 	}
 	locks := doortest.MemoryLocker(t)
-	app.Post("/query", fibermw.Lock(locks, "order:{query:id}"), same(func(c fiber.Ctx) string { return c.Query("id") }))
-	app.Post("/header", fibermw.Lock(locks, "order:{header:X-Order}"), same(func(c fiber.Ctx) string { return c.Get("X-Order") }))
+	app.Post("/query", fibermw.Lock(locks, "order:{query:id|text}"), same(func(c fiber.Ctx) string { return c.Query("id") }))
+	app.Post("/header", fibermw.Lock(locks, "order:{header:X-Order|text}"), same(func(c fiber.Ctx) string { return c.Get("X-Order") }))
 	for _, request := range []struct {
 		status int
 		target string
@@ -237,7 +237,7 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 	t.Parallel()
 	locks := doortest.MemoryLocker(t)
 	app := fiber.New(fiber.Config{StreamRequestBody: true})
-	app.Post("/upload/:id", fibermw.Lock(locks, "order:{id}"), func(c fiber.Ctx) error {
+	app.Post("/upload/:id", fibermw.Lock(locks, "order:{id|int}"), func(c fiber.Ctx) error {
 		if !c.Request().IsBodyStream() {
 			t.Error("somebody has read the stream")
 		}
@@ -318,7 +318,7 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 	} {
 		for _, skipped := range []bool{false, true} {
 			lock, err := fibermw.Config{
-				Locker: doortest.MemoryLocker(t), Key: "order:{id}", Skipper: func(fiber.Ctx) bool { return skipped },
+				Locker: doortest.MemoryLocker(t), Key: "order:{id|int}", Skipper: func(fiber.Ctx) bool { return skipped },
 			}.ToHandler()
 			if err != nil {
 				t.Fatal(err)
@@ -341,7 +341,7 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 func TestTheHandlersValidatorsAreNotThoseOfTheProblemInItsPlace(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id}"), func(c fiber.Ctx) error {
+	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}"), func(c fiber.Ctx) error {
 		c.Set("ETag", `"7"`)
 		c.Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
 		return core.ErrUnavailable
@@ -358,7 +358,7 @@ func TestHeadersOfHandlersOutsideStayOnARefusal(t *testing.T) {
 		c.Set("Access-Control-Allow-Origin", "*")
 		return c.Next()
 	})
-	app.Post("/orders", fibermw.Lock(doortest.MemoryLocker(t), "order:{query:id}"), leaseName)
+	app.Post("/orders", fibermw.Lock(doortest.MemoryLocker(t), "order:{query:id|text}"), leaseName)
 	if status, body, header := call(t, app, "/orders"); status != http.StatusBadRequest || header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("%d %v %s", status, header, body)
 	}

@@ -21,10 +21,10 @@ func routes(locks *core.Locker, ship fiber.Handler) *fiber.App {
 	app.Use(recover.New()) // outside the locks
 
 	// One at a time for each order. A second request gets 409 at once.
-	app.Post("/orders/:id/pay", fibermw.Lock(locks, "order:{id}"), pay)
+	app.Post("/orders/:id/pay", fibermw.Lock(locks, "order:{id|int}"), pay)
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
-	app.Post("/orders/:id/ship", fibermw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour)), ship)
+	app.Post("/orders/:id/ship", fibermw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)), ship)
 	return app
 }
 

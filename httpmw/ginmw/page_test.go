@@ -22,10 +22,10 @@ func routes(locks *core.Locker, ship gin.HandlerFunc) *gin.Engine {
 	r.Use(gin.Recovery()) // outside the locks
 
 	// One at a time for each order. A second request gets 409 at once.
-	r.POST("/orders/:id/pay", ginmw.Lock(locks, "order:{id}"), pay)
+	r.POST("/orders/:id/pay", ginmw.Lock(locks, "order:{id|int}"), pay)
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
-	r.POST("/orders/:id/ship", ginmw.Lock(locks, "order:{id}", core.WithDedup(24*time.Hour)), ship)
+	r.POST("/orders/:id/ship", ginmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)), ship)
 	return r
 }
 

@@ -37,11 +37,11 @@ func TestKeysHaveGinsParametersAndRoute(t *testing.T) {
 		status           int
 		want             string
 	}{
-		{"order:{id}", "/orders/:id", "/orders/42", http.StatusOK, "order:42"},
-		{"order:{id}", "/orders/:id", "/orders/%34%32", http.StatusOK, "order:42"},
-		{"file:{path}", "/files/*path", "/files/a/b", http.StatusOK, "file:/a/b"},
-		{"order:{x}", "/orders/:id", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
-		{"order:{query:x}", "/orders/:id", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
+		{"order:{id|int}", "/orders/:id", "/orders/42", http.StatusOK, "order:42"},
+		{"order:{id|int}", "/orders/:id", "/orders/%34%32", http.StatusOK, "order:42"},
+		{"file:{path|text}", "/files/*path", "/files/a/b", http.StatusOK, "file:/a/b"},
+		{"order:{x|int}", "/orders/:id", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
+		{"order:{query:x|int}", "/orders/:id", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
 	} {
 		r := gin.New()
 		r.POST(test.route, ginmw.Lock(doortest.MemoryLocker(t), test.key), leaseName)
@@ -76,7 +76,7 @@ func TestTheLockIsHeldWhileTheHandlersAfterItRun(t *testing.T) {
 	}
 	r := gin.New()
 	r.Use(note("outside"))
-	r.POST("/orders/:id", ginmw.Lock(locks, "order:{id}"), note("inside"), leaseName)
+	r.POST("/orders/:id", ginmw.Lock(locks, "order:{id|int}"), note("inside"), leaseName)
 	if w := call(t, r, "/orders/42"); w.Body.String() != "order:42" {
 		t.Errorf("answered %d %s", w.Code, w.Body)
 	}
@@ -90,7 +90,7 @@ func TestARefusalEndsTheChain(t *testing.T) {
 	t.Parallel()
 	locks := doortest.MemoryLocker(t)
 	r := gin.New()
-	r.POST("/orders/:id", ginmw.Lock(locks, "order:{id}"), func(*gin.Context) { t.Error("it ran") })
+	r.POST("/orders/:id", ginmw.Lock(locks, "order:{id|int}"), func(*gin.Context) { t.Error("it ran") })
 	err := locks.Do(t.Context(), "order:42", func(context.Context) error {
 		w := call(t, r, "/orders/42")
 		if w.Code != http.StatusConflict || w.Header().Get("Retry-After") != "1" || !strings.HasSuffix(w.Body.String(), `not started."}`) {
@@ -131,7 +131,7 @@ func TestOnlyWhatSucceededIsDone(t *testing.T) {
 					c.JSON(http.StatusGone, c.Errors.JSON())
 				}
 			})
-			r.POST("/orders/:id", ginmw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour)), func(c *gin.Context) {
+			r.POST("/orders/:id", ginmw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour)), func(c *gin.Context) {
 				if calls++; calls == 1 {
 					test.first(c)
 				}
@@ -150,7 +150,7 @@ func TestOnlyWhatSucceededIsDone(t *testing.T) {
 func TestEveryRouteIsAnOperationOfItsOwn(t *testing.T) {
 	t.Parallel()
 	r := gin.New()
-	once := ginmw.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour))
+	once := ginmw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour))
 	r.POST("/orders/:id/pay", once, leaseName)
 	r.POST("/orders/:id/ship", once, leaseName)
 	for _, test := range []struct {
@@ -179,7 +179,7 @@ func TestALossIsAnsweredIfNothingWasWritten(t *testing.T) {
 			t.Parallel()
 			r := gin.New()
 			short := core.WithMaxHold(10 * time.Millisecond)
-			r.POST("/orders/:id", ginmw.Lock(doortest.MemoryLocker(t), "order:{id}", short), func(c *gin.Context) {
+			r.POST("/orders/:id", ginmw.Lock(doortest.MemoryLocker(t), "order:{id|int}", short), func(c *gin.Context) {
 				test.write(c)
 				<-c.Request.Context().Done()
 			})
@@ -194,7 +194,7 @@ func TestEventsArriveAndConnectionsCanBeTakenOver(t *testing.T) {
 	t.Parallel()
 	locks := doortest.MemoryLocker(t)
 	r := gin.New()
-	lock := ginmw.Lock(locks, "order:{id}")
+	lock := ginmw.Lock(locks, "order:{id|int}")
 	r.GET("/orders/:id/events", lock, func(c *gin.Context) {
 		c.SSEvent("state", "paid")
 		c.Writer.Flush()
@@ -244,8 +244,8 @@ func TestAnErrorThatIsOnlyNotedLeavesTheStatusAlone(t *testing.T) {
 	t.Parallel()
 	noted := func(c *gin.Context) { _ = c.Error(errors.New("the mail goes out later")) }
 	for what, handlers := range map[string][]gin.HandlerFunc{
-		"by the handler": {ginmw.Lock(doortest.MemoryLocker(t), "order:{id}"), func(c *gin.Context) { noted(c); c.Status(http.StatusNoContent) }},
-		"before":         {noted, ginmw.Lock(doortest.MemoryLocker(t), "order:{id}"), func(c *gin.Context) { c.Status(http.StatusNoContent) }},
+		"by the handler": {ginmw.Lock(doortest.MemoryLocker(t), "order:{id|int}"), func(c *gin.Context) { noted(c); c.Status(http.StatusNoContent) }},
+		"before":         {noted, ginmw.Lock(doortest.MemoryLocker(t), "order:{id|int}"), func(c *gin.Context) { c.Status(http.StatusNoContent) }},
 	} {
 		r := gin.New()
 		r.POST("/orders/:id", handlers...)

@@ -3,13 +3,12 @@ package rivermw
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/key"
+	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
 // rule is what holds for the jobs of a kind.
@@ -34,38 +33,12 @@ type namesFunc func(context.Context, *rivertype.JobRow) ([]string, error)
 // A holder's default label has the job: "worker-3:4711 job:ship_order:17".
 func WithKind(kind, template string, opts ...core.Option) Option {
 	return optionFunc(func(d *Door) error {
-		names, err := templateNames(template)
+		k, err := adapter.NewKey(template, sources)
 		if err != nil {
 			return fmt.Errorf("WithKind(%q): %w", kind, err)
 		}
-		return d.add(kind, template, names, opts)
+		return d.add(kind, template, k.Names, opts)
 	})
-}
-
-func templateNames(template string) (namesFunc, error) {
-	all, err := key.ParseAll(template)
-	if err != nil {
-		return nil, err
-	}
-	for _, parsed := range all {
-		for _, source := range parsed.Sources() {
-			if !known(source.Name) {
-				return nil, fmt.Errorf("%w: source {%s} is none of {json.path}, {metadata:json.path}, {river:kind}, "+
-					"{river:queue} and {river:id}", core.ErrInvalid, source.Name)
-			}
-		}
-	}
-	return func(_ context.Context, job *rivertype.JobRow) ([]string, error) {
-		names := make([]string, len(all))
-		for i, parsed := range all {
-			name, err := parsed.Expand(func(source string) (string, error) { return value(job, source) })
-			if err != nil {
-				return nil, err
-			}
-			names[i] = name
-		}
-		return names, nil
-	}, nil
 }
 
 // WithKindFunc is [WithKind] with a function that returns the name to lock. Use key.Key's Name, of
@@ -96,26 +69,4 @@ func (d *Door) add(kind, template string, names namesFunc, opts []core.Option) e
 	}
 	d.rules[kind] = &rule{locks, names}
 	return nil
-}
-
-func known(source string) bool {
-	kind, _, ok := strings.Cut(source, ":")
-	return !ok || kind == "metadata" || source == "river:kind" || source == "river:queue" || source == "river:id"
-}
-
-// value reads one source of a job. For Expand an empty value is a missing one.
-func value(job *rivertype.JobRow, source string) (string, error) {
-	if path, ok := strings.CutPrefix(source, "metadata:"); ok {
-		return key.JSONValue(job.Metadata, path)
-	}
-	switch source {
-	case "river:kind":
-		return job.Kind, nil
-	case "river:queue":
-		return job.Queue, nil
-	case "river:id":
-		return strconv.FormatInt(job.ID, 10), nil
-	default:
-		return key.JSONValue(job.EncodedArgs, source)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
 // Option configures the interceptor.
@@ -32,6 +33,9 @@ type rule struct {
 	locks *core.Locker
 	names namesFunc
 }
+
+// namesFunc makes the names of the locks from an activity's arguments, mostly one.
+type namesFunc func(ctx context.Context, args []any) ([]string, error)
 
 // Interceptor is [New] for a program that cannot run without its rules: it panics where New returns an
 // error.
@@ -69,11 +73,11 @@ func New(l *core.Locker, opts ...Option) (interceptor.WorkerInterceptor, error) 
 // [core.WithDedup] is the type.
 func WithActivity(activityType, template string, opts ...core.Option) Option {
 	return optionFunc(func(l *locked) error {
-		names, err := templateNames(template)
+		k, err := adapter.NewKey(template, sources)
 		if err != nil {
 			return fmt.Errorf("WithActivity(%q): %w", activityType, err)
 		}
-		return l.add(activityType, template, names, opts)
+		return l.add(activityType, template, k.Names, opts)
 	})
 }
 

@@ -4,9 +4,9 @@
 //	router.AddNoPublisherHandler("ship", "orders", subscriber, ship).
 //		AddMiddleware(watermillmw.Lock(locks, "order:{order_id}", core.WithDedup(24*time.Hour)))
 //
-// A key is a template. {order_id} and {order.id} are read from the message's JSON payload, {metadata:x} from its
-// metadata. {watermill:uuid}, {watermill:topic} and {watermill:handler} are what Watermill knows. [LockFunc] takes a
-// function instead.
+// A key is a template. {order_id} and {order.id} are read from the message's JSON payload, {metadata:x|text} from
+// its metadata, which is text and needs a form, see [key.Form]. {watermill:uuid}, {watermill:topic} and
+// {watermill:handler} are what Watermill knows. [LockFunc] takes a function instead.
 //
 //	outcome                      the handler returns
 //	held by another owner        core's error, if there is a WithWait; see below

@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
@@ -32,12 +33,12 @@ func Lock(l *core.Locker, template string, opts ...core.Option) message.HandlerM
 
 // New is [Lock], and returns an error that matches [core.ErrInvalid] for what cannot work.
 func New(l *core.Locker, template string, opts ...core.Option) (message.HandlerMiddleware, error) {
-	names, err := templateNames(template)
+	k, err := adapter.NewKey(template, sources)
 	if err != nil {
 		return nil, err
 	}
 	told := core.WithTemplate(template)
-	return newMiddleware(l, names, append([]core.Option{told}, opts...))
+	return newMiddleware(l, k.Names, append([]core.Option{told}, opts...))
 }
 
 // LockFunc is [New] with a function that returns the name to lock. Use key.Key's Name, of package core/key,
@@ -47,7 +48,7 @@ func LockFunc(l *core.Locker, name func(*message.Message) (string, error), opts 
 	if name == nil {
 		return nil, fmt.Errorf("%w: nil function", core.ErrInvalid)
 	}
-	return newMiddleware(l, func(msg *message.Message) ([]string, error) {
+	return newMiddleware(l, func(_ context.Context, msg *message.Message) ([]string, error) {
 		n, err := name(msg)
 		if err == nil {
 			err = key.CheckName(n)
@@ -55,6 +56,9 @@ func LockFunc(l *core.Locker, name func(*message.Message) (string, error), opts 
 		return []string{n}, err
 	}, opts)
 }
+
+// namesFunc makes the names of the locks from a message, mostly one.
+type namesFunc func(context.Context, *message.Message) ([]string, error)
 
 func newMiddleware(l *core.Locker, names namesFunc, opts []core.Option) (message.HandlerMiddleware, error) {
 	locks, err := l.With(opts...)
@@ -77,7 +81,7 @@ type door struct {
 }
 
 func (d *door) handle(msg *message.Message, next message.HandlerFunc) (produced []*message.Message, err error) {
-	names, err := d.names(msg)
+	names, err := d.names(msg.Context(), msg)
 	if err != nil {
 		return nil, keyless(err)
 	}

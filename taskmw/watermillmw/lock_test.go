@@ -50,7 +50,7 @@ var errBroken = errors.New("broken")
 func TestAMessageIsHandledUnderItsName(t *testing.T) {
 	t.Parallel()
 	for template, want := range map[string]string{
-		"order:{order.id}": "order:42", "tenant:{metadata:tenant}": "tenant:acme", "message:{watermill:uuid}": "message:m-1",
+		"order:{order.id}": "order:42", "tenant:{metadata:tenant|text}": "tenant:acme", "message:{watermill:uuid}": "message:m-1",
 	} {
 		msg := order(t, `{"order":{"id":42}}`)
 		out := []*message.Message{message.NewMessage("m-2", nil)}
@@ -127,7 +127,7 @@ func TestAMessageHoldsAllNamesOfItsKeys(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
 	locks, other := newLocker(t, store), newLocker(t, store)
-	lock := watermillmw.Lock(locks, "account:{from} account:{metadata:tenant}", core.WithWait(0))
+	lock := watermillmw.Lock(locks, "account:{from} account:{metadata:tenant|text}", core.WithWait(0))
 	handled := func(*message.Message) ([]*message.Message, error) {
 		for _, name := range []string{"account:ann", "account:acme"} {
 			if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, core.ErrHeld) {
@@ -191,11 +191,12 @@ func TestRulesThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	locks := newLocker(t, memlock.New())
 	for what, made := range map[string]func() (message.HandlerMiddleware, error){
-		"no locker":         func() (message.HandlerMiddleware, error) { return watermillmw.New(nil, "a") },
-		"a broken template": func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{id") },
-		"an unknown source": func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{header:id}") },
-		"an option":         func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "a", core.WithTTL(1)) },
-		"no function":       func() (message.HandlerMiddleware, error) { return watermillmw.LockFunc(locks, nil) },
+		"no locker":           func() (message.HandlerMiddleware, error) { return watermillmw.New(nil, "a") },
+		"a broken template":   func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{id") },
+		"text without a form": func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{metadata:id}") },
+		"an unknown source":   func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{header:id}") },
+		"an option":           func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "a", core.WithTTL(1)) },
+		"no function":         func() (message.HandlerMiddleware, error) { return watermillmw.LockFunc(locks, nil) },
 	} {
 		if _, err := made(); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)

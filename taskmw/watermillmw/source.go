@@ -1,62 +1,35 @@
 package watermillmw
 
 import (
-	"fmt"
+	"context"
+	"errors"
 	"strings"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
-// namesFunc makes the names of the locks from a message, mostly one.
-type namesFunc func(*message.Message) ([]string, error)
-
-func templateNames(template string) (namesFunc, error) {
-	all, err := key.ParseAll(template)
-	if err != nil {
-		return nil, err
+func sources(name string) (adapter.Source[*message.Message], error) {
+	if of, ok := strings.CutPrefix(name, "metadata:"); ok {
+		return adapter.Text(func(_ context.Context, msg *message.Message) (string, error) { return msg.Metadata.Get(of), nil }), nil
 	}
-	for _, parsed := range all {
-		for _, source := range parsed.Sources() {
-			if !known(source.Name) {
-				return nil, fmt.Errorf("%w: source {%s} is none of {json.path}, {metadata:name}, {watermill:uuid}, {watermill:topic} "+
-					"and {watermill:handler}", core.ErrInvalid, source.Name)
-			}
-		}
-	}
-	return func(msg *message.Message) ([]string, error) {
-		names := make([]string, len(all))
-		for i, parsed := range all {
-			name, err := parsed.Expand(func(source string) (string, error) { return value(msg, source) })
-			if err != nil {
-				return nil, err
-			}
-			names[i] = name
-		}
-		return names, nil
-	}, nil
-}
-
-func known(source string) bool {
-	kind, _, ok := strings.Cut(source, ":")
-	return !ok || kind == "metadata" || source == "watermill:uuid" || source == "watermill:topic" || source == "watermill:handler"
-}
-
-// value reads one source of a message. For Expand an empty value is a missing one.
-func value(msg *message.Message, source string) (string, error) {
-	if name, ok := strings.CutPrefix(source, "metadata:"); ok {
-		return msg.Metadata.Get(name), nil
-	}
-	switch source {
-	case "watermill:uuid":
-		return msg.UUID, nil
-	case "watermill:topic":
-		return message.SubscribeTopicFromCtx(msg.Context()), nil
-	case "watermill:handler":
-		return message.HandlerNameFromCtx(msg.Context()), nil
+	switch {
+	case !strings.Contains(name, ":"):
+		return adapter.Typed(func(_ context.Context, msg *message.Message) (string, error) { return key.JSONValue(msg.Payload, name) }), nil
+	case name == "watermill:uuid":
+		return adapter.Typed(func(_ context.Context, msg *message.Message) (string, error) { return msg.UUID, nil }), nil
+	case name == "watermill:topic":
+		return ofContext(message.SubscribeTopicFromCtx), nil
+	case name == "watermill:handler":
+		return ofContext(message.HandlerNameFromCtx), nil
 	default:
-		return key.JSONValue(msg.Payload, source)
+		return adapter.Source[*message.Message]{},
+			errors.New("there are {json.path}, {metadata:name}, {watermill:uuid}, {watermill:topic} and {watermill:handler}")
 	}
+}
+
+func ofContext(get func(context.Context) string) adapter.Source[*message.Message] {
+	return adapter.Typed(func(ctx context.Context, _ *message.Message) (string, error) { return get(ctx), nil })
 }

@@ -5,12 +5,13 @@ package httptour
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -68,7 +69,7 @@ func Run(ctx context.Context, out io.Writer, shop http.Handler, addr string, onc
 func walk(ctx context.Context, out io.Writer, url string) error {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	order := strings.ToLower(rand.Text()[:6])
+	order := strconv.Itoa(rand.IntN(1_000_000)) //nolint:gosec // G404: any will do
 	for _, s := range steps {
 		answers, err := s.take(ctx, client, url, order)
 		if err != nil {

@@ -23,7 +23,7 @@ func TestTheCodeOfThePageRuns(t *testing.T) {
 	}
 
 	r := chi.NewRouter()
-	r.With(recipe.PathValues, httpmw.Lock(locks, "order:{id}")).Post("/orders/{id}/pay", pay)
+	r.With(recipe.PathValues, httpmw.Lock(locks, "order:{id|int}")).Post("/orders/{id}/pay", pay)
 
 	recipetest.Call(t, r, "/orders/%34%32/pay")
 	if name != "order:42" {

@@ -1,7 +1,7 @@
 // Package recipe has chi hold a lock around a route. Package httpmw is made for it: chi's
 // middleware is net/http's. Copy PathValues.
 //
-//	r.With(recipe.PathValues, httpmw.Lock(locks, "order:{id}")).Post("/orders/{id}/pay", pay)
+//	r.With(recipe.PathValues, httpmw.Lock(locks, "order:{id|int}")).Post("/orders/{id}/pay", pay)
 //
 // With, and not Use: the middleware of With runs when the route and its parameters are known. In
 // a sub-router under /orders/{id} Use finds {id} too, but not yet the route: all below it would be

@@ -40,14 +40,14 @@ func TestKeysHaveChisParametersAndRoute(t *testing.T) {
 		status           int
 		want             string
 	}{
-		{"order:{id}", "/orders/{id}", "/orders/42", http.StatusOK, "order:42"},
-		{"order:{id}", "/orders/{id}", "/orders/%34%32", http.StatusOK, "order:42"},
-		{"order:{id}", "/orders/{id}", "/orders/a%2Fb", http.StatusOK, "order:a/b"},
-		{"order:{id}", "/orders/{id}", "/orders/%2534", http.StatusOK, "order:%2534"},
-		{"order:{id}", "/orders/{id:[0-9]+}", "/orders/42", http.StatusOK, "order:42"},
-		{"file:{*}", "/files/*", "/files/a/b", http.StatusOK, "file:a/b"},
-		{"order:{x}", "/orders/{id}", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
-		{"order:{query:x}", "/orders/{id}", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
+		{"order:{id|int}", "/orders/{id}", "/orders/42", http.StatusOK, "order:42"},
+		{"order:{id|int}", "/orders/{id}", "/orders/%34%32", http.StatusOK, "order:42"},
+		{"order:{id|text}", "/orders/{id}", "/orders/a%2Fb", http.StatusOK, "order:a/b"},
+		{"order:{id|text}", "/orders/{id}", "/orders/%2534", http.StatusOK, "order:%2534"},
+		{"order:{id|int}", "/orders/{id:[0-9]+}", "/orders/42", http.StatusOK, "order:42"},
+		{"file:{*|text}", "/files/*", "/files/a/b", http.StatusOK, "file:a/b"},
+		{"order:{x|int}", "/orders/{id}", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
+		{"order:{query:x|int}", "/orders/{id}", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
 	} {
 		w := recipetest.Call(t, mount()(test.route, httpmw.Lock(recipetest.NewLocker(t), test.key)), test.path)
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
@@ -66,11 +66,11 @@ func TestOfASubRouterUseFindsOuterParametersOnly(t *testing.T) {
 	locks := recipetest.NewLocker(t)
 	r := chi.NewRouter()
 	r.Route("/orders/{id}", func(r chi.Router) {
-		r.Use(recipe.PathValues, httpmw.Lock(locks, "order:{id}"))
+		r.Use(recipe.PathValues, httpmw.Lock(locks, "order:{id|int}"))
 		r.Post("/pay", leaseName)
 	})
 	r.Route("/refunds", func(r chi.Router) {
-		r.Use(httpmw.Lock(locks, "order:{id}"))
+		r.Use(httpmw.Lock(locks, "order:{id|int}"))
 		r.Post("/{id}", leaseName)
 	})
 	if w := recipetest.Call(t, r, "/orders/%34%32/pay"); w.Body.String() != "order:42" {
@@ -101,7 +101,7 @@ func TestWithEveryRouteIsAnOperationOfItsOwnAndUseHasOneForAll(t *testing.T) {
 			t.Parallel()
 			r := chi.NewRouter()
 			r.Route("/orders/{id}", func(r chi.Router) {
-				test.mount(r, httpmw.Lock(recipetest.NewLocker(t), "order:{id}", core.WithDedup(time.Hour)))
+				test.mount(r, httpmw.Lock(recipetest.NewLocker(t), "order:{id|int}", core.WithDedup(time.Hour)))
 			})
 			for _, step := range []struct {
 				path string
@@ -121,7 +121,7 @@ func TestTimeoutBoundsTheWaitAndTheWork(t *testing.T) {
 		locks := recipetest.NewLocker(t)
 		r := chi.NewRouter()
 		r.Use(middleware.Timeout(time.Second))
-		r.With(httpmw.Lock(locks, "order:{id}", core.WithWait(core.WaitForever))).Post("/orders/{id}", func(_ http.ResponseWriter, r *http.Request) {
+		r.With(httpmw.Lock(locks, "order:{id|int}", core.WithWait(core.WaitForever))).Post("/orders/{id}", func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 			if cause := context.Cause(r.Context()); !errors.Is(cause, context.DeadlineExceeded) {
 				t.Errorf("cause: %v", cause)
@@ -146,7 +146,7 @@ func TestAPanicReleasesAndIsNotDone(t *testing.T) {
 	t.Parallel()
 	for _, outside := range []bool{true, false} {
 		calls := 0
-		chain := chi.Middlewares{httpmw.Lock(recipetest.NewLocker(t), "order:{id}", core.WithDedup(time.Hour)), recoverer}
+		chain := chi.Middlewares{httpmw.Lock(recipetest.NewLocker(t), "order:{id|int}", core.WithDedup(time.Hour)), recoverer}
 		if outside {
 			chain[0], chain[1] = chain[1], chain[0]
 		}

@@ -1,7 +1,7 @@
 // Package recipe has gorilla/mux hold a lock around a route. Package httpmw is made for it: gorilla's
 // middleware is net/http's. Copy PathValues.
 //
-//	r.Handle("/orders/{id}/pay", recipe.PathValues(httpmw.Lock(locks, "order:{id}")(pay))).Methods(http.MethodPost)
+//	r.Handle("/orders/{id}/pay", recipe.PathValues(httpmw.Lock(locks, "order:{id|int}")(pay))).Methods(http.MethodPost)
 //
 // Router.Use works too, also on a sub-router: gorilla's middleware runs when the route and its variables
 // are known. Requests without a route do not reach it.

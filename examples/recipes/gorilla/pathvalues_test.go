@@ -37,13 +37,13 @@ func TestKeysHaveGorillasVariablesAndRoute(t *testing.T) {
 		status           int
 		want             string
 	}{
-		{"order:{id}", "/orders/{id}", "/orders/42", http.StatusOK, "order:42"},
-		{"order:{id}", "/orders/{id}", "/orders/%34%32", http.StatusOK, "order:42"},
-		{"order:{id}", "/orders/{id:[0-9]+}", "/orders/42", http.StatusOK, "order:42"},
-		{"file:{path}", "/files/{path:.*}", "/files/a/b", http.StatusOK, "file:a/b"},
-		{"file:{path}", "/files/{path:.*}", "/files/", http.StatusBadRequest, httpmw.TypeInvalidKey},
-		{"order:{x}", "/orders/{id}", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
-		{"order:{query:x}", "/orders/{id}", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
+		{"order:{id|int}", "/orders/{id}", "/orders/42", http.StatusOK, "order:42"},
+		{"order:{id|int}", "/orders/{id}", "/orders/%34%32", http.StatusOK, "order:42"},
+		{"order:{id|int}", "/orders/{id:[0-9]+}", "/orders/42", http.StatusOK, "order:42"},
+		{"file:{path|text}", "/files/{path:.*}", "/files/a/b", http.StatusOK, "file:a/b"},
+		{"file:{path|text}", "/files/{path:.*}", "/files/", http.StatusBadRequest, httpmw.TypeInvalidKey},
+		{"order:{x|int}", "/orders/{id}", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
+		{"order:{query:x|int}", "/orders/{id}", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
 	} {
 		w := recipetest.Call(t, mount()(test.route, httpmw.Lock(recipetest.NewLocker(t), test.key)), test.path)
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
@@ -61,7 +61,7 @@ func TestUseOfASubRouterKnowsTheRoute(t *testing.T) {
 	t.Parallel()
 	r := mux.NewRouter()
 	orders := r.PathPrefix("/orders/{id}").Subrouter()
-	orders.Use(recipe.PathValues, httpmw.Lock(recipetest.NewLocker(t), "order:{id}", core.WithDedup(time.Hour)))
+	orders.Use(recipe.PathValues, httpmw.Lock(recipetest.NewLocker(t), "order:{id|int}", core.WithDedup(time.Hour)))
 	orders.HandleFunc("/pay", leaseName).Methods(http.MethodPost)
 	orders.HandleFunc("/ship", leaseName).Methods(http.MethodPost)
 	for _, step := range []struct {

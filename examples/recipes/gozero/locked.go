@@ -2,7 +2,7 @@
 //
 //	server.AddRoute(recipe.Locked(rest.Route{
 //		Method: http.MethodPost, Path: "/orders/:id/pay", Handler: pay,
-//	}, httpmw.Lock(locks, "order:{id}")))
+//	}, httpmw.Lock(locks, "order:{id|int}")))
 //
 // Around generated routes, map it over their slice. go-zero's own handlers (recovery, timeout, JWT) and the
 // middleware of Server.Use stand outside. go-zero's timeout answers its client while the handler runs on: the

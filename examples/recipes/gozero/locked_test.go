@@ -59,10 +59,10 @@ func TestKeysHaveGoZerosParametersAndRoute(t *testing.T) {
 		status           int
 		want             string
 	}{
-		{"order:{id}", "/orders/:id", "/orders/42", http.StatusOK, "order:42"},
-		{"order:{id}", "/orders/:id", "/orders/%34%32", http.StatusOK, "order:42"},
-		{"order:{x}", "/orders/:id", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
-		{"order:{query:x}", "/orders/:id", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
+		{"order:{id|int}", "/orders/:id", "/orders/42", http.StatusOK, "order:42"},
+		{"order:{id|int}", "/orders/:id", "/orders/%34%32", http.StatusOK, "order:42"},
+		{"order:{x|int}", "/orders/:id", "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute},
+		{"order:{query:x|int}", "/orders/:id", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
 	} {
 		w := recipetest.Call(t, mount(t)(test.route, httpmw.Lock(recipetest.NewLocker(t), test.key)), test.path)
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
@@ -78,7 +78,7 @@ func TestHostilePathsGetLocksOfTheirOwnNames(t *testing.T) {
 
 func TestEveryRouteIsAnOperationOfItsOwn(t *testing.T) {
 	t.Parallel()
-	once := httpmw.Lock(recipetest.NewLocker(t), "order:{id}", core.WithDedup(time.Hour))
+	once := httpmw.Lock(recipetest.NewLocker(t), "order:{id|int}", core.WithDedup(time.Hour))
 	h := serve(t, recipe.Locked(post("/orders/:id/pay"), once), recipe.Locked(post("/orders/:id/ship"), once))
 	for _, step := range []struct {
 		path string

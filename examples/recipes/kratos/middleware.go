@@ -14,7 +14,7 @@
 //
 // Routes that are written by hand, Server.Route, are net/http with gorilla/mux: take the recipe for gorilla.
 //
-//	srv.Route("/").POST("/orders/{id}/pay", pay, gorilla.PathValues, httpmw.Lock(locks, "order:{id}"))
+//	srv.Route("/").POST("/orders/{id}/pay", pay, gorilla.PathValues, httpmw.Lock(locks, "order:{id|int}"))
 package recipe
 
 import (

@@ -105,7 +105,7 @@ func TestRoutesByHandAreGorillas(t *testing.T) {
 		name = x.Name()
 		return ctx.String(http.StatusOK, "paid")
 	}
-	srv.Route("/").POST("/orders/{id}/pay", pay, gorilla.PathValues, httpmw.Lock(locks, "order:{id}"))
+	srv.Route("/").POST("/orders/{id}/pay", pay, gorilla.PathValues, httpmw.Lock(locks, "order:{id|int}"))
 	if w := recipetest.Call(t, srv, "/orders/42/pay"); w.Code != http.StatusOK || name != "order:42" {
 		t.Errorf("%d %s under %q", w.Code, w.Body, name)
 	}

@@ -30,7 +30,7 @@ var File_grpcmw_internal_testpb_annotated_proto protoreflect.FileDescriptor
 
 const file_grpcmw_internal_testpb_annotated_proto_rawDesc = "" +
 	"\n" +
-	"&grpcmw/internal/testpb/annotated.proto\x12\x11shop.annotated.v1\x1a#grpcmw/internal/testpb/orders.proto\x1a\x16holdfast/v1/lock.proto2\xd7\x03\n" +
+	"&grpcmw/internal/testpb/annotated.proto\x12\x11shop.annotated.v1\x1a#grpcmw/internal/testpb/orders.proto\x1a\x16holdfast/v1/lock.proto2\xdc\x03\n" +
 	"\x05Stock\x12I\n" +
 	"\aReserve\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x16\xca\xe7)\x12\n" +
 	"\x10order:{order.id}\x12a\n" +
@@ -39,9 +39,9 @@ const file_grpcmw_internal_testpb_annotated_proto_rawDesc = "" +
 	"\x06Import\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x16\xca\xe7)\x12\n" +
 	"\x10order:{order.id}(\x01\x12I\n" +
 	"\x05Watch\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x16\xca\xe7)\x12\n" +
-	"\x10order:{order.id}0\x01\x12Y\n" +
-	"\tNegotiate\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\" \xca\xe7)\x1c\n" +
-	"\x1atenant:{metadata:x-tenant}(\x010\x01\x12.\n" +
+	"\x10order:{order.id}0\x01\x12^\n" +
+	"\tNegotiate\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"%\xca\xe7)!\n" +
+	"\x1ftenant:{metadata:x-tenant|text}(\x010\x01\x12.\n" +
 	"\x04Look\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.ReplyB8Z6github.com/holdfast-go/holdfast/grpcmw/internal/testpbb\x06proto3"
 
 var file_grpcmw_internal_testpb_annotated_proto_goTypes = []any{

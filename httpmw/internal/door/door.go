@@ -81,11 +81,11 @@ func (d *Door) parse(r Rule) error {
 
 // warn tells of a lock that all requests share, which is seldom what was meant.
 func (d *Door) warn() {
-	if d.keys == nil || d.keys.Constant() == "" {
+	if d.keys == nil || !d.keys.Constant {
 		return
 	}
 	d.log().LogAttrs(context.Background(), slog.LevelWarn,
-		"holdfast: the key has no source, so all requests of its routes share one lock", slog.String("key", d.keys.Constant()))
+		"holdfast: the key has no source, so all requests of its routes share one lock", slog.String("key", d.tmpl))
 }
 
 func (d *Door) log() *slog.Logger {
@@ -96,11 +96,11 @@ func (d *Door) log() *slog.Logger {
 }
 
 // FromRoute says whether the key needs something that only a route has.
-func (d *Door) FromRoute() bool { return d.keys != nil && d.keys.FromRoute() }
+func (d *Door) FromRoute() bool { return d.keys != nil && d.keys.FromRoute }
 
 // Names makes the lock names of a request. params returns what the route has, for the log.
 func (d *Door) Names(ctx context.Context, r reqkey.Request, params func() []string) ([]string, *Fault) {
-	names, err := d.keys.Names(r)
+	names, err := d.keys.Names(ctx, r)
 	switch {
 	case err == nil:
 		return names, nil

@@ -238,8 +238,8 @@ func refusedUpload(t *testing.T, door Door) {
 		held bool
 		sent bool
 	}{
-		"Held":            {"order:{id}", true, false},
-		"Passes":          {"order:{id}", false, true},
+		"Held":            {"order:{id|int}", true, false},
+		"Passes":          {"order:{id|int}", false, true},
 		"HeldByTheBody":   {"order:{body:id}", true, true},
 		"PassesByTheBody": {"order:{body:id}", false, true},
 	} {

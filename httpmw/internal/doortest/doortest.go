@@ -75,7 +75,7 @@ type bench struct {
 }
 
 // start serves s. Without a Locker, a key or a handler it gets locks on memory,
-// "order:{id}" and one that answers with the name of its lease.
+// "order:{id|int}" and one that answers with the name of its lease.
 func start(t *testing.T, door Door, s Setup) *bench {
 	t.Helper()
 	b := &bench{t: t, store: &Backend{Store: memlock.New(), Waits: make(chan struct{}, 1)}}
@@ -84,7 +84,7 @@ func start(t *testing.T, door Door, s Setup) *bench {
 		s.Locker = b.locks
 	}
 	if s.Key == "" && s.KeyFunc == nil {
-		s.Key = "order:{id}"
+		s.Key = "order:{id|int}"
 	}
 	handler := s.Handler
 	if handler == nil {

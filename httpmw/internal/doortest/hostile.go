@@ -39,9 +39,9 @@ func hostileSources() map[string]hostileSource {
 	unlessLarge := func(by answer) func(string) answer { return unless(by, large) }
 	lines := func(v string) bool { return strings.ContainsAny(v, "\x00\x1b") || strings.Contains(v, "1\n") }
 	return map[string]hostileSource{
-		"{id}":       {func(v string) string { return request("/orders/"+everyByte(v), "") }, nil, unlessLarge(tooLong)},
-		"{query:id}": {func(v string) string { return request("/plain?id="+url.QueryEscape(v), "") }, nil, unlessLarge(answer{})},
-		"{header:X-Id}": {
+		"{id|text}":       {func(v string) string { return request("/orders/"+everyByte(v), "") }, nil, unlessLarge(tooLong)},
+		"{query:id|text}": {func(v string) string { return request("/plain?id="+url.QueryEscape(v), "") }, nil, unlessLarge(answer{})},
+		"{header:X-Id|text}": {
 			func(v string) string { return request("/plain", "", "X-Id: "+v) },
 			func(r *http.Request) string { return r.Header.Get("X-Id") },
 			unless(malformed, lines),

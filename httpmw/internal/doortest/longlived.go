@@ -122,7 +122,7 @@ func lateLoss(t *testing.T, door Door) {
 			}
 			select {
 			case e := <-lost:
-				if e.Name != "order:42" || e.Template != "order:{id}" || e.Reason != core.ReasonMaxHold {
+				if e.Name != "order:42" || e.Template != "order:{id|int}" || e.Reason != core.ReasonMaxHold {
 					t.Errorf("observed %+v", e)
 				}
 			case <-time.After(time.Minute):

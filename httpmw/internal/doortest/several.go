@@ -8,7 +8,7 @@ import (
 )
 
 // transfer is a key of two names.
-const transfer = "account:{query:from} account:{query:to}"
+const transfer = "account:{query:from|int} account:{query:to|int}"
 
 // testSeveralNames is about rules that take several names together.
 func testSeveralNames(t *testing.T, door Door) {

@@ -95,7 +95,7 @@ func routeIs500(t *testing.T, door Door) {
 		_, route, _ := strings.Cut(line, "route=")
 		routes[route] = true
 	}
-	if len(lines) != len(routes) || !strings.Contains(log.String(), "/plain") || !strings.Contains(log.String(), "{id}") ||
+	if len(lines) != len(routes) || !strings.Contains(log.String(), "/plain") || !strings.Contains(log.String(), "{id|int}") ||
 		!strings.Contains(log.String(), "it has none") {
 		t.Errorf("want one line for each route, with route, source and parameters:\n%s", log.String())
 	}
@@ -104,7 +104,7 @@ func routeIs500(t *testing.T, door Door) {
 // Core finds only at run time that a rule with dedup stands under the same lock.
 func unlockableIs500(t *testing.T, door Door) {
 	for name, s := range map[string]Setup{
-		"Key":     {Key: "order:{id}"},
+		"Key":     {Key: "order:{id|int}"},
 		"KeyFunc": {KeyFunc: func(*http.Request) (string, error) { return "order:42", nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +274,7 @@ func template(t *testing.T, door Door) {
 	locks := NewLocker(t, &Backend{Store: memlock.New()}, core.WithObserver(observer))
 	b := start(t, door, Setup{Locker: locks})
 	b.do("POST /orders/42", "")
-	if got := <-seen; got != "order:{id}" {
+	if got := <-seen; got != "order:{id|int}" {
 		t.Errorf("template %q", got)
 	}
 }

@@ -13,7 +13,7 @@ var (
 	angled     = regexp.MustCompile(`<([\pL_][\pL\d_.-]*)>`)
 	// A colon that stands where a routing pattern has one: at the beginning, or behind '/' or another
 	// colon. "job:nightly" is text, and so is ":pay" behind a source.
-	colon = regexp.MustCompile(`(?:^|[/:]):([\pL_][\pL\d_-]*)`)
+	colon = regexp.MustCompile(`(?:^|[/: ]):([\pL_][\pL\d_-]*)`)
 )
 
 // checkLiterals refuses text that was meant to be a source, as other frameworks write them. All
@@ -22,14 +22,14 @@ func checkLiterals(tmpl string) error {
 	text := sourceText.ReplaceAllString(tmpl, "\x00")
 	for _, as := range []*regexp.Regexp{angled, colon} {
 		if m := as.FindStringSubmatch(text); m != nil {
-			return meant(strings.TrimPrefix(strings.TrimLeft(m[0], "/"), "::"), m[1])
+			return meant(strings.TrimPrefix(strings.TrimLeft(m[0], "/ "), "::"), m[1])
 		}
 	}
 	return nil
 }
 
 func meant(text, name string) error {
-	return fmt.Errorf("%w: %q is text and no source: did you mean {%s}?", core.ErrInvalid, text, name)
+	return fmt.Errorf("%[1]w: %[2]q is text and no source: did you mean {%[3]s|int}, {%[3]s|uuid} or {%[3]s|text}?", core.ErrInvalid, text, name)
 }
 
 // Has says which parameters a route has.

@@ -1,12 +1,15 @@
 package reqkey
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"mime"
 	"net/textproto"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
@@ -26,8 +29,8 @@ const (
 )
 
 var (
-	errKind  = fmt.Errorf("%w: HTTP middleware has query, header and body", core.ErrInvalid)
-	errToken = fmt.Errorf("%w: no header can have this name", core.ErrInvalid)
+	errKind  = errors.New("there are {parameter}, {query:name}, {header:Name} and {body:a.b}")
+	errToken = errors.New("no header can have this name")
 
 	errNotJSON = fmt.Errorf("%w: the body's type is not JSON", core.ErrInvalid)
 )
@@ -58,41 +61,30 @@ func checkToken(name string) error {
 	return nil
 }
 
-// value returns "" if the request does not have it.
-func (s source) value(r Request, maxBody int64) (string, error) {
+// source returns how to read it. Whatever is no member of a JSON body is text.
+func (s source) source(maxBody int64) adapter.Source[Request] {
 	switch s.kind {
 	case fromPath:
-		v, known := r.Param(s.name)
-		if !known {
-			return "", ErrRoute
-		}
-		return v, nil
+		return adapter.Text(func(_ context.Context, r Request) (string, error) {
+			v, known := r.Param(s.name)
+			if !known {
+				return "", ErrRoute
+			}
+			return v, nil
+		})
 	case fromQuery:
-		return only(r.Query(s.name))
+		return adapter.Text(func(_ context.Context, r Request) (string, error) { return adapter.Only(r.Query(s.name)) })
 	case fromHeader:
-		return only(r.Header(s.name))
+		return adapter.Text(func(_ context.Context, r Request) (string, error) { return adapter.Only(r.Header(s.name)) })
 	default:
-		return member(r, s.name, maxBody)
+		return adapter.Typed(func(_ context.Context, r Request) (string, error) { return member(r, s.name, maxBody) })
 	}
-}
-
-// only refuses values that differ: nobody knows which of them the handler will read.
-func only(values []string) (string, error) {
-	if len(values) == 0 {
-		return "", nil
-	}
-	for _, v := range values[1:] {
-		if v != values[0] {
-			return "", key.ErrAmbiguous
-		}
-	}
-	return values[0], nil
 }
 
 // member reads a member of a JSON body. It wants a JSON type, or none: the handler of a body that
 // says it is a form might read a form in it, and find another value there.
 func member(r Request, path string, maxBody int64) (string, error) {
-	t, err := only(r.Header("Content-Type"))
+	t, err := adapter.Only(r.Header("Content-Type"))
 	if err != nil {
 		return "", errNotJSON
 	}

@@ -17,7 +17,7 @@ const page = "../../../../docs/observing.md"
 
 func snippet(rdb redis.UniversalClient) error {
 	tel, err := telemetry.New( // once the program has set up OpenTelemetry
-		telemetry.WithTemplates("order:{id}", "report:{day}"), // counters begin at 0
+		telemetry.WithTemplates("order:{id|int}", "report:{day}"), // counters begin at 0
 		telemetry.WithSpans())
 	if err != nil {
 		return err

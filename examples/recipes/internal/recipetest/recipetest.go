@@ -53,7 +53,7 @@ func Call(t *testing.T, h http.Handler, target string, headers ...string) *httpt
 // unescaped path.
 func Hostile(t *testing.T, mount Mount, route string, slashes bool) {
 	t.Helper()
-	h := mount(route, httpmw.Lock(NewLocker(t), strings.Replace(hostile.Template, "{v}", "{id}", 1)))
+	h := mount(route, httpmw.Lock(NewLocker(t), strings.Replace(hostile.Template, "{v}", "{id|text}", 1)))
 	var names hostile.Names
 	for what, value := range hostile.Values() {
 		w := Call(t, h, "/orders/"+url.PathEscape(value))
@@ -74,7 +74,7 @@ func Hostile(t *testing.T, mount Mount, route string, slashes bool) {
 func Strangers(t *testing.T, mount Mount, route string) {
 	t.Helper()
 	locks := NewLocker(t)
-	h := mount(route, httpmw.Lock(locks, "order:{id}"))
+	h := mount(route, httpmw.Lock(locks, "order:{id|int}"))
 	if err := locks.Close(t.Context()); err != nil { // who reaches the lock gets 503
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func (v Version[C, H, M]) Bench(b *testing.B) {
 		b.Fatal(err)
 	}
 	for name, mw := range map[string]M{
-		"door": v.Lock(locks, "order:{id}"),
+		"door": v.Lock(locks, "order:{id|int}"),
 		"bare": func(next H) H {
 			return func(c C) error {
 				return bare.Do(c.Request().Context(), "order:42", func(context.Context) error { return next(c) })

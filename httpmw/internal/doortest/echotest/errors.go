@@ -25,7 +25,7 @@ func (v Version[C, H, M]) errorIsItsOwn(t *testing.T) {
 	} {
 		var seen error
 		e := v.Serve(App[C, H, M]{
-			Routes: []string{pay}, With: []M{v.Lock(locks, "order:{id}")},
+			Routes: []string{pay}, With: []M{v.Lock(locks, "order:{id|int}")},
 			Handler: func(C) error { return own },
 			OnError: func(c C, err error) {
 				seen = err
@@ -61,7 +61,7 @@ func (v Version[C, H, M]) innerErrorByTheTable(t *testing.T) {
 	} {
 		for _, skipped := range []bool{false, true} {
 			mw, err := v.Middleware(Config[C]{
-				Locker: doortest.MemoryLocker(t), Key: "order:{id}", Skipper: func(C) bool { return skipped },
+				Locker: doortest.MemoryLocker(t), Key: "order:{id|int}", Skipper: func(C) bool { return skipped },
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -83,7 +83,7 @@ func (v Version[C, H, M]) innerErrorBehindAnAnswer(t *testing.T) {
 	own := &core.HeldError{Name: "stock:7"}
 	var seen error
 	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id}")},
+		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id|int}")},
 		Handler: func(c C) error {
 			_ = c.String(http.StatusOK, "partial")
 			return own
@@ -104,7 +104,7 @@ func (v Version[C, H, M]) errorIsNotDone(t *testing.T) {
 				return own
 			}
 			return leaseName(c)
-		}, v.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour)))
+		}, v.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour)))
 		order42(t, e)
 		for i, want := range []int{http.StatusOK, http.StatusConflict} {
 			if status, body := order42(t, e); status != want {
@@ -118,7 +118,7 @@ func (v Version[C, H, M]) lossWins(t *testing.T) {
 	own := errors.New("query canceled")
 	var seen error
 	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id}", short)},
+		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id|int}", short)},
 		Handler: wait[C](own),
 		OnError: func(_ C, err error) { seen = err },
 	}))
@@ -134,7 +134,7 @@ func (v Version[C, H, M]) lossAfterTheAnswer(t *testing.T) {
 	own := errors.New("own")
 	var seen error
 	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id}", short)},
+		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id|int}", short)},
 		Handler: func(c C) error {
 			_ = c.String(http.StatusOK, "partial")
 			return wait[C](own)(c)
@@ -153,7 +153,7 @@ func (v Version[C, H, M]) lossAfterTheAnswer(t *testing.T) {
 func (v Version[C, H, M]) customErrorHandler(t *testing.T) {
 	seen := make(chan error, 1)
 	got := ask(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(heldOrder42(t), "order:{id}")},
+		Routes: []string{pay}, With: []M{v.Lock(heldOrder42(t), "order:{id|int}")},
 		Handler: leaseName[C],
 		OnError: func(c C, err error) {
 			seen <- err
@@ -171,7 +171,7 @@ func (v Version[C, H, M]) customErrorHandler(t *testing.T) {
 
 func (v Version[C, H, M]) errorHandler(t *testing.T) {
 	mw, err := v.Middleware(Config[C]{
-		Locker: heldOrder42(t), Key: "order:{id}",
+		Locker: heldOrder42(t), Key: "order:{id|int}",
 		ErrorHandler: func(_ C, p *httpmw.Problem) error { return v.HTTPError(p.Status, p.Title) },
 	})
 	if err != nil {
@@ -185,7 +185,7 @@ func (v Version[C, H, M]) errorHandler(t *testing.T) {
 
 func (v Version[C, H, M]) headRequest(t *testing.T) {
 	got := ask(t, v.Serve(App[C, H, M]{
-		Routes: []string{"HEAD /plain"}, With: []M{v.Lock(doortest.MemoryLocker(t), "{query:x}")}, Handler: leaseName[C],
+		Routes: []string{"HEAD /plain"}, With: []M{v.Lock(doortest.MemoryLocker(t), "{query:x|text}")}, Handler: leaseName[C],
 	}), http.MethodHead, "/plain")
 	if got.status != http.StatusBadRequest || got.header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("answered %d %v", got.status, got.header)

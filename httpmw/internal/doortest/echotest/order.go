@@ -29,7 +29,7 @@ func (v Version[C, H, M]) panics(t *testing.T) {
 					panic("thrown")
 				}
 				return leaseName(c)
-			}, chain(v.Lock(doortest.MemoryLocker(t), "order:{id}", core.WithDedup(time.Hour)))...)
+			}, chain(v.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour)))...)
 			for i, want := range []int{http.StatusInternalServerError, http.StatusOK, http.StatusConflict} {
 				if status, body := order42(t, e); status != want {
 					t.Errorf("request %d: %d %s, want %d", i, status, body, want)
@@ -44,7 +44,7 @@ func (v Version[C, H, M]) timeout(t *testing.T) {
 		locks := doortest.MemoryLocker(t)
 		e := v.Serve(App[C, H, M]{
 			Use: []M{v.Timeout(20 * time.Millisecond)}, Routes: []string{pay},
-			With: []M{v.Lock(locks, "order:{id}", core.WithWait(core.WaitForever))},
+			With: []M{v.Lock(locks, "order:{id|int}", core.WithWait(core.WaitForever))},
 			Handler: func(c C) error {
 				<-c.Request().Context().Done()
 				if cause := context.Cause(c.Request().Context()); !errors.Is(cause, context.DeadlineExceeded) {
@@ -75,7 +75,7 @@ func (v Version[C, H, M]) timeout(t *testing.T) {
 func (v Version[C, H, M]) strangers(t *testing.T) {
 	store := &doortest.Backend{Store: memlock.New()}
 	auth := v.BasicAuth(func(user, password string) bool { return user == "ann" && password == "right" })
-	e := v.orders(leaseName[C], auth, v.Lock(doortest.NewLocker(t, store), "order:{id}"))
+	e := v.orders(leaseName[C], auth, v.Lock(doortest.NewLocker(t, store), "order:{id|int}"))
 	store.Down.Store(true) // who reaches the lock gets 503
 	for password, want := range map[string]int{"wrong": http.StatusUnauthorized, "right": http.StatusServiceUnavailable} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42", http.NoBody)
@@ -91,7 +91,7 @@ func (v Version[C, H, M]) strangers(t *testing.T) {
 func (v Version[C, H, M]) compression(t *testing.T) {
 	got := ask(t, v.Serve(App[C, H, M]{
 		Use: []M{v.Gzip}, Routes: []string{"POST /plain"}, Handler: leaseName[C],
-		With: []M{v.Lock(doortest.MemoryLocker(t), "{query:x}")},
+		With: []M{v.Lock(doortest.MemoryLocker(t), "{query:x|text}")},
 	}), http.MethodPost, "/plain")
 	if !got.uncompressed || got.status != http.StatusBadRequest || !strings.Contains(got.body, httpmw.TypeInvalidKey) {
 		t.Errorf("compressed: %t, answered %d %s", got.uncompressed, got.status, got.body)

@@ -15,7 +15,7 @@ func (v Version[C, H, M]) lockPanics(t *testing.T) {
 	locks := doortest.MemoryLocker(t)
 	for name, construct := range map[string]func(){
 		"key":    func() { v.Lock(locks, "order:{id") },
-		"option": func() { v.Lock(locks, "order:{id}", core.WithTTL(0)) },
+		"option": func() { v.Lock(locks, "order:{id|int}", core.WithTTL(0)) },
 	} {
 		func() {
 			defer func() {
@@ -35,12 +35,12 @@ func (v Version[C, H, M]) sources(t *testing.T) {
 		status           int
 		name             string
 	}{
-		{"file:{*}", "/files/*", "/files/a/b", http.StatusOK, "file:a/b"},
-		{"file:{*}", "/files/*", "/files/a%2Fb/%63", http.StatusOK, "file:a/b/c"},
-		{"file:{*}", "/files/*", "/files/", http.StatusBadRequest, ""},
-		{"order:{i}", "/orders/:id", "/orders/42", http.StatusInternalServerError, ""},
-		{"order:{id}", "/orders/:id/items", "/orders//items", http.StatusBadRequest, ""},
-		{"order:{id}", "/orders/:id", "/orders/%2534%41", http.StatusOK, "order:%2534A"},
+		{"file:{*|text}", "/files/*", "/files/a/b", http.StatusOK, "file:a/b"},
+		{"file:{*|text}", "/files/*", "/files/a%2Fb/%63", http.StatusOK, "file:a/b/c"},
+		{"file:{*|text}", "/files/*", "/files/", http.StatusBadRequest, ""},
+		{"order:{i|int}", "/orders/:id", "/orders/42", http.StatusInternalServerError, ""},
+		{"order:{id|int}", "/orders/:id/items", "/orders//items", http.StatusBadRequest, ""},
+		{"order:{id|text}", "/orders/:id", "/orders/%2534%41", http.StatusOK, "order:%2534A"},
 	} {
 		e := v.Serve(App[C, H, M]{
 			Routes: []string{"POST " + test.route}, With: []M{v.Lock(locks, test.key)}, Handler: leaseName[C],
@@ -54,7 +54,7 @@ func (v Version[C, H, M]) sources(t *testing.T) {
 
 func (v Version[C, H, M]) beforeTheRouter(t *testing.T) {
 	locks := doortest.MemoryLocker(t)
-	e := v.Serve(App[C, H, M]{Pre: []M{v.Lock(locks, "order:{id}")}, Routes: []string{pay}, Handler: leaseName[C]})
+	e := v.Serve(App[C, H, M]{Pre: []M{v.Lock(locks, "order:{id|int}")}, Routes: []string{pay}, Handler: leaseName[C]})
 	if status, body := order42(t, e); status != http.StatusInternalServerError {
 		t.Errorf("%d %s, want 500", status, body)
 	}
@@ -63,7 +63,7 @@ func (v Version[C, H, M]) beforeTheRouter(t *testing.T) {
 // On Echo.Use and on groups a lock sees requests that no route is for.
 func (v Version[C, H, M]) withoutARoute(t *testing.T) {
 	locks := doortest.MemoryLocker(t)
-	for _, key := range []string{"order:{id}", "tenant:{header:X-Tenant}"} {
+	for _, key := range []string{"order:{id|int}", "tenant:{header:X-Tenant|text}"} {
 		lock := v.Lock(locks, key)
 		for where, e := range map[string]http.Handler{
 			"Use":   v.Serve(App[C, H, M]{Use: []M{lock}, Routes: []string{pay}, Handler: leaseName[C]}),
@@ -74,7 +74,7 @@ func (v Version[C, H, M]) withoutARoute(t *testing.T) {
 			request.Header.Set("X-Tenant", "acme")
 			w := httptest.NewRecorder()
 			e.ServeHTTP(w, request)
-			if name := map[bool]string{true: "order:42", false: "tenant:acme"}[key == "order:{id}"]; w.Code != http.StatusOK || w.Body.String() != name {
+			if name := map[bool]string{true: "order:42", false: "tenant:acme"}[key == "order:{id|int}"]; w.Code != http.StatusOK || w.Body.String() != name {
 				t.Errorf("%s, %s: a request with a route: %d %s", where, key, w.Code, w.Body)
 			}
 			for _, request := range []struct {
@@ -122,7 +122,7 @@ func (v Version[C, H, M]) outsideGetsItsOwnBack(t *testing.T) {
 			}
 			order42(t, v.Serve(App[C, H, M]{
 				Use: []M{outside}, Routes: []string{pay}, Handler: handler,
-				With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id}")},
+				With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id|int}")},
 			}))
 		})
 	}
@@ -142,12 +142,12 @@ func (v Version[C, H, M]) innerWriterStays(t *testing.T) {
 			}
 			return err
 		}
-	}, v.Lock(doortest.MemoryLocker(t), "order:{id}")))
+	}, v.Lock(doortest.MemoryLocker(t), "order:{id|int}")))
 }
 
 // echo.WrapMiddleware replaces the response and does not put it back.
 func (v Version[C, H, M]) lossBehindWrapped(t *testing.T) {
-	status, body := order42(t, v.orders(wait[C](nil), v.Lock(doortest.MemoryLocker(t), "order:{id}", short), v.Wrap(passes)))
+	status, body := order42(t, v.orders(wait[C](nil), v.Lock(doortest.MemoryLocker(t), "order:{id|int}", short), v.Wrap(passes)))
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, httpmw.TypeLost) {
 		t.Errorf("answered %d %s", status, body)
 	}

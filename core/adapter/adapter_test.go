@@ -1,0 +1,336 @@
+package adapter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
+	"github.com/holdfast-go/holdfast/core/key"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// request is one of a framework that does not exist.
+type request struct {
+	text  map[string][]string
+	field string
+}
+
+func sources(name string) (adapter.Source[*request], error) {
+	text, ok := strings.CutPrefix(name, "text:")
+	switch {
+	case ok:
+		return adapter.Text(func(_ context.Context, r *request) (string, error) { return adapter.Only(r.text[text]) }), nil
+	case name == "field":
+		return adapter.Typed(func(_ context.Context, r *request) (string, error) { return r.field, nil }), nil
+	case name == "route":
+		return adapter.Typed(func(context.Context, *request) (string, error) {
+			return "", fmt.Errorf("%w: no such parameter", adapter.ErrMisconfigured)
+		}), nil
+	default:
+		return adapter.Source[*request]{}, errors.New("there are {field}, {route} and {text:name}")
+	}
+}
+
+func texts(of ...string) *request {
+	r := &request{text: make(map[string][]string)}
+	for i := 0; i < len(of); i += 2 {
+		r.text[of[i]] = append(r.text[of[i]], of[i+1])
+	}
+	return r
+}
+
+func newLocker(t *testing.T, store *memlock.Store, opts ...core.NewOption) *core.Locker {
+	t.Helper()
+	l, err := core.New(store, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func newRule(t *testing.T, l *core.Locker, template string, opts ...core.Option) *adapter.Rule[*request] {
+	t.Helper()
+	k, err := adapter.NewKey(template, sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := adapter.NewRule(l, k, append([]core.Option{core.WithWait(0)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func nothing(context.Context) error { return nil }
+
+func TestAKeyMakesItsNamesOfTheValues(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		template string
+		request  *request
+		want     string
+	}{
+		{"order:{text:id|int}", texts("id", "042"), "order:42"},
+		{"order:{text:id|text}", texts("id", "042", "id", "042"), "order:042"},
+		{"order:{field}", &request{field: "042"}, "order:042"},
+		{"order:{field|int}", &request{field: "042"}, "order:42"},
+		{"account:{text:from|int} account:{text:to|int}", texts("from", "2", "to", "+1"), "account:2 account:1"},
+		{"jobs:nightly", texts(), "jobs:nightly"},
+	} {
+		k, err := adapter.NewKey(row.template, sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names, err := k.Names(t.Context(), row.request); err != nil || strings.Join(names, " ") != row.want || k.String() != row.template {
+			t.Errorf("%s: %q, %v", row.template, names, err)
+		}
+	}
+}
+
+func TestAKeyThatCannotWorkIsRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	for template, says := range map[string]string{
+		"order:{text:id}":             "{text:id|int}, {text:id|uuid} or {text:id|text}",
+		"a:{field} b:{text:id}":       "text has no type",
+		"order:{query:id}":            "there are {field}, {route} and {text:name}",
+		"order:{field":                "brace",
+		"order:{field|integer}":       "int, uuid or text",
+		"order: {field}":              "no source",
+		"order:{field} order:{field}": "twice",
+		"":                            "empty",
+	} {
+		if _, err := adapter.NewKey(template, sources); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", template, err, says)
+		}
+	}
+	if _, err := adapter.KeyFunc[*request]("x", nil); !errors.Is(err, core.ErrInvalid) {
+		t.Error(err)
+	}
+	if _, err := adapter.NewRule(newLocker(t, memlock.New()), adapter.Key[*request]{}); !errors.Is(err, core.ErrInvalid) {
+		t.Error(err)
+	}
+	k, _ := adapter.NewKey("order:{field}", sources)
+	if _, err := adapter.NewRule(nil, k); !errors.Is(err, core.ErrInvalid) {
+		t.Error(err)
+	}
+	if _, err := adapter.NewRule(newLocker(t, memlock.New()), k, core.WithTTL(1)); !errors.Is(err, core.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+func TestWorkRunsUnderItsNamesAndItsErrorIsUntouched(t *testing.T) {
+	t.Parallel()
+	own := errors.New("own")
+	rule := newRule(t, newLocker(t, memlock.New()), "account:{text:from|int} account:{text:to|int}")
+	out := rule.Run(t.Context(), texts("from", "2", "to", "1"), func(ctx context.Context) error {
+		for _, name := range []string{"account:1", "account:2"} {
+			if f, err := core.FenceFor(ctx, name); err != nil || f == 0 {
+				t.Errorf("%s: %d, %v", name, f, err)
+			}
+		}
+		return own
+	})
+	if out.Reason != adapter.Done || !out.Ran() || out.Own != own || out.Join() != own || out.RetryAfter() != 0 { //nolint:errorlint // that very error
+		t.Errorf("%+v", out)
+	}
+	if out := rule.Run(t.Context(), texts("from", "2", "to", "1"), nothing); out.Join() != nil {
+		t.Errorf("%+v", out)
+	}
+}
+
+func TestWorkDoesNotRunAndTheOutcomeSaysWhy(t *testing.T) {
+	t.Parallel()
+	type setup struct {
+		store        *memlock.Store
+		locks, other *core.Locker
+		ctx          context.Context
+		cancel       func()
+	}
+	for _, row := range []struct {
+		reason  adapter.Reason
+		request *request
+		before  func(t *testing.T, s setup)
+		opts    []core.Option
+		is      error
+		again   bool
+	}{
+		{adapter.Held, nil, func(t *testing.T, s setup) {
+			t.Helper()
+			x, err := s.other.TryAcquire(t.Context(), "order:42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = x.Release(context.WithoutCancel(t.Context())) })
+		}, nil, core.ErrHeld, true},
+		{adapter.Duplicate, nil, func(t *testing.T, s setup) {
+			t.Helper()
+			if err := s.other.Do(t.Context(), "order:42", nothing, core.WithDedup(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}, []core.Option{core.WithDedup(time.Hour)}, core.ErrDuplicate, false},
+		{adapter.BadKey, texts(), nil, nil, key.ErrMissing, false},
+		{adapter.BadKey, texts("id", "1", "id", "01"), nil, nil, key.ErrAmbiguous, false},
+		{adapter.BadKey, texts("id", "4e1"), nil, nil, core.ErrInvalid, false},
+		{adapter.Unavailable, nil, func(_ *testing.T, s setup) { s.store.SetDown(true) }, nil, core.ErrUnavailable, true},
+		{adapter.Stopping, nil, func(t *testing.T, s setup) {
+			t.Helper()
+			if err := s.locks.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}, nil, core.ErrDraining, true},
+		{adapter.Stopping, nil, func(t *testing.T, s setup) {
+			t.Helper()
+			if err := s.locks.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}, nil, core.ErrClosed, true},
+		{adapter.Ended, nil, func(_ *testing.T, s setup) { s.cancel() }, nil, context.Canceled, false},
+	} {
+		t.Run(row.reason.String(), func(t *testing.T) {
+			t.Parallel()
+			store := memlock.New()
+			defer store.SetDown(false)
+			s := setup{store: store, locks: newLocker(t, store), other: newLocker(t, store)}
+			s.ctx, s.cancel = context.WithCancel(t.Context())
+			defer s.cancel()
+			if row.before != nil {
+				row.before(t, s)
+			}
+			if row.request == nil {
+				row.request = texts("id", "42")
+			}
+			out := newRule(t, s.locks, "order:{text:id|int}", row.opts...).
+				Run(s.ctx, row.request, func(context.Context) error { t.Error("it ran"); return nil })
+			if out.Reason != row.reason || out.Ran() || !errors.Is(out.Err, row.is) || out.Own != nil || (out.RetryAfter() > 0) != row.again || out.RetryAfter() > time.Second ||
+				out.Join() != out.Err { //nolint:errorlint // that very error
+				t.Errorf("%+v, %v", out, out.RetryAfter())
+			}
+		})
+	}
+}
+
+func TestARuleThatCannotWorkWhereItStandsIsMisconfigured(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t, memlock.New())
+	fails := func(context.Context) error { t.Error("it ran"); return nil }
+	if out := newRule(t, locks, "order:{route}").Run(t.Context(), texts(), fails); out.Reason != adapter.Misconfigured {
+		t.Errorf("%+v", out)
+	}
+	rule := newRule(t, locks, "order:{text:id|int}", core.WithDedup(time.Hour))
+	err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error { // dedup cannot join
+		if out := rule.Run(ctx, texts("id", "42"), fails); out.Reason != adapter.Misconfigured || !errors.Is(out.Err, core.ErrInvalid) {
+			t.Errorf("%+v", out)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALossIsJoinedToTheWorksOwnError(t *testing.T) {
+	t.Parallel()
+	own := errors.New("own")
+	rule := newRule(t, newLocker(t, memlock.New()), "order:{text:id|int}", core.WithMaxHold(10*time.Millisecond))
+	for _, own := range []error{nil, own} {
+		out := rule.Run(t.Context(), texts("id", "42"), func(ctx context.Context) error {
+			<-ctx.Done()
+			return own
+		})
+		if out.Reason != adapter.Lost || !out.Ran() || !errors.Is(out.Err, core.ErrLost) || out.Own != own || //nolint:errorlint // that very error
+			!errors.Is(out.Join(), core.ErrLost) || own != nil && !errors.Is(out.Join(), own) || out.RetryAfter() != 0 {
+			t.Errorf("%+v", out)
+		}
+	}
+}
+
+// Such an error looks like one of this rule's, and is not.
+func TestWhatALockInsideSaysIsTheWorksOwn(t *testing.T) {
+	t.Parallel()
+	locks := newLocker(t, memlock.New())
+	for _, own := range []error{&core.HeldError{Name: "x"}, &core.LostError{Name: "x"}, core.ErrInvalid, core.ErrUnavailable, core.ErrDraining} {
+		rule := newRule(t, locks, "order:{text:id|int}", core.WithDedup(time.Hour))
+		for range 2 { // not done, so it runs again
+			out := rule.Run(t.Context(), texts("id", "42"), func(context.Context) error { return own })
+			if out.Reason != adapter.Done || out.Own != own || out.Err != nil { //nolint:errorlint // that very error
+				t.Errorf("%v: %+v", own, out)
+			}
+		}
+	}
+}
+
+func TestAFunctionsNameIsCheckedAndItsErrorKept(t *testing.T) {
+	t.Parallel()
+	own := errors.New("own")
+	for _, row := range []struct {
+		name   string
+		err    error
+		reason adapter.Reason
+		is     error
+	}{
+		{"order:42", nil, adapter.Done, nil},
+		{"", nil, adapter.BadKey, core.ErrInvalid},
+		{"order 42", nil, adapter.BadKey, core.ErrInvalid},
+		{"order:42", own, adapter.BadKey, own},
+		{"order:42", core.ErrHeld, adapter.BadKey, core.ErrHeld},
+	} {
+		k, err := adapter.KeyFunc("own", func(context.Context, *request) (string, error) { return row.name, row.err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, err := adapter.NewRule(newLocker(t, memlock.New()), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := rule.Run(t.Context(), texts(), nothing); out.Reason != row.reason || !errors.Is(out.Err, row.is) {
+			t.Errorf("%q, %v: %+v", row.name, row.err, out)
+		}
+	}
+}
+
+func TestObserversSeeTheTemplatesAndARuleCanBeRefined(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 2)
+	locks := newLocker(t, memlock.New(), core.WithObserver(core.Observer{Acquired: func(e core.AcquiredEvent) { seen <- e.Template }}))
+	rule := newRule(t, locks, "order:{text:id|int}")
+	refined, err := rule.With(core.WithTemplate("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*adapter.Rule[*request]{rule, refined} {
+		r.Run(t.Context(), texts("id", "42"), nothing)
+	}
+	if first, second := <-seen, <-seen; first != "order:{text:id|int}" || second != "other" {
+		t.Errorf("%q, %q", first, second)
+	}
+	if _, err := rule.With(core.WithTTL(1)); !errors.Is(err, core.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+func TestHostileValuesGetLocksOfTheirOwnNames(t *testing.T) {
+	t.Parallel()
+	rule := newRule(t, newLocker(t, memlock.New()), strings.Replace(hostile.Template, "{v}", "{text:v|text}", 1))
+	var names hostile.Names
+	for what, value := range hostile.Values() {
+		out := rule.Run(t.Context(), texts("v", value), func(ctx context.Context) error {
+			x, _ := core.FromContext(ctx)
+			names.Check(t, value, x.Name())
+			return nil
+		})
+		if out.Reason != adapter.Done {
+			t.Errorf("%s: %+v", what, out)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package adapter
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// Reason says what became of a request. It is a row of an adapter's table.
+type Reason uint8
+
+// The reasons. Only with Done and Lost the work has run.
+const (
+	Done          Reason = iota + 1 // the work ran; its own error is in Own
+	Held                            // somebody else holds a name
+	Duplicate                       // the work was done before, see core.WithDedup
+	BadKey                          // the request has no usable value for the key
+	Misconfigured                   // the program is at fault: the rule cannot work here
+	Unavailable                     // the lock service did not answer
+	Stopping                        // this process drains, or its Locker is closed: another one may take the request
+	Ended                           // the context ended before anything was known
+	Lost                            // a lock was lost while the work ran
+)
+
+// String returns the reason in words.
+func (r Reason) String() string {
+	return [...]string{"", "done", "held", "duplicate", "bad key", "misconfigured", "unavailable", "stopping", "ended", "lost"}[r]
+}
+
+// ErrMisconfigured is what an error of a [Source] matches if no request of this kind can have the value, because
+// the route lacks it, say.
+var ErrMisconfigured = errors.New("misconfigured")
+
+// Outcome is what became of a request.
+type Outcome struct {
+	Reason Reason
+	// Own is what the work returned, untouched.
+	Own error
+	// Err is why the work did not run, or, with Lost, the [*core.LostError]. It is not for clients.
+	Err error
+}
+
+// Ran says whether the work has run.
+func (o Outcome) Ran() bool { return o.Reason == Done || o.Reason == Lost }
+
+// RetryAfter is when it makes sense to send the request again: 0 if the work has run, or if no time is better
+// than another.
+func (o Outcome) RetryAfter() time.Duration {
+	switch o.Reason {
+	case Held, Unavailable, Stopping:
+		if held, ok := errors.AsType[*core.HeldError](o.Err); ok && o.Reason == Held {
+			return held.RetryAfter
+		}
+		return time.Second
+	default:
+		return 0
+	}
+}
+
+// Join is the outcome as an error, for frameworks whose handlers return one: nil or the work's own, joined with
+// a loss, or why the work did not run.
+func (o Outcome) Join() error {
+	switch {
+	case o.Err == nil:
+		return o.Own // that very error
+	case o.Own == nil:
+		return o.Err
+	default:
+		return errors.Join(o.Own, o.Err)
+	}
+}
+
+// unnamed is the outcome of a request without a name.
+func unnamed(err error) Outcome {
+	if errors.Is(err, ErrMisconfigured) {
+		return Outcome{Reason: Misconfigured, Err: err}
+	}
+	return Outcome{Reason: BadKey, Err: err}
+}
+
+// refused is the outcome of a request whose work core did not start.
+func refused(err error) Outcome {
+	out := Outcome{Reason: Unavailable, Err: err}
+	switch core.KindOf(err) {
+	case core.KindHeld:
+		out.Reason = Held
+	case core.KindDuplicate:
+		out.Reason = Duplicate
+	case core.KindInvalid: // the names are good: the options cannot work where the work stands
+		out.Reason = Misconfigured
+	case core.KindEnded, core.KindLost: // a lock around this one was lost, and the context ended
+		out.Reason = Ended
+	case core.KindClosed:
+		out.Reason = Stopping
+	}
+	if errors.Is(err, core.ErrDraining) {
+		out.Reason = Stopping
+	}
+	return out
+}
