@@ -117,7 +117,7 @@ func TestDocsOfProblemsSayWhatDoorsAnswer(t *testing.T) {
 func TestAnAnswerFromInsideSaysWhatWasWrongThere(t *testing.T) {
 	t.Parallel()
 	lost := httpmw.ProblemFor(core.ErrLost)
-	for _, err := range []error{core.ErrHeld, core.ErrDuplicate, core.ErrInvalid, core.ErrUnavailable, core.ErrDeadlock} {
+	for _, err := range []error{core.ErrHeld, core.ErrDuplicate, core.ErrInvalid, core.ErrUnavailable} {
 		if p := httpmw.ProblemFor(err); !p.Started || p.Detail == "" || p.Detail == lost.Detail || strings.Contains(p.Detail, "not started") {
 			t.Errorf("%v: %+v", err, p)
 		}
