@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests of core/redislock, with the conformance suite in each topology, and short bad weather on each server
-# that is named, one after the other. It prints the table of docs/servers.md, and puts the rows of a whole run in there.
+# that is named, one after the other. It prints a table.
 #
 #   HOLDFAST_REDIS_SERVERS="/path/to/redis-server /path/to/valkey-server" tools/servers-matrix.sh
 #
@@ -75,24 +75,10 @@ row() {
 }
 
 failed=0
-{
-	echo "| server | one server | plain client, slots checked | Cluster client, six nodes | Sentinel | without scripts | all tests | weather |"
-	echo "|---|---|---|---|---|---|---|---|"
-} >"$work/table"
-cat "$work/table"
+echo "| server | one server | plain client, slots checked | Cluster client, six nodes | Sentinel | without scripts | all tests | weather |"
+echo "|---|---|---|---|---|---|---|---|"
 for server in "${all[@]}"; do
-	row "$server" >"$work/row"
-	tee -a "$work/table" <"$work/row"
+	row "$server"
 done
 
-# Rows of other servers stay as they are. A run of some tests is evidence for nothing.
-if [ -z "${TESTS:-}${WEATHER:-}" ] && [ -w docs/servers.md ]; then
-	awk -F'|' -v table="$work/table" '
-		BEGIN { while ((getline line < table) > 0) { split(line, cell, "|"); if (!(cell[2] in fresh)) order[++n] = cell[2]; fresh[cell[2]] = line } }
-		/<!-- servers: begin -->/ { inside = 1; print; print fresh[order[1]]; print fresh[order[2]]; next }
-		/<!-- servers: end -->/ { for (i = 3; i <= n; i++) if (!(order[i] in told)) print fresh[order[i]]; inside = 0 }
-		inside && /^\|/ { if ($2 == order[1] || $2 == order[2]) next; if ($2 in fresh) { told[$2] = 1; print fresh[$2]; next } }
-		{ print }' docs/servers.md >"$work/servers.md"
-	cat "$work/servers.md" >docs/servers.md
-fi
 exit "$failed"

@@ -38,7 +38,7 @@
 //
 // # What is promised
 //
-//	one owner at a time      yes, also when a leader fails: a majority has what was answered; but see docs/etcd.md for
+//	one owner at a time      yes, also when a leader fails: a majority has what was answered; but see docs/backends/etcd.md for
 //	                         a fault of etcd, by which a leader that is cut off from its own disk ends leases
 //	a dead owner's name      free after its TTL and about a second; later after a change of leader
 //	fences                   yes: the revision that created the lock. They grow as long as the

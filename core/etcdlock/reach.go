@@ -21,7 +21,7 @@ func (s *Store) Location() string { return strings.Join(s.client.Endpoints(), ",
 // What an operator reads. core logs these texts, so nothing of the server's is in them.
 const (
 	adviceUnreachable = "no member of etcd can be reached: check the endpoints and the TLS of the client, and whether they are up"
-	adviceForbidden   = "etcd does not let this user do that: it needs read and write on the prefix of the locks, as docs/etcd.md has it"
+	adviceForbidden   = "etcd does not let this user do that: it needs read and write on the prefix of the locks, as docs/backends/etcd.md has it"
 	adviceNoUser      = "etcd wants a user and a password: set Username and Password of the client"
 	adviceFull        = "etcd takes no writes, since its database has reached its quota: compact and defragment it, then etcdctl alarm disarm"
 	adviceNoLeader    = "etcd has no leader: a majority of its members has to be up, and connected"

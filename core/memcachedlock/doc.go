@@ -17,7 +17,7 @@
 //     does not evict items that have less than 61 seconds to live.
 //   - After a restart, do not use the server for the longest TTL in use.
 //
-// docs/memcached.md has what else to set, how to operate it, and what each error means.
+// docs/backends/memcached.md has what else to set, how to operate it, and what each error means.
 //
 // There are no fences: nothing here survives an eviction, so no number could be relied upon to grow.
 // There are no dedup markers and no notifications either. Waiters poll, with a back-off from 25 ms to

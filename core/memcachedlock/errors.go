@@ -35,7 +35,7 @@ func classify(err error) error {
 const (
 	adviceNoServers = "the client has no server: memcache.New leaves out hosts whose names cannot be resolved, and memcache.ServerList.SetServers says which"
 	adviceClosed    = "the connection was closed without an answer; if that goes on, the server wants TLS or the binary protocol, or is no memcached"
-	adviceAuth      = "memcached wants a user and a password (-Y): the client's DialContext sends them, as in docs/memcached.md"
+	adviceAuth      = "memcached wants a user and a password (-Y): the client's DialContext sends them, as in docs/backends/memcached.md"
 	adviceFull      = "memcached has no room for the lock: give it more memory (-m)"
 	adviceClients   = "memcached has as many connections as it takes (-c)"
 	adviceProxy     = "something between the client and memcached cannot reach the server of this name"

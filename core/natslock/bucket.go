@@ -31,7 +31,7 @@ const (
 	adviceNoTTL        = "the bucket allows no TTL for a key: make it with the settings of natslock.Bucket, on nats-server 2.11 or later"
 	adviceNotConnected = "the connection to NATS is down: check its servers, its user or credentials, and its TLS, and whether a server is up"
 	adviceNobody       = "nobody answers for the bucket: it was deleted, it has no leader now, or its stream does not allow direct access"
-	adviceNotAllowed   = "the user lacks a permission: docs/nats.md lists those that are needed"
+	adviceNotAllowed   = "the user lacks a permission: docs/backends/nats.md lists those that are needed"
 	adviceHistory      = "the bucket keeps old values: set its history to 1"
 	adviceAge          = "the bucket has a TTL of its own, which would end locks that are renewed: set it to 0"
 	adviceDirect       = "the bucket does not allow direct access: set allow_direct on its stream"

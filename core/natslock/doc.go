@@ -66,7 +66,7 @@
 // leader if the bucket has replicas. A release costs a read and a write; one that leaves a marker costs two writes.
 // A renewal costs one read for all leases, and a write for each name. Where a name is shared or limited, an acquire beside
 // others, a renewal and a release also ask for the server's time. A waiter costs a read and a write when it comes, and
-// again in each [driver.Recheck]; a grant after a wait costs a write more. docs/nats.md has the permissions, and says
+// again in each [driver.Recheck]; a grant after a wait costs a write more. docs/backends/nats.md has the permissions, and says
 // how to operate it.
 //
 // It needs nats-server 2.11 or later. It is tested with 2.15, with one server, and with three while their leader is

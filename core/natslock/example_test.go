@@ -12,21 +12,31 @@ import (
 	"github.com/holdfast-go/holdfast/core/natslock"
 )
 
-func Example() {
-	conn, err := nats.Connect(nats.DefaultURL,
-		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+func open(ctx context.Context) (*core.Locker, error) {
+	conn, err := nats.Connect("nats://nats-1:4222,nats://nats-2:4222", nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
+		nats.FlusherTimeout(2*time.Second)) // by default, a silent server can hold a write up for a minute
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	defer conn.Close()
 	js, err := jetstream.New(conn)
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	locks, err := core.New(natslock.New(js, "locks"))
+	if _, err := js.CreateKeyValue(ctx, natslock.Bucket("locks", 3)); err != nil { // once, by a user who may
+		return nil, err
+	}
+	store := natslock.New(js, "locks")
+	if err := store.Check(ctx); err != nil { // the bucket's settings
+		return nil, err
+	}
+	return core.New(store)
+}
+
+func Example() {
+	locks, err := open(context.Background())
 	if err != nil {
-		panic(err)
+		fmt.Println("no locks without a server")
+		return
 	}
-	fmt.Println(locks.Close(context.Background()))
-	// Output: <nil>
+	defer locks.Close(context.Background())
 }

@@ -306,7 +306,7 @@ func secured(t *testing.T, config string) string {
 	return servers.NATS(t, "--config", file).Addr()
 }
 
-// The permissions that docs/nats.md gives.
+// The permissions that docs/backends/nats.md gives.
 var (
 	publish = []string{
 		"$KV.locks.>", "$JS.API.STREAM.INFO.KV_locks", "$JS.API.STREAM.MSG.GET.KV_locks", "$JS.API.DIRECT.GET.KV_locks", "holdfast.locks.>",

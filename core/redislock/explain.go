@@ -86,7 +86,7 @@ func explain(err error) error {
 // forbidden says which permission is missing, and the line that grants it. Of the server's text it takes only names
 // of commands that we send.
 func forbidden(text string) string {
-	const all = "; docs/redis.md has all permissions for locking"
+	const all = "; docs/backends/redis.md has all permissions for locking"
 	switch {
 	case noKey.MatchString(text):
 		return "NOPERM: the user may not access the keys of locks: ACL SETUSER <user> ~holdfast:* ~{holdfast:*, or with the prefix of WithPrefix" + all

@@ -31,7 +31,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, err
 // so that it does not block other clients. Its cost grows with the number of all keys in the
 // database.
 //
-// Besides the permissions for locking, it needs one more: scan. docs/redis.md has the permissions
+// Besides the permissions for locking, it needs one more: scan. docs/backends/redis.md has the permissions
 // of a user that only inspects, and can do no harm.
 func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return s.leases(ctx, prefix, s.look)

@@ -63,16 +63,16 @@ func TestTheLogSaysWhatBefellTheServer(t *testing.T) {
 		}, "NOAUTH: the server wants a password, so set Username and Password of the client"},
 		"no permission": {
 			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "acl", "setuser", "default", "-@all") },
-			"NOPERM: the user may not run evalsha: ACL SETUSER <user> +evalsha; docs/redis.md has all permissions for locking",
+			"NOPERM: the user may not run evalsha: ACL SETUSER <user> +evalsha; docs/backends/redis.md has all permissions for locking",
 		},
 		"a command of the scripts": {
 			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "acl", "setuser", "default", "-set") },
-			"NOPERM: the user may not run set: ACL SETUSER <user> +set; docs/redis.md has all permissions for locking",
+			"NOPERM: the user may not run set: ACL SETUSER <user> +set; docs/backends/redis.md has all permissions for locking",
 		},
 		"other keys": {
 			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "acl", "setuser", "default", "resetkeys", "~x") },
 			"NOPERM: the user may not access the keys of locks: ACL SETUSER <user> ~holdfast:* ~{holdfast:*, or with the prefix of WithPrefix; " +
-				"docs/redis.md has all permissions for locking",
+				"docs/backends/redis.md has all permissions for locking",
 		},
 		"a replica": {
 			nil, func(t *testing.T, w *world, _ *redis.Client) { w.do(t, "replicaof", "127.0.0.1", "1") },

@@ -1,6 +1,6 @@
 // Package redislock is the backend on Redis, or on anything that speaks its protocol and runs
 // its scripts one after the other: a standalone server, the master behind Sentinel, or a Cluster.
-// It takes a go-redis client that the program has configured. docs/redis.md lists the keys, the
+// It takes a go-redis client that the program has configured. docs/backends/redis.md lists the keys, the
 // permissions and the settings that matter.
 //
 // Scripts must be atomic: no other command may run between those of a script. A server that runs
@@ -8,7 +8,7 @@
 // transactions, must not be used. There, a renewal or a release can hit another owner's lock.
 //
 // A Store asks the server once what it is, and refuses those that it can tell: see
-// [WithoutServerCheck] and docs/servers.md.
+// [WithoutServerCheck] and docs/backends/redis.md.
 //
 // The lock is a plain string key, prefix + name. It is set with NX semantics and a TTL in
 // milliseconds. redsync and bsm/redislock use the same shape, so a fleet can move from one

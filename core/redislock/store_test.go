@@ -164,12 +164,12 @@ var minimalACL = []any{
 
 func TestTheDocsGiveThePermissionsThatAreTested(t *testing.T) {
 	t.Parallel()
-	docs, err := os.ReadFile("../../docs/redis.md")
+	docs, err := os.ReadFile("../../docs/backends/redis.md")
 	ok(t, err)
 	for _, words := range [][]any{forClaims, noScripts, withWait, withSlots, withLooks, withInfo, forLooking} {
 		line := strings.TrimSuffix(strings.ReplaceAll(fmt.Sprintln(words...), "acl setuser", "ACL SETUSER"), "\n")
 		if !strings.Contains(string(docs), "\n"+line+"\n") {
-			t.Errorf("docs/redis.md does not say:\n%s", line)
+			t.Errorf("docs/backends/redis.md does not say:\n%s", line)
 		}
 	}
 }

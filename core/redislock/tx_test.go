@@ -147,7 +147,7 @@ func TestWithoutScriptsALeaseIsRenewedLostAndCompleted(t *testing.T) {
 }
 
 // Between MULTI and EXEC, a Redis 7 whose memory is full refuses every command, DEL and PEXPIRE too. Later versions, and
-// Valkey, refuse what needs memory, as markers do: docs/redis.md says so.
+// Valkey, refuse what needs memory, as markers do: docs/backends/redis.md says so.
 func TestWithoutScriptsLeasesEndWithTheirTTLWhereMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)

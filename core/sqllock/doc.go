@@ -15,8 +15,8 @@
 // behind PgBouncer before 1.21. Only [WithListen] needs a connection to the server itself.
 //
 // If the lock protects data in the same database, see [HeldInTx]. If you need a lock that ends with one
-// of your transactions, without a lease, use [InTx]. docs/postgres.md has the columns, and what to
-// know about PostgreSQL; docs/mysql-sqlite.md is about the others.
+// of your transactions, without a lease, use [InTx]. docs/backends/sql.md has the columns, and what to
+// know about each database.
 //
 // # What it promises
 //

@@ -9,7 +9,19 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/sqllock"
+	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
 )
+
+func open() (*core.Locker, error) {
+	const primary = "postgres://app@primary:5432/app"
+	db, err := sql.Open("pgx", primary)
+	if err != nil {
+		return nil, err
+	}
+	return core.New(sqllock.New(db, sqllock.Postgres, sqllock.WithListen(pgxlisten.Connect(primary))))
+}
+
+var _ = open
 
 // exampleDB opens a new database with the table of the locks.
 func exampleDB(ctx context.Context) (db *sql.DB, done func()) {

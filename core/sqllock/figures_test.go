@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
-var figurePairs = flag.Int64("pairs", 5000, "how many pairs of acquire and release the figures in docs/postgres.md are of")
+var figurePairs = flag.Int64("pairs", 5000, "how many pairs of acquire and release the figures in docs/backends/sql.md are of")
 
 // What many pairs leave behind stands in docs/postgres.md, of a million: -args -pairs 1000000.
 func TestManyPairsLeaveASmallTable(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
-// matrix is the table of docs/backends.md.
+// matrix is the table of docs/backends/README.md.
 func matrix(t *testing.T) string {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{})
@@ -55,11 +55,11 @@ func matrix(t *testing.T) string {
 
 func TestTheMatrixIsWhatTheBackendsSay(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/backends.md")
+	page, err := os.ReadFile("../../../../docs/backends/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if table := matrix(t); !strings.Contains(string(page), "\n"+table+"\n") {
-		t.Errorf("docs/backends.md lacks this table:\n%s", table)
+		t.Errorf("docs/backends/README.md lacks this table:\n%s", table)
 	}
 }
