@@ -209,7 +209,7 @@ func WithDedupScope(s string) Option {
 // The default is [FailClosed]; the last one wins. LocalOnly together with [WithDedup],
 // [WithMinHold], [WithShared] or [WithLimit], which only the service can keep, is [ErrInvalid].
 // [Locker.Campaign] always fails closed, because otherwise each process would have a leader. See
-// docs/operating.md.
+// docs/operate/running.md.
 func OnUnavailable(p UnavailablePolicy) Option {
 	return optionFunc(func(c *config) {
 		if p > LocalOnly {

@@ -87,7 +87,7 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 
 func TestDocsOfProblemsSayWhatDoorsAnswer(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/problems.md")
+	page, err := os.ReadFile("../docs/operate/problem-types.md")
 	if err != nil {
 		t.Fatal(err)
 	}

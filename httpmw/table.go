@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 )
 
-// The types of a [Problem], explained in docs/problems.md. They are identifiers: compare them, do not
+// The types of a [Problem], explained in docs/operate/problem-types.md. They are identifiers: compare them, do not
 // fetch them. They never change. They are https URLs because RFC 9457 requires an absolute URI that
 // can become a page later. "urn:holdfast:…" could not, because its namespace is not registered.
 const (

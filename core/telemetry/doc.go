@@ -32,5 +32,5 @@
 // children of the hold. To begin the hold's span takes about a microsecond on the caller's goroutine; everything
 // else is done from core's events, apart from it.
 //
-// docs/observing.md has more, and docs/grafana has a dashboard.
+// docs/operate/observing.md has more, and docs/grafana has a dashboard.
 package telemetry

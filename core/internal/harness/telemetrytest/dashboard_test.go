@@ -67,7 +67,7 @@ func scraped(t *testing.T) map[string]bool {
 func TestDashboardAlertsAndPageNameOnlyWhatIsExported(t *testing.T) {
 	t.Parallel()
 	names := scraped(t)
-	for _, file := range []string{"holdfast.json", "alerts.yml", "alerts_test.yml", "../observing.md"} {
+	for _, file := range []string{"holdfast.json", "alerts.yml", "alerts_test.yml", "../operate/observing.md"} {
 		text, err := os.ReadFile(grafana + file)
 		if err != nil {
 			t.Fatal(err)

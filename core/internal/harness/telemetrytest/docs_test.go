@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/telemetry"
 )
 
-const page = "../../../../docs/observing.md"
+const page = "../../../../docs/operate/observing.md"
 
 func snippet(rdb redis.UniversalClient) error {
 	tel, err := telemetry.New( // once the program has set up OpenTelemetry
