@@ -1,0 +1,107 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAnErrorHasOneMeaning(t *testing.T) {
+	t.Parallel()
+	held, done, cause := &Held{Label: "them"}, &Duplicate{Label: "us"}, errors.New("said the server")
+	for _, row := range []struct {
+		err                   error
+		want                  Meaning
+		open, answered, again bool
+	}{
+		{nil, Meaning{Kind: Done}, false, true, false},
+		{held, Meaning{Kind: HeldBy, Held: held}, false, true, false},
+		{fmt.Errorf("wrapped: %w", held), Meaning{Kind: HeldBy, Held: held}, false, true, false},
+		{done, Meaning{Kind: Marked, Duplicate: done}, false, true, false},
+		{errors.Join(ErrUnmarked, cause), Meaning{Kind: Unmarked}, false, true, false},
+		{fmt.Errorf("%w: %w", ErrNotOwner, cause), Meaning{Kind: NotOwner}, false, true, false},
+		{NotSent(cause), Meaning{Kind: NotDone}, false, false, true},
+		{NotSent(Unavailable(cause)), Meaning{Kind: NotDone, Nobody: true}, false, false, true},
+		{NotSent(Refused(cause)), Meaning{Kind: NotDone, Refused: true}, false, false, false},
+		{Refused(cause), Meaning{Refused: true}, true, false, false},
+		{UnknownOutcome(NotSent(io.EOF)), Meaning{Nobody: true}, true, false, true},
+		{context.DeadlineExceeded, Meaning{Nobody: true}, true, false, true},
+		{context.Canceled, Meaning{}, true, false, true},
+		{io.EOF, Meaning{Nobody: true}, true, false, true},
+		{cause, Meaning{}, true, false, true},
+	} {
+		got := Explain(row.err)
+		if got != row.want || got.Open() != row.open || got.Answered() != row.answered || got.Again() != row.again {
+			t.Errorf("%v: %+v, open %t, answered %t, again %t", row.err, got, got.Open(), got.Answered(), got.Again())
+		}
+	}
+}
+
+func TestPollTellsOfEachRefusalAndReturnsTheLastOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var heard, tried int
+		c := Claim{TTL: 30 * time.Second, Heard: func(*Held) { heard++ }}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := Poll(ctx, c, func(context.Context, Claim) (Grant, error) {
+			tried++
+			return Grant{}, &Held{Label: fmt.Sprint(tried)}
+		})
+		last, ok := errors.AsType[*Held](err)
+		if !ok || last.Label != fmt.Sprint(tried) || heard != tried || tried < 10 || tried > 20 {
+			t.Errorf("%v after %d of which %d were heard", err, tried, heard)
+		}
+	})
+}
+
+func TestPollBoundsEachTryAndReturnsItsSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := Poll(t.Context(), Claim{TTL: 30 * time.Second}, func(ctx context.Context, _ Claim) (Grant, error) {
+			<-ctx.Done()
+			return Grant{}, ctx.Err()
+		})
+		if !Explain(err).Open() || time.Since(began) != 2*time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+func TestPollCountsAGrantFromItsOwnTry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var tried time.Time
+		g, err := Poll(t.Context(), Claim{TTL: 30 * time.Second}, func(context.Context, Claim) (Grant, error) {
+			if tried.IsZero() {
+				tried = time.Now()
+				return Grant{}, &Held{Remaining: 10 * time.Millisecond}
+			}
+			tried = time.Now()
+			return Grant{Fence: 7}, nil
+		})
+		if err != nil || g.Fence != 7 || !g.Asked.Equal(tried) || time.Since(tried) != 0 {
+			t.Errorf("%+v, %v, tried at %s", g, err, tried)
+		}
+	})
+}
+
+func TestAClaimHasElevenFieldsAndShowsNoToken(t *testing.T) {
+	t.Parallel()
+	if n := reflect.TypeFor[Claim]().NumField(); n != 11 {
+		t.Errorf("%d fields", n)
+	}
+	c := Claim{Name: "a", Token: "secret", TTL: time.Second}
+	text, _ := c.MarshalText()
+	for _, shown := range []string{fmt.Sprintf("%v %+v %#v %s %d", c, c, c, c, c), c.LogValue().String(), string(text)} {
+		if want := `claim("a", ttl 1s)`; shown[:len(want)] != want || len(shown) > 5*len(want)+4 {
+			t.Errorf("shows %q", shown)
+		}
+	}
+}
