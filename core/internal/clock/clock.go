@@ -132,3 +132,10 @@ func (c *Clock) Now() Awake {
 
 // Time is the time at which the monotonic clock reads a.
 func (c *Clock) Time(a Awake) time.Time { return c.base.Add(time.Duration(a)) }
+
+// At is the reading that belongs to t, which somebody has read from time.Now about when a was read. It
+// counts what a timer counts: a suspension between the two, or a step of the wall clock, makes it early,
+// never late.
+func (c *Clock) At(t time.Time, a Reading) Reading {
+	return a.Earlier(a.awake.Sub(Awake(t.Sub(c.base))))
+}

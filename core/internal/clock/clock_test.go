@@ -69,3 +69,31 @@ func TestTheTimeSleptIsReadable(t *testing.T) {
 		t.Errorf("suspended for %s", d)
 	}
 }
+
+func TestATimeOfSomebodyElseIsEarlyAndNeverLate(t *testing.T) {
+	t.Parallel()
+	h := &hands{wall: 1000 * time.Hour}
+	c := h.clock()
+	c.base = time.Now()
+	before := c.Read()
+	at := c.base.Add(2 * time.Second) // read by somebody else, before and after everything odd
+	for what, passes := range map[string]hands{
+		"nothing odd":         {awake: 3 * time.Second, wall: 3 * time.Second},
+		"suspended":           {awake: 3 * time.Second, slept: time.Minute, wall: 63 * time.Second},
+		"wall clock forward":  {awake: 3 * time.Second, wall: time.Hour},
+		"wall clock set back": {awake: 3 * time.Second, wall: -time.Hour},
+	} {
+		was := *h
+		h.awake, h.slept, h.wall = h.awake+passes.awake, h.slept+passes.slept, h.wall+passes.wall
+		now, got := c.Read(), c.At(at, before)
+		if since := now.Since(got); since < time.Second || since < now.Since(before)-2*time.Second {
+			t.Errorf("%s: %s ago, and the reading before it %s", what, since, now.Since(before))
+		}
+		*h = was
+		c.slept.Store(0)
+		c.Look()
+	}
+	if early := c.At(c.base.Add(-time.Second), before); before.Since(early) != time.Second {
+		t.Errorf("a time before the reading: %s", before.Since(early))
+	}
+}

@@ -1,0 +1,49 @@
+package call
+
+import (
+	"context"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+// Renew makes one call for many claims, which takes bound at most, and returns an error for each of them.
+func (p *Port) Renew(claims []driver.Claim, bound time.Duration) []error {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	var errs []error
+	if p.Can.Punctual {
+		errs = p.renew(ctx, claims)
+	} else {
+		errs = p.renewApart(ctx, claims)
+	}
+	for len(errs) < len(claims) {
+		errs = append(errs, ErrNoAnswer)
+	}
+	return errs
+}
+
+// renew calls the driver. After a panic no claim has an answer.
+func (p *Port) renew(ctx context.Context, claims []driver.Claim) (errs []error) {
+	defer func() {
+		if v := recover(); v != nil {
+			errs = nil
+		}
+	}()
+	return p.driver.Renew(ctx, claims)
+}
+
+func (p *Port) renewApart(ctx context.Context, claims []driver.Claim) []error {
+	answer := make(chan []error, 1)
+	p.Tasks.Go(func() {
+		var errs []error
+		defer func() { answer <- errs }() // also if the client ends the goroutine
+		errs = p.renew(ctx, claims)
+	})
+	select {
+	case errs := <-answer:
+		return errs
+	case <-ctx.Done():
+		return nil
+	}
+}
