@@ -33,6 +33,10 @@ func (f *fake) Capabilities() driver.Capabilities                   { return f.c
 
 func (f *fake) port() *Port { return New(f, clock.New(), tasks.New()) }
 
+type owner chan Reply
+
+func (o owner) Late(_ Op, r Reply) { o <- r }
+
 func TestALateOutcomeGoesToItsOwner(t *testing.T) {
 	t.Parallel()
 	for _, op := range []Op{Acquire, Wait, Release} {
@@ -41,9 +45,9 @@ func TestALateOutcomeGoesToItsOwner(t *testing.T) {
 				time.Sleep(time.Minute) // and it ignores its context
 				return driver.Grant{Fence: 7}, nil
 			}}
-			p, late := f.port(), make(chan Reply, 1)
+			p, late := f.port(), make(owner, 1)
 			began := time.Now()
-			r := p.Send(t.Context(), op, driver.Claim{}, p.Clock.Read(), time.Second, func(r Reply) { late <- r })
+			r := p.Send(t.Context(), op, driver.Claim{}, p.Clock.Read(), time.Second, late)
 			bound := time.Second
 			if op == Wait {
 				bound = 2 * time.Second

@@ -27,12 +27,15 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("the backend's client panicked: %v", p.Value) }
 
+// Owner is who gets the outcome of a command after its caller has gone.
+type Owner interface{ Late(op Op, r Reply) }
+
 // Send makes one call, which takes bound at most, and waits for its outcome. If it does not wait any
-// longer, late gets the outcome once it is known. late may be nil.
+// longer, late gets the outcome once it is known. It may be nil.
 //
 // now is a reading of the clocks that the caller has made just before. The end of ctx ends the wait, except
 // for a release, and while the driver is quick.
-func (p *Port) Send(ctx context.Context, op Op, c driver.Claim, now clock.Reading, bound time.Duration, late func(Reply)) Reply {
+func (p *Port) Send(ctx context.Context, op Op, c driver.Claim, now clock.Reading, bound time.Duration, late Owner) Reply {
 	if op == Wait {
 		return p.sendWait(ctx, c, now, bound, late)
 	}
@@ -52,7 +55,7 @@ func (p *Port) Send(ctx context.Context, op Op, c driver.Claim, now clock.Readin
 
 // sendWait is Send for a Wait. It ends early if ctx does, and listens for as long again as it was to take: an answer
 // at the very end of its time is an answer, too.
-func (p *Port) sendWait(ctx context.Context, c driver.Claim, now clock.Reading, bound time.Duration, late func(Reply)) Reply {
+func (p *Port) sendWait(ctx context.Context, c driver.Claim, now clock.Reading, bound time.Duration, late Owner) Reply {
 	if p.hung.Load() >= Hung {
 		return Reply{Err: ErrHung, Asked: now, Now: now}
 	}
@@ -100,7 +103,7 @@ func (p *Port) call(ctx context.Context, op Op, c driver.Claim, asked clock.Read
 
 // apart makes a call on a goroutine of its own, and waits for its outcome until ctx has ended, and for
 // longer after that.
-func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Reading, longer time.Duration, late func(Reply)) Reply {
+func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Reading, longer time.Duration, late Owner) Reply {
 	answer, left := make(chan Reply), make(chan struct{}) // no buffer: either the caller has the outcome, or late
 	p.Tasks.Go(func() {
 		r := Reply{Err: &Panic{Value: "runtime.Goexit"}, Asked: asked, Now: asked}
@@ -110,7 +113,7 @@ func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Rea
 			case <-left:
 				p.hung.Add(-1)
 				if late != nil {
-					late(r)
+					late.Late(op, r)
 				}
 			}
 		}()

@@ -1,0 +1,165 @@
+package claim
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+// Claim is one token.
+//
+// The interleavings behind it. A reply is lost, and the same token asks again: there is one token for all tries, so what
+// the first one was granted is found by the next. A lost command is executed after all:
+//
+//   - while the token asks: the next command finds it, so nothing is done;
+//   - while the name is held: it grants what is held already, so nothing is done. That is why another TTL is asked
+//     for only while nothing is open: a late command with a short TTL would cut a long one;
+//   - during the release, before or after it: the release may have come first, so it is looked at again;
+//   - after the end: it is cleaned up.
+//
+// A clean-up may overtake the command behind which it cleans up. So it is repeated, for the longest TTL that
+// was sent: see package sweep.
+type Claim struct {
+	Name  string
+	token string
+	desk  *Desk // that sends; nil if somebody plays
+
+	mu      sync.Mutex // protects the fields below; a leaf
+	phase   phase
+	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue
+	stray   bool          // during the release, a command turned out to be granted whose caller had gone
+	open    int32         // how many commands may act without our knowledge: under way, or given up
+	waits   int32         // how many of them are Waits that were given up and have not returned
+	sent    time.Duration // TTL of the last command that asked
+	keep    time.Duration // its Keep
+	longest time.Duration // the longest TTL that was sent
+	since   clock.Awake   // when the last command was given up
+}
+
+type phase uint8
+
+const (
+	asking phase = iota
+	held         // in a hold
+	ending       // in the release of that hold
+	over
+	kept // over, but it may still own the name for a while: MinHold, and no answer to its release
+)
+
+// New returns a claim with a new token. It must stay secret, because whoever knows it can release the lock.
+func New(name string) *Claim {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails: crypto/rand ends the process instead
+	var text [22]byte
+	base64.RawURLEncoding.Encode(text[:], raw[:])
+	return &Claim{Name: name, token: string(text[:])}
+}
+
+// May says whether the token may ask for w: with another TTL or Keep than before only while none of its commands is
+// open. Otherwise a command that is stuck in the link could cut short what a later one was granted.
+func (c *Claim) May(w *Wish) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.may(w.Lifetime(), w.keep())
+}
+
+func (c *Claim) may(ttl, keep time.Duration) bool {
+	return c.open == 0 || c.sent == ttl && c.keep == keep
+}
+
+// Ask is the claim for a command that asks for w. The command counts as open until its Answer.
+func (c *Claim) Ask(op call.Op, w *Wish, fences int) driver.Claim {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ask := w.ask(c.token)
+	ask.Fences = fences
+	c.open++
+	c.placed = c.placed || op == call.Wait
+	c.sent, c.keep, c.longest = ask.TTL, ask.Keep, max(c.longest, ask.TTL)
+	return ask
+}
+
+// Renewal is the claim for a renewal, with the TTL and label of w if they may be sent, and otherwise with the TTL that
+// was sent last. It counts as open until its Answer.
+func (c *Claim) Renewal(w *Wish, ttl time.Duration) driver.Claim {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.may(ttl, c.keep) {
+		ttl = c.sent
+	}
+	c.open++
+	c.sent, c.longest = ttl, max(c.longest, ttl)
+	return driver.Claim{Name: c.Name, Token: c.token, Label: w.Label, TTL: ttl, Limit: w.Limit}
+}
+
+// Answer takes what is known of a command when its caller goes on, at now. It stays open if that is nothing.
+func (c *Claim) Answer(now clock.Awake, m driver.Meaning) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.Open() {
+		c.since = max(c.since, now)
+	} else {
+		c.open--
+	}
+	if m.Kind == driver.Done { // a grant takes the token out of the queue
+		c.placed = false
+	}
+}
+
+// LeftBehind says that a Wait was left behind: it has not returned.
+func (c *Claim) LeftBehind() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits++
+}
+
+// Hangs says that a Wait was left behind, and has not returned by now. One for each claim is enough.
+func (c *Claim) Hangs() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waits > 0
+}
+
+// Outcome takes the outcome of a command after its caller has gone. It says whether to clean up at once. The
+// command stays open in two cases: if it was granted while the token asks, because nobody else knows of that;
+// and if it is a Wait without a grant, because the token may stand in the queue since, whatever was sent before.
+func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if op == call.Wait {
+		c.waits--
+	}
+	granted := m.Kind == driver.Done && op != call.Release
+	switch {
+	case m.Open(), op == call.Wait && !granted && m.Answered():
+		return false
+	case !granted, c.phase == held:
+		c.open--
+		return false
+	case c.phase == ending:
+		c.open--
+		c.stray = true
+		return false
+	default:
+		return c.phase == over
+	}
+}
+
+// Quiet says that no command may act without our knowledge.
+func (c *Claim) Quiet() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open == 0 && !c.placed
+}
+
+// Hold says that the token was granted, and that a hold has it now.
+func (c *Claim) Hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.phase, c.placed = held, false
+}

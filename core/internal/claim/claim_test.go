@@ -1,0 +1,166 @@
+package claim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+var (
+	silence = driver.Meaning{}
+	granted = driver.Meaning{Kind: driver.Done}
+	refused = driver.Meaning{Kind: driver.HeldBy}
+	nothing = driver.Meaning{Kind: driver.NotDone}
+)
+
+func wish(ttl time.Duration) *Wish { return &Wish{Name: "n", TTL: ttl} }
+
+const second = clock.Awake(time.Second)
+
+func TestAnotherTTLIsAskedForOnlyWhileNothingIsOpen(t *testing.T) {
+	t.Parallel()
+	c, short, long := New("n"), wish(300*time.Millisecond), wish(30*time.Second)
+	if !c.May(short) || !c.May(long) {
+		t.Error("a fresh claim may ask for anything")
+	}
+	c.Ask(call.Acquire, short, 0)
+	c.Answer(0, silence)
+	if c.May(long) || !c.May(short) {
+		t.Error("a command with 300 ms may still come")
+	}
+	if r := c.Renewal(long, long.TTL); r.TTL != short.TTL {
+		t.Errorf("renews with %s", r.TTL)
+	}
+	c.Answer(0, granted)
+	c.Outcome(call.Acquire, refused) // it was no more than that
+	if !c.May(long) {
+		t.Error("nothing is open any more")
+	}
+	if r := c.Renewal(long, long.TTL); r.TTL != long.TTL {
+		t.Errorf("renews with %s", r.TTL)
+	}
+	keeps := *long
+	keeps.MinHold = time.Second
+	if c.May(&keeps) {
+		t.Error("a command without MinHold is under way")
+	}
+}
+
+func TestWhatIsDoneBehindAClaim(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		does func(*Claim) Cleanup
+		want Cleanup
+	}{
+		"nothing was sent": {func(c *Claim) Cleanup { return c.Drop(0) }, Cleanup{}},
+		"refused":          {func(c *Claim) Cleanup { c.Answer(0, refused); return c.Drop(0) }, Cleanup{}},
+		"certainly not executed": {func(c *Claim) Cleanup {
+			c.Answer(0, nothing)
+			return c.Drop(0)
+		}, Cleanup{}},
+		"under way":  {func(c *Claim) Cleanup { return c.Drop(0) }, Cleanup{true, 30 * time.Second}},
+		"unanswered": {func(c *Claim) Cleanup { c.Answer(second, silence); return c.Drop(3 * second) }, Cleanup{true, 28 * time.Second}},
+		"given back": {func(c *Claim) Cleanup { c.Answer(0, granted); return c.GiveBack(0) }, Cleanup{Once: true}},
+		"in the queue": {func(c *Claim) Cleanup {
+			c.Answer(0, refused)
+			c.Ask(call.Wait, wish(time.Second), 0)
+			c.Answer(0, refused)
+			return c.Drop(0)
+		}, Cleanup{Once: true}},
+		"released, and nothing was open": {func(c *Claim) Cleanup {
+			c.Answer(0, granted)
+			c.Hold()
+			c.End()
+			return c.Ended(0, true, false)
+		}, Cleanup{}},
+		"released, and a duplicate may come": {func(c *Claim) Cleanup {
+			c.Answer(second, silence)
+			c.Ask(call.Acquire, wish(30*time.Second), 0)
+			c.Answer(second, granted)
+			c.Hold()
+			c.End()
+			return c.Ended(second, true, false)
+		}, Cleanup{For: 30 * time.Second}},
+		"a duplicate has come during the release": {func(c *Claim) Cleanup {
+			c.Answer(second, silence)
+			c.Hold()
+			c.End()
+			c.Outcome(call.Acquire, granted)
+			return c.Ended(second, true, false)
+		}, Cleanup{Once: true}},
+		"a duplicate has come during the work": {func(c *Claim) Cleanup {
+			c.Answer(second, silence)
+			c.Hold()
+			c.Outcome(call.Acquire, granted)
+			c.End()
+			return c.Ended(second, true, false)
+		}, Cleanup{}},
+		"to stay taken, and the release has no answer": {func(c *Claim) Cleanup {
+			c.Answer(second, silence)
+			c.Hold()
+			c.End()
+			return c.Ended(second, false, true)
+		}, Cleanup{}},
+	} {
+		c := New("n")
+		if what != "nothing was sent" {
+			c.Ask(call.Acquire, wish(30*time.Second), 0)
+		}
+		if got := row.does(c); got != row.want {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+}
+
+func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		op    call.Op
+		late  driver.Meaning
+		stage func(*Claim)
+		clean bool
+		quiet bool
+	}{
+		"while it asks":           {call.Acquire, granted, func(*Claim) {}, false, false},
+		"while it is held":        {call.Acquire, granted, func(c *Claim) { c.Hold() }, false, true},
+		"during the release":      {call.Acquire, granted, func(c *Claim) { c.Hold(); c.End() }, false, true},
+		"after the end":           {call.Acquire, granted, func(c *Claim) { c.Drop(0) }, true, false},
+		"after the end, a Wait":   {call.Wait, granted, func(c *Claim) { c.Drop(0) }, true, false},
+		"refused after the end":   {call.Acquire, refused, func(c *Claim) { c.Drop(0) }, false, true},
+		"queued after the end":    {call.Wait, refused, func(c *Claim) { c.Drop(0) }, false, false},
+		"a Wait that was not run": {call.Wait, nothing, func(c *Claim) { c.Drop(0) }, false, true},
+		"kept":                    {call.Acquire, granted, func(c *Claim) { c.Hold(); c.End(); c.Ended(0, false, true) }, false, false},
+	} {
+		c := New("n")
+		c.Ask(call.Acquire, wish(time.Second), 0)
+		c.Answer(0, silence)
+		row.stage(c)
+		if clean := c.Outcome(row.op, row.late); clean != row.clean || c.Quiet() != row.quiet {
+			t.Errorf("%s: clean %t, quiet %t", what, clean, c.Quiet())
+		}
+		if row.clean {
+			c.Cleaned(driver.Meaning{Kind: driver.Done}, true)
+			if c.Doubtful() {
+				t.Errorf("%s: nothing can come any more", what)
+			}
+		}
+	}
+}
+
+func TestNothingShowsAToken(t *testing.T) {
+	t.Parallel()
+	c := New("n")
+	for _, ask := range []driver.Claim{c.Ask(call.Wait, wish(time.Second), 3), c.Renewal(wish(time.Second), time.Second), c.Release(wish(time.Second), Left{}), c.Cleaner()} {
+		if ask.Token != c.token || strings.Contains(fmt.Sprintf("%+v %#v", ask, ask), c.token) {
+			t.Error(ask)
+		}
+	}
+	if New("n").token == c.token {
+		t.Error("two claims with one token")
+	}
+}

@@ -1,0 +1,165 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/sweep"
+)
+
+// Desk sends what claims ask for.
+type Desk struct {
+	Port *call.Port
+
+	sweeper *sweep.Sweeper
+	hangs   atomic.Int32 // clean-ups that were left behind and have not returned
+}
+
+// NewDesk returns a Desk that sends through p.
+func NewDesk(p *call.Port) *Desk {
+	return &Desk{Port: p, sweeper: sweep.New(p.Tasks.Go)}
+}
+
+// New returns a claim whose commands the desk sends.
+func (d *Desk) New(name string) *Claim {
+	c := New(name)
+	c.desk = d
+	return c
+}
+
+// Close makes clean-up end soon: somebody waits for its end.
+func (d *Desk) Close() { d.sweeper.Close() }
+
+// Acquire asks for w, from now on, again and again until there is an answer, for bound at most.
+func (d *Desk) Acquire(ctx context.Context, c *Claim, w *Wish, fences int, now clock.Reading, bound time.Duration) call.Reply {
+	var r call.Reply
+	tries := d.Port.Tries(now, bound)
+	for within := tries.First(ctx); within > 0; within = tries.Next(ctx, &r) {
+		if r.Err != nil {
+			now = d.Port.Clock.Read()
+		}
+		r = d.send(ctx, call.Acquire, c, c.Ask(call.Acquire, w, fences), now, within)
+	}
+	return r
+}
+
+// Wait stands in the queue for w, for one round. heard is told of each answer that is no grant.
+func (d *Desk) Wait(ctx context.Context, c *Claim, w *Wish, fences int, round time.Duration, heard func(*driver.Held)) call.Reply {
+	now := d.Port.Clock.Read()
+	if c.Hangs() {
+		return call.Reply{Err: call.ErrHung, Asked: now, Now: now}
+	}
+	ask := c.Ask(call.Wait, w, fences)
+	ask.Heard = heard
+	return d.send(ctx, call.Wait, c, ask, now, round)
+}
+
+// Release sends one release of a hold.
+func (d *Desk) Release(ctx context.Context, c *Claim, r driver.Claim, now clock.Reading, within time.Duration) call.Reply {
+	return d.Port.Send(ctx, call.Release, r, now, within, nil)
+}
+
+func (d *Desk) send(ctx context.Context, op call.Op, c *Claim, ask driver.Claim, now clock.Reading, within time.Duration) call.Reply {
+	r := d.Port.Send(ctx, op, ask, now, within, c)
+	c.Answer(r.Now.Awake(), r.Meaning())
+	if op == call.Wait && errors.Is(r.Err, call.ErrNoAnswer) {
+		c.LeftBehind()
+	}
+	return r
+}
+
+// Late is for the outcome of a command whose caller has gone.
+func (c *Claim) Late(op call.Op, r call.Reply) {
+	if c.Outcome(op, r.Meaning()) {
+		c.Cleaned(c.desk.once(c), true)
+	}
+}
+
+// once sends a release that cleans up, until it is answered, for as long as one attempt may take.
+func (d *Desk) once(c *Claim) driver.Meaning {
+	now, bound := d.Port.Clock.Read(), driver.Patience(c.Cleaner().TTL)
+	var r call.Reply
+	ctx := context.Background()
+	tries := d.Port.Tries(now, bound)
+	for within := tries.First(ctx); within > 0; within = tries.Next(ctx, &r) {
+		r = d.Port.Send(ctx, call.Release, c.Cleaner(), d.Port.Clock.Read(), within, nil)
+	}
+	return r.Meaning()
+}
+
+// Clean does what x says behind c, in the background.
+func (d *Desk) Clean(c *Claim, x Cleanup) {
+	if !x.Once {
+		d.sweep(c, x.For, sweep.First)
+		return
+	}
+	d.Port.Tasks.Go(func() { d.CleanNow(c, x) })
+}
+
+// CleanNow is Clean for somebody who waits until the name has been released once, or has not for long enough.
+func (d *Desk) CleanNow(c *Claim, x Cleanup) {
+	if x.Once {
+		m := d.once(c)
+		c.Cleaned(m, false)
+		if !m.Answered() {
+			x.For = max(x.For, driver.PlaceLife(c.Cleaner().TTL))
+			c.doubt()
+		}
+	}
+	d.sweep(c, x.For, sweep.First)
+}
+
+func (d *Desk) sweep(c *Claim, lasts, after time.Duration) {
+	if lasts <= 0 {
+		return
+	}
+	x := &cleaner{desk: d, claim: c, last: sweep.Unsent}
+	d.sweeper.Add(sweep.Task{Clean: x.clean, Open: c.Doubtful, After: after, For: lasts})
+}
+
+// cleaner is the repeated clean-up behind one claim. Only the sweeper's goroutine that has its task uses
+// last.
+type cleaner struct {
+	desk  *Desk
+	claim *Claim
+	last  sweep.Outcome
+	hangs atomic.Int32 // its calls that were left behind and have not returned
+}
+
+// clean cleans up once. There are clients whose calls can outlive their time. Each cleaner then has at most
+// one call that hangs, and all together have few. Cleaners that got no answer before have the fewest, so that
+// they do not keep the others from cleaning up.
+func (x *cleaner) clean(within time.Duration) sweep.Outcome {
+	most := int32(sweep.Many)
+	if x.last == sweep.Silent {
+		most = sweep.Few
+	}
+	if x.hangs.Load() > 0 || x.desk.hangs.Load() >= most {
+		return sweep.Unsent
+	}
+	p, ask := x.desk.Port, x.claim.Cleaner()
+	r := p.Send(context.Background(), call.Release, ask, p.Clock.Read(), min(within, driver.Patience(ask.TTL)), x)
+	if errors.Is(r.Err, call.ErrNoAnswer) {
+		x.hung(1)
+	}
+	m := r.Meaning()
+	x.claim.Cleaned(m, false)
+	x.last = sweep.Silent
+	if m.Answered() {
+		x.last = sweep.Answered
+	}
+	return x.last
+}
+
+// Late is for a call that was left behind.
+func (x *cleaner) Late(call.Op, call.Reply) { x.hung(-1) }
+
+func (x *cleaner) hung(n int32) {
+	x.hangs.Add(n)
+	x.desk.hangs.Add(n)
+}

@@ -1,0 +1,118 @@
+package claim
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+// Cleanup is what has to be done behind a claim that is over.
+type Cleanup struct {
+	// Once says to send one release, until it is answered: the token may stand in the queue or own the name.
+	Once bool
+	// For is how long a command may come that nobody knows of; 0 if none can. Releases have to be sent so
+	// long again and again.
+	For time.Duration
+}
+
+// Drop ends a claim that no hold has, at now: nobody wants it any more.
+func (c *Claim) Drop(now clock.Awake) Cleanup {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.phase
+	c.phase = over
+	if was != asking {
+		return Cleanup{}
+	}
+	return c.cleanup(now, c.placed || c.open > 0)
+}
+
+// GiveBack ends a claim that was granted, and that nobody wants: it is released, without MinHold.
+func (c *Claim) GiveBack(now clock.Awake) Cleanup {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.phase = over
+	return c.cleanup(now, true)
+}
+
+// cleanup says what to do. A command that was given up longest ago, or earlier, does not come any more. The caller
+// holds the mutex.
+func (c *Claim) cleanup(now clock.Awake, once bool) Cleanup {
+	x := Cleanup{Once: once}
+	if c.open > 0 {
+		x.For = max(0, c.longest-now.Sub(c.since))
+	}
+	return x
+}
+
+// End says that the release of the hold begins.
+func (c *Claim) End() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.phase = ending
+}
+
+// Left is how a release frees the name.
+type Left struct {
+	Mark    bool          // leave the marker of the wish
+	Keep    time.Duration // the name stays taken for so long
+	Handoff string        // with Keep: for this hand-off
+}
+
+// Release is the claim for a release.
+func (c *Claim) Release(w *Wish, left Left) driver.Claim {
+	r := driver.Claim{Name: c.Name, Token: c.token, Label: w.Label, TTL: w.Lifetime(), Limit: w.Limit, Scope: w.Scope, Keep: left.Keep, Handoff: left.Handoff}
+	if left.Mark {
+		r.Dedup = w.Dedup
+	}
+	return r
+}
+
+// Ended ends a claim whose hold is over. confirmed says that its release was answered. mayKeep says that the
+// name was to stay taken after the release: if it is not known whether it was, nothing may be cleaned up, since
+// that would free the name too early.
+func (c *Claim) Ended(now clock.Awake, confirmed, mayKeep bool) Cleanup {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if mayKeep && !confirmed {
+		c.phase = kept
+		return Cleanup{}
+	}
+	c.phase = over
+	return c.cleanup(now, c.stray)
+}
+
+// Cleaner is the claim for a release that cleans up.
+func (c *Claim) Cleaner() driver.Claim {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return driver.Claim{Name: c.Name, Token: c.token, TTL: c.longest}
+}
+
+// Cleaned takes the outcome of such a release. Behind a command that was known to be granted, it settles that.
+func (c *Claim) Cleaned(m driver.Meaning, granted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !m.Answered() {
+		return
+	}
+	c.placed = false
+	if granted && c.open > 0 {
+		c.open--
+	}
+}
+
+// Doubtful says whether a command may still come that nobody knows of.
+func (c *Claim) Doubtful() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase == over && (c.open > 0 || c.placed)
+}
+
+// doubt says that a release that was to clean up has no answer, so something is still open.
+func (c *Claim) doubt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open++
+}
