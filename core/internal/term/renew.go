@@ -1,0 +1,91 @@
+package term
+
+import (
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+)
+
+// Durations of a renewal are parts of what the term has left, with a floor: a grant that was made in the queue is
+// trusted for three seconds at first, whatever its TTL.
+const floor = 5 * time.Millisecond
+
+// plan sets when the next renewal is due: a third of the life after the last answer, or earlier if the turn says so.
+func (x *Term) plan() {
+	x.renew = clock.Never
+	if x.turn.Every > 0 {
+		x.renewIn(x.asked.Awake(), min(x.turn.Every, max(x.life/3, floor)))
+	}
+}
+
+// renewIn has it renewed after d. To share a command with others, that may be a tenth of d earlier.
+func (x *Term) renewIn(from clock.Awake, d time.Duration) { x.renew, x.early = from.Add(d), d/10 }
+
+// Due is when to look again, and how much earlier it may be, to share a command with others.
+func (x *Term) Due() (at clock.Awake, early time.Duration) {
+	if x.state != Held && x.state != Stopped {
+		return clock.Never, 0
+	}
+	at = x.Until()
+	if x.state == Held {
+		at = min(at, x.stop)
+	}
+	if x.mayRenew() && x.renew < at {
+		at, early = x.renew, x.early
+	}
+	return at, early
+}
+
+func (x *Term) mayRenew() bool { return x.state == Held && !x.flight && x.renew != clock.Never }
+
+// Renew says whether a renewal is due at now. If so, it is under way from then on.
+func (x *Term) Renew(now clock.Reading) bool {
+	if !x.mayRenew() || now.Awake() < x.renew.Add(-x.early) || !x.Stands(now) {
+		return false
+	}
+	x.flight = true
+	return true
+}
+
+// Confirm is Renew for somebody who does not wait until it is due. There is one renewal at a time: if one is under
+// way, he waits for that one.
+func (x *Term) Confirm(now clock.Reading) bool {
+	if x.state != Held || x.flight || !x.Stands(now) {
+		return false
+	}
+	x.flight = true
+	return true
+}
+
+// Flight says whether a renewal is under way.
+func (x *Term) Flight() bool { return x.flight }
+
+// Patience is how long a renewal that is sent at now may take: a quarter of what is left, at most two seconds.
+func (x *Term) Patience(now clock.Reading) time.Duration {
+	left := x.Left(now)
+	return min(max(min(left/4, 2*time.Second), floor), left)
+}
+
+// Renewed takes the answer to the renewal with this TTL that was sent at asked. It came at now. An answer counts only if the
+// old trust still stands when it comes, so what is overdue is looked at first. It says what ended trust, if that
+// has happened just now.
+func (x *Term) Renewed(asked, now clock.Reading, ttl time.Duration, a Answer) Loss {
+	x.flight = false
+	if loss := x.Look(now); loss != None || x.state != Held {
+		return loss
+	}
+	switch a {
+	case Yes:
+		x.asked, x.life, x.fails = asked, Trust(ttl), 0
+		x.plan()
+	case NotOwner:
+		return x.lose(Taken)
+	case Silence, NotDone:
+		x.fails = min(x.fails+1, math.MaxInt32-1)
+		if x.renew != clock.Never {
+			x.renewIn(now.Awake(), max(x.Left(now)/20, floor))
+		}
+	}
+	return None
+}

@@ -1,0 +1,238 @@
+package term
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+)
+
+func at(d time.Duration) clock.Reading { return clock.Reading{}.Earlier(-d) }
+
+const ms = time.Millisecond
+
+// granted is a term of 3 s, asked for at 0 and heard at 1 ms, with four turns.
+func granted(t Turn) Term {
+	return New(Grant{Asked: at(0), Heard: at(ms), TTL: 3 * time.Second, Fence: 7, Fences: 4}, t)
+}
+
+var usual = Turn{Every: time.Second}
+
+func TestTrustCountsFromBeforeTheRequestAndEndsBeforeTheTTL(t *testing.T) {
+	t.Parallel()
+	x := granted(usual)
+	end := 3*time.Second - 30*ms - 2*ms
+	if x.Left(at(0)) != end || x.Until() != at(end).Awake() || x.Look(at(end-1)) != None || x.Left(at(end)) != 0 {
+		t.Errorf("left %s until %d", x.Left(at(0)), x.Until())
+	}
+	if x.Look(at(end)) != Expired || x.Look(at(end)) != None {
+		t.Error("lost once, and told once")
+	}
+}
+
+func TestAnAnswerAfterTrustHasEndedRevivesNothing(t *testing.T) {
+	t.Parallel()
+	x := granted(usual)
+	if !x.Renew(at(time.Second)) || x.Renew(at(time.Second)) || x.Confirm(at(time.Second)) {
+		t.Fatal("one renewal at a time")
+	}
+	if loss := x.Renewed(at(time.Second), at(3*time.Second), 3*time.Second, Yes); loss != Expired {
+		t.Error(loss)
+	}
+	if x.Left(at(3*time.Second)) != 0 || x.Renew(at(3*time.Second)) || x.Confirm(at(3*time.Second)) {
+		t.Error("it is over")
+	}
+}
+
+func TestARenewalIsTrustedFromWhenItWasSentAndForWhatWasSent(t *testing.T) {
+	t.Parallel()
+	x := granted(usual)
+	x.Renew(at(time.Second))
+	x.Renewed(at(time.Second), at(2*time.Second), 30*time.Second, Yes)
+	if x.Until() != at(time.Second+Trust(30*time.Second)).Awake() {
+		t.Error(x.Until())
+	}
+	if due, _ := x.Due(); due != at(2*time.Second).Awake() {
+		t.Error(due)
+	}
+}
+
+func TestAGrantInTheQueueSurvivesAFailedRenewalWhateverItsTTL(t *testing.T) {
+	t.Parallel()
+	for _, ttl := range []time.Duration{15 * time.Second, time.Minute, time.Hour} {
+		x := granted(Turn{Every: ttl / 3}) // trusted for 3 s at first
+		now, tries := time.Duration(0), 0
+		for {
+			due, early := x.Due()
+			now = due.Sub(0) - early
+			if !x.Renew(at(now)) {
+				break
+			}
+			tries++
+			sent := now
+			now += x.Patience(at(now))
+			x.Renewed(at(sent), at(now), ttl, Silence)
+		}
+		if tries < 6 {
+			t.Errorf("TTL %s: %d tries", ttl, tries)
+		}
+		if x.Look(at(3 * time.Second)); x.loss != Unreachable {
+			t.Errorf("TTL %s: %v", ttl, x.loss)
+		}
+	}
+}
+
+func TestAFailedRenewalIsTriedAgainAndANoEndsAllAtOnce(t *testing.T) {
+	t.Parallel()
+	x := granted(usual)
+	x.Renew(at(time.Second))
+	x.Renewed(at(time.Second), at(1100*ms), 0, Silence)
+	if due, _ := x.Due(); due <= at(1100*ms).Awake() || due > at(1300*ms).Awake() {
+		t.Error(due)
+	}
+	x.Renew(at(1300 * ms))
+	if loss := x.Renewed(at(1300*ms), at(1301*ms), 0, NotOwner); loss != Taken || x.Left(at(1301*ms)) != 0 {
+		t.Error(loss)
+	}
+	if at, _ := x.Due(); at != clock.Never {
+		t.Error("nothing is due any more")
+	}
+}
+
+func TestRenewalsAreAsRareAsTheyWereAskedToBe(t *testing.T) {
+	t.Parallel()
+	x := New(Grant{TTL: 10 * time.Minute}, Turn{Every: 10 * time.Second})
+	if due, early := x.Due(); due != at(10*time.Second).Awake() || early > time.Second {
+		t.Errorf("due %d, early %s", due, early)
+	}
+	x = granted(Turn{})
+	if due, _ := x.Due(); due != x.Until() || x.Renew(at(2*time.Second)) || !x.Confirm(at(2*time.Second)) {
+		t.Error("nobody renews it but Confirm")
+	}
+	x.Renewed(at(2*time.Second), at(2*time.Second), time.Minute, Yes)
+	if due, _ := x.Due(); due != x.Until() {
+		t.Error("Confirm does not begin it either")
+	}
+}
+
+func TestMaxHoldStopsTheTurnAndLeavesTheReleaseToDo(t *testing.T) {
+	t.Parallel()
+	stopping := Turn{Every: time.Second, MaxHold: 100 * ms}
+	x := granted(stopping)
+	if x.Look(at(100*ms)) != None || x.Look(at(101*ms)) != MaxHold || x.Look(at(102*ms)) != None || x.Left(at(102*ms)) != 0 {
+		t.Error("told once, and not trusted since")
+	}
+	if x.Renew(at(time.Second)) || x.Confirm(at(time.Second)) || x.Next(at(103*ms), usual) {
+		t.Error("not renewed, and no turn")
+	}
+	y := x
+	if release, _ := x.End(at(200 * ms)); !release || !x.MayRelease(at(200*ms)) {
+		t.Error("to be released")
+	}
+	if r, loss := x.ReleasedBy(at(201*ms), Yes, false, true); r != WasLost || loss != MaxHold {
+		t.Error(r, loss)
+	}
+	if y.Look(at(3*time.Second)) != None || y.state != Lost {
+		t.Error("lost, and told before")
+	}
+	if release, loss := y.End(at(3 * time.Second)); release || loss != None {
+		t.Error("over")
+	}
+}
+
+func TestATurnHasTheNextFenceAndTimeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	x := granted(Turn{Every: time.Second, MaxHold: 2 * ms})
+	if !x.Next(at(2*ms), Turn{Every: time.Second, MaxHold: 10 * ms}) || x.Fence() != 8 || x.Look(at(5*ms)) != None || x.Look(at(12*ms)) != MaxHold {
+		t.Error("the next turn")
+	}
+	x = granted(Turn{Every: time.Second, MaxHold: 2 * ms})
+	if x.Next(at(3*ms), usual) {
+		t.Error("MaxHold is over, if nobody has looked yet")
+	}
+}
+
+func TestATurnNeedsTrustAndNothingInDoubt(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		does func(*Term)
+		now  time.Duration
+		want bool
+	}{
+		"all is well":        {func(*Term) {}, 2 * ms, true},
+		"the time of turns":  {func(*Term) {}, 6 * ms, false},
+		"it counts from ...": {func(*Term) {}, 6*ms - 1, true},
+		"one under way":      {func(x *Term) { x.Confirm(at(2 * ms)) }, 3 * ms, false},
+		"one has failed": {func(x *Term) {
+			x.Confirm(at(2 * ms))
+			x.Renewed(at(2*ms), at(3*ms), 0, Silence)
+		}, 4 * ms, false},
+		"one was answered": {func(x *Term) {
+			x.Confirm(at(2 * ms))
+			x.Renewed(at(2*ms), at(3*ms), 3*time.Second, Yes)
+		}, 4 * ms, true},
+		"fences used up": {func(x *Term) {
+			for range 3 {
+				x.Next(at(2*ms), usual)
+			}
+		}, 3 * ms, false},
+		"it ends": {func(x *Term) { x.End(at(2 * ms)) }, 3 * ms, false},
+		"little is left": {func(x *Term) {
+			*x = New(Grant{Asked: at(-2100 * ms), Heard: at(ms), TTL: 3 * time.Second, Fences: 2}, usual)
+		},
+			2 * ms, false},
+	} {
+		x := granted(usual)
+		row.does(&x)
+		if got := x.Next(at(row.now), usual); got != row.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}
+
+func TestAReleaseWaitsForTheRenewalAndNothingIsSentAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	x := granted(usual)
+	x.Renew(at(time.Second))
+	if release, _ := x.End(at(time.Second)); !release || x.MayRelease(at(time.Second)) {
+		t.Error("a renewal is under way")
+	}
+	x.Renewed(at(time.Second), at(1001*ms), 3*time.Second, Yes)
+	if !x.MayRelease(at(1001*ms)) || x.MayRelease(at(3*time.Second)) {
+		t.Error("after it, and while the old trust stands: the answer did not count")
+	}
+	if x.Renew(at(2*time.Second)) || x.Confirm(at(2*time.Second)) {
+		t.Error("no renewal after the end")
+	}
+}
+
+func TestWhatAReleaseHasComeTo(t *testing.T) {
+	t.Parallel()
+	const late = 3 * time.Second
+	for _, row := range []struct {
+		a           Answer
+		open, tried bool
+		now         time.Duration
+		want        Result
+		loss        Loss
+	}{
+		{Yes, false, true, ms, Freed, None},
+		{Yes, true, true, late, Freed, None},
+		{NotOwner, false, true, ms, WasLost, Taken},
+		{NotOwner, true, true, ms, Freed, None},
+		{NotOwner, true, true, late, Unconfirmed, None},
+		{Silence, true, true, ms, Unconfirmed, None},
+		{NotDone, false, true, ms, Unconfirmed, None},
+		{NotDone, false, false, late, WasLost, Expired},
+		{NotDone, true, false, late, Unconfirmed, None},
+	} {
+		x := granted(usual)
+		x.End(at(0))
+		if got, loss := x.ReleasedBy(at(row.now), row.a, row.open, row.tried); got != row.want || loss != row.loss {
+			t.Errorf("%+v: %v, %v", row, got, loss)
+		}
+		if x.Look(at(late)) != None || x.Left(at(0)) != 0 {
+			t.Error("it is over")
+		}
+	}
+}
