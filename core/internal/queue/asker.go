@@ -1,0 +1,152 @@
+package queue
+
+// First is for the asker: for whom to ask now. If nobody waits, it is over with the asker. broken breaks off the
+// round that begins now.
+func (l *Line[W, H, N]) First(broken func()) (of W, ok bool) {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	if l.first == nil {
+		l.over()
+		return of, false
+	}
+	l.broken = broken
+	return l.first.Of, true
+}
+
+// over says that the asker ends.
+func (l *Line[W, H, N]) over() {
+	l.asker, l.broken = false, nil
+	l.prune()
+}
+
+// Gift is what became of something that was to be given.
+type Gift uint8
+
+// The gifts.
+const (
+	Given  Gift = iota
+	Unlike      // the first waiter does not take it
+	Nobody      // nobody waits
+)
+
+// Give is for the asker: h was granted, and take makes it the hold of whoever is first now, or says that it does not suit. Once
+// it is given, it is over with the asker, unless others can hold the name too and more wait. If nobody waits, it is over as well.
+func (l *Line[W, H, N]) Give(h H, take func(W) bool) (gift Gift, more bool) {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	w := l.first
+	switch {
+	case w == nil:
+		l.over()
+		return Nobody, false
+	case !take(w.Of):
+		return Unlike, true
+	}
+	l.send(w, Word[H]{Hold: h})
+	if !l.together {
+		l.hold(h)
+	} else if l.first != nil {
+		return Given, true
+	}
+	l.over()
+	return Given, false
+}
+
+// Pass is for the end of a hold: next makes it the hold of the first waiter, or says that it may not be passed on. If it is not
+// passed, the name stays taken until Vacate. With early, the asker begins before that: start says so.
+func (l *Line[W, H, N]) Pass(h H, early bool, next func(W) bool) (passed, start bool) {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	w := l.first
+	if w == nil || !l.held || l.has != h {
+		return false, false
+	}
+	if !l.asker && next(w.Of) {
+		l.send(w, Word[H]{Hold: h})
+		return true, false
+	}
+	if early && !l.asker {
+		l.asker = true
+		return false, true
+	}
+	return false, false
+}
+
+// Vacate says that h does not have the name any more, and that all who have worked under it were told.
+func (l *Line[W, H, N]) Vacate(h H) (start bool) {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	if l.held && l.has == h {
+		var none H
+		l.held, l.has = false, none
+		l.tell()
+	}
+	if start = l.wake(); !start {
+		l.prune()
+	}
+	return start
+}
+
+// Fail ends the wait of everybody for whom judge has an error.
+func (l *Line[W, H, N]) Fail(judge func(W) error) {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	for w := l.first; w != nil; {
+		next := w.next
+		if err := judge(w.Of); err != nil {
+			l.send(w, Word[H]{Err: err})
+		}
+		w = next
+	}
+}
+
+// Tell has everybody who watches told of the last answer.
+func (l *Line[W, H, N]) Tell(n N) {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	l.news, l.known = n, true
+	l.tell()
+}
+
+func (l *Line[W, H, N]) tell() {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// Look is what a line is like.
+type Look[H comparable, N any] struct {
+	Has     H               // if Held
+	Held    bool            // somebody of this process has the name
+	Asked   bool            // somebody of this process asks for it
+	News    N               // if Known
+	Known   bool            // there was an answer, for those who ask or wait now
+	Changed <-chan struct{} // closed when any of this is different; nil if nobody has the name or asks
+}
+
+// Watch says what the line for key is like.
+func (t *Table[W, H, N]) Watch(key string) (v Look[H, N]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.lines[key]
+	if l == nil {
+		return v
+	}
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return Look[H, N]{l.has, l.held, l.asker || l.calls > 0, l.news, l.known, l.changed}
+}
+
+// Waiting says how many wait in all lines, and is for tests.
+func (t *Table[W, H, N]) Waiting() (n, lines int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.lines {
+		for w := l.first; w != nil; w = w.next {
+			n++
+		}
+	}
+	return n, len(t.lines)
+}

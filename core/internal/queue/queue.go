@@ -1,0 +1,207 @@
+// Package queue knows who of this process asks for a name, has it, and waits for it.
+//
+// It does nothing by itself: each method is one step under one mutex, and says what its caller has to do. So every
+// order of steps can be played. What a waiter, a hold and the news are, is not its concern.
+//
+// At most one asks for a name that is held alone: a call that makes an attempt of its own while nobody waits, or the asker,
+// who asks for all who wait. Always: if somebody waits, somebody asks or holds, or has just been told to begin.
+package queue
+
+import "sync"
+
+// Table has a line for each name that somebody asks for, has or waits for.
+type Table[W any, H comparable, N any] struct {
+	mu    sync.Mutex // protects everything in all lines
+	lines map[string]*Line[W, H, N]
+}
+
+// Line is the line of one name. A pointer to it is good for whoever asks, has or waits there.
+type Line[W any, H comparable, N any] struct {
+	table    *Table[W, H, N]
+	key      string
+	together bool // others can hold the name at the same time: the line does not know who does
+	asker    bool // asks
+	calls    int  // calls that ask for themselves; one at most, unless together
+	held     bool // and has is who
+	has      H
+	first    *Waiter[W, H, N]
+	last     *Waiter[W, H, N]
+	broken   func()        // breaks the asker's round off; nil between rounds
+	news     N             // the last answer
+	known    bool          // there is one
+	changed  chan struct{} // closed when there is another one; nil if nobody watches
+}
+
+// Waiter is one call in a line. It is used once.
+type Waiter[W any, H comparable, N any] struct {
+	Of   W
+	Told chan Word[H] // of size one; a word ends the wait
+
+	line       *Line[W, H, N] // nil if it does not wait
+	next, prev *Waiter[W, H, N]
+}
+
+// Word is what ends a wait: a hold, or an error.
+type Word[H comparable] struct {
+	Hold H
+	Err  error
+}
+
+// New returns an empty table.
+func New[W any, H comparable, N any]() *Table[W, H, N] {
+	return &Table[W, H, N]{lines: make(map[string]*Line[W, H, N])}
+}
+
+// Wait returns a waiter that is in no line.
+func Wait[W any, H comparable, N any](of W) *Waiter[W, H, N] {
+	return &Waiter[W, H, N]{Of: of, Told: make(chan Word[H], 1)}
+}
+
+// Enter is for a call that may wait. If asks, it asks for itself: Granted, Refused or GaveUp follows. Otherwise w waits. make
+// is called for a waiter if it has to wait.
+func (t *Table[W, H, N]) Enter(key string, together bool, make func() *Waiter[W, H, N]) (l *Line[W, H, N], w *Waiter[W, H, N]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l = t.open(key, together)
+	if l.free() {
+		l.calls++
+		return l, nil
+	}
+	w = make()
+	l.push(w)
+	return l, w
+}
+
+// Try is for a call that does not wait. If asks, it asks for itself, and Granted or GaveUp follows. Otherwise somebody of this
+// process has the name, or asks for it: Watch tells.
+func (t *Table[W, H, N]) Try(key string, together bool) (l *Line[W, H, N], asks bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l = t.lines[key]; l != nil && !together && !l.free() {
+		return nil, false
+	}
+	l = t.open(key, together)
+	l.calls++
+	return l, true
+}
+
+// free says that a call may ask for itself. The caller holds the mutex, as for all that follow without a capital.
+func (l *Line[W, H, N]) free() bool {
+	return l.first == nil && !l.asker && !l.held && (l.calls == 0 || l.together)
+}
+
+// Granted says that a call that asked for itself has h. start says to begin the asker.
+func (l *Line[W, H, N]) Granted(h H) (start bool) {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	l.calls--
+	if !l.together {
+		l.hold(h)
+	}
+	return l.wake()
+}
+
+// hold says that h has the name. What was said of it before is old.
+func (l *Line[W, H, N]) hold(h H) {
+	l.held, l.has, l.known = true, h, false
+	l.tell()
+}
+
+// Refused says that a call that asked for itself goes on as w, which waits first of all.
+func (l *Line[W, H, N]) Refused(w *Waiter[W, H, N]) (start bool) {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	l.calls--
+	w.line, w.next = l, l.first
+	if l.first == nil {
+		l.last = w
+	} else {
+		l.first.prev = w
+	}
+	l.first = w
+	return l.wake()
+}
+
+// GaveUp says that a call that asked for itself goes.
+func (l *Line[W, H, N]) GaveUp() (start bool) {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	l.calls--
+	l.tell()
+	if start = l.wake(); !start {
+		l.prune()
+	}
+	return start
+}
+
+// Leave takes w out, because its call goes. If it was told a word in the meantime, that is for the caller to pass on. If nobody
+// waits any more, broken has to be called: it ends the asker's round.
+func (w *Waiter[W, H, N]) Leave(t *Table[W, H, N]) (word Word[H], told bool, broken func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.line == nil {
+		return <-w.Told, true, nil
+	}
+	l := w.line
+	l.unlink(w)
+	if l.first == nil {
+		broken, l.broken = l.broken, nil
+	}
+	l.prune()
+	return word, false, broken
+}
+
+// wake says to begin the asker, if somebody waits, and nobody asks or holds.
+func (l *Line[W, H, N]) wake() (start bool) {
+	if l.first == nil || l.asker || l.held || l.calls > 0 && !l.together {
+		return false
+	}
+	l.asker = true
+	return true
+}
+
+func (l *Line[W, H, N]) push(w *Waiter[W, H, N]) {
+	w.line, w.prev = l, l.last
+	if l.last == nil {
+		l.first = w
+	} else {
+		l.last.next = w
+	}
+	l.last = w
+}
+
+func (l *Line[W, H, N]) unlink(w *Waiter[W, H, N]) {
+	if w.prev == nil {
+		l.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.line, w.next, w.prev = nil, nil, nil
+}
+
+// send ends the wait of w.
+func (l *Line[W, H, N]) send(w *Waiter[W, H, N], word Word[H]) {
+	l.unlink(w)
+	w.Told <- word // never blocks: it is the only one
+}
+
+func (t *Table[W, H, N]) open(key string, together bool) *Line[W, H, N] {
+	l := t.lines[key]
+	if l == nil {
+		l = &Line[W, H, N]{table: t, key: key, together: together}
+		t.lines[key] = l
+	}
+	return l
+}
+
+// prune forgets a line that nobody needs. It may have been forgotten before, and there is another one of its name.
+func (l *Line[W, H, N]) prune() {
+	if l.first == nil && !l.asker && !l.held && l.calls == 0 && l.table.lines[l.key] == l {
+		delete(l.table.lines, l.key)
+	}
+}

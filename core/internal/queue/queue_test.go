@@ -1,0 +1,378 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+type (
+	table  = Table[int, int, string]
+	line   = Line[int, int, string]
+	waiter = Waiter[int, int, string]
+)
+
+// world plays all who use one line, one step at a time. The steps of each follow one another as they do in truth; whose
+// step is next is drawn.
+type world struct {
+	*table
+
+	rng     *rand.Rand
+	asking  map[int]*line   // calls that ask for themselves
+	waiting map[int]*waiter // by caller
+	has     int             // the hold that has the name; 0 for none
+	ending  int             // the hold whose release is under way
+	asker   *line
+	next    int // number of the last caller or hold
+	order   []int
+	trail   []string
+}
+
+func (w *world) say(format string, args ...any) {
+	w.trail = append(w.trail, fmt.Sprintf(format, args...))
+}
+
+func (w *world) start(l *line, start bool) error {
+	if start && w.asker != nil {
+		return errors.New("two askers")
+	}
+	if start {
+		w.asker = l
+	}
+	return nil
+}
+
+func (w *world) got(h int) error {
+	if w.has != 0 && w.has != w.ending {
+		return fmt.Errorf("%d has it, and %d gets it", w.has, h)
+	}
+	w.has = h
+	return nil
+}
+
+// hear has each caller hear its word. It says how many were given a hold.
+func (w *world) hear(h int) (n int, err error) {
+	for caller, x := range w.waiting {
+		select {
+		case word := <-x.Told:
+			delete(w.waiting, caller)
+			if word.Err == nil {
+				n++
+			}
+			if word.Err == nil && word.Hold != h {
+				return n, fmt.Errorf("%d was given %d, not %d", caller, word.Hold, h)
+			}
+			if word.Err == nil && len(w.order) > 0 && caller != w.order[0] {
+				return n, fmt.Errorf("%d overtakes %v", caller, w.order)
+			}
+			w.forget(caller)
+		default:
+		}
+	}
+	return n, nil
+}
+
+func (w *world) forget(caller int) {
+	for i, c := range w.order {
+		if c == caller {
+			w.order = append(w.order[:i:i], w.order[i+1:]...)
+		}
+	}
+}
+
+func some[V any](w *world, m map[int]V) (k int, v V, ok bool) {
+	n := 0
+	for i := range m {
+		if n++; w.rng.IntN(n) == 0 {
+			k = i
+		}
+	}
+	v, ok = m[k]
+	return k, v, ok
+}
+
+func (w *world) step() error {
+	switch w.rng.IntN(9) {
+	case 0: // somebody comes
+		w.next++
+		l, x := w.Enter("n", false, func() *waiter { return Wait[int, int, string](w.next) })
+		if x == nil {
+			w.say("%d asks", w.next)
+			w.asking[w.next] = l
+			if len(w.asking) > 1 || w.asker != nil || w.has != 0 {
+				return errors.New("one asks at most")
+			}
+			return nil
+		}
+		w.say("%d waits", w.next)
+		w.waiting[w.next] = x
+		w.order = append(w.order, w.next)
+	case 1: // a call is granted
+		if c, l, ok := some(w, w.asking); ok {
+			delete(w.asking, c)
+			w.next++
+			w.say("%d is granted %d", c, w.next)
+			return errors.Join(w.got(w.next), w.start(l, l.Granted(w.next)))
+		}
+	case 2: // or refused
+		if c, l, ok := some(w, w.asking); ok {
+			delete(w.asking, c)
+			w.say("%d is refused", c)
+			x := Wait[int, int, string](c)
+			w.waiting[c] = x
+			w.order = append([]int{c}, w.order...)
+			return w.start(l, l.Refused(x))
+		}
+	case 3: // or goes
+		if c, l, ok := some(w, w.asking); ok {
+			delete(w.asking, c)
+			w.say("%d gives up", c)
+			return w.start(l, l.GaveUp())
+		}
+	case 4: // a waiter leaves
+		if c, x, ok := some(w, w.waiting); ok {
+			w.say("%d leaves", c)
+			_, told, _ := x.Leave(w.table)
+			if told {
+				return errors.New("a word that was heard before")
+			}
+			delete(w.waiting, c)
+			w.forget(c)
+		}
+	case 5, 6: // the asker is granted
+		if w.asker == nil {
+			break
+		}
+		first, ok := w.asker.First(func() {})
+		if !ok {
+			w.say("the asker ends")
+			if len(w.waiting) > 0 {
+				return errors.New("somebody waits")
+			}
+			w.asker = nil
+			return nil
+		}
+		if first != w.order[0] {
+			return fmt.Errorf("asks for %d, not for %d", first, w.order[0])
+		}
+		w.next++
+		w.say("the asker is granted %d", w.next)
+		gift, more := w.asker.Give(w.next, func(of int) bool { return of%5 != 0 })
+		if gift == Unlike {
+			w.asker.Fail(func(of int) error {
+				if of == first {
+					return errors.New("never")
+				}
+				return nil
+			})
+			_, err := w.hear(0)
+			return err
+		}
+		if more || gift != Given {
+			return fmt.Errorf("%d, more %t", gift, more)
+		}
+		w.asker = nil
+		if err := w.got(w.next); err != nil {
+			return err
+		}
+		if n, err := w.hear(w.next); n != 1 || err != nil {
+			return fmt.Errorf("%d were given it: %w", n, err)
+		}
+	case 7: // the hold ends
+		if w.has == 0 || w.ending != 0 {
+			break
+		}
+		h, early := w.has, w.rng.IntN(2) == 0
+		l := w.lines["n"]
+		passed, start := l.Pass(h, early, func(of int) bool { return of%3 != 0 })
+		w.say("%d ends: passed %t", h, passed)
+		if passed {
+			if n, err := w.hear(h); n != 1 || err != nil {
+				return fmt.Errorf("%d were given it: %w", n, err)
+			}
+			return nil
+		}
+		w.ending = h
+		return w.start(l, start)
+	case 8: // its release is over
+		if w.ending == 0 {
+			break
+		}
+		h := w.ending
+		w.ending = 0
+		w.say("%d is over", h)
+		if w.has == h {
+			w.has = 0
+		}
+		if l := w.lines["n"]; l != nil {
+			return w.start(l, l.Vacate(h))
+		}
+	}
+	return nil
+}
+
+func (w *world) check() error {
+	if len(w.waiting) > 0 && len(w.asking) == 0 && w.asker == nil && w.has == 0 {
+		return errors.New("somebody waits, and nobody asks or holds")
+	}
+	if n, _ := w.Waiting(); n != len(w.waiting) {
+		return fmt.Errorf("%d wait, not %d", n, len(w.waiting))
+	}
+	if len(w.waiting)+len(w.asking)+w.has+w.ending == 0 && w.asker == nil && len(w.lines) > 0 {
+		return errors.New("a line that nobody needs")
+	}
+	return nil
+}
+
+func TestSomebodyAsksOrHoldsWheneverSomebodyWaits(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(3000) {
+		w := &world{table: New[int, int, string](), rng: rand.New(rand.NewPCG(seed, 1)), asking: map[int]*line{}, waiting: map[int]*waiter{}}
+		for range 200 {
+			if err := errors.Join(w.step(), w.check()); err != nil {
+				t.Fatalf("seed %d: %v\n%q", seed, err, w.trail[max(0, len(w.trail)-12):])
+			}
+		}
+	}
+}
+
+func TestWhoLeavesAsItIsGivenSomethingGetsIt(t *testing.T) {
+	t.Parallel()
+	q := New[int, int, string]()
+	l, _ := q.Enter("n", false, nil)
+	l.Granted(1)
+	_, w := q.Enter("n", false, func() *waiter { return Wait[int, int, string](2) })
+	if passed, _ := l.Pass(1, true, func(int) bool { return true }); !passed {
+		t.Fatal("not passed")
+	}
+	if word, told, _ := w.Leave(q); !told || word.Hold != 1 {
+		t.Error(word, told)
+	}
+}
+
+func TestTheLastOneWhoLeavesBreaksTheRoundOff(t *testing.T) {
+	t.Parallel()
+	q := New[int, int, string]()
+	l, _ := q.Enter("n", false, nil)
+	w := Wait[int, int, string](1)
+	if !l.Refused(w) {
+		t.Fatal("no asker")
+	}
+	broken := false
+	l.First(func() { broken = true })
+	_, w2 := q.Enter("n", false, func() *waiter { return Wait[int, int, string](2) })
+	if _, _, end := w.Leave(q); end != nil {
+		t.Error("somebody waits")
+	}
+	if _, _, end := w2.Leave(q); end == nil {
+		t.Error("nobody waits")
+	} else if end(); !broken {
+		t.Error("another one")
+	}
+	_, w3 := q.Enter("n", false, func() *waiter { return Wait[int, int, string](3) })
+	if of, ok := l.First(nil); w3 == nil || !ok || of != 3 {
+		t.Error("who comes before the asker has seen it is asked for")
+	}
+}
+
+func TestATryIsToldOfEachChange(t *testing.T) {
+	t.Parallel()
+	q := New[int, int, string]()
+	l, asks := q.Try("n", false)
+	if _, again := q.Try("n", false); !asks || again {
+		t.Fatal("one asks at a time")
+	}
+	if _, again := q.Try("r", true); !again {
+		t.Fatal("a reader")
+	}
+	if _, again := q.Try("r", true); !again {
+		t.Fatal("readers need not ask one after the other")
+	}
+	v := q.Watch("n")
+	if !v.Asked || v.Held || v.Known {
+		t.Error(v)
+	}
+	l.Refused(Wait[int, int, string](1))
+	l.Tell("held")
+	<-v.Changed
+	if v = q.Watch("n"); !v.Known || v.News != "held" {
+		t.Error(v)
+	}
+	l.Give(7, func(int) bool { return true })
+	<-v.Changed
+	if v = q.Watch("n"); !v.Held || v.Has != 7 || v.Asked || v.Known {
+		t.Error(v)
+	}
+	l.Vacate(7)
+	<-v.Changed
+	if v = q.Watch("n"); v.Changed != nil || v.Held {
+		t.Error(v)
+	}
+}
+
+func TestManyGoroutinesAndOneLine(t *testing.T) {
+	t.Parallel()
+	q := New[int, int64, string]()
+	var mu sync.Mutex // what the line says is held alone
+	var askers, holds sync.WaitGroup
+	number := int64(0)
+	grant := func() int64 { number++; return number }
+	var end func(l *Line[int, int64, string], h int64)
+	ask := func(l *Line[int, int64, string]) {
+		askers.Go(func() {
+			if _, ok := l.First(nil); !ok {
+				return
+			}
+			mu.Lock()
+			h := grant()
+			if gift, _ := l.Give(h, func(int) bool { return true }); gift != Given {
+				mu.Unlock()
+			}
+		})
+	}
+	end = func(l *Line[int, int64, string], h int64) {
+		passed, _ := l.Pass(h, false, func(of int) bool { return of%4 != 0 })
+		if passed {
+			return
+		}
+		mu.Unlock()
+		if l.Vacate(h) {
+			ask(l)
+		}
+	}
+	for i := range 16 {
+		holds.Go(func() {
+			for j := range 500 {
+				l, w := q.Enter("n", false, func() *Waiter[int, int64, string] { return Wait[int, int64, string](j) })
+				if w == nil {
+					mu.Lock()
+					h := grant()
+					l.Granted(h)
+					end(l, h)
+					continue
+				}
+				if i%4 == 0 && j%3 == 0 {
+					if word, told, _ := w.Leave(q); told {
+						end(l, word.Hold)
+					}
+					continue
+				}
+				select {
+				case word := <-w.Told:
+					end(l, word.Hold)
+				case <-time.After(10 * time.Second):
+					t.Error("nobody comes")
+					return
+				}
+			}
+		})
+	}
+	holds.Wait()
+	askers.Wait()
+	if n, lines := q.Waiting(); n+lines > 0 {
+		t.Errorf("%d wait in %d lines", n, lines)
+	}
+}
