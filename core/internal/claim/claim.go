@@ -32,8 +32,10 @@ type Claim struct {
 	mu      sync.Mutex // protects the fields below; a leaf
 	phase   phase
 	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue
+	owned   bool          // it was granted, and the asker asks again
 	stray   bool          // during the release, a command turned out to be granted whose caller had gone
 	open    int32         // how many commands may act without our knowledge: under way, or given up
+	renews  int32         // how many renewals may act: they only prolong what the token owns
 	waits   int32         // how many of them are Waits that were given up and have not returned
 	sent    time.Duration // TTL of the last command that asked
 	keep    time.Duration // its Keep
@@ -69,7 +71,7 @@ func (c *Claim) May(w *Wish) bool {
 }
 
 func (c *Claim) may(ttl, keep time.Duration) bool {
-	return c.open == 0 || c.sent == ttl && c.keep == keep
+	return c.open+c.renews == 0 || c.sent == ttl && c.keep == keep
 }
 
 // Ask is the claim for a command that asks for w. The command counts as open until its Answer.
@@ -85,14 +87,14 @@ func (c *Claim) Ask(op call.Op, w *Wish, fences int) driver.Claim {
 }
 
 // Renewal is the claim for a renewal, with the TTL and label of w if they may be sent, and otherwise with the TTL that
-// was sent last. It counts as open until its Answer.
+// was sent last. It counts as open until it is Renewed.
 func (c *Claim) Renewal(w *Wish, ttl time.Duration) driver.Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.may(ttl, c.keep) {
 		ttl = c.sent
 	}
-	c.open++
+	c.renews++
 	c.sent, c.longest = ttl, max(c.longest, ttl)
 	return driver.Claim{Name: c.Name, Token: c.token, Label: w.Label, TTL: ttl, Limit: w.Limit}
 }
@@ -108,6 +110,15 @@ func (c *Claim) Answer(now clock.Awake, m driver.Meaning) {
 	}
 	if m.Kind == driver.Done { // a grant takes the token out of the queue
 		c.placed = false
+	}
+}
+
+// Renewed takes the answer to a renewal. Without one it may still come: then no other TTL is sent.
+func (c *Claim) Renewed(m driver.Meaning) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !m.Open() {
+		c.renews--
 	}
 }
 
@@ -154,7 +165,14 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 func (c *Claim) Quiet() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.open == 0 && !c.placed
+	return c.open+c.renews == 0 && !c.placed
+}
+
+// Owned says that the token was granted, and that no hold has it yet: the asker goes on with it.
+func (c *Claim) Owned() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owned = true
 }
 
 // Hold says that the token was granted, and that a hold has it now.

@@ -36,13 +36,17 @@ func TestAnotherTTLIsAskedForOnlyWhileNothingIsOpen(t *testing.T) {
 	if r := c.Renewal(long, long.TTL); r.TTL != short.TTL {
 		t.Errorf("renews with %s", r.TTL)
 	}
-	c.Answer(0, granted)
+	c.Renewed(granted)
 	c.Outcome(call.Acquire, refused) // it was no more than that
 	if !c.May(long) {
 		t.Error("nothing is open any more")
 	}
 	if r := c.Renewal(long, long.TTL); r.TTL != long.TTL {
 		t.Errorf("renews with %s", r.TTL)
+	}
+	c.Renewed(silence)
+	if c.May(short) || c.Drop(0) != (Cleanup{}) {
+		t.Error("a renewal may come, and takes nothing")
 	}
 	keeps := *long
 	keeps.MinHold = time.Second

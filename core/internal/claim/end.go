@@ -25,7 +25,7 @@ func (c *Claim) Drop(now clock.Awake) Cleanup {
 	if was != asking {
 		return Cleanup{}
 	}
-	return c.cleanup(now, c.placed || c.open > 0)
+	return c.cleanup(now, c.placed || c.owned || c.open > 0)
 }
 
 // GiveBack ends a claim that was granted, and that nobody wants: it is released, without MinHold.

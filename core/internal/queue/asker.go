@@ -1,16 +1,16 @@
 package queue
 
-// First is for the asker: for whom to ask now. If nobody waits, it is over with the asker. broken breaks off the
+// First is for the asker: for whom to ask now, and whether others wait behind him. If nobody waits, it is over with the asker. broken breaks off the
 // round that begins now.
-func (l *Line[W, H, N]) First(broken func()) (of W, ok bool) {
+func (l *Line[W, H, N]) First(broken func()) (of W, behind, ok bool) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
 	if l.first == nil {
 		l.over()
-		return of, false
+		return of, false, false
 	}
 	l.broken = broken
-	return l.first.Of, true
+	return l.first.Of, l.first != l.last, true
 }
 
 // over says that the asker ends.
@@ -29,17 +29,23 @@ const (
 	Nobody      // nobody waits
 )
 
-// Give is for the asker: h was granted, and take makes it the hold of whoever is first now, or says that it does not suit. Once
-// it is given, it is over with the asker, unless others can hold the name too and more wait. If nobody waits, it is over as well.
-func (l *Line[W, H, N]) Give(h H, take func(W) bool) (gift Gift, more bool) {
+// Give is for the asker: something was granted, and take makes a hold of it for whoever is first now, or says that it does not suit. With
+// anybody, it goes to the first whom it suits. Once it is given, it is over with the asker, unless others can hold the name too and
+// more wait. If nobody waits, it is over as well.
+func (l *Line[W, H, N]) Give(anybody bool, take func(W) (H, bool)) (gift Gift, more bool) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
-	w := l.first
-	switch {
-	case w == nil:
+	if l.first == nil {
 		l.over()
 		return Nobody, false
-	case !take(w.Of):
+	}
+	w := l.first
+	h, ok := take(w.Of)
+	for !ok && anybody && w.next != nil {
+		w = w.next
+		h, ok = take(w.Of)
+	}
+	if !ok {
 		return Unlike, true
 	}
 	l.send(w, Word[H]{Hold: h})

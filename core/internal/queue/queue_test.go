@@ -146,7 +146,7 @@ func (w *world) step() error {
 		if w.asker == nil {
 			break
 		}
-		first, ok := w.asker.First(func() {})
+		first, _, ok := w.asker.First(func() {})
 		if !ok {
 			w.say("the asker ends")
 			if len(w.waiting) > 0 {
@@ -160,7 +160,7 @@ func (w *world) step() error {
 		}
 		w.next++
 		w.say("the asker is granted %d", w.next)
-		gift, more := w.asker.Give(w.next, func(of int) bool { return of%5 != 0 })
+		gift, more := w.asker.Give(false, func(of int) (int, bool) { return w.next, of%5 != 0 })
 		if gift == Unlike {
 			w.asker.Fail(func(of int) error {
 				if of == first {
@@ -273,7 +273,7 @@ func TestTheLastOneWhoLeavesBreaksTheRoundOff(t *testing.T) {
 		t.Error("another one")
 	}
 	_, w3 := q.Enter("n", false, func() *waiter { return Wait[int, int, string](3) })
-	if of, ok := l.First(nil); w3 == nil || !ok || of != 3 {
+	if of, _, ok := l.First(nil); w3 == nil || !ok || of != 3 {
 		t.Error("who comes before the asker has seen it is asked for")
 	}
 }
@@ -301,7 +301,7 @@ func TestATryIsToldOfEachChange(t *testing.T) {
 	if v = q.Watch("n"); !v.Known || v.News != "held" {
 		t.Error(v)
 	}
-	l.Give(7, func(int) bool { return true })
+	l.Give(false, func(int) (int, bool) { return 7, true })
 	<-v.Changed
 	if v = q.Watch("n"); !v.Held || v.Has != 7 || v.Asked || v.Known {
 		t.Error(v)
@@ -323,12 +323,12 @@ func TestManyGoroutinesAndOneLine(t *testing.T) {
 	var end func(l *Line[int, int64, string], h int64)
 	ask := func(l *Line[int, int64, string]) {
 		askers.Go(func() {
-			if _, ok := l.First(nil); !ok {
+			if _, _, ok := l.First(nil); !ok {
 				return
 			}
 			mu.Lock()
 			h := grant()
-			if gift, _ := l.Give(h, func(int) bool { return true }); gift != Given {
+			if gift, _ := l.Give(false, func(int) (int64, bool) { return h, true }); gift != Given {
 				mu.Unlock()
 			}
 		})

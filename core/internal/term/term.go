@@ -78,6 +78,7 @@ type Term struct {
 	turn   Turn
 	fence  uint64
 	left   int32 // turns after this one
+	taken  int32 // turns before it
 	fails  int32 // how many renewals in a row had no answer
 	state  State
 	loss   Loss

@@ -23,12 +23,16 @@ func (x *Term) Next(now clock.Reading, t Turn) bool {
 		return false
 	}
 	x.left--
+	x.taken++
 	if x.fence > 0 {
 		x.fence++
 	}
 	x.begin(t, now)
 	return true
 }
+
+// Turns says how many turns there were.
+func (x *Term) Turns() int { return int(x.taken) + 1 }
 
 // End says that whoever has the term ends it at now. It is true if a release has to be sent. Otherwise it is over, and
 // loss says why if that has happened just now.

@@ -1,0 +1,113 @@
+package hold
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/term"
+)
+
+// Ending is the release of a hold: one command that only the owner's token makes true, sent again while its outcome is unknown and
+// the hold's time is not over. It is written as steps, so that every order of events can be played:
+//
+//	e, _, ok := h.End(now, left)
+//	wait for e.Idle()                 // a renewal is under way
+//	for c, bound, ok := e.Send(now); ok && e.Answered(m); …
+//	e.Over(now)
+type Ending struct {
+	hold  *Hold
+	left  claim.Left
+	tried bool // something was sent
+	open  bool // a command of this release may have acted already
+	last  driver.Meaning
+}
+
+// Outcome is what the end of a hold has come to.
+type Outcome struct {
+	Result   term.Result
+	Loss     term.Loss // with WasLost
+	Unmarked bool      // it was released without its marker
+	Cleanup  claim.Cleanup
+}
+
+// Forgo says that nobody has received the hold: MinHold does not apply.
+func (h *Hold) Forgo() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forgone = true
+}
+
+// End begins the release, once the contexts of the work have ended. It is not ok if the hold was lost: then everything is over.
+func (h *Hold) End(now clock.Reading, left claim.Left) (e Ending, loss term.Loss, ok bool) {
+	h.mu.Lock()
+	ok, why := h.term.End(now)
+	lost := h.stop(why)
+	_, loss = h.term.State()
+	left.Keep = max(left.Keep, h.rest(now))
+	h.mu.Unlock()
+	h.tell(lost)
+	return Ending{hold: h, left: left}, loss, ok
+}
+
+// Idle is closed once no renewal is under way, which could come after the release; nil if none is.
+func (e *Ending) Idle() <-chan struct{} {
+	h := e.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.term.Flight() {
+		return nil
+	}
+	return h.wait()
+}
+
+// Send is the next command of the release, for at most bound. It is not ok if there is none: the time of the hold is over.
+func (e *Ending) Send(now clock.Reading) (c driver.Claim, bound time.Duration, ok bool) {
+	h := e.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.term.MayRelease(now) {
+		return c, 0, false
+	}
+	if !e.tried {
+		h.Claim.End()
+	}
+	e.tried = true
+	if e.left.Keep > 0 && e.left.Handoff == "" {
+		e.left.Keep = max(h.rest(now), time.Millisecond)
+	}
+	return h.Claim.Release(&h.want.Wish, e.left), driver.Patience(h.want.Lifetime()), true
+}
+
+// Answered takes the outcome of a command, and says whether to send another one.
+func (e *Ending) Answered(m driver.Meaning) (again bool) {
+	e.last = m
+	e.open = e.open || m.Open()
+	return m.Again()
+}
+
+// Over ends the hold at now. Whoever calls it cleans up, and vacates the name.
+func (e *Ending) Over(now clock.Reading) Outcome {
+	h := e.hold
+	h.mu.Lock()
+	a := answer(e.last)
+	if !e.tried {
+		a = term.NotDone
+	}
+	x := Outcome{Unmarked: e.last.Kind == driver.Unmarked}
+	x.Result, x.Loss = h.term.ReleasedBy(now, a, e.open, e.tried)
+	h.over = true
+	h.mu.Unlock()
+	h.watch.Leave(&h.entry)
+	x.Cleanup = h.Claim.Ended(now.Awake(), e.last.Answered() && e.tried, e.left.Keep > 0)
+	return x
+}
+
+// Ended is for a hold that was lost: what has to be cleaned up behind it.
+func (h *Hold) Ended(now clock.Reading) claim.Cleanup {
+	h.mu.Lock()
+	rest := h.rest(now)
+	h.mu.Unlock()
+	return h.Claim.Ended(now.Awake(), false, rest > 0)
+}

@@ -1,0 +1,160 @@
+// Package hold has one grant in this process: its life, its claim, and the work under it.
+package hold
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/term"
+	"github.com/holdfast-go/holdfast/core/internal/watchdog"
+)
+
+// Want is what a caller wants: a wish for the backend, and what concerns this process only. It does not change.
+type Want struct {
+	claim.Wish
+
+	Turn term.Turn
+	Work Work
+}
+
+// Work is what runs under a hold.
+type Work interface {
+	// Stop ends the contexts of the work, because trust has ended. It is called with the hold's mutex held, so it runs no code of
+	// the user and asks the hold nothing.
+	Stop(why term.Loss)
+}
+
+// Watch is who looks at holds when they are due: a watchdog.Dog.
+type Watch interface {
+	Watch(e *watchdog.Entry, w watchdog.Watched) bool
+	Set(e *watchdog.Entry, at clock.Awake, early time.Duration)
+	Leave(e *watchdog.Entry)
+}
+
+// Keeper is whom a hold tells that it is over by itself. It is called without a mutex held, after the contexts have ended.
+type Keeper interface{ Lost(h *Hold) }
+
+// Hold is one grant. Whoever ends its work ends the contexts first, and tells the hold then.
+type Hold struct {
+	Claim *claim.Claim
+
+	watch  Watch
+	keeper Keeper
+	entry  watchdog.Entry // the watchdog's
+
+	mu      sync.Mutex // protects the fields below
+	term    term.Term
+	want    *Want
+	over    bool          // it was lost, or released
+	forgone bool          // nobody has received it: MinHold does not apply
+	idle    chan struct{} // closed when no renewal is under way; nil if nobody waits for that
+}
+
+// New returns the hold of a claim that was granted by r, for w. ttl is what was asked for: trust comes from what was sent, never
+// from what the receiver wants. Begin follows.
+func New(c *claim.Claim, r call.Reply, ttl time.Duration, w *Want, k Keeper, d Watch) *Hold {
+	c.Hold()
+	return &Hold{Claim: c, watch: d, keeper: k, term: term.New(grant(r, ttl), w.Turn), want: w}
+}
+
+func grant(r call.Reply, ttl time.Duration) term.Grant {
+	if r.Grant.TTL > 0 {
+		ttl = min(ttl, r.Grant.TTL)
+	}
+	return term.Grant{Asked: r.Asked, Heard: r.Now, TTL: ttl, Fence: r.Grant.Fence, Fences: r.Grant.Fences}
+}
+
+// Fresh says that a grant is not nearly over as it is heard.
+func Fresh(r call.Reply, ttl time.Duration) bool {
+	life := term.Trust(grant(r, ttl).TTL)
+	return life-r.Now.Since(r.Asked) >= life/3
+}
+
+// Begin has the hold watched. It is false if nothing is watched any more, since the Locker is closed.
+func (h *Hold) Begin() bool {
+	if !h.watch.Watch(&h.entry, h) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.set()
+	return true
+}
+
+// set has the hold looked at when it is due. The caller holds the mutex.
+func (h *Hold) set() {
+	at, early := h.term.Due()
+	h.watch.Set(&h.entry, at, early)
+}
+
+// Next gives the next turn to w, without a command, if w wants nothing that a turn cannot give, and nothing about the hold is in
+// doubt. It is called with the queue's mutex held.
+func (h *Hold) Next(now clock.Reading, w *Want) bool {
+	if !h.Claim.Quiet() {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.want.Alike(&w.Wish) || !h.term.Next(now, w.Turn) {
+		return false
+	}
+	h.want = w
+	h.set()
+	return true
+}
+
+// Look implements watchdog.Watched. It is also for everybody who asks whether the hold still stands.
+func (h *Hold) Look(now clock.Reading) (renew bool) {
+	h.mu.Lock()
+	lost := h.stop(h.term.Look(now))
+	renew = h.term.Renew(now)
+	h.set()
+	h.mu.Unlock()
+	h.tell(lost)
+	return renew
+}
+
+// stop ends the work if trust has ended just now, and says whether the hold has become lost by that. The caller holds the
+// mutex.
+func (h *Hold) stop(why term.Loss) (lost bool) {
+	if why != term.None {
+		h.want.Work.Stop(why)
+	}
+	if state, _ := h.term.State(); state != term.Lost || h.over {
+		return false
+	}
+	h.over = true
+	return true
+}
+
+// tell has the keeper told that the hold is over by itself. The contexts have ended by now.
+func (h *Hold) tell(lost bool) {
+	if lost {
+		h.watch.Leave(&h.entry)
+		h.keeper.Lost(h)
+	}
+}
+
+// Fence is the fence of the turn under way; 0 if there is none.
+func (h *Hold) Fence() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.term.Fence()
+}
+
+// Want is what whoever has the hold wants.
+func (h *Hold) Want() *Want {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.want
+}
+
+// Turns says how many turns of this hold there were.
+func (h *Hold) Turns() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.term.Turns()
+}

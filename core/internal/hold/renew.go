@@ -1,0 +1,131 @@
+package hold
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/term"
+)
+
+// Renewal implements watchdog.Watched: the claim of the renewal that is under way since Look has said so. It has the TTL of whoever has
+// the hold now, and no less than a crash now would have to leave by MinHold.
+func (h *Hold) Renewal(now clock.Reading) (c driver.Claim, patience time.Duration, ok bool) {
+	h.mu.Lock()
+	lost := h.stop(h.term.Look(now))
+	if state, _ := h.term.State(); state == term.Held {
+		c = h.Claim.Renewal(&h.want.Wish, max(h.want.TTL, h.rest(now)))
+		patience, ok = h.term.Patience(now), true
+	} else { // nothing was sent
+		h.term.Renewed(now, now, 0, term.NotDone)
+		h.landed()
+	}
+	h.mu.Unlock()
+	h.tell(lost)
+	return c, patience, ok
+}
+
+// Renewed implements watchdog.Watched.
+func (h *Hold) Renewed(c driver.Claim, asked, now clock.Reading, err error) {
+	m := driver.Explain(err)
+	h.Claim.Renewed(m)
+	h.mu.Lock()
+	lost := h.stop(h.term.Renewed(asked, now, c.TTL, answer(m)))
+	h.landed()
+	h.set()
+	h.mu.Unlock()
+	h.tell(lost)
+}
+
+// Fails implements watchdog.Watched.
+func (h *Hold) Fails() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.term.Fails()
+}
+
+// answer is what an outcome means for a term.
+func answer(m driver.Meaning) term.Answer {
+	switch m.Kind {
+	case driver.Done, driver.Unmarked:
+		return term.Yes
+	case driver.NotOwner:
+		return term.NotOwner
+	case driver.NotDone:
+		return term.NotDone
+	default:
+		return term.Silence
+	}
+}
+
+// rest is what is left, at now, of the time for which MinHold keeps the name taken. It counts from when the turn began. The caller
+// holds the mutex.
+func (h *Hold) rest(now clock.Reading) time.Duration {
+	if h.want.MinHold == 0 || h.forgone {
+		return 0
+	}
+	left := h.want.MinHold - now.Up().Sub(h.term.Begun())
+	return max(0, left+time.Millisecond-1).Truncate(time.Millisecond) // backends count in whole ones
+}
+
+// landed has those told who wait for the renewal under way. The caller holds the mutex.
+func (h *Hold) landed() {
+	if h.idle != nil {
+		close(h.idle)
+		h.idle = nil
+	}
+}
+
+// wait returns a channel that is closed once no renewal is under way. The caller holds the mutex.
+func (h *Hold) wait() <-chan struct{} {
+	if h.idle == nil {
+		h.idle = make(chan struct{})
+	}
+	return h.idle
+}
+
+// Left says how long the hold is still trusted, and how long it is after a renewal.
+func (h *Hold) Left(now clock.Reading) (left, life time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.term.Left(now), h.term.Life()
+}
+
+// Confirm renews once, unless more than half of the life is left, or somebody else does. It waits for that as long as ctx and the
+// hold stand. There is one renewal at a time: whoever finds one under way waits for that one, and looks again. The renewal
+// goes on, and counts, if ctx ends.
+func (h *Hold) Confirm(ctx context.Context, p *call.Port) {
+	left, _ := h.Left(p.Clock.Read())
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	for {
+		now := p.Clock.Read()
+		h.mu.Lock()
+		if left := h.term.Left(now); left == 0 || left > h.term.Life()/2 {
+			h.mu.Unlock()
+			return
+		}
+		if h.term.Confirm(now) {
+			p.Tasks.Go(func() { h.confirm(p) })
+		}
+		idle := h.wait()
+		h.mu.Unlock()
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *Hold) confirm(p *call.Port) {
+	now := p.Clock.Read()
+	c, patience, ok := h.Renewal(now)
+	if !ok {
+		return
+	}
+	errs := p.Renew([]driver.Claim{c}, patience)
+	h.Renewed(c, now, p.Clock.Read(), errs[0])
+}

@@ -1,0 +1,70 @@
+package watchdog
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+)
+
+// heap has the entry to look at first on top. It holds the times itself, has four children per entry, and moves
+// each entry only once: touching entries that are spread over the memory costs more than the rest of a renewal.
+type heap []scheduled
+
+type scheduled struct {
+	at    clock.Awake
+	early time.Duration
+	entry *Entry // its index is the place in the heap; -1 for none
+}
+
+const width = 4
+
+// set puts e in its place, whether e was in the heap before or not.
+func (h *heap) set(e *Entry, at clock.Awake, early time.Duration) {
+	if e.index < 0 {
+		e.index = int32(len(*h)) //nolint:gosec // G115: so many leases fit in no memory
+		*h = append(*h, scheduled{})
+	}
+	h.sift(int(e.index), scheduled{at, early, e})
+}
+
+// drop takes e out, if it is there.
+func (h *heap) drop(e *Entry) {
+	if e.index < 0 {
+		return
+	}
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = scheduled{}
+	*h = old[:len(old)-1]
+	if last.entry != e {
+		h.sift(int(e.index), last)
+	}
+	e.index = -1
+}
+
+// sift puts p where it belongs; place i is free.
+func (h heap) sift(i int, p scheduled) {
+	for i > 0 && p.at < h[(i-1)/width].at {
+		h.put(i, h[(i-1)/width])
+		i = (i - 1) / width
+	}
+	for c := width*i + 1; c < len(h); c = width*i + 1 {
+		first := c
+		for d := c + 1; d < min(c+width, len(h)); d++ {
+			if h[d].at < h[first].at {
+				first = d
+			}
+		}
+		if p.at <= h[first].at {
+			break
+		}
+		h.put(i, h[first])
+		i = first
+	}
+	h.put(i, p)
+}
+
+func (h heap) put(i int, p scheduled) {
+	h[i] = p
+	p.entry.index = int32(i) //nolint:gosec // G115: as above
+}

@@ -1,0 +1,184 @@
+// Package watchdog looks at everything that is held when it is due, and has it renewed, many in one command.
+//
+// It has one timer and no goroutine of its own. What runs when the timer fires does no I/O, takes no mutex that is
+// held across I/O, and calls no user code. So nothing can keep a context from ending in time.
+package watchdog
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+// Watched is what the watchdog looks at: one grant. Its methods are called without the watchdog's mutex.
+type Watched interface {
+	// Look does what is due at now, and says whether to renew. From then on a renewal is under way. It
+	// calls Set.
+	Look(now clock.Reading) (renew bool)
+	// Renewal is the claim of that renewal, and how long it may take. It is not ok if it is not to be sent any more.
+	Renewal(now clock.Reading) (c driver.Claim, patience time.Duration, ok bool)
+	// Renewed takes the answer to it. It calls Set.
+	Renewed(c driver.Claim, asked, now clock.Reading, err error)
+	// Fails is how many of its renewals in a row had no answer.
+	Fails() int
+}
+
+// Entry is the part of a Watched that belongs to the watchdog.
+type Entry struct {
+	of      Watched
+	watched bool
+	index   int32 // in the heap; -1 if it is not there
+}
+
+// lookEvery is the longest time between two looks at the clocks while anything is held. Timers stand still while
+// a machine is suspended, so a context may go on for this long after the machine resumes.
+const lookEvery = 250 * time.Millisecond
+
+// Dog is the watchdog.
+type Dog struct {
+	port    *call.Port
+	renewer renewer
+
+	mu      sync.Mutex // protects the fields below, and all entries
+	heap    heap
+	count   atomic.Int64 // how many are watched; during a tick some of them are not in the heap
+	timer   *time.Timer
+	wakeAt  clock.Awake   // when the timer fires; clock.Never if it is not set
+	ticking bool          // a tick is under way; it sets the timer when it ends
+	seen    clock.Reading // the clocks at the last tick
+	closed  bool          // nothing more is accepted
+	left    bool          // nothing is watched any more
+}
+
+// New returns a watchdog that renews through p.
+func New(p *call.Port) *Dog {
+	d := &Dog{port: p, seen: p.Clock.Read(), wakeAt: clock.Never}
+	d.renewer.port = p
+	return d
+}
+
+// Watch begins to watch w, whose entry e is. It refuses once the watchdog is closed. Set follows.
+func (d *Dog) Watch(e *Entry, w Watched) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	*e = Entry{of: w, watched: true, index: -1}
+	d.count.Add(1)
+	return true
+}
+
+// Set has e looked at when it is due, or up to early before that if others are due then.
+func (d *Dog) Set(e *Entry, at clock.Awake, early time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !e.watched || d.left || at == clock.Never {
+		return
+	}
+	d.heap.set(e, at, early)
+	if !d.ticking {
+		d.arm(at)
+	}
+}
+
+// Leave ends the watch over e.
+func (d *Dog) Leave(e *Entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e.watched {
+		e.watched = false
+		d.heap.drop(e)
+		d.count.Add(-1)
+	}
+}
+
+// Count says how many are watched.
+func (d *Dog) Count() int { return int(d.count.Load()) }
+
+// arm makes the timer fire at the given time, if it is not set to an earlier one. The caller holds the mutex.
+func (d *Dog) arm(at clock.Awake) {
+	if at >= d.wakeAt {
+		return
+	}
+	awake := d.port.Clock.Now()
+	d.wakeAt = min(at, awake.Add(lookEvery))
+	wait := max(0, d.wakeAt.Sub(awake))
+	if d.timer == nil {
+		d.timer = time.AfterFunc(wait, d.tick)
+	} else {
+		d.timer.Reset(wait)
+	}
+}
+
+// tick does what is due.
+func (d *Dog) tick() {
+	now := d.port.Clock.Look()
+	d.mu.Lock()
+	if d.ticking { // the timer was set again as it fired
+		d.mu.Unlock()
+		return
+	}
+	d.ticking, d.wakeAt = true, clock.Never
+	due := d.popDue(now)
+	d.mu.Unlock()
+
+	renew := due[:0]
+	for _, e := range due {
+		if e.of.Look(now) {
+			renew = append(renew, e)
+		}
+	}
+	d.renewer.add(renew)
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ticking = false
+	if len(d.heap) > 0 && !d.left {
+		d.arm(d.heap[0].at)
+	}
+}
+
+// popDue takes what is due out of the heap. If the clocks have moved against each other since the last tick, because the
+// machine slept or somebody set the wall clock, that is all. The caller holds the mutex.
+func (d *Dog) popDue(now clock.Reading) []*Entry {
+	parted := now.PartedSince(d.seen)
+	d.seen = now
+	var due []*Entry
+	for len(d.heap) > 0 {
+		first := d.heap[0]
+		if !parted && first.at.Sub(now.Awake()) > first.early {
+			break
+		}
+		d.heap.drop(first.entry)
+		due = append(due, first.entry)
+	}
+	return due
+}
+
+// Close refuses what is new, and returns what is watched.
+func (d *Dog) Close() []Watched {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	all := make([]Watched, 0, len(d.heap))
+	for _, x := range d.heap {
+		all = append(all, x.entry.of)
+	}
+	return all
+}
+
+// Abandon stops watching. It says how many are left to their TTL.
+func (d *Dog) Abandon() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed, d.left = true, true
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	return int(d.count.Load())
+}
