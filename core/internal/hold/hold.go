@@ -40,6 +40,7 @@ type Keeper interface{ Lost(h *Hold) }
 // Hold is one grant. Whoever ends its work ends the contexts first, and tells the hold then.
 type Hold struct {
 	Claim *claim.Claim
+	Line  any // where its name is kept, for the Keeper
 
 	watch  Watch
 	keeper Keeper
@@ -55,9 +56,9 @@ type Hold struct {
 
 // New returns the hold of a claim that was granted by r, for w. ttl is what was asked for: trust comes from what was sent, never
 // from what the receiver wants. Begin follows.
-func New(c *claim.Claim, r call.Reply, ttl time.Duration, w *Want, k Keeper, d Watch) *Hold {
+func New(c *claim.Claim, line any, r call.Reply, ttl time.Duration, w *Want, k Keeper, d Watch) *Hold {
 	c.Hold()
-	return &Hold{Claim: c, watch: d, keeper: k, term: term.New(grant(r, ttl), w.Turn), want: w}
+	return &Hold{Claim: c, Line: line, watch: d, keeper: k, term: term.New(grant(r, ttl), w.Turn), want: w}
 }
 
 func grant(r call.Reply, ttl time.Duration) term.Grant {
@@ -157,4 +158,14 @@ func (h *Hold) Turns() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.term.Turns()
+}
+
+// Remaining says how long the hold is still trusted unless it is renewed, by the clock that timers go by.
+func (h *Hold) Remaining(now clock.Awake) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if state, _ := h.term.State(); state != term.Held {
+		return 0
+	}
+	return max(0, h.term.Until().Sub(now))
 }

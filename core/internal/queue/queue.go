@@ -90,15 +90,20 @@ func (l *Line[W, H, N]) free() bool {
 	return l.first == nil && !l.asker && !l.held && (l.calls == 0 || l.together)
 }
 
-// Granted says that a call that asked for itself has h. start says to begin the asker.
-func (l *Line[W, H, N]) Granted(h H) (start bool) {
+// Granted says that a call that asked for itself has what make makes. start says to begin the asker. make is called in the same
+// step, so that what ends at once is not vacated before it is here.
+func (l *Line[W, H, N]) Granted(make func() H) (h H, start bool) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
 	l.calls--
+	h = make()
 	if !l.together {
 		l.hold(h)
 	}
-	return l.wake()
+	if start = l.wake(); !start {
+		l.prune()
+	}
+	return h, start
 }
 
 // hold says that h has the name. What was said of it before is old.

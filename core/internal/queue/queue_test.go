@@ -115,7 +115,8 @@ func (w *world) step() error {
 			delete(w.asking, c)
 			w.next++
 			w.say("%d is granted %d", c, w.next)
-			return errors.Join(w.got(w.next), w.start(l, l.Granted(w.next)))
+			_, start := l.Granted(func() int { return w.next })
+			return errors.Join(w.got(w.next), w.start(l, start))
 		}
 	case 2: // or refused
 		if c, l, ok := some(w, w.asking); ok {
@@ -243,7 +244,7 @@ func TestWhoLeavesAsItIsGivenSomethingGetsIt(t *testing.T) {
 	t.Parallel()
 	q := New[int, int, string]()
 	l, _ := q.Enter("n", false, nil)
-	l.Granted(1)
+	l.Granted(func() int { return 1 })
 	_, w := q.Enter("n", false, func() *waiter { return Wait[int, int, string](2) })
 	if passed, _ := l.Pass(1, true, func(int) bool { return true }); !passed {
 		t.Fatal("not passed")
@@ -350,7 +351,7 @@ func TestManyGoroutinesAndOneLine(t *testing.T) {
 				if w == nil {
 					mu.Lock()
 					h := grant()
-					l.Granted(h)
+					l.Granted(func() int64 { return h })
 					end(l, h)
 					continue
 				}

@@ -1,0 +1,154 @@
+package contend
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+)
+
+// Caller is one call that wants a hold.
+//
+//	for s := c.Next(now); s.Do != Over; {
+//		Send: s = c.Answered(reply, gone)
+//		Listen: s = c.Told(word), or c.Leave(err)
+//		Watch: s = c.Next(now), or c.Late(err)
+//	}
+//
+// If the last step has both a Hold and an Err, the hold came as its caller left: it has to be given back.
+type Caller struct {
+	place *Place
+	Waiting
+	Once bool // does not wait for another holder
+
+	line   *Line
+	claim  *claim.Claim
+	waiter *Waiter
+}
+
+// NewCaller returns a call that begins at now.
+func (p *Place) NewCaller(now clock.Awake, w *hold.Want, once bool) *Caller {
+	return &Caller{place: p, Waiting: Waiting{w, now}, Once: once}
+}
+
+// Next begins, or goes on after a change of the line.
+func (c *Caller) Next(now clock.Awake) Step {
+	if c.Once {
+		return c.try(now)
+	}
+	c.line, c.waiter = c.place.Table.Enter(key(c.Want), c.Want.Together(), c.wait)
+	if c.waiter != nil {
+		return Step{Do: Listen}
+	}
+	return c.ask()
+}
+
+func (c *Caller) wait() *Waiter {
+	return &Waiter{Of: &c.Waiting, Told: make(chan Word, 1)}
+}
+
+// ask is an attempt of the call's own.
+func (c *Caller) ask() Step {
+	c.claim = c.place.Claim(c.Want.Name)
+	return Step{Do: Send, Op: call.Acquire, Claim: c.claim, Want: c.Want, For: driver.Patience(c.Want.TTL)}
+}
+
+// try asks, or finds out from those of this process who have the name or ask for it. What they were told counts only if they
+// were as patient.
+func (c *Caller) try(now clock.Awake) Step {
+	k := key(c.Want)
+	line, asks := c.place.Table.Try(k, c.Want.Together())
+	if asks {
+		c.line = line
+		return c.ask()
+	}
+	v := c.place.Table.Watch(k)
+	patience := driver.Patience(c.Want.TTL)
+	switch {
+	case v.Held:
+		left := v.Has.Remaining(now)
+		return Step{Do: Over, Err: &Held{&driver.Held{Label: v.Has.Want().Label, Remaining: left}, v.Has}}
+	case v.Known && v.News.Held != nil:
+		return Step{Do: Over, Err: &Held{Held: v.News.Held}}
+	case v.Known && v.News.Patient >= patience:
+		return Step{Do: Over, Err: v.News.Err}
+	case v.Changed == nil: // they are gone
+		return Step{Do: Again}
+	default:
+		return Step{Do: Watch, Changed: v.Changed, For: patience - now.Sub(c.Began)}
+	}
+}
+
+// Answered takes the outcome of the call's own attempt. gone is why its caller goes, if he does.
+func (c *Caller) Answered(r call.Reply, gone error) Step {
+	m := r.Meaning()
+	_, panicked := errors.AsType[*call.Panic](r.Err)
+	switch {
+	case m.Kind == driver.Done && hold.Fresh(r, c.Want.Lifetime()):
+		h, start := c.line.Granted(func() *hold.Hold { return c.place.hold(c.line, c.claim, r, c.Want.Lifetime(), c.Want) })
+		s := Step{Do: Over, Hold: h, Err: gone}
+		if start {
+			s.Start = c.place.newAsker(c.line, c.Want.Name, nil, r.Now.Awake())
+		}
+		return s
+	case m.Kind == driver.Done:
+		c.claim.Owned() // the same token asks again, for all of it
+	case m.Kind == driver.HeldBy && c.Once:
+		return c.goes(r, &Held{Held: m.Held})
+	case m.Kind == driver.Marked, m.Refused, panicked:
+		return c.goes(r, r.Err)
+	case gone != nil:
+		return c.goes(r, gone)
+	case c.Once:
+		return c.goes(r, r.Err)
+	}
+	if gone != nil || c.Once {
+		return c.goes(r, ErrSilent)
+	}
+	heard := r.Now.Awake()
+	if !m.Answered() {
+		heard = c.Began
+	}
+	c.waiter = c.wait()
+	s := Step{Do: Listen}
+	if c.line.Refused(c.waiter) {
+		s.Start = c.place.newAsker(c.line, c.Want.Name, c.claim, heard)
+	} else {
+		s.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())
+	}
+	if m.Held != nil {
+		c.line.Tell(News{Held: m.Held, At: heard})
+	}
+	return s
+}
+
+// goes ends the call with err. If others wait, the asker goes on with its claim.
+func (c *Caller) goes(r call.Reply, err error) Step {
+	s := Step{Do: Over, Err: err}
+	if c.line.GaveUp() {
+		s.Start = c.place.newAsker(c.line, c.Want.Name, c.claim, r.Now.Awake())
+	} else {
+		s.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())
+	}
+	return s
+}
+
+// Told takes the word that ends the wait.
+func (c *Caller) Told(w Word) Step { return Step{Do: Over, Hold: w.Hold, Err: w.Err} }
+
+// Leave ends the wait because of err. broken, unless it is nil, has to be called.
+func (c *Caller) Leave(err error) (s Step, broken func()) {
+	word, told, broken := c.waiter.Leave(c.place.Table)
+	s = Step{Do: Over, Err: err}
+	if told {
+		s.Hold = word.Hold
+	}
+	return s, broken
+}
+
+// Patience is how long the call may wait for an answer, counted from its begin.
+func (c *Caller) Patience() time.Duration { return driver.Patience(c.Want.TTL) }
