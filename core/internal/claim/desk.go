@@ -108,7 +108,7 @@ func (d *Desk) CleanNow(c *Claim, x Cleanup) {
 		c.Cleaned(m, false)
 		if !m.Answered() {
 			x.For = max(x.For, driver.PlaceLife(c.Cleaner().TTL))
-			c.doubt()
+			c.Doubt()
 		}
 	}
 	d.sweep(c, x.For, sweep.First)

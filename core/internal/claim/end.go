@@ -110,8 +110,8 @@ func (c *Claim) Doubtful() bool {
 	return c.phase == over && (c.open > 0 || c.placed)
 }
 
-// doubt says that a release that was to clean up has no answer, so something is still open.
-func (c *Claim) doubt() {
+// Doubt says that a release that was to clean up has no answer, so something is still open.
+func (c *Claim) Doubt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open++

@@ -137,6 +137,9 @@ func (c *Caller) goes(r call.Reply, err error) Step {
 	return s
 }
 
+// Words has the word that ends the wait.
+func (c *Caller) Words() <-chan Word { return c.waiter.Told }
+
 // Told takes the word that ends the wait.
 func (c *Caller) Told(w Word) Step { return Step{Do: Over, Hold: w.Hold, Err: w.Err} }
 
