@@ -292,7 +292,7 @@ func (x *player) justified() bool {
 	case errors.As(x.err, &done):
 		return x.is.scope != "" && x.server.marked[x.is.scope]
 	case x.is.once:
-		return errors.As(x.err, &here) || x.ended-x.began >= driver.Patience(x.steps.Want.TTL)/2
+		return errors.As(x.err, &here) || x.faults > 0 || x.ended-x.began >= driver.Patience(x.steps.Want.TTL)/2
 	default: // nobody has answered for a TTL
 		return errors.Is(x.err, call.ErrNoAnswer) && x.faults > 0 && x.ended-x.began >= x.steps.Want.TTL
 	}

@@ -235,6 +235,9 @@ func (s *sim) do(m move, from []move) {
 		s.say("arrives: %s", x.what)
 		x.arrives()
 	case pass:
+		if m != from[0] {
+			s.faults++
+		}
 		s.pass()
 	case lose:
 		s.faults++

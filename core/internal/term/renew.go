@@ -67,6 +67,13 @@ func (x *Term) Patience(now clock.Reading) time.Duration {
 	return min(max(min(left/4, 2*time.Second), floor), left)
 }
 
+// Least is the shortest TTL, in whole milliseconds, that a renewal at now may have: with a shorter one it would cut short what is
+// trusted already, and its answer may be lost.
+func (x *Term) Least(now clock.Reading) time.Duration {
+	left := x.Left(now) + drift
+	return (left + left/99 + 2*time.Millisecond).Truncate(time.Millisecond)
+}
+
 // Renewed takes the answer to the renewal with this TTL that was sent at asked. It came at now. An answer counts only if the
 // old trust still stands when it comes, so what is overdue is looked at first. It says what ended trust, if that
 // has happened just now.

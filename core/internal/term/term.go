@@ -87,7 +87,9 @@ type Term struct {
 
 // Trust is how long a grant of ttl is believed, from before it was asked for: clocks may run at different rates, by
 // one percent.
-func Trust(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
+func Trust(ttl time.Duration) time.Duration { return ttl - ttl/100 - drift }
+
+const drift = 2 * time.Millisecond
 
 // New returns the life of g, in its first turn.
 func New(g Grant, t Turn) Term {

@@ -57,6 +57,19 @@ func TestARenewalIsTrustedFromWhenItWasSentAndForWhatWasSent(t *testing.T) {
 	}
 }
 
+func TestARenewalForAShorterTTLCutsNothingShort(t *testing.T) {
+	t.Parallel()
+	for _, now := range []time.Duration{0, ms, 100 * ms, 1234567 * time.Microsecond, 2967 * ms} {
+		x := granted(usual)
+		until, ttl := x.Until(), x.Least(at(now))
+		x.Confirm(at(now))
+		x.Renewed(at(now), at(now), ttl, Yes)
+		if x.Until() < until || x.Until() > until.Add(3*ms) || ttl%ms != 0 {
+			t.Errorf("at %s: %s, trusted for %s longer", now, ttl, x.Until().Sub(until))
+		}
+	}
+}
+
 func TestAGrantInTheQueueSurvivesAFailedRenewalWhateverItsTTL(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{15 * time.Second, time.Minute, time.Hour} {
