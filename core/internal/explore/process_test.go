@@ -191,7 +191,7 @@ func (p *process) once(a *agent, c *claim.Claim, tries int, then func(driver.Mea
 // clean is claim.Desk.Clean.
 func (p *process) clean(c *claim.Claim, x claim.Cleanup) {
 	a := p.spawn(p.name + " cleans up")
-	sweep := func() { p.sweep(a, c, p.now+x.For) }
+	sweep := func() { p.sweep(a, c, p.now+x.For, p.now+3*x.For) }
 	if !x.Once {
 		a.then(sweep)
 		return
@@ -208,9 +208,9 @@ func (p *process) clean(c *claim.Claim, x claim.Cleanup) {
 	})
 }
 
-// sweep cleans up until the time of a late command is over.
-func (p *process) sweep(a *agent, c *claim.Claim, until time.Duration) {
-	if p.now >= until || !c.Doubtful() {
+// sweep cleans up until the time of a late command is over, and longer if there is no answer.
+func (p *process) sweep(a *agent, c *claim.Claim, until, latest time.Duration) {
+	if p.now >= latest || !c.Doubtful() {
 		a.done = true
 		return
 	}
@@ -219,11 +219,14 @@ func (p *process) sweep(a *agent, c *claim.Claim, until time.Duration) {
 			last := p.now >= until
 			p.once(a, c, 1, func(m driver.Meaning) {
 				c.Cleaned(m, false)
-				if last {
+				if last && m.Answered() {
 					a.done = true
 					return
 				}
-				p.sweep(a, c, until)
+				if last {
+					until = p.now + 50*ms
+				}
+				p.sweep(a, c, until, latest)
 			})
 		})
 	})
