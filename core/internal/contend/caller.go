@@ -2,13 +2,13 @@ package contend
 
 import (
 	"errors"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/queue"
 )
 
 // Caller is one call that wants a hold.
@@ -40,15 +40,11 @@ func (c *Caller) Next(now clock.Awake) Step {
 	if c.Once {
 		return c.try(now)
 	}
-	c.line, c.waiter = c.place.Table.Enter(key(c.Want), c.Want.Together(), c.wait)
+	c.line, c.waiter = c.place.Table.Enter(key(c.Want), c.Want.Together(), &c.Waiting)
 	if c.waiter != nil {
 		return Step{Do: Listen}
 	}
 	return c.ask()
-}
-
-func (c *Caller) wait() *Waiter {
-	return &Waiter{Of: &c.Waiting, Told: make(chan Word, 1)}
 }
 
 // ask is an attempt of the call's own.
@@ -70,8 +66,7 @@ func (c *Caller) try(now clock.Awake) Step {
 	patience := driver.Patience(c.Want.TTL)
 	switch {
 	case v.Held:
-		left := v.Has.Remaining(now)
-		return Step{Do: Over, Err: &Held{&driver.Held{Label: v.Has.Want().Label, Remaining: left}, v.Has}}
+		return Step{Do: Over, Err: here(now, v.Has)}
 	case v.Known && v.News.Held != nil:
 		return Step{Do: Over, Err: &Held{Held: v.News.Held}}
 	case v.Known && v.News.Patient >= patience:
@@ -113,7 +108,7 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 	if !m.Answered() {
 		heard = c.Began
 	}
-	c.waiter = c.wait()
+	c.waiter = queue.Wait[*Waiting, *hold.Hold, News](&c.Waiting)
 	s := Step{Do: Listen}
 	if c.line.Refused(c.waiter) {
 		s.Start = c.place.newAsker(c.line, c.Want.Name, c.claim, heard)
@@ -153,5 +148,21 @@ func (c *Caller) Leave(err error) (s Step, broken func()) {
 	return s, broken
 }
 
-// Patience is how long the call may wait for an answer, counted from its begin.
-func (c *Caller) Patience() time.Duration { return driver.Patience(c.Want.TTL) }
+// Known is the error of a call whose time is over: what its line knows.
+func (c *Caller) Known(now clock.Awake) error {
+	v := c.place.Table.Watch(key(c.Want))
+	switch {
+	case v.Held:
+		return here(now, v.Has)
+	case v.Known && v.News.Held != nil:
+		return &Held{Held: v.News.Held}
+	case v.Known && v.News.Err != nil:
+		return v.News.Err
+	default:
+		return ErrSilent
+	}
+}
+
+func here(now clock.Awake, h *hold.Hold) *Held {
+	return &Held{&driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}, h}
+}

@@ -1,9 +1,12 @@
 package contend
 
 import (
+	"time"
+
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/term"
 )
@@ -102,3 +105,9 @@ func either(a, b *Asker) *Asker {
 	}
 	return b
 }
+
+// Patience is how long the release may take.
+func (l *Leaver) Patience() time.Duration { return driver.Patience(l.hold.Want().Lifetime()) }
+
+// Abandon ends a release that has taken too long. It is not known what came of it.
+func (l *Leaver) Abandon(now clock.Reading) Step { return l.over(now) }

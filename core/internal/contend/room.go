@@ -1,13 +1,9 @@
-// Package contend gets a hold of a name: by an attempt of the caller's own, by a turn of a hold that this process has, or by
-// waiting.
-//
-// [Caller], [Asker] and [Leaver] are written as steps: each says what to do next, and takes what has come of it. They have
-// no goroutine and no clock, and send nothing, so that every order of events can be played. [Room] carries the steps out.
 package contend
 
 import (
+	"context"
 	"errors"
-	"sync/atomic"
+	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/call"
@@ -15,141 +11,267 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
-	"github.com/holdfast-go/holdfast/core/internal/queue"
+	"github.com/holdfast-go/holdfast/core/internal/watchdog"
 )
 
-// Waiting is one call, as the line knows it.
-type Waiting struct {
-	Want  *hold.Want
-	Began clock.Awake
+// Room carries out the steps of one Locker.
+type Room struct {
+	Place
+
+	Port *call.Port
+	Dog  *watchdog.Dog
+
+	desk *claim.Desk
+	life context.Context // ends when the Locker is closed
 }
 
-// News is the last answer that a line has heard. At most one of Held and Err is set.
-type News struct {
-	Held    *driver.Held
-	At      clock.Awake // when it was heard
-	Err     error       // nobody has answered a command
-	Patient time.Duration
+// NewRoom returns a room that sends through p until life ends.
+func NewRoom(life context.Context, p *call.Port) *Room {
+	r := &Room{Port: p, Dog: watchdog.New(p), desk: claim.NewDesk(p), life: life}
+	r.Table, r.Claim, r.Watch, r.Keeper, r.Can = NewTable(), r.desk.New, r.Dog, r, p.Can
+	return r
 }
 
-// The queue's types, for what waits here.
-type (
-	Table  = queue.Table[*Waiting, *hold.Hold, News]
-	Line   = queue.Line[*Waiting, *hold.Hold, News]
-	Waiter = queue.Waiter[*Waiting, *hold.Hold, News]
-	Word   = queue.Word[*hold.Hold]
-)
+// Close makes clean-up end soon. life has ended before.
+func (r *Room) Close() { r.desk.Close() }
 
-// Place is what the steps of one process share.
-type Place struct {
-	Table  *Table
-	Claim  func(name string) *claim.Claim // makes a new one
-	Watch  hold.Watch
-	Keeper hold.Keeper
-	Can    driver.Capabilities
+// Forever is a budget without end.
+const Forever time.Duration = -1
 
-	block atomic.Int32 // how many fences to ask for while others wait; 0 for the first
-}
-
-// NewTable returns an empty table.
-func NewTable() *Table { return queue.New[*Waiting, *hold.Hold, News]() }
-
-// Do is what a step says to do.
-type Do uint8
-
-// What there is to do.
-const (
-	Send   Do = iota // a command, and Answered
-	Pause            // for Step.For, and Next
-	Listen           // wait for a word of the line, and Told; or Leave
-	Watch            // wait for a change of the line, and Look; for Step.For at most
-	Again            // call Next
-	Idle             // wait until Leaver.Idle is closed, and Next
-	Over             // this is the end: Hold or Err
-)
-
-// Step is what to do next. Whatever Start and Clean say is done first.
-type Step struct {
-	Do      Do
-	Op      call.Op
-	Claim   *claim.Claim
-	Want    *hold.Want
-	Fences  int
-	For     time.Duration
-	Ask     driver.Claim // with Op Release
-	Start   *Asker       // begin it
-	Clean   claim.Cleanup
-	Behind  *claim.Claim // whom to clean up behind
-	Hold    *hold.Hold
-	Outcome hold.Outcome // of a release
-	Changed <-chan struct{}
-	Err     error
-}
-
-// What a call is told, besides what the driver says.
-var (
-	ErrClosed = errors.New("contend: closed")
-	ErrSilent = errors.New("contend: no answer for as long as a grant would last")
-)
-
-// Held is the error of a call that does not wait: it is driver.Held, and says if this process has the name.
-type Held struct {
-	*driver.Held
-
-	Here *hold.Hold // nil if it is held elsewhere
-}
-
-// key is the key of the line for callers that want a name in this way: there is one for each kind. It is never another name,
-// because no name has a control character.
-func key(w *hold.Want) string {
-	switch {
-	case w.Limit == driver.Readers:
-		return w.Name + "\x00readers"
-	case w.Limit > 1:
-		return w.Name + "\x00" + string(rune(w.Limit))
-	default:
-		return w.Name
+// Get gets a hold for w. It waits for another holder for as long as budget, or not at all if that is 0. The errors: *Held, what the driver says,
+// ctx's own, ErrSilent, ErrClosed.
+func (r *Room) Get(ctx context.Context, w *hold.Want, budget time.Duration) (*hold.Hold, error) {
+	now := r.Port.Clock.Read()
+	c := r.NewCaller(now.Awake(), w, budget == 0)
+	for s := c.Next(now.Awake()); ; {
+		if s.Start != nil || s.Behind != nil {
+			r.first(&s)
+		}
+		switch s.Do {
+		case Send:
+			rep := r.desk.Acquire(ctx, s.Claim, &w.Wish, s.Fences, now, s.For)
+			s = c.Answered(rep, r.gone(ctx))
+		case Listen:
+			s = r.listen(ctx, c, budget)
+		case Watch:
+			s = r.watch(ctx, c, s)
+		case Again:
+			s = c.Next(r.Port.Clock.Now())
+		default:
+			return r.got(ctx, s)
+		}
 	}
 }
 
-// fences is how many fences to ask for. Blocks adapt to how many turns a hold has had: a large one would use up
-// a counter that names share.
-func (p *Place) fences(behind bool) int {
-	if !behind || !p.Can.Block {
-		return 0
+// gone is why a caller does not want anything any more; nil if he does.
+func (r *Room) gone(ctx context.Context) error {
+	if r.life.Err() != nil {
+		return ErrClosed
 	}
-	if n := p.block.Load(); n > 0 {
-		return int(n)
-	}
-	return firstBlock
+	return ctx.Err()
 }
 
-const firstBlock = 256
-
-// used takes note of how many turns a hold had that ends while others wait.
-func (p *Place) used(turns int) {
-	p.block.Store(int32(min(max(2*turns, driver.FencesBesideOthers), driver.MaxFences))) //nolint:gosec // G115: it is small
+// first does what a step says is done before all.
+func (r *Room) first(s *Step) {
+	if a := s.Start; a != nil {
+		r.Port.Tasks.Go(func() { r.ask(a) })
+	}
+	if s.Behind != nil && s.Clean != (claim.Cleanup{}) {
+		r.desk.Clean(s.Behind, s.Clean)
+	}
 }
 
-// round is how long the asker waits at a time. After silence it waits longer, so that the patience of everybody is tried.
-func (p *Place) round(ttl time.Duration, fails int) time.Duration {
-	d := driver.Recheck(ttl)
-	if fails > 0 {
-		return max(d, min(d<<min(fails, 8), 2*time.Second))
+// got is the end of a call. A hold that its caller does not want any more is given back. A panic of the client is raised again here, on its
+// caller's goroutine.
+func (r *Room) got(ctx context.Context, s Step) (*hold.Hold, error) {
+	if s.Hold != nil && s.Err == nil {
+		s.Err = r.gone(ctx)
 	}
-	if !p.Can.Hears {
-		d *= polls
+	if s.Err == nil {
+		return s.Hold, nil
 	}
-	return d
+	if s.Hold != nil {
+		s.Hold.Forgo()
+		r.Port.Tasks.Go(func() { r.End(context.WithoutCancel(ctx), s.Hold, claim.Left{}) })
+	}
+	if p, ok := errors.AsType[*call.Panic](s.Err); ok {
+		panic(p)
+	}
+	return nil, s.Err
 }
 
-// polls is how much longer a round is for a driver that polls: each round begins at its quickest pace.
-const polls = 8
+// listen waits for a word of the line.
+func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration) Step {
+	var over <-chan time.Time
+	if budget != Forever {
+		timer := time.NewTimer(budget - r.Port.Clock.Now().Sub(c.Began))
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case w := <-c.Words():
+		return c.Told(w)
+	case <-over:
+		return r.leave(c, c.Known(r.Port.Clock.Now()))
+	case <-ctx.Done():
+		return r.leave(c, errors.Join(ctx.Err(), c.Known(r.Port.Clock.Now())))
+	case <-r.life.Done():
+		return r.leave(c, ErrClosed)
+	}
+}
 
-// hold makes a hold of a grant for w, and has it watched. If the watchdog is closed, nobody watches it, and whoever gets it gives it
-// back.
-func (p *Place) hold(l *Line, c *claim.Claim, r call.Reply, ttl time.Duration, w *hold.Want) *hold.Hold {
-	h := hold.New(c, l, r, ttl, w, p.Keeper, p.Watch)
-	h.Begin()
-	return h
+func (r *Room) leave(c *Caller, err error) Step {
+	s, broken := c.Leave(err)
+	if broken != nil {
+		broken()
+	}
+	return s
+}
+
+// watch waits for a change of the line.
+func (r *Room) watch(ctx context.Context, c *Caller, s Step) Step {
+	timer := time.NewTimer(s.For)
+	defer timer.Stop()
+	select {
+	case <-s.Changed:
+		return c.Next(r.Port.Clock.Now())
+	case <-timer.C:
+		return Step{Do: Over, Err: ErrSilent}
+	case <-ctx.Done():
+		return Step{Do: Over, Err: ctx.Err()}
+	case <-r.life.Done():
+		return Step{Do: Over, Err: ErrClosed}
+	}
+}
+
+// ask carries out an asker.
+func (r *Room) ask(a *Asker) {
+	heard := func(h *driver.Held) { a.Heard(r.Port.Clock.Now(), h) }
+	for {
+		ctx, broken := context.WithCancel(r.life)
+		s := a.Next(r.Port.Clock.Now(), broken)
+		for s.Do == Pause || s.Do == Send {
+			s = r.round(ctx, a, s, heard)
+		}
+		broken()
+		r.first(&s)
+		if s.Do == Over {
+			return
+		}
+	}
+}
+
+// round carries out one step of an asker.
+func (r *Room) round(ctx context.Context, a *Asker, s Step, heard func(*driver.Held)) Step {
+	if s.Do == Pause {
+		call.Sleep(ctx, s.For-jitter(s.For))
+		return Step{Do: Again}
+	}
+	began := r.Port.Clock.Read()
+	if s.Want.Values != nil {
+		ctx = valued{ctx, s.Want.Values}
+	}
+	var rep call.Reply
+	if s.Op == call.Acquire {
+		rep = r.desk.Acquire(ctx, s.Claim, &s.Want.Wish, s.Fences, began, s.For)
+	} else {
+		rep = r.desk.Wait(ctx, s.Claim, &s.Want.Wish, s.Fences, s.For, heard)
+	}
+	took := rep.Now.Awake().Sub(began.Awake())
+	if ctx.Err() != nil {
+		took = 0
+	}
+	return a.Answered(rep, took)
+}
+
+// jitter is up to a quarter of d.
+func jitter(d time.Duration) time.Duration {
+	return rand.N(max(d/4, 1)) //nolint:gosec // G404: jitter is no secret
+}
+
+// valued is a context with the values of another one.
+type valued struct {
+	context.Context
+	values context.Context
+}
+
+func (v valued) Value(key any) any { return v.values.Value(key) }
+
+// End ends h, whose work was told before. It returns once that is over, or when ctx has ended and a little longer; then known is false.
+func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left) (o hold.Outcome, known bool) {
+	line, _ := h.Line.(*Line)
+	l := r.NewLeaver(line, h, left)
+	now := r.Port.Clock.Read()
+	s := l.Next(now)
+	if s.Do == Send && r.Port.Can.Punctual && s.Start == nil { // mostly all is done by that
+		s = l.Answered(r.release(ctx, s, now, s.For/2))
+	}
+	if s.Start != nil || s.Behind != nil {
+		r.first(&s)
+	}
+	if s.Do == Over {
+		return s.Outcome, true
+	}
+	return r.finish(ctx, l, s)
+}
+
+func (r *Room) release(ctx context.Context, s Step, now clock.Reading, within time.Duration) call.Reply {
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return r.desk.Release(ctx, s.Claim, s.Ask, now, within)
+}
+
+// finish carries out the rest of an end, which goes on if ctx ends.
+func (r *Room) finish(ctx context.Context, l *Leaver, s Step) (hold.Outcome, bool) {
+	done := make(chan hold.Outcome, 1)
+	r.Port.Tasks.Go(func() { done <- r.rest(context.WithoutCancel(ctx), l, s) })
+	select {
+	case o := <-done:
+		return o, true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case o := <-done:
+		return o, true
+	case <-timer.C:
+		return hold.Outcome{}, false
+	}
+}
+
+// grace is how long an end waits after the end of its ctx for an answer that is already on its way.
+const grace = 40 * time.Millisecond
+
+func (r *Room) rest(ctx context.Context, l *Leaver, s Step) hold.Outcome {
+	began := r.Port.Clock.Now()
+	for pause := firstRest / 4; s.Do != Over; pause *= 2 {
+		switch s.Do {
+		case Idle:
+			if idle := l.Idle(); idle != nil {
+				<-idle
+			}
+			s = l.Next(r.Port.Clock.Read())
+		case Send:
+			now := r.Port.Clock.Read()
+			s = l.Answered(r.release(ctx, s, now, s.For/2))
+		default:
+			if r.Port.Clock.Now().Sub(began) >= l.Patience() {
+				s = l.Abandon(r.Port.Clock.Read())
+				break
+			}
+			call.Sleep(ctx, pause-jitter(pause))
+			s = l.Next(r.Port.Clock.Read())
+		}
+		r.first(&s)
+	}
+	return s.Outcome
+}
+
+// Lost implements hold.Keeper.
+func (r *Room) Lost(h *hold.Hold) {
+	line, _ := h.Line.(*Line)
+	s := r.Place.Lost(line, h, r.Port.Clock.Read())
+	r.first(&s)
 }

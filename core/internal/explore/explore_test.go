@@ -13,7 +13,7 @@ import (
 
 var (
 	depth  = flag.Int("explore.depth", 2, "how many deviations from a default schedule")
-	most   = flag.Int("explore.most", 6000, "how many schedules of each world and each default schedule; beyond that they are drawn")
+	most   = flag.Int("explore.most", 1500, "how many schedules of each world and each default schedule; beyond that they are drawn")
 	random = flag.Int("explore.random", 300, "how many random walks of each world")
 	seed   = flag.Uint64("explore.seed", 0, "of what is drawn; 0 for one that changes")
 	only   = flag.String("explore.world", "", "the world to play; all by default")

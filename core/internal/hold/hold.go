@@ -2,6 +2,7 @@
 package hold
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 type Want struct {
 	claim.Wish
 
-	Turn term.Turn
-	Work Work
+	Turn   term.Turn
+	Work   Work
+	Values context.Context // of the caller, for the client's hooks: only its values are used; nil for none
 }
 
 // Work is what runs under a hold.

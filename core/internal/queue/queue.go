@@ -57,9 +57,9 @@ func Wait[W any, H comparable, N any](of W) *Waiter[W, H, N] {
 	return &Waiter[W, H, N]{Of: of, Told: make(chan Word[H], 1)}
 }
 
-// Enter is for a call that may wait. If asks, it asks for itself: Granted, Refused or GaveUp follows. Otherwise w waits. make
-// is called for a waiter if it has to wait.
-func (t *Table[W, H, N]) Enter(key string, together bool, make func() *Waiter[W, H, N]) (l *Line[W, H, N], w *Waiter[W, H, N]) {
+// Enter is for a call that may wait. If w is nil, it asks for itself: Granted, Refused or GaveUp follows. Otherwise it waits as
+// w.
+func (t *Table[W, H, N]) Enter(key string, together bool, of W) (l *Line[W, H, N], w *Waiter[W, H, N]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l = t.open(key, together)
@@ -67,12 +67,12 @@ func (t *Table[W, H, N]) Enter(key string, together bool, make func() *Waiter[W,
 		l.calls++
 		return l, nil
 	}
-	w = make()
+	w = Wait[W, H, N](of)
 	l.push(w)
 	return l, w
 }
 
-// Try is for a call that does not wait. If asks, it asks for itself, and Granted or GaveUp follows. Otherwise somebody of this
+// Try is for a call that does not wait. If asks is true, it asks for itself, and Granted or GaveUp follows. Otherwise somebody of this
 // process has the name, or asks for it: Watch tells.
 func (t *Table[W, H, N]) Try(key string, together bool) (l *Line[W, H, N], asks bool) {
 	t.mu.Lock()

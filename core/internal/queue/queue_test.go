@@ -98,7 +98,7 @@ func (w *world) step() error {
 	switch w.rng.IntN(9) {
 	case 0: // somebody comes
 		w.next++
-		l, x := w.Enter("n", false, func() *waiter { return Wait[int, int, string](w.next) })
+		l, x := w.Enter("n", false, w.next)
 		if x == nil {
 			w.say("%d asks", w.next)
 			w.asking[w.next] = l
@@ -243,9 +243,9 @@ func TestSomebodyAsksOrHoldsWheneverSomebodyWaits(t *testing.T) {
 func TestWhoLeavesAsItIsGivenSomethingGetsIt(t *testing.T) {
 	t.Parallel()
 	q := New[int, int, string]()
-	l, _ := q.Enter("n", false, nil)
+	l, _ := q.Enter("n", false, 0)
 	l.Granted(func() int { return 1 })
-	_, w := q.Enter("n", false, func() *waiter { return Wait[int, int, string](2) })
+	_, w := q.Enter("n", false, 2)
 	if passed, _ := l.Pass(1, true, func(int) bool { return true }); !passed {
 		t.Fatal("not passed")
 	}
@@ -257,14 +257,14 @@ func TestWhoLeavesAsItIsGivenSomethingGetsIt(t *testing.T) {
 func TestTheLastOneWhoLeavesBreaksTheRoundOff(t *testing.T) {
 	t.Parallel()
 	q := New[int, int, string]()
-	l, _ := q.Enter("n", false, nil)
+	l, _ := q.Enter("n", false, 0)
 	w := Wait[int, int, string](1)
 	if !l.Refused(w) {
 		t.Fatal("no asker")
 	}
 	broken := false
 	l.First(func() { broken = true })
-	_, w2 := q.Enter("n", false, func() *waiter { return Wait[int, int, string](2) })
+	_, w2 := q.Enter("n", false, 2)
 	if _, _, end := w.Leave(q); end != nil {
 		t.Error("somebody waits")
 	}
@@ -273,7 +273,7 @@ func TestTheLastOneWhoLeavesBreaksTheRoundOff(t *testing.T) {
 	} else if end(); !broken {
 		t.Error("another one")
 	}
-	_, w3 := q.Enter("n", false, func() *waiter { return Wait[int, int, string](3) })
+	_, w3 := q.Enter("n", false, 3)
 	if of, _, ok := l.First(nil); w3 == nil || !ok || of != 3 {
 		t.Error("who comes before the asker has seen it is asked for")
 	}
@@ -347,7 +347,7 @@ func TestManyGoroutinesAndOneLine(t *testing.T) {
 	for i := range 16 {
 		holds.Go(func() {
 			for j := range 500 {
-				l, w := q.Enter("n", false, func() *Waiter[int, int64, string] { return Wait[int, int64, string](j) })
+				l, w := q.Enter("n", false, j)
 				if w == nil {
 					mu.Lock()
 					h := grant()

@@ -1,0 +1,155 @@
+// Package contend gets a hold of a name: by an attempt of the caller's own, by a turn of a hold that this process has, or by
+// waiting.
+//
+// [Caller], [Asker] and [Leaver] are written as steps: each says what to do next, and takes what has come of it. They have
+// no goroutine and no clock, and send nothing, so that every order of events can be played. [Room] carries the steps out.
+package contend
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/queue"
+)
+
+// Waiting is one call, as the line knows it.
+type Waiting struct {
+	Want  *hold.Want
+	Began clock.Awake
+}
+
+// News is the last answer that a line has heard. At most one of Held and Err is set.
+type News struct {
+	Held    *driver.Held
+	At      clock.Awake // when it was heard
+	Err     error       // nobody has answered a command
+	Patient time.Duration
+}
+
+// The queue's types, for what waits here.
+type (
+	Table  = queue.Table[*Waiting, *hold.Hold, News]
+	Line   = queue.Line[*Waiting, *hold.Hold, News]
+	Waiter = queue.Waiter[*Waiting, *hold.Hold, News]
+	Word   = queue.Word[*hold.Hold]
+)
+
+// Place is what the steps of one process share.
+type Place struct {
+	Table  *Table
+	Claim  func(name string) *claim.Claim // makes a new one
+	Watch  hold.Watch
+	Keeper hold.Keeper
+	Can    driver.Capabilities
+
+	block atomic.Int32 // how many fences to ask for while others wait; 0 for the first
+}
+
+// NewTable returns an empty table.
+func NewTable() *Table { return queue.New[*Waiting, *hold.Hold, News]() }
+
+// Do is what a step says to do.
+type Do uint8
+
+// What there is to do.
+const (
+	Send   Do = iota // a command, and Answered
+	Pause            // for Step.For, and Next
+	Listen           // wait for a word of the line, and Told; or Leave
+	Watch            // wait for a change of the line, and Look; for Step.For at most
+	Again            // call Next
+	Idle             // wait until Leaver.Idle is closed, and Next
+	Over             // this is the end: Hold or Err
+)
+
+// Step is what to do next. Whatever Start and Clean say is done first.
+type Step struct {
+	Do      Do
+	Op      call.Op
+	Claim   *claim.Claim
+	Want    *hold.Want
+	Fences  int
+	For     time.Duration
+	Ask     driver.Claim // with Op Release
+	Start   *Asker       // begin it
+	Clean   claim.Cleanup
+	Behind  *claim.Claim // whom to clean up behind
+	Hold    *hold.Hold
+	Outcome hold.Outcome // of a release
+	Changed <-chan struct{}
+	Err     error
+}
+
+// What a call is told, besides what the driver says.
+var (
+	ErrClosed = errors.New("contend: closed")
+	ErrSilent = errors.New("contend: no answer for as long as a grant would last")
+)
+
+// Held is the error of a call that does not wait: it is driver.Held, and says if this process has the name.
+type Held struct {
+	*driver.Held
+
+	Here *hold.Hold // nil if it is held elsewhere
+}
+
+// key is the key of the line for callers that want a name in this way: there is one for each kind. It is never another name,
+// because no name has a control character.
+func key(w *hold.Want) string {
+	switch {
+	case w.Limit == driver.Readers:
+		return w.Name + "\x00readers"
+	case w.Limit > 1:
+		return w.Name + "\x00" + string(rune(w.Limit))
+	default:
+		return w.Name
+	}
+}
+
+// fences is how many fences to ask for. Blocks adapt to how many turns a hold has had: a large one would use up
+// a counter that names share.
+func (p *Place) fences(behind bool) int {
+	if !behind || !p.Can.Block {
+		return 0
+	}
+	if n := p.block.Load(); n > 0 {
+		return int(n)
+	}
+	return firstBlock
+}
+
+const firstBlock = 256
+
+// used takes note of how many turns a hold had that ends while others wait.
+func (p *Place) used(turns int) {
+	p.block.Store(int32(min(max(2*turns, driver.FencesBesideOthers), driver.MaxFences))) //nolint:gosec // G115: it is small
+}
+
+// round is how long the asker waits at a time. After silence it waits longer, so that the patience of everybody is tried.
+func (p *Place) round(ttl time.Duration, fails int) time.Duration {
+	d := driver.Recheck(ttl)
+	if fails > 0 {
+		return max(d, min(d<<min(fails, 8), 2*time.Second))
+	}
+	if !p.Can.Hears {
+		d *= polls
+	}
+	return d
+}
+
+// polls is how much longer a round is for a driver that polls: each round begins at its quickest pace.
+const polls = 8
+
+// hold makes a hold of a grant for w, and has it watched. If the watchdog is closed, nobody watches it, and whoever gets it gives it
+// back.
+func (p *Place) hold(l *Line, c *claim.Claim, r call.Reply, ttl time.Duration, w *hold.Want) *hold.Hold {
+	h := hold.New(c, l, r, ttl, w, p.Keeper, p.Watch)
+	h.Begin()
+	return h
+}

@@ -1,0 +1,97 @@
+package contend
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/tasks"
+	"github.com/holdfast-go/holdfast/core/internal/term"
+)
+
+// free grants everything.
+type free struct {
+	driver.Driver
+
+	fence atomic.Uint64
+}
+
+func (d *free) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
+	n := max(c.Fences, 1)
+	return driver.Grant{Fence: d.fence.Add(uint64(n)) - uint64(n) + 1, Fences: n}, nil
+}
+func (d *free) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return d.Acquire(ctx, c)
+}
+func (d *free) Release(context.Context, driver.Claim) error       { return nil }
+func (d *free) Renew(_ context.Context, c []driver.Claim) []error { return make([]error, len(c)) }
+func (d *free) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Punctual: true, Forgets: true, Hears: true, Block: true, Fence: true}
+}
+
+// work counts who works at the same time.
+type work struct{ stopped atomic.Bool }
+
+func (w *work) Stop(term.Loss) { w.stopped.Store(true) }
+
+func room(t testing.TB, d driver.Driver) *Room {
+	t.Helper()
+	return NewRoom(context.Background(), call.New(d, clock.New(), tasks.New())) //nolint:usetesting // outlives the test's context
+}
+
+func want(name string, ttl time.Duration) *hold.Want {
+	return &hold.Want{Wish: claim.Wish{Name: name, TTL: ttl}, Turn: term.Turn{Every: ttl / 3}, Work: new(work)}
+}
+
+func BenchmarkPairOverADriverThatDoesNothing(b *testing.B) {
+	r, w := room(b, new(free)), want("n", 30*time.Second)
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		h, err := r.Get(ctx, w, Forever)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.End(ctx, h, claim.Left{})
+	}
+}
+
+func BenchmarkPairsOnManyNames(b *testing.B) {
+	r := room(b, new(free))
+	var n atomic.Int32
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		w, ctx := want(string(rune('a'+n.Add(1))), 30*time.Second), context.Background()
+		for pb.Next() {
+			h, err := r.Get(ctx, w, Forever)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			r.End(ctx, h, claim.Left{})
+		}
+	})
+}
+
+func BenchmarkTurns(b *testing.B) {
+	r := room(b, new(free))
+	b.ReportAllocs()
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		w, ctx := want("n", 30*time.Second), context.Background()
+		for pb.Next() {
+			h, err := r.Get(ctx, w, Forever)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			r.End(ctx, h, claim.Left{})
+		}
+	})
+}
