@@ -122,7 +122,7 @@ func TestManyGoroutinesOfManyProcessesWorkOneAtATime(t *testing.T) {
 		if owned, queued := m.left(); owned+queued > 0 || s.done.Load() != int64(24*turns) {
 			t.Errorf("deaf %t: %d owned, %d queued, %d done", deaf, owned, queued, s.done.Load())
 		}
-		t.Logf("deaf %t: %d turns, %d commands", deaf, s.done.Load(), m.sent)
+		t.Logf("deaf %t: %d turns, %d commands", deaf, s.done.Load(), m.commands())
 	}
 }
 
@@ -219,7 +219,7 @@ func TestAThousandWaitersThatLeaveAtOnceCostThreeCommands(t *testing.T) {
 		defer endB()
 		w := hold.Want{Wish: claim.Wish{Name: "n", TTL: 3 * time.Second}, Turn: term.Turn{Every: time.Second}}
 		if err := do(t.Context(), a, s, "a", w, Forever, func() {
-			before := m.sent
+			before := m.commands()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			var all sync.WaitGroup
@@ -232,7 +232,7 @@ func TestAThousandWaitersThatLeaveAtOnceCostThreeCommands(t *testing.T) {
 			}
 			all.Wait()
 			settle(t, b)
-			if n := m.sent - before; n > 3 {
+			if n := m.commands() - before; n > 3 {
 				t.Errorf("%d commands", n)
 			}
 		}); err != nil {

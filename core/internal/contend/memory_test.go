@@ -41,11 +41,11 @@ func (m *memory) Capabilities() driver.Capabilities {
 }
 
 // command runs one command, unless ctx ends before its answer.
-func (m *memory) command(ctx context.Context, run func(n *name) error, c driver.Claim) error {
+func (m *memory) command(ctx context.Context, c driver.Claim, run func(n *name) (driver.Grant, error)) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
-		return driver.NotSent(err)
+		return driver.Grant{}, driver.NotSent(err)
 	}
-	do := func() error {
+	do := func() (driver.Grant, error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.sent++
@@ -65,19 +65,23 @@ func (m *memory) command(ctx context.Context, run func(n *name) error, c driver.
 		return do()
 	}
 	lost, late := m.faulty()
-	answer := make(chan error, 1)
+	type answer struct {
+		g   driver.Grant
+		err error
+	}
+	answers := make(chan answer, 1)
 	go func() {
 		time.Sleep(late)
-		err := do()
+		g, err := do()
 		if !lost {
-			answer <- err
+			answers <- answer{g, err}
 		}
 	}()
 	select {
-	case err := <-answer:
-		return err
+	case a := <-answers:
+		return a.g, a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return driver.Grant{}, ctx.Err()
 	}
 }
 
@@ -121,16 +125,8 @@ func (n *name) serve() {
 	}
 }
 
-func (m *memory) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	var granted driver.Grant
-	err = m.command(ctx, func(n *name) (err error) {
-		granted, err = n.ask(c)
-		return err
-	}, c)
-	if err == nil {
-		g = granted
-	}
-	return g, err
+func (m *memory) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return m.command(ctx, c, func(n *name) (driver.Grant, error) { return n.ask(c) })
 }
 
 func (m *memory) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -139,10 +135,10 @@ func (m *memory) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	}
 	for {
 		asked, told := time.Now(), make(chan driver.Grant, 1)
-		var granted driver.Grant
-		err := m.command(ctx, func(n *name) (err error) {
-			if granted, err = n.ask(c); err == nil || n.owner == c.Token {
-				return err
+		granted, err := m.command(ctx, c, func(n *name) (driver.Grant, error) {
+			g, err := n.ask(c)
+			if err == nil || n.owner == c.Token {
+				return g, err
 			}
 			e := &entry{c, asked, asked.Add(driver.PlaceLife(c.TTL)), told}
 			for i := range n.queue {
@@ -150,13 +146,13 @@ func (m *memory) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error)
 					if n.queue[i].asked.Before(asked) {
 						n.queue[i] = e
 					}
-					return err
+					return g, err
 				}
 			}
 			n.queue = append(n.queue, e)
 			n.serve()
-			return err
-		}, c)
+			return g, err
+		})
 		held, ok := err.(*driver.Held) //nolint:errorlint // made above
 		if !ok {
 			return granted, err
@@ -176,31 +172,32 @@ func (m *memory) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error)
 func (m *memory) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs := make([]error, len(claims))
 	for i, c := range claims {
-		errs[i] = m.command(ctx, func(n *name) error {
+		_, errs[i] = m.command(ctx, c, func(n *name) (g driver.Grant, err error) {
 			if n.owner != c.Token {
-				return driver.ErrNotOwner
+				return g, driver.ErrNotOwner
 			}
 			n.expires = time.Now().Add(c.TTL)
-			return nil
-		}, c)
+			return g, nil
+		})
 	}
 	return errs
 }
 
 func (m *memory) Release(ctx context.Context, c driver.Claim) error {
-	return m.command(ctx, func(n *name) error {
+	_, err := m.command(ctx, c, func(n *name) (g driver.Grant, err error) {
 		n.leave(c.Token)
 		if n.owner != c.Token {
 			n.serve()
-			return driver.ErrNotOwner
+			return g, driver.ErrNotOwner
 		}
 		n.owner = ""
 		if c.Keep > 0 {
 			n.owner, n.expires = "nobody", time.Now().Add(c.Keep)
 		}
 		n.serve()
-		return nil
-	}, c)
+		return g, nil
+	})
+	return err
 }
 
 // left says what is left of all names.
@@ -214,4 +211,10 @@ func (m *memory) left() (owned, queued int) {
 		queued += len(n.queue)
 	}
 	return owned, queued
+}
+
+func (m *memory) commands() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sent
 }

@@ -75,7 +75,7 @@ func (a *asking) send(s contend.Step) {
 	}
 	late := func(x answer) { a.late(s.Claim, s.Op, x) }
 	if s.Op == call.Acquire {
-		a.ask("second attempt of "+a.name, s.For, c.TTL, func() (answer, []note) { return a.server.acquire(a.now, c) },
+		a.ask("second attempt of "+a.name, s.For, c.TTL, func() (answer, []note) { return a.server.acquire(a.theirs(a.now), c) },
 			func(x answer, ok bool) { answered(x, began, ok) }, late)
 		return
 	}
@@ -106,6 +106,7 @@ type waiting struct {
 	asks   bool         // a look is under way
 	over   bool
 	rounds time.Duration
+	sent   *message // the look
 }
 
 func (w *waiting) begin(bound time.Duration) {
@@ -122,13 +123,14 @@ func (w *waiting) send() {
 	l := look{w.claim, w.looks, w.nonces}
 	w.look, w.asked, w.asks = l, w.now, true
 	asked := w.asked
-	t := w.ask("look of "+w.name, w.left(), w.claim.TTL, func() (answer, []note) { return w.server.wait(w.now, l, !w.world.deaf) },
+	t := w.ask("look of "+w.name, w.left(), w.claim.TTL, func() (answer, []note) { return w.server.wait(w.theirs(w.now), l, !w.world.deaf) },
 		func(x answer, ok bool) {
 			if ok {
 				w.answered(x, asked, l)
 			}
 		}, func(x answer) { w.late(x) })
 	t.off = true // the round's own bound counts
+	w.sent = w.messages[len(w.messages)-1]
 }
 
 func (w *waiting) answered(x answer, asked time.Duration, l look) {
@@ -172,6 +174,7 @@ func (w *waiting) end() {
 		return
 	}
 	if w.asks || w.said == nil {
+		w.sent.until = min(w.sent.until, w.now+w.claim.TTL-ms) // a command does not come later than a TTL after it was given up
 		w.finish(answer{}, 0, false)
 		return
 	}

@@ -57,7 +57,7 @@ func (s *sim) check() {
 		if left <= 0 {
 			s.fail("%s works, and is not trusted", w.player.name)
 		}
-		if s.server.owner != h.Claim.Cleaner().Token || s.server.expires < s.now+left {
+		if s.server.owner != h.Claim.Cleaner().Token || s.server.expires < s.theirs(s.now+left) {
 			s.fail("%s is trusted for %s, and the backend says: %v", w.player.name, left, &s.server)
 		}
 	}
@@ -82,7 +82,7 @@ func (s *sim) over() {
 			s.fail("%s: %d are watched", p.name, len(p.watched))
 		}
 	}
-	s.server.meet(s.now)
+	s.server.meet(s.theirs(s.now))
 	if s.server.owner != "" && !s.excused[s.server.owner] {
 		s.fail("an orphan: %v", &s.server)
 	}

@@ -178,7 +178,7 @@ func (x *player) watch(s contend.Step) {
 func (x *player) acquire(s contend.Step, tries int) {
 	c, asked := s.Claim.Ask(call.Acquire, &s.Want.Wish, s.Fences), x.now
 	x.say("%s asks with %.4s for %s", x.name, c.Token, c.TTL)
-	x.ask("attempt of "+x.name, s.For/2, s.Want.Lifetime(), func() (answer, []note) { return x.server.acquire(x.now, c) },
+	x.ask("attempt of "+x.name, s.For/2, s.Want.Lifetime(), func() (answer, []note) { return x.server.acquire(x.theirs(x.now), c) },
 		func(a answer, ok bool) {
 			r := x.reply(a, asked, ok)
 			s.Claim.Answer(r.Now.Awake(), r.Meaning())
@@ -259,7 +259,7 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 		poll()
 	case contend.Send:
 		x.agent.then(func() {
-			x.ask("release of "+x.name, s.For/2, s.Ask.TTL, func() (answer, []note) { return x.server.release(x.now, s.Ask) },
+			x.ask("release of "+x.name, s.For/2, s.Ask.TTL, func() (answer, []note) { return x.server.release(x.theirs(x.now), s.Ask) },
 				func(a answer, ok bool) {
 					r := x.reply(a, x.now, ok)
 					x.agent.then(func() { x.leaving(l, l.Answered(r)) })

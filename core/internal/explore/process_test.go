@@ -83,7 +83,7 @@ func (p *process) look(w watchdog.Watched) {
 			return
 		}
 		p.say("%s renews for %s", p.name, c.TTL)
-		p.ask("renewal of "+p.name, patience, c.TTL, func() (answer, []note) { return answer{err: p.server.renew(p.now, c)}, nil },
+		p.ask("renewal of "+p.name, patience, c.TTL, func() (answer, []note) { return answer{err: p.server.renew(p.theirs(p.now), c)}, nil },
 			func(x answer, ok bool) {
 				if !ok {
 					x.err = call.ErrNoAnswer
@@ -174,7 +174,7 @@ func (p *process) late(c *claim.Claim, op call.Op, x answer) {
 // once sends a release that cleans up, until it is answered.
 func (p *process) once(a *agent, c *claim.Claim, tries int, then func(driver.Meaning)) {
 	r := c.Cleaner()
-	p.ask("clean-up of "+p.name, driver.Patience(r.TTL)/2, r.TTL, func() (answer, []note) { return p.server.release(p.now, r) },
+	p.ask("clean-up of "+p.name, driver.Patience(r.TTL)/2, r.TTL, func() (answer, []note) { return p.server.release(p.theirs(p.now), r) },
 		func(x answer, ok bool) {
 			if ok || tries == 1 {
 				m := driver.Meaning{}
