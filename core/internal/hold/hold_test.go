@@ -1,0 +1,284 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/tasks"
+	"github.com/holdfast-go/holdfast/core/internal/term"
+	"github.com/holdfast-go/holdfast/core/internal/watchdog"
+)
+
+// renews is a backend that only renews.
+type renews struct {
+	driver.Driver
+
+	does     func(ctx context.Context, claims []driver.Claim) []error
+	commands atomic.Int32
+}
+
+func (d *renews) Capabilities() driver.Capabilities { return driver.Capabilities{Punctual: true} }
+func (d *renews) Renew(ctx context.Context, claims []driver.Claim) []error {
+	d.commands.Add(1)
+	return d.does(ctx, claims)
+}
+
+// site counts what becomes of holds.
+type site struct {
+	port    *call.Port
+	dog     *watchdog.Dog
+	mu      sync.Mutex // protects the fields below
+	stopped map[string]term.Loss
+	lost    int
+	early   bool // one was lost before its contexts had ended
+}
+
+func (s *site) Lost(h *Hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost++
+	_, told := s.stopped[h.Want().Name]
+	s.early = s.early || !told
+}
+
+type work struct {
+	site *site
+	name string
+}
+
+func (w *work) Stop(why term.Loss) {
+	w.site.mu.Lock()
+	defer w.site.mu.Unlock()
+	w.site.stopped[w.name] = why
+}
+
+func newSite(d driver.Driver, c *clock.Clock) *site {
+	s := &site{port: call.New(d, c, tasks.New()), stopped: map[string]term.Loss{}}
+	s.dog = watchdog.New(s.port)
+	return s
+}
+
+func (s *site) hold(name string, ttl time.Duration, t term.Turn) *Hold {
+	w := &Want{Wish: claim.Wish{Name: name, TTL: ttl}, Turn: t, Work: &work{s, name}}
+	now := s.port.Clock.Read()
+	h := New(claim.New(name), nil, call.Reply{Asked: now, Now: now, Grant: driver.Grant{Fence: 1}}, ttl, w, s, s.dog)
+	h.Begin()
+	return h
+}
+
+func (s *site) end(h *Hold) Outcome {
+	now := s.port.Clock.Read()
+	e, _, ok := h.End(now, claim.Left{})
+	if !ok {
+		return Outcome{Result: term.WasLost}
+	}
+	for idle := e.Idle(); idle != nil; idle = e.Idle() {
+		<-idle
+	}
+	if _, _, ok := e.Send(s.port.Clock.Read()); ok {
+		e.Answered(driver.Meaning{Kind: driver.Done})
+	}
+	return e.Over(s.port.Clock.Read())
+}
+
+func all(claims []driver.Claim, of func(c driver.Claim) error) []error {
+	errs := make([]error, len(claims))
+	for i, c := range claims {
+		errs[i] = of(c)
+	}
+	return errs
+}
+
+var errPoison = errors.New("no")
+
+func TestOneClaimAndOneSilentNodeCostNobodyElseAnything(t *testing.T) {
+	t.Parallel()
+	for what, does := range map[string]func(ctx context.Context, claims []driver.Claim) []error{
+		"a claim that spoils its command": func(_ context.Context, claims []driver.Claim) []error {
+			for _, c := range claims {
+				if c.Name == "n7" {
+					return all(claims, func(driver.Claim) error { return errPoison })
+				}
+			}
+			return all(claims, func(driver.Claim) error { return nil })
+		},
+		"a claim that makes its command hang": func(ctx context.Context, claims []driver.Claim) []error {
+			for _, c := range claims {
+				if c.Name == "n7" {
+					<-ctx.Done()
+					return all(claims, func(driver.Claim) error { return ctx.Err() })
+				}
+			}
+			return all(claims, func(driver.Claim) error { return nil })
+		},
+		"a node that is silent": func(ctx context.Context, claims []driver.Claim) []error {
+			errs := all(claims, func(c driver.Claim) error {
+				if c.Name == "n7" {
+					return driver.ErrCannotAnswer
+				}
+				return nil
+			})
+			<-ctx.Done()
+			return errs
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &renews{does: does}
+			s := newSite(d, clock.New())
+			var holds []*Hold
+			for i := range 1000 {
+				holds = append(holds, s.hold(fmt.Sprintf("n%d", i), 30*time.Second, term.Turn{Every: 10 * time.Second}))
+			}
+			time.Sleep(2 * time.Minute)
+			if s.lost != 1 || s.stopped["n7"] != term.Unreachable || s.early {
+				t.Errorf("%s: %d lost, n7 by %d", what, s.lost, s.stopped["n7"])
+			}
+			for _, h := range holds {
+				s.end(h)
+			}
+			if err := s.port.Tasks.Wait(t.Context()); err != nil || s.dog.Count() > 0 {
+				t.Errorf("%v, %d are watched", err, s.dog.Count())
+			}
+		})
+	}
+}
+
+func TestAfterAnOutageThousandsAreRenewedInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		d := &renews{does: func(ctx context.Context, claims []driver.Claim) []error {
+			if since := time.Since(began); since > 10*time.Second && since < 26*time.Second {
+				<-ctx.Done()
+				return nil
+			}
+			time.Sleep(10 * time.Millisecond)
+			return all(claims, func(driver.Claim) error { return nil })
+		}}
+		s := newSite(d, clock.New())
+		var holds []*Hold
+		for i := range 5000 {
+			holds = append(holds, s.hold(fmt.Sprint(i), 30*time.Second, term.Turn{Every: 10 * time.Second}))
+		}
+		time.Sleep(time.Minute)
+		if s.lost > 0 {
+			t.Errorf("%d lost", s.lost)
+		}
+		t.Logf("%d commands", d.commands.Load())
+		for _, h := range holds {
+			s.end(h)
+		}
+	})
+}
+
+func TestTheContextEndsWhenTrustDoesWhateverTheNetworkDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &renews{does: func(ctx context.Context, _ []driver.Claim) []error { <-ctx.Done(); return nil }}
+		s := newSite(d, clock.New())
+		h := s.hold("n", 3*time.Second, term.Turn{Every: time.Second})
+		time.Sleep(term.Trust(3*time.Second) - 1)
+		synctest.Wait()
+		if len(s.stopped) > 0 {
+			t.Error("too early")
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if s.stopped["n"] != term.Unreachable || s.lost != 1 || s.early {
+			t.Error(s.stopped)
+		}
+		if o := s.end(h); o.Result != term.WasLost {
+			t.Error(o)
+		}
+	})
+}
+
+func TestAfterASuspensionNoContextGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		s := newSite(&renews{}, clock.Skewed(func() time.Duration { return time.Duration(slept.Load()) }, func() time.Duration { return time.Duration(slept.Load()) }))
+		s.hold("n", time.Hour, term.Turn{Every: 20 * time.Minute})
+		time.Sleep(time.Second)
+		slept.Store(int64(2 * time.Hour))
+		time.Sleep(250 * time.Millisecond)
+		synctest.Wait()
+		if s.stopped["n"] != term.Expired {
+			t.Error(s.stopped)
+		}
+	})
+}
+
+func TestConfirmRenewsOnceForAllWhoAsk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &renews{does: func(_ context.Context, claims []driver.Claim) []error {
+			time.Sleep(100 * time.Millisecond)
+			return all(claims, func(driver.Claim) error { return nil })
+		}}
+		s := newSite(d, clock.New())
+		h := s.hold("n", 3*time.Second, term.Turn{})
+		h.Confirm(t.Context(), s.port)
+		if d.commands.Load() != 0 {
+			t.Error("more than half was left")
+		}
+		time.Sleep(2 * time.Second)
+		var askers sync.WaitGroup
+		for range 50 {
+			askers.Go(func() { h.Confirm(t.Context(), s.port) })
+		}
+		askers.Wait()
+		if left, _ := h.Left(s.port.Clock.Read()); d.commands.Load() != 1 || left < 2800*time.Millisecond {
+			t.Errorf("%d commands, left %s", d.commands.Load(), left)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		time.Sleep(2 * time.Second)
+		h.Confirm(ctx, s.port)
+		time.Sleep(200 * time.Millisecond)
+		if left, _ := h.Left(s.port.Clock.Read()); left < 2*time.Second {
+			t.Errorf("it counts although nobody waits: left %s", left)
+		}
+		s.end(h)
+	})
+}
+
+func TestAReleaseWaitsForTheRenewalUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &renews{does: func(_ context.Context, claims []driver.Claim) []error {
+			time.Sleep(100 * time.Millisecond)
+			return all(claims, func(driver.Claim) error { return nil })
+		}}
+		s := newSite(d, clock.New())
+		h := s.hold("n", 3*time.Second, term.Turn{Every: time.Second})
+		time.Sleep(time.Second)
+		began := time.Now()
+		if o := s.end(h); o.Result != term.Freed || time.Since(began) > 150*time.Millisecond {
+			t.Errorf("%+v after %s", o, time.Since(began))
+		}
+		time.Sleep(time.Minute)
+		if d.commands.Load() != 1 || s.dog.Count() != 0 {
+			t.Error("renewed after its end")
+		}
+	})
+}
+
+func BenchmarkHeld(b *testing.B) {
+	s := newSite(&renews{}, clock.New())
+	b.ReportAllocs()
+	for i := range b.N {
+		s.hold("n", time.Hour, term.Turn{Every: 20 * time.Minute})
+		_ = i
+	}
+}
