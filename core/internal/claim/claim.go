@@ -62,6 +62,11 @@ func New(name string) *Claim {
 	return &Claim{Name: name, token: string(text[:])}
 }
 
+// Degraded returns the claim of a grant that was made without the service, for c. What c has asked the service for stays open.
+func (c *Claim) Degraded(token string) *Claim {
+	return &Claim{Name: c.Name, token: token, desk: c.desk}
+}
+
 // May says whether the token may ask for w: with another TTL or Keep than before only while none of its commands is
 // open. Otherwise a command that is stuck in the link could cut short what a later one was granted.
 func (c *Claim) May(w *Wish) bool {

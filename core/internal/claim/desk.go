@@ -66,7 +66,11 @@ func (d *Desk) Release(ctx context.Context, c *Claim, r driver.Claim, now clock.
 
 func (d *Desk) send(ctx context.Context, op call.Op, c *Claim, ask driver.Claim, now clock.Reading, within time.Duration) call.Reply {
 	r := d.Port.Send(ctx, op, ask, now, within, c)
-	c.Answer(r.Now.Awake(), r.Meaning())
+	m := r.Meaning()
+	if r.Grant.Degraded != "" { // not by the service, which may still execute the command
+		m = driver.Meaning{}
+	}
+	c.Answer(r.Now.Awake(), m)
 	if op == call.Wait && errors.Is(r.Err, call.ErrNoAnswer) {
 		c.LeftBehind()
 	}

@@ -20,6 +20,7 @@ type Wish struct {
 	Dedup       time.Duration // look for the marker of Scope
 	MinHold     time.Duration // the name stays taken this long, also after an early release
 	NoRenewal   bool          // nobody but Confirm renews it
+	Degrade     bool          // go on without the service if that answers nobody
 	Handoff     string        // hash of the hand-off to take the name over with
 }
 
@@ -32,7 +33,7 @@ func (w *Wish) Together() bool { return w.Limit == driver.Readers || w.Limit > 1
 // Alike says whether a grant that was asked for by w suits v too, if only TTL and label differ: a renewal
 // carries those.
 func (w *Wish) Alike(v *Wish) bool {
-	return w.Limit == v.Limit && w.Plain() && v.Plain()
+	return w.Limit == v.Limit && w.Degrade == v.Degrade && w.Plain() && v.Plain()
 }
 
 // Plain says that a grant for w is not different from one for anybody else.
@@ -52,6 +53,6 @@ func (w *Wish) keep() time.Duration {
 func (w *Wish) ask(token string) driver.Claim {
 	return driver.Claim{
 		Name: w.Name, Token: token, Label: w.Label, TTL: w.Lifetime(), Limit: w.Limit,
-		Scope: w.Scope, Dedup: w.Dedup, Keep: w.keep(), Handoff: w.Handoff,
+		Scope: w.Scope, Dedup: w.Dedup, Keep: w.keep(), Handoff: w.Handoff, Degrade: w.Degrade,
 	}
 }

@@ -31,6 +31,7 @@ type Asker struct {
 	fails   int           // how many rounds in a row had no answer
 	rest    time.Duration // before the next round
 	again   bool          // the grant did not suit, and the same token asks again
+	got     *call.Reply   // a grant without the service, which is still to be given
 }
 
 // newAsker returns an asker that goes on with c, if that is not nil.
@@ -40,6 +41,11 @@ func (p *Place) newAsker(l *Line, name string, c *claim.Claim, heard clock.Awake
 
 // Next begins a round. broken is called if nobody waits any more before it is over.
 func (a *Asker) Next(now clock.Awake, broken func()) Step {
+	if a.got != nil {
+		r := *a.got
+		a.got = nil
+		return a.granted(r)
+	}
 	w, behind, ok := a.line.First(broken)
 	switch {
 	case !ok:
@@ -140,11 +146,18 @@ const (
 // granted gives what was granted to whoever is first now. If it does not suit, the same token asks again with his wish, once; then it
 // goes to the first whom it suits, or is released.
 func (a *Asker) granted(r call.Reply) Step {
-	c, ttl := a.claim, a.want.Lifetime()
+	ttl := a.want.Lifetime()
 	if !hold.Fresh(r, ttl) { // the same token asks again, for all of it
-		c.Owned()
+		a.claim.Owned()
 		return Step{Do: Again}
 	}
+	if token := r.Grant.Degraded; token != "" { // by itself, and the claim for the service is dropped first
+		s := Step{Do: Again, Behind: a.claim, Clean: a.claim.Drop(r.Now.Awake())}
+		r.Grant.Degraded = ""
+		a.claim, a.got, a.again = a.claim.Degraded(token), &r, true
+		return s
+	}
+	c := a.claim
 	gift, more := a.line.Give(a.again, func(w *Waiting) (*hold.Hold, bool) {
 		if w.Want.Wish != a.want.Wish && !a.want.Alike(&w.Want.Wish) {
 			return nil, false

@@ -84,8 +84,9 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 	_, panicked := errors.AsType[*call.Panic](r.Err)
 	switch {
 	case m.Kind == driver.Done && hold.Fresh(r, c.Want.Lifetime()):
-		h, start := c.line.Granted(func() *hold.Hold { return c.place.hold(c.line, c.claim, r, c.Want.Lifetime(), c.Want) })
-		s := Step{Do: Over, Hold: h, Err: gone}
+		own, s := granted(c.claim, r)
+		h, start := c.line.Granted(func() *hold.Hold { return c.place.hold(c.line, own, r, c.Want.Lifetime(), c.Want) })
+		s.Do, s.Hold, s.Err = Over, h, gone
 		if start {
 			s.Start = c.place.newAsker(c.line, c.Want.Name, nil, r.Now.Awake())
 		}

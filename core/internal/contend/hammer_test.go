@@ -57,7 +57,7 @@ func (j *job) begin(fence uint64) {
 func do(ctx context.Context, r *Room, s *site, who string, w hold.Want, budget time.Duration, fn func()) error {
 	j := &job{site: s, name: who}
 	w.Work = j
-	h, err := r.Get(ctx, &w, budget)
+	h, err := r.Get(ctx, &w, Patience{Budget: budget})
 	if err != nil {
 		return err
 	}

@@ -153,3 +153,12 @@ func (p *Place) hold(l *Line, c *claim.Claim, r call.Reply, ttl time.Duration, w
 	h.Begin()
 	return h
 }
+
+// granted is the claim of a grant. If that was made without the service, it is another one than was asked with, which is dropped.
+func granted(c *claim.Claim, r call.Reply) (own *claim.Claim, s Step) {
+	if r.Grant.Degraded == "" {
+		return c, s
+	}
+	s.Behind, s.Clean = c, c.Drop(r.Now.Awake())
+	return c.Degraded(r.Grant.Degraded), s
+}

@@ -35,14 +35,27 @@ func NewRoom(life context.Context, p *call.Port) *Room {
 // Close makes clean-up end soon. life has ended before.
 func (r *Room) Close() { r.desk.Close() }
 
+// Patience is what a call waits for.
+type Patience struct {
+	Budget time.Duration   // for another holder: 0 for not at all, Forever
+	Life   context.Context // ends when the call must not go on, since the Locker is closed or drained; nil for the room's
+	Long   func(error)     // is told once, after three TTLs, what the line knows; nil for nobody
+}
+
 // Forever is a budget without end.
 const Forever time.Duration = -1
 
-// Get gets a hold for w. It waits for another holder for as long as budget, or not at all if that is 0. The errors: *Held, what the driver says,
-// ctx's own, ErrSilent, ErrClosed.
-func (r *Room) Get(ctx context.Context, w *hold.Want, budget time.Duration) (*hold.Hold, error) {
+// longWait is how many TTLs a call waits until Patience.Long is told: it may wait for somebody who waits for it.
+const longWait = 3
+
+// Get gets a hold for w. The errors: *Held, what the driver says, ctx's own, joined with what is known of the name, ErrSilent, ErrClosed if
+// the life has ended.
+func (r *Room) Get(ctx context.Context, w *hold.Want, p Patience) (*hold.Hold, error) {
+	if p.Life == nil {
+		p.Life = r.life
+	}
 	now := r.Port.Clock.Read()
-	c := r.NewCaller(now.Awake(), w, budget == 0)
+	c := r.NewCaller(now.Awake(), w, p.Budget == 0)
 	for s := c.Next(now.Awake()); ; {
 		if s.Start != nil || s.Behind != nil {
 			r.first(&s)
@@ -50,22 +63,22 @@ func (r *Room) Get(ctx context.Context, w *hold.Want, budget time.Duration) (*ho
 		switch s.Do {
 		case Send:
 			rep := r.desk.Acquire(ctx, s.Claim, &w.Wish, s.Fences, now, s.For)
-			s = c.Answered(rep, r.gone(ctx))
+			s = c.Answered(rep, gone(ctx, p.Life))
 		case Listen:
-			s = r.listen(ctx, c, budget)
+			s = r.listen(ctx, c, p)
 		case Watch:
-			s = r.watch(ctx, c, s)
+			s = r.watch(ctx, c, s, p.Life)
 		case Again:
 			s = c.Next(r.Port.Clock.Now())
 		default:
-			return r.got(ctx, s)
+			return r.got(ctx, s, p.Life)
 		}
 	}
 }
 
 // gone is why a caller does not want anything any more; nil if he does.
-func (r *Room) gone(ctx context.Context) error {
-	if r.life.Err() != nil {
+func gone(ctx, life context.Context) error {
+	if life.Err() != nil {
 		return ErrClosed
 	}
 	return ctx.Err()
@@ -83,9 +96,9 @@ func (r *Room) first(s *Step) {
 
 // got is the end of a call. A hold that its caller does not want any more is given back. A panic of the client is raised again here, on its
 // caller's goroutine.
-func (r *Room) got(ctx context.Context, s Step) (*hold.Hold, error) {
+func (r *Room) got(ctx context.Context, s Step, life context.Context) (*hold.Hold, error) {
 	if s.Hold != nil && s.Err == nil {
-		s.Err = r.gone(ctx)
+		s.Err = gone(ctx, life)
 	}
 	if s.Err == nil {
 		return s.Hold, nil
@@ -101,22 +114,32 @@ func (r *Room) got(ctx context.Context, s Step) (*hold.Hold, error) {
 }
 
 // listen waits for a word of the line.
-func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration) Step {
-	var over <-chan time.Time
-	if budget != Forever {
-		timer := time.NewTimer(budget - r.Port.Clock.Now().Sub(c.Began))
+func (r *Room) listen(ctx context.Context, c *Caller, p Patience) Step {
+	waited := r.Port.Clock.Now().Sub(c.Began)
+	var over, long <-chan time.Time
+	if p.Budget != Forever {
+		timer := time.NewTimer(p.Budget - waited)
 		defer timer.Stop()
 		over = timer.C
 	}
-	select {
-	case w := <-c.Words():
-		return c.Told(w)
-	case <-over:
-		return r.leave(c, c.Known(r.Port.Clock.Now()))
-	case <-ctx.Done():
-		return r.leave(c, errors.Join(ctx.Err(), c.Known(r.Port.Clock.Now())))
-	case <-r.life.Done():
-		return r.leave(c, ErrClosed)
+	if p.Long != nil {
+		timer := time.NewTimer(longWait*c.Want.TTL - waited)
+		defer timer.Stop()
+		long = timer.C
+	}
+	for {
+		select {
+		case w := <-c.Words():
+			return c.Told(w)
+		case <-over:
+			return r.leave(c, c.Known(r.Port.Clock.Now()))
+		case <-ctx.Done():
+			return r.leave(c, errors.Join(ctx.Err(), c.Known(r.Port.Clock.Now())))
+		case <-p.Life.Done():
+			return r.leave(c, ErrClosed)
+		case <-long:
+			p.Long(c.Known(r.Port.Clock.Now()))
+		}
 	}
 }
 
@@ -129,7 +152,7 @@ func (r *Room) leave(c *Caller, err error) Step {
 }
 
 // watch waits for a change of the line.
-func (r *Room) watch(ctx context.Context, c *Caller, s Step) Step {
+func (r *Room) watch(ctx context.Context, c *Caller, s Step, life context.Context) Step {
 	timer := time.NewTimer(s.For)
 	defer timer.Stop()
 	select {
@@ -139,7 +162,7 @@ func (r *Room) watch(ctx context.Context, c *Caller, s Step) Step {
 		return Step{Do: Over, Err: ErrSilent}
 	case <-ctx.Done():
 		return Step{Do: Over, Err: ctx.Err()}
-	case <-r.life.Done():
+	case <-life.Done():
 		return Step{Do: Over, Err: ErrClosed}
 	}
 }

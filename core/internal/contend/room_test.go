@@ -54,7 +54,7 @@ func BenchmarkPairOverADriverThatDoesNothing(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		h, err := r.Get(ctx, w, Forever)
+		h, err := r.Get(ctx, w, Patience{Budget: Forever})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func BenchmarkPairsOnManyNames(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		w, ctx := want(string(rune('a'+n.Add(1))), 30*time.Second), context.Background()
 		for pb.Next() {
-			h, err := r.Get(ctx, w, Forever)
+			h, err := r.Get(ctx, w, Patience{Budget: Forever})
 			if err != nil {
 				b.Error(err)
 				return
@@ -86,7 +86,7 @@ func BenchmarkTurns(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		w, ctx := want("n", 30*time.Second), context.Background()
 		for pb.Next() {
-			h, err := r.Get(ctx, w, Forever)
+			h, err := r.Get(ctx, w, Patience{Budget: Forever})
 			if err != nil {
 				b.Error(err)
 				return

@@ -45,6 +45,10 @@ type Claim struct {
 	// for this hash.
 	Handoff string
 
+	// Degrade says that the caller goes on without the service if that answers nobody: see Grant.Degraded. A
+	// driver of a service ignores it.
+	Degrade bool
+
 	// Heard is told each answer to a look of Wait that is no grant, as soon as it is there. It does not
 	// block, and may be called from any goroutine, also after Wait has returned. It may be nil.
 	Heard func(*Held)
@@ -107,6 +111,10 @@ type Grant struct {
 	// Limit is how many holders there may be, if another holder asked for fewer; 0 means as many as
 	// asked for.
 	Limit int
+	// Degraded is the token of a grant that was made without the service, by a driver around another one, because the
+	// claim has Degrade and the service answers nobody; "" for all other grants. It excludes others in this process only, and has
+	// a token of its own: whatever the service makes of Claim.Token, that is released there.
+	Degraded string
 	// Asked is when TTL began, or a time before that, read before the command was written. It may be
 	// early, never late. The zero Time means when Acquire or Wait was called. It needs its monotonic
 	// reading, so it comes from time.Now.
