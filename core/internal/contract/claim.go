@@ -139,6 +139,7 @@ type Capabilities struct {
 	// Without it, Wait polls: core calls it later, and for longer.
 	Hears bool
 
+	Queue  bool // it has a queue: waiters of all processes are served first come, first served
 	Fence  bool // it mints Grant.Fence
 	Block  bool // it reserves more than one fence: Claim.Fences
 	Shared bool // the Limit Readers

@@ -1,0 +1,97 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+// marked makes a claim that looks for the marker of scope, and leaves it if it is released so.
+func (e *env) marked(name, scope string) driver.Claim {
+	c := e.long(name)
+	c.Label, c.Scope, c.Dedup = "who", scope, time.Hour
+	return c
+}
+
+// bare is c for a release that leaves nothing.
+func bare(c driver.Claim) driver.Claim {
+	c.Dedup, c.Keep, c.Handoff = 0, 0, ""
+	return c
+}
+
+// duplicate fails the case unless c is refused by a marker.
+func (e *env) duplicate(d driver.Driver, c driver.Claim, what string) {
+	e.Helper()
+	_, err := d.Acquire(e.ctx, c)
+	if mark, ok := errors.AsType[*driver.Duplicate](err); !ok || mark.Label != "who" {
+		e.Fatalf("%s: no duplicate: %v", what, err)
+	}
+}
+
+// dedupCases test dedup markers.
+var dedupCases = []testCase{
+	{name: "AMarkerStopsThoseWhoAskForIt", needs: []need{dedups}, run: func(e *env) {
+		d, c := e.Driver(), e.marked("name", "pay")
+		e.grant(d, c)
+		e.release(d, c)
+		same := e.marked("name", "pay")
+		e.duplicate(e.Driver(), same, "the same")
+		for what, c := range map[string]driver.Claim{
+			"another scope": e.marked("name", "refund"),
+			"no scope":      e.marked("name", ""),
+			"another name":  e.marked("nam", "epay"),
+			"no dedup":      e.claim("name"),
+		} {
+			if _, err := d.Acquire(e.ctx, c); err != nil {
+				e.Errorf("%s: %v", what, err)
+			}
+			e.release(d, bare(c))
+		}
+		e.duplicate(d, same, "after releases without a marker")
+	}},
+	{name: "AMarkerGoesWithItsWindow", needs: []need{dedups}, run: func(e *env) {
+		d, c := e.Driver(), e.marked("name", "pay")
+		e.grant(d, c)
+		c.Dedup = e.ttl
+		began := time.Now()
+		e.release(d, c)
+		e.duplicate(d, e.marked("name", "pay"), "within its window")
+		e.eventually("the marker expires", func() bool { _, err := d.Acquire(e.ctx, e.marked("name", "pay")); return err == nil })
+		if lived := time.Since(began); lived < e.ttl {
+			e.Errorf("it has stood for %s", lived)
+		}
+	}},
+	{name: "OnlyTheOwnerCompletes", needs: []need{dedups}, run: func(e *env) {
+		d, c, forged := e.Driver(), e.marked("name", "pay"), e.marked("name", "pay")
+		e.leaves(d, forged, "nobody owns it")
+		e.grant(d, c)
+		e.leaves(d, forged, "another token")
+		e.release(d, bare(c))
+		e.grant(d, e.marked("name", "pay"))
+	}},
+	{name: "AWaitForWorkThatIsDoneSaysSoAtOnce", needs: []need{dedups}, run: func(e *env) {
+		d, c := e.Driver(), e.marked("name", "pay")
+		e.grant(d, c)
+		e.release(d, c)
+		e.grant(d, e.long("name"))
+		next := e.marked("name", "pay")
+		e.within(0, "the wait", func() {
+			_, err := d.Wait(e.ctx, next)
+			if mark, ok := errors.AsType[*driver.Duplicate](err); !ok || mark.Label != "who" {
+				e.Errorf("%v", err)
+			}
+		})
+		e.leaves(d, next, "leaving")
+	}},
+	{name: "AMarkerOutlivesTheNextHolders", needs: []need{dedups}, run: func(e *env) {
+		d, c := e.Driver(), e.marked("name", "pay")
+		e.grant(d, c)
+		e.release(d, c)
+		for range 3 {
+			e.free("name")
+		}
+		e.sleep(e.ttl * 12 / 10)
+		e.duplicate(d, e.marked("name", "pay"), "after others")
+	}},
+}

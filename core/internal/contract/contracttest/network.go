@@ -1,0 +1,312 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+// networkCases test what a backend makes of a service that does not answer.
+var networkCases = []testCase{
+	{name: "EachOperationSurvivesAConnectionCutAtEachStep", needs: []need{wires}, run: func(e *env) {
+		d, through := e.Through()
+		w := &wire{e: e, d: d, other: e.Driver(), through: through}
+		w.warm()
+		for what, op := range operations {
+			for step := range cutSteps {
+				for part, cut := range map[string]func(Wire, int){"request": Wire.CutRequest, "reply": Wire.CutReply} {
+					if e.Failed() {
+						return
+					}
+					w.name, w.what = fmt.Sprintf("%s-%s-%d", what, part, step), fmt.Sprintf("%s, %s %d is cut", what, part, step+1)
+					w.cut = func() {
+						for _, wire := range through {
+							cut(wire, step+1)
+						}
+					}
+					op(w)
+					heal(through)
+					e.free(w.name)
+				}
+			}
+		}
+	}},
+	{name: "ASilentServiceEndsNoCallLate", needs: []need{wires}, run: func(e *env) {
+		d, through := e.Through()
+		mine, c := e.lasting("mine"), e.lasting("name")
+		e.grant(d, mine)
+		for _, wire := range through {
+			wire.BlackHole(true)
+		}
+		defer heal(through)
+		for what, call := range calls(d, c, mine) {
+			ctx, cancel := context.WithTimeout(e.ctx, e.ttl/10)
+			e.within(e.ttl/10+e.ttl/20, what, func() {
+				if m := driver.Explain(call(ctx)); m.Answered() {
+					e.Errorf("%s: %+v without an answer", what, m)
+				}
+			})
+			cancel()
+		}
+	}},
+	{name: "AWaitThatIsNotAnsweredDoesNotSayHeld", needs: []need{wires}, run: func(e *env) {
+		holder := e.Driver()
+		d, through := e.Through()
+		held, c := e.lasting("name"), e.long("name")
+		e.grant(holder, held)
+		w := e.waits(d, c)
+		for _, wire := range through {
+			wire.BlackHole(true)
+		}
+		e.sleep(2*driver.Recheck(c.TTL) + e.Slow) // a look is under way
+		w.cancel()
+		<-w.over
+		if m := driver.Explain(w.err); m.Answered() || m.Kind == driver.NotDone {
+			e.Errorf("%v", w.err)
+		}
+		heal(through)
+		e.waits(d, c).stop("the next wait")
+		e.leaves(d, c, "leaving")
+	}},
+	{name: "AServiceThatCannotBeReachedSaysSo", needs: []need{nowhere}, run: func(e *env) {
+		d, c := e.Unreachable(), e.claim("name")
+		for what, call := range calls(d, c, c) {
+			ctx, cancel := context.WithTimeout(e.ctx, 2*time.Second)
+			m := driver.Explain(call(ctx))
+			cancel()
+			if !m.Nobody || m.Refused || m.Answered() {
+				e.Errorf("%s: %+v", what, m)
+			}
+		}
+	}},
+	{name: "AnAnswerIsNoOutage", run: func(e *env) {
+		d, mine, free := e.Driver(), e.claim("name"), e.claim("free")
+		e.grant(d, mine)
+		_, held := d.Acquire(e.ctx, e.claim("name"))
+		forged := mine
+		forged.Token = token()
+		free.TTL = 0 // core asks so whether an outage is over
+		for what, err := range map[string]error{
+			"held": held, "release": d.Release(e.ctx, forged), "renew": e.renew(d, forged), "a probe": e.renew(d, free),
+		} {
+			if m := driver.Explain(err); err == nil || !m.Answered() || m.Nobody || m.Refused {
+				e.Errorf("%s: %v", what, err)
+			}
+		}
+		if e.Overwrite != nil {
+			e.Overwrite("foreign")
+			_, err := d.Acquire(e.ctx, e.claim("foreign"))
+			if m := driver.Explain(err); !m.Answered() || m.Nobody {
+				e.Errorf("a foreign value: %v", err)
+			}
+		}
+	}},
+	{name: "CloseReturnsAndWhatItEndedBeginsAgain", run: func(e *env) {
+		holder, d := e.Driver(), e.Driver()
+		closer, ok := d.(driver.Closer)
+		if !ok {
+			e.Skip("this backend keeps nothing alive")
+		}
+		for range 2 {
+			held, c := e.lasting("name"), e.long("name")
+			e.grant(holder, held)
+			w := e.waits(d, c)
+			w.stop("the waiter")
+			e.noError(closer.Close(e.ctx))
+			e.noError(closer.Close(e.ctx))
+			w = e.waits(d, c)
+			e.release(holder, held)
+			w.granted(e.hearing(c)+driver.Recheck(c.TTL), "the waiter")
+			e.release(d, c)
+		}
+		e.noError(closer.Close(e.ctx))
+	}},
+	{name: "CloseReturnsWithItsContextWhereNothingAnswers", needs: []need{wires}, run: func(e *env) {
+		d, through := e.Through()
+		closer, ok := d.(driver.Closer)
+		if !ok {
+			e.Skip("this backend keeps nothing alive")
+		}
+		held, c := e.lasting("name"), e.long("name")
+		e.grant(e.Driver(), held)
+		e.queue(d, c, "the waiter")
+		for _, wire := range through {
+			wire.BlackHole(true)
+		}
+		defer heal(through)
+		w := e.begins(d, c)
+		e.sleep(e.ttl / 10)
+		e.within(e.ttl/10+e.ttl/20, "Close", func() {
+			ctx, cancel := context.WithTimeout(e.ctx, e.ttl/10)
+			defer cancel()
+			_ = closer.Close(ctx) // it may have something left
+		})
+		w.cancel()
+		<-w.over
+	}},
+	{name: "NamesUsedOnceLeaveNothing", needs: []need{seen}, crowd: true, run: func(e *env) {
+		d, other := e.Driver(), e.Driver()
+		n := 100
+		if e.virtual {
+			n = 3000
+		}
+		for i := range n {
+			name := fmt.Sprint("name-", i)
+			c, next := e.long(name), e.long(name)
+			e.grant(d, c)
+			if i%10 == 0 {
+				w := e.waits(other, next)
+				e.release(d, c)
+				w.granted(driver.Recheck(c.TTL)+e.hearing(c), name)
+				e.release(other, next)
+				continue
+			}
+			e.release(d, c)
+		}
+		e.nothingLeft()
+	}},
+}
+
+// calls are the four operations: c owns nothing, and mine owns its name.
+func calls(d driver.Driver, c, mine driver.Claim) map[string]func(ctx context.Context) error {
+	return map[string]func(ctx context.Context) error{
+		"acquire": func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err },
+		"wait":    func(ctx context.Context) error { _, err := d.Wait(ctx, c); return err },
+		"renew":   func(ctx context.Context) error { return d.Renew(ctx, []driver.Claim{mine})[0] },
+		"release": func(ctx context.Context) error { return d.Release(ctx, mine) },
+	}
+}
+
+// cutSteps is how many requests of an operation are cut, one in each round.
+const cutSteps = 3
+
+// wire is a process whose connections a case cuts, and one with a good connection.
+type wire struct {
+	e          *env
+	d, other   driver.Driver
+	through    []Wire
+	name, what string
+	cut        func()
+}
+
+// operations are what is cut. Each ends with a name that must be free at once.
+var operations = map[string]func(w *wire){
+	"acquire": func(w *wire) {
+		c := w.claim()
+		w.cut()
+		w.again(c, func(ctx context.Context) error { _, err := w.d.Acquire(ctx, c); return err })
+		w.heldBy(c)
+		w.end(c)
+	},
+	"wait for a free name": func(w *wire) {
+		c := w.claim()
+		w.cut()
+		w.again(c, func(ctx context.Context) error { _, err := w.d.Wait(ctx, c); return err })
+		w.heldBy(c)
+		w.end(c)
+	},
+	"wait in the queue": func(w *wire) {
+		held, c := w.e.lasting(w.name), w.claim()
+		w.e.grant(w.other, held)
+		w.cut()
+		next := w.e.waits(w.d, c)
+		if next.ended() {
+			w.e.Fatalf("%s: %+v, %v", w.what, next.g, next.err)
+		}
+		heal(w.through)
+		w.e.release(w.other, held)
+		next.granted(2*driver.Recheck(c.TTL)+w.e.pace(c), w.what)
+		w.heldBy(c)
+		w.end(c)
+	},
+	"renew": func(w *wire) {
+		c := w.claim()
+		w.e.grant(w.d, c)
+		w.cut()
+		w.again(c, func(ctx context.Context) error { return w.d.Renew(ctx, []driver.Claim{c})[0] })
+		w.heldBy(c)
+		w.end(c)
+	},
+	"release": func(w *wire) {
+		c := w.claim()
+		w.e.grant(w.d, c)
+		w.cut()
+		w.end(c)
+	},
+	"release that serves": func(w *wire) {
+		c, waiting := w.claim(), w.e.long(w.name)
+		w.e.grant(w.d, c)
+		next := w.e.waits(w.other, waiting)
+		w.cut()
+		w.end(c)
+		next.granted(2*driver.Recheck(c.TTL)+w.e.pace(c), w.what)
+		w.e.release(w.other, waiting)
+	},
+	"leave the queue": func(w *wire) {
+		held, c := w.e.lasting(w.name), w.claim()
+		w.e.grant(w.other, held)
+		w.e.waits(w.d, c).stop(w.what)
+		w.cut()
+		w.end(c)
+		w.e.release(w.other, held)
+	},
+}
+
+func (w *wire) claim() driver.Claim { return w.e.lasting(w.name) }
+
+// warm has the process connected, with what is loaded once.
+func (w *wire) warm() {
+	held, c := w.e.lasting("before"), w.e.lasting("before")
+	w.e.grant(w.other, held)
+	w.e.waits(w.d, c).stop("the waiter")
+	w.e.leaves(w.d, c, "leaving")
+	w.e.release(w.other, held)
+	w.e.grant(w.d, c)
+	w.e.noError(w.e.renew(w.d, c))
+	w.e.release(w.d, c)
+}
+
+// again makes a call until it is done, as core does. It is never told that another owns the name. What was
+// not sent has not been executed.
+func (w *wire) again(c driver.Claim, call func(ctx context.Context) error) {
+	w.e.Helper()
+	for range 100 {
+		ctx, cancel := context.WithTimeout(w.e.ctx, driver.Patience(c.TTL))
+		err := call(ctx)
+		cancel()
+		m := driver.Explain(err)
+		if m.Kind == driver.Done {
+			return
+		}
+		if !m.Again() {
+			w.e.Fatalf("%s: %v", w.what, err)
+		}
+		time.Sleep(w.e.ttl / 200) // the client needs a new connection
+	}
+	w.e.Fatalf("%s: never answered", w.what)
+}
+
+// heldBy fails the case unless c owns the name, and others are told so.
+func (w *wire) heldBy(c driver.Claim) {
+	w.e.Helper()
+	heal(w.through)
+	if !w.e.owns(w.other, c) {
+		w.e.Fatalf("%s: it does not own the name", w.what)
+	}
+	w.e.refused(w.other, w.e.claim(c.Name), w.what)
+}
+
+// end releases c until that is answered. It may be over before.
+func (w *wire) end(c driver.Claim) {
+	w.e.Helper()
+	w.again(c, func(ctx context.Context) error {
+		err := w.d.Release(ctx, c)
+		if errors.Is(err, driver.ErrNotOwner) {
+			return nil
+		}
+		return err
+	})
+}

@@ -1,0 +1,53 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+// outageCases kill the servers.
+var outageCases = []testCase{
+	{name: "AKilledServerIsUnavailableAndComesBack", needs: []need{servers}, run: func(e *env) {
+		own := e.Own()
+		d, other, third := own.Driver(), own.Driver(), own.Driver()
+		held, waiting := e.lasting("name"), e.lasting("name")
+		before := e.grant(d, held)
+		w := e.waits(third, waiting)
+		e.refused(other, e.claim("name"), "the other process is connected")
+		own.Kill()
+		probe := e.lasting("name")
+		e.eventually("it is missed", func() bool { // some servers' processes outlive them by a moment, and answer
+			_, err := other.Acquire(e.ctx, probe)
+			if err == nil {
+				e.Fatal("two owners")
+			}
+			return driver.Explain(err).Nobody
+		})
+		own.Restart()
+		if own.Forgetful {
+			e.eventually("the owner hears of its loss", func() bool { return errors.Is(e.renew(d, held), driver.ErrNotOwner) })
+		} else {
+			e.eventually("it is renewed", func() bool {
+				err := e.renew(d, held)
+				if errors.Is(err, driver.ErrNotOwner) {
+					e.Fatal("it has lost the name")
+				}
+				return err == nil
+			})
+			if w.ended() {
+				e.Fatalf("two owners: %+v, %v", w.g, w.err)
+			}
+			e.release(d, held)
+		}
+		g := w.granted(time.Minute, "the waiter")
+		if e.can.Fence && g.Fence <= before.Fence {
+			e.Errorf("fence %d after %d", g.Fence, before.Fence)
+		}
+		e.release(third, waiting)
+		if err := other.Release(e.ctx, probe); err != nil && !errors.Is(err, driver.ErrNotOwner) {
+			e.Error(err)
+		}
+	}},
+}
