@@ -95,13 +95,6 @@ var grantCases = []testCase{
 			e.Errorf("free after %s", took)
 		}
 	}},
-	{name: "AnOwnerWithAnotherTTLHasNoOther", run: func(e *env) { // the shorter one, too
-		d, c := e.Driver(), e.lasting("name")
-		e.grant(d, c)
-		c.TTL = e.ttl
-		e.grant(d, c)
-		e.freeAfter(e.ttl+e.ttl/50, "name", "the shorter TTL")
-	}},
 	{name: "OnlyTheOwnerReleases", run: func(e *env) {
 		d, mine := e.Driver(), e.lasting("name")
 		e.grant(d, mine)

@@ -135,7 +135,7 @@ func (e *env) begins(d driver.Driver, c driver.Claim) *waiter {
 		w.mu.Unlock()
 		once.Do(func() { close(w.first) })
 	}
-	go func() {
+	e.calls.Go(func() {
 		defer close(w.over)
 		for {
 			w.began = time.Now()
@@ -145,7 +145,7 @@ func (e *env) begins(d driver.Driver, c driver.Claim) *waiter {
 			}
 			time.Sleep(e.ttl / 200) // a broken connection
 		}
-	}()
+	})
 	return w
 }
 

@@ -68,6 +68,7 @@ type env struct {
 	ttl     time.Duration // short enough that the case may wait for its end
 	virtual bool
 	can     driver.Capabilities
+	calls   sync.WaitGroup // of Wait, under way
 }
 
 // Context is that of the case. It ends with the case, or when that has taken too long.
@@ -155,11 +156,12 @@ func (c *testCase) in(t testing.TB, open func(t testing.TB) Config, virtual bool
 	}
 	var cancel context.CancelFunc
 	e.ctx, cancel = context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-	defer cancel()
 	e.Config = open(t)
 	if e.Close != nil {
 		defer e.Close()
 	}
+	defer e.calls.Wait()
+	defer cancel()
 	e.can = e.Driver().Capabilities()
 	e.ttl = max(e.ttl, e.can.MinTTL)
 	for _, n := range c.needs {

@@ -41,11 +41,12 @@ var waitCases = []testCase{
 	}},
 	{name: "AReleaseAtTheWaitIsNotMissed", run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
-		for range 20 {
+		for i := range 20 {
 			held, c := e.lasting("name"), e.long("name")
 			e.grant(holder, held)
 			got := make(chan error, 1)
 			go func() { _, err := d.Wait(e.ctx, c); got <- err }()
+			e.sleep(time.Duration(i) * 100 * time.Microsecond)
 			e.release(holder, held)
 			e.within(e.hearing(c), "the wait", func() { e.noError(<-got) })
 			e.release(d, c)
@@ -232,7 +233,7 @@ var waitCases = []testCase{
 		}
 	}},
 	{name: "WaitersWhoGiveUpAtTheReleaseLeaveNothing", crowd: true, run: func(e *env) {
-		for range 10 {
+		for round := range 10 {
 			holder, held := e.Driver(), e.lasting("name")
 			e.grant(holder, held)
 			var all []*waiter
@@ -250,6 +251,9 @@ var waitCases = []testCase{
 						}
 					}
 				})
+			}
+			if round%2 == 0 {
+				wg.Wait()
 			}
 			e.release(holder, held)
 			wg.Wait()
