@@ -132,6 +132,7 @@ func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
 		}
 		s.leave(c.Name, c.At())
 		l.extend(c, now)
+		l.label = c.Label
 		return l.grant, nil
 	case l.isFor(c.Handoff):
 		return s.grant(c, now), nil
