@@ -1,0 +1,192 @@
+// Package oldadapter makes a backend on the old contract one on the new one, so that backends can move one
+// by one. It goes with the last of them.
+package oldadapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	old "github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+// New returns d as a backend on the new contract. A token is its place in d's queue. Wait asks, and then
+// stands in the queue for one [driver.Recheck] at a time, with an offer where d takes them.
+func New(d old.Driver) driver.Driver { return &adapter{old: d} }
+
+type adapter struct {
+	old    old.Driver
+	offers atomic.Uint64
+}
+
+var _ driver.Closer = (*adapter)(nil)
+
+// Capabilities implements driver.Driver.
+func (a *adapter) Capabilities() driver.Capabilities {
+	can := a.old.Capabilities()
+	_, queue := a.old.(old.Queuer)
+	is := driver.Capabilities{
+		Backend: can.Backend, Punctual: can.Punctual, Hears: queue, Queue: queue,
+		Fence: can.Fence, Block: can.Block, Shared: can.Shared, Limit: can.Limit, Dedup: can.Dedup, Keep: can.Keep, Detach: can.Detach,
+		MinTTL: can.MinTTL, MaxName: can.MaxName,
+	}
+	if l, ok := a.old.(old.Locator); ok {
+		is.Location = l.Location()
+	}
+	if v, ok := a.old.(old.Validator); ok {
+		is.Err = v.Validate()
+	}
+	return is
+}
+
+// Close implements driver.Closer.
+func (a *adapter) Close(ctx context.Context) error {
+	if c, ok := a.old.(old.IdleCloser); ok {
+		return c.CloseIdle(ctx)
+	}
+	return nil
+}
+
+// Acquire implements driver.Driver.
+func (a *adapter) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := a.old.Acquire(ctx, claim(c))
+	return grant(g), told(err)
+}
+
+// Wait implements driver.Driver.
+func (a *adapter) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	q, ok := a.old.(old.Queuer)
+	if !ok {
+		return driver.Poll(ctx, c, a.Acquire)
+	}
+	for queued := false; ; queued = true {
+		g, held, err := a.ask(ctx, c)
+		if queued && errors.Is(err, driver.ErrNotSent) {
+			err = driver.UnknownOutcome(err)
+		}
+		if held == nil {
+			return g, err
+		}
+		c.Tell(held)
+		pause := driver.Recheck(c.TTL)
+		if held.Remaining > 0 {
+			pause = min(pause, held.Remaining+time.Millisecond)
+		}
+		g, granted, err := a.stand(ctx, q, c, pause)
+		switch {
+		case granted:
+			return g, nil
+		case ctx.Err() != nil && (err == nil || err == ctx.Err()): //nolint:errorlint // old.Queuer: as it is, if it was answered
+			return driver.Grant{}, held
+		case err == nil, err == context.DeadlineExceeded: //nolint:errorlint // as above
+		case queued:
+			return driver.Grant{}, driver.UnknownOutcome(told(err))
+		default:
+			return driver.Grant{}, told(err)
+		}
+	}
+}
+
+// ask is one attempt of Wait.
+func (a *adapter) ask(ctx context.Context, c driver.Claim) (driver.Grant, *driver.Held, error) {
+	ctx, cancel := context.WithTimeout(ctx, driver.Patience(c.TTL))
+	defer cancel()
+	asked := time.Now()
+	g, err := a.Acquire(ctx, c)
+	if err == nil {
+		g.Asked = asked
+	}
+	held, _ := errors.AsType[*driver.Held](err)
+	return g, held, err
+}
+
+// stand waits in the queue, for so long, to be granted the name or told to ask.
+func (a *adapter) stand(ctx context.Context, q old.Queuer, c driver.Claim, pause time.Duration) (driver.Grant, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, pause)
+	defer cancel()
+	at := claim(c)
+	at.Place = c.Token
+	o, ok := q.(old.Offerer)
+	if !ok || !c.Plain() {
+		return driver.Grant{}, false, q.Wait(ctx, at)
+	}
+	at.Offer = a.offers.Add(1)
+	asked := time.Now()
+	offered, granted, err := o.Offer(ctx, at)
+	g := grant(offered)
+	g.TTL, g.Asked = driver.PlaceLife(c.TTL), asked
+	return g, granted, err
+}
+
+// Renew implements driver.Driver.
+func (a *adapter) Renew(ctx context.Context, claims []driver.Claim) []error {
+	all := make([]old.Claim, len(claims))
+	for i, c := range claims {
+		all[i] = claim(c)
+	}
+	errs := a.old.Renew(ctx, all)
+	for i, err := range errs {
+		errs[i] = told(err)
+	}
+	return errs
+}
+
+// Release implements driver.Driver. Some old backends leave a place or something else, but not both: who owns
+// the name is not in the queue.
+func (a *adapter) Release(ctx context.Context, c driver.Claim) error {
+	was, leaves := claim(c), claim(c)
+	was.Keep, was.Mark = c.Keep, c.Dedup > 0
+	leaves.Place = c.Token
+	if was.Mark || c.Keep > 0 {
+		if err := a.old.Release(ctx, was); !errors.Is(err, old.ErrNotOwner) {
+			return told(err)
+		}
+	}
+	return told(a.old.Release(ctx, leaves))
+}
+
+func claim(c driver.Claim) old.Claim {
+	return old.Claim{
+		Name: c.Name, Token: c.Token, Label: c.Label, TTL: c.TTL, Shared: c.Shared(), Limit: max(0, c.Limit),
+		Fences: min(c.Fences, old.MaxTurns), Scope: c.Scope, Dedup: c.Dedup, Handoff: c.Handoff,
+	}
+}
+
+func grant(g old.Grant) driver.Grant {
+	return driver.Grant{Fence: g.Fence, Fences: g.Fences, TTL: g.TTL, Limit: g.Limit}
+}
+
+// told is err with the types and marks of the new contract.
+func told(err error) error {
+	if err == nil {
+		return nil
+	}
+	if h, ok := errors.AsType[*old.Held](err); ok {
+		return &driver.Held{Label: h.Label, Remaining: h.Remaining, Exact: h.Exact, Limit: h.Limit}
+	}
+	if d, ok := errors.AsType[*old.Duplicate](err); ok {
+		return &driver.Duplicate{Label: d.Label}
+	}
+	for was, is := range map[error]error{old.ErrUnmarked: driver.ErrUnmarked, old.ErrNotOwner: driver.ErrNotOwner} {
+		if errors.Is(err, was) {
+			return fmt.Errorf("%w: %w", is, err)
+		}
+	}
+	is := err
+	if why := old.Reason(err); why != "" {
+		is = driver.Because(is, why)
+	}
+	if errors.Is(err, old.ErrNotSent) {
+		is = driver.NotSent(is)
+	}
+	if errors.Is(err, old.ErrCannotAnswer) {
+		is = driver.Unavailable(is)
+	}
+	if errors.Is(err, old.ErrRefused) {
+		is = driver.Refused(is)
+	}
+	return is
+}
