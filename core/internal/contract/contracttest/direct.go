@@ -214,7 +214,7 @@ var directCases = []testCase{
 	}},
 	{name: "AWaiterWithoutNewConnectionsIsServedInItsTurn", needs: []need{queues, wires}, run: func(e *env) {
 		holder := e.Driver()
-		d, through := e.Through()
+		d, through := e.connect()
 		held, c := e.lasting("name"), e.long("name")
 		e.grant(d, e.claim("before")) // it is connected, and has never waited
 		e.grant(holder, held)

@@ -12,7 +12,7 @@ import (
 // networkCases test what a backend makes of a service that does not answer.
 var networkCases = []testCase{
 	{name: "EachOperationSurvivesAConnectionCutAtEachStep", needs: []need{wires}, run: func(e *env) {
-		d, through := e.Through()
+		d, through := e.connect()
 		w := &wire{e: e, d: d, other: e.Driver(), through: through}
 		w.warm()
 		for what, op := range operations {
@@ -35,7 +35,7 @@ var networkCases = []testCase{
 		}
 	}},
 	{name: "ASilentServiceEndsNoCallLate", needs: []need{wires}, run: func(e *env) {
-		d, through := e.Through()
+		d, through := e.connect()
 		mine, c := e.lasting("mine"), e.lasting("name")
 		e.grant(d, mine)
 		for _, wire := range through {
@@ -54,7 +54,7 @@ var networkCases = []testCase{
 	}},
 	{name: "AWaitThatIsNotAnsweredDoesNotSayHeld", needs: []need{wires}, run: func(e *env) {
 		holder := e.Driver()
-		d, through := e.Through()
+		d, through := e.connect()
 		held, c := e.lasting("name"), e.long("name")
 		e.grant(holder, held)
 		w := e.waits(d, c)
@@ -125,7 +125,7 @@ var networkCases = []testCase{
 		e.noError(closer.Close(e.ctx))
 	}},
 	{name: "CloseReturnsWithItsContextWhereNothingAnswers", needs: []need{wires}, run: func(e *env) {
-		d, through := e.Through()
+		d, through := e.connect()
 		closer, ok := d.(driver.Closer)
 		if !ok {
 			e.Skip("this backend keeps nothing alive")

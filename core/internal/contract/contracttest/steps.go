@@ -119,6 +119,7 @@ func (e *env) waits(d driver.Driver, c driver.Claim) *waiter {
 	w := e.begins(d, c)
 	select {
 	case <-w.first:
+		time.Sleep(e.Slow)
 	case <-w.over:
 	}
 	return w
@@ -222,4 +223,10 @@ func (e *env) nothingLeft() {
 		e.sleep(e.ttl / 100)
 	}
 	e.Errorf("left behind: %q", left[:min(len(left), 10)])
+}
+
+// connect opens a backend over connections that the case may break.
+func (e *env) connect() (driver.Driver, []Wire) {
+	d, through := e.Through()
+	return e.opened(d), through
 }

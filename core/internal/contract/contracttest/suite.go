@@ -20,7 +20,8 @@ type Config struct {
 	Driver func() driver.Driver
 	// Close ends the service, where Cleanup would be too late for a bubble.
 	Close func()
-	// Slow is how much longer a round trip may take than on a good network.
+	// Slow is how much longer a round trip may take than on a good network, and how much later than its first
+	// refusal a waiter may be in the queue.
 	Slow time.Duration
 
 	// Overwrite writes a foreign value, without expiry, where the backend keeps the lock of name. Delete
@@ -69,6 +70,7 @@ type env struct {
 	virtual bool
 	can     driver.Capabilities
 	calls   sync.WaitGroup // of Wait, under way
+	open    []driver.Closer
 }
 
 // Context is that of the case. It ends with the case, or when that has taken too long.
@@ -160,8 +162,11 @@ func (c *testCase) in(t testing.TB, open func(t testing.TB) Config, virtual bool
 	if e.Close != nil {
 		defer e.Close()
 	}
+	defer e.close()
 	defer e.calls.Wait()
 	defer cancel()
+	makes := e.Driver
+	e.Driver = func() driver.Driver { return e.opened(makes()) }
 	e.can = e.Driver().Capabilities()
 	e.ttl = max(e.ttl, e.can.MinTTL)
 	for _, n := range c.needs {
@@ -170,6 +175,22 @@ func (c *testCase) in(t testing.TB, open func(t testing.TB) Config, virtual bool
 		}
 	}
 	c.run(e)
+}
+
+// opened has d closed at the end of the case.
+func (e *env) opened(d driver.Driver) driver.Driver {
+	if c, ok := d.(driver.Closer); ok {
+		e.open = append(e.open, c)
+	}
+	return d
+}
+
+func (e *env) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, c := range e.open {
+		_ = c.Close(ctx) // what is left ends by itself
+	}
 }
 
 // claim makes a claim with a token of its own, for one TTL.

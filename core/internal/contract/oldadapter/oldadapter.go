@@ -62,14 +62,19 @@ func (a *adapter) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 	if !ok {
 		return driver.Poll(ctx, c, a.Acquire)
 	}
+	var held *driver.Held
 	for queued := false; ; queued = true {
-		g, held, err := a.ask(ctx, c)
+		if held != nil && over(ctx) {
+			return driver.Grant{}, held
+		}
+		g, refused, err := a.ask(ctx, c)
 		if queued && errors.Is(err, driver.ErrNotSent) {
 			err = driver.UnknownOutcome(err)
 		}
-		if held == nil {
+		if refused == nil {
 			return g, err
 		}
+		held = refused
 		c.Tell(held)
 		pause := driver.Recheck(c.TTL)
 		if held.Remaining > 0 {
@@ -79,7 +84,7 @@ func (a *adapter) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 		switch {
 		case granted:
 			return g, nil
-		case ctx.Err() != nil && (err == nil || err == ctx.Err()): //nolint:errorlint // old.Queuer: as it is, if it was answered
+		case over(ctx) && (err == nil || err == context.Canceled || err == context.DeadlineExceeded): //nolint:errorlint // old.Queuer: as it is, if it was answered
 			return driver.Grant{}, held
 		case err == nil, err == context.DeadlineExceeded: //nolint:errorlint // as above
 		case queued:
@@ -88,6 +93,12 @@ func (a *adapter) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 			return driver.Grant{}, told(err)
 		}
 	}
+}
+
+// over says whether ctx has ended. A client may say so before ctx does.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) <= 0
 }
 
 // ask is one attempt of Wait.

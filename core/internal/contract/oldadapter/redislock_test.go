@@ -1,0 +1,40 @@
+package oldadapter_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
+	"github.com/holdfast-go/holdfast/core/internal/contract/oldadapter"
+	"github.com/holdfast-go/holdfast/core/internal/contract/onredis"
+	"github.com/holdfast-go/holdfast/core/redislock"
+)
+
+func onRedis(rdb *redis.Client, prefix string) driver.Driver {
+	return oldadapter.New(redislock.New(rdb, redislock.WithPrefix(prefix)))
+}
+
+func TestConformanceOfOldRedislockOnMiniredis(t *testing.T) {
+	drivertest.RunInBubble(t, func(t testing.TB) drivertest.Config {
+		s := onredis.Miniredis(t, onRedis)
+		s.Slow = time.Millisecond // it asks before it stands in the queue
+		return s
+	})
+}
+
+func TestConformanceOfOldRedislockOnRedis(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	var cases atomic.Int64
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		s := onredis.Redis(t, onRedis, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
+		s.Slow = 100 * time.Millisecond
+		return s
+	})
+}
