@@ -112,6 +112,9 @@ func decided(reply any, err error) (driver.Grant, error) {
 	return granted(reply)
 }
 
+// maxFences is the largest block that any engine asks for.
+const maxFences = 4096
+
 // granted reads a fence, and how many fences there are if that is more than one.
 func granted(reply any) (driver.Grant, error) {
 	if fence, ok := reply.(int64); ok && 0 < fence && fence <= 1<<53 { // of a merged command
@@ -127,7 +130,7 @@ func granted(reply any) (driver.Grant, error) {
 	if block && err == nil {
 		g.Fences, err = strconv.Atoi(n)
 	}
-	if err != nil || fence == 0 || g.Fences < 1 || g.Fences > driver.MaxTurns {
+	if err != nil || fence == 0 || g.Fences < 1 || g.Fences > maxFences {
 		return driver.Grant{}, errNoGrant
 	}
 	return g, nil

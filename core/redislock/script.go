@@ -26,6 +26,9 @@ var (
 	leaveScript        = newScript("leave.lua")
 	yieldScript        = newScript("yield.lua")
 	rankScript         = newScript("rank.lua")
+
+	askScript         = newScript("ask.lua")
+	askTogetherScript = newScript("ask_together.lua")
 )
 
 type script struct{ source, sha string }

@@ -1,5 +1,6 @@
--- Reserves n fences. Answers the first, as digits, and how many there are if that is more than one. If
--- the last would be more than a second ahead of the clock, it reserves only one. Includes say which key
+-- Reserves n fences, or fewer: names share the counter, and it must not be more than a second ahead of the
+-- clock. So nobody reserves more than a sixteenth of what is left to that. Answers the first, as digits, and how
+-- many there are if that is more than one. Includes say which key
 -- FENCE, the counter, is. A floor is for the counter: all later fences are larger.
 --
 -- Fences are strings of digits. Strings of the same length are compared as such: Lua prints a number
@@ -14,8 +15,8 @@ local function mint(n, time, floor)
   if floor and tonumber(fence) < tonumber(floor) then
     fence = floor
   end
-  if n > 1 and tonumber(fence) + n - 1 > now + 1000000 then
-    n = 1
+  if n > 1 then
+    n = math.max(1, math.min(n, math.floor((now + 1000000 - tonumber(fence)) / 16)))
   end
   if n == 1 then
     redis.call('SET', FENCE, fence)

@@ -91,6 +91,28 @@ var directCases = []testCase{
 			e.release(d, bare(c))
 		}
 	}},
+	{name: "AWishThatIsNoLongerPlainIsNotGrantedDirectly", needs: []need{queues, dedups}, run: func(e *env) {
+		holder, d := e.Driver(), e.Driver()
+		for _, plainFirst := range []bool{true, false} {
+			held, c := e.lasting("name"), e.long("name")
+			marked := c
+			marked.Scope, marked.Dedup = "pay", time.Hour
+			e.grant(holder, held)
+			looks := []driver.Claim{c, marked} // of one token: another caller of the process is the first now
+			if !plainFirst {
+				looks = []driver.Claim{marked, c, marked}
+			}
+			for _, wish := range looks {
+				e.queue(d, wish, "the waiter")
+			}
+			e.release(holder, held)
+			if e.owns(d, c) {
+				e.Error("it owns the name before it has looked for the marker")
+			}
+			e.grant(d, marked)
+			e.release(d, bare(marked))
+		}
+	}},
 	{name: "AWaiterForAMarkerSeesTheOneThatTheHolderLeaves", needs: []need{queues, dedups}, run: func(e *env) {
 		holder, first, second := e.Driver(), e.Driver(), e.Driver()
 		held, same, other := e.marked("name", "pay"), e.marked("name", "pay"), e.marked("name", "refund")

@@ -615,6 +615,11 @@ var mutants = map[string]struct {
 		"WhatMustBeLookedAtIsNeverGrantedDirectly", "AWaiterForAMarkerSeesTheOneThatTheHolderLeaves", "AWaiterWithKeepHasItsFullTTLAtOnce",
 		"ReadersThatWaitComeInTogether", "AWaitForWorkThatIsDoneSaysSoAtOnce", "NeverMoreThanTheLimitUnderConcurrency",
 	}},
+	"the first wish stays": {mutant{wait: func(m *mutant, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		first, _, _ := m.known(c)
+		first.Heard = c.Heard
+		return m.store.Wait(ctx, first)
+	}}, []string{"AWishThatIsNoLongerPlainIsNotGrantedDirectly"}},
 	"an old message is believed": {mutant{believes: func(string, string) bool { return true }}, []string{"AnOldMessageGrantsNothing"}},
 	"a message with the token is believed": {
 		mutant{believes: func(text, token string) bool { return strings.HasPrefix(text, token) }},

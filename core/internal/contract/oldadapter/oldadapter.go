@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ func New(d old.Driver) driver.Driver { return &adapter{old: d} }
 type adapter struct {
 	old    old.Driver
 	offers atomic.Uint64
+	made   sync.Map // the last offer, by the token that has made it and was neither granted nor released
 }
 
 var _ driver.Closer = (*adapter)(nil)
@@ -52,8 +54,8 @@ func (a *adapter) Close(ctx context.Context) error {
 
 // Acquire implements driver.Driver.
 func (a *adapter) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := a.old.Acquire(ctx, claim(c))
-	return grant(g), told(err)
+	g, err := a.old.Acquire(ctx, Claim(c))
+	return Grant(g), Error(err)
 }
 
 // Wait implements driver.Driver.
@@ -88,9 +90,9 @@ func (a *adapter) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 			return driver.Grant{}, held
 		case err == nil, err == context.DeadlineExceeded: //nolint:errorlint // as above
 		case queued:
-			return driver.Grant{}, driver.UnknownOutcome(told(err))
+			return driver.Grant{}, driver.UnknownOutcome(Error(err))
 		default:
-			return driver.Grant{}, told(err)
+			return driver.Grant{}, Error(err)
 		}
 	}
 }
@@ -118,16 +120,25 @@ func (a *adapter) ask(ctx context.Context, c driver.Claim) (driver.Grant, *drive
 func (a *adapter) stand(ctx context.Context, q old.Queuer, c driver.Claim, pause time.Duration) (driver.Grant, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()
-	at := claim(c)
+	at := Claim(c)
 	at.Place = c.Token
 	o, ok := q.(old.Offerer)
 	if !ok || !c.Plain() {
+		if number, made := a.made.Load(c.Token); made { // it must not be granted any more
+			withdraws := at
+			withdraws.Offer, _ = number.(uint64)
+			if err := a.old.Release(ctx, withdraws); err != nil && !errors.Is(err, old.ErrNotOwner) {
+				return driver.Grant{}, false, err
+			}
+			a.made.Delete(c.Token)
+		}
 		return driver.Grant{}, false, q.Wait(ctx, at)
 	}
 	at.Offer = a.offers.Add(1)
+	a.made.Store(c.Token, at.Offer)
 	asked := time.Now()
 	offered, granted, err := o.Offer(ctx, at)
-	g := grant(offered)
+	g := Grant(offered)
 	g.TTL, g.Asked = driver.PlaceLife(c.TTL), asked
 	return g, granted, err
 }
@@ -136,11 +147,11 @@ func (a *adapter) stand(ctx context.Context, q old.Queuer, c driver.Claim, pause
 func (a *adapter) Renew(ctx context.Context, claims []driver.Claim) []error {
 	all := make([]old.Claim, len(claims))
 	for i, c := range claims {
-		all[i] = claim(c)
+		all[i] = Claim(c)
 	}
 	errs := a.old.Renew(ctx, all)
 	for i, err := range errs {
-		errs[i] = told(err)
+		errs[i] = Error(err)
 	}
 	return errs
 }
@@ -148,30 +159,33 @@ func (a *adapter) Renew(ctx context.Context, claims []driver.Claim) []error {
 // Release implements driver.Driver. Some old backends leave a place or something else, but not both: who owns
 // the name is not in the queue.
 func (a *adapter) Release(ctx context.Context, c driver.Claim) error {
-	was, leaves := claim(c), claim(c)
+	a.made.Delete(c.Token)
+	was, leaves := Claim(c), Claim(c)
 	was.Keep, was.Mark = c.Keep, c.Dedup > 0
 	leaves.Place = c.Token
 	if was.Mark || c.Keep > 0 {
 		if err := a.old.Release(ctx, was); !errors.Is(err, old.ErrNotOwner) {
-			return told(err)
+			return Error(err)
 		}
 	}
-	return told(a.old.Release(ctx, leaves))
+	return Error(a.old.Release(ctx, leaves))
 }
 
-func claim(c driver.Claim) old.Claim {
+// Claim is c as the old contract has it.
+func Claim(c driver.Claim) old.Claim {
 	return old.Claim{
 		Name: c.Name, Token: c.Token, Label: c.Label, TTL: c.TTL, Shared: c.Shared(), Limit: max(0, c.Limit),
 		Fences: min(c.Fences, old.MaxTurns), Scope: c.Scope, Dedup: c.Dedup, Handoff: c.Handoff,
 	}
 }
 
-func grant(g old.Grant) driver.Grant {
+// Grant is g as the new contract has it.
+func Grant(g old.Grant) driver.Grant {
 	return driver.Grant{Fence: g.Fence, Fences: g.Fences, TTL: g.TTL, Limit: g.Limit}
 }
 
-// told is err with the types and marks of the new contract.
-func told(err error) error {
+// Error is err with the types and marks of the new contract.
+func Error(err error) error {
 	if err == nil {
 		return nil
 	}
