@@ -31,3 +31,12 @@ func TestNextConformsOnRedis(t *testing.T) {
 		return onredis.Redis(t, onContract, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
 	})
 }
+
+func TestNextConformsOverUnevenConnections(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	var cases atomic.Int64
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		return onredis.Uneven(t, onContract, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
+	})
+}

@@ -35,7 +35,7 @@ type Claim struct {
 	Scope string // used with Dedup
 
 	// Keep is how long the name must stay taken whatever becomes of the holder; above 0 it needs
-	// Capabilities.Keep, except in Wait. In Release it counts from now, and nobody owns the name for that
+	// Capabilities.Keep, except in Acquire and Wait. In Release it counts from now, and nobody owns the name for that
 	// time. In Acquire and Wait it is at most TTL, and says that nobody may cut the TTL short: the grant must not be
 	// a direct one, which is short at first.
 	Keep time.Duration

@@ -12,8 +12,8 @@
 //   - It bounds each call with a context.
 //   - A token is for one name and one process. Once core has released it, it asks for nothing with it
 //     any more. It may release it again and again, to clean up behind a command that was late.
-//   - It asks with another TTL or another Keep than before only while no command of the token is open:
-//     each of them was answered.
+//   - It asks or renews with another TTL, or asks with another Keep, than before only while no command of
+//     the token is open: each of them was answered.
 //   - It calls Acquire or Wait for a token once at a time, unless it has given up an earlier call.
 //
 // core relies on a backend for this:
@@ -72,15 +72,18 @@ type Driver interface {
 	//
 	// It puts the token at the end of the queue, unless it is there. The entry stays there when Wait
 	// returns without a grant, and lives on for [PlaceLife] after the last look: core calls Wait again, with
-	// the same token, or else Release, which takes it out of the queue. Each look of Wait keeps it alive. A dead
-	// entry is dropped by whoever meets it.
+	// the same token, or else Release, which takes it out of the queue. Each look of Wait keeps it alive, and says
+	// what the entry wants from then on: the look that was sent last counts, also if it arrives before an earlier
+	// one. A dead entry is dropped by whoever meets it.
 	//
 	// Whoever frees the name, or finds it free, serves the first live entry. There are two ways:
 	//
 	//   - A direct grant makes the token of that entry the owner in the same step, for [PlaceLife] from the
 	//     look that left the entry as it is. Only a [Claim.Plain] one may be granted so: all that others
-	//     ask for must be looked at in the step that grants.
-	//   - Otherwise the entry is told, and Wait asks, as Acquire does.
+	//     ask for must be looked at in the step that grants. It never ends before that, so a backend that
+	//     counts in milliseconds rounds up.
+	//   - Otherwise the entry is told, and Wait asks, as Acquire does. An entry that has less than half of its
+	//     life left may be told, too: its grant would be as short.
 	//
 	// Messages can be late, lost, doubled or forged. So a direct grant is believed only if the message
 	// names the very look that left the entry, by a nonce and by a number that grows with each look, also
@@ -94,7 +97,8 @@ type Driver interface {
 	//   - a grant, with Grant.Asked if it knows better than "when Wait was called";
 	//   - the last *[Held] once ctx has ended, if the service has answered after the last time that it
 	//     was asked;
-	//   - a *[Duplicate], or an error that matches [ErrRefused], at once;
+	//   - a *[Duplicate], at once, which takes the token out of the queue;
+	//   - an error that matches [ErrRefused], at once;
 	//   - ErrNotSent, if nothing has put the token into the queue, now or later;
 	//   - any other error if a look had no answer. It may be executed later, and core calls Wait again.
 	//
@@ -113,6 +117,8 @@ type Driver interface {
 	// Release frees c.Name if c.Token owns it, takes c.Token out of the queue, and serves the first
 	// entry of the queue. All of that is one step. It returns nil, [ErrNotOwner] if the token did not own
 	// the name, [ErrNotSent], or an unknown outcome, after which core calls it again.
+	//
+	// A token that does not own the name leaves nothing, and still leaves the queue.
 	//
 	// If c.Dedup is set, the same step leaves the dedup marker of c.Scope, for c.Dedup. If there is no
 	// room for the marker, the error is [ErrUnmarked].

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"time"
 
 	driver "github.com/holdfast-go/holdfast/core/internal/contract"
@@ -254,7 +256,8 @@ var directCases = []testCase{
 	}},
 }
 
-// forgeries are messages like text for another token, and all that differ from it by one character.
+// forgeries are messages like text for another token, all that differ from it by one character, and all with another
+// number where it has a small one: numbers can be guessed.
 func forgeries(text, was, is string) (all []string) {
 	replaced := []byte(text)
 	for i := range replaced {
@@ -263,6 +266,11 @@ func forgeries(text, was, is string) (all []string) {
 		}
 	}
 	all = append(all, "", "\x1f", string(replaced), string(replaced)+"0", text+text)
+	for _, at := range smallNumber.FindAllStringIndex(text, -1) {
+		for n := range 60 {
+			all = append(all, text[:at[0]]+strconv.Itoa(n)+text[at[1]:])
+		}
+	}
 	for i := range replaced {
 		changed := append([]byte(nil), replaced...)
 		if changed[i]++; changed[i] == '9'+1 {
@@ -272,6 +280,8 @@ func forgeries(text, was, is string) (all []string) {
 	}
 	return all
 }
+
+var smallNumber = regexp.MustCompile(`\b\d{1,3}\b`)
 
 func heal(through []Wire) {
 	for _, wire := range through {

@@ -100,7 +100,7 @@ func (o *order) Release(ctx context.Context, c driver.Claim) error {
 // asks notes the beginning of an Acquire or Wait, and returns what notes its end.
 func (o *order) asks(ctx context.Context, what string, c driver.Claim) (end func(error)) {
 	switch {
-	case c.Keep > c.TTL || c.Keep > 0 && !o.can.Keep && what == "acquire":
+	case c.Keep > c.TTL:
 		o.complain("%s %q: Keep is %s with a TTL of %s", what, c.Name, c.Keep, c.TTL)
 	case c.TTL <= 0:
 		o.complain("%s %q: a TTL of %s", what, c.Name, c.TTL)

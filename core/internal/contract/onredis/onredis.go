@@ -3,11 +3,14 @@ package onredis
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -50,7 +53,34 @@ func Redis(t testing.TB, make Make, addr, prefix string) drivertest.Config {
 	return s
 }
 
-// service is what both have.
+// Uneven returns such a service, where each connection has a delay of its own: at most 15 ms for a round trip, and
+// 40 ms for some. So what a process sends on one connection can arrive after a later command on another.
+func Uneven(t testing.TB, make Make, addr, prefix string) drivertest.Config {
+	t.Helper()
+	s := service(t, make, &redis.Options{Addr: addr}, prefix)
+	var processes atomic.Uint64
+	s.Through = func() (driver.Driver, []drivertest.Wire) {
+		p := faultproxy.New(t, addr)
+		process := processes.Add(1)
+		p.DelayEach(func(n int) (toServer, toClient time.Duration) {
+			random := rand.New(rand.NewPCG(process, uint64(n))) //nolint:gosec // G404, G115: to be repeated, not negative
+			some := func(ms int) time.Duration { return time.Duration(random.IntN(1000*ms)) * time.Microsecond }
+			if n > 1 && random.IntN(4) == 0 {
+				return 25*time.Millisecond + some(15), 0
+			}
+			return some(8), some(7)
+		})
+		return make(dial(t, &redis.Options{Addr: p.Addr()}), prefix), []drivertest.Wire{p}
+	}
+	s.Driver = func() driver.Driver {
+		d, _ := s.Through()
+		return d
+	}
+	s.Slow = 80 * time.Millisecond
+	return s
+}
+
+// service is what all have.
 func service(t testing.TB, make Make, o *redis.Options, prefix string) drivertest.Config {
 	t.Helper()
 	other := dial(t, o)
