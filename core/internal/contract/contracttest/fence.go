@@ -40,7 +40,6 @@ var fenceCases = []testCase{
 		w := e.waits(theirs, b)
 		e.release(mine, a)
 		f.next("a waiter", w.granted(driver.Recheck(b.TTL), "the waiter"), 7)
-		f.next("another name", e.grant(mine, e.claim("another")), 1)
 		e.release(theirs, b)
 		c := e.claim("name")
 		c.Fences = driver.MaxFences

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	driver "github.com/holdfast-go/holdfast/core/internal/contract"
@@ -21,7 +22,7 @@ var networkCases = []testCase{
 					if e.Failed() {
 						return
 					}
-					w.name, w.what = fmt.Sprintf("%s-%s-%d", what, part, step), fmt.Sprintf("%s, %s %d is cut", what, part, step+1)
+					w.name, w.what = strings.ReplaceAll(fmt.Sprintf("%s-%s-%d", what, part, step), " ", "-"), fmt.Sprintf("%s, %s %d is cut", what, part, step+1)
 					w.cut = func() {
 						for _, wire := range through {
 							cut(wire, step+1)
@@ -273,9 +274,10 @@ func (w *wire) warm() {
 // not sent has not been executed.
 func (w *wire) again(c driver.Claim, call func(ctx context.Context) error) {
 	w.e.Helper()
+	var err error
 	for range 100 {
 		ctx, cancel := context.WithTimeout(w.e.ctx, driver.Patience(c.TTL))
-		err := call(ctx)
+		err = call(ctx)
 		cancel()
 		m := driver.Explain(err)
 		if m.Kind == driver.Done {
@@ -286,7 +288,7 @@ func (w *wire) again(c driver.Claim, call func(ctx context.Context) error) {
 		}
 		time.Sleep(w.e.ttl / 200) // the client needs a new connection
 	}
-	w.e.Fatalf("%s: never answered", w.what)
+	w.e.Fatalf("%s: never answered: %v", w.what, err)
 }
 
 // heldBy fails the case unless c owns the name, and others are told so.

@@ -1,0 +1,17 @@
+package sqllock_test
+
+import (
+	"testing"
+	"time"
+
+	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
+	"github.com/holdfast-go/holdfast/core/internal/contract/oldservice"
+)
+
+func TestConformanceToTheNewContractOnSQLite(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, func(tb testing.TB) drivertest.Config {
+		test := tb.(*testing.T)
+		return oldservice.Config(sqlite(test, "&_pragma=journal_mode(WAL)").service(test), 250*time.Millisecond)
+	})
+}
