@@ -22,6 +22,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	votes := make(chan vote, len(s.nodes))
 	c, rank := s.standing(c)
 	claim := b.claim
+	claim.Label, claim.TTL = c.Label, c.TTL // the same token may ask for something else
 	claim.Place, claim.Rank = c.Place, rank
 	began := time.Now() // before any request: no node's TTL began earlier
 	stop := s.fan(ctx, func(ctx context.Context, i int) {

@@ -35,6 +35,7 @@ type ballot struct {
 	until   time.Time     // when the promise ends unless it is renewed
 	seats   []seat        // one for each node
 	place   string        // of the Acquire that was granted
+	longest time.Duration // TTL that a node was asked for
 	fence   uint64        // of the grant; a quorum counts on from it
 	leaves  string        // the place that a release leaves, too
 	stirred chan struct{} // closed, and made anew, when a release has an outcome
@@ -166,6 +167,7 @@ func (b *ballot) launch() {
 func (b *ballot) fly(ctx context.Context, i int, c driver.Claim) (g driver.Grant, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.longest = max(b.longest, c.TTL)
 	if err = driver.NotSent(errOver); !b.over || c.Rank > first {
 		b.mu.Unlock()
 		g, err = b.store.nodes[i].Acquire(ctx, c)
@@ -174,7 +176,7 @@ func (b *ballot) fly(ctx context.Context, i int, c driver.Claim) (g driver.Grant
 	seat := &b.seats[i]
 	seat.flying--
 	if err == nil {
-		seat.ttl = b.claim.TTL
+		seat.ttl = c.TTL
 		if g.TTL > 0 {
 			seat.ttl = min(seat.ttl, g.TTL)
 		}
@@ -213,7 +215,7 @@ func (b *ballot) end(chosen func(*seat) bool) {
 // sweep releases the ballot at node i again and again, for as long as a command that went
 // unanswered there may be executed yet. The caller holds the mutex, and the ballot is over.
 func (b *ballot) sweep(i int) {
-	left := b.claim.TTL - time.Since(b.seats[i].stray)
+	left := b.longest - time.Since(b.seats[i].stray)
 	if left <= 0 {
 		return
 	}

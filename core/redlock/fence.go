@@ -20,6 +20,7 @@ func (withFence) apply(s *Store) { s.fenced = true }
 // tenure that has one of these nodes gets a smaller fence. The tally is of the nodes that did, with that fence.
 func (s *Store) raise(ctx context.Context, b *ballot, c driver.Claim, fence uint64) (tally, <-chan vote) {
 	claim := b.claim
+	claim.Label, claim.TTL = c.Label, c.TTL // the same token may ask for something else
 	claim.Place, claim.Rank, claim.Floor = c.Place, first, fence
 	votes := make(chan vote, len(s.nodes))
 	b.mu.Lock()

@@ -1,0 +1,19 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	olddrivertest "github.com/holdfast-go/holdfast/core/drivertest"
+	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
+	"github.com/holdfast-go/holdfast/core/internal/contract/oldservice"
+	"github.com/holdfast-go/holdfast/core/redlock"
+)
+
+func TestConformanceToTheNewContractInMemory(t *testing.T) {
+	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
+		stores := memory(3)
+		return oldservice.Config(olddrivertest.Service{Driver: func() driver.Driver { return redlock.New(stores) }}, time.Millisecond)
+	})
+}
