@@ -14,14 +14,21 @@ import (
 
 // Config is s, through the adapter. slow is how long a waiter needs from its first refusal into the queue.
 func Config(s olddrivertest.Service, slow time.Duration) drivertest.Config {
+	c := As(s, oldadapter.New)
+	c.Slow = slow
+	return c
+}
+
+// As is s with backends that are on the new contract by themselves, too.
+func As(s olddrivertest.Service, as func(old.Driver) driver.Driver) drivertest.Config {
 	through := func(open func() old.Driver) func() driver.Driver {
 		if open == nil {
 			return nil
 		}
-		return func() driver.Driver { return oldadapter.New(open()) }
+		return func() driver.Driver { return as(open()) }
 	}
 	c := drivertest.Config{
-		Driver: through(s.Driver), Close: s.Close, Slow: slow,
+		Driver: through(s.Driver), Close: s.Close,
 		Overwrite: s.Overwrite, Delete: s.Delete, Stepwise: s.Stepwise, Leftovers: s.Leftovers,
 		Unreachable: through(s.Unreachable),
 	}
@@ -32,7 +39,7 @@ func Config(s olddrivertest.Service, slow time.Duration) drivertest.Config {
 			for _, p := range proxies {
 				wires = append(wires, p)
 			}
-			return oldadapter.New(d), wires
+			return as(d), wires
 		}
 	}
 	return c
