@@ -454,10 +454,10 @@ func TestAGrantThatIsNearlyOverIsGivenBackAndAskedForAgain(t *testing.T) {
 // about the backend, and the name was held for all the time before.
 func TestABudgetThatIsSpentBehindALeaseOfThisProcessEndsAsHeld(t *testing.T) {
 	t.Parallel()
-	for _, yields := range []bool{false, true} {
+	for _, alike := range []bool{false, true} {
 		virtual(t, func(b *bench) {
 			opts := []core.Option{core.WithWait(3 * time.Second)}
-			if !yields {
+			if !alike {
 				opts = append(opts, core.WithLabel("not alike"))
 			}
 			x := b.acquire(b.locks, "name")
@@ -467,7 +467,7 @@ func TestABudgetThatIsSpentBehindALeaseOfThisProcessEndsAsHeld(t *testing.T) {
 				waited <- err
 			}()
 			time.Sleep(3*time.Second - 5*time.Millisecond)
-			b.link.All(drivertest.RequestLost, drivertest.OpAcquire, drivertest.OpYield)
+			b.link.All(drivertest.RequestLost, drivertest.OpAcquire)
 			b.ok(x.Release(b.Context()))
 			err := <-waited
 			b.is(err, core.ErrHeld)

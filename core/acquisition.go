@@ -19,18 +19,18 @@ type acquisition struct {
 	began time.Time // and so the wait budget
 
 	seen    seen
-	refused bool    // the backend has told this very call that the name is held
-	waited  bool    // observers are told
-	woken   bool    // from its queue
-	behind  bool    // a lease of this process, until it was woken
-	follows bool    // one that has given up: it may soon do so too, so it makes no offer in its first wait
-	late    bool    // its budget is over: it waits for the outcome of an attempt under way
-	told    bool    // observers know that it has waited for long
-	limited bool    // observers were told that another limit counts
-	token   *token  // that is being tried, or nil
-	offered offer   // of that token
-	old     *tenure // of this process, to yield in the same command; or nil
-	waits   *waits  // made by the first wait that is not for a turn
+	refused bool   // the backend has told this very call that the name is held
+	waited  bool   // observers are told
+	woken   bool   // from its queue
+	behind  bool   // a lease of this process, until it was woken
+	others  bool   // waited at the backend when that lease was granted
+	follows bool   // one that has given up: it may soon do so too, so it makes no offer in its first wait
+	told    bool   // observers know that it has waited for long
+	late    bool   // its budget is over: it waits for the outcome of an attempt under way
+	limited bool   // observers were told that another limit counts
+	token   *token // that is being tried, or nil
+	offered offer  // of that token
+	waits   *waits // made by the first wait that is not for a turn
 }
 
 // once says that the call makes one attempt and waits for no holder.
@@ -112,21 +112,11 @@ func (a *acquisition) giveUp(w *waiter, err error) {
 	if unheard.lease != nil {
 		a.giveBack(unheard.lease)
 	}
-	a.giveUpOld(unheard.old)
-	a.giveUpOld(a.old)
 	if a.token == nil && empty != nil {
 		a.token = newToken(a.engine, a.name, a.cfg)
 	}
 	if a.token != nil {
 		a.token.giveUp(a.ctx, empty, a.offered)
-	}
-}
-
-// giveUpOld releases a tenure that this call was to yield.
-func (a *acquisition) giveUpOld(t *tenure) {
-	if t != nil {
-		ctx := context.WithoutCancel(a.ctx)
-		a.engine.spawn(func() { _ = release{tenure: t}.run(ctx) }) // told to observer and log
 	}
 }
 

@@ -1,12 +1,10 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
@@ -19,6 +17,11 @@ type contender struct {
 
 // contend asks until there is a lease, or a reason to stop.
 func (c *contender) contend() (*Lease, error) {
+	if c.others && c.engine.queuer != nil && !c.endsTooSoon() {
+		if x, err := c.lineUpFirst(); x != nil || err != nil {
+			return x, err
+		}
+	}
 	for {
 		if c.endsTooSoon() {
 			return nil, errPassed
@@ -35,6 +38,23 @@ func (c *contender) contend() (*Lease, error) {
 	}
 }
 
+// lineUpFirst waits in the backend's queue before the first attempt. The turns of this process are over, and the
+// first of the others has the name by now, so an attempt would be in vain and cost a round trip.
+func (c *contender) lineUpFirst() (*Lease, error) {
+	held := &driver.Held{} // until now, by this process
+	c.seen.merge(seen{held: held, at: time.Now()})
+	c.backoff.heldBy(held, c.cfg.recheck(), true)
+	c.own()
+	return c.pause()
+}
+
+// own makes the token that attempts and waits carry, if there is none.
+func (c *contender) own() {
+	if c.token == nil {
+		c.token = newToken(c.engine, c.name, c.cfg)
+	}
+}
+
 // try makes one attempt. No lease and no error means to go on.
 func (c *contender) try() (*Lease, error) {
 	if err := c.seen.err; err != nil && time.Since(c.seen.answered) >= c.cfg.ttl {
@@ -46,9 +66,7 @@ func (c *contender) try() (*Lease, error) {
 	if because := c.outage(); because != nil {
 		return c.degrade(because)
 	}
-	if c.token == nil {
-		c.token = newToken(c.engine, c.name, c.cfg)
-	}
+	c.own()
 	claim := c.token.claim()
 	claim.Handoff = c.handoff
 	if held := c.engine.names.try(c.waiter, &claim); held != nil {
@@ -60,7 +78,7 @@ func (c *contender) try() (*Lease, error) {
 		claim.Fences = 0
 	}
 	began := time.Now()
-	grant, asked, err := c.request(claim)
+	grant, asked, err := c.token.attempt(c.ctx, c.patience(), claim)
 	now := time.Now()
 	if err == nil {
 		c.backoff.unanswered() // if it comes too late
@@ -195,75 +213,4 @@ func (c *contender) refuse(b *token) {
 	case <-given:
 	case <-c.waiting().Done():
 	}
-}
-
-// request makes one attempt. If this process has a tenure whose turns are over, that tenure is
-// yielded in the same command. The command may put this process in the backend's queue, so its
-// place is made before.
-func (c *contender) request(claim driver.Claim) (grant driver.Grant, asked clock.Reading, err error) {
-	patience := c.patience()
-	if old := c.old; old != nil {
-		began := time.Now()
-		c.old = nil
-		place := c.engine.names.lineUp(c.waiter)
-		claim.Place = place.id
-		if grant, asked, err = c.yield(old, claim, place); !outcomeOpen(err) && !errors.Is(err, driver.ErrNotSent) {
-			return grant, asked, err
-		}
-		patience = max(patience-time.Since(began), patience/4) // both commands together are one attempt
-	}
-	return c.token.attempt(c.ctx, patience, claim)
-}
-
-// yielded is the outcome of a driver.Yielder's call.
-type yielded struct {
-	grant           driver.Grant
-	errNext, errOld error
-}
-
-// yield sends one command that releases old and asks for c. If the outcome for old stays open, the
-// release of old settles it in the background. If the outcome for c stays open, the attempt that
-// follows settles it, with the same token.
-func (c *contender) yield(old *tenure, claim driver.Claim, at *place) (grant driver.Grant, asked clock.Reading, err error) {
-	old.token.to(tokenEnding)
-	asked = c.engine.clock.Read()
-	if asked.Since(old.asked) >= old.life { // no command carries its token any more
-		c.giveUpOld(old)
-		return grant, asked, driver.ErrNotSent
-	}
-	ctx, cancel := c.engine.within(c.ctx, c.engine.patience(c.ctx, c.patience())/2)
-	defer cancel()
-	y := c.sendYield(ctx, old.token.claim(), claim, at)
-	c.engine.latency.heard(asked, c.engine.clock.Read(), !outcomeOpen(y.errNext))
-	if failed(y.errOld) {
-		caller := context.WithoutCancel(c.ctx)
-		c.engine.spawn(func() { _ = release{old, outcomeOpen(y.errOld)}.run(caller) }) // told to observer and log
-	} else {
-		r := release{tenure: old}
-		_ = r.over(y.errOld) // as above
-	}
-	if outcomeOpen(y.errNext) {
-		c.token.doubt()
-		c.token.doubtPlace(at)
-	}
-	return y.grant, asked, y.errNext
-}
-
-func (c *contender) sendYield(ctx context.Context, old, next driver.Claim, at *place) yielded {
-	call := func(ctx context.Context) (y yielded) {
-		y.grant, y.errNext, y.errOld = c.engine.yielder.Yield(ctx, old, next)
-		return y
-	}
-	if callctx.Is(ctx) {
-		return call(ctx)
-	}
-	b := c.token
-	y, ok := callApart(ctx, c.engine, call, func(late yielded) {
-		b.lateReply(ctx, reply{late.grant, late.errNext})
-		b.leaveAgain(ctx, at)
-	})
-	if !ok {
-		y.errNext, y.errOld = errNoAnswer, errNoAnswer
-	}
-	return y
 }

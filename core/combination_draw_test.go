@@ -190,7 +190,7 @@ func (a *artist) weather(process int) {
 	fates := some(a, []drivertest.Fate{drivertest.Refused, drivertest.RequestLost},
 		drivertest.ReplyLost, drivertest.ReplyReset, drivertest.HeldBack, drivertest.ReplyHeldBack)
 	ops := []drivertest.Op{
-		drivertest.OpAcquire, drivertest.OpRenew, drivertest.OpRelease, drivertest.OpWait, drivertest.OpYield,
+		drivertest.OpAcquire, drivertest.OpRenew, drivertest.OpRelease, drivertest.OpWait,
 	}
 	for range 1 + a.IntN(6) {
 		s := spell{process: process, at: a.when(), ops: ops, fate: pick(a, fates...), deliver: a.coin()}

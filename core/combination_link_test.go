@@ -17,10 +17,7 @@ import (
 // it may be executed much later. That is how the clients of most servers are.
 type prompt struct{ *drivertest.Link }
 
-var (
-	_ driver.Offerer = prompt{}
-	_ driver.Yielder = prompt{}
-)
+var _ driver.Offerer = prompt{}
 
 // errLeft leaves open what the command did and may do yet.
 var errLeft = fmt.Errorf("the command is under way: %w", os.ErrDeadlineExceeded)
@@ -132,20 +129,4 @@ func (p prompt) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, gran
 	default:
 		return a.grant, a.granted, a.err
 	}
-}
-
-// Yield implements driver.Yielder.
-func (p prompt) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	type answers struct {
-		acquired
-		old error
-	}
-	a, err := promptly(ctx, func(ctx context.Context) (a answers) {
-		a.grant, a.err, a.old = p.Link.Yield(ctx, old, next)
-		return a
-	})
-	if err != nil {
-		return a.grant, err, err
-	}
-	return a.grant, a.err, a.old
 }

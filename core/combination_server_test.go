@@ -75,23 +75,6 @@ func (s *server) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// Yield implements driver.Yielder.
-func (s *server) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.inLine(next.Name)()
-	g, errNext, errOld = s.Store.Yield(ctx, old, next)
-	s.note(ctx, "yield, old", old, errOld)
-	s.note(ctx, "yield, next", next, errNext)
-	if errOld == nil {
-		s.scene.extended(old.Token, time.Now(), "")
-	}
-	if errNext == nil {
-		s.granted(ctx, next)
-	}
-	return g, errNext, errOld
-}
-
 // Evict implements driver.Inspector.
 func (s *server) Evict(ctx context.Context, name string, h driver.Holder) error {
 	s.mu.Lock()

@@ -30,8 +30,8 @@ import (
 //  7. The attempt was cut short by the caller's deadline, or by the end of its budget. That is no
 //     outage, so it fails closed.
 //  8. A call with a hand-off asks in a queue of its own, as its contender. That says nothing about
-//     the queue of the name. A lease of this process that has the name is not a tenure to yield
-//     (contends), and the callers that wait for it stay in the queue (grantedHere).
+//     the queue of the name. If a lease of this process has the name, the call does not go local beside
+//     it, and the callers that wait for it stay in the queue (contends, grantedHere).
 //  9. MaxHold has ended the trust in a lease of this process, and its work has not returned. A
 //     TryAcquire may ask the backend then, as its contender. But it does not go local beside that
 //     work (working).
@@ -116,7 +116,7 @@ func (c *contender) heldHere(held *driver.Held) {
 // overtake gives a degraded lease to a call that is not in the queue. The callers in the queue wait
 // for the backend.
 func (a *acquisition) overtake(because error) (*Lease, error) {
-	a.token, a.offered, a.old = nil, offer{}, nil // they were given up
+	a.token, a.offered = nil, offer{} // they were given up
 	x, held, err := a.goLocal(&waiter{cfg: a.cfg}, because)
 	if held != nil {
 		a.seen.merge(seen{held: held, at: time.Now()})
@@ -138,14 +138,13 @@ func (a *acquisition) goLocal(w *waiter, because error) (x *Lease, held *driver.
 	if held != nil {
 		return nil, held, nil
 	}
-	a.giveUpOld(a.old)
 	if a.token == nil && empty != nil {
 		a.token = newToken(a.engine, a.name, a.cfg)
 	}
 	if a.token != nil {
 		a.token.giveUp(a.ctx, empty, a.offered)
 	}
-	a.token, a.offered, a.old, a.seen.err = nil, offer{}, nil, because // for observers
+	a.token, a.offered, a.seen.err = nil, offer{}, because // for observers
 	if !a.engine.watchdog.add(t) {
 		a.giveBack(x)
 		return nil, nil, ErrClosed

@@ -18,7 +18,6 @@ type engine struct {
 	driver   driver.Driver
 	queuer   driver.Queuer  // nil if the backend is none
 	offerer  driver.Offerer // as above
-	yielder  driver.Yielder // as above
 	can      driver.Capabilities
 	clock    *clock.Clock
 	events   *events
@@ -60,7 +59,6 @@ func newEngine(d driver.Driver, c *config) *engine {
 	r.gate = newGate(r.life)
 	r.queuer, _ = d.(driver.Queuer)
 	r.offerer, _ = d.(driver.Offerer)
-	r.yielder, _ = d.(driver.Yielder)
 	r.watchdog = newWatchdog(r)
 	r.sweeper = sweep.New(r.spawn)
 	return r

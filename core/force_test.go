@@ -116,7 +116,7 @@ func TestAHandleIsThatOfTheTenure(t *testing.T) {
 			b.Errorf("a turn has the handle %s, its tenure %s", now, handle)
 		}
 		time.Sleep(tired)
-		z := turnAfter(y, third) // yielded
+		z := turnAfter(y, third) // of another tenure
 		if now := b.handles(operator)[0]; now == handle {
 			b.Error("two tenures have one handle")
 		}

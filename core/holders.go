@@ -18,8 +18,8 @@ const (
 	holdsBeside
 )
 
-// occupy puts t into the table. A tenure that is alone takes the place of the one that was yielded
-// for it. The caller holds the mutex.
+// occupy puts t into the table. A tenure that is alone takes the place of one whose release has no answer
+// yet. The caller holds the mutex.
 func (h *holders) occupy(t *tenure, as holding) {
 	name := t.token.name
 	if t.holds = as; as == holdsBeside {

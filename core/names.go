@@ -124,7 +124,7 @@ func (s *names) lineUp(w *waiter) *place {
 // number of the offer, and fences for the waiters behind.
 //
 // With waiters behind, it makes no offer, unless its token was offered before. A tenure that came by an
-// offer has turns only after its first renewal. Work that is over earlier would yield the name each
+// offer has turns only after its first renewal. Work that is over earlier would give the name back each
 // time, where a claim brings a whole block of turns.
 func (s *names) offer(w *waiter, c *driver.Claim, before bool) *place {
 	s.mu.Lock()
@@ -199,7 +199,7 @@ func (s *names) grantedHere(w *waiter, t *tenure) (held *driver.Held, empty *pla
 		return &driver.Held{}, nil
 	}
 	q := s.queues[name]
-	// Otherwise it is a tenure that w was woken to yield, or whose release has no answer yet.
+	// Otherwise it is a tenure whose release has no answer yet.
 	if has := s.holders.alone[name]; has != nil && (has.local || q == nil || !q.contends(w) || has.working()) {
 		return s.holders.held(name), nil
 	}
@@ -307,7 +307,7 @@ func (s *names) vacate(t *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.holders.vacate(t) == holdsAlone {
-		s.hadAlone(t.token.name)
+		s.hadAlone(t)
 	}
 }
 
@@ -320,15 +320,15 @@ func (s *names) share(t *tenure) {
 	}
 	s.holders.vacate(t)
 	s.holders.occupy(t, holdsBeside)
-	s.hadAlone(t.token.name)
+	s.hadAlone(t)
 }
 
-// hadAlone wakes who waits for a name that this process has had alone until now. The caller holds the
+// hadAlone wakes who waits for a name that this process has had alone until now, by t. The caller holds the
 // mutex.
-func (s *names) hadAlone(name string) {
-	if q := s.queues[name]; q != nil {
+func (s *names) hadAlone(t *tenure) {
+	if q := s.queues[t.token.name]; q != nil {
 		q.freed = true
-		q.wake(wakeup{held: true})
+		q.wake(wakeup{held: true, queue: t.besideOthers()})
 	}
 }
 

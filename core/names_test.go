@@ -2,8 +2,8 @@ package core
 
 import "testing"
 
-// The contender was woken to yield a tenure, whose release is under way when the contexts of all who wait end: the next
-// waiter does not become the contender before that is over, and leaves as one that never was.
+// A release of this process is under way when the contexts of all who wait end: the next waiter does not become the
+// contender before that is over, and leaves as one that never was.
 func TestWhoWatchesAnAttemptIsToldThatNobodyMakesIt(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()

@@ -164,7 +164,7 @@ func TestAThousandWaitersCostThreeCommandsASecond(t *testing.T) {
 		for _, w := range calls {
 			b.ok(w.granted().Release(b.Context()))
 		}
-		if n := b.commands() - sent; n > 1000/256+3 {
+		if n := b.commands() - sent; n > 2*(1000/256)+3 {
 			b.Errorf("%d commands for 1000 turns", n)
 		}
 		b.free()

@@ -61,8 +61,8 @@ type waiter struct {
 // wakeup is what a waiter is woken with.
 type wakeup struct {
 	lease *Lease        // its turn of the tenure that this process has; nil if it is the contender now
-	old   *tenure       // a tenure whose turns are over, which the contender has to yield; or nil
 	held  bool          // this process had the name until now
+	queue bool          // and others waited at the backend while it was granted
 	pause time.Duration // before it asks
 }
 

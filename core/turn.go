@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
@@ -26,9 +27,6 @@ const maxTurns = 5 * time.Millisecond
 //
 // A renewal that nobody waits for any more may be executed even later. It carries the fence of the
 // last turn that there is, or a token that owns nothing any more.
-//
-// If only the turns of the tenure are over, the first waiter is woken to yield. In one step it lets
-// those go first that wait in the backend's queue, or it goes on.
 func (s *names) pass(x *Lease, done bool) bool {
 	t := x.tenure
 	s.mu.Lock()
@@ -41,26 +39,15 @@ func (s *names) pass(x *Lease, done bool) bool {
 	now := t.engine.clock.Read()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x.ended || !t.sound(x, now) || !t.cfg.alike(w.cfg) || t.engine.closed() {
+	if x.ended || !t.sound(x, now) || !t.turnsLeft(now) || !t.cfg.alike(w.cfg) || t.engine.closed() {
 		return false
 	}
-	switch {
-	case t.turnsLeft(now):
-		x.endTurn()
-		x.tellReleased(now)
-		q.unlink(w)
-		t.next(w, x.turn+1, now)
-		w.woken <- wakeup{lease: w.lease} // never blocks: it is woken only once
-		s.prune(q)
-	case t.engine.yielder != nil:
-		x.endTurn()
-		t.leases = nil
-		t.state = tenureEnding
-		q.freed = true
-		q.wake(wakeup{old: t})
-	default:
-		return false
-	}
+	x.endTurn()
+	x.tellReleased(now)
+	q.unlink(w)
+	t.next(w, x.turn+1, now)
+	w.woken <- wakeup{lease: w.lease} // never blocks: it is woken only once
+	s.prune(q)
 	return true
 }
 
@@ -68,6 +55,10 @@ func (s *names) pass(x *Lease, done bool) bool {
 func (t *tenure) turnsLeft(now clock.Reading) bool {
 	return t.turn+1 < t.turns && !t.shown && now.Since(t.asked) < maxTurns
 }
+
+// besideOthers says that the tenure has a block of fences, and only as many as a backend reserves while others
+// wait there.
+func (t *tenure) besideOthers() bool { return 1 < t.turns && t.turns <= driver.TurnsBesideOthers }
 
 // sound says that x alone has the tenure, and that nothing about the tenure is in doubt. A degraded
 // tenure is not passed on: the next caller asks the backend, or knows that it cannot answer. The

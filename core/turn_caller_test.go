@@ -66,41 +66,6 @@ func TestACallerWhoGoesAwayPassesItsTurnOn(t *testing.T) {
 	}
 }
 
-func TestACallerWhoGoesAwayWithATenureToYieldReleasesIt(t *testing.T) {
-	t.Parallel()
-	for range 20 { // as above
-		for _, next := range []bool{false, true} {
-			virtual(t, func(b *bench) {
-				holder := b.acquire(b.other(), "name")
-				first, gone := b.call(b.locks), b.busyCall(b.locks, 2*tired)
-				var waiting *call
-				if next {
-					waiting = b.call(b.locks)
-				}
-				b.ok(holder.Release(b.Context()))
-				x := first.granted()
-				time.Sleep(tired)
-				b.link.Next(drivertest.OpRelease, drivertest.Refused)
-				asked, waited := b.link.Calls(drivertest.OpAcquire), b.link.Calls(drivertest.OpWait)
-				b.ok(x.Release(b.Context()))
-				gone.cancel()
-				time.Sleep(tired + 2*time.Millisecond) // the release goes out again
-				if gone.ended() {
-					b.is(gone.err, context.Canceled)
-				}
-				if next { // who does not ask before this process has released the name
-					y := waiting.granted()
-					if b.link.Calls(drivertest.OpAcquire) != asked+1 || b.link.Calls(drivertest.OpWait) != waited {
-						b.Error("the next one asked too early")
-					}
-					b.ok(y.Release(b.Context()))
-				}
-				b.free()
-			})
-		}
-	}
-}
-
 func TestABudgetThatEndsWithTheTurnLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, hold := range []time.Duration{0, tired} {
@@ -187,7 +152,7 @@ func TestObserversSeeEachTurnComeAndGo(t *testing.T) {
 		y := turnAfter(x, calls[1])
 		expect("released a 1ms marked=false; waited b 501ms ok=true; acquired b 501ms reentry=false fence=true")
 		time.Sleep(tired)
-		z := turnAfter(y, calls[2]) // yielded
+		z := turnAfter(y, calls[2]) // of another tenure
 		expect("released b 6ms marked=false; waited c 507ms ok=true; acquired c 507ms reentry=false fence=true")
 		b.ok(z.Release(b.Context()))
 		expect("released c 0s marked=false")
@@ -239,24 +204,6 @@ func TestATurnIsRenewedAndLostLikeATenure(t *testing.T) {
 		b.reason(y, core.ReasonUnreachable)
 		b.link.All(drivertest.Delivered)
 		b.is(y.Release(b.Context()), core.ErrLost)
-	})
-}
-
-func TestATenureThatIsOverIsNotYielded(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "name")
-		first, late := b.call(b.locks), b.busyCall(b.locks, 2*ttl)
-		b.ok(holder.Release(b.Context()))
-		x := first.granted()
-		time.Sleep(tired)
-		b.ok(x.Release(b.Context()))
-		time.Sleep(2 * ttl)
-		b.ok(late.granted().Release(b.Context()))
-		if n := b.link.Calls(drivertest.OpYield); n != 0 {
-			b.Errorf("%d yields", n)
-		}
-		b.free()
 	})
 }
 

@@ -33,27 +33,17 @@ type model struct {
 // counted is a store that counts what it has given.
 type counted struct {
 	*memlock.Store
-	grants, yields, refusals atomic.Int64
+	grants, refusals atomic.Int64
 }
 
 func (c *counted) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
 	g, err := c.Store.Acquire(ctx, claim)
 	if err == nil {
 		c.grants.Add(1)
-	}
-	return g, err
-}
-
-func (c *counted) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	g, errNext, errOld = c.Store.Yield(ctx, old, next)
-	switch {
-	case errNext == nil:
-		c.grants.Add(1)
-		c.yields.Add(1)
-	case errOld == nil:
+	} else {
 		c.refusals.Add(1)
 	}
-	return g, errNext, errOld
+	return g, err
 }
 
 // modelSeeds is how many interleavings are tried; HOLDFAST_MODEL_SEEDS says otherwise.
@@ -68,11 +58,11 @@ func TestEveryInterleavingOfTurnsKeepsOneHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var turns, yields, refusals atomic.Int64
+	var turns, grants, refusals atomic.Int64
 	t.Cleanup(func() { // when all seeds are through
-		if turns.Load() < 10 || yields.Load() < 10 || refusals.Load() < 10 {
-			t.Errorf("%d turns, %d yields, %d yields to others: too few to say anything",
-				turns.Load(), yields.Load(), refusals.Load())
+		if turns.Load() < 10 || grants.Load() < 10 || refusals.Load() < 10 {
+			t.Errorf("%d turns, %d grants, %d refusals: too few to say anything",
+				turns.Load(), grants.Load(), refusals.Load())
 		}
 	})
 	for seed := range seeds {
@@ -83,7 +73,7 @@ func TestEveryInterleavingOfTurnsKeepsOneHolder(t *testing.T) {
 				store := &counted{Store: b.store}
 				m.run(store)
 				turns.Add(max(0, m.lease.Load()-store.grants.Load()))
-				yields.Add(store.yields.Load())
+				grants.Add(store.grants.Load())
 				refusals.Add(store.refusals.Load())
 			})
 		})
@@ -287,7 +277,7 @@ func (m *model) leave(x *core.Lease) {
 // storm gives a link's commands every fate, until the work is done.
 func (m *model) storm(link *drivertest.Link, rng *rand.Rand, calm <-chan struct{}) {
 	ops := []drivertest.Op{
-		drivertest.OpAcquire, drivertest.OpRenew, drivertest.OpRelease, drivertest.OpWait, drivertest.OpYield,
+		drivertest.OpAcquire, drivertest.OpRenew, drivertest.OpRelease, drivertest.OpWait,
 	}
 	fates := []drivertest.Fate{
 		drivertest.Refused, drivertest.RequestLost, drivertest.ReplyLost, drivertest.ReplyReset,

@@ -110,7 +110,7 @@ func (a *acquisition) waitTurn(w *waiter) (*Lease, error) {
 
 // wokenBy is what a waiter does when it is woken. Without a lease and an error it is the contender.
 func (a *acquisition) wokenBy(w *waiter, c wakeup) (*Lease, error) {
-	a.woken, a.old, a.behind = true, c.old, c.held || c.old != nil
+	a.woken, a.behind, a.others = true, c.held, c.queue
 	if c.lease == nil {
 		a.seen.merge(a.engine.names.known(w))
 	}

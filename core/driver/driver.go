@@ -171,25 +171,6 @@ type Offerer interface {
 	Offer(ctx context.Context, c Claim) (g Grant, granted bool, err error)
 }
 
-// Yielder is implemented by a [Queuer] that can release one claim and take the name for another
-// claim in one step. core uses it when the turns of a process are over while more of its
-// goroutines wait.
-type Yielder interface {
-	Queuer
-
-	// Yield releases old, and grants the name to next if no other place is in the queue:
-	//
-	//   - old's token owns the name, and the queue is empty: next is granted, with new fences.
-	//   - old's token owns the name, and others wait: the name is released, next.Place goes to the
-	//     end of the queue, the first place is told, and errNext is a *[Held].
-	//   - old's token does not own the name: errOld is [ErrNotOwner], errNext matches [ErrNotSent],
-	//     and nothing else happens.
-	//
-	// An unknown outcome is unknown for both. Concurrency, retries and the end of ctx are as for
-	// Acquire and Release.
-	Yield(ctx context.Context, old, next Claim) (g Grant, errNext, errOld error)
-}
-
 // Validator is implemented by backends whose constructor can get wrong arguments.
 type Validator interface {
 	// Validate says what is wrong with them, or returns nil. core.New calls it once, and reports

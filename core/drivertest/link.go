@@ -22,7 +22,6 @@ const (
 	OpRenew   Op = "renew"
 	OpRelease Op = "release"
 	OpWait    Op = "wait"
-	OpYield   Op = "yield"
 	OpRank    Op = "rank"
 )
 
@@ -64,7 +63,6 @@ var (
 	_ driver.Driver     = (*Link)(nil)
 	_ driver.Offerer    = (*Link)(nil)
 	_ driver.Ranker     = (*Link)(nil)
-	_ driver.Yielder    = (*Link)(nil)
 	_ driver.Validator  = (*Link)(nil)
 	_ driver.IdleCloser = (*Link)(nil)
 )
@@ -87,7 +85,7 @@ func (l *Link) All(f Fate, ops ...Op) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(ops) == 0 {
-		ops = []Op{OpAcquire, OpRenew, OpRelease, OpWait, OpYield}
+		ops = []Op{OpAcquire, OpRenew, OpRelease, OpWait}
 	}
 	for _, op := range ops {
 		l.all[op] = f
@@ -131,7 +129,7 @@ func (l *Link) Calls(op Op) int {
 	return l.calls[op]
 }
 
-// LastClaim returns the claim of the last call of Acquire, Release, Yield or Offer.
+// LastClaim returns the claim of the last call of Acquire, Release or Offer.
 func (l *Link) LastClaim() driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,28 +215,6 @@ func (l *Link) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, grant
 		return g, false, err
 	}
 	return out.grant, out.granted, out.err
-}
-
-// Yield implements driver.Yielder. Its fate is that of [OpYield]. If the far side is no Yielder,
-// nothing is sent.
-func (l *Link) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	y, ok := l.far.(driver.Yielder)
-	if !ok {
-		return g, driver.ErrNotSent, driver.ErrNotSent
-	}
-	l.claim(next)
-	type outcome struct {
-		grant           driver.Grant
-		errNext, errOld error
-	}
-	out, err := through(ctx, l, OpYield, func(ctx context.Context) (out outcome, _ error) {
-		out.grant, out.errNext, out.errOld = y.Yield(ctx, old, next)
-		return out, nil
-	})
-	if err != nil {
-		return g, err, err
-	}
-	return out.grant, out.errNext, out.errOld
 }
 
 // Validate implements driver.Validator. It asks the far side.

@@ -209,17 +209,6 @@ func (e *env) waysToFree() map[string]func(d offerer, held driver.Claim) {
 			e.noError(<-freed)
 		},
 	}
-	if _, ok := e.Driver().(driver.Yielder); ok {
-		ways["a yield"] = func(d offerer, held driver.Claim) {
-			next := e.place()
-			y, _ := d.(driver.Yielder)
-			_, errNext, errOld := y.Yield(e.Context(), held, next)
-			if _, ok := errors.AsType[*driver.Held](errNext); !ok || errOld != nil {
-				e.Errorf("yield: %v, %v", errNext, errOld)
-			}
-			e.notOwner(d.Release(e.Context(), next), "a yield") // it leaves the queue again
-		}
-	}
 	if i, ok := e.Driver().(inspector); ok {
 		ways["an eviction"] = func(_ offerer, held driver.Claim) {
 			info, err := i.Inspect(e.Context(), held.Name)

@@ -119,7 +119,6 @@ func suite() []testCase {
 		contractCases,
 		coreCases, waitCases,
 		lineCases, lineCoreCases,
-		yieldCases,
 		offerCases,
 		dedupCases,
 		keepCases,

@@ -227,32 +227,3 @@ func (p *place) tell() {
 	default:
 	}
 }
-
-// Yield implements driver.Yielder.
-func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	if err := s.reach(ctx); err != nil {
-		return g, err, err
-	}
-	g, errNext, errOld = s.yield(old, next)
-	if lost := s.answer(ctx); lost != nil {
-		return driver.Grant{}, lost, lost
-	}
-	return g, errNext, errOld
-}
-
-func (s *Store) yield(old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	l := s.live(old.Name, now)
-	if !l.ownedBy(old.Token) {
-		return g, driver.ErrNotSent, driver.ErrNotOwner
-	}
-	delete(s.locks, old.Name)
-	if s.others(next.Name, next.At(), now) {
-		s.stand(next, now)
-		s.serve(next.Name, now)
-		return g, &driver.Held{}, nil
-	}
-	return s.grant(next, now), nil, nil
-}

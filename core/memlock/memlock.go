@@ -70,7 +70,6 @@ var (
 	_ driver.Driver    = (*Store)(nil)
 	_ driver.Offerer   = (*Store)(nil)
 	_ driver.Ranker    = (*Store)(nil)
-	_ driver.Yielder   = (*Store)(nil)
 	_ driver.Inspector = (*Store)(nil)
 
 	_ driver.MarkerInspector = (*Store)(nil)

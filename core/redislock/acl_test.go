@@ -41,14 +41,13 @@ var (
 // withoutOffers is a Store with replicas, as core sees it: it declines all offers.
 type withoutOffers struct {
 	driver.Driver
-	driver.Yielder
 	driver.Inspector
 	driver.MarkerInspector
 	driver.Validator
 	driver.IdleCloser
 }
 
-func decliningOffers(s *redislock.Store) driver.Driver { return withoutOffers{s, s, s, s, s, s} }
+func decliningOffers(s *redislock.Store) driver.Driver { return withoutOffers{s, s, s, s, s} }
 
 // allow has an administrator give permissions, all in one command: other cases use the account meanwhile.
 func allow(t *testing.T, addr string, lines ...[]any) {

@@ -16,7 +16,6 @@ type deed struct {
 	do           func(ctx context.Context, x *lacker, c driver.Claim) error
 	takes, frees bool // what no error means
 	queued       bool // somebody stands in line for a free name
-	yields       bool // to the claim
 }
 
 func taking(what string, begin func(x *lacker) driver.Claim) deed {
@@ -38,25 +37,6 @@ func renewing(what string, begin func(x *lacker) driver.Claim) deed {
 func freeing(what string, begin func(x *lacker) driver.Claim) deed {
 	return deed{what: what, begin: begin, frees: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
 		return x.driver.Release(ctx, c)
-	}}
-}
-
-// yielding yields to another claim: what is judged is that one.
-func yielding(what string, others bool) deed {
-	return deed{what: what, takes: true, yields: true, begin: func(x *lacker) driver.Claim {
-		x.has()
-		if others {
-			x.queue()
-		}
-		return x.claim(placed)
-	}, do: func(ctx context.Context, x *lacker, next driver.Claim) error {
-		old := x.claim()
-		old.Token = x.owners()[0]
-		_, errNext, errOld := x.store.Yield(ctx, old, next)
-		if owned := x.owners(); errOld == nil && len(owned) > 0 && owned[0] == old.Token || errors.Is(errOld, driver.ErrNotOwner) {
-			x.Errorf("%s: of the old claim, told %v; the owners are %q", what, errOld, owned)
-		}
-		return errNext
 	}}
 }
 
@@ -164,8 +144,6 @@ func deeds() []deed {
 		freeing("kept for a hand-off", func(x *lacker) driver.Claim { return with(x.has(), kept, handedOff) }),
 		freeing("shared, one of two, completed", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), done) }),
 		freeing("shared, one of two, with a place", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), placed) }),
-		yielding("a yield", false),
-		yielding("a yield to others", true),
 		evicting("an eviction by a fence", func(x *lacker) (driver.Claim, driver.Holder) {
 			c := with(x.has(), fenced)
 			ok(x.T, errors.Join(x.store.Renew(x.Context(), []driver.Claim{c})...))

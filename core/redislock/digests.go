@@ -25,5 +25,4 @@ var digests = map[string]string{
 	"renew.lua":         "70b8c4fe08e64a694fe15d8075d0e22ad82a0aa8",
 	"wait.lua":          "a9b7551460f263d4f0f2c1f8ba6ada10d92924e4",
 	"wait_together.lua": "6ca9a8dd33b913075dc25ea492680a5a6c8673d2",
-	"yield.lua":         "bee77aad33ec5d79a12773e77f53fb7776beaa95",
 }

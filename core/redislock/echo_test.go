@@ -51,15 +51,6 @@ var asked = map[string]func(ctx context.Context, s driver.Driver) error{
 	"part": func(ctx context.Context, s driver.Driver) error {
 		return s.Release(ctx, theClaim(reader, inLine, done))
 	},
-	"yield": func(ctx context.Context, s driver.Driver) error {
-		next := theClaim(inLine)
-		next.Token = nextToken
-		if y, ok := s.(driver.Yielder); ok {
-			_, errNext, errOld := y.Yield(ctx, theClaim(), next)
-			return errors.Join(errNext, errOld)
-		}
-		return nil
-	},
 	"wait": func(ctx context.Context, s driver.Driver) error {
 		if q, ok := s.(driver.Queuer); ok {
 			return q.Wait(ctx, theClaim(inLine))

@@ -127,7 +127,7 @@ func (x *lacker) try(d deed) {
 		said = "held by somebody else"
 	case done && !marked:
 		said = "done"
-	case d.takes && !d.yields && len(before) == 1 && before[0] != c.Token && before[0] != "kept" && !slices.Equal(before, after):
+	case d.takes && len(before) == 1 && before[0] != c.Token && before[0] != "kept" && !slices.Equal(before, after):
 		said = "nothing of another one's lock"
 	case errors.Is(err, driver.ErrNotOwner) && slices.Contains(before, c.Token):
 		said = "not ours"

@@ -162,36 +162,6 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim, note string) (try bo
 	}
 }
 
-// Yield implements driver.Yielder. It runs one script.
-func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	reply, err := s.yield(ctx, old, next)
-	if s.relaid(err) {
-		reply, err = s.yield(ctx, old, next)
-	}
-	switch { // only a grant needs replicas
-	case reply == int64(1):
-		return g, &driver.Held{}, nil
-	case reply == int64(0):
-		return g, driver.ErrNotSent, driver.ErrNotOwner
-	case err != nil:
-		return g, err, err
-	}
-	g, err = granted(reply)
-	return g, err, err
-}
-
-func (s *Store) yield(ctx context.Context, old, next driver.Claim) (any, error) {
-	line, beats := s.lineKeys(next.Name)
-	return s.run(ctx, command{
-		script: yieldScript, lasting: true, keys: 4,
-		parts: []string{
-			s.lockKey(next.Name), s.layout.fence(next.Name), line, beats,
-			owner(old), owned(next), millis(next.TTL), fencesOf(next),
-			s.hubs.member(next), life(next), s.hubs.channels(next.Name),
-		},
-	})
-}
-
 // leave gives up c's place in the queue, or withdraws its offer, and releases the name if c's token
 // owns it.
 func (s *Store) leave(c driver.Claim) command {

@@ -88,7 +88,6 @@ type Store struct {
 var (
 	_ driver.Driver     = (*Store)(nil)
 	_ driver.Offerer    = (*Store)(nil)
-	_ driver.Yielder    = (*Store)(nil)
 	_ driver.Ranker     = (*Store)(nil)
 	_ driver.Validator  = (*Store)(nil)
 	_ driver.IdleCloser = (*Store)(nil)

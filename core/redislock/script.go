@@ -24,7 +24,6 @@ var (
 	waitTogetherScript = newScript("wait_together.lua")
 	waitScript         = newScript("wait.lua")
 	leaveScript        = newScript("leave.lua")
-	yieldScript        = newScript("yield.lua")
 	rankScript         = newScript("rank.lua")
 
 	askScript         = newScript("ask.lua")

@@ -259,7 +259,7 @@ func TestATxStoreClaimsNothingThatItCannotDo(t *testing.T) {
 		t.Errorf("%+v", can)
 	}
 	for what, claims := range map[string]bool{
-		"Queuer": implements[driver.Queuer](store), "Yielder": implements[driver.Yielder](store), "IdleCloser": implements[driver.IdleCloser](store),
+		"Queuer": implements[driver.Queuer](store), "IdleCloser": implements[driver.IdleCloser](store),
 	} {
 		if claims {
 			t.Errorf("it claims to be a %s", what)

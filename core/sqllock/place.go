@@ -101,19 +101,3 @@ func (r *row) lineUp(c driver.Claim, channel string, beat bool) (try bool, again
 		return false, r.Line[0].Dead, ahead
 	}
 }
-
-// yield gives the name from old to next if nobody else is in the queue, and else frees it and puts next
-// at the end.
-func (r *row) yield(old, next driver.Claim, channel string) (g driver.Grant, errNext, errOld error) {
-	if !r.ownedBy(old.Token) {
-		return g, driver.ErrNotSent, driver.ErrNotOwner
-	}
-	r.drop(old.Token)
-	r.leave(next.At())
-	if len(r.Line) == 0 && r.room(next) {
-		return r.grant(next), nil, nil
-	}
-	r.stand(next, channel)
-	r.telling = true
-	return g, &driver.Held{}, nil
-}

@@ -222,21 +222,3 @@ func TestAMarkerChangesTheRowOfAName(t *testing.T) {
 		t.Errorf("fence %d after %d", after, before)
 	}
 }
-
-func TestAYieldTakesNothingFromOtherReaders(t *testing.T) {
-	t.Parallel()
-	d := sqlite(t, "")
-	s := sqllock.New(d.open(t), d.dialect, d.table(t))
-	reader := func(token string) driver.Claim {
-		return driver.Claim{Name: "name", Token: token, TTL: time.Minute, Shared: true}
-	}
-	for _, token := range []string{"one", "two"} {
-		_, err := s.Acquire(t.Context(), reader(token))
-		ok(t, err)
-	}
-	_, errNext, errOld := s.Yield(t.Context(), reader("one"), driver.Claim{Name: "name", Token: "writer", TTL: time.Minute, Place: "place"})
-	if _, held := errors.AsType[*driver.Held](errNext); !held || errOld != nil {
-		t.Errorf("%v, %v", errNext, errOld)
-	}
-	ok(t, s.Renew(t.Context(), []driver.Claim{reader("two")})[0])
-}

@@ -28,7 +28,6 @@ type Store struct {
 
 var (
 	_ driver.Driver          = (*Store)(nil)
-	_ driver.Yielder         = (*Store)(nil)
 	_ driver.Inspector       = (*Store)(nil)
 	_ driver.MarkerInspector = (*Store)(nil)
 	_ driver.Validator       = (*Store)(nil)

@@ -146,19 +146,3 @@ func outlast(ctx context.Context) (longer context.Context, stop func()) {
 	stopWatching := context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })
 	return longer, func() { stopWatching(); cancel() }
 }
-
-// Yield implements driver.Yielder.
-func (s *Store) Yield(ctx context.Context, old, next driver.Claim) (g driver.Grant, errNext, errOld error) {
-	if err := s.ready(ctx); err != nil {
-		return g, err, err
-	}
-	var said struct {
-		grant     driver.Grant
-		next, old error
-	}
-	err := s.change(ctx, next, func(r *row) { said.grant, said.next, said.old = r.yield(old, next, s.channel()) })
-	if err != nil {
-		return g, err, err
-	}
-	return said.grant, said.next, said.old
-}

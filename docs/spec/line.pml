@@ -56,7 +56,7 @@
 
 /* Commands, and answers: granted, renewed or released; held, not the owner, or wait; ask now;
  * nobody knows. */
-mtype = { CLAIM, BEAT, RENEW, RELEASE, YIELD };
+mtype = { CLAIM, BEAT, RENEW, RELEASE };
 mtype = { YES, NO, TRY, LOST };
 
 #define processOf(t) ((t) > 2)
@@ -64,16 +64,10 @@ mtype = { YES, NO, TRY, LOST };
 /* Fails with the name of a promise. */
 #define must(ok, promise) if :: (ok) -> skip :: else -> printf("broken: "); printf(#promise); printf("\n"); assert(false) fi
 
-/* Who has the name when a run begins: A in scenes with a yield, else C. */
-#ifdef YIELDS
-#define FIRST 1
-#define START(x) { 0, x, 0, 0, 0 }
-#define CALLERS { 1, 4 }
-#else
+/* C has the name when a run begins. */
 #define FIRST 3
 #define START(x) { 0, 0, 0, x, 0 }
 #define CALLERS { 1, 3 }
-#endif
 
 /* ---- the server ---- */
 
@@ -345,20 +339,6 @@ inline leave(stays) {
 	pass()
 }
 
-/* yield.lua: A makes room for others, or else for B. */
-inline yield() {
-	if
-	:: owner == 1 ->
-		forget(at);
-		first();
-		if
-		:: head != NONE -> vacate(); stand(at); pass(); answer = NO
-		:: else -> grant(2, TTL); answer = YES
-		fi
-	:: else -> answer = LOST
-	fi
-}
-
 /* ------------------------------------------------------------------ the promises */
 
 /* Nobody trusts what he does not own: so no two are trusted at once. And what was cleaned up for
@@ -394,7 +374,6 @@ inline execute() {
 	:: net[i].kind == BEAT -> heartbeat()
 	:: net[i].kind == RENEW -> renew()
 	:: net[i].kind == RELEASE -> release()
-	:: net[i].kind == YIELD -> yield()
 	fi;
 	if
 	:: net[i].awaited ->
@@ -735,23 +714,7 @@ lost:
 finish: /* core/release.go, core/turn.go */
 	atomic {
 		trust[t] = 0; phase[t] = ENDING;
-		if
-#ifdef YIELDS
-		:: t == 1 && !turn ->
-			t = 2; phase[t] = TRYING; current[p] = t; lineUp();
-			send(YIELD, 0, TRUST);
-			reply[p] != 0;
-			said = reply[p]; fresh = minted[p]; w = got[p];
-			over(1, OVER, said == LOST);
-			if
-			:: said == YES && w > 0 -> begin(fresh, w); goto work
-			:: said == YES && w == 0 -> over(t, OVER, 1); goto next
-			:: said == NO -> goto stay
-			:: said == LOST -> goto ask
-			fi
-#endif
-		:: send(RELEASE, 0, 0)
-		fi;
+		send(RELEASE, 0, 0);
 		reply[p] != 0 -> over(t, OVER, reply[p] == LOST);
 		goto next
 	}
