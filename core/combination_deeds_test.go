@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -20,8 +19,6 @@ func (s *scene) work(ctx context.Context, h *holding) {
 			s.confirm(ctx, h)
 		case siblings:
 			s.siblings(ctx, h)
-		case lower:
-			s.downgrade(ctx, h)
 		case nest:
 			s.nest(ctx, h)
 		case cross:
@@ -69,43 +66,6 @@ func (s *scene) asked(h *holding, what deed, began time.Time, err error, renewal
 	}
 	if time.Now().Equal(began) && s.isLost(h) {
 		s.fault("%v: %s is nil, and %v", h.request, what, h.lease.Err())
-	}
-}
-
-// downgrade makes a writer a reader. Others may read from the call on.
-func (s *scene) downgrade(ctx context.Context, h *holding) {
-	x, ok := h.lease.(*core.Lease)
-	if !ok {
-		return
-	}
-	may := x.Inside() == nil && (h.kind() == exclusive || h.kind() == deduped)
-	s.mu.Lock()
-	if may && !x.Degraded() {
-		h.lowered, h.parts[0].kind = true, reader
-		f := s.fences[h.parts[0].name]
-		f.lowered = max(f.lowered, x.Fence())
-	}
-	s.mu.Unlock()
-	stood, began := ctx.Err() == nil, time.Now()
-	err := x.Downgrade(ctx)
-	s.note("%v: Downgrade is %v", h.request, err)
-	s.asked(h, lower, began, err, 1)
-	stands := stood && ctx.Err() == nil && s.calm(h.request.process, began.Add(-s.linger()))
-	switch {
-	case err == nil:
-		if !may && h.kind() != reader {
-			s.fault("%v: %v is downgraded", h.request, x)
-		}
-	case errors.Is(err, core.ErrInvalid):
-		if may || h.kind() == reader && x.Inside() == nil {
-			s.fault("%v: Downgrade is %v", h.request, err)
-		}
-	case errors.Is(err, core.ErrLost), errors.Is(err, core.ErrReleased):
-		if x.Err() == nil {
-			s.fault("%v: Downgrade is %v, and the lease stands", h.request, err)
-		}
-	case stands && !x.Degraded():
-		s.fault("%v: Downgrade is %v, and the link is in order", h.request, err)
 	}
 }
 

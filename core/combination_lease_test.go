@@ -17,9 +17,8 @@ type holding struct {
 	parts   []*part
 
 	// Protected by scene.mu.
-	lowered bool      // it has been downgraded, or may have been
-	over    time.Time // when its end was answered; zero until then
-	unsure  bool      // whether the end took effect is not known
+	over   time.Time // when its end was answered; zero until then
+	unsure bool      // whether the end took effect is not known
 }
 
 // held is a *core.Lease or a *core.LeaseSet.
@@ -43,16 +42,11 @@ type part struct {
 
 func (p *part) process() *process { return p.holding.request.process }
 
-// kind is what the lease is now.
-func (h *holding) kind() kind {
-	if h.lowered {
-		return reader
-	}
-	return h.request.errand.kind
-}
+// kind is what the lease is.
+func (h *holding) kind() kind { return h.request.errand.kind }
 
-// fences are the largest that were seen of a name, and that of the last writer that became a reader.
-type fences struct{ exclusive, any, lowered uint64 }
+// fences are the largest that were seen of a name.
+type fences struct{ exclusive, any uint64 }
 
 // reserved is a name that is kept by nobody.
 type reserved struct {
@@ -156,7 +150,7 @@ func (s *scene) inOrder(p *part) {
 	} else {
 		defer func() { f.exclusive = max(f.exclusive, fence) }()
 	}
-	if fence <= before && p.Err() == nil && (kind != reader || fence != f.lowered) { // else it may have been granted before
+	if fence <= before && p.Err() == nil { // else it may have been granted before
 		s.fault("%v: fence %d after %d", p, fence, before)
 	}
 	f.any = max(f.any, fence)

@@ -94,7 +94,6 @@ const (
 	nothing  deed = "nothing"
 	confirm  deed = "Confirm"
 	siblings deed = "siblings"
-	lower    deed = "Downgrade"
 	nest     deed = "AcquireAll inside"
 	cross    deed = "Acquire inside, in any order"
 

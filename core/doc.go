@@ -84,7 +84,7 @@
 //
 // # Kinds of holding
 //
-//   - [WithShared] is the read side of a read-write lock. [Lease.Downgrade] makes a writer a reader.
+//   - [WithShared] is the read side of a read-write lock.
 //   - [WithLimit] is a semaphore.
 //   - [WithMinHold] keeps a name taken after an early release.
 //   - [Locker.AcquireAll] takes several names and returns a [LeaseSet]; [Locker.DoAll] runs a function

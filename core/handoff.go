@@ -149,8 +149,6 @@ func (x *Lease) leaveFor(handoff Handoff, keep time.Duration) error {
 		return x.loss
 	case t.state != tenureHeld || x.ended:
 		return ErrReleased
-	case t.toReader.Load(): // meanwhile
-		return invalidf("Detach of %q: not with WithShared or WithLimit", x.name)
 	case t.leases != x || x.next != nil:
 		return invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
 	}
@@ -173,7 +171,7 @@ func (x *Lease) detachable(keep time.Duration) error {
 		return invalidf("Detach(0s): nobody could come in that time")
 	case x.inside != nil:
 		return invalidf("Detach of %q: the lease has re-entered another one, which is to be detached", x.name)
-	case x.tenure.cfg.together() || x.tenure.shared():
+	case x.tenure.cfg.together():
 		return invalidf("Detach of %q: not with WithShared or WithLimit", x.name)
 	case x.tenure.cfg.minHold > 0:
 		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.name)

@@ -600,14 +600,3 @@ func (m *meanwhile) Err() error {
 	m.once.Do(m.do)
 	return m.Context.Err()
 }
-
-func TestAReaderIsNotDetachedEvenIfItHasJustBecomeOne(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		ctx := &meanwhile{Context: b.Context(), do: func() { b.ok(x.Downgrade(b.Context())) }}
-		_, err := x.Detach(ctx, time.Hour)
-		b.is(err, core.ErrInvalid)
-		b.ok(x.Release(b.Context()))
-	})
-}

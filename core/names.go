@@ -302,30 +302,13 @@ func (s *names) wake(q *queue, c wakeup) {
 	}
 }
 
-// vacate says that t no longer has its name.
+// vacate says that t no longer has its name. If t had it alone, the first waiter asks now.
 func (s *names) vacate(t *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.holders.vacate(t) == holdsAlone {
-		s.hadAlone(t)
-	}
-}
-
-// share says that t leaves its name to others, too.
-func (s *names) share(t *tenure) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t.holds != holdsAlone { // it is over, or shared already
+	if s.holders.vacate(t) != holdsAlone {
 		return
 	}
-	s.holders.vacate(t)
-	s.holders.occupy(t, holdsBeside)
-	s.hadAlone(t)
-}
-
-// hadAlone wakes who waits for a name that this process has had alone until now, by t. The caller holds the
-// mutex.
-func (s *names) hadAlone(t *tenure) {
 	if q := s.queues[t.token.name]; q != nil {
 		q.freed = true
 		q.wake(wakeup{held: true, queue: t.besideOthers()})

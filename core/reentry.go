@@ -29,7 +29,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		return nil, invalidf("WithDedup: the name is re-entered, and only the outermost lease can complete")
 	}
 	t := x.tenure
-	if !t.covers(a.cfg) {
+	if !t.cfg.covers(a.cfg) {
 		return nil, errOtherKind
 	}
 	inner := newLease(a.ctx, a.cfg, a.name)
@@ -39,13 +39,9 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.state != tenureHeld || x.ended:
+	if t.state != tenureHeld || x.ended {
 		inner.leaveSlot()
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
-	case !t.covers(a.cfg): // it was downgraded meanwhile
-		inner.leaveSlot()
-		return nil, errOtherKind
 	}
 	inner.bind(t, x.turn, a.engine.clock.Read())
 	inner.next, t.leases = t.leases, inner

@@ -20,7 +20,6 @@ func (t *tenure) renewClaim(now clock.Reading) (c driver.Claim, left time.Durati
 	if !t.unproven || t.turns <= 1 { // turns may begin after the first renewal, if it shows no fence
 		c.Fence = t.fenceOf(t.turn)
 	}
-	t.asReader(&c)
 	t.shown = t.shown || c.Fence > 0
 	return c, t.leftAt(now)
 }
@@ -42,9 +41,6 @@ func (t *tenure) renewed(asked, now clock.Reading, err error, confirm bool) {
 		}
 		t.engine.watchdog.set(t)
 	})
-	if err == nil && t.token.downgraded.Load() {
-		t.engine.names.share(t)
-	}
 }
 
 // applyAnswer changes the trust by the answer to a renewal. The caller holds the mutex.
@@ -54,7 +50,6 @@ func (t *tenure) applyAnswer(asked, now clock.Reading, err error, confirm bool) 
 	case err == nil:
 		t.asked = asked
 		t.unproven = false
-		t.reader = t.token.downgraded.Load()
 		t.failed.Store(0)
 		t.renewAt = asked.Awake().Add(t.engine.watchdog.jitter(asked, t.cfg.period(), lastSpread))
 	case errors.Is(err, driver.ErrNotOwner):

@@ -24,7 +24,6 @@ type tenure struct {
 	turns    int32         // how many turns it has fences for
 	turn     int32         // the turn under way; protected by mu
 	failed   atomic.Int32  // how many renewals in a row were not answered
-	toReader atomic.Bool   // Lease.Downgrade was called
 	doubtful bool          // a command that may have granted it was not answered
 	local    bool          // it is degraded: the backend knows nothing of it
 
@@ -37,7 +36,6 @@ type tenure struct {
 	unproven bool          // it was granted in line, and no renewal has been answered yet: no turns
 	renewing bool          // a renewal is under way
 	shown    bool          // a renewal has told the lock service the fence of the turn under way
-	reader   bool          // the lock service has made it a shared owner: Lease.Downgrade
 	done     bool          // the work is finished: the release leaves the marker
 	forgone  bool          // nobody has worked under it, so WithMinHold does not apply
 	inFlight int32         // how many commands that carry the token are under way
@@ -51,6 +49,9 @@ type tenure struct {
 	leases   *Lease        // the leases that have not ended, linked by next: the first one and those that re-entered
 	handed   *handed       // set by Detach, else nil: the release leaves the name for this hand-off
 }
+
+// shared says that the work has the name together with other readers, or lets them in.
+func (t *tenure) shared() bool { return t.cfg.shared }
 
 type tenureState uint8
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -24,8 +23,6 @@ type token struct {
 	cfg    *config
 	name   string
 	secret string
-
-	downgraded atomic.Bool // from the first command of Lease.Downgrade on, all commands ask for a shared claim
 
 	mu    sync.Mutex // protects the fields below
 	phase tokenPhase
@@ -50,10 +47,10 @@ func newToken(r *engine, name string, c *config) *token {
 }
 
 func (b *token) claim() driver.Claim {
-	c, downgraded := b.cfg, b.downgraded.Load()
+	c := b.cfg
 	return driver.Claim{
 		Name: b.name, Token: b.secret, Label: c.label, TTL: c.lifetime(),
-		Shared: c.shared || downgraded, Downgraded: downgraded, Limit: c.limit, Scope: c.scope, Dedup: c.dedup,
+		Shared: c.shared, Limit: c.limit, Scope: c.scope, Dedup: c.dedup,
 	}
 }
 

@@ -64,8 +64,7 @@ func (t *tenure) besideOthers() bool { return 1 < t.turns && t.turns <= driver.T
 // tenure is not passed on: the next caller asks the backend, or knows that it cannot answer. The
 // caller holds the mutex.
 func (t *tenure) sound(x *Lease, now clock.Reading) bool {
-	return !t.local && t.state == tenureHeld && !t.toReader.Load() &&
-		!t.done && !t.doubtful && !t.unproven && t.inFlight == 0 && t.failed.Load() == 0 &&
+	return !t.local && t.state == tenureHeld && !t.done && !t.doubtful && !t.unproven && t.inFlight == 0 && t.failed.Load() == 0 &&
 		t.leases == x && x.next == nil && t.life-now.Since(t.asked) >= t.life/3
 }
 

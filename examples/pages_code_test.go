@@ -254,20 +254,6 @@ func functionShared(ctx context.Context, locks *core.Locker) error {
 	return err
 }
 
-func functionDowngrade(ctx context.Context, locks *core.Locker) error {
-	err := locks.Do(ctx, "prices", func(ctx context.Context) error {
-		if err := importPrices(ctx); err != nil {
-			return err
-		}
-		lease, _ := core.FromContext(ctx)
-		if err := lease.Downgrade(ctx); err != nil {
-			return err
-		}
-		return readPrices(ctx) // others read, too
-	})
-	return err
-}
-
 func functionLimit(ctx context.Context, locks *core.Locker) error {
 	err := locks.Do(ctx, "printer", printPage, core.WithLimit(3))
 	return err
@@ -385,7 +371,6 @@ func transfer(ctx context.Context) error                           { return ctx.
 func writeReport(ctx context.Context) error                        { return ctx.Err() }
 func mailReport(ctx context.Context) error                         { return ctx.Err() }
 func readPrices(ctx context.Context) error                         { return ctx.Err() }
-func importPrices(ctx context.Context) error                       { return ctx.Err() }
 func printPage(ctx context.Context) error                          { return ctx.Err() }
 func schedule(ctx context.Context) error                           { return ctx.Err() }
 func callBank(ctx context.Context) error                           { return ctx.Err() }

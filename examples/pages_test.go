@@ -43,7 +43,6 @@ func TestTheFunctionsOfThePagesRun(t *testing.T) {
 		"dedup":   functionDedup,
 		"all":     functionAll,
 		"shared":  functionShared,
-		"lower":   functionDowngrade,
 		"limit":   functionLimit,
 		"kept":    functionMinHold,
 		"value":   func(ctx context.Context, l *core.Locker) error { _, err := functionValue(ctx, l); return err },

@@ -125,7 +125,6 @@ func suite() []testCase {
 		detachCases,
 		allCases,
 		sharedCases,
-		downgradeCases,
 		limitCases,
 		foreignCases,
 		networkCases, abandonCases, cutCases,

@@ -15,7 +15,6 @@ type span struct {
 	who, kind, end string
 	limit          int // how many may hold it together in this way; 0 is any number
 	fence          uint64
-	lowers         bool      // it became a reader, with the same fence
 	from, to       time.Time // by the clock of the one process that all workers are in
 }
 
@@ -114,8 +113,7 @@ func checkHolders(spans []span, tell func(span, string)) {
 	}
 }
 
-// checkFences looks whether fences grow. A reader's is between those of the writers before and after it, or that of
-// the one that let it in. Those of limited number have none.
+// checkFences looks whether fences grow. A reader's is between those of the writers before and after it. Those of limited number have none.
 func checkFences(spans []span, tell func(span, string)) {
 	var written, read span // the largest fences so far
 	for _, s := range spans {
@@ -126,7 +124,7 @@ func checkFences(spans []span, tell func(span, string)) {
 		if s.limit == 1 && read.fence > written.fence {
 			before = read
 		}
-		if s.fence < before.fence || s.fence == before.fence && (s.limit == 1 || !before.lowers) {
+		if s.fence <= before.fence {
 			tell(s, fmt.Sprintf("fence %d of %s after fence %d of %s", s.fence, s.who, before.fence, before.who))
 		}
 		if s.limit == 1 {

@@ -20,7 +20,6 @@ type wish struct {
 	opts    []core.Option
 	keeps   time.Duration // from the grant on, however early it is released
 	handsOn bool
-	lowers  bool // it lets readers in after a while
 }
 
 // wishes are all ways that a backend claims to have. What is there more than once is drawn more often: not what keeps a
@@ -31,7 +30,6 @@ func wishes(can driver.Capabilities, ttl time.Duration) (all []wish) {
 	often(1, wish{kind: "two names", limit: 1, names: 2, opts: []core.Option{core.WithWait(ttl / 4)}}) // while it has the first one
 	if can.Shared {
 		often(4, wish{kind: "shared", names: 1, opts: []core.Option{core.WithShared()}})
-		often(2, wish{kind: "writer and then reader", limit: 1, names: 1, lowers: true})
 	}
 	if can.Limit {
 		often(3, wish{kind: "limit 2", limit: 2, names: 1, opts: []core.Option{core.WithLimit(2)}})
@@ -152,9 +150,6 @@ func (w *worker) hold(ctx context.Context, want wish, x held, d time.Duration, l
 	if want.handsOn && x.Err() == nil {
 		handoff = w.handOn(ctx, leases[0], &s)
 	}
-	if s.lowers = want.lowers && x.Err() == nil; s.lowers {
-		s.end = "becomes a reader"
-	}
 	for _, lease := range leases {
 		s.fence = lease.Fence()
 		w.add(lease.Name(), s)
@@ -162,12 +157,8 @@ func (w *worker) hold(ctx context.Context, want wish, x held, d time.Duration, l
 	w.counting.Lock()
 	w.kinds[want.kind]++
 	w.counting.Unlock()
-	switch {
-	case handoff.Name() != "":
+	if handoff.Name() != "" {
 		w.takeOver(ctx, want, handoff)
-		return
-	case s.lowers:
-		w.lower(ctx, want, leases[0])
 		return
 	}
 	end := context.WithoutCancel(ctx)
@@ -232,15 +223,6 @@ func (w *worker) handOn(ctx context.Context, x *core.Lease, s *span) core.Handof
 		s.to, s.end = began.Add(keep-keep/50), "handed on" // a server's clock may be a little faster
 	}
 	return handoff
-}
-
-// lower makes a writer a reader, for a while. Others may read from the call on, whatever it returns.
-func (w *worker) lower(ctx context.Context, want wish, x *core.Lease) {
-	call, cancel := w.some(context.WithoutCancel(ctx), 4)
-	defer cancel()
-	w.answered(call, "Downgrade", x.Name(), x.Downgrade(call))
-	want.kind, want.limit, want.lowers = "reader that was a writer", 0, false
-	w.hold(ctx, want, x, 100*time.Millisecond, x)
 }
 
 // takeOver takes over, in another process, what was handed on, unless nobody comes.

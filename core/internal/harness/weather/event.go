@@ -22,8 +22,6 @@ const (
 	Believed  Kind = "believed"  // at Last the lease said that it may be trusted
 	Releasing Kind = "releasing" // a release begins; the lease was last trusted at Last
 	Released  Kind = "released"  // it has returned
-	Lowering  Kind = "lowering"  // Downgrade begins; the lease was last trusted as a writer's at Last
-	Lowered   Kind = "lowered"   // it has returned
 	Wrote     Kind = "wrote"     // the store's: a write has arrived
 	Faulted   Kind = "faulted"   // the run's: a fault began
 	Healed    Kind = "healed"    // the run's: that fault, or all of them, ended

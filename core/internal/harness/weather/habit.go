@@ -88,7 +88,6 @@ type turn struct {
 	deaf     bool // the work does not listen to its context
 	gone     bool // the release has a ctx that has ended
 	complete bool // it ends with Complete
-	lower    bool // in the middle it becomes a reader
 
 	caller  context.Context // whose end is not the turn's own, or nil
 	keep    time.Duration   // of WithMinHold
@@ -221,14 +220,10 @@ func (w *worker) work(random *rand.Rand) *turn {
 	return t
 }
 
-// read shares a name with other readers, and now and then writes, before it reads or alone.
+// read shares a name with other readers, and now and then writes.
 func (w *worker) read(random *rand.Rand) *turn {
 	t := w.plan(random, 4, readName)
-	switch random.IntN(8) {
-	case 0:
-	case 1, 2:
-		t.lower = true
-	default:
+	if random.IntN(8) > 1 {
 		t.mode, t.opts = Reader, []core.Option{core.WithShared()}
 	}
 	return t

@@ -20,7 +20,6 @@ type Hold struct {
 	Outcome               string
 	Reign                 *Reign // what the server had for this worker when the lease was answered
 	Ghost                 bool   // an operator had taken the name before
-	Lowered               bool   // it is what a downgrade has made of another one
 
 	Keep    int64  // of WithMinHold
 	Left    int64  // it was detached: for how long the name was to stay taken
@@ -79,19 +78,13 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 		case Released:
 			h := holds[e.ID]
 			h.ReleasedAt, h.Outcome = e.At, e.Class
-		case Lowering: // from here on it is another lease, which the server may take for the first one yet
-			h := holds[e.ID]
-			h.Releasing, h.Last = e.At, max(h.Last, e.Last)
-			lowered := &Hold{ID: e.ID, Worker: e.Worker, Name: e.Name, Mode: Reader, Fence: h.Fence, Asked: e.At, Answered: e.At, Lowered: true}
-			holds[e.ID] = lowered
-			v.Holds = append(v.Holds, lowered)
 		case Lapsed:
 			holds[e.ID].Lapsed = e.At
 		default:
 		}
 	}
 	for _, h := range v.Holds {
-		if h.Mode == Degraded || h.Lowered { // of which no server knows, or which has no reign of its own
+		if h.Mode == Degraded { // of which no server knows
 			continue
 		}
 		h.Reign = v.reignAt(h.Worker, h.Name, h.Answered)

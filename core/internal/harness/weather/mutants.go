@@ -236,13 +236,6 @@ func mutantsOfTime() []Mutant {
 func mutantsOfKinds() []Mutant {
 	return []Mutant{
 		{
-			Name: "a writer that becomes a reader leaves the name free for a moment",
-			File: scripts + "downgrade.lua",
-			Old:  "redis.call('SET', KEYS[1], reserved(me, ARGV[2]), 'PX', ttl)",
-			New:  "redis.call('DEL', KEYS[1])",
-			Red:  "sharing", Only: "none", Kinds: true,
-		},
-		{
 			Name: "nobody counts the places that are taken",
 			File: scripts + "join.lua",
 			Old:  "local full = value and not joins or n > 0 and there >= n",

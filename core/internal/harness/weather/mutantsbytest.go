@@ -7,26 +7,7 @@ import "slices"
 // mutantsOfTests break what no weather shows: a storm has no herd of a thousand, no server that echoes
 // secrets or refuses one command, no observer that panics, and too few leases and names. A test does.
 func mutantsOfTests() []Mutant {
-	return slices.Concat(mutantsOfCore(), mutantsOfDowngrades(), mutantsOfQuorums(), mutantsOfOffersByTest(), mutantsOfBackends(), mutantsOfStorms())
-}
-
-func mutantsOfDowngrades() []Mutant {
-	return []Mutant{
-		{
-			Name: "a downgrade overtakes a renewal",
-			File: "core/downgrade.go",
-			Old:  "t.toReader.Load() && t.inFlight == 1",
-			New:  "t.toReader.Load()",
-			Test: "core TestNoRenewalUnderWayIsOvertakenByADowngrade",
-		},
-		{
-			Name: "a turn follows a downgrade that was not sent yet",
-			File: "core/turn.go",
-			Old:  "!t.toReader.Load() &&",
-			New:  "",
-			Test: "core TestNoTurnFollowsADowngradeThatWasNotSentYet",
-		},
-	}
+	return slices.Concat(mutantsOfCore(), mutantsOfQuorums(), mutantsOfOffersByTest(), mutantsOfBackends(), mutantsOfStorms())
 }
 
 func mutantsOfQuorums() []Mutant {

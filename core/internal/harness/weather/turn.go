@@ -140,9 +140,6 @@ func (w *worker) hold(x Lease, t *turn) (last int64) {
 		if step%8 == 0 {
 			w.put(x, t)
 		}
-		if t.lower && now() >= until-int64(t.hold/2) {
-			w.lower(x, t, last)
-		}
 		if now() >= until || w.stop.Err() != nil {
 			if t.deaf { // the write that comes late
 				w.put(x, t)
@@ -151,20 +148,6 @@ func (w *worker) hold(x Lease, t *turn) (last int64) {
 		}
 		time.Sleep(3 * time.Millisecond)
 	}
-}
-
-// lower makes a writer a reader.
-func (w *worker) lower(x Lease, t *turn, last int64) {
-	own, ok := x.(single)
-	if t.lower = false; !ok || t.mode != Alone {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	t.mode = Reader
-	w.note(t, Event{Kind: Lowering, Last: last})
-	err := own.Downgrade(ctx)
-	w.note(t, Event{Kind: Lowered, Class: class(err), Error: text(err)})
 }
 
 // put writes to the store, whatever the lease says by now. Those who share a name do not
