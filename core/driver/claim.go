@@ -29,12 +29,6 @@ type Claim struct {
 	Floor uint64 // Acquire: once it is granted, all fences that are reserved later are larger; needs Capabilities.Floor
 	Fence uint64 // Renew, and Release with a Handoff: fence of the turn under way, for [Inspector]; 0 if there is none
 
-	// Downgraded says of a Shared claim that its token was granted the name alone, and may still own it
-	// alone. Renew with a TTL then makes the token a shared owner, in one step, and has the queue told.
-	// Fence is the fence of that owner, and who joins it has no smaller one. Release frees the name from
-	// the token, whichever kind of owner it is. An Acquire never has it.
-	Downgraded bool
-
 	Place string // place in the queue for Name, see Queuer; "" stands for Token
 	Offer uint64 // number of the offer at Place, see Offerer; 0 if there is none
 	Rank  uint64 // where Place stands in the queue, see Ranker; 0 means at its end

@@ -62,9 +62,7 @@ type Driver interface {
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew gives each claim its full TTL again if its token still owns the name. Compare and
-	// extend are one step for each claim. A claim whose TTL is 0 is only verified. For a
-	// token that [Claim.Downgraded] has made a shared owner, an exclusive claim is not the owner: a
-	// Renew or an Acquire may come late. No such Release does.
+	// extend are one step for each claim. A claim whose TTL is 0 is only verified.
 	//
 	// It returns one error for each claim, in order: nil, [ErrNotOwner], [ErrNotSent], or an
 	// unknown outcome. A fault of one claim must not cost another claim its answer. core sends

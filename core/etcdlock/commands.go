@@ -139,7 +139,7 @@ func (l leases) unused(now state) []clientv3.LeaseID {
 
 // take takes the name for c, if all stands as it stood. No answer means that something had to be done first.
 func (s *Store) take(ctx context.Context, c driver.Claim, now state, made *leases) (*clientv3.TxnResponse, error) {
-	joins := now.lock != nil && now.is.form == formOf(c) && !c.Exclusive() && (!now.deserted() || now.is.earlier() == 0)
+	joins := now.lock != nil && now.is.form == formOf(c) && !c.Exclusive()
 	if now.stale != nil || now.deserted() && !joins {
 		return nil, s.clear(ctx, c, now)
 	}

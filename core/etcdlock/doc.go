@@ -20,9 +20,6 @@
 // there are several. The last one to leave deletes it, in the same transaction. If they all die, the lock
 // stays for up to a minute, and is in nobody's way: it counts only together with holders.
 //
-// A writer that lets readers in, with core.Lease.Downgrade, becomes the first of several holders in one transaction.
-// All of them have its fence.
-//
 // A name that WithMinHold or a hand-off leaves taken is a lock without an owner, under a lease of its own.
 //
 // Tokens are not stored. A value of any other form is foreign: it is never overwritten, and is
@@ -56,7 +53,7 @@
 // release costs a read and a write; one that leaves a marker or a name taken costs two more writes. A renewal costs
 // one read for up to 128 leases, and a keep-alive for each of them, which is not a write. The first of several holders
 // costs one write more, and each one after it a keep-alive; its release costs a read and two writes, and its renewal two
-// keep-alives. A downgrade costs a read, a keep-alive and two writes. A look at a name with n holders reads n keys. A waiter
+// keep-alives. A look at a name with n holders reads n keys. A waiter
 // costs two writes to join the queue, and two reads, a keep-alive and a watch in each
 // [driver.Recheck]. A look at a name costs a read, and a
 // question about each lease that keeps the lock, a holder or a place in its queue.

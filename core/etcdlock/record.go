@@ -61,14 +61,6 @@ func (r record) ours() bool {
 	return false
 }
 
-// earlier is the fence of the writer that has become the first reader, 0 if there was none.
-func (r record) earlier() (fence uint64) {
-	if r.form == shared {
-		fence, _ = strconv.ParseUint(r.label, 10, 64)
-	}
-	return fence
-}
-
 // several says whether a lock has holders with keys of their own.
 func (r record) several() bool { return r.form == shared || r.form == limited }
 

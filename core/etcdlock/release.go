@@ -25,12 +25,6 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		return err
 	}
 	err = s.free(ctx, c, now)
-	if errors.Is(err, driver.ErrNotOwner) && c.Downgraded && now.alone(c) { // it has become a reader meanwhile
-		if now, err = s.look(ctx, c); err != nil {
-			return err
-		}
-		err = s.free(ctx, c, now)
-	}
 	if c.Place != "" && now.own != nil {
 		if left := s.leave(ctx, now.own); left != nil {
 			return left

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -91,46 +90,10 @@ func (s *Store) owned(ctx context.Context, claims []driver.Claim) ([]state, erro
 
 // extend gives c, which owns the name, its full time again.
 func (s *Store) extend(ctx context.Context, c driver.Claim, now state) error {
-	switch {
-	case now.mine != nil:
+	if now.mine != nil {
 		return s.keep(ctx, now.lock.Lease, now.mine.key.Lease)
-	case c.Downgraded:
-		return s.downgrade(ctx, c, now)
-	default:
-		return s.keep(ctx, now.lock.Lease)
 	}
-}
-
-// downgrade makes the only owner the first of several readers. Its lease then keeps the reader's key, and a new one
-// the lock. The fence of the writer is that of all of them.
-func (s *Store) downgrade(ctx context.Context, c driver.Claim, now state) error {
-	if err := s.keep(ctx, now.lock.Lease); err != nil {
-		return err
-	}
-	group, err := s.groupLease(ctx, c)
-	if err != nil {
-		return err
-	}
-	lock, own, is := s.lockKey(c.Name), s.heldKey(c), groupOf(c)
-	is.label = strconv.FormatInt(now.lock.ModRevision, 10)
-	answer, err := s.txn(ctx, c.Name, []clientv3.Cmp{unchanged(lock, now.lock), unchanged(own, nil)}, []clientv3.Op{
-		clientv3.OpPut(lock, is.String(), clientv3.WithLease(group)),
-		clientv3.OpPut(own, holderOf(c).String(), clientv3.WithLease(clientv3.LeaseID(now.lock.Lease))),
-	}, s.parts(c))
-	switch {
-	case errors.Is(err, rpctypes.ErrLeaseNotFound): // that of the owner has ended
-		err = driver.ErrNotOwner
-	case err != nil || answer.Succeeded: // what it may have made goes with its lease
-		return err
-	default:
-		if now = s.stateOf(c, answer); now.mine == nil {
-			err = driver.ErrNotOwner
-		} else { // an earlier command was executed late
-			err = s.keep(ctx, now.lock.Lease, now.mine.key.Lease)
-		}
-	}
-	s.drop(ctx, group)
-	return err
+	return s.keep(ctx, now.lock.Lease)
 }
 
 // keep prolongs leases in their order: the lock of several holders lasts as long as each of them.

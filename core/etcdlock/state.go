@@ -108,14 +108,12 @@ func (n *state) owned(c driver.Claim) bool { return n.mine != nil || n.alone(c) 
 // alone says whether c's token has the name alone.
 func (n *state) alone(c driver.Claim) bool { return n.is.form == owned && n.is.id == digest(c.Token) }
 
-// owns says whether c's token has the name as c wants it. A writer that became a reader does not have it alone.
-func (n *state) owns(c driver.Claim) bool {
-	return n.owned(c) && (n.is.form == formOf(c) || c.Downgraded)
-}
+// owns says whether c's token has the name as c wants it.
+func (n *state) owns(c driver.Claim) bool { return n.owned(c) && n.is.form == formOf(c) }
 
 // fence is that of all holders, if the lock has several.
 func (n *state) fence() uint64 {
-	return max(uint64(n.lock.CreateRevision), n.is.earlier()) //nolint:gosec // G115: revisions count up from 1
+	return uint64(n.lock.CreateRevision) //nolint:gosec // G115: revisions count up from 1
 }
 
 // heads says whether nobody stands in line before the claim.

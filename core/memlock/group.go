@@ -48,15 +48,6 @@ func (l *lock) extend(c driver.Claim, now time.Time) {
 	l.settle(now)
 }
 
-// downgrade makes the only owner, who has c, the first of several.
-func (l *lock) downgrade(c driver.Claim, now time.Time) {
-	*l = lock{
-		kind: shared, grant: driver.Grant{Fence: c.Fence}, since: l.since,
-		holders: map[string]*holder{c.Token: {since: l.since}},
-	}
-	l.extend(c, now)
-}
-
 // settle drops those whose time is over: l expires with the last of the others.
 func (l *lock) settle(now time.Time) {
 	if l.kind == exclusive {

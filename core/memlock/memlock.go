@@ -210,12 +210,9 @@ func (s *Store) renew(claims []driver.Claim) []error {
 	for i, c := range claims {
 		l := s.live(c.Name, now)
 		switch {
-		case !l.ownedBy(c.Token) || l.kind != kindOf(c) && !c.Downgraded:
+		case !l.ownedBy(c.Token) || l.kind != kindOf(c):
 			errs[i] = driver.ErrNotOwner
 		case c.TTL == 0:
-		case c.Downgraded && l.kind == exclusive:
-			l.downgrade(c, now)
-			s.serve(c.Name, now)
 		default:
 			l.extend(c, now)
 			l.fence = c.Fence
@@ -247,7 +244,7 @@ func (s *Store) release(c driver.Claim) error {
 		s.leave(c.Name, c.Place)
 	}
 	l := s.live(c.Name, now)
-	mine := l.ownedBy(c.Token) && (l.kind == kindOf(c) || c.Downgraded)
+	mine := l.ownedBy(c.Token) && l.kind == kindOf(c)
 	if mine {
 		switch {
 		case l.kind != exclusive:

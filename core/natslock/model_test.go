@@ -72,7 +72,6 @@ func (b *both) step() (what, want, got string) {
 	ctx := b.t.Context()
 	switch op := b.rand.IntN(10); {
 	case !old || op < 2:
-		c.Downgraded = false // which is of a claim that was granted
 		m, errModel := b.model.Acquire(ctx, c)
 		if errModel == nil {
 			b.claims = append(b.claims[max(0, len(b.claims)-12):], c)
@@ -85,10 +84,6 @@ func (b *both) step() (what, want, got string) {
 	case op < 3:
 		all := slices.Concat(b.claims, b.claims[:1])
 		what, want, got = "renew all", fmt.Sprint(b.model.Renew(ctx, all)), fmt.Sprint(store.Renew(ctx, all))
-	case op < 4 && c.Exclusive() && c.Handoff == "":
-		c.Shared, c.Downgraded, c.Fence = true, true, b.fences[c.Name]
-		b.claims = append(b.claims, c) // and the one that it was, which is late from now on
-		what, want, got = "downgrade", fmt.Sprint(b.model.Renew(ctx, []driver.Claim{c})), fmt.Sprint(store.Renew(ctx, []driver.Claim{c}))
 	case op < 6:
 		what, want, got = "evict", b.evict(b.model, c), b.evict(store, c)
 	default:

@@ -102,9 +102,6 @@ func (r *renewal) judge(now state) (next lock, renewed []int) {
 		default:
 			h := *mine
 			h.TTL, h.Ends = c.TTL.Milliseconds(), 0
-			if c.Downgraded { // a writer is the first of several readers
-				now.is.Kind = driver.HoldShared
-			}
 			now.is = now.is.with(h)
 			renewed = append(renewed, i)
 		}
@@ -126,9 +123,6 @@ func (s *Store) renew(ctx context.Context, r *renewal, e *entry, at time.Time) {
 		if sure || len(renewed) == len(r.of) {
 			_, err = s.set(ctx, r.name, now, next)
 			if !errors.Is(err, errMoved) {
-				if err == nil && next.Kind != now.is.Kind {
-					s.tell(r.name, lockFreed) // there is room for others
-				}
 				r.answer(renewed, err)
 				return
 			}

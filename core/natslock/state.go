@@ -136,7 +136,7 @@ func (n *state) reach(at time.Time) {
 
 // mine is the holder that c's token is, in the way that c asks for, or nil.
 func (n *state) mine(c driver.Claim) *holder {
-	if n.is.left() || n.is.Kind != kindOf(c) && !c.Downgraded {
+	if n.is.left() || n.is.Kind != kindOf(c) {
 		return nil
 	}
 	id := digest(c.Token)

@@ -170,7 +170,6 @@ func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *r
 		}
 		return nil, refused
 	})
-	s.lower(ctx, claims, errs)
 	return errs
 }
 

@@ -281,8 +281,6 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 func (s *Store) end(ctx context.Context, c driver.Claim) error {
 	var cmd command
 	switch {
-	case c.Downgraded:
-		return s.endEither(ctx, c)
 	case !c.Exclusive():
 		cmd = s.part(c)
 	case c.Place != "":

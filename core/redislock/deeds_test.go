@@ -77,7 +77,6 @@ func fenced(c *driver.Claim)    { c.Fence = 7 }
 func kept(c *driver.Claim)      { c.Keep = time.Minute }
 func handedOff(c *driver.Claim) { c.Handoff = strings.Repeat("k", driver.HandoffWidth) }
 func unrenewed(c *driver.Claim) { c.TTL = 0 }
-func lowered(c *driver.Claim)   { c.Shared, c.Downgraded, c.Fence = true, true, 7 }
 
 func with(c driver.Claim, opts ...func(*driver.Claim)) driver.Claim {
 	for _, set := range opts {
@@ -132,13 +131,6 @@ func deeds() []deed {
 			return x.claim(handedOff)
 		}),
 		taking("by a hand-off of nothing", func(x *lacker) driver.Claim { held(x); return x.claim(handedOff) }),
-		renewing("a downgrade", func(x *lacker) driver.Claim { c := x.has(); x.queue(); return with(c, lowered) }),
-		freeing("to be downgraded", func(x *lacker) driver.Claim { return with(x.has(), lowered) }),
-		freeing("downgraded", func(x *lacker) driver.Claim {
-			c := with(x.has(), lowered)
-			ok(x.T, errors.Join(x.driver.Renew(x.Context(), []driver.Claim{c})...))
-			return c
-		}),
 		freeing("kept", func(x *lacker) driver.Claim { return with(x.has(), kept) }),
 		freeing("kept and completed", func(x *lacker) driver.Claim { return with(x.has(), kept, done) }),
 		freeing("kept for a hand-off", func(x *lacker) driver.Claim { return with(x.has(), kept, handedOff) }),

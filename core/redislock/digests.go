@@ -10,7 +10,6 @@ var digests = map[string]string{
 	"ask_together.lua":  "32d67e8505261f370a60ac61f523c82974d4d066",
 	"attach.lua":        "effd6c342dde5ae6b007c68c07f49a5ce8ea2814",
 	"claim.lua":         "4564d81929fc50aabcc1c8899b676967e298bbbf",
-	"downgrade.lua":     "f1ae47d1ba16a0d8fe4d96741a2092123d777b9a",
 	"evict.lua":         "f51b9a18c231506f8e0907b19477587094e6deca",
 	"extend.lua":        "d6021f2dfcad6157305ce012601d25411e50c281",
 	"guard.lua":         "3c7d8493bedd1cc323125394af41ef09ae305ae0",

@@ -20,7 +20,6 @@ var (
 	joinScript         = newScript("join.lua")
 	extendScript       = newScript("extend.lua")
 	partScript         = newScript("part.lua")
-	downgradeScript    = newScript("downgrade.lua")
 	waitTogetherScript = newScript("wait_together.lua")
 	waitScript         = newScript("wait.lua")
 	leaveScript        = newScript("leave.lua")

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -87,7 +86,6 @@ func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 		many = append(many, c)
 	}
 	extended := s.runRenewals(ctx, many, s.extension)
-	s.lower(ctx, many, extended)
 	plain := s.Renew(ctx, alone)
 	errs := make([]error, 0, len(claims))
 	for _, c := range claims {
@@ -98,43 +96,6 @@ func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 		}
 	}
 	return errs
-}
-
-// lower makes readers of those owners that are to become some: they are found not to be readers yet.
-func (s *Store) lower(ctx context.Context, claims []driver.Claim, errs []error) {
-	for i, c := range claims {
-		if c.Downgraded && c.TTL > 0 && errors.Is(errs[i], driver.ErrNotOwner) {
-			errs[i] = s.downgrade(ctx, c)
-		}
-	}
-}
-
-// downgrade makes the owner of a name a reader. An owner that is none has been downgraded meanwhile, by a
-// command that was late, or is over.
-func (s *Store) downgrade(ctx context.Context, c driver.Claim) error {
-	line, beats := s.lineKeys(c.Name)
-	holders, notes := s.holdersKeys(c.Name)
-	cmd := command{script: downgradeScript, lasting: true, keys: 5, parts: []string{
-		s.lockKey(c.Name), holders, notes, line, beats,
-		owner(c), strconv.FormatUint(c.Fence, 10), millis(c.TTL), c.Label, s.hubs.channels(c.Name),
-	}}
-	reply, err := s.run(ctx, cmd)
-	if reply == int64(0) && err == nil {
-		return s.runRenewals(ctx, []driver.Claim{c}, s.extension)[0]
-	}
-	return cmd.released(reply, err)
-}
-
-// endEither is Release for an owner that was to become a reader. An owner never becomes one alone again, so who
-// looks for both, in this order, misses none.
-func (s *Store) endEither(ctx context.Context, c driver.Claim) error {
-	alone := c
-	alone.Shared, alone.Downgraded = false, false
-	if err := s.end(ctx, alone); !errors.Is(err, driver.ErrNotOwner) {
-		return err
-	}
-	c.Downgraded = false
-	return s.end(ctx, c)
 }
 
 func (s *Store) extension(claims []driver.Claim) command {

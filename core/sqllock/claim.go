@@ -71,30 +71,12 @@ func (r *row) mint(n int64) int64 {
 	return first
 }
 
-// renew gives c its full TTL again, and makes an owner that is downgraded a reader. It says whether c owns the name.
+// renew gives c its full TTL again. It says whether c owns the name.
 func (r *row) renew(c driver.Claim) (mine bool) {
-	writer := c.Downgraded && r.exclusive() && r.ownedBy(c.Token)
-	switch {
-	case !writer && !r.owns(c):
-		return false
-	case c.TTL == 0:
-		return true
-	case writer:
-		r.downgrade(c)
+	if mine = r.owns(c); mine && c.TTL > 0 {
+		r.extend(c)
 	}
-	r.extend(c)
-	return true
-}
-
-// downgrade makes the only owner the first of several readers. Fences that it has reserved stay reserved.
-func (r *row) downgrade(c driver.Claim) {
-	r.turn = max(r.turn, -r.turn, int64(c.Fence)) //nolint:gosec // G115: at most 2^53
-	h := holder{Token: c.Token, Label: r.label}
-	if held := sinceFence(uint64(r.turn), r.now); held > 0 { //nolint:gosec // G115: it counts up from the clock
-		h.Since = r.now - held.Microseconds()
-	}
-	r.token, r.label, r.Holders = byReaders, "", []holder{h}
-	r.telling = true // there may be room for more
+	return mine
 }
 
 // extend gives c, which is an owner or about to be one, its full TTL.

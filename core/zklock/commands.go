@@ -58,8 +58,6 @@ func (t *trip) acquire(c driver.Claim) (g driver.Grant, err error) {
 // seize gives the name to c, if that is its turn.
 func (t *trip) seize(n *node, c driver.Claim, line []string) (g driver.Grant, err error) {
 	switch {
-	case n.owned && !fits(n.seat, c): // a command that is late: it has become a reader
-		return g, t.held(c, line)
 	case turn(line, n.seat) && n.owned:
 		if c.Place != "" { // it stands behind what an earlier command got
 			_, err = t.vacate(c.Name, seatOf(c))

@@ -23,9 +23,6 @@
 //	/holdfast/order:42/left-084fed08b978af4d7d196a7446a86b58-
 //	/holdfast/order:42/taken-e52d9c508c502347344d8c07ad91cbd6-
 //
-// A writer that lets readers in, with core.Lease.Downgrade, becomes a reader in one transaction. It exchanges its znode
-// for that of a reader with the same number. So it keeps its place, and those who watch the writer's znode are told.
-//
 // The last two are for hand-offs: a name that is left for one, by a znode that is not ephemeral, and the znode of who has taken
 // it over. They have no number, and so come first. The time of a hand-off is counted by the server's clock.
 //
@@ -83,7 +80,7 @@
 // from a server that may be behind the others. A renewal costs one write for all the leases that are
 // due. A release costs one write. A waiter costs one write to join the queue, one to be granted the
 // name, and one or two reads in each [driver.Recheck]. Where a name is left for a hand-off, both cost a write more, which
-// asks the server for the time. A downgrade costs a read and two writes. Who is refused by n limited holders reads n znodes. A look at a name costs a read, and one more for
+// asks the server for the time. Who is refused by n limited holders reads n znodes. A look at a name costs a read, and one more for
 // each znode in its queue.
 //
 // It is tested with ZooKeeper 3.8: standalone, and with three servers while their leader is killed, and cut off from the

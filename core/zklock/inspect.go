@@ -104,8 +104,7 @@ func since(now time.Time, ms int64) time.Duration { return max(0, now.Sub(time.U
 // handle is what is shown of an owner's token, by its digest.
 func handle(digest string) string { return digest[:min(len(digest), 16)] }
 
-// stat returns what a znode says, and about itself; nothing if it has gone. That of a reader that was a writer
-// goes on saying which fence it has, and since when.
+// stat returns what a znode says, and about itself; nothing if it has gone.
 func (t *trip) stat(path string) (data []byte, stat *zk.Stat, err error) {
 	err = t.read(func() (err error) { data, stat, err = t.conn.Get(path); return err })
 	if errors.Is(err, zk.ErrNoNode) {
@@ -113,9 +112,6 @@ func (t *trip) stat(path string) (data []byte, stat *zk.Stat, err error) {
 	}
 	if err != nil {
 		return nil, nil, err
-	}
-	if _, mzxid, mtime := writer(data); mzxid > 0 {
-		stat.Mzxid, stat.Mtime = mzxid, mtime
 	}
 	return data, stat, nil
 }

@@ -48,7 +48,6 @@ func leftRecord(c driver.Claim) []byte {
 
 // owner reads an owner's record. All is zero if it is none.
 func owner(data []byte) (token string, held driver.Held) {
-	data, _, _ = writer(data)
 	return ownerOf("v1", data)
 }
 

@@ -37,13 +37,7 @@ func (t *trip) renew(claims []driver.Claim) []error {
 	var asked []renewal
 	for i, c := range claims {
 		r := renewal{at: i, claim: c}
-		if c.Downgraded {
-			errs[i] = t.downgrade(c)
-		}
-		if errs[i] == nil {
-			errs[i] = t.locate(&r)
-		}
-		if errs[i] == nil {
+		if errs[i] = t.locate(&r); errs[i] == nil {
 			asked = append(asked, r)
 		}
 	}
@@ -59,9 +53,6 @@ func (t *trip) locate(r *renewal) (err error) {
 		return nil
 	}
 	r.path, err = t.find(t.dir(r.claim.Name), r.claim)
-	if err == nil && r.claim.Downgraded && r.claim.TTL > 0 && asReader(r.path) != r.path {
-		return driver.NotSent(errElsewhere)
-	}
 	return err
 }
 
@@ -127,7 +118,7 @@ func (s *Store) renewed(r renewal) error {
 }
 
 // lose deletes a node at the next occasion, which is now: somebody else has deleted its
-// znode, at that path. If it has become a reader meanwhile, it has another one.
+// znode, at that path.
 func (s *Store) lose(n *node, path string) {
 	if n == nil {
 		return

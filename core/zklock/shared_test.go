@@ -4,9 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/zklock"
@@ -79,31 +77,5 @@ func TestReadersBehindAWriterWatchIt(t *testing.T) {
 		_, err := store.Acquire(t.Context(), c)
 		ok(t, err)
 		ok(t, store.Release(t.Context(), c))
-	}
-}
-
-// The transaction is executed, and its answer is lost.
-func TestADowngradeThatIsNotAnsweredIsFoundAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	for n := range 4 {
-		x := acquire(t, w.locks, "name", core.WithTTL(longTTL), core.WithLabel(creation))
-		w.proxy.DropReplyTo(creation)
-		broken := time.AfterFunc(100*time.Millisecond, w.proxy.Reset)
-		err := x.Downgrade(t.Context())
-		broken.Stop()
-		if n%2 == 0 { // else it is released as it is
-			for ; errors.Is(err, core.ErrUnavailable); err = x.Downgrade(t.Context()) {
-				t.Log(err)
-			}
-			ok(t, err)
-			if seats := w.seats(t, "name"); len(seats) != 1 || !strings.HasPrefix(seats[0], "read-") {
-				t.Errorf("in line: %q", seats)
-			}
-		}
-		ok(t, x.Release(t.Context()))
-		if seats := w.seats(t, "name"); len(seats) != 0 {
-			t.Errorf("after the release: %q", seats)
-		}
 	}
 }

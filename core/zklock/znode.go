@@ -96,11 +96,8 @@ func (t *trip) line(n *node) ([]string, error) {
 		return nil, err
 	}
 	mine := func(seat string) bool { return seat == n.seat }
-	switch {
-	case n.doubt && n.seat == "":
+	if n.doubt && n.seat == "" {
 		mine = func(seat string) bool { return strings.HasPrefix(seat, n.id+"-") && !t.elsewhere(n, seat) }
-	case n.doubt:
-		mine = func(seat string) bool { return seat == n.seat || seat == asReader(n.seat) }
 	}
 	seat := ""
 	if i := slices.IndexFunc(seats, mine); i >= 0 {
@@ -109,3 +106,11 @@ func (t *trip) line(n *node) ([]string, error) {
 	t.sit(n, seat)
 	return seats, nil
 }
+
+// end deletes the znode of an owner.
+func (t *trip) end(path string, version int32) error {
+	return t.write(func() error { return t.conn.Delete(path, version) })
+}
+
+// fits says whether c can own a name at a seat.
+func fits(seat string, c driver.Claim) bool { return reads(seat) == c.Shared }
