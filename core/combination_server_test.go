@@ -76,11 +76,11 @@ func (s *server) Release(ctx context.Context, c driver.Claim) error {
 }
 
 // Evict implements driver.Inspector.
-func (s *server) Evict(ctx context.Context, name string, h driver.Holder) error {
+func (s *server) Evict(ctx context.Context, name, handle string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.inLine(name)()
-	return s.Store.Evict(ctx, name, h)
+	return s.Store.Evict(ctx, name, handle)
 }
 
 // Offer implements driver.Offerer.

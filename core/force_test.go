@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,25 +38,25 @@ func TestAHandleFreesWhatWasNeverRenewed(t *testing.T) {
 		operator := process()
 		x := b.acquire(process(), "name", core.WithoutRenewal())
 		handles := b.handles(operator)
-		freed, err := operator.ForceReleaseHandle(b.Context(), "name", handles[0][1:])
+		freed, err := operator.ForceRelease(b.Context(), "name", handles[0][1:])
 		if _, held := errors.AsType[*core.HeldError](err); freed || !held {
 			b.Errorf("another handle: %v, %v", freed, err)
 		}
 		b.taken(x, false)
-		if freed, err := operator.ForceReleaseHandle(b.Context(), "name", handles[0]); !freed || err != nil {
+		if freed, err := operator.ForceRelease(b.Context(), "name", handles[0]); !freed || err != nil {
 			b.Errorf("%v, %v", freed, err)
 		}
 		b.taken(x, true)
 		y := b.acquire(process(), "name")
-		freed, err = operator.ForceReleaseHandle(b.Context(), "name", handles[0])
+		freed, err = operator.ForceRelease(b.Context(), "name", handles[0])
 		if _, held := errors.AsType[*core.HeldError](err); freed || !held {
 			b.Errorf("of who came since: %v, %v", freed, err)
 		}
 		b.ok(y.Release(b.Context()))
-		if freed, err := operator.ForceReleaseHandle(b.Context(), "name", handles[0]); freed || err != nil {
+		if freed, err := operator.ForceRelease(b.Context(), "name", handles[0]); freed || err != nil {
 			b.Errorf("of a free name: %v, %v", freed, err)
 		}
-		_, err = operator.ForceReleaseHandle(b.Context(), "name", "")
+		_, err = operator.ForceRelease(b.Context(), "name", "")
 		b.is(err, core.ErrInvalid)
 	})
 }
@@ -75,26 +74,17 @@ func TestOfThoseWhoShareANameOneIsForcedOut(t *testing.T) {
 				if all := b.handles(operator); len(first) != 1 || len(all) != 2 {
 					b.Fatalf("handles %q, then %q", first, all)
 				}
-				if fence := x.Fence(); fence > 0 { // and y's
-					_, err := operator.ForceRelease(b.Context(), "name", fence)
-					b.is(err, core.ErrInvalid)
-					if err == nil || !strings.Contains(err.Error(), "ForceReleaseHandle") {
-						b.Errorf("a fence that two have: %v", err)
-					}
-				}
 				b.taken(x, false)
-				if freed, err := operator.ForceReleaseHandle(b.Context(), "name", first[0]); !freed || err != nil {
+				if freed, err := operator.ForceRelease(b.Context(), "name", first[0]); !freed || err != nil {
 					b.Errorf("%v, %v", freed, err)
 				}
 				b.taken(x, true)
 				b.taken(y, false)
-				if fence := y.Fence(); fence > 0 { // and nobody else's now
-					if freed, err := operator.ForceRelease(b.Context(), "name", fence); !freed || err != nil {
-						b.Errorf("%v, %v", freed, err)
-					}
-					b.taken(y, true)
-					b.ok(b.acquire(process(), "name").Release(b.Context()))
+				if freed, err := operator.ForceRelease(b.Context(), "name", b.handles(operator)[0]); !freed || err != nil {
+					b.Errorf("%v, %v", freed, err)
 				}
+				b.taken(y, true)
+				b.ok(b.acquire(process(), "name").Release(b.Context()))
 			})
 		})
 	}
@@ -134,7 +124,7 @@ func TestAKeptNameIsShownAndCanBeFreed(t *testing.T) {
 		if !info.Held || !info.Kept || info.Label != "host-1" || info.Remaining != time.Hour {
 			b.Errorf("%+v", info)
 		}
-		if freed, err := operator.ForceReleaseHandle(b.Context(), "name", info.Handle); !freed || err != nil {
+		if freed, err := operator.ForceRelease(b.Context(), "name", info.Handle); !freed || err != nil {
 			b.Errorf("%v, %v", freed, err)
 		}
 		b.ok(b.acquire(process(), "name").Release(b.Context()))

@@ -151,45 +151,25 @@ func (l *Locker) markers() (driver.MarkerInspector, error) {
 	return i, nil
 }
 
-// ForceRelease takes a name from its holder, in whatever process, if the name is held with exactly
-// this fence, as [Locker.Inspect] shows it. So it cannot hit a later holder. It is for operators.
+// ForceRelease takes a name from one holder, in whatever process, by its handle: [Locker.Inspect] shows one
+// for every holder, from the grant on. Each of several readers or holders of a semaphore has its own, and so
+// has a name that a release has left taken. Nobody else loses the name by it. It is for operators.
 // [WithMaxHold] is the better way.
 //
 // The old holder learns of it by its next renewal, with [ReasonTaken]. Until then it works on,
 // beside the next holder; only a resource that checks fences refuses its writes.
 //
-// Inspect cannot show the fence of every holder: a lease that was never renewed shows none, and
-// several readers share one. Use [Locker.ForceReleaseHandle] for these.
+// A handle stands for one grant of the backend. A goroutine of the same process that is given a turn within the
+// first 5 ms has the same handle. The next grant has another one.
 //
-// freed says whether the name was freed; it is false if nobody holds it. The error is a
-// *[HeldError] if the name is held with another fence, or with one that the lock service does not
-// know. It is [ErrInvalid] for fence 0, for a fence that several readers have, and if the backend
+// freed says whether the name was freed; it is false if nobody holds it. The error is a *[HeldError] if only
+// holders with other handles have the name. It is [ErrInvalid] for an empty handle, and if the backend
 // cannot do it. It is [ErrUnavailable] if the backend could not answer, or if it is not known
 // whether the release took effect. ctx limits the call.
-func (l *Locker) ForceRelease(ctx context.Context, name string, fence uint64) (freed bool, err error) {
-	if fence == 0 {
-		return false, invalidf("fence: 0")
-	}
-	return l.evict(ctx, name, driver.Holder{Fence: fence})
-}
-
-// ForceReleaseHandle is [Locker.ForceRelease] by handle. [Locker.Inspect] shows a handle for every
-// holder, from the grant on: also for each of several readers or holders of a semaphore, and for a
-// name that a release has left taken. The name is taken from that holder alone.
-//
-// A handle stands for the tenure. A goroutine of the same process that is given a turn of the
-// tenure, within the first 5 ms and before the first renewal, has the same handle. The next tenure
-// has another one.
-//
-// The errors are those of ForceRelease; an empty handle is [ErrInvalid].
-func (l *Locker) ForceReleaseHandle(ctx context.Context, name, handle string) (freed bool, err error) {
+func (l *Locker) ForceRelease(ctx context.Context, name, handle string) (freed bool, err error) {
 	if handle == "" {
-		return false, invalidf("handle: empty")
+		return false, invalidf("force release of %q: no handle; Inspect shows that of each holder", name)
 	}
-	return l.evict(ctx, name, driver.Holder{Handle: handle})
-}
-
-func (l *Locker) evict(ctx context.Context, name string, h driver.Holder) (freed bool, err error) {
 	i, err := l.inspector()
 	if err != nil {
 		return false, err
@@ -197,15 +177,12 @@ func (l *Locker) evict(ctx context.Context, name string, h driver.Holder) (freed
 	if err := l.engine.checkName(name); err != nil {
 		return false, err
 	}
-	err = i.Evict(ctx, name, h)
+	err = i.Evict(ctx, name, handle)
 	if held, ok := errors.AsType[*driver.Held](err); ok {
 		return false, &HeldError{Name: name, Label: held.Label, RetryAfter: held.Remaining}
 	}
-	switch {
-	case errors.Is(err, driver.ErrNotOwner):
+	if errors.Is(err, driver.ErrNotOwner) {
 		return false, nil
-	case errors.Is(err, driver.ErrSeveral):
-		return false, invalidf("fence %d of %q: several readers have it; ForceReleaseHandle takes the name from one of them", h.Fence, name)
 	}
 	return err == nil, inspected(ctx, "force release", name, err)
 }

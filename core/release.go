@@ -91,7 +91,7 @@ func (r *release) send(ctx context.Context) error {
 	claim.Mark = t.done
 	claim.Keep = t.rest(asked)
 	if t.handed != nil {
-		claim.Keep, claim.Handoff, claim.Fence = t.handed.keep, t.handed.handoff, t.fenceOf(t.turn)
+		claim.Keep, claim.Handoff = t.handed.keep, t.handed.handoff
 	}
 	err := t.token.release(ctx, claim)
 	t.engine.latency.heard(asked, t.engine.clock.Read(), !outcomeOpen(err))

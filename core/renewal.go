@@ -9,18 +9,12 @@ import (
 )
 
 // renewClaim is what a renewal asks for: the TTL, but no less than a crash now would have to leave
-// by WithMinHold. It has the fence of the turn under way, so that the lock service learns the fence
-// without any cost to an acquire. left is how long the tenure is still trusted at now; 0 if it is
-// not.
+// by WithMinHold. left is how long the tenure is still trusted at now; 0 if it is not.
 func (t *tenure) renewClaim(now clock.Reading) (c driver.Claim, left time.Duration) {
 	c = t.token.claim()
 	c.TTL = max(t.cfg.ttl, t.rest(now))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.unproven || t.turns <= 1 { // turns may begin after the first renewal, if it shows no fence
-		c.Fence = t.fenceOf(t.turn)
-	}
-	t.shown = t.shown || c.Fence > 0
 	return c, t.leftAt(now)
 }
 
@@ -49,7 +43,9 @@ func (t *tenure) applyAnswer(asked, now clock.Reading, err error, confirm bool) 
 	switch {
 	case err == nil:
 		t.asked = asked
-		t.unproven = false
+		if t.unproven {
+			t.unproven, t.granted = false, asked
+		}
 		t.failed.Store(0)
 		t.renewAt = asked.Awake().Add(t.engine.watchdog.jitter(asked, t.cfg.period(), lastSpread))
 	case errors.Is(err, driver.ErrNotOwner):

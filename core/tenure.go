@@ -35,12 +35,12 @@ type tenure struct {
 	state    tenureState
 	unproven bool          // it was granted in line, and no renewal has been answered yet: no turns
 	renewing bool          // a renewal is under way
-	shown    bool          // a renewal has told the lock service the fence of the turn under way
 	done     bool          // the work is finished: the release leaves the marker
 	forgone  bool          // nobody has worked under it, so WithMinHold does not apply
 	inFlight int32         // how many commands that carry the token are under way
 	loss     *LostError    // the reason, once trust has ended
 	asked    clock.Reading // when the last command was sent that the backend has answered with "yours"
+	granted  clock.Reading // when the acquire was sent, or, of a grant in line, the renewal that proved it: turns count from then
 	renewAt  clock.Awake   // when the next renewal is due
 	holdEnd  clock.Awake   // when WithMaxHold ends it
 	quiet    latch         // opened when inFlight becomes 0
@@ -73,7 +73,7 @@ func newTenure(b *token, c *config, g driver.Grant, ttl time.Duration, asked clo
 	t := &tenure{
 		engine: b.engine, token: b, cfg: c, fence: g.Fence, doubtful: b.doubtful(),
 		turns: int32(min(g.Fences, driver.MaxTurns)), //nolint:gosec // G115: at most that, and no backend has less than none
-		asked: asked, life: trust(ttl), renewAt: clock.Never, holdEnd: clock.Never, index: -1,
+		asked: asked, granted: asked, life: trust(ttl), renewAt: clock.Never, holdEnd: clock.Never, index: -1,
 	}
 	if period := c.period(); period > 0 {
 		t.renewAt = asked.Awake().Add(b.engine.watchdog.jitter(asked, min(period, ttl/3*2), firstSpread))

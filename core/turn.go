@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// maxTurns is the time after the backend was last asked in which a tenure goes from one goroutine
+// maxTurns is the time after the grant in which a tenure goes from one goroutine
 // of this process to the next without asking again. When that time is over, or the fences that were
 // reserved with the tenure are used up, other processes have their chance.
 const maxTurns = 5 * time.Millisecond
@@ -18,15 +18,12 @@ const maxTurns = 5 * time.Millisecond
 // about the tenure is in doubt: it is trusted for at least a third of its TTL, nothing is under
 // way, and its last command was answered.
 //
-// A tenure also has no further turn once a renewal has told the lock service the fence of a turn,
-// because Inspect and ForceRelease show and match that fence:
+// A renewal begins no new turns. All turns of a tenure have one handle, by which an operator takes the name from
+// it, so they must be over soon after the grant:
 //
-//  1. a renewal carries fence 7 of the turn under way and is answered, so t.asked is now;
-//  2. within 5 ms the turn ends, and the next turn has fence 8, without a command;
-//  3. an operator who has seen the holder of fence 7 takes the name from 7, and hits 8.
-//
-// A renewal that nobody waits for any more may be executed even later. It carries the fence of the
-// last turn that there is, or a token that owns nothing any more.
+//  1. an operator sees that the holder has the name for minutes, and its handle;
+//  2. a renewal is answered, the work ends within 5 ms of that, and the next goroutine would have the next turn;
+//  3. the operator takes the name from the handle, and hits the new turn.
 func (s *names) pass(x *Lease, done bool) bool {
 	t := x.tenure
 	s.mu.Lock()
@@ -53,7 +50,7 @@ func (s *names) pass(x *Lease, done bool) bool {
 
 // turnsLeft says whether the tenure has another turn. The caller holds the mutex.
 func (t *tenure) turnsLeft(now clock.Reading) bool {
-	return t.turn+1 < t.turns && !t.shown && now.Since(t.asked) < maxTurns
+	return t.turn+1 < t.turns && now.Since(t.granted) < maxTurns
 }
 
 // besideOthers says that the tenure has a block of fences, and only as many as a backend reserves while others

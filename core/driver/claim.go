@@ -27,7 +27,6 @@ type Claim struct {
 	Fences int  // consecutive fences to reserve for an exclusive claim; 0 means 1; more needs Capabilities.Block
 
 	Floor uint64 // Acquire: once it is granted, all fences that are reserved later are larger; needs Capabilities.Floor
-	Fence uint64 // Renew, and Release with a Handoff: fence of the turn under way, for [Inspector]; 0 if there is none
 
 	Place string // place in the queue for Name, see Queuer; "" stands for Token
 	Offer uint64 // number of the offer at Place, see Offerer; 0 if there is none

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 )
@@ -21,22 +20,12 @@ type Inspector interface {
 	// so that the server can do its other work. After an error nothing else comes.
 	Leases(ctx context.Context, prefix string) iter.Seq2[LeaseInfo, error]
 
-	// Evict takes a name from one holder, and has the first place in the queue told. Compare and
-	// delete are one step. A name that is kept comes free, too. It returns nil, [ErrNotOwner] if
-	// nobody holds the name, a *[Held] if only other holders do, [ErrSeveral], or an unknown
-	// outcome.
-	Evict(ctx context.Context, name string, h Holder) error
+	// Evict takes a name from the holder with this handle, and has the first place in the queue told.
+	// Compare and delete are one step. A name that is kept comes free, too. It returns nil,
+	// [ErrNotOwner] if nobody holds the name, a *[Held] if only other holders do, or an unknown
+	// outcome. An empty handle is nobody's.
+	Evict(ctx context.Context, name, handle string) error
 }
-
-// Holder says which holder is meant, by one of its fields: the fence of the turn under way, or the
-// handle.
-type Holder struct {
-	Fence  uint64
-	Handle string
-}
-
-// ErrSeveral means that several readers have the fence that was given to Evict. Nothing was done.
-var ErrSeveral = errors.New("driver: several holders have this fence")
 
 // LeaseInfo is what is known about a name.
 type LeaseInfo struct {
@@ -46,9 +35,9 @@ type LeaseInfo struct {
 	// About the holder:
 
 	Label string // "" if it left none or is foreign
-	// Fence is the fence of the turn under way, or of all readers that share the name. It is 0 if
-	// there is none, if each reader has its own, or if it is not known: a backend may learn it only at
-	// the first renewal.
+	// Fence is the fence of the holder, or of all readers that share the name. It is 0 if there is none,
+	// if each reader has its own, or if it is not known: a backend need not keep it, and of a block of
+	// fences only the process that has it knows which one counts.
 	Fence uint64
 	// Handle stands for the holder's token from the grant on, and reveals nothing about it. It is ""
 	// if the holder is foreign, and if there are several holders: each has its own, in Holders.
@@ -56,9 +45,8 @@ type LeaseInfo struct {
 	Remaining time.Duration // until its TTL ends, unless it is renewed; 0 if it has none
 	Kind      HoldKind      // "" if nobody holds the name
 	Limit     int           // how many may hold it together, if Kind is HoldLimited; the smallest one that a holder has asked for
-	// HeldFor says since when, by the backend's clock: since the turn under way, the first of several
-	// holders, or the release that has left the name taken. It is 0 if that is not known: a backend may
-	// learn it only at the first renewal, or never.
+	// HeldFor says since when, by the backend's clock: since the grant, that of the first of several
+	// holders, or the release that has left the name taken. It is 0 if that is not known.
 	HeldFor time.Duration
 	Foreign bool // it is not a client of this library
 	Kept    bool // a release has left the name taken, for a while or for a hand-off

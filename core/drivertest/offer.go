@@ -213,7 +213,7 @@ func (e *env) waysToFree() map[string]func(d offerer, held driver.Claim) {
 		ways["an eviction"] = func(_ offerer, held driver.Claim) {
 			info, err := i.Inspect(e.Context(), held.Name)
 			e.noError(err)
-			e.noError(i.Evict(e.Context(), held.Name, driver.Holder{Handle: info.Handle}))
+			e.noError(i.Evict(e.Context(), held.Name, info.Handle))
 		}
 	}
 	return ways

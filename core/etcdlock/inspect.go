@@ -210,7 +210,7 @@ func describeAll[T any](keys []*mvccpb.KeyValue, describe func(*mvccpb.KeyValue)
 }
 
 // Evict implements driver.Inspector.
-func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
+func (s *Store) Evict(ctx context.Context, name, of string) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
@@ -224,11 +224,9 @@ func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 			return driver.ErrNotOwner
 		}
 		if now.is.several() {
-			return s.evictOne(ctx, c, now, h)
+			return s.evictOne(ctx, c, now, of)
 		}
-		fence := uint64(now.lock.ModRevision) //nolint:gosec // G115: revisions count up from 1
-		meant := h.Fence > 0 && h.Fence == fence && now.is.form == owned || h.Handle != "" && h.Handle == handle(now.is.id)
-		if !now.is.ours() || !meant {
+		if !now.is.ours() || of != handle(now.is.id) {
 			return &driver.Held{Label: now.is.label, Remaining: now.is.ttl}
 		}
 		done, err := s.client.Txn(ctx).
@@ -246,15 +244,9 @@ func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 }
 
 // evictOne takes the name from one of several holders.
-func (s *Store) evictOne(ctx context.Context, c driver.Claim, now state, h driver.Holder) error {
-	if now.is.form == shared && h.Fence > 0 && h.Fence == now.fence() {
-		if len(now.holders) > 1 {
-			return driver.ErrSeveral
-		}
-		return s.part(ctx, c, now, now.holders[0])
-	}
+func (s *Store) evictOne(ctx context.Context, c driver.Claim, now state, of string) error {
 	for _, one := range now.holders {
-		if h.Handle != "" && h.Handle == handle(one.id) {
+		if of == handle(one.id) {
 			return s.part(ctx, c, now, one)
 		}
 	}

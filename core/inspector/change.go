@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 // changeRequest is what the page posts.
 type changeRequest struct {
 	Name   string `json:"name"`
-	Fence  string `json:"fence"`
 	Handle string `json:"handle"`
 	Scope  string `json:"scope"`
 }
@@ -72,16 +70,11 @@ func readAction(body interface{ Read([]byte) (int, error) }, marker bool) (a Act
 		return a, errors.New("not the JSON that the page sends")
 	}
 	a = Action{Name: q.Name, Handle: q.Handle, Marker: marker, Scope: q.Scope}
-	if q.Fence != "" {
-		if a.Fence, err = strconv.ParseUint(q.Fence, 10, 64); err != nil {
-			return a, errors.New("the fence is no number")
-		}
-	}
 	switch {
-	case marker && (a.Name == "" || a.Fence != 0 || a.Handle != ""):
+	case marker && (a.Name == "" || a.Handle != ""):
 		return a, errors.New("a name and a scope, and nothing else")
-	case !marker && (a.Name == "" || (a.Fence == 0) == (a.Handle == "") || a.Scope != ""):
-		return a, errors.New("a name, and either a fence or a handle")
+	case !marker && (a.Name == "" || a.Handle == "" || a.Scope != ""):
+		return a, errors.New("a name and a handle")
 	}
 	return a, nil
 }
@@ -92,12 +85,7 @@ func (h *Handler) do(ctx context.Context, a Action) (status int, result string, 
 		status, result = removal(removed, err)
 		return status, result, err
 	}
-	var freed bool
-	if a.Handle != "" {
-		freed, err = h.locks.ForceReleaseHandle(ctx, a.Name, a.Handle)
-	} else {
-		freed, err = h.locks.ForceRelease(ctx, a.Name, a.Fence)
-	}
+	freed, err := h.locks.ForceRelease(ctx, a.Name, a.Handle)
 	status, result = release(freed, err)
 	return status, result, err
 }
@@ -109,8 +97,6 @@ func release(freed bool, err error) (status int, result string) {
 	switch {
 	case errors.Is(err, core.ErrHeld):
 		return http.StatusConflict, "refused: another holder has it now"
-	case errors.Is(err, core.ErrInvalid):
-		return http.StatusConflict, "refused: several holders have this fence; use a handle"
 	case err != nil:
 		return http.StatusServiceUnavailable, unknown
 	case !freed:
@@ -136,7 +122,7 @@ func removal(removed bool, err error) (status int, result string) {
 
 // audit records who took a lock from whom, or let work be done again, or tried to.
 func (h *Handler) audit(r *http.Request, a Action, who, result string, err error) {
-	what, args := "holdfast: force release", []any{"name", a.Name, "fence", a.Fence, "handle", a.Handle}
+	what, args := "holdfast: force release", []any{"name", a.Name, "handle", a.Handle}
 	if a.Marker {
 		what, args = "holdfast: remove marker", []any{"name", a.Name, "scope", a.Scope}
 	}

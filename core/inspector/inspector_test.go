@@ -376,7 +376,7 @@ func TestAMarkerIsRemovedByWhomTheServiceAllowsAndThatIsAudited(t *testing.T) {
 	var allowed error
 	page := inspector.New(locks, inspector.WithLogger(slog.New(slog.NewTextHandler(&record, nil))),
 		inspector.WithAuthorization(func(_ *http.Request, a inspector.Action) (string, error) {
-			if !a.Marker || a.Name != "order:42" || a.Scope != "pay" || a.Fence != 0 || a.Handle != "" {
+			if !a.Marker || a.Name != "order:42" || a.Scope != "pay" || a.Handle != "" {
 				t.Errorf("%+v", a)
 			}
 			return "alice", allowed
@@ -392,7 +392,7 @@ func TestAMarkerIsRemovedByWhomTheServiceAllowsAndThatIsAudited(t *testing.T) {
 	}
 	get(page, "/markers") // it is remembered from now on
 	unmark := func(r *http.Request) { r.URL.Path = "/locks/unmark" }
-	for what, body := range map[string]string{"a fence": `{"name":"order:42","fence":"1"}`, "a handle": `{"name":"order:42","handle":"x"}`, "no name": `{"scope":"pay"}`} {
+	for what, body := range map[string]string{"a handle": `{"name":"order:42","handle":"x"}`, "no name": `{"scope":"pay"}`} {
 		if status, text := post(page, body, unmark); status != 400 || record.Len() > 0 {
 			t.Errorf("%s: %d, %s", what, status, text)
 		}
@@ -492,7 +492,7 @@ func TestAReleaseIsForWhomTheServiceAllowsAndIsAudited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := func(fence uint64) string { return fmt.Sprintf(`{"name":"order:42","fence":"%d"}`, fence) }
+	body := func(handle string) string { return fmt.Sprintf(`{"name":"order:42","handle":%q}`, handle) }
 	alice := func(r *http.Request) { r.Header.Set("X-User", "alice") }
 	for _, c := range []struct {
 		what, body string
@@ -500,18 +500,16 @@ func TestAReleaseIsForWhomTheServiceAllowsAndIsAudited(t *testing.T) {
 		status     int
 		audit      string
 	}{
-		{"no header of our own", body(x.Fence()), func(r *http.Request) { alice(r); r.Header.Del("X-Holdfast-Inspector") }, 403, ""},
-		{"a form", body(x.Fence()), func(r *http.Request) { alice(r); r.Header.Set("Content-Type", "text/plain") }, 403, ""},
-		{"another site", body(x.Fence()), func(r *http.Request) { alice(r); r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403, ""},
-		{"a sister site", body(x.Fence()), func(r *http.Request) { alice(r); r.Header.Set("Sec-Fetch-Site", "same-site") }, 403, ""},
-		{"mallory", body(x.Fence()), func(r *http.Request) { r.Header.Set("X-User", "mallory") }, 403, "not allowed"},
+		{"no header of our own", body(info.Handle), func(r *http.Request) { alice(r); r.Header.Del("X-Holdfast-Inspector") }, 403, ""},
+		{"a form", body(info.Handle), func(r *http.Request) { alice(r); r.Header.Set("Content-Type", "text/plain") }, 403, ""},
+		{"another site", body(info.Handle), func(r *http.Request) { alice(r); r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403, ""},
+		{"a sister site", body(info.Handle), func(r *http.Request) { alice(r); r.Header.Set("Sec-Fetch-Site", "same-site") }, 403, ""},
+		{"mallory", body(info.Handle), func(r *http.Request) { r.Header.Set("X-User", "mallory") }, 403, "not allowed"},
 		{"no JSON", "{", alice, 400, ""},
-		{"no number", `{"name":"order:42","fence":"x"}`, alice, 400, ""},
-		{"neither", `{"name":"order:42"}`, alice, 400, ""},
-		{"both", `{"name":"order:42","fence":"1","handle":"x"}`, alice, 400, ""},
+		{"no handle", `{"name":"order:42"}`, alice, 400, ""},
 		{"a large one", `{"name":"` + strings.Repeat("x", 1<<20) + `"}`, alice, 400, ""},
-		{"another prefix", `{"name":"report","fence":"1"}`, alice, 403, ""},
-		{"another fence", body(x.Fence() + 1), alice, 409, "another holder"},
+		{"another prefix", `{"name":"report","handle":"x"}`, alice, 403, ""},
+		{"another handle", body("0123456789abcdef"), alice, 409, "another holder"},
 	} {
 		record.Reset()
 		status, text := post(page, c.body, c.change)
@@ -533,10 +531,10 @@ func TestAReleaseIsForWhomTheServiceAllowsAndIsAudited(t *testing.T) {
 		}
 	}
 	<-x.Context().Done()
-	if status, text := post(page, body(x.Fence()), alice); status != 409 || !strings.Contains(text, "nobody") {
+	if status, text := post(page, body(info.Handle), alice); status != 409 || !strings.Contains(text, "nobody") {
 		t.Errorf("a second time: %d, %s", status, text)
 	}
-	if status, _ := post(inspector.New(locks), body(1), alice); status != 403 {
+	if status, _ := post(inspector.New(locks), body("x"), alice); status != 403 {
 		t.Errorf("without an authorisation: %d", status)
 	}
 }

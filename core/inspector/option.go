@@ -15,8 +15,7 @@ func (f optionFunc) apply(h *Handler) { f(h) }
 // Action is a change that somebody asks for: to take a name from its holder, or to remove a dedup marker.
 type Action struct {
 	Name string
-	// Fence or Handle says from which holder. The other one is 0 or empty.
-	Fence  uint64
+	// Handle says from which holder.
 	Handle string
 	// Marker says that the marker of Scope is to be removed, so that its work can be done again.
 	Marker bool
@@ -32,7 +31,7 @@ func WithAuthorization(allow func(*http.Request, Action) (who string, err error)
 }
 
 // WithLogger sets where audit records go: a warning for each change that was asked for, with who asked,
-// the name, the fence, handle or scope, and the result. The default, which nil also means, is slog.Default().
+// the name, the handle or scope, and the result. The default, which nil also means, is slog.Default().
 func WithLogger(log *slog.Logger) Option {
 	return optionFunc(func(h *Handler) { h.log = log })
 }

@@ -143,16 +143,16 @@ func handle(token string) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// shown is the fence of the turn under way, 0 while nobody has said which of several that is.
+// shown is the fence of the holder. It is 0 if nobody has the name, and for a block of fences.
 func (l *lock) shown() uint64 {
-	if l.fence == 0 && l.grant.Fences <= 1 {
-		return l.grant.Fence
+	if l.kept || l.grant.Fences > 1 {
+		return 0
 	}
-	return l.fence
+	return l.grant.Fence
 }
 
 // Evict implements driver.Inspector.
-func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
+func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	if err := s.reach(ctx); err != nil {
 		return err
 	}
@@ -163,28 +163,26 @@ func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 	if l == nil {
 		return driver.ErrNotOwner
 	}
-	switch meant := l.meant(h); {
-	case len(meant) == 0:
+	switch token, ok := l.meant(handle); {
+	case !ok:
 		return &driver.Held{Label: l.label, Remaining: l.expires.Sub(now)}
-	case len(meant) > 1:
-		return driver.ErrSeveral
 	case l.kind == exclusive:
 		delete(s.locks, name)
 	default:
-		delete(l.holders, meant[0])
+		delete(l.holders, token)
 	}
 	s.serve(name, now)
 	return nil
 }
 
-// meant are the tokens of those whom h can mean.
-func (l *lock) meant(h driver.Holder) (tokens []string) {
+// meant is the token of the holder with a handle.
+func (l *lock) meant(of string) (token string, ok bool) {
 	for _, token := range l.tokens() {
-		if h.Fence > 0 && h.Fence == l.shown() || h.Handle != "" && h.Handle == handle(token) {
-			tokens = append(tokens, token)
+		if of == handle(token) {
+			return token, true
 		}
 	}
-	return tokens
+	return "", false
 }
 
 func (l *lock) tokens() []string {

@@ -38,7 +38,6 @@ type lock struct {
 	holders map[string]*holder // by token, if it is not
 	label   string
 	grant   driver.Grant
-	fence   uint64 // as the last renewal has it
 	since   time.Time
 	expires time.Time
 	kept    bool   // by nobody: its owner has released it
@@ -215,7 +214,6 @@ func (s *Store) renew(claims []driver.Claim) []error {
 		case c.TTL == 0:
 		default:
 			l.extend(c, now)
-			l.fence = c.Fence
 		}
 	}
 	return errs
@@ -250,7 +248,7 @@ func (s *Store) release(c driver.Claim) error {
 		case l.kind != exclusive:
 			delete(l.holders, c.Token)
 		case c.Keep > 0:
-			l.kept, l.handoff, l.fence, l.since, l.expires = true, c.Handoff, c.Fence, now, now.Add(c.Keep)
+			l.kept, l.handoff, l.since, l.expires = true, c.Handoff, now, now.Add(c.Keep)
 		default:
 			delete(s.locks, c.Name)
 		}

@@ -161,7 +161,7 @@ func (s *Store) nameOf(subject string) (name, scope string, ok bool) {
 }
 
 // Evict implements driver.Inspector.
-func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
+func (s *Store) Evict(ctx context.Context, name, of string) error {
 	ctx, end, err := s.ready(ctx)
 	if err != nil {
 		return err
@@ -175,10 +175,7 @@ func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
 		if !now.lock.there() {
 			return driver.ErrNotOwner
 		}
-		meant := slices.IndexFunc(now.is.Holders, func(one holder) bool {
-			fence := h.Fence > 0 && h.Fence == one.Order && (now.is.Kind == driver.HoldExclusive || now.is.Kind == driver.HoldShared)
-			return fence || h.Handle != "" && h.Handle == handle(one.ID)
-		})
+		meant := slices.IndexFunc(now.is.Holders, func(one holder) bool { return of == handle(one.ID) })
 		if meant < 0 {
 			return now.held(driver.Claim{})
 		}

@@ -235,7 +235,7 @@ func TestWhoFreesANameOrLeavesTheLineTellsThoseWhoWaitForIt(t *testing.T) {
 		{"a release", lockFreed, func() { got(owner); noError(t, s.Release(t.Context(), owner)) }},
 		{"an eviction", lockFreed, func() {
 			got(owner)
-			noError(t, s.Evict(t.Context(), owner.Name, driver.Holder{Handle: handle(digest(owner.Token))}))
+			noError(t, s.Evict(t.Context(), owner.Name, handle(digest(owner.Token))))
 		}},
 		{"a place that is left", digest("place"), func() { got(owner); s.stands(t, waiter); _ = s.Release(t.Context(), waiter) }},
 		{"a release after that", lockFreed, func() { s.stands(t, waiter); noError(t, s.Release(t.Context(), owner)) }},
@@ -258,7 +258,7 @@ func TestWhoFreesANameOrLeavesTheLineTellsThoseWhoWaitForIt(t *testing.T) {
 			c := handingOff("na.me", "left")
 			got(c)
 			noError(t, s.Release(t.Context(), c)) // the name stays taken
-			noError(t, s.Evict(t.Context(), c.Name, driver.Holder{Handle: handle(digest(c.Handoff))}))
+			noError(t, s.Evict(t.Context(), c.Name, handle(digest(c.Handoff))))
 		}},
 	} {
 		step.do()
@@ -288,7 +288,7 @@ func TestTheEvictionOfAReaderKeepsANameNoLonger(t *testing.T) {
 	}
 	began := time.Now()
 	time.Sleep(life * 9 / 10) // nobody renews
-	noError(t, s.Evict(t.Context(), "name", driver.Holder{Handle: handle(digest(two.Token))}))
+	noError(t, s.Evict(t.Context(), "name", handle(digest(two.Token))))
 	backendtest.Within(t, 2*life, "the name comes free", func() bool {
 		_, err := s.Acquire(t.Context(), minute("name", "writer"))
 		return err == nil

@@ -142,16 +142,16 @@ func (b *both) evict(i inspected, c driver.Claim) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	h := driver.Holder{Handle: "0123456789abcdef"}
+	handle := "0123456789abcdef"
 	if info.Label == c.Label && info.Handle != "" {
-		h.Handle = info.Handle
+		handle = info.Handle
 	}
 	for _, one := range info.Holders {
 		if one.Label == c.Label {
-			h.Handle = one.Handle
+			handle = one.Handle
 		}
 	}
-	err = i.Evict(b.t.Context(), c.Name, h)
+	err = i.Evict(b.t.Context(), c.Name, handle)
 	if _, held := errors.AsType[*driver.Held](err); held {
 		return "held by others"
 	}

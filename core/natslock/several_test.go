@@ -355,7 +355,7 @@ func TestAKeptNameLastsAsLongAsAskedAndItsEndIsExact(t *testing.T) {
 	if got := lasts(t, s, "name"); got != 2*time.Second {
 		t.Errorf("it lasts %s", got)
 	}
-	if err := s.Evict(t.Context(), "name", driver.Holder{Handle: handle(digest(c.Token))}); err == nil {
+	if err := s.Evict(t.Context(), "name", handle(digest(c.Token))); err == nil {
 		t.Error("the handle of its owner frees it")
 	}
 	remaining := c.Keep

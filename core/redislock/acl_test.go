@@ -181,7 +181,7 @@ func TestWhoOnlyLooksSeesEverythingAndChangesNothing(t *testing.T) {
 	info, err := looker.Inspect(t.Context(), "held")
 	ok(t, err)
 	_, errTaken := looker.TryAcquire(t.Context(), "free")
-	_, errForced := looker.ForceReleaseHandle(t.Context(), "held", info.Handle)
+	_, errForced := looker.ForceRelease(t.Context(), "held", info.Handle)
 	_, errRemoved := looker.RemoveMarker(t.Context(), "done", "")
 	for what, err := range map[string]error{
 		"acquire": errTaken, "force a release": errForced,

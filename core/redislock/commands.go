@@ -217,7 +217,7 @@ func (s *Store) renewal(claims []driver.Claim) command {
 	for i := range claims {
 		c := &claims[i]
 		parts[i] = n.key(s.prefix, c.Name)
-		parts[len(claims)+i] = n.value(c)
+		parts[len(claims)+i] = n.owner(c)
 	}
 	ttl := claims[0].TTL
 	if slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.TTL != ttl }) {

@@ -41,8 +41,8 @@ func freeing(what string, begin func(x *lacker) driver.Claim) deed {
 }
 
 // evicting takes the name from the holder of the claim.
-func evicting(what string, begin func(x *lacker) (driver.Claim, driver.Holder)) deed {
-	var meant driver.Holder
+func evicting(what string, begin func(x *lacker) (driver.Claim, string)) deed {
+	var meant string
 	return deed{what: what, frees: true, begin: func(x *lacker) (c driver.Claim) {
 		c, meant = begin(x)
 		x.queue()
@@ -51,13 +51,13 @@ func evicting(what string, begin func(x *lacker) (driver.Claim, driver.Holder)) 
 }
 
 // shown is the handle of the only holder.
-func (x *lacker) shown(c driver.Claim) (driver.Claim, driver.Holder) {
+func (x *lacker) shown(c driver.Claim) (driver.Claim, string) {
 	info, err := x.store.Inspect(x.Context(), c.Name)
 	ok(x.T, err)
 	if len(info.Holders) == 1 {
-		return c, driver.Holder{Handle: info.Holders[0].Handle}
+		return c, info.Holders[0].Handle
 	}
-	return c, driver.Holder{Handle: info.Handle}
+	return c, info.Handle
 }
 
 func waiting(what string, begin func(x *lacker) driver.Claim) deed {
@@ -73,7 +73,6 @@ func permit(c *driver.Claim)    { c.Limit = 2 }
 func dedups(c *driver.Claim)    { c.Dedup = time.Hour }
 func done(c *driver.Claim)      { c.Dedup, c.Mark = time.Hour, true }
 func placed(c *driver.Claim)    { c.Place = "place-" + c.Token[6:] }
-func fenced(c *driver.Claim)    { c.Fence = 7 }
 func kept(c *driver.Claim)      { c.Keep = time.Minute }
 func handedOff(c *driver.Claim) { c.Handoff = strings.Repeat("k", driver.HandoffWidth) }
 func unrenewed(c *driver.Claim) { c.TTL = 0 }
@@ -112,7 +111,7 @@ func deeds() []deed {
 				ok(x.T, x.store.Release(x.Context(), owner))
 				return c
 			}),
-			renewing(what+": a renewal", func(x *lacker) driver.Claim { return with(x.has(kind), fenced) }),
+			renewing(what+": a renewal", func(x *lacker) driver.Claim { return x.has(kind) }),
 			renewing(what+": a check", func(x *lacker) driver.Claim { return with(x.has(kind), unrenewed) }),
 			freeing(what+": a release", func(x *lacker) driver.Claim { return x.has(kind) }),
 			freeing(what+": a release beside a line", func(x *lacker) driver.Claim { c := x.has(kind); x.queue(); return c }),
@@ -136,19 +135,14 @@ func deeds() []deed {
 		freeing("kept for a hand-off", func(x *lacker) driver.Claim { return with(x.has(), kept, handedOff) }),
 		freeing("shared, one of two, completed", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), done) }),
 		freeing("shared, one of two, with a place", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), placed) }),
-		evicting("an eviction by a fence", func(x *lacker) (driver.Claim, driver.Holder) {
-			c := with(x.has(), fenced)
-			ok(x.T, errors.Join(x.store.Renew(x.Context(), []driver.Claim{c})...))
-			return c, driver.Holder{Fence: 7}
-		}),
-		evicting("an eviction", func(x *lacker) (driver.Claim, driver.Holder) { return x.shown(x.has()) }),
-		evicting("an eviction of a reader", func(x *lacker) (driver.Claim, driver.Holder) { return x.shown(x.has(reader)) }),
-		evicting("an eviction of a reader beside another", func(x *lacker) (driver.Claim, driver.Holder) {
+		evicting("an eviction", func(x *lacker) (driver.Claim, string) { return x.shown(x.has()) }),
+		evicting("an eviction of a reader", func(x *lacker) (driver.Claim, string) { return x.shown(x.has(reader)) }),
+		evicting("an eviction of a reader beside another", func(x *lacker) (driver.Claim, string) {
 			c, h := x.shown(x.has(reader))
 			x.has(reader)
 			return c, h
 		}),
-		evicting("an eviction of one of two", func(x *lacker) (driver.Claim, driver.Holder) {
+		evicting("an eviction of one of two", func(x *lacker) (driver.Claim, string) {
 			c, h := x.shown(x.has(permit))
 			x.has(permit)
 			return c, h

@@ -40,7 +40,6 @@ var asked = map[string]func(ctx context.Context, s driver.Driver) error{
 	"share":                 func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(reader)) },
 	"share without place":   func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(permit, inLine)) },
 	"renew":                 func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim()) },
-	"renew with a fence":    func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(fenced)) },
 	"renew shared":          func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(reader)) },
 	"renew limited":         func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(permit)) },
 	"release":               func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim()) },

@@ -38,7 +38,7 @@ func TestEveryHolderOnRedisHasAHandleThatIsNoSecret(t *testing.T) {
 			if len(handle) != 16 || strings.Contains(strings.Join(secrets, " "), handle) {
 				t.Errorf("%s: handle %q", name, handle)
 			}
-			freed, err := operator.ForceReleaseHandle(t.Context(), name, handle)
+			freed, err := operator.ForceRelease(t.Context(), name, handle)
 			if !freed || err != nil {
 				t.Errorf("%s: %v, %v", name, freed, err)
 			}

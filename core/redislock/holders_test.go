@@ -70,7 +70,7 @@ func TestTheNoteOfAHolderGoesWithIt(t *testing.T) {
 	stay("one was renewed", 2)
 	info, err := s.Inspect(t.Context(), "name")
 	ok(t, err)
-	ok(t, s.Evict(t.Context(), "name", driver.Holder{Handle: info.Holders[0].Handle}))
+	ok(t, s.Evict(t.Context(), "name", info.Holders[0].Handle))
 	stay("one was taken the name from", 1)
 	for _, c := range []driver.Claim{a, d} {
 		_ = s.Release(t.Context(), c) // one of them has lost it

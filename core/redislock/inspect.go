@@ -115,7 +115,7 @@ func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
 	if since, _ := answer[8].(int64); since > 0 {
 		info.HeldFor = max(0, duration(now-since))
 	}
-	if info.Kind == driver.HoldExclusive || info.Kind == driver.HoldShared {
+	if info.Kind == driver.HoldShared {
 		info.HeldFor = sinceFence(info.Fence, now)
 	}
 	for _, h := range info.Holders {
@@ -168,34 +168,26 @@ func duration(ms any) time.Duration {
 }
 
 // Evict implements driver.Inspector. It runs one script, and needs the same permissions as locking.
-func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
-	fence := ""
-	if h.Fence > 0 {
-		fence = strconv.FormatUint(h.Fence, 10)
-	}
-	cmd := s.eviction(name, fence, h.Handle)
+func (s *Store) Evict(ctx context.Context, name, handle string) error {
+	cmd := s.eviction(name, handle)
 	reply, err := s.run(ctx, cmd)
 	if s.relaid(err) {
-		cmd = s.eviction(name, fence, h.Handle)
+		cmd = s.eviction(name, handle)
 		reply, err = s.run(ctx, cmd)
 	}
 	if reply, ok := reply.([]any); ok && err == nil && len(reply) == 2 {
 		return refusal(reply)
 	}
-	if reply == int64(2) && err == nil {
-		return driver.ErrSeveral
-	}
 	return cmd.released(reply, err)
 }
 
-func (s *Store) eviction(name, fence, handle string) command {
+func (s *Store) eviction(name, handle string) command {
 	line, beats := s.lineKeys(name)
 	holders, notes := s.holdersKeys(name)
 	return command{
 		script: evictScript, keys: 6,
 		parts: []string{
-			s.lockKey(name), line, beats, holders, s.layout.fence(name), notes,
-			fence, handle, s.hubs.channels(name),
+			s.lockKey(name), line, beats, holders, s.layout.fence(name), notes, handle, s.hubs.channels(name),
 		},
 	}
 }

@@ -134,17 +134,11 @@ func (s *Store) CloseIdle(ctx context.Context) error { return s.hubs.close(ctx) 
 // token that leaves it.
 func kept(c driver.Claim) string {
 	if c.Handoff != "" {
-		c.Token = "!" + c.Handoff
-		var n notes
-		value := n.value(&c)
-		if c.Fence == 0 {
-			value += magic
-		}
-		return value + magic
+		return "!" + c.Handoff + magic + c.Label + magic
 	}
 	sum := sha256.Sum256([]byte(c.Token))
 	left := "=" + base64.RawURLEncoding.EncodeToString(sum[:])
-	return left[:min(len(left), len(c.Token))] + magic + c.Label + magic + magic
+	return left[:min(len(left), len(c.Token))] + magic + c.Label + magic
 }
 
 // forHandoff is how the value of a name begins that is left for c's hand-off.

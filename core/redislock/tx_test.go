@@ -296,15 +296,15 @@ func TestWithoutScriptsItTellsWhoHoldsWhat(t *testing.T) {
 		if !foreign.Foreign || foreign.Handle != "" || foreign.Label != "" || foreign.Kind != core.HoldForeign {
 			t.Errorf("%+v", foreign)
 		}
-		_, err := locks.ForceRelease(t.Context(), foreign.Name, 1)
+		_, err := locks.ForceRelease(t.Context(), foreign.Name, "0123456789abcdef")
 		is(t, err, core.ErrHeld)
 	}
 	if n := len(list(t, locks, "")); n != 153 {
 		t.Errorf("%d names", n)
 	}
-	_, err := locks.ForceRelease(t.Context(), "order:1", x.Fence()-1)
+	_, err := locks.ForceRelease(t.Context(), "order:1", "0123456789abcdef")
 	is(t, err, core.ErrHeld)
-	freed, err := locks.ForceRelease(t.Context(), "order:1", x.Fence())
+	freed, err := locks.ForceRelease(t.Context(), "order:1", infos[0].Handle)
 	if ok(t, err); !freed {
 		t.Error("it was not held")
 	}

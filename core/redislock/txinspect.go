@@ -77,7 +77,7 @@ func (s *TxStore) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Le
 }
 
 // Evict implements driver.Inspector. It tries again as [TxStore.Acquire] does.
-func (s *TxStore) Evict(ctx context.Context, name string, h driver.Holder) error {
+func (s *TxStore) Evict(ctx context.Context, name, handle string) error {
 	lock := s.lockKey(name)
 	return s.transact(ctx, func(t *transaction) error {
 		var sent []*redis.Cmd
@@ -95,7 +95,7 @@ func (s *TxStore) Evict(ctx context.Context, name string, h driver.Holder) error
 			return err
 		case !info.Held:
 			return driver.ErrNotOwner
-		case (h.Fence == 0 || h.Fence != info.Fence) && (h.Handle == "" || h.Handle != info.Handle):
+		case handle == "" || handle != info.Handle:
 			return &driver.Held{Label: info.Label, Remaining: info.Remaining}
 		}
 		_, err = t.write([]any{"del", lock})

@@ -215,25 +215,6 @@ func TestANodeThatForgetsLearnsTheFenceFromItsHolder(t *testing.T) {
 	})
 }
 
-func TestAFenceIsShownAndTakesTheNameFromItsHolder(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		p := m.operator(redlock.WithFence())
-		m.ahead(0, 1<<52)
-		x, err := p.locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		time.Sleep(ttl / 2)
-		if info := p.look(); info.Fence != x.Fence() || info.HeldFor < ttl/3 {
-			t.Errorf("fence %d: %+v", x.Fence(), info)
-		}
-		freed, err := p.locks.ForceRelease(t.Context(), "name", x.Fence())
-		if ok(t, err); !freed {
-			t.Error("it was not freed")
-		}
-		<-x.Context().Done()
-	})
-}
-
 func TestOnlyNodesThatCountFromAFloorHaveFences(t *testing.T) {
 	t.Parallel()
 	tx := redislock.NewTx(dial(t, "127.0.0.1:1"))

@@ -104,7 +104,7 @@ func (s *Store) merge(name string, all []answer[driver.LeaseInfo]) driver.LeaseI
 		}
 		info = s.best(saying, func(i driver.LeaseInfo) time.Duration { return i.Remaining })
 		info.HeldFor = s.best(saying, func(i driver.LeaseInfo) time.Duration { return i.HeldFor }).HeldFor
-		info.Name, info.Fence = name, s.fenceOf(saying)
+		info.Name, info.Fence = name, 0 // the nodes' own mean nothing here
 	}
 	slices.SortFunc(lines, func(a, b []driver.WaiterInfo) int { return cmp.Compare(len(b), len(a)) })
 	info.Line = lines[s.quorum-1]
@@ -114,48 +114,20 @@ func (s *Store) merge(name string, all []answer[driver.LeaseInfo]) driver.LeaseI
 	return info
 }
 
-// fenceOf is the fence that a quorum knows of. A renewal tells it; until then, nodes have their own, which mean
-// nothing here.
-func (s *Store) fenceOf(saying []driver.LeaseInfo) uint64 {
-	if !s.fenced {
-		return 0
-	}
-	by := make(map[uint64]int)
-	for _, info := range saying {
-		if by[info.Fence]++; by[info.Fence] >= s.quorum {
-			return info.Fence
-		}
-	}
-	return 0
-}
-
 // best is the answer of that node which a quorum equals or surpasses.
 func (s *Store) best(saying []driver.LeaseInfo, in func(driver.LeaseInfo) time.Duration) driver.LeaseInfo {
 	slices.SortFunc(saying, func(a, b driver.LeaseInfo) int { return cmp.Compare(in(b), in(a)) })
 	return saying[s.quorum-1]
 }
 
-// Evict implements driver.Inspector. By a fence, it looks who has it first, and then takes the name from that
-// holder alone: the nodes' own fences mean nothing here.
-func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
-	if h.Fence > 0 {
-		info, err := s.Inspect(ctx, name)
-		switch {
-		case err != nil:
-			return err
-		case !info.Held:
-			return driver.ErrNotOwner
-		case info.Fence != h.Fence:
-			return &driver.Held{Label: info.Label, Remaining: info.Remaining}
-		}
-		h = driver.Holder{Handle: info.Handle}
-	}
+// Evict implements driver.Inspector.
+func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	all, err := ask(ctx, s, leastWait, func(ctx context.Context, node driver.Driver) (error, error) {
 		i, err := looker(node)
 		if err != nil {
 			return nil, err
 		}
-		err = i.Evict(ctx, name, h)
+		err = i.Evict(ctx, name, handle)
 		if _, held := errors.AsType[*driver.Held](err); held || errors.Is(err, driver.ErrNotOwner) {
 			return err, nil
 		}

@@ -64,7 +64,7 @@ func (s *Store) newRound(claims []driver.Claim) *round {
 		b := s.known(c)
 		r.polls[j].ballot = b
 		r.claims[j] = b.claim
-		r.claims[j].TTL, r.claims[j].Fence = c.TTL, c.Fence
+		r.claims[j].TTL = c.TTL
 	}
 	return r
 }

@@ -17,13 +17,12 @@ type batched struct {
 	N     int64  `json:"n"`    // fences
 	Left  string `json:"left"` // of a release: see Store.end
 	Keep  int64  `json:"keep"`
-	Turn  int64  `json:"turn"`
 }
 
 func batchOf(c driver.Claim) batched {
 	b := batched{
 		Name: c.Name, Token: c.Token, Label: c.Label, TTL: c.TTL.Microseconds(), N: fencesOf(c),
-		Keep: c.Keep.Microseconds(), Turn: int64(c.Fence), //nolint:gosec // G115: at most 2^53
+		Keep: c.Keep.Microseconds(),
 	}
 	if c.Keep > 0 {
 		b.Left = leftBy(c)
@@ -92,13 +91,13 @@ const (
 SELECT i, fence FROM taken UNION ALL SELECT c.i, made.fence FROM made JOIN c ON made.name = c.name`
 
 	postgresEndMany = `WITH c AS (
-	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT, "left" TEXT, keep BIGINT, turn BIGINT)
+	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT, "left" TEXT, keep BIGINT)
 ), mine AS (
 	SELECT c.* FROM c JOIN TABLE_NAME AS l ON l.name = c.name AND l.token = c.token
 	WHERE l.expires > NOW FOR UPDATE OF l SKIP LOCKED
 )
 UPDATE TABLE_NAME AS l SET token = m."left", label = CASE WHEN m.keep > 0 THEN l.label ELSE '' END,
-	expires = CASE WHEN m.keep > 0 THEN NOW + m.keep ELSE 0 END, turn = m.turn, fence = GREATEST(l.fence, NOW)
+	expires = CASE WHEN m.keep > 0 THEN NOW + m.keep ELSE 0 END, turn = 0, fence = GREATEST(l.fence, NOW)
 FROM mine AS m WHERE l.name = m.name
 RETURNING m.i, CASE WHEN l.head = '' OR m.keep > 0 THEN 1
 	ELSE length(CAST(pg_notify(split_part(l.head, ' ', 1), split_part(l.head, ' ', 2)) AS TEXT)) END`

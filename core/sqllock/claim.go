@@ -107,7 +107,7 @@ func (r *row) release(c driver.Claim) (mine bool) {
 	if mine = r.ownedBy(c.Token); mine {
 		r.drop(c.Token)
 		if c.Keep > 0 && r.free() {
-			r.token, r.label, r.expires, r.turn = leftBy(c), c.Label, r.now+c.Keep.Microseconds(), int64(c.Fence) //nolint:gosec // G115: at most 2^53
+			r.token, r.label, r.expires, r.turn = leftBy(c), c.Label, r.now+c.Keep.Microseconds(), 0
 		}
 	}
 	r.telling = true

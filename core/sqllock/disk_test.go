@@ -50,7 +50,7 @@ func TestAFullDiskIsAnErrorThatSaysSoAndPasses(t *testing.T) {
 			if held, is := errors.AsType[*driver.Held](err); is && held.Remaining > 0 { // the one whose release failed
 				info, err := s.Inspect(t.Context(), c.Name)
 				ok(t, err)
-				ok(t, s.Evict(t.Context(), c.Name, driver.Holder{Handle: info.Handle}))
+				ok(t, s.Evict(t.Context(), c.Name, info.Handle))
 			}
 			return err == nil
 		})

@@ -32,8 +32,9 @@ import (
 // take the name before the writes are visible. Renewals wait for that, too: in a transaction that goes on for
 // longer than the TTL, the lease would be lost.
 //
-// If the name is no longer held with this fence, the error matches [fence.ErrStale]. After any error, roll the
-// transaction back. Readers that share the name have one fence; holders of a limited number have none, and
+// If the name is no longer held with this fence, the error matches [fence.ErrStale]. A grant that goes from one
+// goroutine of a process to the next has a block of fences, all of which count while the grant lasts. After any error,
+// roll the transaction back. Readers that share the name have one fence; holders of a limited number have none, and
 // HeldInTx refuses 0.
 //
 // At REPEATABLE READ and SERIALIZABLE, PostgreSQL can also fail the statement with a serialization error, because

@@ -98,7 +98,7 @@ func (r *row) info() driver.LeaseInfo {
 		info.Fence = uint64(max(0, r.turn))
 	}
 	if info.Held && !info.Kept {
-		info.HeldFor = sinceFence(info.Fence, r.now)
+		info.HeldFor = sinceFence(max(r.turn, -r.turn), r.now)
 	}
 	if info.Held && !r.together() {
 		info.Handle = handle(r.token)
@@ -146,9 +146,9 @@ func (r *row) holdKind() driver.HoldKind {
 
 // sinceFence is how long ago a fence was minted: it is the server's clock then, or one more than the last fence if that
 // is larger. It is 0 if that cannot be.
-func sinceFence(fence uint64, now int64) time.Duration {
+func sinceFence(fence, now int64) time.Duration {
 	const ancient = 10 * 365 * 24 * time.Hour
-	held := time.Duration(now-int64(fence)) * time.Microsecond //nolint:gosec // G115: at most 2^53
+	held := time.Duration(now-fence) * time.Microsecond
 	if fence == 0 || held < 0 || held > ancient {
 		return 0
 	}
@@ -163,36 +163,33 @@ func handle(token string) string {
 }
 
 // Evict implements driver.Inspector. It is a read and a write.
-func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
+func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
 	var answer error
-	err := s.change(ctx, driver.Claim{Name: name}, func(r *row) { answer = r.evict(h) })
+	err := s.change(ctx, driver.Claim{Name: name}, func(r *row) { answer = r.evict(handle) })
 	if err != nil {
 		return err
 	}
 	return answer
 }
 
-func (r *row) evict(h driver.Holder) error {
+func (r *row) evict(handle string) error {
 	if r.free() {
 		return driver.ErrNotOwner
 	}
-	switch meant := r.meant(h); len(meant) {
-	case 0:
+	token, ok := r.meant(handle)
+	if !ok {
 		return &driver.Held{Label: r.label, Remaining: time.Duration(r.expires-r.now) * time.Microsecond}
-	case 1:
-		r.drop(meant[0])
-		r.telling = true
-		return nil
-	default:
-		return driver.ErrSeveral
 	}
+	r.drop(token)
+	r.telling = true
+	return nil
 }
 
-// meant are the tokens of those whom h can mean.
-func (r *row) meant(h driver.Holder) (tokens []string) {
+// meant is the token of the holder with a handle.
+func (r *row) meant(of string) (token string, ok bool) {
 	there := []string{r.token}
 	if r.together() {
 		there = there[:0]
@@ -201,9 +198,9 @@ func (r *row) meant(h driver.Holder) (tokens []string) {
 		}
 	}
 	for _, token := range there {
-		if h.Fence > 0 && int64(h.Fence) == r.turn || h.Handle != "" && h.Handle == handle(token) { //nolint:gosec // G115: a larger one is no fence
-			tokens = append(tokens, token)
+		if of == handle(token) {
+			return token, true
 		}
 	}
-	return tokens
+	return "", false
 }

@@ -113,7 +113,7 @@ func (s *Store) end(ctx context.Context, c driver.Claim) (mine bool, err error) 
 	if c.Keep > 0 {
 		left = leftBy(c)
 	}
-	args := []any{c.Name, c.Token, left, c.Keep.Microseconds(), int64(c.Fence)} //nolint:gosec // G115: at most 2^53
+	args := []any{c.Name, c.Token, left, c.Keep.Microseconds()}
 	stmt := s.do.end
 	if c.Mark {
 		stmt, args = s.do.complete, append(args, markerOf(c), c.Label, c.Dedup.Microseconds())

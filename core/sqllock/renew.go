@@ -19,8 +19,7 @@ type owned struct {
 // renewal is how a claim travels in a statement for many.
 type renewal struct {
 	owned
-	TTL  int64 `json:"ttl"`  // microseconds
-	Turn int64 `json:"turn"` // the fence under way; 0 if there is none
+	TTL int64 `json:"ttl"` // microseconds
 }
 
 // Renew implements driver.Driver. All claims go into one statement, if the dialect has one; in PostgreSQL, those that own
@@ -77,7 +76,7 @@ func (r *renewals) add(c driver.Claim) {
 		r.index = make(map[owned]int)
 	}
 	r.index[o] = len(r.all)
-	r.all = append(r.all, renewal{o, ttl, int64(c.Fence)}) //nolint:gosec // G115: at most 2^53
+	r.all = append(r.all, renewal{o, ttl})
 }
 
 func (s *Store) renewAll(ctx context.Context, stmt statement, r *renewals) {
@@ -133,7 +132,7 @@ func (s *Store) renewed(ctx context.Context, c driver.Claim) (found bool, err er
 		err = s.change(ctx, c, func(r *row) { said = r.renew(c) })
 		return err == nil && said, err
 	}
-	args := []any{c.Name, c.Token, c.TTL.Microseconds(), int64(c.Fence)} //nolint:gosec // G115: at most 2^53
+	args := []any{c.Name, c.Token, c.TTL.Microseconds()}
 	if s.dialect == MySQL {
 		_, found, err = s.number(ctx, s.do.renew, args...)
 		return found, err

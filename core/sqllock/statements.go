@@ -77,11 +77,10 @@ FROM (SELECT NOW AS us) AS clock
 WHERE l.name = $1 AND l.state = $7 AND l.expires <= us AND INT($10) > us RETURNING l.fence`
 
 const end = `UPDATE TABLE_NAME SET token = TXT($3), label = CASE WHEN INT($4) > 0 THEN label ELSE '' END,
-	expires = CASE WHEN INT($4) > 0 THEN NOW + INT($4) ELSE 0 END, turn = INT($5), fence = CASE WHEN fence < NOW THEN NOW ELSE fence END
+	expires = CASE WHEN INT($4) > 0 THEN NOW + INT($4) ELSE 0 END, turn = 0, fence = CASE WHEN fence < NOW THEN NOW ELSE fence END
 WHERE name = $1 AND token = $2 AND expires > NOW`
 
-const renew = `UPDATE TABLE_NAME SET expires = CASE WHEN INT($3) > 0 THEN NOW + INT($3) ELSE expires END,
-	turn = CASE WHEN INT($4) > 0 THEN INT($4) ELSE turn END
+const renew = `UPDATE TABLE_NAME SET expires = CASE WHEN INT($3) > 0 THEN NOW + INT($3) ELSE expires END
 WHERE name = $1 AND token = $2 AND expires > NOW`
 
 const (
@@ -112,7 +111,7 @@ const (
 
 	postgresComplete = `WITH ended AS (` + end + ` RETURNING name, head), mark AS (
 	INSERT INTO TABLE_NAME (name, token, label, fence, expires)
-	SELECT TXT($6), '', TXT($7), 0, NOW + INT($8) FROM ended` + onConflictMark + `
+	SELECT TXT($5), '', TXT($6), 0, NOW + INT($7) FROM ended` + onConflictMark + `
 )
 SELECT CASE WHEN head = '' OR INT($4) > 0 THEN ''
 	ELSE CAST(pg_notify(split_part(head, ' ', 1), split_part(head, ' ', 2)) AS TEXT) END FROM ended`
@@ -137,13 +136,12 @@ ON CONFLICT (name) DO UPDATE SET token = excluded.token, label = excluded.label,
 
 // A row that somebody else has locked costs the other ones no time: Renew asks for it again.
 const postgresRenewMany = `WITH c AS (
-	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (name TEXT, token TEXT, ttl BIGINT, turn BIGINT)
+	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (name TEXT, token TEXT, ttl BIGINT)
 ), mine AS (
-	SELECT l.name, c.ttl, c.turn FROM TABLE_NAME AS l JOIN c ON l.name = c.name AND l.token = c.token
+	SELECT l.name, c.ttl FROM TABLE_NAME AS l JOIN c ON l.name = c.name AND l.token = c.token
 	WHERE l.expires > NOW FOR UPDATE OF l SKIP LOCKED
 )
-UPDATE TABLE_NAME AS l SET expires = CASE WHEN m.ttl > 0 THEN NOW + m.ttl ELSE l.expires END,
-	turn = CASE WHEN m.turn > 0 THEN m.turn ELSE l.turn END
+UPDATE TABLE_NAME AS l SET expires = CASE WHEN m.ttl > 0 THEN NOW + m.ttl ELSE l.expires END
 FROM mine AS m WHERE l.name = m.name RETURNING l.name, l.token`
 
 // The holders of each row are written anew. Those whose time is over are left out, as Store.change does.
@@ -166,11 +164,9 @@ const postgresRenewTogether = `WITH c AS (
 )
 SELECT h.name, h.token FROM holders AS h JOIN written AS w ON w.name = h.name WHERE h.token IS NOT NULL`
 
-const sqliteRenewMany = `UPDATE TABLE_NAME AS l SET expires = CASE WHEN c.ttl > 0 THEN NOW + c.ttl ELSE l.expires END,
-	turn = CASE WHEN c.turn > 0 THEN c.turn ELSE l.turn END
+const sqliteRenewMany = `UPDATE TABLE_NAME AS l SET expires = CASE WHEN c.ttl > 0 THEN NOW + c.ttl ELSE l.expires END
 FROM (
-	SELECT json_extract(value, '$.name') AS name, json_extract(value, '$.token') AS token, json_extract(value, '$.ttl') AS ttl,
-		json_extract(value, '$.turn') AS turn
+	SELECT json_extract(value, '$.name') AS name, json_extract(value, '$.token') AS token, json_extract(value, '$.ttl') AS ttl
 	FROM json_each($1)) AS c
 WHERE l.name = c.name AND l.token = c.token AND l.expires > NOW RETURNING name, token`
 
@@ -187,7 +183,7 @@ ON DUPLICATE KEY UPDATE
 	expires = IF(state = '' AND token = VALUES(token), VALUES(expires), expires)`
 
 // A row that a renewal leaves as it was is not counted as affected: LAST_INSERT_ID tells.
-const mysqlRenew = `UPDATE TABLE_NAME SET expires = IF($3 > 0, NOW + $3, expires) + LAST_INSERT_ID(1) - 1, turn = IF($4 > 0, $4, turn)
+const mysqlRenew = `UPDATE TABLE_NAME SET expires = IF($3 > 0, NOW + $3, expires) + LAST_INSERT_ID(1) - 1
 WHERE name = $1 AND token = $2 AND expires > NOW`
 
 // MariaDB takes the spaces off the end of a text parameter in a UNION, and not of a binary one.

@@ -154,12 +154,12 @@ func (t *trip) names(prefix string) (names []string, err error) {
 }
 
 // Evict implements driver.Inspector.
-func (s *Store) Evict(ctx context.Context, name string, h driver.Holder) error {
-	_, err := run(ctx, s, func(t *trip) (struct{}, error) { return struct{}{}, t.evict(name, h) })
+func (s *Store) Evict(ctx context.Context, name, of string) error {
+	_, err := run(ctx, s, func(t *trip) (struct{}, error) { return struct{}{}, t.evict(name, of) })
 	return err
 }
 
-func (t *trip) evict(name string, h driver.Holder) error {
+func (t *trip) evict(name, of string) error {
 	line, err := t.seats(t.dir(name))
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (t *trip) evict(name string, h driver.Holder) error {
 		switch {
 		case stat == nil, token == "" && ours(seat): // it has gone, or was not granted the name yet
 			continue
-		case token == "" || !meant(h, token, fence(seat, stat)):
+		case token == "" || of != handle(token):
 			result = &held
 			continue
 		}
@@ -189,8 +189,4 @@ func (t *trip) evict(name string, h driver.Holder) error {
 		return err
 	}
 	return result
-}
-
-func meant(h driver.Holder, token string, fence uint64) bool {
-	return h.Fence > 0 && h.Fence == fence || h.Handle != "" && h.Handle == handle(token)
 }

@@ -50,7 +50,7 @@ type format string
 
 const (
 	table format = "table" // aligned for people; with tabs and whole, if the output is no terminal
-	wide  format = "wide"  // with fences and handles
+	wide  format = "wide"  // with handles, and fences where they are known
 	asObj format = "json"  // one object a line
 )
 
@@ -69,6 +69,6 @@ func (f *format) Set(text string) error {
 
 func formatFlag(flags *flag.FlagSet) *format {
 	f := table
-	flags.Var(&f, "o", "`format`: table, wide with fences and handles, or json with one object a line")
+	flags.Var(&f, "o", "`format`: table, wide with handles and fences, or json with one object a line")
 	return &f
 }

@@ -382,7 +382,7 @@ func (f *fleet) seize(name string) {
 	locks := f.process("")
 	info, err := locks.Inspect(f.Context(), name)
 	if err == nil {
-		_, err = locks.ForceReleaseHandle(f.Context(), name, info.Handle)
+		_, err = locks.ForceRelease(f.Context(), name, info.Handle)
 	}
 	if err != nil {
 		f.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,16 +19,16 @@ func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	holder := f.process("host-1")
-	x := f.acquire(holder, "order:42")
+	f.acquire(holder, "order:42")
 	f.acquire(f.process(""), "report")
 	f.line("order:42")
 	f.line("order:42")
 	var out string
-	f.eventually("two wait, and the fence is known", func() bool {
+	f.eventually("two wait", func() bool {
 		out, _, _ = call(t, f.env, "ls", "-o", "wide")
 		first := strings.Split(strings.Split(out, "\n")[0], "\t")
 		return len(first) == 8 && first[0] == "order:42" && first[1] == "host-1" && first[2] == "exclusive" &&
-			first[3] != "-" && len(strings.Fields(first[5])) == 2 && first[6] == strconv.FormatUint(x.Fence(), 10)
+			len(strings.Fields(first[5])) == 2 && len(first[7]) == 16
 	})
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[1], "report\t-\texclusive\t") {
@@ -40,7 +39,7 @@ func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%q: %v", out, err)
 	}
-	if status != done || r.Name != "order:42" || r.Label != "host-1" || r.Kind != "exclusive" || r.HeldFor <= 0 || r.Fence != x.Fence() || len(r.Handle) != 16 || r.TTL <= 0 || len(r.Line) != 2 || !r.Line[0].Alive {
+	if status != done || r.Name != "order:42" || r.Label != "host-1" || r.Kind != "exclusive" || len(r.Handle) != 16 || r.TTL <= 0 || len(r.Line) != 2 || !r.Line[0].Alive {
 		t.Errorf("status %d, %q", status, out)
 	}
 	token := f.client()
@@ -49,7 +48,7 @@ func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
 		t.Errorf("a token in %q", out)
 	}
 	out, _, status = call(t, f.env, "inspect", "order:42")
-	if want := fmt.Sprintf("fence    %d\n", x.Fence()); status != done || !strings.Contains(out, want) || !strings.Contains(out, "held by  host-1\nfor      ") || !strings.Contains(out, "line     2: ") {
+	if want := "handle   " + r.Handle + "\n"; status != done || !strings.Contains(out, want) || !strings.Contains(out, "held by  host-1\n") || !strings.Contains(out, "line     2: ") {
 		t.Errorf("status %d, %q", status, out)
 	}
 	out, _, status = call(t, f.env, "inspect", "nobody's")

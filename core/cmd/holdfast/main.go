@@ -4,7 +4,7 @@
 //	holdfast ls [filter…]                   who holds what, and who waits
 //	holdfast watch [filter…]                the same, live
 //	holdfast inspect NAME                   all that is known of one name
-//	holdfast release -fence N NAME          takes a name from its holder
+//	holdfast release -handle H NAME         takes a name from its holder
 //	holdfast markers [filter…]              what counts as done, and for how long
 //	holdfast markers -remove NAME           lets it be done again
 //	holdfast ready                          asks the lock service once, and says why not
@@ -136,7 +136,7 @@ const usage = `usage: holdfast [-url URL] [-prefix prefix] command
   ls [-o format] [filter…]       who holds what, and who waits
   watch [filter…]                the same, live
   inspect [-o format] NAME       all that is known of one name
-  release -fence N NAME          take the name from whoever holds it with that fence
+  release -handle H NAME         take the name from the holder with that handle
   release -handle H NAME         take the name from the holder with that handle
   markers [-o format] [filter…]  what counts as done (-done-for, WithDedup), and for how long
   markers -remove NAME           remove the marker, so that the work can be done again

@@ -82,8 +82,7 @@ func (f *fleet) client() *redis.Client {
 func (f *fleet) process(label string) *core.Locker {
 	f.Helper()
 	rdb := f.client()
-	locks, err := core.New(redislock.New(rdb, redislock.WithPrefix(f.share.Prefix)), core.WithLabel(label),
-		core.WithRenewEvery(300*time.Millisecond)) // so that fences are known soon
+	locks, err := core.New(redislock.New(rdb, redislock.WithPrefix(f.share.Prefix)), core.WithLabel(label))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -133,42 +132,39 @@ func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"HOLDFAST_URL": "redis://127.0.0.1:1"}
 	for line, want := range map[string]string{
-		"":                              "usage",
-		"frob":                          `unknown command "frob"`,
-		"-frob ls":                      "-frob",
-		"ls -frob":                      "-frob",
-		"ls -o yaml":                    "not one of",
-		"inspect":                       "needs a name",
-		"inspect a b":                   `unexpected argument "b"`,
-		"inspect {name}":                "invalid name",
-		"ready a":                       `unexpected argument "a"`,
-		"schema":                        "needs none",
-		"watch":                         "needs a terminal",
-		"watch -every 1ms":              "at least 100ms",
-		"watch -rows 0":                 "at least 1",
-		"release":                       "needs -fence",
-		"release name":                  "needs -fence",
-		"release -fence 7":              "needs -fence",
-		"release -handle a":             "needs -fence",
-		"release -fence 7 -handle a n":  "needs -fence",
-		"release -fence 0 name":         "needs -fence",
-		"release -fence -7 name":        "-fence",
-		"release -fence 7 {name}":       "invalid name",
-		"release -fence 7 a b":          `unexpected argument "b"`,
-		"markers -remove":               "needs one name",
-		"markers -remove a b":           "needs one name",
-		"markers -scope a":              "goes with -remove",
-		"markers -remove -scope a {b}":  "invalid name",
-		"run name -wait 0 -- true":      "flags stand before the name",
-		"run -- echo hi":                "no name before --",
-		"run -wait 0 -- echo hi":        "no name before --",
-		"run --":                        "no name before --",
-		"run -- -name --":               "no command behind the name",
-		"-prefix { ls":                  "WithPrefix",
-		"ls -prefix {":                  "WithPrefix",
-		"-prefix { release -fence 7 na": "WithPrefix",
-		"-url x ls":                     "of the form",
-		"-url redis://h/x ls":           "number of a database",
+		"":                               "usage",
+		"frob":                           `unknown command "frob"`,
+		"-frob ls":                       "-frob",
+		"ls -frob":                       "-frob",
+		"ls -o yaml":                     "not one of",
+		"inspect":                        "needs a name",
+		"inspect a b":                    `unexpected argument "b"`,
+		"inspect {name}":                 "invalid name",
+		"ready a":                        `unexpected argument "a"`,
+		"schema":                         "needs none",
+		"watch":                          "needs a terminal",
+		"watch -every 1ms":               "at least 100ms",
+		"watch -rows 0":                  "at least 1",
+		"release":                        "needs -handle",
+		"release name":                   "needs -handle",
+		"release -handle 7":              "needs -handle",
+		"release -fence 7 name":          "-fence",
+		"release -handle 7 {name}":       "invalid name",
+		"release -handle 7 a b":          `unexpected argument "b"`,
+		"markers -remove":                "needs one name",
+		"markers -remove a b":            "needs one name",
+		"markers -scope a":               "goes with -remove",
+		"markers -remove -scope a {b}":   "invalid name",
+		"run name -wait 0 -- true":       "flags stand before the name",
+		"run -- echo hi":                 "no name before --",
+		"run -wait 0 -- echo hi":         "no name before --",
+		"run --":                         "no name before --",
+		"run -- -name --":                "no command behind the name",
+		"-prefix { ls":                   "WithPrefix",
+		"ls -prefix {":                   "WithPrefix",
+		"-prefix { release -handle 7 na": "WithPrefix",
+		"-url x ls":                      "of the form",
+		"-url redis://h/x ls":            "number of a database",
 	} {
 		out, complaint, status := call(t, env, strings.Fields(line)...)
 		if status != misused || out != "" || !strings.Contains(complaint, want) || strings.Contains(complaint, "level=") {
@@ -188,7 +184,7 @@ func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 func TestAServerThatDoesNotAnswerIsAFailure(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"redis://127.0.0.1:1", "redis+cluster://127.0.0.1:1", "redis+sentinel://127.0.0.1:1/m"} {
-		for _, line := range []string{"ls", "ready", "inspect a", "release -fence 7 name", "release name -fence 7", "markers", "markers -remove a"} {
+		for _, line := range []string{"ls", "ready", "inspect a", "release -handle 7 name", "release name -handle 7", "markers", "markers -remove a"} {
 			out, complaint, status := call(t, nil, append([]string{"-url", place}, strings.Fields(line)...)...)
 			if status != unavailable || out != "" || !strings.Contains(complaint, "unavailable") || strings.Contains(complaint, "holdfast.ready") {
 				t.Errorf("%s %q: status %d, %q, %q", place, line, status, out, complaint)

@@ -13,45 +13,15 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// holder is who is meant: by a fence or by a handle.
-type holder struct {
-	fence  uint64
-	handle string
-}
-
-func (h holder) String() string {
-	if h.handle != "" {
-		return "handle " + h.handle
-	}
-	return fmt.Sprintf("fence %d", h.fence)
-}
-
-// label is that of the holder, if it is the one that is meant.
-func (h holder) label(info core.LeaseInfo) string {
-	if h.handle != "" && h.handle == info.Handle || h.handle == "" && h.fence == info.Fence {
-		return info.Label
-	}
-	return ""
-}
-
-func (h holder) release(ctx context.Context, locks *core.Locker, name string) (freed bool, err error) {
-	if h.handle != "" {
-		return locks.ForceReleaseHandle(ctx, name, h.handle)
-	}
-	return locks.ForceRelease(ctx, name, h.fence)
-}
-
 // release is the command of that name.
 func (p *program) release(ctx context.Context, at *place, flags *flag.FlagSet, args []string) (int, error) {
-	var h holder
-	flags.Uint64Var(&h.fence, "fence", 0, "the fence that ls shows for the lease to end")
-	flags.StringVar(&h.handle, "handle", "", "else the handle")
+	handle := flags.String("handle", "", "the handle that ls -o wide shows for the lease to end")
 	if err := p.arguments(flags, args, 1); err != nil {
 		return misused, err
 	}
 	name := flags.Arg(0)
-	if name == "" || (h.fence == 0) == (h.handle == "") {
-		return misused, p.misuse("release needs -fence or -handle, and a name; ls -o wide shows them")
+	if name == "" || *handle == "" {
+		return misused, p.misuse("release needs -handle and a name; ls -o wide shows both")
 	}
 	s, err := at.open(ctx)
 	if err != nil {
@@ -65,14 +35,15 @@ func (p *program) release(ctx context.Context, at *place, flags *flag.FlagSet, a
 	if errors.Is(err, core.ErrInvalid) { // nothing was sent
 		return misused, err
 	}
-	freed, err := h.release(ctx, locks, name)
-	p.audit(s, name, h, h.label(info), freed, err)
+	freed, err := locks.ForceRelease(ctx, name, *handle)
+	label := ""
+	if *handle == info.Handle {
+		label = info.Label
+	}
+	p.audit(s, name, *handle, label, freed, err)
 	switch {
 	case errors.Is(err, core.ErrHeld):
-		p.complain("%q is held, but not with %s, or not for long enough to have its fence known; nothing was done", name, h)
-		return failed, nil
-	case errors.Is(err, core.ErrInvalid):
-		p.complain("%q is shared, and several have %s; ls -o wide shows the handle of each; nothing was done", name, h)
+		p.complain("%q is held, but not with handle %s; nothing was done", name, *handle)
 		return failed, nil
 	case err != nil:
 		return failed, err
@@ -85,19 +56,17 @@ func (p *program) release(ctx context.Context, at *place, flags *flag.FlagSet, a
 }
 
 // audit leaves a line about who took a lock from whom, or tried to.
-func (p *program) audit(s *service, name string, h holder, label string, freed bool, err error) {
+func (p *program) audit(s *service, name, handle, label string, freed bool, err error) {
 	result := "released"
 	switch {
 	case errors.Is(err, core.ErrHeld):
 		result = "refused: another holder"
-	case errors.Is(err, core.ErrInvalid):
-		result = "refused: several holders"
 	case err != nil:
 		result = "unknown: " + err.Error()
 	case !freed:
 		result = "refused: not held"
 	}
-	p.record("holdfast: force release", s, name, "fence", h.fence, "handle", h.handle, "holder", label, "result", result)
+	p.record("holdfast: force release", s, name, "handle", handle, "holder", label, "result", result)
 }
 
 // auditMarker does the same for a marker.

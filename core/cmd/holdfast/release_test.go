@@ -4,36 +4,34 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// known waits until the server knows the fence of a lease, as an operator would.
-func (f *fleet) known(x *core.Lease) string {
+// handle is what an operator sees of a name's only holder.
+func (f *fleet) handle(name string) string {
 	f.Helper()
-	fence := strconv.FormatUint(x.Fence(), 10)
-	f.eventually("the fence is known", func() bool {
-		out, _, _ := call(f.T, f.env, "ls", "-o", "wide", x.Name())
-		return strings.Contains(out, fence)
-	})
-	return fence
+	info, err := f.process("").Inspect(f.Context(), name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return info.Handle
 }
 
-func TestReleaseEndsTheLeaseOfThatFenceAndSaysWhoDidIt(t *testing.T) {
+func TestReleaseEndsTheLeaseOfThatHandleAndSaysWhoDidIt(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.env["SUDO_USER"] = "alice"
 	x := f.acquire(f.process("host 1"), "order:42")
-	fence := f.known(x)
-	out, audit, status := call(t, f.env, "release", "--fence", fence, "order:42")
+	handle := f.handle("order:42")
+	out, audit, status := call(t, f.env, "release", "--handle", handle, "order:42")
 	if status != done || out != "released order:42\n" {
 		t.Errorf("status %d, %q", status, out)
 	}
 	for _, want := range []string{
-		"level=WARN", "time=", "name=order:42 ", "prefix=" + f.share.Prefix + " ", "fence=" + fence, `holder="host 1"`, "result=released ",
+		"level=WARN", "time=", "name=order:42 ", "prefix=" + f.share.Prefix + " ", "handle=" + handle, `holder="host 1"`, "result=released ",
 		`by="alice as `, "host=", fmt.Sprintf("pid=%d\n", os.Getpid()),
 	} {
 		if !strings.Contains(audit, want) {
@@ -44,19 +42,19 @@ func TestReleaseEndsTheLeaseOfThatFenceAndSaysWhoDidIt(t *testing.T) {
 	if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonTaken {
 		t.Errorf("its holder: %v", x.Err())
 	}
-	out, audit, status = call(t, f.env, "release", "-fence", fence, "order:42")
+	out, audit, status = call(t, f.env, "release", "-handle", handle, "order:42")
 	if status != failed || out != "" || !strings.Contains(audit, `result="refused: not held"`) || !strings.Contains(audit, "nobody holds") {
 		t.Errorf("a second time: status %d, %q, %q", status, out, audit)
 	}
 }
 
-func TestReleaseLeavesALeaseWithAnotherFenceAlone(t *testing.T) {
+func TestReleaseLeavesALeaseWithAnotherHandleAlone(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	x := f.acquire(f.process("host-1"), "order:42")
-	fence := f.known(x)
-	for _, wrong := range []string{fence + "0", fence[1:], "1"} {
-		out, audit, status := call(t, f.env, "release", "-fence", wrong, "order:42")
+	handle := f.handle("order:42")
+	for _, wrong := range []string{handle + "0", handle[1:], "0123456789abcdef"} {
+		out, audit, status := call(t, f.env, "release", "-handle", wrong, "order:42")
 		if status != failed || out != "" || !strings.Contains(audit, `result="refused: another holder"`) || !strings.Contains(audit, `holder=""`) {
 			t.Errorf("%s: status %d, %q, %q", wrong, status, out, audit)
 		}
@@ -66,7 +64,6 @@ func TestReleaseLeavesALeaseWithAnotherFenceAlone(t *testing.T) {
 	}
 }
 
-// What was never renewed, or is shared, is released by its handle.
 func TestReleaseByAHandleEndsThatLeaseAlone(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -89,11 +86,7 @@ func TestReleaseByAHandleEndsThatLeaseAlone(t *testing.T) {
 	if out, _, _ := call(t, f.env, "ls", "-o", "wide", "order:42"); strings.Count(out, "\tshared\t") != 2 || !strings.Contains(out, handle) {
 		t.Errorf("%q", out)
 	}
-	out, audit, status := call(t, f.env, "release", "-fence", strconv.FormatUint(x.Fence(), 10), "order:42")
-	if status != failed || out != "" || !strings.Contains(audit, `result="refused: several holders"`) || !strings.Contains(audit, "handle of each") {
-		t.Errorf("by a fence that two have: status %d, %q, %q", status, out, audit)
-	}
-	out, audit, status = call(t, f.env, "release", "-handle", "0123456789abcdef", "order:42")
+	out, audit, status := call(t, f.env, "release", "-handle", "0123456789abcdef", "order:42")
 	if status != failed || out != "" || !strings.Contains(audit, `result="refused: another holder"`) {
 		t.Errorf("another handle: status %d, %q, %q", status, out, audit)
 	}
@@ -111,7 +104,7 @@ func TestReleaseByAHandleEndsThatLeaseAlone(t *testing.T) {
 
 func TestAReleaseWhoseOutcomeIsUnknownIsAuditedAsThat(t *testing.T) {
 	t.Parallel()
-	_, audit, status := call(t, nil, "-url", "redis://127.0.0.1:1", "release", "-fence", "7", "order:42")
+	_, audit, status := call(t, nil, "-url", "redis://127.0.0.1:1", "release", "-handle", "7", "order:42")
 	if status != unavailable || !strings.Contains(audit, `result="unknown: `) || !strings.Contains(audit, "name=order:42 ") {
 		t.Errorf("status %d, %q", status, audit)
 	}

@@ -150,9 +150,8 @@ function details(r, n) {
   facts.append(...pair("Template", show(templateOf(n))));
   const buttons = el("div", { class: "buttons" });
   buttons.append(button("Over time", "time", () => choose(n.name)));
-  // By its fence, if that is known: it stands for one turn, the handle for a tenure.
-  if (last.release && !n.holders && (n.fence || n.handle)) {
-    buttons.append(button("Release…", "release", () => ask(n, n.fence ? { fence: n.fence } : { handle: n.handle }), "danger"));
+  if (last.release && !n.holders && n.handle) {
+    buttons.append(button("Release…", "release", () => ask(n, { handle: n.handle }), "danger"));
   }
   const parts = [el("div", {}, facts, buttons)];
   if (n.holders) {
@@ -311,9 +310,8 @@ let asked = null;
 
 function ask(n, who) {
   const what = [...pair("Name", show(n.name)), ...pair("Held by", n.label ? show(n.label) : "no label")];
-  if (who.fence) what.push(...pair("Fence", who.fence));
   if (who.handle) what.push(...pair("Handle", show(who.handle)));
-  askFor("release", { name: n.name, fence: who.fence || "", handle: who.handle || "" }, "Take this lock away?", "Release", what,
+  askFor("release", { name: n.name, handle: who.handle }, "Take this lock away?", "Release", what,
     "The holder learns of it with its next renewal. Until then it works on, beside the next holder.");
 }
 

@@ -2,11 +2,9 @@
 --
 -- KEYS[1] the lock    KEYS[2] the queue    KEYS[3] its beats    KEYS[4] the holders
 -- KEYS[5] the fence counter    KEYS[6] the notes of the holders
--- ARGV[1] the fence of the holder that is meant, or ''    ARGV[2] its handle, if there is no fence
--- ARGV[3] the beginning of the channels' names
+-- ARGV[1] the handle of the holder that is meant    ARGV[2] the beginning of the channels' names
 --
--- Answers 1, or 0 if nobody has the name, or {label, remaining ms} if only others have it, or 2 if
--- several holders have the fence.
+-- Answers 1, or 0 if nobody has the name, or {label, remaining ms} if only others have it.
 -- include value.lua
 -- include line.lua QUEUE=KEYS[2] BEATS=KEYS[3]
 -- include mint.lua FENCE=KEYS[5]
@@ -25,28 +23,17 @@ local room = true
 if kind == '+' or kind == '*' then
   local meant
   local there = redis.call('ZRANGEBYSCORE', KEYS[4], '(' .. now, '+inf')
-  if ARGV[1] == '' then
-    for _, member in ipairs(there) do
-      if handle(string.match(member, '^.([^\31]*)')) == ARGV[2] then
-        meant = member
-      end
+  for _, member in ipairs(there) do
+    if handle(string.match(member, '^.([^\31]*)')) == ARGV[1] then
+      meant = member
     end
-  elseif fence(value, at) == ARGV[1] then
-    if #there > 1 then
-      return 2
-    end
-    meant = there[1]
   end
   if not meant then
     return {'', redis.call('PTTL', KEYS[1])}
   end
   room = remove(meant, now, KEYS[6]) == 0 or kind == '*'
 else
-  local meant = fence(value, at) == ARGV[1]
-  if ARGV[1] == '' then
-    meant = handle(string.sub(value, 1, at - 1)) == ARGV[2]
-  end
-  if not kind or not meant then
+  if not kind or handle(string.sub(value, 1, at - 1)) ~= ARGV[1] then
     return {held(value, at)[1], redis.call('PTTL', KEYS[1])}
   end
   redis.call('DEL', KEYS[1])
@@ -54,9 +41,9 @@ end
 pcall(function() -- an error here would hide that the name is free
   local head = room and first(now)
   if head and redis.call('EXISTS', KEYS[1]) == 1 then
-    tell(ARGV[3], head)
+    tell(ARGV[2], head)
   elseif head then
-    serve(ARGV[3], now, time)
+    serve(ARGV[2], now, time)
   end
 end)
 return 1

@@ -4,7 +4,3 @@
 local function handle(token)
   return string.sub(redis.sha1hex(token), 1, 16)
 end
--- The fence in a value, as digits, or ''. Where a name is kept, \31 and since when follow, in ms.
-local function fence(value, at)
-  return string.match(value, '^%+0*(%d+)') or string.match(value, '^[^\31]*\31(%d+)\31?%d*$', at + 1) or ''
-end

@@ -5,10 +5,10 @@
 --
 -- While the slot moves, it may come with the lock alone: then it tells of no queue, and of no single holder.
 --
--- Answers {kind, label, fence as digits, remaining ms, handle, holders, queue, the clock in ms, kept since}.
+-- Answers {kind, label, number, remaining ms, handle, holders, queue, the clock in ms, kept since}.
 --   The kind is 0 if nobody has the name, 1 for an owner, 2 for a foreign one, 3 if a release has left it
 --   taken, 5 if it was left for a hand-off, 4 if several have it, 6 if a limited number has it and nothing is
---   known of them; then the fence is the limit.
+--   known of them. The number is the fence of all readers, as digits; of kind 6 it is the limit.
 --   The list of holders has five values for each: handle, remaining ms, limit (0 for a reader), for how many
 --   ms it is one, label.
 --   The list of the queue has three for each place: how long it has waited, in ms, 1 if it is alive, label.
@@ -28,12 +28,12 @@ if value then
 end
 local at = 23 -- core's tokens have 22 bytes
 if type(value) == 'string' and string.sub(value, at, at) == '\31' then
-  answer[2], answer[3] = held(value, at)[1], fence(value, at)
+  answer[2] = held(value, at)[1]
   local kind = string.sub(value, 1, 1)
   if kind == '+' or kind == '*' then
-    answer[1] = 4
-    if kind == '*' and not KEYS[4] then
-      answer[1], answer[3] = 6, string.match(value, '^%*0*(%d+)') or ''
+    answer[1] = kind == '*' and not KEYS[4] and 6 or 4
+    if kind == '+' or answer[1] == 6 then
+      answer[3] = string.match(value, '^.0*(%d+)') or ''
     end
     local several = KEYS[4] and redis.call('ZRANGE', KEYS[4], -ARGV[1], -1, 'WITHSCORES') or {}
     for i = 1, #several, 2 do
@@ -52,7 +52,7 @@ if type(value) == 'string' and string.sub(value, at, at) == '\31' then
   else
     answer[1] = kind == '=' and 3 or kind == '!' and 5 or 1
     answer[5] = handle(string.sub(value, 1, at - 1))
-    answer[9] = answer[1] > 1 and tonumber(string.match(value, '^[^\31]*\31%d*\31(%d+)$', at + 1)) or 0
+    answer[9] = answer[1] > 1 and tonumber(string.match(value, '^[^\31]*\31(%d+)$', at + 1)) or 0
   end
 end
 local standing = KEYS[2] and redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1, 'WITHSCORES') or {}

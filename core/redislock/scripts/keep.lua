@@ -1,8 +1,8 @@
 -- Ends an ownership. The name stays taken for a while, by nobody, or for a hand-off.
 --
 -- KEYS[1] the lock    KEYS[2] the dedup marker, only if asked for
--- ARGV[1] the token and magic byte    ARGV[2] the value that no token owns, with the same label, the fence if
--- there is one, and a magic byte after both: since when, in ms, follows
+-- ARGV[1] the token and magic byte    ARGV[2] the value that no token owns, with the same label and a magic byte:
+-- since when, in ms, follows
 -- ARGV[3] for how long, in ms
 -- ARGV[4] the marker's label    ARGV[5] the marker's window in ms
 --

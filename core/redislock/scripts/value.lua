@@ -1,5 +1,4 @@
--- What a lock's value says. An owner's value is its token, \31, its label, and, once a renewal has told
--- the fence, \31 and the fence. Some values have something else, as wide as a token, in its place, so
+-- What a lock's value says. An owner's value is its token, \31, and its label. Some values have something else, as wide as a token, in its place, so
 -- that nobody owns them: '=' is kept after a release, '!' is kept for a hand-off, '+' and '*' are shared
 -- (holders.lua). Our values have \31 after the token. A value with another byte there is foreign.
 local function owner(value) -- token and \31: the beginning of all values of one tenure

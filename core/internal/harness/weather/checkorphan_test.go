@@ -40,34 +40,6 @@ func TestAGrantThatNobodyWaitsForIsGoneSoon(t *testing.T) {
 	}
 }
 
-func TestAForceReleaseEndsNoOtherLease(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name     string
-		fence    uint64
-		class    string
-		released int64
-		red      bool
-	}{
-		{"the one that it names", 7, "ok", 0, false},
-		{"the next one", 6, "ok", 0, true},
-		{"it was refused", 6, "held", 0, false},
-		{"the lease was over", 6, "ok", 55, false},
-		{"by its handle", 0, "ok", 0, false},
-	} {
-		var s story
-		s.lease(Event{ID: "x", Worker: "w1.1", Name: seizedName, Fence: 7}, ms(10), ms(60), ms(c.released))
-		s = append(s, Event{At: ms(52), Kind: Seized, Name: seizedName, Fence: c.fence, Last: ms(50), Class: c.class})
-		v := newEvidence(One, s, nil)
-		if c.released != 0 {
-			v.Holds[0].Releasing = ms(51)
-		}
-		if found := checkSeized(v); len(found) > 0 != c.red {
-			t.Errorf("%s: %q", c.name, found)
-		}
-	}
-}
-
 func TestAForceReleaseEndsNoLaterTenure(t *testing.T) {
 	t.Parallel()
 	for began, red := range map[int64]bool{30: false, 50: true} {

@@ -26,7 +26,7 @@ var (
 	localName   = "local"            // with LocalOnly
 	herdName    = "herd"             // by many who give up together
 	busyName    = "busy"             // by some in each process, all the time
-	seizedName  = "seized"           // an operator takes it away, by its fence
+	seizedName  = "seized"           // an operator takes it away
 	crowdNames  = []string{readName, limitedName}
 	otherNames  = []string{keptName, passedName, nestedName, localName, herdName, busyName, seizedName}
 )

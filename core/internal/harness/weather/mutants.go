@@ -151,13 +151,6 @@ func mutantsOfTokens() []Mutant {
 			Red:  "orphans", Only: "uneven", Kinds: true,
 		},
 		{
-			Name: "a tenure that has shown its fence has another turn",
-			File: "core/",
-			Old:  "t.turn+1 < t.turns && !t.shown && now",
-			New:  "t.turn+1 < t.turns && now",
-			Red:  "seized", Only: "seize", Kinds: true,
-		},
-		{
 			Name: "a token is cleaned up while it is in use",
 			File: "core/",
 			Old:  "\tif outcomeOpen(late.err) {\n\t\treturn\n",

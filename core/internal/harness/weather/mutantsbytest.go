@@ -39,6 +39,13 @@ func mutantsOfQuorums() []Mutant {
 func mutantsOfCore() []Mutant {
 	return []Mutant{
 		{
+			Name: "a renewal begins new turns",
+			File: "core/turn.go",
+			Old:  "now.Since(t.granted) < maxTurns",
+			New:  "now.Since(t.asked) < maxTurns",
+			Test: "core TestAForceReleaseNeverHitsALaterTurn",
+		},
+		{
 			Name: "the successor of one who gave up asks at once",
 			File: "core/",
 			Old:  "next.pause = q.succession(time.Now())",

@@ -22,8 +22,8 @@ func (r *run) operator() *core.Locker {
 	return locks
 }
 
-// seize has an operator look who has a name, and take it from him if it is still he: by his fence, if
-// that is shown, or by his handle. Workers pass the name on meanwhile.
+// seize has an operator look who has a name, and take it from him if it is still he, by his
+// handle. Workers pass the name on meanwhile.
 func (r *run) seize(ctx context.Context, f Fault) {
 	random := rand.New(rand.NewPCG(r.Seed, uint64(f.At))) //nolint:gosec // G404, G115: to be repeated, not negative
 	for end := time.Now().Add(f.For); time.Now().Before(end); {
@@ -42,13 +42,7 @@ func (r *run) seizeOnce(ctx context.Context, random *rand.Rand) {
 	e := Event{Kind: Seized, Name: seizedName, Until: now()}
 	time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
 	e.Last = now()
-	var freed bool
-	if info.Fence != 0 && random.IntN(3) > 0 {
-		e.Fence = info.Fence
-		freed, err = r.locks.ForceRelease(ctx, seizedName, info.Fence)
-	} else {
-		freed, err = r.locks.ForceReleaseHandle(ctx, seizedName, info.Handle)
-	}
+	freed, err := r.locks.ForceRelease(ctx, seizedName, info.Handle)
 	e.At, e.Class, e.Error = now(), class(err), text(err)
 	if err == nil && !freed {
 		e.Class = "free"
