@@ -34,7 +34,7 @@ func list(t *testing.T, locks *core.Locker, prefix string) []core.LeaseInfo {
 	return infos
 }
 
-// hold acquires a name until the test ends, and renews it soon: then its fence is known.
+// hold acquires a name until the test ends, and renews it often.
 func hold(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
 	t.Helper()
 	x := acquire(t, locks, name, append(opts, core.WithTTL(10*time.Second), core.WithRenewEvery(300*time.Millisecond))...)

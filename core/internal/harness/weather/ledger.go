@@ -228,8 +228,6 @@ func (l *Ledger) set(c Command, refused bool) {
 		return
 	case operators:
 		l.close(r, endOperator, c)
-	case carries(c, r.Token) && r.Token != "": // a yield to the next token of the same process
-		l.close(r, endFreed, c)
 	default:
 		l.breach(c, "overwrites %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
 		l.close(r, endBreach, c)

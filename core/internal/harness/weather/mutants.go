@@ -229,6 +229,13 @@ func mutantsOfTime() []Mutant {
 func mutantsOfKinds() []Mutant {
 	return []Mutant{
 		{
+			Name: "an operator takes the name from whoever has it",
+			File: scripts + "evict.lua",
+			Old:  "if not kind or handle(string.sub(value, 1, at - 1)) ~= ARGV[1] then",
+			New:  "if not kind then",
+			Red:  "seized", Only: "seize", Kinds: true,
+		},
+		{
 			Name: "nobody counts the places that are taken",
 			File: scripts + "join.lua",
 			Old:  "local full = value and not joins or n > 0 and there >= n",
@@ -286,8 +293,8 @@ func mutantsOfHandoffs() []Mutant {
 		{
 			Name: "a detached name comes free at once",
 			File: "core/",
-			Old:  "= t.handed.keep, t.handed.handoff, t.fenceOf(t.turn)",
-			New:  "= time.Millisecond, t.handed.handoff, t.fenceOf(t.turn)",
+			Old:  "= t.handed.keep, t.handed.handoff",
+			New:  "= time.Millisecond, t.handed.handoff",
 			Red:  "linearizable", Only: "none", Kinds: true,
 		},
 	}

@@ -59,8 +59,8 @@ func mutantsOfSQL() []Mutant {
 		{
 			Name: "the row of a name that was held for days is thrown away",
 			File: sqlStatements,
-			Old:  "turn = INT($5), fence = CASE WHEN fence < NOW THEN NOW ELSE fence END",
-			New:  "turn = INT($5)",
+			Old:  "turn = 0, fence = CASE WHEN fence < NOW THEN NOW ELSE fence END",
+			New:  "turn = 0",
 			Test: "core/sqllock TestANameThatWasHeldForDaysKeepsItsRow",
 		},
 	}
