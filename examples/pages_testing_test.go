@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw"
 )
 
-// What follows is the code of docs/testing.md; readme_test.go compares them.
+// What follows is the code of docs/guides/testing.md; readme_test.go compares them.
 
 // virtual runs a test in virtual time, with a lock service and a Locker of its own.
 func virtual(t *testing.T, test func(t *testing.T, store *memlock.Store, locks *core.Locker)) {

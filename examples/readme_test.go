@@ -23,7 +23,7 @@ var pages = map[string][]string{
 	"README.zh-CN.md":                 {"readme_code_test.go"},
 	"docs/echo.md":                    {"pages_code_test.go", "readme_code_test.go"},
 	"docs/nethttp.md":                 {"pages_code_test.go", "recipes/chi/page_test.go"},
-	"docs/idempotency.md":             {"pages_code_test.go"},
+	"docs/guides/idempotency.md":      {"pages_code_test.go"},
 	"docs/gin.md":                     {"../httpmw/ginmw/page_test.go"},
 	"docs/fiber.md":                   {"../httpmw/fibermw/page_test.go"},
 	"docs/grpc.md":                    {"pages_code_test.go"},
@@ -38,11 +38,11 @@ var pages = map[string][]string{
 	"docs/backends/zookeeper.md":      {"../core/zklock/example_test.go"},
 	"docs/backends/nats.md":           {"../core/natslock/example_test.go"},
 	"docs/backends/memcached.md":      {"../core/memcachedlock/example_test.go"},
-	"docs/functions.md":               {"pages_code_test.go"},
+	"docs/guides/functions.md":        {"pages_code_test.go"},
 	"docs/operate/running.md":         {"pages_code_test.go"},
 	"docs/operate/troubleshooting.md": {"pages_code_test.go"},
 	"docs/operate/command.md":         {"pages_code_test.go"},
-	"docs/testing.md":                 {"pages_testing_test.go"},
+	"docs/guides/testing.md":          {"pages_testing_test.go"},
 }
 
 func TestTheSnippetsOfThePagesAreCompiledCode(t *testing.T) {

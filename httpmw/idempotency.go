@@ -60,7 +60,7 @@ type IdempotencyStore interface {
 //
 // It panics on arguments that cannot work; [IdempotencyConfig] has all settings and returns an error.
 // Put it inside authentication and outside [Lock]. It is at-least-once: a process that dies after the
-// work and before the answer is kept lets a repeat run again. The page docs/idempotency.md compares it
+// work and before the answer is kept lets a repeat run again. The page docs/guides/idempotency.md compares it
 // with others.
 func Idempotency(l *core.Locker, store IdempotencyStore, scope func(*http.Request) (string, error)) func(http.Handler) http.Handler {
 	mw, err := IdempotencyConfig{Locker: l, Store: store, Scope: scope}.Middleware()

@@ -46,7 +46,7 @@ type Config struct {
 	// lock is taken, and put back.
 	//
 	// Work that needs several names at once has several templates, with a space between them, such as
-	// "account:{query:from|int} account:{query:to|int}". docs/keys.md has the rules.
+	// "account:{query:from|int} account:{query:to|int}". docs/guides/names.md has the rules.
 	//
 	// Path parameters are those of [http.Request.PathValue], which net/http unescapes. Chi does not
 	// unescape them if a path has unusual escapes. Use a KeyFunc there.

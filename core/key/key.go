@@ -1,5 +1,5 @@
 // Package key makes lock names from values by a template, such as "order:{id|int}". The doors use it,
-// and code that is no door can use it to make the same names. The rules are in docs/keys.md.
+// and code that is no door can use it to make the same names. The rules are in docs/guides/names.md.
 package key
 
 import (
