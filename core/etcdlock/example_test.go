@@ -2,6 +2,7 @@ package etcdlock_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,10 +22,18 @@ func open() (*core.Locker, error) {
 	return core.New(etcdlock.New(client)) // the client stays yours to close
 }
 
+var _ = open
+
 func Example() {
-	locks, err := open()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"etcd-1:2379", "etcd-2:2379", "etcd-3:2379"}})
 	if err != nil {
 		panic(err)
 	}
-	defer locks.Close(context.Background())
+	defer client.Close()
+	locks, err := core.New(etcdlock.New(client, etcdlock.WithPrefix("shop/")))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(locks.Close(context.Background()))
+	// Output: <nil>
 }

@@ -32,11 +32,23 @@ func open(ctx context.Context) (*core.Locker, error) {
 	return core.New(store)
 }
 
+var _ = open
+
 func Example() {
-	locks, err := open(context.Background())
+	conn, err := nats.Connect(nats.DefaultURL,
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
-		fmt.Println("no locks without a server")
-		return
+		panic(err)
 	}
-	defer locks.Close(context.Background())
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		panic(err)
+	}
+	locks, err := core.New(natslock.New(js, "locks"))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(locks.Close(context.Background()))
+	// Output: <nil>
 }

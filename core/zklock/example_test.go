@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -19,10 +20,20 @@ func open(servers []string) (*core.Locker, error) {
 	return core.New(zklock.New(conn, &session), core.WithTTL(10*time.Second))
 }
 
+var _ = open
+
 func Example() {
-	locks, err := open([]string{"127.0.0.1:2181"}) // of an ensemble, all
+	var session zklock.Session
+	servers := []string{"127.0.0.1:2181"} // of an ensemble, all
+	conn, _, err := zk.Connect(servers, 25*time.Second, zk.WithDialer(session.Dial))
 	if err != nil {
 		panic(err)
 	}
-	defer locks.Close(context.Background())
+	defer conn.Close()
+	locks, err := core.New(zklock.New(conn, &session, zklock.WithRoot("/shop/locks")))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(locks.Close(context.Background()))
+	// Output: <nil>
 }
