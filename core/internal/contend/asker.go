@@ -27,7 +27,8 @@ type Asker struct {
 	want  *hold.Want // of the round under way
 
 	heard   clock.Awake   // when the service has answered last, or before the asker began
-	patient time.Duration // the longest wait for a command since then that had no answer
+	bound   time.Duration // of the round under way
+	patient time.Duration // the longest bound of a command since then that had no answer
 	fails   int           // how many rounds in a row had no answer
 	rest    time.Duration // before the next round
 	again   bool          // the grant did not suit, and the same token asks again
@@ -66,6 +67,7 @@ func (a *Asker) Next(now clock.Awake, broken func()) Step {
 	if a.again {
 		s.Op, s.For = call.Acquire, driver.Patience(a.want.TTL)
 	}
+	a.bound = s.For
 	return s
 }
 
@@ -84,8 +86,8 @@ func (a *Asker) Heard(now clock.Awake, h *driver.Held) {
 	a.line.Tell(News{Held: h, At: now})
 }
 
-// Answered takes the outcome of a round that took so long; 0 if it was broken off.
-func (a *Asker) Answered(r call.Reply, took time.Duration) Step {
+// Answered takes the outcome of a round, which may have been broken off.
+func (a *Asker) Answered(r call.Reply, broken bool) Step {
 	now, m := r.Now.Awake(), r.Meaning()
 	if m.Answered() {
 		a.heard, a.patient, a.fails = now, 0, 0
@@ -104,8 +106,8 @@ func (a *Asker) Answered(r call.Reply, took time.Duration) Step {
 			return nil
 		})
 	case driver.Unknown, driver.NotDone:
-		if took > 0 {
-			a.silent(now, r.Err, m, took)
+		if !broken {
+			a.silent(now, r.Err, m)
 		}
 	}
 	return Step{Do: Again}
@@ -113,7 +115,7 @@ func (a *Asker) Answered(r call.Reply, took time.Duration) Step {
 
 // silent is for a round without an answer. What ends one wish alone is told to whoever has it; others may fare better. The rest is told
 // to all who have waited for a TTL since the last answer, once a command had their patience.
-func (a *Asker) silent(now clock.Awake, err error, m driver.Meaning, took time.Duration) {
+func (a *Asker) silent(now clock.Awake, err error, m driver.Meaning) {
 	_, panicked := errors.AsType[*call.Panic](err)
 	if m.Refused || panicked {
 		a.line.Fail(func(w *Waiting) error {
@@ -124,11 +126,14 @@ func (a *Asker) silent(now clock.Awake, err error, m driver.Meaning, took time.D
 		})
 	}
 	if !m.Refused {
-		a.patient = max(a.patient, took)
+		a.patient = max(a.patient, a.bound)
 		a.fails++
 		a.line.Tell(News{Err: err, At: now, Patient: a.patient})
 		a.line.Fail(func(w *Waiting) error {
 			since := now.Sub(max(a.heard, w.Began))
+			if w.Want.Degrade && !a.want.Degrade { // he goes on without the service, once it is asked for him
+				return nil
+			}
 			if since >= w.Want.TTL && a.patient >= driver.Recheck(w.Want.TTL) {
 				return err
 			}

@@ -57,9 +57,7 @@ func (r *Room) Get(ctx context.Context, w *hold.Want, p Patience) (*hold.Hold, e
 	now := r.Port.Clock.Read()
 	c := r.NewCaller(now.Awake(), w, p.Budget == 0)
 	for s := c.Next(now.Awake()); ; {
-		if s.Start != nil || s.Behind != nil {
-			r.first(&s)
-		}
+		r.first(&s)
 		switch s.Do {
 		case Send:
 			rep := r.desk.Acquire(ctx, s.Claim, &w.Wish, s.Fences, now, s.For)
@@ -86,13 +84,15 @@ func gone(ctx, life context.Context) error {
 
 // first does what a step says is done before all.
 func (r *Room) first(s *Step) {
-	if a := s.Start; a != nil {
-		r.Port.Tasks.Go(func() { r.ask(a) })
+	if s.Start != nil {
+		r.start(s.Start)
 	}
 	if s.Behind != nil && s.Clean != (claim.Cleanup{}) {
 		r.desk.Clean(s.Behind, s.Clean)
 	}
 }
+
+func (r *Room) start(a *Asker) { r.Port.Tasks.Go(func() { r.ask(a) }) }
 
 // got is the end of a call. A hold that its caller does not want any more is given back. A panic of the client is raised again here, on its
 // caller's goroutine.
@@ -200,11 +200,7 @@ func (r *Room) round(ctx context.Context, a *Asker, s Step, heard func(*driver.H
 	} else {
 		rep = r.desk.Wait(ctx, s.Claim, &s.Want.Wish, s.Fences, s.For, heard)
 	}
-	took := rep.Now.Awake().Sub(began.Awake())
-	if ctx.Err() != nil {
-		took = 0
-	}
-	return a.Answered(rep, took)
+	return a.Answered(rep, ctx.Err() != nil)
 }
 
 // jitter is up to a quarter of d.
@@ -226,10 +222,9 @@ func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left) (o hold.O
 	l := r.NewLeaver(line, h, left)
 	now := r.Port.Clock.Read()
 	s := l.Next(now)
-	if s.Do == Send && r.Port.Can.Punctual && s.Start == nil { // mostly all is done by that
+	r.first(&s)
+	if s.Do == Send && r.Port.Can.Punctual { // mostly all is done by that
 		s = l.Answered(r.release(ctx, s, now, s.For/2))
-	}
-	if s.Start != nil || s.Behind != nil {
 		r.first(&s)
 	}
 	if s.Do == Over {

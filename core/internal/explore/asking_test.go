@@ -67,11 +67,8 @@ func (a *asking) send(s contend.Step) {
 	answered := func(x answer, asked time.Duration, ok bool) {
 		r := a.reply(x, asked, ok)
 		s.Claim.Answer(r.Now.Awake(), r.Meaning())
-		took := a.now - began
-		if a.broken {
-			took = 0
-		}
-		a.agent.then(func() { a.carryOn(a.steps.Answered(r, took)) })
+		broken := a.broken
+		a.agent.then(func() { a.carryOn(a.steps.Answered(r, broken)) })
 	}
 	late := func(x answer) { a.late(s.Claim, s.Op, x) }
 	if s.Op == call.Acquire {

@@ -13,8 +13,8 @@ import (
 
 var (
 	depth  = flag.Int("explore.depth", 2, "how many deviations from a default schedule")
-	most   = flag.Int("explore.most", 1500, "how many schedules of each world and each default schedule; beyond that they are drawn")
-	random = flag.Int("explore.random", 300, "how many random walks of each world")
+	most   = flag.Int("explore.most", 1000, "how many schedules of each world and each default schedule; beyond that they are drawn")
+	random = flag.Int("explore.random", 200, "how many random walks of each world")
 	seed   = flag.Uint64("explore.seed", 0, "of what is drawn; 0 for one that changes")
 	only   = flag.String("explore.world", "", "the world to play; all by default")
 )
@@ -96,7 +96,7 @@ func (s *sim) over() {
 
 // limit is when everybody is to have been served.
 func (w *world) limit(faults int) time.Duration {
-	sum, ttl := 4*time.Second, 3*time.Second
+	sum, ttl := 4*time.Second+w.down[1], 3*time.Second
 	for _, p := range w.procs {
 		for _, c := range p {
 			sum += max(c.works, 10*ms) + c.comes + c.minHold

@@ -28,7 +28,8 @@ type player struct {
 	hears  bool
 	began  time.Duration
 	ended  time.Duration
-	gone   error // its caller has left
+	leaves time.Duration // when the end of its hold began
+	gone   error         // its caller has left
 	over   bool
 	got    *hold.Hold
 	err    error
@@ -211,7 +212,16 @@ func (x *player) end(s contend.Step) {
 func (x *player) begin() {
 	x.say("%s works, fence %d", x.name, x.got.Fence())
 	if !x.work.ended {
+		if x.now < x.takenUntil-x.takenUntil/50-2*ms {
+			x.fail("%s works at %s, and the name is to stay taken until %s", x.name, x.now, x.takenUntil)
+		}
+		if x.is.minHold > 0 {
+			x.takenUntil = time.Duration(x.got.Begun()) + x.is.minHold
+		}
 		x.live = append(x.live, x.work)
+		if x.is.scope != "" && x.server.marked[x.is.scope] {
+			x.fail("%s works, and its work is done", x.name)
+		}
 		if f := x.got.Fence(); f <= x.fenced {
 			x.fail("%s works with fence %d after %d", x.name, f, x.fenced)
 		} else {
@@ -234,13 +244,22 @@ func (x *player) begin() {
 }
 
 // finish carries out the end of the hold.
-func (x *player) finish(l *contend.Leaver) { x.leaving(l, l.Next(x.reading())) }
+func (x *player) finish(l *contend.Leaver) {
+	x.leaves = x.now
+	x.leaving(l, l.Next(x.reading()))
+}
 
 func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 	x.carry(x.agent, s)
 	switch s.Do {
 	case contend.Again:
-		x.agent.then(func() { x.leaving(l, l.Next(x.reading())) })
+		x.agent.then(func() {
+			if x.now-x.leaves >= l.Patience() {
+				x.leaving(l, l.Abandon(x.reading()))
+				return
+			}
+			x.leaving(l, l.Next(x.reading()))
+		})
 	case contend.Idle:
 		idle := l.Idle()
 		var poll func()
@@ -258,6 +277,9 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 		}
 		poll()
 	case contend.Send:
+		if x.err != nil && s.Ask.Keep > 0 {
+			x.fail("%s has received nothing, and keeps the name", x.name)
+		}
 		x.agent.then(func() {
 			x.ask("release of "+x.name, s.For/2, s.Ask.TTL, func() (answer, []note) { return x.server.release(x.theirs(x.now), s.Ask) },
 				func(a answer, ok bool) {
@@ -266,6 +288,9 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 				}, nil)
 		})
 	case contend.Over:
+		if since, ok := x.since[x.got]; ok && s.Behind == nil && s.Outcome.Result == term.Freed && x.now-since >= term.Turns {
+			x.fail("%s passes on what was granted %s ago", x.name, x.now-since)
+		}
 		x.agent.then(func() {
 			x.say("%s is over: %+v", x.name, s.Outcome)
 			if s.Outcome.Result != term.Freed {
@@ -292,8 +317,9 @@ func (x *player) justified() bool {
 	case errors.As(x.err, &done):
 		return x.is.scope != "" && x.server.marked[x.is.scope]
 	case x.is.once:
-		return errors.As(x.err, &here) || x.faults > 0 || x.ended-x.began >= driver.Patience(x.steps.Want.TTL)/2
+		return errors.As(x.err, &here) || x.faults > 0 || x.world.down[1] > 0 || x.ended-x.began >= driver.Patience(x.steps.Want.TTL)/2
 	default: // nobody has answered for a TTL
-		return errors.Is(x.err, call.ErrNoAnswer) && x.faults > 0 && x.ended-x.began >= x.steps.Want.TTL
+		silent := errors.Is(x.err, call.ErrNoAnswer) && x.faults > 0 || errors.Is(x.err, driver.ErrCannotAnswer) && x.world.down[1] > 0
+		return silent && x.ended-x.began >= x.steps.Want.TTL
 	}
 }

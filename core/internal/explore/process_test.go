@@ -23,6 +23,7 @@ type process struct {
 	waits   []*waiting // Waits under way
 	watched map[*watchdog.Entry]*watched
 	looks   uint64
+	since   map[watchdog.Watched]time.Duration // when holds began
 }
 
 // watched is what the watchdog of a process knows of a hold.
@@ -32,7 +33,7 @@ type watched struct {
 }
 
 func newProcess(s *sim, name string) *process {
-	p := &process{sim: s, name: name, watched: map[*watchdog.Entry]*watched{}}
+	p := &process{sim: s, name: name, watched: map[*watchdog.Entry]*watched{}, since: map[watchdog.Watched]time.Duration{}}
 	p.place = &contend.Place{
 		Table: contend.NewTable(), Claim: claim.New, Watch: p, Keeper: p,
 		Can: driver.Capabilities{Hears: !s.world.deaf, Block: true, Fence: true, Dedup: true, Keep: true},
@@ -43,6 +44,7 @@ func newProcess(s *sim, name string) *process {
 // Watch implements hold.Watch.
 func (p *process) Watch(e *watchdog.Entry, w watchdog.Watched) bool {
 	p.watched[e] = &watched{of: w}
+	p.since[w] = p.now
 	return true
 }
 
@@ -119,7 +121,13 @@ func (p *process) ask(what string, bound, stuck time.Duration, run func() (answe
 	over := false
 	t := p.after(bound, "no answer: "+what, false, func() { over = true; got(answer{}, false) })
 	p.send(what, true, bound+stuck-ms, func() {
-		x, notes := run()
+		var x answer
+		var notes []note
+		if down := p.world.down; p.now >= down[0] && p.now < down[1] {
+			x.err = driver.ErrCannotAnswer
+		} else {
+			x, notes = run()
+		}
 		p.say("  %v %v; %v", x.grant.Fence, x.err, &p.server)
 		for _, n := range notes {
 			p.note(n)

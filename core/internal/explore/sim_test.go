@@ -20,16 +20,17 @@ type sim struct {
 	messages []*message
 	timers   []*timer
 
-	last    *agent // who has moved last
-	order   int    // of the default schedule: 0 or 1
-	serial  int
-	nonces  int
-	live    []*work // whose contexts have not ended
-	fenced  uint64  // the largest fence that work has begun with
-	polls   []func()
-	excused map[string]bool // tokens that may own the name in the end: they were lost, or their release had no answer
-	faults  int             // commands and messages that a deviation has lost or held back
-	err     error
+	last       *agent // who has moved last
+	order      int    // of the default schedule: 0 or 1
+	serial     int
+	nonces     int
+	live       []*work       // whose contexts have not ended
+	fenced     uint64        // the largest fence that work has begun with
+	takenUntil time.Duration // by MinHold
+	polls      []func()
+	excused    map[string]bool // tokens that may own the name in the end: they were lost, or their release had no answer
+	faults     int             // commands and messages that a deviation has lost or held back
+	err        error
 
 	tracing bool
 	trail   []string
@@ -263,6 +264,7 @@ func (s *sim) do(m move, from []move) {
 var errLeft = errors.New("left")
 
 func (s *sim) pass() {
+	s.idle()
 	next := time.Duration(-1)
 	for _, t := range s.timers {
 		if next < 0 || t.at < next {
@@ -307,4 +309,18 @@ func (s *sim) wake() (some bool) {
 		a.stalled = 0
 	}
 	return some
+}
+
+// idle looks, before time goes on, whether somebody waits at the backend for nobody.
+func (s *sim) idle() {
+	for _, a := range s.agents {
+		if len(a.todo) > 0 {
+			return
+		}
+	}
+	for _, p := range s.procs {
+		if n, _ := p.place.Table.Waiting(); n == 0 && len(p.waits) > 0 {
+			s.fail("%s waits for nobody", p.name)
+		}
+	}
 }

@@ -11,9 +11,10 @@ import (
 // world is what a run begins with.
 type world struct {
 	name  string
-	deaf  bool       // no messages: Wait polls
-	told  bool       // no direct grants
-	procs [][]caller // by process
+	deaf  bool             // no messages: Wait polls
+	told  bool             // no direct grants
+	down  [2]time.Duration // from when until when the service says that it cannot answer
+	procs [][]caller       // by process
 }
 
 // caller is one call.
@@ -51,7 +52,7 @@ func (c caller) want(w hold.Work) *hold.Want {
 // worlds are small: what goes wrong goes wrong with few.
 var worlds = []world{
 	{name: "two processes", procs: [][]caller{{{}}, {{}}}},
-	{name: "turns", procs: [][]caller{{{works: ms}, {works: ms}, {works: ms}}}},
+	{name: "turns", procs: [][]caller{{{works: ms}, {works: 4 * ms}, {works: 4 * ms}, {works: ms}}}},
 	{name: "turns beside others", procs: [][]caller{{{works: ms}, {works: ms}}, {{works: ms}}}},
 	{name: "two and two", procs: [][]caller{{{}, {}}, {{}, {}}}},
 	{name: "leavers", procs: [][]caller{{{}, {leaves: true}, {leaves: true, comes: 5 * ms}}, {{leaves: true}}}},
@@ -59,11 +60,12 @@ var worlds = []world{
 	{name: "unlike TTLs in turn", procs: [][]caller{{{ttl: 30 * time.Second, works: ms}, {ttl: 300 * ms, works: 400 * ms}}, {{}}}},
 	{name: "unlike wishes", procs: [][]caller{{{works: ms}, {minHold: 500 * ms, leaves: true}, {fixed: true}}, {{}}}},
 	{name: "unlike leavers", procs: [][]caller{{{leaves: true, comes: ms}, {minHold: 500 * ms, leaves: true, comes: 2 * ms}}, {{works: 5 * ms}}}},
-	{name: "markers", procs: [][]caller{{{scope: "a"}, {scope: "a"}, {}}, {{scope: "a"}, {scope: "b"}}}},
+	{name: "markers", procs: [][]caller{{{scope: "a"}, {works: ms}, {scope: "a"}}, {{scope: "a"}, {scope: "b"}}}},
 	{name: "tries", procs: [][]caller{{{}, {once: true}, {once: true, comes: 5 * ms}}, {{once: true}, {}}}},
 	{name: "max hold", procs: [][]caller{{{maxHold: 20 * ms, works: 50 * ms}, {maxHold: 20 * ms, works: 4 * time.Second}}, {{}}}},
 	{name: "long work", procs: [][]caller{{{ttl: 300 * ms, works: 500 * ms}, {ttl: 300 * ms}}, {{ttl: 300 * ms}}}},
 	{name: "no renewal", procs: [][]caller{{{fixed: true, ttl: 300 * ms, works: 400 * ms}, {}}, {{fixed: true, ttl: 300 * ms}}}},
+	{name: "an outage", down: [2]time.Duration{0, 450 * ms}, procs: [][]caller{{{ttl: 300 * ms}, {ttl: 300 * ms}, {ttl: 300 * ms, comes: 400 * ms}}, {{ttl: 300 * ms, once: true}, {ttl: 300 * ms, comes: 200 * ms}}}},
 	{name: "no messages", deaf: true, procs: [][]caller{{{}, {leaves: true}}, {{}}}},
 	{name: "no direct grants", told: true, procs: [][]caller{{{}, {works: ms}}, {{}}}},
 }

@@ -171,3 +171,10 @@ func (h *Hold) Remaining(now clock.Awake) time.Duration {
 	}
 	return max(0, h.term.Until().Sub(now))
 }
+
+// Begun is when the turn under way began: when its grant was heard, or when it was passed on.
+func (h *Hold) Begun() clock.Up {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.term.Begun()
+}

@@ -67,7 +67,7 @@ func (l *Line[W, H, N]) Pass(h H, early bool, next func(W) bool) (passed, start 
 	if w == nil || !l.held || l.has != h {
 		return false, false
 	}
-	if !l.asker && next(w.Of) {
+	if next(w.Of) {
 		l.send(w, Word[H]{Hold: h})
 		return true, false
 	}
