@@ -44,7 +44,7 @@ CHAOS = cd core/internal/harness/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -
 FIGURES := $(CURDIR)/.weather
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all lint fmt tidy docs bench chaos release servers
+.PHONY: help build test test-all lint fmt tidy docs bench chaos explore release servers
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -84,6 +84,10 @@ chaos: servers ## break processes, links and servers, FOR=30s in each of SERVICE
 	(cd core/internal/harness/weather && go run ./figures <"$(FIGURES)") || rc=1; \
 	for m in $(STORMS); do (cd core/$$m && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=10m -v -run '^TestAStorm' . \
 	-args -storm.for $(FOR) -storm.seed $(SEED)) || rc=1; done; exit $$rc
+
+explore: ## play the engine's steps deeper, and break its rules: 20 minutes (SEED, DEPTH, SCHEDULES)
+	go test -count=1 -v -timeout 2h -run TestEverySchedule ./core/internal/explore -args -explore.seed $(SEED) -explore.depth $(or $(DEPTH),3) -explore.most $(or $(SCHEDULES),30000) -explore.random $(or $(SCHEDULES),30000)
+	go test -count=1 -v -timeout 2h -run TestTheExplorerSees ./core/internal/explore -args -explore.mutants
 
 release: ## try a release in a temporary clone, and install all of it from there; VERSION=v0.2.0 makes it, and pushes nothing
 	@cd tools && go run ./release $(if $(VERSION),-version $(VERSION),-check)
