@@ -24,6 +24,9 @@ type Caller struct {
 	place *Place
 	Waiting
 	Once bool // does not wait for another holder
+	// Beside says that it makes one attempt that its line knows nothing of: with a hand-off, it does not ask for a free
+	// name, but for one that is kept for it.
+	Beside bool
 
 	line   *Line
 	claim  *claim.Claim
@@ -37,7 +40,10 @@ func (p *Place) NewCaller(now clock.Awake, w *hold.Want, once bool) *Caller {
 
 // Next begins, or goes on after a change of the line.
 func (c *Caller) Next(now clock.Awake) Step {
-	if c.Once {
+	switch {
+	case c.Beside:
+		return c.ask()
+	case c.Once:
 		return c.try(now)
 	}
 	c.line, c.waiter = c.place.Table.Enter(key(c.Want), c.Want.Together(), &c.Waiting)
@@ -85,24 +91,29 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 	switch {
 	case m.Kind == driver.Done && hold.Fresh(r, c.Want.Lifetime()):
 		own, s := granted(c.claim, r)
-		h, start := c.line.Granted(func() *hold.Hold { return c.place.hold(c.line, own, r, c.Want.Lifetime(), c.Want) })
-		s.Do, s.Hold, s.Err = Over, h, gone
-		if start {
+		s.Do, s.Err = Over, gone
+		make := func() *hold.Hold { return c.place.hold(c.line, own, r, c.Want.Lifetime(), c.Want) }
+		if c.Beside {
+			s.Hold = make()
+			return s
+		}
+		var start bool
+		if s.Hold, start = c.line.Granted(make); start {
 			s.Start = c.place.newAsker(c.line, c.Want.Name, nil, r.Now.Awake())
 		}
 		return s
 	case m.Kind == driver.Done:
 		c.claim.Owned() // the same token asks again, for all of it
-	case m.Kind == driver.HeldBy && c.Once:
+	case m.Kind == driver.HeldBy && (c.Once || c.Beside):
 		return c.goes(r, &Held{Held: m.Held})
 	case m.Kind == driver.Marked, m.Refused, panicked:
 		return c.goes(r, r.Err)
 	case gone != nil:
 		return c.goes(r, gone)
-	case c.Once:
+	case (c.Once || c.Beside) && r.Err != nil:
 		return c.goes(r, r.Err)
 	}
-	if gone != nil || c.Once {
+	if gone != nil || c.Once || c.Beside {
 		return c.goes(r, ErrSilent)
 	}
 	heard := r.Now.Awake()
@@ -125,7 +136,7 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 // goes ends the call with err. If others wait, the asker goes on with its claim.
 func (c *Caller) goes(r call.Reply, err error) Step {
 	s := Step{Do: Over, Err: err}
-	if c.line.GaveUp() {
+	if c.line != nil && c.line.GaveUp() {
 		s.Start = c.place.newAsker(c.line, c.Want.Name, c.claim, r.Now.Awake())
 	} else {
 		s.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())

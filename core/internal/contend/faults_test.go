@@ -269,3 +269,46 @@ func TestAGrantWithoutTheServiceHasATokenOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+func TestAHandOffPassesTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, s := newMemory(), &site{t: t}
+		a, endA := newRoom(m)
+		defer endA()
+		b, endB := newRoom(m)
+		defer endB()
+		w := plain("")
+		w.Work = &job{site: s}
+		h, err := a.Get(t.Context(), &w, Patience{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := do(t.Context(), b, s, "waits", plain(""), Forever, func() {}); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Second)
+		if o, known := a.End(t.Context(), h, claim.Left{Keep: time.Minute, Handoff: "secret"}); !known || o.Result != term.Freed {
+			t.Error(o, known)
+		}
+		time.Sleep(time.Second)
+		taker := plain("")
+		taker.Handoff, taker.Work = "secret", &job{site: s, name: "taker"}
+		h, err = b.Get(t.Context(), &taker, Patience{Beside: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Get(t.Context(), &taker, Patience{Beside: true}); err == nil {
+			t.Error("it was used twice")
+		}
+		taker.Work.(*job).begin(h.Fence())
+		time.Sleep(10 * time.Second)
+		taker.Work.(*job).end()
+		b.End(t.Context(), h, claim.Left{})
+		all.Wait()
+		settle(t, a, b)
+	})
+}

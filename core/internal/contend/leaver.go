@@ -28,7 +28,7 @@ type Leaver struct {
 	begun  bool
 }
 
-// NewLeaver returns the end of h, which is in the line of its name. left is how its release is to leave the name.
+// NewLeaver returns the end of h, which is in l, the line of its name, or in none. left is how its release is to leave the name.
 func (p *Place) NewLeaver(l *Line, h *hold.Hold, left claim.Left) *Leaver {
 	return &Leaver{place: p, line: l, hold: h, left: left}
 }
@@ -38,9 +38,7 @@ func (l *Leaver) Next(now clock.Reading) Step {
 	var s Step
 	if !l.begun {
 		l.begun = true
-		passed, start := l.line.Pass(l.hold, l.place.Can.Hears, func(w *Waiting) bool {
-			return l.left == (claim.Left{}) && l.hold.Next(now, w.Want)
-		})
+		passed, start := l.pass(now)
 		if passed {
 			return Step{Do: Over}
 		}
@@ -69,6 +67,16 @@ func (l *Leaver) Next(now clock.Reading) Step {
 	return s
 }
 
+// pass gives the hold to the first waiter, unless its release is to leave something behind.
+func (l *Leaver) pass(now clock.Reading) (passed, start bool) {
+	if l.line == nil {
+		return false, false
+	}
+	return l.line.Pass(l.hold, l.place.Can.Hears, func(w *Waiting) bool {
+		return l.left == (claim.Left{}) && l.hold.Next(now, w.Want)
+	})
+}
+
 // Answered takes the outcome of a command.
 func (l *Leaver) Answered(r call.Reply) Step {
 	if l.ending.Answered(r.Meaning()) {
@@ -81,7 +89,7 @@ func (l *Leaver) Answered(r call.Reply) Step {
 func (l *Leaver) over(now clock.Reading) Step {
 	s := Step{Do: Over, Behind: l.hold.Claim, Outcome: l.ending.Over(now)}
 	s.Clean = s.Outcome.Cleanup
-	if l.line.Vacate(l.hold) {
+	if l.line != nil && l.line.Vacate(l.hold) {
 		s.Start = l.place.newAsker(l.line, l.hold.Want().Name, nil, now.Awake())
 	}
 	return s
@@ -93,7 +101,7 @@ func (l *Leaver) Idle() <-chan struct{} { return l.ending.Idle() }
 // Lost is what has to be done for a hold that was lost, after its contexts have ended.
 func (p *Place) Lost(l *Line, h *hold.Hold, now clock.Reading) Step {
 	s := Step{Do: Over, Behind: h.Claim, Clean: h.Ended(now)}
-	if l.Vacate(h) {
+	if l != nil && l.Vacate(h) {
 		s.Start = p.newAsker(l, h.Want().Name, nil, now.Awake())
 	}
 	return s

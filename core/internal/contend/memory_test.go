@@ -102,6 +102,9 @@ func (n *name) leave(token string) {
 }
 
 func (n *name) ask(c driver.Claim) (driver.Grant, error) {
+	if c.Handoff != "" && n.owner == "nobody"+c.Handoff {
+		return n.grant(c, time.Now().Add(c.TTL)), nil
+	}
 	if n.owner == c.Token || n.owner == "" && (len(n.queue) == 0 || n.queue[0].claim.Token == c.Token) {
 		return n.grant(c, time.Now().Add(c.TTL)), nil
 	}
@@ -192,7 +195,7 @@ func (m *memory) Release(ctx context.Context, c driver.Claim) error {
 		}
 		n.owner = ""
 		if c.Keep > 0 {
-			n.owner, n.expires = "nobody", time.Now().Add(c.Keep)
+			n.owner, n.expires = "nobody"+c.Handoff, time.Now().Add(c.Keep)
 		}
 		n.serve()
 		return g, nil

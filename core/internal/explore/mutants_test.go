@@ -82,7 +82,7 @@ var mutants = []mutant{
 	{"a try waits for the answer under way", "contend/caller.go", "	case v.Changed == nil: // they are gone\n", "	case v.Asked:\n		return Step{Do: Over, Err: ErrSilent}\n	case v.Changed == nil: // they are gone\n"},
 	{"work that was stopped ends with what it was told", "contend/leaver.go", "s.Do, s.Outcome = Over, hold.Outcome{Result: term.WasLost, Loss: loss}\n			return s", "s.Do = Again\n			return s"},
 	{"a marker is not left by a turn", "contend/leaver.go", "return l.left == (claim.Left{}) && l.hold.Next", "return l.hold.Next"},
-	{"a lost hold vacates its name", "contend/leaver.go", "	if l.Vacate(h) {", "	if false {"},
+	{"a lost hold vacates its name", "contend/leaver.go", "	if l != nil && l.Vacate(h) {", "	if false {"},
 }
 
 // unseen are rules that the explorer cannot see broken, and why.
