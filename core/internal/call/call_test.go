@@ -91,7 +91,7 @@ func TestAPanicIsAnOpenOutcomeOnWhateverGoroutine(t *testing.T) {
 		}
 		p := f.port()
 		for _, op := range []Op{Acquire, Wait, Release} {
-			r := p.Send(context.Background(), op, driver.Claim{}, p.Clock.Read(), time.Second, nil) //nolint:usetesting // it never ends
+			r := p.Send(context.Background(), op, driver.Claim{}, p.Clock.Read(), time.Second, nil)
 			if _, ok := errors.AsType[*Panic](r.Err); !ok || !r.Meaning().Open() {
 				t.Errorf("op %d: %v", op, r.Err)
 			}

@@ -60,7 +60,7 @@ func (d *Desk) Wait(ctx context.Context, c *Claim, w *Wish, fences int, round ti
 }
 
 // Release sends one release of a hold.
-func (d *Desk) Release(ctx context.Context, c *Claim, r driver.Claim, now clock.Reading, within time.Duration) call.Reply {
+func (d *Desk) Release(ctx context.Context, r driver.Claim, now clock.Reading, within time.Duration) call.Reply {
 	return d.Port.Send(ctx, call.Release, r, now, within, nil)
 }
 

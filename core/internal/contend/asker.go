@@ -105,7 +105,7 @@ func (a *Asker) Answered(r call.Reply, broken bool) Step {
 			}
 			return nil
 		})
-	case driver.Unknown, driver.NotDone:
+	default:
 		if !broken {
 			a.silent(now, r.Err, m)
 		}

@@ -87,35 +87,56 @@ func (c *Caller) try(now clock.Awake) Step {
 // Answered takes the outcome of the call's own attempt. gone is why its caller goes, if he does.
 func (c *Caller) Answered(r call.Reply, gone error) Step {
 	m := r.Meaning()
-	_, panicked := errors.AsType[*call.Panic](r.Err)
 	switch {
 	case m.Kind == driver.Done && hold.Fresh(r, c.Want.Lifetime()):
-		own, s := granted(c.claim, r)
-		s.Do, s.Err = Over, gone
-		make := func() *hold.Hold { return c.place.hold(c.line, own, r, c.Want.Lifetime(), c.Want) }
-		if c.Beside {
-			s.Hold = make()
-			return s
-		}
-		var start bool
-		if s.Hold, start = c.line.Granted(make); start {
-			s.Start = c.place.newAsker(c.line, c.Want.Name, nil, r.Now.Awake())
-		}
-		return s
+		return c.granted(r, gone)
 	case m.Kind == driver.Done:
 		c.claim.Owned() // the same token asks again, for all of it
-	case m.Kind == driver.HeldBy && (c.Once || c.Beside):
-		return c.goes(r, &Held{Held: m.Held})
+	}
+	if err := c.why(r, m, gone); err != nil {
+		return c.goes(r, err)
+	}
+	return c.waits(r, m)
+}
+
+// granted makes a hold.
+func (c *Caller) granted(r call.Reply, gone error) Step {
+	own, s := granted(c.claim, r)
+	s.Do, s.Err = Over, gone
+	begin := func() *hold.Hold { return c.place.hold(c.line, own, r, c.Want.Lifetime(), c.Want) }
+	if c.Beside {
+		s.Hold = begin()
+		return s
+	}
+	var start bool
+	if s.Hold, start = c.line.Granted(begin); start {
+		s.Start = c.place.newAsker(c.line, c.Want.Name, nil, r.Now.Awake())
+	}
+	return s
+}
+
+// why is the error of a call that goes after this outcome; nil if it waits.
+func (c *Caller) why(r call.Reply, m driver.Meaning, gone error) error {
+	once := c.Once || c.Beside
+	_, panicked := errors.AsType[*call.Panic](r.Err)
+	switch {
+	case m.Kind == driver.HeldBy && once:
+		return &Held{Held: m.Held}
 	case m.Kind == driver.Marked, m.Refused, panicked:
-		return c.goes(r, r.Err)
+		return r.Err
 	case gone != nil:
-		return c.goes(r, gone)
-	case (c.Once || c.Beside) && r.Err != nil:
-		return c.goes(r, r.Err)
+		return gone
+	case once && r.Err == nil:
+		return ErrSilent
+	case once:
+		return r.Err
+	default:
+		return nil
 	}
-	if gone != nil || c.Once || c.Beside {
-		return c.goes(r, ErrSilent)
-	}
+}
+
+// waits puts the call into its line, first of all, and the asker goes on with its claim.
+func (c *Caller) waits(r call.Reply, m driver.Meaning) Step {
 	heard := r.Now.Awake()
 	if !m.Answered() {
 		heard = c.Began

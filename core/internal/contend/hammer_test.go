@@ -79,7 +79,7 @@ func newRoom(d driver.Driver) (*Room, context.CancelFunc) {
 // settle waits until nothing is under way in a room.
 func settle(t *testing.T, rooms ...*Room) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) //nolint:usetesting // outlives the test's context
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for i, r := range rooms {
 		if err := r.Port.Tasks.Wait(ctx); err != nil {
@@ -129,7 +129,7 @@ func TestManyGoroutinesOfManyProcessesWorkOneAtATime(t *testing.T) {
 // wishes are what callers want in the storm.
 func wish(rng *rand.Rand) hold.Want {
 	ttl := []time.Duration{300 * time.Millisecond, 3 * time.Second, 30 * time.Second}[rng.IntN(3)]
-	w := hold.Want{Wish: claim.Wish{Name: "n", TTL: ttl, Label: fmt.Sprint(ttl)}, Turn: term.Turn{Every: ttl / 3}}
+	w := hold.Want{Wish: claim.Wish{Name: "n", TTL: ttl, Label: ttl.String()}, Turn: term.Turn{Every: ttl / 3}}
 	switch rng.IntN(8) {
 	case 0:
 		w.MinHold = 20 * time.Millisecond

@@ -7,6 +7,7 @@ package contend
 
 import (
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -106,7 +107,7 @@ func key(w *hold.Want) string {
 	case w.Limit == driver.Readers:
 		return w.Name + "\x00readers"
 	case w.Limit > 1:
-		return w.Name + "\x00" + string(rune(w.Limit))
+		return w.Name + "\x00" + strconv.Itoa(w.Limit)
 	default:
 		return w.Name
 	}
@@ -128,7 +129,7 @@ const firstBlock = 256
 
 // used takes note of how many turns a hold had that ends while others wait.
 func (p *Place) used(turns int) {
-	p.block.Store(int32(min(max(2*turns, driver.FencesBesideOthers), driver.MaxFences))) //nolint:gosec // G115: it is small
+	p.block.Store(int32(min(max(2*turns, driver.FencesBesideOthers), driver.MaxFences)))
 }
 
 // round is how long the asker waits at a time. After silence it waits longer, so that the patience of everybody is tried.

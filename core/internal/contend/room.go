@@ -67,11 +67,11 @@ func (r *Room) Get(ctx context.Context, w *hold.Want, p Patience) (*hold.Hold, e
 		case Listen:
 			s = r.listen(ctx, c, p)
 		case Watch:
-			s = r.watch(ctx, c, s, p.Life)
+			s = r.watch(ctx, p.Life, c, s)
 		case Again:
 			s = c.Next(r.Port.Clock.Now())
 		default:
-			return r.got(ctx, s, p.Life)
+			return r.got(ctx, p.Life, s)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (r *Room) start(a *Asker) { r.Port.Tasks.Go(func() { r.ask(a) }) }
 
 // got is the end of a call. A hold that its caller does not want any more is given back. A panic of the client is raised again here, on its
 // caller's goroutine.
-func (r *Room) got(ctx context.Context, s Step, life context.Context) (*hold.Hold, error) {
+func (r *Room) got(ctx, life context.Context, s Step) (*hold.Hold, error) {
 	if s.Hold != nil && s.Err == nil {
 		s.Err = gone(ctx, life)
 	}
@@ -154,7 +154,7 @@ func (r *Room) leave(c *Caller, err error) Step {
 }
 
 // watch waits for a change of the line.
-func (r *Room) watch(ctx context.Context, c *Caller, s Step, life context.Context) Step {
+func (r *Room) watch(ctx, life context.Context, c *Caller, s Step) Step {
 	timer := time.NewTimer(s.For)
 	defer timer.Stop()
 	select {
@@ -239,7 +239,7 @@ func (r *Room) release(ctx context.Context, s Step, now clock.Reading, within ti
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	return r.desk.Release(ctx, s.Claim, s.Ask, now, within)
+	return r.desk.Release(ctx, s.Ask, now, within)
 }
 
 // finish carries out the rest of an end, which goes on if ctx ends.

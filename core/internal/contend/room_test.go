@@ -42,7 +42,7 @@ func (w *work) Stop(term.Loss) { w.stopped.Store(true) }
 
 func room(t testing.TB, d driver.Driver) *Room {
 	t.Helper()
-	return NewRoom(context.Background(), call.New(d, clock.New(), tasks.New())) //nolint:usetesting // outlives the test's context
+	return NewRoom(context.Background(), call.New(d, clock.New(), tasks.New()))
 }
 
 func want(name string, ttl time.Duration) *hold.Want {
@@ -67,7 +67,7 @@ func BenchmarkPairsOnManyNames(b *testing.B) {
 	var n atomic.Int32
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		w, ctx := want(string(rune('a'+n.Add(1))), 30*time.Second), context.Background()
+		w, ctx := want(string('a'+n.Add(1)), 30*time.Second), context.Background()
 		for pb.Next() {
 			h, err := r.Get(ctx, w, Patience{Budget: Forever})
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,7 +160,7 @@ func (e *explorer) from(devs []deviation, deeper int, keep func() bool) ([]devia
 			if deeper == 1 && !keep() {
 				continue
 			}
-			if bad, err := e.from(append(devs[:len(devs):len(devs)], deviation{i, c}), deeper-1, keep); err != nil {
+			if bad, err := e.from(append(slices.Clip(devs), deviation{i, c}), deeper-1, keep); err != nil {
 				return bad, err
 			}
 		}

@@ -192,7 +192,7 @@ func TestTheContextEndsWhenTrustDoesWhateverTheNetworkDoes(t *testing.T) {
 		if len(s.stopped) > 0 {
 			t.Error("too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if s.stopped["n"] != term.Unreachable || s.lost != 1 || s.early {
 			t.Error(s.stopped)

@@ -90,13 +90,13 @@ func (l *Line[W, H, N]) free() bool {
 	return l.first == nil && !l.asker && !l.held && (l.calls == 0 || l.together)
 }
 
-// Granted says that a call that asked for itself has what make makes. start says to begin the asker. make is called in the same
+// Granted says that a call that asked for itself has what begin makes. start says to begin the asker. begin is called in the same
 // step, so that what ends at once is not vacated before it is here.
-func (l *Line[W, H, N]) Granted(make func() H) (h H, start bool) {
+func (l *Line[W, H, N]) Granted(begin func() H) (h H, start bool) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
 	l.calls--
-	h = make()
+	h = begin()
 	if !l.together {
 		l.hold(h)
 	}

@@ -74,10 +74,10 @@ func TestAGrantInTheQueueSurvivesAFailedRenewalWhateverItsTTL(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{15 * time.Second, time.Minute, time.Hour} {
 		x := granted(Turn{Every: ttl / 3}) // trusted for 3 s at first
-		now, tries := time.Duration(0), 0
+		tries := 0
 		for {
 			due, early := x.Due()
-			now = due.Sub(0) - early
+			now := due.Sub(0) - early
 			if !x.Renew(at(now)) {
 				break
 			}

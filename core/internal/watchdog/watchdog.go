@@ -5,6 +5,7 @@
 package watchdog
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,6 +166,11 @@ func (d *Dog) Close() []Watched {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
+	for d.ticking { // what it looks at is not in the heap
+		d.mu.Unlock()
+		runtime.Gosched()
+		d.mu.Lock()
+	}
 	all := make([]Watched, 0, len(d.heap))
 	for _, x := range d.heap {
 		all = append(all, x.entry.of)
