@@ -28,6 +28,7 @@ type player struct {
 	hears  bool
 	began  time.Duration
 	ended  time.Duration
+	said   bool          // its last release was answered
 	leaves time.Duration // when the end of its hold began
 	gone   error         // its caller has left
 	over   bool
@@ -284,6 +285,7 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 			x.ask("release of "+x.name, s.For/2, s.Ask.TTL, func() (answer, []note) { return x.server.release(x.theirs(x.now), s.Ask) },
 				func(a answer, ok bool) {
 					r := x.reply(a, x.now, ok)
+					x.said = ok && !errors.Is(a.err, driver.ErrCannotAnswer)
 					x.agent.then(func() { x.leaving(l, l.Answered(r)) })
 				}, nil)
 		})
@@ -293,6 +295,9 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 		}
 		x.agent.then(func() {
 			x.say("%s is over: %+v", x.name, s.Outcome)
+			if s.Outcome.Result == term.Unconfirmed && x.said && x.now-x.leaves < time.Second {
+				x.fail("%s does not know what it was told", x.name)
+			}
 			if s.Outcome.Result != term.Freed {
 				x.excused[x.got.Claim.Cleaner().Token] = true
 			}

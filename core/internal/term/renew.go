@@ -11,12 +11,28 @@ import (
 // trusted for three seconds at first, whatever its TTL.
 const floor = 5 * time.Millisecond
 
-// plan sets when the next renewal is due: a third of the life after the last answer, or earlier if the turn says so.
-func (x *Term) plan() {
+// How much earlier than that renewals go, as a part of the time until then. The first ones are spread because many grants may
+// have been asked for at once. Later ones are spread so that processes do not fall into step.
+const (
+	firstSpread = 4 // up to a quarter
+	lastSpread  = 16
+)
+
+// plan sets when the next renewal is due: a third of the life after the last answer, or earlier if the turn says so, less some
+// spread.
+func (x *Term) plan(part time.Duration) {
 	x.renew = clock.Never
 	if x.turn.Every > 0 {
-		x.renewIn(x.asked.Awake(), min(x.turn.Every, max(x.life/3, floor)))
+		d := min(x.turn.Every, max(x.life/3, floor))
+		x.renewIn(x.asked.Awake(), d-spread(x.asked.Awake(), d/part))
 	}
+}
+
+// spread is a part of most. It is the same for all that was asked for within one millisecond: what is renewed together is due
+// together again.
+func spread(asked clock.Awake, most time.Duration) time.Duration {
+	share := uint32(asked/clock.Awake(time.Millisecond)) * 2654435761 //nolint:gosec // G115: a hash
+	return time.Duration(float64(most) * float64(share) / (1 << 32))
 }
 
 // renewIn has it renewed after d. To share a command with others, that may be a tenth of d earlier.
@@ -85,7 +101,7 @@ func (x *Term) Renewed(asked, now clock.Reading, ttl time.Duration, a Answer) Lo
 	switch a {
 	case Yes:
 		x.asked, x.life, x.fails = asked, Trust(ttl), 0
-		x.plan()
+		x.plan(lastSpread)
 	case NotOwner:
 		return x.lose(Taken)
 	case Silence, NotDone:

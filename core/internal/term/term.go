@@ -103,7 +103,7 @@ func (x *Term) begin(t Turn, now clock.Reading) {
 	if t.MaxHold > 0 {
 		x.stop = now.Awake().Add(t.MaxHold)
 	}
-	x.plan()
+	x.plan(firstSpread)
 }
 
 // State says where it stands, and why trust has ended if it has.

@@ -52,7 +52,7 @@ func TestARenewalIsTrustedFromWhenItWasSentAndForWhatWasSent(t *testing.T) {
 	if x.Until() != at(time.Second+Trust(30*time.Second)).Awake() {
 		t.Error(x.Until())
 	}
-	if due, _ := x.Due(); due != at(2*time.Second).Awake() {
+	if due, _ := x.Due(); due > at(2*time.Second).Awake() || due < at(1900*ms).Awake() {
 		t.Error(due)
 	}
 }
@@ -125,6 +125,26 @@ func TestRenewalsAreAsRareAsTheyWereAskedToBe(t *testing.T) {
 	x.Renewed(at(2*time.Second), at(2*time.Second), time.Minute, Yes)
 	if due, _ := x.Due(); due != x.Until() {
 		t.Error("Confirm does not begin it either")
+	}
+}
+
+func TestWhatWasAskedForAtOnceIsSpreadAndWhatIsRenewedTogetherStaysTogether(t *testing.T) {
+	t.Parallel()
+	slots := map[time.Duration]int{}
+	for i := range 1000 {
+		asked := time.Duration(i) * ms
+		x := New(Grant{Asked: at(asked), Heard: at(asked), TTL: 30 * time.Second}, Turn{Every: 10 * time.Second})
+		y := New(Grant{Asked: at(asked + ms/2), Heard: at(asked), TTL: 30 * time.Second}, Turn{Every: 10 * time.Second})
+		due, _ := x.Due()
+		with, _ := y.Due()
+		wait := due.Sub(at(asked).Awake())
+		if wait > 10*time.Second || wait < 7400*ms || with.Sub(due) != ms/2 {
+			t.Errorf("after %s and %s", wait, with.Sub(at(asked).Awake()))
+		}
+		slots[wait/(250*ms)]++
+	}
+	if len(slots) < 9 {
+		t.Errorf("in %d slots", len(slots))
 	}
 }
 
