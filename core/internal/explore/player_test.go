@@ -28,6 +28,7 @@ type player struct {
 	hears  bool
 	began  time.Duration
 	ended  time.Duration
+	until  time.Duration // until when it was trusted then
 	said   bool          // its last release was answered
 	leaves time.Duration // when the end of its hold began
 	gone   error         // its caller has left
@@ -246,7 +247,7 @@ func (x *player) begin() {
 
 // finish carries out the end of the hold.
 func (x *player) finish(l *contend.Leaver) {
-	x.leaves = x.now
+	x.leaves, x.until = x.now, x.now+x.got.Remaining(x.awake())
 	x.leaving(l, l.Next(x.reading()))
 }
 
@@ -295,7 +296,7 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 		}
 		x.agent.then(func() {
 			x.say("%s is over: %+v", x.name, s.Outcome)
-			if s.Outcome.Result == term.Unconfirmed && x.said && x.now-x.leaves < time.Second {
+			if s.Outcome.Result == term.Unconfirmed && x.said && x.now < x.until {
 				x.fail("%s does not know what it was told", x.name)
 			}
 			if s.Outcome.Result != term.Freed {
