@@ -5,6 +5,7 @@
 package call
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -73,6 +74,12 @@ func (p *Port) heard(r Reply) {
 		return
 	}
 	p.quick.Store(int64(r.Now.Awake().Add(quickFor)))
+}
+
+// Inline says that a command with ctx runs on its caller's goroutine: nothing can delay it there for longer than a quick driver
+// takes.
+func (p *Port) Inline(ctx context.Context, now clock.Awake) bool {
+	return p.Can.Punctual && (ctx.Done() == nil || p.isQuick(now))
 }
 
 func (p *Port) isQuick(now clock.Awake) bool { return int64(now) < p.quick.Load() }

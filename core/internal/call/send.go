@@ -39,7 +39,7 @@ func (p *Port) Send(ctx context.Context, op Op, c driver.Claim, now clock.Readin
 	if op == Wait {
 		return p.sendWait(ctx, c, now, bound, late)
 	}
-	if p.Can.Punctual && (ctx.Done() == nil || p.isQuick(now.Awake())) {
+	if p.Inline(ctx, now.Awake()) {
 		bounded, end := p.bounded(ctx, bound)
 		r := p.call(bounded, op, c, now)
 		end()
@@ -101,6 +101,9 @@ func (p *Port) call(ctx context.Context, op Op, c driver.Claim, asked clock.Read
 	return r
 }
 
+// grace is how long to listen for the answer to a Wait that was broken off.
+const grace = 50 * time.Millisecond
+
 // apart makes a call on a goroutine of its own, and waits for its outcome until ctx has ended, and for
 // longer after that.
 func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Reading, longer time.Duration, late Owner) Reply {
@@ -123,6 +126,9 @@ func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Rea
 	case r := <-answer:
 		return r
 	case <-ctx.Done():
+	}
+	if ctx.Err() == context.Canceled { //nolint:errorlint // as it is: nobody wants the answer any more
+		longer = min(longer, grace)
 	}
 	if longer > 0 {
 		timer := time.NewTimer(longer)

@@ -151,7 +151,7 @@ const (
 // granted gives what was granted to whoever is first now. If it does not suit, the same token asks again with his wish, once; then it
 // goes to the first whom it suits, or is released.
 func (a *Asker) granted(r call.Reply) Step {
-	ttl := a.want.Lifetime()
+	ttl := a.want.TTL
 	if !hold.Fresh(r, ttl) { // the same token asks again, for all of it
 		a.claim.Owned()
 		return Step{Do: Again}

@@ -24,9 +24,6 @@ type Caller struct {
 	place *Place
 	Waiting
 	Once bool // does not wait for another holder
-	// Beside says that it makes one attempt that its line knows nothing of: with a hand-off, it does not ask for a free
-	// name, but for one that is kept for it.
-	Beside bool
 
 	line   *Line
 	claim  *claim.Claim
@@ -40,13 +37,10 @@ func (p *Place) NewCaller(now clock.Awake, w *hold.Want, once bool) *Caller {
 
 // Next begins, or goes on after a change of the line.
 func (c *Caller) Next(now clock.Awake) Step {
-	switch {
-	case c.Beside:
-		return c.ask()
-	case c.Once:
+	if c.Once {
 		return c.try(now)
 	}
-	c.line, c.waiter = c.place.Table.Enter(key(c.Want), c.Want.Together(), &c.Waiting)
+	c.line, c.waiter = c.place.Table.Enter(Key(c.Want), c.Want.Together(), &c.Waiting)
 	if c.waiter != nil {
 		return Step{Do: Listen}
 	}
@@ -62,7 +56,7 @@ func (c *Caller) ask() Step {
 // try asks, or finds out from those of this process who have the name or ask for it. What they were told counts only if they
 // were as patient.
 func (c *Caller) try(now clock.Awake) Step {
-	k := key(c.Want)
+	k := Key(c.Want)
 	line, asks := c.place.Table.Try(k, c.Want.Together())
 	if asks {
 		c.line = line
@@ -88,7 +82,7 @@ func (c *Caller) try(now clock.Awake) Step {
 func (c *Caller) Answered(r call.Reply, gone error) Step {
 	m := r.Meaning()
 	switch {
-	case m.Kind == driver.Done && hold.Fresh(r, c.Want.Lifetime()):
+	case m.Kind == driver.Done && hold.Fresh(r, c.Want.TTL):
 		return c.granted(r, gone)
 	case m.Kind == driver.Done:
 		c.claim.Owned() // the same token asks again, for all of it
@@ -103,13 +97,9 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 func (c *Caller) granted(r call.Reply, gone error) Step {
 	own, s := granted(c.claim, r)
 	s.Do, s.Err = Over, gone
-	begin := func() *hold.Hold { return c.place.hold(c.line, own, r, c.Want.Lifetime(), c.Want) }
-	if c.Beside {
-		s.Hold = begin()
-		return s
-	}
 	var start bool
-	if s.Hold, start = c.line.Granted(begin); start {
+	s.Hold, start = c.line.Granted(func() *hold.Hold { return c.place.hold(c.line, own, r, c.Want.TTL, c.Want) })
+	if start {
 		s.Start = c.place.newAsker(c.line, c.Want.Name, nil, r.Now.Awake())
 	}
 	return s
@@ -117,18 +107,17 @@ func (c *Caller) granted(r call.Reply, gone error) Step {
 
 // why is the error of a call that goes after this outcome; nil if it waits.
 func (c *Caller) why(r call.Reply, m driver.Meaning, gone error) error {
-	once := c.Once || c.Beside
 	_, panicked := errors.AsType[*call.Panic](r.Err)
 	switch {
-	case m.Kind == driver.HeldBy && once:
+	case m.Kind == driver.HeldBy && c.Once:
 		return &Held{Held: m.Held}
 	case m.Kind == driver.Marked, m.Refused, panicked:
 		return r.Err
 	case gone != nil:
 		return gone
-	case once && r.Err == nil:
+	case c.Once && r.Err == nil:
 		return ErrSilent
-	case once:
+	case c.Once:
 		return r.Err
 	default:
 		return nil
@@ -157,7 +146,7 @@ func (c *Caller) waits(r call.Reply, m driver.Meaning) Step {
 // goes ends the call with err. If others wait, the asker goes on with its claim.
 func (c *Caller) goes(r call.Reply, err error) Step {
 	s := Step{Do: Over, Err: err}
-	if c.line != nil && c.line.GaveUp() {
+	if c.line.GaveUp() {
 		s.Start = c.place.newAsker(c.line, c.Want.Name, c.claim, r.Now.Awake())
 	} else {
 		s.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())
@@ -183,7 +172,7 @@ func (c *Caller) Leave(err error) (s Step, broken func()) {
 
 // Known is the error of a call whose time is over: what its line knows.
 func (c *Caller) Known(now clock.Awake) error {
-	v := c.place.Table.Watch(key(c.Want))
+	v := c.place.Table.Watch(Key(c.Want))
 	switch {
 	case v.Held:
 		return here(now, v.Has)

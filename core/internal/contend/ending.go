@@ -70,7 +70,7 @@ func (r *Room) rest(ctx context.Context, l *Leaver, s Step) hold.Outcome {
 			s = l.Answered(r.release(ctx, s, now, s.For/2))
 		default:
 			if r.Port.Clock.Now().Sub(began) >= l.Patience() {
-				s = l.Abandon(r.Port.Clock.Read())
+				s = l.GiveUp(r.Port.Clock.Read())
 				break
 			}
 			call.Sleep(ctx, pause-jitter(pause))

@@ -297,11 +297,11 @@ func TestAHandOffPassesTheQueue(t *testing.T) {
 		time.Sleep(time.Second)
 		taker := plain("")
 		taker.Handoff, taker.Work = "secret", &job{site: s, name: "taker"}
-		h, err = b.Get(t.Context(), &taker, Patience{Beside: true})
+		h, err = b.Get(t.Context(), &taker, Patience{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Get(t.Context(), &taker, Patience{Beside: true}); err == nil {
+		if _, err := b.Get(t.Context(), &taker, Patience{}); err == nil {
 			t.Error("it was used twice")
 		}
 		taker.Work.(*job).begin(h.Fence())

@@ -28,7 +28,7 @@ type Leaver struct {
 	begun  bool
 }
 
-// NewLeaver returns the end of h, which is in l, the line of its name, or in none. left is how its release is to leave the name.
+// NewLeaver returns the end of h, which is in l, the line of its name. left is how its release is to leave the name.
 func (p *Place) NewLeaver(l *Line, h *hold.Hold, left claim.Left) *Leaver {
 	return &Leaver{place: p, line: l, hold: h, left: left}
 }
@@ -69,11 +69,8 @@ func (l *Leaver) Next(now clock.Reading) Step {
 
 // pass gives the hold to the first waiter, unless its release is to leave something behind.
 func (l *Leaver) pass(now clock.Reading) (passed, start bool) {
-	if l.line == nil {
-		return false, false
-	}
 	return l.line.Pass(l.hold, l.place.Can.Hears, func(w *Waiting) bool {
-		return l.left == (claim.Left{}) && l.hold.Next(now, w.Want)
+		return l.left == (claim.Left{}) && !l.place.Closed.Load() && l.hold.Next(now, w.Want)
 	})
 }
 
@@ -89,7 +86,7 @@ func (l *Leaver) Answered(r call.Reply) Step {
 func (l *Leaver) over(now clock.Reading) Step {
 	s := Step{Do: Over, Behind: l.hold.Claim, Outcome: l.ending.Over(now)}
 	s.Clean = s.Outcome.Cleanup
-	if l.line != nil && l.line.Vacate(l.hold) {
+	if l.line.Vacate(l.hold) {
 		s.Start = l.place.newAsker(l.line, l.hold.Want().Name, nil, now.Awake())
 	}
 	return s
@@ -101,7 +98,7 @@ func (l *Leaver) Idle() <-chan struct{} { return l.ending.Idle() }
 // Lost is what has to be done for a hold that was lost, after its contexts have ended.
 func (p *Place) Lost(l *Line, h *hold.Hold, now clock.Reading) Step {
 	s := Step{Do: Over, Behind: h.Claim, Clean: h.Ended(now)}
-	if l != nil && l.Vacate(h) {
+	if l.Vacate(h) {
 		s.Start = p.newAsker(l, h.Want().Name, nil, now.Awake())
 	}
 	return s
@@ -117,5 +114,5 @@ func either(a, b *Asker) *Asker {
 // Patience is how long the release may take.
 func (l *Leaver) Patience() time.Duration { return driver.Patience(l.hold.Want().Lifetime()) }
 
-// Abandon ends a release that has taken too long. It is not known what came of it.
-func (l *Leaver) Abandon(now clock.Reading) Step { return l.over(now) }
+// GiveUp ends a release that has had no answer for long enough.
+func (l *Leaver) GiveUp(now clock.Reading) Step { return l.over(now) }

@@ -39,6 +39,7 @@ type (
 	Line   = queue.Line[*Waiting, *hold.Hold, News]
 	Waiter = queue.Waiter[*Waiting, *hold.Hold, News]
 	Word   = queue.Word[*hold.Hold]
+	Look   = queue.Look[*hold.Hold, News]
 )
 
 // Place is what the steps of one process share.
@@ -48,6 +49,8 @@ type Place struct {
 	Watch  hold.Watch
 	Keeper hold.Keeper
 	Can    driver.Capabilities
+
+	Closed atomic.Bool // holds are not passed on any more
 
 	block atomic.Int32 // how many fences to ask for while others wait; 0 for the first
 }
@@ -100,10 +103,12 @@ type Held struct {
 	Here *hold.Hold // nil if it is held elsewhere
 }
 
-// key is the key of the line for callers that want a name in this way: there is one for each kind. It is never another name,
+// Key is the key of the line for callers that want a name in this way: there is one for each kind. It is never another name,
 // because no name has a control character.
-func key(w *hold.Want) string {
+func Key(w *hold.Want) string {
 	switch {
+	case w.Handoff != "": // it passes the queue: the name is not free, but kept for it
+		return w.Name + "\x00" + w.Handoff
 	case w.Limit == driver.Readers:
 		return w.Name + "\x00readers"
 	case w.Limit > 1:

@@ -29,14 +29,16 @@ func NewRoom(life context.Context, p *call.Port) *Room {
 	return r
 }
 
-// Close makes clean-up end soon. life has ended before.
-func (r *Room) Close() { r.desk.Close() }
+// Close passes no hold on any more, and makes clean-up end soon. life has ended before.
+func (r *Room) Close() {
+	r.Closed.Store(true)
+	r.desk.Close()
+}
 
 // Patience is what a call waits for.
 type Patience struct {
 	Budget time.Duration   // for another holder: 0 for not at all, Forever
 	Life   context.Context // ends when the call must not go on, since the Locker is closed or drained; nil for the room's
-	Beside bool            // one attempt only, with a hand-off: see Caller.Beside
 	Long   func(error)     // is told once, after three TTLs, what the line knows; nil for nobody
 }
 
@@ -54,7 +56,6 @@ func (r *Room) Get(ctx context.Context, w *hold.Want, p Patience) (*hold.Hold, e
 	}
 	now := r.Port.Clock.Read()
 	c := r.NewCaller(now.Awake(), w, p.Budget == 0)
-	c.Beside = p.Beside
 	for s := c.Next(now.Awake()); ; {
 		r.first(&s)
 		switch s.Do {

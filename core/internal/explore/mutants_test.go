@@ -53,7 +53,7 @@ var mutants = []mutant{
 	{"no turn after MaxHold", "term/turn.go", "|| now.Awake() >= x.stop", "", ""},
 	{"a renewal never cuts short", "hold/renew.go", "h.rest(now), h.term.Least(now))", "h.rest(now))", ""},
 	{"trust comes from what was sent", "hold/hold.go", "	if r.Grant.TTL > 0 {\n		ttl = min(ttl, r.Grant.TTL)\n	}\n", "", ""},
-	{"the term of a renewal is that of its claim", "hold/renew.go", "h.term.Renewed(asked, now, c.TTL, answer(m))", "h.term.Renewed(asked, now, h.want.TTL, answer(m))", ""},
+	{"the term of a renewal is that of its claim", "hold/renew.go", "	ttl := c.TTL\n", "	ttl := h.want.TTL\n", ""},
 	{"MaxHold stops the work", "term/term.go", "		return MaxHold\n", "		return None\n", ""},
 	// hold
 	{"a lost hold tells its keeper", "hold/hold.go", "		h.keeper.Lost(h)\n", "", ""},
@@ -81,13 +81,13 @@ var mutants = []mutant{
 	{"a marker ends those of its scope only", "contend/asker.go", "if w.Want.Dedup > 0 && w.Want.Scope == scope {", "if true {", ""},
 	{"a marker ends all of its scope", "contend/asker.go", "if w.Want.Dedup > 0 && w.Want.Scope == scope {", "if false {", ""},
 	{"a grant that is nearly over is asked for again", "contend/asker.go", "if !hold.Fresh(r, ttl) {", "if false {", ""},
-	{"a grant that is nearly over is asked for again by a call", "contend/caller.go", "m.Kind == driver.Done && hold.Fresh(r, c.Want.Lifetime()):", "m.Kind == driver.Done:", ""},
+	{"a grant that is nearly over is asked for again by a call", "contend/caller.go", "m.Kind == driver.Done && hold.Fresh(r, c.Want.TTL):", "m.Kind == driver.Done:", ""},
 	{"who gives up leaves his claim to the asker or drops it", "contend/caller.go", "		s.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())\n	}\n	return s\n}\n\n// Words", "	}\n	return s\n}\n\n// Words", ""},
 	{"silence ends a wait after a TTL only", "contend/asker.go", "if since >= w.Want.TTL && a.patient", "if a.patient", ""},
 	{"a try waits for the answer under way", "contend/caller.go", "	case v.Changed == nil: // they are gone\n", "	case v.Asked:\n		return Step{Do: Over, Err: ErrSilent}\n	case v.Changed == nil: // they are gone\n", ""},
 	{"work that was stopped ends with what it was told", "contend/leaver.go", "s.Do, s.Outcome = Over, hold.Outcome{Result: term.WasLost, Loss: loss}\n			return s", "s.Do = Again\n			return s", ""},
-	{"a marker is not left by a turn", "contend/leaver.go", "return l.left == (claim.Left{}) && l.hold.Next", "return l.hold.Next", ""},
-	{"a lost hold vacates its name", "contend/leaver.go", "	if l != nil && l.Vacate(h) {", "	if false {", ""},
+	{"a marker is not left by a turn", "contend/leaver.go", "return l.left == (claim.Left{}) && !l.place", "return !l.place", ""},
+	{"a lost hold vacates its name", "contend/leaver.go", "	if l.Vacate(h) {", "	if false {", ""},
 }
 
 // unseen are rules that the explorer cannot see broken, and why.

@@ -257,7 +257,7 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 	case contend.Again:
 		x.agent.then(func() {
 			if x.now-x.leaves >= l.Patience() {
-				x.leaving(l, l.Abandon(x.reading()))
+				x.leaving(l, l.GiveUp(x.reading()))
 				return
 			}
 			x.leaving(l, l.Next(x.reading()))

@@ -44,7 +44,9 @@ func (h *Hold) End(now clock.Reading, left claim.Left) (e Ending, loss term.Loss
 	h.mu.Lock()
 	ok, why := h.term.End(now)
 	lost := h.stop(why)
-	_, loss = h.term.State()
+	if _, loss = h.term.State(); loss != term.None { // nothing that was lost leaves a marker
+		left.Mark = false
+	}
 	left.Keep = max(left.Keep, h.rest(now))
 	h.mu.Unlock()
 	h.tell(lost)

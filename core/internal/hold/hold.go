@@ -39,6 +39,11 @@ type Watch interface {
 // Keeper is whom a hold tells that it is over by itself. It is called without a mutex held, after the contexts have ended.
 type Keeper interface{ Lost(h *Hold) }
 
+// Listener is a Keeper that wants to hear of each renewal. It is called without a mutex held.
+type Listener interface {
+	Renewed(h *Hold, took time.Duration, err error)
+}
+
 // Hold is one grant. Whoever ends its work ends the contexts first, and tells the hold then.
 type Hold struct {
 	Claim *claim.Claim
@@ -109,7 +114,7 @@ func (h *Hold) Next(now clock.Reading, w *Want) bool {
 	return true
 }
 
-// Look implements watchdog.Watched. It is also for everybody who asks whether the hold still stands.
+// Look implements watchdog.Watched.
 func (h *Hold) Look(now clock.Reading) (renew bool) {
 	h.mu.Lock()
 	lost := h.stop(h.term.Look(now))
@@ -118,6 +123,14 @@ func (h *Hold) Look(now clock.Reading) (renew bool) {
 	h.mu.Unlock()
 	h.tell(lost)
 	return renew
+}
+
+// Check is Look for whoever asks whether the hold still stands.
+func (h *Hold) Check(now clock.Reading) {
+	h.mu.Lock()
+	lost := h.stop(h.term.Look(now))
+	h.mu.Unlock()
+	h.tell(lost)
 }
 
 // stop ends the work if trust has ended just now, and says whether the hold has become lost by that. The caller holds the

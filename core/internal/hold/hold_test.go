@@ -262,7 +262,7 @@ func TestAReleaseWaitsForTheRenewalUnderWay(t *testing.T) {
 		}}
 		s := newSite(d, clock.New())
 		h := s.hold("n", 3*time.Second, term.Turn{Every: time.Second})
-		time.Sleep(time.Second)
+		time.Sleep(1050 * time.Millisecond)
 		began := time.Now()
 		if o := s.end(h); o.Result != term.Freed || time.Since(began) > 150*time.Millisecond {
 			t.Errorf("%+v after %s", o, time.Since(began))

@@ -29,10 +29,17 @@ func (h *Hold) Renewal(now clock.Reading) (c driver.Claim, patience time.Duratio
 
 // Renewed implements watchdog.Watched.
 func (h *Hold) Renewed(c driver.Claim, asked, now clock.Reading, err error) {
+	if l, ok := h.keeper.(Listener); ok {
+		l.Renewed(h, now.Awake().Sub(asked.Awake()), err)
+	}
 	m := driver.Explain(err)
 	h.Claim.Renewed(m)
 	h.mu.Lock()
-	lost := h.stop(h.term.Renewed(asked, now, c.TTL, answer(m)))
+	ttl := c.TTL
+	if h.want.MinHold > 0 { // that keeps the name, and nobody's trust
+		ttl = min(ttl, h.want.TTL)
+	}
+	lost := h.stop(h.term.Renewed(asked, now, ttl, answer(m)))
 	h.landed()
 	h.set()
 	h.mu.Unlock()
@@ -97,17 +104,24 @@ func (h *Hold) Left(now clock.Reading) (left, life time.Duration) {
 // hold stand. There is one renewal at a time: whoever finds one under way waits for that one, and looks again. The renewal
 // goes on, and counts, if ctx ends.
 func (h *Hold) Confirm(ctx context.Context, p *call.Port) {
+	_, life := h.Left(p.Clock.Read())
+	h.Refresh(ctx, p, life/2)
+}
+
+// Refresh is Confirm for somebody who wants more than enough to be left.
+func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) {
 	left, _ := h.Left(p.Clock.Read())
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	for {
+	for sent := false; ; {
 		now := p.Clock.Read()
 		h.mu.Lock()
-		if left := h.term.Left(now); left == 0 || left > h.term.Life()/2 {
+		if left := h.term.Left(now); left == 0 || left > enough || sent && !h.term.Flight() {
 			h.mu.Unlock()
 			return
 		}
 		if h.term.Confirm(now) {
+			sent = true
 			p.Tasks.Go(func() { h.confirm(p) })
 		}
 		idle := h.wait()
@@ -118,6 +132,14 @@ func (h *Hold) Confirm(ctx context.Context, p *call.Port) {
 			return
 		}
 	}
+}
+
+// Turn begins the turn under way anew at now, as t says: a group has one clock, which begins when it is whole.
+func (h *Hold) Turn(now clock.Reading, t term.Turn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.term.Again(now, t)
+	h.set()
 }
 
 func (h *Hold) confirm(p *call.Port) {

@@ -23,7 +23,10 @@ const (
 func (x *Term) plan(part time.Duration) {
 	x.renew = clock.Never
 	if x.turn.Every > 0 {
-		d := min(x.turn.Every, max(x.life/3, floor))
+		d := x.turn.Every
+		if d > x.life/10*7 { // a grant that was made in the queue
+			d = max(x.life/3, floor)
+		}
 		x.renewIn(x.asked.Awake(), d-spread(x.asked.Awake(), d/part))
 	}
 }

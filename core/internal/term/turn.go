@@ -31,6 +31,13 @@ func (x *Term) Next(now clock.Reading, t Turn) bool {
 	return true
 }
 
+// Again begins the turn under way anew at now, with t.
+func (x *Term) Again(now clock.Reading, t Turn) {
+	if x.state == Held {
+		x.begin(t, now)
+	}
+}
+
 // Turns says how many turns there were.
 func (x *Term) Turns() int { return int(x.taken) + 1 }
 
