@@ -45,6 +45,9 @@ func (n *native) Acquire(ctx context.Context, c contract.Claim) (contract.Grant,
 	was := oldadapter.Claim(c)
 	was.Fences = c.Fences
 	g, err := n.s.Acquire(ctx, was)
+	if err == nil {
+		n.queued.Delete(c.Token)
+	}
 	return oldadapter.Grant(g), oldadapter.Error(err)
 }
 
@@ -52,7 +55,7 @@ func (n *native) Acquire(ctx context.Context, c contract.Claim) (contract.Grant,
 // one that leaves the queue. If the first finds no owner, it has changed nothing, and the other follows.
 func (n *native) Release(ctx context.Context, c contract.Claim) error {
 	was := oldadapter.Claim(c)
-	if _, queued := n.queued.LoadAndDelete(c.Token); !queued {
+	if _, queued := n.queued.LoadAndDelete(c.Token); !queued || c.Dedup > 0 || c.Keep > 0 { // who leaves something is an owner
 		owns := was
 		owns.Keep, owns.Mark = c.Keep, c.Dedup > 0
 		if err := n.s.Release(ctx, owns); !errors.Is(err, driver.ErrNotOwner) {

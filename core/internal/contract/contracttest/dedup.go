@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	driver "github.com/holdfast-go/holdfast/core/internal/contract"
@@ -83,6 +84,38 @@ var dedupCases = []testCase{
 			}
 		})
 		e.leaves(d, next, "leaving")
+	}},
+	{name: "AMarkerIsLeftHoweverTheNameWasGot", needs: []need{dedups}, run: func(e *env) {
+		d, other := e.Driver(), e.Driver()
+		got := func(_ driver.Grant, err error) { e.noError(err) }
+		waiting := func(c driver.Claim, get func()) { // one who has stood in the queue
+			held := e.lasting(c.Name)
+			e.grant(other, held)
+			e.queue(d, c, c.Name)
+			e.release(other, held)
+			get()
+		}
+		ways := map[string]func(c driver.Claim){
+			"an acquire":              func(c driver.Claim) { got(d.Acquire(e.ctx, c)) },
+			"a wait":                  func(c driver.Claim) { got(d.Wait(e.ctx, c)) },
+			"a plain wait":            func(c driver.Claim) { got(d.Wait(e.ctx, bare(c))) },
+			"an acquire after a wait": func(c driver.Claim) { waiting(c, func() { got(d.Acquire(e.ctx, c)) }) },
+			"a wait after a wait":     func(c driver.Claim) { waiting(c, func() { got(d.Wait(e.ctx, c)) }) },
+			"a direct grant": func(c driver.Claim) {
+				held := e.lasting(c.Name)
+				e.grant(other, held)
+				w := e.waits(d, bare(c))
+				e.release(other, held)
+				w.granted(e.hearing(c)+driver.Recheck(c.TTL), c.Name)
+			},
+		}
+		for what, get := range ways {
+			c := e.marked(strings.ReplaceAll(what, " ", "-"), "pay")
+			get(c)
+			e.release(d, c)
+			e.duplicate(other, e.marked(c.Name, "pay"), what)
+			e.free(c.Name)
+		}
 	}},
 	{name: "AMarkerOutlivesTheNextHolders", needs: []need{dedups}, run: func(e *env) {
 		d, c := e.Driver(), e.marked("name", "pay")

@@ -707,6 +707,18 @@ var mutants = map[string]struct {
 			return m.store.Acquire(ctx, c)
 		},
 	}, []string{"AMarkerOutlivesTheNextHolders"}},
+	"who has waited leaves no marker": {mutant{
+		wait: func(m *mutant, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			m.known(c)
+			return m.store.Wait(ctx, c)
+		},
+		release: func(m *mutant, ctx context.Context, c driver.Claim) error {
+			if _, _, waited := m.known(c); waited {
+				c.Dedup = 0
+			}
+			return m.store.Release(ctx, c)
+		},
+	}, []string{"AMarkerIsLeftHoweverTheNameWasGot"}},
 	"nothing is kept": {
 		ends(func(_ *mutant, c driver.Claim) driver.Claim { c.Keep, c.Handoff = 0, ""; return c }),
 		[]string{"AKeptNameIsTakenByNobodyUntilItsTime", "AWaiterGetsAKeptNameAtItsTime", "ANameLeftForAHandoffGoesToNobodyElse"},
