@@ -82,8 +82,10 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 // ask makes c an owner, or says why not.
 func (s *Store) ask(r *record, c driver.Claim, now time.Time) (driver.Grant, error) {
-	if d, ok := s.markers[marker{c.Name, c.Scope}]; ok && c.Dedup > 0 && now.Before(d.expires) {
-		return driver.Grant{}, &driver.Duplicate{Label: d.label}
+	if c.Dedup > 0 {
+		if d, ok := s.markers[marker{c.Name, c.Scope}]; ok && now.Before(d.expires) {
+			return driver.Grant{}, &driver.Duplicate{Label: d.label}
+		}
 	}
 	switch {
 	case r.holder(c.Token) != nil && r.kind == kindOf(c):
