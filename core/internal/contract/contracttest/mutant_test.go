@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -412,6 +413,21 @@ var mutants = map[string]struct {
 		renews(func(c driver.Claim) driver.Claim { c.TTL = 0; return c }),
 		[]string{"RenewalGivesTheFullTTLAgain", "AWaitersClaimHasItsFullTime", "AReadersRenewalGivesTheFullTTLAgain"},
 	},
+	"a renewal has the first TTL": {mutant{
+		acquire: func(m *mutant, ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			m.known(c)
+			return m.store.Acquire(ctx, c)
+		},
+		renew: func(m *mutant, ctx context.Context, claims []driver.Claim) []error {
+			changed := slices.Clone(claims)
+			for i, c := range claims {
+				if first, _, known := m.known(c); known && c.TTL > 0 {
+					changed[i].TTL = first.TTL
+				}
+			}
+			return m.store.Renew(ctx, changed)
+		},
+	}, []string{"ARenewalSetsItsOwnTTL"}},
 	"a verification renews": {
 		renews(func(c driver.Claim) driver.Claim { c.TTL = max(c.TTL, time.Hour); return c }),
 		[]string{"RenewalWithoutTTLOnlyVerifies"},

@@ -19,6 +19,20 @@ var renewCases = []testCase{
 		}
 		e.freeAfter(e.ttl+e.ttl/50, "name", "nobody renews any more")
 	}},
+	{name: "ARenewalSetsItsOwnTTL", run: func(e *env) { // a hand-over inside the process can have changed it
+		d, c := e.Driver(), e.claim("name")
+		e.grant(d, c)
+		long := c
+		long.TTL = 3 * e.ttl
+		e.noError(e.renew(d, long))
+		e.sleep(e.ttl * 3 / 2)
+		e.refused(e.Driver(), e.claim("name"), "within the longer TTL")
+		if !e.owns(d, c) {
+			e.Fatal("it has kept the shorter TTL")
+		}
+		e.noError(e.renew(d, c))
+		e.freeAfter(e.ttl+e.ttl/50, "name", "the shorter TTL")
+	}},
 	{name: "RenewalWithoutTTLOnlyVerifies", run: func(e *env) {
 		d, c, other := e.Driver(), e.claim("name"), e.Driver()
 		e.grant(other, e.claim("another")) // it is connected
