@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
 	"github.com/holdfast-go/holdfast/core/internal/contract/oldservice"
 )
@@ -13,5 +14,13 @@ func TestConformanceToTheNewContractOnSQLite(t *testing.T) {
 	drivertest.Run(t, func(tb testing.TB) drivertest.Config {
 		test := tb.(*testing.T)
 		return oldservice.Config(sqlite(test, "&_pragma=journal_mode(WAL)").service(test), 250*time.Millisecond)
+	})
+}
+
+func TestConformanceToTheNewContractOnPostgres(t *testing.T) {
+	t.Parallel()
+	srv := servers.Postgres(t, roomy...)
+	drivertest.Run(t, func(tb testing.TB) drivertest.Config {
+		return oldservice.Config(postgres(srv.Addr(), "").listening().service(tb.(*testing.T)), 250*time.Millisecond)
 	})
 }
