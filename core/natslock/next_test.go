@@ -1,0 +1,18 @@
+package natslock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
+	"github.com/holdfast-go/holdfast/core/internal/contract/oldservice"
+)
+
+func TestConformanceToTheNewContract(t *testing.T) {
+	t.Parallel()
+	server := servers.NATS(t)
+	drivertest.Run(t, func(tb testing.TB) drivertest.Config {
+		return oldservice.Config(at(tb.(*testing.T), server.Addr()), 250*time.Millisecond)
+	})
+}
