@@ -133,15 +133,19 @@ func (t *trip) bind(n *node, c driver.Claim) (g driver.Grant, err error) {
 }
 
 // again grants c what its token has already. As a renewal, it changes nothing, so that the znode goes on
-// saying since when.
+// saying since when, unless the claim has another label or TTL.
 func (t *trip) again(n *node, c driver.Claim) (g driver.Grant, err error) {
 	t.keep(n, c.TTL)
 	path := t.dir(c.Name) + "/" + n.seat
+	var data []byte
 	var stat *zk.Stat
 	err = t.read(func() (err error) {
-		_, stat, err = t.conn.Exists(path)
+		data, stat, err = t.conn.Get(path)
 		return err
 	})
+	if err == nil && string(data) != string(record(c)) {
+		return t.bind(n, c)
+	}
 	if err == nil {
 		err = t.read(func() error {
 			_, err := t.conn.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
