@@ -16,6 +16,10 @@ const (
 	past      = 15 * time.Minute
 	mostNames = 2000 // that a history is kept of: those that something has happened to last
 	mostItems = 300  // of each sort for each name: the newest
+	mostInAll = 40_000
+
+	pruneEvery  = time.Minute
+	pruneEvents = 10_000 // or after so many events
 )
 
 // history is what has happened to names. It is bounded.
@@ -23,6 +27,9 @@ type history struct {
 	mu    sync.Mutex // protects what follows
 	names map[string]*story
 	count counts
+
+	pruned time.Time // the last time
+	events int       // since then
 
 	observed bool // an observer was asked for
 }
@@ -81,6 +88,9 @@ func newHistory() *history { return &history{names: make(map[string]*story)} }
 
 // of returns the story of a name, and makes room for it. The caller holds the mutex.
 func (h *history) of(name string, now time.Time) *story {
+	if h.events++; h.events >= pruneEvents || now.Sub(h.pruned) >= pruneEvery {
+		h.prune(now)
+	}
 	s := h.names[name]
 	if s == nil {
 		if len(h.names) >= mostNames {
@@ -105,11 +115,68 @@ func (h *history) forget(now time.Time) {
 	}
 }
 
+// prune drops what is past, and if the rest is too much, the oldest of the names that have the most.
+func (h *history) prune(now time.Time) {
+	h.pruned, h.events = now, 0
+	since := now.Add(-past)
+	maps.DeleteFunc(h.names, func(_ string, s *story) bool {
+		s.drop(since)
+		return s.touched.Before(since) && len(s.tenures) == 0
+	})
+	most := mostItems
+	for h.items(most) > mostInAll {
+		most /= 2
+	}
+	if most < mostItems {
+		for _, s := range h.names {
+			s.tenures, s.waits, s.marks = newest(s.tenures, most), newest(s.waits, most), newest(s.marks, most)
+		}
+	}
+}
+
+// items is how many items there are if no name has more of a sort than most.
+func (h *history) items(most int) (n int) {
+	for _, s := range h.names {
+		n += min(len(s.tenures), most) + min(len(s.waits), most) + min(len(s.marks), most)
+	}
+	return n
+}
+
+// drop forgets what was over by then. Leases of this process that go on are kept: their end is yet to be told.
+func (s *story) drop(since time.Time) {
+	s.tenures = without(s.tenures, func(t *tenure) bool { return t.to.Before(since) && !(t.open && t.ours) })
+	s.waits = without(s.waits, func(w *wait) bool { return w.to.Before(since) })
+	s.marks = without(s.marks, func(m mark) bool { return m.at.Before(since) })
+}
+
+// without leaves no room behind what is kept.
+func without[T any](items []T, over func(T) bool) []T {
+	if !slices.ContainsFunc(items, over) {
+		return items
+	}
+	var kept []T
+	for _, item := range items {
+		if !over(item) {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+// newest drops the oldest items beyond so many.
+func newest[T any](items []T, most int) []T {
+	if len(items) <= most {
+		return items
+	}
+	return append(items[:0:0], items[len(items)-most:]...)
+}
+
+// keep makes room for one more item, and now and then for many.
 func keep[T any](items []T) []T {
 	if len(items) < mostItems {
 		return items
 	}
-	return append(items[:0:0], items[len(items)-mostItems+1:]...)
+	return newest(items, mostItems*2/3)
 }
 
 // look takes over what a look has seen of the names that begin with prefix.

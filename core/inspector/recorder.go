@@ -11,7 +11,7 @@ import (
 
 // Recorder remembers what happens to the leases of this process, for the page. Make it before the Locker,
 // and give its Observer to [core.WithObserver]. It keeps 15 minutes, of the 2000 names to which something
-// has happened last.
+// has happened last, and less of them if that would take more than about 15 MiB.
 type Recorder struct{ history *history }
 
 // NewRecorder returns an empty one.
