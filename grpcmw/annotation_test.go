@@ -65,8 +65,8 @@ func TestAnnotatedMethodsOfEveryKindAreLocked(t *testing.T) {
 			_, err := c.Reserve(ctx, order())
 			return err
 		}},
-		"client stream": {"order:42", func(ctx context.Context, c testpb.StockClient) error {
-			ss, err := c.Import(ctx)
+		"client stream, by metadata": {"order:42", func(ctx context.Context, c testpb.StockClient) error {
+			ss, err := c.Import(metadata.AppendToOutgoingContext(ctx, "x-order", "42"))
 			return errors.Join(err, ss.Send(order()), closeAndRecv(ss))
 		}},
 		"server stream": {"order:42", func(ctx context.Context, c testpb.StockClient) error {

@@ -77,8 +77,8 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 				}
 			})
 			opts = append(opts, grpcmw.ServerOptions(locks,
-				grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(imports, orderKey),
-				grpcmw.WithMethod(watch, orderKey), grpcmw.WithMethod(negotiate, orderKey))...)
+				grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(imports, "order:{metadata:x-order|text}"),
+				grpcmw.WithMethod(watch, orderKey), grpcmw.WithMethod(negotiate, "order:{metadata:x-order|text}"))...)
 			// A header that is set behind the door must not keep the pushback from working.
 			opts = append(opts, grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 				if err := grpc.SetHeader(ss.Context(), metadata.Pairs("x-request-id", "1")); err != nil {
@@ -104,7 +104,7 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 			client := dial(t, addr, retrying("60s"))
 
 			began := time.Now()
-			if err := call(t.Context(), client); err != nil {
+			if err := call(metadata.AppendToOutgoingContext(t.Context(), "x-order", "42"), client); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); count.Load() != 3 || took < 400*time.Millisecond || took > 10*time.Second {

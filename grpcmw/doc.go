@@ -67,19 +67,14 @@
 //
 // # Streams
 //
-// A key with a request field, and every key function, uses the first message. The lock is then taken
-// in the first RecvMsg. In a server-streaming method, generated code calls RecvMsg before the
-// handler. A stream without a message has no key. Other keys are locked before the handler runs. A
-// refusal comes out of RecvMsg and ends the stream's context. The client gets it whatever the handler
-// makes of it. A handler that never receives takes no lock.
+// The lock is taken before the handler runs. A key with a request field, and every key function, needs
+// the request first: in a server-streaming method, the interceptor receives its one message, and hands
+// it to the handler's first RecvMsg. Where the client sends a stream, each message may name something
+// else, so such a key is an error when the interceptors are made. Use {metadata:x|text} there.
 //
-// Nothing is sent before the lock is held. Until then SendMsg and SendHeader return errors
-// (Internal), and SetHeader is kept for later. Start a goroutine that sends only after the first
-// message has been received. grpc.SetSendCompressor, too, works only from then on.
-//
-// The stream's context ends with the lock, even if it was read from the stream earlier. After a loss
-// RecvMsg and SendMsg return LOCK_LOST. A call that is waiting for the client returns it only after
-// that wait. So a handler that waits long should watch its context too.
+// The stream's context ends with the lock. After a loss RecvMsg, SendMsg and SendHeader return
+// LOCK_LOST. A call that is waiting for the client returns it only after that wait. So a handler that
+// waits long should watch its context too.
 //
 // # Other interceptors
 //

@@ -48,12 +48,9 @@ func newNamed() *named {
 		n.saw(ctx)
 		return &testpb.Reply{}, nil
 	}
-	n.imports = func(ss importServer) error {
-		if _, err := ss.Recv(); err != nil {
-			return err
-		}
+	n.watch = func(_ *testpb.RefundRequest, ss watchServer) error {
 		n.saw(ss.Context())
-		return ss.SendAndClose(&testpb.Reply{})
+		return ss.Send(&testpb.Reply{})
 	}
 	return n
 }
@@ -65,7 +62,7 @@ func hostileCalls() map[string]func(ctx context.Context, conn *grpc.ClientConn, 
 			return conn.Invoke(ctx, refund, noted(value), new(any), grpc.ForceCodec(wire{}))
 		},
 		"stream": func(ctx context.Context, conn *grpc.ClientConn, value string) error {
-			ss, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, imports, grpc.ForceCodec(wire{}))
+			ss, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, watch, grpc.ForceCodec(wire{}))
 			if err != nil {
 				return err
 			}
@@ -138,6 +135,6 @@ func startHostile(t *testing.T, source string) (*named, *grpc.ClientConn, *bytes
 	key := strings.Replace(hostile.Template, "{v}", source, 1)
 	n := newNamed()
 	_, addr := startService(t, func(srv *grpc.Server) { testpb.RegisterOrdersServer(srv, n) }, grpcmw.ServerOptions(newLocker(t, memlock.New(), core.WithLogger(logger)), grpcmw.WithLogger(logger),
-		grpcmw.WithMethod(refund, key), grpcmw.WithMethod(imports, key))...)
+		grpcmw.WithMethod(refund, key), grpcmw.WithMethod(watch, key))...)
 	return n, connect(t, addr), &log
 }

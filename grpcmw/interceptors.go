@@ -130,7 +130,7 @@ func (i *Interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSe
 	if r == nil {
 		err = handler(srv, ss)
 	} else {
-		answered, err = newStream(r, ss).serve(srv, handler)
+		answered, err = r.serve(srv, ss, handler)
 	}
 	if !answered {
 		err = own(info.FullMethod, err)

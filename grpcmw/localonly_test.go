@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -38,31 +37,25 @@ func TestLocalOnlyMethodsGoOnWithoutTheService(t *testing.T) {
 			wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
 			return &testpb.Reply{}, nil
 		},
-		imports: func(ss grpc.ClientStreamingServer[testpb.RefundRequest, testpb.Reply]) error {
-			if _, err := ss.Recv(); err != nil {
-				return err
-			}
+		watch: func(_ *testpb.RefundRequest, ss watchServer) error {
 			wantDegraded(t, ss.Context(), down)
-			return ss.SendAndClose(&testpb.Reply{})
+			return ss.Send(&testpb.Reply{})
 		},
 		quote: ok,
 	}, grpcmw.ServerOptions(locks,
 		grpcmw.WithMethod(refund, orderKey, core.OnUnavailable(core.LocalOnly)),
-		grpcmw.WithMethod(imports, orderKey, core.OnUnavailable(core.LocalOnly)),
+		grpcmw.WithMethod(watch, orderKey, core.OnUnavailable(core.LocalOnly)),
 		grpcmw.WithMethod(quote, orderKey))...)
 	both := func() {
 		t.Helper()
 		if _, err := client.Refund(t.Context(), order()); err != nil {
 			t.Error(err)
 		}
-		stream, err := client.Import(t.Context())
+		ss, err := client.Watch(t.Context(), order())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := stream.Send(order()); err != nil {
-			t.Error(err)
-		}
-		if _, err := stream.CloseAndRecv(); err != nil {
+		if err := recv(ss); err != nil {
 			t.Error(err)
 		}
 	}

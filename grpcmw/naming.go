@@ -15,15 +15,7 @@ import (
 type keyer struct {
 	template    string // for observers
 	fromMessage bool   // a name needs the request, not only its context
-	expand      func(ctx context.Context, req any) (naming, error)
-	// differs says of a later message of a stream whether it names something else.
-	differs func(ctx context.Context, req any, first naming) error
-}
-
-// naming is what one request names.
-type naming struct {
-	names  []string
-	fields []string // the values of its request fields
+	expand      func(ctx context.Context, req any) (names []string, err error)
 }
 
 // template is one template of a key with its sources.
@@ -38,7 +30,6 @@ type templates struct {
 	input protoreflect.MessageDescriptor
 
 	fromMessage bool
-	compared    bool // a client's stream has later messages, to compare with the first one
 }
 
 func templateKeyer(m protoreflect.MethodDescriptor, keys string) (keyer, error) {
@@ -46,7 +37,7 @@ func templateKeyer(m protoreflect.MethodDescriptor, keys string) (keyer, error) 
 	if err != nil {
 		return keyer{}, err
 	}
-	k := templates{input: m.Input(), compared: m.IsStreamingClient()}
+	k := templates{input: m.Input()}
 	for _, tmpl := range parsed {
 		t := template{key: tmpl}
 		for _, text := range tmpl.Sources() {
@@ -62,73 +53,24 @@ func templateKeyer(m protoreflect.MethodDescriptor, keys string) (keyer, error) 
 		}
 		k.all = append(k.all, t)
 	}
-	return keyer{keys, k.fromMessage, k.expand, k.differs}, nil
+	return keyer{keys, k.fromMessage, k.expand}, nil
 }
 
-func (k *templates) expand(ctx context.Context, req any) (n naming, err error) {
+func (k *templates) expand(ctx context.Context, req any) (names []string, err error) {
 	var msg protoreflect.Message
 	if k.fromMessage {
 		if msg = reflectAs(req, k.input); msg == nil {
-			return n, errRequestType
+			return nil, errRequestType
 		}
 	}
 	for _, t := range k.all {
 		name, err := t.expand(ctx, msg)
 		if err != nil {
-			return n, err
+			return nil, err
 		}
-		n.names = append(n.names, name)
+		names = append(names, name)
 	}
-	if k.compared {
-		n.fields, err = k.fields(ctx, msg)
-	}
-	return n, err
-}
-
-// fields returns the values of the sources that are fields of msg.
-func (k *templates) fields(ctx context.Context, msg protoreflect.Message) (values []string, err error) {
-	for _, t := range k.all {
-		for i, s := range t.sources {
-			if !s.field {
-				continue
-			}
-			v, err := s.value(ctx, msg)
-			if err != nil {
-				return nil, t.blame(i, err)
-			}
-			values = append(values, v)
-		}
-	}
-	return values, nil
-}
-
-// differs compares value by value: a handler may take one of them from this message, and the others
-// from the first one.
-func (k *templates) differs(ctx context.Context, req any, first naming) error {
-	if !k.compared {
-		return nil
-	}
-	msg := reflectAs(req, k.input)
-	if msg == nil {
-		return errRequestType
-	}
-	values, err := k.fields(ctx, msg)
-	if err != nil {
-		return err
-	}
-	next := 0
-	for _, t := range k.all {
-		for i, s := range t.sources {
-			if !s.field {
-				continue
-			}
-			if v := values[next]; v != "" && v != first.fields[next] {
-				return t.blame(i, errOtherName)
-			}
-			next++
-		}
-	}
-	return nil
+	return names, nil
 }
 
 // blame says which source is at fault.
@@ -173,32 +115,16 @@ func funcKeyer[Req proto.Message](m protoreflect.MethodDescriptor, nameOf func(c
 			return keyer{}, fmt.Errorf("the key function takes %s, the method %s", takes, m.Input().FullName())
 		}
 	}
-	name := func(ctx context.Context, req any) (string, error) {
+	expand := func(ctx context.Context, req any) ([]string, error) {
 		msg, ok := req.(Req)
 		if !ok {
-			return "", errRequestType
+			return nil, errRequestType
 		}
 		name, err := nameOf(ctx, msg)
 		if err == nil { // here, since what core refuses later is not the request's fault
 			err = key.CheckName(name)
 		}
-		return name, err
+		return []string{name}, err
 	}
-	return keyer{
-		template: fullName(m), fromMessage: true,
-		expand: func(ctx context.Context, req any) (naming, error) {
-			n, err := name(ctx, req)
-			return naming{names: []string{n}}, err
-		},
-		differs: func(ctx context.Context, req any, first naming) error {
-			switch n, err := name(ctx, req); {
-			case errors.Is(err, key.ErrMissing): // it names nothing else
-				return nil
-			case err == nil && n != first.names[0]:
-				return errOtherName
-			default:
-				return err
-			}
-		},
-	}, nil
+	return keyer{fullName(m), true, expand}, nil
 }

@@ -54,8 +54,8 @@ func WithMethod(fullMethod, key string, opts ...core.Option) Option {
 
 // WithMethodFunc is [WithMethod] with a function that returns the name to lock, for keys that no
 // template can make. With key.Key of package core/key it makes the same names as other middleware.
-// Req is the method's request type, which is checked, or an interface that it implements. In a
-// stream, the function gets the first message.
+// Req is the method's request type, which is checked, or an interface that it implements. If
+// the client sends a stream of requests, a key function is an error.
 //
 // An error of the function refuses the request. If it is a gRPC status, the client gets it unchanged.
 // Any other error, and a name that core refuses, becomes InvalidArgument without its text. Observers

@@ -3,7 +3,6 @@ package grpcmw
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -11,36 +10,21 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
-var (
-	errRequestType = errors.New("the request is not of the type that the method has")
-	errOtherName   = fmt.Errorf("%w: another value than that of the stream's first message", core.ErrInvalid)
-)
+var errRequestType = errors.New("the request is not of the type that the method has")
 
 // rule is one method with its lock.
 type rule struct {
-	method string
-	locks  *core.Locker // with the method's options
+	method  string
+	locks   *core.Locker             // with the method's options
+	request protoreflect.MessageType // for streams
 	keyer
 	log    *slog.Logger // nil for slog.Default()
 	logged sync.Once
-}
-
-// name returns what to lock, or the error to answer with.
-func (r *rule) name(ctx context.Context, req any) (naming, error) {
-	n, err := r.expand(ctx, req)
-	if err != nil {
-		return naming{}, r.blame(ctx, unnamed(r.method, err))
-	}
-	return n, nil
-}
-
-// refused is the error to answer with where core gave no lease.
-func (r *rule) refused(ctx context.Context, err error) error {
-	return r.blame(ctx, refused(r.method, err))
 }
 
 // blame returns the answer given, and logs, once for each method, where the program is at fault and
@@ -64,9 +48,9 @@ var errFailed = errors.New("the handler did not succeed")
 // do runs work under the locks that req names. It says whether the error is the door's own
 // answer, and not what work has returned.
 func (r *rule) do(ctx context.Context, req any, work func(context.Context) error) (answered bool, err error) {
-	n, err := r.name(ctx, req)
+	names, err := r.expand(ctx, req)
 	if err != nil {
-		return true, err
+		return true, r.blame(ctx, unnamed(r.method, err))
 	}
 	ran := false
 	var own error
@@ -77,13 +61,13 @@ func (r *rule) do(ctx context.Context, req any, work func(context.Context) error
 		}
 		return nil
 	}
-	if len(n.names) == 1 {
-		err = r.locks.Do(ctx, n.names[0], handle)
+	if len(names) == 1 {
+		err = r.locks.Do(ctx, names[0], handle)
 	} else {
-		err = r.locks.DoAll(ctx, n.names, handle)
+		err = r.locks.DoAll(ctx, names, handle)
 	}
 	if !ran {
-		return true, r.refused(ctx, err)
+		return true, r.blame(ctx, refused(r.method, err))
 	}
 	if l, ok := errors.AsType[*core.LostError](err); ok {
 		return true, lost(errors.Join(own, l))
@@ -91,42 +75,26 @@ func (r *rule) do(ctx context.Context, req any, work func(context.Context) error
 	return false, own
 }
 
-// holding is one lease, or those of several names.
-type holding interface {
-	Context() context.Context
-	Err() error
-	Release(ctx context.Context) error
-	Finish(ctx context.Context, workErr error) error
-}
-
-func (r *rule) acquire(ctx context.Context, n naming) (holding, error) {
-	if len(n.names) > 1 {
-		return ifHeld(r.locks.AcquireAll(ctx, n.names))
-	}
-	return ifHeld(r.locks.Acquire(ctx, n.names[0]))
-}
-
-// ifHeld makes no interface of a nil pointer.
-func ifHeld[H holding](x H, err error) (holding, error) {
-	if err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// wasLost says whether x, which has ended, had not lasted until then. It is about this
-// very lease: the error of the work can be the loss of another one.
-func wasLost(x holding) bool {
-	return errors.Is(x.Err(), core.ErrLost)
-}
-
 func newRule(l *core.Locker, m protoreflect.MethodDescriptor, k keyer, opts []core.Option) (*rule, error) {
+	if k.fromMessage && m.IsStreamingClient() {
+		return nil, errors.New("the client sends a stream of messages, which may name different things: " +
+			"make the key of {metadata:x|text}, or lock where a message is handled")
+	}
 	defaults := []core.Option{core.WithWait(0), core.WithTemplate(k.template), core.WithDedupScope(fullName(m)), core.WithOperation(fullName(m))}
 	locks, err := l.With(append(defaults, opts...)...)
 	if err != nil {
 		return nil, err
 	}
-	return &rule{method: fullName(m), locks: locks, keyer: k}, nil
+	return &rule{method: fullName(m), locks: locks, request: requestOf(m), keyer: k}, nil
+}
+
+// requestOf is the Go type of a method's request: that of the generated code, if it is linked in.
+func requestOf(m protoreflect.MethodDescriptor) protoreflect.MessageType {
+	t, err := protoregistry.GlobalTypes.FindMessageByName(m.Input().FullName())
+	if err != nil || t.Descriptor() != m.Input() {
+		return dynamicpb.NewMessageType(m.Input())
+	}
+	return t
 }
 
 // findMethod returns the descriptor of a method whose generated code is linked in.

@@ -93,6 +93,7 @@ func TestLossOfOneOfSeveralNamesEndsTheCall(t *testing.T) {
 		watch: func(_ *testpb.RefundRequest, ss watchServer) error {
 			store.Lose("mail:a")
 			<-ss.Context().Done()
+			wantStatus(t, ss.Send(&testpb.Reply{}), codes.Aborted, grpcmw.ReasonLost)
 			return nil
 		},
 	}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, both, core.WithTTL(200*time.Millisecond)),
@@ -146,62 +147,5 @@ func TestInvalidArgumentSaysWhichFieldAndWhy(t *testing.T) {
 		if strings.Contains(status.Convert(err).Proto().String(), "secret") {
 			t.Errorf("%s: the value is repeated: %v", name, err)
 		}
-	}
-}
-
-func TestLaterMessageThatNamesSomethingElseIsRefused(t *testing.T) {
-	t.Parallel()
-	first := func(ss importServer) error {
-		for {
-			if _, err := ss.Recv(); err != nil {
-				return ss.SendAndClose(&testpb.Reply{}) // it does not care: the door does
-			}
-		}
-	}
-	byFunc := func(_ context.Context, req *testpb.RefundRequest) (string, error) {
-		return ofOrder.Name(map[bool]string{true: "42", false: req.GetOrder().GetCode()}[req.GetOrder().GetId() == 42])
-	}
-	for name, row := range map[string]struct {
-		rule  grpcmw.Option
-		later *testpb.RefundRequest
-		code  codes.Code
-	}{
-		"the same":              {grpcmw.WithMethod(imports, orderKey), order(), codes.OK},
-		"another":               {grpcmw.WithMethod(imports, orderKey), &testpb.RefundRequest{Order: &testpb.Order{Id: 7}}, codes.InvalidArgument},
-		"none":                  {grpcmw.WithMethod(imports, orderKey), &testpb.RefundRequest{Note: "chunk"}, codes.OK},
-		"a part":                {grpcmw.WithMethod(imports, "{order.code}:{order.id}"), &testpb.RefundRequest{Order: &testpb.Order{Id: 7}}, codes.InvalidArgument},
-		"another, by function":  {grpcmw.WithMethodFunc(imports, byFunc), &testpb.RefundRequest{Order: &testpb.Order{Code: "7"}}, codes.InvalidArgument},
-		"the same, by function": {grpcmw.WithMethodFunc(imports, byFunc), order(), codes.OK},
-		"none, by function":     {grpcmw.WithMethodFunc(imports, byFunc), &testpb.RefundRequest{Note: "chunk"}, codes.OK},
-		"the second name": {
-			grpcmw.WithMethod(imports, "order:{order.id} code:{order.code}"),
-			&testpb.RefundRequest{Order: &testpb.Order{Id: 42, Code: "b"}}, codes.InvalidArgument,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			locks, other := lockers(t)
-			client := serve(t, &shop{imports: first}, grpcmw.ServerOptions(locks, row.rule)...)
-			ss, err := client.Import(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			opening := order()
-			opening.Order.Code = "a"
-			for _, req := range []*testpb.RefundRequest{opening, row.later} {
-				if err := ss.Send(req); err != nil {
-					t.Fatal(err)
-				}
-			}
-			err = closeAndRecv(ss)
-			if row.code == codes.OK {
-				if err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			wantInside(t, err, ss.Trailer(), codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
-			comesFree(t, other, "order:42")
-		})
 	}
 }

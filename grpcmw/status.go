@@ -121,25 +121,9 @@ func violation(err error) []protoadapt.MessageV1 {
 	if !ok {
 		return nil
 	}
-	what := source.Reason()
-	if errors.Is(err, errOtherName) {
-		what = "differs from the stream's first message"
-	}
 	return []protoadapt.MessageV1{&errdetails.BadRequest{
-		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: source.Source, Description: what}},
+		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: source.Source, Description: source.Reason()}},
 	}}
-}
-
-// strayed is the answer to a message of a stream that names something else than the first one. The
-// handler has begun, so it names no method.
-func strayed(err error) error {
-	if errors.Is(err, errOtherName) {
-		a := newAnswer(err, codes.InvalidArgument, "a message names another lock than the first one of its stream",
-			append([]protoadapt.MessageV1{info(ReasonKeyInvalid)}, violation(err)...)...)
-		a.pushback = pushbackStop
-		return a
-	}
-	return unnamed("", err)
 }
 
 // lost is the answer where the lock did not last as long as the handler. Part of its work
@@ -180,9 +164,6 @@ func info(reason string) *errdetails.ErrorInfo {
 // passes on the status of a service that it has called itself names another one.
 func refusal(method, reason string) *errdetails.ErrorInfo {
 	i := info(reason)
-	if method == "" {
-		return i
-	}
 	i.Metadata = map[string]string{MethodMetadata: method}
 	return i
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -46,54 +48,39 @@ func send(t *testing.T, ss negotiateClient, req *testpb.RefundRequest) {
 	}
 }
 
-func TestClientStreamIsLockedFromItsFirstMessage(t *testing.T) {
+// Its messages may name different things, and the handler would work on all of them under the lock of the first one.
+func TestAKeyOfTheMessagesOfAClientsStreamIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
-	locks, other := lockers(t)
-	client := serve(t, &shop{imports: func(ss importServer) error {
-		early := context.WithValue(ss.Context(), contextKey{}, "child") // captured before the lock
-		if _, locked := core.FromContext(early); locked || isHeld(t, other, "order:42") {
-			t.Error("locked before the first message")
-		}
-		for n := 0; ; n++ {
-			if _, err := ss.Recv(); errors.Is(err, io.EOF) {
-				return ss.SendAndClose(&testpb.Reply{Text: "ok"})
-			} else if err != nil {
-				return err
-			}
-			x, locked := core.FromContext(early)
-			if !locked || x.Name() != "order:42" || x.Err() != nil || !isHeld(t, other, "order:42") {
-				t.Errorf("message %d: lease %v", n, x)
+	byFunc := func(context.Context, *testpb.RefundRequest) (string, error) { return "a", nil }
+	for _, method := range []string{imports, negotiate} {
+		for what, rule := range map[string]grpcmw.Option{
+			"a field":                  grpcmw.WithMethod(method, orderKey),
+			"one of several templates": grpcmw.WithMethod(method, "tenant:{metadata:x-tenant|text} "+orderKey),
+			"a key function":           grpcmw.WithMethodFunc(method, byFunc),
+		} {
+			_, err := grpcmw.New(newLocker(t, memlock.New()), rule)
+			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), method) || !strings.Contains(err.Error(), "{metadata:x|text}") {
+				t.Errorf("%s, %s: %v", method, what, err)
 			}
 		}
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(imports, orderKey))...)
-
-	ss, err := client.Import(t.Context())
-	if err != nil {
-		t.Fatal(err)
 	}
-	for _, req := range []*testpb.RefundRequest{order(), {Note: "more"}} {
-		if err := ss.Send(req); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if reply, err := ss.CloseAndRecv(); err != nil || reply.GetText() != "ok" {
-		t.Errorf("%v, %v", reply, err)
-	}
-	comesFree(t, other, "order:42")
 }
-
-type contextKey struct{}
 
 func TestServerStreamIsLockedBeforeItsHandler(t *testing.T) {
 	t.Parallel()
 	locks, other := lockers(t)
-	client := serve(t, &shop{watch: func(_ *testpb.RefundRequest, ss watchServer) error {
+	full := transfer(42, "a")
+	full.Note = "note"
+	client := serve(t, &shop{watch: func(req *testpb.RefundRequest, ss watchServer) error {
 		if x, locked := core.FromContext(ss.Context()); !locked || x.Name() != "order:42" || !isHeld(t, other, "order:42") {
 			t.Errorf("lease %v", x)
 		}
+		if !proto.Equal(req, full) {
+			t.Errorf("the handler got %v", req)
+		}
 		return ss.Send(&testpb.Reply{Text: "ok"})
 	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)
-	ss, err := client.Watch(t.Context(), order())
+	ss, err := client.Watch(t.Context(), full)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,55 +115,45 @@ func TestRefusedStreamAnswersByTheTable(t *testing.T) {
 	}
 }
 
-func TestRefusalWinsOverWhateverTheHandlerReturns(t *testing.T) {
-	t.Parallel()
-	for name, swallow := range map[string]error{"nil": nil, "EOF": io.EOF, "own status": status.Error(codes.DataLoss, "own")} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			locks, other := lockers(t)
-			hold(t, other, "order:42")
-			client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
-				early := ss.Context()
-				for range 2 { // the second one must not take another message, nor another name
-					_, err := ss.Recv()
-					wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
-					if !errors.Is(err, core.ErrHeld) {
-						t.Errorf("the handler cannot tell: %v", err)
-					}
-				}
-				wantStatus(t, ss.Send(&testpb.Reply{}), codes.Aborted, grpcmw.ReasonHeld)
-				wantStatus(t, ss.SendHeader(metadata.Pairs("x", "y")), codes.Aborted, grpcmw.ReasonHeld)
-				<-early.Done()
-				if !errors.Is(context.Cause(early), core.ErrHeld) {
-					t.Errorf("cause %v", context.Cause(early))
-				}
-				return swallow
-			}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, orderKey))...)
-			ss := open(t, client)
-			send(t, ss, order())
-			_ = ss.Send(&testpb.RefundRequest{Order: &testpb.Order{Id: 7}}) // the stream may be over by then
-			_, err := ss.Recv()
-			wantRefusal(t, err, ss.Trailer(), codes.Aborted, grpcmw.ReasonHeld, true)
-		})
-	}
-}
-
-func TestStreamWithoutMessageHasNoKey(t *testing.T) {
-	t.Parallel()
-	locks, _ := lockers(t)
-	client := serve(t, &shop{imports: func(ss importServer) error {
-		if _, err := ss.Recv(); !errors.Is(err, io.EOF) {
-			return err
-		}
-		t.Error("the handler sees an empty stream and goes on without the lock")
-		return ss.SendAndClose(&testpb.Reply{})
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(imports, orderKey))...)
-	ss, err := client.Import(t.Context())
+// watching opens a stream of Watch as no generated client does: it has sent nothing.
+func watching(t *testing.T, addr string) grpc.ClientStream {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	ss, err := connect(t, addr).NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, watch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = ss.CloseAndRecv()
-	wantStatus(t, err, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
+	return ss
+}
+
+func TestAServerStreamWithoutItsOneMessageDoesNotRun(t *testing.T) {
+	t.Parallel()
+	locks, _ := lockers(t)
+	began := make(chan struct{})
+	tell := grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		began <- struct{}{}
+		return handler(srv, ss)
+	})
+	_, addr := start(t, &shop{watch: func(*testpb.RefundRequest, watchServer) error {
+		t.Error("the handler ran")
+		return nil
+	}}, append([]grpc.ServerOption{tell}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)...)
+	for what, end := range map[string]func(grpc.ClientStream) error{
+		"none at all": func(ss grpc.ClientStream) error { return ss.CloseSend() },
+		"two of them": func(ss grpc.ClientStream) error {
+			return errors.Join(ss.SendMsg(order()), ss.SendMsg(order()), ss.CloseSend())
+		},
+	} {
+		ss := watching(t, addr)
+		<-began
+		if err := end(ss); err != nil {
+			t.Fatal(err)
+		}
+		if err := ss.RecvMsg(&testpb.Reply{}); status.Code(err) == codes.OK || errors.Is(err, io.EOF) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }
 
 func TestStreamCanceledBeforeItsFirstMessageTakesNoLock(t *testing.T) {
@@ -185,20 +162,21 @@ func TestStreamCanceledBeforeItsFirstMessageTakesNoLock(t *testing.T) {
 		t.Error("asked for the lock")
 		return driver.Grant{}, driver.ErrNotSent
 	}})
-	waiting, received := make(chan struct{}), make(chan error, 1)
-	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
+	waiting, ended := make(chan struct{}), make(chan error, 1)
+	tell := grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		close(waiting)
-		_, err := ss.Recv()
-		received <- err
+		err := handler(srv, ss)
+		ended <- err
 		return err
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, orderKey))...)
+	})
+	_, addr := start(t, &shop{}, append([]grpc.ServerOption{tell}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)...)
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := client.Negotiate(ctx); err != nil {
+	if _, err := connect(t, addr).NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, watch); err != nil {
 		t.Fatal(err)
 	}
 	<-waiting
 	cancel()
-	wantStatus(t, <-received, codes.Canceled, "")
+	wantStatus(t, <-ended, codes.Canceled, "")
 }
 
 func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
@@ -210,7 +188,7 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 		if !locked || x.Name() != "tenant:acme" || !isHeld(t, other, "tenant:acme") {
 			t.Errorf("lease %v", x)
 		}
-		return ss.Send(&testpb.Reply{}) // without any message
+		return errors.Join(ss.SendHeader(metadata.Pairs("x", "y")), ss.Send(&testpb.Reply{})) // without any message
 	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "tenant:{metadata:x-tenant|text}"))...)
 	call := func(ctx context.Context) (metadata.MD, error) {
 		ss, err := client.Negotiate(ctx)
@@ -230,61 +208,6 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 		t.Error(err)
 	}
 	comesFree(t, other, "tenant:acme")
-}
-
-func TestHandlerThatNeverReceivesTakesNoLock(t *testing.T) {
-	t.Parallel()
-	locks, other := lockers(t)
-	hold(t, other, "order:42")
-	client := serve(t, &shop{negotiate: func(negotiateServer) error {
-		return status.Error(codes.Unimplemented, "own")
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, orderKey))...)
-	ss := open(t, client)
-	_ = ss.Send(order()) // the stream may be over by then
-	_, err := ss.Recv()
-	wantStatus(t, err, codes.Unimplemented, "")
-}
-
-func TestNothingIsSentBeforeTheLockIsHeld(t *testing.T) {
-	t.Parallel()
-	locks, _ := lockers(t)
-	tried := make(chan struct{})
-	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
-		early := ss.Context()
-		for what, err := range map[string]error{
-			"SendMsg":         ss.Send(&testpb.Reply{Text: "early"}),
-			"SendHeader":      ss.SendHeader(metadata.Pairs("early", "1")),
-			"grpc.SendHeader": grpc.SendHeader(early, metadata.Pairs("early", "2")),
-		} {
-			if status.Code(err) != codes.Internal {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-		if err := errors.Join(ss.SetHeader(metadata.Pairs("kept", "1")), grpc.SetHeader(early, metadata.Pairs("kept", "2"))); err != nil {
-			t.Error(err)
-		}
-		close(tried)
-		if _, err := ss.Recv(); err != nil {
-			return err
-		}
-		if err := errors.Join(grpc.SetHeader(early, metadata.Pairs("kept", "3")), ss.SendHeader(metadata.Pairs("kept", "4"))); err != nil {
-			t.Error(err)
-		}
-		return ss.Send(&testpb.Reply{Text: "late"})
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, orderKey))...)
-	ss := open(t, client)
-	<-tried
-	send(t, ss, order())
-	header, err := ss.Header()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if header.Get("early") != nil || len(header.Get("kept")) != 4 {
-		t.Errorf("header %v", header)
-	}
-	if reply, err := ss.Recv(); err != nil || reply.GetText() != "late" {
-		t.Errorf("%v, %v", reply, err)
-	}
 }
 
 func TestErrorsOfAStreamHandlersInnerLockAreAnsweredByTheTable(t *testing.T) {
@@ -346,16 +269,15 @@ func TestPanicOfAStreamHandlerPassesAndReleases(t *testing.T) {
 	values := make(chan any, 1)
 	boom := &struct{ int }{1}
 	contexts := make(chan context.Context, 1)
-	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
+	client := serve(t, &shop{watch: func(_ *testpb.RefundRequest, ss watchServer) error {
 		contexts <- ss.Context()
-		if _, err := ss.Recv(); err != nil {
-			return err
-		}
 		panic(boom)
-	}}, append(recoverer(values), grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, orderKey))...)...)
-	ss := open(t, client)
-	send(t, ss, order())
-	_, err := ss.Recv()
+	}}, append(recoverer(values), grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)...)
+	ss, err := client.Watch(t.Context(), order())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = ss.Recv()
 	wantStatus(t, err, codes.Internal, "")
 	if v := <-values; v != boom {
 		t.Errorf("panic value %v", v)

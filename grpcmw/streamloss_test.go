@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
-func TestLossEndsTheContextCapturedBeforeTheFirstMessage(t *testing.T) {
+func TestLossEndsTheContextOfAStream(t *testing.T) {
 	t.Parallel()
 	for name, outcome := range map[string]func(context.Context) error{
 		"handler returned nil":       func(context.Context) error { return nil },
@@ -27,21 +27,19 @@ func TestLossEndsTheContextCapturedBeforeTheFirstMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			locks, _ := lockers(t)
-			client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
-				early := ss.Context()
-				child, cancel := context.WithCancel(early)
+			client := serve(t, &shop{watch: func(_ *testpb.RefundRequest, ss watchServer) error {
+				child, cancel := context.WithCancel(ss.Context())
 				defer cancel()
-				if _, err := ss.Recv(); err != nil {
-					return err
-				}
 				<-child.Done()
-				wantLostCause(t, early, "order:42")
+				wantLostCause(t, ss.Context(), "order:42")
 				wantLostCause(t, child, "order:42")
-				return outcome(early)
-			}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, orderKey, shortLived()...))...)
-			ss := open(t, client)
-			send(t, ss, order())
-			_, err := ss.Recv()
+				return outcome(ss.Context())
+			}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey, shortLived()...))...)
+			ss, err := client.Watch(t.Context(), order())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = ss.Recv()
 			wantLost(t, err, ss.Trailer())
 		})
 	}
@@ -76,11 +74,12 @@ func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 		<-ss.Context().Done()
 		close(lostIt)
 		wantStatus(t, ss.Send(&testpb.Reply{Text: "stale"}), codes.Aborted, grpcmw.ReasonLost)
+		wantStatus(t, ss.SendHeader(metadata.Pairs("stale", "1")), codes.Aborted, grpcmw.ReasonLost)
 		wantStatus(t, <-received, codes.Aborted, grpcmw.ReasonLost)
 		_, err := ss.Recv()
 		wantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
 		return nil
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, orderKey, shortLived()...))...)
+	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "nightly", shortLived()...))...)
 	ss := open(t, client)
 	send(t, ss, order())
 	<-lostIt
@@ -103,61 +102,29 @@ func TestLossOfAnInnerLeaseIsAnsweredAsSuch(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}, shortLived()...)
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, orderKey))...)
+	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "nightly"))...)
 	ss := open(t, client)
 	send(t, ss, order())
 	_, err := ss.Recv()
 	wantInside(t, err, ss.Trailer(), codes.Aborted, grpcmw.ReasonLost)
 }
 
-func TestReceiverThatOutlivesItsHandlerTakesNoLock(t *testing.T) {
-	t.Parallel()
-	locks, other := lockers(t)
-	release := hold(t, other, "order:42")
-	waiting, received := make(chan struct{}), make(chan error, 1)
-	key := func(context.Context, *testpb.RefundRequest) (string, error) {
-		close(waiting)
-		return "order:42", nil
-	}
-	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
-		go func() {
-			_, err := ss.Recv()
-			received <- err
-		}()
-		<-waiting // in Acquire, or about to be
-		return nil
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethodFunc(negotiate, key, core.WithWait(time.Minute)))...)
-	ss := open(t, client)
-	send(t, ss, order())
-	if _, err := ss.Recv(); err == nil {
-		t.Error("a message")
-	}
-	if err := <-received; err == nil {
-		t.Error("the receiver got a message without a handler")
-	}
-	release()
-	comesFree(t, other, "order:42")
-}
-
 func TestStreamsSendAndReceiveFromTwoGoroutines(t *testing.T) {
 	t.Parallel()
 	locks, _ := lockers(t)
 	var mu sync.Mutex
-	inside := map[int64]int{}
-	enter := func(id int64, by int) int {
+	inside := map[string]int{}
+	enter := func(id string, by int) int {
 		mu.Lock()
 		defer mu.Unlock()
 		inside[id] += by
 		return inside[id]
 	}
 	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
-		first, err := ss.Recv()
-		if err != nil {
-			return err
-		}
-		id := first.GetOrder().GetId()
+		x, _ := core.FromContext(ss.Context())
+		id := x.Name()
 		if n := enter(id, 1); n != 1 {
-			t.Errorf("%d streams inside order:%d", n, id)
+			t.Errorf("%d streams inside %s", n, id)
 		}
 		defer enter(id, -1)
 		sent := make(chan error, 1)
@@ -168,17 +135,18 @@ func TestStreamsSendAndReceiveFromTwoGoroutines(t *testing.T) {
 			}
 			sent <- err
 		}()
+		var err error
 		for n := 0; err == nil && n < 5; n++ {
 			_, err = ss.Recv()
 		}
 		return errors.Join(err, <-sent)
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, orderKey, core.WithWait(core.WaitForever)))...)
+	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "order:{metadata:x-order|text}", core.WithWait(core.WaitForever)))...)
 	var wg sync.WaitGroup
 	for n := range 24 {
 		wg.Go(func() {
-			ss, err := client.Negotiate(t.Context())
-			for i := 0; err == nil && i < 6; i++ {
-				err = ss.Send(&testpb.RefundRequest{Order: &testpb.Order{Id: int64(n%3 + 1)}})
+			ss, err := client.Negotiate(metadata.AppendToOutgoingContext(t.Context(), "x-order", fmt.Sprint(n%3+1)))
+			for i := 0; err == nil && i < 5; i++ {
+				err = ss.Send(order())
 			}
 			for i := 0; err == nil && i < 5; i++ {
 				_, err = ss.Recv()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -44,11 +45,11 @@ type packing grpc.BidiStreamingClient[orderspb.PackRequest, orderspb.PackReply]
 // pack opens a stream, sends the first item and waits for the answer. The trailer comes with a
 // refusal.
 func pack(ctx context.Context, c orderspb.OrdersClient, id int64) (packing, metadata.MD, error) {
-	ss, err := c.Pack(ctx)
+	ss, err := c.Pack(metadata.AppendToOutgoingContext(ctx, "x-order", strconv.FormatInt(id, 10)))
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = ss.Send(&orderspb.PackRequest{OrderId: id, Item: "book"}) // Recv knows why it could not
+	_ = ss.Send(&orderspb.PackRequest{Item: "book"}) // Recv knows why it could not
 	if _, err := ss.Recv(); err != nil {
 		return nil, ss.Trailer(), err
 	}

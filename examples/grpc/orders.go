@@ -24,7 +24,7 @@ func (orders) Refund(_ context.Context, req *orderspb.RefundRequest) (*orderspb.
 
 func (orders) Pack(ss grpc.BidiStreamingServer[orderspb.PackRequest, orderspb.PackReply]) error {
 	for items := int64(1); ; items++ {
-		_, err := ss.Recv() // the first one takes the lock
+		_, err := ss.Recv()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -70,7 +70,7 @@ func (t *story) rules(locked []string) error {
 
 // contention goes on for as long as Alice packs order 42.
 func (t *story) contention(ctx context.Context) error {
-	t.act("Alice packs order 42 at one server: a bidi stream, locked by its first message")
+	t.act("Alice packs order 42 at one server: a bidi stream, locked by its metadata")
 	parcel, trailer, err := pack(as(ctx, "alice"), t.alice, 42)
 	if err := t.expect(codes.OK, "alice  Pack 42, first item", err, trailer); err != nil {
 		return err

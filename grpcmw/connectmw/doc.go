@@ -6,8 +6,8 @@
 //	)))
 //
 // The rules are those of package grpcmw: keys from fields of the message and from headers ({metadata:x-tenant}),
-// annotations in the .proto file, unary calls and streams. A locked stream takes its lock with its
-// first message. Clients may speak Connect, gRPC or gRPC-Web.
+// annotations in the .proto file, unary calls and streams. A stream has its lock before its handler
+// runs. Clients may speak Connect, gRPC or gRPC-Web.
 //
 // # Answers
 //

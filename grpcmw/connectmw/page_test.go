@@ -28,8 +28,8 @@ func handlers(mux *http.ServeMux, locks *core.Locker, orders any) {
 		// One at a time for each order. A second call gets "aborted" at once.
 		grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.id}"),
 
-		// The first message names the order; the lock is held until the stream is over.
-		grpcmw.WithMethod("/shop.v1.Orders/Negotiate", "order:{order.id}", core.WithWait(5*time.Second)),
+		// A header names the order; the lock is held until the stream is over.
+		grpcmw.WithMethod("/shop.v1.Orders/Negotiate", "order:{metadata:x-order|text}", core.WithWait(5*time.Second)),
 	)
 	mux.Handle(shopv1connect.NewOrdersHandler(orders, guard))
 }

@@ -78,15 +78,15 @@ func (s *stream) SendHeader(md metadata.MD) error {
 
 func (s *stream) SetTrailer(md metadata.MD) { _ = s.transport.SetTrailer(md) }
 
-// lockedConn is a connection whose messages pass once the lock is held.
+// lockedConn is a connection whose messages pass while the lock is held.
 type lockedConn struct {
 	connect.StreamingHandlerConn
 
 	locked grpc.ServerStream
 }
 
-// Receive takes the lock that the first message names. Once the lock is refused or lost, it returns that answer.
+// Receive returns the answer to a loss once the lock is lost.
 func (c *lockedConn) Receive(m any) error { return translate(c.locked.RecvMsg(m), nil, nil) }
 
-// Send sends nothing before the lock is held, and nothing once it is lost.
+// Send sends nothing once the lock is lost.
 func (c *lockedConn) Send(m any) error { return translate(c.locked.SendMsg(m), nil, nil) }

@@ -122,8 +122,7 @@ func (x *RefundReply) GetCentsEach() int64 {
 
 type PackRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	OrderId       int64                  `protobuf:"varint,1,opt,name=order_id,json=orderId,proto3" json:"order_id,omitempty"` // in the first message
-	Item          string                 `protobuf:"bytes,2,opt,name=item,proto3" json:"item,omitempty"`
+	Item          string                 `protobuf:"bytes,1,opt,name=item,proto3" json:"item,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -156,13 +155,6 @@ func (x *PackRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use PackRequest.ProtoReflect.Descriptor instead.
 func (*PackRequest) Descriptor() ([]byte, []int) {
 	return file_examples_grpc_orderspb_orders_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *PackRequest) GetOrderId() int64 {
-	if x != nil {
-		return x.OrderId
-	}
-	return 0
 }
 
 func (x *PackRequest) GetItem() string {
@@ -314,22 +306,21 @@ const file_examples_grpc_orderspb_orders_proto_rawDesc = "" +
 	"\x05parts\x18\x02 \x01(\x03R\x05parts\",\n" +
 	"\vRefundReply\x12\x1d\n" +
 	"\n" +
-	"cents_each\x18\x01 \x01(\x03R\tcentsEach\"<\n" +
-	"\vPackRequest\x12\x19\n" +
-	"\border_id\x18\x01 \x01(\x03R\aorderId\x12\x12\n" +
-	"\x04item\x18\x02 \x01(\tR\x04item\"!\n" +
+	"cents_each\x18\x01 \x01(\x03R\tcentsEach\"!\n" +
+	"\vPackRequest\x12\x12\n" +
+	"\x04item\x18\x01 \x01(\tR\x04item\"!\n" +
 	"\tPackReply\x12\x14\n" +
 	"\x05items\x18\x01 \x01(\x03R\x05items\")\n" +
 	"\fTrackRequest\x12\x19\n" +
 	"\border_id\x18\x01 \x01(\x03R\aorderId\"\"\n" +
 	"\n" +
 	"TrackReply\x12\x14\n" +
-	"\x05where\x18\x01 \x01(\tR\x05where2\xe7\x01\n" +
+	"\x05where\x18\x01 \x01(\tR\x05where2\xf4\x01\n" +
 	"\x06Orders\x12R\n" +
 	"\x06Refund\x12\x18.orders.v1.RefundRequest\x1a\x16.orders.v1.RefundReply\"\x16\xca\xe7)\x12\n" +
-	"\x10order:{order_id}\x12P\n" +
-	"\x04Pack\x12\x16.orders.v1.PackRequest\x1a\x14.orders.v1.PackReply\"\x16\xca\xe7)\x12\n" +
-	"\x10order:{order_id}(\x010\x01\x127\n" +
+	"\x10order:{order_id}\x12]\n" +
+	"\x04Pack\x12\x16.orders.v1.PackRequest\x1a\x14.orders.v1.PackReply\"#\xca\xe7)\x1f\n" +
+	"\x1dorder:{metadata:x-order|text}(\x010\x01\x127\n" +
 	"\x05Track\x12\x17.orders.v1.TrackRequest\x1a\x15.orders.v1.TrackReplyB8Z6github.com/holdfast-go/holdfast/examples/grpc/orderspbb\x06proto3"
 
 var (

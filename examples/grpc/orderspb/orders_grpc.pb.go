@@ -32,8 +32,8 @@ const (
 type OrdersClient interface {
 	// Refund gives money back, in equal parts. Two refunds of one order at once would pay it twice.
 	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*RefundReply, error)
-	// Pack puts items into an order's parcel. The first message says which order; from then on
-	// nobody else touches it until the stream is over.
+	// Pack puts items into an order's parcel. The metadata x-order says which order; nobody else
+	// touches it until the stream is over.
 	Pack(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PackRequest, PackReply], error)
 	// Track only reads, and has no lock.
 	Track(ctx context.Context, in *TrackRequest, opts ...grpc.CallOption) (*TrackReply, error)
@@ -86,8 +86,8 @@ func (c *ordersClient) Track(ctx context.Context, in *TrackRequest, opts ...grpc
 type OrdersServer interface {
 	// Refund gives money back, in equal parts. Two refunds of one order at once would pay it twice.
 	Refund(context.Context, *RefundRequest) (*RefundReply, error)
-	// Pack puts items into an order's parcel. The first message says which order; from then on
-	// nobody else touches it until the stream is over.
+	// Pack puts items into an order's parcel. The metadata x-order says which order; nobody else
+	// touches it until the stream is over.
 	Pack(grpc.BidiStreamingServer[PackRequest, PackReply]) error
 	// Track only reads, and has no lock.
 	Track(context.Context, *TrackRequest) (*TrackReply, error)

@@ -30,14 +30,14 @@ var File_grpcmw_internal_testpb_annotated_proto protoreflect.FileDescriptor
 
 const file_grpcmw_internal_testpb_annotated_proto_rawDesc = "" +
 	"\n" +
-	"&grpcmw/internal/testpb/annotated.proto\x12\x11shop.annotated.v1\x1a#grpcmw/internal/testpb/orders.proto\x1a\x16holdfast/v1/lock.proto2\xdc\x03\n" +
+	"&grpcmw/internal/testpb/annotated.proto\x12\x11shop.annotated.v1\x1a#grpcmw/internal/testpb/orders.proto\x1a\x16holdfast/v1/lock.proto2\xe9\x03\n" +
 	"\x05Stock\x12I\n" +
 	"\aReserve\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x16\xca\xe7)\x12\n" +
 	"\x10order:{order.id}\x12a\n" +
 	"\x04Ship\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"1\xca\xe7)-\n" +
-	"\x10order:{order.id}\x12\x051m30s\x1a\x0320s\"\x021h*\x0324h2\x04ship\x12J\n" +
-	"\x06Import\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x16\xca\xe7)\x12\n" +
-	"\x10order:{order.id}(\x01\x12I\n" +
+	"\x10order:{order.id}\x12\x051m30s\x1a\x0320s\"\x021h*\x0324h2\x04ship\x12W\n" +
+	"\x06Import\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"#\xca\xe7)\x1f\n" +
+	"\x1dorder:{metadata:x-order|text}(\x01\x12I\n" +
 	"\x05Watch\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x16\xca\xe7)\x12\n" +
 	"\x10order:{order.id}0\x01\x12^\n" +
 	"\tNegotiate\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"%\xca\xe7)!\n" +
