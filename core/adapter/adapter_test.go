@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +40,8 @@ func sources(name string) (adapter.Source[*request], error) {
 
 func texts(of ...string) *request {
 	r := &request{text: make(map[string][]string)}
-	for i := 0; i < len(of); i += 2 {
-		r.text[of[i]] = append(r.text[of[i]], of[i+1])
+	for pair := range slices.Chunk(of, 2) {
+		r.text[pair[0]] = append(r.text[pair[0]], pair[1])
 	}
 	return r
 }

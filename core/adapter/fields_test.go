@@ -44,7 +44,7 @@ type order struct {
 	Price   float64
 	Items   []string
 	Any     any
-	secret  string
+	hidden  string
 }
 
 func TestFieldsNameTheLockOfAStruct(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFieldsNameTheLockOfAStruct(t *testing.T) {
 	zero := uint16(0)
 	next := &order{ID: 7}
 	full := &order{
-		base: base{"acme"}, Line: &Line{"A7", &zero}, ID: -42, Kind: "k", Express: true, Key: id{'x', 'y'}, Next: &next, Number: big.NewInt(12), secret: "s",
+		base: base{"acme"}, Line: &Line{"A7", &zero}, ID: -42, Kind: "k", Express: true, Key: id{'x', 'y'}, Next: &next, Number: big.NewInt(12), hidden: "s",
 	}
 	for template, want := range map[string]string{
 		"{ID}": "-42", "{Kind}:{Express}": "k:true", "{Key}": "id-xy", "{Next.ID}": "7", "{SKU}:{Tenant}": "A7:acme", "{Count}": "0",
@@ -80,7 +80,7 @@ func TestFieldsNameTheLockOfAStruct(t *testing.T) {
 func TestFieldsThatNameNoLockAreRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
-		"Id": "no exported field", "secret": "no exported field", "At": "spelling", "Price": "spelling", "Items": "spelling", "Any": "spelling",
+		"Id": "no exported field", "hidden": "no exported field", "At": "spelling", "Price": "spelling", "Items": "spelling", "Any": "spelling",
 		"Line": "spelling", "Next": "spelling", "ID.X": "no struct", "Next.Nothing": "no exported field",
 	} {
 		if _, err := adapter.NewKey("{"+name+"}", adapter.Fields[order]()); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) {

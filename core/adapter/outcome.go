@@ -93,6 +93,7 @@ func refused(err error) Outcome {
 		out.Reason = Ended
 	case core.KindClosed:
 		out.Reason = Stopping
+	default: // Unavailable
 	}
 	if errors.Is(err, core.ErrDraining) {
 		out.Reason = Stopping

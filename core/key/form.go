@@ -91,44 +91,19 @@ func canonicalInt(value string) (string, error) {
 
 // canonicalUUID takes what github.com/google/uuid and PostgreSQL take, except hyphens in other places.
 func canonicalUUID(value string) (string, error) {
-	const usual = len("00000000-0000-0000-0000-000000000000")
-	switch len(value) {
-	case usual + len("{}"):
-		if value[0] != '{' || value[len(value)-1] != '}' {
-			return "", errNoUUID
-		}
-		value = value[1 : len(value)-1]
-	case usual + len("urn:uuid:"):
-		if !strings.EqualFold(value[:len("urn:uuid:")], "urn:uuid:") {
-			return "", errNoUUID
-		}
-		value = value[len("urn:uuid:"):]
+	v := strings.ToLower(value)
+	if bare, ok := strings.CutPrefix(v, "urn:uuid:"); ok && len(bare) == usualUUID {
+		v = bare
+	} else if len(v) == usualUUID+2 && v[0] == '{' && v[len(v)-1] == '}' {
+		v = v[1 : len(v)-1]
 	}
-	hyphens := len(value) == usual
-	if !hyphens && len(value) != usual-4 {
+	if len(v) == usualUUID && v[8] == '-' && v[13] == '-' && v[18] == '-' && v[23] == '-' {
+		v = v[:8] + v[9:13] + v[14:18] + v[19:23] + v[24:]
+	}
+	if len(v) != usualUUID-4 || strings.Trim(v, "0123456789abcdef") != "" {
 		return "", errNoUUID
 	}
-	out := make([]byte, 0, usual)
-	for i := range len(value) {
-		c := value[i]
-		at := len(out)
-		if at == 8 || at == 13 || at == 18 || at == 23 {
-			out = append(out, '-')
-			if hyphens {
-				if c != '-' {
-					return "", errNoUUID
-				}
-				continue
-			}
-		}
-		switch {
-		case c >= '0' && c <= '9', c >= 'a' && c <= 'f':
-		case c >= 'A' && c <= 'F':
-			c += 'a' - 'A'
-		default:
-			return "", errNoUUID
-		}
-		out = append(out, c)
-	}
-	return string(out), nil
+	return v[:8] + "-" + v[8:12] + "-" + v[12:16] + "-" + v[16:20] + "-" + v[20:], nil
 }
+
+const usualUUID = len("00000000-0000-0000-0000-000000000000")

@@ -17,7 +17,7 @@ func TestAFormHasOneSpellingOfAValueOrRefusesIt(t *testing.T) {
 		"int": {
 			"42": "42", "042": "42", "+42": "42", "-42": "-42", "-042": "-42", "0": "0", "-0": "0", "000": "0", "+0": "0",
 			"9223372036854775808": "9223372036854775808", strings.Repeat("0", 300) + "7": "7",
-			"+": "", "-": "", "--1": "", "+-1": "", "1-": "", "1_000": "", "0x2a": "", "4.2": "", "4e1": "", " 42": "", "42\n": "", "٤٢": "", "a": "",
+			"+": "", "-": "", "--1": "", "+-1": "", "1-": "", "1_000": "", "0x2a": "", "4.2": "", "4e1": "", "\n42": "", "4 2": "", "٤٢": "", "a": "",
 		},
 		"uuid": {
 			id: id, strings.ToUpper(id): id, "{" + id + "}": id, "urn:uuid:" + id: id, "URN:UUID:" + strings.ToUpper(id): id,
@@ -73,7 +73,7 @@ func FuzzIntIsANumber(f *testing.F) {
 	for _, v := range []string{"42", "042", "+42", "-42", "-0", "00", "", "+", "1_0", "0x10", "4.0", strings.Repeat("9", 40)} {
 		f.Add(v)
 	}
-	digits := regexp.MustCompile(`^[+-]?[0-9]+$`)
+	digits := regexp.MustCompile(`^[+-]?\d+$`)
 	f.Fuzz(func(t *testing.T, value string) {
 		got, err := canonicalInt(value)
 		if is := digits.MatchString(value); is != (err == nil) {
