@@ -2,7 +2,6 @@ package rivermw
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -12,6 +11,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
 // Option configures a [Door].
@@ -25,7 +25,7 @@ func (f optionFunc) apply(d *Door) error { return f(d) }
 // [Middleware]. It is safe for concurrent use.
 type Door struct {
 	locks  *core.Locker
-	rules  map[string]*rule // by kind
+	rules  map[string]*adapter.Rule[*rivertype.JobRow] // by kind
 	snooze time.Duration
 	log    *slog.Logger // nil: slog.Default
 }
@@ -38,7 +38,7 @@ func New(l *core.Locker, opts ...Option) (*Door, error) {
 	if _, err := l.With(); err != nil {
 		return nil, fmt.Errorf("rivermw: %w", err)
 	}
-	d := &Door{locks: l, rules: make(map[string]*rule), snooze: 5 * time.Second}
+	d := &Door{locks: l, rules: make(map[string]*adapter.Rule[*rivertype.JobRow]), snooze: 5 * time.Second}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("rivermw: %w: nil option", core.ErrInvalid)
@@ -94,32 +94,9 @@ func (d *Door) Work(ctx context.Context, job *rivertype.JobRow, doInner func(con
 	if r == nil {
 		return doInner(ctx)
 	}
-	names, err := r.names(ctx, job)
-	if err != nil {
-		return keyless(err)
-	}
-	ran := false
-	var own error // the worker's
-	work := func(ctx context.Context) error {
-		ran = true
-		if own = doInner(ctx); own != nil {
-			return errFailed // a loss in own is that of another lease
-		}
-		return nil
-	}
-	as := core.WithOperation("job:" + job.Kind + ":" + strconv.FormatInt(job.ID, 10))
-	if len(names) == 1 {
-		err = r.locks.Do(ctx, names[0], work, as)
-	} else {
-		err = r.locks.DoAll(ctx, names, work, as)
-	}
-	if !ran {
-		return d.refused(ctx, job, err)
-	}
-	return settled(own, err)
+	out := r.Run(ctx, job, doInner, core.WithOperation("job:"+job.Kind+":"+strconv.FormatInt(job.ID, 10)))
+	return d.settled(ctx, job, out)
 }
-
-var errFailed = errors.New("the worker did not succeed")
 
 // spread is d, up to a fifth shorter or longer.
 func spread(d time.Duration) time.Duration {

@@ -9,24 +9,30 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
-// refused is the outcome of a job whose worker did not run.
-func (d *Door) refused(ctx context.Context, job *rivertype.JobRow, err error) error {
-	if errors.Is(err, core.ErrDraining) { // this process stops: another one has the job at once
-		return &rivertype.JobSnoozeError{Duration: spread(d.snooze)}
-	}
-	switch core.KindOf(err) {
-	case core.KindHeld:
-		return &rivertype.JobSnoozeError{Duration: spread(d.snooze)}
-	case core.KindDuplicate:
+// settled is what River is told of a job.
+func (d *Door) settled(ctx context.Context, job *rivertype.JobRow, out adapter.Outcome) error {
+	switch out.Reason {
+	case adapter.Lost:
+		return &lostError{out.Join()}
+	case adapter.Duplicate:
 		d.unrun(ctx, job)
 		return nil
-	case core.KindInvalid:
-		return keyless(err)
-	default: // the context's error, unavailable, closed
-		return err
+	case adapter.Held:
+		return &rivertype.JobSnoozeError{Duration: spread(d.snooze)}
+	case adapter.Stopping:
+		if errors.Is(out.Err, core.ErrDraining) { // another process has the job at once
+			return &rivertype.JobSnoozeError{Duration: spread(d.snooze)}
+		}
+	case adapter.BadKey, adapter.Misconfigured: // another attempt would find the same, unless a function says otherwise
+		if errors.Is(out.Err, core.ErrInvalid) {
+			return rivertype.JobCancel(fmt.Errorf("rivermw: %w", out.Err))
+		}
+	default:
 	}
+	return out.Join()
 }
 
 // unrun tells that a job is completed without a run: River shows no difference. It names no lock and no holder.
@@ -37,23 +43,6 @@ func (d *Door) unrun(ctx context.Context, job *rivertype.JobRow) {
 	}
 	log.LogAttrs(ctx, slog.LevelInfo, "holdfast: job completed without a run", slog.String("because", "its work is already done"),
 		slog.String("kind", job.Kind), slog.String("queue", job.Queue), slog.Int64("id", job.ID))
-}
-
-// keyless is the outcome of a job without a usable name. Another attempt would find the same, unless a
-// function for the name says otherwise.
-func keyless(err error) error {
-	if !errors.Is(err, core.ErrInvalid) {
-		return err
-	}
-	return rivertype.JobCancel(fmt.Errorf("rivermw: %w", err))
-}
-
-// settled is the outcome of a job whose worker ran: its own error, unless core tells of a loss.
-func settled(own, err error) error {
-	if lost, ok := errors.AsType[*core.LostError](err); ok {
-		return &lostError{errors.Join(own, lost)}
-	}
-	return own
 }
 
 // lostError is a worker's verdict without its finality: with a lost lease it is no more to be trusted than success.

@@ -11,15 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
-// rule is what holds for the jobs of a kind.
-type rule struct {
-	locks *core.Locker
-	names namesFunc
-}
-
-// namesFunc makes the names of the locks from a job, mostly one.
-type namesFunc func(context.Context, *rivertype.JobRow) ([]string, error)
-
 // WithKind locks the jobs of a kind by a key such as "order:{order_id}". The package documentation lists
 // the sources of a key. The same kind twice is an error. A job that was inserted under another name of its kind
 // (river.JobArgsWithKindAliases) keeps that name. It runs without a lock if that name has no rule, so give it one,
@@ -37,7 +28,7 @@ func WithKind(kind, template string, opts ...core.Option) Option {
 		if err != nil {
 			return fmt.Errorf("WithKind(%q): %w", kind, err)
 		}
-		return d.add(kind, template, k.Names, opts)
+		return d.add(kind, k, opts)
 	})
 }
 
@@ -48,25 +39,23 @@ func WithKind(kind, template string, opts ...core.Option) Option {
 // Any other error is returned unchanged, so River retries the job.
 func WithKindFunc(kind string, name func(context.Context, *rivertype.JobRow) (string, error), opts ...core.Option) Option {
 	return optionFunc(func(d *Door) error {
-		if name == nil {
-			return fmt.Errorf("WithKindFunc(%q): %w: nil function", kind, core.ErrInvalid)
+		k, err := adapter.KeyFunc(kind, name)
+		if err != nil {
+			return fmt.Errorf("WithKindFunc(%q): %w", kind, err)
 		}
-		return d.add(kind, kind, func(ctx context.Context, job *rivertype.JobRow) ([]string, error) {
-			n, err := name(ctx, job)
-			return []string{n}, err
-		}, opts)
+		return d.add(kind, k, opts)
 	})
 }
 
-func (d *Door) add(kind, template string, names namesFunc, opts []core.Option) error {
+func (d *Door) add(kind string, k adapter.Key[*rivertype.JobRow], opts []core.Option) error {
 	if strings.TrimSpace(kind) == "" || d.rules[kind] != nil {
 		return fmt.Errorf("kind %q: %w: empty, or it has a rule already", kind, core.ErrInvalid)
 	}
-	defaults := []core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedupScope(kind)}
-	locks, err := d.locks.With(append(defaults, opts...)...)
+	defaults := []core.Option{core.WithWait(0), core.WithDedupScope(kind)}
+	r, err := adapter.NewRule(d.locks, k, append(defaults, opts...)...)
 	if err != nil {
 		return fmt.Errorf("kind %q: %w", kind, err)
 	}
-	d.rules[kind] = &rule{locks, names}
+	d.rules[kind] = r
 	return nil
 }

@@ -2,7 +2,6 @@ package temporalmw
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -25,17 +24,8 @@ type locked struct {
 	interceptor.WorkerInterceptorBase
 
 	locks *core.Locker
-	rules map[string]*rule // by activity type
+	rules map[string]*adapter.Rule[[]any] // by activity type
 }
-
-// rule is what holds for the activities of a type.
-type rule struct {
-	locks *core.Locker
-	names namesFunc
-}
-
-// namesFunc makes the names of the locks from an activity's arguments, mostly one.
-type namesFunc func(ctx context.Context, args []any) ([]string, error)
 
 // Interceptor is [New] for a program that cannot run without its rules: it panics where New returns an
 // error.
@@ -53,7 +43,7 @@ func New(l *core.Locker, opts ...Option) (interceptor.WorkerInterceptor, error) 
 	if _, err := l.With(); err != nil {
 		return nil, fmt.Errorf("temporalmw: %w", err)
 	}
-	i := &locked{locks: l, rules: make(map[string]*rule)}
+	i := &locked{locks: l, rules: make(map[string]*adapter.Rule[[]any])}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("temporalmw: %w: nil option", core.ErrInvalid)
@@ -77,7 +67,7 @@ func WithActivity(activityType, template string, opts ...core.Option) Option {
 		if err != nil {
 			return fmt.Errorf("WithActivity(%q): %w", activityType, err)
 		}
-		return l.add(activityType, template, k.Names, opts)
+		return l.add(activityType, k, opts)
 	})
 }
 
@@ -86,26 +76,24 @@ func WithActivity(activityType, template string, opts ...core.Option) Option {
 // the activity fails for good. Any other error is the activity's.
 func WithActivityFunc(activityType string, name func(ctx context.Context, args []any) (string, error), opts ...core.Option) Option {
 	return optionFunc(func(l *locked) error {
-		if name == nil {
-			return fmt.Errorf("WithActivityFunc(%q): %w: nil function", activityType, core.ErrInvalid)
+		k, err := adapter.KeyFunc(activityType, name)
+		if err != nil {
+			return fmt.Errorf("WithActivityFunc(%q): %w", activityType, err)
 		}
-		return l.add(activityType, activityType, func(ctx context.Context, args []any) ([]string, error) {
-			n, err := name(ctx, args)
-			return []string{n}, err
-		}, opts)
+		return l.add(activityType, k, opts)
 	})
 }
 
-func (l *locked) add(activityType, template string, names namesFunc, opts []core.Option) error {
+func (l *locked) add(activityType string, k adapter.Key[[]any], opts []core.Option) error {
 	if strings.TrimSpace(activityType) == "" || l.rules[activityType] != nil {
 		return fmt.Errorf("activity %q: %w: empty, or it has a rule already", activityType, core.ErrInvalid)
 	}
-	defaults := []core.Option{core.WithWait(0), core.WithTemplate(template), core.WithDedupScope(activityType), core.WithOperation(activityType)}
-	locks, err := l.locks.With(append(defaults, opts...)...)
+	defaults := []core.Option{core.WithWait(0), core.WithDedupScope(activityType), core.WithOperation(activityType)}
+	r, err := adapter.NewRule(l.locks, k, append(defaults, opts...)...)
 	if err != nil {
 		return fmt.Errorf("activity %q: %w", activityType, err)
 	}
-	l.rules[activityType] = &rule{locks, names}
+	l.rules[activityType] = r
 	return nil
 }
 
@@ -120,7 +108,7 @@ func (l *locked) InterceptActivity(_ context.Context, next interceptor.ActivityI
 type inbound struct {
 	interceptor.ActivityInboundInterceptorBase
 
-	rules map[string]*rule
+	rules map[string]*adapter.Rule[[]any]
 }
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
@@ -129,29 +117,13 @@ func (i *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 	if r == nil {
 		return i.Next.ExecuteActivity(ctx, in)
 	}
-	names, err := r.names(ctx, in.Args)
-	if err != nil {
-		return nil, keyless(ctx, err)
-	}
-	ran := false
 	var result any
-	var own error // the activity's
-	work := func(ctx context.Context) error {
-		ran = true
-		if result, own = i.Next.ExecuteActivity(ctx, in); own != nil {
-			return errFailed // a loss in own is that of another lease
-		}
-		return nil
+	out := r.Run(ctx, in.Args, func(ctx context.Context) (err error) {
+		result, err = i.Next.ExecuteActivity(ctx, in)
+		return err
+	})
+	if out.Reason == adapter.Done {
+		return result, out.Own
 	}
-	if len(names) == 1 {
-		err = r.locks.Do(ctx, names[0], work)
-	} else {
-		err = r.locks.DoAll(ctx, names, work)
-	}
-	if !ran {
-		return nil, refused(ctx, err)
-	}
-	return settled(ctx, result, own, err)
+	return nil, refused(ctx, out)
 }
-
-var errFailed = errors.New("the activity did not succeed")

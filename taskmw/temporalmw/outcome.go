@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
@@ -26,31 +27,34 @@ const (
 // delay is when an activity that found its name held tries again, less or more a fifth.
 const delay = 5 * time.Second
 
-// refused is the outcome of an activity that did not run. What a workflow's history keeps of it names no holder.
-func refused(ctx context.Context, err error) error {
-	switch core.KindOf(err) {
-	case core.KindHeld:
+// refused is the outcome of an activity that did not run, or lost its lock. What a workflow's history keeps of it names
+// no holder.
+func refused(ctx context.Context, out adapter.Outcome) error {
+	switch out.Reason {
+	case adapter.Held:
 		later := delay - delay/5 + rand.N(2*delay/5+1) //nolint:gosec // G404: it spreads retries
-		return failure(ctx, "the lock is held", TypeHeld, err, temporal.ApplicationErrorOptions{NextRetryDelay: later})
-	case core.KindDuplicate:
-		return failure(ctx, "it was done before", TypeDuplicate, err, temporal.ApplicationErrorOptions{NonRetryable: true})
-	case core.KindInvalid:
-		return keyless(ctx, err)
-	case core.KindEnded:
-		if errors.Is(err, context.Canceled) {
+		return failure(ctx, "the lock is held", TypeHeld, out.Err, temporal.ApplicationErrorOptions{NextRetryDelay: later})
+	case adapter.Duplicate:
+		return failure(ctx, "it was done before", TypeDuplicate, out.Err, temporal.ApplicationErrorOptions{NonRetryable: true})
+	case adapter.BadKey, adapter.Misconfigured:
+		return keyless(ctx, out.Err)
+	case adapter.Ended:
+		if errors.Is(out.Err, context.Canceled) {
 			return context.Canceled
 		}
 		return context.DeadlineExceeded
+	case adapter.Lost: // it decides nothing: neither its result counts, nor that its error is final
+		cause := &undecided{out.Join()}
+		return failure(ctx, "the lock was lost while the activity ran", TypeLost, cause, temporal.ApplicationErrorOptions{})
+	case adapter.Stopping: // the next attempt may be another worker's
+		return failure(ctx, "the worker is about to stop", TypeUnavailable, out.Err, temporal.ApplicationErrorOptions{})
 	default:
-		message := "the lock service did not answer"
-		if errors.Is(err, core.ErrDraining) || errors.Is(err, core.ErrClosed) { // the next attempt may be another worker's
-			message = "the worker is about to stop"
-		}
-		return failure(ctx, message, TypeUnavailable, err, temporal.ApplicationErrorOptions{})
+		return failure(ctx, "the lock service did not answer", TypeUnavailable, out.Err, temporal.ApplicationErrorOptions{})
 	}
 }
 
-// keyless is the outcome of an activity without a usable name. Another attempt would find the same.
+// keyless is the outcome of an activity without a usable name. Another attempt would find the same, unless a
+// function for the name says otherwise.
 func keyless(ctx context.Context, err error) error {
 	if !errors.Is(err, core.ErrInvalid) {
 		return err
@@ -60,17 +64,6 @@ func keyless(ctx context.Context, err error) error {
 		message += ": {" + source.Source + "} is " + source.Reason()
 	}
 	return failure(ctx, message, TypeKey, err, temporal.ApplicationErrorOptions{NonRetryable: true})
-}
-
-// settled is the outcome of an activity that ran. One that lost its lock decides nothing: neither its result counts,
-// nor that its error is final.
-func settled(ctx context.Context, result any, own, err error) (any, error) {
-	lost, ok := errors.AsType[*core.LostError](err)
-	if !ok {
-		return result, own
-	}
-	cause := &undecided{errors.Join(own, lost)}
-	return nil, failure(ctx, "the lock was lost while the activity ran", TypeLost, cause, temporal.ApplicationErrorOptions{})
 }
 
 // undecided is what a loss was joined with, but no cancellation: the SDK would find it and report that instead of the

@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
-	"github.com/holdfast-go/holdfast/core/key"
 )
 
 // ErrKey says that a message has no usable name to lock. The error matches [core.ErrInvalid] too, and
@@ -37,8 +36,7 @@ func New(l *core.Locker, template string, opts ...core.Option) (message.HandlerM
 	if err != nil {
 		return nil, err
 	}
-	told := core.WithTemplate(template)
-	return newMiddleware(l, k.Names, append([]core.Option{told}, opts...))
+	return newMiddleware(l, k, opts)
 }
 
 // LockFunc is [New] with a function that returns the name to lock. Use key.Key's Name, of package core/key,
@@ -48,25 +46,20 @@ func LockFunc(l *core.Locker, name func(*message.Message) (string, error), opts 
 	if name == nil {
 		return nil, fmt.Errorf("%w: nil function", core.ErrInvalid)
 	}
-	return newMiddleware(l, func(_ context.Context, msg *message.Message) ([]string, error) {
-		n, err := name(msg)
-		if err == nil {
-			err = key.CheckName(n)
-		}
-		return []string{n}, err
-	}, opts)
-}
-
-// namesFunc makes the names of the locks from a message, mostly one.
-type namesFunc func(context.Context, *message.Message) ([]string, error)
-
-func newMiddleware(l *core.Locker, names namesFunc, opts []core.Option) (message.HandlerMiddleware, error) {
-	locks, err := l.With(opts...)
+	k, err := adapter.KeyFunc("", func(_ context.Context, msg *message.Message) (string, error) { return name(msg) })
 	if err != nil {
 		return nil, err
 	}
-	window, scope := locks.Dedup()
-	d := &door{locks: locks, names: names, scoped: window > 0 && scope == ""}
+	return newMiddleware(l, k, opts)
+}
+
+func newMiddleware(l *core.Locker, k adapter.Key[*message.Message], opts []core.Option) (message.HandlerMiddleware, error) {
+	rule, err := adapter.NewRule(l, k, opts...)
+	if err != nil {
+		return nil, err
+	}
+	window, scope := rule.Locker().Dedup()
+	d := &door{rule: rule, scoped: window > 0 && scope == ""}
 	return func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *message.Message) ([]*message.Message, error) { return d.handle(msg, next) }
 	}, nil
@@ -74,82 +67,61 @@ func newMiddleware(l *core.Locker, names namesFunc, opts []core.Option) (message
 
 // door is a rule made ready.
 type door struct {
-	locks  *core.Locker
-	names  namesFunc
+	rule   *adapter.Rule[*message.Message]
 	scoped bool     // a dedup marker's scope is the handler
-	known  sync.Map // handler → *core.Locker
+	known  sync.Map // handler → *adapter.Rule[*message.Message]
 }
 
 func (d *door) handle(msg *message.Message, next message.HandlerFunc) (produced []*message.Message, err error) {
-	names, err := d.names(msg.Context(), msg)
-	if err != nil {
-		return nil, keyless(err)
-	}
 	outside := msg.Context()
 	defer msg.SetContext(outside) // also if the handler panics
-	ran := false
-	var own error // the handler's
-	err = d.hold(outside, names, func(ctx context.Context) error {
-		ran = true
-		msg.SetContext(ctx)
-		switch produced, own = next(msg); {
-		case own != nil:
-			return errFailed // a loss in own is that of another lease
-		case len(produced) > 0:
-			return errUnpublished // the router may fail to, and then the message has to be handled again
-		default:
-			return nil
-		}
-	})
-	lost, isLost := errors.AsType[*core.LostError](err)
-	switch {
-	case !ran && errors.Is(err, core.ErrDuplicate):
-		return nil, nil
-	case !ran:
+	rule, err := d.forHandler(message.HandlerNameFromCtx(outside))
+	if err != nil {
 		return nil, err
-	case isLost:
-		return nil, errors.Join(own, lost)
-	default:
+	}
+	var own error // the handler's
+	out := rule.Run(outside, msg, func(ctx context.Context) error {
+		msg.SetContext(ctx)
+		if produced, own = next(msg); own == nil && len(produced) > 0 {
+			return errUnpublished // the router may fail to, and then the message has to be handled again
+		}
+		return own
+	})
+	switch out.Reason {
+	case adapter.Done:
 		return produced, own // as the handler returned them
-	}
-}
-
-// Either leaves no dedup marker.
-var (
-	errFailed      = errors.New("the handler did not succeed")
-	errUnpublished = errors.New("what the handler returned is not published yet")
-)
-
-func (d *door) hold(ctx context.Context, names []string, work func(context.Context) error) error {
-	locks, err := d.forHandler(message.HandlerNameFromCtx(ctx))
-	switch {
-	case err != nil:
-		return err
-	case len(names) == 1:
-		return locks.Do(ctx, names[0], work)
+	case adapter.Duplicate:
+		return nil, nil
+	case adapter.BadKey:
+		return nil, keyless(out.Err)
+	case adapter.Lost:
+		return nil, errors.Join(own, out.Err)
 	default:
-		return locks.DoAll(ctx, names, work)
+		return nil, out.Err
 	}
 }
 
-// forHandler is the Locker with what only a message says: the handler's name, empty without a router. It is a part
+// errUnpublished leaves no dedup marker.
+var errUnpublished = errors.New("what the handler returned is not published yet")
+
+// forHandler is the rule with what only a message says: the handler's name, empty without a router. It is a part
 // of the holder's label, and the scope of a dedup marker unless somebody has chosen another one.
-func (d *door) forHandler(name string) (*core.Locker, error) {
+func (d *door) forHandler(name string) (*adapter.Rule[*message.Message], error) {
 	if name == "" {
-		return d.locks, nil
+		return d.rule, nil
 	}
-	if l, ok := d.known.Load(name); ok {
-		return l.(*core.Locker), nil //nolint:forcetypeassert // it has no other values
+	if r, ok := d.known.Load(name); ok {
+		return r.(*adapter.Rule[*message.Message]), nil //nolint:forcetypeassert // it has no other values
 	}
 	opts := []core.Option{core.WithOperation(name)}
 	if d.scoped {
 		opts = append(opts, core.WithDedupScope(name))
 	}
-	l, err := d.locks.With(opts...)
+	r, err := d.rule.With(opts...)
 	if err == nil {
-		d.known.Store(name, l)
+		d.known.Store(name, r)
 	}
-	return l, err
+	return r, err
 }
 
 func keyless(err error) error {
