@@ -22,7 +22,7 @@ type lock struct {
 }
 
 func (l *lock) serve(c *echo.Context, next echo.HandlerFunc) error {
-	if l.Skipper != nil && l.Skipper(c) || l.unrouted(c) {
+	if l.Skipper != nil && l.Skipper(c) {
 		return l.own(c, next(c))
 	}
 	names, fault := l.names(c)
@@ -124,10 +124,4 @@ func plain(c *echo.Context, v string) string {
 		return unescaped
 	}
 	return v // never: the server has refused such a path
-}
-
-// unrouted says that the router has found no route for a request, so that Echo answers 404 or 405.
-func (l *lock) unrouted(c *echo.Context) bool {
-	r := c.RouteInfo()
-	return r.Name == echo.NotFoundRouteName || r.Name == echo.MethodNotAllowedRouteName || r.Method == echo.RouteNotFound
 }

@@ -95,3 +95,24 @@ func TestARouteOfAHostIsLocked(t *testing.T) {
 		t.Errorf("%d, and the handler ran under %q", w.Code, name)
 	}
 }
+
+// The router has chosen the handler before that middleware changes the method.
+func TestARequestWhoseMethodIsOverriddenIsLocked(t *testing.T) {
+	t.Parallel()
+	e := echo.New()
+	e.Use(middleware.MethodOverride())
+	var name string
+	e.POST("/orders/:id", func(c echo.Context) error {
+		if x, ok := core.FromContext(c.Request().Context()); ok {
+			name = x.Name()
+		}
+		return c.NoContent(http.StatusNoContent)
+	}, echomw.Lock(doortest.MemoryLocker(t), "order:{id|int}"))
+	r := httptest.NewRequest(http.MethodPost, "/orders/42", http.NoBody)
+	r.Header.Set(echo.HeaderXHTTPMethodOverride, http.MethodPatch)
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	if w.Code != http.StatusNoContent || name != "order:42" {
+		t.Errorf("%d, and the handler ran under %q", w.Code, name)
+	}
+}

@@ -14,9 +14,9 @@ import (
 // an option that cannot work; [Config.ToMiddleware] returns an error instead. Answers, panics and
 // callers that leave are handled as in [httpmw.Lock].
 //
-// Use it on routes, after all other middleware. On Echo.Use and groups, requests that match no route
-// pass without a lock: Echo answers them with 404 or 405. Before the router (Echo.Pre) there are no
-// parameters. If the key needs one, requests get 500.
+// Use it on routes, after all other middleware. On Echo.Use and groups, requests that match no route are
+// locked, too. They have no parameters, and neither has any request before the router (Echo.Pre). If the key
+// needs one, such requests get 500, unless Config.Skipper lets them pass.
 func Lock(l *core.Locker, key string, opts ...core.Option) echo.MiddlewareFunc {
 	mw, err := Config{Locker: l, Key: key, Options: opts}.ToMiddleware()
 	if err != nil {
@@ -49,8 +49,7 @@ type Config struct {
 	// says otherwise.
 	Options []core.Option
 
-	// Skipper selects requests that pass without a lock, beside those without a route. Their key is
-	// not looked at. The default, nil, selects none. The type of package echo/middleware fits.
+	// Skipper selects requests that pass without a lock. Their key is not looked at. The default, nil, selects none. The type of package echo/middleware fits.
 	Skipper func(c echo.Context) bool
 
 	// MaxBody limits how many bytes of a body are read for {body:…}, and kept in memory while the

@@ -18,12 +18,11 @@ import (
 type lock struct {
 	Config
 
-	door   *door.Door
-	routes routes
+	door *door.Door
 }
 
 func (l *lock) serve(c echo.Context, next echo.HandlerFunc) error {
-	if l.Skipper != nil && l.Skipper(c) || l.unrouted(c) {
+	if l.Skipper != nil && l.Skipper(c) {
 		return l.own(c, next(c))
 	}
 	names, fault := l.names(c)

@@ -95,9 +95,6 @@ func (d *Door) log() *slog.Logger {
 	return slog.Default()
 }
 
-// FromRoute says whether the key needs something that only a route has.
-func (d *Door) FromRoute() bool { return d.keys != nil && d.keys.FromRoute }
-
 // Names makes the lock names of a request. params returns what the route has, for the log.
 func (d *Door) Names(ctx context.Context, r reqkey.Request, params func() []string) ([]string, *Fault) {
 	names, err := d.keys.Names(ctx, r)

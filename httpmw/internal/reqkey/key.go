@@ -15,8 +15,6 @@ var ErrRoute = fmt.Errorf("%w: the route does not have it", adapter.ErrMisconfig
 type Keys struct {
 	adapter.Key[Request]
 
-	// FromRoute says whether a name needs something that only a route has.
-	FromRoute bool
 	// Constant says that all requests have the same name.
 	Constant bool
 }
@@ -31,7 +29,7 @@ func Parse(templates string, maxBody int64) (*Keys, error) {
 	var err error
 	k.Key, err = adapter.NewKey(templates, func(name string) (adapter.Source[Request], error) {
 		s, err := parseSource(name)
-		k.Constant, k.FromRoute = false, k.FromRoute || s.kind == fromPath
+		k.Constant = false
 		return s.source(maxBody), err
 	})
 	return k, err

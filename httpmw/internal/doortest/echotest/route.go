@@ -1,6 +1,7 @@
 package echotest
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -60,37 +61,60 @@ func (v Version[C, H, M]) beforeTheRouter(t *testing.T) {
 	}
 }
 
-// On Echo.Use and on groups a lock sees requests that no route is for.
+// On Echo.Use and on groups a lock sees requests that no route is for. It does not let them pass: who can make a
+// request look like one of them would get by the lock.
 func (v Version[C, H, M]) withoutARoute(t *testing.T) {
 	locks := doortest.MemoryLocker(t)
 	for _, key := range []string{"order:{id|int}", "tenant:{header:X-Tenant|text}"} {
-		lock := v.Lock(locks, key)
+		lock, byPath := v.Lock(locks, key), key == "order:{id|int}"
 		for where, e := range map[string]http.Handler{
 			"Use":   v.Serve(App[C, H, M]{Use: []M{lock}, Routes: []string{pay}, Handler: leaseName[C]}),
 			"Group": v.Serve(App[C, H, M]{Group: "/api", With: []M{lock}, Routes: []string{pay}, Handler: leaseName[C]}),
 		} {
 			prefix := map[string]string{"Group": "/api"}[where]
-			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, prefix+"/orders/42", http.NoBody)
-			request.Header.Set("X-Tenant", "acme")
-			w := httptest.NewRecorder()
-			e.ServeHTTP(w, request)
-			if name := map[bool]string{true: "order:42", false: "tenant:acme"}[key == "order:{id|int}"]; w.Code != http.StatusOK || w.Body.String() != name {
-				t.Errorf("%s, %s: a request with a route: %d %s", where, key, w.Code, w.Body)
+			if status, body := ofTenant(t, e, prefix+"/orders/42"); status != http.StatusOK || body != map[bool]string{true: "order:42", false: "tenant:acme"}[byPath] {
+				t.Errorf("%s, %s: a request with a route: %d %s", where, key, status, body)
 			}
-			for _, request := range []struct {
-				method, path string
-				status       int
-			}{
-				{http.MethodPost, "/nothing/here", http.StatusNotFound},
-				{http.MethodPost, "/orders", http.StatusNotFound},
-			} {
-				if w := doortest.Call(t, e, request.method, prefix+request.path); w.Code != request.status {
-					t.Errorf("%s, %s: %s %s: %d %s, want %d", where, key, request.method, request.path, w.Code, w.Body, request.status)
+			want := map[bool]int{true: http.StatusInternalServerError, false: http.StatusNotFound}[byPath]
+			status, body := ofTenant(t, e, prefix+"/nothing/here")
+			if where == "Group" && v.Package == "echo5mw" && status == http.StatusNotFound {
+				continue // Echo v5 does not ask a group's middleware
+			}
+			if status != want {
+				t.Errorf("%s, %s: one without: %d %s, want %d", where, key, status, body, want)
+			}
+			err := locks.Do(t.Context(), "tenant:acme", func(context.Context) error {
+				if status, body := ofTenant(t, e, prefix+"/nothing/here"); !byPath && status != http.StatusConflict {
+					t.Errorf("%s, %s: one without, while it is held: %d %s", where, key, status, body)
 				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
 			}
-			if w := doortest.Call(t, e, http.MethodDelete, prefix+"/orders/42"); w.Code != http.StatusMethodNotAllowed && w.Code != http.StatusNotFound {
-				t.Errorf("%s, %s: DELETE: %d %s", where, key, w.Code, w.Body)
-			}
+		}
+	}
+}
+
+// ofTenant posts for the tenant "acme".
+func ofTenant(t *testing.T, h http.Handler, path string) (status int, body string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody)
+	r.Header.Set("X-Tenant", "acme")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// Before the router there is no route for any request, also after one that came behind it.
+func (v Version[C, H, M]) beforeAndBehindTheRouter(t *testing.T) {
+	locks := doortest.MemoryLocker(t)
+	lock := v.Lock(locks, "tenant:{header:X-Tenant|text}")
+	behind := v.Serve(App[C, H, M]{Routes: []string{pay}, Handler: leaseName[C], With: []M{lock}})
+	before := v.Serve(App[C, H, M]{Routes: []string{pay}, Handler: leaseName[C], Pre: []M{lock}})
+	for _, e := range []http.Handler{before, behind, before} {
+		if status, body := ofTenant(t, e, "/orders/42"); status != http.StatusOK || body != "tenant:acme" {
+			t.Errorf("%d, under %q", status, body)
 		}
 	}
 }
