@@ -41,9 +41,9 @@ type Config struct {
 	// The text of a path, a query or a header has no type. So the template says what it is: int, uuid or
 	// text, see [key.Form]. Without that it is an error. With int, /orders/42 and /orders/042 have one lock.
 	//
-	// If a value is missing, empty, not of its form, or repeated with different contents, the answer is 400. A body
-	// that says it is not JSON is also answered with 400, for {body:…}. Bodies are read before the
-	// lock is taken, and put back.
+	// If a value is missing, empty, not of its form, or repeated with different contents, the answer is 400. So it is
+	// for {body:…} if the Content-Type is not exactly application/json: a handler might read a form. Bodies are
+	// read before the lock is taken, and put back.
 	//
 	// Work that needs several names at once has several templates, with a space between them, such as
 	// "account:{query:from|int} account:{query:to|int}". docs/guides/names.md has the rules.

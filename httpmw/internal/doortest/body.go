@@ -71,6 +71,7 @@ func trailers(t *testing.T, door Door) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Header.Set("Content-Type", "application/json")
 	r.Trailer = http.Header{"X-Sum": {"abc"}}
 	b.passed(b.send(r), `{"id":42} abc`)
 
@@ -92,6 +93,7 @@ func bodyLimit(t *testing.T, door Door) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	chunked.Header.Set("Content-Type", "application/json")
 	b.expect(b.send(chunked), rowTooLarge)
 	b.handled(1)
 	if !b.free("order:42") {
@@ -117,6 +119,7 @@ func refusedBody(t *testing.T, door Door) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.Header.Set("Content-Type", "application/json")
 		b.expect(b.send(r), rowTooLarge)
 		if rest.String() != sent {
 			t.Errorf("%s: %d bytes of %d are left", name, rest.Len(), len(sent))
@@ -257,6 +260,7 @@ func refusedUpload(t *testing.T, door Door) {
 			}
 			r.ContentLength = 100
 			r.Header.Set("Expect", "100-continue")
+			r.Header.Set("Content-Type", "application/json")
 			switch got := b.send(r); {
 			case test.held:
 				b.expect(got, rowHeld)

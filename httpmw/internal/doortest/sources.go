@@ -53,8 +53,9 @@ func testSources(t *testing.T, door Door) {
 		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: a"}, want: "a"},
 		{key: "{header:Host|text}", line: "POST /plain", headers: []string{"Host: shop.test"}, want: "shop.test"},
 		{key: "{body:order.id}", line: "POST /plain", body: `{"order":{"id":42}}`, headers: []string{asJSON}, want: "42"},
-		{key: "{body:id}", line: "PUT /plain", body: `{"id":"42"}`, headers: []string{"Content-Type: application/merge-patch+json; charset=utf-8"}, want: "42"},
-		{key: "{body:id}:{body:sku}", line: "POST /plain", body: `{"id":42,"sku":"a:b"}`, want: "42:a%3Ab"},
+		{key: "{body:id}", line: "PUT /plain", body: `{"id":"42"}`, headers: []string{"Content-Type: application/json; charset=utf-8"}, want: "42"},
+		{key: "{body:id|int}", line: "PUT /plain", body: `{"id":"042"}`, headers: []string{asJSON}, want: "42"},
+		{key: "{body:id}:{body:sku}", line: "POST /plain", body: `{"id":42,"sku":"a:b"}`, headers: []string{asJSON}, want: "42:a%3Ab"},
 	} {
 		t.Run(test.key+" "+test.line, func(t *testing.T) {
 			t.Parallel()
@@ -91,17 +92,24 @@ func testBadRequests(t *testing.T, door Door) {
 		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: b"}, reason: "ambiguous"},
 		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: A"}, reason: "ambiguous"},
 		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: "}, reason: "ambiguous"},
-		{key: "{body:id}", line: "POST /plain", reason: "missing"},
-		{key: "{body:id}", line: "POST /plain", body: `{"ID":42}`, reason: "missing"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":42,"ID":43}`, reason: "ambiguous"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":42,"id":43}`, reason: "ambiguous"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":4.2}`, reason: "invalid"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":""}`, reason: "missing"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":null}`, reason: "missing"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":42`, reason: "invalid"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":42}{"id":43}`, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", headers: []string{asJSON}, reason: "missing"},
+		{key: "{body:id}", line: "POST /plain", body: `{"ID":42}`, headers: []string{asJSON}, reason: "missing"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42,"ID":43}`, headers: []string{asJSON}, reason: "ambiguous"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42,"id":43}`, headers: []string{asJSON}, reason: "ambiguous"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":4.2}`, headers: []string{asJSON}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":""}`, headers: []string{asJSON}, reason: "missing"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":null}`, headers: []string{asJSON}, reason: "missing"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42`, headers: []string{asJSON}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}{"id":43}`, headers: []string{asJSON}, reason: "invalid"},
 		{key: "{body:id}", line: "POST /plain", body: `{"id":42,"x":"&id=43&"}`, headers: []string{asForm}, reason: "invalid"},
 		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: application/json; x"}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, reason: "invalid"}, // of no type
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: "}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: application/merge-patch+json"}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: text/json"}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: Application/JSON"}, reason: "invalid"}, // gin reads a form
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: text/xml"}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{asJSON, asForm}, reason: "invalid"},
 	} {
 		t.Run(test.key+" "+test.line+" "+test.body, func(t *testing.T) {
 			t.Parallel()

@@ -32,7 +32,7 @@ var (
 	errKind  = errors.New("there are {parameter}, {query:name}, {header:Name} and {body:a.b}")
 	errToken = errors.New("no header can have this name")
 
-	errNotJSON = fmt.Errorf("%w: the body's type is not JSON", core.ErrInvalid)
+	errNotJSON = fmt.Errorf("%w: the Content-Type is not application/json, once and in exactly this spelling", core.ErrInvalid)
 )
 
 func parseSource(written string) (source, error) {
@@ -81,18 +81,16 @@ func (s source) source(maxBody int64) adapter.Source[Request] {
 	}
 }
 
-// member reads a member of a JSON body. It wants a JSON type, or none: the handler of a body that
-// says it is a form might read a form in it, and find another value there.
+// member reads a member of a JSON body, whose type is application/json in exactly this spelling. With any other type,
+// with none or with two, frameworks differ: one reads a form, or the query, and finds another value there.
 func member(r Request, path string, maxBody int64) (string, error) {
-	t, err := adapter.Only(r.Header("Content-Type"))
-	if err != nil {
+	types := r.Header("Content-Type")
+	if len(types) != 1 {
 		return "", errNotJSON
 	}
-	if t != "" {
-		t, _, err := mime.ParseMediaType(t)
-		if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
-			return "", errNotJSON
-		}
+	parameters, ok := strings.CutPrefix(types[0], "application/json")
+	if _, _, err := mime.ParseMediaType(types[0]); err != nil || !ok || parameters != "" && !strings.ContainsAny(parameters[:1], "; ") {
+		return "", errNotJSON
 	}
 	body, err := r.Body(maxBody)
 	if err != nil {
