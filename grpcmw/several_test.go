@@ -15,13 +15,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
-
-var ofOrder = key.MustParse("order:{id}")
 
 // both is a key of two names.
 var both = "order:{order.id} mail:{email}"

@@ -144,7 +144,7 @@ func (h *history) items(most int) (n int) {
 
 // drop forgets what was over by then. Leases of this process that go on are kept: their end is yet to be told.
 func (s *story) drop(since time.Time) {
-	s.tenures = without(s.tenures, func(t *tenure) bool { return t.to.Before(since) && !(t.open && t.ours) })
+	s.tenures = without(s.tenures, func(t *tenure) bool { return t.to.Before(since) && (!t.open || !t.ours) })
 	s.waits = without(s.waits, func(w *wait) bool { return w.to.Before(since) })
 	s.marks = without(s.marks, func(m mark) bool { return m.at.Before(since) })
 }

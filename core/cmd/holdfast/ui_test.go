@@ -12,7 +12,7 @@ import (
 func TestOnlyAProxyThatIsTrustedSaysWhoAsks(t *testing.T) {
 	t.Parallel()
 	for _, header := range []string{"X-Forwarded-User", "X-Auth-Request-User", "Remote-User"} {
-		r := httptest.NewRequest(http.MethodPost, "/release", nil)
+		r := httptest.NewRequest(http.MethodPost, "/release", http.NoBody)
 		r.Header.Set(header, "mallory")
 		if who, err := whoever(false)(r, inspector.Action{}); err != nil || strings.Contains(who, "mallory") {
 			t.Errorf("%s: %q, %v", header, who, err)
@@ -48,7 +48,7 @@ func TestOnlyTheNameOfThePageReachesIt(t *testing.T) {
 		{"::1", "[::1]:8420", true},
 	} {
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Host = row.host
 		reached := false
 		onlyAs(row.name, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true })).ServeHTTP(w, r)

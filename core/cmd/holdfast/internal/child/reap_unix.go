@@ -3,6 +3,7 @@
 package child
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -56,7 +57,7 @@ func (r *reaper) collect() {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
-		if err == syscall.EINTR { //nolint:errorlint // an Errno
+		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if err != nil || pid <= 0 {
