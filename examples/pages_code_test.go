@@ -29,7 +29,7 @@ import (
 
 // What follows is the code of the pages in docs; readme_test.go compares them.
 
-var _ = []any{httpAnswers, grpcClient, httpIdempotency, taskRules, taskFromRequest, taskOnItsWay, functionFence, ready, shutdown, faqCause} // need more than a lock
+var _ = []any{httpAnswers, grpcClient, httpIdempotency, taskRules, taskFromRequest, functionFence, ready, shutdown, faqCause} // need more than a lock
 
 func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e := echo.New()
@@ -175,17 +175,6 @@ func taskCron(mux *asynq.ServeMux, locks *core.Locker) {
 func taskFromRequest(ctx context.Context, client *asynq.Client) error {
 	task := asynq.NewTask("order:ship", []byte(`{"order_id":42}`))
 	_, err := taskmw.Enqueue(ctx, client, task, 10*time.Minute) // ctx is the request's, under its lock
-	return err
-}
-
-func taskOnItsWay(ctx context.Context, locks *core.Locker, client *asynq.Client, task *asynq.Task) error {
-	err := locks.Do(ctx, "order:42", func(ctx context.Context) error {
-		_, err := taskmw.Enqueue(ctx, client, task, 10*time.Minute)
-		return err
-	}, core.WithWait(0))
-	if errors.Is(err, core.ErrHeld) {
-		return nil // it is on its way already
-	}
 	return err
 }
 

@@ -96,7 +96,7 @@ func (s *service) background() {
 	s.tasks = asynq.NewServeMux()
 	s.tasks.Use(taskmw.Middleware(s.locks,
 		taskmw.WithType("order:ship", "order:{order_id}"),
-		// Every node enqueues the job, and one of them runs it: see docs/asynq.md.
+		// Every node enqueues the job, and one of them runs it: see docs/guides/jobs.md.
 		taskmw.WithType("report", "cron:report", taskmw.OnConflict(taskmw.Skip), core.WithMinHold(30*time.Second))))
 	s.tasks.HandleFunc("order:ship", func(ctx context.Context, _ *asynq.Task) error { return s.takeTime(ctx) })
 	s.tasks.HandleFunc("report", func(ctx context.Context, _ *asynq.Task) error { return ctx.Err() })

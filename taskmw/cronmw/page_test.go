@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
-// What follows is the code of docs/cron.md; examples/readme_test.go compares them.
+// What follows is the code of docs/guides/jobs.md; examples/readme_test.go compares them.
 
 func withRobfig(locks *core.Locker, logger cron.Logger, writeReport func(context.Context) error) (*cron.Cron, error) {
 	once := cronmw.SkipIfHeld(locks, "cron:report", logger, core.WithMinHold(50*time.Second))

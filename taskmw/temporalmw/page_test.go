@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw/temporalmw"
 )
 
-// What follows is the code of docs/temporal.md; examples/readme_test.go compares them.
+// What follows is the code of docs/guides/jobs.md; examples/readme_test.go compares them.
 
 func newWorker(c client.Client, locks *core.Locker) worker.Worker {
 	w := worker.New(c, "orders", worker.Options{

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw/watermillmw"
 )
 
-// What follows is the code of docs/watermill.md; examples/readme_test.go compares them.
+// What follows is the code of docs/guides/jobs.md; examples/readme_test.go compares them.
 
 func handlers(router *message.Router, subscriber message.Subscriber, publisher message.Publisher, locks *core.Locker) error {
 	poison, err := middleware.PoisonQueueWithFilter(publisher, "orders.poison", func(err error) bool {

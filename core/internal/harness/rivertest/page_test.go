@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw/rivermw"
 )
 
-// What follows is the code of docs/river.md; examples/readme_test.go compares them.
+// What follows is the code of docs/guides/jobs.md; examples/readme_test.go compares them.
 
 func newClient(driver riverdriver.Driver[*sql.Tx], workers *river.Workers, locks *core.Locker) (*river.Client[*sql.Tx], error) {
 	client, err := river.NewClient(driver, &river.Config{
