@@ -106,17 +106,17 @@ func customerName(ctx context.Context, _ *shoppb.RefundRequest) (string, error) 
 
 func grpcFunction(locks *core.Locker) (*grpcmw.Interceptors, error) {
 	// One at a time for each customer. A second call waits for up to 2 s.
-	door, err := grpcmw.New(locks,
+	guard, err := grpcmw.New(locks,
 		grpcmw.WithMethodFunc("/shop.v1.Orders/Refund", customerName, core.WithWait(2*time.Second)))
-	return door, err
+	return guard, err
 }
 
 func grpcAnnotations(locks *core.Locker) error {
-	door, err := grpcmw.New(locks, grpcmw.WithAnnotations())
+	guard, err := grpcmw.New(locks, grpcmw.WithAnnotations())
 	if err != nil {
 		return err
 	}
-	srv := grpc.NewServer(door.ServerOptions()...)
+	srv := grpc.NewServer(guard.ServerOptions()...)
 	srv.Stop()
 	return nil
 }

@@ -21,7 +21,7 @@ func (generated) NewOrdersHandler(_ any, opts ...connect.HandlerOption) (path st
 	return refund, connect.NewUnaryHandler(refund, leaseName, opts...)
 }
 
-// What follows is the code of docs/connect.md; examples/readme_test.go compares them.
+// What follows is the code of docs/guides/rpc.md; examples/readme_test.go compares them.
 
 func handlers(mux *http.ServeMux, locks *core.Locker, orders any) {
 	guard := connectmw.WithLocks(locks,
