@@ -290,6 +290,11 @@ func TestAHandOffPassesTheQueue(t *testing.T) {
 				t.Error(err)
 			}
 		})
+		all.Go(func() {
+			if err := do(t.Context(), a, s, "waits too", plain(""), Forever, func() {}); err != nil {
+				t.Error(err)
+			}
+		})
 		time.Sleep(time.Second)
 		if o, known := a.End(t.Context(), h, claim.Left{Keep: time.Minute, Handoff: "secret"}); !known || o.Result != term.Freed {
 			t.Error(o, known)
@@ -310,5 +315,51 @@ func TestAHandOffPassesTheQueue(t *testing.T) {
 		b.End(t.Context(), h, claim.Left{})
 		all.Wait()
 		settle(t, a, b)
+	})
+}
+
+// late is a backend whose first grants are nearly over when they are heard.
+type late struct {
+	*memory
+
+	acquires, waits int
+}
+
+func (l *late) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := l.memory.Acquire(ctx, c)
+	if l.acquires++; l.acquires == 1 {
+		g.Asked = time.Now().Add(-2500 * time.Millisecond)
+	}
+	return g, err
+}
+
+func (l *late) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := l.memory.Wait(ctx, c)
+	if l.waits++; l.waits == 1 {
+		g.Asked = time.Now().Add(-2500 * time.Millisecond)
+	}
+	return g, err
+}
+
+func TestAGrantThatIsNearlyOverIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &late{memory: newMemory()}
+		r, end := newRoom(l)
+		defer end()
+		w := plain("")
+		w.Work = &job{site: &site{t: t}}
+		h, err := r.Get(t.Context(), &w, Patience{Budget: Forever})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left, life := h.Left(r.Port.Clock.Read()); left < life-10*time.Millisecond || l.acquires != 1 || l.waits != 2 {
+			t.Errorf("left %s after %d and %d", left, l.acquires, l.waits)
+		}
+		r.End(t.Context(), h, claim.Left{})
+		settle(t, r)
+		if owned, queued := l.left(); owned+queued > 0 {
+			t.Errorf("%d owned, %d queued", owned, queued)
+		}
 	})
 }

@@ -92,18 +92,21 @@ var mutants = []mutant{
 
 // unseen are rules that the explorer cannot see broken, and why.
 var unseen = map[string]string{
-	"a dropped claim is cleaned up behind an open command": "the repeated clean-up does the same 20 ms later",
-	"a late grant after the end is given back":             "the repeated clean-up does the same a little later; the tests of claim see it",
-	"an answer after the end of trust revives nothing":     "the watchdog of the model is never late; the tests of term see it",
-	"no turn after MaxHold":                                "the watchdog of the model is never late; the tests of term see it",
-	"a turn needs a third of the trust":                    "a grant has that when it is heard, and turns last 5 ms",
-	"a turn only with nothing in doubt":                    "what an open command can do to a turn, the rule of TTLs prevents as well",
-	"one asks at most":                                     "while nobody waits, the asker is about to end; a second command costs only itself",
-	"nobody asks beside a hold":                            "it is refused; that costs a command",
-	"the name stays taken until it is vacated":             "whoever asks is refused, or has it after the release; that costs a command",
-	"MinHold without an answer is not cleaned up":          "that takes three lost messages; the tests of claim see it",
-	"no release while a renewal is under way":              "a renewal that comes later finds that its token owns nothing",
-	"nothing is sent once the time is over":                "a release compares the token, so a late one only costs a command",
+	"a dropped claim is cleaned up behind an open command":     "the repeated clean-up does the same 20 ms later",
+	"a late grant after the end is given back":                 "the repeated clean-up does the same a little later; the tests of claim see it",
+	"an answer after the end of trust revives nothing":         "the watchdog of the model is never late; the tests of term see it",
+	"no turn after MaxHold":                                    "the watchdog of the model is never late; the tests of term see it",
+	"a turn needs a third of the trust":                        "a grant has that when it is heard, and turns last 5 ms",
+	"a turn only with nothing in doubt":                        "what an open command can do to a turn, the rule of TTLs prevents as well",
+	"one asks at most":                                         "while nobody waits, the asker is about to end; a second command costs only itself",
+	"nobody asks beside a hold":                                "it is refused; that costs a command",
+	"the name stays taken until it is vacated":                 "whoever asks is refused, or has it after the release; that costs a command",
+	"MinHold without an answer is not cleaned up":              "that takes three lost messages; the tests of claim see it",
+	"a grant that is nearly over is asked for again":           "nobody in the model waits so long for an answer; a test of contend sees it",
+	"a grant that is nearly over is asked for again by a call": "as above",
+	"a marker is not left by a turn":                           "a grant that was asked for with a marker has no turns; a test of contend sees it for hand-offs",
+	"no release while a renewal is under way":                  "a renewal that comes later finds that its token owns nothing",
+	"nothing is sent once the time is over":                    "a release compares the token, so a late one only costs a command",
 }
 
 // TestTheExplorerSeesEachRuleBroken breaks one rule after the other in an overlay of the sources, and plays.

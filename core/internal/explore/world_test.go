@@ -60,7 +60,7 @@ var worlds = []world{
 	{name: "unlike TTLs in turn", procs: [][]caller{{{ttl: 30 * time.Second, works: ms}, {ttl: 300 * ms, works: 400 * ms}}, {{}}}},
 	{name: "unlike wishes", procs: [][]caller{{{works: ms}, {minHold: 500 * ms, leaves: true}, {fixed: true}}, {{}}}},
 	{name: "unlike leavers", procs: [][]caller{{{leaves: true, comes: ms}, {minHold: 500 * ms, leaves: true, comes: 2 * ms}}, {{works: 5 * ms}}}},
-	{name: "markers", procs: [][]caller{{{scope: "a"}, {works: ms}, {scope: "a"}}, {{scope: "a"}, {scope: "b"}}}},
+	{name: "markers", procs: [][]caller{{{scope: "a"}, {works: ms, leaves: true}, {scope: "a"}}, {{scope: "a"}, {scope: "b"}}}},
 	{name: "tries", procs: [][]caller{{{}, {once: true}, {once: true, comes: 5 * ms}}, {{once: true}, {}}}},
 	{name: "max hold", procs: [][]caller{{{maxHold: 20 * ms, works: 50 * ms}, {maxHold: 20 * ms, works: 4 * time.Second}}, {{}}}},
 	{name: "long work", procs: [][]caller{{{ttl: 300 * ms, works: 500 * ms}, {ttl: 300 * ms}}, {{ttl: 300 * ms}}}},
