@@ -280,31 +280,36 @@ func TestAHandOffPassesTheQueue(t *testing.T) {
 		defer endB()
 		w := plain("")
 		w.Work = &job{site: s}
-		h, err := a.Get(t.Context(), &w, Patience{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var all sync.WaitGroup
-		all.Go(func() {
-			if err := do(t.Context(), b, s, "waits", plain(""), Forever, func() {}); err != nil {
-				t.Error(err)
+		got := make(chan *hold.Hold, 1)
+		beside(t, m, func() { // so that the grant has turns for those who wait
+			all.Go(func() {
+				h, err := a.Get(t.Context(), &w, Patience{Budget: Forever})
+				if err != nil {
+					t.Error(err)
+				}
+				got <- h
+			})
+			time.Sleep(time.Millisecond)
+			for _, r := range []*Room{a, b} {
+				all.Go(func() {
+					if err := do(t.Context(), r, s, "waits", plain(""), Forever, func() {}); err != nil {
+						t.Error(err)
+					}
+				})
 			}
+			time.Sleep(2 * time.Second)
 		})
-		all.Go(func() {
-			if err := do(t.Context(), a, s, "waits too", plain(""), Forever, func() {}); err != nil {
-				t.Error(err)
-			}
-		})
-		time.Sleep(time.Second)
+		h := <-got
 		if o, known := a.End(t.Context(), h, claim.Left{Keep: time.Minute, Handoff: "secret"}); !known || o.Result != term.Freed {
 			t.Error(o, known)
 		}
 		time.Sleep(time.Second)
 		taker := plain("")
 		taker.Handoff, taker.Work = "secret", &job{site: s, name: "taker"}
-		h, err = b.Get(t.Context(), &taker, Patience{})
-		if err != nil {
-			t.Fatal(err)
+		h, err := b.Get(t.Context(), &taker, Patience{})
+		if err != nil || s.done.Load() > 0 {
+			t.Fatalf("%v, and %d have worked in between", err, s.done.Load())
 		}
 		if _, err := b.Get(t.Context(), &taker, Patience{}); err == nil {
 			t.Error("it was used twice")
