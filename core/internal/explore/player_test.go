@@ -299,6 +299,9 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 			if s.Outcome.Result == term.Unconfirmed && x.said && x.now < x.until {
 				x.fail("%s does not know what it was told", x.name)
 			}
+			if s.Outcome.Result == term.Freed && s.Behind == nil && x.work.why != term.None && x.work.why != term.MaxHold {
+				x.fail("%s was lost, and does not know it", x.name)
+			}
 			if s.Outcome.Result != term.Freed {
 				x.excused[x.got.Claim.Cleaner().Token] = true
 			}
