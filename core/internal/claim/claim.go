@@ -143,7 +143,8 @@ func (c *Claim) Hangs() bool {
 
 // Outcome takes the outcome of a command after its caller has gone. It says whether to clean up at once. The
 // command stays open in two cases: if it was granted while the token asks, because nobody else knows of that;
-// and if it is a Wait without a grant, because the token may stand in the queue since, whatever was sent before.
+// and if it is a Wait without a grant, because the token may stand in the queue since, whatever was sent before. What
+// is left in the queue by a hold, or during its release, is cleaned up after that.
 func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +153,11 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 	}
 	granted := m.Kind == driver.Done && op != call.Release
 	switch {
-	case m.Open(), op == call.Wait && !granted && m.Answered():
+	case m.Open():
 		return false
+	case op == call.Wait && !granted && m.Answered():
+		c.placed = true
+		return c.phase == over
 	case !granted, c.phase == held:
 		c.open--
 		return false

@@ -104,6 +104,13 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 			c.End()
 			return c.Ended(second, true, false)
 		}, Cleanup{}},
+		"it was queued during the release": {func(c *Claim) Cleanup {
+			c.Answer(second, silence)
+			c.Hold()
+			c.End()
+			c.Outcome(call.Wait, refused)
+			return c.Ended(100*second, true, false)
+		}, Cleanup{Once: true}},
 		"to stay taken, and the release has no answer": {func(c *Claim) Cleanup {
 			c.Answer(second, silence)
 			c.Hold()
@@ -136,7 +143,8 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 		"after the end":           {call.Acquire, granted, func(c *Claim) { c.Drop(0) }, true, false},
 		"after the end, a Wait":   {call.Wait, granted, func(c *Claim) { c.Drop(0) }, true, false},
 		"refused after the end":   {call.Acquire, refused, func(c *Claim) { c.Drop(0) }, false, true},
-		"queued after the end":    {call.Wait, refused, func(c *Claim) { c.Drop(0) }, false, false},
+		"queued after the end":    {call.Wait, refused, func(c *Claim) { c.Drop(0) }, true, false},
+		"queued during the work":  {call.Wait, refused, func(c *Claim) { c.Hold() }, false, false},
 		"a Wait that was not run": {call.Wait, nothing, func(c *Claim) { c.Drop(0) }, false, true},
 		"kept":                    {call.Acquire, granted, func(c *Claim) { c.Hold(); c.End(); c.Ended(0, false, true) }, false, false},
 	} {

@@ -35,7 +35,7 @@ var mutants = []mutant{
 	{"a late grant after the end is given back", "claim/claim.go", "return c.phase == over\n", "return false\n", ""},
 	{"a late grant during the release is looked at again", "claim/claim.go", "		c.stray = true\n", "", ""},
 	{"a late grant during the work is left alone", "claim/claim.go", "case !granted, c.phase == held:\n		c.open--\n		return false", "case !granted:\n		c.open--\n		return false\n	case c.phase == held:\n		return true", ""},
-	{"a late refusal of a Wait stays open", "claim/claim.go", "case m.Open(), op == call.Wait && !granted && m.Answered():", "case m.Open():", ""},
+	{"who is queued late is taken out of the queue", "claim/claim.go", "		c.placed = true\n		return c.phase == over", "		return false", ""},
 	{"MinHold without an answer is not cleaned up", "claim/end.go", "	if mayKeep && !confirmed {\n		c.phase = kept\n		return Cleanup{}\n	}\n", "", ""},
 	{"a given-back grant is released", "claim/end.go", "return c.cleanup(now, true)", "return c.cleanup(now, false)", ""},
 	// term
