@@ -24,3 +24,11 @@ func TestConformanceToTheNewContractOnPostgres(t *testing.T) {
 		return oldservice.Config(postgres(srv.Addr(), "").listening().service(tb.(*testing.T)), 250*time.Millisecond)
 	})
 }
+
+func TestConformanceToTheNewContractOnMariaDB(t *testing.T) {
+	t.Parallel()
+	srv := servers.MariaDB(t)
+	drivertest.Run(t, func(tb testing.TB) drivertest.Config {
+		return oldservice.Config(mariadb(srv.Addr(), "").service(tb.(*testing.T)), 250*time.Millisecond)
+	})
+}
