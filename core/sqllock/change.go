@@ -232,7 +232,7 @@ func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written
 	args := []any{r.name, r.token, r.label, r.fence, r.expires, r.turn, r.head(), text}
 	stmt := s.do.create
 	if old.there {
-		stmt, args = s.do.swap, append(args, old.token, old.fence, old.expires, old.raw)
+		stmt, args = s.do.swap, append(args, old.token, old.fence, old.expires, old.raw, old.turn)
 		channel, payload := r.told()
 		args = append(args, channel, payload)
 		if r.marks {

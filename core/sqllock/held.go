@@ -32,10 +32,14 @@ import (
 // take the name before the writes are visible. Renewals wait for that, too: in a transaction that goes on for
 // longer than the TTL, the lease would be lost.
 //
-// If the name is no longer held with this fence, the error matches [fence.ErrStale]. A grant that goes from one
-// goroutine of a process to the next has a block of fences, all of which count while the grant lasts. After any error,
-// roll the transaction back. Readers that share the name have one fence; holders of a limited number have none, and
-// HeldInTx refuses 0.
+// If the name is no longer held with this fence, the error matches [fence.ErrStale]. After any error, roll the
+// transaction back. Readers that share the name have one fence; holders of a limited number have none, and HeldInTx
+// refuses 0.
+//
+// A grant can go from one goroutine of a process to the next. Each of these turns has its own fence, and the name stays
+// taken between them. A check with one fence, once committed, makes all smaller ones stale. So a turn that has ended cannot
+// commit after a later turn has. To refuse it from the beginning of the later turn, make this call the first one there, too,
+// in a transaction of its own.
 //
 // At REPEATABLE READ and SERIALIZABLE, PostgreSQL can also fail the statement with a serialization error, because
 // the lease was renewed after the transaction began. Use READ COMMITTED, the default, or try again.
@@ -56,13 +60,25 @@ func HeldInTx(ctx context.Context, tx *sql.Tx, name string, f uint64, opts ...Op
 	if err != nil {
 		return err
 	}
-	var there int
-	args := stmt.args([]any{name, int64(f)}) //nolint:gosec // G115: checkHeld has looked
-	err = tx.QueryRowContext(ctx, stmt.text, args...).Scan(&there)
-	if errors.Is(err, sql.ErrNoRows) {
-		return notHeld(name, f)
+	held, err := d.heldIn(ctx, tx, stmt, name, int64(f)) //nolint:gosec // G115: checkHeld has looked
+	if err == nil && !held {
+		err = notHeld(name, f)
 	}
 	return err
+}
+
+func (d Dialect) heldIn(ctx context.Context, tx *sql.Tx, stmt statement, name string, f int64) (held bool, err error) {
+	result, err := tx.ExecContext(ctx, stmt.text, stmt.args([]any{name, f})...)
+	if err != nil {
+		return false, err
+	}
+	var n int64
+	if d == MySQL { // it does not count a row that stays as it was; see mysqlRenew
+		n, err = result.LastInsertId()
+	} else {
+		n, err = result.RowsAffected()
+	}
+	return n > 0, err
 }
 
 // PgxTx is what [InPgx] and [HeldInPgx] need of a transaction: a pgx.Tx, or a *pgxpool.Tx. Tag is
@@ -106,12 +122,19 @@ func (d Dialect) heldStatement(opts []Option) (statement, error) {
 	if err != nil {
 		return statement{}, err
 	}
-	if d == SQLite {
-		return d.statement("UPDATE TABLE_NAME SET turn = turn WHERE "+heldWith+" RETURNING 1", c.table), nil
+	text := held
+	if d == MySQL {
+		text = mysqlHeld
 	}
-	return d.statement("SELECT 1 FROM TABLE_NAME WHERE "+heldWith+" FOR UPDATE", c.table), nil
+	return d.statement(text, c.table), nil
 }
 
-// The fences of a tenure are those from turn to fence; see type row.
-const heldWith = `name = $1 AND CASE WHEN turn < 0 THEN -turn ELSE turn END <= $2 AND fence >= $2 AND expires > NOW
+// The fences of a block that count are those from turn to fence; see type row. The check moves turn forward: an earlier
+// turn of the grant, whose lease has ended, is refused from then on.
+const (
+	held      = `UPDATE TABLE_NAME SET turn = CASE WHEN turn < 0 THEN -$2 ELSE turn END WHERE ` + heldWith
+	mysqlHeld = `UPDATE TABLE_NAME SET turn = IF(LAST_INSERT_ID(fence) > 0 AND turn < 0, -$2, turn) WHERE ` + heldWith
+
+	heldWith = `name = $1 AND (turn = $2 OR turn < 0 AND -turn <= $2) AND fence >= $2 AND expires > NOW
 	AND token NOT IN ('', '` + byPermits + `') AND token NOT LIKE '` + keptFor + `%' AND token NOT LIKE '` + handoffFor + `%'`
+)

@@ -83,6 +83,62 @@ func TestOnlyWhatIsHeldCommits(t *testing.T) {
 	})
 }
 
+// The turns of one grant share its fences. A lease that has ended is refused once a later turn has checked, whatever was
+// written to the row in between.
+func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		table := d.table(t)
+		db := d.open(t)
+		s, other := sqllock.New(db, d.dialect, table), sqllock.New(d.open(t), d.dialect, table)
+		held := func(f uint64, end func(*sql.Tx) error) error {
+			t.Helper()
+			tx := begin(t, db)
+			defer func() { _ = tx.Rollback() }()
+			if err := sqllock.HeldInTx(t.Context(), tx, "name", f, table); err != nil {
+				return err
+			}
+			return end(tx)
+		}
+		stale := func(what string, f uint64) {
+			t.Helper()
+			if err := held(f, (*sql.Tx).Commit); !errors.Is(err, fence.ErrStale) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Fences: driver.MaxTurns}
+		g, err := s.Acquire(t.Context(), c)
+		ok(t, err)
+		ok(t, held(g.Fence+1, (*sql.Tx).Rollback)) // nothing was written
+		ok(t, held(g.Fence, (*sql.Tx).Commit))
+		ok(t, held(g.Fence+1, (*sql.Tx).Commit))
+		ok(t, held(g.Fence+1, (*sql.Tx).Commit)) // a turn has several transactions
+		stale("after the turn that follows", g.Fence)
+		ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
+		stale("after a renewal", g.Fence)
+
+		// A waiter reads the row, and writes its place there when the check has been committed.
+		queued := make(chan error, 1)
+		ok(t, held(g.Fence+5, func(tx *sql.Tx) error {
+			go func() {
+				_, err := other.Acquire(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: time.Minute, Place: "place"})
+				queued <- err
+			}()
+			time.Sleep(300 * time.Millisecond)
+			return tx.Commit()
+		}))
+		if err := <-queued; err == nil {
+			t.Fatal("granted beside its holder")
+		}
+		stale("after a waiter's place", g.Fence+4)
+		ok(t, held(g.Fence+5, (*sql.Tx).Commit))
+		ok(t, held(g.Fence+uint64(g.Fences)-1, (*sql.Tx).Commit))
+		if err := held(g.Fence+uint64(g.Fences), (*sql.Tx).Commit); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("a fence that was not granted: %v", err)
+		}
+	})
+}
+
 // Between the check and the commit nobody else gets the name, even if the TTL ends there.
 func TestNobodyTakesTheNameBeforeTheWriteIsCommitted(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ type row struct {
 	label   string
 	fence   int64 // the last one minted
 	expires int64
-	turn    int64 // the fence of the holder; negative: the first of a block
+	turn    int64 // the fence of the holder; negative: the first of a block that counts, see HeldInTx
 	state
 	raw string // the state, as it was read
 

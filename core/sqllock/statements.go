@@ -19,7 +19,7 @@ type statements struct {
 	renewMany     statement // JSON of many; without text where there is none
 	renewTogether statement // as renewMany, for holders that share a name
 	read          statement // name, marker
-	swap          statement // the new row; token, fence, expires, state as read; channel, payload
+	swap          statement // the new row; token, fence, expires, state, turn as read; channel, payload
 	swapMark      statement // swap, and marker, its label, its window
 	create        statement // the new row
 	list          statement // the first name, one that is left out, the name before which it ends, how many
@@ -98,14 +98,14 @@ WHERE name >= $1 AND name <> $2 AND name < $3 AND expires > NOW AND `
 
 	// All that others can have changed is compared. A row that is as it was read is the same: a fence
 	// never comes back.
-	asRead = `token = $9 AND fence = $10 AND expires = $11 AND state = $12`
+	asRead = `token = $9 AND fence = $10 AND expires = $11 AND state = $12 AND turn = $13`
 	swap   = `UPDATE TABLE_NAME SET token = $2, label = $3, fence = $4, expires = $5, turn = $6, head = $7, state = $8
 WHERE name = $1 AND ` + asRead
 )
 
 // A notification goes out with the commit, in the statement that frees the name.
 const (
-	postgresTell     = ` RETURNING CASE WHEN TXT($13) = '' THEN '' ELSE CAST(pg_notify(TXT($13), TXT($14)) AS TEXT) END`
+	postgresTell     = ` RETURNING CASE WHEN TXT($14) = '' THEN '' ELSE CAST(pg_notify(TXT($14), TXT($15)) AS TEXT) END`
 	postgresTellHead = ` RETURNING CASE WHEN head = '' OR INT($4) > 0 THEN ''
 	ELSE CAST(pg_notify(split_part(head, ' ', 1), split_part(head, ' ', 2)) AS TEXT) END`
 
@@ -118,9 +118,9 @@ SELECT CASE WHEN head = '' OR INT($4) > 0 THEN ''
 
 	postgresSwapMark = `WITH swapped AS (` + swap + ` RETURNING name), mark AS (
 	INSERT INTO TABLE_NAME (name, token, label, fence, expires)
-	SELECT TXT($15), '', TXT($16), 0, NOW + INT($17) FROM swapped` + onConflictMark + `
+	SELECT TXT($16), '', TXT($17), 0, NOW + INT($18) FROM swapped` + onConflictMark + `
 )
-SELECT CASE WHEN TXT($13) = '' THEN '' ELSE CAST(pg_notify(TXT($13), TXT($14)) AS TEXT) END FROM swapped`
+SELECT CASE WHEN TXT($14) = '' THEN '' ELSE CAST(pg_notify(TXT($14), TXT($15)) AS TEXT) END FROM swapped`
 
 	onConflictMark = ` ON CONFLICT (name) DO UPDATE SET label = excluded.label, expires = excluded.expires`
 )
@@ -129,8 +129,8 @@ SELECT CASE WHEN TXT($13) = '' THEN '' ELSE CAST(pg_notify(TXT($13), TXT($14)) A
 const sqliteSwapMark = `INSERT INTO TABLE_NAME (` + columns + `)
 SELECT v.* FROM TABLE_NAME AS l, (
 	SELECT $1 AS name, $2 AS token, $3 AS label, $4 AS fence, $5 AS expires, $6 AS turn, $7 AS head, $8 AS state
-	UNION ALL SELECT $15, '', $16, 0, NOW + $17, 0, '', '') AS v
-WHERE l.name = $1 AND l.token = $9 AND l.fence = $10 AND l.expires = $11 AND l.state = $12
+	UNION ALL SELECT $16, '', $17, 0, NOW + $18, 0, '', '') AS v
+WHERE l.name = $1 AND l.token = $9 AND l.fence = $10 AND l.expires = $11 AND l.state = $12 AND l.turn = $13
 ON CONFLICT (name) DO UPDATE SET token = excluded.token, label = excluded.label, fence = excluded.fence, expires = excluded.expires,
 	turn = excluded.turn, head = excluded.head, state = excluded.state`
 
@@ -191,7 +191,7 @@ const mysqlSwapMark = `INSERT INTO TABLE_NAME (` + columns + `)
 SELECT v.* FROM TABLE_NAME AS l, (
 	SELECT CAST($1 AS BINARY) AS name, CAST($2 AS BINARY) AS token, CAST($3 AS BINARY) AS label, CAST($4 AS SIGNED) AS fence,
 		CAST($5 AS SIGNED) AS expires, CAST($6 AS SIGNED) AS turn, CAST($7 AS BINARY) AS head, CAST($8 AS BINARY) AS state
-	UNION ALL SELECT CAST($15 AS BINARY), CAST('' AS BINARY), CAST($16 AS BINARY), 0, NOW + $17, 0, CAST('' AS BINARY), CAST('' AS BINARY)) AS v
-WHERE l.name = $1 AND l.token = $9 AND l.fence = $10 AND l.expires = $11 AND l.state = $12 FOR UPDATE
+	UNION ALL SELECT CAST($16 AS BINARY), CAST('' AS BINARY), CAST($17 AS BINARY), 0, NOW + $18, 0, CAST('' AS BINARY), CAST('' AS BINARY)) AS v
+WHERE l.name = $1 AND l.token = $9 AND l.fence = $10 AND l.expires = $11 AND l.state = $12 AND l.turn = $13 FOR UPDATE
 ON DUPLICATE KEY UPDATE token = VALUES(token), label = VALUES(label), fence = VALUES(fence), expires = VALUES(expires),
 	turn = VALUES(turn), head = VALUES(head), state = VALUES(state)`

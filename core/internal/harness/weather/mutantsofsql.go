@@ -10,15 +10,15 @@ func mutantsOfSQL() []Mutant {
 		{
 			Name: "a row is written over, whatever has become of it",
 			File: sqlStatements,
-			Old:  "asRead = `token = $9 AND fence = $10 AND expires = $11 AND state = $12`",
-			New:  "asRead = `(token <> $9 OR fence <> $10 OR expires <> $11 OR state <> $12 OR true)`",
+			Old:  "asRead = `token = $9 AND fence = $10 AND expires = $11 AND state = $12 AND turn = $13`",
+			New:  "asRead = `(token <> $9 OR fence <> $10 OR expires <> $11 OR state <> $12 OR turn <> $13 OR true)`",
 			Test: stormOfPostgres,
 		},
 		{
 			Name: "MariaDB: a row is written over, whatever has become of it",
 			File: sqlStatements,
-			Old:  "asRead = `token = $9 AND fence = $10 AND expires = $11 AND state = $12`",
-			New:  "asRead = `(token <> $9 OR fence <> $10 OR expires <> $11 OR state <> $12 OR true)`",
+			Old:  "asRead = `token = $9 AND fence = $10 AND expires = $11 AND state = $12 AND turn = $13`",
+			New:  "asRead = `(token <> $9 OR fence <> $10 OR expires <> $11 OR state <> $12 OR turn <> $13 OR true)`",
 			Test: stormOfMariaDB,
 		},
 		{
@@ -62,6 +62,20 @@ func mutantsOfSQL() []Mutant {
 			Old:  "turn = 0, fence = CASE WHEN fence < NOW THEN NOW ELSE fence END",
 			New:  "turn = 0",
 			Test: "core/sqllock TestANameThatWasHeldForDaysKeepsItsRow",
+		},
+		{
+			Name: "a later turn's check leaves the earlier one as it is",
+			File: "core/sqllock/held.go",
+			Old:  "SET turn = CASE WHEN turn < 0 THEN -$2 ELSE turn END",
+			New:  "SET turn = CASE WHEN turn > 0 THEN $2 ELSE turn END",
+			Test: "core/sqllock TestAnEarlierTurnDoesNotCommitAfterALaterOne",
+		},
+		{
+			Name: "a waiter writes an earlier turn back",
+			File: sqlStatements,
+			Old:  " AND state = $12 AND turn = $13`",
+			New:  " AND state = $12 AND (turn = $13 OR true)`",
+			Test: "core/sqllock TestAnEarlierTurnDoesNotCommitAfterALaterOne",
 		},
 	}
 }
