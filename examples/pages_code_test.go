@@ -3,6 +3,7 @@ package examples_test
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -29,7 +30,7 @@ import (
 
 // What follows is the code of the pages in docs; readme_test.go compares them.
 
-var _ = []any{httpAnswers, grpcClient, httpIdempotency, taskRules, taskFromRequest, functionFence, ready, shutdown, faqCause} // need more than a lock
+var _ = []any{echoBind, httpBind, httpAnswers, grpcClient, httpIdempotency, taskRules, taskFromRequest, functionFence, ready, shutdown, faqCause} // need more than a lock
 
 func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e := echo.New()
@@ -55,6 +56,25 @@ func echoConfig(locks *core.Locker) (echo.MiddlewareFunc, error) {
 		},
 	}.ToMiddleware()
 	return lock, err
+}
+
+// PayRequest is what a client sends to pay.
+type PayRequest struct {
+	OrderID int64 `json:"order_id"`
+	Cents   int64 `json:"cents"`
+}
+
+func echoBind(e *echo.Echo, locks *core.Locker) {
+	e.POST("/pay", echomw.Bind(locks, "order:{OrderID}", func(c echo.Context, req *PayRequest) error {
+		return c.JSON(http.StatusOK, req) // under the lock of req.OrderID
+	}))
+}
+
+func httpBind(mux *http.ServeMux, locks *core.Locker) {
+	mux.Handle("POST /pay", httpmw.Bind(locks, "order:{OrderID}", httpmw.JSON[PayRequest],
+		func(w http.ResponseWriter, _ *http.Request, req *PayRequest) {
+			_ = json.NewEncoder(w).Encode(req) // under the lock of req.OrderID
+		}))
 }
 
 func httpRoutes(locks *core.Locker, pay, ship, count http.Handler) {

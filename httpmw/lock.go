@@ -87,10 +87,7 @@ type Config struct {
 
 // Middleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
 func (c Config) Middleware() (func(http.Handler) http.Handler, error) {
-	d, err := door.New(door.Rule{
-		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options,
-		MaxBody: c.MaxBody, Logger: c.Logger,
-	})
+	d, err := door.New(c.rule())
 	if err != nil {
 		return nil, err
 	}
@@ -100,4 +97,10 @@ func (c Config) Middleware() (func(http.Handler) http.Handler, error) {
 		}
 		return &locked{Config: c, door: d, next: next}
 	}, nil
+}
+
+func (c Config) rule() door.Rule {
+	return door.Rule{
+		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger,
+	}
 }

@@ -25,12 +25,17 @@ func (h *locked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	names, fault := h.names(r)
+	h.hold(w, r, names, fault, h.next)
+}
+
+// hold calls next under the locks of the names, unless there is a fault with them.
+func (h *locked) hold(w http.ResponseWriter, r *http.Request, names []string, fault *door.Fault, next http.Handler) {
 	if fault == nil {
 		outside := w.Header()["Content-Encoding"]
 		fault = h.door.Do(r.Context(), door.Operation{Method: r.Method, Route: r.Pattern}, names, func(ctx context.Context, seen *observe.Response) error {
 			inside := r.WithContext(ctx)
 			defer door.HandBack(r, inside)
-			h.next.ServeHTTP(seen.Wrap(w), inside)
+			next.ServeHTTP(seen.Wrap(w), inside)
 			return nil
 		})
 		if fault != nil { // after a loss: what the handler had in mind. Middleware outside may compress, though

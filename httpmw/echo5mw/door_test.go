@@ -34,6 +34,10 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 	Middleware: func(c echotest.Config[*echo.Context]) (echo.MiddlewareFunc, error) {
 		return echo5mw.Config(c).ToMiddleware()
 	},
+	Bind: echo5mw.Bind[echotest.Pay],
+	NewBind: func(c echotest.Config[*echo.Context], handler func(*echo.Context, *echotest.Pay) error) (echo.HandlerFunc, error) {
+		return echo5mw.NewBind(echo5mw.Config(c), handler)
+	},
 	Serve:    serve,
 	Response: (*echo.Context).Response,
 	Writer: func(c *echo.Context) http.ResponseWriter {

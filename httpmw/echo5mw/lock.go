@@ -73,20 +73,27 @@ type Config struct {
 
 // ToMiddleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
 func (c Config) ToMiddleware() (echo.MiddlewareFunc, error) {
-	d, err := door.New(door.Rule{
-		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options,
-		MaxBody: c.MaxBody, Logger: c.Logger,
-	})
+	d, err := door.New(c.rule())
 	if err != nil {
 		return nil, err
 	}
-	if c.ErrorHandler == nil {
-		c.ErrorHandler = write
-	}
-	l := &lock{Config: c, door: d}
+	l := c.lock(d)
 	return func(next echo.HandlerFunc) echo.HandlerFunc { // called for every request
 		return func(c *echo.Context) error { return l.serve(c, next) }
 	}, nil
+}
+
+func (c Config) rule() door.Rule {
+	return door.Rule{
+		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger,
+	}
+}
+
+func (c Config) lock(d *door.Door) *lock {
+	if c.ErrorHandler == nil {
+		c.ErrorHandler = write
+	}
+	return &lock{Config: c, door: d}
 }
 
 // write is the default ErrorHandler. Since it declares the length of what it writes, a

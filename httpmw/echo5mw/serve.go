@@ -26,6 +26,11 @@ func (l *lock) serve(c *echo.Context, next echo.HandlerFunc) error {
 		return l.own(c, next(c))
 	}
 	names, fault := l.names(c)
+	return l.hold(c, names, fault, next)
+}
+
+// hold calls next under the locks of the names, unless there is a fault with them.
+func (l *lock) hold(c *echo.Context, names []string, fault *door.Fault, next echo.HandlerFunc) error {
 	if fault != nil {
 		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
 	}

@@ -36,6 +36,10 @@ var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFu
 	Middleware: func(c echotest.Config[echo.Context]) (echo.MiddlewareFunc, error) {
 		return echomw.Config(c).ToMiddleware()
 	},
+	Bind: echomw.Bind[echotest.Pay],
+	NewBind: func(c echotest.Config[echo.Context], handler func(echo.Context, *echotest.Pay) error) (echo.HandlerFunc, error) {
+		return echomw.NewBind(echomw.Config(c), handler)
+	},
 	Serve:     serve,
 	Response:  func(c echo.Context) http.ResponseWriter { return c.Response() },
 	Writer:    func(c echo.Context) http.ResponseWriter { return c.Response().Writer },

@@ -22,7 +22,7 @@ type Keys struct {
 // Parse compiles a template, or several with a space between them. What is wrong with them, a source that HTTP
 // doors do not have too, is [core.ErrInvalid]. Of a body, no more than maxBody bytes are looked at.
 func Parse(templates string, maxBody int64) (*Keys, error) {
-	if err := checkLiterals(templates); err != nil {
+	if err := CheckLiterals(templates); err != nil {
 		return nil, fmt.Errorf("key %q: %w", templates, err)
 	}
 	k := &Keys{Constant: true}

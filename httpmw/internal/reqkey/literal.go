@@ -16,9 +16,9 @@ var (
 	colon = regexp.MustCompile(`(?:^|[/: ]):([\pL_][\pL\d_-]*)`)
 )
 
-// checkLiterals refuses text that was meant to be a source, as other frameworks write them. All
+// CheckLiterals refuses text that was meant to be a source, as other frameworks write them. All
 // requests of such a route would share one lock.
-func checkLiterals(tmpl string) error {
+func CheckLiterals(tmpl string) error {
 	text := sourceText.ReplaceAllString(tmpl, "\x00")
 	for _, as := range []*regexp.Regexp{angled, colon} {
 		if m := as.FindStringSubmatch(text); m != nil {

@@ -31,9 +31,10 @@ const (
 var (
 	errKind  = errors.New("there are {parameter}, {query:name}, {header:Name} and {body:a.b}")
 	errToken = errors.New("no header can have this name")
-
-	errNotJSON = fmt.Errorf("%w: the Content-Type is not application/json, once and in exactly this spelling", core.ErrInvalid)
 )
+
+// ErrNotJSON is for a body of another type.
+var ErrNotJSON = fmt.Errorf("%w: the Content-Type is not application/json, once and in exactly this spelling", core.ErrInvalid)
 
 func parseSource(written string) (source, error) {
 	kind, name, ok := strings.Cut(written, ":")
@@ -81,16 +82,21 @@ func (s source) source(maxBody int64) adapter.Source[Request] {
 	}
 }
 
-// member reads a member of a JSON body, whose type is application/json in exactly this spelling. With any other type,
-// with none or with two, frameworks differ: one reads a form, or the query, and finds another value there.
-func member(r Request, path string, maxBody int64) (string, error) {
-	types := r.Header("Content-Type")
+// IsJSON says of the values of Content-Type that there is one, and that it is application/json in exactly this spelling. With
+// any other type, with none or with two, frameworks differ: one reads a form, or the query, and finds another value there.
+func IsJSON(types []string) bool {
 	if len(types) != 1 {
-		return "", errNotJSON
+		return false
 	}
 	parameters, ok := strings.CutPrefix(types[0], "application/json")
-	if _, _, err := mime.ParseMediaType(types[0]); err != nil || !ok || parameters != "" && !strings.ContainsAny(parameters[:1], "; ") {
-		return "", errNotJSON
+	_, _, err := mime.ParseMediaType(types[0])
+	return ok && err == nil && (parameters == "" || strings.ContainsAny(parameters[:1], "; "))
+}
+
+// member reads a member of a JSON body.
+func member(r Request, path string, maxBody int64) (string, error) {
+	if !IsJSON(r.Header("Content-Type")) {
+		return "", ErrNotJSON
 	}
 	body, err := r.Body(maxBody)
 	if err != nil {

@@ -50,6 +50,8 @@ type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
 	Package    string // of the door
 	Lock       func(l *core.Locker, key string, opts ...core.Option) M
 	Middleware func(Config[C]) (M, error)
+	Bind       func(l *core.Locker, key string, handler func(C, *Pay) error, opts ...core.Option) H
+	NewBind    func(c Config[C], handler func(C, *Pay) error) (H, error)
 	Serve      func(App[C, H, M]) http.Handler
 
 	Response  func(C) http.ResponseWriter
@@ -74,6 +76,11 @@ func (v Version[C, H, M]) Run(t *testing.T) {
 		"BeforeTheRouterThereIsNoRoute":                   v.beforeTheRouter,
 		"RequestsWithoutARouteDoNotPass":                  v.withoutARoute,
 		"BeforeAndBehindTheRouterItIsTheSameLock":         v.beforeAndBehindTheRouter,
+		"WhatIsBoundIsLocked":                             v.boundIsLocked,
+		"WhatIsBoundMayNameNoLock":                        v.boundRefusals,
+		"ALossBehindBindIsAnswered":                       v.boundLoss,
+		"BindBindsForSkippedRequestsToo":                  v.boundSkipped,
+		"BindChecksItsKeyAtConstruction":                  v.boundConstruction,
 		"AHandlersErrorIsItsOwn":                          v.errorIsItsOwn,
 		"AnInnerErrorOfCoreIsAnsweredByTheTable":          v.innerErrorByTheTable,
 		"AnInnerErrorBehindAnAnswerAddsNothing":           v.innerErrorBehindAnAnswer,

@@ -1,0 +1,52 @@
+package echomw
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+)
+
+// Bind returns a handler that binds each request to a T, as c.Bind does, holds the lock that key names, and
+// calls handler with the T. It binds once, before the lock is taken: so the lock is for what the handler reads,
+// whatever a client puts into path, query, form and body. A handler that binds or reads them again can find other
+// values.
+//
+//	e.POST("/pay", echomw.Bind(locks, "order:{OrderID}", pay))
+//
+//	func pay(c echo.Context, req *PayRequest) error { … }
+//
+// The sources of key are the fields of T by their names in Go, {OrderID} or {Order.ID}: strings, integers, bools
+// and types that implement [encoding.TextMarshaler]. They need no form. An empty string, 0 and false count as missing.
+//
+// What c.Bind refuses is answered by Echo, with 400 or 415. Everything else is as with [Lock]. Bind panics on a key or
+// an option that cannot work; [NewBind] returns an error instead.
+func Bind[T any](l *core.Locker, key string, handler func(c echo.Context, req *T) error, opts ...core.Option) echo.HandlerFunc {
+	h, err := NewBind(Config{Locker: l, Key: key, Options: opts}, handler)
+	if err != nil {
+		panic("echomw: " + err.Error())
+	}
+	return h
+}
+
+// NewBind is [Bind] with all settings but a KeyFunc and MaxBody, which do not apply. Settings that cannot work
+// are [core.ErrInvalid].
+func NewBind[T any](c Config, handler func(c echo.Context, req *T) error) (echo.HandlerFunc, error) {
+	b, err := door.NewBound[T](c.rule(), handler == nil)
+	if err != nil {
+		return nil, err
+	}
+	l := c.lock(b.Door)
+	return func(c echo.Context) error {
+		req := new(T)
+		if err := c.Bind(req); err != nil {
+			return err
+		}
+		next := func(c echo.Context) error { return handler(c, req) }
+		if l.Skipper != nil && l.Skipper(c) {
+			return l.own(c, next(c))
+		}
+		names, fault := b.Names(c.Request().Context(), req)
+		return l.hold(c, names, fault, next)
+	}, nil
+}
