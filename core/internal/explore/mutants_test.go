@@ -32,7 +32,7 @@ var mutants = []mutant{
 	{"a dropped claim whose grant did not suit is released", "claim/end.go", "c.placed || c.owned || c.open > 0)", "c.placed || c.open > 0)", "unlike leavers"},
 	{"a dropped claim is cleaned up behind an open command", "claim/end.go", "c.placed || c.owned || c.open > 0)", "c.placed || c.owned)", ""},
 	{"clean-up goes on for the longest TTL", "claim/end.go", "x.For = max(0, c.longest-now.Sub(c.since))", "x.For = 0", ""},
-	{"a late grant after the end is given back", "claim/claim.go", "return c.phase == over\n", "return false\n", ""},
+	{"a late grant after the end is given back", "claim/claim.go", "	default:\n		return c.phase == over\n", "	default:\n		return false\n", ""},
 	{"a late grant during the release is looked at again", "claim/claim.go", "		c.stray = true\n", "", ""},
 	{"a late grant during the work is left alone", "claim/claim.go", "case !granted, c.phase == held:\n		c.open--\n		return false", "case !granted:\n		c.open--\n		return false\n	case c.phase == held:\n		return true", ""},
 	{"who is queued late is taken out of the queue", "claim/claim.go", "		c.placed = true\n		return c.phase == over", "		return false", ""},
@@ -87,6 +87,7 @@ var mutants = []mutant{
 	{"a try waits for the answer under way", "contend/caller.go", "	case v.Changed == nil: // they are gone\n", "	case v.Asked:\n		return Step{Do: Over, Err: ErrSilent}\n	case v.Changed == nil: // they are gone\n", ""},
 	{"work that was stopped ends with what it was told", "contend/leaver.go", "hold.Outcome{Result: term.WasLost, Loss: loss}", "hold.Outcome{Result: term.Freed, Loss: loss}", ""},
 	{"a marker is not left by a turn", "contend/leaver.go", "return l.left == (claim.Left{}) && !l.place", "return !l.place", ""},
+	{"a hand-off passes the queue", "contend/place.go", "	case w.Handoff != \"\": // it passes the queue: the name is not free, but kept for it\n		return w.Name + \"\\x00\" + w.Handoff\n", "", "a hand-off"},
 	{"a lost hold vacates its name", "contend/leaver.go", "	if l.Vacate(h) {", "	if false {", ""},
 }
 

@@ -217,6 +217,10 @@ func (x *player) begin() {
 		if x.now < x.takenUntil-x.takenUntil/50-2*ms {
 			x.fail("%s works at %s, and the name is to stay taken until %s", x.name, x.now, x.takenUntil)
 		}
+		if x.is.takes && x.faults == 0 && !x.before.hands {
+			x.fail("%s takes over, and somebody else has worked in between", x.name)
+		}
+		x.before = x.is
 		if x.is.minHold > 0 {
 			x.takenUntil = time.Duration(x.got.Begun()) + x.is.minHold
 		}
@@ -240,6 +244,9 @@ func (x *player) begin() {
 			x.say("%s ends its work", x.name)
 		}, func() {
 			left := claim.Left{Mark: x.is.scope != "" && x.work.why == term.None}
+			if x.is.hands {
+				left.Keep, left.Handoff = 2*time.Second, "secret"
+			}
 			x.finish(x.place.NewLeaver(x.line, x.got, left))
 		})
 	})
@@ -325,6 +332,8 @@ func (x *player) justified() bool {
 		return x.gone != nil
 	case errors.As(x.err, &done):
 		return x.is.scope != "" && x.server.marked[x.is.scope]
+	case x.is.takes:
+		return x.faults > 0 // it may come too late, or nobody has left it a name
 	case x.is.once:
 		return errors.As(x.err, &here) || x.faults > 0 || x.world.down[1] > 0 || x.ended-x.began >= driver.Patience(x.steps.Want.TTL)/2
 	default: // nobody has answered for a TTL

@@ -11,7 +11,8 @@ import (
 type server struct {
 	owner   string
 	expires time.Duration
-	kept    bool // nobody owns it, and it stays taken until expires
+	kept    bool   // nobody owns it, and it stays taken until expires
+	handoff string // with kept: whoever has this takes it over
 	label   string
 	fence   uint64
 	marked  map[string]bool // scopes
@@ -111,6 +112,9 @@ func (s *server) ask(now time.Duration, c driver.Claim) (answer, []note) {
 	switch {
 	case c.Dedup > 0 && s.marked[c.Scope]:
 		return answer{err: &driver.Duplicate{}}, nil
+	case s.kept && c.Handoff != "" && s.handoff == c.Handoff:
+		s.handoff = ""
+		return answer{grant: s.grant(c, now+c.TTL)}, nil
 	case s.owner == c.Token, s.free() && (len(s.queue) == 0 || s.queue[0].token == c.Token):
 		return answer{grant: s.grant(c, now+c.TTL)}, nil
 	}
@@ -155,7 +159,7 @@ func (s *server) release(now time.Duration, c driver.Claim) (answer, []note) {
 		a.err = nil
 		s.owner = ""
 		if c.Keep > 0 {
-			s.kept, s.expires = true, now+c.Keep
+			s.kept, s.handoff, s.expires = true, c.Handoff, now+c.Keep
 		}
 		if c.Dedup > 0 {
 			s.marked[c.Scope] = true

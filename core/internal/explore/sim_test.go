@@ -26,6 +26,7 @@ type sim struct {
 	nonces     int
 	live       []*work       // whose contexts have not ended
 	fenced     uint64        // the largest fence that work has begun with
+	before     caller        // who has worked last
 	takenUntil time.Duration // by MinHold
 	polls      []func()
 	excused    map[string]bool // tokens that may own the name in the end: they were lost, or their release had no answer

@@ -27,6 +27,8 @@ type caller struct {
 	fixed   bool   // no renewal
 	once    bool
 	leaves  bool          // may leave at any time
+	hands   bool          // leaves the name for a hand-off
+	takes   bool          // and who takes it over
 	comes   time.Duration // when it begins
 	works   time.Duration // 10 ms if 0
 }
@@ -42,6 +44,9 @@ func (c caller) want(w hold.Work) *hold.Want {
 	want.Turn = term.Turn{Every: ttl / 3, MaxHold: c.maxHold}
 	if c.fixed {
 		want.Turn.Every = 0
+	}
+	if c.takes {
+		want.Handoff = "secret"
 	}
 	if c.scope != "" {
 		want.Dedup = time.Hour
@@ -63,6 +68,7 @@ var worlds = []world{
 	{name: "markers", procs: [][]caller{{{scope: "a"}, {works: ms, leaves: true}, {scope: "a"}}, {{scope: "a"}, {scope: "b"}}}},
 	{name: "tries", procs: [][]caller{{{}, {once: true}, {once: true, comes: 5 * ms}}, {{once: true}, {}}}},
 	{name: "max hold", procs: [][]caller{{{maxHold: 20 * ms, works: 50 * ms}, {maxHold: 20 * ms, works: 4 * time.Second}}, {{}}}},
+	{name: "a hand-off", procs: [][]caller{{{hands: true, works: ms}, {works: ms}}, {{takes: true, once: true, comes: 30 * ms}, {}}}},
 	{name: "long work", procs: [][]caller{{{ttl: 300 * ms, works: 500 * ms}, {ttl: 300 * ms}}, {{ttl: 300 * ms}}}},
 	{name: "no renewal", procs: [][]caller{{{fixed: true, ttl: 300 * ms, works: 400 * ms}, {}}, {{fixed: true, ttl: 300 * ms}}}},
 	{name: "an outage", down: [2]time.Duration{0, 450 * ms}, procs: [][]caller{{{ttl: 300 * ms}, {ttl: 300 * ms}, {ttl: 300 * ms, comes: 400 * ms}}, {{ttl: 300 * ms, once: true}, {ttl: 300 * ms, comes: 200 * ms}}}},
