@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,9 +106,10 @@ func TestAPanicOfTheClientIsRaisedOnTheWaitersGoroutine(t *testing.T) {
 func TestAWaitThatHangsCostsOneCallAndEndsInNoAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m, hangs, calls := newMemory(), make(chan struct{}), 0
+		m, hangs := newMemory(), make(chan struct{})
+		var calls atomic.Int32
 		o := &odd{memory: m, wait: func(context.Context, driver.Claim) (driver.Grant, error) {
-			calls++
+			calls.Add(1)
 			<-hangs
 			return driver.Grant{}, errors.New("at last")
 		}}
@@ -116,8 +118,8 @@ func TestAWaitThatHangsCostsOneCallAndEndsInNoAnswer(t *testing.T) {
 		beside(t, m, func() {
 			began := time.Now()
 			err := do(t.Context(), r, &site{t: t}, "us", plain(""), Forever, func() {})
-			if took := time.Since(began); !driver.Explain(err).Nobody || took < 3*time.Second || took > 20*time.Second || calls != 1 {
-				t.Errorf("%v after %s and %d calls", err, took, calls)
+			if took := time.Since(began); !driver.Explain(err).Nobody || took < 3*time.Second || took > 20*time.Second || calls.Load() != 1 {
+				t.Errorf("%v after %s and %d calls", err, took, calls.Load())
 			}
 		})
 		close(hangs)
@@ -203,12 +205,12 @@ type local struct {
 	*memory
 
 	here   *memory
-	silent bool
+	silent atomic.Bool
 }
 
 func (l *local) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	switch {
-	case !l.silent:
+	case !l.silent.Load():
 		return l.memory.Acquire(ctx, c)
 	case !c.Degrade:
 		return driver.Grant{}, driver.ErrCannotAnswer
@@ -228,7 +230,7 @@ func (l *local) Release(ctx context.Context, c driver.Claim) error {
 	if len(c.Token) > 22 {
 		return l.here.Release(ctx, c)
 	}
-	if l.silent {
+	if l.silent.Load() {
 		return driver.ErrCannotAnswer
 	}
 	return l.memory.Release(ctx, c)
@@ -241,7 +243,8 @@ func (l *local) Renew(ctx context.Context, claims []driver.Claim) []error {
 func TestAGrantWithoutTheServiceHasATokenOfItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &local{memory: newMemory(), here: newMemory(), silent: true}
+		l := &local{memory: newMemory(), here: newMemory()}
+		l.silent.Store(true)
 		r, end := newRoom(l)
 		defer end()
 		s := &site{t: t}
@@ -260,7 +263,7 @@ func TestAGrantWithoutTheServiceHasATokenOfItsOwn(t *testing.T) {
 		if s.done.Load() != 3 {
 			t.Errorf("%d have worked", s.done.Load())
 		}
-		l.silent = false
+		l.silent.Store(false)
 		settle(t, r)
 		for _, m := range []*memory{l.memory, l.here} {
 			if owned, queued := m.left(); owned+queued > 0 {
@@ -327,12 +330,12 @@ func TestAHandOffPassesTheQueue(t *testing.T) {
 type late struct {
 	*memory
 
-	acquires, waits int
+	acquires, waits atomic.Int32
 }
 
 func (l *late) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	g, err := l.memory.Acquire(ctx, c)
-	if l.acquires++; l.acquires == 1 {
+	if l.acquires.Add(1) == 1 {
 		g.Asked = time.Now().Add(-2500 * time.Millisecond)
 	}
 	return g, err
@@ -340,7 +343,7 @@ func (l *late) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 
 func (l *late) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	g, err := l.memory.Wait(ctx, c)
-	if l.waits++; l.waits == 1 {
+	if l.waits.Add(1) == 1 {
 		g.Asked = time.Now().Add(-2500 * time.Millisecond)
 	}
 	return g, err
@@ -358,8 +361,8 @@ func TestAGrantThatIsNearlyOverIsAskedForAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left, life := h.Left(r.Port.Clock.Read()); left < life-10*time.Millisecond || l.acquires != 1 || l.waits != 2 {
-			t.Errorf("left %s after %d and %d", left, l.acquires, l.waits)
+		if left, life := h.Left(r.Port.Clock.Read()); left < life-10*time.Millisecond || l.acquires.Load() != 1 || l.waits.Load() != 2 {
+			t.Errorf("left %s after %d and %d", left, l.acquires.Load(), l.waits.Load())
 		}
 		r.End(t.Context(), h, claim.Left{})
 		settle(t, r)

@@ -106,6 +106,7 @@ var unseen = map[string]string{
 	"a grant that is nearly over is asked for again":           "nobody in the model waits so long for an answer; a test of contend sees it",
 	"a grant that is nearly over is asked for again by a call": "as above",
 	"a marker is not left by a turn":                           "a grant that was asked for with a marker has no turns; a test of contend sees it for hand-offs",
+	"who is queued late is taken out of the queue":             "that takes three faults; long walks and the tests of claim see it",
 	"no release while a renewal is under way":                  "a renewal that comes later finds that its token owns nothing",
 	"nothing is sent once the time is over":                    "a release compares the token, so a late one only costs a command",
 }
