@@ -1,6 +1,7 @@
 package sqllock_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"testing"
@@ -117,19 +118,24 @@ func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
 		ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
 		stale("after a renewal", g.Fence)
 
-		// A waiter reads the row, and writes its place there when the check has been committed.
-		queued := make(chan error, 1)
+		// A waiter reads the row, and writes its place there once the check has been committed.
+		wait, stop := context.WithCancel(t.Context())
+		defer stop()
+		over := make(chan error, 1)
 		ok(t, held(g.Fence+5, func(tx *sql.Tx) error {
 			go func() {
-				_, err := other.Acquire(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: time.Minute, Place: "place"})
-				queued <- err
+				over <- other.Wait(wait, driver.Claim{Name: "name", Token: "next", TTL: time.Minute, Place: "place"})
 			}()
 			time.Sleep(300 * time.Millisecond)
 			return tx.Commit()
 		}))
-		if err := <-queued; err == nil {
-			t.Fatal("granted beside its holder")
-		}
+		eventually(t, "a waiter stands in the queue", func() (stands bool) {
+			row := db.QueryRowContext(t.Context(), "SELECT state <> '' FROM "+tableName(table)+" WHERE name = 'name'")
+			ok(t, row.Scan(&stands))
+			return stands
+		})
+		stop()
+		<-over
 		stale("after a waiter's place", g.Fence+4)
 		ok(t, held(g.Fence+5, (*sql.Tx).Commit))
 		ok(t, held(g.Fence+uint64(g.Fences)-1, (*sql.Tx).Commit))
