@@ -25,6 +25,9 @@ var keepCases = []testCase{
 		e.noError(a.Release(e.Context(), keep))
 		refused := func(what string, c driver.Claim) {
 			_, err := b.Acquire(e.Context(), c)
+			if time.Since(released) >= keep.Keep { // on a busy machine: it may have come free
+				return
+			}
 			held, ok := errors.AsType[*driver.Held](err)
 			if !ok || held.Label != "who" || !held.Exact || held.Remaining <= 0 || held.Remaining > keep.Keep {
 				e.Errorf("%s: %v %+v", what, err, held)
