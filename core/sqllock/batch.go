@@ -73,7 +73,7 @@ func (s *Store) shared(stmt statement) *share {
 // other: rows are skipped, and new ones come in order.
 const (
 	postgresTakeMany = `WITH c AS (
-	SELECT c.*, us FROM json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT, label TEXT, ttl BIGINT, n BIGINT),
+	SELECT c.*, us FROM pg_catalog.json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT, label TEXT, ttl BIGINT, n BIGINT),
 		(SELECT NOW AS us) AS clock
 ), mine AS (
 	SELECT c.*, GREATEST(l.fence + 1, us) AS first FROM c JOIN TABLE_NAME AS l ON l.name = c.name
@@ -91,7 +91,7 @@ const (
 SELECT i, fence FROM taken UNION ALL SELECT c.i, made.fence FROM made JOIN c ON made.name = c.name`
 
 	postgresEndMany = `WITH c AS (
-	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT, "left" TEXT, keep BIGINT)
+	SELECT * FROM pg_catalog.json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT, "left" TEXT, keep BIGINT)
 ), mine AS (
 	SELECT c.* FROM c JOIN TABLE_NAME AS l ON l.name = c.name AND l.token = c.token
 	WHERE l.expires > NOW FOR UPDATE OF l SKIP LOCKED
@@ -100,5 +100,5 @@ UPDATE TABLE_NAME AS l SET token = m."left", label = CASE WHEN m.keep > 0 THEN l
 	expires = CASE WHEN m.keep > 0 THEN NOW + m.keep ELSE 0 END, turn = 0, fence = GREATEST(l.fence, NOW)
 FROM mine AS m WHERE l.name = m.name
 RETURNING m.i, CASE WHEN l.head = '' OR m.keep > 0 THEN 1
-	ELSE length(CAST(pg_notify(split_part(l.head, ' ', 1), split_part(l.head, ' ', 2)) AS TEXT)) END`
+	ELSE pg_catalog.length(CAST(pg_catalog.pg_notify(pg_catalog.split_part(l.head, ' ', 1), pg_catalog.split_part(l.head, ' ', 2)) AS TEXT)) END`
 )

@@ -46,7 +46,7 @@ func (s *Store) ready(ctx context.Context) error {
 		return err
 	}
 	version, commits := "", true
-	text, dest := "SELECT version()", []any{&version}
+	text, dest := "SELECT pg_catalog.version()", []any{&version}
 	if s.dialect == MySQL {
 		text, dest = "SELECT version(), @@autocommit", append(dest, &commits)
 	}

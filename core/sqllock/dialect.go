@@ -19,15 +19,15 @@ const (
 
 // now is the database's time in microseconds since 1970. SQLite has milliseconds.
 var now = map[Dialect]string{
-	Postgres: `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`, // now() is when the transaction began
-	MySQL:    `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`,      // no time zone: an hour of autumn comes twice
+	Postgres: `CAST(EXTRACT(EPOCH FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000 AS BIGINT)`, // now() is when the transaction began
+	MySQL:    `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`,                                      // no time zone: an hour of autumn comes twice
 	SQLite:   `(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)`,
 }
 
 // asked is when the database received the statement. That is never later than what the statement sees:
 // a row that has ended by then has certainly ended.
 var asked = map[Dialect]string{
-	Postgres: `CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000000 AS BIGINT)`,
+	Postgres: `CAST(EXTRACT(EPOCH FROM pg_catalog.statement_timestamp()) OPERATOR(pg_catalog.*) 1000000 AS BIGINT)`,
 	MySQL:    now[MySQL],
 	SQLite:   now[SQLite],
 }

@@ -91,7 +91,7 @@ func checkInTx(name string) error {
 	return nil
 }
 
-const takeAdvisory = "SELECT pg_advisory_xact_lock($1)"
+const takeAdvisory = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
 
 const (
 	maxInTx  = 200

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
 )
@@ -108,8 +109,8 @@ func TestATableThatIsMissingOrLacksColumnsIsToldAtOnce(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			d.exec(t, "CREATE TABLE narrow (name VARCHAR(200) PRIMARY KEY, token VARCHAR(64), label VARCHAR(200), fence BIGINT, expires BIGINT)")
+			wantNotSent(t, d.store(t, "nowhere"))
 			for table, words := range map[string]string{"nowhere": "run the statement of sqllock.Schema", "narrow": "lacks a column"} {
-				wantNotSent(t, d.store(t, table))
 				_, err := locker(t, d.open(t), d.dialect, sqllock.WithTable(table)).Acquire(t.Context(), "name", core.WithWait(time.Hour))
 				if !errors.Is(err, core.ErrUnavailable) || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), words) {
 					t.Errorf("%s: %v", table, err)
@@ -154,6 +155,78 @@ func TestAUserOfTheTableNeedsFourRights(t *testing.T) {
 		_, err = a.Inspect(t.Context(), name)
 		ok(t, err)
 	}
+}
+
+// Who may create functions and operators in a schema of the search path must not have them run as the user of the locks. Here
+// that schema comes even before PostgreSQL's own.
+func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.tableNamed(t)
+	for _, f := range []string{
+		"clock_timestamp() RETURNS timestamptz", "statement_timestamp() RETURNS timestamptz", "length(text) RETURNS int",
+		"pg_notify(text, text) RETURNS void", "split_part(text, text, int) RETURNS text", "concat(text, text) RETURNS text",
+		"json_to_recordset(json) RETURNS SETOF record", "jsonb_array_elements(jsonb) RETURNS SETOF jsonb", "to_jsonb(bigint) RETURNS jsonb",
+		"jsonb_set(jsonb, text[], jsonb) RETURNS jsonb", "jsonb_agg(jsonb) RETURNS jsonb", "bool_or(boolean) RETURNS boolean",
+		"max(bigint) RETURNS bigint", "pg_advisory_xact_lock(bigint) RETURNS void",
+		"trap_json(jsonb, jsonb) RETURNS jsonb", "trap_text(jsonb, jsonb) RETURNS text", "trap_times(numeric, int) RETURNS numeric",
+	} {
+		d.exec(t, "CREATE FUNCTION public."+f+" LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$")
+	}
+	for operator, function := range map[string]string{"->": "trap_json", "->>": "trap_text"} {
+		d.exec(t, fmt.Sprintf("CREATE OPERATOR public.%s (LEFTARG = jsonb, RIGHTARG = jsonb, FUNCTION = public.%s)", operator, function))
+	}
+	d.exec(t, "CREATE OPERATOR public.* (LEFTARG = numeric, RIGHTARG = int, FUNCTION = public.trap_times)")
+
+	d.source += "&search_path=public,pg_catalog"
+	db := d.open(t)
+	opts := []sqllock.Option{sqllock.WithTable(table), sqllock.WithListen(pgxlisten.Connect(d.source))}
+	s := sqllock.New(db, d.dialect, opts...)
+	locks := backendtest.Locker(t, s, ttl)
+	claims := make([]driver.Claim, 16)
+	for i := range claims {
+		claims[i] = driver.Claim{Name: fmt.Sprint("name-", i/2), Token: fmt.Sprint("token-", i), TTL: time.Minute, Shared: i < 8}
+		if i >= 8 {
+			claims[i].Name = fmt.Sprint("name-", i)
+		}
+	}
+	together := func(do func(c driver.Claim) error) {
+		t.Helper()
+		var all sync.WaitGroup
+		for _, c := range claims {
+			all.Go(func() {
+				if err := do(c); err != nil {
+					t.Errorf("%s: %v", c.Name, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	for range 3 { // many at a time share a statement
+		together(func(c driver.Claim) error { _, err := s.Acquire(t.Context(), c); return err })
+		for _, err := range s.Renew(t.Context(), claims) {
+			ok(t, err)
+		}
+		together(func(c driver.Claim) error { return s.Release(t.Context(), c) })
+	}
+	x := acquire(t, locks, "queued", core.WithDedup(time.Millisecond))
+	got := make(chan error)
+	go func() {
+		y, err := locker(t, db, d.dialect, opts...).Acquire(t.Context(), "queued")
+		if err == nil {
+			err = y.Release(t.Context())
+		}
+		got <- err
+	}()
+	time.Sleep(100 * time.Millisecond)
+	tx := begin(t, db)
+	ok(t, sqllock.InTx(t.Context(), tx, "queued"))
+	ok(t, sqllock.HeldInTx(t.Context(), tx, "queued", x.Fence(), sqllock.WithTable(table)))
+	ok(t, tx.Commit())
+	ok(t, x.Complete(t.Context()))
+	ok(t, <-got)
+	_, err := locks.Inspect(t.Context(), "queued")
+	ok(t, err)
 }
 
 // What it means is in the option's documentation: after a crash the table is there, and empty.

@@ -105,22 +105,22 @@ WHERE name = $1 AND ` + asRead
 
 // A notification goes out with the commit, in the statement that frees the name.
 const (
-	postgresTell     = ` RETURNING CASE WHEN TXT($14) = '' THEN '' ELSE CAST(pg_notify(TXT($14), TXT($15)) AS TEXT) END`
+	postgresTell     = ` RETURNING CASE WHEN TXT($14) = '' THEN '' ELSE CAST(pg_catalog.pg_notify(TXT($14), TXT($15)) AS TEXT) END`
 	postgresTellHead = ` RETURNING CASE WHEN head = '' OR INT($4) > 0 THEN ''
-	ELSE CAST(pg_notify(split_part(head, ' ', 1), split_part(head, ' ', 2)) AS TEXT) END`
+	ELSE CAST(pg_catalog.pg_notify(pg_catalog.split_part(head, ' ', 1), pg_catalog.split_part(head, ' ', 2)) AS TEXT) END`
 
 	postgresComplete = `WITH ended AS (` + end + ` RETURNING name, head), mark AS (
 	INSERT INTO TABLE_NAME (name, token, label, fence, expires)
 	SELECT TXT($5), '', TXT($6), 0, NOW + INT($7) FROM ended` + onConflictMark + `
 )
 SELECT CASE WHEN head = '' OR INT($4) > 0 THEN ''
-	ELSE CAST(pg_notify(split_part(head, ' ', 1), split_part(head, ' ', 2)) AS TEXT) END FROM ended`
+	ELSE CAST(pg_catalog.pg_notify(pg_catalog.split_part(head, ' ', 1), pg_catalog.split_part(head, ' ', 2)) AS TEXT) END FROM ended`
 
 	postgresSwapMark = `WITH swapped AS (` + swap + ` RETURNING name), mark AS (
 	INSERT INTO TABLE_NAME (name, token, label, fence, expires)
 	SELECT TXT($16), '', TXT($17), 0, NOW + INT($18) FROM swapped` + onConflictMark + `
 )
-SELECT CASE WHEN TXT($14) = '' THEN '' ELSE CAST(pg_notify(TXT($14), TXT($15)) AS TEXT) END FROM swapped`
+SELECT CASE WHEN TXT($14) = '' THEN '' ELSE CAST(pg_catalog.pg_notify(TXT($14), TXT($15)) AS TEXT) END FROM swapped`
 
 	onConflictMark = ` ON CONFLICT (name) DO UPDATE SET label = excluded.label, expires = excluded.expires`
 )
@@ -136,7 +136,7 @@ ON CONFLICT (name) DO UPDATE SET token = excluded.token, label = excluded.label,
 
 // A row that somebody else has locked costs the other ones no time: Renew asks for it again.
 const postgresRenewMany = `WITH c AS (
-	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (name TEXT, token TEXT, ttl BIGINT)
+	SELECT * FROM pg_catalog.json_to_recordset(CAST($1 AS JSON)) AS c (name TEXT, token TEXT, ttl BIGINT)
 ), mine AS (
 	SELECT l.name, c.ttl FROM TABLE_NAME AS l JOIN c ON l.name = c.name AND l.token = c.token
 	WHERE l.expires > NOW FOR UPDATE OF l SKIP LOCKED
@@ -146,19 +146,19 @@ FROM mine AS m WHERE l.name = m.name RETURNING l.name, l.token`
 
 // The holders of each row are written anew. Those whose time is over are left out, as Store.change does.
 const postgresRenewTogether = `WITH c AS (
-	SELECT * FROM json_to_recordset(CAST($1 AS JSON)) AS c (name TEXT, token TEXT, ttl BIGINT)
+	SELECT * FROM pg_catalog.json_to_recordset(CAST($1 AS JSON)) AS c (name TEXT, token TEXT, ttl BIGINT)
 ), mine AS (
 	SELECT l.name, CAST(l.state AS JSONB) AS state, NOW AS us FROM TABLE_NAME AS l
 	WHERE l.name IN (SELECT name FROM c) AND l.token IN ('` + byReaders + `', '` + byPermits + `') AND l.expires > NOW FOR UPDATE OF l SKIP LOCKED
 ), holders AS (
-	SELECT m.name, h.n, c.token, CASE WHEN c.ttl > 0 THEN m.us + c.ttl ELSE CAST(h.holder ->> 'e' AS BIGINT) END AS ends, h.holder
-	FROM mine AS m CROSS JOIN LATERAL jsonb_array_elements(m.state -> 'h') WITH ORDINALITY AS h (holder, n)
-	LEFT JOIN c ON c.name = m.name AND c.token = h.holder ->> 't'
-	WHERE CAST(h.holder ->> 'e' AS BIGINT) > m.us
+	SELECT m.name, h.n, c.token, CASE WHEN c.ttl > 0 THEN m.us + c.ttl ELSE CAST(h.holder OPERATOR(pg_catalog.->>) 'e' AS BIGINT) END AS ends, h.holder
+	FROM mine AS m CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(m.state OPERATOR(pg_catalog.->) 'h') WITH ORDINALITY AS h (holder, n)
+	LEFT JOIN c ON c.name = m.name AND c.token = h.holder OPERATOR(pg_catalog.->>) 't'
+	WHERE CAST(h.holder OPERATOR(pg_catalog.->>) 'e' AS BIGINT) > m.us
 ), written AS (
-	UPDATE TABLE_NAME AS l SET expires = h.expires, state = CAST(jsonb_set(m.state, '{h}', h.held) AS TEXT)
+	UPDATE TABLE_NAME AS l SET expires = h.expires, state = CAST(pg_catalog.jsonb_set(m.state, '{h}', h.held) AS TEXT)
 	FROM mine AS m JOIN (
-		SELECT name, max(ends) AS expires, jsonb_agg(jsonb_set(holder, '{e}', to_jsonb(ends)) ORDER BY n) AS held, bool_or(token IS NOT NULL) AS ours
+		SELECT name, pg_catalog.max(ends) AS expires, pg_catalog.jsonb_agg(pg_catalog.jsonb_set(holder, '{e}', pg_catalog.to_jsonb(ends)) ORDER BY n) AS held, pg_catalog.bool_or(token IS NOT NULL) AS ours
 		FROM holders GROUP BY name) AS h ON h.name = m.name
 	WHERE l.name = m.name AND h.ours RETURNING l.name
 )

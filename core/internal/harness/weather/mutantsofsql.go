@@ -77,5 +77,12 @@ func mutantsOfSQL() []Mutant {
 			New:  " AND state = $12 AND (turn = $13 OR true)`",
 			Test: "core/sqllock TestAnEarlierTurnDoesNotCommitAfterALaterOne",
 		},
+		{
+			Name: "a function is whatever the search path has",
+			File: sqlStatements,
+			Old:  "pg_catalog.to_jsonb(ends)",
+			New:  "to_jsonb(ends)",
+			Test: "core/sqllock TestNobodysFunctionRunsAsTheUserOfTheLocks",
+		},
 	}
 }
