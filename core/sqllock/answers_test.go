@@ -29,6 +29,28 @@ func onFake(t *testing.T, answer fake) (*sqllock.Store, *sql.DB) {
 	return sqllock.New(db, sqllock.Postgres), db
 }
 
+// A release that finds a page of rows out of use must not wait for a commit for each.
+func TestAPageOfRowsOutOfUseGoesInOneCommit(t *testing.T) {
+	t.Parallel()
+	var deletes atomic.Int32
+	s, _ := onFake(t, func(_ context.Context, text string) (page [][]sqldriver.Value, err error) {
+		switch {
+		case strings.HasPrefix(text, "DELETE"):
+			deletes.Add(1)
+		case strings.Contains(text, "LIMIT"):
+			for i := range 32 {
+				page = append(page, row(fmt.Sprintf("idle-%02d", i), true)...)
+			}
+			return page, nil
+		}
+		return row(""), nil
+	})
+	ok(t, s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}))
+	if n := deletes.Load(); n != 1 {
+		t.Errorf("%d statements that delete", n)
+	}
+}
+
 func ofMany(text string) bool { return strings.Contains(text, "json_to_recordset") }
 
 // A few calls that get no answer, so that the next ones share a statement.

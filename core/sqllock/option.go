@@ -43,6 +43,9 @@ func (d Dialect) configure(opts []Option) (c config, err error) {
 // WithTable sets the table, as name or as schema.name, each of at most 63 letters, digits and
 // underscores. The name is quoted, so in PostgreSQL its case counts. The default is holdfast_locks.
 // If it is given twice, the last one wins.
+//
+// Without a schema, PostgreSQL's search_path decides which table that is. Processes that find different tables
+// do not exclude each other: name the schema if search paths can differ.
 func WithTable(name string) Option {
 	return optionFunc(func(c *config) { c.table = name })
 }

@@ -157,6 +157,23 @@ func TestAUserOfTheTableNeedsFourRights(t *testing.T) {
 	}
 }
 
+func TestWhoFindsTheTableNeedsNoRightToCreateIt(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.tableNamed(t)
+	d.exec(t, "CREATE ROLE app LOGIN")
+	d.exec(t, "CREATE SCHEMA own AUTHORIZATION app")
+	d.source = strings.Replace(d.source, "//postgres@", "//app@", 1)
+	d.exec(t, schema(t, d.dialect, sqllock.WithTable(table)))
+	d.source += "&search_path=own,public"
+	d.exec(t, schema(t, d.dialect, sqllock.WithTable(table)))
+	var n int
+	ok(t, d.open(t).QueryRowContext(t.Context(), "SELECT count(*) FROM pg_class WHERE relname = $1", table).Scan(&n))
+	if n != 1 {
+		t.Errorf("%d tables of that name", n)
+	}
+}
+
 // Who may create functions and operators in a schema of the search path must not have them run as the user of the locks. Here
 // that schema comes even before PostgreSQL's own.
 func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 )
 
 // Schema returns the statement that creates the table of the locks. It does nothing if the table exists.
-// Any number of processes may run it, even at the same time. If somebody else has run it, the user of the
-// locks needs no right to do so.
+// Any number of processes may run it, even at the same time. If the table exists, running it needs no right to
+// create one, except in MySQL, which asks for CREATE anyway. There, leave it to your migrations.
 //
 //	schema, err := sqllock.Schema(sqllock.Postgres)
 //	…
@@ -40,7 +40,11 @@ var errUnlogged = errors.New("sqllock: WithUnlogged: only PostgreSQL has unlogge
 // the page clears the old one away.
 var schemas = map[Dialect]string{
 	// Of two that make it at the same time PostgreSQL fails one, but only when the other has made it.
+	// Whoever finds the table needs no right to make it, which CREATE TABLE IF NOT EXISTS would ask for.
 	Postgres: `DO $$ BEGIN
+	IF pg_catalog.to_regclass('TABLE_NAME') IS NOT NULL THEN
+		RETURN;
+	END IF;
 	BEGIN
 		CREATE LOGGED TABLE IF NOT EXISTS TABLE_NAME (
 			name TEXT COLLATE "C" NOT NULL PRIMARY KEY,

@@ -1,6 +1,9 @@
 package sqllock
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // statements are all that a Store sends. Each is one transaction by itself, so no connection
 // is kept from one to the next, and nobody who stops in between keeps a row locked.
@@ -26,7 +29,7 @@ type statements struct {
 	marks         statement // as list
 	unmark        statement // marker
 	page          statement // the names after this one, how long is out of use, how many
-	forget        statement // name, how long is out of use
+	forget        statement // a name, how long is out of use, more names; pageSize in all
 }
 
 func (d Dialect) statements(table string) statements {
@@ -36,7 +39,7 @@ func (d Dialect) statements(table string) statements {
 		list: of(list + `token <> ''` + inPages), marks: of(list + `token = '' AND name LIKE '_% %'` + inPages),
 		unmark: of(unmark),
 		page:   of(`SELECT name, CASE WHEN ` + idle + ` THEN 1 ELSE 0 END FROM TABLE_NAME WHERE name > $1 ORDER BY name LIMIT $3`),
-		forget: of(`DELETE FROM TABLE_NAME WHERE name = $1 AND ` + idle),
+		forget: of(`DELETE FROM TABLE_NAME WHERE ` + idlePage()),
 	}
 	switch d {
 	case MySQL:
@@ -52,12 +55,22 @@ func (d Dialect) statements(table string) statements {
 		s.create = of(create + ` ON CONFLICT (name) DO NOTHING RETURNING ''`)
 		s.swap, s.swapMark = of(swap+postgresTell), of(postgresSwapMark)
 		s.unmark = of(unmark + ` RETURNING ''`)
+		s.forget = of(`DELETE FROM TABLE_NAME WHERE name IN (SELECT name FROM TABLE_NAME WHERE ` + idlePage() + ` FOR UPDATE SKIP LOCKED)`)
 	}
 	return s
 }
 
 // A fence is about when its name was last taken or freed.
 const idle = `expires < NOW - $2 AND fence < NOW - $2`
+
+// idlePage is that a name is out of use, and one of pageSize names.
+func idlePage() string {
+	names := "$1"
+	for i := 1; i < pageSize; i++ {
+		names += ", $" + strconv.Itoa(i+2)
+	}
+	return "name IN (" + names + ") AND " + idle
+}
 
 // The column fence is the last one of those reserved. A row with a state needs more than SQL can say
 // briefly: see Store.change.

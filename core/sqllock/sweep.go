@@ -50,14 +50,26 @@ func (s *Store) tidy(ctx context.Context) {
 		},
 		dest: []any{&name, &stale},
 	})
-	for _, name := range idle {
-		if err == nil { // it may be in use again: the statement looks
-			_, err = s.affected(ctx, s.do.forget, name, retention.Microseconds())
-		}
+	if err == nil && len(idle) > 0 { // they may be in use again: the statement looks
+		_, err = s.affected(ctx, s.do.forget, forgetting(idle)...)
 	}
 	if err == nil {
 		s.sweep.reached(name, seen == pageSize)
 	}
+}
+
+// forgetting are the parameters of the statement that deletes what is out of use of a page, in one commit. It has pageSize
+// names: the first one fills it up.
+func forgetting(names []string) []any {
+	args := []any{names[0], retention.Microseconds()}
+	for i := 1; i < pageSize; i++ {
+		name := names[0]
+		if i < len(names) {
+			name = names[i]
+		}
+		args = append(args, name)
+	}
+	return args
 }
 
 // due says whether a page is to be looked at, and after which name it begins.
