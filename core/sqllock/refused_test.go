@@ -157,6 +157,41 @@ func TestAUserOfTheTableNeedsFourRights(t *testing.T) {
 	}
 }
 
+// After a planned switch-over the connections to the old primary live on, and only new ones reach the new one. Here sessions
+// that began before the switch stay read only.
+func TestConnectionsToWhatWasThePrimaryAreNotUsedForever(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.tableNamed(t)
+	d.exec(t, "CREATE ROLE app LOGIN")
+	d.exec(t, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+table+" TO app")
+	d.exec(t, "ALTER ROLE app SET default_transaction_read_only = on")
+	app := d
+	app.source = strings.Replace(d.source, "//postgres@", "//app@", 1)
+	db := app.open(t)
+	const sessions = 8
+	conns := make([]*sql.Conn, sessions)
+	for i := range conns {
+		var err error
+		conns[i], err = db.Conn(t.Context())
+		ok(t, err)
+	}
+	for _, conn := range conns {
+		ok(t, conn.Close())
+	}
+	locks := locker(t, db, d.dialect, sqllock.WithTable(table))
+	_, err := locks.TryAcquire(t.Context(), "name")
+	is(t, err, core.ErrUnavailable)
+	d.exec(t, "ALTER ROLE app SET default_transaction_read_only = off")
+	for range 2 * sessions {
+		if x, err := locks.TryAcquire(t.Context(), "name"); err == nil {
+			ok(t, x.Release(t.Context()))
+			return
+		}
+	}
+	t.Error("every connection stays with a server that takes no writes")
+}
+
 func TestWhoFindsTheTableNeedsNoRightToCreateIt(t *testing.T) {
 	t.Parallel()
 	d := postgres(servers.Postgres(t).Addr(), "")

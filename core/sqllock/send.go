@@ -3,6 +3,7 @@ package sqllock
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -158,7 +159,11 @@ func (s *Store) send(ctx context.Context, stmt statement, f func(db querier) err
 		if err := driver.NotSent(ctx.Err()); err != nil {
 			return err
 		}
-		err := s.dialect.classify(f(s.pool))
+		said := f(s.pool)
+		if said != nil && s.dialect.fault(said) == readOnly {
+			s.retire(ctx)
+		}
+		err := s.dialect.classify(said)
 		_, again := errors.AsType[*rolledBack](err)
 		if s.dialect == SQLite && isBusy(err) {
 			again, n = otherWriter(ctx), 0
@@ -167,6 +172,20 @@ func (s *Store) send(ctx context.Context, stmt statement, f func(db querier) err
 			return err
 		}
 	}
+}
+
+// retire closes the connection that was used last, on which a server has said that it takes no writes. After a planned
+// switch-over it would stay with the old primary for as long as the pool keeps it; a new one reaches the new primary.
+func (s *Store) retire(ctx context.Context) {
+	if s.dialect == SQLite || s.db.Stats().Idle == 0 { // it must not wait for another connection
+		return
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return
+	}
+	_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // which has the pool close it
+	_ = conn.Close()
 }
 
 // otherWriter lets another process write to SQLite, and says whether to try again. SQLite's own wait, busy_timeout, is off
