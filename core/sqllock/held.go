@@ -42,7 +42,8 @@ import (
 // in a transaction of its own.
 //
 // At REPEATABLE READ and SERIALIZABLE, PostgreSQL can also fail the statement with a serialization error, because
-// the lease was renewed after the transaction began. Use READ COMMITTED, the default, or try again.
+// the lease was renewed after the transaction began. Use READ COMMITTED, the default, or try again. MariaDB fails it with
+// error 1020 at REPEATABLE READ, its default, if innodb_snapshot_isolation is on, as it is from 11.6.2.
 //
 // Of the options, only [WithTable] has an effect. It must be the Store's.
 func HeldInTx(ctx context.Context, tx *sql.Tx, name string, f uint64, opts ...Option) error {
