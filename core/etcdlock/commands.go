@@ -241,12 +241,6 @@ func (s *Store) groupLease(ctx context.Context, c driver.Claim) (clientv3.LeaseI
 	return s.lease(ctx, groupOf(c).ttl+time.Second) // no holder's lease lasts longer
 }
 
-// prolong gives a lease its full time again.
-func (s *Store) prolong(ctx context.Context, lease int64) error {
-	_, err := s.client.KeepAliveOnce(ctx, clientv3.LeaseID(lease))
-	return err
-}
-
 // drop ends leases that nobody needs. If that fails they end by themselves.
 func (s *Store) drop(ctx context.Context, leases ...clientv3.LeaseID) {
 	var ends sync.WaitGroup

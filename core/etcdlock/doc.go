@@ -51,7 +51,9 @@
 //
 // An acquire of a free name costs one read and two writes. An acquire that is refused costs a read. A
 // release costs a read and a write; one that leaves a marker or a name taken costs two more writes. A renewal costs
-// one read for up to 128 leases, and a keep-alive for each of them, which is not a write. The first of several holders
+// one read for up to 128 leases, and a keep-alive for each of them, which is not a write. All keep-alives of a Store go over
+// one stream, which stays open until core's Close: with users and passwords, each stream costs the server an
+// authentication. The first of several holders
 // costs one write more, and each one after it a keep-alive; its release costs a read and two writes, and its renewal two
 // keep-alives. A look at a name with n holders reads n keys. A waiter
 // costs two writes to join the queue, and two reads, a keep-alive and a watch in each

@@ -19,6 +19,8 @@ type Store struct {
 	client *clientv3.Client
 	prefix string
 	share  share // transactions that go together
+
+	keepAlives keepAlives // over one stream
 }
 
 var (
@@ -26,6 +28,7 @@ var (
 	_ driver.Queuer          = (*Store)(nil)
 	_ driver.Validator       = (*Store)(nil)
 	_ driver.Locator         = (*Store)(nil)
+	_ driver.IdleCloser      = (*Store)(nil)
 	_ driver.Inspector       = (*Store)(nil)
 	_ driver.MarkerInspector = (*Store)(nil)
 )

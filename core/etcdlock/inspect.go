@@ -179,6 +179,8 @@ func walk[T any](ctx context.Context, s *Store, prefix string, opts []clientv3.O
 	}
 }
 
+const questions = 16 // about leases, at the same time
+
 // describeAll describes several keys at the same time.
 func describeAll[T any](keys []*mvccpb.KeyValue, describe func(*mvccpb.KeyValue) (T, bool, error)) (found []T, err error) {
 	type result struct {
@@ -188,7 +190,7 @@ func describeAll[T any](keys []*mvccpb.KeyValue, describe func(*mvccpb.KeyValue)
 	}
 	results := make([]result, len(keys))
 	var all sync.WaitGroup
-	turns := make(chan struct{}, atOnce)
+	turns := make(chan struct{}, questions)
 	for i, key := range keys {
 		turns <- struct{}{}
 		all.Go(func() {

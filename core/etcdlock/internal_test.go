@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -235,24 +234,21 @@ func TestAWaiterKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// expired is a lease that ended between a look and its renewal.
-type expired struct{ clientv3.Lease }
-
-func (expired) KeepAliveOnce(context.Context, clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
-	return nil, rpctypes.ErrLeaseNotFound
-}
-
+// A lease can end between a look and its renewal.
 func TestALeaseThatEndsDuringItsRenewalIsLost(t *testing.T) {
 	t.Parallel()
 	s := open(t, servers.Etcd(t).Addr())
 	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
 	_, err := s.Acquire(t.Context(), c)
 	noError(t, err)
-	s.client.Lease = expired{s.client.Lease}
-	if err := s.Renew(t.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
+	now, err := s.look(t.Context(), c)
+	noError(t, err)
+	_, err = s.client.Revoke(t.Context(), clientv3.LeaseID(now.lock.Lease))
+	noError(t, err)
+	if err := s.extend(t.Context(), c, now); !errors.Is(err, driver.ErrNotOwner) {
 		t.Errorf("renewal: %v", err)
 	}
-	if _, err := s.Acquire(t.Context(), c); err == nil {
+	if _, free, err := s.judge(t.Context(), c, now); free || err == nil {
 		t.Error("granted again")
 	}
 }

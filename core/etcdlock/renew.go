@@ -12,10 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-const (
-	maxBatch = 128 // requests in one transaction, by etcd's default
-	atOnce   = 16  // leases that are prolonged at the same time: each takes a stream
-)
+const maxBatch = 128 // requests in one transaction, by etcd's default
 
 // Renew implements driver.Driver. It checks all locks in one read. Then it prolongs the leases of
 // those locks that their claims still own.
@@ -38,17 +35,12 @@ func (s *Store) renew(ctx context.Context, claims []driver.Claim) []error {
 	}
 	errs := make([]error, len(claims))
 	var wg sync.WaitGroup
-	places := make(chan struct{}, atOnce)
 	for i, c := range claims {
 		switch {
 		case !owned[i].owns(c):
 			errs[i] = driver.ErrNotOwner
 		case c.TTL > 0:
-			places <- struct{}{}
-			wg.Go(func() {
-				errs[i] = s.extend(ctx, c, owned[i])
-				<-places
-			})
+			wg.Go(func() { errs[i] = s.extend(ctx, c, owned[i]) })
 		}
 	}
 	wg.Wait()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -135,33 +134,9 @@ func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	root := w.direct
-	for _, step := range []func() error{
-		func() error { _, err := root.RoleAdd(ctx, "locks"); return err },
-		func() error {
-			_, err := root.RoleGrantPermission(ctx, "locks", "holdfast/", clientv3.GetPrefixRangeEnd("holdfast/"),
-				clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := root.UserAdd(ctx, "app", "secret"); return err },
-		func() error { _, err := root.UserGrantRole(ctx, "app", "locks"); return err },
-		func() error { _, err := root.UserAdd(ctx, "root", "secret"); return err },
-		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := root.AuthEnable(ctx); return err },
-	} {
-		ok(t, step())
-	}
-	user := func() *clientv3.Client {
-		client, err := clientv3.New(clientv3.Config{
-			Endpoints: []string{w.server.Addr()}, Username: "app", Password: "secret",
-			Logger: zap.NewNop(), DialTimeout: time.Minute,
-		})
-		ok(t, err)
-		t.Cleanup(func() { _ = client.Close() })
-		return client
-	}
-	app := user()
-	locks, other := locker(t, etcdlock.New(app)), locker(t, etcdlock.New(user()))
+	w.secure(t)
+	app := w.user(t)
+	locks, other := locker(t, etcdlock.New(app)), locker(t, etcdlock.New(w.user(t)))
 	x := acquire(t, locks, "name", core.WithDedup(time.Hour), core.WithTTL(3*ttl))
 	got := make(chan error, 1)
 	go func() {

@@ -1,0 +1,125 @@
+package etcdlock_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/etcdlock"
+)
+
+// secure turns passwords on, with a user who may do what docs/backends/etcd.md lists and no more.
+func (w *world) secure(t *testing.T) {
+	t.Helper()
+	ctx, root := t.Context(), w.direct
+	for _, step := range []func() error{
+		func() error { _, err := root.RoleAdd(ctx, "locks"); return err },
+		func() error {
+			_, err := root.RoleGrantPermission(ctx, "locks", "holdfast/", clientv3.GetPrefixRangeEnd("holdfast/"),
+				clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := root.UserAdd(ctx, "app", "secret"); return err },
+		func() error { _, err := root.UserGrantRole(ctx, "app", "locks"); return err },
+		func() error { _, err := root.UserAdd(ctx, "root", "secret"); return err },
+		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := root.AuthEnable(ctx); return err },
+	} {
+		ok(t, step())
+	}
+}
+
+// user is a client with the user's password.
+func (w *world) user(t *testing.T) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{w.server.Addr()}, Username: "app", Password: "secret",
+		Logger: zap.NewNop(), DialTimeout: time.Minute,
+	})
+	ok(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// authentications is how many the server has begun. Each takes it 50 to 100 ms of a core.
+func (w *world) authentications(t *testing.T) int {
+	t.Helper()
+	answer, err := http.Get("http://" + w.server.Addr() + "/metrics") //nolint:noctx // of the test's own server
+	ok(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	ok(t, err)
+	found := regexp.MustCompile(`grpc_server_started_total\{grpc_method="Authenticate".*\} (\d+)`).FindSubmatch(text)
+	if found == nil {
+		t.Fatal("the server does not tell how many authentications it had")
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	ok(t, err)
+	return n
+}
+
+// manyLeases are more than a server could authenticate one by one within the shortest TTL.
+const manyLeases = 150
+
+func TestLeasesRenewedTogetherCostOneAuthentication(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.secure(t)
+	store := etcdlock.New(w.user(t))
+	defer func() { ok(t, store.CloseIdle(t.Context())) }()
+	claims := make([]driver.Claim, manyLeases)
+	for i := range claims {
+		claims[i] = driver.Claim{Name: fmt.Sprint("name-", i), Token: "token", TTL: longTTL}
+		_, err := store.Acquire(t.Context(), claims[i])
+		ok(t, err)
+	}
+	before, began := w.authentications(t), time.Now()
+	for range 3 {
+		for i, err := range store.Renew(t.Context(), claims) {
+			if err != nil {
+				t.Fatalf("claim %d: %v", i, err)
+			}
+		}
+	}
+	took := time.Since(began)
+	if n := w.authentications(t) - before; n > 1 {
+		t.Errorf("%d authentications for 3 renewals of %d leases, in %s", n, manyLeases, took)
+	}
+	t.Logf("3 renewals of %d leases in %s", manyLeases, took)
+}
+
+func TestAProcessWithAPasswordKeepsManyLeases(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.secure(t)
+	locks := locker(t, etcdlock.New(w.user(t)))
+	leases := make([]*core.Lease, manyLeases)
+	var acquiring sync.WaitGroup
+	for i := range leases {
+		acquiring.Go(func() { leases[i] = acquire(t, locks, fmt.Sprint("name-", i), core.WithTTL(6*time.Second)) })
+	}
+	acquiring.Wait()
+	time.Sleep(9 * time.Second)
+	lost := 0
+	for _, x := range leases {
+		if x.Err() != nil {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d leases are lost", lost, manyLeases)
+	}
+	for _, x := range leases {
+		_ = x.Release(t.Context())
+	}
+}
