@@ -36,6 +36,9 @@ const (
 	adviceAge          = "the bucket has a TTL of its own, which would end locks that are renewed: set it to 0"
 	adviceDirect       = "the bucket does not allow direct access: set allow_direct on its stream"
 	adviceMirror       = "the bucket is a mirror: use the bucket that it mirrors"
+	adviceLimit        = "the bucket has a limit of its size, and would renew no lease once it is full: set max_bytes and max_msgs of its stream to -1"
+	adviceDiscard      = "the bucket deletes its oldest keys when it is full, so a name would get a second holder: set discard of its stream to new"
+	adviceFull         = "the bucket takes no writes: set max_bytes and max_msgs of its stream to -1, or make room on its servers' disks"
 )
 
 // ErrWeak says that a bucket can lose a lock that it has granted when one server fails.
@@ -126,6 +129,8 @@ func (s *Store) settings(ctx context.Context) (config jetstream.StreamConfig, er
 		{config.MaxMsgsPerSubject != 1, adviceHistory},
 		{config.MaxAge != 0, adviceAge},
 		{!config.AllowDirect, adviceDirect},
+		{config.Discard != jetstream.DiscardNew, adviceDiscard},
+		{config.MaxBytes > 0 || config.MaxMsgs > 0, adviceLimit},
 	} {
 		if wrong.it {
 			return config, driver.Refused(driver.Because(fmt.Errorf("natslock: bucket %q: %s", s.bucket, wrong.advice), wrong.advice))

@@ -229,6 +229,9 @@ func TestABucketThatIsNotForLocksIsRefusedWithAdvice(t *testing.T) {
 			c.Mirror, c.LimitMarkerTTL = &jetstream.StreamSource{Name: "locks"}, 0
 		}),
 		"allow_direct": stream(func(c *jetstream.StreamConfig) { c.AllowDirect = false }),
+		"max_bytes":    bucket(func(c *jetstream.KeyValueConfig) { c.MaxBytes = 1 << 30 }),
+		"max_msgs":     stream(func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 << 20 }),
+		"discard":      stream(func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }),
 	} {
 		name := fmt.Sprint("bucket-", buckets.Add(1))
 		prepare(name)
@@ -243,6 +246,32 @@ func TestABucketThatIsNotForLocksIsRefusedWithAdvice(t *testing.T) {
 		locks := locker(t, store)
 		is(t, locks.Ready(t.Context()), core.ErrUnavailable)
 	}
+}
+
+// What is set after a Store's first use it cannot see. Why a lease cannot be renewed, it says.
+func TestABucketThatIsFullSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := claim("name", "token")
+	grant(t, w.near, c)
+	stream, err := w.js.Stream(t.Context(), "KV_locks")
+	ok(t, err)
+	config := stream.CachedInfo().Config
+	config.MaxBytes = 1 << 10
+	_, err = w.js.UpdateStream(t.Context(), config)
+	ok(t, err)
+	for n := 0; err == nil && n < 100; n++ {
+		_, err = w.near.Acquire(t.Context(), claim(fmt.Sprint("name-", n), "token"))
+	}
+	for what, err := range map[string]error{"an acquire": err, "a renewal": w.near.Renew(t.Context(), []driver.Claim{c})[0]} {
+		if !driver.CannotAnswer(err) || !strings.Contains(driver.Reason(err), "max_bytes") {
+			t.Errorf("%s: %v, with the advice %q", what, err, driver.Reason(err))
+		}
+	}
+	config.MaxBytes = -1
+	_, err = w.js.UpdateStream(t.Context(), config)
+	ok(t, err)
+	ok(t, w.near.Renew(t.Context(), []driver.Claim{c})[0])
 }
 
 func TestABucketWithoutReplicasIsWeak(t *testing.T) {

@@ -103,6 +103,9 @@ func refusal(err *jetstream.APIError) error {
 	if advice := advised[err.ErrorCode]; advice != "" {
 		return driver.Refused(driver.Because(err, advice))
 	}
+	if err.ErrorCode == codeNotStored {
+		return driver.Unavailable(driver.Because(err, adviceFull))
+	}
 	if err.Code == http.StatusServiceUnavailable { // no leader, no room
 		return driver.Unavailable(err)
 	}
@@ -120,6 +123,7 @@ var advised = map[jetstream.ErrorCode]string{
 const (
 	codeTTLDisabled jetstream.ErrorCode = 10166 // a message with a TTL, in a stream that allows none
 	codeInFlight    jetstream.ErrorCode = 10164 // another write to the key is under way, in a cluster
+	codeNotStored   jetstream.ErrorCode = 10077 // the stream is at its limit, or its disk is full
 
 	headerOf = "Nats-Expected-Last-Subject-Sequence-Subject"
 )
