@@ -259,11 +259,11 @@ func (t *trip) vacate(name string, ids ...string) (owned bool, err error) {
 func (t *trip) detach(c driver.Claim) error {
 	n, path := t.owned(c)
 	if n == nil {
-		path, err := t.find(t.dir(c.Name), c)
+		seat, err := t.find(c)
 		if err != nil {
 			return err
 		}
-		return t.leaveFor(c, path)
+		return t.leaveFor(c, t.dir(c.Name)+"/"+seat)
 	}
 	err := t.leaveFor(c, path)
 	if err == nil || errors.Is(err, driver.ErrNotOwner) {
@@ -274,31 +274,30 @@ func (t *trip) detach(c driver.Claim) error {
 
 // releaseElsewhere releases what another Store got for c's token.
 func (t *trip) releaseElsewhere(c driver.Claim) error {
-	dir := t.dir(c.Name)
-	path, err := t.find(dir, c)
+	seat, err := t.find(c)
 	if err != nil {
 		return err
 	}
-	if err = t.end(path, -1); errors.Is(err, zk.ErrNoNode) {
+	if err = t.end(c.Name, seat, -1); errors.Is(err, zk.ErrNoNode) {
 		return driver.ErrNotOwner
 	}
 	return err
 }
 
-// find is the path of the znode that another Store has for c's token, or ErrNotOwner.
-func (t *trip) find(dir string, c driver.Claim) (string, error) {
+// find is the znode that another Store has for c's token, or ErrNotOwner.
+func (t *trip) find(c driver.Claim) (seat string, err error) {
+	dir := t.dir(c.Name)
 	line, err := t.seats(dir)
 	if err != nil {
 		return "", err
 	}
 	for _, seat := range owners(line) {
-		path := dir + "/" + seat
-		data, err := t.get(path)
+		data, err := t.get(dir + "/" + seat)
 		if err != nil {
 			return "", err
 		}
 		if token, _ := owner(data); token == digest(c.Token) && fits(seat, c) {
-			return path, nil
+			return seat, nil
 		}
 	}
 	return "", driver.ErrNotOwner

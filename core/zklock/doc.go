@@ -14,19 +14,20 @@
 // holders have a name together as soon as no writer's znode is before theirs; until then they watch
 // the last such znode. Limited holders, whose limit stands in the name of the znode, have a name together with those
 // before them, as many as the smallest limit among them says; the first one that waits for room watches the parent.
-// The parents are containers, which the server deletes when they have been empty
-// for a while.
+// The parents are containers. A Store deletes that of a name which it has not used for
+// a second, or when its Locker is closed, if it is empty. Those of processes that have died are deleted by the server.
 //
-//	/holdfast/order:42/write-8d777f385d3dfec8815d20f7496026dc-0000000007
-//	/holdfast/order:42/read-4bf5122f344554c53bde2ebb8cd2b7e3-0000000008
-//	/holdfast/order:42/limit-3-dbc1b4c900ffe48d575b5da5c6380401-0000000009
+//	/holdfast/order:42/write-8d777f385d3dfec8815d20f7496026dc-1f6a0c3e-0000000007
+//	/holdfast/order:42/read-4bf5122f344554c53bde2ebb8cd2b7e3-90b7e1d2-0000000008
+//	/holdfast/order:42/limit-3-dbc1b4c900ffe48d575b5da5c6380401-07c4aa15-0000000009
 //	/holdfast/order:42/left-084fed08b978af4d7d196a7446a86b58-
 //	/holdfast/order:42/taken-e52d9c508c502347344d8c07ad91cbd6-
 //
 // The last two are for hand-offs: a name that is left for one, by a znode that is not ephemeral, and the znode of who has taken
 // it over. They have no number, and so come first. The time of a hand-off is counted by the server's clock.
 //
-// The server gives the number. The rest of the name is a digest of the claim's place in the queue.
+// The server gives the number. Before it stands a random one, so that no two znodes ever have the same name: the server's numbers
+// begin again with each container. The rest of the name is a digest of the claim's place in the queue.
 // With it, the Store finds a znode again if its creation was not answered. The data is a digest of
 // the owner's token, its TTL and its label; of a waiter only the label. Tokens are not stored. Locks of other software below the
 // same path, such as Curator's, are respected according to their numbers.
@@ -76,7 +77,7 @@
 //	                         turned on, not in the transaction that releases a name
 //
 // An acquire of a free name costs one write, acknowledged by a majority, and three reads. It costs
-// two more writes if the name was not in use for a while. An acquire that is refused costs two reads,
+// two more writes if the name was not in use for a while, and a read and a write a second after the last use of a name. An acquire that is refused costs two reads,
 // from a server that may be behind the others. A renewal costs one write for all the leases that are
 // due. A release costs one write. A waiter costs one write to join the queue, one to be granted the
 // name, and one or two reads in each [driver.Recheck]. Where a name is left for a hand-off, both cost a write more, which

@@ -119,8 +119,12 @@ func (t *trip) deleteLeft(name, seat string) error {
 	case stat == nil:
 		return zk.ErrNoNode
 	}
+	dir, _, err := t.stat(t.dir(name)) // which stays as it is
+	if err != nil {
+		return err
+	}
 	var now *zk.Stat
-	err = t.write(func() (err error) { now, err = t.conn.Set(t.dir(name), nil, -1); return err })
+	err = t.write(func() (err error) { now, err = t.conn.Set(t.dir(name), dir, -1); return err })
 	if err != nil {
 		return err
 	}
@@ -128,7 +132,7 @@ func (t *trip) deleteLeft(name, seat string) error {
 	if held.Remaining -= time.Duration(now.Mtime-stat.Ctime) * time.Millisecond; held.Remaining > 0 {
 		return &held
 	}
-	return t.write(func() error { return t.conn.Delete(path, -1) })
+	return t.end(name, seat, -1)
 }
 
 // unclaimed says whether the seat that somebody waits for was left for a hand-off whose time is over now.

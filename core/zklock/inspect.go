@@ -182,7 +182,7 @@ func (t *trip) evict(name, of string) error {
 			result = &held
 			continue
 		}
-		err = t.end(path, stat.Version)
+		err = t.end(name, seat, stat.Version)
 		if errors.Is(err, zk.ErrNoNode) {
 			return driver.ErrNotOwner
 		}

@@ -17,8 +17,11 @@ func (s *Store) dir(name string) string {
 	return s.root + "/" + part
 }
 
-// makeDir makes a name's parent, as a container: the server deletes it some time after its
-// last child has gone.
+// ownDir is the data of a name's parent that this package has made. The server does not say what is a container.
+const ownDir = "holdfast"
+
+// makeDir makes a name's parent, as a container: what no Store deletes, see [Store.tidy], the server deletes some time after
+// its last child has gone.
 func (t *trip) makeDir(name string) error {
 	err := t.make(t.dir(name), zk.FlagContainer)
 	if !errors.Is(err, zk.ErrNoNode) {
@@ -37,11 +40,11 @@ func (t *trip) makeDir(name string) error {
 // make creates a znode, unless it is there. That grants nothing to anybody.
 func (t *trip) make(path string, flag int32) error {
 	err := t.read(func() error {
-		create := t.conn.Create
+		create, data := t.conn.Create, ""
 		if flag == zk.FlagContainer {
-			create = t.conn.CreateContainer
+			create, data = t.conn.CreateContainer, ownDir
 		}
-		_, err := create(path, nil, flag, t.acl)
+		_, err := create(path, []byte(data), flag, t.acl)
 		return err
 	})
 	if errors.Is(err, zk.ErrNodeExists) {

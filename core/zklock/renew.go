@@ -52,7 +52,8 @@ func (t *trip) locate(r *renewal) (err error) {
 	if r.node, r.path = t.owned(r.claim); r.node != nil {
 		return nil
 	}
-	r.path, err = t.find(t.dir(r.claim.Name), r.claim)
+	seat, err := t.find(r.claim)
+	r.path = t.dir(r.claim.Name) + "/" + seat
 	return err
 }
 

@@ -122,7 +122,7 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 		if strings.Contains(seat+string(data), "secret") {
 			t.Errorf("%s: %q", seat, data)
 		}
-		if !regexp.MustCompile(`^write-[0-9a-f]{32}-\d{10}$`).MatchString(seat) {
+		if !regexp.MustCompile(`^write-[0-9a-f]{32}-[0-9a-f]{8}-\d{10}$`).MatchString(seat) {
 			t.Errorf("%s", seat)
 		}
 		if !regexp.MustCompile(`^(v1 [0-9a-f]{32} 16000 web 1|w1 web 2)$`).Match(data) {

@@ -22,13 +22,15 @@ type Store struct {
 	mu      sync.Mutex                 // protects the fields below, and nodes as node says
 	nodes   map[nodeKey]*node          // that this Store has, or may have, at the server
 	watches map[string]<-chan zk.Event // by the path that is watched
+	unused  map[string]*unused         // whose znodes are to be deleted soon
 }
 
 var (
-	_ driver.Driver    = (*Store)(nil)
-	_ driver.Queuer    = (*Store)(nil)
-	_ driver.Validator = (*Store)(nil)
-	_ driver.Inspector = (*Store)(nil)
+	_ driver.Driver     = (*Store)(nil)
+	_ driver.Queuer     = (*Store)(nil)
+	_ driver.Validator  = (*Store)(nil)
+	_ driver.Inspector  = (*Store)(nil)
+	_ driver.IdleCloser = (*Store)(nil)
 )
 
 // Option configures a [Store].
@@ -61,6 +63,7 @@ func New(conn *zk.Conn, session *Session, opts ...Option) *Store {
 		acl:     zk.WorldACL(zk.PermAll),
 		nodes:   make(map[nodeKey]*node),
 		watches: make(map[string]<-chan zk.Event),
+		unused:  make(map[string]*unused),
 	}
 	for _, o := range opts {
 		o.apply(s)

@@ -2,6 +2,8 @@ package zklock
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -34,18 +36,19 @@ func (t *trip) relabel(n *node, c driver.Claim) error {
 
 // create makes n's znode, at the end of the line, to wait there or to own the name at once.
 func (t *trip) create(n *node, data []byte, waits bool) error {
-	for range 3 { // a parent that nobody needs any more is deleted by the server
+	for range 8 { // the parent is deleted whenever nobody stands in line
 		t.mu.Lock()
 		n.doubt, n.waits = true, waits
 		t.mu.Unlock()
 		var path string
 		err := t.write(func() (err error) {
-			path, err = t.conn.Create(t.dir(n.key.name)+"/"+n.id+"-", data, zk.FlagEphemeralSequential, t.acl)
+			path, err = t.conn.Create(t.dir(n.key.name)+"/"+n.id+"-"+onlyOnce()+"-", data, zk.FlagEphemeralSequential, t.acl)
 			return err
 		})
 		switch {
 		case err == nil:
 			t.sit(n, path[strings.LastIndexByte(path, '/')+1:])
+			t.use(n.key.name)
 			return nil
 		case unknown(err) && !errors.Is(err, driver.ErrNotSent):
 			return err
@@ -61,6 +64,12 @@ func (t *trip) create(n *node, data []byte, waits bool) error {
 	return t.unsent(zk.ErrNoNode)
 }
 
+// onlyOnce goes into the name of a znode, so that no later one has the same: numbers begin again with the line, and a place can
+// be taken again. Otherwise a command that is late, or sent again, would meet the later one.
+func onlyOnce() string {
+	return fmt.Sprintf("%08x", rand.Uint32()) //nolint:gosec // G404: no secret
+}
+
 // remove deletes n's znode, and says whether there was one.
 func (t *trip) remove(n *node) (bool, error) {
 	if n.doubt && n.seat == "" {
@@ -71,7 +80,7 @@ func (t *trip) remove(n *node) (bool, error) {
 	if n.seat == "" {
 		return false, nil
 	}
-	err := t.end(t.dir(n.key.name)+"/"+n.seat, -1)
+	err := t.end(n.key.name, n.seat, -1)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
@@ -107,9 +116,10 @@ func (t *trip) line(n *node) ([]string, error) {
 	return seats, nil
 }
 
-// end deletes the znode of an owner.
-func (t *trip) end(path string, version int32) error {
-	return t.write(func() error { return t.conn.Delete(path, version) })
+// end deletes a znode of a name.
+func (t *trip) end(name, seat string, version int32) error {
+	defer t.disuse(name)
+	return t.write(func() error { return t.conn.Delete(t.dir(name)+"/"+seat, version) })
 }
 
 // fits says whether c can own a name at a seat.

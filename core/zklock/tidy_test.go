@@ -1,0 +1,151 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	"github.com/holdfast-go/holdfast/core/zklock"
+)
+
+// once uses so many names, each once.
+func once(t *testing.T, locks *core.Locker, prefix string, names int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for worker := range 16 {
+		all.Go(func() {
+			for i := worker; i < names; i += 16 {
+				ok(t, locks.Do(t.Context(), fmt.Sprint(prefix, i), func(context.Context) error { return nil }))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The server itself deletes empty containers too: at most 10,000 a minute, in the order of their names, once a minute.
+func TestNamesThatWereUsedOnceLeaveNothing(t *testing.T) {
+	t.Parallel()
+	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
+	left := func() int {
+		names, _, err := conn.Children("/holdfast")
+		ok(t, err)
+		return len(names)
+	}
+	locks, err := core.New(zklock.New(conn, session), core.WithTTL(longTTL))
+	ok(t, err)
+	const names = 1000
+	once(t, locks, "early-", names)
+	last := time.Now()
+	backendtest.Within(t, 3*time.Second, "none of the names is left", func() bool { return left() == 0 })
+	t.Logf("none of %d names is left %s after the last was used", names, time.Since(last))
+	once(t, locks, "late-", names)
+	ok(t, locks.Close(t.Context()))
+	if n := left(); n > 0 {
+		t.Errorf("%d of %d names are left after Close", n, names)
+	}
+}
+
+func TestALineThatIsNotEmptyOrNotOursStays(t *testing.T) {
+	t.Parallel()
+	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
+	store := zklock.New(conn, session)
+	c := driver.Claim{Name: "name", Token: "one", TTL: longTTL}
+	other := driver.Claim{Name: "foreign", Token: "one", TTL: longTTL}
+	_, err := store.Acquire(t.Context(), c)
+	ok(t, err)
+	_, err = conn.Create("/holdfast/foreign", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)) // by an operator, say
+	ok(t, err)
+	_, err = store.Acquire(t.Context(), other)
+	ok(t, err)
+	next := driver.Claim{Name: "name", Token: "two", Place: "place", TTL: longTTL}
+	waited := make(chan error, 1)
+	go func() { waited <- store.Wait(t.Context(), next) }()
+	eventually(t, "it stands in line", func() bool {
+		seats, _, err := conn.Children("/holdfast/name")
+		return err == nil && len(seats) == 2
+	})
+	ok(t, store.Release(t.Context(), c))
+	ok(t, store.Release(t.Context(), other))
+	ok(t, <-waited)
+	ok(t, store.CloseIdle(t.Context()))
+	_, err = store.Acquire(t.Context(), next)
+	ok(t, err)
+	ok(t, store.Renew(t.Context(), []driver.Claim{next})[0])
+	ok(t, store.Release(t.Context(), next))
+	ok(t, store.CloseIdle(t.Context()))
+	for path, want := range map[string]bool{"/holdfast/name": false, "/holdfast/foreign": true} {
+		if there, _, err := conn.Exists(path); there != want || err != nil {
+			t.Errorf("%s is there: %t, %v", path, there, err)
+		}
+	}
+}
+
+// Between a look at a line and the znode in it, the line may go: all the time, here.
+func TestALineThatGoesBeforeANewcomerStandsInItIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t).Addr()
+	ctx, stop := context.WithCancel(t.Context())
+	var deleting sync.WaitGroup
+	conn, _ := connect(t, addr, longSession)
+	deleting.Go(func() {
+		for ctx.Err() == nil {
+			err := conn.Delete("/holdfast/name", -1)
+			if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) {
+				t.Error(err)
+			}
+		}
+	})
+	defer deleting.Wait()
+	defer stop()
+	var all sync.WaitGroup
+	var inside sync.Mutex
+	for range 3 {
+		conn, session := connect(t, addr, longSession)
+		locks := locker(t, zklock.New(conn, session))
+		all.Go(func() {
+			for range 50 {
+				ok(t, locks.Do(t.Context(), "name", func(context.Context) error {
+					if !inside.TryLock() {
+						t.Error("two holders")
+						return nil
+					}
+					defer inside.Unlock()
+					return nil
+				}))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The numbers of a line begin again with it. A renewal or a release of a lease that is over must not meet a later one of
+// the same caller under the same number.
+func TestALeaseOfAnEarlierLineIsNotALaterOne(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t).Addr()
+	conn, session := connect(t, addr, longSession)
+	mine := zklock.New(conn, session)
+	conn, session = connect(t, addr, longSession)
+	other := zklock.New(conn, session)
+	early := driver.Claim{Name: "name", Token: "early", Place: "place", TTL: longTTL}
+	_, err := mine.Acquire(t.Context(), early)
+	ok(t, err)
+	ok(t, other.Release(t.Context(), early)) // mine does not know
+	ok(t, other.CloseIdle(t.Context()))
+	late := driver.Claim{Name: "name", Token: "late", Place: "place", TTL: longTTL}
+	_, err = other.Acquire(t.Context(), late)
+	ok(t, err)
+	is(t, mine.Renew(t.Context(), []driver.Claim{early})[0], driver.ErrNotOwner)
+	is(t, mine.Release(t.Context(), early), driver.ErrNotOwner)
+	ok(t, other.Renew(t.Context(), []driver.Claim{late})[0])
+	ok(t, other.Release(t.Context(), late))
+}
