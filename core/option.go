@@ -185,8 +185,8 @@ func WithDedup(window time.Duration) Option {
 // order do not stand for each other. It has no effect without WithDedup, and it never changes which
 // leases exclude each other.
 //
-// The default, which "" also means, is the door's operation (route, method or task type), and none
-// in core. The limit is 512 bytes of UTF-8 without control characters.
+// The default, which "" also means, is the gRPC method or the task type in their middleware, and none in core. The
+// HTTP middleware has no default, and needs one. The limit is 512 bytes of UTF-8 without control characters.
 func WithDedupScope(s string) Option {
 	return optionFunc(func(c *config) {
 		c.scope = s

@@ -40,7 +40,7 @@ func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id|int}"))
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
-	e.POST("/orders/:id/ship", ship, echomw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)))
+	e.POST("/orders/:id/ship", ship, echomw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("ship")))
 
 	// The name comes from the JSON body. A second request waits for up to 5 s.
 	e.PUT("/stock", count, echomw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second)))
@@ -84,7 +84,7 @@ func httpRoutes(locks *core.Locker, pay, ship, count http.Handler) {
 	mux.Handle("POST /orders/{id}/pay", httpmw.Lock(locks, "order:{id|int}")(pay))
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
-	mux.Handle("POST /orders/{id}/ship", httpmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour))(ship))
+	mux.Handle("POST /orders/{id}/ship", httpmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("ship"))(ship))
 
 	// The name comes from the JSON body. A second request waits for up to 5 s.
 	mux.Handle("PUT /stock", httpmw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second))(count))

@@ -59,10 +59,10 @@ type Config struct {
 	// Options are those of the lock. Middleware checks them once. Without [core.WithWait] among them,
 	// the middleware does not wait.
 	//
-	// With [core.WithDedup], also from New or With, a request is done if its status is below 400, or if
-	// it wrote none and its context has not ended: a handler that gives up writes nothing. A hijacked request is never done. Two requests are the same operation if they
-	// have the same method and route pattern, unless [core.WithDedupScope], here, in With or in New,
-	// says otherwise.
+	// [core.WithDedup] needs a [core.WithDedupScope], here, in With or in New. It names what is done once, such as
+	// "ship": the middleware may stand before routes that do several things. A request is done if its status is below
+	// 400, or if it wrote none and its context has not ended: a handler that gives up writes nothing. A hijacked
+	// request is never done.
 	Options []core.Option
 
 	// Skipper selects requests that pass without a lock. Their key is not looked at. The default,

@@ -37,7 +37,7 @@ func TestAPanicReleasesAndIsNotDoneOnEitherSideOfRecover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			lock := httpmw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour))
+			lock := httpmw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay"))
 			mux := http.NewServeMux()
 			mux.Handle("POST /orders/{id}", chain(lock, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if calls++; calls == 1 {

@@ -22,7 +22,7 @@ func shopV4(locks *core.Locker) (http.Handler, error) {
 
 	// The same lock, so it excludes payments too. And an order ships once: after it has
 	// succeeded, it gets 409 for a day.
-	e.POST("/orders/:id/ship", work, echomw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)))
+	e.POST("/orders/:id/ship", work, echomw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("ship")))
 
 	// The name is in the JSON body, and whoever comes second waits for up to 5 s.
 	e.PUT("/stock", work, echomw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second)))

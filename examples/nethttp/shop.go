@@ -18,7 +18,7 @@ func newShop(locks *core.Locker) (http.Handler, error) {
 
 	// The same lock, so it excludes payments too. And an order ships once: after it has
 	// succeeded, it gets 409 for a day.
-	mux.Handle("POST /orders/{id}/ship", httpmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour))(work))
+	mux.Handle("POST /orders/{id}/ship", httpmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("ship"))(work))
 
 	// The name is in the JSON body, and whoever comes second waits for up to 5 s.
 	mux.Handle("PUT /stock", httpmw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second))(work))

@@ -38,7 +38,7 @@ func ExampleLock() {
 		return c.String(http.StatusOK, "paid under the lock "+lease.Name())
 	}
 	e := echo.New()
-	e.POST("/orders/:id/pay", pay, echo5mw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)))
+	e.POST("/orders/:id/pay", pay, echo5mw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("pay")))
 
 	post(e, "/orders/42/pay")
 	post(e, "/orders/42/pay")

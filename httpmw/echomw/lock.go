@@ -43,10 +43,9 @@ type Config struct {
 	// Options are those of the lock. ToMiddleware checks them once. Without [core.WithWait] among
 	// them, the middleware does not wait.
 	//
-	// With [core.WithDedup], also from New or With, a request is done if the handler returned nil and
-	// its status is below 400. A hijacked request is never done. Two requests are the same operation
-	// if they have the same method and route, unless [core.WithDedupScope], here, in With or in New,
-	// says otherwise.
+	// [core.WithDedup] needs a [core.WithDedupScope], here, in With or in New. It names what is done once, such as
+	// "ship": the middleware may stand before routes that do several things. A request is done if the handler
+	// returned nil and its status is below 400. A hijacked request is never done.
 	Options []core.Option
 
 	// Skipper selects requests that pass without a lock. Their key is not looked at. The default, nil, selects none. The type of package echo/middleware fits.

@@ -181,7 +181,7 @@ func TestALossReplacesAnErrorAndNoAnswerButNotACompleteOne(t *testing.T) {
 func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour)),
+	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")),
 		func(fiber.Ctx) error { return fiber.NewError(http.StatusTeapot, "short and stout") })
 	for range 2 {
 		if status, body, _ := call(t, app, "/orders/42"); status != http.StatusTeapot || body != "short and stout" {

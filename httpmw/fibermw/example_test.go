@@ -24,7 +24,7 @@ func ExampleLock() {
 	defer locks.Close(ctx)
 
 	app := fiber.New()
-	app.Post("/orders/:id/pay", fibermw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)), func(c fiber.Ctx) error {
+	app.Post("/orders/:id/pay", fibermw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("pay")), func(c fiber.Ctx) error {
 		lease, _ := core.FromContext(c.Context())
 		return c.SendString("paid under the lock " + lease.Name())
 	})

@@ -24,7 +24,7 @@ func routes(locks *core.Locker, ship fiber.Handler) *fiber.App {
 	app.Post("/orders/:id/pay", fibermw.Lock(locks, "order:{id|int}"), pay)
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
-	app.Post("/orders/:id/ship", fibermw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)), ship)
+	app.Post("/orders/:id/ship", fibermw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("ship")), ship)
 	return app
 }
 

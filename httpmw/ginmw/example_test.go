@@ -23,7 +23,7 @@ func ExampleLock() {
 	defer locks.Close(ctx)
 
 	r := gin.New()
-	r.POST("/orders/:id/pay", ginmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)), func(c *gin.Context) {
+	r.POST("/orders/:id/pay", ginmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("pay")), func(c *gin.Context) {
 		lease, _ := core.FromContext(c.Request.Context())
 		c.String(http.StatusOK, "paid under the lock "+lease.Name())
 	})

@@ -25,7 +25,7 @@ func routes(locks *core.Locker, ship gin.HandlerFunc) *gin.Engine {
 	r.POST("/orders/:id/pay", ginmw.Lock(locks, "order:{id|int}"), pay)
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
-	r.POST("/orders/:id/ship", ginmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour)), ship)
+	r.POST("/orders/:id/ship", ginmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("ship")), ship)
 	return r
 }
 

@@ -16,7 +16,7 @@ func around(c *gin.Context, mw func(http.Handler) http.Handler, outside *http.Re
 	for _, p := range c.Params {
 		outside.SetPathValue(p.Key, p.Value)
 	}
-	outside.Pattern = c.FullPath() // it is also what tells "pay" from "refund" for core.WithDedup
+	outside.Pattern = c.FullPath()
 	defer func() { door.HandBack(r, outside) }()
 	mw(http.HandlerFunc(func(observed http.ResponseWriter, inside *http.Request) {
 		ran = true

@@ -4,8 +4,7 @@
 //	r.With(recipe.PathValues, httpmw.Lock(locks, "order:{id|int}")).Post("/orders/{id}/pay", pay)
 //
 // With, and not Use: the middleware of With runs when the route and its parameters are known. In
-// a sub-router under /orders/{id} Use finds {id} too, but not yet the route: all below it would be
-// one operation to core.WithDedup, so say core.WithDedupScope, or use With.
+// a sub-router under /orders/{id} Use finds {id} too.
 //
 // The lock is the last one: middleware.Recoverer, Timeout, Compress and BasicAuth stand before it.
 package recipe

@@ -25,7 +25,7 @@ func PathValues(next http.Handler) http.Handler {
 		}
 		if route := mux.CurrentRoute(r); route != nil {
 			if template, err := route.GetPathTemplate(); err == nil {
-				r.Pattern = template // it is also what tells "pay" from "ship" for core.WithDedup
+				r.Pattern = template // a part of the label that shows who holds a name
 			}
 		}
 		next.ServeHTTP(w, r)

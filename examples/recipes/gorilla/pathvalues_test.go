@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gorilla/mux"
 
@@ -57,17 +56,17 @@ func TestHostilePathsGetLocksOfTheirOwnNames(t *testing.T) {
 	recipetest.Hostile(t, mount(), "/orders/{id}", false)
 }
 
-func TestUseOfASubRouterKnowsTheRoute(t *testing.T) {
+func TestUseOfASubRouterKnowsTheParameters(t *testing.T) {
 	t.Parallel()
 	r := mux.NewRouter()
 	orders := r.PathPrefix("/orders/{id}").Subrouter()
-	orders.Use(recipe.PathValues, httpmw.Lock(recipetest.NewLocker(t), "order:{id|int}", core.WithDedup(time.Hour)))
+	orders.Use(recipe.PathValues, httpmw.Lock(recipetest.NewLocker(t), "order:{id|int}"))
 	orders.HandleFunc("/pay", leaseName).Methods(http.MethodPost)
 	orders.HandleFunc("/ship", leaseName).Methods(http.MethodPost)
 	for _, step := range []struct {
 		path string
 		want int
-	}{{"/orders/42/pay", 200}, {"/orders/42/ship", 200}, {"/orders/42/pay", 409}, {"/orders/42/nothing", 404}} {
+	}{{"/orders/42/pay", 200}, {"/orders/42/ship", 200}, {"/orders/x/pay", 400}, {"/orders/42/nothing", 404}} {
 		if w := recipetest.Call(t, r, step.path); w.Code != step.want {
 			t.Errorf("%s: %d %s, want %d", step.path, w.Code, w.Body, step.want)
 		}

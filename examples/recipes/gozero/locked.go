@@ -26,7 +26,7 @@ func Locked(route rest.Route, lock func(http.Handler) http.Handler) rest.Route {
 		for name, value := range pathvar.Vars(r) {
 			r.SetPathValue(name, value)
 		}
-		r.Pattern = route.Path // it is also what tells "pay" from "ship" for core.WithDedup
+		r.Pattern = route.Path // a part of the label that shows who holds a name
 		inner.ServeHTTP(w, r)
 	}
 	return route

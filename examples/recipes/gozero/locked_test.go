@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zeromicro/go-zero/core/logx"
 	"github.com/zeromicro/go-zero/rest"
@@ -74,20 +73,6 @@ func TestKeysHaveGoZerosParametersAndRoute(t *testing.T) {
 func TestHostilePathsGetLocksOfTheirOwnNames(t *testing.T) {
 	t.Parallel()
 	recipetest.Hostile(t, mount(t), "/orders/:id", false)
-}
-
-func TestEveryRouteIsAnOperationOfItsOwn(t *testing.T) {
-	t.Parallel()
-	once := httpmw.Lock(recipetest.NewLocker(t), "order:{id|int}", core.WithDedup(time.Hour))
-	h := serve(t, recipe.Locked(post("/orders/:id/pay"), once), recipe.Locked(post("/orders/:id/ship"), once))
-	for _, step := range []struct {
-		path string
-		want int
-	}{{"/orders/42/pay", 200}, {"/orders/42/ship", 200}, {"/orders/42/pay", 409}} {
-		if w := recipetest.Call(t, h, step.path); w.Code != step.want {
-			t.Errorf("%s: %d %s, want %d", step.path, w.Code, w.Body, step.want)
-		}
-	}
 }
 
 func TestStrangersDoNotReachTheLock(t *testing.T) {

@@ -34,7 +34,6 @@ type Door struct {
 	locker *core.Locker
 	keys   *reqkey.Keys // nil: the door has a key function
 	tmpl   string       // for observers and logs
-	scoped bool         // a dedup marker's scope is the operation
 	known  sync.Map     // Operation → *core.Locker
 	logger *slog.Logger
 	logged sync.Map // failing → struct{}
@@ -54,8 +53,11 @@ func New(r Rule) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	window, scope := locker.Dedup() // of the rule, With or New
-	d.locker, d.scoped = locker, window > 0 && scope == ""
+	if window, scope := locker.Dedup(); window > 0 && scope == "" { // of the rule, With or New
+		return nil, fmt.Errorf("%w: WithDedup: it needs a WithDedupScope, such as \"ship\", which says what is done once: "+
+			"a lock may stand before routes that do several things", core.ErrInvalid)
+	}
+	d.locker = locker
 	d.warn()
 	return d, nil
 }
@@ -195,19 +197,14 @@ func (o Operation) String() string {
 	return o.Method + " " + route
 }
 
-// forOperation is the Locker with what can not be known before: the operation. It is a part of the
-// holder's label, and the scope of a dedup marker unless somebody has chosen another one. Lockers of
+// forOperation is the Locker with what can not be known before: the operation, a part of the holder's label. Lockers of
 // usual methods are kept: routes are written by the program's author, so they are few. A client can
 // make up any number of other methods.
 func (d *Door) forOperation(o Operation) (*core.Locker, error) {
 	if l, ok := d.known.Load(o); ok {
 		return l.(*core.Locker), nil //nolint:forcetypeassert // it has no other values
 	}
-	opts := []core.Option{core.WithOperation(o.String())}
-	if d.scoped {
-		opts = append(opts, core.WithDedupScope(o.String()))
-	}
-	l, err := d.locker.With(opts...)
+	l, err := d.locker.With(core.WithOperation(o.String()))
 	if err == nil && usual(o.Method) {
 		d.known.Store(o, l)
 	}

@@ -2,8 +2,10 @@ package doortest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +18,7 @@ func testDedup(t *testing.T, door Door) {
 		t.Parallel()
 		dedupByStatus(t, door)
 	})
-	t.Run("EveryOperationIsItsOwn", func(t *testing.T) {
+	t.Run("TheScopeIsChosenAtTheStart", func(t *testing.T) {
 		t.Parallel()
 		dedupOperations(t, door)
 	})
@@ -34,10 +36,13 @@ func testDedup(t *testing.T, door Door) {
 	})
 }
 
-var day = core.WithDedup(24 * time.Hour)
+var (
+	day  = core.WithDedup(24 * time.Hour)
+	paid = []core.Option{day, core.WithDedupScope("pay")}
+)
 
 func dedupByStatus(t *testing.T, door Door) {
-	b := start(t, door, Setup{Options: []core.Option{day}, Handler: func(w http.ResponseWriter, r *http.Request) {
+	b := start(t, door, Setup{Options: paid, Handler: func(w http.ResponseWriter, r *http.Request) {
 		if status, err := strconv.Atoi(r.Header.Get("Status")); err == nil {
 			w.WriteHeader(status)
 		}
@@ -68,7 +73,7 @@ type leaveKey struct{}
 // The client leaves, and the handler returns: it writes nothing, since nobody would read it.
 func dedupGivenUp(t *testing.T, door Door) {
 	b := start(t, door, Setup{
-		Options: []core.Option{day},
+		Options: paid,
 		Outer: func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				ctx, leave := context.WithCancel(r.Context())
@@ -90,15 +95,19 @@ func dedupGivenUp(t *testing.T, door Door) {
 	b.expect(b.do("POST /orders/42", ""), rowDone)
 }
 
+// A scope names what is done once. Where none is chosen, a lock before several routes would take all of them for one.
 func dedupOperations(t *testing.T, door Door) {
-	b := start(t, door, Setup{Options: []core.Option{day}})
-	for _, line := range []string{"POST /orders/42", "PUT /orders/42", "POST /refunds/42", "POST /orders/43"} {
-		if got := b.do(line, ""); got.status != http.StatusOK {
-			t.Errorf("%s: answered %d, want 200", line, got.status)
+	b := start(t, door, Setup{Options: paid})
+	b.passed(b.do("POST /orders/42", ""), "order:42")
+	b.expect(b.do("PUT /orders/42", ""), rowDone)
+	b.expect(b.do("POST /refunds/42", ""), rowDone)
+	b.passed(b.do("POST /orders/43", ""), "order:43")
+	for what, opts := range map[string][]core.NewOption{"rule": nil, "New": {day}} {
+		_, err := door(Setup{Locker: NewLocker(t, &Backend{Store: memlock.New()}, opts...), Key: "order:{id|int}", Options: []core.Option{day}, Handler: leaseName})
+		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "WithDedupScope") {
+			t.Errorf("%s: without a scope: %v", what, err)
 		}
-		b.expect(b.do(line, ""), rowDone)
 	}
-	b.handled(4)
 }
 
 func dedupScope(t *testing.T, door Door) {
@@ -127,7 +136,7 @@ func dedupScope(t *testing.T, door Door) {
 }
 
 func dedupHijack(t *testing.T, door Door) {
-	b := start(t, door, Setup{Options: []core.Option{day, core.WithWait(time.Minute)}, Handler: func(w http.ResponseWriter, _ *http.Request) { hijack(w, func() {}) }})
+	b := start(t, door, Setup{Options: append([]core.Option{core.WithWait(time.Minute)}, paid...), Handler: func(w http.ResponseWriter, _ *http.Request) { hijack(w, func() {}) }})
 	b.passed(b.do("POST /orders/42", ""), "raw")
 	b.passed(b.do("POST /orders/42", ""), "raw")
 }

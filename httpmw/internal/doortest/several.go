@@ -89,7 +89,7 @@ func severalOpposite(t *testing.T, door Door) {
 }
 
 func severalDedup(t *testing.T, door Door) {
-	b := start(t, door, Setup{Key: transfer, Options: []core.Option{day}})
+	b := start(t, door, Setup{Key: transfer, Options: paid})
 	b.passed(b.do("POST /plain?from=1&to=2", ""), "account:2")
 	b.expect(b.do("POST /plain?from=1&to=2", ""), rowDone)
 	b.passed(b.do("POST /plain?from=1&to=3", ""), "account:3") // another transfer from the same account

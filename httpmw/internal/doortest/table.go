@@ -112,7 +112,7 @@ func unlockableIs500(t *testing.T, door Door) {
 			var b *bench
 			var log logBuffer
 			s.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			s.Options = []core.Option{day}
+			s.Options = paid
 			s.Outer = func(next http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					_ = b.locks.Do(r.Context(), "order:42", func(ctx context.Context) error {

@@ -104,7 +104,7 @@ func (v Version[C, H, M]) errorIsNotDone(t *testing.T) {
 				return own
 			}
 			return leaseName(c)
-		}, v.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour)))
+		}, v.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")))
 		order42(t, e)
 		for i, want := range []int{http.StatusOK, http.StatusConflict} {
 			if status, body := order42(t, e); status != want {

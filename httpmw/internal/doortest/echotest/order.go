@@ -29,7 +29,7 @@ func (v Version[C, H, M]) panics(t *testing.T) {
 					panic("thrown")
 				}
 				return leaseName(c)
-			}, chain(v.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour)))...)
+			}, chain(v.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")))...)
 			for i, want := range []int{http.StatusInternalServerError, http.StatusOK, http.StatusConflict} {
 				if status, body := order42(t, e); status != want {
 					t.Errorf("request %d: %d %s, want %d", i, status, body, want)
