@@ -61,10 +61,17 @@ func (s *Store) judge(ctx context.Context, c driver.Claim, now state) (g driver.
 	case now.done != nil:
 		return g, false, &driver.Duplicate{Label: string(now.done.Value)}
 	case now.owns(c):
+		revision := now.lock.ModRevision
 		if err := s.again(ctx, now); err != nil {
 			return g, false, err
 		}
-		return granted(c, now, uint64(now.lock.ModRevision)), false, nil //nolint:gosec // G115: revisions count up from 1
+		if now.changes(c) || now.mine == nil && now.is.label != c.Label {
+			if revision, err = s.change(ctx, c, now); err != nil {
+				return g, false, err
+			}
+			now.is.ttl = max(now.is.ttl, c.TTL)
+		}
+		return granted(c, now, uint64(revision)), false, nil //nolint:gosec // G115: revisions count up from 1
 	case now.isFor(c) || now.admits(c) && now.heads():
 		return g, true, nil
 	}

@@ -82,6 +82,10 @@ func (s *Store) owned(ctx context.Context, claims []driver.Claim) ([]state, erro
 
 // extend gives c, which owns the name, its full time again.
 func (s *Store) extend(ctx context.Context, c driver.Claim, now state) error {
+	if now.changes(c) {
+		_, err := s.change(ctx, c, now)
+		return err
+	}
 	if now.mine != nil {
 		return s.keep(ctx, now.lock.Lease, now.mine.key.Lease)
 	}

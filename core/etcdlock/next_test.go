@@ -1,0 +1,21 @@
+package etcdlock_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
+	"github.com/holdfast-go/holdfast/core/internal/contract/oldservice"
+)
+
+func TestConformanceToTheNewContract(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	var cases atomic.Int64
+	drivertest.Run(t, func(tb testing.TB) drivertest.Config {
+		return oldservice.Config(at(tb.(*testing.T), server.Addr(), fmt.Sprintf("new-%d:", cases.Add(1))), 250*time.Millisecond)
+	})
+}
