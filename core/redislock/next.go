@@ -243,9 +243,9 @@ func (w *wait) command() (cmd command, offer string) {
 	if c.Dedup > 0 {
 		parts = append(parts, s.doneKey(c))
 	}
-	cmd.lasting, cmd.keys = true, len(parts)
+	cmd.lasting, cmd.keys, cmd.parts = true, len(parts), parts
 	if joins(c) {
-		cmd.parts = append(parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), lives, s.hubs.channels(c.Name), c.Label, note)
+		cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), lives, s.hubs.channels(c.Name), c.Label, note)
 		return cmd, ""
 	}
 	handoff := ""
@@ -256,6 +256,6 @@ func (w *wait) command() (cmd command, offer string) {
 		offer = number
 		note = strings.Join([]string{number, w.nonce, fencesOf(c), lives, owned(c)}, " ")
 	}
-	cmd.parts = append(parts, owned(c), millis(c.TTL), fencesOf(c), s.hubs.member(c), lives, s.hubs.channels(c.Name), note, handoff)
+	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c), s.hubs.member(c), lives, s.hubs.channels(c.Name), note, handoff)
 	return cmd, offer
 }

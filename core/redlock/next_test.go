@@ -12,6 +12,7 @@ import (
 )
 
 func TestConformanceToTheNewContractInMemory(t *testing.T) {
+	t.Parallel()
 	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
 		stores := memory(3)
 		return oldservice.Config(olddrivertest.Service{Driver: func() driver.Driver { return redlock.New(stores) }}, time.Millisecond)

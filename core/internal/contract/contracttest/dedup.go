@@ -96,11 +96,11 @@ var dedupCases = []testCase{
 			get()
 		}
 		ways := map[string]func(c driver.Claim){
-			"an acquire":              func(c driver.Claim) { got(d.Acquire(e.ctx, c)) },
-			"a wait":                  func(c driver.Claim) { got(d.Wait(e.ctx, c)) },
-			"a plain wait":            func(c driver.Claim) { got(d.Wait(e.ctx, bare(c))) },
-			"an acquire after a wait": func(c driver.Claim) { waiting(c, func() { got(d.Acquire(e.ctx, c)) }) },
-			"a wait after a wait":     func(c driver.Claim) { waiting(c, func() { got(d.Wait(e.ctx, c)) }) },
+			"an acquire":              func(c driver.Claim) { got(e.again(c, d.Acquire)) },
+			"a wait":                  func(c driver.Claim) { got(e.wait(d, c)) },
+			"a plain wait":            func(c driver.Claim) { got(e.wait(d, bare(c))) },
+			"an acquire after a wait": func(c driver.Claim) { waiting(c, func() { got(e.again(c, d.Acquire)) }) },
+			"a wait after a wait":     func(c driver.Claim) { waiting(c, func() { got(e.wait(d, c)) }) },
 			"a direct grant": func(c driver.Claim) {
 				held := e.lasting(c.Name)
 				e.grant(other, held)

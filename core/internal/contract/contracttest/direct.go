@@ -19,7 +19,7 @@ var directCases = []testCase{
 		for what, settle := range map[string]func(c driver.Claim){
 			"a wait finds it": func(c driver.Claim) {
 				e.within(driver.Recheck(c.TTL), "the wait", func() {
-					if _, err := d.Wait(e.ctx, c); err != nil {
+					if _, err := e.wait(d, c); err != nil {
 						e.Fatal(err)
 					}
 				})
@@ -53,7 +53,7 @@ var directCases = []testCase{
 		e.queue(d, c, "the waiter")
 		e.sleep(driver.Recheck(c.TTL) / 2)
 		e.release(holder, held)
-		e.freeAfter(driver.PlaceLife(c.TTL), "name", "the grant that nobody has heard of")
+		e.freeAfter(driver.PlaceLife(c.TTL), "the grant that nobody has heard of")
 		if lived := time.Since(began); lived < driver.PlaceLife(c.TTL) {
 			e.Errorf("it has lived for %s", lived)
 		}
@@ -221,13 +221,13 @@ var directCases = []testCase{
 		e.release(holder, held)
 		w.granted(driver.Recheck(c.TTL)+e.hearing(c), "the waiter")
 		e.eventually("the message", func() bool { return len(heard()) > 0 })
-		real := heard()[0]
+		genuine := heard()[0]
 		e.release(d, c)
 		e.grant(holder, held)
 		next := e.long("name")
 		w = e.waits(d, next)
-		for _, text := range forgeries(real.Text, c.Token, next.Token) {
-			send(Message{real.To, text})
+		for _, text := range forgeries(genuine.Text, c.Token, next.Token) {
+			send(Message{genuine.To, text})
 		}
 		e.sleep(e.ttl / 20)
 		if w.ended() {

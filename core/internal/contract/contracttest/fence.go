@@ -82,13 +82,13 @@ func (f *fences) next(how string, g driver.Grant, most int) {
 	if g.Fence <= f.last || g.Fence > 1<<53 || g.Fences < 0 || g.Fences > most {
 		f.e.Fatalf("%s: %d fences from %d on, after %d", how, g.Fences, g.Fence, f.last)
 	}
-	f.last = g.Fence + uint64(max(1, g.Fences)) - 1 //nolint:gosec // G115: checked above
+	f.last = g.Fence + uint64(max(1, g.Fences)) - 1
 }
 
 // again is for a grant of the same token: it may be of the same fences.
 func (f *fences) again(how string, g driver.Grant) {
 	f.e.Helper()
-	last := g.Fence + uint64(max(1, g.Fences)) - 1 //nolint:gosec // G115: as above
+	last := g.Fence + uint64(max(1, g.Fences)) - 1
 	if last < f.last {
 		f.e.Fatalf("%s: %d fences from %d on, after %d", how, g.Fences, g.Fence, f.last)
 	}

@@ -7,7 +7,7 @@ var foreignCases = []testCase{
 	{name: "AForeignValueIsHeldAndNeverOverwritten", needs: []need{foreign}, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		e.Overwrite("name")
-		if held := e.refused(d, c, "beside other software"); held.Label != "" {
+		if held := e.refusal(d, c, "beside other software"); held.Label != "" {
 			e.Errorf("%+v", held)
 		}
 		e.leaves(d, c, "what is not ours")

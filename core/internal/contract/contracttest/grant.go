@@ -31,7 +31,7 @@ var grantCases = []testCase{
 		mine, theirs := e.lasting("name"), e.lasting("name")
 		mine.Label = "mine, ☂"
 		e.grant(a, mine)
-		held := e.refused(b, theirs, "a second owner")
+		held := e.refusal(b, theirs, "a second owner")
 		if held.Label != mine.Label || held.Remaining < 0 || held.Remaining > mine.TTL || held.Exact || held.Limit != 0 {
 			e.Errorf("held says %+v", held)
 		}
@@ -83,7 +83,7 @@ var grantCases = []testCase{
 		long := c
 		long.TTL, long.Label = 3*e.ttl, "after"
 		e.grant(d, long)
-		if held := e.refused(e.Driver(), e.claim("name"), "another"); held.Label != "after" {
+		if held := e.refusal(e.Driver(), e.claim("name"), "another"); held.Label != "after" {
 			e.Errorf("the label is %q", held.Label)
 		}
 		e.sleep(e.ttl * 3 / 2)
@@ -91,7 +91,7 @@ var grantCases = []testCase{
 			e.Fatal("it has kept the shorter TTL")
 		}
 		e.grant(d, c)
-		if took := e.freeAfter(e.ttl+e.ttl/50, "name", "the shorter TTL"); e.virtual && took < e.ttl {
+		if took := e.freeAfter(e.ttl+e.ttl/50, "the shorter TTL"); e.virtual && took < e.ttl {
 			e.Errorf("free after %s", took)
 		}
 	}},
@@ -182,7 +182,7 @@ func (e *env) seesLabel(d driver.Driver, owner driver.Claim) {
 		kinds["with a marker"] = e.marked(owner.Name, "pay")
 	}
 	for what, c := range kinds {
-		if held := e.refused(d, c, what); held.Label != owner.Label {
+		if held := e.refusal(d, c, what); held.Label != owner.Label {
 			e.Errorf("%s: the label is %q, not %q", what, held.Label, owner.Label)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
-// handedOff is a release of c that leaves the name for a hand-off.
-func handedOff(c driver.Claim, handoff string, keep time.Duration) driver.Claim {
-	c.Handoff, c.Keep = handoff, keep
+// handedOff is a release of c that leaves the name for someHandoff.
+func handedOff(c driver.Claim, keep time.Duration) driver.Claim {
+	c.Handoff, c.Keep = someHandoff, keep
 	return c
 }
 
@@ -30,13 +30,13 @@ var handoffCases = []testCase{
 		mine := e.claim("name")
 		mine.Label = "who"
 		first := e.grant(a, mine)
-		e.release(a, handedOff(mine, someHandoff, time.Minute))
+		e.release(a, handedOff(mine, time.Minute))
 		for what, c := range map[string]driver.Claim{
 			"one without a hand-off":    e.claim("name"),
 			"one with another hand-off": taking(e.claim("name"), otherHandoff),
 			"the token that owned it":   mine,
 		} {
-			held := e.refused(b, c, what)
+			held := e.refusal(b, c, what)
 			if held.Label != "who" || held.Exact || held.Remaining < 0 || held.Remaining > time.Minute {
 				e.Errorf("%s: %+v", what, held)
 			}
@@ -54,7 +54,7 @@ var handoffCases = []testCase{
 		a, b := e.Driver(), e.Driver()
 		old, mine, theirs := e.lasting("name"), taking(e.lasting("name"), someHandoff), taking(e.lasting("name"), someHandoff)
 		e.grant(a, old)
-		e.release(a, handedOff(old, someHandoff, time.Minute))
+		e.release(a, handedOff(old, time.Minute))
 		first := e.grant(b, mine)
 		if again := e.grant(b, mine); again.Fence < first.Fence {
 			e.Errorf("fence %d after %d", again.Fence, first.Fence)
@@ -68,7 +68,7 @@ var handoffCases = []testCase{
 		d, c := e.Driver(), e.claim("name")
 		e.grant(d, c)
 		released := time.Now()
-		e.release(d, handedOff(c, someHandoff, e.ttl/2))
+		e.release(d, handedOff(c, e.ttl/2))
 		next := e.claim("name")
 		e.eventually("the name comes free", func() bool { _, err := d.Acquire(e.ctx, next); return err == nil })
 		if after := time.Since(released); after < e.ttl/2 {
@@ -86,7 +86,7 @@ var handoffCases = []testCase{
 		held, waiting, taken := e.lasting("name"), e.long("name"), taking(e.lasting("name"), someHandoff)
 		e.grant(holder, held)
 		w := e.waits(d, waiting)
-		e.release(holder, handedOff(held, someHandoff, time.Minute))
+		e.release(holder, handedOff(held, time.Minute))
 		e.sleep(e.ttl / 20)
 		if w.ended() {
 			e.Fatal("the waiter has it")

@@ -20,7 +20,7 @@ var keepCases = []testCase{
 		mine := e.claim("name")
 		mine.Label = "who"
 		e.grant(a, mine)
-		if held := e.refused(b, e.claim("name"), "beside its owner"); held.Exact {
+		if held := e.refusal(b, e.claim("name"), "beside its owner"); held.Exact {
 			e.Error("an owner's name is exactly held")
 		}
 		released := time.Now()
@@ -45,7 +45,7 @@ var keepCases = []testCase{
 		}
 		e.leaves(a, mine, "another release")
 		e.leaves(a, kept(mine, e.ttl), "another release that keeps")
-		e.freeAfter(e.ttl/2+e.ttl/50, "name", "its time")
+		e.freeAfter(e.ttl/2+e.ttl/50, "its time")
 		if after := time.Since(released); after < e.ttl/2 {
 			e.Errorf("free after %s", after)
 		}

@@ -25,7 +25,7 @@ var limitCases = []testCase{
 				e.Errorf("grant says %+v", g)
 			}
 		}
-		held := e.refused(b, e.permit("name", 3), "one too many")
+		held := e.refusal(b, e.permit("name", 3), "one too many")
 		if held.Label != "" || held.Exact || held.Limit != 0 || held.Remaining < 0 || held.Remaining > permits[0].TTL {
 			e.Errorf("held says %+v", held)
 		}
@@ -59,7 +59,7 @@ var limitCases = []testCase{
 		short, long := e.brief(e.permit("name", 2)), e.permit("name", 2)
 		e.grant(d, long)
 		e.grant(d, short)
-		if held := e.refused(d, e.permit("name", 2), "one too many"); held.Remaining > e.ttl {
+		if held := e.refusal(d, e.permit("name", 2), "one too many"); held.Remaining > e.ttl {
 			e.Errorf("the first comes free in %s", held.Remaining)
 		}
 		e.eventually("the short one ends", func() bool { return !e.owns(d, short) })
@@ -86,14 +86,14 @@ var limitCases = []testCase{
 		if g := e.grant(d, small); g.Limit != 0 {
 			e.Errorf("the smallest is told of %d", g.Limit)
 		}
-		if held := e.refused(d, e.permit("name", 4), "a third beside a limit of two"); held.Limit != 2 {
+		if held := e.refusal(d, e.permit("name", 4), "a third beside a limit of two"); held.Limit != 2 {
 			e.Errorf("held says %+v", held)
 		}
 		e.refused(d, e.permit("name", 2), "a third")
 		e.release(d, small)
 		e.grant(d, e.permit("name", 4)) // nobody who counts wants fewer
 		e.grant(d, e.permit("name", 4))
-		if held := e.refused(d, e.permit("name", 3), "a fourth who allows three"); held.Limit != 0 {
+		if held := e.refusal(d, e.permit("name", 3), "a fourth who allows three"); held.Limit != 0 {
 			e.Errorf("held says %+v", held)
 		}
 		e.grant(d, e.permit("name", 4))
@@ -136,7 +136,7 @@ var limitCases = []testCase{
 			wg.Go(func() {
 				for range 8 {
 					c := e.permit("name", 3)
-					if _, err := d.Wait(e.ctx, c); err != nil {
+					if _, err := e.wait(d, c); err != nil {
 						e.Errorf("wait: %v", err)
 						return
 					}

@@ -43,7 +43,6 @@ type memory struct {
 	claims map[string]driver.Claim
 	grants map[string]driver.Grant
 	flag   bool
-	count  int
 }
 
 // known returns the first claim and the last grant of c's token, and remembers c.
@@ -638,7 +637,7 @@ var mutants = map[string]struct {
 	}}, []string{"AWishThatIsNoLongerPlainIsNotGrantedDirectly"}},
 	"an old message is believed": {mutant{believes: func(string, string) bool { return true }}, []string{"AnOldMessageGrantsNothing"}},
 	"a message with the token is believed": {
-		mutant{believes: func(text, token string) bool { return strings.HasPrefix(text, token) }},
+		mutant{believes: strings.HasPrefix},
 		[]string{"AForgedMessageGrantsNothing"},
 	},
 	"those who share have twice the time": {
@@ -824,6 +823,7 @@ var mutants = map[string]struct {
 }
 
 func TestTheMemoryBackendOfTheMutantsIsWhole(t *testing.T) {
+	t.Parallel()
 	for _, c := range suite() {
 		t.Run(c.name, func(t *testing.T) {
 			failed, skipped := play(t, c, mutant{}.service)
@@ -835,6 +835,7 @@ func TestTheMemoryBackendOfTheMutantsIsWhole(t *testing.T) {
 }
 
 func TestEachFaultIsFoundByItsCases(t *testing.T) {
+	t.Parallel()
 	cases := map[string]testCase{}
 	missed := map[string]bool{}
 	for _, c := range suite() {

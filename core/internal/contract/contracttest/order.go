@@ -164,24 +164,24 @@ func (o *order) begins(ctx context.Context, what string, c driver.Claim, sets bo
 
 // beyond says what of c goes beyond what the backend can do, or what any can.
 func (o *order) beyond(c driver.Claim) string {
-	switch {
-	case c.Name == "" || c.Token == "":
-		return "no name or no token"
-	case o.can.MaxName > 0 && len(c.Name) > o.can.MaxName:
-		return fmt.Sprintf("a name of %d bytes", len(c.Name))
-	case len(c.Label) > driver.MaxLabel:
-		return fmt.Sprintf("a label of %d bytes", len(c.Label))
-	case c.TTL%time.Millisecond != 0 || c.TTL != 0 && c.TTL < o.can.MinTTL:
-		return fmt.Sprintf("a TTL of %s", c.TTL)
-	case c.Shared() && !o.can.Shared || c.Limit > 1 && !o.can.Limit || c.Limit < driver.Readers:
-		return fmt.Sprintf("a limit of %d", c.Limit)
-	case c.Fences > 1 && !(o.can.Block && c.Exclusive()) || c.Fences > driver.MaxFences || c.Fences < 0:
-		return fmt.Sprintf("%d fences", c.Fences)
-	case c.Dedup > 0 && !o.can.Dedup:
-		return "Dedup"
-	case c.Handoff != "" && (!o.can.Detach || len(c.Handoff) != driver.HandoffWidth):
-		return "a hand-off"
-	default:
-		return ""
+	for _, row := range []struct {
+		is   bool
+		what string
+	}{
+		{c.Name == "" || c.Token == "", "no name or no token"},
+		{o.can.MaxName > 0 && len(c.Name) > o.can.MaxName, fmt.Sprintf("a name of %d bytes", len(c.Name))},
+		{len(c.Label) > driver.MaxLabel, fmt.Sprintf("a label of %d bytes", len(c.Label))},
+		{c.TTL%time.Millisecond != 0 || c.TTL != 0 && c.TTL < o.can.MinTTL, fmt.Sprintf("a TTL of %s", c.TTL)},
+		{c.Shared() && !o.can.Shared, "a shared claim"},
+		{c.Limit > 1 && !o.can.Limit || c.Limit < driver.Readers, fmt.Sprintf("a limit of %d", c.Limit)},
+		{c.Fences > 1 && (!o.can.Block || !c.Exclusive()), fmt.Sprintf("%d fences", c.Fences)},
+		{c.Fences > driver.MaxFences, fmt.Sprintf("%d fences", c.Fences)},
+		{c.Dedup > 0 && !o.can.Dedup, "Dedup"},
+		{c.Handoff != "" && (!o.can.Detach || len(c.Handoff) != driver.HandoffWidth), "a hand-off"},
+	} {
+		if row.is {
+			return row.what
+		}
 	}
+	return ""
 }

@@ -53,7 +53,7 @@ var queueCases = []testCase{
 		e.grant(holder, held)
 		e.queue(first, a, "the first")
 		e.release(holder, held)
-		if h := e.refused(holder, e.long("name"), "a stranger"); h.Label != "" || h.Exact {
+		if h := e.refusal(holder, e.long("name"), "a stranger"); h.Label != "" || h.Exact {
 			e.Errorf("%+v", h)
 		}
 	}},
@@ -103,7 +103,7 @@ var queueCases = []testCase{
 				e.waits(alive, next).granted(life+driver.Recheck(next.TTL)+e.pace(next), what)
 				e.release(alive, next)
 			} else {
-				e.freeAfter(life+e.ttl/50, "name", what)
+				e.freeAfter(life+e.ttl/50, what)
 			}
 			if lived := time.Since(began); lived < life {
 				e.Errorf("%s met an entry that was dropped %s after its last look", what, lived)

@@ -17,7 +17,7 @@ var renewCases = []testCase{
 			e.sleep(e.ttl / 2)
 			e.noError(e.renew(d, c))
 		}
-		e.freeAfter(e.ttl+e.ttl/50, "name", "nobody renews any more")
+		e.freeAfter(e.ttl+e.ttl/50, "nobody renews any more")
 	}},
 	{name: "ARenewalSetsItsOwnTTL", run: func(e *env) { // a hand-over inside the process can have changed it
 		d, c := e.Driver(), e.claim("name")
@@ -31,7 +31,7 @@ var renewCases = []testCase{
 			e.Fatal("it has kept the shorter TTL")
 		}
 		e.noError(e.renew(d, c))
-		e.freeAfter(e.ttl+e.ttl/50, "name", "the shorter TTL")
+		e.freeAfter(e.ttl+e.ttl/50, "the shorter TTL")
 	}},
 	{name: "RenewalWithoutTTLOnlyVerifies", run: func(e *env) {
 		d, c, other := e.Driver(), e.claim("name"), e.Driver()

@@ -63,7 +63,7 @@ var sharedCases = []testCase{
 		short = e.brief(e.reader("name"))
 		e.grant(d, short)
 		e.release(d, long) // its time is no longer what the name is taken for
-		e.freeAfter(e.ttl+e.ttl/50, "name", "the last reader has died")
+		e.freeAfter(e.ttl+e.ttl/50, "the last reader has died")
 	}},
 	{name: "AReadersRenewalGivesTheFullTTLAgain", needs: []need{shares}, run: func(e *env) {
 		d, c := e.Driver(), e.brief(e.reader("name"))
@@ -212,7 +212,7 @@ var sharedCases = []testCase{
 					if i%4 != 0 {
 						c = e.reader("name")
 					}
-					if _, err := d.Wait(e.ctx, c); err != nil {
+					if _, err := e.wait(d, c); err != nil {
 						e.Errorf("wait: %v", err)
 						return
 					}

@@ -12,15 +12,35 @@ import (
 // grant acquires c, or fails the case.
 func (e *env) grant(d driver.Driver, c driver.Claim) driver.Grant {
 	e.Helper()
-	g, err := d.Acquire(e.ctx, c)
+	g, err := e.again(c, d.Acquire)
 	if err != nil {
 		e.Fatalf("acquire %q: %v", c.Name, err)
 	}
 	return g
 }
 
-// refused fails the case unless c is refused, and returns what it is told.
-func (e *env) refused(d driver.Driver, c driver.Claim, why string) *driver.Held {
+// wait waits until c is granted. It may run on any goroutine.
+func (e *env) wait(d driver.Driver, c driver.Claim) (driver.Grant, error) { return e.again(c, d.Wait) }
+
+// again makes a call until it is answered, as core does: a machine that is busy may be too slow for a client's bounds.
+func (e *env) again(c driver.Claim, call func(context.Context, driver.Claim) (driver.Grant, error)) (driver.Grant, error) {
+	for try := 1; ; try++ {
+		g, err := call(e.ctx, c)
+		const tries = 10
+		if !driver.Explain(err).Again() || try == tries || e.ctx.Err() != nil {
+			return g, err
+		}
+	}
+}
+
+// refused fails the case unless c is refused.
+func (e *env) refused(d driver.Driver, c driver.Claim, why string) {
+	e.Helper()
+	_ = e.refusal(d, c, why)
+}
+
+// refusal fails the case unless c is refused, and returns what it is told.
+func (e *env) refusal(d driver.Driver, c driver.Claim, why string) *driver.Held {
 	e.Helper()
 	_, err := d.Acquire(e.ctx, c)
 	held, ok := errors.AsType[*driver.Held](err)
@@ -72,10 +92,10 @@ func (e *env) free(name string) {
 	e.release(d, c)
 }
 
-// freeAfter waits until somebody new gets the name, for at most d, and returns how long that took. It releases it.
-func (e *env) freeAfter(d time.Duration, name, what string) (took time.Duration) {
+// freeAfter waits until somebody new gets "name", for at most d, and returns how long that took. It releases it.
+func (e *env) freeAfter(d time.Duration, what string) (took time.Duration) {
 	e.Helper()
-	other, c, began := e.Driver(), e.long(name), time.Now()
+	other, c, began := e.Driver(), e.long("name"), time.Now()
 	for {
 		_, err := other.Acquire(e.ctx, c)
 		if err == nil {
@@ -182,18 +202,17 @@ func (w *waiter) granted(d time.Duration, what string) driver.Grant {
 }
 
 // stop ends the call, which must not have had an answer, and leaves the entry in the queue.
-func (w *waiter) stop(what string) *driver.Held {
+func (w *waiter) stop(what string) {
 	w.e.Helper()
 	if w.ended() {
 		w.e.Fatalf("%s waits no more: %+v, %v", what, w.g, w.err)
 	}
 	w.cancel()
 	<-w.over
-	held, ok := errors.AsType[*driver.Held](w.err)
+	_, ok := errors.AsType[*driver.Held](w.err)
 	if !ok && w.e.Slow == 0 { // a look may be under way as ctx ends
 		w.e.Fatalf("%s: the end of its context gave %+v, %v", what, w.g, w.err)
 	}
-	return held
 }
 
 // queue puts c in the queue, and nobody listens there.

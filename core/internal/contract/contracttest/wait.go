@@ -14,7 +14,7 @@ var waitCases = []testCase{
 	{name: "AWaitForAFreeNameIsGranted", run: func(e *env) {
 		d, c := e.Driver(), e.long("name")
 		e.within(0, "the wait", func() {
-			if _, err := d.Wait(e.ctx, c); err != nil {
+			if _, err := e.wait(d, c); err != nil {
 				e.Fatal(err)
 			}
 		})
@@ -45,7 +45,7 @@ var waitCases = []testCase{
 			held, c := e.lasting("name"), e.long("name")
 			e.grant(holder, held)
 			got := make(chan error, 1)
-			go func() { _, err := d.Wait(e.ctx, c); got <- err }()
+			go func() { _, err := e.wait(d, c); got <- err }()
 			e.sleep(time.Duration(i) * 100 * time.Microsecond)
 			e.release(holder, held)
 			e.within(e.hearing(c), "the wait", func() { e.noError(<-got) })
@@ -107,7 +107,7 @@ var waitCases = []testCase{
 		d, c := e.Driver(), e.claim("name")
 		first := e.grant(d, c)
 		e.sleep(e.ttl / 2)
-		g, err := d.Wait(e.ctx, c)
+		g, err := e.wait(d, c)
 		e.noError(err)
 		if g.Fence < first.Fence {
 			e.Errorf("fence %d after %d", g.Fence, first.Fence)
@@ -151,7 +151,7 @@ var waitCases = []testCase{
 			},
 			"a wait for a free name": func(c driver.Claim) (driver.Grant, time.Time) {
 				began := time.Now()
-				g, err := d.Wait(e.ctx, c)
+				g, err := e.wait(d, c)
 				e.noError(err)
 				return g, began
 			},
@@ -177,7 +177,7 @@ var waitCases = []testCase{
 				g.TTL = c.TTL
 			}
 			next := e.claim("name")
-			if _, err := other.Wait(e.ctx, next); err != nil {
+			if _, err := e.wait(other, next); err != nil {
 				e.Fatalf("%s: %v", what, err)
 			}
 			if early := time.Until(asked.Add(g.TTL)); early > 0 {
@@ -216,7 +216,7 @@ var waitCases = []testCase{
 		e.free("name")
 	}},
 	{name: "WaitersOfManyProcessesNeverOverlap", crowd: true, run: func(e *env) {
-		e.hammer(func(d driver.Driver, c driver.Claim) (driver.Grant, error) { return d.Wait(e.ctx, c) })
+		e.hammer(func(d driver.Driver, c driver.Claim) (driver.Grant, error) { return e.wait(d, c) })
 	}},
 	{name: "AWaitThatEndsBeforeItIsQueuedSaysSo", run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
@@ -263,7 +263,7 @@ var waitCases = []testCase{
 			}
 			e.release(holder, held)
 			wg.Wait()
-			e.freeAfter(driver.PlaceLife(held.TTL)/3, "name", "all have left")
+			e.freeAfter(driver.PlaceLife(held.TTL)/3, "all have left")
 		}
 		e.nothingLeft()
 	}},
@@ -289,7 +289,7 @@ var waitCases = []testCase{
 		}
 		wg.Wait()
 		e.release(holder, held)
-		e.freeAfter(driver.PlaceLife(held.TTL)/3, "name", "all have left")
+		e.freeAfter(driver.PlaceLife(held.TTL)/3, "all have left")
 		e.nothingLeft()
 	}},
 }

@@ -11,6 +11,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config { return service(memlock.New()) })
 }
 

@@ -41,7 +41,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 			}
 			return driver.Grant{}, err
 		}
-		g, err, again := s.look(c, told)
+		g, again, err := s.look(c, told)
 		if lost := s.answer(ctx); lost != nil {
 			return driver.Grant{}, lost
 		}
@@ -69,7 +69,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 
 // look asks for the name, as the first of the queue or else from its place in it. After a refusal it
 // says when to look again.
-func (s *Store) look(c driver.Claim, told chan driver.Grant) (g driver.Grant, err error, again time.Duration) {
+func (s *Store) look(c driver.Claim, told chan driver.Grant) (g driver.Grant, again time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -93,7 +93,7 @@ func (s *Store) look(c driver.Claim, told chan driver.Grant) (g driver.Grant, er
 			again = min(again, r.queue[0].dead.Sub(now))
 		}
 	}
-	return g, err, again
+	return g, again, err
 }
 
 // stand puts c at the end of the queue, or keeps it alive where it stands.

@@ -13,6 +13,7 @@ import (
 )
 
 func TestConformanceOfTheOldMemoryBackend(t *testing.T) {
+	t.Parallel()
 	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
 		s := memlock.New()
 		return drivertest.Config{

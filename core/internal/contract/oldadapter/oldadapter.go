@@ -70,11 +70,8 @@ func (a *adapter) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 			return driver.Grant{}, held
 		}
 		g, refused, err := a.ask(ctx, c)
-		if queued && errors.Is(err, driver.ErrNotSent) {
-			err = driver.UnknownOutcome(err)
-		}
 		if refused == nil {
-			return g, err
+			return g, open(err, queued)
 		}
 		held = refused
 		c.Tell(held)
@@ -83,18 +80,24 @@ func (a *adapter) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 			pause = min(pause, held.Remaining+time.Millisecond)
 		}
 		g, granted, err := a.stand(ctx, q, c, pause)
+		answered := err == nil || err == context.Canceled || err == context.DeadlineExceeded //nolint:errorlint // old.Queuer: as they are
 		switch {
 		case granted:
 			return g, nil
-		case over(ctx) && (err == nil || err == context.Canceled || err == context.DeadlineExceeded): //nolint:errorlint // old.Queuer: as it is, if it was answered
+		case !answered:
+			return driver.Grant{}, open(Error(err), queued)
+		case over(ctx):
 			return driver.Grant{}, held
-		case err == nil, err == context.DeadlineExceeded: //nolint:errorlint // as above
-		case queued:
-			return driver.Grant{}, driver.UnknownOutcome(Error(err))
-		default:
-			return driver.Grant{}, Error(err)
 		}
 	}
+}
+
+// open is err, of a command that is not the first if others may have put the token into the queue.
+func open(err error, queued bool) error {
+	if queued && errors.Is(err, driver.ErrNotSent) {
+		return driver.UnknownOutcome(err)
+	}
+	return err
 }
 
 // over says whether ctx has ended. A client may say so before ctx does.

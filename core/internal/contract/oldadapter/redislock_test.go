@@ -21,6 +21,7 @@ func onRedis(rdb *redis.Client, prefix string) driver.Driver {
 }
 
 func TestConformanceOfOldRedislockOnMiniredis(t *testing.T) {
+	t.Parallel()
 	drivertest.RunInBubble(t, func(t testing.TB) drivertest.Config {
 		s := onredis.Miniredis(t, onRedis)
 		s.Slow = time.Millisecond // it asks before it stands in the queue

@@ -26,27 +26,27 @@ import (
 type Make func(rdb *redis.Client, prefix string) driver.Driver
 
 // Miniredis returns a service of its own in a bubble.
-func Miniredis(t testing.TB, make Make) drivertest.Config {
+func Miniredis(t testing.TB, open Make) drivertest.Config {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	return service(t, make, &redis.Options{
+	return service(t, open, &redis.Options{
 		Addr:   "127.0.0.1:0", // of no meaning, but go-redis would look up the name localhost, which spoils other bubbles
 		Dialer: func(context.Context, string, string) (net.Conn, error) { return buffered(m.Dial()) },
 	}, "holdfast:")
 }
 
 // Redis returns a service at a server, with a prefix of its own.
-func Redis(t testing.TB, make Make, addr, prefix string) drivertest.Config {
+func Redis(t testing.TB, open Make, addr, prefix string) drivertest.Config {
 	t.Helper()
-	s := service(t, make, &redis.Options{Addr: addr}, prefix)
+	s := service(t, open, &redis.Options{Addr: addr}, prefix)
 	s.Through = func() (driver.Driver, []drivertest.Wire) {
 		p := faultproxy.New(t, addr)
-		return make(dial(t, &redis.Options{Addr: p.Addr()}), prefix), []drivertest.Wire{p}
+		return open(dial(t, &redis.Options{Addr: p.Addr()}), prefix), []drivertest.Wire{p}
 	}
 	s.Own = func() drivertest.Config {
 		own := servers.Redis(t)
-		s := service(t, make, &redis.Options{Addr: own.Addr()}, prefix)
+		s := service(t, open, &redis.Options{Addr: own.Addr()}, prefix)
 		s.Kill, s.Restart, s.Forgetful = own.Kill, own.Restart, true
 		return s
 	}
@@ -55,9 +55,9 @@ func Redis(t testing.TB, make Make, addr, prefix string) drivertest.Config {
 
 // Uneven returns such a service, where each connection has a delay of its own: at most 15 ms for a round trip, and
 // 40 ms for some. So what a process sends on one connection can arrive after a later command on another.
-func Uneven(t testing.TB, make Make, addr, prefix string) drivertest.Config {
+func Uneven(t testing.TB, open Make, addr, prefix string) drivertest.Config {
 	t.Helper()
-	s := service(t, make, &redis.Options{Addr: addr}, prefix)
+	s := service(t, open, &redis.Options{Addr: addr}, prefix)
 	var processes atomic.Uint64
 	s.Through = func() (driver.Driver, []drivertest.Wire) {
 		p := faultproxy.New(t, addr)
@@ -70,7 +70,7 @@ func Uneven(t testing.TB, make Make, addr, prefix string) drivertest.Config {
 			}
 			return some(8), some(7)
 		})
-		return make(dial(t, &redis.Options{Addr: p.Addr()}), prefix), []drivertest.Wire{p}
+		return open(dial(t, &redis.Options{Addr: p.Addr()}), prefix), []drivertest.Wire{p}
 	}
 	s.Driver = func() driver.Driver {
 		d, _ := s.Through()
@@ -81,13 +81,13 @@ func Uneven(t testing.TB, make Make, addr, prefix string) drivertest.Config {
 }
 
 // service is what all have.
-func service(t testing.TB, make Make, o *redis.Options, prefix string) drivertest.Config {
+func service(t testing.TB, open Make, o *redis.Options, prefix string) drivertest.Config {
 	t.Helper()
 	other := dial(t, o)
 	messages := &messages{}
 	return drivertest.Config{
 		Driver: func() driver.Driver {
-			return make(dial(t, o), prefix)
+			return open(dial(t, o), prefix)
 		},
 		Overwrite: func(name string) {
 			if err := other.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err(); err != nil {
@@ -108,7 +108,7 @@ func service(t testing.TB, make Make, o *redis.Options, prefix string) drivertes
 			return left
 		},
 		Unreachable: func() driver.Driver {
-			return make(dial(t, &redis.Options{Addr: o.Addr, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return open(dial(t, &redis.Options{Addr: o.Addr, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:1")
 			}}), prefix)
 		},
