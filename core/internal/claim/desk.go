@@ -44,6 +44,9 @@ func (d *Desk) Acquire(ctx context.Context, c *Claim, w *Wish, fences int, now c
 			now = d.Port.Clock.Read()
 		}
 		r = d.send(ctx, call.Acquire, c, c.Ask(call.Acquire, w, fences), now, within)
+		if _, panicked := errors.AsType[*call.Panic](r.Err); panicked {
+			break // its caller shall know
+		}
 	}
 	return r
 }

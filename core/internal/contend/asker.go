@@ -47,6 +47,9 @@ func (a *Asker) Next(now clock.Awake, broken func()) Step {
 		a.got = nil
 		return a.granted(r)
 	}
+	if a.place.Closed.Load() {
+		a.line.Fail(func(*Waiting) error { return ErrClosed })
+	}
 	w, behind, ok := a.line.First(broken)
 	switch {
 	case !ok:

@@ -1,0 +1,478 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	memlock "github.com/holdfast-go/holdfast/core/internal/contract/memory"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+func TestWaitersOfOneProcessAreServedInOrder(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		var order []int
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { order = append(order, i); return nil }), nil)
+			})
+			synctest.Wait() // it stands in line
+		}
+		b.took(0, 0, func() { // each is told by the one before
+			b.ok(x.Release(b.Context()))
+			wg.Wait()
+		})
+		if !slices.IsSorted(order) || len(order) != 20 {
+			b.Errorf("served in the order %v", order)
+		}
+	})
+}
+
+func TestAProcessAsksForANameWithOneGoroutineOnly(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.other()
+		x := b.acquire(holder, "name")
+		var wg sync.WaitGroup
+		for range 200 {
+			wg.Go(func() { b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }), nil) })
+		}
+		const seconds = 50
+		time.Sleep(seconds * time.Second)
+		asked := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait)
+		if asked > 3*seconds {
+			b.Errorf("%d commands in %d s for 200 waiters", asked, seconds)
+		}
+		b.ok(x.Release(b.Context()))
+		wg.Wait()
+	})
+}
+
+func TestAProcessThatHoldsTheNameAsksNobody(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithLabel("me"))
+		asked := b.link.Calls(lab.OpAcquire)
+		_, err := b.locks.TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Label != "me" || held.Name != "name" {
+			b.Errorf("%#v", err)
+		}
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		_, err = b.locks.Acquire(ctx, "name")
+		b.is(err, core.ErrHeld, context.DeadlineExceeded)
+		if n := b.link.Calls(lab.OpAcquire) - asked; n != 0 {
+			b.Errorf("%d commands", n)
+		}
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestTheWaitBudgetEndsWithHeld(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name", core.WithLabel("them"))
+		b.took(3*time.Second, 0, func() {
+			_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(3*time.Second))
+			b.is(err, core.ErrHeld)
+			b.isNot(err, core.ErrUnavailable, context.DeadlineExceeded)
+			held, ok := errors.AsType[*core.HeldError](err)
+			if !ok || held.Label != "them" || held.RetryAfter <= 0 || held.RetryAfter > time.Second {
+				b.Errorf("%#v", err)
+			}
+		})
+		b.took(0, 0, func() {
+			_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(0))
+			b.is(err, core.ErrHeld)
+		})
+	})
+}
+
+func TestTheBudgetOfThoseInLineEndsWithHeldToo(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name")
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				b.took(time.Duration(i+1)*time.Second, 0, func() {
+					_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(time.Duration(i+1)*time.Second))
+					b.is(err, core.ErrHeld)
+				})
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestTheEndOfTheContextIsJoinedWithWhatWasKnown(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.other(), "name")
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		b.took(time.Second, 0, func() {
+			_, err := b.locks.Acquire(ctx, "name")
+			b.is(err, context.DeadlineExceeded, core.ErrHeld)
+			b.isNot(err, core.ErrUnavailable)
+		})
+		synctest.Wait() // nobody of this process asks any more
+		_, err := b.locks.Acquire(ctx, "name")
+		b.is(err, context.DeadlineExceeded, core.ErrUnavailable)
+		b.isNot(err, core.ErrHeld)
+
+		b.link.All(lab.RequestLost)
+		canceled, cancel := context.WithCancel(b.Context())
+		time.AfterFunc(time.Second/2, cancel)
+		b.took(time.Second/2, 0, func() {
+			_, err := b.locks.Acquire(canceled, "name")
+			b.is(err, context.Canceled, core.ErrUnavailable)
+			b.isNot(err, core.ErrHeld)
+		})
+		b.link.All(lab.Delivered)
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestAWaitingAcquireGivesUpAfterATTLWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for what, fate := range map[string]lab.Fate{"silence": lab.RequestLost, "errors": lab.Refused} {
+		t.Run(what, func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.link.All(fate)
+				var wg sync.WaitGroup
+				for range 10 { // not one after the other
+					wg.Go(func() {
+						b.took(ttl, bound+time.Second, func() {
+							_, err := b.locks.Acquire(b.Context(), "name")
+							b.is(err, core.ErrUnavailable)
+							b.isNot(err, core.ErrHeld, context.DeadlineExceeded, context.Canceled)
+						})
+					})
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+func TestAWaitingAcquireSurvivesAnOutageShorterThanTheTTL(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(lab.Refused)
+		time.AfterFunc(ttl/2, func() { b.link.All(lab.Delivered) })
+		b.took(ttl/2, time.Second, func() {
+			x, err := b.locks.Acquire(b.Context(), "name")
+			b.ok(err)
+			b.ok(x.Release(b.Context()))
+		})
+	})
+}
+
+func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		first, second []core.Option
+		prepare       func(b *bench)
+		end           func(b *bench) // of the attempt under way
+		want          error          // nil: it gets the lease by an attempt of its own
+	}
+	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("pay")}
+	deliver := func(b *bench) { b.link.Deliver() }
+	rows := map[string]row{
+		"granted": {end: deliver, want: core.ErrHeld},
+		"held": {end: deliver, want: core.ErrHeld, prepare: func(b *bench) {
+			b.acquire(b.other(), "name")
+		}},
+		"done, for who asks":         {end: deliver, want: core.ErrDuplicate, first: dedup, second: dedup, prepare: complete},
+		"done, for who does not ask": {end: deliver, first: dedup, prepare: complete},
+		"cancelled":                  {end: func(*bench) {}},
+	}
+	for what, row := range rows {
+		t.Run(what, func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				if row.prepare != nil {
+					row.prepare(b)
+				}
+				ctx, cancel := context.WithCancel(b.Context())
+				b.link.Next(lab.OpAcquire, lab.HeldBack)
+				first := make(chan struct{})
+				go func() {
+					defer close(first)
+					_, _ = b.locks.TryAcquire(ctx, "name", row.first...) // the row says how it ends
+				}()
+				synctest.Wait()
+				second := make(chan error, 1)
+				go func() { _, err := b.locks.TryAcquire(b.Context(), "name", row.second...); second <- err }()
+				synctest.Wait()
+				row.end(b)
+				synctest.Wait()
+				cancel()
+				<-first
+				b.is(<-second, row.want)
+			})
+		})
+	}
+}
+
+func complete(b *bench) {
+	b.Helper()
+	b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { return nil },
+		core.WithDedup(time.Hour), core.WithDedupScope("pay")))
+}
+
+func TestTryAcquireBesideAnUnavailableAttemptIsUnavailable(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(lab.RequestLost)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				b.took(bound, 0, func() {
+					_, err := b.locks.TryAcquire(b.Context(), "name")
+					b.is(err, core.ErrUnavailable)
+				})
+			})
+		}
+		wg.Wait()
+		if n := b.link.Calls(lab.OpAcquire); n > 2 {
+			b.Errorf("%d commands for 20 calls", n)
+		}
+	})
+}
+
+func TestAGrantForACallerWhoHasLeftIsGivenBack(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(0, 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(b.Context(), 200*time.Millisecond)
+		defer cancel()
+		b.took(200*time.Millisecond, 0, func() {
+			_, err := b.locks.Acquire(ctx, "name")
+			b.is(err, context.DeadlineExceeded)
+		})
+		b.link.Delay(0, 0)
+		b.took(0, time.Second, func() {
+			x, err := b.other().Acquire(b.Context(), "name")
+			b.ok(err)
+			b.ok(x.Release(b.Context()))
+		})
+	})
+}
+
+func TestATokenIsNeverUsedForTwoTenures(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		seen := make(map[string]bool)
+		for range 50 {
+			b.link.Next(lab.OpAcquire, lab.ReplyReset)
+			x := b.acquire(b.locks, "name")
+			token := b.link.LastClaim().Token
+			if seen[token] || len(token) != 22 {
+				b.Fatalf("token of %d bytes, seen before: %v", len(token), seen[token])
+			}
+			seen[token] = true
+			b.ok(x.Release(b.Context()))
+		}
+	})
+}
+
+func TestInvalidNamesAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		for _, name := range []string{"", " ", "a b", "a{b", "a}b", "a\x00", "a\n", "a\u0085", "a\xff", strings.Repeat("x", 201)} {
+			_, err := b.locks.Acquire(b.Context(), name)
+			b.is(err, core.ErrInvalid)
+			b.is(b.locks.Do(b.Context(), name, func(context.Context) error { panic("ran") }), core.ErrInvalid)
+		}
+		if n := b.link.Calls(lab.OpAcquire); n != 0 {
+			b.Errorf("%d commands", n)
+		}
+	})
+}
+
+func TestEveryErrorNamesItsType(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]string{
+		core.ErrHeld: "held", core.ErrUnavailable: "unavailable", core.ErrLost: "lost",
+		core.ErrDuplicate: "duplicate", core.ErrClosed: "closed", core.ErrInvalid: "invalid",
+		&core.HeldError{Name: "n"}: "held", &core.LostError{Name: "n"}: "lost", &core.DuplicateError{Name: "n"}: "duplicate",
+	} {
+		typed, ok := err.(interface{ ErrorType() string })
+		if !ok || typed.ErrorType() != want {
+			t.Errorf("%T: no type %q", err, want)
+		}
+		if !strings.HasPrefix(err.Error(), "holdfast: ") {
+			t.Errorf("%q does not say whose error it is", err)
+		}
+		if wrapped := fmt.Errorf("more: %w", err); !errors.Is(wrapped, err) {
+			t.Errorf("%q is lost in wrapping", err)
+		}
+	}
+}
+
+func TestABudgetThatEndsBeforeTheFirstAnswerEndsWithThatAnswer(t *testing.T) {
+	t.Parallel()
+	for what, want := range map[string]error{"granted": core.ErrHeld, "lost": core.ErrUnavailable} {
+		t.Run(what, func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				b.link.Next(lab.OpAcquire, lab.HeldBack, lab.RequestLost)
+				go func() {
+					x, err := b.locks.TryAcquire(b.Context(), "name")
+					if err == nil {
+						time.Sleep(time.Second)
+						err = x.Release(b.Context())
+					}
+					if (err == nil) != (want == core.ErrHeld) { //nolint:errorlint // the row
+						b.Error(err)
+					}
+				}()
+				synctest.Wait()
+				second := make(chan error, 1)
+				go func() {
+					_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(10*time.Millisecond))
+					second <- err
+				}()
+				time.Sleep(100 * time.Millisecond)
+				if want == core.ErrHeld { //nolint:errorlint // the row
+					b.link.Deliver()
+				}
+				err := <-second
+				b.is(err, want)
+				if want == core.ErrHeld { //nolint:errorlint // the row
+					b.isNot(err, core.ErrUnavailable)
+				}
+				time.Sleep(ttl)
+			})
+		})
+	}
+}
+
+func TestATokenIsKeptThroughTheRetriesOfOneCall(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Next(lab.OpAcquire, lab.ReplyLost, lab.ReplyLost) // one whole attempt
+		tokens := make(chan string, 1)
+		time.AfterFunc(bound/4, func() { tokens <- b.link.LastClaim().Token })
+		x, err := b.locks.Acquire(b.Context(), "name")
+		b.ok(err)
+		if b.link.LastClaim().Token != <-tokens || b.link.Calls(lab.OpRelease) != 0 {
+			b.Error("another token for the same call")
+		}
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+// hangsUp is a backend whose caller goes at the moment of the grant.
+type hangsUp struct {
+	*memlock.Store
+	cancel context.CancelFunc
+}
+
+func (h *hangsUp) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	defer h.cancel()
+	return h.Store.Acquire(ctx, c)
+}
+
+func TestAGrantThatComesWithTheEndOfTheContextIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for range 50 { // the caller may see either first
+		store := memlock.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		locks, err := core.New(&hangsUp{store, cancel}, core.WithMinHold(minHold)) // that is for those who worked
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x, err := locks.Acquire(ctx, "name"); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v, %v", x, err)
+		}
+		if err := locks.Close(t.Context()); err != nil { // the clean-up is over then
+			t.Fatal(err)
+		}
+		if _, err := store.Acquire(t.Context(), driver.Claim{Name: "name", Token: "another", TTL: ttl}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// sleepy is a backend whose first grant comes when most of its time is over, as after a
+// pause of the process.
+type sleepy struct {
+	*memlock.Store
+	slept bool
+	first driver.Claim
+}
+
+func (s *sleepy) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, c)
+	if !s.slept {
+		s.slept, s.first = true, c
+		time.Sleep(ttl * 3 / 4)
+	}
+	return g, err
+}
+
+func TestAGrantThatIsNearlyOverIsGivenBackAndAskedForAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &sleepy{Store: memlock.New()}
+		locks, err := core.New(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := locks.Acquire(context.Background(), "name") // one that cannot be cancelled
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(x.ValidUntil()); left < ttl/2 {
+			t.Errorf("granted with %s left", left)
+		}
+		if err := x.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := locks.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Called up with a few milliseconds left, it has one attempt that is cut short: that says nothing
+// about the backend, and the name was held for all the time before.
+func TestABudgetThatIsSpentBehindALeaseOfThisProcessEndsAsHeld(t *testing.T) {
+	t.Parallel()
+	for _, yields := range []bool{false, true} {
+		virtual(t, func(b *bench) {
+			opts := []core.Option{core.WithWait(3 * time.Second)}
+			if !yields {
+				opts = append(opts, core.WithLabel("not alike"))
+			}
+			x := b.acquire(b.locks, "name")
+			waited := make(chan error, 1)
+			go func() {
+				_, err := b.locks.Acquire(b.Context(), "name", opts...)
+				waited <- err
+			}()
+			time.Sleep(3*time.Second - 5*time.Millisecond)
+			b.link.All(lab.RequestLost, lab.OpAcquire, lab.OpWait)
+			b.ok(x.Release(b.Context()))
+			err := <-waited
+			b.is(err, core.ErrHeld)
+			b.isNot(err, core.ErrUnavailable)
+			time.Sleep(ttl)
+		})
+	}
+}

@@ -1,0 +1,210 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	memlock "github.com/holdfast-go/holdfast/core/internal/contract/memory"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+func TestCloseRefusesNewWorkAndFailsThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name")
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				_, err := b.locks.Acquire(b.Context(), "name")
+				b.is(err, core.ErrClosed)
+			})
+		}
+		synctest.Wait()
+		derived, err := b.locks.With(core.WithWait(0))
+		b.ok(err)
+		b.took(0, 0, func() { b.ok(derived.Close(b.Context())) })
+		wg.Wait()
+		_, err = b.locks.Acquire(b.Context(), "other")
+		b.is(err, core.ErrClosed)
+		b.is(derived.Do(b.Context(), "other", func(context.Context) error { panic("ran") }), core.ErrClosed)
+		b.ok(b.locks.Close(b.Context()))
+	})
+}
+
+func TestCloseReleasesNothingUnderRunningWork(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		other := b.other()
+		running, finish := make(chan bool), make(chan bool)
+		done := make(chan error)
+		go func() {
+			done <- b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
+				close(running)
+				<-ctx.Done()
+				b.is(context.Cause(ctx), core.ErrClosed)
+				x, _ := core.FromContext(ctx)
+				_, err := b.locks.Acquire(ctx, "name", core.WithWait(0))
+				b.is(err, core.ErrClosed)
+				b.ok(x.Err()) // it is still exclusive
+				<-finish
+				return nil
+			})
+		}()
+		<-running
+		closed := make(chan error, 1)
+		go func() { closed <- b.locks.Close(b.Context()) }()
+		for range 10 { // it is renewed
+			time.Sleep(ttl)
+			_, err := other.TryAcquire(b.Context(), "name")
+			b.is(err, core.ErrHeld)
+		}
+		select {
+		case err := <-closed:
+			b.Errorf("Close returned %v under running work", err)
+		default:
+		}
+		close(finish)
+		b.ok(<-done)
+		b.ok(<-closed)
+		b.ok(b.acquire(other, "name").Release(b.Context()))
+	})
+}
+
+func TestCloseSaysWhatItLeavesToItsTTL(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		for _, name := range []string{"a", "b", "c"} {
+			b.acquire(b.locks, name)
+		}
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		b.took(time.Minute, 0, func() {
+			err := b.locks.Close(ctx)
+			b.is(err, context.DeadlineExceeded)
+			if err == nil || !strings.Contains(err.Error(), "3 leases") {
+				b.Errorf("%v", err)
+			}
+		})
+		b.took(0, ttl, func() { b.acquire(b.locksAfter(), "a") })
+	})
+}
+
+// locksAfter is another process that waits.
+func (b *bench) locksAfter() *core.Locker {
+	b.Helper()
+	other := b.other()
+	x, err := other.Acquire(b.Context(), "a")
+	b.ok(err)
+	b.ok(x.Release(b.Context()))
+	return other
+}
+
+func TestCloseIsSafeFromManyGoroutines(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { b.is(b.locks.Close(b.Context()), nil) })
+		}
+		synctest.Wait()
+		b.ok(x.Release(b.Context()))
+		wg.Wait()
+		b.ok(b.locks.Close(b.Context()))
+	})
+}
+
+func TestAGrantThatArrivesAfterCloseIsGivenBack(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
+		acquired := make(chan error, 1)
+		go func() { _, err := b.locks.Acquire(b.Context(), "name"); acquired <- err }()
+		synctest.Wait()
+		closed := make(chan error, 1)
+		go func() { closed <- b.locks.Close(b.Context()) }()
+		synctest.Wait()
+		b.link.Deliver()
+		b.is(<-acquired, core.ErrClosed)
+		b.ok(<-closed)
+		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+	})
+}
+
+func TestANilLockerIsInvalid(t *testing.T) {
+	t.Parallel()
+	var none *core.Locker
+	for what, err := range map[string]error{
+		"Acquire": second(none.Acquire(t.Context(), "name")),
+		"Try":     second((&core.Locker{}).TryAcquire(t.Context(), "name")),
+		"With":    second(none.With()),
+		"Do":      none.Do(t.Context(), "name", func(context.Context) error { return nil }),
+		"Close":   none.Close(t.Context()),
+	} {
+		if typed, ok := err.(interface{ ErrorType() string }); !ok || typed.ErrorType() != "invalid" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestStartAndStopUnderLoadLeavesNothing(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		for range 50 {
+			locks := b.other()
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					for {
+						err := locks.Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Millisecond); return nil })
+						if err != nil {
+							b.is(err, core.ErrClosed)
+							return
+						}
+					}
+				})
+			}
+			time.Sleep(5 * time.Millisecond)
+			b.ok(locks.Close(b.Context()))
+			wg.Wait()
+		}
+		b.ok(b.acquire(b.locks, "name").Release(b.Context()))
+	})
+}
+
+// What ended before Close returned is told by then.
+func TestCloseReturnsAfterTheLastEvent(t *testing.T) {
+	t.Parallel()
+	for range 3000 {
+		var told atomic.Bool
+		locks, err := core.New(memlock.New(), observing(observer{Released: func(core.Event) { told.Store(true) }}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := locks.Acquire(t.Context(), "name")
+		if err != nil {
+			t.Fatal(err)
+		}
+		released := make(chan error, 1)
+		go func() { released <- x.Release(t.Context()) }()
+		if err := locks.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !told.Load() {
+			t.Fatal("Close has returned before the release was told")
+		}
+		if err := <-released; err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		held := b.acquire(b.other(), "name")
+		done := make(chan error, 1)
+		leave := make(chan struct{})
+		entered := make(chan struct{})
+		go func() {
+			done <- b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
+				close(entered)
+				<-leave
+				b.ok(ctx.Err())
+				b.ok(b.locks.Do(ctx, "inner", func(context.Context) error { return nil })) // belongs to it
+				b.ok(b.locks.DoAll(ctx, []string{"x", "y"}, func(context.Context) error { return nil }))
+				return nil
+			})
+		}()
+		<-entered
+		var wg sync.WaitGroup
+		for range 10 { // one contender, and a queue behind it
+			wg.Go(func() {
+				_, err := b.locks.Acquire(b.Context(), "name")
+				b.is(err, core.ErrDraining)
+				b.is(err, core.ErrUnavailable)
+			})
+		}
+		synctest.Wait()
+		drained := make(chan error, 2)
+		for range 2 {
+			go func() { drained <- b.locks.Drain(b.Context()) }()
+		}
+		synctest.Wait()
+		wg.Wait()
+		if !b.locks.Draining() {
+			t.Error("Draining is false")
+		}
+		for range 2 {
+			_, err := b.locks.TryAcquire(b.Context(), "other")
+			b.is(err, core.ErrDraining)
+			if core.KindOf(err) != core.KindUnavailable {
+				t.Errorf("kind %d of %v", core.KindOf(err), err)
+			}
+		}
+		select {
+		case err := <-drained:
+			t.Fatalf("Drain returned %v while work was under way", err)
+		case <-time.After(time.Hour): // the lease is renewed meanwhile
+		}
+		close(leave)
+		b.ok(<-done)
+		b.ok(<-drained)
+		b.ok(<-drained)
+		b.ok(held.Release(b.Context()))
+		_, err := b.locks.Acquire(b.Context(), "name")
+		b.is(err, core.ErrDraining)
+		b.ok(b.locks.Close(b.Context()))
+		_, err = b.locks.Acquire(b.Context(), "name")
+		b.is(err, core.ErrClosed)
+	})
+}
+
+func TestWorkUnderWayMayWaitWhileTheLockerDrains(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		held := b.acquire(b.other(), "name")
+		b.ok(b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
+			over := make(chan error, 1)
+			go func() {
+				over <- b.locks.Do(ctx, "name", func(context.Context) error { return nil })
+			}()
+			synctest.Wait()
+			short, cancel := context.WithTimeout(b.Context(), time.Second)
+			defer cancel()
+			err := b.locks.Drain(short)
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 leases") {
+				t.Errorf("Drain: %v", err)
+			}
+			b.ok(held.Release(b.Context()))
+			return <-over
+		}))
+		b.ok(b.locks.Drain(b.Context()))
+	})
+}
+
+func TestACampaignThatWaitsEndsWhenTheLockerDrains(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.other(), "name")
+		over := make(chan error, 2)
+		waits := func() {
+			over <- b.locks.Campaign(b.Context(), "name", noWork)
+		}
+		go waits()
+		go func() { // it leads, and loses its lease once the Locker drains
+			over <- b.locks.Campaign(b.Context(), "led", func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			}, core.WithMaxHold(time.Hour))
+		}()
+		synctest.Wait()
+		b.ok(b.locks.Drain(b.Context()))
+		b.is(<-over, core.ErrDraining)
+		b.is(<-over, core.ErrDraining)
+		waits()
+		b.is(<-over, core.ErrDraining)
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestDrainRefusesAnAcquireAllThatHasSomeOfItsNamesOnly(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.other(), "b")
+		over := make(chan error, 1)
+		go func() { over <- b.locks.DoAll(b.Context(), []string{"a", "b"}, noWork) }()
+		synctest.Wait()
+		b.took(0, 0, func() { b.ok(b.locks.Drain(b.Context())) })
+		b.is(<-over, core.ErrDraining)
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestCloseEndsADrain(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		drained := make(chan error, 1)
+		go func() { drained <- b.locks.Drain(b.Context()) }()
+		synctest.Wait()
+		short, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		b.is(b.locks.Close(short), context.DeadlineExceeded)
+		b.is(<-drained, core.ErrClosed)
+		_ = x.Release(b.Context())
+	})
+}
+
+func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(lab.RequestLost, lab.OpAcquire, lab.OpRelease)
+		_, err := b.locks.TryAcquire(b.Context(), "name") // its outcome is open
+		b.is(err, core.ErrUnavailable)
+		b.took(0, time.Second, func() { b.ok(b.locks.Drain(b.Context())) })
+	})
+}

@@ -1,0 +1,250 @@
+//go:build next
+
+package core
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/contend"
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/tasks"
+	"github.com/holdfast-go/holdfast/core/internal/watchdog"
+	"github.com/holdfast-go/holdfast/core/key"
+)
+
+// engine is what a Locker and all Lockers derived from it share: the rooms, and the doors of them.
+type engine struct {
+	driver    driver.Driver
+	can       driver.Capabilities
+	clock     *clock.Clock
+	port      *call.Port
+	desk      *claim.Desk
+	dog       *watchdog.Dog
+	place     *contend.Place
+	tasks     *tasks.Group  // goroutines that Close waits for
+	calls     atomic.Int64  // that are under way: Drain waits for them, too
+	quiet     chan struct{} // of size one: nothing may be held, and no call under way
+	observers []*events
+	work      []func(context.Context, Event) context.Context
+
+	maxLeases, maxWaiters int
+	waiters               atomic.Int64 // calls that wait, or may have to
+
+	accept context.Context // ends when Drain or Close begins
+	refuse context.CancelFunc
+	life   context.Context // ends when Close begins
+	die    context.CancelFunc
+	closed atomic.Bool
+
+	abandoned atomic.Bool // what is still held is left to its TTL
+}
+
+func newEngine(d driver.Driver, c *config) *engine {
+	r := &engine{
+		driver: d, can: d.Capabilities(), clock: clock.New(), tasks: tasks.New(), quiet: make(chan struct{}, 1), work: c.workContexts,
+		maxLeases: c.maxLeases, maxWaiters: c.maxWaiters,
+	}
+	for _, f := range c.observers {
+		r.observers = append(r.observers, &events{observer: f, tasks: r.tasks})
+	}
+	r.life, r.die = context.WithCancel(context.Background())
+	r.accept, r.refuse = context.WithCancel(r.life)
+	r.port = call.New(d, r.clock, r.tasks)
+	r.desk = claim.NewDesk(r.port)
+	r.dog = watchdog.New(r.port)
+	r.place = &contend.Place{Table: contend.NewTable(), Claim: r.desk.New, Watch: r.dog, Keeper: (*keeper)(r), Can: r.can}
+	return r
+}
+
+func (r *engine) checkName(name string) error {
+	if limit := r.can.MaxName; limit > 0 && len(name) > limit {
+		return invalidf("name: %d bytes, and the %s backend takes %d", len(name), r.can.Backend, limit)
+	}
+	return key.CheckName(name)
+}
+
+// keeper is whom holds tell what happens to them by themselves.
+type keeper engine
+
+// Lost implements hold.Keeper. The contexts of the work have ended, and observers were told.
+func (k *keeper) Lost(h *hold.Hold) {
+	r := (*engine)(k)
+	r.carry(r.place.Lost(lineOf(h), h, r.clock.Read()))
+	r.stir()
+}
+
+// Renewed implements hold.Listener.
+func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
+	r := (*engine)(k)
+	if !r.observed() {
+		return
+	}
+	x := leaseUnder(h)
+	e := x.event(EventRenewed)
+	e.Took, e.Err = took, renewalError(x.name, err)
+	r.tell(e)
+}
+
+func renewalError(name string, err error) error {
+	switch m := driver.Explain(err); {
+	case m.Kind == driver.Done:
+		return nil
+	case m.Kind == driver.NotOwner:
+		return &LostError{name, ReasonTaken}
+	default:
+		return &unavailableError{"renew", name, opaque(err)}
+	}
+}
+
+func lineOf(h *hold.Hold) *contend.Line { return h.Line.(*contend.Line) } //nolint:forcetypeassert // contend has set it
+
+// leaseUnder is the outermost lease whose turn of h it is, or was last.
+func leaseUnder(h *hold.Hold) *Lease { return (*Lease)(h.Want().Work.(*work)) } //nolint:forcetypeassert // want has set it
+
+// carry does what a step says to do at once.
+func (r *engine) carry(s contend.Step) {
+	if s.Start != nil {
+		a := s.Start
+		r.tasks.Go(func() { r.ask(a) })
+	}
+	if s.Behind != nil && s.Clean != (claim.Cleanup{}) {
+		r.desk.Clean(s.Behind, s.Clean)
+	}
+}
+
+// ask carries out the steps of an asker.
+func (r *engine) ask(a *contend.Asker) {
+	round := &breaker{}
+	for {
+		s := a.Next(r.clock.Now(), round.broken)
+		r.carry(s)
+		switch s.Do {
+		case contend.Over:
+			return
+		case contend.Pause:
+			ctx, end := round.begin(context.Background())
+			call.Sleep(ctx, s.For)
+			end()
+		case contend.Send:
+			s = r.askOnce(a, s, round)
+			r.carry(s)
+			if s.Do == contend.Over {
+				return
+			}
+		default:
+		}
+		round = &breaker{}
+	}
+}
+
+func (r *engine) askOnce(a *contend.Asker, s contend.Step, round *breaker) contend.Step {
+	x := (*Lease)(s.Want.Work.(*work)) //nolint:forcetypeassert // want has set it
+	ctx, end := round.begin(context.WithoutCancel(x.values))
+	defer end()
+	var reply call.Reply
+	if s.Op == call.Acquire {
+		reply = r.desk.Acquire(ctx, s.Claim, &s.Want.Wish, s.Fences, r.clock.Read(), s.For)
+	} else {
+		reply = r.desk.Wait(ctx, s.Claim, &s.Want.Wish, s.Fences, s.For, func(h *driver.Held) { a.Heard(r.clock.Now(), h) })
+	}
+	return a.Answered(reply, round.was())
+}
+
+// close is Locker.Close.
+func (r *engine) close(ctx context.Context) error {
+	if r.closed.CompareAndSwap(false, true) {
+		r.place.Closed.Store(true)
+		r.die()
+		for _, w := range r.dog.Close() {
+			leaseUnder(w.(*hold.Hold)).closed() //nolint:forcetypeassert // nothing else is watched
+		}
+		r.desk.Close()
+	}
+	err := r.still(ctx, nil)
+	if err == nil {
+		err = r.tasks.Wait(ctx)
+	}
+	r.abandoned.Store(true)
+	n := r.dog.Abandon()
+	if err != nil {
+		return fmt.Errorf("holdfast: close: %d leases still in use are left to their TTL: %w", n, err)
+	}
+	if c, ok := r.driver.(driver.Closer); ok {
+		if err := c.Close(ctx); err != nil {
+			return fmt.Errorf("holdfast: close: %w", err)
+		}
+	}
+	return nil
+}
+
+// call and called stand around every call.
+func (r *engine) call() { r.calls.Add(1) }
+
+func (r *engine) called() {
+	if r.calls.Add(-1) == 0 {
+		r.stir()
+	}
+}
+
+// stir says that nothing may be held any more, and no call under way.
+func (r *engine) stir() {
+	select {
+	case r.quiet <- struct{}{}:
+	default:
+	}
+}
+
+// still waits until that is so. stop ends the wait.
+func (r *engine) still(ctx context.Context, stop <-chan struct{}) error {
+	for r.dog.Count() > 0 || r.calls.Load() > 0 {
+		select {
+		case <-r.quiet:
+		case <-stop:
+			return ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	r.stir() // for another one who waits
+	return nil
+}
+
+// round is one round of an asker. It can be broken off before it has begun.
+type breaker struct {
+	mu     sync.Mutex // protects the fields below
+	over   bool
+	cancel context.CancelFunc
+}
+
+func (x *breaker) begin(under context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(under)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.cancel = cancel; x.over {
+		cancel()
+	}
+	return ctx, cancel
+}
+
+func (x *breaker) broken() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	if x.cancel != nil {
+		x.cancel()
+	}
+}
+
+func (x *breaker) was() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.over
+}

@@ -1,0 +1,125 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		want := func(kind core.Kind, err error) {
+			b.Helper()
+			for _, err := range []error{err, fmt.Errorf("wrapped: %w", err), errors.Join(errWork, err)} {
+				if got := core.KindOf(err); got != kind {
+					b.Errorf("kind %d of %v, want %d", got, err, kind)
+				}
+			}
+		}
+		gone, cancel := context.WithCancel(b.Context())
+		cancel()
+
+		if kind := core.KindOf(nil); kind != core.KindOther {
+			b.Errorf("kind %d of nil", kind)
+		}
+		want(core.KindOther, errWork)
+		want(core.KindOther, context.Canceled) // by itself it is the work's
+		want(core.KindInvalid, second(b.locks.Acquire(b.Context(), "{}")))
+		want(core.KindEnded, second(b.locks.Acquire(gone, "name")))
+
+		x := b.acquire(b.locks, "name")
+		want(core.KindHeld, second(b.locks.TryAcquire(b.Context(), "name")))
+		brief, end := context.WithTimeout(b.Context(), time.Second)
+		defer end()
+		want(core.KindHeld, second(b.other().Acquire(brief, "name"))) // the end of a context is joined with what is known
+		synctest.Wait()                                               // it leaves its place in the background
+		b.ok(x.Release(b.Context()))
+		want(core.KindReleased, x.Err())
+
+		b.ok(b.locks.Do(b.Context(), "job", noWork, core.WithDedup(time.Hour)))
+		want(core.KindDuplicate, b.locks.Do(b.Context(), "job", noWork, core.WithDedup(time.Hour)))
+
+		x = b.acquire(b.locks, "name", core.WithoutRenewal())
+		time.Sleep(ttl)
+		want(core.KindLost, x.Err())
+		want(core.KindLost, x.Finish(b.Context(), core.ErrHeld)) // a loss comes before what the work has returned
+
+		b.link.All(lab.Refused)
+		want(core.KindUnavailable, second(b.locks.TryAcquire(b.Context(), "name")))
+		b.ok(b.locks.Close(b.Context()))
+		want(core.KindClosed, second(b.locks.TryAcquire(b.Context(), "name")))
+	})
+}
+
+func TestFenceForIsThatOfTheNameAndNeverZeroWithoutAnError(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		is := func(ctx context.Context, name string, want uint64) {
+			b.Helper()
+			if fence, err := core.FenceFor(ctx, name); err != nil || fence != want {
+				b.Errorf("%d (%v), want %d", fence, err, want)
+			}
+		}
+		isNone := func(ctx context.Context, name string, want error) {
+			b.Helper()
+			fence, err := core.FenceFor(ctx, name)
+			if b.is(err, want); fence != 0 {
+				b.Errorf("fence %d beside %v", fence, err)
+			}
+		}
+		isNone(b.Context(), "name", core.ErrInvalid)
+		outer := b.acquire(b.locks, "name")
+		isNone(outer.Context(), "other", core.ErrInvalid)
+		between, err := b.locks.TryAcquire(outer.Context(), "other")
+		b.ok(err)
+		is(between.Context(), "name", outer.Fence())
+		is(between.Context(), "other", between.Fence())
+		b.ok(outer.Release(b.Context()))
+		is(between.Context(), "name", outer.Fence()) // of what has ended too: its fence refuses what comes late
+
+		again := b.acquire(b.locks, "name")
+		under, err := b.locks.TryAcquire(between.Context(), "third", core.WithLimit(2))
+		b.ok(err)
+		isNone(under.Context(), "third", core.ErrInvalid)
+		if again.Fence() <= outer.Fence() {
+			b.Errorf("fence %d after %d", again.Fence(), outer.Fence())
+		}
+
+	})
+}
+
+func TestRetryAfterIsExactOnlyWhereAReleaseLeftTheNameTaken(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		refused := func() *core.HeldError {
+			b.Helper()
+			_, err := b.other().TryAcquire(b.Context(), "name")
+			held, ok := errors.AsType[*core.HeldError](err)
+			if !ok {
+				b.Fatalf("%v is no HeldError", err)
+			}
+			return held
+		}
+		x := b.acquire(b.locks, "name", core.WithMinHold(5*time.Second))
+		if held := refused(); held.Exact || held.RetryAfter > time.Second {
+			b.Errorf("of a lease that stands: %+v", held)
+		}
+		time.Sleep(time.Second)
+		b.ok(x.Release(b.Context()))
+		held := refused()
+		if !held.Exact || held.RetryAfter < 3*time.Second || held.RetryAfter > 4*time.Second {
+			b.Errorf("after 1 s of 5 s: %+v", held)
+		}
+		time.Sleep(held.RetryAfter)
+		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+	})
+}

@@ -1,0 +1,82 @@
+//go:build next
+
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+)
+
+// For tests of this package that are outside of it.
+
+// Parts returns the leases of a set, or the one lease.
+func Parts(held any) []*Lease {
+	if s, ok := held.(*LeaseSet); ok {
+		return s.leases
+	}
+	return []*Lease{held.(*Lease)}
+}
+
+// Token returns the token of the lease's grant.
+func (x *Lease) Token() string {
+	if x == nil || x.hold == nil {
+		return ""
+	}
+	return x.hold.Claim.Cleaner().Token
+}
+
+// Inside returns the lease that x has re-entered, nil if it has not.
+func (x *Lease) Inside() *Lease {
+	if x == nil {
+		return nil
+	}
+	return x.inside
+}
+
+// Remains lists what l still keeps: nothing, once nobody holds or wants a name.
+func (l *Locker) Remains() (left []string) {
+	if l == nil || l.engine == nil {
+		return nil
+	}
+	r := l.engine
+	say := func(n int, what string) {
+		if n != 0 {
+			left = append(left, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	waiting, lines := r.place.Table.Waiting()
+	say(waiting, "waiting")
+	say(lines, "lines")
+	say(r.dog.Count(), "watched")
+	say(int(r.waiters.Load()), "waiters")
+	say(r.tasks.Count(), "goroutines under way")
+	say(int(r.calls.Load()), "calls under way")
+	return left
+}
+
+// Check asks the backend whether the lease still stands, and prolongs nothing.
+func (x *Lease) Check(ctx context.Context) error {
+	if err := x.Err(); err != nil {
+		return err
+	}
+	ask := x.hold.Claim.Cleaner()
+	ask.TTL, ask.Limit = 0, x.want.Limit
+	ctx, cancel := context.WithTimeout(ctx, min(x.cfg.ttl/5, 2*time.Second))
+	defer cancel()
+	err := x.engine.driver.Renew(ctx, []driver.Claim{ask})[0]
+	if errors.Is(err, driver.ErrNotOwner) {
+		_, life := x.hold.Left(x.engine.clock.Read())
+		x.hold.Refresh(ctx, x.engine.port, life) // finds that out, too
+	}
+	return cmp.Or(x.Err(), err)
+}
+
+// Both is two options.
+func Both(a, b NewOption) NewOption {
+	return newOptionFunc(func(c *config) { a.apply(c); b.apply(c) })
+}

@@ -1,0 +1,526 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+const keep = time.Minute
+
+func (b *bench) detach(x *core.Lease) core.Handoff {
+	b.Helper()
+	handoff, err := x.Detach(b.Context(), keep)
+	b.ok(err)
+	return handoff
+}
+
+func (b *bench) isFree(name string) {
+	b.Helper()
+	b.ok(b.acquire(b.other(), name).Release(b.Context()))
+}
+
+func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		other, third := b.other(), b.other()
+		x := b.acquire(b.locks, "name", core.WithLabel("request"))
+		work := x.Context()
+		handoff := b.detach(x)
+		if handoff.Name() != "name" || !errors.Is(context.Cause(work), context.Canceled) {
+			b.Errorf("hand-off %v, context %v", handoff, context.Cause(work))
+		}
+		if !errors.Is(x.Err(), core.ErrReleased) {
+			b.Errorf("%v", x.Err())
+		}
+		b.ok(x.Release(b.Context())) // as if it had been released
+		renewals := b.link.Calls(lab.OpRenew)
+		time.Sleep(keep / 2)
+		for _, l := range []*core.Locker{b.locks, other, third} {
+			_, err := l.TryAcquire(b.Context(), "name")
+			held, ok := errors.AsType[*core.HeldError](err)
+			if !ok || held.Label != "request" || held.RetryAfter > time.Second {
+				b.Errorf("%v %+v", err, held)
+			}
+		}
+		y, err := other.Attach(b.Context(), handoff, core.WithWait(0))
+		b.ok(err)
+		if y.Fence() <= x.Fence() {
+			b.Errorf("fence %d after %d", y.Fence(), x.Fence())
+		}
+		time.Sleep(keep) // it is renewed, and the hand-off's time counts no more
+		b.ok(y.Check(b.Context()))
+		if n := b.link.Calls(lab.OpRenew); n != renewals {
+			b.Errorf("%d renewals of a detached lease", n-renewals)
+		}
+		b.ok(y.Release(b.Context()))
+		b.isFree("name")
+	})
+}
+
+func TestAHandoffIsWorthNothingTwice(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		handoff := b.detach(b.acquire(b.locks, "name"))
+		y, err := b.other().Attach(b.Context(), handoff)
+		b.ok(err)
+		third := b.other()
+		_, err = third.Attach(b.Context(), handoff, core.WithWait(0))
+		b.is(err, core.ErrHeld)
+		b.took(time.Second, 0, func() {
+			_, err = third.Attach(b.Context(), handoff, core.WithWait(time.Second))
+			b.is(err, core.ErrHeld)
+		})
+		b.ok(y.Release(b.Context()))
+		z, err := third.Attach(b.Context(), handoff) // an ordinary acquire
+		b.ok(err)
+		b.ok(z.Release(b.Context()))
+	})
+}
+
+func TestANameThatNobodyComesForIsFreeAfterKeep(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		handoff := b.detach(b.acquire(b.locks, "name"))
+		other := b.other()
+		b.took(keep, 10*time.Millisecond, func() {
+			x, err := other.Acquire(b.Context(), "name")
+			b.ok(err)
+			b.ok(x.Release(b.Context()))
+		})
+		x, err := other.Attach(b.Context(), handoff)
+		b.ok(err)
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestDetachGivesNoTurnToThoseWhoWaitInTheProcess(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		waited := make(chan *core.Lease)
+		go func() {
+			y, err := b.locks.Acquire(b.Context(), "name")
+			if err != nil {
+				b.Error(err)
+			}
+			waited <- y
+		}()
+		synctest.Wait()
+		handoff := b.detach(x)
+		time.Sleep(keep / 2)
+		select {
+		case <-waited:
+			b.Fatal("a waiter got a name that is left for a hand-off")
+		default:
+		}
+		z, err := b.locks.Attach(b.Context(), handoff) // before those who wait, in the same process too
+		b.ok(err)
+		b.ok(z.Release(b.Context()))
+		y := <-waited
+		if y.Fence() <= z.Fence() {
+			b.Errorf("fence %d after %d", y.Fence(), z.Fence())
+		}
+		b.ok(y.Release(b.Context()))
+	})
+}
+
+func TestADetachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, fate := range []lab.Fate{lab.ReplyLost, lab.ReplyReset, lab.RequestLost} {
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.locks, "name")
+			b.link.Next(lab.OpRelease, fate)
+			handoff := b.detach(x)
+			y, err := b.other().Attach(b.Context(), handoff, core.WithWait(0))
+			b.ok(err)
+			b.ok(y.Release(b.Context()))
+		})
+	}
+}
+
+func TestAnAttachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{0, core.WaitForever} {
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.other(), "name")
+			handoff := b.detach(x)
+			b.link.Next(lab.OpAcquire, lab.ReplyLost)
+			y, err := b.locks.Attach(b.Context(), handoff, core.WithWait(wait))
+			b.ok(err)
+			if y.Fence() <= x.Fence() {
+				b.Errorf("fence %d after %d", y.Fence(), x.Fence())
+			}
+			b.ok(y.Release(b.Context()))
+			b.isFree("name")
+		})
+	}
+}
+
+func TestADetachOfUnknownOutcomeLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		b.link.All(lab.ReplyLost, lab.OpRelease)
+		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
+		defer cancel()
+		handoff, err := x.Detach(ctx, keep)
+		b.is(err, core.ErrUnavailable, context.DeadlineExceeded)
+		if handoff != (core.Handoff{}) {
+			b.Error("a hand-off")
+		}
+		b.link.All(lab.Delivered, lab.OpRelease)
+		time.Sleep(ttl)
+		b.isFree("name")
+	})
+}
+
+func TestAnAttachThatFindsTheWorkDoneFreesTheName(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		other, dedup := b.other(), []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("ship")}
+		b.ok(other.Do(b.Context(), "name", func(context.Context) error { return nil }, dedup...))
+		handoff := b.detach(b.acquire(b.locks, "name"))
+		_, err := other.Attach(b.Context(), handoff, dedup...)
+		b.is(err, core.ErrDuplicate)
+		synctest.Wait()
+		b.isFree("name")
+	})
+}
+
+func TestWhatCannotBeDetachedStands(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name string
+		keep time.Duration
+		opts []core.Option
+	}{
+		{"no time", 0, nil},
+		{"a negative time", -1, nil},
+		{"less than a millisecond", time.Microsecond, nil},
+		{"more than ten years", 11 * 365 * 24 * time.Hour, nil},
+		{"a reader", keep, []core.Option{core.WithShared()}},
+		{"a permit", keep, []core.Option{core.WithLimit(2)}},
+		{"a name that is kept anyhow", keep, []core.Option{core.WithMinHold(time.Millisecond)}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				x := b.acquire(b.locks, "name", c.opts...)
+				_, err := x.Detach(b.Context(), c.keep)
+				b.is(err, core.ErrInvalid)
+				b.ok(x.Check(b.Context()))
+				b.ok(x.Release(b.Context()))
+				time.Sleep(time.Second)
+				b.isFree("name")
+			})
+		})
+	}
+}
+
+func TestDetachNeedsTheOnlyLeaseOfItsName(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		inner, err := b.locks.Acquire(x.Context(), "name")
+		b.ok(err)
+		for _, lease := range []*core.Lease{x, inner} {
+			_, err := lease.Detach(b.Context(), keep)
+			b.is(err, core.ErrInvalid)
+			b.ok(lease.Err())
+		}
+		b.ok(inner.Release(b.Context()))
+		b.detach(x)
+	})
+}
+
+func TestDetachOfALeaseThatIsOverSaysSo(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		_, err := x.Detach(ctx, keep)
+		b.is(err, context.Canceled)
+		b.ok(x.Err()) // it stands
+		b.ok(x.Release(b.Context()))
+		_, err = x.Detach(b.Context(), keep)
+		b.is(err, core.ErrReleased)
+
+		x = b.acquire(b.locks, "name")
+		b.ok(b.store.Release(b.Context(), b.link.LastClaim()))
+		_, err = x.Detach(b.Context(), keep)
+		b.is(err, core.ErrLost)
+		b.isFree("name")
+
+		x = b.acquire(b.locks, "name")
+		b.detach(x)
+		_, err = x.Detach(b.Context(), keep)
+		b.is(err, core.ErrReleased)
+	})
+}
+
+func TestAHandoffIsForAnExclusiveLeaseOfItsName(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		handoff := b.detach(b.acquire(b.locks, "name"))
+		for _, o := range []core.Option{core.WithShared(), core.WithLimit(2)} {
+			b.is(second(b.locks.Attach(b.Context(), handoff, o)), core.ErrInvalid)
+		}
+		b.is(second(b.locks.Attach(b.Context(), core.Handoff{})), core.ErrInvalid)
+		b.is(b.locks.DoAttached(b.Context(), core.Handoff{}, noWork), core.ErrInvalid)
+		b.is(b.locks.DoAttached(b.Context(), handoff, nil), core.ErrInvalid)
+		b.ok(b.locks.DoAttached(b.Context(), handoff, noWork))
+		b.isFree("name")
+	})
+}
+
+func TestABackendWithoutHandoffsSaysSo(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		plain, err := core.New(lacking{b.link, func(can *driver.Capabilities) { can.Detach = false }})
+		b.ok(err)
+		x := b.acquire(plain, "name")
+		_, err = x.Detach(b.Context(), keep)
+		b.is(err, core.ErrInvalid)
+		b.ok(x.Release(b.Context()))
+		handoff := b.detach(b.acquire(b.locks, "other"))
+		_, err = plain.Attach(b.Context(), handoff)
+		b.is(err, core.ErrInvalid)
+		b.ok(plain.Close(b.Context()))
+	})
+}
+
+func TestWorkThatIsHandedOverGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		type key struct{}
+		ctx, cancel := context.WithTimeout(context.WithValue(b.Context(), key{}, "value"), time.Hour)
+		defer cancel()
+		sent := make(chan core.Handoff, 1)
+		b.ok(b.locks.Do(ctx, "name", func(work context.Context) error {
+			x, _ := core.FromContext(work)
+			err := x.HandOff(work, keep, func(beyond context.Context, handoff core.Handoff) error {
+				b.ok(beyond.Err())
+				deadline, _ := beyond.Deadline()
+				want, _ := ctx.Deadline()
+				if beyond.Value(key{}) != "value" || !deadline.Equal(want) {
+					b.Errorf("value %v, deadline %s", beyond.Value(key{}), deadline)
+				}
+				sent <- handoff
+				return nil
+			})
+			b.ok(err)
+			b.is(work.Err(), context.Canceled)
+			return err
+		}))
+		_, err := b.other().TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		y, err := b.other().Attach(b.Context(), <-sent)
+		b.ok(err)
+		b.ok(y.Release(b.Context()))
+	})
+}
+
+func TestWhatCouldNotBeHandedOverIsFree(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		full := errors.New("the queue is full")
+		x := b.acquire(b.locks, "name")
+		b.is(x.HandOff(b.Context(), keep, func(context.Context, core.Handoff) error { return full }), full)
+		b.isFree("name")
+
+		x = b.acquire(b.locks, "name")
+		func() {
+			defer func() { _ = recover() }()
+			_ = x.HandOff(b.Context(), keep, func(context.Context, core.Handoff) error { panic("send") })
+		}()
+		b.isFree("name")
+
+		x = b.acquire(b.locks, "name") // somebody was quicker than the error
+		other := b.other()
+		var y *core.Lease
+		b.is(x.HandOff(b.Context(), keep, func(_ context.Context, handoff core.Handoff) (err error) {
+			y, err = other.Attach(b.Context(), handoff)
+			b.ok(err)
+			return full
+		}), full)
+		b.ok(y.Check(b.Context()))
+		b.ok(y.Release(b.Context()))
+
+		x = b.acquire(b.locks, "name")
+		b.is(x.HandOff(b.Context(), keep, nil), core.ErrInvalid)
+		b.ok(x.Err())
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestWhatIsHandedOverEndsWithTheRequest(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		err := b.locks.Do(ctx, "name", func(work context.Context) error {
+			x, _ := core.FromContext(work)
+			return x.HandOff(work, keep, func(beyond context.Context, _ core.Handoff) error {
+				cancel()
+				<-beyond.Done()
+				return context.Cause(beyond)
+			})
+		})
+		b.is(err, context.Canceled)
+		synctest.Wait()
+		b.isFree("name")
+	})
+}
+
+func TestADetachedLeaseLeavesNoMarker(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var handoff core.Handoff
+		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) (err error) {
+			x, _ := core.FromContext(ctx)
+			handoff, err = x.Detach(ctx, keep)
+			return err
+		}, core.WithDedup(time.Hour)))
+		ran := false
+		b.ok(b.other().DoAttached(b.Context(), handoff, func(context.Context) error { ran = true; return nil },
+			core.WithDedup(time.Hour)))
+		b.is(b.other().Do(b.Context(), "name", noWork, core.WithDedup(time.Hour)), core.ErrDuplicate)
+		if !ran {
+			b.Error("it did not run")
+		}
+	})
+}
+
+func noWork(context.Context) error { return nil }
+
+func TestAHandoffTravelsAsText(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		for _, name := range []string{"a", "order:42", "bücher:ß", strings.Repeat("x", 200)} {
+			handoff := b.detach(b.acquire(b.locks, name))
+			text := handoff.Encode()
+			if strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" || len(text) > 290 {
+				b.Errorf("%q", text)
+			}
+			read, err := core.ParseHandoff(text)
+			if err != nil || read != handoff {
+				b.Errorf("%v, %v", read, err)
+			}
+			y, err := b.other().Attach(b.Context(), read, core.WithWait(0))
+			b.ok(err)
+			b.ok(y.Release(b.Context()))
+		}
+	})
+}
+
+func TestWhatIsNoHandoffIsInvalid(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		text := b.detach(b.acquire(b.locks, "name")).Encode()
+		for _, bad := range []string{"", "0", text[:20], text[:22], "B" + text[1:], text + "=", text + "\n", text + "Cg", core.Handoff{}.Encode()} {
+			handoff, err := core.ParseHandoff(bad)
+			b.is(err, core.ErrInvalid)
+			if handoff != (core.Handoff{}) || len(bad) > 9 && err != nil && strings.Contains(err.Error(), bad) {
+				b.Errorf("%q: %v", bad, err)
+			}
+		}
+	})
+}
+
+func TestAHandoffPrintsAsItsName(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		handoff := b.detach(b.acquire(b.locks, "name"))
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+			for _, thing := range []any{handoff, &handoff} {
+				if got := fmt.Sprintf(verb, thing); got != `handoff("name")` {
+					b.Errorf("%s: %s", verb, got)
+				}
+			}
+		}
+		var out strings.Builder
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("it", "handoff", handoff)
+		if !strings.Contains(out.String(), `handoff(\"name\")`) {
+			b.Error(out.String())
+		}
+		if text, err := json.Marshal(map[string]any{"handoff": handoff}); err == nil {
+			b.Errorf("marshalled: %s", text)
+		}
+	})
+}
+
+func FuzzAHandoffIsReadAsWrittenOrNotAtAll(f *testing.F) {
+	f.Add("AQAAAAAAAAAAAAAAAAAAAABuYW1l")
+	f.Add("")
+	f.Add("AQ")
+	f.Fuzz(func(t *testing.T, s string) {
+		handoff, err := core.ParseHandoff(s)
+		if err != nil {
+			if !errors.Is(err, core.ErrInvalid) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if handoff.Encode() != s || handoff.Name() == "" {
+			t.Errorf("%q is read as %v and written as %q", s, handoff, handoff.Encode())
+		}
+	})
+}
+
+func TestDrainAndCloseAwaitAHandoffThatIsBeingSent(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		down := errors.New("the task queue is down")
+		send, done, stopped := make(chan struct{}), make(chan error, 1), make(chan struct{})
+		go func() {
+			done <- b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
+				x, _ := core.FromContext(ctx)
+				return x.HandOff(ctx, time.Minute, func(context.Context, core.Handoff) error { <-send; return down })
+			})
+		}()
+		synctest.Wait()
+		sent := 0
+		go func() {
+			defer close(stopped)
+			b.ok(b.locks.Drain(b.Context()))
+			b.ok(b.locks.Close(b.Context()))
+			sent = b.commands()
+		}()
+		synctest.Wait()
+		close(send)
+		b.is(<-done, down)
+		<-stopped
+		if n := b.commands() - sent; n > 0 {
+			b.Errorf("%d commands after Close", n)
+		}
+		b.free() // called back
+	})
+}
+
+// meanwhile is a context whose first Err is the instant for something else.
+type meanwhile struct {
+	context.Context
+	once sync.Once
+	do   func()
+}
+
+func (m *meanwhile) Err() error {
+	m.once.Do(m.do)
+	return m.Context.Err()
+}

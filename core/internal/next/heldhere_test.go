@@ -1,0 +1,63 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+func TestAHeldErrorSaysThatThisProcessHasTheName(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		work := func(context.Context) error { return nil }
+		b.ok(b.locks.Do(b.Context(), "a", func(ctx context.Context) error {
+			time.Sleep(3 * time.Second)
+			for what, call := range map[string]func() error{
+				"once":            func() error { return second(b.locks.TryAcquire(context.Background(), "a")) },
+				"with a budget":   func() error { return b.locks.Do(context.Background(), "a", work, core.WithWait(time.Second)) },
+				"with a deadline": func() error { return b.locks.Do(deadlineIn(b, time.Second), "a", work) },
+			} {
+				held, ok := errors.AsType[*core.HeldError](call())
+				if !ok || !held.Here || held.HeldFor < 3*time.Second || held.Label != "me" {
+					b.Errorf("%s: %+v", what, held)
+				}
+			}
+			// A sibling has passed on the context.
+			inner := b.acquireIn(ctx, "a")
+			held, ok := errors.AsType[*core.HeldError](second(b.locks.TryAcquire(ctx, "a")))
+			if !ok || held.Here {
+				b.Errorf("a sibling: %+v", held)
+			}
+			b.ok(inner.Release(ctx))
+			// Another process has not.
+			held, ok = errors.AsType[*core.HeldError](second(b.other().TryAcquire(b.Context(), "a")))
+			if !ok || held.Here {
+				b.Errorf("another process: %+v", held)
+			}
+			return nil
+		}, core.WithLabel("me")))
+		err := &core.HeldError{Name: "a", Label: "me", Here: true, HeldFor: 3 * time.Second}
+		if want := `holdfast: "a" is held by "me", in this process for 3s; inside its work, pass on the context of the lease, or use AcquireAll`; err.Error() != want {
+			b.Errorf("%q", err)
+		}
+	})
+}
+
+func deadlineIn(b *bench, d time.Duration) context.Context {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	b.Cleanup(cancel)
+	return ctx
+}
+
+func (b *bench) acquireIn(ctx context.Context, name string) *core.Lease {
+	b.Helper()
+	x, err := b.locks.TryAcquire(ctx, name)
+	b.ok(err)
+	return x
+}

@@ -1,0 +1,69 @@
+//go:build next
+
+package core
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxDefaultLabel = 96
+	maxHost         = 63
+)
+
+// thisProcess names this process to those who find a name held: host:pid.
+func thisProcess() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "?"
+	}
+	return cutText(printable(strings.ReplaceAll(host, " ", "?")), maxHost) + ":" + strconv.Itoa(os.Getpid())
+}
+
+// labelOf is the default label.
+func labelOf(process, operation string) string {
+	if operation == "" {
+		return process
+	}
+	return cutText(process+" "+printable(operation), maxDefaultLabel)
+}
+
+// printable replaces what a label cannot have.
+func printable(s string) string {
+	if plain(s) { // each call behind a door comes here
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// plain says that s is ASCII without control characters.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// cutText cuts s to n bytes, between two characters. What is cut ends in "…".
+func cutText(s string, n int) string {
+	const more = "…"
+	if len(s) <= n {
+		return s
+	}
+	end := n - len(more)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + more
+}

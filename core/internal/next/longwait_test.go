@@ -1,0 +1,176 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+// long collects the events about calls that have waited for long.
+type long struct {
+	mu     sync.Mutex // protects events
+	events []core.Event
+}
+
+func (l *long) observer() core.NewOption {
+	return observing(observer{LongWait: func(e core.Event) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.events = append(l.events, e)
+	}})
+}
+
+// are fails the test unless there were n events so far.
+func (l *long) are(b *bench, n int) {
+	b.Helper()
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.events) != n {
+		b.Fatalf("%d events, not %d: %+v", len(l.events), n, l.events)
+	}
+}
+
+// is fails the test unless the event says this.
+func (l *long) is(b *bench, i int, name, holder string, holds ...string) {
+	b.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.events[i]
+	if e.Name != name || e.Template != name+"-template" || e.Holder != holder || !slices.Equal(e.Holds, holds) ||
+		e.Took < 3*ttl || e.Took > 3*ttl+time.Second {
+		b.Errorf("%+v: not of %q, held by %q, by a call that holds %q", e, name, holder, holds)
+	}
+}
+
+func TestACallThatHasWaitedForThreeTTLsIsToldOnce(t *testing.T) {
+	t.Parallel()
+	hold := func(b *bench, locks *core.Locker, ctx context.Context, name, label string) *core.Lease {
+		x, err := locks.Acquire(ctx, name, core.WithLabel(label))
+		b.ok(err)
+		return x
+	}
+	for what, c := range map[string]struct {
+		late time.Duration // how much later than at three TTLs it may be told
+		wait func(b *bench, waits func(ctx context.Context, opts ...core.Option)) (holder *core.Lease, holds []string)
+	}{
+		"for a turn": {0, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
+			x := hold(b, b.locks, b.Context(), "name", "holder")
+			waits(b.Context())
+			return x, nil
+		}},
+		"for another process": {time.Second, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
+			x := hold(b, b.other(), b.Context(), "name", "holder")
+			waits(b.Context())
+			return x, nil
+		}},
+		"as a reader": {time.Second, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
+			x := hold(b, b.locks, b.Context(), "name", "holder")
+			waits(b.Context(), core.WithShared())
+			return x, nil
+		}},
+		"for a lease that it does not re-enter": {0, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
+			x := hold(b, b.locks, b.Context(), "name", "holder")
+			waits(context.WithoutCancel(x.Context()), core.WithoutReentry())
+			return x, []string{"name"}
+		}},
+		"for a sibling": {0, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
+			outer := hold(b, b.locks, b.Context(), "name", "holder")
+			sibling := hold(b, b.locks, outer.Context(), "name", "sibling")
+			waits(outer.Context())
+			b.Cleanup(func() { _ = outer.Release(context.Background()) })
+			return sibling, []string{"name"}
+		}},
+		"while it holds others": {0, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
+			x := hold(b, b.locks, b.Context(), "name", "holder")
+			c := hold(b, b.locks, b.Context(), "c", "")
+			gone := hold(b, b.locks, c.Context(), "gone", "")
+			a := hold(b, b.locks, gone.Context(), "a", "")
+			inside := hold(b, b.locks, a.Context(), "a", "")
+			b.ok(gone.Release(b.Context()))
+			waits(inside.Context())
+			for _, y := range []*core.Lease{inside, a, c} {
+				b.Cleanup(func() { _ = y.Release(context.Background()) })
+			}
+			return x, []string{"c", "a"}
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			l := new(long)
+			virtual(t, func(b *bench) {
+				served := make(chan error, 1)
+				x, holds := c.wait(b, func(ctx context.Context, opts ...core.Option) {
+					go func() {
+						served <- b.locks.Do(ctx, "name", noWork, append(opts, core.WithTemplate("name-template"))...)
+					}()
+				})
+				time.Sleep(3*ttl - 1)
+				l.are(b, 0)
+				time.Sleep(1 + c.late)
+				l.are(b, 1)
+				l.is(b, 0, "name", "holder", holds...)
+				time.Sleep(20 * ttl)
+				l.are(b, 1)
+				b.ok(x.Release(b.Context()))
+				b.ok(<-served)
+			}, l.observer())
+		})
+	}
+}
+
+func TestWhoIsServedEarlierOrOnlyTriesOrCampaignsIsNotTold(t *testing.T) {
+	t.Parallel()
+	l := new(long)
+	virtual(t, func(b *bench) {
+		for _, locks := range []*core.Locker{b.locks, b.other()} {
+			x := b.acquire(locks, "name")
+			var served sync.WaitGroup
+			for range 3 {
+				served.Go(func() { b.ok(b.locks.Do(b.Context(), "name", noWork)) })
+			}
+			served.Go(func() { b.is(b.locks.Do(b.Context(), "name", noWork, core.WithWait(2*ttl)), core.ErrHeld) })
+			time.Sleep(3*ttl - time.Second)
+			b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrHeld)
+			b.ok(x.Release(b.Context()))
+			served.Wait()
+			x = b.acquire(locks, "name")
+			ctx, leave := context.WithTimeout(b.Context(), 10*ttl)
+			defer leave()
+			for range 2 {
+				served.Go(func() {
+					b.is(b.locks.Campaign(ctx, "name", func(context.Context) error { return nil }), context.DeadlineExceeded)
+				})
+			}
+			served.Wait()
+			b.ok(x.Release(b.Context()))
+		}
+		l.are(b, 0)
+	}, l.observer())
+}
+
+func TestProcessesThatWaitForOneAnotherBothTell(t *testing.T) {
+	t.Parallel()
+	one, two := new(long), new(long)
+	virtual(t, func(b *bench) {
+		other := b.other(two.observer(), core.WithLabel("two"))
+		errs := nested(b, b.locks, other, func(ctx context.Context, name string) error {
+			return b.locks.Do(ctx, name, noWork, core.WithWait(10*ttl), core.WithTemplate("b-template"))
+		}, func(ctx context.Context, name string) error {
+			return other.Do(ctx, name, noWork, core.WithTemplate("a-template"))
+		})
+		b.is(errs[0], core.ErrHeld)
+		b.ok(errs[1])
+		one.are(b, 1)
+		two.are(b, 1)
+		one.is(b, 0, "b", "two", "a")
+		two.is(b, 0, "a", "one", "b")
+	}, one.observer(), core.WithLabel("one"))
+}

@@ -1,0 +1,145 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	memlock "github.com/holdfast-go/holdfast/core/internal/contract/memory"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Times of the default configuration, as the documentation states them.
+const (
+	ttl    = 10 * time.Second
+	period = ttl / 3
+	drift  = ttl/100 + 2*time.Millisecond
+	bound  = 2 * time.Second // of one attempt
+)
+
+// bench is a lock service and one process's Locker on it, in virtual time.
+type bench struct {
+	*testing.T
+	store *memlock.Store
+	link  *lab.Net
+	locks *core.Locker
+}
+
+// virtual runs f in virtual time. Its Locker reaches the lock service over a link.
+func virtual(t *testing.T, f func(b *bench), opts ...core.NewOption) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{T: t, store: memlock.New()}
+		b.link = lab.New(b.store)
+		b.locks = b.locker(b.link, opts...)
+		f(b)
+		b.link.Deliver()
+	})
+}
+
+// other is another process with a good connection.
+func (b *bench) other(opts ...core.NewOption) *core.Locker {
+	b.Helper()
+	return b.locker(lab.New(b.store), opts...)
+}
+
+func (b *bench) locker(link *lab.Net, opts ...core.NewOption) *core.Locker {
+	b.Helper()
+	locks, err := core.New(link, opts...)
+	b.ok(err)
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if locks.Close(ctx) != nil { // the test has left leases: what is under way must end in the bubble
+			time.Sleep(time.Minute)
+		}
+	})
+	return locks
+}
+
+func (b *bench) ok(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// is fails the test unless err matches all of the targets.
+func (b *bench) is(err error, targets ...error) {
+	b.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			b.Errorf("%v does not match %v", err, target)
+		}
+	}
+}
+
+func (b *bench) isNot(err error, targets ...error) {
+	b.Helper()
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			b.Errorf("%v matches %v", err, target)
+		}
+	}
+}
+
+func (b *bench) acquire(l *core.Locker, name string, opts ...core.Option) *core.Lease {
+	b.Helper()
+	x, err := l.TryAcquire(b.Context(), name, opts...)
+	b.ok(err)
+	return x
+}
+
+// took runs f and fails the test unless it takes exactly d, or up to spare more.
+func (b *bench) took(d, spare time.Duration, f func()) {
+	b.Helper()
+	began := time.Now()
+	f()
+	if took := time.Since(began); took < d || took > d+spare {
+		b.Errorf("took %s, not %s (+%s)", took, d, spare)
+	}
+}
+
+func (b *bench) reason(x *core.Lease, want core.Reason) {
+	b.Helper()
+	for _, err := range []error{x.Err(), context.Cause(x.Context())} {
+		if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Reason != want || lost.Name != x.Name() {
+			b.Errorf("%v, not a loss because %s", err, want)
+		}
+	}
+}
+
+// eventually lets time pass until cond holds.
+func (b *bench) eventually(what string, cond func() bool) {
+	b.Helper()
+	for range 100_000 {
+		synctest.Wait()
+		if cond() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	b.Fatalf("never came true: %s", what)
+}
+
+// lacking is a backend that cannot do everything.
+type lacking struct {
+	*lab.Net
+	without func(can *driver.Capabilities)
+}
+
+func (l lacking) Capabilities() driver.Capabilities {
+	can := l.Net.Capabilities()
+	l.without(&can)
+	return can
+}

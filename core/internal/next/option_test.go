@@ -1,0 +1,168 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	memlock "github.com/holdfast-go/holdfast/core/internal/contract/memory"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	rows := map[string][]core.Option{
+		"WithTTL":         {core.WithTTL(0)},
+		"WithTTL ":        {core.WithTTL(99 * time.Millisecond)},
+		"WithTTL  ":       {core.WithTTL(-time.Second)},
+		"WithTTL   ":      {core.WithTTL(math.MaxInt64)},
+		"WithTTL    ":     {core.WithTTL(500 * time.Microsecond)},
+		"WithWait":        {core.WithWait(-1)},
+		"WithWait ":       {core.WithWait(time.Microsecond)},
+		"WithRenewEvery":  {core.WithRenewEvery(7 * time.Second)},
+		"WithRenewEvery ": {core.WithTTL(time.Second), core.WithRenewEvery(time.Second)},
+		"WithRenewEvery_": {core.WithRenewEvery(-time.Second)},
+		"WithMaxHold":     {core.WithMaxHold(time.Nanosecond)},
+		"WithMaxHold ":    {core.WithMaxHold(math.MinInt64)},
+		"WithMinHold":     {core.WithMinHold(time.Nanosecond)},
+		"WithMinHold ":    {core.WithMinHold(-time.Hour)},
+		"WithMinHold  ":   {core.WithMinHold(time.Hour), core.WithShared()},
+		"WithMinHold   ":  {core.WithLimit(2), core.WithMinHold(time.Hour)},
+		"WithLimit":       {core.WithLimit(0)},
+		"WithLimit ":      {core.WithLimit(-1)},
+		"WithLimit  ":     {core.WithLimit(1_000_001)},
+		"WithDedup":       {core.WithDedup(-time.Hour)},
+		"WithDedup ":      {core.WithDedup(math.MaxInt64 - 1)},
+		"WithDedupScope":  {core.WithDedupScope(strings.Repeat("x", 513))},
+		"WithLabel":       {core.WithLabel("a\x00b")},
+		"WithLabel ":      {core.WithLabel("a\xffb")},
+		"WithLabel  ":     {core.WithLabel(strings.Repeat("x", 257))},
+		"WithTemplate":    {core.WithTemplate("a\nb")},
+		"option":          {nil},
+	}
+	virtual(t, func(b *bench) {
+		for what, opts := range rows {
+			name := strings.TrimRight(what, " _")
+			errs := []error{
+				second(b.locks.With(opts...)),
+				second(b.locks.Acquire(b.Context(), "name", opts...)),
+				second(b.locks.TryAcquire(b.Context(), "name", opts...)),
+				second(core.New(memlock.New(), ofNew(opts)...)),
+				b.locks.Do(b.Context(), "name", func(context.Context) error { panic("ran") }, opts...),
+			}
+			for _, err := range errs {
+				b.is(err, core.ErrInvalid)
+				if err != nil && !strings.Contains(err.Error(), name) {
+					b.Errorf("%q does not name %s", err, name)
+				}
+			}
+		}
+		if n := b.link.Calls(lab.OpAcquire); n != 0 {
+			b.Errorf("%d commands", n)
+		}
+	})
+}
+
+func TestTheNearerOptionWinsAndARepeatReplaces(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		claimed := func(l *core.Locker, opts ...core.Option) time.Duration {
+			b.ok(b.acquire(l, "name", opts...).Release(b.Context()))
+			return b.link.LastClaim().TTL
+		}
+		derived, err := b.locks.With(core.WithTTL(2 * time.Second))
+		b.ok(err)
+		for want, got := range map[time.Duration]time.Duration{
+			time.Second:     claimed(b.locks),
+			2 * time.Second: claimed(derived),
+			3 * time.Second: claimed(derived, core.WithTTL(3*time.Second)),
+			5 * time.Second: claimed(derived, core.WithTTL(4*time.Second), core.WithTTL(5*time.Second)),
+			6 * time.Second: claimed(b.locks, core.WithTTL(6*time.Second+999*time.Microsecond)),
+		} {
+			if got != want {
+				b.Errorf("TTL %s, not %s", got, want)
+			}
+		}
+	}, core.WithTTL(time.Second))
+}
+
+func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "a", core.WithRenewEvery(time.Second), core.WithoutRenewal())
+		<-x.Context().Done()
+		y := b.acquire(b.locks, "b", core.WithoutRenewal(), core.WithRenewEvery(time.Second))
+		time.Sleep(3 * ttl)
+		b.ok(y.Err())
+	})
+}
+
+// plain is a backend that can do nothing but lock.
+type plain struct{ driver.Driver }
+
+func (plain) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: "plain", MinTTL: 2 * time.Second, MaxName: 10}
+}
+
+// broken is a backend whose arguments were wrong.
+type broken struct{ driver.Driver }
+
+func (broken) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: "broken", Err: context.Canceled}
+}
+
+func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	locks, err := core.New(plain{memlock.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{T: t}
+	for want, err := range map[string]error{
+		"WithDedup":   second(locks.With(core.WithDedup(time.Hour))),
+		"WithMinHold": second(locks.With(core.WithMinHold(time.Second))),
+		"WithShared":  second(locks.With(core.WithShared())),
+		"WithLimit":   second(locks.With(core.WithLimit(2))),
+		"WithTTL":     second(locks.With(core.WithTTL(time.Second))),
+		"name":        second(locks.TryAcquire(t.Context(), "elevenbytes")),
+		"nil":         second(core.New(nil)),
+		"driver":      second(core.New(broken{memlock.New()})),
+		"lain backe":  second(locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))),
+	} {
+		b.is(err, core.ErrInvalid)
+		if err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+}
+
+// ofNew are the same options, for New.
+func ofNew(opts []core.Option) (all []core.NewOption) {
+	for _, o := range opts {
+		all = append(all, o)
+	}
+	return all
+}
+
+func TestDedupIsWhatNewAndWithHaveChosen(t *testing.T) {
+	t.Parallel()
+	plain, err := core.New(memlock.New(), core.WithDedup(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	derived, err := plain.With(core.WithDedupScope("settle"), core.WithTTL(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, l := range map[string]*core.Locker{"": plain, "settle": derived} {
+		if window, scope := l.Dedup(); window != time.Hour || scope != want {
+			t.Errorf("%s, %q, want %q", window, scope, want)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+func TestTheSameNameInsideALeaseReenters(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		depth := 0
+		var fence uint64
+		var nest func(ctx context.Context) error
+		nest = func(ctx context.Context) error {
+			f, _ := core.FenceFor(ctx, "name")
+			if fence != 0 && f != fence {
+				b.Errorf("fence %d inside %d", f, fence)
+			}
+			fence = f
+			if depth++; depth == 5 {
+				return nil
+			}
+			return b.locks.Do(ctx, "name", nest)
+		}
+		b.ok(b.locks.Do(b.Context(), "name", nest))
+		if a, r := b.link.Calls(lab.OpAcquire), b.link.Calls(lab.OpRelease); depth != 5 || a != 1 || r != 1 {
+			b.Errorf("depth %d with %d acquires and %d releases", depth, a, r)
+		}
+	})
+}
+
+func TestAnotherNameInBetweenDoesNotHideTheOuterLease(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.ok(b.locks.Do(b.Context(), "a", func(ctx context.Context) error {
+			return b.locks.Do(ctx, "b", func(ctx context.Context) error {
+				return b.locks.Do(ctx, "a", func(context.Context) error { return nil }, core.WithWait(0))
+			})
+		}))
+	})
+}
+
+func TestSiblingsInOneLeaseExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
+			var wg sync.WaitGroup
+			var inside atomic.Int32
+			for range 10 {
+				wg.Go(func() {
+					b.is(b.locks.Do(ctx, "name", func(context.Context) error {
+						if inside.Add(1) != 1 {
+							b.Error("two siblings at once")
+						}
+						time.Sleep(time.Second)
+						inside.Add(-1)
+						return nil
+					}), nil)
+				})
+			}
+			synctest.Wait()
+			_, err := b.locks.TryAcquire(ctx, "name")
+			b.is(err, core.ErrHeld)
+			_, err = b.locks.Acquire(ctx, "name", core.WithWait(time.Second/2))
+			b.is(err, core.ErrHeld)
+			wg.Wait()
+			return nil
+		}))
+		if n := b.link.Calls(lab.OpAcquire); n != 1 {
+			b.Errorf("%d acquires", n)
+		}
+	})
+}
+
+func TestTheNameIsFreedWhenTheLastOfALeaseHasEnded(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		other := b.other()
+		outer := b.acquire(b.locks, "name")
+		inner, err := b.locks.Acquire(outer.Context(), "name")
+		b.ok(err)
+		b.ok(outer.Release(b.Context()))
+		_, err = other.TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		b.ok(inner.Err())
+		time.Sleep(10 * ttl) // renewed all the same
+		b.ok(inner.Check(b.Context()))
+		b.ok(inner.Release(b.Context()))
+		b.ok(b.acquire(other, "name").Release(b.Context()))
+	})
+}
+
+func TestALossEndsInnerLeasesToo(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		outer := b.acquire(b.locks, "name", core.WithoutRenewal())
+		inner, err := b.locks.Acquire(outer.Context(), "name")
+		b.ok(err)
+		ctx := inner.Context()
+		<-ctx.Done()
+		b.reason(inner, core.ReasonExpired)
+		b.reason(outer, core.ReasonExpired)
+		b.is(inner.Release(b.Context()), core.ErrLost)
+		b.is(outer.Release(b.Context()), core.ErrLost)
+	})
+}
+
+func TestWhatIsNoReentryIsARealAcquire(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		derived, err := b.locks.With(core.WithWait(0))
+		b.ok(err)
+		x := b.acquire(b.locks, "name")
+		inner, err := derived.Acquire(x.Context(), "name") // a derived Locker has the same root
+		b.ok(err)
+		b.ok(inner.Release(b.Context()))
+		_, err = derived.Acquire(x.Context(), "name", core.WithoutReentry())
+		b.is(err, core.ErrHeld)
+		_, err = b.other().TryAcquire(x.Context(), "name") // another root
+		b.is(err, core.ErrHeld)
+		ctx := x.Context()
+		b.ok(x.Release(b.Context()))
+		y, err := derived.Acquire(context.WithoutCancel(ctx), "name") // x has ended
+		b.ok(err)
+		if y.Fence() == x.Fence() {
+			b.Error("joined a lease that has ended")
+		}
+		b.ok(y.Release(b.Context()))
+	})
+}
+
+func TestDedupInsideALeaseIsInvalid(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithDedup(time.Hour))
+		_, err := b.locks.Acquire(x.Context(), "name", core.WithDedup(time.Hour))
+		b.is(err, core.ErrInvalid)
+		inner, err := b.locks.Acquire(x.Context(), "name")
+		b.ok(err)
+		b.is(inner.Complete(b.Context()), core.ErrInvalid)
+		b.ok(x.Complete(b.Context()))
+		_, err = b.locks.TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))
+		b.is(err, core.ErrDuplicate)
+	})
+}
+
+func TestACompletionWaitsForTheInnerLease(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		outer := b.acquire(b.locks, "name", core.WithDedup(time.Hour))
+		inner, err := b.locks.Acquire(outer.Context(), "name")
+		b.ok(err)
+		b.ok(outer.Complete(b.Context()))
+		_, err = b.other().TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))
+		b.is(err, core.ErrHeld)
+		b.ok(inner.Release(b.Context()))
+		_, err = b.other().TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))
+		b.is(err, core.ErrDuplicate)
+	})
+}

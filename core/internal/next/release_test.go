@@ -1,0 +1,147 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	memlock "github.com/holdfast-go/holdfast/core/internal/contract/memory"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+// A caller that has gone does not wait, even where answers were quick so far.
+func TestAReleaseInAnEndedContextReturnsAtOnce(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		store := memlock.New()
+		locks, err := core.New(store)
+		b.ok(err)
+		for name, acquire := range map[string]func(ctx context.Context) (held, error){
+			"one name":      func(ctx context.Context) (held, error) { return locks.Acquire(ctx, "one") },
+			"several names": func(ctx context.Context) (held, error) { return locks.AcquireAll(ctx, []string{"a", "b", "c"}) },
+		} {
+			ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+			x, err := acquire(ctx)
+			b.ok(err)
+			store.SetDelay(time.Hour)
+			cancel()
+			began := time.Now()
+			if err := x.Release(ctx); err == nil {
+				b.Errorf("%s: released, and nothing was answered", name)
+			}
+			if took := time.Since(began); took > 50*time.Millisecond {
+				b.Errorf("%s: it took %v", name, took)
+			}
+			store.SetDelay(0)
+		}
+		b.ok(locks.Close(b.Context()))
+	})
+}
+
+func TestAReleaseReturnsByItsBound(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		store := memlock.New() // punctual: the first command goes out on the caller's goroutine
+		locks, err := core.New(store)
+		b.ok(err)
+		x := b.acquire(locks, "name")
+		store.SetDelay(time.Hour)
+		b.took(bound, 0, func() { b.is(x.Release(context.Background()), core.ErrUnavailable) })
+		store.SetDelay(0)
+		b.ok(locks.Close(b.Context()))
+	})
+}
+
+func TestALossIsToldThoughItsReleaseIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	for _, d := range []time.Duration{bound / 2, time.Minute} {
+		virtual(t, func(b *bench) {
+			ctx, cancel := context.WithTimeout(b.Context(), time.Second+d)
+			defer cancel()
+			err := b.locks.Do(ctx, "name", func(ctx context.Context) error {
+				<-ctx.Done()
+				b.link.All(lab.RequestLost)
+				return nil
+			}, core.WithMaxHold(time.Second))
+			b.is(err, core.ErrLost)
+			x := b.acquire(b.other(), "another")
+			b.ok(x.Release(b.Context()))
+			b.link.All(lab.Delivered)
+			y := b.acquire(b.locks, "third", core.WithMaxHold(time.Second))
+			<-y.Context().Done()
+			b.link.All(lab.RequestLost)
+			ended, end := context.WithTimeout(b.Context(), time.Millisecond)
+			defer end()
+			b.is(y.Release(ended), core.ErrLost)
+		})
+	}
+}
+
+func TestALateDuplicateKeepsTheNameForItsMinHold(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Next(lab.OpAcquire, lab.ReplyHeldBack)
+		x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute)) // by its second command
+		b.ok(err)
+		b.link.All(lab.Refused, lab.OpRelease)
+		b.is(x.Release(b.Context()), core.ErrUnavailable)
+		b.link.All(lab.Delivered)
+		b.link.Deliver() // the answer to the first one
+		time.Sleep(time.Second)
+		_, err = b.other().TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+	})
+}
+
+// panicking is a backend whose client's hook panics once.
+type panicking struct {
+	*memlock.Store
+	acquire, release atomic.Bool
+}
+
+func (p *panicking) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if p.acquire.Swap(false) {
+		panic("hook")
+	}
+	return p.Store.Acquire(ctx, c)
+}
+
+func (p *panicking) Release(ctx context.Context, c driver.Claim) error {
+	if p.release.Swap(false) {
+		panic("hook")
+	}
+	return p.Store.Release(ctx, c)
+}
+
+func TestAPanicOfTheBackendsClientLeavesTheNameToOthers(t *testing.T) {
+	t.Parallel()
+	for _, opts := range [][]core.Option{nil, {core.WithShared()}, {core.WithWait(0)}} {
+		for _, acquiring := range []bool{true, false} {
+			virtual(t, func(b *bench) {
+				d := &panicking{Store: memlock.New()}
+				locks, err := core.New(d)
+				b.ok(err)
+				b.ok(locks.Do(b.Context(), "name", noWork)) // it is known to be quick now
+				d.acquire.Store(acquiring)
+				d.release.Store(!acquiring)
+				func() {
+					defer func() {
+						if recover() == nil {
+							b.Error("no panic")
+						}
+					}()
+					_ = locks.Do(b.Context(), "name", noWork, opts...)
+				}()
+				x, err := locks.Acquire(b.Context(), "name", core.WithWait(ttl))
+				b.ok(err)
+				b.ok(x.Release(b.Context()))
+				b.ok(locks.Close(b.Context()))
+			})
+		}
+	}
+}

@@ -1,0 +1,328 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+func (b *bench) reader(l *core.Locker, name string) *core.Lease {
+	b.Helper()
+	return b.acquire(l, name, core.WithShared())
+}
+
+func TestReadersHoldANameTogetherAndWritersAlone(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		other := b.other()
+		readers := []*core.Lease{b.reader(b.locks, "name"), b.reader(b.locks, "name"), b.reader(other, "name")}
+		for _, l := range []*core.Locker{b.locks, other} {
+			b.is(second(l.TryAcquire(b.Context(), "name")), core.ErrHeld)
+		}
+		time.Sleep(5 * ttl) // all are renewed
+		for _, x := range readers {
+			b.ok(x.Err())
+			b.ok(x.Check(b.Context()))
+			b.ok(core.Confirm(x.Context()))
+			b.ok(x.Release(b.Context()))
+		}
+		writer := b.acquire(other, "name")
+		b.is(second(b.locks.TryAcquire(b.Context(), "name", core.WithShared())), core.ErrHeld)
+		if readers[0].Fence() >= writer.Fence() || readers[0].Fence() == 0 {
+			b.Errorf("fences %d and %d", readers[0].Fence(), writer.Fence())
+		}
+		b.ok(writer.Release(b.Context()))
+		after := b.reader(b.locks, "name")
+		if after.Fence() <= writer.Fence() {
+			b.Errorf("a reader's fence %d after a writer's %d", after.Fence(), writer.Fence())
+		}
+		b.ok(after.Release(b.Context()))
+	})
+}
+
+func TestReadersOfOneProcessDoNotAskOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	for what, opts := range map[string][]core.Option{"that wait": {core.WithShared()}, "that try": {core.WithShared(), core.WithWait(0)}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				b.link.Delay(100*time.Millisecond, 0)
+				var wg sync.WaitGroup
+				b.took(200*time.Millisecond, 0, func() { // there and back
+					for range 50 {
+						wg.Go(func() {
+							b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, opts...), nil)
+						})
+					}
+					wg.Wait()
+				})
+			})
+		})
+	}
+}
+
+func TestReadersThatFindAWriterWaitAsOneClient(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		writer := b.acquire(b.other(), "name")
+		var wg sync.WaitGroup
+		var inside, most atomic.Int32
+		for range 100 {
+			synctest.Wait() // those before it stand in line
+			wg.Go(func() {
+				b.is(b.locks.Do(b.Context(), "name", func(context.Context) error {
+					if n := inside.Add(1); n > most.Load() {
+						most.Store(n)
+					}
+					time.Sleep(time.Second)
+					inside.Add(-1)
+					return nil
+				}, core.WithShared()), nil)
+			})
+		}
+		const seconds = 50
+		time.Sleep(seconds * time.Second)
+		if asked := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait); asked > 3*seconds {
+			b.Errorf("%d commands in %d s", asked, seconds)
+		}
+		b.ok(writer.Release(b.Context()))
+		b.took(time.Second, 100*time.Millisecond, wg.Wait) // and then they read together
+		if most.Load() != 100 {
+			b.Errorf("%d at once", most.Load())
+		}
+	})
+}
+
+func TestReadersThatKeepComingDoNotStarveAWriter(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		for i := range 6 { // there is always one of them inside
+			locks := b.locks
+			if i%2 == 0 {
+				locks = b.other()
+			}
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						b.is(locks.Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Second); return nil }, core.WithShared()), nil)
+					}
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		for _, l := range []*core.Locker{b.locks, b.other()} {
+			b.took(0, 2*time.Second, func() {
+				x, err := l.Acquire(b.Context(), "name")
+				b.ok(err)
+				b.ok(x.Release(b.Context()))
+			})
+		}
+		close(stop)
+		wg.Wait()
+	})
+}
+
+func TestAReaderBehindAWriterOfItsProcessReadsWithOthers(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		writer := b.acquire(b.locks, "name")
+		got := make(chan *core.Lease, 1)
+		go func() {
+			x, err := b.locks.Acquire(b.Context(), "name", core.WithShared())
+			if err != nil {
+				b.Error(err)
+			}
+			got <- x
+		}()
+		synctest.Wait()
+		b.ok(writer.Release(b.Context()))
+		x := <-got
+		b.ok(b.reader(b.other(), "name").Release(b.Context()))
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestReentryNeedsTheSameModeOrAWeakerOne(t *testing.T) {
+	t.Parallel()
+	plain, shared, three, four := core.WithLimit(1), core.WithShared(), core.WithLimit(3), core.WithLimit(4)
+	rows := []struct {
+		outer, inner core.Option
+		joins        bool
+	}{
+		{plain, plain, true}, {plain, shared, true}, {plain, three, false},
+		{shared, shared, true}, {shared, plain, false}, {shared, three, false},
+		{three, three, true}, {three, four, false}, {three, plain, false}, {three, shared, false},
+	}
+	virtual(t, func(b *bench) {
+		for i, row := range rows {
+			x := b.acquire(b.locks, "name", row.outer)
+			asked := b.link.Calls(lab.OpAcquire)
+			y, err := b.locks.Acquire(x.Context(), "name", row.inner)
+			if row.joins {
+				b.ok(err)
+				b.ok(y.Release(b.Context()))
+			} else {
+				b.is(err, core.ErrInvalid)
+			}
+			if b.link.Calls(lab.OpAcquire) != asked {
+				b.Errorf("row %d: asked the backend", i)
+			}
+			b.ok(x.Check(b.Context()))
+			b.ok(x.Release(b.Context()))
+		}
+	})
+}
+
+func TestSiblingsInsideAReadersLeaseReadTogether(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.reader(b.locks, "name")
+		one, err := b.locks.TryAcquire(x.Context(), "name", core.WithShared())
+		b.ok(err)
+		two, err := b.locks.TryAcquire(x.Context(), "name", core.WithShared())
+		b.ok(err)
+		b.ok(x.Release(b.Context()))
+		b.ok(one.Release(b.Context()))
+		b.is(second(b.other().TryAcquire(b.Context(), "name")), core.ErrHeld) // the last of them frees it
+		b.ok(two.Release(b.Context()))
+		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+	})
+}
+
+func TestAReaderThatLosesItsTimeIsLostAlone(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		stays := b.reader(b.other(), "name")
+		x := b.reader(b.locks, "name")
+		b.ok(b.store.Release(b.Context(), b.link.LastClaim())) // an operator takes it away
+		<-x.Context().Done()
+		b.reason(x, core.ReasonTaken)
+		b.is(x.Release(b.Context()), core.ErrLost)
+		b.ok(stays.Check(b.Context()))
+		b.ok(stays.Release(b.Context()))
+	})
+}
+
+func TestUnknownOutcomesLeaveNoReaderBehind(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []core.Option{core.WithShared(), core.WithLimit(2)} {
+		for _, fate := range []lab.Fate{lab.ReplyLost, lab.ReplyReset, lab.HeldBack} {
+			virtual(t, func(b *bench) {
+				b.link.All(fate, lab.OpAcquire, lab.OpWait)
+				ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
+				defer cancel()
+				b.is(second(b.locks.Acquire(ctx, "name", mode)), core.ErrUnavailable)
+				b.link.Heal()
+				time.Sleep(time.Second)
+				b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+			})
+		}
+	}
+}
+
+func TestALimitIsKeptAcrossProcessesAndServedInOrder(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		const limit, callers = 3, 12
+		lockers := []*core.Locker{b.locks, b.other()}
+		var inside atomic.Int32
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				b.is(lockers[i%2].Do(b.Context(), "name", func(ctx context.Context) error {
+					if n := inside.Add(1); n > limit {
+						b.Errorf("%d at once", n)
+					}
+					if _, err := core.FenceFor(ctx, "name"); !errors.Is(err, core.ErrInvalid) {
+						b.Error("a permit has a fence")
+					}
+					time.Sleep(time.Minute)
+					inside.Add(-1)
+					return nil
+				}, core.WithLimit(limit)), nil)
+			})
+		}
+		b.took(callers/limit*time.Minute, time.Second, wg.Wait) // all places are in use all the time
+	})
+}
+
+func TestAPermitOfOneThatDiedComesFreeWithItsTTL(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		dead := b.acquire(b.locks, "name", core.WithLimit(2), core.WithoutRenewal())
+		stays := b.acquire(b.other(), "name", core.WithLimit(2))
+		b.took(ttl, 10*time.Millisecond, func() {
+			x, err := b.other().Acquire(b.Context(), "name", core.WithLimit(2))
+			b.ok(err)
+			b.ok(x.Release(b.Context()))
+		})
+		b.reason(dead, core.ReasonExpired)
+		b.ok(stays.Release(b.Context()))
+	})
+}
+
+func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var told []core.Event
+		var mu sync.Mutex
+		locks := b.other(observing(observer{Limited: func(e core.Event) {
+			mu.Lock()
+			told = append(told, e)
+			mu.Unlock()
+		}}), core.WithTemplate("{name}"))
+		small := b.acquire(b.locks, "name", core.WithLimit(2))
+		x := b.acquire(locks, "name", core.WithLimit(5))
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		b.is(second(locks.Acquire(ctx, "name", core.WithLimit(5))), core.ErrHeld, context.DeadlineExceeded)
+		same := b.acquire(b.locks, "same", core.WithLimit(5))
+		b.ok(b.acquire(locks, "same", core.WithLimit(5)).Release(b.Context()))
+		synctest.Wait()
+		if len(told) != 2 { // once for each call
+			b.Errorf("told %d times", len(told))
+		}
+		for _, e := range told {
+			if e.Asked != 5 || e.Counts != 2 || e.Name != "name" || e.Template != "{name}" {
+				b.Errorf("told %+v", e)
+			}
+		}
+		for _, x := range []*core.Lease{small, x, same} {
+			b.ok(x.Release(b.Context()))
+		}
+	})
+}
+
+func TestSeveralNamesAreReadTogether(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var leases []*core.LeaseSet
+		for range 2 {
+			x, err := b.locks.AcquireAll(b.Context(), []string{"b", "a"}, core.WithShared(), core.WithWait(0))
+			b.ok(err)
+			leases = append(leases, x)
+		}
+		_, err := b.other().AcquireAll(b.Context(), []string{"a", "c"}, core.WithWait(0))
+		if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Name != "a" {
+			b.Errorf("%v", err)
+		}
+		for _, x := range leases {
+			b.ok(x.Release(b.Context()))
+		}
+	})
+}

@@ -1,0 +1,384 @@
+//go:build next
+
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	core "github.com/holdfast-go/holdfast/core/internal/next"
+)
+
+// call is an Acquire on a goroutine of its own.
+type call struct {
+	*bench
+	cancel context.CancelFunc
+	over   chan struct{}
+	lease  *core.Lease
+	err    error
+}
+
+// call begins an Acquire of "name", and lets it get as far as it can.
+func (b *bench) call(l *core.Locker, opts ...core.Option) *call {
+	b.Helper()
+	return b.callWith(b.Context(), l, opts...)
+}
+
+func (b *bench) callWith(ctx context.Context, l *core.Locker, opts ...core.Option) *call {
+	return b.goes(ctx, func(ctx context.Context) (*core.Lease, error) { return l.Acquire(ctx, "name", opts...) })
+}
+
+// coming is a call that comes with a hand-off.
+func (b *bench) coming(l *core.Locker, h core.Handoff) *call {
+	return b.goes(b.Context(), func(ctx context.Context) (*core.Lease, error) { return l.Attach(ctx, h) })
+}
+
+func (b *bench) goes(ctx context.Context, get func(context.Context) (*core.Lease, error)) *call {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &call{bench: b, cancel: cancel, over: make(chan struct{})}
+	b.Cleanup(cancel)
+	go func() {
+		defer close(c.over)
+		c.lease, c.err = get(ctx)
+	}()
+	synctest.Wait()
+	return c
+}
+
+// granted returns the lease of a call that must have one by now.
+func (c *call) granted() *core.Lease {
+	c.Helper()
+	synctest.Wait()
+	if !c.ended() {
+		c.Fatal("it still waits")
+	}
+	c.ok(c.err)
+	return c.lease
+}
+
+// failed returns the error of a call that must have one by now.
+func (c *call) failed() error {
+	c.Helper()
+	if !c.ended() || c.err == nil {
+		c.Fatal("it still waits, or was granted")
+	}
+	return c.err
+}
+
+func (c *call) ended() bool {
+	synctest.Wait()
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// queue has n calls of this process, the first of which has the name by now, with fences
+// for those behind it.
+func (b *bench) queue(n int, opts ...core.Option) (*core.Lease, []*call) {
+	b.Helper()
+	holder := b.acquire(b.other(), "name")
+	calls := make([]*call, n)
+	for i := range calls {
+		calls[i] = b.call(b.locks, opts...)
+	}
+	return b.served(holder, calls[0]), calls[1:]
+}
+
+// served returns the lease that w gets once holder is released, with fences for those who are
+// behind it. The first renewal is answered, so turns can begin.
+func (b *bench) served(holder *core.Lease, w *call) *core.Lease {
+	b.Helper()
+	time.Sleep(driver.Recheck(ttl) + time.Millisecond) // for the next round, which knows of them
+	b.ok(holder.Release(b.Context()))
+	b.eventually("the first turn", w.ended)
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
+	return w.granted()
+}
+
+// commands says how many calls of any kind the backend has had over the link.
+func (b *bench) commands() (n int) {
+	for _, op := range []lab.Op{
+		lab.OpAcquire, lab.OpRenew, lab.OpRelease, lab.OpWait,
+	} {
+		n += b.link.Calls(op)
+	}
+	return n
+}
+
+// free fails the test unless another process can have the name right now.
+func (b *bench) free() {
+	b.Helper()
+	x, err := b.other().TryAcquire(b.Context(), "name")
+	b.ok(err)
+	b.ok(x.Release(b.Context()))
+}
+
+func TestAWaiterOfThisProcessTakesTheNextTurnWithoutACommand(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(5)
+		sent := b.commands()
+		for _, w := range waiting {
+			ctx := x.Context()
+			b.ok(x.Release(b.Context()))
+			y := w.granted()
+			if ctx.Err() == nil {
+				b.Error("the context of the earlier turn still stands")
+			}
+			if y.Fence() != x.Fence()+1 {
+				b.Errorf("fence %d after %d", y.Fence(), x.Fence())
+			}
+			b.ok(y.Err())
+			x = y
+		}
+		if n := b.commands() - sent; n != 0 {
+			b.Errorf("%d commands", n)
+		}
+		b.ok(x.Check(b.Context()))
+		b.ok(x.Release(b.Context()))
+		b.free()
+	})
+}
+
+func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheTenure(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		asked, waiting := b.queue(4)
+		claim := b.link.LastClaim()
+		before := asked.Context()
+		silent := turnAfter(asked, waiting[0])
+		atEnd := silent.ValidUntil()
+		z := turnAfter(silent, waiting[1])
+		time.Sleep(period + time.Second) // renewed
+		if !z.ValidUntil().After(atEnd) {
+			b.Error("not renewed")
+		}
+		b.ok(b.store.Release(b.Context(), claim)) // an operator
+		b.is(z.Check(b.Context()), core.ErrLost)
+		b.reason(z, core.ReasonTaken)
+		checks := b.link.Calls(lab.OpRenew)
+		for _, x := range []*core.Lease{asked, silent} {
+			for _, err := range []error{x.Err(), x.Check(b.Context())} {
+				if !errors.Is(err, core.ErrReleased) {
+					b.Errorf("%v, not released", err)
+				}
+			}
+			b.ok(x.Release(b.Context()))
+			b.is(context.Cause(x.Context()), context.Canceled)
+			b.isNot(context.Cause(x.Context()), core.ErrLost)
+			if !x.ValidUntil().Equal(atEnd) {
+				b.Errorf("valid until %s, not %s", x.ValidUntil(), atEnd)
+			}
+		}
+		b.is(context.Cause(before), context.Canceled)
+		if n := b.link.Calls(lab.OpRenew) - checks; n != 0 {
+			b.Errorf("%d checks of what is over", n)
+		}
+	})
+}
+
+// turnAfter ends x, and returns the turn that w gets by it.
+func turnAfter(x *core.Lease, w *call) *core.Lease {
+	w.Helper()
+	w.ok(x.Release(w.Context()))
+	return w.granted()
+}
+
+func TestAnEndedTurnSendsNothing(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		b.link.Next(lab.OpRenew, lab.HeldBack)
+		checked := make(chan error, 1)
+		go func() { checked <- x.Check(b.Context()) }()
+		synctest.Wait()
+		b.link.Deliver()
+		b.ok(<-checked)
+		y := turnAfter(x, waiting[0])
+		sent := b.commands()
+		b.is(x.Check(b.Context()), core.ErrReleased)
+		b.is(core.Confirm(x.Context()), core.ErrReleased)
+		b.ok(x.Release(b.Context()))
+		b.ok(x.Finish(b.Context(), nil))
+		if n := b.commands() - sent; n != 0 {
+			b.Errorf("%d commands", n)
+		}
+		b.ok(y.Err())
+		b.ok(y.Release(b.Context()))
+	})
+}
+
+func TestTurnsGoOnAfterAReentry(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(3)
+		inner, err := b.locks.Acquire(x.Context(), "name")
+		b.ok(err)
+		b.ok(inner.Release(b.Context()))
+		y := turnAfter(x, waiting[0])
+		b.ok(y.Err())
+		z := turnAfter(y, waiting[1])
+		b.ok(z.Release(b.Context()))
+		b.free()
+	})
+}
+
+func TestALossEndsTheTurnThatWasGivenAfterAReentry(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		claim := b.link.LastClaim()
+		inner, err := b.locks.Acquire(x.Context(), "name")
+		b.ok(err)
+		b.ok(inner.Release(b.Context()))
+		y := turnAfter(x, waiting[0])
+		b.ok(b.store.Release(b.Context(), claim))
+		b.is(y.Check(b.Context()), core.ErrLost)
+		b.reason(y, core.ReasonTaken)
+	})
+}
+
+func TestNoTurnIsGivenWhileAnInnerLeaseLives(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		inner, err := b.locks.Acquire(x.Context(), "name")
+		b.ok(err)
+		b.ok(x.Release(b.Context()))
+		if waiting[0].ended() {
+			b.Error("two holders")
+		}
+		b.ok(inner.Err())
+		b.ok(inner.Release(b.Context()))
+		b.ok(waiting[0].granted().Release(b.Context()))
+		b.free()
+	})
+}
+
+func TestWhatIsInDoubtIsReleasedAndAskedForAgain(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		opts    []core.Option
+		prepare func(b *bench)
+		doubt   func(b *bench, x *core.Lease)
+		release error
+	}
+	rows := map[string]row{
+		"less than a third is left": {
+			opts:  []core.Option{core.WithoutRenewal()},
+			doubt: func(*bench, *core.Lease) { time.Sleep(ttl * 3 / 4) },
+		},
+		"a renewal failed": {doubt: func(b *bench, _ *core.Lease) {
+			b.link.Next(lab.OpRenew, lab.Refused)
+			b.eventually("a renewal", func() bool { return b.link.Calls(lab.OpRenew) == 2 })
+		}},
+		"a renewal is under way": {doubt: func(b *bench, _ *core.Lease) {
+			b.link.Next(lab.OpRenew, lab.HeldBack)
+			b.eventually("a renewal", func() bool { return b.link.Calls(lab.OpRenew) == 2 })
+			time.AfterFunc(time.Millisecond, func() { b.link.Deliver() })
+		}},
+		"an acquire went unanswered": {
+			prepare: func(b *bench) { b.link.Next(lab.OpWait, lab.ReplyReset) },
+			doubt:   func(*bench, *core.Lease) {},
+		},
+		"the hold was too long": {
+			opts:    []core.Option{core.WithMaxHold(2 * time.Millisecond)},
+			doubt:   func(*bench, *core.Lease) { time.Sleep(3 * time.Millisecond) },
+			release: core.ErrLost,
+		},
+	}
+	for what, row := range rows {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				if row.prepare != nil {
+					row.prepare(b)
+				}
+				x, waiting := b.queue(2, row.opts...)
+				row.doubt(b, x)
+				before := b.link.Calls(lab.OpRelease)
+				b.is(x.Release(b.Context()), row.release)
+				b.ok(waiting[0].granted().Err())
+				if b.link.Calls(lab.OpRelease) != before+1 {
+					b.Errorf("%d releases", b.link.Calls(lab.OpRelease)-before)
+				}
+				b.ok(waiting[0].lease.Release(b.Context()))
+				b.free()
+			})
+		})
+	}
+}
+
+func TestWhoWantsSomethingElseAsksForItself(t *testing.T) {
+	t.Parallel()
+	passes := map[string]bool{"another TTL": true, "another period": true, "a label": true} // a renewal carries those
+	for what, opt := range map[string]core.Option{
+		"another TTL":    core.WithTTL(ttl / 2),
+		"another period": core.WithRenewEvery(time.Second),
+		"no renewal":     core.WithoutRenewal(),
+		"a label":        core.WithLabel("mine"),
+		"a dedup marker": core.WithDedup(time.Hour),
+		"the same":       nil,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				holder := b.acquire(b.other(), "name")
+				opts := []core.Option{core.WithTemplate("t"), core.WithWait(time.Minute), core.WithoutReentry()}
+				if opt != nil {
+					opts = append(opts, opt)
+				}
+				first, second, third := b.call(b.locks), b.call(b.locks, opts...), b.call(b.locks)
+				x := b.served(holder, first)
+				sent := b.commands()
+				y := turnAfter(x, second)
+				if turn := b.commands() == sent; turn != (opt == nil || passes[what]) {
+					b.Errorf("a turn: %v", turn)
+				}
+				b.ok(turnAfter(y, third).Release(b.Context()))
+				b.free()
+			})
+		})
+	}
+}
+
+func TestATurnAfterCompletedWorkIsDone(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		derived, err := b.locks.With(core.WithDedup(time.Hour))
+		b.ok(err)
+		holder := b.acquire(b.other(), "name")
+		first, second, third := b.call(derived), b.call(derived), b.call(b.locks)
+		b.ok(holder.Release(b.Context()))
+		b.ok(first.granted().Complete(b.Context()))
+		if !second.ended() || !errors.Is(second.err, core.ErrDuplicate) {
+			b.Errorf("%v, %v", second.lease, second.err)
+		}
+		b.ok(third.granted().Release(b.Context()))
+		b.free()
+	})
+}
+
+func TestTheEndOfAnInnerLeaseLetsItsSiblingsGoOn(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		inner, err := b.locks.Acquire(x.Context(), "name")
+		b.ok(err)
+		sibling := b.callWith(context.WithoutCancel(x.Context()), b.locks)
+		b.ok(x.Release(b.Context()))
+		b.ok(inner.Release(b.Context()))
+		b.ok(waiting[0].granted().Release(b.Context()))
+		b.ok(sibling.granted().Release(b.Context()))
+		b.free()
+	})
+}
