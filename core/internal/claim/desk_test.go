@@ -52,6 +52,12 @@ func (s *slow) Release(_ context.Context, c driver.Claim) error {
 	return nil
 }
 
+func (s *slow) seen() (owner string, takes, releases int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owner, s.takes, s.releases
+}
+
 func TestWhatALateCommandTakesIsGivenBackSoon(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{400 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second} {
@@ -71,11 +77,12 @@ func TestWhatALateCommandTakesIsGivenBackSoon(t *testing.T) {
 			d.Clean(c, c.Drop(r.Now.Awake()))
 			began := time.Now()
 			time.Sleep(late + time.Second)
-			if s.owner != "" || s.takes == 0 {
-				t.Errorf("%s: taken %d times, owned by %q", late, s.takes, s.owner)
+			if owner, takes, _ := s.seen(); owner != "" || takes == 0 {
+				t.Errorf("%s: taken %d times, owned by %q", late, takes, owner)
 			}
-			if err := d.Port.Tasks.Wait(t.Context()); err != nil || s.releases > 80 {
-				t.Errorf("%s: %v, %d releases in %s", late, err, s.releases, time.Since(began))
+			err := d.Port.Tasks.Wait(t.Context())
+			if _, _, releases := s.seen(); err != nil || releases > 80 {
+				t.Errorf("%s: %v, %d releases in %s", late, err, releases, time.Since(began))
 			}
 		})
 	}

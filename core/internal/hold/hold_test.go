@@ -51,6 +51,13 @@ func (s *site) Lost(h *Hold) {
 	s.early = s.early || !told
 }
 
+// seen is what the site has seen so far: the loss of one name, how many were lost, and whether one was lost too early.
+func (s *site) seen(name string) (why term.Loss, lost int, early bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped[name], s.lost, s.early
+}
+
 type work struct {
 	site *site
 	name string
@@ -140,8 +147,8 @@ func TestOneClaimAndOneSilentNodeCostNobodyElseAnything(t *testing.T) {
 				holds = append(holds, s.hold(fmt.Sprintf("n%d", i), 30*time.Second, term.Turn{Every: 10 * time.Second}))
 			}
 			time.Sleep(2 * time.Minute)
-			if s.lost != 1 || s.stopped["n7"] != term.Unreachable || s.early {
-				t.Errorf("%s: %d lost, n7 by %d", what, s.lost, s.stopped["n7"])
+			if why, lost, early := s.seen("n7"); lost != 1 || why != term.Unreachable || early {
+				t.Errorf("%s: %d lost, n7 by %d", what, lost, why)
 			}
 			for _, h := range holds {
 				s.end(h)
@@ -171,8 +178,8 @@ func TestAfterAnOutageThousandsAreRenewedInTime(t *testing.T) {
 			holds = append(holds, s.hold(fmt.Sprint(i), 30*time.Second, term.Turn{Every: 10 * time.Second}))
 		}
 		time.Sleep(time.Minute)
-		if s.lost > 0 {
-			t.Errorf("%d lost", s.lost)
+		if _, lost, _ := s.seen(""); lost > 0 {
+			t.Errorf("%d lost", lost)
 		}
 		t.Logf("%d commands", d.commands.Load())
 		for _, h := range holds {
@@ -189,13 +196,13 @@ func TestTheContextEndsWhenTrustDoesWhateverTheNetworkDoes(t *testing.T) {
 		h := s.hold("n", 3*time.Second, term.Turn{Every: time.Second})
 		time.Sleep(term.Trust(3*time.Second) - 1)
 		synctest.Wait()
-		if len(s.stopped) > 0 {
+		if why, _, _ := s.seen("n"); why != term.None {
 			t.Error("too early")
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if s.stopped["n"] != term.Unreachable || s.lost != 1 || s.early {
-			t.Error(s.stopped)
+		if why, lost, early := s.seen("n"); why != term.Unreachable || lost != 1 || early {
+			t.Error(why, lost, early)
 		}
 		if o := s.end(h); o.Result != term.WasLost {
 			t.Error(o)
@@ -213,8 +220,8 @@ func TestAfterASuspensionNoContextGoesOn(t *testing.T) {
 		slept.Store(int64(2 * time.Hour))
 		time.Sleep(250 * time.Millisecond)
 		synctest.Wait()
-		if s.stopped["n"] != term.Expired {
-			t.Error(s.stopped)
+		if why, _, _ := s.seen("n"); why != term.Expired {
+			t.Error(why)
 		}
 	})
 }
