@@ -127,7 +127,7 @@ func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Rea
 		return r
 	case <-ctx.Done():
 	}
-	if ctx.Err() == context.Canceled { //nolint:errorlint // as it is: nobody wants the answer any more
+	if ctx.Err() == context.Canceled { // nobody wants the answer any more
 		longer = min(longer, grace)
 	}
 	if longer > 0 {

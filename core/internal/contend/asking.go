@@ -27,7 +27,7 @@ func (r *Room) ask(a *Asker) {
 }
 
 // round carries out one step of an asker.
-func (r *Room) round(ctx context.Context, a *Asker, s Step, heard func(*driver.Held)) Step {
+func (r *Room) round(ctx context.Context, a *Asker, s Step, heard func(*driver.Held)) Step { //nolint:contextcheck // the values of the caller whose wish it is
 	if s.Do == Pause {
 		call.Sleep(ctx, s.For-jitter(s.For))
 		return Step{Do: Again}
