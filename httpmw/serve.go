@@ -31,29 +31,16 @@ func (h *locked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // hold calls next under the locks of the names, unless there is a fault with them.
 func (h *locked) hold(w http.ResponseWriter, r *http.Request, names []string, fault *door.Fault, next http.Handler) {
 	if fault == nil {
-		outside := w.Header()["Content-Encoding"]
 		fault = h.door.Do(r.Context(), door.Operation{Method: r.Method, Route: r.Pattern}, names, func(ctx context.Context, seen *observe.Response) error {
 			inside := r.WithContext(ctx)
 			defer door.HandBack(r, inside)
 			next.ServeHTTP(seen.Wrap(w), inside)
 			return nil
 		})
-		if fault != nil { // after a loss: what the handler had in mind. Middleware outside may compress, though
-			restore(w.Header(), "Content-Encoding", outside)
-		}
 	}
 	if fault != nil {
 		h.answer(w, r, fault)
 	}
-}
-
-// restore puts a header back as it was.
-func restore(h http.Header, name string, values []string) {
-	if values == nil {
-		delete(h, name)
-		return
-	}
-	h[name] = values
 }
 
 func (h *locked) names(r *http.Request) ([]string, *door.Fault) {

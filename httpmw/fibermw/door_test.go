@@ -351,6 +351,28 @@ func TestTheHandlersValidatorsAreNotThoseOfTheProblemInItsPlace(t *testing.T) {
 	}
 }
 
+func TestAfterALossTheHeadersAreThoseFromBefore(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Use(func(c fiber.Ctx) error {
+		c.Set("Vary", "Origin")
+		c.Cookie(&fiber.Cookie{Name: "session", Value: "1"})
+		return c.Next()
+	})
+	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), func(c fiber.Ctx) error {
+		c.Cookie(&fiber.Cookie{Name: "paid", Value: "yes"})
+		c.Set("Location", "/receipts/42")
+		c.Response().Header.Del("Vary")
+		<-c.Context().Done()
+		return nil
+	})
+	status, body, header := call(t, app, "/orders/42")
+	if cookies := strings.Join(header.Values("Set-Cookie"), "|"); status != http.StatusServiceUnavailable || !strings.Contains(body, httpmw.TypeLost) ||
+		!strings.HasPrefix(cookies, "session=1") || strings.Contains(cookies, "paid") || header.Get("Vary") != "Origin" || header.Get("Location") != "" {
+		t.Errorf("%d %v %s", status, header, body)
+	}
+}
+
 func TestHeadersOfHandlersOutsideStayOnARefusal(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()

@@ -28,6 +28,7 @@ func (l *lock) serve(c fiber.Ctx) error {
 		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
 	}
 	var err error // the handlers' own
+	before := headers(c)
 	fault = l.door.Do(c.Context(), operation(c), names, func(ctx context.Context, seen *observe.Response) error {
 		if err = run(ctx, c); err == nil && answered(c) {
 			seen.Answered(c.Response().StatusCode())
@@ -36,6 +37,9 @@ func (l *lock) serve(c fiber.Ctx) error {
 	})
 	if fault == nil {
 		return l.own(c, err)
+	}
+	if fault.Kind == door.Lost { // the answer is not the handlers'
+		restore(c, before)
 	}
 	p := httpmw.ProblemFor(fault)
 	p.Err = errors.Join(p.Err, err)
@@ -55,6 +59,28 @@ func run(inside context.Context, c fiber.Ctx) error {
 	c.SetContext(inside)        //nolint:contextcheck,nolintlint // as above
 	defer c.SetContext(outside) //nolint:contextcheck,nolintlint // as above
 	return c.Next()
+}
+
+// headers are those of the response so far.
+func headers(c fiber.Ctx) http.Header {
+	h := make(http.Header)
+	for name, value := range c.Response().Header.All() {
+		h.Add(string(name), string(value))
+	}
+	return h
+}
+
+// restore makes the response's headers what they were.
+func restore(c fiber.Ctx, before http.Header) {
+	h := &c.Response().Header
+	for name := range headers(c) {
+		h.Del(name)
+	}
+	for name, values := range before {
+		for _, v := range values {
+			h.Add(name, v)
+		}
+	}
 }
 
 // answered says whether the handlers have made an answer. Nothing of it is sent yet.

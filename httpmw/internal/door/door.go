@@ -171,6 +171,7 @@ func (d *Door) Do(ctx context.Context, o Operation, names []string, handler func
 	}
 	// The handler's own errors do not come this way: what is lost is this door's lease.
 	if lost, ok := errors.AsType[*core.LostError](err); ok && !seen.Written() {
+		seen.Restore()
 		return &Fault{Lost, lost}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,30 @@ func testLoss(t *testing.T, door Door) {
 			}
 		})
 	}
+	t.Run("HeadersAreThoseFromBefore", func(t *testing.T) {
+		t.Parallel()
+		b := start(t, door, Setup{
+			Options: short,
+			Outer: func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Vary", "Origin")
+					w.Header().Set("Set-Cookie", "session=1")
+					next.ServeHTTP(w, r)
+				})
+			},
+			Handler: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Add("Set-Cookie", "paid=yes")
+				w.Header().Set("Location", "/receipts/42")
+				w.Header().Del("Vary")
+				<-r.Context().Done()
+			},
+		})
+		got := b.do("POST /orders/42", "")
+		b.expect(got, rowLost)
+		if cookies := strings.Join(got.header.Values("Set-Cookie"), "|"); cookies != "session=1" || got.header.Get("Vary") != "Origin" || got.header.Get("Location") != "" {
+			t.Errorf("%v", got.header)
+		}
+	})
 	t.Run("FoundAtTheRelease", func(t *testing.T) {
 		t.Parallel()
 		var b *bench

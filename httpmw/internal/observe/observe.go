@@ -5,6 +5,7 @@ package observe
 import (
 	"bufio"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 
@@ -16,6 +17,8 @@ import (
 type Response struct {
 	status   int // 0: nothing was written
 	hijacked bool
+
+	header, before http.Header // as it is, and as it was when the handler got it
 }
 
 // Written says whether the response has begun, so that nothing can be put in its place.
@@ -24,6 +27,12 @@ func (o *Response) Written() bool { return o.status != 0 || o.hijacked }
 // Succeeded says whether the status is below 400. It is, by net/http's rule, if the handler
 // wrote nothing at all. Of a hijacked connection it is not known, and so it is not.
 func (o *Response) Succeeded() bool { return o.status < http.StatusBadRequest && !o.hijacked }
+
+// Restore makes the header what it was before the handler. The answer in its place is not the handler's.
+func (o *Response) Restore() {
+	clear(o.header)
+	maps.Copy(o.header, o.before)
+}
 
 // Answered takes note of an answer that is written without a ResponseWriter.
 func (o *Response) Answered(status int) { o.saw(status) }
@@ -39,6 +48,10 @@ func (o *Response) saw(status int) {
 
 // Wrap returns a writer that does what w does, and lets o see it.
 func (o *Response) Wrap(w http.ResponseWriter) http.ResponseWriter {
+	o.header, o.before = w.Header(), nil
+	if len(o.header) > 0 {
+		o.before = o.header.Clone()
+	}
 	if full, ok := w.(http1); ok {
 		if _, push := w.(http.Pusher); !push {
 			return &http1Writer{full, o}
