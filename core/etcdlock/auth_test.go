@@ -1,6 +1,7 @@
 package etcdlock_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -54,7 +55,7 @@ func (w *world) user(t *testing.T) *clientv3.Client {
 // authentications is how many the server has begun. Each takes it 50 to 100 ms of a core.
 func (w *world) authentications(t *testing.T) int {
 	t.Helper()
-	answer, err := http.Get("http://" + w.server.Addr() + "/metrics") //nolint:noctx // of the test's own server
+	answer, err := http.Get("http://" + w.server.Addr() + "/metrics")
 	ok(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
@@ -121,5 +122,23 @@ func TestAProcessWithAPasswordKeepsManyLeases(t *testing.T) {
 	}
 	for _, x := range leases {
 		_ = x.Release(t.Context())
+	}
+}
+
+func TestAWaiterCostsNoAuthenticationEachTimeItLooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.secure(t)
+	store := etcdlock.New(w.user(t))
+	defer func() { ok(t, store.CloseIdle(t.Context())) }()
+	owner := driver.Claim{Name: "name", Token: "owner", TTL: longTTL}
+	_, err := store.Acquire(t.Context(), owner)
+	ok(t, err)
+	before := w.authentications(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*driver.Recheck(longTTL))
+	defer cancel()
+	is(t, store.Wait(ctx, driver.Claim{Name: "name", Token: "waiter", Place: "place", TTL: longTTL}), context.DeadlineExceeded)
+	if n := w.authentications(t) - before; n > 2 {
+		t.Errorf("%d authentications for a wait of 5 looks, not one for keep-alives and one for watches", n)
 	}
 }

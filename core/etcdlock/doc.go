@@ -56,7 +56,7 @@
 // authentication. The first of several holders
 // costs one write more, and each one after it a keep-alive; its release costs a read and two writes, and its renewal two
 // keep-alives. A look at a name with n holders reads n keys. A waiter
-// costs two writes to join the queue, and two reads, a keep-alive and a watch in each
+// costs two writes to join the queue, a watch of the one before it, and two reads and a keep-alive in each
 // [driver.Recheck]. A look at a name costs a read, and a
 // question about each lease that keeps the lock, a holder or a place in its queue.
 //

@@ -168,7 +168,7 @@ func (k *keepAlives) exchange(client *clientv3.Client, st *stream) error {
 		case err := <-broken:
 			return st.why(err)
 		}
-		for lease, any := k.next(st); any; lease, any = k.next(st) {
+		for lease, more := k.next(st); more; lease, more = k.next(st) {
 			if rpc.Send(&pb.LeaseKeepAliveRequest{ID: lease}) != nil {
 				return st.why(<-broken) // where gRPC says why
 			}
@@ -184,7 +184,7 @@ func (st *stream) why(err error) error {
 }
 
 // next is what to send next. It counts as sent, whatever becomes of that.
-func (k *keepAlives) next(st *stream) (lease int64, any bool) {
+func (k *keepAlives) next(st *stream) (lease int64, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(st.unsent) == 0 {

@@ -37,7 +37,7 @@ func TestAnAnswerToWhoHasLeftIsNobodyElses(t *testing.T) {
 	left, waits := &prolongation{lease: 7, done: make(chan struct{})}, &prolongation{lease: 7, done: make(chan struct{})}
 	st.unsent, st.callers = []*prolongation{left}, 1
 	k.now = st
-	if lease, any := k.next(st); lease != 7 || !any {
+	if lease, sent := k.next(st); lease != 7 || !sent {
 		t.Fatal("nothing is sent")
 	}
 	st.heard = time.Now()

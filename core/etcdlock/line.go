@@ -16,12 +16,19 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
+	var w watch
+	defer func() { w.end() }()
 	for {
 		key, since, err := s.lineUp(ctx, c)
 		if key == "" || err != nil {
 			return err
 		}
-		s.listen(ctx, key, since, c)
+		if w.key != key {
+			earlier := w
+			w = s.watch(ctx, key, since, c)
+			earlier.end() // after that: with its last watch, the client ends its stream
+		}
+		w.listen(ctx, driver.Recheck(c.TTL))
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -101,24 +108,53 @@ func (s *Store) relabel(ctx context.Context, own *mvccpb.KeyValue, c driver.Clai
 	return nil
 }
 
-// listen returns when key is deleted, or may have been, and after driver.Recheck, since the
-// place wants to be heard of, and may have been lost. With a lock go its holders, if there may be several, and changes:
+// watch is what a waiter hears of one key. It stays from one look to the next: each new stream costs the server an
+// authentication, where there are users and passwords.
+type watch struct {
+	key    string // "" if there is no watch
+	heard  clientv3.WatchChan
+	cancel context.CancelFunc
+}
+
+// watch tells when key is deleted. With a lock go its holders, if there may be several, and changes:
 // its owner may let readers in.
-func (s *Store) listen(ctx context.Context, key string, since int64, c driver.Claim) {
-	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), driver.Recheck(c.TTL))
-	defer cancel()
+func (s *Store) watch(ctx context.Context, key string, since int64, c driver.Claim) watch {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	opts := []clientv3.OpOption{clientv3.WithRev(since + 1)}
 	if key == s.lockKey(c.Name) {
 		opts = append(opts, clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.heldPrefix(c.Name))))
 	} else {
 		opts = append(opts, clientv3.WithFilterPut())
 	}
-	for heard := range s.client.Watch(ctx, key, opts...) {
-		if heard.Err() != nil { // the next watch may fail in the same way
-			pause(ctx)
+	return watch{key, s.client.Watch(ctx, key, opts...), cancel}
+}
+
+func (w *watch) end() {
+	if w.cancel != nil {
+		w.cancel()
+	}
+	*w = watch{}
+}
+
+// listen returns when the key is deleted, or may have been, and after a while, since the place wants to be heard of, and may
+// have been lost.
+func (w *watch) listen(ctx context.Context, while time.Duration) {
+	timer := time.NewTimer(while)
+	defer timer.Stop()
+	for {
+		select {
+		case heard, ok := <-w.heard:
+			if !ok || heard.Err() != nil { // the next watch may fail in the same way
+				w.end()
+				pause(ctx)
+				return
+			}
+			if len(heard.Events) > 0 {
+				return
+			}
+		case <-timer.C:
 			return
-		}
-		if len(heard.Events) > 0 {
+		case <-ctx.Done():
 			return
 		}
 	}
