@@ -46,18 +46,6 @@ func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e.PUT("/stock", count, echomw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second)))
 }
 
-func echoConfig(locks *core.Locker) (echo.MiddlewareFunc, error) {
-	lock, err := echomw.Config{
-		Locker:  locks,
-		Key:     "order:{id|int}",
-		Skipper: func(c echo.Context) bool { return c.QueryParam("force") == "yes" },
-		ErrorHandler: func(_ echo.Context, p *httpmw.Problem) error {
-			return echo.NewHTTPError(p.Status, "not now: "+p.Title) // for Echo's HTTPErrorHandler
-		},
-	}.ToMiddleware()
-	return lock, err
-}
-
 // PayRequest is what a client sends to pay.
 type PayRequest struct {
 	OrderID int64 `json:"order_id"`

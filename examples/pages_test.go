@@ -25,10 +25,9 @@ func TestTheRulesOfThePagesCanWork(t *testing.T) {
 	httpRoutes(locks, handler, handler, handler)
 	grpcStop(grpcRules(locks))
 	taskCron(asynq.NewServeMux(), locks)
-	_, inEcho := echoConfig(locks)
 	_, inHTTP := httpConfig(locks)
 	_, inGRPC := grpcFunction(locks)
-	if err := errors.Join(inEcho, inHTTP, inGRPC, grpcAnnotations(locks)); err != nil {
+	if err := errors.Join(inHTTP, inGRPC, grpcAnnotations(locks)); err != nil {
 		t.Error(err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
 )
 
-// What follows is the code of docs/fiber.md; examples/readme_test.go compares them.
+// What follows is the code of docs/guides/http.md; examples/readme_test.go compares them.
 
 func routes(locks *core.Locker, ship fiber.Handler) *fiber.App {
 	app := fiber.New()

@@ -9,13 +9,11 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/key"
-	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/ginmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
 )
 
-// What follows is the code of docs/gin.md; examples/readme_test.go compares them.
+// What follows is the code of docs/guides/http.md; examples/readme_test.go compares them.
 
 func routes(locks *core.Locker, ship gin.HandlerFunc) *gin.Engine {
 	r := gin.New()
@@ -39,24 +37,10 @@ func pay(c *gin.Context) {
 	c.Status(http.StatusNoContent)
 }
 
-var reportKey = key.MustParse("report:{user}")
-
-func config(locks *core.Locker) (gin.HandlerFunc, error) {
-	lock, err := ginmw.Config{
-		Locker:       locks,
-		KeyFunc:      func(c *gin.Context) (string, error) { return reportKey.Name(c.GetString("user")) },
-		ErrorHandler: func(c *gin.Context, p *httpmw.Problem) { c.JSON(p.Status, gin.H{"error": p.Title}) },
-	}.ToHandler()
-	return lock, err
-}
-
 func charge(ctx context.Context, _ string, _ uint64) error { return ctx.Err() }
 
 func TestTheCodeOfThePageRuns(t *testing.T) {
 	t.Parallel()
-	if _, err := config(doortest.MemoryLocker(t)); err != nil {
-		t.Error(err)
-	}
 	r := routes(doortest.MemoryLocker(t), func(c *gin.Context) { c.Status(http.StatusNoContent) })
 	for _, request := range []struct {
 		path string

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw"
 )
 
-// The code of docs/nethttp.md for chi; examples/readme_test.go compares them.
+// The code of docs/guides/http.md for chi; examples/readme_test.go compares them.
 func TestTheCodeOfThePageRuns(t *testing.T) {
 	t.Parallel()
 	locks := recipetest.NewLocker(t)
