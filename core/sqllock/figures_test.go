@@ -16,7 +16,7 @@ import (
 
 var figurePairs = flag.Int64("pairs", 5000, "how many pairs of acquire and release the figures in docs/backends/sql.md are of")
 
-// What many pairs leave behind stands in docs/postgres.md, of a million: -args -pairs 1000000.
+// What many pairs leave behind stands in docs/backends/sql.md, of a million: -args -pairs 1000000.
 func TestManyPairsLeaveASmallTable(t *testing.T) {
 	t.Parallel()
 	for what, opts := range map[string][]sqllock.Option{"logged": nil, "unlogged": {sqllock.WithUnlogged()}} {
