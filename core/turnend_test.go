@@ -124,7 +124,7 @@ func afterTurns(b *bench, fate drivertest.Fate, leaves, others bool) {
 	}
 	time.Sleep(bound)
 	b.link.Deliver()
-	<-released // it may not know
+	_ = <-released // it may not know
 	all := len(waiting)
 	for range all { // in whatever order
 		time.Sleep(time.Second)

@@ -44,7 +44,7 @@ func (s *Store) change(ctx context.Context, c driver.Claim, now state) (revision
 			}
 			steps = append(steps, clientv3.OpPut(lock, groupOf(c).String(), clientv3.WithLease(made.group)))
 			was = append(was, clientv3.LeaseID(now.lock.Lease))
-		} else if err = s.keep(ctx, now.lock.Lease); err != nil {
+		} else if err := s.keep(ctx, now.lock.Lease); err != nil {
 			return 0, err
 		}
 	}

@@ -45,9 +45,9 @@ func everyTable(t *testing.T, header string, sizes ...int) (tables [][][]string)
 	if len(all) != len(sizes) || len(some) != len(sizes) {
 		t.Fatalf("%q: %d and %d tables, want %d", header, len(all), len(some), len(sizes))
 	}
-	for i, rows := range all {
-		if len(rows) < sizes[i] {
-			t.Errorf("%q: %d rows, want %d", header, len(rows), sizes[i])
+	for i, size := range sizes {
+		if rows := all[i]; len(rows) < size {
+			t.Errorf("%q: %d rows, want %d", header, len(rows), size)
 		}
 	}
 	return append(all, some...)

@@ -246,7 +246,7 @@ func TestAForceReleaseLeavesAloneWhatIsForeign(t *testing.T) {
 	} {
 		key := share.Prefix + "name"
 		ok(t, rdb.Set(t.Context(), key, value, time.Minute).Err())
-		sum := sha1.Sum([]byte(value[:min(22, len(value))])) //nolint:gosec // G401: a name, no secret
+		sum := sha1.Sum([]byte(value[:min(22, len(value))]))
 		freed, err := operator.ForceRelease(t.Context(), "name", hex.EncodeToString(sum[:8]))
 		if freed || !errors.Is(err, core.ErrHeld) {
 			t.Errorf("%s: %v, %v", what, freed, err)
