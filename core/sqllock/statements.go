@@ -65,11 +65,12 @@ const idle = `expires < NOW - $2 AND fence < NOW - $2`
 
 // idlePage is that a name is out of use, and one of pageSize names.
 func idlePage() string {
-	names := "$1"
+	var names strings.Builder
+	names.WriteString("$1")
 	for i := 1; i < pageSize; i++ {
-		names += ", $" + strconv.Itoa(i+2)
+		names.WriteString(", $" + strconv.Itoa(i+2))
 	}
-	return "name IN (" + names + ") AND " + idle
+	return "name IN (" + names.String() + ") AND " + idle
 }
 
 // The column fence is the last one of those reserved. A row with a state needs more than SQL can say

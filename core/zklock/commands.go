@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -143,7 +144,7 @@ func (t *trip) again(n *node, c driver.Claim) (g driver.Grant, err error) {
 		data, stat, err = t.conn.Get(path)
 		return err
 	})
-	if err == nil && string(data) != string(record(c)) {
+	if err == nil && !bytes.Equal(data, record(c)) {
 		return t.bind(n, c)
 	}
 	if err == nil {
