@@ -282,11 +282,11 @@ func TestTheServersRefusalsAreUnavailableAndNeverHeld(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			prepare(t, w)
-			_, err := w.locks.TryAcquire(t.Context(), "name")
-			is(t, err, core.ErrUnavailable)
-			if err == nil || !strings.Contains(err.Error(), strings.Split(what, " ")[0][:2]) && !strings.Contains(err.Error(), "NO") {
-				t.Errorf("%v does not say what the server said", err)
-			}
+			eventually(t, "the error says what the server said", func() bool { // a busy machine may leave an attempt without an answer
+				_, err := w.locks.TryAcquire(t.Context(), "name")
+				is(t, err, core.ErrUnavailable)
+				return err != nil && (strings.Contains(err.Error(), strings.Split(what, " ")[0][:2]) || strings.Contains(err.Error(), "NO"))
+			})
 		})
 	}
 }

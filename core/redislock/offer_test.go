@@ -31,7 +31,7 @@ func TestOnlyTheMessageOfItsOwnOfferGrantsAWaiterAnything(t *testing.T) {
 		"no nonce":       {func(place, number, _ string) string { return place + "\x1f" + number + "  1795000000000000" }, false},
 		"no fence":       {func(place, number, nonce string) string { return place + "\x1f" + number + " " + nonce + " " }, false},
 		"too many fences": {func(place, number, nonce string) string {
-			return place + "\x1f" + number + " " + nonce + " 1795000000000000 257"
+			return place + "\x1f" + number + " " + nonce + " 1795000000000000 4097"
 		}, false},
 		"something else": {func(place, _, _ string) string { return place + "\x1f\x1f\x00" }, false},
 		"what is really its": {func(place, number, nonce string) string {

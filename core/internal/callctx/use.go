@@ -47,10 +47,12 @@ func (u *use) Deadline() (time.Time, bool) { u.check(); return u.bounded.Deadlin
 
 // Done implements context.Context.
 func (u *use) Done() <-chan struct{} {
-	if u.again.Load() && propagates() {
-		return nil
+	if u.again.Load() { // looked at once: the call may end meanwhile
+		if propagates() {
+			return nil
+		}
+		u.check()
 	}
-	u.check()
 	return u.bounded.Done()
 }
 

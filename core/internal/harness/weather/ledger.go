@@ -228,6 +228,8 @@ func (l *Ledger) set(c Command, refused bool) {
 		return
 	case operators:
 		l.close(r, endOperator, c)
+	case carries(c, r.Token) && r.Token != "": // its owner leaves it taken for a hand-off, or for nobody; or the hand-off is taken over
+		l.close(r, endFreed, c)
 	default:
 		l.breach(c, "overwrites %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
 		l.close(r, endBreach, c)
