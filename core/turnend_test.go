@@ -124,7 +124,7 @@ func afterTurns(b *bench, fate drivertest.Fate, leaves, others bool) {
 	}
 	time.Sleep(bound)
 	b.link.Deliver()
-	_ = <-released // it may not know
+	b.Log("the release, which may not know:", <-released)
 	all := len(waiting)
 	for range all { // in whatever order
 		time.Sleep(time.Second)

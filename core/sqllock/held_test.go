@@ -135,7 +135,7 @@ func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
 			return stands
 		})
 		stop()
-		_ = <-over // its context has ended
+		t.Log("the waiter has left:", <-over)
 		stale("after a waiter's place", g.Fence+4)
 		ok(t, held(g.Fence+5, (*sql.Tx).Commit))
 		ok(t, held(g.Fence+uint64(g.Fences)-1, (*sql.Tx).Commit))
