@@ -1,8 +1,9 @@
 package core
 
 import (
-	"log/slog"
+	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -66,7 +67,7 @@ func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, e
 // WaitForever makes Acquire wait until its ctx ends. See [WithWait].
 const WaitForever time.Duration = math.MaxInt64
 
-// WithTTL sets how long the backend keeps a tenure that nobody renews. It is also how long a name
+// WithTTL sets how long the backend keeps a grant that nobody renews. It is also how long a name
 // stays taken after its holder has died.
 //
 // The default is 10 s. The minimum is 100 ms, and more on some backends; 0 is [ErrInvalid]. A
@@ -158,7 +159,7 @@ func WithShared() Option {
 //
 // The default is exclusive, and so is n = 1. n below 1 or above a million is [ErrInvalid]. If the
 // holders and the caller give different limits, the smallest one counts. A caller that gave a
-// larger one learns of it by [Observer.Limited]. WithLimit and [WithShared] replace each other.
+// larger one learns of it by [EventLimited]. WithLimit and [WithShared] replace each other.
 // Inside a lease you can re-enter the name with the same limit only; any other limit is
 // [ErrInvalid].
 func WithLimit(n int) Option {
@@ -185,8 +186,8 @@ func WithDedup(window time.Duration) Option {
 // order do not stand for each other. It has no effect without WithDedup, and it never changes which
 // leases exclude each other.
 //
-// The default, which "" also means, is the gRPC method or the task type in their middleware, and none in core. The
-// HTTP middleware has no default, and needs one. The limit is 512 bytes of UTF-8 without control characters.
+// The default, which "" also means, is the door's operation (route, method or task type), and none
+// in core. The limit is 512 bytes of UTF-8 without control characters.
 func WithDedupScope(s string) Option {
 	return optionFunc(func(c *config) {
 		c.scope = s
@@ -194,33 +195,8 @@ func WithDedupScope(s string) Option {
 	})
 }
 
-// OnUnavailable says what an acquire does if the lock service cannot answer. With [LocalOnly] it
-// gets a degraded lease, which excludes only the other leases of this Locker and of those derived
-// from it: see [Lease.Degraded]. Use it for work that is better done twice than not at all.
-//
-// An acquire goes local after one attempt that nobody answers: a dial that fails, a connection that
-// breaks, silence, or a server that says that it is loading, read-only or without a leader. Silence
-// takes a third of the TTL, at most 2 s. Everything else fails closed: a name that the backend has
-// called held, wrong types, missing permissions, unknown replies, the end of ctx. The first answer
-// ends it: later acquires get a real lease, and wait for the degraded one too.
-//
-// A lease that is held when the service fails does not change: it is lost when its trust ends.
-//
-// The default is [FailClosed]; the last one wins. LocalOnly together with [WithDedup],
-// [WithMinHold], [WithShared] or [WithLimit], which only the service can keep, is [ErrInvalid].
-// [Locker.Campaign] always fails closed, because otherwise each process would have a leader. See
-// docs/operate/running.md.
-func OnUnavailable(p UnavailablePolicy) Option {
-	return optionFunc(func(c *config) {
-		if p > LocalOnly {
-			c.check(invalidf("OnUnavailable(%d): neither FailClosed nor LocalOnly", p))
-		}
-		c.unavailable = p
-	})
-}
-
 // WithLabel stores a readable note beside the token. Callers that find the name held see it in
-// [HeldError], and operators by [Locker.Inspect], so it must not hold a secret.
+// [HeldError], and so do operators, so it must not hold a secret.
 //
 // The default says who has the name: host and process, and what a door does it for, such as
 // "web-7:4711 POST /orders/:id/pay". It has 96 bytes at most. WithLabel replaces it, and "" turns it
@@ -263,31 +239,30 @@ func WithTemplate(s string) Option {
 	})
 }
 
-// WithObserver makes o told what happens; see [Observer]. The last one wins. The default is none.
-func WithObserver(o Observer) NewOption {
-	return newOptionFunc(func(c *config) { c.observer = &o })
+// WithObserver has f told what happens: see [Event]. Each one adds up: all are told, in the order in which they were given. The
+// default is none; nil is [ErrInvalid].
+func WithObserver(f func(Event)) NewOption {
+	return newOptionFunc(func(c *config) {
+		if f == nil {
+			c.check(invalidf("WithObserver: nil function"))
+		}
+		c.observers = append(slices.Clip(c.observers), f)
+	})
 }
 
-// WithLogger logs what an operator should know:
+// WithWorkContext has f make the context of work that is about to begin, from ctx, such as one with a span. Do, AcquireAll
+// and [Lease.Context] give it to the work, and later events about the lease have its values. It is called on
+// the caller's goroutine after the grant, with the event [EventAcquired], and not for a re-entry. So it must be quick. If it returns nil or
+// panics, the work has ctx.
 //
-//   - leases that were lost, and why;
-//   - releases that could not be confirmed;
-//   - when the lock service becomes unavailable, and when it is back;
-//   - events that were dropped, and functions of the observer that panic;
-//   - calls that have waited for three TTLs: see [LongWaitEvent].
-//
-// Lines have templates, and names and labels only with [WithNamesInLogs]. They have the context of the call, so that a handler
-// can add its trace. The last one wins. The default, which nil also means, is no log.
-func WithLogger(log *slog.Logger) NewOption {
-	return newOptionFunc(func(c *config) { c.logger = log })
-}
-
-// WithNamesInLogs lets the log of [WithLogger] have the names of locks, and the label of a holder where
-// it helps. They come from requests, so they can be personal data, and have millions of values.
-//
-// The default is that lines have templates only.
-func WithNamesInLogs() NewOption {
-	return newOptionFunc(func(c *config) { c.names = true })
+// Each one adds up: the next one gets what the one before has made. The default is none; nil is [ErrInvalid].
+func WithWorkContext(f func(ctx context.Context, e Event) context.Context) NewOption {
+	return newOptionFunc(func(c *config) {
+		if f == nil {
+			c.check(invalidf("WithWorkContext: nil function"))
+		}
+		c.workContexts = append(slices.Clip(c.workContexts), f)
+	})
 }
 
 const (

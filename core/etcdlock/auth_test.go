@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
+	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // secure turns passwords on, with a user who may do what docs/backends/etcd.md lists and no more.

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Between a look and the claim that follows from it everything may happen.

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
-	contract "github.com/holdfast-go/holdfast/core/internal/contract"
-	"github.com/holdfast-go/holdfast/core/internal/contract/oldadapter"
+	contract "github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
+	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Next returns s on the new contract of a backend, with a Wait of its own. It is for core's new engine. Its methods

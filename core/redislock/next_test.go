@@ -8,12 +8,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	contract "github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	contract "github.com/holdfast-go/holdfast/core/internal/contract"
-	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
-	"github.com/holdfast-go/holdfast/core/internal/contract/oldservice"
-	"github.com/holdfast-go/holdfast/core/internal/contract/onredis"
+	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/internal/oldservice"
+	"github.com/holdfast-go/holdfast/core/internal/onredis"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // TxStore is a lock service on a Redis that forbids scripting. It keeps locks by WATCH, MULTI and

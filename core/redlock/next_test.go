@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
-	olddrivertest "github.com/holdfast-go/holdfast/core/drivertest"
-	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
-	"github.com/holdfast-go/holdfast/core/internal/contract/oldservice"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	old "github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/internal/oldservice"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 

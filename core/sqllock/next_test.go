@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
-	"github.com/holdfast-go/holdfast/core/internal/contract/oldservice"
+	"github.com/holdfast-go/holdfast/core/internal/oldservice"
 )
 
 func TestConformanceToTheNewContractOnSQLite(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Store is a lock service in an SQL database. It implements driver.Driver; see [New].

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Store is a lock service on ZooKeeper. It implements driver.Driver; see [New].

@@ -3,8 +3,8 @@ package claim
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // Cleanup is what has to be done behind a claim that is over.
