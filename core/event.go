@@ -16,6 +16,9 @@ const (
 	// EventAcquired: a lease was granted, or a name re-entered. If the caller had already gone, the lease was given
 	// back at once, and EventFailed says what the caller got.
 	EventAcquired EventKind = iota + 1
+	// EventDegraded: an acquire got a lease that excludes others in this process only, as [OnUnavailable] allows. There is
+	// an EventAcquired, too.
+	EventDegraded
 	// EventHeld: an acquire ended with ErrHeld.
 	EventHeld
 	// EventWaiting: an acquire has found the name held, and begins to wait. EventWaited follows.
@@ -72,6 +75,8 @@ type Event struct {
 	// Err is what the caller of a failed acquire got, or a wait that has ended; nil if the lease was granted. For EventUnconfirmed
 	// it says why. For EventRenewed it is nil if the lease was renewed; it matches ErrLost if the name is no longer held by the
 	// lease, and ErrUnavailable if there was no answer in time: then it is tried again.
+	//
+	// For EventDegraded it matches ErrUnavailable, and says why the lock service could not answer.
 	Err    error
 	Reason Reason // EventLost
 	Fence  uint64 // EventAcquired
