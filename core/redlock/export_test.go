@@ -1,7 +1,8 @@
 package redlock
 
 // Ballots says how many ballots the Store remembers.
-func Ballots(s *Store) int {
+func Ballots(st *Store) int {
+	s := st.Inspector.(*store)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.ballots)
