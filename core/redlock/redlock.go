@@ -38,7 +38,10 @@ func New(nodes []driver.Driver, opts ...Option) *Store {
 	for i, node := range nodes {
 		asked[i] = oldadapter.Node(node)
 	}
-	s := newStore(asked, opts)
+	return over(newStore(asked, opts))
+}
+
+func over(s *store) *Store {
 	if s.queues() {
 		return &Store{Driver: oldadapter.New(queueing{s}), Inspector: s}
 	}

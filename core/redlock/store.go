@@ -64,6 +64,9 @@ func newStore(nodes []driver.Driver, opts []Option) *store {
 func (s *store) Capabilities() driver.Capabilities {
 	can := driver.Capabilities{Backend: "redlock", Punctual: true, Fence: s.fenced}
 	for _, node := range s.nodes {
+		if node == nil { // Validate says so
+			continue
+		}
 		n := node.Capabilities()
 		can.MinTTL = max(can.MinTTL, n.MinTTL)
 		if n.MaxName > 0 {
