@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // storm runs one on a database that has a table. What a fault itself is told, such as that the server is gone, does not matter.
