@@ -470,6 +470,11 @@ func (a *acquisition) acquired(x *Lease) {
 		a.engine.tell(e)
 		return
 	}
+	if x.Degraded() {
+		d := e
+		d.Kind, d.Err = EventDegraded, a.unavailable(x.hold.Claim.Outage)
+		a.engine.tell(d)
+	}
 	x.mu.Lock()
 	a.engine.tell(e) // with the mutex held, so that nothing is told of x before
 	x.told = true

@@ -113,7 +113,7 @@ var (
 func suite() (all []testCase) {
 	for _, list := range [][]testCase{
 		grantCases, renewCases, fenceCases, waitCases, queueCases, directCases, sharedCases, limitCases, dedupCases, keepCases,
-		handoffCases, foreignCases, networkCases, outageCases,
+		handoffCases, foreignCases, inspectCases, networkCases, outageCases,
 	} {
 		all = append(all, list...)
 	}

@@ -20,22 +20,22 @@ import (
 func TestAClaimThatCameTooLateTakesNothing(t *testing.T) {
 	t.Parallel()
 	addr := servers.Etcd(t).Addr()
-	for what, meanwhile := range map[string]func(s *Store, c, other driver.Claim) error{
-		"another took it": func(s *Store, _, other driver.Claim) error {
+	for what, meanwhile := range map[string]func(s *store, c, other driver.Claim) error{
+		"another took it": func(s *store, _, other driver.Claim) error {
 			_, err := s.Acquire(t.Context(), other)
 			return err
 		},
-		"another stands in line": func(s *Store, _, other driver.Claim) error {
+		"another stands in line": func(s *store, _, other driver.Claim) error {
 			return s.Wait(t.Context(), other)
 		},
-		"the marker was left": func(s *Store, c, other driver.Claim) error {
+		"the marker was left": func(s *store, c, other driver.Claim) error {
 			if _, err := s.Acquire(t.Context(), other); err != nil {
 				return err
 			}
 			other.Scope, other.Dedup, other.Mark = c.Scope, c.Dedup, true
 			return s.Release(t.Context(), other)
 		},
-		"its place was lost": func(s *Store, c, other driver.Claim) error {
+		"its place was lost": func(s *store, c, other driver.Claim) error {
 			if _, err := s.client.Delete(t.Context(), s.placeKey(c.Name, c.At())); err != nil {
 				return err
 			}
@@ -253,7 +253,7 @@ func TestALeaseThatEndsDuringItsRenewalIsLost(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, addr string, opts ...Option) *Store {
+func open(t *testing.T, addr string, opts ...Option) *store {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
 	noError(t, err)

@@ -23,7 +23,7 @@ func (k *keepAlives) streams() int {
 	return len(k.open)
 }
 
-func aMinute(t *testing.T, s *Store) int64 {
+func aMinute(t *testing.T, s *store) int64 {
 	t.Helper()
 	lease, err := s.lease(t.Context(), time.Minute)
 	noError(t, err)

@@ -80,7 +80,7 @@ func (c *Claim) Ended(now clock.Awake, confirmed, mayKeep bool) Cleanup {
 		return Cleanup{}
 	}
 	c.phase = over
-	return c.cleanup(now, c.stray || c.placed)
+	return c.cleanup(now, c.stray || c.placed || c.Outage != nil && !confirmed)
 }
 
 // Cleaner is the claim for a release that cleans up.

@@ -36,11 +36,11 @@ func (a *Driver) Capabilities() driver.Capabilities {
 		Fence: can.Fence, Block: can.Block, Shared: can.Shared, Limit: can.Limit, Dedup: can.Dedup, Keep: can.Keep, Detach: can.Detach,
 		MinTTL: can.MinTTL, MaxName: can.MaxName,
 	}
-	if l, ok := a.old.(old.Locator); ok {
-		is.Location = l.Location()
-	}
 	if v, ok := a.old.(old.Validator); ok {
 		is.Err = v.Validate()
+	}
+	if l, ok := a.old.(old.Locator); ok && is.Err == nil {
+		is.Location = l.Location()
 	}
 	return is
 }
