@@ -23,7 +23,6 @@ type Driver struct {
 	old    old.Driver
 	offers atomic.Uint64
 	made   sync.Map // the last offer, by the token that has made it and was neither granted nor released
-	queued sync.Map // the tokens that may stand in the queue
 }
 
 var _ driver.Closer = (*Driver)(nil)
@@ -57,9 +56,6 @@ func (a *Driver) Close(ctx context.Context) error {
 // Acquire implements driver.Driver.
 func (a *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	g, err := a.old.Acquire(ctx, Claim(c))
-	if err == nil {
-		a.queued.Delete(c.Token)
-	}
 	return Grant(g), Error(err)
 }
 
@@ -88,7 +84,6 @@ func (a *Driver) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error)
 		answered := err == nil || err == context.Canceled || err == context.DeadlineExceeded //nolint:errorlint // old.Queuer: as they are
 		switch {
 		case granted:
-			a.queued.Delete(c.Token)
 			return g, nil
 		case !answered:
 			return driver.Grant{}, open(Error(err), queued)
@@ -129,7 +124,6 @@ func (a *Driver) ask(ctx context.Context, c driver.Claim) (driver.Grant, *driver
 func (a *Driver) stand(ctx context.Context, q old.Queuer, c driver.Claim, pause time.Duration) (driver.Grant, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()
-	a.queued.Store(c.Token, nil)
 	at := Claim(c)
 	at.Place = c.Token
 	o, ok := q.(old.Offerer)
@@ -167,24 +161,16 @@ func (a *Driver) Renew(ctx context.Context, claims []driver.Claim) []error {
 }
 
 // Release implements driver.Driver. Some old backends leave a place or something else, but not both: who owns
-// the name is not in the queue. For who was never there, many have a quicker way.
+// the name is not in the queue. And without a place, many have a quicker way.
 func (a *Driver) Release(ctx context.Context, c driver.Claim) error {
 	a.made.Delete(c.Token)
-	ends := Claim(c)
+	ends, leaves := Claim(c), Claim(c)
 	ends.Keep, ends.Mark = c.Keep, c.Dedup > 0
-	_, queued := a.queued.Load(c.Token)
-	if !queued || ends.Mark || c.Keep > 0 {
-		if err := a.old.Release(ctx, ends); !queued || !errors.Is(err, old.ErrNotOwner) {
-			return Error(err)
-		}
+	if err := a.old.Release(ctx, ends); !errors.Is(err, old.ErrNotOwner) {
+		return Error(err)
 	}
-	leaves := Claim(c)
 	leaves.Place = c.Token
-	err := a.old.Release(ctx, leaves)
-	if err == nil || errors.Is(err, old.ErrNotOwner) {
-		a.queued.Delete(c.Token)
-	}
-	return Error(err)
+	return Error(a.old.Release(ctx, leaves))
 }
 
 // Claim is c as the old contract has it.
