@@ -110,7 +110,7 @@ func TestIfAllCallersLeaveEarlySomebodyFindsOut(t *testing.T) {
 		if _, err := w.Acquire(ctx, c); !driver.Explain(err).Open() {
 			w.Error(err)
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(2500 * time.Millisecond)
 		ctx, cancel = context.WithTimeout(w.Context(), 100*time.Millisecond)
 		defer cancel()
 		if g, err := w.Acquire(ctx, c); err != nil || g.Degraded == "" {
@@ -189,6 +189,25 @@ func TestOneRoundOfAWaitIsOneCall(t *testing.T) {
 		defer cancel()
 		if _, err := w.Wait(ctx, c); driver.Explain(err).Kind != driver.HeldBy || w.link.Calls(lab.OpWait) != 1 {
 			w.Errorf("%v after %d calls", err, w.link.Calls(lab.OpWait))
+		}
+	})
+}
+
+func TestProbesAreFew(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(w *world) {
+		w.link.Delay(10*time.Millisecond, 10*time.Millisecond)
+		for range 100 { // they all leave early
+			ctx, cancel := context.WithTimeout(w.Context(), 10*time.Millisecond)
+			c := w.claim("name")
+			c.Degrade = true
+			if _, err := w.Acquire(ctx, c); !driver.Explain(err).Open() {
+				w.Error(err)
+			}
+			cancel()
+		}
+		if n := w.link.Calls(lab.OpRenew); n < 2 || n > 5 {
+			w.Errorf("%d probes in a second", n)
 		}
 	})
 }
