@@ -17,7 +17,7 @@ type observer struct {
 // observing has o told.
 func observing(o observer) core.NewOption {
 	if o.WorkContext != nil {
-		return core.Both(core.WithObserver(o.tell), core.WithWorkContext(o.WorkContext))
+		return core.Options(core.WithObserver(o.tell), core.WithWorkContext(o.WorkContext))
 	}
 	return core.WithObserver(o.tell)
 }

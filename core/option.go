@@ -35,6 +35,21 @@ type newOptionFunc func(*config)
 
 func (f newOptionFunc) apply(c *config) { f(c) }
 
+// Options is several options as one. [New] treats it as if they stood in its place.
+func Options(opts ...NewOption) NewOption {
+	return newOptionFunc(func(c *config) { apply(c, opts) })
+}
+
+func apply[O NewOption](c *config, opts []O) {
+	for _, o := range opts {
+		if any(o) == nil {
+			c.check(invalidf("option: nil"))
+			return
+		}
+		o.apply(c)
+	}
+}
+
 func defaults() config {
 	process := thisProcess()
 	return config{
@@ -46,12 +61,7 @@ func defaults() config {
 // with returns c changed by opts, and checked against what this backend can do.
 func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, error) {
 	next := *c
-	for _, o := range opts {
-		if any(o) == nil {
-			return nil, invalidf("option: nil")
-		}
-		o.apply(&next)
-	}
+	apply(&next, opts)
 	if next.err != nil {
 		return nil, next.err
 	}

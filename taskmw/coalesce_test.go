@@ -17,7 +17,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -41,8 +41,16 @@ func (f *far) travel() {
 }
 
 func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return f.ask(ctx, c, f.Store.Acquire)
+}
+
+func (f *far) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return f.ask(ctx, c, f.Store.Wait)
+}
+
+func (f *far) ask(ctx context.Context, c driver.Claim, do func(context.Context, driver.Claim) (driver.Grant, error)) (driver.Grant, error) {
 	f.travel()
-	g, err := f.Store.Acquire(ctx, c)
+	g, err := do(ctx, c)
 	f.travel()
 	if f.fail != nil {
 		if lost := f.fail("acquire", c); lost != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Wait implements driver.Queuer.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+func (s *store) Wait(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 
 // lineUp stands in line, and says whose end to wait for, and since which revision: that of
 // the place before it, or of the lock if it is the first. No key means that it is its turn.
-func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since int64, err error) {
+func (s *store) lineUp(ctx context.Context, c driver.Claim) (key string, since int64, err error) {
 	now, err := s.look(ctx, c)
 	if err != nil { // never ctx's error as it is: the place may not be there
 		return "", 0, fmt.Errorf("etcdlock: to look at the queue: %w", err)
@@ -75,7 +75,7 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since i
 }
 
 // stand goes to the end of the line, for as long as the place's lease is prolonged.
-func (s *Store) stand(ctx context.Context, c driver.Claim) error {
+func (s *store) stand(ctx context.Context, c driver.Claim) error {
 	lease, err := s.lease(ctx, driver.PlaceLife(c.TTL))
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Store) stand(ctx context.Context, c driver.Claim) error {
 }
 
 // relabel says on a place who waits there now: another caller of the same process, perhaps.
-func (s *Store) relabel(ctx context.Context, own *mvccpb.KeyValue, c driver.Claim) error {
+func (s *store) relabel(ctx context.Context, own *mvccpb.KeyValue, c driver.Claim) error {
 	if string(own.Value) == c.Label {
 		return nil
 	}
@@ -118,7 +118,7 @@ type watch struct {
 
 // watch tells when key is deleted. With a lock go its holders, if there may be several, and changes:
 // its owner may let readers in.
-func (s *Store) watch(ctx context.Context, key string, since int64, c driver.Claim) watch {
+func (s *store) watch(ctx context.Context, key string, since int64, c driver.Claim) watch {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	opts := []clientv3.OpOption{clientv3.WithRev(since + 1)}
 	if key == s.lockKey(c.Name) {

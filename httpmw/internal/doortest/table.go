@@ -270,8 +270,11 @@ func skipped(t *testing.T, door Door) {
 
 func template(t *testing.T, door Door) {
 	seen := make(chan string, 1)
-	observer := core.Observer{Acquired: func(e core.AcquiredEvent) { seen <- e.Template }}
-	locks := NewLocker(t, &Backend{Store: memlock.New()}, core.WithObserver(observer))
+	locks := NewLocker(t, &Backend{Store: memlock.New()}, core.WithObserver(func(e core.Event) {
+		if e.Kind == core.EventAcquired {
+			seen <- e.Template
+		}
+	}))
 	b := start(t, door, Setup{Locker: locks})
 	b.do("POST /orders/42", "")
 	if got := <-seen; got != "order:{id|int}" {
