@@ -27,7 +27,10 @@ var (
 	renewed    = backendtest.Renewed
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	backendtest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -43,6 +46,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Etcd(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service { return at(t, server.Addr(), t.Name()+":") },

@@ -36,6 +36,7 @@ var warnings logged
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&warnings, nil)))
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 
@@ -77,6 +78,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	s := servers.NATS(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service { return at(t, s.Addr()) },

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -41,6 +42,7 @@ func TestConformanceOnRedis(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Redis(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service { return onRedis(t, server.Addr(), t.Name()+":") },

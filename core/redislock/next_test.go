@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	contract "github.com/holdfast-go/holdfast/core/internal/contract"
 	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
 	"github.com/holdfast-go/holdfast/core/internal/contract/oldservice"
@@ -37,6 +38,7 @@ func TestNextConformsOnRedis(t *testing.T) {
 
 func TestNextConformsOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Redis(t)
 	var cases atomic.Int64
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {
@@ -49,6 +51,7 @@ func native(d driver.Driver) contract.Driver { return d.(*redislock.Store).Next(
 
 func TestNextConformsWithTheLeastPermissions(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Redis(t)
 	allow(t, server.Addr(), forClaims)
 	var cases atomic.Int64
@@ -59,6 +62,7 @@ func TestNextConformsWithTheLeastPermissions(t *testing.T) {
 
 func TestNextConformsWithAReplica(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Redis(t, "--repl-diskless-sync-delay", "0")
 	follow(t, server)
 	var cases atomic.Int64

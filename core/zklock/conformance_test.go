@@ -27,7 +27,10 @@ var (
 	is         = backendtest.Is
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	backendtest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -45,6 +48,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.ZooKeeper(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) drivertest.Service {
