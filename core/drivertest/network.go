@@ -149,7 +149,7 @@ var networkCases = []testCase{
 	}},
 	{name: "NamesUsedOnceLeaveNothing", needs: []need{seen}, crowd: true, run: func(e *env) {
 		d, other := e.Driver(), e.Driver()
-		n := 100
+		n := e.rounds(100)
 		if e.virtual {
 			n = 3000
 		}
