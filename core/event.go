@@ -16,9 +16,6 @@ const (
 	// EventAcquired: a lease was granted, or a name re-entered. If the caller had already gone, the lease was given
 	// back at once, and EventFailed says what the caller got.
 	EventAcquired EventKind = iota + 1
-	// EventDegraded: an acquire got a lease that excludes others in this process only, as [OnUnavailable] allows. There is
-	// an EventAcquired, too.
-	EventDegraded
 	// EventHeld: an acquire ended with ErrHeld.
 	EventHeld
 	// EventWaiting: an acquire has found the name held, and begins to wait. EventWaited follows.
@@ -48,6 +45,9 @@ const (
 	EventMissed
 	// EventDropped: this observer was not told of Dropped events.
 	EventDropped
+	// EventDegraded: an acquire got a lease that excludes others in this process only, as [OnUnavailable] allows. There is
+	// an EventAcquired, too.
+	EventDegraded
 )
 
 // Event is what an observer is told: see [WithObserver].
@@ -82,6 +82,7 @@ type Event struct {
 	Fence  uint64 // EventAcquired
 
 	Reentry  bool // EventAcquired: it joined a lease that its context already had
+	Degraded bool // EventAcquired, EventReleased: the lease excludes others in this process only, so the service did not answer
 	Marked   bool // EventReleased: a dedup marker was left
 	Detached bool // EventReleased: the name stays taken, for the hand-off
 

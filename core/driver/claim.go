@@ -127,7 +127,7 @@ type Grant struct {
 // Capabilities says what a backend can do.
 type Capabilities struct {
 	Backend  string // for messages: "redis"
-	Location string // the service's address, for messages; without a password; "" if it is not known
+	Location string // the service's address just now, for messages; without a password; "" if it is not known
 	Err      error  // what is wrong with the arguments of the constructor; core.New returns it
 
 	// Punctual promises that every call returns soon after ctx's deadline, whatever the network does. In

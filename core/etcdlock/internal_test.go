@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
 	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
@@ -101,7 +102,7 @@ func TestAReleaseThatTheClientSendsTwiceIsNoLoss(t *testing.T) {
 	t.Parallel()
 	s := open(t, servers.Etcd(t).Addr())
 	s.client.Lease = twice{s.client.Lease}
-	locks, err := core.New(s)
+	locks, err := core.New(oldadapter.New(s))
 	noError(t, err)
 	noError(t, locks.Do(t.Context(), "name", func(context.Context) error { return nil }))
 	x, err := locks.TryAcquire(t.Context(), "name")
@@ -258,7 +259,7 @@ func open(t *testing.T, addr string, opts ...Option) *store {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
 	noError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
-	return New(client, opts...)
+	return newStore(client, opts...)
 }
 
 func noError(t *testing.T, err error) {

@@ -40,7 +40,7 @@ func gated(t *testing.T) (s *store, gate chan struct{}, sent *atomic.Int32) {
 	})
 	noError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
-	return New(client), gate, sent
+	return newStore(client), gate, sent
 }
 
 // gathered waits until so many transactions wait for others.

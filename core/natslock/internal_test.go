@@ -26,7 +26,7 @@ func open(t *testing.T) *store {
 	noError(t, err)
 	_, err = js.CreateKeyValue(t.Context(), Bucket("locks", 1))
 	noError(t, err)
-	return New(js, "locks")
+	return newStore(js, "locks")
 }
 
 func noError(t *testing.T, err error) {

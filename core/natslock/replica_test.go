@@ -31,7 +31,7 @@ func behind(t *testing.T, s *store) (*replica, *store) {
 	t.Cleanup(func() { _ = sub.Unsubscribe() })
 	js, err := jetstream.NewWithAPIPrefix(s.conn, "TEST")
 	noError(t, err)
-	far := New(js, s.bucket)
+	far := newStore(js, s.bucket)
 	noError(t, far.settle(t.Context()))
 	far.copies = 3
 	return r, far

@@ -149,7 +149,7 @@ func TestAnAnswerAfterTheEndOfTheOthersProvesNothing(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() { _ = silent.Unsubscribe() })
 	now.is.Holders[0].Ends = now.at.Add(sweep).UnixMilli()
-	if _, err = New(js, s.bucket).take(t.Context(), c, now); !errors.Is(err, errTooSlow) {
+	if _, err = newStore(js, s.bucket).take(t.Context(), c, now); !errors.Is(err, errTooSlow) {
 		t.Error(err)
 	}
 }

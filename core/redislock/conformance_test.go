@@ -54,6 +54,7 @@ func TestConformanceOnRedis(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Redis(t)
 	each(t, func(t testing.TB, prefix string) drivertest.Config {
 		return behind(t, server.Addr(), prefix).Uneven(onRedis(t, server.Addr(), prefix))

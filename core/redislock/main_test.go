@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("tests ask no name server")
 	}}
-	logging.Disable()     // go-redis prints every dial that a dead server refuses
-	backendtest.AtOnce(4) // they mostly wait
+	logging.Disable() // go-redis prints every dial that a dead server refuses
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 

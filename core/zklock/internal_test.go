@@ -23,7 +23,7 @@ func open(t *testing.T) *store {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	return New(conn, session)
+	return newStore(conn, session)
 }
 
 // The client keeps every watch that it was asked for until that fires, which may take as long

@@ -1,7 +1,0 @@
-package etcdlock
-
-// Old is a Store on the old contract, as it is inside.
-type Old = store
-
-// NewOld makes one.
-var NewOld = newStore
