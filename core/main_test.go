@@ -51,9 +51,9 @@ func (b *bench) other(opts ...core.NewOption) *core.Locker {
 	return b.locker(lab.New(b.store), opts...)
 }
 
-func (b *bench) locker(link *lab.Net, opts ...core.NewOption) *core.Locker {
+func (b *bench) locker(d driver.Driver, opts ...core.NewOption) *core.Locker {
 	b.Helper()
-	locks, err := core.New(link, opts...)
+	locks, err := core.New(d, opts...)
 	b.ok(err)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

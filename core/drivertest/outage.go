@@ -54,8 +54,6 @@ var outageCases = []testCase{
 			e.Errorf("fence %d after %d", g.Fence, before.Fence)
 		}
 		e.release(third, waiting)
-		if err := other.Release(e.ctx, probe); err != nil && !errors.Is(err, driver.ErrNotOwner) {
-			e.Error(err)
-		}
+		e.ends(other, probe, "the probe")
 	}},
 }

@@ -224,10 +224,13 @@ func (e *env) noError(err error) {
 	}
 }
 
+// tries are enough for what takes long on a machine that is busy.
+const tries = 2000
+
 // eventually waits for cond, for a long time. It checks that something happens, not when.
 func (e *env) eventually(what string, cond func() bool) {
 	e.Helper()
-	for range 2000 {
+	for range tries {
 		if cond() {
 			return
 		}

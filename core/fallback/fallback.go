@@ -132,6 +132,7 @@ func (d *Driver) send(ctx context.Context, op call.Op, c driver.Claim, now clock
 		bound = time.Until(deadline)
 	}
 	bound = bound / 8 * 7
+	r = call.Reply{Err: driver.NotSent(context.DeadlineExceeded), Asked: now, Now: now}
 	tries := d.port.Tries(now, bound)
 	within := tries.First(ctx)
 	if op == call.Wait {

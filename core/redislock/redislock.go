@@ -128,7 +128,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err == nil {
 		s.queued.Delete(c.Token)
 	}
-	return oldadapter.Grant(g), oldadapter.Error(err)
+	return oldadapter.Grant(g), err
 }
 
 // Release implements driver.Driver. It runs one script: the one for owners, who are not in the queue, or the
@@ -139,11 +139,11 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		owns := was
 		owns.Keep, owns.Mark = c.Keep, c.Dedup > 0
 		if err := s.s.Release(ctx, owns); !errors.Is(err, old.ErrNotOwner) {
-			return oldadapter.Error(err)
+			return err
 		}
 	}
 	was.Place = c.Token
-	return oldadapter.Error(s.s.Release(ctx, was))
+	return s.s.Release(ctx, was)
 }
 
 // claimed is c with all its fences: those who are to go to a node ask for fewer.

@@ -21,7 +21,7 @@ import (
 func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	answer, err := s.s.inquire(ctx, c.Name, true)
 	if err != nil {
-		return driver.Grant{}, oldadapter.Error(err)
+		return driver.Grant{}, err
 	}
 	w := &wait{store: s, c: c, was: claimed(c)}
 	g, err := w.wait(ctx)
@@ -34,7 +34,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 	} else if !errors.Is(err, old.ErrNotSent) {
 		s.queued.Store(c.Token, nil)
 	}
-	return g, oldadapter.Error(err)
+	return g, err
 }
 
 // wait is one call of Wait.
@@ -66,8 +66,7 @@ func (w *wait) wait(ctx context.Context) (driver.Grant, error) {
 		if err == nil || !errors.As(err, &w.held) {
 			return w.orTold(heard, g, err)
 		}
-		h := driver.Held(*w.held)
-		w.c.Tell(&h)
+		w.c.Tell(w.held)
 		if again == 0 || !told && again > poll {
 			again = poll
 		}
