@@ -36,6 +36,7 @@ var warnings logged
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&warnings, nil)))
+	backendtest.AtOnce(8)
 	goleak.VerifyTestMain(m)
 }
 
