@@ -459,7 +459,7 @@ func (a *acquisition) report(x *Lease, err error) {
 
 func (a *acquisition) acquiredEvent(x *Lease) Event {
 	e := a.cfg.event(EventAcquired, a.ctx, a.name)
-	e.Took, e.Fence, e.Reentry = a.waitedFor(), x.Fence(), x.inside != nil
+	e.Took, e.Fence, e.Reentry, e.Degraded = a.waitedFor(), x.Fence(), x.inside != nil, x.Degraded()
 	return e
 }
 
