@@ -60,6 +60,7 @@ func (s *scene) enter(r *request, x leases) *holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &holding{lease: x, request: r, since: time.Now()}
+	r.local = r.local || x.Degraded()
 	s.moves++
 	s.note("%v has %v, degraded %v", r, x, x.Degraded())
 	if at, ok := r.process.drained(); ok && r.began.After(at) && r.errand.depth == 0 {
