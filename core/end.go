@@ -292,7 +292,7 @@ func (l *leaving) result(s contend.Step) error {
 func (l *leaving) tell(err error) {
 	e := l.root.event(EventReleased)
 	e.Held = l.root.held()
-	e.Marked, e.Detached, e.Degraded = l.left.Mark, l.left.Handoff != "", l.root.Degraded()
+	e.Marked, e.Detached = l.left.Mark, l.left.Handoff != ""
 	if err != nil {
 		e.Kind, e.Err, e.Marked, e.Detached = EventUnconfirmed, err, false, false
 	}

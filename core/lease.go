@@ -169,7 +169,9 @@ func (x *Lease) event(kind EventKind) Event {
 	x.root.mu.Lock()
 	values := x.values
 	x.root.mu.Unlock()
-	return x.cfg.event(kind, values, x.name)
+	e := x.cfg.event(kind, values, x.name)
+	e.Degraded = x.Degraded()
+	return e
 }
 
 func (x *Lease) held() time.Duration { return x.engine.clock.Read().Up().Sub(x.since) }
