@@ -51,15 +51,30 @@ func (d *Desk) Acquire(ctx context.Context, c *Claim, w *Wish, fences int, now c
 	return r
 }
 
-// Wait stands in the queue for w, for one round. heard is told of each answer that is no grant.
+// Wait stands in the queue for w, for one round. heard is told of each answer that is no grant. Where a Wait hangs, it polls instead.
 func (d *Desk) Wait(ctx context.Context, c *Claim, w *Wish, fences int, round time.Duration, heard func(*driver.Held)) call.Reply {
-	now := d.Port.Clock.Read()
-	if c.Hangs() {
-		return call.Reply{Err: call.ErrHung, Asked: now, Now: now}
+	if c.Hangs() || d.Port.Crowded() {
+		return d.poll(ctx, c, w, fences, round, heard)
 	}
+	now := d.Port.Clock.Read()
 	ask := c.Ask(call.Wait, w, fences)
 	ask.Heard = heard
 	return d.send(ctx, call.Wait, c, ask, now, round)
+}
+
+// poll is Wait by attempts. Each of them may hang, too.
+func (d *Desk) poll(ctx context.Context, c *Claim, w *Wish, fences int, round time.Duration, heard func(*driver.Held)) (r call.Reply) {
+	over, cancel := context.WithTimeout(ctx, round)
+	defer cancel()
+	ask := driver.Claim{TTL: w.Lifetime(), Heard: heard}
+	_, _ = driver.Poll(over, ask, func(context.Context, driver.Claim) (driver.Grant, error) { // what it returns is what r is
+		now := d.Port.Clock.Read()
+		if r = (call.Reply{Err: call.ErrHung, Asked: now, Now: now}); !d.Port.Full() {
+			r = d.send(ctx, call.Acquire, c, c.Ask(call.Acquire, w, fences), now, driver.Patience(w.TTL))
+		}
+		return r.Grant, r.Err
+	})
+	return r
 }
 
 // Release sends one release of a hold.
@@ -75,7 +90,7 @@ func (d *Desk) send(ctx context.Context, op call.Op, c *Claim, ask driver.Claim,
 	}
 	c.Answer(r.Now.Awake(), m)
 	if op == call.Wait && errors.Is(r.Err, call.ErrNoAnswer) {
-		c.LeftBehind()
+		c.LeftBehind(r.Now.Awake())
 	}
 	return r
 }

@@ -75,7 +75,7 @@ var mutants = []mutant{
 	{"early, the asker begins once", "queue/asker.go", "		l.asker = true\n		return false, true", "		return false, true", ""},
 	// contend
 	{"an asker that nobody needs drops its claim", "contend/asker.go", "		s := a.drop(now)\n		s.Do = Over\n		return s", "		return Step{Do: Over}", ""},
-	{"unlike wishes need another token while one is open", "contend/asker.go", "case a.claim != nil && !a.claim.May(&w.Want.Wish):", "case false:", ""},
+	{"unlike wishes need another token while one is open", "contend/asker.go", "case a.claim != nil && !a.claim.May(&w.Want.Wish), ", "case ", ""},
 	{"what nobody wants is given back", "contend/asker.go", "Clean: a.claim.GiveBack(now)}", "}", ""},
 	{"a grant goes to whom it suits only", "contend/asker.go", "if w.Want.Wish != a.want.Wish && !a.want.Alike(&w.Want.Wish) {", "if false {", ""},
 	{"a marker ends those of its scope only", "contend/asker.go", "if w.Want.Dedup > 0 && w.Want.Scope == scope {", "if w.Want.Scope == scope || w.Want.Scope != scope {", ""},
