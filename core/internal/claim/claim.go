@@ -31,10 +31,11 @@ type Claim struct {
 
 	mu      sync.Mutex // protects the fields below; a leaf
 	phase   phase
-	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue
+	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue; or it is to be given back
 	owned   bool          // it was granted, and the asker asks again
 	stray   bool          // during the release, a command turned out to be granted whose caller had gone
 	open    int32         // how many commands may act without our knowledge: under way, or given up
+	settles int32         // how many of them the next release settles: they are known to have acted
 	renews  int32         // how many renewals may act: they only prolong what the token owns
 	waits   int32         // how many of them are Waits that were left behind and have not returned
 	sent    time.Duration // TTL of the last command that asked
@@ -167,7 +168,7 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 		return false
 	case op == call.Wait && !granted && m.Answered():
 		c.placed = true
-		return c.phase == over
+		return c.settled()
 	case !granted, c.phase == held:
 		c.open--
 		return false
@@ -176,8 +177,17 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 		c.stray = true
 		return false
 	default:
-		return c.phase == over
+		return c.settled()
 	}
+}
+
+// settled says that a release from now on settles one more open command, if the claim is over. The caller holds the mutex.
+func (c *Claim) settled() bool {
+	if c.phase != over {
+		return false
+	}
+	c.settles++
+	return true
 }
 
 // Quiet says that no command may act without our knowledge.
