@@ -206,7 +206,7 @@ func TestTheReadmesSnippetRuns(t *testing.T) {
 	if w.Code != http.StatusNoContent {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if err := readmeEnd(t.Context(), locks); err != nil {
+	if err := locks.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
