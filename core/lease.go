@@ -179,10 +179,7 @@ func (x *Lease) held() time.Duration { return x.engine.clock.Read().Up().Sub(x.s
 func (x *Lease) tellLost(why Reason) {
 	if x.engine.observed() {
 		e := x.event(EventLost)
-		e.Reason = why
-		if x.since > 0 {
-			e.Held = x.held()
-		}
+		e.Reason, e.Held = why, x.held()
 		x.engine.tell(e)
 	}
 }

@@ -135,7 +135,7 @@ func TestAWaiterCostsNoAuthenticationEachTimeItLooks(t *testing.T) {
 	_, err := store.Acquire(t.Context(), owner)
 	ok(t, err)
 	before := w.authentications(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*driver.Recheck(longTTL))
+	ctx, cancel := context.WithTimeout(t.Context(), 9*driver.Recheck(longTTL)/2)
 	defer cancel()
 	waits(ctx, t, store, driver.Claim{Name: "name", Token: "waiter", TTL: longTTL})
 	if n := w.authentications(t) - before; n > 2 {

@@ -28,7 +28,10 @@ var (
 	renewed    = backendtest.Renewed
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	backendtest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -47,6 +50,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Etcd(t)
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {
 		prefix := t.Name() + ":"

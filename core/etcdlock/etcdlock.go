@@ -30,6 +30,7 @@ type store struct {
 	share  share // transactions that go together
 
 	keepAlives keepAlives // over one stream
+	watches    watches    // of places, from one call to the next
 }
 
 var (

@@ -225,8 +225,9 @@ func (k *keepAlives) answer(st *stream, answer *pb.LeaseKeepAliveResponse) {
 	of[0].end(err)
 }
 
-// CloseIdle implements driver.IdleCloser: it ends the stream that prolongs leases.
+// CloseIdle implements driver.IdleCloser: it ends the stream that prolongs leases, and the watches of places.
 func (s *store) CloseIdle(ctx context.Context) error {
+	s.watches.endAll()
 	k := &s.keepAlives
 	k.mu.Lock()
 	open := slices.Clone(k.open)

@@ -16,8 +16,15 @@ func (s *store) Wait(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
-	var w watch
-	defer func() { w.end() }()
+	place := s.placeKey(c.Name, c.At())
+	w := s.watches.take(place)
+	defer func() {
+		if ctx.Err() == nil {
+			w.end()
+		} else { // the next call goes on
+			s.watches.keep(place, w, driver.PlaceLife(c.TTL))
+		}
+	}()
 	for {
 		key, since, err := s.lineUp(ctx, c)
 		if key == "" || err != nil {
@@ -108,8 +115,7 @@ func (s *store) relabel(ctx context.Context, own *mvccpb.KeyValue, c driver.Clai
 	return nil
 }
 
-// watch is what a waiter hears of one key. It stays from one look to the next: each new stream costs the server an
-// authentication, where there are users and passwords.
+// watch is what a waiter hears of one key. It stays from one look to the next, and from one call of Wait to the next.
 type watch struct {
 	key    string // "" if there is no watch
 	heard  clientv3.WatchChan
@@ -119,7 +125,7 @@ type watch struct {
 // watch tells when key is deleted. With a lock go its holders, if there may be several, and changes:
 // its owner may let readers in.
 func (s *store) watch(ctx context.Context, key string, since int64, c driver.Claim) watch {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(context.WithoutCancel(ctx)))
 	opts := []clientv3.OpOption{clientv3.WithRev(since + 1)}
 	if key == s.lockKey(c.Name) {
 		opts = append(opts, clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.heldPrefix(c.Name))))

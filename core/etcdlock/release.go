@@ -20,6 +20,9 @@ func (s *store) Release(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
+	if c.Place != "" {
+		s.watches.end(s.placeKey(c.Name, c.Place))
+	}
 	now, err := s.look(ctx, c)
 	if err != nil {
 		return err

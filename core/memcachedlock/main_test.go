@@ -20,7 +20,10 @@ var (
 	eventually = backendtest.Eventually
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	backendtest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 const ttl = 2 * time.Second
 

@@ -154,7 +154,7 @@ func TestSharedLeasesAreRenewedTogether(t *testing.T) {
 	for i := range 128 {
 		c := driver.Claim{Name: fmt.Sprint("name-", i/4), Token: fmt.Sprint("token-", i), TTL: 20 * time.Second, Limit: driver.Readers}
 		if i >= 64 {
-			c.Shared, c.Limit = false, 4
+			c.Limit = 4
 		}
 		before := statementsOf(srv)
 		_, err := s.Acquire(t.Context(), c)

@@ -29,7 +29,10 @@ var (
 	is         = backendtest.Is
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	backendtest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -48,6 +51,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.ZooKeeper(t)
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {
 		return process(t, server.Addr(), rootOf(t), 20*time.Second).Uneven(at(t, server.Addr(), rootOf(t), 20*time.Second))

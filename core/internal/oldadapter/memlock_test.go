@@ -17,6 +17,7 @@ func TestConformanceOfTheOldMemoryBackend(t *testing.T) {
 	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
 		s := memlock.New()
 		return drivertest.Config{
+			Slow:   time.Millisecond, // a waiter asks before it stands in the queue
 			Driver: func() driver.Driver { return oldadapter.New(s) },
 			Unreachable: func() driver.Driver {
 				down := memlock.New()

@@ -159,17 +159,15 @@ func (a *Driver) Renew(ctx context.Context, claims []driver.Claim) []error {
 }
 
 // Release implements driver.Driver. Some old backends leave a place or something else, but not both: who owns
-// the name is not in the queue.
+// the name is not in the queue. And without a place, many have a quicker way.
 func (a *Driver) Release(ctx context.Context, c driver.Claim) error {
 	a.made.Delete(c.Token)
-	was, leaves := Claim(c), Claim(c)
-	was.Keep, was.Mark = c.Keep, c.Dedup > 0
-	leaves.Place = c.Token
-	if was.Mark || c.Keep > 0 {
-		if err := a.old.Release(ctx, was); !errors.Is(err, old.ErrNotOwner) {
-			return err
-		}
+	ends, leaves := Claim(c), Claim(c)
+	ends.Keep, ends.Mark = c.Keep, c.Dedup > 0
+	if err := a.old.Release(ctx, ends); !errors.Is(err, old.ErrNotOwner) {
+		return err
 	}
+	leaves.Place = c.Token
 	return a.old.Release(ctx, leaves)
 }
 
