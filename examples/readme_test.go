@@ -31,7 +31,7 @@ var pages = map[string][]string{
 	"docs/backends/zookeeper.md":      {"../core/zklock/example_test.go"},
 	"docs/backends/nats.md":           {"../core/natslock/example_test.go"},
 	"docs/backends/memcached.md":      {"../core/memcachedlock/example_test.go"},
-	"docs/guides/functions.md":        {"pages_code_test.go"},
+	"docs/guides/functions.md":        {"pages_code_test.go", "../core/lockgen/testdata/shop/orders.go"},
 	"docs/operate/running.md":         {"pages_code_test.go"},
 	"docs/operate/troubleshooting.md": {"pages_code_test.go"},
 	"docs/operate/command.md":         {"pages_code_test.go"},
