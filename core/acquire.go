@@ -454,13 +454,13 @@ func (a *acquisition) report(x *Lease, err error) {
 
 // ended1 is an event about the end of the call.
 func (a *acquisition) outcome(kind EventKind, err error) Event {
-	e := a.cfg.event(kind, a.ctx, a.name)
+	e := a.cfg.event(a.ctx, kind, a.name)
 	e.Took, e.Err = a.waitedFor(), err
 	return e
 }
 
 func (a *acquisition) acquiredEvent(x *Lease) Event {
-	e := a.cfg.event(EventAcquired, a.ctx, a.name)
+	e := a.cfg.event(a.ctx, EventAcquired, a.name)
 	e.Took, e.Fence, e.Reentry, e.Degraded = a.waitedFor(), x.Fence(), x.inside != nil, x.Degraded()
 	return e
 }
@@ -500,7 +500,7 @@ func (a *acquisition) beginWait() {
 	}
 	a.waited = true
 	if a.engine.observes(EventWaiting) {
-		a.engine.tell(a.cfg.event(EventWaiting, a.ctx, a.name))
+		a.engine.tell(a.cfg.event(a.ctx, EventWaiting, a.name))
 	}
 }
 
@@ -508,7 +508,7 @@ func (a *acquisition) beginWait() {
 func (a *acquisition) tellLimit(n int) {
 	if n > 0 && !a.limited && a.engine.observes(EventLimited) {
 		a.limited = true
-		e := a.cfg.event(EventLimited, a.ctx, a.name)
+		e := a.cfg.event(a.ctx, EventLimited, a.name)
 		e.Asked, e.Counts = a.cfg.limit, n
 		a.engine.tell(e)
 	}
@@ -530,7 +530,7 @@ func (a *acquisition) untilLong() (long <-chan time.Time, end func()) {
 // tellLong tells observers, once, that the call has waited for so long.
 func (a *acquisition) tellLong() {
 	a.long = true
-	e := a.cfg.event(EventLongWait, a.ctx, a.name)
+	e := a.cfg.event(a.ctx, EventLongWait, a.name)
 	e.Took = a.waitedFor()
 	if a.held != nil {
 		e.Holder = a.held.Label
@@ -554,7 +554,7 @@ func (a *acquisition) work(x *Lease) {
 		under := makeWork(f, x, e)
 		x.mu.Lock()
 		if under != nil && x.loss == nil {
-			x.values, x.work.parent = under, under
+			x.values, x.work.parent = under, under //nolint:fatcontext // each one gets what the one before has made
 		}
 		x.mu.Unlock()
 	}

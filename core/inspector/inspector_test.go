@@ -429,15 +429,6 @@ func TestAMarkerIsRemovedByWhomTheServiceAllowsAndThatIsAudited(t *testing.T) {
 	}
 }
 
-// zeros are n values of these types.
-func zeros(n int, of func(int) reflect.Type) []reflect.Value {
-	values := make([]reflect.Value, n)
-	for i := range values {
-		values[i] = reflect.Zero(of(i))
-	}
-	return values
-}
-
 // post asks for a release, as the page does unless change says otherwise.
 func post(page http.Handler, body string, change func(*http.Request)) (status int, text string) {
 	r := httptest.NewRequest(http.MethodPost, "/locks/release", strings.NewReader(body))
