@@ -62,8 +62,8 @@ func mutantsOfOwning() []Mutant {
 		},
 		{
 			Name: "a reader who is refused is shown the fence",
-			File: scripts + "join.lua",
-			Old:  "held(value, #owner(me) - 1, left)",
+			File: scripts + "ask_together.lua",
+			Old:  "held(value, width, left)",
 			New:  "{string.sub(value, #owner(me)), left}",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
@@ -91,15 +91,15 @@ func mutantsOfLines() []Mutant {
 		{
 			Name: "a waiter that gives up stays in line",
 			File: scripts + "leave.lua",
-			Old:  "else\n  go(ARGV[2])\n",
+			Old:  "else\n  leave(ARGV[2])\n",
 			New:  "",
 			Red:  "leaks", Only: "none",
 		},
 		{
 			Name: "a waiter that is served stays in line",
-			File: scripts + "claim.lua",
-			Old:  "leave(ARGV[4])\n",
-			New:  "",
+			File: scripts + "ask.lua",
+			Old:  "leave(me)\nlocal n",
+			New:  "local n",
 			Red:  "orphans", Only: "none",
 		},
 		{
@@ -111,9 +111,9 @@ func mutantsOfLines() []Mutant {
 		},
 		{
 			Name: "who cannot subscribe does not stand in line",
-			File: "core/redislock/line.go",
+			File: "core/redislock/wait.go",
 			Old:  "\ttold := hub.await(ctx)\n",
-			New:  "\ttold := hub.await(ctx)\n\tif !told {\n\t\t<-ctx.Done()\n\t\treturn g, false, ctx.Err()\n\t}\n",
+			New:  "\ttold := hub.await(ctx)\n\tif !told {\n\t\t<-ctx.Done()\n\t\treturn driver.Grant{}, ctx.Err()\n\t}\n",
 			Red:  "fair", Only: "none", Kinds: true,
 		},
 		{
@@ -125,9 +125,9 @@ func mutantsOfLines() []Mutant {
 		},
 		{
 			Name: "a name without a TTL is looked at every millisecond",
-			File: "core/redislock/line.go",
-			Old:  "if ms < 0 {",
-			New:  "if ms = max(0, ms); ms < 0 {",
+			File: "core/redislock/wait.go",
+			Old:  "if ms, _ := refused[left].(int64); ms >= 0 {",
+			New:  "ms, _ := refused[left].(int64)\n\t\tif ms = max(0, ms); ms >= 0 {",
 			Red:  "polls", Only: "persist", Kinds: true,
 		},
 	}
@@ -227,14 +227,14 @@ func mutantsOfKinds() []Mutant {
 		},
 		{
 			Name: "nobody counts the places that are taken",
-			File: scripts + "join.lua",
+			File: scripts + "ask_together.lua",
 			Old:  "local full = value and not joins or n > 0 and there >= n",
 			New:  "local full = value and not joins",
 			Red:  "sharing", Only: "none", Kinds: true,
 		},
 		{
 			Name: "a reader does not see a writer",
-			File: scripts + "join.lua",
+			File: scripts + "ask_together.lua",
 			Old:  "local full = value and not joins or n > 0 and there >= n",
 			New:  "local full = n > 0 and there >= n",
 			Red:  "sharing", Only: "none", Kinds: true,
@@ -268,9 +268,9 @@ func mutantsOfHandoffs() []Mutant {
 	return []Mutant{
 		{
 			Name: "a hand-off opens whatever is there",
-			File: scripts + "attach.lua",
-			Old:  "if not value or string.sub(value, 1, #ARGV[3]) ~= ARGV[3] then",
-			New:  "if not value then",
+			File: scripts + "ask.lua",
+			Old:  "ARGV[8] ~= '' and string.sub(value, 1, #ARGV[8]) == ARGV[8]",
+			New:  "ARGV[8] ~= ''",
 			Red:  "belief", Only: "none", Kinds: true,
 		},
 		{
@@ -336,7 +336,7 @@ func mutantsOfServices() []Mutant {
 		},
 		{
 			Name: "two of five are a quorum",
-			File: "core/redlock/redlock.go",
+			File: "core/redlock/store.go",
 			Old:  "quorum:  len(nodes)/2 + 1,",
 			New:  "quorum:  len(nodes) / 2,",
 			Red:  "margin", Only: "dark,pause", Service: Redlock,
@@ -356,9 +356,9 @@ func mutantsOfReplicas() []Mutant {
 		},
 		{
 			Name: "one of many needs no replica for a grant",
-			File: "core/redislock/together.go",
-			Old:  "script: joinScript, lasting: true,",
-			New:  "script: joinScript,",
+			File: "core/redislock/commands.go",
+			Old:  "\t\tcmd.script, cmd.parts = askTogetherScript,",
+			New:  "\t\tcmd.lasting = false\n\t\tcmd.script, cmd.parts = askTogetherScript,",
 			Red:  "sharing", Only: "split", Service: Replicas, Kinds: true,
 		},
 	}
