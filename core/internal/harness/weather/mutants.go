@@ -64,7 +64,7 @@ func mutantsOfOwning() []Mutant {
 			Name: "a reader who is refused is shown the fence",
 			File: scripts + "ask_together.lua",
 			Old:  "held(value, width, left)",
-			New:  "{string.sub(value, #owner(me)), left}",
+			New:  "{string.sub(value, width + 1), left}",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{
@@ -98,8 +98,8 @@ func mutantsOfLines() []Mutant {
 		{
 			Name: "a waiter that is served stays in line",
 			File: scripts + "ask.lua",
-			Old:  "leave(me)\nlocal n",
-			New:  "local n",
+			Old:  "leave(me)\nlocal n =",
+			New:  "local n =",
 			Red:  "orphans", Only: "none",
 		},
 		{
@@ -111,9 +111,9 @@ func mutantsOfLines() []Mutant {
 		},
 		{
 			Name: "who cannot subscribe does not stand in line",
-			File: "core/redislock/wait.go",
+			File: "core/redislock/line.go",
 			Old:  "\ttold := hub.await(ctx)\n",
-			New:  "\ttold := hub.await(ctx)\n\tif !told {\n\t\t<-ctx.Done()\n\t\treturn driver.Grant{}, ctx.Err()\n\t}\n",
+			New:  "\ttold := hub.await(ctx)\n\tif !told {\n\t\t<-ctx.Done()\n\t\treturn g, false, ctx.Err()\n\t}\n",
 			Red:  "fair", Only: "none", Kinds: true,
 		},
 		{
@@ -125,9 +125,9 @@ func mutantsOfLines() []Mutant {
 		},
 		{
 			Name: "a name without a TTL is looked at every millisecond",
-			File: "core/redislock/wait.go",
-			Old:  "if ms, _ := refused[left].(int64); ms >= 0 {",
-			New:  "ms, _ := refused[left].(int64)\n\t\tif ms = max(0, ms); ms >= 0 {",
+			File: "core/redislock/line.go",
+			Old:  "if ms < 0 {",
+			New:  "if ms = max(0, ms); ms < 0 {",
 			Red:  "polls", Only: "persist", Kinds: true,
 		},
 	}
@@ -139,8 +139,8 @@ func mutantsOfTokens() []Mutant {
 		{
 			Name: "a caller who goes away cleans nothing up",
 			File: "core/internal/claim/end.go",
-			Old:  "return c.cleanup(now, c.placed || c.owned || c.open > 0)",
-			New:  "return Cleanup{}",
+			Old:  "x := c.cleanup(now, c.placed || c.owned || c.open > 0)",
+			New:  "x := Cleanup{}",
 			Red:  "orphans", Only: "delay",
 		},
 		{
@@ -269,8 +269,8 @@ func mutantsOfHandoffs() []Mutant {
 		{
 			Name: "a hand-off opens whatever is there",
 			File: scripts + "ask.lua",
-			Old:  "ARGV[8] ~= '' and string.sub(value, 1, #ARGV[8]) == ARGV[8]",
-			New:  "ARGV[8] ~= ''",
+			Old:  "string.sub(value, 1, #ARGV[8]) == ARGV[8]\nif",
+			New:  "true\nif",
 			Red:  "belief", Only: "none", Kinds: true,
 		},
 		{
@@ -302,22 +302,22 @@ func mutantsOfPlaces() []Mutant {
 		},
 		{
 			Name: "a degraded lease excludes nobody",
-			File: "core/",
-			Old:  "\ts.holders.occupy(t, holdsAlone)\n\tif w.queue != nil",
-			New:  "\tif w.queue != nil",
+			File: "core/fallback/table.go",
+			Old:  "\t\tn.local, n.label = newToken(), c.Label\n\t\treturn n.local, nil",
+			New:  "\t\treturn newToken(), nil",
 			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
 		},
 		{
 			Name: "a stale hand-off goes local beside a lease",
-			File: "core/",
-			Old:  "(has.local || q == nil || !q.contends(w) || has.working())",
-			New:  "(has.local || !w.contends)",
+			File: "core/fallback/table.go",
+			Old:  "if len(n.holders) == 0 {\n\t\tn.local",
+			New:  "if len(n.holders) == 0 || c.Handoff != \"\" {\n\t\tn.local",
 			Red:  "belief", Only: "refuse", Kinds: true, Long: true,
 		},
 		{
 			Name: "a degraded lease does not say so",
-			File: "core/",
-			Old:  "return !x.none() && x.tenure.local",
+			File: "core/lease.go",
+			Old:  "return !x.none() && x.hold.Claim.Outage != nil",
 			New:  "return false",
 			Red:  "margin", Only: "dark,refuse", Kinds: true,
 		},
@@ -357,8 +357,8 @@ func mutantsOfReplicas() []Mutant {
 		{
 			Name: "one of many needs no replica for a grant",
 			File: "core/redislock/commands.go",
-			Old:  "\t\tcmd.script, cmd.parts = askTogetherScript,",
-			New:  "\t\tcmd.lasting = false\n\t\tcmd.script, cmd.parts = askTogetherScript,",
+			Old:  "cmd := command{script: askScript, lasting: true,",
+			New:  "cmd := command{script: askScript, lasting: !joins(c),",
 			Red:  "sharing", Only: "split", Service: Replicas, Kinds: true,
 		},
 	}
