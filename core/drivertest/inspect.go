@@ -223,11 +223,12 @@ var inspectCases = []testCase{
 		held := e.lasting("name")
 		e.grant(i, held)
 		var queue []driver.Claim
-		for _, label := range []string{"one", "two"} {
+		waiting := []driver.Driver{e.Driver(), e.Driver()}
+		for n, label := range []string{"one", "two"} {
 			c := e.lasting("name")
 			c.Label = label
 			queue = append(queue, c)
-			e.queue(e.Driver(), c, label)
+			e.queue(waiting[n], c, label)
 			e.sleep(e.ttl / 100)
 		}
 		line := e.look(i).Line
@@ -242,7 +243,7 @@ var inspectCases = []testCase{
 		if line[0].Waited < line[1].Waited {
 			e.Errorf("%+v", line)
 		}
-		e.leaves(i, queue[0], "the first")
+		e.leaves(waiting[0], queue[0], "the first")
 		if line := e.look(i).Line; len(line) != 1 || line[0].Label != "" && line[0].Label != "two" {
 			e.Errorf("without the first: %+v", line)
 		}
