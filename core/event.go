@@ -82,7 +82,7 @@ type Event struct {
 	Fence  uint64 // EventAcquired
 
 	Reentry  bool // EventAcquired: it joined a lease that its context already had
-	Degraded bool // of a lease: it excludes others in this process only
+	Degraded bool // EventAcquired, EventReleased: the lease excludes others in this process only, so the service did not answer
 	Marked   bool // EventReleased: a dedup marker was left
 	Detached bool // EventReleased: the name stays taken, for the hand-off
 

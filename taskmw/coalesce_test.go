@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -248,7 +249,7 @@ func TestCoalesceFailsClosedWhateverTheLockersPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
-		l, err := core.New(store, core.OnUnavailable(core.LocalOnly))
+		l, err := core.New(fallback.New(store), core.OnUnavailable(core.LocalOnly))
 		if err != nil {
 			t.Fatal(err)
 		}

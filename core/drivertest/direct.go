@@ -145,7 +145,7 @@ var directCases = []testCase{
 	}},
 	{name: "ALookBesideItsOwnGrantDoesNotQueueTheOwner", needs: []need{queues}, crowd: true, run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
-		for range 40 {
+		for range e.rounds(40) {
 			held, c := e.lasting("name"), e.long("name")
 			e.grant(holder, held)
 			e.queue(d, c, "the waiter")

@@ -222,13 +222,11 @@ var inspectCases = []testCase{
 	{name: "TheQueueIsShown", needs: []need{queues}, run: inspecting(func(e *env, i inspector) {
 		held := e.lasting("name")
 		e.grant(i, held)
-		var queue []driver.Claim
-		waiting := []driver.Driver{e.Driver(), e.Driver()}
-		for n, label := range []string{"one", "two"} {
-			c := e.lasting("name")
-			c.Label = label
-			queue = append(queue, c)
-			e.queue(waiting[n], c, label)
+		processes := []driver.Driver{e.Driver(), e.Driver()}
+		queue := []driver.Claim{e.lasting("name"), e.lasting("name")}
+		for n, d := range processes {
+			queue[n].Label = []string{"one", "two"}[n]
+			e.queue(d, queue[n], queue[n].Label)
 			e.sleep(e.ttl / 100)
 		}
 		line := e.look(i).Line
@@ -243,7 +241,7 @@ var inspectCases = []testCase{
 		if line[0].Waited < line[1].Waited {
 			e.Errorf("%+v", line)
 		}
-		e.leaves(waiting[0], queue[0], "the first")
+		e.leaves(processes[0], queue[0], "the first")
 		if line := e.look(i).Line; len(line) != 1 || line[0].Label != "" && line[0].Label != "two" {
 			e.Errorf("without the first: %+v", line)
 		}

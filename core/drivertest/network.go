@@ -149,7 +149,7 @@ var networkCases = []testCase{
 	}},
 	{name: "NamesUsedOnceLeaveNothing", needs: []need{seen}, crowd: true, run: func(e *env) {
 		d, other := e.Driver(), e.Driver()
-		n := 100
+		n := e.rounds(100)
 		if e.virtual {
 			n = 3000
 		}
@@ -281,7 +281,7 @@ func (w *wire) again(c driver.Claim, call func(ctx context.Context) error) {
 func (w *wire) heldBy(c driver.Claim) {
 	w.e.Helper()
 	heal(w.through)
-	if !w.e.owns(w.other, c) {
+	if !w.e.owns(w.d, c) {
 		w.e.Fatalf("%s: it does not own the name", w.what)
 	}
 	w.e.refused(w.other, w.e.claim(c.Name), w.what)

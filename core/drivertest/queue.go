@@ -170,7 +170,7 @@ var queueCases = []testCase{
 	{name: "WaitersOfManyProcessesAreServedFairly", needs: []need{queues}, crowd: true, run: func(e *env) {
 		holder, held := e.Driver(), e.lasting("name")
 		e.grant(holder, held)
-		const processes, rounds = 4, 10
+		const processes = 4
 		var (
 			wg     sync.WaitGroup
 			mu     sync.Mutex
@@ -183,7 +183,7 @@ var queueCases = []testCase{
 			w := e.waits(d, c)
 			wg.Go(func() {
 				<-start
-				for range rounds {
+				for range e.rounds(10) {
 					<-w.over
 					if w.err != nil {
 						e.Errorf("process %d: %v", i, w.err)

@@ -248,6 +248,14 @@ func (e *env) sleep(d time.Duration) {
 	}
 }
 
+// rounds is how often a case repeats what mostly ends well: with -short, fewer times in real time.
+func (e *env) rounds(n int) int {
+	if testing.Short() && !e.virtual {
+		return (n + 3) / 4
+	}
+	return n
+}
+
 // within fails the case unless f returns within d, and a little slack in real time.
 func (e *env) within(d time.Duration, what string, f func()) {
 	e.Helper()

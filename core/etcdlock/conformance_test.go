@@ -29,7 +29,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	backendtest.AtOnce(8)
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 
@@ -50,6 +50,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Etcd(t)
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {
 		prefix := t.Name() + ":"

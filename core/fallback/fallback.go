@@ -107,13 +107,11 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 	m := r.Meaning()
 	took := s.took(r.Now.Awake())
 	switch {
-	case m.Answered() || !m.Nobody:
-	case slow(r.Err) && took < s.need, ctx.Err() == context.Canceled: // its caller has gone: nobody else may find out
+	case m.Answered():
+	case slow(r.Err) && took < s.need, ctx.Err() == context.Canceled: // its caller has gone: maybe nobody finds out
 		d.probe(c)
-	default:
-		if d.answers.Load() == s.answers {
-			d.outage.proved(r.Now.Awake(), took, s.answers, r.Err)
-		}
+	case m.Nobody:
+		d.outage.proved(r.Now.Awake(), took, s.answers, r.Err)
 		if g, here, err = d.local(c, r.Err); err == nil || here != nil {
 			return g, here, err
 		}

@@ -49,14 +49,16 @@ type world struct {
 
 	*fallback.Driver
 
-	link *lab.Net
-	n    int
+	store *memlock.Store
+	link  *lab.Net
+	n     int
 }
 
 func virtual(t *testing.T, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, link: lab.New(memlock.New())}
+		w := &world{T: t, store: memlock.New()}
+		w.link = lab.New(w.store)
 		w.Driver = fallback.New(w.link)
 		f(w)
 		w.link.Heal()

@@ -57,7 +57,8 @@ type outage struct {
 	probed  clock.Awake // when the last probe was sent
 }
 
-// proved takes note of a silence that took so long, in which nobody had an answer.
+// proved takes note of a silence that took so long. answers is how many there had been before it: if there are more by now, it is
+// no outage.
 func (o *outage) proved(now clock.Awake, took time.Duration, answers int64, because error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,7 +102,7 @@ func (d *Driver) probe(c driver.Claim) {
 		d.outage.mu.Lock()
 		d.outage.probing = false
 		d.outage.mu.Unlock()
-		if m := driver.Explain(err); m.Nobody && !m.Answered() && d.answers.Load() == answers {
+		if m := driver.Explain(err); m.Nobody && !m.Answered() {
 			d.outage.proved(now, now.Sub(began), answers, err)
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
@@ -61,33 +60,17 @@ func (p *passing) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 
 // ask makes one call, and takes note of what came of it.
 func (p *passing) ask(ctx context.Context, c driver.Claim, send func(context.Context, driver.Claim) (driver.Grant, error)) (driver.Grant, error) {
-	asked := time.Now()
 	g, err := send(ctx, c)
-	m := p.heard(err)
-	switch {
-	case m.Kind == driver.HeldBy:
+	if m := p.heard(err); m.Kind == driver.HeldBy {
 		p.table.told(c)
+	}
+	if err != nil {
 		return g, err
-	case err != nil:
-		return g, err
 	}
-	until := asked
-	if !g.Asked.IsZero() {
-		until = g.Asked
+	if here := p.table.enter(c); here != nil {
+		return driver.Grant{}, p.giveBack(ctx, c, &here.held)
 	}
-	if g.TTL > 0 {
-		until = until.Add(g.TTL)
-	} else {
-		until = until.Add(c.TTL)
-	}
-	if p.table.enter(c, until) {
-		return g, nil
-	}
-	held := &driver.Held{}
-	if here := p.table.degraded(c.Name); here != nil {
-		held = &here.held
-	}
-	return driver.Grant{}, p.giveBack(ctx, c, held)
+	return g, nil
 }
 
 // giveBack releases a grant that has found a degraded lease.
@@ -112,12 +95,11 @@ func (p *passing) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if slices.ContainsFunc(claims, isLocal) {
 		return p.renewBoth(ctx, claims)
 	}
-	asked := time.Now()
 	errs := p.inner.Renew(ctx, claims)
 	for i, err := range errs {
 		p.heard(err)
 		if c := claims[i]; err == nil && c.TTL > 0 {
-			p.table.prolong(c, asked.Add(c.TTL))
+			p.table.prolong(c)
 		}
 	}
 	return errs

@@ -148,17 +148,18 @@ func (t *table) local(c driver.Claim) (token string, here *standing) {
 	return "", here
 }
 
-// enter says that the service has given c the name until then. It is false if there is a degraded lease: the grant must be given back.
-func (t *table) enter(c driver.Claim, until time.Time) bool {
+// enter says that the service has given the name to c just now, or a little earlier. If there is a degraded lease, the result says whose: then
+// the grant must be given back.
+func (t *table) enter(c driver.Claim) *standing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.open(c.Name)
 	if n.local != "" {
-		return false
+		return n.standing(n.label)
 	}
 	n.drop("")
-	n.put(holder{c.Token, c.Label, until})
-	return true
+	n.put(holder{c.Token, c.Label, time.Now().Add(c.TTL)})
+	return nil
 }
 
 // told says that the service has called the name of c held. If it is not by this process, somebody else may be at work.
@@ -173,14 +174,14 @@ func (t *table) told(c driver.Claim) {
 	t.shut(c.Name, n)
 }
 
-// prolong says that the service has renewed c until then.
-func (t *table) prolong(c driver.Claim, until time.Time) {
+// prolong says that the service has renewed c.
+func (t *table) prolong(c driver.Claim) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.names[c.Name]; n != nil {
 		for i := range n.holders {
 			if h := &n.holders[i]; h.token == c.Token {
-				h.until = until
+				h.until = time.Now().Add(c.TTL)
 			}
 		}
 	}

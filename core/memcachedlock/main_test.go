@@ -21,7 +21,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	backendtest.AtOnce(8)
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 

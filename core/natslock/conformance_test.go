@@ -36,7 +36,7 @@ var warnings logged
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&warnings, nil)))
-	backendtest.AtOnce(8)
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 
@@ -81,6 +81,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.NATS(t)
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {
 		bucket := newBucket(t, server.Addr())

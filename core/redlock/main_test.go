@@ -24,6 +24,7 @@ var (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis prints every dial that a dead server refuses
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 

@@ -82,6 +82,8 @@ func (t *Telemetry) Observe(e core.Event) {
 	case core.EventUnconfirmed:
 		t.unconfirmed.Add(e.Context, 1, t.plain(e))
 		t.ended(e, errorType(e.Err))
+	case core.EventDegraded:
+		t.degraded.Add(e.Context, 1, t.plain(e))
 	case core.EventLost:
 		t.lost.Add(e.Context, 1, t.series.of(e.Template, reasonKey, string(e.Reason)))
 		t.ended(e, lostType, reasonKey.String(string(e.Reason)))
@@ -103,8 +105,12 @@ func (t *Telemetry) acquired(e core.Event) {
 		return
 	}
 	t.acquire.Record(e.Context, e.Took.Seconds(), t.plain(e))
-	t.span("acquire", e, e.Took, "", fenceKey.Int64(int64(e.Fence))) //nolint:gosec // G115: at most 2^53
-	t.held.Add(e.Context, 1, t.plain(e))                             // last, as above
+	more := fenceKey.Int64(int64(e.Fence)) //nolint:gosec // G115: at most 2^53
+	if e.Degraded {
+		more = degradedKey.Bool(true)
+	}
+	t.span("acquire", e, e.Took, "", more)
+	t.held.Add(e.Context, 1, t.plain(e)) // last, as above
 }
 
 func (t *Telemetry) refused(e core.Event, kind string) {

@@ -30,7 +30,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	backendtest.AtOnce(8)
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 
@@ -51,6 +51,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.ZooKeeper(t)
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {
 		return process(t, server.Addr(), rootOf(t), 20*time.Second).Uneven(at(t, server.Addr(), rootOf(t), 20*time.Second))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"strconv"
 	"testing"
 	"time"
 
@@ -14,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// AtOnce has n tests of a package run at a time, on however few processors: they mostly wait. The flag -parallel goes
+// AtOnce has six tests of a package run at a time, on however few processors: they mostly wait. The flag -parallel goes
 // before it. TestMain calls it.
-func AtOnce(n int) {
+func AtOnce() {
 	flag.Parse() //nolint:revive // deep-exit: TestMain is the main function of tests
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(n)) // it exists, and n is a number
+		_ = flag.Set("test.parallel", "6") // it exists
 	}
 }
 
