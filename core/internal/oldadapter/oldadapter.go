@@ -181,5 +181,5 @@ func Claim(c driver.Claim) old.Claim {
 
 // Grant is g as the new contract has it.
 func Grant(g old.Grant) driver.Grant {
-	return driver.Grant{Fence: g.Fence, Fences: g.Fences, TTL: g.TTL, Limit: g.Limit}
+	return driver.Grant{Fence: g.Fence, Fences: g.Fences, TTL: g.TTL, Longest: g.Longest, Limit: g.Limit}
 }
