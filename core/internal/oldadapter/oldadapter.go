@@ -114,7 +114,10 @@ func (a *Driver) ask(ctx context.Context, c driver.Claim) (driver.Grant, *driver
 	ctx, cancel := context.WithTimeout(ctx, driver.Patience(c.TTL))
 	defer cancel()
 	asked := time.Now()
-	g, err := a.Acquire(ctx, c)
+	at := Claim(c)
+	at.Place = c.Token // which keeps it alive, and lets some backends share what they see with the wait that follows
+	was, err := a.old.Acquire(ctx, at)
+	g := Grant(was)
 	if err == nil {
 		g.Asked = asked
 	}
