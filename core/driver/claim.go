@@ -109,6 +109,9 @@ type Grant struct {
 	// TTL is what the backend really gave, if that is shorter than asked; 0 means as asked. A direct grant
 	// has [PlaceLife] here.
 	TTL time.Duration
+	// Longest is the most that a renewal gives, whatever it asks for; 0 means as much as it asks for. Nobody trusts
+	// a renewal for longer.
+	Longest time.Duration
 	// Limit is how many holders there may be, if another holder asked for fewer; 0 means as many as
 	// asked for.
 	Limit int

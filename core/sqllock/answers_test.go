@@ -145,6 +145,18 @@ func mayHaveBeenCommitted(t *testing.T, state stateError) {
 	}
 }
 
+// So say a server that starts or stops, and a pooler that cannot reach its server.
+func TestAServerThatIsNotThereAnswersNobody(t *testing.T) {
+	t.Parallel()
+	for state, nobody := range map[stateError]bool{"57P01": true, "57P02": true, "57P03": true, "08P01": true, "08006": true, "57014": false, "XX000": false} {
+		s, _ := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, state })
+		err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+		if driver.CannotAnswer(err) != nobody || errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+}
+
 // onceOnly refuses all connections but the first.
 type onceOnly struct {
 	fake
