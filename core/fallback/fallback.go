@@ -18,7 +18,7 @@
 //  6. A call is cut short by its caller's deadline, or by the end of its budget. That is no outage: only silence for as long
 //     as the call itself would have been patient counts.
 //  7. One call has a hiccup, or little patience, and the service answers others. Its silence counts for other calls only if nobody had an
-//     answer in the meantime, and if they have no more patience.
+//     answer in the meantime, and if they have no more patience. That it was refused counts once a probe is refused, too.
 //  8. MaxHold has ended the trust in a lease of this process, and its work has not returned. Nobody renews it, so it stays in
 //     the table for one more TTL, as it does at the service.
 //  9. The service has said that the name is held, and then it is silent. The holder may be at work. So for one TTL nobody goes local.
@@ -111,6 +111,9 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 	case slow(r.Err) && took < s.need, ctx.Err() == context.Canceled: // its caller has gone: maybe nobody finds out
 		d.probe(c)
 	case m.Nobody:
+		if !slow(r.Err) { // nobody is there, or it is a hiccup: a probe tells
+			d.probe(c)
+		}
 		d.outage.proved(r.Now.Awake(), took, s.answers, r.Err)
 		if g, here, err = d.local(c, r.Err); err == nil || here != nil {
 			return g, here, err

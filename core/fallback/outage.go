@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"crypto/rand"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,6 +63,9 @@ type outage struct {
 func (o *outage) proved(now clock.Awake, took time.Duration, answers int64, because error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.because != nil && o.answers == answers && now.Sub(o.at) < lasts {
+		took = max(took, o.took)
+	}
 	o.at, o.took, o.answers, o.because = now, took, answers, because
 }
 
@@ -102,8 +106,12 @@ func (d *Driver) probe(c driver.Claim) {
 		d.outage.mu.Lock()
 		d.outage.probing = false
 		d.outage.mu.Unlock()
+		took := now.Sub(began)
+		if !slow(err) {
+			took = math.MaxInt64
+		}
 		if m := driver.Explain(err); m.Nobody && !m.Answered() {
-			d.outage.proved(now, now.Sub(began), answers, err)
+			d.outage.proved(now, took, answers, err)
 		}
 	})
 }
