@@ -11,7 +11,7 @@
 //     its TTL is over, so nobody goes local beside it.
 //  2. The service comes back while a degraded lease stands. Whoever wants the name finds that lease before the service is asked.
 //  3. A command is under way for one call while another one goes local. If it is granted, the grant finds the degraded lease in
-//     the table, and is given back. Both look under the same mutex.
+//     the table, and nobody gets it: its outcome is open, so core cleans up behind its token. Both look under the same mutex.
 //  4. Readers, holders of a semaphore and whoever comes with a hand-off have lines of their own in core. The table does not know lines.
 //  5. A call that goes local has sent commands that may still be executed. A degraded grant has a token of its own, so that core
 //     cleans up behind the one that has asked, also in the service's queue.
