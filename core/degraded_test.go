@@ -763,3 +763,20 @@ func TestInThisProcessThereIsOneAtATimeInAnyWeather(t *testing.T) {
 		b.acquireElsewhere("name")
 	})
 }
+
+// What a call has sent before it was told anything counts as open, so core cleans up behind it.
+func TestWhatACallThatMayGoLocalHasSentInVainIsCleanedUp(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		theirs := b.acquire(b.other(), "name")
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
+		ctx, cancel := context.WithTimeout(b.Context(), bound)
+		defer cancel()
+		_, err := b.localOnly().Acquire(ctx, "name")
+		b.is(err, core.ErrHeld)
+		b.ok(theirs.Release(b.Context()))
+		time.Sleep(time.Second)
+		b.link.Deliver()
+		b.freeWithin(time.Second, "name")
+	})
+}
