@@ -221,7 +221,7 @@ func (a *acquisition) unavailable(err error) error {
 // look takes note of what this process knows of the name. It says if that is anything.
 func (a *acquisition) look() (v contend.Look, known bool) {
 	v = a.engine.place.Table.Watch(contend.Key(&a.lease.want))
-	if v.Held {
+	if v.Held && v.Has.Want() != &a.lease.want { // it is not given to this very call, which leaves
 		now := a.engine.clock.Now()
 		a.learn(contend.News{Held: &driver.Held{Label: v.Has.Want().Label, Remaining: v.Has.Remaining(now)}, At: now})
 	} else if v.Known {
@@ -426,12 +426,7 @@ func (a *acquisition) overCap(option string, n int) error {
 func (a *acquisition) giveBack(x *Lease) {
 	x.hold.Forgo()
 	a.acquired(x)
-	end := func() { _ = x.leave(context.WithoutCancel(a.ctx), claim.Left{}) } // observers are told
-	if a.ctx.Err() != nil {
-		a.engine.tasks.Go(end) // its caller must not wait any longer
-		return
-	}
-	end()
+	_ = x.leave(a.ctx, claim.Left{}) // goes on when ctx ends, and observers are told
 }
 
 // report tells observers what the call has come to.

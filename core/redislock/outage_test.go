@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-// localOnly is as w.locks, for work that goes on without Redis.
+// localOnly is a Locker whose work goes on without Redis.
 func (w *world) localOnly(t *testing.T) *core.Locker {
 	t.Helper()
 	local, err := lockerOn(t, fallback.New(redislock.New(w.rdb))).With(core.OnUnavailable(core.LocalOnly))
