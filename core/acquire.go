@@ -198,9 +198,17 @@ func (a *acquisition) heard(reply call.Reply) {
 		a.tellLimit(reply.Grant.Limit)
 	case m.Kind == driver.HeldBy:
 		a.learn(contend.News{Held: m.Held, At: reply.Now.Awake()})
-	case m.Kind != driver.Marked:
+	case m.Kind == driver.Marked:
+	case silent(reply.Err) && a.overdue(): // it was cut short, which says nothing about the lock service
+	default:
 		a.known = a.unavailable(reply.Err)
 	}
+}
+
+// overdue says that the caller's ctx is over, if only by the clock.
+func (a *acquisition) overdue() bool {
+	deadline, ok := a.ctx.Deadline()
+	return a.ctx.Err() != nil || ok && time.Until(deadline) <= 0
 }
 
 // learn takes note of what the line knows.

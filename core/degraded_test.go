@@ -93,6 +93,26 @@ func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
 	}
 }
 
+func TestEventsSayWhetherTheLeaseIsDegraded(t *testing.T) {
+	t.Parallel()
+	var told []string
+	falling(t, func(b *bench) {
+		for _, fate := range []lab.Fate{lab.Delivered, lab.Refused} {
+			b.link.All(fate)
+			b.ok(b.acquire(b.localOnly(), "name").Release(b.Context()))
+			synctest.Wait()
+		}
+		want := []string{"acquired false", "released false", "acquired true", "released true"}
+		if !slices.Equal(told, want) {
+			b.Errorf("%q", told)
+		}
+	}, core.WithObserver(func(e core.Event) {
+		if what, ok := map[core.EventKind]string{core.EventAcquired: "acquired", core.EventReleased: "released"}[e.Kind]; ok {
+			told = append(told, fmt.Sprint(what, " ", e.Degraded))
+		}
+	}))
+}
+
 func TestAnAcquireThatMayWaitGoesLocalAfterOneAttemptToo(t *testing.T) {
 	t.Parallel()
 	falling(t, func(b *bench) {
