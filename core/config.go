@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -40,12 +41,16 @@ type config struct {
 	operation  string // its second one
 	template   string
 	noReentry  bool
+	onOutage   UnavailablePolicy
 	campaigns  bool // to wait for long is normal
 
 	maxLeases  int
 	maxWaiters int
 
 	observers    []func(Event)
+	logger       *slog.Logger // nil: slog.Default
+	silent       bool         // no log
+	names        bool         // in the log
 	workContexts []func(context.Context, Event) context.Context
 
 	err error // the first thing an option found wrong
@@ -65,7 +70,29 @@ func (c *config) relations(can driver.Capabilities) error {
 	if c.minHold > 0 && c.together() {
 		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.minHold)
 	}
-	return nil
+	return c.localRelations(can)
+}
+
+// localRelations checks that nothing is asked for that a process cannot keep by itself.
+func (c *config) localRelations(can driver.Capabilities) error {
+	option := ""
+	switch {
+	case c.onOutage == FailClosed:
+		return nil
+	case !can.Degrade:
+		return invalidf("OnUnavailable(LocalOnly): not with the %s backend alone: wrap the driver with fallback.New", can.Backend)
+	case c.dedup > 0:
+		option = "WithDedup"
+	case c.minHold > 0:
+		option = "WithMinHold"
+	case c.shared:
+		option = "WithShared"
+	case c.limit > 1:
+		option = "WithLimit"
+	default:
+		return nil
+	}
+	return invalidf("OnUnavailable(LocalOnly): not with %s, which only the lock service can keep", option)
 }
 
 // supported checks that the backend can do what is asked for.
@@ -155,6 +182,7 @@ func (c *config) want(x *Lease, handoff string) hold.Want {
 		Wish: claim.Wish{
 			Name: x.name, Label: c.label, TTL: c.ttl, Limit: limit, Scope: c.scope, Dedup: c.dedup,
 			MinHold: c.minHold, NoRenewal: c.noRenewal, Handoff: handoff,
+			Degrade: c.onOutage == LocalOnly && !c.campaigns, // otherwise each process would have a leader
 		},
 		Turn: c.turn(),
 		Work: (*work)(x),

@@ -189,6 +189,7 @@ var (
 	errNotAsked = errors.New("the context ended before the lock service answered")
 	errLate     = errors.New("the answer came too late to be trusted")
 	errOver     = errors.New("the lease ended before its release was answered")
+	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
 )
 
 // opaque hides context errors that come from our own time limits. To the caller, errors.Is(err,

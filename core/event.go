@@ -45,6 +45,9 @@ const (
 	EventMissed
 	// EventDropped: this observer was not told of Dropped events.
 	EventDropped
+	// EventDegraded: an acquire got a lease that excludes others in this process only, as [OnUnavailable] allows. There is
+	// an EventAcquired, too.
+	EventDegraded
 )
 
 // Event is what an observer is told: see [WithObserver].
@@ -72,11 +75,14 @@ type Event struct {
 	// Err is what the caller of a failed acquire got, or a wait that has ended; nil if the lease was granted. For EventUnconfirmed
 	// it says why. For EventRenewed it is nil if the lease was renewed; it matches ErrLost if the name is no longer held by the
 	// lease, and ErrUnavailable if there was no answer in time: then it is tried again.
+	//
+	// For EventDegraded it matches ErrUnavailable, and says why the lock service could not answer.
 	Err    error
 	Reason Reason // EventLost
 	Fence  uint64 // EventAcquired
 
 	Reentry  bool // EventAcquired: it joined a lease that its context already had
+	Degraded bool // EventAcquired, EventReleased: the lease excludes others in this process only, so the service did not answer
 	Marked   bool // EventReleased: a dedup marker was left
 	Detached bool // EventReleased: the name stays taken, for the hand-off
 

@@ -73,8 +73,3 @@ func (x *Lease) Check(ctx context.Context) error {
 	}
 	return cmp.Or(x.Err(), err)
 }
-
-// Both is two options.
-func Both(a, b NewOption) NewOption {
-	return newOptionFunc(func(c *config) { a.apply(c); b.apply(c) })
-}

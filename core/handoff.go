@@ -101,6 +101,7 @@ func (t Handoff) MarshalText() ([]byte, error) {
 //     re-entered another one or is re-entered, for a keep that cannot work, and if the backend
 //     cannot detach;
 //   - ctx's error if ctx had ended before;
+//   - [ErrUnavailable] if the lease is degraded.
 //
 // If the lease is over, it is a *[LostError] or [ErrReleased] if it was over before. It is
 // ErrUnavailable, or ctx's error joined with it, if the outcome is not known. Then the name comes
@@ -111,6 +112,9 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	}
 	if lost := x.Err(); lost != nil {
 		return Handoff{}, lost
+	}
+	if x.Degraded() {
+		return Handoff{}, &unavailableError{"detach", x.name, errDegraded}
 	}
 	if ctx.Err() != nil {
 		return Handoff{}, &endedError{ctx.Err(), &unavailableError{"detach", x.name, errNotAsked}}

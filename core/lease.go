@@ -169,18 +169,17 @@ func (x *Lease) event(kind EventKind) Event {
 	x.root.mu.Lock()
 	values := x.values
 	x.root.mu.Unlock()
-	return x.cfg.event(kind, values, x.name)
+	e := x.cfg.event(kind, values, x.name)
+	e.Degraded = x.Degraded()
+	return e
 }
 
 func (x *Lease) held() time.Duration { return x.engine.clock.Read().Up().Sub(x.since) }
 
 func (x *Lease) tellLost(why Reason) {
-	if x.engine.observed() {
+	if x.engine.observes(EventLost) {
 		e := x.event(EventLost)
-		e.Reason = why
-		if x.since > 0 {
-			e.Held = x.held()
-		}
+		e.Reason, e.Held = why, x.held()
 		x.engine.tell(e)
 	}
 }
@@ -202,8 +201,8 @@ func (x *Lease) Name() string {
 // name. A holder can be paused and not know that its lease is over. A resource is safe from it only
 // if it remembers the largest fence that it has seen, and refuses smaller ones.
 //
-// Fence returns 0 if there is no fencing token: the lease is one of a semaphore, or the backend mints none. [FenceFor]
-// returns an error in these cases.
+// Fence returns 0 if there is no fencing token: the lease is [Lease.Degraded], it is one of a semaphore, or the backend mints
+// none. [FenceFor] returns an error in these cases.
 func (x *Lease) Fence() uint64 {
 	if x.none() {
 		return 0
@@ -212,7 +211,8 @@ func (x *Lease) Fence() uint64 {
 }
 
 // ValidUntil returns when trust in the lease ends unless it is renewed, or when it has ended. It is never later than the
-// time at which the backend lets others have the name, as long as the rates of the clocks differ by less than one percent.
+// time at which the backend lets others have the name, as long as the rates of the clocks differ by less than one percent. A
+// degraded lease needs no renewal: for it, ValidUntil is about ten years after the acquire, or one TTL [WithoutRenewal].
 func (x *Lease) ValidUntil() time.Time {
 	if x.none() {
 		return time.Time{}
@@ -231,6 +231,14 @@ func (x *Lease) validUntil() clock.Awake {
 	now := x.engine.clock.Now()
 	return now.Add(x.hold.Remaining(now))
 }
+
+// Degraded says that the lease excludes others in this process only, because the lock service could
+// not answer when it was acquired: see [OnUnavailable]. It never changes during the lease.
+//
+// A degraded lease has no TTL and no fence. It ends by its release, by [WithMaxHold], by Close, and
+// [WithoutRenewal] after about one TTL. Its release sends nothing, [Confirm] trusts it, and it cannot be detached. A
+// re-entry joins it, whatever policy the re-entry has.
+func (x *Lease) Degraded() bool { return !x.none() && x.hold.Claim.Outage != nil }
 
 // Context returns the lease's own context. It has the values of the context that was given to
 // Acquire, but neither its deadline nor its cancellation. It ends when the lease does. Then
@@ -290,7 +298,8 @@ func leaseOf(ctx context.Context) *Lease {
 // is never 0 without an error.
 //
 // The error is [ErrInvalid] if ctx stands under no lease of name, or if that lease has no fence
-// because it is one of a semaphore or the backend mints none.
+// because it is one of a semaphore or the backend mints none. It is [ErrUnavailable] if the lease
+// is [Lease.Degraded].
 func FenceFor(ctx context.Context, name string) (uint64, error) {
 	x := leaseOf(ctx)
 	for x != nil && x.name != name {
@@ -299,6 +308,8 @@ func FenceFor(ctx context.Context, name string) (uint64, error) {
 	switch {
 	case x == nil:
 		return 0, invalidf("fence of %q: the context stands under no lease of that name", name)
+	case x.Degraded():
+		return 0, &unavailableError{"fence", name, errDegraded}
 	case x.Fence() == 0:
 		return 0, invalidf("fence of %q: it has none, as it is of a semaphore, or the %s backend mints none", name, x.engine.can.Backend)
 	default:

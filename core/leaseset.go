@@ -74,6 +74,12 @@ func (s *LeaseSet) ValidUntil() time.Time {
 	return until
 }
 
+// Degraded says that at least one of the leases excludes others in this process only: see
+// [OnUnavailable].
+func (s *LeaseSet) Degraded() bool {
+	return !s.none() && slices.ContainsFunc(s.leases, (*Lease).Degraded)
+}
+
 // Err is [Lease.Err] for the set. It returns nil as long as all of its leases may be trusted. If
 // one lease is lost and another one released, it returns the loss.
 func (s *LeaseSet) Err() error {

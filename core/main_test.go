@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // most of these tests are about faults
+	goleak.VerifyTestMain(m)
+}
 
 // Times of the default configuration, as the documentation states them.
 const (
@@ -51,9 +55,9 @@ func (b *bench) other(opts ...core.NewOption) *core.Locker {
 	return b.locker(lab.New(b.store), opts...)
 }
 
-func (b *bench) locker(link *lab.Net, opts ...core.NewOption) *core.Locker {
+func (b *bench) locker(d driver.Driver, opts ...core.NewOption) *core.Locker {
 	b.Helper()
-	locks, err := core.New(link, opts...)
+	locks, err := core.New(d, opts...)
 	b.ok(err)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

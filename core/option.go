@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -35,6 +36,21 @@ type newOptionFunc func(*config)
 
 func (f newOptionFunc) apply(c *config) { f(c) }
 
+// Options is several options as one. [New] treats it as if they stood in its place.
+func Options(opts ...NewOption) NewOption {
+	return newOptionFunc(func(c *config) { apply(c, opts) })
+}
+
+func apply[O NewOption](c *config, opts []O) {
+	for _, o := range opts {
+		if any(o) == nil {
+			c.check(invalidf("option: nil"))
+			return
+		}
+		o.apply(c)
+	}
+}
+
 func defaults() config {
 	process := thisProcess()
 	return config{
@@ -46,12 +62,7 @@ func defaults() config {
 // with returns c changed by opts, and checked against what this backend can do.
 func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, error) {
 	next := *c
-	for _, o := range opts {
-		if any(o) == nil {
-			return nil, invalidf("option: nil")
-		}
-		o.apply(&next)
-	}
+	apply(&next, opts)
 	if next.err != nil {
 		return nil, next.err
 	}
@@ -195,6 +206,48 @@ func WithDedupScope(s string) Option {
 	})
 }
 
+// UnavailablePolicy says what an acquire does if the lock service cannot answer; see
+// [OnUnavailable].
+type UnavailablePolicy uint8
+
+// The policies of [OnUnavailable].
+const (
+	// FailClosed: the work does not run. The error is [ErrUnavailable].
+	FailClosed UnavailablePolicy = iota
+	// LocalOnly: the work runs, and excludes other work in this process only. After an attempt that had
+	// no answer, other acquires that would have waited no longer than that go local at once, for one second. In that time they ask the
+	// lock service in the background, at most four times a second, and only while acquires come in.
+	// Its first answer ends that.
+	LocalOnly
+)
+
+// OnUnavailable says what an acquire does if the lock service cannot answer. With [LocalOnly] it
+// gets a degraded lease, which excludes only the other leases of this process: see [Lease.Degraded]. Use it for work that
+// is better done twice than not at all. It needs a driver that can grant without the service:
+//
+//	locks, err := core.New(fallback.New(redislock.New(rdb)), core.OnUnavailable(core.LocalOnly))
+//
+// An acquire goes local after one attempt that nobody answers: a dial that fails, a connection that
+// breaks, silence, or a server that says that it is loading, read-only or without a leader. Silence
+// takes a third of the TTL, at most 2 s. Everything else fails closed: wrong types, missing
+// permissions, unknown replies, the end of ctx, and for one TTL a name that the service has called held. The first answer
+// ends it: later acquires get a real lease, and wait for the degraded one too.
+//
+// A lease that is held when the service fails does not change: it is lost when its trust ends.
+//
+// The default is [FailClosed]; the last one wins. LocalOnly together with [WithDedup],
+// [WithMinHold], [WithShared] or [WithLimit], which only the service can keep, is [ErrInvalid], and so is a driver that is not
+// wrapped. [Locker.Campaign] always fails closed, because otherwise each process would have a leader. See
+// docs/operate/running.md.
+func OnUnavailable(p UnavailablePolicy) Option {
+	return optionFunc(func(c *config) {
+		if p > LocalOnly {
+			c.check(invalidf("OnUnavailable(%d): neither FailClosed nor LocalOnly", p))
+		}
+		c.onOutage = p
+	})
+}
+
 // WithLabel stores a readable note beside the token. Callers that find the name held see it in
 // [HeldError], and so do operators, so it must not hold a secret.
 //
@@ -263,6 +316,28 @@ func WithWorkContext(f func(ctx context.Context, e Event) context.Context) NewOp
 		}
 		c.workContexts = append(slices.Clip(c.workContexts), f)
 	})
+}
+
+// WithLogger says where an operator finds out what happens:
+//
+//   - leases that were lost, and why;
+//   - releases that could not be confirmed;
+//   - when the lock service becomes unavailable, and when it is back;
+//   - events that were dropped, and functions of observers that panic;
+//   - calls that have waited for three TTLs: see [EventLongWait].
+//
+// In good times there is no line. Lines have templates, and names and labels only with [WithNamesInLogs]. They have the context of
+// the call, so that a handler can add its trace. The last one wins. The default is [slog.Default], and nil is no log.
+func WithLogger(log *slog.Logger) NewOption {
+	return newOptionFunc(func(c *config) { c.logger, c.silent = log, log == nil })
+}
+
+// WithNamesInLogs lets the log have the names of locks, and the label of a holder where
+// it helps. They come from requests, so they can be personal data, and have millions of values.
+//
+// The default is that lines have templates only.
+func WithNamesInLogs() NewOption {
+	return newOptionFunc(func(c *config) { c.names = true })
 }
 
 const (

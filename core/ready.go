@@ -41,7 +41,7 @@ func (l *Locker) Ready(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if at := r.can.Location; at != "" {
+	if at := r.driver.Capabilities().Location; at != "" {
 		err = fmt.Errorf("%s at %s: %w", r.can.Backend, at, err)
 	}
 	failed := &unavailableError{"ready", "", err}

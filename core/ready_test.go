@@ -118,3 +118,30 @@ func TestAClientThatIsRefusedIsToldAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// moving is a service whose client goes from one server to the next.
+type moving struct {
+	*memlock.Store
+
+	at string
+}
+
+func (m *moving) Capabilities() driver.Capabilities {
+	can := m.Store.Capabilities()
+	can.Location = m.at
+	return can
+}
+
+func TestReadySaysWhereTheServiceIsNow(t *testing.T) {
+	t.Parallel()
+	service := &moving{memlock.New(), "no server yet"}
+	locks, err := core.New(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.at = "host:1"
+	service.SetDown(true)
+	if err := locks.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), " at host:1: ") {
+		t.Errorf("%v does not say where", err)
+	}
+}

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/fence"
 	"github.com/holdfast-go/holdfast/core/inspector"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/examples/demo/shoppb"
 	"github.com/holdfast-go/holdfast/grpcmw"

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
@@ -185,6 +185,10 @@ type faulty struct {
 
 func (f faulty) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	return f.acquire(ctx, c)
+}
+
+func (f faulty) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return driver.Poll(ctx, c, f.acquire)
 }
 
 func errorInfo(err error) *errdetails.ErrorInfo {

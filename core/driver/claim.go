@@ -45,8 +45,9 @@ type Claim struct {
 	// for this hash.
 	Handoff string
 
-	// Degrade says that the caller goes on without the service if that answers nobody: see Grant.Degraded. A
-	// driver of a service ignores it.
+	// Degrade says that the caller goes on without the service if that answers nobody: see Grant.Degraded. Only
+	// exclusive claims without Dedup, and without a Keep that is longer than TTL, have it. It needs
+	// Capabilities.Degrade. core then leaves all the time of an attempt to one call.
 	Degrade bool
 
 	// Heard is told each answer to a look of Wait that is no grant, as soon as it is there. It does not
@@ -115,6 +116,8 @@ type Grant struct {
 	// claim has Degrade and the service answers nobody; "" for all other grants. It excludes others in this process only, and has
 	// a token of its own: whatever the service makes of Claim.Token, that is released there.
 	Degraded string
+	// Outage is why the service could not answer, in a grant with Degraded.
+	Outage error
 	// Asked is when TTL began, or a time before that, read before the command was written. It may be
 	// early, never late. The zero Time means when Acquire or Wait was called. It needs its monotonic
 	// reading, so it comes from time.Now.
@@ -124,7 +127,7 @@ type Grant struct {
 // Capabilities says what a backend can do.
 type Capabilities struct {
 	Backend  string // for messages: "redis"
-	Location string // the service's address, for messages; without a password; "" if it is not known
+	Location string // the service's address just now, for messages; without a password; "" if it is not known
 	Err      error  // what is wrong with the arguments of the constructor; core.New returns it
 
 	// Punctual promises that every call returns soon after ctx's deadline, whatever the network does. In
@@ -147,6 +150,8 @@ type Capabilities struct {
 	Dedup  bool // Claim.Dedup
 	Keep   bool // Claim.Keep in Release
 	Detach bool // Claim.Handoff
+	// Degrade says that it is a driver around another one, and grants without the service: Claim.Degrade.
+	Degrade bool
 
 	MinTTL  time.Duration // shortest TTL; 0 means that core's own bound is enough
 	MaxName int           // longest name in bytes; 0 means that core's own bound is enough

@@ -127,7 +127,7 @@ type Driver interface {
 	Release(ctx context.Context, c Claim) error
 
 	// Capabilities says what the backend can do, where it is, and what is wrong with the arguments of its
-	// constructor. It does no I/O, does not block, and always returns the same.
+	// constructor. It does no I/O, does not block, and always returns the same, except for the Location.
 	Capabilities() Capabilities
 }
 

@@ -37,9 +37,7 @@ var directCases = []testCase{
 			e.queue(d, c, what)
 			e.release(holder, held)
 			settle(c)
-			if err := d.Release(e.ctx, c); err != nil && !errors.Is(err, driver.ErrNotOwner) {
-				e.Fatalf("%s: %v", what, err)
-			}
+			e.ends(d, c, what)
 			e.free("name")
 		}
 		e.nothingLeft()
@@ -147,7 +145,7 @@ var directCases = []testCase{
 	}},
 	{name: "ALookBesideItsOwnGrantDoesNotQueueTheOwner", needs: []need{queues}, crowd: true, run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
-		for range 40 {
+		for range e.rounds(40) {
 			held, c := e.lasting("name"), e.long("name")
 			e.grant(holder, held)
 			e.queue(d, c, "the waiter")

@@ -210,7 +210,7 @@ func (e *env) hammer(take func(d driver.Driver, c driver.Claim) (driver.Grant, e
 	for i := range 8 {
 		d := drivers[i%2]
 		wg.Go(func() {
-			for range 25 {
+			for range e.rounds(25) {
 				c := e.lasting("name")
 				g, err := take(d, c)
 				if err != nil {

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -26,6 +28,10 @@ type mutant struct {
 	renew   func(m *mutant, ctx context.Context, claims []driver.Claim) []error
 	release func(m *mutant, ctx context.Context, c driver.Claim) error
 	close   func(ctx context.Context) error
+
+	shows  func(info *inspect.LeaseInfo)
+	evict  func(m *mutant, ctx context.Context, name, handle string) error
+	unmark func(m *mutant, ctx context.Context, name, scope string) error
 
 	believes    func(text, token string) bool // what a message makes it believe
 	leftover    []string
@@ -322,11 +328,13 @@ func (m *mutant) looks(c driver.Claim) {
 	_, _ = m.store.Wait(ctx, c)
 }
 
-// mutants are the faults, each with the cases that find it.
-var mutants = map[string]struct {
+// faulty is a fault, with the cases that find it.
+type faulty struct {
 	mutant
 	found []string
-}{
+}
+
+var mutants = map[string]faulty{
 	"its capabilities change": {mutant{can: func() func(driver.Capabilities) driver.Capabilities {
 		n := 0
 		return func(c driver.Capabilities) driver.Capabilities { n++; c.MaxName = n; return c }
@@ -841,7 +849,9 @@ func TestEachFaultIsFoundByItsCases(t *testing.T) {
 	for _, c := range suite() {
 		cases[c.name], missed[c.name] = c, true
 	}
-	for fault, m := range mutants {
+	all := maps.Clone(mutants)
+	maps.Copy(all, inspectMutants)
+	for fault, m := range all {
 		t.Run(fault, func(t *testing.T) {
 			for _, name := range m.found {
 				t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -150,7 +149,7 @@ var networkCases = []testCase{
 	}},
 	{name: "NamesUsedOnceLeaveNothing", needs: []need{seen}, crowd: true, run: func(e *env) {
 		d, other := e.Driver(), e.Driver()
-		n := 100
+		n := e.rounds(100)
 		if e.virtual {
 			n = 3000
 		}
@@ -244,7 +243,7 @@ var operations = map[string]func(w *wire){
 		w.cut()
 		w.end(c)
 		next.granted(2*driver.Recheck(c.TTL)+w.e.pace(c), w.what)
-		w.e.release(w.other, waiting)
+		w.e.ends(w.other, waiting, w.what) // nobody has renewed it meanwhile
 	},
 	"leave the queue": func(w *wire) {
 		held, c := w.e.lasting(w.name), w.claim()
@@ -270,45 +269,25 @@ func (w *wire) warm() {
 	w.e.release(w.d, c)
 }
 
-// again makes a call until it is done, as core does. It is never told that another owns the name. What was
-// not sent has not been executed.
+// again makes a call until it is done, as core does. It is never told that another owns the name.
 func (w *wire) again(c driver.Claim, call func(ctx context.Context) error) {
 	w.e.Helper()
-	var err error
-	for range 100 {
-		ctx, cancel := context.WithTimeout(w.e.ctx, driver.Patience(c.TTL))
-		err = call(ctx)
-		cancel()
-		m := driver.Explain(err)
-		if m.Kind == driver.Done {
-			return
-		}
-		if !m.Again() {
-			w.e.Fatalf("%s: %v", w.what, err)
-		}
-		time.Sleep(w.e.ttl / 200) // the client needs a new connection
+	if err := w.e.answered(c, call); err != nil {
+		w.e.Fatalf("%s: %v", w.what, err)
 	}
-	w.e.Fatalf("%s: never answered: %v", w.what, err)
 }
 
 // heldBy fails the case unless c owns the name, and others are told so.
 func (w *wire) heldBy(c driver.Claim) {
 	w.e.Helper()
 	heal(w.through)
-	if !w.e.owns(w.other, c) {
+	if !w.e.owns(w.d, c) {
 		w.e.Fatalf("%s: it does not own the name", w.what)
 	}
 	w.e.refused(w.other, w.e.claim(c.Name), w.what)
 }
 
-// end releases c until that is answered. It may be over before.
 func (w *wire) end(c driver.Claim) {
 	w.e.Helper()
-	w.again(c, func(ctx context.Context) error {
-		err := w.d.Release(ctx, c)
-		if errors.Is(err, driver.ErrNotOwner) {
-			return nil
-		}
-		return err
-	})
+	w.e.ends(w.d, c, w.what)
 }

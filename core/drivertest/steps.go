@@ -22,15 +22,26 @@ func (e *env) grant(d driver.Driver, c driver.Claim) driver.Grant {
 // wait waits until c is granted. It may run on any goroutine.
 func (e *env) wait(d driver.Driver, c driver.Claim) (driver.Grant, error) { return e.again(c, d.Wait) }
 
-// again makes a call until it is answered, as core does: a machine that is busy may be too slow for a client's bounds.
+// again makes a call until it is answered, for a long time, as core does: a machine that is busy may be too slow for a
+// client's bounds, and after a cut a client may not be connected again.
 func (e *env) again(c driver.Claim, call func(context.Context, driver.Claim) (driver.Grant, error)) (driver.Grant, error) {
 	for try := 1; ; try++ {
 		g, err := call(e.ctx, c)
-		const tries = 10
 		if !driver.Explain(err).Again() || try == tries || e.ctx.Err() != nil {
 			return g, err
 		}
+		time.Sleep(e.ttl / 100)
 	}
+}
+
+// answered makes a call until it is answered, and has a new one made when core would.
+func (e *env) answered(c driver.Claim, call func(context.Context) error) error {
+	_, err := e.again(c, func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		ctx, cancel := context.WithTimeout(ctx, driver.Patience(c.TTL))
+		defer cancel()
+		return driver.Grant{}, call(ctx)
+	})
+	return err
 }
 
 // refused fails the case unless c is refused.
@@ -42,12 +53,21 @@ func (e *env) refused(d driver.Driver, c driver.Claim, why string) {
 // refusal fails the case unless c is refused, and returns what it is told.
 func (e *env) refusal(d driver.Driver, c driver.Claim, why string) *driver.Held {
 	e.Helper()
-	_, err := d.Acquire(e.ctx, c)
+	_, err := e.again(c, d.Acquire)
 	held, ok := errors.AsType[*driver.Held](err)
 	if !ok {
 		e.Fatalf("%s: not refused: %v", why, err)
 	}
 	return held
+}
+
+// ends releases c until that is answered. It may be over before.
+func (e *env) ends(d driver.Driver, c driver.Claim, what string) {
+	e.Helper()
+	err := e.answered(c, func(ctx context.Context) error { return d.Release(ctx, c) })
+	if err != nil && !errors.Is(err, driver.ErrNotOwner) {
+		e.Fatalf("%s: release %q: %v", what, c.Name, err)
+	}
 }
 
 // release releases what c owns.

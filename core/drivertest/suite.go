@@ -113,7 +113,7 @@ var (
 func suite() (all []testCase) {
 	for _, list := range [][]testCase{
 		grantCases, renewCases, fenceCases, waitCases, queueCases, directCases, sharedCases, limitCases, dedupCases, keepCases,
-		handoffCases, foreignCases, networkCases, outageCases,
+		handoffCases, foreignCases, inspectCases, networkCases, outageCases,
 	} {
 		all = append(all, list...)
 	}
@@ -224,10 +224,13 @@ func (e *env) noError(err error) {
 	}
 }
 
+// tries are enough for what takes long on a machine that is busy.
+const tries = 2000
+
 // eventually waits for cond, for a long time. It checks that something happens, not when.
 func (e *env) eventually(what string, cond func() bool) {
 	e.Helper()
-	for range 2000 {
+	for range tries {
 		if cond() {
 			return
 		}
@@ -243,6 +246,14 @@ func (e *env) sleep(d time.Duration) {
 	case <-e.ctx.Done():
 		e.Fatal("the case has taken too long")
 	}
+}
+
+// rounds is how often a case repeats what mostly ends well: with -short, fewer times in real time.
+func (e *env) rounds(n int) int {
+	if testing.Short() && !e.virtual {
+		return (n + 3) / 4
+	}
+	return n
 }
 
 // within fails the case unless f returns within d, and a little slack in real time.

@@ -239,7 +239,7 @@ var waitCases = []testCase{
 		}
 	}},
 	{name: "WaitersWhoGiveUpAtTheReleaseLeaveNothing", crowd: true, run: func(e *env) {
-		for round := range 10 {
+		for round := range e.rounds(10) {
 			holder, held := e.Driver(), e.lasting("name")
 			e.grant(holder, held)
 			var all []*waiter
@@ -274,7 +274,7 @@ var waitCases = []testCase{
 		for i := range 12 {
 			d := e.Driver()
 			wg.Go(func() {
-				for n := range 10 {
+				for n := range e.rounds(10) {
 					c := e.long("name")
 					ctx, cancel := context.WithTimeout(e.ctx, time.Duration(1+(i+n)%5)*time.Millisecond)
 					if _, err := d.Wait(ctx, c); err == nil {

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // full is an etcd whose database has reached its quota.
@@ -64,7 +64,7 @@ func TestADeadEtcdIsToldWithItsAddressAtOnce(t *testing.T) {
 	server.Kill()
 	eventually(t, "the client notices", func() bool {
 		_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
-		return err != nil && strings.Contains(err.Error(), server.Addr()) && driver.CannotAnswer(err)
+		return err != nil && strings.Contains(err.Error(), server.Addr()) && driver.Explain(err).Nobody
 	})
 	server.Restart()
 	eventually(t, "it is back", func() bool {

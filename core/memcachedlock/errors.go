@@ -9,7 +9,7 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // classify marks the errors after which the server has certainly not executed the command:

@@ -58,8 +58,9 @@ func (s *Store) Steal(name string) (fence uint64) {
 	now := time.Now()
 	r := s.open(name, now)
 	const token = "thief" // nobody's: those of core are longer
-	r.kind, r.holders = exclusive, append(r.holders[:0], holder{token: token, expires: now.Add(StolenFor)})
-	return s.mint(now, 1)
+	r.kind, r.holders = exclusive, append(r.holders[:0], holder{token: token, since: now, expires: now.Add(StolenFor)})
+	r.fence = s.mint(now, 1)
+	return r.fence
 }
 
 // reach is a call's way to the service.

@@ -7,8 +7,6 @@
 //
 // A Store can inject failures, so that you can test your error handling: see [Store.Lose],
 // [Store.Steal], [Store.SetDown], [Store.SetDelay] and [Store.DropReplies].
-//
-// It becomes package core/memlock when core changes over to the new engine.
 package memlock
 
 import (
@@ -105,7 +103,7 @@ func (s *Store) grant(r *record, c driver.Claim, now time.Time) (g driver.Grant)
 	r.leave(c.Token)
 	first := len(r.holders) == 0
 	r.kind = kindOf(c)
-	r.put(holder{token: c.Token, label: c.Label, limit: c.Limit, expires: now.Add(c.TTL)})
+	r.put(holder{token: c.Token, label: c.Label, limit: c.Limit, since: now, expires: now.Add(c.TTL)})
 	switch {
 	case r.kind == exclusive:
 		g.Fences = min(max(1, c.Fences), driver.MaxFences)
@@ -113,6 +111,10 @@ func (s *Store) grant(r *record, c driver.Claim, now time.Time) (g driver.Grant)
 			g.Fences = min(g.Fences, driver.FencesBesideOthers)
 		}
 		g.Fence = s.mint(now, g.Fences)
+		r.fence = 0
+		if g.Fences == 1 {
+			r.fence = g.Fence
+		}
 		return g
 	case r.kind == shared && first:
 		r.fence = s.mint(now, 1)
@@ -190,7 +192,7 @@ func (s *Store) release(c driver.Claim) error {
 			s.markers[marker{c.Name, c.Scope}] = done{c.Label, now.Add(c.Dedup)}
 		}
 		if c.Keep > 0 && r.kind == exclusive {
-			*h = holder{label: c.Label, handoff: c.Handoff, expires: now.Add(c.Keep)}
+			*h = holder{left: c.Token, label: c.Label, handoff: c.Handoff, since: now, expires: now.Add(c.Keep)}
 		} else {
 			r.remove(c.Token)
 		}

@@ -11,6 +11,7 @@ import (
 // entry is a claim in the queue of its name.
 type entry struct {
 	claim  driver.Claim // as its last look has left it
+	came   time.Time
 	looked time.Time
 	dead   time.Time         // when it is dropped, unless it looks again
 	told   chan driver.Grant // of the call of Wait that looked last; see tell
@@ -105,10 +106,10 @@ func (r *record) stand(c driver.Claim, now time.Time, told chan driver.Grant) {
 		}
 	}
 	if e == nil {
-		e = new(entry)
+		e = &entry{came: now}
 		r.queue = append(r.queue, e)
 	}
-	*e = entry{claim: c, looked: now, dead: now.Add(driver.PlaceLife(c.TTL)), told: told}
+	*e = entry{claim: c, came: e.came, looked: now, dead: now.Add(driver.PlaceLife(c.TTL)), told: told}
 }
 
 // leave takes token out of the queue.

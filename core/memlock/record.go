@@ -31,16 +31,18 @@ func kindOf(c driver.Claim) kind {
 type record struct {
 	kind    kind // of the holders
 	holders []holder
-	fence   uint64 // of the readers, if they are the holders
+	fence   uint64 // of the readers or of the owner; 0 for a block, of which only the owner knows the right one
 	queue   []*entry
 }
 
 // holder is one who owns a name, or nobody for whom it stays taken.
 type holder struct {
 	token   string // "" if a release has left the name taken
+	left    string // the token of that release
 	label   string
 	limit   int
 	handoff string // of who may take it over, if there is no token
+	since   time.Time
 	expires time.Time
 }
 
@@ -61,7 +63,11 @@ func (r *record) holder(token string) *holder {
 
 // put makes h one of the holders, or takes the place of what it was.
 func (r *record) put(h holder) {
-	r.remove(h.token)
+	if was := r.holder(h.token); was != nil {
+		h.since = was.since
+		*was = h
+		return
+	}
 	r.holders = append(r.holders, h)
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // The words of Redis 6.2, 7.0 and 7.2, and users with names that are words of theirs.

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -280,7 +280,7 @@ func TestWhatAProxySaysInTheServersPlaceIsAnOpenOutcome(t *testing.T) {
 			t.Parallel()
 			s := redislock.New(dial(t, &redis.Options{Addr: refuser(t, says), Protocol: 2}))
 			_, err := s.Acquire(t.Context(), theClaim())
-			if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || !driver.CannotAnswer(err) {
+			if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || !driver.Explain(err).Nobody {
 				t.Errorf("%v is taken for an answer of the server's", err)
 			}
 		})

@@ -24,14 +24,14 @@ const lastWords = 30 * time.Millisecond
 // once, and when the owner's TTL, or the life of the first place in the queue, ends. Without
 // notifications, or while a foreign client has the name, it also looks after 25 ms, then less and
 // less often, up to a second apart. Each look runs one script.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+func (s *store) Wait(ctx context.Context, c driver.Claim) error {
 	_, _, err := s.await(ctx, c, "")
 	return err
 }
 
 // Offer implements driver.Offerer. It is Wait, and each look carries the same offer. With
 // [WithReplicas], nothing is offered: nobody would wait for the replicas.
-func (s *Store) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
+func (s *store) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
 	if s.replicas.n > 0 || c.Offer == 0 || !c.Exclusive() || c.Dedup > 0 || c.Handoff != "" {
 		return g, false, s.Wait(ctx, c)
 	}
@@ -39,7 +39,7 @@ func (s *Store) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, gran
 }
 
 // await waits for a notification. nonce is the secret of the offer, or "" if there is none.
-func (s *Store) await(ctx context.Context, c driver.Claim, nonce string) (g driver.Grant, granted bool, err error) {
+func (s *store) await(ctx context.Context, c driver.Claim, nonce string) (g driver.Grant, granted bool, err error) {
 	g, granted, err = s.wait(ctx, c, nonce)
 	if s.relaid(err) {
 		return s.wait(ctx, c, nonce)
@@ -47,7 +47,7 @@ func (s *Store) await(ctx context.Context, c driver.Claim, nonce string) (g driv
 	return g, granted, err
 }
 
-func (s *Store) wait(ctx context.Context, c driver.Claim, nonce string) (g driver.Grant, granted bool, err error) {
+func (s *store) wait(ctx context.Context, c driver.Claim, nonce string) (g driver.Grant, granted bool, err error) {
 	hub := s.hubs.of(c.Name)
 	heard, leave := hub.listen(c.At())
 	defer leave()
@@ -125,7 +125,7 @@ func noted(c driver.Claim, nonce string) string {
 
 // lineUp puts c's place in the queue, with what it shows, unless that is "". It says whether to try now,
 // or when to look again: 0 if that is not known.
-func (s *Store) lineUp(ctx context.Context, c driver.Claim, note string) (try bool, again time.Duration, err error) {
+func (s *store) lineUp(ctx context.Context, c driver.Claim, note string) (try bool, again time.Duration, err error) {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{
 		script: waitScript, keys: 4,
@@ -164,7 +164,7 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim, note string) (try bo
 
 // leave gives up c's place in the queue, or withdraws its offer, and releases the name if c's token
 // owns it.
-func (s *Store) leave(c driver.Claim) command {
+func (s *store) leave(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{
 		script: leaveScript, keys: 4,
@@ -180,7 +180,7 @@ func (s *Store) leave(c driver.Claim) command {
 }
 
 // Rank implements driver.Ranker. It runs one script that only reads.
-func (s *Store) Rank(ctx context.Context, name string) (uint64, error) {
+func (s *store) Rank(ctx context.Context, name string) (uint64, error) {
 	line, _ := s.lineKeys(name)
 	reply, err := s.run(ctx, command{script: rankScript, keys: 1, parts: []string{line}})
 	if err != nil {

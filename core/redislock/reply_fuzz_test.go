@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -50,7 +50,7 @@ func FuzzScriptReplies(f *testing.F) {
 		case 1:
 			c.Fences = 32
 		case 2:
-			c.Shared = true
+			c.Limit = driver.Readers
 		case 3:
 			c.Limit = 3
 		}

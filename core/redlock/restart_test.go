@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
@@ -29,7 +29,7 @@ func TestServersThatForgetGrantNothingUntilTheLongestTTLIsOver(t *testing.T) {
 			nodes[i] = redislock.New(rdb)
 		}
 		s := redlock.New(nodes, redlock.WithFence())
-		t.Cleanup(func() { _ = s.CloseIdle(context.WithoutCancel(t.Context())) })
+		t.Cleanup(func() { _ = s.Close(context.WithoutCancel(t.Context())) })
 		return s
 	}
 	holder, other := store(), store()

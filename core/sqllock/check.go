@@ -31,7 +31,7 @@ var unsafe = []struct {
 }
 
 // ready asks the server, once, what it is.
-func (s *Store) ready(ctx context.Context) error {
+func (s *store) ready(ctx context.Context) error {
 	if s.checked.done.Load() {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 func TestAFullDiskIsAnErrorThatSaysSoAndPasses(t *testing.T) {

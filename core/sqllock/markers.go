@@ -13,7 +13,7 @@ import (
 func markerOf(c driver.Claim) string { return c.Name + " " + c.Scope }
 
 // Markers implements driver.MarkerInspector. It reads pages of rows, in the order of their names.
-func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
+func (s *store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
 	return func(yield func(driver.MarkerInfo, error) bool) {
 		if err := s.ready(ctx); err != nil {
 			yield(driver.MarkerInfo{}, err)
@@ -35,7 +35,7 @@ func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.Mar
 }
 
 // Unmark implements driver.MarkerInspector.
-func (s *Store) Unmark(ctx context.Context, name, scope string) error {
+func (s *store) Unmark(ctx context.Context, name, scope string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

@@ -9,17 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // storm runs one on a database that has a table. What a fault itself is told, such as that the server is gone, does not matter.
 func (d database) storm(t *testing.T, faults ...backendtest.Fault) {
 	t.Helper()
 	backendtest.Storm{
-		Process: func() (driver.Driver, []*faultproxy.Proxy) { return d.process(t, "holdfast_locks") },
+		Process: d.process(t, "holdfast_locks"),
 		Faults:  faults,
 	}.Run(t)
 }

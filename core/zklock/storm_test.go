@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
@@ -18,7 +18,7 @@ const stormSession = 2 * time.Second
 func TestAStormKeepsOneHolderAtATime(t *testing.T) {
 	t.Parallel()
 	s := servers.ZooKeeper(t)
-	backendtest.Storm{Process: at(t, s.Addr(), "/holdfast", stormSession).Through, Faults: backendtest.ServerFaults(s)}.Run(t)
+	backendtest.Storm{Process: process(t, s.Addr(), "/holdfast", stormSession), Faults: backendtest.ServerFaults(s)}.Run(t)
 }
 
 func TestAStormInAnEnsembleKeepsOneHolderAtATime(t *testing.T) {

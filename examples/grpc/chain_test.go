@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/examples/grpc/orderspb"
 	"github.com/holdfast-go/holdfast/grpcmw"
@@ -139,6 +139,11 @@ type counting struct {
 func (c counting) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
 	c.asked <- struct{}{}
 	return c.Store.Acquire(ctx, claim)
+}
+
+func (c counting) Wait(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+	c.asked <- struct{}{}
+	return c.Store.Wait(ctx, claim)
 }
 
 func TestWhoIsRejectedDoesNotReachTheLock(t *testing.T) {

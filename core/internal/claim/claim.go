@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"sync"
@@ -28,6 +29,8 @@ type Claim struct {
 	Name  string
 	token string
 	desk  *Desk // that sends; nil if somebody plays
+	// Outage is why the grant was made without the service; nil for all other claims.
+	Outage error
 
 	mu      sync.Mutex // protects the fields below; a leaf
 	phase   phase
@@ -64,9 +67,12 @@ func New(name string) *Claim {
 	return &Claim{Name: name, token: string(text[:])}
 }
 
-// Degraded returns the claim of a grant that was made without the service, for c. What c has asked the service for stays open.
-func (c *Claim) Degraded(token string) *Claim {
-	return &Claim{Name: c.Name, token: token, desk: c.desk}
+// Degraded returns the claim of a grant g that was made without the service, for c. What c has asked the service for stays
+// open. Only a release ends it: nothing else can end what no service knows.
+func (c *Claim) Degraded(g driver.Grant) *Claim {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &Claim{Name: c.Name, token: g.Degraded, desk: c.desk, longest: c.longest, Outage: cmp.Or(g.Outage, call.ErrNoAnswer)}
 }
 
 // May says whether the token may ask for w: with another TTL or Keep than before only while none of its commands is

@@ -40,6 +40,7 @@ func (d *Desk) Close() { d.sweeper.Close() }
 func (d *Desk) Acquire(ctx context.Context, c *Claim, w *Wish, fences int, now clock.Reading, bound time.Duration) call.Reply {
 	var r call.Reply
 	tries := d.Port.Tries(now, bound)
+	tries.Whole = w.Degrade
 	for within := tries.First(ctx); within > 0; within = tries.Next(ctx, &r) {
 		if r.Err != nil {
 			now = d.Port.Clock.Read()
@@ -85,20 +86,27 @@ func (d *Desk) Release(ctx context.Context, r driver.Claim, now clock.Reading, w
 
 func (d *Desk) send(ctx context.Context, op call.Op, c *Claim, ask driver.Claim, now clock.Reading, within time.Duration) call.Reply {
 	r := d.Port.Send(ctx, op, ask, now, within, c)
-	m := r.Meaning()
-	if r.Grant.Degraded != "" { // not by the service, which may still execute the command
-		m = driver.Meaning{}
-	}
-	c.Answer(r.Now.Awake(), m)
+	c.Answer(r.Now.Awake(), said(r))
 	if op == call.Wait && errors.Is(r.Err, call.ErrNoAnswer) {
 		c.LeftBehind(r.Now.Awake())
 	}
 	return r
 }
 
+// said is what the service has said. If the grant was made without it, it may still execute the command.
+func said(r call.Reply) driver.Meaning {
+	if r.Grant.Degraded != "" {
+		return driver.Meaning{}
+	}
+	return r.Meaning()
+}
+
 // Late is for the outcome of a command whose caller has gone. If many come at once, the sweeper does what there is to do.
 func (c *Claim) Late(op call.Op, r call.Reply) {
-	if c.Outcome(op, r.Meaning()) && c.desk.enter() {
+	if r.Grant.Degraded != "" {
+		c.desk.once(c.Degraded(r.Grant))
+	}
+	if c.Outcome(op, said(r)) && c.desk.enter() {
 		defer c.desk.leave()
 		(&cleaner{desk: c.desk, claim: c, last: sweep.Unsent}).clean(first)
 	}

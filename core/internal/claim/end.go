@@ -81,7 +81,7 @@ func (c *Claim) Ended(now clock.Awake, confirmed, mayKeep bool) Cleanup {
 		c.phase = kept
 		return Cleanup{}
 	}
-	c.phase, c.placed = over, c.placed || c.stray
+	c.phase, c.placed = over, c.placed || c.stray || c.Outage != nil && !confirmed
 	return c.cleanup(now, c.placed)
 }
 

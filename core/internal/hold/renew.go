@@ -138,7 +138,7 @@ func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) 
 func (h *Hold) Turn(now clock.Reading, t term.Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.term.Again(now, t)
+	h.term.Again(now, h.turn(t))
 	h.set()
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
 	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/core/internal/oldmemory"
 )
 
 func TestConformanceOfTheOldMemoryBackend(t *testing.T) {
@@ -17,6 +17,7 @@ func TestConformanceOfTheOldMemoryBackend(t *testing.T) {
 	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
 		s := memlock.New()
 		return drivertest.Config{
+			Slow:   time.Millisecond, // a waiter asks before it stands in the queue
 			Driver: func() driver.Driver { return oldadapter.New(s) },
 			Unreachable: func() driver.Driver {
 				down := memlock.New()

@@ -5,7 +5,6 @@ package oldadapter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +26,9 @@ type Driver struct {
 
 var _ driver.Closer = (*Driver)(nil)
 
+// Old is the backend inside.
+func (a *Driver) Old() old.Driver { return a.old }
+
 // Capabilities implements driver.Driver.
 func (a *Driver) Capabilities() driver.Capabilities {
 	can := a.old.Capabilities()
@@ -36,11 +38,11 @@ func (a *Driver) Capabilities() driver.Capabilities {
 		Fence: can.Fence, Block: can.Block, Shared: can.Shared, Limit: can.Limit, Dedup: can.Dedup, Keep: can.Keep, Detach: can.Detach,
 		MinTTL: can.MinTTL, MaxName: can.MaxName,
 	}
-	if l, ok := a.old.(old.Locator); ok {
-		is.Location = l.Location()
-	}
 	if v, ok := a.old.(old.Validator); ok {
 		is.Err = v.Validate()
+	}
+	if l, ok := a.old.(old.Locator); ok && is.Err == nil {
+		is.Location = l.Location()
 	}
 	return is
 }
@@ -56,7 +58,7 @@ func (a *Driver) Close(ctx context.Context) error {
 // Acquire implements driver.Driver.
 func (a *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	g, err := a.old.Acquire(ctx, Claim(c))
-	return Grant(g), Error(err)
+	return Grant(g), err
 }
 
 // Wait implements driver.Driver.
@@ -86,7 +88,7 @@ func (a *Driver) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error)
 		case granted:
 			return g, nil
 		case !answered:
-			return driver.Grant{}, open(Error(err), queued)
+			return driver.Grant{}, open(err, queued)
 		case over(ctx):
 			return driver.Grant{}, held
 		}
@@ -153,26 +155,20 @@ func (a *Driver) Renew(ctx context.Context, claims []driver.Claim) []error {
 	for i, c := range claims {
 		all[i] = Claim(c)
 	}
-	errs := a.old.Renew(ctx, all)
-	for i, err := range errs {
-		errs[i] = Error(err)
-	}
-	return errs
+	return a.old.Renew(ctx, all)
 }
 
 // Release implements driver.Driver. Some old backends leave a place or something else, but not both: who owns
-// the name is not in the queue.
+// the name is not in the queue. And without a place, many have a quicker way.
 func (a *Driver) Release(ctx context.Context, c driver.Claim) error {
 	a.made.Delete(c.Token)
-	was, leaves := Claim(c), Claim(c)
-	was.Keep, was.Mark = c.Keep, c.Dedup > 0
-	leaves.Place = c.Token
-	if was.Mark || c.Keep > 0 {
-		if err := a.old.Release(ctx, was); !errors.Is(err, old.ErrNotOwner) {
-			return Error(err)
-		}
+	ends, leaves := Claim(c), Claim(c)
+	ends.Keep, ends.Mark = c.Keep, c.Dedup > 0
+	if err := a.old.Release(ctx, ends); !errors.Is(err, old.ErrNotOwner) {
+		return err
 	}
-	return Error(a.old.Release(ctx, leaves))
+	leaves.Place = c.Token
+	return a.old.Release(ctx, leaves)
 }
 
 // Claim is c as the old contract has it.
@@ -186,36 +182,4 @@ func Claim(c driver.Claim) old.Claim {
 // Grant is g as the new contract has it.
 func Grant(g old.Grant) driver.Grant {
 	return driver.Grant{Fence: g.Fence, Fences: g.Fences, TTL: g.TTL, Limit: g.Limit}
-}
-
-// Error is err with the types and marks of the new contract.
-func Error(err error) error {
-	if err == nil {
-		return nil
-	}
-	if h, ok := errors.AsType[*old.Held](err); ok {
-		return &driver.Held{Label: h.Label, Remaining: h.Remaining, Exact: h.Exact, Limit: h.Limit}
-	}
-	if d, ok := errors.AsType[*old.Duplicate](err); ok {
-		return &driver.Duplicate{Label: d.Label}
-	}
-	for was, is := range map[error]error{old.ErrUnmarked: driver.ErrUnmarked, old.ErrNotOwner: driver.ErrNotOwner} {
-		if errors.Is(err, was) {
-			return fmt.Errorf("%w: %w", is, err)
-		}
-	}
-	is := err
-	if why := old.Reason(err); why != "" {
-		is = driver.Because(is, why)
-	}
-	if errors.Is(err, old.ErrNotSent) {
-		is = driver.NotSent(is)
-	}
-	if errors.Is(err, old.ErrCannotAnswer) {
-		is = driver.Unavailable(is)
-	}
-	if errors.Is(err, old.ErrRefused) {
-		is = driver.Refused(is)
-	}
-	return is
 }

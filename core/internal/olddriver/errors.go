@@ -1,53 +1,39 @@
 package driver
 
-import (
-	"errors"
-	"time"
+import "github.com/holdfast-go/holdfast/core/driver"
+
+// Errors, and refusals, are the same in both contracts.
+type (
+	Held      = driver.Held
+	Duplicate = driver.Duplicate
 )
 
+// The errors.
 var (
-	// ErrNotOwner means that the token does not own the name: it never did, or no longer does.
-	// It is an answer of the server, never a guess.
-	ErrNotOwner = errors.New("driver: not the owner")
-
-	// ErrNotSent means that the server certainly has not executed the call, and will not execute
-	// it later. Examples are a refused dial, a context that had ended before anything was written,
-	// and a refusal before execution. Backends mark the client's error with [NotSent].
-	ErrNotSent = errors.New("driver: nothing was executed")
-
-	// ErrUnmarked means that a Release with Mark has freed the name, or kept it, as asked, but could
-	// not leave the dedup marker. core does not send it again: the token owns nothing any more.
-	// Backends wrap it together with the server's error. A backend that does both or neither never
-	// returns it.
-	ErrUnmarked = errors.New("driver: released without its dedup marker")
-
-	// ErrCannotAnswer means that the service cannot answer anybody just now: it is loading, has no
-	// leader or no quorum, or is a read-only replica. Backends mark the client's error with
-	// [Unavailable], and with [NotSent] too if that is true. They need not mark errors of the net
-	// package; see [CannotAnswer].
-	ErrCannotAnswer = errors.New("driver: the service cannot answer")
-
-	// ErrRefused means that the service answers, and refuses this client as it is set up: a wrong
-	// password, a missing permission, a command that is forbidden there. Another attempt would end
-	// the same, so core tells its caller at once. Backends mark the client's error with [Refused].
-	// What passes by itself, such as full memory or a failover, is none.
-	ErrRefused = errors.New("driver: the service refuses this client")
+	ErrNotOwner     = driver.ErrNotOwner
+	ErrNotSent      = driver.ErrNotSent
+	ErrUnmarked     = driver.ErrUnmarked
+	ErrCannotAnswer = driver.ErrCannotAnswer
+	ErrRefused      = driver.ErrRefused
 )
 
-// Held is how Acquire refuses a claim because the name has another owner, or because other
-// places in the queue come first.
-type Held struct {
-	Label     string        // the owner's label; "" if it left none, or is not a client of this library
-	Remaining time.Duration // until the owner's TTL ends; 0 if that is not known
-	Exact     bool          // the name comes free after exactly Remaining; otherwise that is only a bound
-	Limit     int           // how many holders there may be, if another holder asked for fewer; else 0
-}
+// NotSent is driver.NotSent.
+func NotSent(err error) error { return driver.NotSent(err) }
 
-func (*Held) Error() string { return "driver: held by another owner" }
+// Unavailable is driver.Unavailable.
+func Unavailable(err error) error { return driver.Unavailable(err) }
 
-// Duplicate is how Acquire refuses a claim with Dedup because its scope has a marker.
-type Duplicate struct {
-	Label string // label of the claim that left the marker
-}
+// Refused is driver.Refused.
+func Refused(err error) error { return driver.Refused(err) }
 
-func (*Duplicate) Error() string { return "driver: a dedup marker stands" }
+// Because is driver.Because.
+func Because(err error, why string) error { return driver.Because(err, why) }
+
+// Reason is driver.Reason.
+func Reason(err error) string { return driver.Reason(err) }
+
+// UnknownOutcome is driver.UnknownOutcome.
+func UnknownOutcome(err error) error { return driver.UnknownOutcome(err) }
+
+// CannotAnswer says whether err, of any method, means that nobody can get an answer now: see driver.Explain.
+func CannotAnswer(err error) bool { return driver.Explain(err).Nobody }

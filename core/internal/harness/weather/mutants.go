@@ -138,47 +138,38 @@ func mutantsOfTokens() []Mutant {
 	return []Mutant{
 		{
 			Name: "a caller who goes away cleans nothing up",
-			File: "core/",
-			Old:  "\tb.sweep(0)\n",
-			New:  "",
+			File: "core/internal/claim/end.go",
+			Old:  "return c.cleanup(now, c.placed || c.owned || c.open > 0)",
+			New:  "return Cleanup{}",
 			Red:  "orphans", Only: "delay",
 		},
 		{
 			Name: "what is granted late is cleaned up before it comes",
-			File: "core/",
-			Old:  "\tb.sweep(0)\n",
-			New:  "\tif b.doubtful() {\n\t\tb.engine.spawn(func() { _ = b.cleanUp(ctx) })\n\t}\n",
+			File: "core/internal/claim/end.go",
+			Old:  "x.For = max(0, c.longest-now.Sub(c.since))",
+			New:  "x.For = 0",
 			Red:  "orphans", Only: "uneven", Kinds: true,
 		},
 		{
-			Name: "a token is cleaned up while it is in use",
-			File: "core/",
-			Old:  "\tif outcomeOpen(late.err) {\n\t\treturn\n",
-			New:  "\tif outcomeOpen(late.err) {\n\t\t_ = b.cleanUp(ctx)\n\t\treturn\n",
-			Red:  "margin", Only: "fade",
-		},
-		{
 			Name: "the fence is made outside the script",
-			File: "core/",
-			Old:  "func newTenure(b *token, c *config, g driver.Grant, ttl time.Duration, asked clock.Reading) *tenure {\n",
-			New: "func newTenure(b *token, c *config, g driver.Grant, ttl time.Duration, asked clock.Reading) *tenure {\n" +
-				"\tg.Fence = uint64(asked.Awake())\n",
-			Red: "linearizable", Only: "none",
+			File: "core/internal/hold/hold.go",
+			Old:  "TTL: ttl, Fence: r.Grant.Fence,",
+			New:  "TTL: ttl, Fence: uint64(r.Asked.Awake()),",
+			Red:  "linearizable", Only: "none",
 		},
 		{
 			Name: "a turn has the fence of the one before",
-			File: "core/",
-			Old:  "t.next(w, x.turn+1, now)",
-			New:  "t.next(w, x.turn, now)",
+			File: "core/internal/term/turn.go",
+			Old:  "\t\tx.fence++\n",
+			New:  "\t\tx.fence += 0\n",
 			Red:  "store", Only: "none",
 		},
 		{
 			Name: "Close releases under running work",
 			File: "core/",
-			Old:  "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)",
-			New: "for _, t := range kept {\n\t\tt.endContexts(ErrClosed)\n" +
-				"\t\tk.engine.spawn(func() { t.token.giveBack(k.engine.life) })",
-			Red: "early", Only: "none",
+			Old:  "leaseUnder(w.(*hold.Hold)).closed() //nolint:forcetypeassert // nothing else is watched",
+			New:  "x := leaseUnder(w.(*hold.Hold))\n\t\t\tx.closed()\n\t\t\tr.tasks.Go(func() { _ = x.Release(context.Background()) })",
+			Red:  "early", Only: "none",
 		},
 	}
 }
@@ -188,38 +179,37 @@ func mutantsOfTime() []Mutant {
 	return []Mutant{
 		{
 			Name: "trust outlasts the TTL",
-			File: "core/",
-			Old:  "return ttl - ttl/100 - minDrift",
-			New:  "return ttl + ttl/2",
+			File: "core/internal/term/term.go",
+			Old:  "return ttl - ttl/100 - drift }",
+			New:  "return ttl + ttl/2 }",
 			Red:  "margin", Only: "dark,fade",
 		},
 		{
 			Name: "a name that is gone is taken for a server that is",
-			File: "core/",
-			Old:  "\tcase errors.Is(err, driver.ErrNotOwner):\n\t\tt.lose(ReasonTaken, now)",
-			New:  "\tcase errors.Is(err, driver.ErrNotOwner) && now.Since(t.asked) >= t.life:\n\t\tt.lose(ReasonTaken, now)",
+			File: "core/internal/term/renew.go",
+			Old:  "\tcase NotOwner:\n\t\treturn x.lose(Taken)\n",
+			New:  "\tcase NotOwner:\n\t\tx.renewIn(now.Awake(), x.Left(now)/20)\n",
 			Red:  "announced", Only: "delete",
 		},
 		{
 			Name: "trust is counted from the answer",
-			File: "core/",
-			Old:  "c.begin(newTenure(c.token, c.cfg, g, ttl, asked))",
-			New:  "c.begin(newTenure(c.token, c.cfg, g, ttl, c.engine.clock.Read()))",
+			File: "core/internal/term/term.go",
+			Old:  "x := Term{asked: g.Asked,",
+			New:  "x := Term{asked: g.Heard,",
 			Red:  "margin", Only: "fade", Alone: 24,
 		},
 		{
 			Name: "renewal goes on after the release",
-			File: "core/",
-			Old:  "\tt.vacate()\n\tswitch {",
-			New: "\tt.vacate()\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(t.cfg.ttl)\n" +
-				"\t\t\tt.engine.driver.Renew(context.Background(), []driver.Claim{t.token.claim()})\n\t\t}\n\t}()\n\tswitch {",
-			Red: "silence", Only: "none",
+			File: "core/internal/claim/desk.go",
+			Old:  "func (d *Desk) Release(ctx context.Context, r driver.Claim, now clock.Reading, within time.Duration) call.Reply {\n",
+			New:  "func (d *Desk) Release(ctx context.Context, r driver.Claim, now clock.Reading, within time.Duration) call.Reply {\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(r.TTL)\n\t\t\td.Port.Renew(context.Background(), []driver.Claim{r}, d.Port.Clock.Read(), time.Second)\n\t\t}\n\t}()\n",
+			Red:  "silence", Only: "none",
 		},
 		{
 			Name: "an attempt lasts three TTLs",
-			File: "core/",
-			Old:  "return min(c.ttl/3, maxTimeout) }",
-			New:  "return 3 * c.ttl }",
+			File: "core/driver/driver.go",
+			Old:  "func Patience(ttl time.Duration) time.Duration { return min(ttl/3, 2*time.Second) }",
+			New:  "func Patience(ttl time.Duration) time.Duration { return 3 * ttl }",
 			Red:  "bounded", Only: "dark",
 		},
 	}
@@ -265,9 +255,9 @@ func mutantsOfKinds() []Mutant {
 		},
 		{
 			Name: "a turn goes to whoever is next, whatever it wants",
-			File: "core/",
-			Old:  "return c.ttl == d.ttl && c.period() == d.period() && c.label == d.label && c.plain() && d.plain()",
-			New:  "return true",
+			File: "core/internal/hold/hold.go",
+			Old:  "!h.want.Alike(&w.Wish) || !h.term.Next",
+			New:  "!h.term.Next",
 			Red:  "kept", Only: "none", Kinds: true,
 		},
 	}
@@ -277,13 +267,6 @@ func mutantsOfKinds() []Mutant {
 func mutantsOfHandoffs() []Mutant {
 	return []Mutant{
 		{
-			Name: "a lease that was detached is trusted on",
-			File: "core/",
-			Old:  "\tx.endContexts(context.Canceled)\n\trelease = t.remove(x)",
-			New:  "\tif t.handed == nil {\n\t\tx.endContexts(context.Canceled)\n\t}\n\trelease = t.remove(x)",
-			Red:  "linearizable", Only: "none", Kinds: true,
-		},
-		{
 			Name: "a hand-off opens whatever is there",
 			File: scripts + "attach.lua",
 			Old:  "if not value or string.sub(value, 1, #ARGV[3]) ~= ARGV[3] then",
@@ -292,9 +275,9 @@ func mutantsOfHandoffs() []Mutant {
 		},
 		{
 			Name: "a detached name comes free at once",
-			File: "core/",
-			Old:  "= t.handed.keep, t.handed.handoff",
-			New:  "= time.Millisecond, t.handed.handoff",
+			File: "core/handoff.go",
+			Old:  "claim.Left{Keep: keep.Truncate(time.Millisecond), Handoff:",
+			New:  "claim.Left{Keep: time.Millisecond, Handoff:",
 			Red:  "linearizable", Only: "none", Kinds: true,
 		},
 	}
@@ -305,24 +288,16 @@ func mutantsOfPlaces() []Mutant {
 	return []Mutant{
 		{
 			Name: "an inner lease outlives the loss of the outer one",
-			File: "core/",
-			Old:  "\tfor x := t.leases; x != nil; x = x.next {\n\t\tx.loss, x.until = t.loss, min(t.validUntil(), now.Awake())\n\t}\n\tt.endLeases(t.loss)",
-			New: "\tfor x := t.leases; x != nil; x = x.next {\n\t\tif x.inside == nil {\n" +
-				"\t\t\tx.loss, x.until = t.loss, min(t.validUntil(), now.Awake())\n\t\t\tx.endContexts(t.loss)\n\t\t}\n\t}",
-			Red: "belief", Only: "flush,dark", Kinds: true,
-		},
-		{
-			Name: "the name is free when the first of a nest has ended",
-			File: "core/",
-			Old:  "return t.leases == nil",
-			New:  "return t.leases == nil || x.inside != nil",
-			Red:  "early", Only: "none", Kinds: true,
+			File: "core/lease.go",
+			Old:  "\t\tif !y.ended {\n\t\t\tends = y.lost1(ends, now, lost)",
+			New:  "\t\tif false {\n\t\t\tends = y.lost1(ends, now, lost)",
+			Red:  "belief", Only: "flush,dark", Kinds: true,
 		},
 		{
 			Name: "who has the name waits for itself",
-			File: "core/",
-			Old:  "x.tenure.engine == r && x.name == name && x.live()",
-			New:  "x.tenure.engine == r && x.name == name && !x.live()",
+			File: "core/reentry.go",
+			Old:  "x.engine == r && x.name == name && x.live()",
+			New:  "x.engine == r && x.name == name && !x.live()",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{

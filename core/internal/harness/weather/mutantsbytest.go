@@ -40,31 +40,10 @@ func mutantsOfCore() []Mutant {
 	return []Mutant{
 		{
 			Name: "a renewal begins new turns",
-			File: "core/turn.go",
-			Old:  "now.Since(t.granted) < maxTurns",
-			New:  "now.Since(t.asked) < maxTurns",
-			Test: "core TestAForceReleaseNeverHitsALaterTurn",
-		},
-		{
-			Name: "the successor of one who gave up asks at once",
-			File: "core/",
-			Old:  "next.pause = q.succession(time.Now())",
-			New:  "next.pause = 0",
-			Test: "core TestAHerdThatLeavesCostsNextToNothing",
-		},
-		{
-			Name: "who is called up asks, however soon its context ends",
-			File: "core/",
-			Old:  "return ok && a.woken && time.Until(deadline) <",
-			New:  "return ok && !a.woken && time.Until(deadline) <",
-			Test: "core TestWhoEndsBeforeAnAnswerCouldComeAsksNothing",
-		},
-		{
-			Name: "a turn empties the line of a name in which it does not stand",
-			File: "core/",
-			Old:  "(has.local || q == nil || !q.contends(w) || has.working())",
-			New:  "(has.local || !w.contends)",
-			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
+			File: "core/internal/term/renew.go",
+			Old:  "x.asked, x.life, x.fails = asked, Trust(ttl), 0",
+			New:  "x.asked, x.life, x.fails, x.heard = asked, Trust(ttl), 0, now.Awake()",
+			Test: "core/operate TestAForceReleaseNeverHitsALaterTurn",
 		},
 		{
 			Name: "a lease goes local beside work that outlives MaxHold",
@@ -72,20 +51,6 @@ func mutantsOfCore() []Mutant {
 			Old:  " || has.working())",
 			New:  ")",
 			Test: "core TestNobodyGoesLocalBesideWorkThatOutlivesMaxHold",
-		},
-		{
-			Name: "who begins to listen for an outcome does not look for it",
-			File: "core/",
-			Old:  "v := s.knows(q); v.held != nil || v.err != nil {",
-			New:  "v := s.knows(q); v.held != nil && v.err != nil {",
-			Test: "core TestABudgetThatEndsTogetherWithAnotherCallsAttemptIsToldItsOutcome",
-		},
-		{
-			Name: "a renewal that takes long keeps its place among those that run",
-			File: "core/",
-			Old:  "time.AfterFunc(batch[0].cfg.renewTimeout()/maxRenewers, r.overtake)",
-			New:  "time.AfterFunc(time.Hour, r.overtake)",
-			Test: "core TestASilentNodeCostsOnlyTheLeasesThatAreOnIt",
 		},
 		{
 			Name: "an observer's panic is the service's",

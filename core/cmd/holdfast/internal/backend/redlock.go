@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 

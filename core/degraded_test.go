@@ -1,0 +1,756 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// falling is virtual for a process that can go on without the lock service.
+func falling(t *testing.T, f func(b *bench), opts ...core.NewOption) {
+	t.Helper()
+	virtual(t, func(b *bench) {
+		b.locks = b.locker(fallback.New(b.link), opts...)
+		f(b)
+	})
+}
+
+// localOnly is the bench's process, whose work goes on without the lock service.
+func (b *bench) localOnly() *core.Locker {
+	b.Helper()
+	local, err := b.locks.With(core.OnUnavailable(core.LocalOnly))
+	b.ok(err)
+	return local
+}
+
+// degraded fails the test unless x is a degraded lease.
+func (b *bench) degraded(x *core.Lease) {
+	b.Helper()
+	if !x.Degraded() || x.Fence() != 0 {
+		b.Fatalf("degraded %v, fence %d", x.Degraded(), x.Fence())
+	}
+}
+
+// outage has the backend's silence or refusal known, at no time's cost for those who come now.
+func (b *bench) outage(f lab.Fate) {
+	b.Helper()
+	b.link.All(f)
+	x := b.acquire(b.localOnly(), "another")
+	b.degraded(x)
+	b.ok(x.Release(b.Context()))
+}
+
+func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
+	t.Parallel()
+	for fate, after := range map[lab.Fate]time.Duration{
+		lab.Refused: 0, lab.RequestLost: bound, lab.ReplyLost: bound, lab.ReplyReset: 42 * time.Millisecond,
+	} {
+		falling(t, func(b *bench) {
+			local := b.localOnly()
+			b.link.All(fate)
+			began := time.Now()
+			x := b.acquire(local, "name")
+			if took := time.Since(began); took > after {
+				b.Errorf("fate %d: took %s, more than %s", fate, took, after)
+			}
+			b.degraded(x)
+			b.ok(x.Err())
+			_, err := core.FenceFor(x.Context(), "name")
+			b.is(err, core.ErrUnavailable)
+			b.took(0, 0, func() {
+				_, err := local.TryAcquire(b.Context(), "name")
+				b.is(err, core.ErrHeld)
+				_, err = b.locks.TryAcquire(b.Context(), "name")
+				b.is(err, core.ErrHeld)
+			})
+			releases := b.link.Calls(lab.OpRelease)
+			b.took(0, 0, func() { b.ok(x.Release(b.Context())) })
+			if n := b.link.Calls(lab.OpRelease); n > releases+1 { // clean-up of what was asked
+				b.Errorf("%d releases sent", n-releases)
+			}
+			b.is(x.Err(), core.ErrReleased)
+			b.degraded(x)
+			b.degraded(b.acquire(local, "name"))
+		})
+	}
+}
+
+func TestAnAcquireThatMayWaitGoesLocalAfterOneAttemptToo(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		b.link.All(lab.Refused)
+		b.took(0, 0, func() {
+			x, err := b.localOnly().Acquire(b.Context(), "name")
+			b.ok(err)
+			b.degraded(x)
+		})
+	})
+}
+
+func TestOfTwoThatGiveUpOnTheBackendAtOnceOneGoesLocal(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		falling(t, func(b *bench) {
+			b.link.All(lab.RequestLost)
+			leases := make(chan *core.Lease, 8)
+			for range cap(leases) {
+				go func() {
+					x, err := b.locks.TryAcquire(b.Context(), "name", core.OnUnavailable(core.LocalOnly))
+					if err != nil {
+						b.is(err, core.ErrHeld)
+					}
+					leases <- x
+				}()
+			}
+			got := 0
+			for range cap(leases) {
+				if x := <-leases; x != nil {
+					got++
+				}
+			}
+			if got != 1 {
+				b.Errorf("%d leases at once", got)
+			}
+		})
+	}
+}
+
+// late is a context whose end the runtime has not come to, though it is time.
+type late struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c late) Deadline() (time.Time, bool) { return c.deadline, true }
+
+func TestACallersDeadlineIsNoProofOfAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []core.UnavailablePolicy{core.FailClosed, core.LocalOnly} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &bench{T: t, store: memlock.New()}
+			locks, err := core.New(fallback.New(b.store), core.OnUnavailable(core.LocalOnly))
+			b.ok(err)
+			b.store.SetDelay(time.Hour)
+			_, err = locks.TryAcquire(late{context.Background(), time.Now().Add(time.Second)}, "name", core.OnUnavailable(policy))
+			b.is(err, core.ErrUnavailable)
+			b.store.SetDelay(0)
+			x := b.acquire(locks, "other")
+			if x.Degraded() {
+				t.Error("degraded")
+			}
+			b.ok(x.Release(t.Context()))
+			b.ok(locks.Close(t.Context()))
+		})
+	}
+}
+
+func TestWithoutAPolicyItFailsClosed(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		b.outage(lab.Refused)
+		for _, opts := range [][]core.Option{nil, {core.OnUnavailable(core.FailClosed)}, {core.OnUnavailable(core.LocalOnly), core.OnUnavailable(core.FailClosed)}} {
+			_, err := b.locks.TryAcquire(b.Context(), "name", opts...)
+			b.is(err, core.ErrUnavailable)
+		}
+		calls := b.link.Calls(lab.OpAcquire)
+		_, err := b.locks.Acquire(b.Context(), "name")
+		b.is(err, core.ErrUnavailable)
+		if b.link.Calls(lab.OpAcquire) == calls {
+			b.Error("it has not asked")
+		}
+	})
+}
+
+func TestDuringAnOutageNobodyPaysForAnAttempt(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(lab.RequestLost)
+		renewals, acquires := b.link.Calls(lab.OpRenew), b.link.Calls(lab.OpAcquire)
+		for range 200 { // 20 s
+			b.took(0, 0, func() {
+				x := b.acquire(local, "name")
+				b.degraded(x)
+				b.ok(x.Release(b.Context()))
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := b.link.Calls(lab.OpAcquire) - acquires; n != 0 {
+			b.Errorf("%d calls asked for themselves", n)
+		}
+		if n := b.link.Calls(lab.OpRenew) - renewals; n < 5 || n > 12 {
+			b.Errorf("%d probes in 20 s", n)
+		}
+	})
+}
+
+func TestAnOutageThatNobodyHasSeenForASecondIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(lab.RequestLost)
+		b.link.Heal()
+		time.Sleep(time.Second)
+		if x := b.acquire(local, "name"); x.Degraded() {
+			b.Error("degraded")
+		}
+	})
+}
+
+// real fails the test unless local gets a real lease of another name.
+func (b *bench) real(local *core.Locker) {
+	b.Helper()
+	x := b.acquire(local, "another")
+	if x.Degraded() {
+		b.Error("degraded, though the service answers")
+	}
+	b.ok(x.Release(b.Context()))
+}
+
+func TestTheSilenceOfACallWithLittlePatienceIsNoOutageForOthers(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.Delay(200*time.Millisecond, 200*time.Millisecond)
+		b.degraded(b.acquire(local, "name", core.WithTTL(300*time.Millisecond)))
+		b.real(local)
+	})
+}
+
+func TestTheHiccupOfOneCallIsNoOutageForOthers(t *testing.T) {
+	t.Parallel()
+	for fate, sends := range map[lab.Fate]int{lab.RequestLost: 2, lab.ReplyReset: 4, lab.Refused: 1} {
+		falling(t, func(b *bench) {
+			local := b.localOnly()
+			b.acquire(b.locks, "held", core.WithRenewEvery(900*time.Millisecond)) // its renewals are answered meanwhile
+			b.link.Next(lab.OpAcquire, slices.Repeat([]lab.Fate{fate}, sends)...)
+			b.degraded(b.acquire(local, "name"))
+			b.real(local)
+		})
+	}
+}
+
+func TestAfterTheOutageADegradedLeaseStillExcludesThisProcess(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.All(lab.Refused)
+		x := b.acquire(local, "name")
+		b.link.Heal()
+		time.Sleep(time.Hour) // nothing renews it, and nothing ends it before MaxHold does
+		for _, l := range []*core.Locker{local, b.locks} {
+			for _, opts := range [][]core.Option{nil, {core.WithWait(time.Second)}} {
+				_, err := l.Acquire(b.Context(), "name", append(opts, core.WithWait(time.Second))...)
+				b.is(err, core.ErrHeld)
+			}
+		}
+		next := make(chan *core.Lease, 2)
+		for _, l := range []*core.Locker{local, b.locks} {
+			go func() {
+				x, err := l.Acquire(b.Context(), "name")
+				b.ok(err)
+				next <- x
+			}()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(next) > 0 {
+			b.Fatal("two at once")
+		}
+		b.ok(x.Release(b.Context()))
+		for range 2 {
+			x := <-next
+			if x.Degraded() {
+				b.Error("degraded, after the outage")
+			}
+			b.ok(x.Release(b.Context()))
+		}
+	}, core.WithMaxHold(0))
+}
+
+func TestALeaseFromBeforeTheOutageExcludesDegradedOnes(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		x := b.acquire(b.locks, "name")
+		b.outage(lab.Refused)
+		_, err := local.TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		got := make(chan *core.Lease)
+		go func() {
+			y, err := local.Acquire(b.Context(), "name")
+			b.ok(err)
+			got <- y
+		}()
+		y := <-got // as soon as the other one's context has ended
+		b.reason(x, core.ReasonUnreachable)
+		b.degraded(y)
+		b.is(x.Release(b.Context()), core.ErrLost)
+		b.ok(y.Err())
+	})
+}
+
+func TestNobodyGoesLocalBesideWorkThatOutlivesMaxHold(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		x := b.acquire(b.locks, "name", core.WithMaxHold(time.Second))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		b.reason(x, core.ReasonMaxHold)
+		b.outage(lab.Refused)
+		y, err := local.TryAcquire(b.Context(), "name") // the work under x has not returned
+		if err == nil {
+			b.Errorf("degraded %v beside a lease that has not ended", y.Degraded())
+		}
+		b.is(err, core.ErrHeld)
+		b.is(x.Release(b.Context()), core.ErrLost)
+		b.degraded(b.acquire(local, "name"))
+	})
+}
+
+func TestWhoWasToldThatTheNameIsHeldFailsClosedForATTL(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.acquire(b.other(), "name")
+		granted := make(chan *core.Lease)
+		go func() {
+			x, err := local.Acquire(b.Context(), "name")
+			b.ok(err)
+			granted <- x
+		}()
+		synctest.Wait()
+		told := time.Now()
+		b.outage(lab.Refused)
+		b.degraded(b.acquire(local, "beside"))
+		for range 9 {
+			_, err := local.TryAcquire(b.Context(), "name")
+			if !errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrHeld) {
+				b.Errorf("%v", err)
+			}
+			time.Sleep(ttl / 10)
+		}
+		b.degraded(<-granted)
+		if waited := time.Since(told); waited < ttl || waited > 2*ttl {
+			b.Errorf("after %s", waited)
+		}
+	})
+}
+
+func TestAcquireAllIsDegradedIfOneNameIs(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.Next(lab.OpAcquire, lab.Delivered, lab.Refused)
+		x, err := local.AcquireAll(b.Context(), []string{"b", "a"})
+		b.ok(err)
+		if !x.Degraded() || x.Lease("a").Fence() == 0 || x.Lease("b").Fence() != 0 {
+			b.Errorf("degraded %v, fences %d and %d", x.Degraded(), x.Lease("a").Fence(), x.Lease("b").Fence())
+		}
+		b.ok(x.Err())
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+// A grant that comes while a degraded lease has the name is not used, and is gone at the backend.
+func TestAGrantThatFindsADegradedLeaseIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for kind, opt := range map[string]core.Option{"exclusive": core.WithLimit(1), "shared": core.WithShared(), "limited": core.WithLimit(3)} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			falling(t, func(b *bench) {
+				local := b.localOnly()
+				b.link.Next(lab.OpAcquire, lab.HeldBack)
+				granted := make(chan *core.Lease, 1)
+				go func() {
+					x, err := b.locks.Acquire(b.Context(), "name", opt)
+					b.ok(err)
+					granted <- x
+				}()
+				synctest.Wait()
+				b.link.All(lab.Refused)
+				x := b.acquire(local, "name", core.WithWait(time.Second)) // beside the attempt that is under way
+				b.degraded(x)
+				b.link.Heal() // and the grant arrives
+				synctest.Wait()
+				asked := b.link.Calls(lab.OpAcquire)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if len(granted) > 0 {
+					b.Fatal("two at once")
+				}
+				if n := b.link.Calls(lab.OpAcquire) - asked; n > 0 {
+					b.Errorf("asked %d times for what it could not use", n)
+				}
+				b.acquireElsewhere("name")
+				b.ok(x.Release(b.Context()))
+				y := <-granted
+				if y.Degraded() {
+					b.Error("degraded")
+				}
+			})
+		})
+	}
+}
+
+// acquireElsewhere fails the test unless another process can have the name now.
+func (b *bench) acquireElsewhere(name string) {
+	b.Helper()
+	x := b.acquire(b.other(), name)
+	b.ok(x.Release(b.Context()))
+}
+
+func TestWhoGoesLocalLeavesNoGrantBehind(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		b.link.All(lab.ReplyLost, lab.OpAcquire) // it is granted there
+		b.link.All(lab.RequestLost, lab.OpRenew)
+		b.degraded(b.acquire(b.localOnly(), "name"))
+		synctest.Wait()
+		b.acquireElsewhere("name")
+	})
+}
+
+func TestReadersOfThisProcessAndDegradedLeasesExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	for kind, opt := range map[string]core.Option{"shared": core.WithShared(), "limited": core.WithLimit(2)} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			falling(t, func(b *bench) {
+				local := b.localOnly()
+				reader := b.acquire(b.locks, "name", opt)
+				b.outage(lab.Refused)
+				_, err := local.TryAcquire(b.Context(), "name")
+				b.is(err, core.ErrHeld)
+				got := make(chan *core.Lease)
+				go func() {
+					x, err := local.Acquire(b.Context(), "name")
+					b.ok(err)
+					got <- x
+				}()
+				synctest.Wait()
+				_ = reader.Release(b.Context()) // unconfirmed: the backend does not answer
+				x := <-got
+				b.degraded(x)
+				b.link.Heal()
+				time.Sleep(2 * ttl)
+				_, err = b.locks.TryAcquire(b.Context(), "name", opt)
+				b.is(err, core.ErrHeld)
+				b.ok(x.Release(b.Context()))
+				b.acquire(b.locks, "name", opt)
+			})
+		})
+	}
+}
+
+// denied is a backend that answers every acquire with the same error.
+type denied struct {
+	driver.Driver
+	err error
+}
+
+func (d *denied) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+	return driver.Grant{}, d.err
+}
+
+func TestOnlyWhatMeansThatNobodyGetsAnAnswerIsActedOn(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	for _, c := range []struct {
+		err      error
+		degraded bool
+	}{
+		{driver.ErrCannotAnswer, true},
+		{refused, true},
+		{errors.Join(driver.ErrNotSent, refused), true},
+		{fmt.Errorf("client: %w", io.EOF), true},
+		{io.ErrUnexpectedEOF, true},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
+		{os.NewSyscallError("write", syscall.EPIPE), true},
+		{errors.New("WRONGTYPE"), false},
+		{errors.Join(driver.ErrNotSent, errors.New("NOPERM")), false},
+		{errors.New("unknown reply"), false},
+		{context.DeadlineExceeded, false}, // at once: nobody can have waited for it
+		{&net.OpError{Op: "read", Err: timeout{}}, false},
+		{driver.ErrNotOwner, false},
+		{driver.ErrNotSent, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &bench{T: t, store: memlock.New()}
+			locks, err := core.New(fallback.New(&denied{b.store, c.err}), core.OnUnavailable(core.LocalOnly))
+			b.ok(err)
+			x, err := locks.TryAcquire(t.Context(), "name")
+			switch {
+			case !c.degraded:
+				b.is(err, core.ErrUnavailable)
+			case err != nil || !x.Degraded():
+				t.Errorf("%v: %v", c.err, err)
+			default:
+				b.ok(x.Release(t.Context()))
+			}
+			b.ok(locks.Close(t.Context()))
+		})
+	}
+}
+
+type timeout struct{}
+
+func (timeout) Error() string { return "i/o timeout" }
+func (timeout) Timeout() bool { return true }
+
+func TestTheEndOfTheCallersContextFailsClosed(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.All(lab.RequestLost)
+		for _, d := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second} {
+			ctx, cancel := context.WithTimeout(b.Context(), d)
+			b.took(d, 50*time.Millisecond, func() {
+				_, err := local.TryAcquire(ctx, "name")
+				b.is(err, context.DeadlineExceeded)
+			})
+			cancel()
+		}
+		time.Sleep(time.Second) // somebody has asked meanwhile, and found out
+		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
+		defer cancel()
+		x, err := local.TryAcquire(ctx, "name")
+		b.ok(err)
+		b.degraded(x)
+	})
+}
+
+func TestWhatIsLeftOfABudgetIsNoTimeToBeSilentIn(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.acquire(b.locks, "name")
+		answer := make(chan error)
+		go func() {
+			_, err := local.Acquire(b.Context(), "name", core.WithWait(bound+time.Millisecond), core.WithTTL(7*time.Second))
+			answer <- err
+		}()
+		time.Sleep(bound)
+		b.link.All(lab.RequestLost)
+		b.is(<-answer, core.ErrHeld) // as it was until then
+		b.link.Heal()
+		b.real(local)
+	})
+}
+
+func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
+	t.Parallel()
+	link := lab.New(memlock.New())
+	locks, err := core.New(fallback.New(link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		opts []core.Option
+	}{
+		{"WithDedup", []core.Option{core.WithDedup(time.Hour)}},
+		{"WithMinHold", []core.Option{core.WithMinHold(time.Minute)}},
+		{"WithShared", []core.Option{core.WithShared()}},
+		{"WithLimit", []core.Option{core.WithLimit(2)}},
+		{"OnUnavailable(2)", []core.Option{core.OnUnavailable(2)}},
+	} {
+		opts := append([]core.Option{core.OnUnavailable(core.LocalOnly)}, c.opts...)
+		_, ofNew := core.New(fallback.New(link), opts[0], opts[1])
+		_, ofWith := locks.With(opts...)
+		_, ofTry := locks.TryAcquire(t.Context(), "try", opts...)
+		_, ofAll := locks.AcquireAll(t.Context(), []string{"a", "b"}, opts...)
+		ofDo := locks.Do(t.Context(), "name", func(context.Context) error { t.Error("it ran"); return nil }, opts...)
+		for _, err := range []error{ofNew, ofWith, ofTry, ofAll, ofDo} {
+			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), c.name) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+		if n := link.Calls(lab.OpAcquire); n > 0 {
+			t.Fatalf("%s: %d commands", c.name, n)
+		}
+	}
+	if _, err := locks.With(core.OnUnavailable(core.LocalOnly), core.WithDedup(time.Hour), core.OnUnavailable(core.FailClosed)); err != nil {
+		t.Errorf("the last one counts: %v", err)
+	}
+	if err := locks.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADegradedLeaseEndsByMaxHoldByCloseAndWithoutRenewal(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(lab.Refused)
+		held := b.acquire(local, "a", core.WithMaxHold(time.Minute))
+		timed := b.acquire(local, "b", core.WithoutRenewal())
+		rest := b.acquire(local, "c")
+		if left := time.Until(timed.ValidUntil()); left != ttl-drift {
+			b.Errorf("valid for %s", left)
+		}
+		if left := time.Until(rest.ValidUntil()); left < 24*time.Hour {
+			b.Errorf("valid for %s", left)
+		}
+		<-timed.Context().Done()
+		b.reason(timed, core.ReasonExpired)
+		<-held.Context().Done()
+		b.reason(held, core.ReasonMaxHold)
+		_, err := local.TryAcquire(b.Context(), "a") // its work may still run
+		b.is(err, core.ErrHeld)
+		b.is(held.Release(b.Context()), core.ErrLost)
+		b.ok(b.acquire(local, "a").Release(b.Context()))
+		b.ok(b.acquire(local, "b").Release(b.Context()))
+
+		closed := make(chan error)
+		go func() { closed <- b.locks.Close(b.Context()) }()
+		<-rest.Context().Done()
+		b.is(context.Cause(rest.Context()), core.ErrClosed)
+		b.ok(rest.Release(b.Context()))
+		b.ok(<-closed)
+	})
+}
+
+func TestConfirmOfADegradedLeaseIsNil(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.All(lab.Refused)
+		x := b.acquire(local, "a")
+		b.degraded(x)
+		b.link.Heal()
+		calls := b.link.Calls(lab.OpRenew)
+		b.ok(core.Confirm(x.Context()))
+		b.ok(x.Err())
+
+		b.outage(lab.Refused)
+		timed := b.acquire(local, "b", core.WithoutRenewal())
+		calls = b.link.Calls(lab.OpRenew) - calls
+		for range 5 {
+			time.Sleep(ttl * 6 / 10)
+			b.ok(core.Confirm(timed.Context()))
+		}
+		<-timed.Context().Done()
+		b.is(core.Confirm(timed.Context()), core.ErrLost)
+		b.ok(x.Release(b.Context()))
+		b.is(x.Check(b.Context()), core.ErrReleased)
+		if calls > 2 {
+			b.Errorf("%d commands", calls)
+		}
+	})
+}
+
+func TestAReentryJoinsADegradedLeaseWhateverItsPolicy(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		b.outage(lab.Refused)
+		b.ok(b.localOnly().Do(b.Context(), "name", func(ctx context.Context) error {
+			return b.locks.Do(ctx, "name", func(ctx context.Context) error {
+				x, _ := core.FromContext(ctx)
+				b.degraded(x)
+				return core.Confirm(ctx)
+			})
+		}))
+	})
+}
+
+func TestCampaignHasNoLeaderWithoutTheBackend(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(lab.Refused)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		err := local.Campaign(ctx, "name", func(context.Context) error { b.Error("a leader"); return nil }, core.OnUnavailable(core.LocalOnly))
+		b.is(err, context.DeadlineExceeded)
+	})
+}
+
+// Under outages that come and go, and with kinds and policies mixed, nobody of one process is
+// beside a holder who is exclusive.
+func TestInThisProcessThereIsOneAtATimeInAnyWeather(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		var inside, degraded, granted atomic.Int64
+		var wg sync.WaitGroup
+		local := b.localOnly()
+		kinds := []struct {
+			locks  *core.Locker
+			opts   []core.Option
+			weight int64
+		}{
+			{local, nil, 100}, {local, []core.Option{core.WithWait(0)}, 100}, {local, []core.Option{core.WithWait(3 * time.Second)}, 100},
+			{b.locks, nil, 100}, {b.locks, []core.Option{core.WithWait(0)}, 100}, {b.locks, []core.Option{core.WithShared()}, 1},
+		}
+		for i := range 12 {
+			kind := kinds[i%len(kinds)]
+			wg.Go(func() {
+				for range 60 {
+					ctx, cancel := context.WithTimeout(b.Context(), rand.N(5*time.Second))
+					err := kind.locks.Do(ctx, "name", func(ctx context.Context) error {
+						if n := inside.Add(kind.weight); kind.weight > 1 && n != kind.weight || n%100 != 0 && n > 99 {
+							b.Errorf("%d inside", n)
+						}
+						x, _ := core.FromContext(ctx)
+						if x.Degraded() {
+							degraded.Add(1)
+						} else {
+							granted.Add(1)
+						}
+						select {
+						case <-time.After(rand.N(200 * time.Millisecond)):
+						case <-ctx.Done():
+						}
+						inside.Add(-kind.weight)
+						return nil
+					}, kind.opts...)
+					cancel()
+					if err != nil {
+						time.Sleep(rand.N(100 * time.Millisecond))
+					}
+				}
+			})
+		}
+		stop := make(chan struct{})
+		go func() {
+			for {
+				b.link.All([]lab.Fate{lab.Refused, lab.RequestLost, lab.ReplyLost, lab.ReplyReset, lab.HeldBack}[rand.N(5)])
+				time.Sleep(rand.N(6 * time.Second))
+				b.link.Heal()
+				select {
+				case <-stop:
+					return
+				case <-time.After(rand.N(3 * time.Second)):
+				}
+			}
+		}()
+		wg.Wait()
+		close(stop)
+		time.Sleep(10 * time.Second)
+		b.link.Heal()
+		time.Sleep(2 * ttl)
+		if degraded.Load() == 0 || granted.Load() == 0 {
+			b.Errorf("%d degraded, %d granted", degraded.Load(), granted.Load())
+		}
+		b.acquireElsewhere("name")
+	})
+}
