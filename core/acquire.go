@@ -170,9 +170,9 @@ func (a *acquisition) left() error {
 // contend carries out the steps of the call.
 func (a *acquisition) contend() (*hold.Hold, error) {
 	r := a.engine
-	a.steps = r.place.NewCaller(a.began, &a.lease.want, a.once())
+	a.steps = r.room.NewCaller(a.began, &a.lease.want, a.once())
 	for s := a.steps.Next(a.began); ; {
-		r.carry(s)
+		r.room.Do(s)
 		switch s.Do {
 		case contend.Send:
 			reply := r.desk.Acquire(a.ctx, s.Claim, &s.Want.Wish, s.Fences, r.clock.Read(), s.For)
@@ -220,7 +220,7 @@ func (a *acquisition) unavailable(err error) error {
 
 // look takes note of what this process knows of the name. It says if that is anything.
 func (a *acquisition) look() (v contend.Look, known bool) {
-	v = a.engine.place.Table.Watch(contend.Key(&a.lease.want))
+	v = a.engine.room.Table.Watch(contend.Key(&a.lease.want))
 	if v.Held {
 		now := a.engine.clock.Now()
 		a.learn(contend.News{Held: &driver.Held{Label: v.Has.Want().Label, Remaining: v.Has.Remaining(now)}, At: now})
@@ -409,7 +409,7 @@ func (a *acquisition) heldError() error {
 	if a.lease == nil || r.outer(a.ctx, a.name) != nil {
 		return err
 	}
-	if v := r.place.Table.Watch(contend.Key(&a.lease.want)); v.Held {
+	if v := r.room.Table.Watch(contend.Key(&a.lease.want)); v.Held {
 		err.Here, err.HeldFor = true, r.clock.Read().Up().Sub(v.Has.Begun())
 	}
 	return err

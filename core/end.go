@@ -153,7 +153,7 @@ func (x *Lease) release(ctx context.Context, y *Lease, left claim.Left) error {
 	r := x.engine
 	l := &leaving{engine: r, root: x, last: y, left: left}
 	now := r.clock.Read()
-	l.steps = r.place.NewLeaver(lineOf(x.hold), x.hold, left)
+	l.steps = r.room.NewLeaver(lineOf(x.hold), x.hold, left)
 	l.step = l.steps.Next(now)
 	if ctx.Err() == nil && r.port.Inline(ctx, now.Awake()) {
 		l.run(ctx, true)
@@ -185,7 +185,7 @@ type leaving struct {
 func (l *leaving) run(ctx context.Context, once bool) {
 	r := l.engine
 	for {
-		r.carry(l.step)
+		r.room.Do(l.step)
 		switch s := l.step; s.Do {
 		case contend.Over:
 			l.end(s)

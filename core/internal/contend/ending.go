@@ -16,10 +16,10 @@ func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left) (o hold.O
 	l := r.NewLeaver(line, h, left)
 	now := r.Port.Clock.Read()
 	s := l.Next(now)
-	r.first(&s)
+	r.Do(s)
 	if s.Do == Send && r.Port.Can.Punctual { // mostly all is done by that
 		s = l.Answered(r.release(ctx, s, now, s.For/2))
-		r.first(&s)
+		r.Do(s)
 	}
 	if s.Do == Over {
 		return s.Outcome, true
@@ -31,7 +31,7 @@ func (r *Room) release(ctx context.Context, s Step, now clock.Reading, within ti
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	return r.desk.Release(ctx, s.Ask, now, within)
+	return r.Desk.Release(ctx, s.Ask, now, within)
 }
 
 // finish carries out the rest of an end, which goes on if ctx ends.
@@ -76,7 +76,7 @@ func (r *Room) rest(ctx context.Context, l *Leaver, s Step) hold.Outcome {
 			call.Sleep(ctx, pause-jitter(pause))
 			s = l.Next(r.Port.Clock.Read())
 		}
-		r.first(&s)
+		r.Do(s)
 	}
 	return s.Outcome
 }
@@ -85,5 +85,5 @@ func (r *Room) rest(ctx context.Context, l *Leaver, s Step) hold.Outcome {
 func (r *Room) Lost(h *hold.Hold) {
 	line, _ := h.Line.(*Line)
 	s := r.Place.Lost(line, h, r.Port.Clock.Read())
-	r.first(&s)
+	r.Do(s)
 }

@@ -18,21 +18,21 @@ type Room struct {
 	Port *call.Port
 	Dog  *watchdog.Dog
 
-	desk *claim.Desk
+	Desk *claim.Desk
 	life context.Context // ends when the Locker is closed
 }
 
 // NewRoom returns a room that sends through p until life ends.
 func NewRoom(life context.Context, p *call.Port) *Room {
-	r := &Room{Port: p, Dog: watchdog.New(p), desk: claim.NewDesk(p), life: life}
-	r.Table, r.Claim, r.Watch, r.Keeper, r.Can = NewTable(), r.desk.New, r.Dog, r, p.Can
+	r := &Room{Port: p, Dog: watchdog.New(p), Desk: claim.NewDesk(p), life: life}
+	r.Table, r.Claim, r.Watch, r.Keeper, r.Can = NewTable(), r.Desk.New, r.Dog, r, p.Can
 	return r
 }
 
 // Close passes no hold on any more, and makes clean-up end soon. life has ended before.
 func (r *Room) Close() {
 	r.Closed.Store(true)
-	r.desk.Close()
+	r.Desk.Close()
 }
 
 // Patience is what a call waits for.
@@ -57,10 +57,10 @@ func (r *Room) Get(ctx context.Context, w *hold.Want, p Patience) (*hold.Hold, e
 	now := r.Port.Clock.Read()
 	c := r.NewCaller(now.Awake(), w, p.Budget == 0)
 	for s := c.Next(now.Awake()); ; {
-		r.first(&s)
+		r.Do(s)
 		switch s.Do {
 		case Send:
-			rep := r.desk.Acquire(ctx, s.Claim, &w.Wish, s.Fences, now, s.For)
+			rep := r.Desk.Acquire(ctx, s.Claim, &w.Wish, s.Fences, now, s.For)
 			s = c.Answered(rep, gone(ctx, p.Life))
 		case Listen:
 			s = r.listen(ctx, c, p)
@@ -82,13 +82,13 @@ func gone(ctx, life context.Context) error {
 	return ctx.Err()
 }
 
-// first does what a step says is done before all.
-func (r *Room) first(s *Step) {
+// Do does what a step says is done before all.
+func (r *Room) Do(s Step) {
 	if s.Start != nil {
 		r.start(s.Start)
 	}
 	if s.Behind != nil && s.Clean != (claim.Cleanup{}) {
-		r.desk.Clean(s.Behind, s.Clean)
+		r.Desk.Clean(s.Behind, s.Clean)
 	}
 }
 
