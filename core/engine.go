@@ -107,8 +107,6 @@ func renewalError(name string, err error) error {
 	}
 }
 
-func lineOf(h *hold.Hold) *contend.Line { return h.Line.(*contend.Line) } //nolint:forcetypeassert // contend has set it
-
 // leaseUnder is the outermost lease whose turn of h it is, or was last.
 func leaseUnder(h *hold.Hold) *Lease { return (*Lease)(h.Want().Work.(*work)) } //nolint:forcetypeassert // want has set it
 
