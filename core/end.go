@@ -174,7 +174,7 @@ func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
 	if told {
 		err = x.loss
 	}
-	x.result, x.known = err, true
+	x.freed = true
 	l.last.result, l.last.known, l.last.panicked = err, true, panicked
 	settled := l.last.settled
 	x.mu.Unlock()
