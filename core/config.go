@@ -185,7 +185,7 @@ func (c *config) want(x *Lease, handoff string) hold.Want {
 			Degrade: c.onOutage == LocalOnly && !c.campaigns, // otherwise each process would have a leader
 		},
 		Turn: c.turn(),
-		Work: (*work)(x),
+		Work: (*work)(x), Values: x.values,
 	}
 }
 
