@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // scenario is what is decided before anything happens.
@@ -135,11 +135,11 @@ func (e *errand) String() string {
 type spell struct {
 	process     int
 	at, lasts   time.Duration
-	ops         []drivertest.Op   // of these commands
-	next        []drivertest.Fate // first, of each of them
-	fate        drivertest.Fate   // then
-	there, back time.Duration     // delays of all
-	deliver     bool              // what was held back comes in the middle of it, and not only at its end
+	ops         []lab.Op      // of these commands
+	next        []lab.Fate    // first, of each of them
+	fate        lab.Fate      // then
+	there, back time.Duration // delays of all
+	deliver     bool          // what was held back comes in the middle of it, and not only at its end
 }
 
 var fateNames = [...]string{"Delivered", "Refused", "RequestLost", "ReplyLost", "ReplyReset", "HeldBack", "ReplyHeldBack"}

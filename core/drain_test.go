@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
@@ -153,7 +153,7 @@ func TestCloseEndsADrain(t *testing.T) {
 func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.All(drivertest.RequestLost, drivertest.OpAcquire, drivertest.OpRelease)
+		b.link.All(lab.RequestLost, lab.OpAcquire, lab.OpRelease)
 		_, err := b.locks.TryAcquire(b.Context(), "name") // its outcome is open
 		b.is(err, core.ErrUnavailable)
 		b.took(0, time.Second, func() { b.ok(b.locks.Drain(b.Context())) })

@@ -188,8 +188,7 @@ var (
 	errNoAnswer = errors.New("no answer within the attempt's bound: check whether the address is right, and whether the server is up and can be reached")
 	errNotAsked = errors.New("the context ended before the lock service answered")
 	errLate     = errors.New("the answer came too late to be trusted")
-	errTooShort = errors.New("no answer in the little time that was left")
-	errOver     = errors.New("the tenure ended before its release was answered")
+	errOver     = errors.New("the lease ended before its release was answered")
 	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
 )
 

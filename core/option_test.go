@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -61,7 +61,7 @@ func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 				}
 			}
 		}
-		if n := b.link.Calls(drivertest.OpAcquire); n != 0 {
+		if n := b.link.Calls(lab.OpAcquire); n != 0 {
 			b.Errorf("%d commands", n)
 		}
 	})
@@ -111,7 +111,9 @@ func (plain) Capabilities() driver.Capabilities {
 // broken is a backend whose arguments were wrong.
 type broken struct{ driver.Driver }
 
-func (broken) Validate() error { return context.Canceled }
+func (broken) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: "broken", Err: context.Canceled}
+}
 
 func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -29,7 +29,7 @@ func (p poisoned) Renew(ctx context.Context, claims []driver.Claim) []error {
 func TestAClaimThatPoisonsItsBatchCostsOnlyItself(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		locks := b.locker(drivertest.NewLink(poisoned{memlock.New()}))
+		locks := b.locker(lab.New(poisoned{memlock.New()}))
 		victim := b.acquire(locks, "poison")
 		leases := make([]*core.Lease, 300)
 		for i := range leases {
@@ -52,9 +52,9 @@ func TestLeasesAreRenewedTogetherWithoutAGoroutineEach(t *testing.T) { //nolint:
 		}
 		synctest.Wait()
 		idle := runtime.NumGoroutine()
-		before := b.link.Calls(drivertest.OpRenew)
+		before := b.link.Calls(lab.OpRenew)
 		time.Sleep(3 * ttl)
-		calls := b.link.Calls(drivertest.OpRenew) - before
+		calls := b.link.Calls(lab.OpRenew) - before
 		if perLease := float64(calls) / n / (3 * ttl).Seconds(); perLease > 0.02 {
 			b.Errorf("%.3f commands for each lease and second", perLease)
 		}
@@ -71,9 +71,9 @@ func TestWhatWasAcquiredTogetherIsRenewedTogether(t *testing.T) {
 		for i := range 100 {
 			b.acquire(b.locks, fmt.Sprintf("name-%d", i))
 		}
-		before := b.link.Calls(drivertest.OpRenew)
+		before := b.link.Calls(lab.OpRenew)
 		time.Sleep(3 * ttl)
-		if calls := b.link.Calls(drivertest.OpRenew) - before; calls < 9 || calls > 12 {
+		if calls := b.link.Calls(lab.OpRenew) - before; calls < 9 || calls > 12 {
 			b.Errorf("%d commands for one batch in nine periods", calls)
 		}
 	})
@@ -100,13 +100,13 @@ func TestAfterAnOutageTheRenewalsAreSoonTogetherAgain(t *testing.T) {
 			for i := range leases {
 				leases[i] = b.acquire(b.locks, fmt.Sprint("name", i))
 			}
-			b.link.All(drivertest.Refused, drivertest.OpRenew)
+			b.link.All(lab.Refused, lab.OpRenew)
 			time.Sleep(ttl / 2)
 			b.link.Delay(ttl/200, ttl/200)
-			b.link.All(drivertest.Delivered, drivertest.OpRenew)
-			before := b.link.Calls(drivertest.OpRenew)
+			b.link.All(lab.Delivered, lab.OpRenew)
+			before := b.link.Calls(lab.OpRenew)
 			time.Sleep(ttl)
-			if sent := b.link.Calls(drivertest.OpRenew) - before; sent > n {
+			if sent := b.link.Calls(lab.OpRenew) - before; sent > n {
 				b.Errorf("%d commands for %d leases", sent, n)
 			}
 			if lost := b.lostOf(leases); lost > 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // busy is the context of a caller who, once it stands in line, does not look for a while: so
@@ -128,7 +128,7 @@ func TestAClosedLockerGivesNoTurns(t *testing.T) {
 		if told := r.take(); strings.Count(told, "acquired") != 1 {
 			b.Error(told)
 		}
-	}, core.WithObserver(r.observer()))
+	}, observing(r.observer()))
 }
 
 func TestObserversSeeEachTurnComeAndGo(t *testing.T) {
@@ -152,11 +152,11 @@ func TestObserversSeeEachTurnComeAndGo(t *testing.T) {
 		y := turnAfter(x, calls[1])
 		expect("released a 1ms marked=false; waited b 501ms ok=true; acquired b 501ms reentry=false fence=true")
 		time.Sleep(tired)
-		z := turnAfter(y, calls[2]) // of another tenure
+		z := turnAfter(y, calls[2]) // yielded
 		expect("released b 6ms marked=false; waited c 507ms ok=true; acquired c 507ms reentry=false fence=true")
 		b.ok(z.Release(b.Context()))
 		expect("released c 0s marked=false")
-	}, core.WithObserver(r.observer()))
+	}, observing(r.observer()))
 }
 
 func TestMaxHoldCountsForEachTurn(t *testing.T) {
@@ -199,10 +199,10 @@ func TestATurnIsRenewedAndLostLikeATenure(t *testing.T) {
 		y := turnAfter(x, waiting[0])
 		time.Sleep(3 * ttl)
 		b.ok(y.Err())
-		b.link.All(drivertest.RequestLost)
+		b.link.All(lab.RequestLost)
 		b.took(ttl-period-drift-time.Second, period+time.Second, func() { <-y.Context().Done() })
 		b.reason(y, core.ReasonUnreachable)
-		b.link.All(drivertest.Delivered)
+		b.link.All(lab.Delivered)
 		b.is(y.Release(b.Context()), core.ErrLost)
 	})
 }

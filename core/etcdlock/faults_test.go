@@ -175,7 +175,7 @@ func TestEveryCallReturnsInABlackHole(t *testing.T) {
 		"Acquire": func(ctx context.Context, c driver.Claim) error { _, err := store.Acquire(ctx, c); return err },
 		"Renew":   func(ctx context.Context, c driver.Claim) error { return store.Renew(ctx, []driver.Claim{c})[0] },
 		"Release": store.Release,
-		"Wait":    store.Wait,
+		"Wait":    func(ctx context.Context, c driver.Claim) error { _, err := store.Wait(ctx, c); return err },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		began := time.Now()

@@ -123,8 +123,8 @@ func TestAWatchThatFailsAtOnceIsNotBegunAgainAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	waiter := claim
-	waiter.Token, waiter.Place = "two", "place"
-	is(t, store.Wait(ctx, waiter), context.DeadlineExceeded)
+	waiter.Token = "two"
+	waits(ctx, t, store, waiter)
 	if n := looks.Load(); watches.Load() == 0 || n > 60 {
 		t.Errorf("%d commands and %d watches within a second", n, watches.Load())
 	}

@@ -41,12 +41,7 @@ func TestConformanceOfAPlainClientWhereSlotsAreChecked(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
 	server := slotted(t)
-	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service {
-			return onRedis(t, server.Addr(), fmt.Sprintf("t%d:", cases.Add(1)))
-		},
-	})
+	each(t, func(t testing.TB, prefix string) drivertest.Config { return onRedis(t, server.Addr(), prefix) })
 }
 
 // Many callers, whose commands travel together, and a crowd of renewals.
@@ -60,7 +55,7 @@ func TestAPlainClientFindsOutThatSlotsAreChecked(t *testing.T) {
 		claims[i] = claimOf(i)
 		switch i % 4 {
 		case 1:
-			claims[i].Shared = true
+			claims[i].Limit = driver.Readers
 		case 2:
 			claims[i].Limit = 2
 		}

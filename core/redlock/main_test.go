@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // dial returns a client that ends with the test.
-func dial(t *testing.T, addr string) *redis.Client {
+func dial(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{
 		Addr: addr, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

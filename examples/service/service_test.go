@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast-go/holdfast/examples/demo/shoppb"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // exampleEnv makes the test binary the example.
@@ -135,7 +136,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	}
 	for id := range 3 {
 		eventually(t, "work begins", func() bool {
-			lock, err := other.Inspect(t.Context(), fmt.Sprint("order:", id+1)) // to take it could keep the work from it
+			lock, err := operate.New(other).Inspect(t.Context(), fmt.Sprint("order:", id+1)) // to take it could keep the work from it
 			return err == nil && lock.Held
 		})
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"github.com/holdfast-go/holdfast/core/operate"
 	"sync"
 	"time"
 )
@@ -27,7 +28,7 @@ func (p *program) tellWait(ctx context.Context, s *service, t *terms) (stop func
 		case <-timer.C:
 		}
 		text := fmt.Sprintf("waiting for %q", clean(t.name))
-		if info, err := s.locks.Inspect(ctx, t.name); err == nil && info.Label != "" {
+		if info, err := operate.New(s.locks).Inspect(ctx, t.name); err == nil && info.Label != "" {
 			text += ", held by " + clean(info.Label)
 		}
 		if ctx.Err() == nil {

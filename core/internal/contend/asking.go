@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // ask carries out an asker.

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // shelf is a backend of one name that readers, or as many as a limit says, can hold together. It polls.

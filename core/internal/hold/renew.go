@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
@@ -138,7 +138,7 @@ func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) 
 func (h *Hold) Turn(now clock.Reading, t term.Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.term.Again(now, t)
+	h.term.Again(now, h.turn(t))
 	h.set()
 }
 

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // Watched is what the watchdog looks at: one grant. Its methods are called without the watchdog's mutex.
@@ -161,6 +161,22 @@ func (d *Dog) popDue(now clock.Reading) []*Entry {
 	return due
 }
 
+// All returns what is watched, but the few that are being looked at just now.
+func (d *Dog) All() []Watched {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.all()
+}
+
+// all is All. The caller holds the mutex.
+func (d *Dog) all() []Watched {
+	all := make([]Watched, 0, len(d.heap))
+	for _, x := range d.heap {
+		all = append(all, x.entry.of)
+	}
+	return all
+}
+
 // Close refuses what is new, and returns what is watched.
 func (d *Dog) Close() []Watched {
 	d.mu.Lock()
@@ -171,11 +187,7 @@ func (d *Dog) Close() []Watched {
 		runtime.Gosched()
 		d.mu.Lock()
 	}
-	all := make([]Watched, 0, len(d.heap))
-	for _, x := range d.heap {
-		all = append(all, x.entry.of)
-	}
-	return all
+	return d.all()
 }
 
 // Abandon stops watching. It says how many are left to their TTL.

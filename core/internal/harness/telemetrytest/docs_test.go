@@ -22,7 +22,7 @@ func snippet(rdb redis.UniversalClient) error {
 	if err != nil {
 		return err
 	}
-	locks, err := core.New(redislock.New(rdb), core.WithObserver(tel.Observer()))
+	locks, err := core.New(redislock.New(rdb), tel.Option())
 	_ = locks
 	return err
 }

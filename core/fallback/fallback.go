@@ -1,0 +1,182 @@
+// Package fallback lets work go on without the lock service, and exclude other work of its own process then:
+//
+//	locks, err := core.New(fallback.New(redislock.New(rdb)))
+//	previews, err := locks.With(core.OnUnavailable(core.LocalOnly))
+//
+// [Driver] is a driver around another one. It asks the service. If that answers nobody, it grants by itself, and only claims that
+// allow it. Both kinds of grants of this process are in one table, so they exclude each other. These interleavings are behind the
+// order of things:
+//
+//  1. A lease of this process from before the outage still has the name. It stays in the table until its release begins, or
+//     its TTL is over, so nobody goes local beside it.
+//  2. The service comes back while a degraded lease stands. Whoever wants the name finds that lease before the service is asked.
+//  3. A command is under way for one call while another one goes local. If it is granted, the grant finds the degraded lease in
+//     the table, and is given back. Both look under the same mutex.
+//  4. Readers, holders of a semaphore and whoever comes with a hand-off have lines of their own in core. The table does not know lines.
+//  5. A call that goes local has sent commands that may still be executed. A degraded grant has a token of its own, so that core
+//     cleans up behind the one that has asked, also in the service's queue.
+//  6. A call is cut short by its caller's deadline, or by the end of its budget. That is no outage: only silence for as long
+//     as the call itself would have been patient counts.
+//  7. One call has a hiccup, or little patience, and the service answers others. Its silence counts for other calls only if nobody had an
+//     answer in the meantime, and if they have no more patience.
+//  8. MaxHold has ended the trust in a lease of this process, and its work has not returned. Nobody renews it, so it stays in
+//     the table for one more TTL, as it does at the service.
+//  9. The service has said that the name is held, and then it is silent. The holder may be at work. So for one TTL nobody goes local.
+//
+// 10. A release has left the name taken, for a hand-off or for a MinHold. It stays taken here, too.
+package fallback
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/tasks"
+)
+
+// Driver is a driver.Driver around another one.
+type Driver struct {
+	passing
+	port   *call.Port // to passing, for calls that may go local: it bounds them
+	outage outage
+}
+
+var (
+	_ driver.Driver = (*Driver)(nil)
+	_ driver.Closer = (*Driver)(nil)
+)
+
+// New returns a driver that asks d, and goes on without it if it must. It does no I/O.
+func New(d driver.Driver) *Driver {
+	f := &Driver{passing: passing{inner: d, table: newTable()}}
+	f.port = call.New(&f.passing, clock.New(), tasks.New())
+	return f
+}
+
+// Unwrap returns the driver that New was given.
+func (d *Driver) Unwrap() driver.Driver { return d.inner }
+
+// Capabilities implements driver.Driver: it can do what the other driver can, and Degrade.
+func (d *Driver) Capabilities() driver.Capabilities {
+	can := d.passing.Capabilities()
+	can.Degrade = true
+	return can
+}
+
+// Acquire implements driver.Driver.
+func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if !c.Degrade {
+		return d.passing.Acquire(ctx, c)
+	}
+	g, _, err := d.try(ctx, call.Acquire, c)
+	return g, err
+}
+
+// Wait implements driver.Driver. If the service is silent and this process has the name, it waits for the end of that.
+func (d *Driver) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if !c.Degrade {
+		return d.passing.Wait(ctx, c)
+	}
+	for {
+		g, here, err := d.try(ctx, call.Wait, c)
+		if here == nil || !here.over(ctx) {
+			return g, err
+		}
+	}
+}
+
+// try asks the service, and goes local if it answers nobody. It sends again by itself, because only it knows for how long the
+// service has been silent. If this process has the name, here says so.
+func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.Grant, here *standing, err error) {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return g, nil, err
+	}
+	now := d.port.Clock.Read()
+	if because := d.outage.stands(now.Awake(), c, d.answers.Load()); because != nil {
+		d.probe(c)
+		return d.local(c, because)
+	}
+	s := silence{answers: d.answers.Load(), began: now.Awake(), need: patience(c)}
+	if op == call.Wait {
+		c.Heard = s.heard(d.port.Clock, c.Heard)
+	}
+	r, open := d.send(ctx, op, c, now)
+	m := r.Meaning()
+	took := s.took(r.Now.Awake())
+	switch {
+	case m.Answered():
+	case slow(r.Err) && took < s.need, ctx.Err() == context.Canceled: // its caller has gone: maybe nobody finds out
+		d.probe(c)
+	case m.Nobody:
+		d.outage.proved(r.Now.Awake(), took, s.answers, r.Err)
+		if g, here, err = d.local(c, r.Err); err == nil || here != nil {
+			return g, here, err
+		}
+	}
+	if open && m.Kind == driver.NotDone {
+		r.Err = driver.UnknownOutcome(r.Err)
+	}
+	return r.Grant, nil, r.Err
+}
+
+// send asks for as long as the call is patient, less what is needed to answer core in time. open says that a command before the last one has
+// had no answer.
+func (d *Driver) send(ctx context.Context, op call.Op, c driver.Claim, now clock.Reading) (r call.Reply, open bool) {
+	bound := driver.Patience(c.TTL)
+	if deadline, ok := ctx.Deadline(); ok && (op == call.Wait || time.Until(deadline) < bound) {
+		bound = time.Until(deadline)
+	}
+	bound = bound / 8 * 7
+	r = call.Reply{Err: driver.NotSent(context.DeadlineExceeded), Asked: now, Now: now}
+	tries := d.port.Tries(now, bound)
+	within := tries.First(ctx)
+	if op == call.Wait {
+		within = bound
+	}
+	for ; within > 0; within = tries.Next(ctx, &r) {
+		if r.Err != nil {
+			open = open || r.Meaning().Open()
+			now = d.port.Clock.Read()
+		}
+		r = d.port.Send(ctx, op, c, now, within, nil)
+		if m := r.Meaning(); m.Kind == driver.NotDone && m.Nobody && !slow(r.Err) {
+			break // nobody is there, and it costs no time to find that out again
+		}
+	}
+	return r, open
+}
+
+// local grants without the service, unless this process has the name.
+func (d *Driver) local(c driver.Claim, because error) (driver.Grant, *standing, error) {
+	token, here := d.table.local(c)
+	switch {
+	case token != "":
+		return driver.Grant{Degraded: token, Outage: because, Asked: time.Now()}, nil, nil
+	case here != nil:
+		c.Tell(&here.held)
+		return driver.Grant{}, here, &here.held
+	default: // the service has said that somebody else has it
+		return driver.Grant{}, nil, because
+	}
+}
+
+// Close implements driver.Closer.
+func (d *Driver) Close(ctx context.Context) error {
+	err := d.port.Tasks.Wait(ctx)
+	if c, ok := d.inner.(driver.Closer); ok {
+		return errors.Join(err, c.Close(ctx))
+	}
+	return err
+}
+
+// slow says that err is silence.
+func slow(err error) bool {
+	t, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	return errors.Is(err, call.ErrNoAnswer) || ok && t.Timeout()
+}
