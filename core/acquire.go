@@ -71,9 +71,7 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 	}
 	a := acquisition{engine: r, ctx: ctx, name: name, cfg: c, handoff: handoff, began: r.clock.Now()}
 	x, err := a.run()
-	if r.observed() {
-		a.report(x, err) // before work, which may find that x is lost: nothing is told of x before it was acquired
-	}
+	a.report(x, err) // before work, which may find that x is lost: nothing is told of x before it was acquired
 	if err != nil {
 		return nil, err
 	}
@@ -427,9 +425,7 @@ func (a *acquisition) overCap(option string, n int) error {
 // that counts of leases stay right.
 func (a *acquisition) giveBack(x *Lease) {
 	x.hold.Forgo()
-	if a.engine.observed() {
-		a.acquired(x)
-	}
+	a.acquired(x)
 	end := func() { _ = x.leave(context.WithoutCancel(a.ctx), claim.Left{}) } // observers are told
 	if a.ctx.Err() != nil {
 		a.engine.tasks.Go(end) // its caller must not wait any longer
@@ -440,21 +436,27 @@ func (a *acquisition) giveBack(x *Lease) {
 
 // report tells observers what the call has come to.
 func (a *acquisition) report(x *Lease, err error) {
-	e := a.cfg.event(EventHeld, a.ctx, a.name)
-	e.Took, e.Err = a.waitedFor(), err
-	if a.waited {
-		waited := e
-		waited.Kind = EventWaited
-		a.engine.tell(waited)
+	if a.waited && a.engine.observes(EventWaited) {
+		a.engine.tell(a.outcome(EventWaited, err))
 	}
 	if err == nil {
 		a.acquired(x)
 		return
 	}
-	if _, held := errors.AsType[*HeldError](err); !held {
-		e.Kind = EventFailed
+	kind := EventFailed
+	if _, held := errors.AsType[*HeldError](err); held {
+		kind = EventHeld
 	}
-	a.engine.tell(e)
+	if a.engine.observes(kind) {
+		a.engine.tell(a.outcome(kind, err))
+	}
+}
+
+// ended1 is an event about the end of the call.
+func (a *acquisition) outcome(kind EventKind, err error) Event {
+	e := a.cfg.event(kind, a.ctx, a.name)
+	e.Took, e.Err = a.waitedFor(), err
+	return e
 }
 
 func (a *acquisition) acquiredEvent(x *Lease) Event {
@@ -465,18 +467,24 @@ func (a *acquisition) acquiredEvent(x *Lease) Event {
 
 // acquired tells observers of x, and if x was lost meanwhile, of that.
 func (a *acquisition) acquired(x *Lease) {
-	e := a.acquiredEvent(x)
+	var e Event
+	told := a.engine.observes(EventAcquired)
+	if told {
+		e = a.acquiredEvent(x)
+	}
 	if x.inside != nil {
-		a.engine.tell(e)
+		if told {
+			a.engine.tell(e)
+		}
 		return
 	}
 	if x.Degraded() {
-		d := e
-		d.Kind, d.Err = EventDegraded, a.unavailable(x.hold.Claim.Outage)
-		a.engine.tell(d)
+		a.engine.tell(a.outcome(EventDegraded, a.unavailable(x.hold.Claim.Outage)))
 	}
 	x.mu.Lock()
-	a.engine.tell(e) // with the mutex held, so that nothing is told of x before
+	if told {
+		a.engine.tell(e) // with the mutex held, so that nothing is told of x before
+	}
 	x.told = true
 	due := x.lossDue
 	x.mu.Unlock()
@@ -491,14 +499,14 @@ func (a *acquisition) beginWait() {
 		return
 	}
 	a.waited = true
-	if a.engine.observed() {
+	if a.engine.observes(EventWaiting) {
 		a.engine.tell(a.cfg.event(EventWaiting, a.ctx, a.name))
 	}
 }
 
 // tellLimit tells observers, once, that n counts instead of the caller's limit.
 func (a *acquisition) tellLimit(n int) {
-	if n > 0 && !a.limited && a.engine.observed() {
+	if n > 0 && !a.limited && a.engine.observes(EventLimited) {
 		a.limited = true
 		e := a.cfg.event(EventLimited, a.ctx, a.name)
 		e.Asked, e.Counts = a.cfg.limit, n
@@ -512,7 +520,7 @@ const longWait = 3
 
 // untilLong fires when the call has waited for so long, or never if nobody is to be told.
 func (a *acquisition) untilLong() (long <-chan time.Time, end func()) {
-	if a.long || a.cfg.campaigns || !a.engine.observed() {
+	if a.long || a.cfg.campaigns || !a.engine.observes(EventLongWait) {
 		return nil, func() {}
 	}
 	timer := time.NewTimer(longWait*a.cfg.ttl - a.waitedFor())
@@ -557,7 +565,14 @@ func (a *acquisition) work(x *Lease) {
 func makeWork(f func(context.Context, Event) context.Context, x *Lease, e Event) (under context.Context) {
 	returned := false
 	defer func() {
-		if !returned && recover() == nil {
+		if returned {
+			return
+		}
+		value := recover()
+		if r := x.engine; r.log != nil {
+			r.log.add(Event{Kind: eventPanicked, Err: panicOf("WithWorkContext", "the work has its caller's context", value)})
+		}
+		if value == nil {
 			_ = x.end(context.WithoutCancel(x.values), false) // observers are told
 		}
 	}()

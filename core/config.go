@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -47,6 +48,9 @@ type config struct {
 	maxWaiters int
 
 	observers    []func(Event)
+	logger       *slog.Logger // nil: slog.Default
+	silent       bool         // no log
+	names        bool         // in the log
 	workContexts []func(context.Context, Event) context.Context
 
 	err error // the first thing an option found wrong

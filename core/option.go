@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -315,6 +316,28 @@ func WithWorkContext(f func(ctx context.Context, e Event) context.Context) NewOp
 		}
 		c.workContexts = append(slices.Clip(c.workContexts), f)
 	})
+}
+
+// WithLogger says where an operator finds out what happens:
+//
+//   - leases that were lost, and why;
+//   - releases that could not be confirmed;
+//   - when the lock service becomes unavailable, and when it is back;
+//   - events that were dropped, and functions of observers that panic;
+//   - calls that have waited for three TTLs: see [EventLongWait].
+//
+// In good times there is no line. Lines have templates, and names and labels only with [WithNamesInLogs]. They have the context of
+// the call, so that a handler can add its trace. The last one wins. The default is [slog.Default], and nil is no log.
+func WithLogger(log *slog.Logger) NewOption {
+	return newOptionFunc(func(c *config) { c.logger, c.silent = log, log == nil })
+}
+
+// WithNamesInLogs lets the log have the names of locks, and the label of a holder where
+// it helps. They come from requests, so they can be personal data, and have millions of values.
+//
+// The default is that lines have templates only.
+func WithNamesInLogs() NewOption {
+	return newOptionFunc(func(c *config) { c.names = true })
 }
 
 const (
