@@ -82,7 +82,7 @@ func (r *engine) own(wanted func(name string) bool) map[string]*inspect.ProcessI
 // describe describes a root, unless it has ended.
 func (x *Lease) describe() (own inspect.OwnLease, held bool) {
 	x.mu.Lock()
-	over := x.known || x.ended && x.open == 0 || x.loss != nil && x.loss.Reason != ReasonMaxHold
+	over := x.freed || x.open == 0 || x.loss != nil && x.loss.Reason != ReasonMaxHold
 	x.mu.Unlock()
 	own = inspect.OwnLease{
 		Label: x.cfg.label, Template: x.cfg.template, Kind: inspect.HoldExclusive, Fence: x.Fence(),
