@@ -229,7 +229,7 @@ func (a *acquisition) unavailable(err error) error {
 // look takes note of what this process knows of the name. It says if that is anything.
 func (a *acquisition) look() (v contend.Look, known bool) {
 	v = a.engine.place.Table.Watch(contend.Key(&a.lease.want))
-	if v.Held {
+	if v.Held && v.Has.Want() != &a.lease.want { // it is not given to this very call, which leaves
 		now := a.engine.clock.Now()
 		a.learn(contend.News{Held: &driver.Held{Label: v.Has.Want().Label, Remaining: v.Has.Remaining(now)}, At: now})
 	} else if v.Known {
@@ -434,12 +434,7 @@ func (a *acquisition) overCap(option string, n int) error {
 func (a *acquisition) giveBack(x *Lease) {
 	x.hold.Forgo()
 	a.acquired(x)
-	end := func() { _ = x.leave(context.WithoutCancel(a.ctx), claim.Left{}) } // observers are told
-	if a.ctx.Err() != nil {
-		a.engine.tasks.Go(end) // its caller must not wait any longer
-		return
-	}
-	end()
+	_ = x.leave(a.ctx, claim.Left{}) // goes on when ctx ends, and observers are told
 }
 
 // report tells observers what the call has come to.
@@ -462,13 +457,13 @@ func (a *acquisition) report(x *Lease, err error) {
 
 // ended1 is an event about the end of the call.
 func (a *acquisition) outcome(kind EventKind, err error) Event {
-	e := a.cfg.event(kind, a.ctx, a.name)
+	e := a.cfg.event(a.ctx, kind, a.name)
 	e.Took, e.Err = a.waitedFor(), err
 	return e
 }
 
 func (a *acquisition) acquiredEvent(x *Lease) Event {
-	e := a.cfg.event(EventAcquired, a.ctx, a.name)
+	e := a.cfg.event(a.ctx, EventAcquired, a.name)
 	e.Took, e.Fence, e.Reentry, e.Degraded = a.waitedFor(), x.Fence(), x.inside != nil, x.Degraded()
 	return e
 }
@@ -508,7 +503,7 @@ func (a *acquisition) beginWait() {
 	}
 	a.waited = true
 	if a.engine.observes(EventWaiting) {
-		a.engine.tell(a.cfg.event(EventWaiting, a.ctx, a.name))
+		a.engine.tell(a.cfg.event(a.ctx, EventWaiting, a.name))
 	}
 }
 
@@ -516,7 +511,7 @@ func (a *acquisition) beginWait() {
 func (a *acquisition) tellLimit(n int) {
 	if n > 0 && !a.limited && a.engine.observes(EventLimited) {
 		a.limited = true
-		e := a.cfg.event(EventLimited, a.ctx, a.name)
+		e := a.cfg.event(a.ctx, EventLimited, a.name)
 		e.Asked, e.Counts = a.cfg.limit, n
 		a.engine.tell(e)
 	}
@@ -538,7 +533,7 @@ func (a *acquisition) untilLong() (long <-chan time.Time, end func()) {
 // tellLong tells observers, once, that the call has waited for so long.
 func (a *acquisition) tellLong() {
 	a.long = true
-	e := a.cfg.event(EventLongWait, a.ctx, a.name)
+	e := a.cfg.event(a.ctx, EventLongWait, a.name)
 	e.Took = a.waitedFor()
 	if a.held != nil {
 		e.Holder = a.held.Label
@@ -562,7 +557,7 @@ func (a *acquisition) work(x *Lease) {
 		under := makeWork(f, x, e)
 		x.mu.Lock()
 		if under != nil && x.loss == nil {
-			x.values, x.work.parent = under, under
+			x.values, x.work.parent = under, under //nolint:fatcontext // each one gets what the one before has made
 		}
 		x.mu.Unlock()
 	}
