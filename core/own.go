@@ -67,7 +67,7 @@ func (r *engine) own(wanted func(name string) bool) map[string]*inspect.ProcessI
 		}
 	}
 	now := r.clock.Now()
-	r.place.Table.Each(func(line string) bool { return wanted(contend.Name(line)) }, func(line string, w *contend.Waiting) {
+	r.room.Table.Each(func(line string) bool { return wanted(contend.Name(line)) }, func(line string, w *contend.Waiting) {
 		x := (*Lease)(w.Want.Work.(*work)) //nolint:forcetypeassert // want has set it
 		p := of(contend.Name(line))
 		p.Waiters = append(p.Waiters, inspect.OwnWaiter{Label: x.cfg.label, Template: x.cfg.template, Waited: now.Sub(w.Began)})

@@ -46,8 +46,7 @@ type Claim struct {
 	Handoff string
 
 	// Degrade says that the caller goes on without the service if that answers nobody: see Grant.Degraded. Only
-	// exclusive claims without Dedup, and without a Keep that is longer than TTL, have it. It needs
-	// Capabilities.Degrade. core then leaves all the time of an attempt to one call.
+	// exclusive claims without Dedup have it. It needs Capabilities.Degrade.
 	Degrade bool
 
 	// Heard is told each answer to a look of Wait that is no grant, as soon as it is there. It does not
