@@ -139,12 +139,7 @@ func (a *acquisition) run() (*Lease, error) {
 func (a *acquisition) giveBack(x *Lease) {
 	x.hold.Forgo()
 	a.acquired(x)
-	end := func() { _ = x.leave(context.WithoutCancel(a.ctx), claim.Left{}) } // observers are told
-	if a.ctx.Err() != nil {
-		a.engine.tasks.Go(end) // its caller must not wait any longer
-		return
-	}
-	end()
+	_ = x.leave(a.ctx, claim.Left{}) // goes on when ctx ends, and observers are told
 }
 
 func (a *acquisition) waitedFor() time.Duration { return a.engine.clock.Now().Sub(a.began) }

@@ -25,15 +25,15 @@ func (a *acquisition) report(x *Lease, err error) {
 	}
 }
 
-// ended1 is an event about the end of the call.
+// outcome is an event about the end of the call.
 func (a *acquisition) outcome(kind EventKind, err error) Event {
-	e := a.cfg.event(kind, a.ctx, a.name)
+	e := a.cfg.event(a.ctx, kind, a.name)
 	e.Took, e.Err = a.waitedFor(), err
 	return e
 }
 
 func (a *acquisition) acquiredEvent(x *Lease) Event {
-	e := a.cfg.event(EventAcquired, a.ctx, a.name)
+	e := a.cfg.event(a.ctx, EventAcquired, a.name)
 	e.Took, e.Fence, e.Reentry, e.Degraded = a.waitedFor(), x.Fence(), x.inside != nil, x.Degraded()
 	return e
 }
@@ -75,7 +75,7 @@ func (a *acquisition) work(x *Lease) {
 		under := makeWork(f, x, e)
 		x.mu.Lock()
 		if under != nil && x.loss == nil {
-			x.values, x.work.parent = under, under
+			x.values, x.work.parent = under, under //nolint:fatcontext // each one gets what the one before has made
 		}
 		x.mu.Unlock()
 	}

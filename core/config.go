@@ -75,7 +75,7 @@ func (c *config) relations(can driver.Capabilities) error {
 
 // localRelations checks that nothing is asked for that a process cannot keep by itself.
 func (c *config) localRelations(can driver.Capabilities) error {
-	option := ""
+	var option string
 	switch {
 	case c.onOutage == FailClosed:
 		return nil

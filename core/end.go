@@ -88,7 +88,7 @@ func (x *Lease) end(ctx context.Context, mark bool) error {
 }
 
 func (x *Lease) leave(ctx context.Context, left claim.Left) error {
-	root := x.root
+	root, stands := x.root, ctx.Err() == nil
 	if first := x.retireFor(left.Mark); !first {
 		return x.await(ctx, x.engine.clock.Now())
 	}
@@ -103,6 +103,11 @@ func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 	x.leaveSlot()
 	if !last {
 		return err
+	}
+	if stands && ctx.Err() != nil { // it was the lease's own
+		beyond, cancel := x.beyond(ctx)
+		defer cancel()
+		ctx = beyond
 	}
 	return root.release(ctx, x, left)
 }
@@ -216,7 +221,7 @@ func (l *leaving) tell(err error) {
 	e := l.root.event(kind)
 	e.Held, e.Err = l.root.held(), err
 	if err == nil {
-		e.Marked, e.Detached = l.left.Mark, l.left.Handoff != ""
+		e.Marked, e.Detached, e.Degraded = l.left.Mark, l.left.Handoff != "", l.root.Degraded()
 	}
 	l.root.engine.tell(e)
 }

@@ -97,10 +97,10 @@ func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
 }
 
 func renewalError(name string, err error) error {
-	switch m := driver.Explain(err); {
-	case m.Kind == driver.Done:
+	switch driver.Explain(err).Kind {
+	case driver.Done:
 		return nil
-	case m.Kind == driver.NotOwner:
+	case driver.NotOwner:
 		return &LostError{name, ReasonTaken}
 	default:
 		return &unavailableError{"renew", name, opaque(err)}

@@ -46,9 +46,17 @@ func (a *acquisition) Heard(reply call.Reply) {
 		a.tellLimit(reply.Grant.Limit)
 	case m.Kind == driver.HeldBy:
 		a.learn(contend.News{Held: m.Held, At: reply.Now.Awake()})
-	case m.Kind != driver.Marked:
+	case m.Kind == driver.Marked:
+	case silent(reply.Err) && a.overdue(): // it was cut short, which says nothing about the lock service
+	default:
 		a.known = a.unavailable(reply.Err)
 	}
+}
+
+// overdue says that the caller's ctx is over, if only by the clock.
+func (a *acquisition) overdue() bool {
+	deadline, ok := a.ctx.Deadline()
+	return a.ctx.Err() != nil || ok && time.Until(deadline) <= 0
 }
 
 // learn takes note of what the line knows.
@@ -69,7 +77,7 @@ func (a *acquisition) unavailable(err error) error {
 // Look implements contend.Guest. It takes note of what this process knows of the name.
 func (a *acquisition) Look() (known bool) {
 	v := a.engine.room.Table.Watch(contend.Key(&a.lease.want))
-	if v.Held {
+	if v.Held && v.Has.Want() != &a.lease.want { // it is not given to this very call, which leaves
 		now := a.engine.clock.Now()
 		a.learn(contend.News{Held: &driver.Held{Label: v.Has.Want().Label, Remaining: v.Has.Remaining(now)}, At: now})
 	} else if v.Known {
@@ -94,7 +102,7 @@ func (a *acquisition) beginWait() {
 	}
 	a.waited = true
 	if a.engine.observes(EventWaiting) {
-		a.engine.tell(a.cfg.event(EventWaiting, a.ctx, a.name))
+		a.engine.tell(a.cfg.event(a.ctx, EventWaiting, a.name))
 	}
 }
 
@@ -102,7 +110,7 @@ func (a *acquisition) beginWait() {
 func (a *acquisition) tellLimit(n int) {
 	if n > 0 && !a.limited && a.engine.observes(EventLimited) {
 		a.limited = true
-		e := a.cfg.event(EventLimited, a.ctx, a.name)
+		e := a.cfg.event(a.ctx, EventLimited, a.name)
 		e.Asked, e.Counts = a.cfg.limit, n
 		a.engine.tell(e)
 	}
@@ -133,7 +141,7 @@ func (a *acquisition) untilLong() (long <-chan time.Time, end func()) {
 // Long implements contend.Guest: observers are told, once.
 func (a *acquisition) Long() {
 	a.long = true
-	e := a.cfg.event(EventLongWait, a.ctx, a.name)
+	e := a.cfg.event(a.ctx, EventLongWait, a.name)
 	e.Took = a.waitedFor()
 	if a.held != nil {
 		e.Holder = a.held.Label

@@ -106,11 +106,9 @@ func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	w := newWorld(t)
 	x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
 	for range 10 {
-		time.Sleep(ttl / 8)
 		w.proxy.Reset()
-		ok(t, x.Err())
+		renewed(t, x)
 	}
-	renewed(t, x)
 	eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
 }
 

@@ -35,6 +35,7 @@ func TestConformanceOnMemcached(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Memcached(t)
 	var cases atomic.Int64
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {

@@ -107,6 +107,7 @@ func TestConformanceOnFiveRedisServers(t *testing.T) {
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	nodes := five(t)
 	var cases atomic.Int64
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {

@@ -31,6 +31,7 @@ var (
 	acquire    = backendtest.Acquire
 	is         = backendtest.Is
 	eventually = backendtest.Eventually
+	renewed    = backendtest.Renewed
 )
 
 // ttl of the leases in tests: short enough to wait for, long enough for a machine that is

@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// AtOnce has six tests of a package run at a time, on however few processors: they mostly wait. The flag -parallel goes
+// AtOnce has four tests of a package run at a time, on however few processors: they mostly wait. The flag -parallel goes
 // before it. TestMain calls it.
 func AtOnce() {
 	flag.Parse() //nolint:revive // deep-exit: TestMain is the main function of tests
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", "6") // it exists
+		_ = flag.Set("test.parallel", "4") // it exists
 	}
 }
 
