@@ -291,3 +291,83 @@ func TestCleanUpBehindThousandsOfCallsIsNoBurst(t *testing.T) {
 		}
 	})
 }
+
+// stubborn is a client whose reads never end, whatever their context says.
+type stubborn struct {
+	*memlock.Store
+	silent atomic.Bool
+	free   chan struct{}
+}
+
+func (s *stubborn) Capabilities() driver.Capabilities {
+	can := s.Store.Capabilities()
+	can.Punctual, can.Forgets = false, false
+	return can
+}
+
+func (s *stubborn) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if s.silent.Load() {
+		<-s.free
+	}
+	return s.Store.Acquire(ctx, c)
+}
+
+func (s *stubborn) Release(ctx context.Context, c driver.Claim) error {
+	if s.silent.Load() {
+		<-s.free
+	}
+	return s.Store.Release(ctx, c)
+}
+
+func TestAClientWhoseReadsNeverEndKeepsNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{T: t}
+		client := &stubborn{Store: memlock.New(), free: make(chan struct{})}
+		locks := locker(t, client)
+		x := b.acquire(locks, "held")
+		client.silent.Store(true)
+		b.took(bound, 0, func() { b.is(x.Release(b.Context()), core.ErrUnavailable) })
+		b.took(bound, 0, func() {
+			_, err := locks.TryAcquire(b.Context(), "name")
+			b.is(err, core.ErrUnavailable)
+		})
+		client.silent.Store(false)
+		close(client.free)
+	})
+}
+
+// keeping is a client with a hook that keeps the context of each call, and looks at it later.
+type keeping struct {
+	*memlock.Store
+	kept []context.Context
+}
+
+func (k *keeping) Capabilities() driver.Capabilities {
+	can := k.Store.Capabilities()
+	can.Punctual, can.Forgets = true, false
+	return can
+}
+
+func (k *keeping) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	k.kept = append(k.kept, ctx)
+	return k.Store.Acquire(ctx, c)
+}
+
+func TestAContextThatAClientKeepsStaysThatOfItsCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		type request struct{}
+		b := &bench{T: t}
+		client := &keeping{Store: memlock.New()}
+		locks := locker(t, client)
+		for i := range 8 {
+			b.ok(locks.Do(context.WithValue(b.Context(), request{}, i), "name", noWork))
+		}
+		for i, ctx := range client.kept {
+			if got := ctx.Value(request{}); got != i {
+				b.Errorf("the context of request %d has the values of request %v", i, got)
+			}
+		}
+	})
+}

@@ -93,7 +93,7 @@ func TestAWaitThatHangsStarvesNobody(t *testing.T) {
 func TestAWaitThatHangsIsFollowedByAnotherOneBesideAQueue(t *testing.T) {
 	t.Parallel()
 	h := newHanging(1)
-	h.within(t, func(b *bench, other *core.Locker) {
+	h.within(t, func(b *bench, _ *core.Locker) {
 		stop, over := make(chan struct{}), make(chan struct{}, 3)
 		for range cap(over) { // each in a process of its own
 			locks := locker(b.T, h.Store)

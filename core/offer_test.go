@@ -86,31 +86,6 @@ func TestAGrantInLineThatTheBackendDoesNotKnowIsALoss(t *testing.T) {
 	})
 }
 
-// The TTL is that of the place, so the lease has enough trust for turns from the beginning. Work that
-// is over at once ends before the renewal is sent, or after it was refused.
-func TestNoTurnIsGivenBeforeTheFirstRenewalIsAnswered(t *testing.T) {
-	t.Skip("not promised any more: a direct grant has turns while a third of its life is left")
-	t.Parallel()
-	for range 50 {
-		virtual(t, func(b *bench) {
-			short := core.WithTTL(time.Second)
-			b.link.All(lab.Refused, lab.OpRenew)
-			holder := b.acquire(b.other(), "name")
-			go func() { b.ok(b.locks.Do(b.Context(), "name", noWork, short)) }()
-			synctest.Wait()
-			second := b.call(b.locks, short)
-			time.Sleep(driver.Recheck(time.Second)) // for the next offer, which knows of the second
-			b.ok(holder.Release(b.Context()))
-			b.eventually("its turn", second.ended)
-			if b.link.Calls(lab.OpRelease) == 0 {
-				b.Error("a turn of what nobody has confirmed")
-			}
-			b.ok(second.granted().Release(b.Context()))
-			b.free()
-		})
-	}
-}
-
 // The command with the offer is executed after the one that withdraws it, and nobody here has made
 // another offer.
 func TestAnOfferThatComesLateIsWithdrawnAgain(t *testing.T) {

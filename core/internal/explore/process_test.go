@@ -175,7 +175,7 @@ func (p *process) reply(x answer, asked time.Duration, ok bool) call.Reply {
 func (p *process) late(c *claim.Claim, op call.Op, x answer) {
 	if c.Outcome(op, meaning(x)) {
 		a := p.spawn(p.name + " cleans up behind a late command")
-		a.then(func() { p.once(a, c, 4, func(m driver.Meaning) { a.done = true }) })
+		a.then(func() { p.once(a, c, 4, func(driver.Meaning) { a.done = true }) })
 	}
 }
 
