@@ -71,9 +71,7 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 	}
 	a := acquisition{engine: r, ctx: ctx, name: name, cfg: c, handoff: handoff, began: r.clock.Now()}
 	x, err := a.run()
-	if r.observed() {
-		a.report(x, err) // before work, which may find that x is lost: nothing is told of x before it was acquired
-	}
+	a.report(x, err) // before work, which may find that x is lost: nothing is told of x before it was acquired
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +94,11 @@ type acquisition struct {
 	steps   *contend.Caller
 	held    *driver.Held // the last answer of that kind that the call knows of
 	heldAt  clock.Awake
-	known   error // the last lack of an answer that it knows of; matches ErrUnavailable
-	waited  bool  // observers know that it waits
-	long    bool  // and that it has waited for long
-	limited bool  // and that another limit counts
+	known   error       // the last lack of an answer that it knows of; matches ErrUnavailable
+	said    clock.Awake // when the lock service has said that last; 0 for never
+	waited  bool        // observers know that it waits
+	long    bool        // and that it has waited for long
+	limited bool        // and that another limit counts
 }
 
 // errBudget is the end of the wait budget, inside.
@@ -169,6 +168,12 @@ func (a *acquisition) left() error {
 	return nil
 }
 
+// tooLate says that the caller's time is over. A client can see that a moment before the context ends.
+func (a *acquisition) tooLate() bool {
+	deadline, ok := a.ctx.Deadline()
+	return a.ctx.Err() != nil || ok && time.Until(deadline) <= 0
+}
+
 // contend carries out the steps of the call.
 func (a *acquisition) contend() (*hold.Hold, error) {
 	r := a.engine
@@ -199,8 +204,9 @@ func (a *acquisition) heard(reply call.Reply) {
 	case m.Kind == driver.Done:
 		a.tellLimit(reply.Grant.Limit)
 	case m.Kind == driver.HeldBy:
-		a.learn(contend.News{Held: m.Held, At: reply.Now.Awake()})
-	case m.Kind != driver.Marked:
+		a.said = reply.Now.Awake()
+		a.learn(contend.News{Held: m.Held, At: a.said})
+	case m.Kind != driver.Marked && !a.tooLate(): // else it is the caller who did not wait for the answer
 		a.known = a.unavailable(reply.Err)
 	}
 }
@@ -228,6 +234,9 @@ func (a *acquisition) look() (v contend.Look, known bool) {
 		a.learn(contend.News{Held: &driver.Held{Label: v.Has.Want().Label, Remaining: v.Has.Remaining(now)}, At: now})
 	} else if v.Known {
 		a.learn(v.News)
+		if v.News.Held != nil {
+			a.said = v.News.At
+		}
 	}
 	return v, a.held != nil || a.known != nil
 }
@@ -420,16 +429,14 @@ func (a *acquisition) heldError() error {
 // overCap refuses what would be more than the process keeps. With it, a flood of names, or of
 // callers for one name that is stuck, ends in errors and not in running out of memory.
 func (a *acquisition) overCap(option string, n int) error {
-	return &unavailableError{"acquire", a.name, fmt.Errorf("not asked: %s(%d) of this process is reached", option, n)}
+	return &unavailableError{"acquire", a.name, fmt.Errorf("%w: %s(%d) of this process is reached", errFull, option, n)}
 }
 
 // giveBack ends a lease whose caller has gone. Observers are told of its begin and of its end, so
 // that counts of leases stay right.
 func (a *acquisition) giveBack(x *Lease) {
 	x.hold.Forgo()
-	if a.engine.observed() {
-		a.acquired(x)
-	}
+	a.acquired(x)
 	end := func() { _ = x.leave(context.WithoutCancel(a.ctx), claim.Left{}) } // observers are told
 	if a.ctx.Err() != nil {
 		a.engine.tasks.Go(end) // its caller must not wait any longer
@@ -440,19 +447,26 @@ func (a *acquisition) giveBack(x *Lease) {
 
 // report tells observers what the call has come to.
 func (a *acquisition) report(x *Lease, err error) {
-	e := a.cfg.event(EventHeld, a.ctx, a.name)
-	e.Took, e.Err = a.waitedFor(), err
 	if a.waited {
-		waited := e
-		waited.Kind = EventWaited
-		a.engine.tell(waited)
+		a.tellEnd(EventWaited, err)
 	}
 	if err == nil {
 		a.acquired(x)
+	} else if _, held := errors.AsType[*HeldError](err); held {
+		a.tellEnd(EventHeld, err)
+	} else {
+		a.tellEnd(EventFailed, err)
+	}
+}
+
+func (a *acquisition) tellEnd(kind EventKind, err error) {
+	if !a.engine.observed(kind, err) {
 		return
 	}
-	if _, held := errors.AsType[*HeldError](err); !held {
-		e.Kind = EventFailed
+	e := a.cfg.event(kind, a.ctx, a.name)
+	e.Took, e.Err = a.waitedFor(), err
+	if a.said != 0 {
+		e.said = a.engine.clock.Time(a.said)
 	}
 	a.engine.tell(e)
 }
@@ -465,9 +479,15 @@ func (a *acquisition) acquiredEvent(x *Lease) Event {
 
 // acquired tells observers of x, and if x was lost meanwhile, of that.
 func (a *acquisition) acquired(x *Lease) {
-	e := a.acquiredEvent(x)
+	var e Event
+	observed := a.engine.observed(EventAcquired, nil)
+	if observed || x.Degraded() {
+		e = a.acquiredEvent(x)
+	}
 	if x.inside != nil {
-		a.engine.tell(e)
+		if observed {
+			a.engine.tell(e)
+		}
 		return
 	}
 	if x.Degraded() {
@@ -476,7 +496,9 @@ func (a *acquisition) acquired(x *Lease) {
 		a.engine.tell(d)
 	}
 	x.mu.Lock()
-	a.engine.tell(e) // with the mutex held, so that nothing is told of x before
+	if observed {
+		a.engine.tell(e) // with the mutex held, so that nothing is told of x before
+	}
 	x.told = true
 	due := x.lossDue
 	x.mu.Unlock()
@@ -491,14 +513,14 @@ func (a *acquisition) beginWait() {
 		return
 	}
 	a.waited = true
-	if a.engine.observed() {
+	if a.engine.observed(EventWaiting, nil) {
 		a.engine.tell(a.cfg.event(EventWaiting, a.ctx, a.name))
 	}
 }
 
 // tellLimit tells observers, once, that n counts instead of the caller's limit.
 func (a *acquisition) tellLimit(n int) {
-	if n > 0 && !a.limited && a.engine.observed() {
+	if n > 0 && !a.limited && a.engine.observed(EventLimited, nil) {
 		a.limited = true
 		e := a.cfg.event(EventLimited, a.ctx, a.name)
 		e.Asked, e.Counts = a.cfg.limit, n
@@ -512,7 +534,7 @@ const longWait = 3
 
 // untilLong fires when the call has waited for so long, or never if nobody is to be told.
 func (a *acquisition) untilLong() (long <-chan time.Time, end func()) {
-	if a.long || a.cfg.campaigns || !a.engine.observed() {
+	if a.long || a.cfg.campaigns || !a.engine.observed(EventLongWait, nil) {
 		return nil, func() {}
 	}
 	timer := time.NewTimer(longWait*a.cfg.ttl - a.waitedFor())
@@ -557,7 +579,12 @@ func (a *acquisition) work(x *Lease) {
 func makeWork(f func(context.Context, Event) context.Context, x *Lease, e Event) (under context.Context) {
 	returned := false
 	defer func() {
-		if !returned && recover() == nil {
+		if returned {
+			return
+		}
+		value := recover()
+		x.engine.log.panicked("holdfast: a function of WithWorkContext panicked, the work has its caller's context; locks are not affected", value)
+		if value == nil {
 			_ = x.end(context.WithoutCancel(x.values), false) // observers are told
 		}
 	}()

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -48,6 +49,10 @@ type config struct {
 
 	observers    []func(Event)
 	workContexts []func(context.Context, Event) context.Context
+
+	logger *slog.Logger // nil: slog.Default
+	silent bool         // there is no log
+	names  bool         // the log has names
 
 	err error // the first thing an option found wrong
 }

@@ -262,7 +262,7 @@ func (l *leaving) end(s contend.Step) {
 	l.last.result, l.last.known, l.last.panicked = err, true, l.panicked
 	settled := l.last.settled
 	x.mu.Unlock()
-	if r.observed() && !told {
+	if !told {
 		l.tell(err)
 	}
 	if settled != nil {
@@ -290,11 +290,17 @@ func (l *leaving) result(s contend.Step) error {
 }
 
 func (l *leaving) tell(err error) {
-	e := l.root.event(EventReleased)
-	e.Held = l.root.held()
-	e.Marked, e.Detached = l.left.Mark, l.left.Handoff != ""
+	kind := EventReleased
 	if err != nil {
-		e.Kind, e.Err, e.Marked, e.Detached = EventUnconfirmed, err, false, false
+		kind = EventUnconfirmed
+	}
+	if !l.engine.observed(kind, err) {
+		return
+	}
+	e := l.root.event(kind)
+	e.Held, e.Err = l.root.held(), err
+	if err == nil {
+		e.Marked, e.Detached = l.left.Mark, l.left.Handoff != ""
 	}
 	l.engine.tell(e)
 }

@@ -31,6 +31,7 @@ type engine struct {
 	calls     atomic.Int64  // that are under way: Drain waits for them, too
 	quiet     chan struct{} // of size one: nothing may be held, and no call under way
 	observers []*events
+	log       *operatorLog
 	work      []func(context.Context, Event) context.Context
 
 	maxLeases, maxWaiters int
@@ -50,8 +51,9 @@ func newEngine(d driver.Driver, c *config) *engine {
 		driver: d, can: d.Capabilities(), clock: clock.New(), tasks: tasks.New(), quiet: make(chan struct{}, 1), work: c.workContexts,
 		maxLeases: c.maxLeases, maxWaiters: c.maxWaiters,
 	}
+	r.log = newLog(c, r.tasks)
 	for _, f := range c.observers {
-		r.observers = append(r.observers, &events{observer: f, tasks: r.tasks})
+		r.observers = append(r.observers, &events{observer: f, tasks: r.tasks, log: r.log})
 	}
 	r.life, r.die = context.WithCancel(context.Background())
 	r.accept, r.refuse = context.WithCancel(r.life)
@@ -82,12 +84,12 @@ func (k *keeper) Lost(h *hold.Hold) {
 // Renewed implements hold.Listener.
 func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
 	r := (*engine)(k)
-	if !r.observed() {
+	x := leaseUnder(h)
+	if err = renewalError(x.name, err); !r.observed(EventRenewed, err) {
 		return
 	}
-	x := leaseUnder(h)
 	e := x.event(EventRenewed)
-	e.Took, e.Err = took, renewalError(x.name, err)
+	e.Took, e.Err = took, err
 	r.tell(e)
 }
 

@@ -12,6 +12,7 @@ const maxEvents = 1024
 type events struct {
 	observer func(Event)
 	tasks    *tasks.Group
+	log      *operatorLog // is told what goes wrong here; nil for the log's own
 
 	batch []Event // what is being told; used by one goroutine at a time, without the mutex
 
@@ -23,14 +24,17 @@ type events struct {
 	running bool
 }
 
-// observed says whether anybody observes.
-func (r *engine) observed() bool { return len(r.observers) > 0 }
+// observed says whether anybody is to be told of an event of this kind, about err.
+func (r *engine) observed(kind EventKind, err error) bool {
+	return len(r.observers) > 0 || r.log.wants(kind, err)
+}
 
 // tell never blocks and never calls user code.
 func (r *engine) tell(e Event) {
 	for _, o := range r.observers {
 		o.add(e)
 	}
+	r.log.tell(e)
 }
 
 func (o *events) add(e Event) {
@@ -114,6 +118,9 @@ func (o *events) nextBatch() bool {
 			o.batch = append(o.batch, missed)
 		}
 	}
+	if o.fresh > 0 && o.log != nil {
+		o.log.events.add(Event{Kind: EventDropped, Dropped: o.fresh})
+	}
 	if o.dropped > 0 {
 		o.batch = append(o.batch, Event{Kind: EventDropped, Dropped: o.dropped})
 	}
@@ -128,7 +135,8 @@ func (o *events) hand(e Event) {
 		if told {
 			return
 		}
-		_ = recover() // nil if it is runtime.Goexit, which goes on
+		// The value is nil if it is runtime.Goexit, which goes on.
+		o.log.panicked("holdfast: an observer panicked, its event counts as dropped; locks are not affected", recover())
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.drop(e)

@@ -177,7 +177,7 @@ func (x *Lease) event(kind EventKind) Event {
 func (x *Lease) held() time.Duration { return x.engine.clock.Read().Up().Sub(x.since) }
 
 func (x *Lease) tellLost(why Reason) {
-	if x.engine.observed() {
+	if x.engine.observed(EventLost, nil) {
 		e := x.event(EventLost)
 		e.Reason, e.Held = why, x.held()
 		x.engine.tell(e)

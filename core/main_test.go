@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what tests break on purpose is no news
+	goleak.VerifyTestMain(m)
+}
 
 // Times of the default configuration, as the documentation states them.
 const (
