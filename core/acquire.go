@@ -128,6 +128,9 @@ func (a *acquisition) run() (*Lease, error) {
 			return nil, a.overCap("WithMaxWaiters", r.maxWaiters)
 		}
 	}
+	if a.cfg.together() && !r.together.Load() {
+		r.together.Store(true)
+	}
 	a.lease = newLease(a.ctx, r, a.cfg, a.name, a.handoff)
 	h, err := a.contend()
 	if h == nil {
