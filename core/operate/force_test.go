@@ -77,7 +77,7 @@ func TestAHandleIsThatOfTheGrant(t *testing.T) {
 		locks := b.process()
 		holder := b.acquire(b.process(), "name")
 		first, second, third := b.call(locks), b.call(locks), b.call(locks)
-		time.Sleep(driver.Recheck(ttl)) // the next look asks for fences for those behind
+		time.Sleep(driver.Recheck(ttl) + time.Millisecond) // the next look asks for fences for those behind
 		b.ok(holder.Release(b.Context()))
 		x := <-first
 		handle := b.handles()[0]
