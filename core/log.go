@@ -210,9 +210,8 @@ func (l *operatorLog) due(kind string, now time.Time) (more []slog.Attr, due boo
 	return more, true
 }
 
-// write hands a line to the handler. If that panics, the line is lost, because there is nobody else to tell.
+// write hands a line to the handler. If that panics, the line is lost, because there is nobody else to tell: see events.hand.
 func (l *operatorLog) write(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
-	defer func() { _ = recover() }()
 	logger := l.logger
 	if logger == nil {
 		logger = slog.Default()

@@ -79,15 +79,21 @@ func TestNormalOperationIsNoLine(t *testing.T) {
 		b.ok(b.locks.Do(b.Context(), "done", noWork, dedup[0]))
 		b.is(b.locks.Do(b.Context(), "done", noWork, dedup[0]), core.ErrDuplicate)
 		b.ok(b.locks.Do(b.Context(), "read", noWork, dedup[1]))
-		few := b.locker(b.link, core.WithMaxLeases(1))
-		y := b.acquire(few, "one")
-		_, err = few.TryAcquire(b.Context(), "two")
-		b.is(err, core.ErrUnavailable) // and no fault of the service
-		b.ok(y.Release(b.Context()))
 		b.ok(b.locks.Close(b.Context()))
 		_, err = b.locks.TryAcquire(b.Context(), "name")
 		b.is(err, core.ErrClosed)
 	}); text != "" {
+		t.Errorf("logged\n%s", text)
+	}
+}
+
+func TestAFullProcessIsNoOutage(t *testing.T) {
+	t.Parallel()
+	if text := logging(t, func(b *bench) {
+		b.acquire(b.locks, "one")
+		_, err := b.locks.TryAcquire(b.Context(), "two")
+		b.is(err, core.ErrUnavailable)
+	}, core.WithMaxLeases(1)); text != "" {
 		t.Errorf("logged\n%s", text)
 	}
 }
