@@ -450,28 +450,30 @@ func (a *acquisition) giveBack(x *Lease) {
 
 // report tells observers what the call has come to.
 func (a *acquisition) report(x *Lease, err error) {
-	if a.waited {
-		a.tellEnd(EventWaited, err)
+	if a.waited && a.engine.observes(EventWaited) {
+		a.engine.tell(a.outcome(EventWaited, err))
 	}
 	if err == nil {
 		a.acquired(x)
-	} else if _, held := errors.AsType[*HeldError](err); held {
-		a.tellEnd(EventHeld, err)
-	} else {
-		a.tellEnd(EventFailed, err)
+		return
+	}
+	kind := EventFailed
+	if _, held := errors.AsType[*HeldError](err); held {
+		kind = EventHeld
+	}
+	if a.engine.observes(kind) {
+		a.engine.tell(a.outcome(kind, err))
 	}
 }
 
-func (a *acquisition) tellEnd(kind EventKind, err error) {
-	if !a.engine.observed(kind, err) {
-		return
-	}
+// outcome is an event about the end of the call.
+func (a *acquisition) outcome(kind EventKind, err error) Event {
 	e := a.cfg.event(kind, a.ctx, a.name)
 	e.Took, e.Err = a.waitedFor(), err
 	if a.said != 0 {
 		e.said = a.engine.clock.Time(a.said)
 	}
-	a.engine.tell(e)
+	return e
 }
 
 func (a *acquisition) acquiredEvent(x *Lease) Event {
@@ -483,23 +485,21 @@ func (a *acquisition) acquiredEvent(x *Lease) Event {
 // acquired tells observers of x, and if x was lost meanwhile, of that.
 func (a *acquisition) acquired(x *Lease) {
 	var e Event
-	observed := a.engine.observed(EventAcquired, nil)
-	if observed || x.Degraded() {
+	told := a.engine.observes(EventAcquired)
+	if told {
 		e = a.acquiredEvent(x)
 	}
 	if x.inside != nil {
-		if observed {
+		if told {
 			a.engine.tell(e)
 		}
 		return
 	}
 	if x.Degraded() {
-		d := e
-		d.Kind, d.Err = EventDegraded, a.unavailable(x.hold.Claim.Outage)
-		a.engine.tell(d)
+		a.engine.tell(a.outcome(EventDegraded, a.unavailable(x.hold.Claim.Outage)))
 	}
 	x.mu.Lock()
-	if observed {
+	if told {
 		a.engine.tell(e) // with the mutex held, so that nothing is told of x before
 	}
 	x.told = true
@@ -516,14 +516,14 @@ func (a *acquisition) beginWait() {
 		return
 	}
 	a.waited = true
-	if a.engine.observed(EventWaiting, nil) {
+	if a.engine.observes(EventWaiting) {
 		a.engine.tell(a.cfg.event(EventWaiting, a.ctx, a.name))
 	}
 }
 
 // tellLimit tells observers, once, that n counts instead of the caller's limit.
 func (a *acquisition) tellLimit(n int) {
-	if n > 0 && !a.limited && a.engine.observed(EventLimited, nil) {
+	if n > 0 && !a.limited && a.engine.observes(EventLimited) {
 		a.limited = true
 		e := a.cfg.event(EventLimited, a.ctx, a.name)
 		e.Asked, e.Counts = a.cfg.limit, n
@@ -537,7 +537,7 @@ const longWait = 3
 
 // untilLong fires when the call has waited for so long, or never if nobody is to be told.
 func (a *acquisition) untilLong() (long <-chan time.Time, end func()) {
-	if a.long || a.cfg.campaigns || !a.engine.observed(EventLongWait, nil) {
+	if a.long || a.cfg.campaigns || !a.engine.observes(EventLongWait) {
 		return nil, func() {}
 	}
 	timer := time.NewTimer(longWait*a.cfg.ttl - a.waitedFor())
@@ -586,7 +586,9 @@ func makeWork(f func(context.Context, Event) context.Context, x *Lease, e Event)
 			return
 		}
 		value := recover()
-		x.engine.log.panicked("holdfast: a function of WithWorkContext panicked, the work has its caller's context; locks are not affected", value)
+		if r := x.engine; r.log != nil {
+			r.log.add(Event{Kind: eventPanicked, Err: panicOf("WithWorkContext", "the work has its caller's context", value)})
+		}
 		if value == nil {
 			_ = x.end(context.WithoutCancel(x.values), false) // observers are told
 		}

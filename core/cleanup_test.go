@@ -51,7 +51,6 @@ func TestCleanUpKeepsTheNameForItsMinHold(t *testing.T) {
 // A client whose calls do not end with their context keeps a connection for each clean-up that was
 // left behind.
 func TestCleanUpInAnOutageTakesFewConnections(t *testing.T) {
-	t.Skip("red: each dropped claim sends its first release on a goroutine of its own")
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.All(lab.RequestLate, lab.OpAcquire)

@@ -13,7 +13,7 @@ import (
 
 // What nobody has any more is given back within cleanedUp, where the link is in order; within
 // abandoned, if it was granted to a command that nobody waited for any more, and whose answer
-// nobody hears.
+// nobody hears, or nobody but a driver that has gone local since.
 const (
 	cleanedUp = 300 * time.Millisecond
 	abandoned = time.Second
@@ -45,7 +45,7 @@ func (s *scene) audit() {
 			continue // a command that is executed so late may outlive its clean-up: docs/decisions/002-late-commands.md
 		}
 		bound := cleanedUp
-		if t.unheard {
+		if t.unheard || t.request.local {
 			bound = abandoned
 		}
 		if age := now.Sub(since); age > bound {

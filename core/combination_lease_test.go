@@ -60,6 +60,7 @@ func (s *scene) enter(r *request, x leases) *holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &holding{lease: x, request: r, since: time.Now()}
+	r.local = r.local || x.Degraded()
 	s.moves++
 	s.note("%v has %v, degraded %v", r, x, x.Degraded())
 	if at, ok := r.process.drained(); ok && r.began.After(at) && r.errand.depth == 0 {
@@ -86,12 +87,12 @@ func (s *scene) enter(r *request, x leases) *holding {
 	return h
 }
 
-// refusedLately says whether the server has called the name held, to whoever asks for p, and its process has not had it since. The caller
+// refusedLately says whether the server has called the name held, to whoever asks for p, because of another process. The caller
 // holds the mutex.
 func (s *scene) refusedLately(p *part) bool {
 	r := p.holding.request
 	for _, t := range s.tenancies {
-		if t.process == r.process && t.name == p.name && !t.last.Before(r.held) {
+		if t.process == r.process && t.name == p.name && !t.until.Before(r.held) {
 			return false
 		}
 	}

@@ -48,11 +48,10 @@ type config struct {
 	maxWaiters int
 
 	observers    []func(Event)
+	logger       *slog.Logger // nil: slog.Default
+	silent       bool         // no log
+	names        bool         // in the log
 	workContexts []func(context.Context, Event) context.Context
-
-	logger *slog.Logger // nil: slog.Default
-	silent bool         // there is no log
-	names  bool         // the log has names
 
 	err error // the first thing an option found wrong
 }

@@ -258,7 +258,7 @@ func (l *leaving) end(s contend.Step) {
 	if told {
 		err = x.loss
 	}
-	x.result, x.known = err, true
+	x.freed = true
 	l.last.result, l.last.known, l.last.panicked = err, true, l.panicked
 	settled := l.last.settled
 	x.mu.Unlock()
@@ -294,7 +294,7 @@ func (l *leaving) tell(err error) {
 	if err != nil {
 		kind = EventUnconfirmed
 	}
-	if !l.engine.observed(kind, err) {
+	if !l.engine.observes(kind) {
 		return
 	}
 	e := l.root.event(kind)

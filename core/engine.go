@@ -31,7 +31,7 @@ type engine struct {
 	calls     atomic.Int64  // that are under way: Drain waits for them, too
 	quiet     chan struct{} // of size one: nothing may be held, and no call under way
 	observers []*events
-	log       *operatorLog
+	log       *events // nil if there is none
 	work      []func(context.Context, Event) context.Context
 
 	maxLeases, maxWaiters int
@@ -52,7 +52,10 @@ func newEngine(d driver.Driver, c *config) *engine {
 		driver: d, can: d.Capabilities(), clock: clock.New(), tasks: tasks.New(), quiet: make(chan struct{}, 1), work: c.workContexts,
 		maxLeases: c.maxLeases, maxWaiters: c.maxWaiters,
 	}
-	r.log = newLog(c, r.tasks)
+	if !c.silent {
+		b := &operatorLog{logger: c.logger, names: c.names}
+		r.log = &events{observer: b.observe, wants: b.wants, tasks: r.tasks}
+	}
 	for _, f := range c.observers {
 		r.observers = append(r.observers, &events{observer: f, tasks: r.tasks, log: r.log})
 	}
@@ -85,12 +88,13 @@ func (k *keeper) Lost(h *hold.Hold) {
 // Renewed implements hold.Listener.
 func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
 	r := (*engine)(k)
-	x := leaseUnder(h)
-	if err = renewalError(x.name, err); !r.observed(EventRenewed, err) {
+	e := Event{Kind: EventRenewed, Err: err}
+	if !r.observed(&e) {
 		return
 	}
-	e := x.event(EventRenewed)
-	e.Took, e.Err = took, err
+	x := leaseUnder(h)
+	e = x.event(EventRenewed)
+	e.Took, e.Err = took, renewalError(x.name, err)
 	r.tell(e)
 }
 

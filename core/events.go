@@ -11,8 +11,9 @@ const maxEvents = 1024
 // events hands events over to one observer, in order.
 type events struct {
 	observer func(Event)
+	wants    func(*Event) bool // nil: all events
 	tasks    *tasks.Group
-	log      *operatorLog // is told what goes wrong here; nil for the log's own
+	log      *events // is told of what was dropped and of panics; nil for the log itself
 
 	batch []Event // what is being told; used by one goroutine at a time, without the mutex
 
@@ -24,17 +25,22 @@ type events struct {
 	running bool
 }
 
-// observed says whether anybody is to be told of an event of this kind, about err.
-func (r *engine) observed(kind EventKind, err error) bool {
-	return len(r.observers) > 0 || r.log.wants(kind, err)
+// observed says whether anybody wants an event of this kind, and with this error.
+func (r *engine) observed(e *Event) bool {
+	return len(r.observers) > 0 || r.log != nil && r.log.wants(e)
 }
+
+// observes is observed for a kind of which no error is wanted alone.
+func (r *engine) observes(kind EventKind) bool { return r.observed(&Event{Kind: kind}) }
 
 // tell never blocks and never calls user code.
 func (r *engine) tell(e Event) {
 	for _, o := range r.observers {
 		o.add(e)
 	}
-	r.log.tell(e)
+	if r.log != nil && r.log.wants(&e) {
+		r.log.add(e)
+	}
 }
 
 func (o *events) add(e Event) {
@@ -118,11 +124,12 @@ func (o *events) nextBatch() bool {
 			o.batch = append(o.batch, missed)
 		}
 	}
-	if o.fresh > 0 && o.log != nil {
-		o.log.events.add(Event{Kind: EventDropped, Dropped: o.fresh})
-	}
 	if o.dropped > 0 {
-		o.batch = append(o.batch, Event{Kind: EventDropped, Dropped: o.dropped})
+		e := Event{Kind: EventDropped, Dropped: o.dropped}
+		o.batch = append(o.batch, e)
+		if o.log != nil {
+			o.log.add(e)
+		}
 	}
 	o.dropped, o.fresh, o.missed = 0, 0, nil
 	return true
@@ -135,8 +142,10 @@ func (o *events) hand(e Event) {
 		if told {
 			return
 		}
-		// The value is nil if it is runtime.Goexit, which goes on.
-		o.log.panicked("holdfast: an observer panicked, its event counts as dropped; locks are not affected", recover())
+		value := recover() // nil if it is runtime.Goexit, which goes on
+		if o.log != nil {
+			o.log.add(Event{Kind: eventPanicked, Err: panicOf("an observer", "its event counts as dropped", value)})
+		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.drop(e)

@@ -273,3 +273,21 @@ func TestAPanicOfAWaitIsRaisedOnTheWaitersGoroutineAndOthersGoOn(t *testing.T) {
 		b.ok(locks.Close(b.Context()))
 	})
 }
+
+func TestCleanUpBehindThousandsOfCallsIsNoBurst(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(lab.RequestLost)
+		b.abandon(b.locks, named("name", 3000))
+		time.Sleep(time.Second)
+		b.link.Heal()
+		b.link.Delay(time.Millisecond, time.Millisecond)
+		for s := range 10 {
+			before := b.link.Calls(lab.OpRelease)
+			time.Sleep(time.Second)
+			if n := b.link.Calls(lab.OpRelease) - before; n > 700 {
+				b.Errorf("%d releases in second %d after the outage", n, s)
+			}
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -194,9 +195,9 @@ func TestWaitersAreServedInTheirOrder(t *testing.T) {
 	})
 }
 
-func locker(t testing.TB, store *memlock.Store, opts ...core.NewOption) *core.Locker {
+func locker(t testing.TB, d driver.Driver, opts ...core.NewOption) *core.Locker {
 	t.Helper()
-	l, err := core.New(store, opts...)
+	l, err := core.New(d, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

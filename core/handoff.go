@@ -170,9 +170,11 @@ func (x *Lease) settle() error {
 func (r *engine) recall(ctx context.Context, c *config, h Handoff) {
 	k, wish := r.desk.New(h.name), &claim.Wish{Name: h.name, TTL: c.ttl, Handoff: h.hash()}
 	reply := r.desk.Acquire(ctx, k, wish, 0, r.clock.Read(), driver.Patience(c.ttl))
-	clean := k.Drop(reply.Now.Awake())
-	clean.Once = clean.Once || reply.Err == nil
-	r.desk.CleanNow(k, clean)
+	if reply.Err == nil {
+		r.desk.CleanNow(k, k.GiveBack(reply.Now.Awake()))
+		return
+	}
+	r.desk.CleanNow(k, k.Drop(reply.Now.Awake()))
 }
 
 // detachable checks what never changes during a lease.

@@ -46,6 +46,7 @@ type Lease struct {
 	lossDue  bool       // and have to be told then that it was lost
 	shut     bool       // the Locker was closed
 	known    bool       // result is valid
+	freed    bool       // of a root: the hold has ended
 	mark     bool       // of a root: the work is finished
 	open     int        // of a root: how many leases, with itself, have not ended
 	inners   *Lease     // of a root: those that have re-entered it, linked by next
@@ -101,17 +102,19 @@ func reasonOf(why term.Loss) Reason {
 func (x *Lease) lose(why Reason) {
 	now := x.engine.clock.Now()
 	x.mu.Lock()
-	if x.loss != nil || x.known {
+	if x.loss != nil || x.freed {
 		x.mu.Unlock()
 		return
 	}
 	lost := &LostError{x.name, why}
-	ends := x.lost1(nil, now, lost)
-	for y := x.inners; y != nil; y = y.next {
+	var ends []*leaseContext
+	for y := x; y != nil; y = y.after(x) {
 		if !y.ended {
-			ends = y.lost1(ends, now, lost)
+			y.loss, y.until = lost, now
+			ends = y.contexts(ends)
 		}
 	}
+	x.loss = lost // also if it has ended, and what has re-entered it has not
 	told := x.told
 	x.lossDue = !told
 	x.mu.Unlock()
@@ -119,12 +122,6 @@ func (x *Lease) lose(why Reason) {
 	if told {
 		x.tellLost(why)
 	}
-}
-
-// lost1 has the caller end contexts of x. The caller holds the mutex.
-func (x *Lease) lost1(ends []*leaseContext, now clock.Awake, lost *LostError) []*leaseContext {
-	x.loss, x.until = lost, now
-	return x.contexts(ends)
 }
 
 // contexts appends those contexts of x that somebody has asked for. The caller holds the mutex.
@@ -177,7 +174,7 @@ func (x *Lease) event(kind EventKind) Event {
 func (x *Lease) held() time.Duration { return x.engine.clock.Read().Up().Sub(x.since) }
 
 func (x *Lease) tellLost(why Reason) {
-	if x.engine.observed(EventLost, nil) {
+	if x.engine.observes(EventLost) {
 		e := x.event(EventLost)
 		e.Reason, e.Held = why, x.held()
 		x.engine.tell(e)
@@ -340,6 +337,8 @@ func (x *Lease) over() error {
 	x.root.mu.Lock()
 	defer x.root.mu.Unlock()
 	switch {
+	case x.known && x.result == nil: // before what has re-entered it was lost, if it was
+		return ErrReleased
 	case x.loss != nil:
 		return x.loss
 	case x.ended:

@@ -104,7 +104,8 @@ func (s *LeaseSet) Release(ctx context.Context) error {
 	return s.end(ctx, false)
 }
 
-// Complete is [Lease.Complete] for all leases of the set at once.
+// Complete is [Lease.Complete] for all leases of the set: the one that leaves the marker ends once the others have ended. So it can take twice
+// as long as for one.
 func (s *LeaseSet) Complete(ctx context.Context) error {
 	if s.none() {
 		return errNoLease
@@ -115,7 +116,7 @@ func (s *LeaseSet) Complete(ctx context.Context) error {
 	return s.end(ctx, true)
 }
 
-// Finish is [Lease.Finish] for all leases of the set at once.
+// Finish is [Lease.Finish] for all leases of the set, which end as by Complete or by Release.
 func (s *LeaseSet) Finish(ctx context.Context, workErr error) error {
 	if s.none() {
 		return errors.Join(workErr, errNoLease)

@@ -5,236 +5,287 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/tasks"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
 )
 
-// logPause is how long a line keeps others of the same text and template from being written.
+// logPause is the shortest time after which the log says again that the lock service comes and
+// goes, or that events are dropped.
 const logPause = 10 * time.Second
 
-// operatorLog is the observer that writes what an operator should see: what happened to which kind of lock, why, and what
-// that means. It writes no names and labels, because they come from requests, and no text of a backend, because it may quote
-// them. A nil operatorLog is silent.
-//
-// Nearly all events are no trouble, and of no use to it. So it is told of them only while the lock service fails.
+// operatorLog is the observer that writes what an operator should see: what happened to which kind of lock, why, and
+// what that means. It writes no names and labels, because they come from requests, and no text of a
+// backend, because it may quote them. It is told by one goroutine at a time.
 type operatorLog struct {
-	logger *slog.Logger // nil: slog.Default, whatever it is then
+	logger *slog.Logger // nil: slog.Default, as it is then
 	names  bool         // lines have them
-	events *events
 
-	failing atomic.Bool // an answer is news
+	fails    atomic.Bool // the lock service fails: what it answers is looked at
+	failing  time.Time   // when it began to fail; zero if it does not
+	failures int         // failures since then
+	told     bool        // the log has said that it fails
+	toldHere bool        // the log has said that work goes on without it
+	tell     time.Time   // when the log may say it again
 
-	// Below, what only the goroutine of events uses.
+	dropped     int // events since the last line about them
+	tellDropped time.Time
 
-	since    time.Time // when the lock service began to fail; zero if it does not fail
-	failures int       // since then
-	told     bool      // the log has said that it fails
-	toldHere bool      // the log has said that work goes on without it
-	dropped  int       // events since the last line about them
-	lines    map[string]*line
+	broken map[string]bool // functions that are known to panic
+
+	lines map[string]*logLine // warnings, by text and template
 }
 
-// line is one that was written.
-type line struct {
-	until time.Time // when the next one of its kind may be
-	more  int       // how many were left out
+// logLine keeps others of the same text and template away for logPause, because an outage can cost thousands of leases at once.
+type logLine struct {
+	until time.Time
+	more  int // how many were left out
 }
 
-func newLog(c *config, t *tasks.Group) *operatorLog {
-	if c.silent {
-		return nil
-	}
-	l := &operatorLog{logger: c.logger, names: c.names, lines: make(map[string]*line)}
-	l.events = &events{observer: l.hear, tasks: t}
-	return l
-}
+// eventPanicked is for the log alone: a function of an observer panicked, or ended its goroutine.
+const eventPanicked EventKind = 255
 
-// wants says whether the log is told of an event of this kind, about err.
-func (l *operatorLog) wants(kind EventKind, err error) bool {
-	switch {
-	case l == nil:
+// wants says which events the log is told of: in good times none of those that each call makes.
+func (b *operatorLog) wants(e *Event) bool {
+	switch e.Kind {
+	case EventAcquired, EventHeld, EventReleased:
+		return b.fails.Load()
+	case EventRenewed:
+		return e.Err != nil || b.fails.Load()
+	case EventWaiting, EventWaited, EventLimited, EventMissed:
 		return false
-	case l.failing.Load():
-		return true
-	}
-	switch kind {
-	case EventLost, EventLongWait, EventDegraded:
-		return true
-	case EventRenewed, EventUnconfirmed:
-		return err != nil
-	case EventFailed:
-		return fails(err)
 	default:
-		return false
+		return true
 	}
 }
 
-// tell never blocks.
-func (l *operatorLog) tell(e Event) {
-	if !l.wants(e.Kind, e.Err) {
-		return
-	}
-	if e.fails() {
-		l.failing.Store(true)
-	}
-	l.events.add(e)
-}
-
-// fails says that e is about a lock service that does not answer.
-func (e *Event) fails() bool {
-	return e.Kind == EventDegraded || (e.Kind == EventRenewed || e.Kind == EventFailed) && fails(e.Err)
-}
-
-func fails(err error) bool {
-	return errors.Is(err, ErrUnavailable) && !errors.Is(err, errNotAsked) && !errors.Is(err, errFull) && !errors.Is(err, ErrDraining)
-}
-
-// hear is the observer.
-func (l *operatorLog) hear(e Event) {
-	switch {
-	case e.fails():
-		l.failed(e)
-	case l.answered(e):
-		l.back(e)
-	}
+func (b *operatorLog) observe(e Event) {
 	switch e.Kind {
 	case EventLost:
-		l.warn(e, "holdfast: lease lost while it was held, work that still runs was told to stop", slog.String("reason", string(e.Reason)),
-			slog.String("because", e.Reason.because()), slog.Duration("held", e.Held))
+		b.warn(e, "holdfast: lease lost while it was held, work that still runs was told to stop",
+			slog.String("reason", string(e.Reason)), slog.String("because", e.Reason.because()), slog.Duration("held", e.Held))
 	case EventUnconfirmed:
-		l.warn(e, "holdfast: release not confirmed, the name comes free by its TTL at the latest", slog.String("error_type", errorType(e.Err)),
-			slog.String("because", unavailability(e.Err)), slog.Duration("held", e.Held))
+		b.warn(e, "holdfast: release not confirmed, the name comes free by its TTL at the latest",
+			slog.String("error_type", errorType(e.Err)), slog.String("because", unavailability(e.Err)), slog.Duration("held", e.Held))
+	case EventDegraded:
+		b.degraded(e)
 	case EventLongWait:
-		attrs := []slog.Attr{slog.Duration("waited", e.Took), slog.Any("holds", e.HoldsOf)}
-		if l.names {
-			attrs = append(attrs, slog.String("holder", e.Holder), slog.Any("holds_names", e.Holds))
-		}
-		l.warn(e, "holdfast: a call has waited for three TTLs; if the holder of the name waits for this call, "+passOn, attrs...)
-	case EventDropped:
-		l.drop(e.Dropped)
-	case eventPanicked:
-		p := e.Err.(*panicked) //nolint:forcetypeassert,errorlint // it always is
-		if more, due := l.due(p.text+p.at, e.At); due {
-			l.write(e.Context, slog.LevelError, p.text, append(more, slog.String("with", p.with), slog.String("at", p.at))...)
-		}
-	default:
-	}
-}
-
-// failed says once that the lock service is unavailable, and once that work goes on without it, and not for each call that finds out.
-func (l *operatorLog) failed(e Event) {
-	l.failing.Store(true) // an answer to somebody else may have been heard since it was told
-	if l.since.IsZero() {
-		l.since, l.failures = e.At, 0
-	}
-	l.failures++
-	switch {
-	case e.Kind == EventDegraded:
-		l.toldHere = l.toldHere || l.warn(e, "holdfast: lock service unavailable, work with LocalOnly goes on and is exclusive in this process only",
-			slog.String("because", unavailability(e.Err)))
-	case !l.told:
-		during := "acquire"
-		if e.Kind == EventRenewed {
-			during = "renew"
-		}
-		l.told = l.warn(e, "holdfast: lock service unavailable, new work is refused and leases end unless it answers in time",
-			slog.String("during", during), slog.String("because", unavailability(e.Err)))
-	}
-}
-
-// answered says that e is a sign that the lock service answers. What this process knows by itself is none.
-func (l *operatorLog) answered(e Event) bool {
-	switch e.Kind {
-	case EventAcquired:
-		return !e.Reentry && !e.Degraded
-	case EventReleased, EventRenewed:
-		return e.Err == nil && !e.Degraded
-	case EventHeld:
-		return e.said.After(l.since)
+		b.longWait(e)
+	case EventRenewed:
+		b.failed(e, "renew")
+		b.answeredIf(e.Err == nil, e)
 	case EventFailed:
-		return errors.Is(e.Err, ErrDuplicate)
+		b.failed(e, "acquire")
+		b.answeredIf(errors.Is(e.Err, ErrDuplicate), e)
+	case EventAcquired, EventReleased:
+		b.answeredIf(!e.Reentry && !e.Degraded, e)
+	case EventHeld:
+		b.answeredIf(e.said.After(b.failing), e) // what this process knows by itself is no sign
+	case EventDropped:
+		b.drop(e.Dropped, time.Now())
+	case eventPanicked:
+		b.panicked(e)
 	default:
-		return false
 	}
 }
 
-func (l *operatorLog) back(e Event) {
-	if l.told || l.toldHere {
-		l.write(e.Context, slog.LevelInfo, "holdfast: lock service available again",
-			slog.Duration("after", e.At.Sub(l.since)), slog.Int("failures", l.failures))
+// failed says once that the lock service is unavailable, and not for each call that finds out.
+func (b *operatorLog) failed(e Event, during string) {
+	if !errors.Is(e.Err, ErrUnavailable) || errors.Is(e.Err, errNotAsked) || errors.Is(e.Err, errFull) || errors.Is(e.Err, ErrDraining) {
+		return
 	}
-	l.since, l.told, l.toldHere = time.Time{}, false, false
-	l.failing.Store(false)
+	b.count(e)
+	if b.told || e.At.Before(b.tell) {
+		return
+	}
+	b.told = true
+	b.warn(e, "holdfast: lock service unavailable, new work is refused and leases end unless it answers in time",
+		slog.String("during", during), slog.String("because", unavailability(e.Err)))
+}
+
+func (b *operatorLog) count(e Event) {
+	if b.failing.IsZero() {
+		b.failing, b.failures = e.At, 0
+		b.fails.Store(true)
+	}
+	b.failures++
+}
+
+// degraded says once that work goes on without the lock service.
+func (b *operatorLog) degraded(e Event) {
+	b.count(e)
+	if b.toldHere || e.At.Before(b.tell) {
+		return
+	}
+	b.toldHere = true
+	b.warn(e, "holdfast: lock service unavailable, work with LocalOnly goes on and is exclusive in this process only",
+		slog.String("because", unavailability(e.Err)))
+}
+
+// answeredIf is for a sign that the lock service answers.
+func (b *operatorLog) answeredIf(answered bool, e Event) {
+	if !answered || b.failing.IsZero() || e.At.Before(b.failing) {
+		return
+	}
+	if b.told || b.toldHere {
+		b.log(e.Context, slog.LevelInfo, "holdfast: lock service available again",
+			slog.Duration("after", e.At.Sub(b.failing)), slog.Int("failures", b.failures))
+		b.tell = e.At.Add(logPause)
+	}
+	b.failing, b.told, b.toldHere = time.Time{}, false, false
+	b.fails.Store(false)
+}
+
+func (b *operatorLog) longWait(e Event) {
+	attrs := []slog.Attr{slog.Duration("waited", e.Took), slog.Any("holds", e.HoldsOf)}
+	if b.names {
+		attrs = append(attrs, slog.String("holder", e.Holder), slog.Any("holds_names", e.Holds))
+	}
+	b.warn(e, "holdfast: a call has waited for three TTLs; if the holder of the name waits for this call, "+passOn, attrs...)
 }
 
 // drop says that events were not told. Lines of this log may be among them.
-func (l *operatorLog) drop(n int) {
-	l.dropped += n
-	if _, due := l.due("dropped", time.Now()); due {
-		l.write(context.Background(), slog.LevelWarn, "holdfast: events dropped, an observer or the log is too slow, or panics; locks are not affected",
-			slog.Int("events", l.dropped))
-		l.dropped = 0
+func (b *operatorLog) drop(events int, now time.Time) {
+	b.dropped += events
+	if b.dropped == 0 || now.Before(b.tellDropped) {
+		return
 	}
+	b.log(context.Background(), slog.LevelWarn,
+		"holdfast: events dropped, an observer or the log is too slow, or panics; locks are not affected", slog.Int("events", b.dropped))
+	b.dropped, b.tellDropped = 0, now.Add(logPause)
 }
 
-// warn writes a line, unless there was one like it a short time ago.
-func (l *operatorLog) warn(e Event, text string, attrs ...slog.Attr) (written bool) {
-	more, due := l.due(text+e.Template, e.At)
-	if !due {
-		return false
+// panicked says once for each place that a function of an observer fails.
+func (b *operatorLog) panicked(e Event) {
+	p, ok := e.Err.(*panicError) //nolint:errorlint // our own, as it is
+	if !ok || b.broken[p.at] {
+		return
 	}
+	if b.broken == nil {
+		b.broken = make(map[string]bool)
+	}
+	b.broken[p.at] = true
+	b.log(context.Background(), slog.LevelError, "holdfast: a function of "+p.of+" panicked, "+p.means+"; locks are not affected",
+		slog.String("with", p.with), slog.String("at", p.at))
+}
+
+func (b *operatorLog) warn(e Event, text string, attrs ...slog.Attr) {
+	kind := text + e.Template
+	if last := b.lines[kind]; last != nil {
+		if e.At.Before(last.until) {
+			last.more++
+			return
+		}
+		if last.more > 0 {
+			attrs = append(attrs, slog.Int("more", last.more))
+		}
+	}
+	if b.lines == nil || len(b.lines) >= maxEvents { // somebody makes templates from requests
+		b.lines = make(map[string]*logLine)
+	}
+	b.lines[kind] = &logLine{until: e.At.Add(logPause)}
 	about := []slog.Attr{slog.String("template", e.Template)}
-	if l.names {
+	if b.names {
 		about = append(about, slog.String("name", e.Name))
 	}
-	l.write(e.Context, slog.LevelWarn, text, append(append(about, attrs...), more...)...)
-	return true
+	b.log(e.Context, slog.LevelWarn, text, append(about, attrs...)...)
 }
 
-// due says whether a line of this kind may be written now. more says how many were left out before it.
-func (l *operatorLog) due(kind string, now time.Time) (more []slog.Attr, due bool) {
-	last := l.lines[kind]
-	if last != nil && now.Before(last.until) {
-		last.more++
-		return nil, false
-	}
-	if last != nil && last.more > 0 {
-		more = []slog.Attr{slog.Int("more", last.more)}
-	}
-	if len(l.lines) > maxEvents { // somebody makes templates from requests
-		clear(l.lines)
-	}
-	l.lines[kind] = &line{until: now.Add(logPause)}
-	return more, true
-}
-
-// write hands a line to the handler. If that panics, the line is lost, because there is nobody else to tell: see events.hand.
-func (l *operatorLog) write(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
-	logger := l.logger
+// log writes a line. If the handler panics, the line is lost, because there is nobody else to tell.
+func (b *operatorLog) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
+	defer func() { _ = recover() }()
+	logger := b.logger
 	if logger == nil {
 		logger = slog.Default()
 	}
 	logger.LogAttrs(ctx, level, text, attrs...)
 }
 
-// eventPanicked is for the log only: a function of the user has panicked, or has ended its goroutine. Err is a *panicked.
-const eventPanicked EventKind = 255
+// panicError says where a function of the user panicked, and with a value of what type. The value itself may quote
+// anything, so it is not kept.
+type panicError struct{ of, means, with, at string }
 
-type panicked struct{ text, with, at string }
+func (e *panicError) Error() string { return "panic with " + e.with + " at " + e.at }
 
-func (p *panicked) Error() string { return p.text }
-
-// panicked is told of the value of a panic, nil for runtime.Goexit, by a deferred function. It notes where that was, and the
-// value's type. The value itself may quote anything.
-func (l *operatorLog) panicked(text string, value any) {
-	if l == nil {
-		return
-	}
+// panicOf is for a deferred function: value is what recover has returned.
+func panicOf(of, means string, value any) *panicError {
 	with := "runtime.Goexit"
 	if value != nil {
 		with = fmt.Sprintf("%T", value)
 	}
-	l.events.add(Event{Kind: eventPanicked, Context: context.Background(), At: time.Now(), Err: &panicked{text, with, origin()}})
+	return &panicError{of, means, with, origin()}
+}
+
+// origin returns where the code is that has panicked, or has ended its goroutine. It is called by a
+// deferred function.
+func origin() string {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
+	for ended := false; ; {
+		frame, more := frames.Next()
+		inRuntime := strings.HasPrefix(frame.Function, "runtime.")
+		if ended && !inRuntime || !more {
+			return fmt.Sprintf("%s:%d", frame.Function, frame.Line)
+		}
+		ended = ended || inRuntime
+	}
+}
+
+// because explains a reason to an operator.
+func (r Reason) because() string {
+	switch r {
+	case ReasonExpired:
+		return "its time was over before it was renewed: the process or machine stood still, or it is not renewed at all"
+	case ReasonTaken:
+		return "the lock service says that the name is not ours: it was deleted there, or lost in a failover"
+	case ReasonUnreachable:
+		return "the lock service did not answer any renewal until its time was over"
+	case ReasonMaxHold:
+		return "it was held for as long as WithMaxHold allows"
+	default:
+		return ""
+	}
+}
+
+// unavailability is what an operator can learn from an error that matches ErrUnavailable, without
+// its text: where to look. A backend may have said so itself, with driver.Because. The rest claims no
+// more than what is known of the errors of every client.
+func unavailability(err error) string {
+	slow, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	why := driver.Reason(err)
+	dial, isNet := errors.AsType[*net.OpError](err)
+	switch {
+	case why != "":
+		return why
+	case isNet && dial.Op == "dial":
+		return "no connection to it could be had"
+	case errors.Is(err, driver.ErrNotSent): // also a dial that takes too long
+		return "it refused the command, or no connection to it could be had"
+	case errors.Is(err, errNoAnswer), errors.Is(err, call.ErrNoAnswer), errors.Is(err, errLate), errors.Is(err, errOver),
+		ok && slow.Timeout():
+		return "it did not answer in time"
+	case errors.Is(err, driver.ErrCannotAnswer):
+		return "it cannot answer anybody now"
+	default:
+		return "the connection broke, or the answer was an error or made no sense"
+	}
+}
+
+// errorType is the low-cardinality kind of an error.
+func errorType(err error) string {
+	if typed, ok := errors.AsType[interface {
+		error
+		ErrorType() string
+	}](err); ok {
+		return typed.ErrorType()
+	}
+	return "other"
 }

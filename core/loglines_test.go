@@ -183,7 +183,7 @@ func TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue(t *testing.T) {
 		WorkContext: func(_ context.Context, e core.Event) context.Context { panic(&e) },
 	}))
 	count(t, text, map[string]int{
-		"level=ERROR msg=\"holdfast: an observer panicked": 3, "with=string": 1, "with=*errors.errorString": 1, "with=runtime.Goexit": 1,
+		"level=ERROR msg=\"holdfast: a function of an observer panicked": 3, "with=string": 1, "with=*errors.errorString": 1, "with=runtime.Goexit": 1,
 		"level=ERROR msg=\"holdfast: a function of WithWorkContext panicked": 1, "with=*core.Event": 1,
 		"at=github.com/holdfast-go/holdfast/core_test.TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue.func": 4,
 		"events dropped": 1, "secret": 0,

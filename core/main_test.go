@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // what tests break on purpose is no news
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // most of these tests are about faults
 	goleak.VerifyTestMain(m)
 }
 

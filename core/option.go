@@ -318,23 +318,21 @@ func WithWorkContext(f func(ctx context.Context, e Event) context.Context) NewOp
 	})
 }
 
-// WithLogger sets where to log what an operator should know:
+// WithLogger says where an operator finds out what happens:
 //
-//   - when the lock service becomes unavailable, and when it is back;
 //   - leases that were lost, and why;
 //   - releases that could not be confirmed;
-//   - calls that have waited for three TTLs: see [EventLongWait];
-//   - events that were dropped, and functions of the user that panicked.
+//   - when the lock service becomes unavailable, and when it is back;
+//   - events that were dropped, and functions of observers that panic;
+//   - calls that have waited for three TTLs: see [EventLongWait].
 //
-// There is at most one line each 10 s of each kind and template, and none in normal operation. Lines have templates, and names and labels
-// only with [WithNamesInLogs]. They have the context of the call, so that a handler can add its trace.
-//
-// The default is [slog.Default], whatever that is when a line is written. nil turns the log off. The last one wins.
+// In good times there is no line. Lines have templates, and names and labels only with [WithNamesInLogs]. They have the context of
+// the call, so that a handler can add its trace. The last one wins. The default is [slog.Default], and nil is no log.
 func WithLogger(log *slog.Logger) NewOption {
 	return newOptionFunc(func(c *config) { c.logger, c.silent = log, log == nil })
 }
 
-// WithNamesInLogs lets the log of [WithLogger] have the names of locks, and the label of a holder where
+// WithNamesInLogs lets the log have the names of locks, and the label of a holder where
 // it helps. They come from requests, so they can be personal data, and have millions of values.
 //
 // The default is that lines have templates only.

@@ -107,7 +107,7 @@ func (o own) waiting(r *engine, lines []queue.Seen[*contend.Waiting, *hold.Hold]
 func (o own) lease(h *hold.Hold) {
 	x := leaseUnder(h)
 	x.mu.Lock()
-	over := x.known || x.open == 0 || x.loss != nil && x.loss.Reason != ReasonMaxHold
+	over := x.freed || x.open == 0 || x.loss != nil && x.loss.Reason != ReasonMaxHold
 	x.mu.Unlock()
 	if over {
 		return

@@ -39,7 +39,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		return nil, err
 	}
 	root.mu.Lock()
-	if root.loss != nil || x.ended || root.known {
+	if root.loss != nil || x.ended || root.freed {
 		root.mu.Unlock()
 		inner.leaveSlot()
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire

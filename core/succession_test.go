@@ -257,7 +257,6 @@ func TestASeriesOfQuitsDoesNotKeepOtherProcessesOut(t *testing.T) {
 
 // Close waits for what cleans up, and for no longer than a release takes.
 func TestCloseInAnOutageIsOverSoon(t *testing.T) {
-	t.Skip("red: it takes 2.8 s, as the last clean-up begins anew after its first command")
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		link := lab.New(b.store)

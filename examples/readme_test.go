@@ -21,6 +21,7 @@ import (
 var pages = map[string][]string{
 	"README.md":                       {"readme_code_test.go"},
 	"README.zh-CN.md":                 {"readme_code_test.go"},
+	"docs/getting-started.md":         {"start/main.go", "readme_code_test.go", "pages_code_test.go"},
 	"docs/guides/http.md":             {"pages_code_test.go", "readme_code_test.go", "recipes/chi/page_test.go", "../httpmw/ginmw/page_test.go", "../httpmw/fibermw/page_test.go"},
 	"docs/guides/idempotency.md":      {"pages_code_test.go"},
 	"docs/guides/rpc.md":              {"pages_code_test.go", "../grpcmw/connectmw/page_test.go"},
@@ -30,7 +31,7 @@ var pages = map[string][]string{
 	"docs/backends/zookeeper.md":      {"../core/zklock/example_test.go"},
 	"docs/backends/nats.md":           {"../core/natslock/example_test.go"},
 	"docs/backends/memcached.md":      {"../core/memcachedlock/example_test.go"},
-	"docs/guides/functions.md":        {"pages_code_test.go"},
+	"docs/guides/functions.md":        {"pages_code_test.go", "../core/lockgen/testdata/shop/orders.go"},
 	"docs/operate/running.md":         {"pages_code_test.go"},
 	"docs/operate/troubleshooting.md": {"pages_code_test.go"},
 	"docs/operate/command.md":         {"pages_code_test.go"},
@@ -205,7 +206,7 @@ func TestTheReadmesSnippetRuns(t *testing.T) {
 	if w.Code != http.StatusNoContent {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if err := readmeEnd(t.Context(), locks); err != nil {
+	if err := locks.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

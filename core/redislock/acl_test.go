@@ -65,7 +65,6 @@ func asLocks(t testing.TB, addr, prefix string, opts ...redislock.Option) driver
 // The list in the docs is neither too short nor too long.
 func TestTheLeastPermissionsAreThoseThatScriptsNeed(t *testing.T) {
 	t.Parallel()
-	backendtest.Slow(t)
 	files, err := filepath.Glob("scripts/*.lua")
 	ok(t, err)
 	granted := map[string]bool{"spublish": true} // withSlots
@@ -111,7 +110,6 @@ func clusterAsLocks(t testing.TB, c *servers.RedisCluster) *redis.ClusterClient 
 
 func TestTheLeastPermissionsAreEnoughWhileASlotMoves(t *testing.T) {
 	t.Parallel()
-	backendtest.Slow(t)
 	c := servers.Cluster(t)
 	for _, n := range c.Nodes {
 		allow(t, n.Addr(), forClaims, withLooks, withSlots)

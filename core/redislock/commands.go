@@ -15,9 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
-// Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue,
-// or if c has a hand-off that takes nothing over. The first claim of a Store asks for INFO before: see
-// [WithoutServerCheck].
+// Acquire implements driver.Driver.
 func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	heard, err := s.inquire(ctx, c.Name, true)
 	if err != nil {
@@ -33,10 +31,8 @@ func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 func (s *store) acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	switch {
-	case !c.Exclusive():
-		return s.join(ctx, c)
-	case c.Handoff != "":
-		return s.attach(ctx, c)
+	case joins(c) || c.Handoff != "":
+		return s.ask(ctx, c)
 	case c.Place != "" || c.Rank > 0 || c.Floor > 0:
 		return s.claim(ctx, c)
 	}
@@ -55,42 +51,53 @@ func (s *store) acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	}
 	reply, err := s.run(ctx, cmd)
 	if reply == int64(0) {
-		return s.claim(ctx, c)
+		return s.ask(ctx, c)
 	}
-	return decided(reply, err)
+	return decided(c, reply, err)
 }
 
-// attach takes over a name that is left for c's hand-off. If the name is not, it acquires c like any
-// other claim.
-func (s *store) attach(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	cmd := command{script: attachScript, lasting: true, keys: 2, parts: []string{s.lockKey(c.Name), s.layout.fence(c.Name)}}
+// ask asks for a name that may have a queue, or was left for a hand-off, or that several can own.
+func (s *store) ask(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	reply, err := s.known(ctx, s.question(c, ""))
+	return decided(c, reply, err)
+}
+
+// question asks for a name once. With a note, c stands in the queue with it if that is refused.
+func (s *store) question(c driver.Claim, note string) command {
+	line, beats := s.lineKeys(c.Name)
+	cmd := command{script: askScript, lasting: true, parts: []string{s.lockKey(c.Name), s.layout.fence(c.Name), line, beats}}
+	if joins(c) {
+		holders, notes := s.holdersKeys(c.Name)
+		cmd.script, cmd.parts = askTogetherScript, append(cmd.parts, holders, notes)
+	}
 	if c.Dedup > 0 {
-		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
-	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), forHandoff(c))
-	reply, err := s.run(ctx, cmd)
-	if reply == int64(0) && err == nil {
-		c.Handoff = ""
-		return s.acquire(ctx, c)
+	cmd.keys = len(cmd.parts)
+	if joins(c) {
+		cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), c.Label, note)
+		return cmd
 	}
-	return decided(reply, err)
+	handoff := ""
+	if c.Handoff != "" {
+		handoff = forHandoff(c)
+	}
+	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), note, handoff)
+	return cmd
 }
 
-// claim asks for a name whose queue may have other places.
+// claim asks for a name at a node of a quorum.
 func (s *store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: claimScript, lasting: true, keys: 4, parts: []string{s.lockKey(c.Name), s.layout.fence(c.Name), line, beats}}
-	if c.Dedup > 0 {
-		cmd.keys++
-		cmd.parts = append(cmd.parts, s.doneKey(c))
-	}
-	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c),
-		s.hubs.member(c), life(c), s.hubs.channels(c.Name), decimal(driver.TurnsBesideOthers), rankOf(c))
+	cmd := command{script: claimScript, lasting: true, keys: 4, parts: []string{
+		s.lockKey(c.Name), s.layout.fence(c.Name), line, beats,
+		owned(c), millis(c.TTL), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), rankOf(c),
+	}}
 	if c.Floor > 0 {
 		cmd.parts = append(cmd.parts, strconv.FormatUint(c.Floor, 10))
 	}
-	return decided(s.known(ctx, cmd))
+	reply, err := s.known(ctx, cmd)
+	return decided(c, reply, err)
 }
 
 // known runs a claim until its answer is known. A call of a script drops only so many dead places of a
@@ -102,14 +109,18 @@ func (s *store) known(ctx context.Context, cmd command) (reply any, err error) {
 	return reply, err
 }
 
-func decided(reply any, err error) (driver.Grant, error) {
-	if reply, ok := reply.([]any); ok { // replicas need not know of a refusal
-		return driver.Grant{}, refusal(reply)
+func decided(c driver.Claim, reply any, err error) (driver.Grant, error) {
+	if refused, ok := reply.([]any); ok { // replicas need not know of a refusal
+		return driver.Grant{}, refusal(refused)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return driver.Grant{}, err
+	case joins(c):
+		return joined(reply)
+	default:
+		return granted(reply)
 	}
-	return granted(reply)
 }
 
 // maxFences is the largest block that any engine asks for.

@@ -120,9 +120,8 @@ func (s *Store) Capabilities() driver.Capabilities {
 	return can
 }
 
-// Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue,
-// or if c has a hand-off that takes nothing over. The first claim of a Store asks for INFO before: see
-// [WithoutServerCheck].
+// Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue. The first claim of
+// a Store asks for INFO before: see [WithoutServerCheck].
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	g, err := s.s.Acquire(ctx, claimed(c))
 	if err == nil {

@@ -36,28 +36,6 @@ func limitOf(c driver.Claim) string {
 	return decimal(int64(c.Limit))
 }
 
-// join is Acquire for claims that can own a name together.
-func (s *store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	line, beats := s.lineKeys(c.Name)
-	holders, notes := s.holdersKeys(c.Name)
-	cmd := command{script: joinScript, lasting: true, keys: 6, parts: []string{
-		s.lockKey(c.Name), s.layout.fence(c.Name), line, beats, holders, notes,
-	}}
-	if c.Dedup > 0 {
-		cmd.keys++
-		cmd.parts = append(cmd.parts, s.doneKey(c))
-	}
-	cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), life(c), s.hubs.channels(c.Name), c.Label)
-	reply, err := s.known(ctx, cmd)
-	if refused, ok := reply.([]any); ok { // replicas need not know of a refusal
-		return driver.Grant{}, refusal(refused)
-	}
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	return joined(reply)
-}
-
 // joined reads a fence and a limit.
 func joined(reply any) (g driver.Grant, err error) {
 	text, _ := reply.(string)
@@ -132,14 +110,4 @@ func (s *store) part(c driver.Claim) command {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
 	return cmd
-}
-
-// waitTogether is one look of Wait, for claims that can own a name together.
-func (s *store) waitTogether(c driver.Claim) command {
-	line, beats := s.lineKeys(c.Name)
-	holders, _ := s.holdersKeys(c.Name)
-	return command{script: waitTogetherScript, keys: 5, parts: []string{
-		s.lockKey(c.Name), line, beats, s.layout.fence(c.Name), holders,
-		s.hubs.member(c), holder(c), life(c), s.hubs.channels(c.Name), limitOf(c),
-	}}
 }

@@ -124,7 +124,7 @@ func (w *wait) granted(message string) (driver.Grant, bool) {
 
 // look asks for the name once, and says when to look again if that is refused: 0 if nobody tells.
 func (w *wait) look(ctx context.Context) (g driver.Grant, again time.Duration, err error) {
-	s, c := w.store.s, w.was
+	s := w.store.s
 	cmd, offer := w.command()
 	longer, stop := outlast(ctx)
 	defer stop()
@@ -133,22 +133,13 @@ func (w *wait) look(ctx context.Context) (g driver.Grant, again time.Duration, e
 		w.looks = append(w.looks[max(0, len(w.looks)-maxLooks+1):], sentLook{offer, sent})
 	}
 	reply, err := s.known(longer, cmd)
-	if refused, ok := reply.([]any); ok { // replicas need not know of a refusal
-		err := refusal(refused)
-		return g, lookAgain(refused), err
-	}
-	if err != nil {
-		return g, 0, err
-	}
-	var was old.Grant
-	if joins(c) {
-		was, err = joined(reply)
-	} else {
-		was, err = granted(reply)
+	was, err := decided(w.was, reply, err)
+	if refused, ok := reply.([]any); ok {
+		again = lookAgain(refused)
 	}
 	g = oldadapter.Grant(was)
 	g.Asked = sent
-	return g, 0, err
+	return g, again, err
 }
 
 // lookAgain is when to look again after a refusal: 0 if nobody tells of its end.
@@ -169,37 +160,15 @@ func lookAgain(refused []any) time.Duration {
 // maxLooks is how many looks of a call can be what stands in the queue, or is about to.
 const maxLooks = 16
 
-// command is the script of a look, and its number if it leaves an offer.
+// command is the script of a look, and its number if it may be granted directly.
 func (w *wait) command() (cmd command, offer string) {
 	s, c := w.store.s, w.was
-	line, beats := s.lineKeys(c.Name)
 	number := decimal(int64(w.store.number.Add(1))) //nolint:gosec // G115: it counts from 1
-	note := number + magic + c.Label
-	lives := millis(old.PlaceLife(c.TTL) + 2*time.Millisecond - 1) // rounded up, by a clock of whole milliseconds
-	parts := []string{s.lockKey(c.Name), s.layout.fence(c.Name), line, beats}
-	if joins(c) {
-		holders, notes := s.holdersKeys(c.Name)
-		parts = append(parts, holders, notes)
-		cmd.script = askTogetherScript
-	} else {
-		cmd.script = askScript
+	if w.c.Plain() && s.replicas.n == 0 {           // nobody would wait for the replicas
+		return s.question(c, strings.Join([]string{number, w.nonce, fencesOf(c), lives(c), owned(c)}, " ")), number
 	}
-	if c.Dedup > 0 {
-		parts = append(parts, s.doneKey(c))
-	}
-	cmd.lasting, cmd.keys, cmd.parts = true, len(parts), parts
-	if joins(c) {
-		cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), lives, s.hubs.channels(c.Name), c.Label, note)
-		return cmd, ""
-	}
-	handoff := ""
-	if c.Handoff != "" {
-		handoff = forHandoff(c)
-	}
-	if w.c.Plain() && s.replicas.n == 0 { // nobody would wait for the replicas
-		offer = number
-		note = strings.Join([]string{number, w.nonce, fencesOf(c), lives, owned(c)}, " ")
-	}
-	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c), s.hubs.member(c), lives, s.hubs.channels(c.Name), note, handoff)
-	return cmd, offer
+	return s.question(c, number+magic+c.Label), ""
 }
+
+// lives is how long a place stays in the queue after a look, in ms, rounded up, by a clock of whole milliseconds.
+func lives(c old.Claim) string { return millis(old.PlaceLife(c.TTL) + 2*time.Millisecond - 1) }

@@ -34,16 +34,18 @@ type Claim struct {
 
 	mu      sync.Mutex // protects the fields below; a leaf
 	phase   phase
-	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue
+	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue; or it is to be given back
 	owned   bool          // it was granted, and the asker asks again
 	stray   bool          // during the release, a command turned out to be granted whose caller had gone
 	open    int32         // how many commands may act without our knowledge: under way, or given up
+	settles int32         // how many of them the next release settles: they are known to have acted
 	renews  int32         // how many renewals may act: they only prolong what the token owns
-	waits   int32         // how many of them are Waits that were given up and have not returned
+	waits   int32         // how many of them are Waits that were left behind and have not returned
 	sent    time.Duration // TTL of the last command that asked
 	keep    time.Duration // its Keep
 	longest time.Duration // the longest TTL that was sent
 	since   clock.Awake   // when the last command was given up
+	hung    clock.Awake   // when a Wait was left behind
 }
 
 type phase uint8
@@ -133,11 +135,12 @@ func (c *Claim) Renewed(m driver.Meaning) {
 	}
 }
 
-// LeftBehind says that a Wait was left behind: it has not returned.
-func (c *Claim) LeftBehind() {
+// LeftBehind says that a Wait was left behind at now: it has not returned.
+func (c *Claim) LeftBehind(now clock.Awake) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits++
+	c.hung = now
 }
 
 // Hangs says that a Wait was left behind, and has not returned by now. One for each claim is enough.
@@ -145,6 +148,14 @@ func (c *Claim) Hangs() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waits > 0
+}
+
+// Stuck says that a Wait has hung for a TTL. Whatever it has put into the queue is dead, and attempts find others first: another
+// claim has to stand there.
+func (c *Claim) Stuck(now clock.Awake) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waits > 0 && now.Sub(c.hung) >= c.longest
 }
 
 // Outcome takes the outcome of a command after its caller has gone. It says whether to clean up at once. The
@@ -163,7 +174,7 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 		return false
 	case op == call.Wait && !granted && m.Answered():
 		c.placed = true
-		return c.phase == over
+		return c.settled()
 	case !granted, c.phase == held:
 		c.open--
 		return false
@@ -172,8 +183,17 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 		c.stray = true
 		return false
 	default:
-		return c.phase == over
+		return c.settled()
 	}
+}
+
+// settled says that a release from now on settles one more open command, if the claim is over. The caller holds the mutex.
+func (c *Claim) settled() bool {
+	if c.phase != over {
+		return false
+	}
+	c.settles++
+	return true
 }
 
 // Quiet says that no command may act without our knowledge.

@@ -156,7 +156,7 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 			t.Errorf("%s: clean %t, quiet %t", what, clean, c.Quiet())
 		}
 		if row.clean {
-			c.Cleaned(driver.Meaning{Kind: driver.Done}, true)
+			c.Cleaned(driver.Meaning{Kind: driver.Done}, c.Settles())
 			if c.Doubtful() {
 				t.Errorf("%s: nothing can come any more", what)
 			}

@@ -60,7 +60,7 @@ func (a *Asker) Next(now clock.Awake, broken func()) Step {
 		rest := a.rest
 		a.rest = 0
 		return Step{Do: Pause, For: rest}
-	case a.claim != nil && !a.claim.May(&w.Want.Wish):
+	case a.claim != nil && !a.claim.May(&w.Want.Wish), a.claim != nil && a.claim.Stuck(now):
 		return a.drop(now)
 	case a.claim == nil:
 		a.claim = a.place.Claim(a.name)

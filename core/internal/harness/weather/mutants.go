@@ -62,9 +62,9 @@ func mutantsOfOwning() []Mutant {
 		},
 		{
 			Name: "a reader who is refused is shown the fence",
-			File: scripts + "join.lua",
-			Old:  "held(value, #owner(me) - 1, left)",
-			New:  "{string.sub(value, #owner(me)), left}",
+			File: scripts + "ask_together.lua",
+			Old:  "held(value, width, left)",
+			New:  "{string.sub(value, width + 1), left}",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{
@@ -91,15 +91,15 @@ func mutantsOfLines() []Mutant {
 		{
 			Name: "a waiter that gives up stays in line",
 			File: scripts + "leave.lua",
-			Old:  "else\n  go(ARGV[2])\n",
+			Old:  "else\n  leave(ARGV[2])\n",
 			New:  "",
 			Red:  "leaks", Only: "none",
 		},
 		{
 			Name: "a waiter that is served stays in line",
-			File: scripts + "claim.lua",
-			Old:  "leave(ARGV[4])\n",
-			New:  "",
+			File: scripts + "ask.lua",
+			Old:  "leave(me)\nlocal n =",
+			New:  "local n =",
 			Red:  "orphans", Only: "none",
 		},
 		{
@@ -139,8 +139,8 @@ func mutantsOfTokens() []Mutant {
 		{
 			Name: "a caller who goes away cleans nothing up",
 			File: "core/internal/claim/end.go",
-			Old:  "return c.cleanup(now, c.placed || c.owned || c.open > 0)",
-			New:  "return Cleanup{}",
+			Old:  "x := c.cleanup(now, c.placed || c.owned || c.open > 0)",
+			New:  "x := Cleanup{}",
 			Red:  "orphans", Only: "delay",
 		},
 		{
@@ -227,14 +227,14 @@ func mutantsOfKinds() []Mutant {
 		},
 		{
 			Name: "nobody counts the places that are taken",
-			File: scripts + "join.lua",
+			File: scripts + "ask_together.lua",
 			Old:  "local full = value and not joins or n > 0 and there >= n",
 			New:  "local full = value and not joins",
 			Red:  "sharing", Only: "none", Kinds: true,
 		},
 		{
 			Name: "a reader does not see a writer",
-			File: scripts + "join.lua",
+			File: scripts + "ask_together.lua",
 			Old:  "local full = value and not joins or n > 0 and there >= n",
 			New:  "local full = n > 0 and there >= n",
 			Red:  "sharing", Only: "none", Kinds: true,
@@ -268,9 +268,9 @@ func mutantsOfHandoffs() []Mutant {
 	return []Mutant{
 		{
 			Name: "a hand-off opens whatever is there",
-			File: scripts + "attach.lua",
-			Old:  "if not value or string.sub(value, 1, #ARGV[3]) ~= ARGV[3] then",
-			New:  "if not value then",
+			File: scripts + "ask.lua",
+			Old:  "string.sub(value, 1, #ARGV[8]) == ARGV[8]\nif",
+			New:  "true\nif",
 			Red:  "belief", Only: "none", Kinds: true,
 		},
 		{
@@ -302,22 +302,22 @@ func mutantsOfPlaces() []Mutant {
 		},
 		{
 			Name: "a degraded lease excludes nobody",
-			File: "core/",
-			Old:  "\ts.holders.occupy(t, holdsAlone)\n\tif w.queue != nil",
-			New:  "\tif w.queue != nil",
+			File: "core/fallback/table.go",
+			Old:  "\t\tn.local, n.label = newToken(), c.Label\n\t\treturn n.local, nil",
+			New:  "\t\treturn newToken(), nil",
 			Red:  "belief", Only: "dark,refuse,pause", Kinds: true,
 		},
 		{
 			Name: "a stale hand-off goes local beside a lease",
-			File: "core/",
-			Old:  "(has.local || q == nil || !q.contends(w) || has.working())",
-			New:  "(has.local || !w.contends)",
+			File: "core/fallback/table.go",
+			Old:  "if len(n.holders) == 0 {\n\t\tn.local",
+			New:  "if len(n.holders) == 0 || c.Handoff != \"\" {\n\t\tn.local",
 			Red:  "belief", Only: "refuse", Kinds: true, Long: true,
 		},
 		{
 			Name: "a degraded lease does not say so",
-			File: "core/",
-			Old:  "return !x.none() && x.tenure.local",
+			File: "core/lease.go",
+			Old:  "return !x.none() && x.hold.Claim.Outage != nil",
 			New:  "return false",
 			Red:  "margin", Only: "dark,refuse", Kinds: true,
 		},
@@ -336,7 +336,7 @@ func mutantsOfServices() []Mutant {
 		},
 		{
 			Name: "two of five are a quorum",
-			File: "core/redlock/redlock.go",
+			File: "core/redlock/store.go",
 			Old:  "quorum:  len(nodes)/2 + 1,",
 			New:  "quorum:  len(nodes) / 2,",
 			Red:  "margin", Only: "dark,pause", Service: Redlock,
@@ -356,9 +356,9 @@ func mutantsOfReplicas() []Mutant {
 		},
 		{
 			Name: "one of many needs no replica for a grant",
-			File: "core/redislock/together.go",
-			Old:  "script: joinScript, lasting: true,",
-			New:  "script: joinScript,",
+			File: "core/redislock/commands.go",
+			Old:  "cmd := command{script: askScript, lasting: true,",
+			New:  "cmd := command{script: askScript, lasting: !joins(c),",
 			Red:  "sharing", Only: "split", Service: Replicas, Kinds: true,
 		},
 	}

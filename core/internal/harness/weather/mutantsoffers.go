@@ -34,17 +34,17 @@ func mutantsOfOffersByTest() []Mutant {
 	return []Mutant{
 		{
 			Name: "any message with the right number is a grant",
-			File: "core/redislock/line.go",
-			Old:  "fence, ok := strings.CutPrefix(message, decimal(int64(c.Offer))+\" \"+nonce+\" \")",
-			New:  "fence, ok := strings.CutPrefix(message, decimal(int64(c.Offer))+\" \"+message[min(len(message), 2):min(len(message), 28)]+\" \")",
-			Test: "core/redislock TestOnlyTheMessageOfItsOwnOfferGrantsAWaiterAnything",
+			File: "core/redislock/wait.go",
+			Old:  "strings.CutPrefix(rest, w.nonce+\" \")",
+			New:  "strings.CutPrefix(rest, rest[:min(len(rest), len(w.nonce))]+\" \")",
+			Test: "core/redislock TestConformanceOnRedis/AForgedMessageGrantsNothing",
 		},
 		{
 			Name: "the offer that is executed last stands",
-			File: scripts + "wait.lua",
+			File: scripts + "note.lua",
 			Old:  "if not last or tonumber(last) <",
 			New:  "if not last or 0 <",
-			Test: "core/redislock TestConformanceOnRedis/AnOlderOfferNeverReplacesANewerOne",
+			Test: "core/redislock TestConformanceOnRedis/AWishThatIsNoLongerPlainIsNotGrantedDirectly",
 		},
 	}
 }
