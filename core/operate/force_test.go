@@ -2,6 +2,7 @@ package operate_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -69,32 +70,51 @@ func TestOfThoseWhoShareANameOneIsForcedOut(t *testing.T) {
 	}
 }
 
-// Turns in the first milliseconds of a grant are given without a command, so they have its handle. An operator who has looked takes
-// the name from whom it was shown for, or from one that has followed at once, or from nobody.
-func TestAHandleIsThatOfTheGrant(t *testing.T) {
+// Turns in the first milliseconds of a grant are given without a command, so they have its handle. They are over a few milliseconds
+// after the grant, whatever is renewed: so an operator who has looked takes the name from whom it was shown for, or from one who has
+// followed at once, or from nobody.
+func TestAForceReleaseNeverHitsALaterTurn(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		locks := b.process()
-		holder := b.acquire(b.process(), "name")
-		first, second, third := b.call(locks), b.call(locks), b.call(locks)
-		time.Sleep(driver.Recheck(ttl) + time.Millisecond) // the next look asks for fences for those behind
-		b.ok(holder.Release(b.Context()))
-		x := <-first
-		handle := b.handles()[0]
-		b.ok(x.Release(b.Context()))
-		y := <-second
-		if now := b.handles()[0]; now != handle || y.Fence() != x.Fence()+1 {
-			b.Errorf("the turn with fence %d has the handle %s, its grant, with %d, %s", y.Fence(), now, x.Fence(), handle)
-		}
-		time.Sleep(tired)
-		b.ok(y.Release(b.Context()))
-		z := <-third // of another grant
-		if now := b.handles()[0]; now == handle {
-			b.Error("two grants have one handle")
-		}
-		b.others(handle)
-		b.taken(z, false)
-	})
+	for what, row := range map[string]struct {
+		opts  []core.Option
+		known func(b *bench, x *core.Lease)
+		turn  bool
+	}{
+		"fresh":   {known: func(*bench, *core.Lease) {}, turn: true},
+		"old":     {known: func(*bench, *core.Lease) { time.Sleep(tired) }},
+		"renewed": {known: func(*bench, *core.Lease) { time.Sleep(ttl) }},
+		"confirmed": {opts: []core.Option{core.WithoutRenewal()}, known: func(b *bench, x *core.Lease) {
+			time.Sleep(ttl * 6 / 10)
+			b.ok(core.Confirm(x.Context()))
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				locks := b.process()
+				holder := b.acquire(b.process(), "name")
+				first, second := b.call(locks, row.opts...), b.call(locks, row.opts...)
+				time.Sleep(driver.Recheck(ttl) + time.Millisecond) // the next look asks for fences for those behind
+				b.ok(holder.Release(b.Context()))
+				x := <-first
+				time.Sleep(time.Nanosecond)
+				synctest.Wait() // the grant is proved
+				row.known(b, x)
+				handle := b.handles()[0]
+				b.ok(x.Release(b.Context()))
+				y := <-second
+				if now := b.handles()[0]; (now == handle) != row.turn {
+					b.Errorf("handle %s, and then %s", handle, now)
+				}
+				if row.turn {
+					b.force(handle, true)
+				} else {
+					b.others(handle)
+				}
+				b.taken(y, row.turn)
+			})
+		})
+	}
 }
 
 func TestAKeptNameIsShownAndCanBeFreed(t *testing.T) {

@@ -94,10 +94,10 @@ func (b *bench) waits(l *core.Locker, name string, opts ...core.Option) {
 }
 
 // call is a call of Acquire that the test waits for.
-func (b *bench) call(l *core.Locker) <-chan *core.Lease {
+func (b *bench) call(l *core.Locker, opts ...core.Option) <-chan *core.Lease {
 	got := make(chan *core.Lease, 1)
 	go func() {
-		x, err := l.Acquire(b.Context(), "name")
+		x, err := l.Acquire(b.Context(), "name", opts...)
 		b.ok(err)
 		got <- x
 	}()
@@ -141,6 +141,9 @@ func (b *bench) taken(x *core.Lease, want bool) {
 	b.Helper()
 	time.Sleep(ttl / 3)
 	synctest.Wait()
+	if x.Err() == nil {
+		_ = core.Confirm(x.Context()) // it may not be renewed by itself
+	}
 	lost, ok := errors.AsType[*core.LostError](x.Err())
 	if want != (ok && lost.Reason == core.ReasonTaken) || !want && x.Err() != nil {
 		b.Errorf("%v: taken: %v", x.Err(), want)
