@@ -65,8 +65,8 @@ func (s *scene) orphaned(t *tenancy) (since time.Time, ok bool) {
 	} else if r.over.After(since) {
 		since = r.over
 	}
-	for _, r := range s.waiting() { // it may have been handed to who needs others, too
-		if r.process == t.process && len(r.errand.names) > 1 && slices.Contains(r.errand.names, t.name) {
+	for _, r := range s.waiting() { // whose token it is, if it is in the same line
+		if r.process == t.process && slices.Contains(r.errand.names, t.name) && r.errand.line() == t.request.errand.line() {
 			return since, false
 		}
 	}

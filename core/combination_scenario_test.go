@@ -106,6 +106,18 @@ const (
 	outlived  ending = "Release before that of an inner lease"
 )
 
+// line is what the errand is like, among those of its process that want the same name: the same lines have one token.
+func (e *errand) line() string {
+	switch {
+	case e.handoff != noHandoff:
+		return string(e.handoff)
+	case e.kind == reader, e.kind == limited:
+		return fmt.Sprint(e.kind, e.limit)
+	default:
+		return fmt.Sprint(e.local)
+	}
+}
+
 func (e *errand) String() string {
 	var b strings.Builder
 	say := func(when bool, format string, args ...any) {

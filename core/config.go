@@ -75,7 +75,7 @@ func (c *config) relations(can driver.Capabilities) error {
 
 // localRelations checks that nothing is asked for that a process cannot keep by itself.
 func (c *config) localRelations(can driver.Capabilities) error {
-	option := ""
+	var option string
 	switch {
 	case c.onOutage == FailClosed:
 		return nil
@@ -185,7 +185,7 @@ func (c *config) want(x *Lease, handoff string) hold.Want {
 			Degrade: c.onOutage == LocalOnly && !c.campaigns, // otherwise each process would have a leader
 		},
 		Turn: c.turn(),
-		Work: (*work)(x),
+		Work: (*work)(x), Values: x.values,
 	}
 }
 

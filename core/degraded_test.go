@@ -93,6 +93,26 @@ func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
 	}
 }
 
+func TestEventsSayWhetherTheLeaseIsDegraded(t *testing.T) {
+	t.Parallel()
+	var told []string
+	falling(t, func(b *bench) {
+		for _, fate := range []lab.Fate{lab.Delivered, lab.Refused} {
+			b.link.All(fate)
+			b.ok(b.acquire(b.localOnly(), "name").Release(b.Context()))
+			synctest.Wait()
+		}
+		want := []string{"acquired false", "released false", "acquired true", "released true"}
+		if !slices.Equal(told, want) {
+			b.Errorf("%q", told)
+		}
+	}, core.WithObserver(func(e core.Event) {
+		if what, ok := map[core.EventKind]string{core.EventAcquired: "acquired", core.EventReleased: "released"}[e.Kind]; ok {
+			told = append(told, fmt.Sprint(what, " ", e.Degraded))
+		}
+	}))
+}
+
 func TestAnAcquireThatMayWaitGoesLocalAfterOneAttemptToo(t *testing.T) {
 	t.Parallel()
 	falling(t, func(b *bench) {
@@ -181,9 +201,18 @@ func TestWithoutAPolicyItFailsClosed(t *testing.T) {
 
 func TestDuringAnOutageNobodyPaysForAnAttempt(t *testing.T) {
 	t.Parallel()
+	for fate, probes := range map[lab.Fate][2]int{lab.RequestLost: {5, 12}, lab.Refused: {40, 80}} {
+		nobodyPays(t, fate, probes[0], probes[1])
+	}
+}
+
+// nobodyPays has the least and the most of the probes that are sent in 20 s.
+func nobodyPays(t *testing.T, fate lab.Fate, least, most int) {
+	t.Helper()
 	falling(t, func(b *bench) {
 		local := b.localOnly()
-		b.outage(lab.RequestLost)
+		b.outage(fate)
+		synctest.Wait() // a probe says so, too
 		renewals, acquires := b.link.Calls(lab.OpRenew), b.link.Calls(lab.OpAcquire)
 		for range 200 { // 20 s
 			b.took(0, 0, func() {
@@ -196,7 +225,7 @@ func TestDuringAnOutageNobodyPaysForAnAttempt(t *testing.T) {
 		if n := b.link.Calls(lab.OpAcquire) - acquires; n != 0 {
 			b.Errorf("%d calls asked for themselves", n)
 		}
-		if n := b.link.Calls(lab.OpRenew) - renewals; n < 5 || n > 12 {
+		if n := b.link.Calls(lab.OpRenew) - renewals; n < least || n > most {
 			b.Errorf("%d probes in 20 s", n)
 		}
 	})
@@ -752,5 +781,22 @@ func TestInThisProcessThereIsOneAtATimeInAnyWeather(t *testing.T) {
 			b.Errorf("%d degraded, %d granted", degraded.Load(), granted.Load())
 		}
 		b.acquireElsewhere("name")
+	})
+}
+
+// What a call has sent before it was told anything counts as open, so core cleans up behind it.
+func TestWhatACallThatMayGoLocalHasSentInVainIsCleanedUp(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		theirs := b.acquire(b.other(), "name")
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
+		ctx, cancel := context.WithTimeout(b.Context(), bound)
+		defer cancel()
+		_, err := b.localOnly().Acquire(ctx, "name")
+		b.is(err, core.ErrHeld)
+		b.ok(theirs.Release(b.Context()))
+		time.Sleep(time.Second)
+		b.link.Deliver()
+		b.freeWithin(time.Second, "name")
 	})
 }

@@ -159,3 +159,20 @@ func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
 		b.took(0, time.Second, func() { b.ok(b.locks.Drain(b.Context())) })
 	})
 }
+
+// What is granted to a call that Drain ends is given back, and its caller does not wait for that longer than he likes.
+func TestACallThatDrainEndsStillEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(0, 700*time.Millisecond)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		time.AfterFunc(500*time.Millisecond, func() { _ = b.locks.Drain(b.Context()) })
+		b.took(time.Second, 50*time.Millisecond, func() {
+			_, err := b.locks.Acquire(ctx, "name") // granted when Drain has begun
+			b.is(err, core.ErrDraining)
+		})
+		b.link.Heal()
+		b.freeWithin(time.Second, "name")
+	})
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/core/internal/contend"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
@@ -88,7 +88,7 @@ func (x *Lease) end(ctx context.Context, mark bool) error {
 }
 
 func (x *Lease) leave(ctx context.Context, left claim.Left) error {
-	root := x.root
+	root, stands := x.root, ctx.Err() == nil
 	if first := x.retireFor(left.Mark); !first {
 		return x.await(ctx, x.engine.clock.Now())
 	}
@@ -103,6 +103,11 @@ func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 	x.leaveSlot()
 	if !last {
 		return err
+	}
+	if stands && ctx.Err() != nil { // it was the lease's own
+		beyond, cancel := x.beyond(ctx)
+		defer cancel()
+		ctx = beyond
 	}
 	return root.release(ctx, x, left)
 }
@@ -147,108 +152,24 @@ func lossOf(x *Lease) error {
 	return x.loss
 }
 
-// release ends the hold of the root x, because its last lease y has ended. The first command goes out on the caller's goroutine if
-// nothing can delay it there. Everything else happens on a goroutine that outlives ctx.
+// release ends the hold of the root x, because its last lease y has ended.
 func (x *Lease) release(ctx context.Context, y *Lease, left claim.Left) error {
-	r := x.engine
-	l := &leaving{engine: r, root: x, last: y, left: left}
-	now := r.clock.Read()
-	l.steps = r.place.NewLeaver(lineOf(x.hold), x.hold, left)
-	l.step = l.steps.Next(now)
-	if ctx.Err() == nil && r.port.Inline(ctx, now.Awake()) {
-		l.run(ctx, true)
-	}
-	if l.over {
-		return y.outcome()
-	}
-	r.tasks.Go(func() { l.run(context.WithoutCancel(ctx), false) })
-	return y.await(ctx, now.Awake())
+	began := x.engine.clock.Now()
+	x.engine.room.End(ctx, x.hold, left, &leaving{root: x, last: y, left: left})
+	return y.await(ctx, began)
 }
 
-// leaving carries out the steps of the end of a hold.
+// leaving is the end of a hold.
 type leaving struct {
-	engine   *engine
-	root     *Lease
-	last     *Lease // whose end ends the root
-	left     claim.Left
-	steps    *contend.Leaver
-	step     contend.Step
-	tries    call.Tries
-	within   time.Duration
-	again    call.Reply  // after which a command is to be sent again
-	err      error       // of the last command
-	panicked *call.Panic // the backend's client has
-	over     bool
+	root *Lease
+	last *Lease // whose end ends the root
+	left claim.Left
 }
 
-// run goes on until the end; or, for somebody whose ctx limits the wait, until after the first command.
-func (l *leaving) run(ctx context.Context, once bool) {
-	r := l.engine
-	for {
-		r.carry(l.step)
-		switch s := l.step; s.Do {
-		case contend.Over:
-			l.end(s)
-			return
-		case contend.Idle:
-			if once {
-				l.step = contend.Step{Do: contend.Again}
-				return
-			}
-			if idle := l.steps.Idle(); idle != nil {
-				<-idle
-			}
-			l.step = l.steps.Next(r.clock.Read())
-		case contend.Send:
-			l.send(ctx, s)
-		default:
-			if l.again.Err != nil && once { // what follows is not for somebody who has no time, and has all of its own
-				l.again, l.within = call.Reply{}, 0
-				return
-			}
-			l.pause(ctx)
-		}
-	}
-}
-
-func (l *leaving) send(ctx context.Context, s contend.Step) {
-	r := l.engine
-	now := r.clock.Read()
-	if l.within == 0 {
-		l.tries = r.port.Tries(now, s.For)
-		l.within = l.tries.First(ctx)
-	}
-	reply := r.desk.Release(ctx, s.Ask, now, l.within)
-	if p, ok := errors.AsType[*call.Panic](reply.Err); ok {
-		l.panicked = p
-	}
-	l.step = l.steps.Answered(reply)
-	if l.err = reply.Err; l.step.Do == contend.Again {
-		l.again = reply
-	}
-}
-
-// pause waits before the command is sent again, or gives up.
-func (l *leaving) pause(ctx context.Context) {
-	reply, now := l.again, l.engine.clock.Read()
-	l.again = call.Reply{}
-	if reply.Err != nil {
-		l.within = l.tries.Next(ctx, &reply)
-		now = l.engine.clock.Read()
-		if l.within == 0 {
-			l.err = reply.Err
-			l.step = l.steps.GiveUp(now)
-			return
-		}
-	}
-	l.step = l.steps.Next(now)
-}
-
-// end makes the result known.
-func (l *leaving) end(s contend.Step) {
-	x, r := l.root, l.engine
-	l.over = true
-	err := l.result(s)
+// Left implements contend.Left: the result is known.
+func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
+	x := l.root
+	err := l.result(o, last)
 	lost, isLost := errors.AsType[*LostError](err)
 	if isLost {
 		x.lose(lost.Reason)
@@ -259,7 +180,7 @@ func (l *leaving) end(s contend.Step) {
 		err = x.loss
 	}
 	x.freed = true
-	l.last.result, l.last.known, l.last.panicked = err, true, l.panicked
+	l.last.result, l.last.known, l.last.panicked = err, true, panicked
 	settled := l.last.settled
 	x.mu.Unlock()
 	if !told {
@@ -268,22 +189,22 @@ func (l *leaving) end(s contend.Step) {
 	if settled != nil {
 		close(settled)
 	}
-	r.stir()
+	x.engine.stir()
 }
 
-func (l *leaving) result(s contend.Step) error {
+func (l *leaving) result(o hold.Outcome, last error) error {
 	name := l.root.name
-	switch o := s.Outcome; {
+	switch {
 	case o.Result == term.WasLost:
 		return &LostError{name, reasonOf(o.Loss)}
 	case o.Result == term.Unconfirmed && o.Loss != term.None:
 		return &LostError{name, reasonOf(o.Loss)}
-	case o.Result == term.Unconfirmed && l.err == nil:
+	case o.Result == term.Unconfirmed && last == nil:
 		return &unavailableError{"release", name, errOver}
 	case o.Result == term.Unconfirmed:
-		return &unavailableError{"release", name, opaque(l.err)}
+		return &unavailableError{"release", name, opaque(last)}
 	case o.Unmarked:
-		return &unavailableError{"complete", name, l.err}
+		return &unavailableError{"complete", name, last}
 	default:
 		return nil
 	}
@@ -294,15 +215,15 @@ func (l *leaving) tell(err error) {
 	if err != nil {
 		kind = EventUnconfirmed
 	}
-	if !l.engine.observes(kind) {
+	if !l.root.engine.observes(kind) {
 		return
 	}
 	e := l.root.event(kind)
 	e.Held, e.Err = l.root.held(), err
 	if err == nil {
-		e.Marked, e.Detached = l.left.Mark, l.left.Handoff != ""
+		e.Marked, e.Detached, e.Degraded = l.left.Mark, l.left.Handoff != "", l.root.Degraded()
 	}
-	l.engine.tell(e)
+	l.root.engine.tell(e)
 }
 
 // outcome returns the result of the end, which is known. A panic of the backend's client goes on here.

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +25,7 @@ type engine struct {
 	port      *call.Port
 	desk      *claim.Desk
 	dog       *watchdog.Dog
-	place     *contend.Place
+	room      *contend.Room // carries out the steps
 	tasks     *tasks.Group  // goroutines that Close waits for
 	calls     atomic.Int64  // that are under way: Drain waits for them, too
 	quiet     chan struct{} // of size one: nothing may be held, and no call under way
@@ -62,9 +61,9 @@ func newEngine(d driver.Driver, c *config) *engine {
 	r.life, r.die = context.WithCancel(context.Background())
 	r.accept, r.refuse = context.WithCancel(r.life)
 	r.port = call.New(d, r.clock, r.tasks)
-	r.desk = claim.NewDesk(r.port)
-	r.dog = watchdog.New(r.port)
-	r.place = &contend.Place{Table: contend.NewTable(), Claim: r.desk.New, Watch: r.dog, Keeper: (*keeper)(r), Can: r.can}
+	r.room = contend.NewRoom(r.life, r.port)
+	r.room.Keeper = (*keeper)(r)
+	r.desk, r.dog = r.room.Desk, r.room.Dog
 	return r
 }
 
@@ -81,7 +80,7 @@ type keeper engine
 // Lost implements hold.Keeper. The contexts of the work have ended, and observers were told.
 func (k *keeper) Lost(h *hold.Hold) {
 	r := (*engine)(k)
-	r.carry(r.place.Lost(lineOf(h), h, r.clock.Read()))
+	r.room.Lost(h)
 	r.stir()
 }
 
@@ -99,79 +98,28 @@ func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
 }
 
 func renewalError(name string, err error) error {
-	switch m := driver.Explain(err); {
-	case m.Kind == driver.Done:
+	switch driver.Explain(err).Kind {
+	case driver.Done:
 		return nil
-	case m.Kind == driver.NotOwner:
+	case driver.NotOwner:
 		return &LostError{name, ReasonTaken}
 	default:
 		return &unavailableError{"renew", name, opaque(err)}
 	}
 }
 
-func lineOf(h *hold.Hold) *contend.Line { return h.Line.(*contend.Line) } //nolint:forcetypeassert // contend has set it
-
 // leaseUnder is the outermost lease whose turn of h it is, or was last.
 func leaseUnder(h *hold.Hold) *Lease { return (*Lease)(h.Want().Work.(*work)) } //nolint:forcetypeassert // want has set it
-
-// carry does what a step says to do at once.
-func (r *engine) carry(s contend.Step) {
-	if s.Start != nil {
-		a := s.Start
-		r.tasks.Go(func() { r.ask(a) })
-	}
-	if s.Behind != nil && s.Clean != (claim.Cleanup{}) {
-		r.desk.Clean(s.Behind, s.Clean)
-	}
-}
-
-// ask carries out the steps of an asker.
-func (r *engine) ask(a *contend.Asker) {
-	round := &breaker{}
-	for {
-		s := a.Next(r.clock.Now(), round.broken)
-		r.carry(s)
-		switch s.Do {
-		case contend.Over:
-			return
-		case contend.Pause:
-			ctx, end := round.begin(context.Background())
-			call.Sleep(ctx, s.For)
-			end()
-		case contend.Send:
-			s = r.askOnce(a, s, round)
-			r.carry(s)
-			if s.Do == contend.Over {
-				return
-			}
-		default:
-		}
-		round = &breaker{}
-	}
-}
-
-func (r *engine) askOnce(a *contend.Asker, s contend.Step, round *breaker) contend.Step {
-	x := (*Lease)(s.Want.Work.(*work)) //nolint:forcetypeassert // want has set it
-	ctx, end := round.begin(context.WithoutCancel(x.values))
-	defer end()
-	var reply call.Reply
-	if s.Op == call.Acquire {
-		reply = r.desk.Acquire(ctx, s.Claim, &s.Want.Wish, s.Fences, r.clock.Read(), s.For)
-	} else {
-		reply = r.desk.Wait(ctx, s.Claim, &s.Want.Wish, s.Fences, s.For, func(h *driver.Held) { a.Heard(r.clock.Now(), h) })
-	}
-	return a.Answered(reply, round.was())
-}
 
 // close is Locker.Close.
 func (r *engine) close(ctx context.Context) error {
 	if r.closed.CompareAndSwap(false, true) {
-		r.place.Closed.Store(true)
+		r.room.Closed.Store(true)
 		r.die()
 		for _, w := range r.dog.Close() {
 			leaseUnder(w.(*hold.Hold)).closed() //nolint:forcetypeassert // nothing else is watched
 		}
-		r.desk.Close()
+		r.room.Close()
 	}
 	err := r.still(ctx, nil)
 	if err == nil {
@@ -220,36 +168,4 @@ func (r *engine) still(ctx context.Context, stop <-chan struct{}) error {
 	}
 	r.stir() // for another one who waits
 	return nil
-}
-
-// round is one round of an asker. It can be broken off before it has begun.
-type breaker struct {
-	mu     sync.Mutex // protects the fields below
-	over   bool
-	cancel context.CancelFunc
-}
-
-func (x *breaker) begin(under context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(under)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.cancel = cancel; x.over {
-		cancel()
-	}
-	return ctx, cancel
-}
-
-func (x *breaker) broken() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.over = true
-	if x.cancel != nil {
-		x.cancel()
-	}
-}
-
-func (x *breaker) was() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.over
 }

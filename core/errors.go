@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
@@ -196,10 +197,15 @@ var (
 // opaque hides context errors that come from our own time limits. To the caller, errors.Is(err,
 // context.DeadlineExceeded) is only ever about the caller's context.
 func opaque(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if silent(err) {
 		return errNoAnswer
 	}
 	return err
+}
+
+// silent says of the outcome of a command that it had no answer in its time.
+func silent(err error) bool {
+	return errors.Is(err, call.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // Kind is what an error means to code that has to answer it, such as a door.

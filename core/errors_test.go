@@ -91,7 +91,6 @@ func TestFenceForIsThatOfTheNameAndNeverZeroWithoutAnError(t *testing.T) {
 		if again.Fence() <= outer.Fence() {
 			b.Errorf("fence %d after %d", again.Fence(), outer.Fence())
 		}
-
 	})
 }
 

@@ -98,6 +98,6 @@ type Event struct {
 }
 
 // event begins an event. It is called only if somebody observes.
-func (c *config) event(kind EventKind, ctx context.Context, name string) Event {
+func (c *config) event(ctx context.Context, kind EventKind, name string) Event {
 	return Event{Kind: kind, Template: c.template, Name: name, Context: context.WithoutCancel(ctx), At: time.Now()}
 }

@@ -47,7 +47,7 @@ func (l *Locker) Remains() (left []string) {
 			left = append(left, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	waiting, lines := r.place.Table.Waiting()
+	waiting, lines := r.room.Table.Waiting()
 	say(waiting, "waiting")
 	say(lines, "lines")
 	say(r.dog.Count(), "watched")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -509,16 +508,4 @@ func TestDrainAndCloseAwaitAHandoffThatIsBeingSent(t *testing.T) {
 		}
 		b.free() // called back
 	})
-}
-
-// meanwhile is a context whose first Err is the instant for something else.
-type meanwhile struct {
-	context.Context
-	once sync.Once
-	do   func()
-}
-
-func (m *meanwhile) Err() error {
-	m.once.Do(m.do)
-	return m.Context.Err()
 }

@@ -154,19 +154,19 @@ func (x *Lease) closed() {
 	end(ends, ErrClosed)
 }
 
-// after is the next one of x and those that have re-entered it. The caller holds the mutex.
-func (y *Lease) after(x *Lease) *Lease {
-	if y == x {
-		return x.inners
+// after is the next one of root and those that have re-entered it. The caller holds the mutex.
+func (x *Lease) after(root *Lease) *Lease {
+	if x == root {
+		return root.inners
 	}
-	return y.next
+	return x.next
 }
 
 func (x *Lease) event(kind EventKind) Event {
 	x.root.mu.Lock()
 	values := x.values
 	x.root.mu.Unlock()
-	e := x.cfg.event(kind, values, x.name)
+	e := x.cfg.event(values, kind, x.name)
 	e.Degraded = x.Degraded()
 	return e
 }

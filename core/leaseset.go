@@ -128,6 +128,11 @@ func (s *LeaseSet) Finish(ctx context.Context, workErr error) error {
 // end ends all leases at once. The first one has the marker of all, so it ends last, and leaves it only if nothing of
 // the set was lost.
 func (s *LeaseSet) end(ctx context.Context, mark bool) error {
+	if ctx.Err() == nil && ctx.Done() != nil { // it may be that of the set, which ends now
+		beyond, cancel := s.leases[0].beyond(ctx)
+		defer cancel()
+		ctx = beyond
+	}
 	if !mark {
 		return s.endAll(ctx, s.leases)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -88,6 +89,23 @@ func TestTheNearerOptionWinsAndARepeatReplaces(t *testing.T) {
 			}
 		}
 	}, core.WithTTL(time.Second))
+}
+
+func TestOptionsStandInTheirPlace(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		told := 0
+		observed := core.WithObserver(func(core.Event) { told++ })
+		l := b.locker(b.link, core.WithTTL(time.Second), core.Options(observed, core.WithTTL(2*time.Second), core.Options(observed)), core.WithLabel("mine"))
+		b.ok(b.acquire(l, "name").Release(b.Context()))
+		synctest.Wait()
+		if c := b.link.LastClaim(); c.TTL != 2*time.Second || c.Label != "mine" || told != 4 {
+			b.Errorf("TTL %s, label %q, %d events", c.TTL, c.Label, told)
+		}
+		for _, inside := range []core.NewOption{nil, core.WithTTL(0)} {
+			b.is(second(core.New(b.store, core.Options(inside))), core.ErrInvalid)
+		}
+	})
 }
 
 func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {

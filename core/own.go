@@ -25,7 +25,7 @@ func (l *Locker) Own(prefix string) []inspect.LeaseInfo {
 	r := l.engine
 	o := make(own)
 	o.watched(r, func(name string) bool { return strings.HasPrefix(name, prefix) })
-	o.waiting(r, r.place.Table.All(prefix))
+	o.waiting(r, r.room.Table.All(prefix))
 	infos := make([]inspect.LeaseInfo, 0, len(o))
 	for name, p := range o {
 		infos = append(infos, inspect.LeaseInfo{Name: name, Process: p.sorted()})
@@ -40,7 +40,7 @@ func (l *Locker) OwnOf(name string) inspect.ProcessInfo {
 		return inspect.ProcessInfo{}
 	}
 	r := l.engine
-	o, lines := make(own), r.place.Table.Of(name)
+	o, lines := make(own), r.room.Table.Of(name)
 	if r.together.Load() {
 		o.watched(r, func(other string) bool { return other == name })
 	} else {

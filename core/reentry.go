@@ -95,7 +95,7 @@ func (a *acquisition) waitForSlot(x *Lease) error {
 		case x.slot <- struct{}{}:
 			return nil
 		case <-long:
-			a.tellLong()
+			a.Long()
 		case <-budget:
 			return a.overBudget()
 		case <-a.ctx.Done():

@@ -41,6 +41,37 @@ func TestAReleaseInAnEndedContextReturnsAtOnce(t *testing.T) {
 	})
 }
 
+// Its end comes from the release itself, and is no wish of the caller to go.
+func TestAReleaseInTheLeasesOwnContextWaitsForTheAnswer(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(100*time.Millisecond, 100*time.Millisecond)
+		for what, release := range map[string]func() (func(context.Context) error, context.Context){
+			"Release": func() (func(context.Context) error, context.Context) {
+				x := b.acquire(b.locks, "a")
+				return x.Release, x.Context()
+			},
+			"Detach": func() (func(context.Context) error, context.Context) {
+				x := b.acquire(b.locks, "b")
+				return func(ctx context.Context) error { _, err := x.Detach(ctx, keep); return err }, x.Context()
+			},
+			"a set": func() (func(context.Context) error, context.Context) {
+				s, err := b.locks.AcquireAll(b.Context(), []string{"c", "d", "e"})
+				b.ok(err)
+				return s.Release, s.Context()
+			},
+		} {
+			f, ctx := release()
+			b.took(200*time.Millisecond, 0, func() {
+				if err := f(ctx); err != nil {
+					b.Errorf("%s: %v", what, err)
+				}
+			})
+		}
+		b.link.Heal()
+	})
+}
+
 func TestAReleaseReturnsByItsBound(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

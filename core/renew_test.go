@@ -134,3 +134,32 @@ func TestLeasesOfManyTTLsAreRenewedSideBySide(t *testing.T) {
 		}
 	})
 }
+
+// sessions is a backend whose leases end with sessions that are shorter than their TTLs, whatever a renewal asks for.
+type sessions struct{ *memlock.Store }
+
+const session = ttl / 10
+
+func (s sessions) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, c)
+	g.TTL, g.Longest = session, session
+	return g, err
+}
+
+func TestARenewalIsTrustedForNoLongerThanTheBackendGives(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		store := memlock.New()
+		x := b.acquire(b.locker(lab.New(sessions{store})), "name")
+		for range 30 {
+			time.Sleep(session / 3)
+			b.ok(x.Err())
+			if left := time.Until(x.ValidUntil()); left > session {
+				b.Fatalf("trusted for %s", left)
+			}
+		}
+		store.SetDown(true)
+		time.Sleep(session)
+		b.reason(x, core.ReasonUnreachable)
+	})
+}

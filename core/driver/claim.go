@@ -46,8 +46,7 @@ type Claim struct {
 	Handoff string
 
 	// Degrade says that the caller goes on without the service if that answers nobody: see Grant.Degraded. Only
-	// exclusive claims without Dedup, and without a Keep that is longer than TTL, have it. It needs
-	// Capabilities.Degrade. core then leaves all the time of an attempt to one call.
+	// exclusive claims without Dedup have it. It needs Capabilities.Degrade.
 	Degrade bool
 
 	// Heard is told each answer to a look of Wait that is no grant, as soon as it is there. It does not
@@ -109,6 +108,9 @@ type Grant struct {
 	// TTL is what the backend really gave, if that is shorter than asked; 0 means as asked. A direct grant
 	// has [PlaceLife] here.
 	TTL time.Duration
+	// Longest is the most that a renewal gives, whatever it asks for; 0 means as much as it asks for. Nobody trusts
+	// a renewal for longer.
+	Longest time.Duration
 	// Limit is how many holders there may be, if another holder asked for fewer; 0 means as many as
 	// asked for.
 	Limit int

@@ -185,6 +185,7 @@ var inspectCases = []testCase{
 				e.release(i, kept(c, time.Minute))
 			case inspect.HoldHandoff:
 				e.release(i, handedOff(c, time.Minute))
+			default:
 			}
 			info := e.look(i)
 			if info.Kind != kind || info.HeldFor < 0 || info.HeldFor > time.Since(granted)+e.ttl || kind == inspect.HoldLimited != (info.Limit == 3) {

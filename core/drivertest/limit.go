@@ -147,7 +147,7 @@ var limitCases = []testCase{
 					if n > most.Load() {
 						most.Store(n)
 					}
-					time.Sleep(e.ttl / 200)
+					time.Sleep(e.ttl/200 + e.Slow/2)
 					inside.Add(-1)
 					if err := d.Release(e.ctx, c); err != nil {
 						e.Errorf("release: %v", err)

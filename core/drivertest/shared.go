@@ -223,7 +223,7 @@ var sharedCases = []testCase{
 						if writers.Load() != 0 {
 							e.Error("a reader beside a writer")
 						}
-						time.Sleep(e.ttl / 100)
+						time.Sleep(e.ttl/100 + e.Slow/2)
 						readers.Add(-1)
 					} else {
 						if writers.Add(1) != 1 || readers.Load() != 0 {

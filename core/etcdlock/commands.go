@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Acquire implements driver.Driver.
@@ -103,7 +103,7 @@ func granted(c driver.Claim, now state, revision uint64) (g driver.Grant) {
 	default:
 		revision, g.Limit = now.fence(), now.fewer(c)
 		if now.is.ttl < c.TTL {
-			g.TTL = now.is.ttl // the lock lasts no longer
+			g.TTL, g.Longest = now.is.ttl, now.is.ttl // the lock lasts no longer
 		}
 	}
 	if formOf(c) != limited {

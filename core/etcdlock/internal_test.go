@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Between a look and the claim that follows from it everything may happen.

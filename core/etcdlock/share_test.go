@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // gated is a Store whose transactions wait for a gate, and are counted, unless they end before.

@@ -11,14 +11,14 @@
 //     its TTL is over, so nobody goes local beside it.
 //  2. The service comes back while a degraded lease stands. Whoever wants the name finds that lease before the service is asked.
 //  3. A command is under way for one call while another one goes local. If it is granted, the grant finds the degraded lease in
-//     the table, and is given back. Both look under the same mutex.
+//     the table, and nobody gets it: its outcome is open, so core cleans up behind its token. Both look under the same mutex.
 //  4. Readers, holders of a semaphore and whoever comes with a hand-off have lines of their own in core. The table does not know lines.
 //  5. A call that goes local has sent commands that may still be executed. A degraded grant has a token of its own, so that core
 //     cleans up behind the one that has asked, also in the service's queue.
 //  6. A call is cut short by its caller's deadline, or by the end of its budget. That is no outage: only silence for as long
 //     as the call itself would have been patient counts.
 //  7. One call has a hiccup, or little patience, and the service answers others. Its silence counts for other calls only if nobody had an
-//     answer in the meantime, and if they have no more patience.
+//     answer in the meantime, and if they have no more patience. That it was refused counts once a probe is refused, too.
 //  8. MaxHold has ended the trust in a lease of this process, and its work has not returned. Nobody renews it, so it stays in
 //     the table for one more TTL, as it does at the service.
 //  9. The service has said that the name is held, and then it is silent. The holder may be at work. So for one TTL nobody goes local.
@@ -88,65 +88,60 @@ func (d *Driver) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	}
 }
 
-// try asks the service, and goes local if it answers nobody. It sends again by itself, because only it knows for how long the
-// service has been silent. If this process has the name, here says so.
+// try asks the service once, and goes local if it answers nobody. If this process has the name, here says so.
 func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.Grant, here *standing, err error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return g, nil, err
 	}
-	now := d.port.Clock.Read()
-	if because := d.outage.stands(now.Awake(), c, d.answers.Load()); because != nil {
+	now, answers := d.port.Clock.Read(), d.answers.Load()
+	if because := d.outage.stands(now.Awake(), c, answers); because != nil {
 		d.probe(c)
 		return d.local(c, because)
 	}
-	s := silence{answers: d.answers.Load(), began: now.Awake(), need: patience(c)}
 	if op == call.Wait {
-		c.Heard = s.heard(d.port.Clock, c.Heard)
+		c.Heard = d.heard(c)
 	}
-	r, open := d.send(ctx, op, c, now)
+	d.outage.sent(c.Token, now.Awake())
+	r := d.port.Send(ctx, op, c, now, bound(ctx, c), nil)
 	m := r.Meaning()
-	took := s.took(r.Now.Awake())
-	switch {
-	case m.Answered():
-	case slow(r.Err) && took < s.need, ctx.Err() == context.Canceled: // its caller has gone: maybe nobody finds out
+	if m.Answered() {
+		d.outage.heard(c.Token)
+		return r.Grant, nil, r.Err
+	}
+	took, sends := d.outage.silent(c.Token, r.Now.Awake())
+	gone, early := ctx.Err() == context.Canceled, slow(r.Err) && took < patience(c)
+	if gone || early || m.Nobody && !slow(r.Err) { // this call alone says nothing to others
 		d.probe(c)
-	case m.Nobody:
-		d.outage.proved(r.Now.Awake(), took, s.answers, r.Err)
-		if g, here, err = d.local(c, r.Err); err == nil || here != nil {
-			return g, here, err
-		}
 	}
-	if open && m.Kind == driver.NotDone {
-		r.Err = driver.UnknownOutcome(r.Err)
+	if again := m.Open() && sends < maxSends && !slow(r.Err); gone || early || again || !m.Nobody { // core sends again, or gives up
+		return g, nil, r.Err
 	}
-	return r.Grant, nil, r.Err
+	d.outage.proved(r.Now.Awake(), took, answers, r.Err)
+	if g, here, err = d.local(c, r.Err); err == nil {
+		d.outage.heard(c.Token)
+	}
+	return g, here, err
 }
 
-// send asks for as long as the call is patient, less what is needed to answer core in time. open says that a command before the last one has
-// had no answer.
-func (d *Driver) send(ctx context.Context, op call.Op, c driver.Claim, now clock.Reading) (r call.Reply, open bool) {
-	bound := driver.Patience(c.TTL)
-	if deadline, ok := ctx.Deadline(); ok && (op == call.Wait || time.Until(deadline) < bound) {
-		bound = time.Until(deadline)
+// maxSends is how often core sends a command whose connection breaks.
+const maxSends = 4
+
+// bound is how long a call may take, so that there is time to tell core.
+func bound(ctx context.Context, c driver.Claim) time.Duration {
+	left := driver.Patience(c.TTL)
+	if deadline, ok := ctx.Deadline(); ok {
+		left = time.Until(deadline)
 	}
-	bound = bound / 8 * 7
-	r = call.Reply{Err: driver.NotSent(context.DeadlineExceeded), Asked: now, Now: now}
-	tries := d.port.Tries(now, bound)
-	within := tries.First(ctx)
-	if op == call.Wait {
-		within = bound
+	return left / 8 * 7
+}
+
+// heard returns a Claim.Heard that takes note, and tells the one of core.
+func (d *Driver) heard(c driver.Claim) func(*driver.Held) {
+	return func(h *driver.Held) {
+		d.outage.heard(c.Token)
+		d.outage.sent(c.Token, d.port.Clock.Now())
+		c.Tell(h)
 	}
-	for ; within > 0; within = tries.Next(ctx, &r) {
-		if r.Err != nil {
-			open = open || r.Meaning().Open()
-			now = d.port.Clock.Read()
-		}
-		r = d.port.Send(ctx, op, c, now, within, nil)
-		if m := r.Meaning(); m.Kind == driver.NotDone && m.Nobody && !slow(r.Err) {
-			break // nobody is there, and it costs no time to find that out again
-		}
-	}
-	return r, open
 }
 
 // local grants without the service, unless this process has the name.
@@ -161,6 +156,12 @@ func (d *Driver) local(c driver.Claim, because error) (driver.Grant, *standing, 
 	default: // the service has said that somebody else has it
 		return driver.Grant{}, nil, because
 	}
+}
+
+// Release implements driver.Driver.
+func (d *Driver) Release(ctx context.Context, c driver.Claim) error {
+	d.outage.heard(c.Token)
+	return d.passing.Release(ctx, c)
 }
 
 // Close implements driver.Closer.

@@ -2,8 +2,9 @@ package fallback
 
 import (
 	"crypto/rand"
+	"maps"
+	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -23,26 +24,10 @@ const (
 // that there is time to say so.
 func patience(c driver.Claim) time.Duration { return driver.Patience(c.TTL) / 3 * 2 }
 
-// silence is how long one call has had no answer.
+// silence is since when a token has had no answer, and how many commands it has sent since.
 type silence struct {
-	began   clock.Awake
-	last    atomic.Int64 // the last answer to a look of Wait, as clock.Awake
-	need    time.Duration
-	answers int64 // that the process had when it began
-}
-
-func (s *silence) took(now clock.Awake) time.Duration {
-	return now.Sub(max(s.began, clock.Awake(s.last.Load())))
-}
-
-// heard returns a Claim.Heard that takes note, and tells the one of the caller.
-func (s *silence) heard(c *clock.Clock, tell func(*driver.Held)) func(*driver.Held) {
-	return func(h *driver.Held) {
-		s.last.Store(int64(c.Now()))
-		if tell != nil {
-			tell(h)
-		}
-	}
+	began clock.Awake
+	sends int
 }
 
 // outage knows whether the service could answer lately. It has no goroutine and no timer: calls that come by send the
@@ -55,6 +40,51 @@ type outage struct {
 	answers int64 // how many answers there had been by then
 	probing bool
 	probed  clock.Awake // when the last probe was sent
+
+	silences map[string]silence // by token
+	sweepAt  int                // how many there are when old ones are thrown out
+}
+
+// sent takes note of a command.
+func (o *outage) sent(token string, now clock.Awake) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s, known := o.silences[token]
+	if !known {
+		o.sweep(now)
+		s.began = now
+	}
+	s.sends++
+	o.silences[token] = s
+}
+
+// sweep forgets tokens that nobody asks with any more, and that core had nothing to clean up behind.
+func (o *outage) sweep(now clock.Awake) {
+	if o.silences == nil {
+		o.silences, o.sweepAt = make(map[string]silence), minSweep
+	}
+	if len(o.silences) >= o.sweepAt {
+		maps.DeleteFunc(o.silences, func(_ string, s silence) bool { return now.Sub(s.began) > time.Minute })
+		o.sweepAt = max(minSweep, 2*len(o.silences))
+	}
+}
+
+// silent says for how long a token has had no answer, and how many commands it has sent since.
+func (o *outage) silent(token string, now clock.Awake) (took time.Duration, sends int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s, known := o.silences[token]
+	if !known { // it was released meanwhile
+		return 0, 0
+	}
+	return now.Sub(s.began), s.sends
+}
+
+// heard says that a token has had an answer, or needs none any more.
+func (o *outage) heard(token string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.silences, token)
 }
 
 // proved takes note of a silence that took so long. answers is how many there had been before it: if there are more by now, it is
@@ -62,6 +92,9 @@ type outage struct {
 func (o *outage) proved(now clock.Awake, took time.Duration, answers int64, because error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.because != nil && o.answers == answers && now.Sub(o.at) < lasts {
+		took = max(took, o.took)
+	}
 	o.at, o.took, o.answers, o.because = now, took, answers, because
 }
 
@@ -102,8 +135,12 @@ func (d *Driver) probe(c driver.Claim) {
 		d.outage.mu.Lock()
 		d.outage.probing = false
 		d.outage.mu.Unlock()
+		took := now.Sub(began)
+		if !slow(err) {
+			took = math.MaxInt64
+		}
 		if m := driver.Explain(err); m.Nobody && !m.Answered() {
-			d.outage.proved(now, now.Sub(began), answers, err)
+			d.outage.proved(now, took, answers, err)
 		}
 	})
 }

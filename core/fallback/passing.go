@@ -10,6 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/call"
 )
 
+// errBeside leaves the outcome open, so that core cleans up behind the token once nobody asks with it any more. If it were released here, that
+// could be executed when core has asked again, and believes it.
+var errBeside = errors.New("granted beside a degraded lease of this process")
+
 // passing passes calls on to the other driver, and keeps the books: who has a name by the service's word, and how many
 // answers there were. It grants nothing beside a degraded lease.
 type passing struct {
@@ -67,19 +71,10 @@ func (p *passing) ask(ctx context.Context, c driver.Claim, send func(context.Con
 	if err != nil {
 		return g, err
 	}
-	if here := p.table.enter(c); here != nil {
-		return driver.Grant{}, p.giveBack(ctx, c, &here.held)
+	if !p.table.enter(c) {
+		return driver.Grant{}, errBeside
 	}
 	return g, nil
-}
-
-// giveBack releases a grant that has found a degraded lease.
-func (p *passing) giveBack(ctx context.Context, c driver.Claim, held error) error {
-	err := p.inner.Release(ctx, driver.Claim{Name: c.Name, Token: c.Token, Label: c.Label, TTL: c.TTL, Limit: c.Limit})
-	if p.heard(err).Answered() {
-		return held
-	}
-	return driver.UnknownOutcome(err)
 }
 
 func (p *passing) heard(err error) driver.Meaning {

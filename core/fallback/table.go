@@ -148,18 +148,18 @@ func (t *table) local(c driver.Claim) (token string, here *standing) {
 	return "", here
 }
 
-// enter says that the service has given the name to c just now, or a little earlier. If there is a degraded lease, the result says whose: then
-// the grant must be given back.
-func (t *table) enter(c driver.Claim) *standing {
+// enter says that the service has given the name to c just now, or a little earlier. It is false if there is a degraded lease: then nobody may
+// use the grant.
+func (t *table) enter(c driver.Claim) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.open(c.Name)
 	if n.local != "" {
-		return n.standing(n.label)
+		return false
 	}
 	n.drop("")
 	n.put(holder{c.Token, c.Label, time.Now().Add(c.TTL)})
-	return nil
+	return true
 }
 
 // told says that the service has called the name of c held. If it is not by this process, somebody else may be at work.

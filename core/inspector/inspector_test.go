@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -430,15 +429,6 @@ func TestAMarkerIsRemovedByWhomTheServiceAllowsAndThatIsAudited(t *testing.T) {
 	if err := do(); err != nil || runs != 2 {
 		t.Errorf("%v, %d runs", err, runs)
 	}
-}
-
-// zeros are n values of these types.
-func zeros(n int, of func(int) reflect.Type) []reflect.Value {
-	values := make([]reflect.Value, n)
-	for i := range values {
-		values[i] = reflect.Zero(of(i))
-	}
-	return values
 }
 
 // post asks for a release, as the page does unless change says otherwise.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func TestWhatIsWrittenIsAsItWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	there, err := os.ReadFile("testdata/shop/orders_lock.go")
-	if err != nil || string(there) != string(text) {
+	if err != nil || !bytes.Equal(there, text) {
 		t.Errorf("run go generate in testdata/shop: %v", err)
 	}
 }
@@ -223,7 +224,7 @@ func TestAFieldThatIsNotThereIsACompileErrorAtTheComment(t *testing.T) {
 		os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, filepath.Join(dir, "wrong_lock.go"), file), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./testdata/wrong").CombinedOutput() //nolint:gosec // G204: ours
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./testdata/wrong").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "wrong.go:11") || !strings.Contains(string(out), "Nothing") {
 		t.Errorf("%v:\n%s", err, out)
 	}

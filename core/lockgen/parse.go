@@ -66,7 +66,7 @@ func parse(file string) (*source, error) {
 	return s, nil
 }
 
-var version = regexp.MustCompile(`^v[0-9]+$`)
+var version = regexp.MustCompile(`^v\d+$`)
 
 // packageName is what a file calls what it imports: the name that it gives it, or the path's last word.
 func packageName(i *ast.ImportSpec) string {

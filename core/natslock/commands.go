@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Acquire implements driver.Driver.

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // open returns a Store on a server of its own.

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // read returns the last message of every key, all of one moment. A key may end in a wildcard. Any replica may

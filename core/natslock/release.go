@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Release implements driver.Driver. It changes the lock only at the revision at which its token has owned it.

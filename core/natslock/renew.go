@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // atOnce is how many leases are renewed at the same time.

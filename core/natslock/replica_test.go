@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // replica answers a read of a Store as a replica does that has heard of nothing for a while. It passes on everything

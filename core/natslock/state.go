@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // entry is the last message of a key. One that was never there, or is forgotten, is nil.

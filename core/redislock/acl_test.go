@@ -168,8 +168,8 @@ func TestWhoOnlyLooksSeesEverythingAndChangesNothing(t *testing.T) {
 		"acquire": errTaken, "evict": looker.Evict(t.Context(), "held", info.Handle), "remove a marker": looker.Unmark(t.Context(), "done", ""),
 	} {
 		refused(t, err)
-		if err == nil || !strings.Contains(err.Error(), "NOPERM") || !strings.Contains(driver.Reason(err), "ACL SETUSER <user> +") {
-			t.Errorf("%s: %v", what, err)
+		if why := driver.Reason(err); !strings.Contains(why, "NOPERM") || !strings.Contains(why, "ACL SETUSER <user> +") {
+			t.Errorf("%s: %v: %q", what, err, why)
 		}
 	}
 	ok(t, x.Err())

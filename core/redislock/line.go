@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Pauses between looks at a name that a foreign client holds. Its release tells nobody.

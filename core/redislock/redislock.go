@@ -137,7 +137,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if _, queued := s.queued.LoadAndDelete(c.Token); !queued || c.Dedup > 0 || c.Keep > 0 { // who leaves something is an owner
 		owns := was
 		owns.Keep, owns.Mark = c.Keep, c.Dedup > 0
-		if err := s.s.Release(ctx, owns); !errors.Is(err, old.ErrNotOwner) {
+		if err := s.s.Release(ctx, owns); !errors.Is(err, driver.ErrNotOwner) {
 			return err
 		}
 	}

@@ -41,7 +41,11 @@ func TestConformanceOfAPlainClientWhereSlotsAreChecked(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
 	server := slotted(t)
-	each(t, func(t testing.TB, prefix string) drivertest.Config { return onRedis(t, server.Addr(), prefix) })
+	each(t, func(t testing.TB, prefix string) drivertest.Config {
+		s := onRedis(t, server.Addr(), prefix)
+		s.Messages = nil // the channels are sharded
+		return s
+	})
 }
 
 // Many callers, whose commands travel together, and a crowd of renewals.

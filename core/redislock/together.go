@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // joins says whether a claim can own a name together with others. Such claims have scripts of their

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // TxStore is a lock service on a Redis that forbids scripting. It keeps locks by WATCH, MULTI and

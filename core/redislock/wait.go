@@ -29,9 +29,11 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 		g, err = w.wait(ctx)
 	}
 	s.s.settle(answer, err)
-	if err == nil {
+	switch m := driver.Explain(err); m.Kind {
+	case driver.Done, driver.Marked: // it has left the queue
 		s.queued.Delete(c.Token)
-	} else if !errors.Is(err, old.ErrNotSent) {
+	case driver.NotDone:
+	default:
 		s.queued.Store(c.Token, nil)
 	}
 	return g, err
@@ -44,7 +46,7 @@ type wait struct {
 	was   old.Claim
 	nonce string
 	looks []sentLook // those that may still be what stands in the queue
-	held  *old.Held
+	held  *driver.Held
 }
 
 type sentLook struct {
@@ -57,7 +59,7 @@ func (w *wait) wait(ctx context.Context) (driver.Grant, error) {
 	heard, leave := hub.listen(w.c.Token)
 	defer leave()
 	told := hub.await(ctx)
-	if err := old.NotSent(ctx.Err()); err != nil { // while the subscription began
+	if err := driver.NotSent(ctx.Err()); err != nil { // while the subscription began
 		return driver.Grant{}, err
 	}
 	w.nonce = rand.Text()
@@ -125,12 +127,12 @@ func (w *wait) granted(message string) (driver.Grant, bool) {
 // look asks for the name once, and says when to look again if that is refused: 0 if nobody tells.
 func (w *wait) look(ctx context.Context) (g driver.Grant, again time.Duration, err error) {
 	s := w.store.s
-	cmd, offer := w.command()
+	cmd, number := w.command()
 	longer, stop := outlast(ctx)
 	defer stop()
 	sent := time.Now()
-	if offer != "" {
-		w.looks = append(w.looks[max(0, len(w.looks)-maxLooks+1):], sentLook{offer, sent})
+	if number != "" {
+		w.looks = append(w.looks[max(0, len(w.looks)-maxLooks+1):], sentLook{number, sent})
 	}
 	reply, err := s.known(longer, cmd)
 	was, err := decided(w.was, reply, err)
@@ -161,10 +163,10 @@ func lookAgain(refused []any) time.Duration {
 const maxLooks = 16
 
 // command is the script of a look, and its number if it may be granted directly.
-func (w *wait) command() (cmd command, offer string) {
+func (w *wait) command() (cmd command, number string) {
 	s, c := w.store.s, w.was
-	number := decimal(int64(w.store.number.Add(1))) //nolint:gosec // G115: it counts from 1
-	if w.c.Plain() && s.replicas.n == 0 {           // nobody would wait for the replicas
+	number = decimal(int64(w.store.number.Add(1))) //nolint:gosec // G115: it counts from 1
+	if w.c.Plain() && s.replicas.n == 0 {          // nobody would wait for the replicas
 		return s.question(c, strings.Join([]string{number, w.nonce, fencesOf(c), lives(c), owned(c)}, " ")), number
 	}
 	return s.question(c, number+magic+c.Label), ""

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Acquire implements driver.Driver. It returns as soon as a quorum has granted the name for the whole

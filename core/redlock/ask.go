@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // answer is a node's to a question. No error means that it has answered.

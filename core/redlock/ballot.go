@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // open says whether err leaves open what a node has done.

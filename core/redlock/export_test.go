@@ -1,6 +1,6 @@
 package redlock
 
-import "github.com/holdfast-go/holdfast/core/internal/olddriver"
+import driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 
 // Old is a Store on the contract of its nodes.
 type Old = queueing

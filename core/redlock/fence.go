@@ -3,7 +3,7 @@ package redlock
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // WithFence gives each lease a fence: see "The fence" in the package's documentation. Every process must use it, or

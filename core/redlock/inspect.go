@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // errBlind is for nodes that are no driver.Inspector.

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	contract "github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // The queue for a name is on every node. All nodes have the same order, since a place has one rank, which is

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
-	"github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 )
 
 // queue has processes wait for "name", one after the other, and returns the order in which they had it.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Op is a kind of call.

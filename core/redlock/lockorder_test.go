@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
-	"github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 

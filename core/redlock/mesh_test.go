@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
-	"github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 

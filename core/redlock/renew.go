@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Renew implements driver.Driver. A node counts for a claim only if it has renewed it itself.

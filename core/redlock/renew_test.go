@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
-	"github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 

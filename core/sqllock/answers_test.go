@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -142,6 +142,18 @@ func mayHaveBeenCommitted(t *testing.T, state stateError) {
 	err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
 	if err == nil || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrNotSent) {
 		t.Error(err)
+	}
+}
+
+// So say a server that starts or stops, and a pooler that cannot reach its server.
+func TestAServerThatIsNotThereAnswersNobody(t *testing.T) {
+	t.Parallel()
+	for state, nobody := range map[stateError]bool{"57P01": true, "57P02": true, "57P03": true, "08P01": true, "08006": true, "57014": false, "XX000": false} {
+		s, _ := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, state })
+		err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+		if driver.CannotAnswer(err) != nobody || errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: %v", state, err)
+		}
 	}
 }
 

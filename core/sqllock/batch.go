@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // batched is how a claim travels in a shared statement. I is where it stands there.

@@ -3,7 +3,7 @@ package sqllock
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Old is a Store on the old contract, as it is inside.

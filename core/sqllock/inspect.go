@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Inspect implements driver.Inspector. It is one read.

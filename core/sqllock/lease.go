@@ -3,7 +3,7 @@ package sqllock
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Acquire implements driver.Driver. A claim that nobody can be in the way of takes the name in one

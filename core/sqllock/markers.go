@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // markerOf is the name of a marker's row. A space is in no name of a lock.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // owned is what a renewal is about.

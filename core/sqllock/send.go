@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // querier is a pool, or one connection of it.

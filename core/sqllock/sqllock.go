@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Store is a lock service in an SQL database. It implements driver.Driver; see [New].

@@ -3,7 +3,7 @@ package sqllock
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // turn is what the first place in a queue writes to take the name, without reading the row once more. It

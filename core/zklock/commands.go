@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // trusted is how long a lease may last in a session with that time-out.
@@ -168,7 +168,8 @@ func (t *trip) granted(n *node, c driver.Claim, stat *zk.Stat) (g driver.Grant, 
 		return g, fmt.Errorf("zklock: an mzxid of %d is no fence", stat.Mzxid)
 	}
 	t.own(n, digest(c.Token), c.TTL, stat.EphemeralOwner)
-	g.TTL = min(c.TTL, trusted(timeout))
+	g.Longest = trusted(timeout)
+	g.TTL = min(c.TTL, g.Longest)
 	if c.Limit <= 1 {
 		g.Fence = uint64(stat.Mzxid)
 	}

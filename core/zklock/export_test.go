@@ -1,7 +1,4 @@
 package zklock
 
-// Old is a Store on the old contract, as it is inside.
-type Old = store
-
-// NewOld makes one.
+// NewOld makes what is inside a Store, on the old contract.
 var NewOld = newStore

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 func open(t *testing.T) *store {

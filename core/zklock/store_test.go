@@ -69,6 +69,12 @@ func TestALeaseLastsTwoFifthsOfItsSession(t *testing.T) {
 			t.Errorf("valid for %s, asked for %s", left, ttl)
 		}
 		ok(t, x.Release(t.Context()))
+		x = acquire(t, locks, "name", core.WithTTL(time.Hour), core.WithRenewEvery(200*time.Millisecond))
+		renewed(t, x)
+		if left := time.Until(x.ValidUntil()); left > agreed*2/5 {
+			t.Errorf("after a renewal valid for %s in a session of %s", left, agreed)
+		}
+		ok(t, x.Release(t.Context()))
 	}
 }
 

@@ -178,7 +178,7 @@ func (f *Folder) change(ctx context.Context, name string, do func(*record, *step
 	if err != nil {
 		return driver.NotSent(driver.Unavailable(err))
 	}
-	defer lock.Close() // which unlocks it
+	defer lock.Close()                                                     // which unlocks it
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // G115: a file's number is small
 		return driver.NotSent(err)
 	}

@@ -22,11 +22,11 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/operate"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/examples/demo/shoppb"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // exampleEnv makes the test binary the example.

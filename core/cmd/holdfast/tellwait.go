@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"github.com/holdfast-go/holdfast/core/operate"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // patience is how long somebody at a terminal waits without a word.

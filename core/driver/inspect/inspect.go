@@ -1,3 +1,4 @@
+// Package inspect is what a backend tells of names: who has them, and who waits. Package operate asks for it.
 package inspect
 
 import (

@@ -24,8 +24,6 @@ const (
 //		r = p.Send(ctx, …, within, …)
 //	}
 type Tries struct {
-	Whole bool // the driver sends again by itself: the first time has all of bound
-
 	port  *Port
 	began clock.Awake
 	bound time.Duration
@@ -42,14 +40,10 @@ func (p *Port) Tries(now clock.Reading, bound time.Duration) Tries {
 // First is how long to wait for the first answer.
 func (t *Tries) First(ctx context.Context) time.Duration {
 	t.sends = 1
-	switch {
-	case t.inline(ctx):
+	if t.inline(ctx) {
 		return min(t.bound/2, quickPatience)
-	case t.Whole:
-		return t.bound
-	default:
-		return t.bound / 2
 	}
+	return t.bound / 2
 }
 
 // inline says whether a cancellation of ctx would wait for the answer.

@@ -40,7 +40,6 @@ func (d *Desk) Close() { d.sweeper.Close() }
 func (d *Desk) Acquire(ctx context.Context, c *Claim, w *Wish, fences int, now clock.Reading, bound time.Duration) call.Reply {
 	var r call.Reply
 	tries := d.Port.Tries(now, bound)
-	tries.Whole = w.Degrade
 	for within := tries.First(ctx); within > 0; within = tries.Next(ctx, &r) {
 		if r.Err != nil {
 			now = d.Port.Clock.Read()

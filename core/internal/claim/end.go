@@ -81,8 +81,8 @@ func (c *Claim) Ended(now clock.Awake, confirmed, mayKeep bool) Cleanup {
 		c.phase = kept
 		return Cleanup{}
 	}
-	c.phase, c.placed = over, c.placed || c.stray
-	return c.cleanup(now, c.placed || c.Outage != nil && !confirmed)
+	c.phase, c.placed = over, c.placed || c.stray || c.Outage != nil && !confirmed
+	return c.cleanup(now, c.placed)
 }
 
 // Cleaner is the claim for a release that cleans up.

@@ -56,12 +56,12 @@ func (a *Asker) Next(now clock.Awake, broken func()) Step {
 		s := a.drop(now)
 		s.Do = Over
 		return s
+	case a.claim != nil && !a.claim.May(&w.Want.Wish), a.claim != nil && a.claim.Stuck(now):
+		return a.drop(now) // before a rest: what it is granted late is given back at once
 	case a.rest > 0:
 		rest := a.rest
 		a.rest = 0
 		return Step{Do: Pause, For: rest}
-	case a.claim != nil && !a.claim.May(&w.Want.Wish), a.claim != nil && a.claim.Stuck(now):
-		return a.drop(now)
 	case a.claim == nil:
 		a.claim = a.place.Claim(a.name)
 	}

@@ -170,21 +170,6 @@ func (c *Caller) Leave(err error) (s Step, broken func()) {
 	return s, broken
 }
 
-// Known is the error of a call whose time is over: what its line knows.
-func (c *Caller) Known(now clock.Awake) error {
-	v := c.place.Table.Watch(Key(c.Want))
-	switch {
-	case v.Held:
-		return here(now, v.Has)
-	case v.Known && v.News.Held != nil:
-		return &Held{Held: v.News.Held}
-	case v.Known && v.News.Err != nil:
-		return v.News.Err
-	default:
-		return ErrSilent
-	}
-}
-
 func here(now clock.Awake, h *hold.Hold) *Held {
 	return &Held{&driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}, h}
 }

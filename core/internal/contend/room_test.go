@@ -54,11 +54,11 @@ func BenchmarkPairOverADriverThatDoesNothing(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		h, err := r.Get(ctx, w, Patience{Budget: Forever})
+		h, err := get(ctx, r, w, Forever)
 		if err != nil {
 			b.Fatal(err)
 		}
-		r.End(ctx, h, claim.Left{})
+		leave(ctx, r, h, claim.Left{})
 	}
 }
 
@@ -69,12 +69,12 @@ func BenchmarkPairsOnManyNames(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		w, ctx := want(string('a'+n.Add(1)), 30*time.Second), context.Background()
 		for pb.Next() {
-			h, err := r.Get(ctx, w, Patience{Budget: Forever})
+			h, err := get(ctx, r, w, Forever)
 			if err != nil {
 				b.Error(err)
 				return
 			}
-			r.End(ctx, h, claim.Left{})
+			leave(ctx, r, h, claim.Left{})
 		}
 	})
 }
@@ -86,12 +86,12 @@ func BenchmarkTurns(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		w, ctx := want("n", 30*time.Second), context.Background()
 		for pb.Next() {
-			h, err := r.Get(ctx, w, Patience{Budget: Forever})
+			h, err := get(ctx, r, w, Forever)
 			if err != nil {
 				b.Error(err)
 				return
 			}
-			r.End(ctx, h, claim.Left{})
+			leave(ctx, r, h, claim.Left{})
 		}
 	})
 }

@@ -53,6 +53,8 @@ type Hold struct {
 	keeper Keeper
 	entry  watchdog.Entry // the watchdog's
 
+	longest time.Duration // the most that a renewal gives; 0 if that has no bound
+
 	mu      sync.Mutex // protects the fields below
 	term    term.Term
 	want    *Want
@@ -65,7 +67,7 @@ type Hold struct {
 // from what the receiver wants. Begin follows.
 func New(c *claim.Claim, line any, r call.Reply, ttl time.Duration, w *Want, k Keeper, d Watch) *Hold {
 	c.Hold()
-	h := &Hold{Claim: c, Line: line, watch: d, keeper: k, want: w}
+	h := &Hold{Claim: c, Line: line, watch: d, keeper: k, want: w, longest: r.Grant.Longest}
 	g := grant(r, ttl)
 	if c.Outage != nil && !w.NoRenewal {
 		g.TTL = forever

@@ -39,6 +39,9 @@ func (h *Hold) Renewed(c driver.Claim, asked, now clock.Reading, err error) {
 	if h.want.MinHold > 0 { // that keeps the name, and nobody's trust
 		ttl = min(ttl, h.want.TTL)
 	}
+	if h.longest > 0 {
+		ttl = min(ttl, h.longest)
+	}
 	lost := h.stop(h.term.Renewed(asked, now, ttl, answer(m)))
 	h.landed()
 	h.set()

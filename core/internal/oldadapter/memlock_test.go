@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
 	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
-	"github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 )
 
 func TestConformanceOfTheOldMemoryBackend(t *testing.T) {

@@ -22,6 +22,7 @@ type Driver struct {
 	old    old.Driver
 	offers atomic.Uint64
 	made   sync.Map // the last offer, by the token that has made it and was neither granted nor released
+	queued sync.Map // the tokens that were sent into the queue, and neither granted nor released
 }
 
 var _ driver.Closer = (*Driver)(nil)
@@ -68,7 +69,7 @@ func (a *Driver) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error)
 		return driver.Poll(ctx, c, a.Acquire)
 	}
 	var held *driver.Held
-	for queued := false; ; queued = true {
+	for _, queued := a.queued.Load(c.Token); ; queued = true {
 		if held != nil && over(ctx) {
 			return driver.Grant{}, held
 		}
@@ -86,6 +87,7 @@ func (a *Driver) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error)
 		answered := err == nil || err == context.Canceled || err == context.DeadlineExceeded //nolint:errorlint // old.Queuer: as they are
 		switch {
 		case granted:
+			a.queued.Delete(c.Token)
 			return g, nil
 		case !answered:
 			return driver.Grant{}, open(err, queued)
@@ -114,9 +116,13 @@ func (a *Driver) ask(ctx context.Context, c driver.Claim) (driver.Grant, *driver
 	ctx, cancel := context.WithTimeout(ctx, driver.Patience(c.TTL))
 	defer cancel()
 	asked := time.Now()
-	g, err := a.Acquire(ctx, c)
+	at := Claim(c)
+	at.Place = c.Token // which keeps it alive, and lets some backends share what they see with the wait that follows
+	was, err := a.old.Acquire(ctx, at)
+	g := Grant(was)
 	if err == nil {
 		g.Asked = asked
+		a.queued.Delete(c.Token)
 	}
 	held, _ := errors.AsType[*driver.Held](err)
 	return g, held, err
@@ -126,6 +132,7 @@ func (a *Driver) ask(ctx context.Context, c driver.Claim) (driver.Grant, *driver
 func (a *Driver) stand(ctx context.Context, q old.Queuer, c driver.Claim, pause time.Duration) (driver.Grant, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()
+	a.queued.Store(c.Token, nil)
 	at := Claim(c)
 	at.Place = c.Token
 	o, ok := q.(old.Offerer)
@@ -162,6 +169,7 @@ func (a *Driver) Renew(ctx context.Context, claims []driver.Claim) []error {
 // the name is not in the queue. And without a place, many have a quicker way.
 func (a *Driver) Release(ctx context.Context, c driver.Claim) error {
 	a.made.Delete(c.Token)
+	a.queued.Delete(c.Token)
 	ends, leaves := Claim(c), Claim(c)
 	ends.Keep, ends.Mark = c.Keep, c.Dedup > 0
 	if err := a.old.Release(ctx, ends); !errors.Is(err, old.ErrNotOwner) {
@@ -181,5 +189,5 @@ func Claim(c driver.Claim) old.Claim {
 
 // Grant is g as the new contract has it.
 func Grant(g old.Grant) driver.Grant {
-	return driver.Grant{Fence: g.Fence, Fences: g.Fences, TTL: g.TTL, Limit: g.Limit}
+	return driver.Grant{Fence: g.Fence, Fences: g.Fences, TTL: g.TTL, Longest: g.Longest, Limit: g.Limit}
 }

@@ -85,6 +85,8 @@ type Grant struct {
 	Fences int
 	// TTL is what the backend really gave, if that is shorter than asked; 0 means as asked.
 	TTL time.Duration
+	// Longest is as in driver.Grant.
+	Longest time.Duration
 	// Limit is how many holders there may be, if another holder asked for fewer; 0 means as many
 	// as asked for.
 	Limit int

@@ -3,7 +3,7 @@ package memlock
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // kind says who can own a name together: those of the same kind, unless that is exclusive.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // place is one that stands in the line for a name.

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/olddriver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Store is a lock service in memory. The zero value is not usable; see [New].

@@ -39,6 +39,13 @@ func mutantsOfQuorums() []Mutant {
 func mutantsOfCore() []Mutant {
 	return []Mutant{
 		{
+			Name: "a renewal is trusted for what it asks for",
+			File: "core/internal/hold/renew.go",
+			Old:  "h.longest > 0",
+			New:  "false",
+			Test: "core TestARenewalIsTrustedForNoLongerThanTheBackendGives",
+		},
+		{
 			Name: "a renewal begins new turns",
 			File: "core/internal/term/renew.go",
 			Old:  "x.asked, x.life, x.fails = asked, Trust(ttl), 0",

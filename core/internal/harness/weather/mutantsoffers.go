@@ -44,7 +44,7 @@ func mutantsOfOffersByTest() []Mutant {
 			File: scripts + "note.lua",
 			Old:  "if not last or tonumber(last) <",
 			New:  "if not last or 0 <",
-			Test: "core/redislock TestConformanceOnRedis/AWishThatIsNoLongerPlainIsNotGrantedDirectly",
+			Test: "core/redislock TestTheNoteOfAnOlderLookNeverReplacesANewerOne",
 		},
 	}
 }
