@@ -220,3 +220,26 @@ func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
 		})
 	}
 }
+
+func TestARefusalOfThisProcessIsNoAnswerOfTheService(t *testing.T) {
+	t.Parallel()
+	text := logging(t, func(b *bench) {
+		x := b.acquire(b.locks, "here", core.WithTTL(time.Hour)) // it is not renewed meanwhile
+		y := b.acquire(b.other(), "there", core.WithTTL(time.Hour))
+		b.link.All(lab.Refused)
+		for range 2 {
+			_, err := b.locks.TryAcquire(b.Context(), "name")
+			b.is(err, core.ErrUnavailable)
+			synctest.Wait() // the log knows
+			_, err = b.locks.TryAcquire(b.Context(), "here")
+			b.is(err, core.ErrHeld)
+		}
+		b.link.Heal()
+		time.Sleep(time.Second)
+		_, err := b.locks.TryAcquire(b.Context(), "there")
+		b.is(err, core.ErrHeld)
+		b.ok(x.Release(b.Context()))
+		b.ok(y.Release(b.Context()))
+	})
+	count(t, text, map[string]int{"lock service unavailable": 1, "available again": 1, "failures=2": 1})
+}
