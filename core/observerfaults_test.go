@@ -1,8 +1,6 @@
 package core_test
 
 import (
-	"context"
-	"log/slog"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -78,11 +76,3 @@ func TestAnObserverThatFailsLosesEventsAndNothingElse(t *testing.T) {
 		}
 	}
 }
-
-// mute is a log whose handler fails.
-type mute struct{ fail func() }
-
-func (mute) Enabled(context.Context, slog.Level) bool    { return true }
-func (h mute) Handle(context.Context, slog.Record) error { h.fail(); return nil }
-func (h mute) WithAttrs([]slog.Attr) slog.Handler        { return h }
-func (h mute) WithGroup(string) slog.Handler             { return h }
