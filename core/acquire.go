@@ -87,10 +87,11 @@ type acquisition struct {
 	lease   *Lease
 	held    *driver.Held // the last answer of that kind that the call knows of
 	heldAt  clock.Awake
-	known   error // the last lack of an answer that it knows of; matches ErrUnavailable
-	waited  bool  // observers know that it waits
-	long    bool  // and that it has waited for long
-	limited bool  // and that another limit counts
+	known   error       // the last lack of an answer that it knows of; matches ErrUnavailable
+	said    clock.Awake // when the lock service has said that last; 0 for never
+	waited  bool        // observers know that it waits
+	long    bool        // and that it has waited for long
+	limited bool        // and that another limit counts
 }
 
 // once says that the call makes one attempt and waits for no holder.
@@ -116,6 +117,9 @@ func (a *acquisition) run() (*Lease, error) {
 		if r.waiters.Add(1) > int64(r.maxWaiters) {
 			return nil, a.overCap("WithMaxWaiters", r.maxWaiters)
 		}
+	}
+	if a.cfg.together() && !r.together.Load() {
+		r.together.Store(true)
 	}
 	a.lease = newLease(a.ctx, r, a.cfg, a.name, a.handoff)
 	h, err := r.room.Get(a.ctx, &a.lease.want, a.cfg.wait, a)

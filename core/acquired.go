@@ -29,6 +29,9 @@ func (a *acquisition) report(x *Lease, err error) {
 func (a *acquisition) outcome(kind EventKind, err error) Event {
 	e := a.cfg.event(a.ctx, kind, a.name)
 	e.Took, e.Err = a.waitedFor(), err
+	if a.said != 0 {
+		e.said = a.engine.clock.Time(a.said)
+	}
 	return e
 }
 

@@ -41,6 +41,9 @@ func (s *scene) audit() {
 		if !ok || !s.calm(t.process, t.last) && !s.calm(t.process, since.Add(-2*s.bound(t.request.errand))) {
 			continue // what should have given it back may have been lost
 		}
+		if t.inLine && !s.calm(t.process, t.request.over.Add(-2*s.bound(t.request.errand))) {
+			continue // and so may what should have left the queue before
+		}
 		if over := t.request.over; t.last.Sub(over) > max(s.ttl, t.request.errand.ttl) {
 			continue // a command that is executed so late may outlive its clean-up: docs/decisions/002-late-commands.md
 		}

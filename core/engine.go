@@ -34,6 +34,7 @@ type engine struct {
 	work      []func(context.Context, Event) context.Context
 
 	maxLeases, maxWaiters int
+	together              atomic.Bool  // some lease does not exclude all others
 	waiters               atomic.Int64 // calls that wait, or may have to
 
 	accept context.Context // ends when Drain or Close begins

@@ -187,6 +187,7 @@ func invalidf(format string, args ...any) error { return invalid.Errorf(format, 
 
 var (
 	errNoAnswer = errors.New("no answer within the attempt's bound: check whether the address is right, and whether the server is up and can be reached")
+	errFull     = errors.New("not asked")
 	errNotAsked = errors.New("the context ended before the lock service answered")
 	errLate     = errors.New("the answer came too late to be trusted")
 	errOver     = errors.New("the lease ended before its release was answered")

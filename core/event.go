@@ -93,6 +93,8 @@ type Event struct {
 	Leases        int      // EventMissed
 	Waiters       int      // EventMissed
 	Dropped       int      // EventDropped
+
+	said time.Time // EventHeld: when the lock service has said so; zero if only this process has
 }
 
 // event begins an event. It is called only if somebody observes.

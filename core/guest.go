@@ -45,7 +45,8 @@ func (a *acquisition) Heard(reply call.Reply) {
 	case m.Kind == driver.Done:
 		a.tellLimit(reply.Grant.Limit)
 	case m.Kind == driver.HeldBy:
-		a.learn(contend.News{Held: m.Held, At: reply.Now.Awake()})
+		a.said = reply.Now.Awake()
+		a.learn(contend.News{Held: m.Held, At: a.said})
 	case m.Kind == driver.Marked:
 	case silent(reply.Err) && a.overdue(): // it was cut short, which says nothing about the lock service
 	default:
@@ -82,6 +83,9 @@ func (a *acquisition) Look() (known bool) {
 		a.learn(contend.News{Held: &driver.Held{Label: v.Has.Want().Label, Remaining: v.Has.Remaining(now)}, At: now})
 	} else if v.Known {
 		a.learn(v.News)
+		if v.News.Held != nil {
+			a.said = v.News.At
+		}
 	}
 	return a.held != nil || a.known != nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
 )
 
 // logPause is the shortest time after which the log says again that the lock service comes and
@@ -36,6 +37,14 @@ type operatorLog struct {
 	tellDropped time.Time
 
 	broken map[string]bool // functions that are known to panic
+
+	lines map[string]*logLine // warnings, by text and template
+}
+
+// logLine keeps others of the same text and template away for logPause, because an outage can cost thousands of leases at once.
+type logLine struct {
+	until time.Time
+	more  int // how many were left out
 }
 
 // eventPanicked is for the log alone: a function of an observer panicked, or ended its goroutine.
@@ -76,7 +85,7 @@ func (b *operatorLog) observe(e Event) {
 	case EventAcquired, EventReleased:
 		b.answeredIf(!e.Reentry && !e.Degraded, e)
 	case EventHeld:
-		b.answeredIf(true, e)
+		b.answeredIf(e.said.After(b.failing), e) // what this process knows by itself is no sign
 	case EventDropped:
 		b.drop(e.Dropped, time.Now())
 	case eventPanicked:
@@ -87,7 +96,7 @@ func (b *operatorLog) observe(e Event) {
 
 // failed says once that the lock service is unavailable, and not for each call that finds out.
 func (b *operatorLog) failed(e Event, during string) {
-	if !errors.Is(e.Err, ErrUnavailable) || errors.Is(e.Err, errNotAsked) || errors.Is(e.Err, ErrDraining) {
+	if !errors.Is(e.Err, ErrUnavailable) || errors.Is(e.Err, errNotAsked) || errors.Is(e.Err, errFull) || errors.Is(e.Err, ErrDraining) {
 		return
 	}
 	b.count(e)
@@ -166,6 +175,20 @@ func (b *operatorLog) panicked(e Event) {
 }
 
 func (b *operatorLog) warn(e Event, text string, attrs ...slog.Attr) {
+	kind := text + e.Template
+	if last := b.lines[kind]; last != nil {
+		if e.At.Before(last.until) {
+			last.more++
+			return
+		}
+		if last.more > 0 {
+			attrs = append(attrs, slog.Int("more", last.more))
+		}
+	}
+	if b.lines == nil || len(b.lines) >= maxEvents { // somebody makes templates from requests
+		b.lines = make(map[string]*logLine)
+	}
+	b.lines[kind] = &logLine{until: e.At.Add(logPause)}
 	about := []slog.Attr{slog.String("template", e.Template)}
 	if b.names {
 		about = append(about, slog.String("name", e.Name))
@@ -246,7 +269,7 @@ func unavailability(err error) string {
 		return "no connection to it could be had"
 	case errors.Is(err, driver.ErrNotSent): // also a dial that takes too long
 		return "it refused the command, or no connection to it could be had"
-	case errors.Is(err, errNoAnswer), errors.Is(err, errLate), errors.Is(err, errOver),
+	case errors.Is(err, errNoAnswer), errors.Is(err, call.ErrNoAnswer), errors.Is(err, errLate), errors.Is(err, errOver),
 		ok && slow.Timeout():
 		return "it did not answer in time"
 	case errors.Is(err, driver.ErrCannotAnswer):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,13 +95,13 @@ func TestTheNearerOptionWinsAndARepeatReplaces(t *testing.T) {
 func TestOptionsStandInTheirPlace(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		told := 0
-		observed := core.WithObserver(func(core.Event) { told++ })
+		var told atomic.Int64
+		observed := core.WithObserver(func(core.Event) { told.Add(1) })
 		l := b.locker(b.link, core.WithTTL(time.Second), core.Options(observed, core.WithTTL(2*time.Second), core.Options(observed)), core.WithLabel("mine"))
 		b.ok(b.acquire(l, "name").Release(b.Context()))
 		synctest.Wait()
-		if c := b.link.LastClaim(); c.TTL != 2*time.Second || c.Label != "mine" || told != 4 {
-			b.Errorf("TTL %s, label %q, %d events", c.TTL, c.Label, told)
+		if c := b.link.LastClaim(); c.TTL != 2*time.Second || c.Label != "mine" || told.Load() != 4 {
+			b.Errorf("TTL %s, label %q, %d events", c.TTL, c.Label, told.Load())
 		}
 		for _, inside := range []core.NewOption{nil, core.WithTTL(0)} {
 			b.is(second(core.New(b.store, core.Options(inside))), core.ErrInvalid)

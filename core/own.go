@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/contend"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/queue"
 )
 
 // Own says what this process itself has to do with all names that begin with prefix: its leases, and
@@ -21,23 +22,36 @@ func (l *Locker) Own(prefix string) []inspect.LeaseInfo {
 	if l.none() {
 		return nil
 	}
-	found := l.engine.own(func(name string) bool { return strings.HasPrefix(name, prefix) })
-	infos := make([]inspect.LeaseInfo, 0, len(found))
-	for name, own := range found {
-		infos = append(infos, inspect.LeaseInfo{Name: name, Process: *own})
+	r := l.engine
+	o := make(own)
+	o.watched(r, func(name string) bool { return strings.HasPrefix(name, prefix) })
+	o.waiting(r, r.room.Table.All(prefix))
+	infos := make([]inspect.LeaseInfo, 0, len(o))
+	for name, p := range o {
+		infos = append(infos, inspect.LeaseInfo{Name: name, Process: p.sorted()})
 	}
 	slices.SortFunc(infos, func(a, b inspect.LeaseInfo) int { return strings.Compare(a.Name, b.Name) })
 	return infos
 }
 
-// OwnOf is [Locker.Own] for one name.
+// OwnOf is [Locker.Own] for one name. It looks at other names only if the process has ever used WithShared or WithLimit.
 func (l *Locker) OwnOf(name string) inspect.ProcessInfo {
-	if !l.none() {
-		if own := l.engine.own(func(other string) bool { return other == name })[name]; own != nil {
-			return *own
+	if l.none() {
+		return inspect.ProcessInfo{}
+	}
+	r := l.engine
+	o, lines := make(own), r.room.Table.Of(name)
+	if r.together.Load() {
+		o.watched(r, func(other string) bool { return other == name })
+	} else {
+		for _, line := range lines {
+			if line.Held {
+				o.lease(line.Has)
+			}
 		}
 	}
-	return inspect.ProcessInfo{}
+	o.waiting(r, lines)
+	return o.of(name).sorted()
 }
 
 // Driver returns the backend that New was given, for package operate.
@@ -48,53 +62,69 @@ func (l *Locker) Driver() driver.Driver {
 	return l.engine.driver
 }
 
-// own collects the leases and waiters of the names that are wanted. It holds no mutex for long.
-func (r *engine) own(wanted func(name string) bool) map[string]*inspect.ProcessInfo {
-	found := make(map[string]*inspect.ProcessInfo)
-	of := func(name string) *inspect.ProcessInfo {
-		if found[name] == nil {
-			found[name] = &inspect.ProcessInfo{}
-		}
-		return found[name]
+// own is what the process has to do with names.
+type own map[string]*process
+
+type process inspect.ProcessInfo
+
+func (o own) of(name string) *process {
+	if o[name] == nil {
+		o[name] = &process{}
 	}
-	for _, w := range r.dog.All() {
-		h := w.(*hold.Hold) //nolint:forcetypeassert // nothing else is watched
-		if name := h.Claim.Name; wanted(name) {
-			if own, held := leaseUnder(h).describe(); held {
-				p := of(name)
-				p.Leases = append(p.Leases, own)
-			}
-		}
-	}
-	now := r.clock.Now()
-	r.room.Table.Each(func(line string) bool { return wanted(contend.Name(line)) }, func(line string, w *contend.Waiting) {
-		x := (*Lease)(w.Want.Work.(*work)) //nolint:forcetypeassert // want has set it
-		p := of(contend.Name(line))
-		p.Waiters = append(p.Waiters, inspect.OwnWaiter{Label: x.cfg.label, Template: x.cfg.template, Waited: now.Sub(w.Began)})
-	})
-	for _, p := range found {
-		slices.SortFunc(p.Leases, func(a, b inspect.OwnLease) int { return cmp.Compare(b.HeldFor, a.HeldFor) })
-		slices.SortFunc(p.Waiters, func(a, b inspect.OwnWaiter) int { return cmp.Compare(b.Waited, a.Waited) })
-	}
-	return found
+	return o[name]
 }
 
-// describe describes a root, unless it has ended.
-func (x *Lease) describe() (own inspect.OwnLease, held bool) {
+// sorted has the oldest ones first.
+func (p *process) sorted() inspect.ProcessInfo {
+	slices.SortFunc(p.Leases, func(a, b inspect.OwnLease) int { return cmp.Compare(b.HeldFor, a.HeldFor) })
+	slices.SortFunc(p.Waiters, func(a, b inspect.OwnWaiter) int { return cmp.Compare(b.Waited, a.Waited) })
+	return inspect.ProcessInfo(*p)
+}
+
+// watched adds the leases of the names that are wanted.
+func (o own) watched(r *engine, wanted func(name string) bool) {
+	for _, w := range r.dog.All() {
+		if h := w.(*hold.Hold); wanted(h.Claim.Name) { //nolint:forcetypeassert // nothing else is watched
+			o.lease(h)
+		}
+	}
+}
+
+// waiting adds the calls that wait in the lines.
+func (o own) waiting(r *engine, lines []queue.Seen[*contend.Waiting, *hold.Hold]) {
+	now := r.clock.Now()
+	for _, line := range lines {
+		for _, w := range line.Wait {
+			x := (*Lease)(w.Want.Work.(*work)) //nolint:forcetypeassert // want has set it
+			p := o.of(x.name)
+			p.Waiters = append(p.Waiters, inspect.OwnWaiter{Label: x.cfg.label, Template: x.cfg.template, Waited: now.Sub(w.Began)})
+		}
+	}
+}
+
+// lease adds the lease whose turn of h it is, unless it has ended. It reads the hold: what a lease knows of itself is there only once its
+// caller has it.
+func (o own) lease(h *hold.Hold) {
+	x := leaseUnder(h)
 	x.mu.Lock()
 	over := x.freed || x.open == 0 || x.loss != nil && x.loss.Reason != ReasonMaxHold
 	x.mu.Unlock()
-	own = inspect.OwnLease{
-		Label: x.cfg.label, Template: x.cfg.template, Kind: inspect.HoldExclusive, Fence: x.Fence(),
-		HeldFor: x.held(), Remaining: x.hold.Remaining(x.engine.clock.Now()),
+	if over {
+		return
+	}
+	now := x.engine.clock.Read()
+	of := inspect.OwnLease{
+		Label: x.cfg.label, Template: x.cfg.template, Kind: inspect.HoldExclusive, Fence: h.Fence(),
+		HeldFor: now.Up().Sub(h.Begun()), Remaining: h.Remaining(now.Awake()),
 	}
 	switch {
-	case x.Degraded():
-		own.Kind = inspect.HoldDegraded
+	case h.Claim.Outage != nil:
+		of.Kind = inspect.HoldDegraded
 	case x.cfg.shared:
-		own.Kind = inspect.HoldShared
+		of.Kind = inspect.HoldShared
 	case x.cfg.limit > 1:
-		own.Kind = inspect.HoldLimited
+		of.Kind = inspect.HoldLimited
 	}
-	return own, !over
+	p := o.of(x.name)
+	p.Leases = append(p.Leases, of)
 }

@@ -103,5 +103,5 @@ func (a *acquisition) heldError() error {
 // overCap refuses what would be more than the process keeps. With it, a flood of names, or of
 // callers for one name that is stuck, ends in errors and not in running out of memory.
 func (a *acquisition) overCap(option string, n int) error {
-	return &unavailableError{"acquire", a.name, fmt.Errorf("not asked: %s(%d) of this process is reached", option, n)}
+	return &unavailableError{"acquire", a.name, fmt.Errorf("%w: %s(%d) of this process is reached", errFull, option, n)}
 }

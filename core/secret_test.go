@@ -59,5 +59,5 @@ func TestNothingThatCanBePrintedHasTheToken(t *testing.T) {
 		if hex := fmt.Sprintf("%x", token); strings.Contains(text, token) || strings.Contains(text, hex) {
 			b.Error("the token was printed")
 		}
-	}, observing(o))
+	}, observing(o), core.WithLogger(log))
 }

@@ -77,15 +77,7 @@ func TestBothReadmesShowTheSameCodeAndLinkToTheSamePages(t *testing.T) {
 
 func TestWhatTheDocumentsLinkToIsThere(t *testing.T) {
 	t.Parallel()
-	documents := []string{"../README.md", "../CONTRIBUTING.md"}
-	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
-		more, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		documents = append(documents, more...)
-	}
-	for _, document := range documents {
+	for _, document := range documents(t) {
 		for _, link := range links(read(t, document)) {
 			if strings.Contains(link, "://") {
 				continue
@@ -104,6 +96,20 @@ func TestWhatTheDocumentsLinkToIsThere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// documents are all pages.
+func documents(t *testing.T) []string {
+	t.Helper()
+	list := []string{"../README.md", "../README.zh-CN.md", "../CONTRIBUTING.md"}
+	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, more...)
+	}
+	return list
 }
 
 // hasHeading says whether a document has a heading that GitHub links to by this name.

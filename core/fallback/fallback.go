@@ -99,7 +99,13 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 		return d.local(c, because)
 	}
 	if op == call.Wait {
-		c.Heard = d.heard(c)
+		tell := c.Heard
+		c.Heard = func(h *driver.Held) {
+			d.outage.heard(c.Token)
+			if tell != nil {
+				tell(h)
+			}
+		}
 	}
 	d.outage.sent(c.Token, now.Awake())
 	r := d.port.Send(ctx, op, c, now, bound(ctx, c), nil)
@@ -109,11 +115,11 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 		return r.Grant, nil, r.Err
 	}
 	took, sends := d.outage.silent(c.Token, r.Now.Awake())
-	gone, early := ctx.Err() == context.Canceled, slow(r.Err) && took < patience(c)
-	if gone || early || m.Nobody && !slow(r.Err) { // this call alone says nothing to others
-		d.probe(c)
+	early, again := slow(r.Err) && took < patience(c), !slow(r.Err) && m.Open() && sends < maxSends
+	if early || m.Nobody && !slow(r.Err) { // this call alone says nothing to others
+		defer d.probe(c)
 	}
-	if again := m.Open() && sends < maxSends && !slow(r.Err); gone || early || again || !m.Nobody { // core sends again, or gives up
+	if early || again || !m.Nobody || ctx.Err() == context.Canceled { // core sends again, or gives up
 		return g, nil, r.Err
 	}
 	d.outage.proved(r.Now.Awake(), took, answers, r.Err)
@@ -133,15 +139,6 @@ func bound(ctx context.Context, c driver.Claim) time.Duration {
 		left = time.Until(deadline)
 	}
 	return left / 8 * 7
-}
-
-// heard returns a Claim.Heard that takes note, and tells the one of core.
-func (d *Driver) heard(c driver.Claim) func(*driver.Held) {
-	return func(h *driver.Held) {
-		d.outage.heard(c.Token)
-		d.outage.sent(c.Token, d.port.Clock.Now())
-		c.Tell(h)
-	}
 }
 
 // local grants without the service, unless this process has the name.

@@ -74,7 +74,7 @@ func (o *outage) silent(token string, now clock.Awake) (took time.Duration, send
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s, known := o.silences[token]
-	if !known { // it was released meanwhile
+	if !known { // it had an answer to an earlier look, or was released meanwhile
 		return 0, 0
 	}
 	return now.Sub(s.began), s.sends
@@ -92,9 +92,6 @@ func (o *outage) heard(token string) {
 func (o *outage) proved(now clock.Awake, took time.Duration, answers int64, because error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.because != nil && o.answers == answers && now.Sub(o.at) < lasts {
-		took = max(took, o.took)
-	}
 	o.at, o.took, o.answers, o.because = now, took, answers, because
 }
 

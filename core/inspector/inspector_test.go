@@ -29,7 +29,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/operate"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what tests break on purpose is no news
+	goleak.VerifyTestMain(m)
+}
 
 func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Locker {
 	t.Helper()

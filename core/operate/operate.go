@@ -29,7 +29,7 @@ func New(l *core.Locker) Operator { return Operator{l} }
 
 // Inspect says who holds a name now, in any process, and who waits for it in the backend's queue.
 func (o Operator) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, error) {
-	i, err := as[inspect.Inspector](o.locks, name)
+	i, err := about[inspect.Inspector](o.locks, name)
 	if err != nil {
 		return inspect.LeaseInfo{}, err
 	}
@@ -56,7 +56,7 @@ func withOwn(info inspect.LeaseInfo, own inspect.ProcessInfo) inspect.LeaseInfo 
 // is an error, it comes last.
 func (o Operator) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
 	return func(yield func(inspect.LeaseInfo, error) bool) {
-		i, err := as[inspect.Inspector](o.locks, "")
+		i, err := as[inspect.Inspector](o.locks)
 		if err != nil {
 			yield(inspect.LeaseInfo{}, err)
 			return
@@ -65,17 +65,18 @@ func (o Operator) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.L
 		for _, x := range o.locks.Own(prefix) {
 			own[x.Name] = x.Process
 		}
+		known := make(map[string]bool)
 		for info, err := range i.Leases(ctx, prefix) {
 			if p, ok := own[info.Name]; ok && err == nil {
 				info = withOwn(info, p)
-				own[info.Name] = inspect.ProcessInfo{} // below, only those follow that the backend does not know
+				known[info.Name] = true
 			}
 			if !yield(info, failed(ctx, "list", prefix, err)) || err != nil {
 				return
 			}
 		}
 		for name, p := range own {
-			if info := withOwn(inspect.LeaseInfo{Name: name}, p); info.Held && !yield(info, nil) {
+			if info := withOwn(inspect.LeaseInfo{Name: name}, p); info.Held && !known[name] && !yield(info, nil) {
 				return
 			}
 		}
@@ -87,7 +88,7 @@ func (o Operator) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.L
 // error comes last.
 func (o Operator) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
 	return func(yield func(inspect.MarkerInfo, error) bool) {
-		i, err := as[inspect.MarkerInspector](o.locks, "")
+		i, err := as[inspect.MarkerInspector](o.locks)
 		if err != nil {
 			yield(inspect.MarkerInfo{}, err)
 			return
@@ -104,7 +105,7 @@ func (o Operator) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.
 // the work can be done again. Work that is under way is not stopped. removed says whether there was
 // one. The error is core.ErrUnavailable also if it is not known whether the marker was removed.
 func (o Operator) RemoveMarker(ctx context.Context, name, scope string) (removed bool, err error) {
-	i, err := as[inspect.MarkerInspector](o.locks, name)
+	i, err := about[inspect.MarkerInspector](o.locks, name)
 	if err != nil {
 		return false, err
 	}
@@ -135,7 +136,7 @@ func (o Operator) ForceRelease(ctx context.Context, name, handle string) (freed 
 	if handle == "" {
 		return false, fmt.Errorf("%w: force release of %q: no handle; Inspect shows that of each holder", core.ErrInvalid, name)
 	}
-	i, err := as[inspect.Inspector](o.locks, name)
+	i, err := about[inspect.Inspector](o.locks, name)
 	if err != nil {
 		return false, err
 	}
@@ -150,31 +151,33 @@ func (o Operator) ForceRelease(ctx context.Context, name, handle string) (freed 
 }
 
 // as is what can be asked of l's backend: of the innermost one, if one stands around another.
-func as[I any](l *core.Locker, name string) (i I, err error) {
+func as[I any](l *core.Locker) (i I, err error) {
 	d := l.Driver()
 	if d == nil {
 		return i, fmt.Errorf("%w: Locker: nil, or not made by New", core.ErrInvalid)
 	}
 	can := d.Capabilities()
-	if name != "" {
-		if err := key.CheckName(name); err != nil {
-			return i, err
-		}
-		if can.MaxName > 0 && len(name) > can.MaxName {
-			return i, fmt.Errorf("%w: name: %d bytes, and the %s backend takes %d", core.ErrInvalid, len(name), can.Backend, can.MaxName)
-		}
-	}
-	for d != nil {
+	for {
 		if i, ok := d.(I); ok {
 			return i, nil
 		}
 		around, ok := d.(interface{ Unwrap() driver.Driver })
 		if !ok {
-			break
+			return i, fmt.Errorf("%w: the %s backend cannot do this: inspecting", core.ErrInvalid, can.Backend)
 		}
 		d = around.Unwrap()
 	}
-	return i, fmt.Errorf("%w: the %s backend cannot do this: inspecting", core.ErrInvalid, can.Backend)
+}
+
+// about is as, for one name.
+func about[I any](l *core.Locker, name string) (i I, err error) {
+	if i, err = as[I](l); err != nil {
+		return i, err
+	}
+	if can := l.Driver().Capabilities(); can.MaxName > 0 && len(name) > can.MaxName {
+		return i, fmt.Errorf("%w: name: %d bytes, and the %s backend takes %d", core.ErrInvalid, len(name), can.Backend, can.MaxName)
+	}
+	return i, key.CheckName(name)
 }
 
 // failed is the error of a question.
@@ -211,3 +214,6 @@ func (e *unavailable) Error() string {
 func (e *unavailable) Is(target error) bool { return target == core.ErrUnavailable }
 
 func (e *unavailable) Unwrap() error { return e.err }
+
+// ErrorType returns "unavailable", as that of core's errors.
+func (e *unavailable) ErrorType() string { return "unavailable" }

@@ -8,7 +8,6 @@ package contend
 import (
 	"errors"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -119,12 +118,6 @@ func Key(w *hold.Want) string {
 	default:
 		return w.Name
 	}
-}
-
-// Name is the name that a line's key is of.
-func Name(key string) string {
-	name, _, _ := strings.Cut(key, "\x00")
-	return name
 }
 
 // fences is how many fences to ask for. Blocks adapt to how many turns a hold has had: a large one would use up

@@ -145,27 +145,6 @@ func (t *Table[W, H, N]) Watch(key string) (v Look[H, N]) {
 	return Look[H, N]{l.has, l.held, l.asker || l.calls > 0, l.news, l.known, l.changed}
 }
 
-// Each tells f of all who wait in the lines whose keys are wanted. Between lines it lets others have the table, so
-// it is no snapshot. f gets the key, and is called with the mutex held.
-func (t *Table[W, H, N]) Each(wanted func(key string) bool, f func(key string, of W)) {
-	const some = 64
-	seen := 0
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for key, l := range t.lines {
-		if seen++; seen%some == 0 {
-			t.mu.Unlock()
-			t.mu.Lock()
-		}
-		if !wanted(key) {
-			continue
-		}
-		for w := l.first; w != nil; w = w.next {
-			f(key, w.Of)
-		}
-	}
-}
-
 // Waiting says how many wait in all lines, and is for tests.
 func (t *Table[W, H, N]) Waiting() (n, lines int) {
 	t.mu.Lock()

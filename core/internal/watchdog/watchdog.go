@@ -6,6 +6,7 @@ package watchdog
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -161,17 +162,17 @@ func (d *Dog) popDue(now clock.Reading) []*Entry {
 	return due
 }
 
-// All returns what is watched, but the few that are being looked at just now.
+// All returns what is watched, but the few that are being looked at just now. It holds the mutex for no longer than a copy takes.
 func (d *Dog) All() []Watched {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.all()
+	heap := slices.Clone(d.heap)
+	d.mu.Unlock()
+	return heap.all()
 }
 
-// all is All. The caller holds the mutex.
-func (d *Dog) all() []Watched {
-	all := make([]Watched, 0, len(d.heap))
-	for _, x := range d.heap {
+func (h heap) all() []Watched {
+	all := make([]Watched, 0, len(h))
+	for _, x := range h {
 		all = append(all, x.entry.of)
 	}
 	return all
@@ -187,7 +188,7 @@ func (d *Dog) Close() []Watched {
 		runtime.Gosched()
 		d.mu.Lock()
 	}
-	return d.all()
+	return d.heap.all()
 }
 
 // Abandon stops watching. It says how many are left to their TTL.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -26,7 +27,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/telemetry"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what tests break on purpose is no news
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	ttl      = 10 * time.Second

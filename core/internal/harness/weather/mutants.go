@@ -289,8 +289,8 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "an inner lease outlives the loss of the outer one",
 			File: "core/lease.go",
-			Old:  "\t\tif !y.ended {\n\t\t\ty.loss, y.until = lost, now",
-			New:  "\t\tif y == x {\n\t\t\ty.loss, y.until = lost, now",
+			Old:  "\t\tif !y.ended {\n\t\t\ty.loss, y.until",
+			New:  "\t\tif !y.ended && y == x {\n\t\t\ty.loss, y.until",
 			Red:  "belief", Only: "flush,dark", Kinds: true,
 		},
 		{
