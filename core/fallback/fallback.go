@@ -108,7 +108,7 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 		}
 	}
 	d.outage.sent(c.Token, now.Awake())
-	r := d.port.Send(ctx, op, c, now, bound(ctx, c), nil)
+	r := d.port.Send(d.within(ctx, op), op, c, now, bound(ctx, c), nil)
 	m := r.Meaning()
 	if m.Answered() {
 		d.outage.heard(c.Token)
@@ -127,6 +127,15 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 		d.outage.heard(c.Token)
 	}
 	return g, here, err
+}
+
+// within is the context for a call of the other driver. If that is punctual, the call runs on this goroutine, whoever leaves: core may use
+// ctx again once this call has returned.
+func (d *Driver) within(ctx context.Context, op call.Op) context.Context {
+	if op == call.Acquire && d.port.Can.Punctual {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 // maxSends is how often core sends a command whose connection breaks.
