@@ -52,7 +52,8 @@ const (
 
 // Event is what an observer is told: see [WithObserver].
 //
-// Observers are called one event after the other, each on a goroutine of its own, never on the path of an acquire, a renewal or a
+// Observers are called one event after the other, in the order of what befell one lease; those of two leases may come in another
+// order than they happened. Each observer has a goroutine of its own. It is never on the path of an acquire, a renewal or a
 // release. While one blocks, up to 1024 events wait for it. Later ones are dropped, and EventMissed and EventDropped say
 // so. An observer that panics, or calls [runtime.Goexit], disturbs nothing else. That event counts as dropped, so
 // update counters last.
