@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,11 +124,13 @@ func TestLeasesOfManyTTLsAreRenewedSideBySide(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.link.Delay(ttl/200, ttl/200)
 		leases := make([]*core.Lease, n)
+		var granted sync.WaitGroup
 		for i := range leases {
-			go func() {
+			granted.Go(func() {
 				leases[i] = b.acquire(b.locks, fmt.Sprint("name", i), core.WithTTL(3*ttl/10+time.Duration(i)*ttl/200))
-			}()
+			})
 		}
+		granted.Wait()
 		time.Sleep(6 * ttl)
 		if lost := b.lostOf(leases); lost > 0 {
 			b.Errorf("%d of %d leases are lost", lost, n)
