@@ -147,7 +147,7 @@ func TestALostLeaseEndsItsContextWithTheReason(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if got, want := fmt.Sprint(kinds), "[1 8 9]"; got != want {
+		if got, want := fmt.Sprintf("%d", kinds), "[1 8 9]"; got != want {
 			t.Errorf("events %v, not %s", kinds, want)
 		}
 	})

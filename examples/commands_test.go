@@ -25,7 +25,7 @@ func TestTheCommandsOfThePagesCanBeTyped(t *testing.T) {
 		regexp.MustCompile(`go (?:install|run) github\.com/holdfast-go/holdfast/([\w/]+)`): func(folder string) bool {
 			return isThere(folder, "main.go")
 		},
-		regexp.MustCompile("(?m)(?:^    |`)make ([\\w-]+)"): func(target string) bool {
+		regexp.MustCompile("(?m)(?:^ {4}|`)make ([\\w-]+)"): func(target string) bool {
 			return regexp.MustCompile(`(?m)^` + target + `\b.*:`).MatchString(makefile)
 		},
 		regexp.MustCompile(`(tools/[\w-]+\.sh)`):    func(script string) bool { return isThere(script) },

@@ -240,7 +240,7 @@ func TestAForceReleaseLeavesAloneWhatIsForeign(t *testing.T) {
 		key := share.Prefix + "name"
 		ok(t, rdb.Set(t.Context(), key, value, time.Minute).Err())
 		sum := sha1.Sum([]byte(value[:min(22, len(value))]))
-		another(t, operator.Evict(t.Context(), "name", hex.EncodeToString(sum[:8])))
+		_ = another(t, operator.Evict(t.Context(), "name", hex.EncodeToString(sum[:8])))
 		if rdb.Get(t.Context(), key).Val() != value {
 			t.Errorf("%s: it was deleted", what)
 		}

@@ -292,12 +292,12 @@ func TestWithoutScriptsItTellsWhoHoldsWhat(t *testing.T) {
 		if !foreign.Foreign || foreign.Handle != "" || foreign.Label != "" || foreign.Kind != inspect.HoldForeign {
 			t.Errorf("%+v", foreign)
 		}
-		another(t, store.Evict(t.Context(), foreign.Name, "0123456789abcdef"))
+		_ = another(t, store.Evict(t.Context(), foreign.Name, "0123456789abcdef"))
 	}
 	if n := len(list(t, store, "")); n != 153 {
 		t.Errorf("%d names", n)
 	}
-	another(t, store.Evict(t.Context(), "order:1", "0123456789abcdef"))
+	_ = another(t, store.Evict(t.Context(), "order:1", "0123456789abcdef"))
 	ok(t, store.Evict(t.Context(), "order:1", infos[0].Handle))
 	<-x.Context().Done()
 	is(t, x.Err(), core.ErrLost)

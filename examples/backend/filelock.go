@@ -178,8 +178,8 @@ func (f *Folder) change(ctx context.Context, name string, do func(*record, *step
 	if err != nil {
 		return driver.NotSent(driver.Unavailable(err))
 	}
-	defer lock.Close()                                                     // which unlocks it
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // G115: a file's number is small
+	defer lock.Close() // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return driver.NotSent(err)
 	}
 	sum := sha256.Sum256([]byte(name))
@@ -216,7 +216,7 @@ func (f *Folder) read(lock *os.File, path string, r *record) (s step, err error)
 			return s, fmt.Errorf("the last fence: %w", err)
 		}
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // G304: a hash in the folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,39 +25,29 @@ func TestTheSecondPaymentGetsTheAnswerOfThePage(t *testing.T) {
 			t.Fatal(err)
 		}
 		shop := routes(locks)
-		post := func(path string) *http.Response {
+		post := func(path string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			shop.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody))
-			return w.Result()
+			return w
 		}
-		first := make(chan *http.Response)
+		first := make(chan *httptest.ResponseRecorder)
 		go func() { first <- post("/orders/42/pay") }()
 		synctest.Wait()
 
 		second := post("/orders/042/pay")
-		body := read(t, second)
-		shown := "HTTP/1.1 409 Conflict\nContent-Type: " + second.Header.Get("Content-Type") +
-			"\nRetry-After: " + second.Header.Get("Retry-After") + "\n\n" + body
-		if second.StatusCode != http.StatusConflict || !strings.Contains(string(page), "\n"+shown) {
-			t.Errorf("%d; the page does not show:\n%s", second.StatusCode, shown)
+		shown := "HTTP/1.1 409 Conflict\nContent-Type: " + second.Header().Get("Content-Type") +
+			"\nRetry-After: " + second.Header().Get("Retry-After") + "\n\n" + second.Body.String()
+		if second.Code != http.StatusConflict || !strings.Contains(string(page), "\n"+shown) {
+			t.Errorf("%d; the page does not show:\n%s", second.Code, shown)
 		}
-		if got := read(t, post("/orders/43/pay")); got != "paid 43\n" {
+		if got := post("/orders/43/pay").Body.String(); got != "paid 43\n" {
 			t.Errorf("another order: %q", got)
 		}
-		if got := read(t, <-first); got != "paid 42\n" {
+		if got := (<-first).Body.String(); got != "paid 42\n" {
 			t.Errorf("the first request: %q", got)
 		}
 		if err := locks.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-func read(t *testing.T, r *http.Response) string {
-	t.Helper()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
 }
