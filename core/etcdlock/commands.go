@@ -159,7 +159,7 @@ func (s *store) take(ctx context.Context, c driver.Claim, now state, made *lease
 		return nil, err
 	}
 	answer, err := s.claim(ctx, c, now, *made)
-	s.unsent(ctx, err, made.own, made.group)
+	s.doubt(ctx, c.Token, c.TTL, err, *made)
 	return answer, err
 }
 
@@ -275,13 +275,6 @@ func (s *store) drop(ctx context.Context, leases ...clientv3.LeaseID) {
 		}
 	}
 	ends.Wait()
-}
-
-// unsent drops the leases of a transaction that was not sent. After another error they may keep what it has written.
-func (s *store) unsent(ctx context.Context, err error, leases ...clientv3.LeaseID) {
-	if errors.Is(err, driver.ErrNotSent) {
-		s.drop(ctx, leases...)
-	}
 }
 
 // outlast calls f, and returns when that has or when ctx has ended. f's context lasts longer, and has nothing of ctx,

@@ -3,6 +3,7 @@ package etcdlock_test
 import (
 	"context"
 	"path"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,14 +31,16 @@ func TestWhoLeavesLeavesNoLease(t *testing.T) {
 		"the lease is there":                   {method: "LeaseGrant"},
 		"the lease is there, which is unsaid":  {method: "LeaseGrant", unsaid: true},
 		"somebody else has taken it meanwhile": {method: "Txn", before: foreign},
+		"that they have is unsaid":             {method: "Txn", before: foreign, unsaid: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
-			granted := false
+			var granted atomic.Bool
 			store := etcdlock.New(intercepted(t, w.server.Addr(), func(ctx context.Context, method string, invoke func(context.Context) error) error {
-				writes := method == "LeaseGrant" || granted
-				granted = granted || method == "LeaseGrant"
-				if method != c.method || !writes {
+				if method == "LeaseGrant" {
+					granted.Store(true)
+				}
+				if method != c.method || !granted.Load() { // the first look is a Txn, too
 					return invoke(ctx)
 				}
 				if c.before != nil {
@@ -54,7 +57,10 @@ func TestWhoLeavesLeavesNoLease(t *testing.T) {
 			if err == nil || ctx.Err() == nil {
 				t.Errorf("%v, %v", err, ctx.Err())
 			}
+			is(t, store.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Hour}), driver.ErrNotOwner)
 			eventually(t, "no lease is left", func() bool { return w.leases(t) == 0 })
+			_, err = w.direct.Delete(t.Context(), "holdfast/name")
+			ok(t, err)
 		})
 	}
 }
