@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // outageCases kill the servers.
@@ -13,6 +14,7 @@ var outageCases = []testCase{
 	{name: "AKilledServerIsUnavailableAndComesBack", needs: []need{servers}, run: func(e *env) {
 		own := e.Own()
 		d, other, third := own.Driver(), own.Driver(), own.Driver()
+		e.shows, _ = other.(inspect.Inspector)
 		held, waiting := e.lasting("name"), e.lasting("name")
 		before := e.grant(d, held)
 		w := e.waits(third, waiting)

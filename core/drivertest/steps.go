@@ -3,10 +3,12 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // grant acquires c, or fails the case.
@@ -156,13 +158,32 @@ type waiter struct {
 // waits begins to wait, and returns once c is in the queue, or has its answer.
 func (e *env) waits(d driver.Driver, c driver.Claim) *waiter {
 	e.Helper()
+	if c.Label == "" && e.Slow > 0 {
+		c.Label = c.Token // by which it is found
+	}
 	w := e.begins(d, c)
 	select {
 	case <-w.first:
 		time.Sleep(e.Slow)
+		w.queues()
 	case <-w.over:
 	}
 	return w
+}
+
+// queues waits until the entry is seen in the queue, or the call has its answer, for a backend that can show its queue and
+// may take longer than Slow on a busy machine.
+func (w *waiter) queues() {
+	if w.e.Slow == 0 || w.e.shows == nil || !w.e.can.Queue {
+		return
+	}
+	for range tries {
+		info, err := w.e.shows.Inspect(w.e.ctx, w.c.Name)
+		if w.ended() || err == nil && slices.ContainsFunc(info.Line, func(i inspect.WaiterInfo) bool { return i.Alive && i.Label == w.c.Label }) {
+			return
+		}
+		time.Sleep(w.e.ttl / 100)
+	}
 }
 
 // begins begins to wait.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // Config is one lock service, made for one case, and the ways to reach and to break it. Only Driver is required.
@@ -69,7 +70,8 @@ type env struct {
 	ttl     time.Duration // short enough that the case may wait for its end
 	virtual bool
 	can     driver.Capabilities
-	calls   sync.WaitGroup // of Wait, under way
+	shows   inspect.Inspector // nil if the backend cannot show its queue
+	calls   sync.WaitGroup    // of Wait, under way
 	open    []driver.Closer
 }
 
@@ -167,7 +169,9 @@ func (c *testCase) in(t testing.TB, open func(t testing.TB) Config, virtual bool
 	defer cancel()
 	makes := e.Driver
 	e.Driver = func() driver.Driver { return e.opened(makes()) }
-	e.can = e.Driver().Capabilities()
+	d := e.Driver()
+	e.can = d.Capabilities()
+	e.shows, _ = d.(inspect.Inspector)
 	e.ttl = max(e.ttl, e.can.MinTTL)
 	for _, n := range c.needs {
 		if !n.met(e) {

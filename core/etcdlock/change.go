@@ -49,6 +49,7 @@ func (s *store) change(ctx context.Context, c driver.Claim, now state) (revision
 		}
 	}
 	answer, err := s.txn(ctx, c.Name, conditions, steps, s.parts(c))
+	s.doubt(ctx, c.Token, c.TTL, err, made)
 	switch {
 	case err != nil:
 		return 0, err // what it may have taken stands, and goes with its lease

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -36,6 +37,7 @@ func (s *store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, er
 			return g, err // what it may have taken goes with its lease
 		case answer == nil:
 			if now, err = s.look(ctx, c); err != nil {
+				s.drop(ctx, made.own, made.group)
 				return g, err
 			}
 		case !answer.Succeeded:
@@ -153,9 +155,12 @@ func (s *store) take(ctx context.Context, c driver.Claim, now state, made *lease
 	if err := s.prepare(ctx, c, now, joins, made); errors.Is(err, rpctypes.ErrLeaseNotFound) { // the lock has gone
 		return nil, nil //nolint:nilnil // documented
 	} else if err != nil {
+		s.drop(ctx, made.own, made.group)
 		return nil, err
 	}
-	return s.claim(ctx, c, now, *made)
+	answer, err := s.claim(ctx, c, now, *made)
+	s.doubt(ctx, c.Token, c.TTL, err, *made)
+	return answer, err
 }
 
 // prepare makes the leases that c needs and has not got, or prolongs that of the lock that it joins.
@@ -234,13 +239,24 @@ func (s *store) clear(ctx context.Context, c driver.Claim, now state) error {
 	return err
 }
 
-// lease makes a lease that lasts for d at least.
+// lease makes a lease that lasts for d at least. One that comes after ctx has ended is ended, too: nobody knows it.
 func (s *store) lease(ctx context.Context, d time.Duration) (clientv3.LeaseID, error) {
-	answer, err := s.client.Grant(ctx, seconds(d))
-	if err != nil {
-		return clientv3.NoLease, err
+	var lease clientv3.LeaseID
+	var err error
+	var settled atomic.Bool // by the answer, or by the end of ctx
+	s.outlast(ctx, func(ctx context.Context) {
+		var made *clientv3.LeaseGrantResponse
+		if made, err = s.client.Grant(ctx, seconds(d)); err == nil {
+			lease = made.ID
+		}
+		if !settled.CompareAndSwap(false, true) {
+			s.drop(ctx, lease)
+		}
+	})
+	if settled.CompareAndSwap(false, true) {
+		return clientv3.NoLease, ctx.Err()
 	}
-	return answer.ID, nil
+	return lease, err
 }
 
 // groupLease makes the lease of a lock with several holders, of whom c is the first.
@@ -248,13 +264,31 @@ func (s *store) groupLease(ctx context.Context, c driver.Claim) (clientv3.LeaseI
 	return s.lease(ctx, groupOf(c).ttl+time.Second) // no holder's lease lasts longer
 }
 
-// drop ends leases that nobody needs. If that fails they end by themselves.
+// drop ends leases that nobody needs, even if ctx has ended. If that fails they end by themselves.
 func (s *store) drop(ctx context.Context, leases ...clientv3.LeaseID) {
 	var ends sync.WaitGroup
 	for _, lease := range leases {
 		if lease != clientv3.NoLease {
-			ends.Go(func() { _, _ = s.client.Revoke(ctx, lease) })
+			ends.Go(func() {
+				s.outlast(ctx, func(ctx context.Context) { _, _ = s.client.Revoke(ctx, lease) })
+			})
 		}
 	}
 	ends.Wait()
+}
+
+// outlast calls f, and returns when that has or when ctx has ended. f's context lasts longer, and has nothing of ctx,
+// which its owner may use again.
+func (s *store) outlast(ctx context.Context, f func(context.Context)) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		longer, cancel := context.WithTimeout(s.client.Ctx(), sharedFor)
+		defer cancel()
+		f(longer)
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
 }

@@ -31,6 +31,7 @@ type store struct {
 
 	keepAlives keepAlives // over one stream
 	watches    watches    // of places, from one call to the next
+	doubts     doubts     // leases that keep something or nothing
 }
 
 var (

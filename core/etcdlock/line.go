@@ -90,6 +90,7 @@ func (s *store) stand(ctx context.Context, c driver.Claim) error {
 	place := s.placeKey(c.Name, c.At())
 	step := clientv3.OpPut(place, c.Label, clientv3.WithLease(lease))
 	answer, err := s.txn(ctx, c.Name, []clientv3.Cmp{unchanged(place, nil)}, []clientv3.Op{step}, nil)
+	s.doubt(ctx, c.At(), c.TTL, err, leases{own: lease})
 	switch {
 	case err != nil: // never ctx's error as it is: it may be executed yet
 		return fmt.Errorf("etcdlock: to line up: %w", err)

@@ -28,6 +28,10 @@ func (s *store) Release(ctx context.Context, c driver.Claim) error {
 		return err
 	}
 	err = s.free(ctx, c, now)
+	if err == nil || errors.Is(err, driver.ErrNotOwner) {
+		s.drop(ctx, s.doubts.take(c.Token)...)
+		s.drop(ctx, s.doubts.take(c.Place)...)
+	}
 	if c.Place != "" && now.own != nil {
 		if left := s.leave(ctx, now.own); left != nil {
 			return left

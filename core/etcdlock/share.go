@@ -63,6 +63,9 @@ var errLeft = errors.New("etcdlock: the caller left while its transaction was un
 
 // txn executes a transaction about one name. Without conditions it only reads.
 func (s *store) txn(ctx context.Context, name string, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return nil, err
+	}
 	p := &part{ctx: ctx, name: name, when: when, then: then, otherwise: otherwise, done: make(chan struct{})}
 	if s.share.departs(p) {
 		defer s.depart()()
