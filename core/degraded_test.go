@@ -459,6 +459,26 @@ func TestWhoGoesLocalLeavesNoGrantBehind(t *testing.T) {
 	})
 }
 
+func TestBehindWhatWasNeverSentNobodyCleansUp(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		b.link.All(lab.Refused)
+		local := b.localOnly()
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 10 {
+					b.ok(local.Do(b.Context(), "name", func(context.Context) error { time.Sleep(5 * time.Millisecond); return nil }))
+				}
+			})
+		}
+		all.Wait()
+		if n := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait) + b.link.Calls(lab.OpRelease); n > 4 {
+			b.Errorf("%d commands, and none can have been executed", n)
+		}
+	})
+}
+
 func TestReadersOfThisProcessAndDegradedLeasesExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	for kind, opt := range map[string]core.Option{"shared": core.WithShared(), "limited": core.WithLimit(2)} {

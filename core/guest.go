@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/contend"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
 
 // What a call is asked and told while it waits for a hold.
@@ -78,9 +79,9 @@ func (a *acquisition) unavailable(err error) error {
 // Look implements contend.Guest. It takes note of what this process knows of the name.
 func (a *acquisition) Look() (known bool) {
 	v := a.engine.room.Table.Watch(contend.Key(&a.lease.want))
-	if v.Held && v.Has.Want() != &a.lease.want { // it is not given to this very call, which leaves
+	if h := v.Has; h != nil && h.Want() != &a.lease.want && (v.Held || !v.Known && a.outlived(h)) { // it is not given to this very call, which leaves
 		now := a.engine.clock.Now()
-		a.learn(contend.News{Held: &driver.Held{Label: v.Has.Want().Label, Remaining: v.Has.Remaining(now)}, At: now})
+		a.learn(contend.News{Held: &driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}, At: now})
 	} else if v.Known {
 		a.learn(v.News)
 		if v.News.Held != nil {
@@ -88,6 +89,11 @@ func (a *acquisition) Look() (known bool) {
 		}
 	}
 	return a.held != nil || a.known != nil
+}
+
+// outlived says that h began while the call waited: nobody has told it of h, and nobody has told the line anything since.
+func (a *acquisition) outlived(h *hold.Hold) bool {
+	return a.engine.clock.Read().Up().Sub(h.Begun()) <= a.waitedFor()
 }
 
 // Waits implements contend.Guest.

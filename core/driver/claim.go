@@ -118,7 +118,8 @@ type Grant struct {
 	// claim has Degrade and the service answers nobody; "" for all other grants. It excludes others in this process only, and has
 	// a token of its own: whatever the service makes of Claim.Token, that is released there.
 	Degraded string
-	// Outage is why the service could not answer, in a grant with Degraded.
+	// Outage is why the service could not answer, in a grant with Degraded. If it matches [ErrNotSent], the service never executes
+	// the command.
 	Outage error
 	// Asked is when TTL began, or a time before that, read before the command was written. It may be
 	// early, never late. The zero Time means when Acquire or Wait was called. It needs its monotonic

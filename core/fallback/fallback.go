@@ -96,7 +96,7 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 	now, answers := d.port.Clock.Read(), d.answers.Load()
 	if because := d.outage.stands(now.Awake(), c, answers); because != nil {
 		d.probe(c)
-		return d.local(c, because)
+		return d.local(c, driver.NotSent(because))
 	}
 	if op == call.Wait {
 		tell := c.Heard

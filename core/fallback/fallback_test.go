@@ -141,6 +141,31 @@ func TestTheFirstAnswerToAnybodyEndsTheOutage(t *testing.T) {
 	}
 }
 
+// A call that comes to its end after a probe was refused would otherwise have the next ones ask again, one after the other.
+func TestAShortSilenceTakesNothingFromAProofOfMore(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(w *world) {
+		w.link.All(lab.Refused)
+		w.link.Next(lab.OpAcquire, lab.RequestLost)
+		short := w.claim("short")
+		short.TTL, short.Degrade = 3*time.Second, true
+		over := make(chan error)
+		go func() {
+			_, err := w.Acquire(w.Context(), short)
+			over <- err
+		}()
+		synctest.Wait()
+		if _, d := w.degraded("refused"); !d {
+			w.Error("not degraded")
+		}
+		w.check(<-over)
+		asked := w.link.Calls(lab.OpAcquire)
+		if _, d := w.degraded("then"); !d || w.link.Calls(lab.OpAcquire) > asked {
+			w.Errorf("degraded %t, after %d calls", d, w.link.Calls(lab.OpAcquire)-asked)
+		}
+	})
+}
+
 func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {

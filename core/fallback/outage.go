@@ -88,10 +88,13 @@ func (o *outage) heard(token string) {
 }
 
 // proved takes note of a silence that took so long. answers is how many there had been before it: if there are more by now, it is
-// no outage.
+// no outage. It takes nothing from a proof of more that still stands.
 func (o *outage) proved(now clock.Awake, took time.Duration, answers int64, because error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.because != nil && o.answers == answers && o.took > took && (o.probing || now.Sub(o.at) < lasts) {
+		return
+	}
 	o.at, o.took, o.answers, o.because = now, took, answers, because
 }
 

@@ -35,6 +35,7 @@ type Claim struct {
 	mu      sync.Mutex // protects the fields below; a leaf
 	phase   phase
 	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue; or it is to be given back
+	first   bool          // the last command that asked is a Wait, and before it the token stood nowhere
 	owned   bool          // it was granted, and the asker asks again
 	stray   bool          // during the release, a command turned out to be granted whose caller had gone
 	open    int32         // how many commands may act without our knowledge: under way, or given up
@@ -93,6 +94,7 @@ func (c *Claim) Ask(op call.Op, w *Wish, fences int) driver.Claim {
 	defer c.mu.Unlock()
 	ask := w.ask(c.token)
 	ask.Fences = fences
+	c.first = op == call.Wait && !c.placed
 	c.open++
 	c.placed = c.placed || op == call.Wait
 	c.sent, c.keep, c.longest = ask.TTL, ask.Keep, max(c.longest, ask.TTL)
@@ -121,7 +123,7 @@ func (c *Claim) Answer(now clock.Awake, m driver.Meaning) {
 	} else {
 		c.open--
 	}
-	if m.Kind == driver.Done { // a grant takes the token out of the queue
+	if m.Kind == driver.Done || m.Kind == driver.NotDone && c.first { // a grant takes the token out of the queue
 		c.placed = false
 	}
 }

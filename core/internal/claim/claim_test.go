@@ -76,6 +76,20 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 			c.Answer(0, refused)
 			return c.Drop(0)
 		}, Cleanup{Once: true}},
+		"in the queue, and then not executed": {func(c *Claim) Cleanup {
+			c.Answer(0, refused)
+			c.Ask(call.Wait, wish(time.Second), 0)
+			c.Answer(0, refused)
+			c.Ask(call.Wait, wish(time.Second), 0)
+			c.Answer(0, nothing)
+			return c.Drop(0)
+		}, Cleanup{Once: true}},
+		"never in the queue": {func(c *Claim) Cleanup {
+			c.Answer(0, refused)
+			c.Ask(call.Wait, wish(time.Second), 0)
+			c.Answer(0, nothing)
+			return c.Drop(0)
+		}, Cleanup{}},
 		"released, and nothing was open": {func(c *Claim) Cleanup {
 			c.Answer(0, granted)
 			c.Hold()

@@ -92,12 +92,16 @@ func (d *Desk) send(ctx context.Context, op call.Op, c *Claim, ask driver.Claim,
 	return r
 }
 
-// said is what the service has said. If the grant was made without it, it may still execute the command.
+// said is what the service has said. If the grant was made without it, it may still execute the command, if that was sent.
 func said(r call.Reply) driver.Meaning {
-	if r.Grant.Degraded != "" {
+	switch {
+	case r.Grant.Degraded == "":
+		return r.Meaning()
+	case errors.Is(r.Grant.Outage, driver.ErrNotSent):
+		return driver.Meaning{Kind: driver.NotDone}
+	default:
 		return driver.Meaning{}
 	}
-	return r.Meaning()
 }
 
 // Late is for the outcome of a command whose caller has gone. If many come at once, the sweeper does what there is to do.

@@ -115,7 +115,11 @@ func (r *Room) lastAnswer(ctx context.Context, c *Caller, g Guest) Step {
 			return c.Told(w)
 		case <-v.Changed:
 		case <-over:
-			return c.leave(ErrSilent)
+			s := c.leave(ErrSilent)
+			if s.Hold != nil { // that was the answer
+				s.Err = nil
+			}
+			return s
 		case <-ctx.Done():
 			return c.leave(g.Gone())
 		case <-r.life.Done():

@@ -2,8 +2,10 @@ package contend
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -94,4 +96,37 @@ func BenchmarkTurns(b *testing.B) {
 			leave(ctx, r, h, claim.Left{})
 		}
 	})
+}
+
+// giver is a guest that the holder leaves as it looks.
+type giver struct {
+	guest
+
+	leave func()
+}
+
+func (g *giver) Look() bool {
+	g.leave()
+	synctest.Wait()
+	return false
+}
+
+func TestWhoIsGivenAHoldAtTheEndOfItsPatienceHasIt(t *testing.T) {
+	t.Parallel()
+	for range 20 { // what comes first is the scheduler's choice
+		synctest.Test(t, func(t *testing.T) {
+			r := room(t, new(free))
+			h, err := get(t.Context(), r, want("n", time.Second), Forever)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := want("n", time.Second)
+			g := &giver{guest{ctx: t.Context(), room: r, want: w}, sync.OnceFunc(func() { leave(t.Context(), r, h, claim.Left{}) })}
+			h, err = r.Get(t.Context(), w, time.Minute, g)
+			if h == nil || err != nil {
+				t.Fatalf("%v, %v", h, err)
+			}
+			leave(t.Context(), r, h, claim.Left{})
+		})
+	}
 }

@@ -28,7 +28,7 @@ type Line[W any, H comparable, N any] struct {
 	asker    bool // asks
 	calls    int  // calls that ask for themselves; one at most, unless together
 	held     bool // and has is who
-	has      H
+	has      H    // or who had it last
 	first    *Waiter[W, H, N]
 	last     *Waiter[W, H, N]
 	broken   func()        // breaks the asker's round off; nil between rounds
