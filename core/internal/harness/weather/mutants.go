@@ -64,7 +64,7 @@ func mutantsOfOwning() []Mutant {
 			Name: "a reader who is refused is shown the fence",
 			File: scripts + "ask_together.lua",
 			Old:  "held(value, width, left)",
-			New:  "{string.sub(value, width + 1), left}",
+			New:  "{string.sub(value, width), left}",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{
