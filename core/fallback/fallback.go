@@ -88,6 +88,14 @@ func (d *Driver) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	}
 }
 
+// hears is what a Wait of c is told with: each answer ends its silence.
+func (d *Driver) hears(c driver.Claim) func(*driver.Held) {
+	return func(h *driver.Held) {
+		d.outage.heard(c.Token)
+		c.Tell(h)
+	}
+}
+
 // try asks the service once, and goes local if it answers nobody. If this process has the name, here says so.
 func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.Grant, here *standing, err error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
@@ -99,13 +107,7 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 		return d.local(c, driver.NotSent(because))
 	}
 	if op == call.Wait {
-		tell := c.Heard
-		c.Heard = func(h *driver.Held) {
-			d.outage.heard(c.Token)
-			if tell != nil {
-				tell(h)
-			}
-		}
+		c.Heard = d.hears(c)
 	}
 	d.outage.sent(c.Token, now.Awake())
 	r := d.port.Send(d.within(ctx, op), op, c, now, bound(ctx, c), nil)
