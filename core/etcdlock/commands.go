@@ -281,7 +281,7 @@ func (s *store) drop(ctx context.Context, leases ...clientv3.LeaseID) {
 // which its owner may use again.
 func (s *store) outlast(ctx context.Context, f func(context.Context)) {
 	over := make(chan struct{})
-	go func() {
+	go func() { //nolint:contextcheck // as it says
 		defer close(over)
 		longer, cancel := context.WithTimeout(s.client.Ctx(), sharedFor)
 		defer cancel()

@@ -125,10 +125,7 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 		return g, nil, r.Err
 	}
 	d.outage.proved(r.Now.Awake(), took, answers, r.Err)
-	if g, here, err = d.local(c, r.Err); err == nil {
-		d.outage.heard(c.Token)
-	}
-	return g, here, err
+	return d.local(c, r.Err)
 }
 
 // within is the context for a call of the other driver. If that is punctual, the call runs on this goroutine, whoever leaves: core may use
@@ -157,6 +154,7 @@ func (d *Driver) local(c driver.Claim, because error) (driver.Grant, *standing, 
 	token, here := d.table.local(c)
 	switch {
 	case token != "":
+		d.outage.heard(c.Token)
 		return driver.Grant{Degraded: token, Outage: because, Asked: time.Now()}, nil, nil
 	case here != nil:
 		c.Tell(&here.held)
