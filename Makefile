@@ -34,7 +34,7 @@ beside = printf '%s\n' $(2) | xargs -P $(1) -I{} sh -c 'out=$$(cd {} && $(3) 2>&
 FAILURES = { echo "== what has failed:"; grep -E -A4 '^== |^ *--- FAIL: |^panic: |^fatal error: |^goleak: |DATA RACE|^FAIL.*/' "$$HOLDFAST_RED" | \
 	grep -vE '^--$$|log of .* on |^(ok|\?) ' | head -n 100; }
 
-# The tests mostly wait, for servers and for clocks: "make test" runs four modules at a time, those that take longest
+# The tests mostly wait, for servers and for clocks: "make test" runs three modules at a time, those that take longest
 # first. On a new machine the compiler has minutes of work beside them: it gets what they leave. "make lint" has all that vet finds.
 LONGEST := ./ ./core/sqllock/ ./core/zklock/ ./core/internal/harness/
 TEST = HOLDFAST_REQUIRE_SERVERS=1 go test -race -vet=off -toolexec "nice -n 19" $(TESTFLAGS) ./...
@@ -54,7 +54,7 @@ build: ## compile every package of every module
 
 test: servers ## run the tests with -race against real servers; a missing server is a failure
 	@rc=0; export HOLDFAST_RED=$$(mktemp); trap 'rm -f "$$HOLDFAST_RED"' EXIT; \
-	$(call beside,4,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(TEST)) || { rc=1; $(FAILURES); }; exit $$rc
+	$(call beside,3,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(TEST)) || { rc=1; $(FAILURES); }; exit $$rc
 
 test-all: servers ## run what is slow too: topologies, mutants, models, the newest dependencies; 90 minutes (STEPS)
 	@tools/test-all.sh $(STEPS)

@@ -21,6 +21,22 @@ func (e *env) grant(d driver.Driver, c driver.Claim) driver.Grant {
 	return g
 }
 
+// grantAfterRelease is grant, right after somebody else has released the name. Where a quorum decides, a node may be late by Slow
+// with the release.
+func (e *env) grantAfterRelease(d driver.Driver, c driver.Claim) {
+	e.Helper()
+	for end := time.Now().Add(e.Slow); ; e.sleep(time.Millisecond) {
+		_, err := e.again(c, d.Acquire)
+		if _, held := errors.AsType[*driver.Held](err); held && time.Now().Before(end) {
+			continue
+		}
+		if err != nil {
+			e.Fatalf("acquire %q: %v", c.Name, err)
+		}
+		return
+	}
+}
+
 // wait waits until c is granted. It may run on any goroutine.
 func (e *env) wait(d driver.Driver, c driver.Claim) (driver.Grant, error) { return e.again(c, d.Wait) }
 

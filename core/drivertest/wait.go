@@ -43,7 +43,7 @@ var waitCases = []testCase{
 		holder, d := e.Driver(), e.Driver()
 		for i := range 20 {
 			held, c := e.lasting("name"), e.long("name")
-			e.grant(holder, held)
+			e.grantAfterRelease(holder, held)
 			got := make(chan error, 1)
 			go func() { _, err := e.wait(d, c); got <- err }()
 			e.sleep(time.Duration(i) * 100 * time.Microsecond)
@@ -105,14 +105,15 @@ var waitCases = []testCase{
 	}},
 	{name: "AnOwnersWaitIsItsGrantAgain", run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
+		c.TTL *= 2 // the machine may stand still for a while
 		first := e.grant(d, c)
-		e.sleep(e.ttl / 2)
+		e.sleep(c.TTL / 2)
 		g, err := e.wait(d, c)
 		e.noError(err)
 		if g.Fence < first.Fence {
 			e.Errorf("fence %d after %d", g.Fence, first.Fence)
 		}
-		e.sleep(e.ttl * 6 / 10)
+		e.sleep(c.TTL * 6 / 10)
 		if !e.owns(d, c) {
 			e.Error("the wait has not set the full TTL")
 		}

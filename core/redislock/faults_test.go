@@ -195,13 +195,13 @@ func TestScriptsThatAreFlushedAreLoadedInTheSameCall(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(time.Millisecond / 5): // without a pause, it takes a whole processor from other tests
+			case <-time.After(time.Millisecond): // without a pause, it takes a whole processor from other tests
 				w.direct.ScriptFlush(context.WithoutCancel(t.Context()))
 			}
 		}
 	})
 	store := redislock.New(w.direct)
-	for i := range 200 {
+	for i := range 100 {
 		x := acquire(t, w.locks, "name", core.WithWait(0))
 		ok(t, x.Release(t.Context()))
 		c := driver.Claim{Name: "other", Token: fmt.Sprintf("%022d", i), TTL: ttl}
