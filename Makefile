@@ -75,8 +75,8 @@ tidy: ## tidy every go.mod, and have go.work list them all but that of tools
 docs: ## look at the documentation as pkg.go.dev shows it: everything has some, no link is broken
 	@cd tools && go run ./doccheck $(addprefix ../,$(MODULES))
 
-bench: servers ## measure beside other lock libraries, 6 minutes (BENCHFLAGS="-only pair,handover", -scale, -help)
-	@cd core/internal/harness/bench && go run . $(BENCHFLAGS)
+bench: servers ## measure beside other lock libraries, 6 minutes (BENCHFLAGS="-only pair,handover", -scale, -help), or beside the commit AGAINST
+	@$(if $(AGAINST),tools/bench-against.sh $(AGAINST),cd core/internal/harness/bench && go run .) $(BENCHFLAGS)
 
 chaos: servers ## break processes, links and servers, FOR=30s in each of SERVICES and STORMS, from SEED=1
 	@rc=0; rm -f "$(FIGURES)"; for s in $(SERVICES); do \

@@ -2,8 +2,11 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // Acquire waits until it has a lease of name. ctx limits the acquire only. The lease is renewed,
@@ -60,137 +63,87 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 	if err := r.checkName(name); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	a := &acquisition{engine: r, ctx: ctx, name: name, cfg: c, handoff: handoff, began: now, seen: seen{answered: now}}
+	a := acquisition{engine: r, ctx: ctx, name: name, cfg: c, handoff: handoff, began: r.clock.Now()}
 	x, err := a.run()
-	a.waits.stop()
-	if r.events != nil {
-		a.report(x, err) // before work, which may find that x is lost: nothing is told of x before Acquired
+	a.report(x, err) // before work, which may find that x is lost: nothing is told of x before it was acquired
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
+	if len(r.work) > 0 && x.inside == nil {
 		a.work(x)
 	}
-	return x, err
+	return x, nil
 }
 
+// acquisition is one call that wants a lease. Only the call's own goroutine uses it.
+type acquisition struct {
+	engine  *engine
+	ctx     context.Context
+	name    string
+	cfg     *config
+	handoff string // hash of the hand-off to take the name over with
+	began   clock.Awake
+
+	lease   *Lease
+	held    *driver.Held // the last answer of that kind that the call knows of
+	heldAt  clock.Awake
+	known   error       // the last lack of an answer that it knows of; matches ErrUnavailable
+	said    clock.Awake // when the lock service has said that last; 0 for never
+	waited  bool        // observers know that it waits
+	long    bool        // and that it has waited for long
+	limited bool        // and that another limit counts
+}
+
+// once says that the call makes one attempt and waits for no holder.
+func (a *acquisition) once() bool { return a.cfg.wait == 0 }
+
 func (a *acquisition) run() (*Lease, error) {
-	if a.engine.drained() && a.life().Err() != nil {
-		return nil, a.stopped()
-	}
-	if a.ctx.Err() != nil {
-		return nil, a.ended()
+	r := a.engine
+	if err := a.Gone(); err != nil {
+		return nil, a.why(err)
 	}
 	if !a.cfg.noReentry {
-		if outer := a.engine.outer(a.ctx, a.name); outer != nil {
+		if outer := r.outer(a.ctx, a.name); outer != nil {
 			if x, err := a.reenter(outer); x != nil || err != nil {
 				return x, err
 			}
 		}
 	}
-	if r := a.engine; r.watchdog.kept.Load() >= int64(r.maxLeases) {
+	if r.dog.Count() >= r.maxLeases {
 		return nil, a.overCap("WithMaxLeases", r.maxLeases)
 	}
-	var x *Lease
-	var err error
-	if a.once() {
-		x, err = a.single()
-	} else {
-		x, err = a.enqueue()
+	if !a.once() {
+		defer r.waiters.Add(-1)
+		if r.waiters.Add(1) > int64(r.maxWaiters) {
+			return nil, a.overCap("WithMaxWaiters", r.maxWaiters)
+		}
 	}
-	if a.silent(err) { // the attempt was that of another call, which fails closed
-		return a.overtake(err)
+	if a.cfg.together() && !r.together.Load() {
+		r.together.Store(true)
 	}
-	return x, err
+	a.lease = newLease(a.ctx, r, a.cfg, a.name, a.handoff)
+	h, err := r.room.Get(a.ctx, &a.lease.want, a.cfg.wait, a)
+	if h == nil {
+		return nil, a.why(err)
+	}
+	x := a.lease
+	x.got(h)
+	if err == nil {
+		err = a.Gone() // once more: whoever closes, or leaves, looks for x after this
+	}
+	if err != nil {
+		a.giveBack(x)
+		return nil, a.why(err)
+	}
+	return x, nil
 }
 
-// single makes one attempt, unless this process already knows the answer or is about to.
-func (a *acquisition) single() (*Lease, error) {
-	w := &waiter{cfg: a.cfg, call: a}
-	if a.cfg.together() || a.handoff != "" {
-		x, err := a.alone(w)
-		if x == nil && err == nil {
-			err = a.overBudget()
-		}
-		a.giveUp(w, err)
-		return x, err
-	}
-	for {
-		joined, known, watch := a.engine.names.joinAlone(a.name, w)
-		if joined {
-			x, err := a.ask(w, (*contender).contend)
-			a.giveUp(w, err)
-			return x, err
-		}
-		if watch != nil {
-			var err error
-			if known, err = a.watch(watch); err != nil {
-				return nil, err
-			}
-		}
-		if err := a.learn(known); err != nil {
-			return nil, err
-		}
-	}
+// giveBack ends a lease whose caller has gone. Observers are told of its begin and of its end, so
+// that counts of leases stay right.
+func (a *acquisition) giveBack(x *Lease) {
+	x.hold.Forgo()
+	a.acquired(x)
+	_ = x.leave(a.ctx, claim.Left{}) // goes on when ctx ends, and observers are told
 }
 
-// enqueue waits in this process's queue, in which [WithMaxWaiters] calls may wait. It ends when the
-// call is given a turn of a tenure. Or the call becomes the contender, and asks the backend until
-// there is a lease or a reason to stop.
-func (a *acquisition) enqueue() (*Lease, error) {
-	r := a.engine
-	defer r.waiters.Add(-1)
-	if r.waiters.Add(1) > int64(r.maxWaiters) {
-		return nil, a.overCap("WithMaxWaiters", r.maxWaiters)
-	}
-	w := &waiter{cfg: a.cfg, call: a, lease: newLease(a.ctx, a.cfg, a.name)}
-	if a.handoff != "" || a.cfg.together() && !r.names.wanted(a.cfg.queueKey(a.name)) {
-		if x, err := a.alone(w); x != nil || err != nil {
-			a.giveUp(w, err)
-			return x, err
-		}
-	}
-	x, err := a.waitTurn(w)
-	if x == nil && err == nil {
-		x, err = a.ask(w, (*contender).contend)
-	}
-	a.giveUp(w, err)
-	if err == errPassed { //nolint:errorlint // contend's own, as it is
-		err = a.outlive()
-	}
-	return x, err
-}
-
-// alone makes one attempt beside the queue. It is for leases that leave the name to others, so that
-// the readers of a process need not ask one after the other. It overtakes nobody, because the
-// backend refuses it while anybody waits there. An attempt with a hand-off overtakes nobody either:
-// the name is not free, but kept for that hand-off.
-func (a *acquisition) alone(w *waiter) (*Lease, error) {
-	a.engine.names.joinNone(w)
-	x, err := a.ask(w, (*contender).try)
-	if x == nil {
-		a.engine.names.leave(w, false)
-	}
-	return x, err
-}
-
-// overCap refuses what would be more than the process keeps. With it, a flood of names, or of
-// callers for one name that is stuck, ends in errors and not in running out of memory.
-func (a *acquisition) overCap(option string, n int) error {
-	return &unavailableError{"acquire", a.name, fmt.Errorf("not asked: %s(%d) of this process is reached", option, n)}
-}
-
-// ask has the call ask as the contender. If the backend's client panics, the next waiter goes on.
-func (a *acquisition) ask(w *waiter, how func(*contender) (*Lease, error)) (x *Lease, err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			if a.token != nil {
-				a.token.doubt()
-			}
-			a.giveUp(w, errNoAnswer)
-		}
-	}()
-	x, err = how(&contender{acquisition: a, waiter: w})
-	returned = true
-	return x, err
-}
+func (a *acquisition) waitedFor() time.Duration { return a.engine.clock.Now().Sub(a.began) }

@@ -1,6 +1,6 @@
 //go:build race
 
-package core
+package core_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -69,7 +70,7 @@ func TestADriverThatUsesTheContextOfACallAfterItIsFound(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			stop = func() {}
 			d := &greedy{Store: memlock.New(), during: c.during}
-			locks, err := New(d)
+			locks, err := core.New(d)
 			if err != nil {
 				t.Fatal(err)
 			}

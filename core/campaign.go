@@ -3,8 +3,11 @@ package core
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Campaign keeps fn running in one process among many, for schedulers and other leaders. It waits
@@ -27,13 +30,13 @@ import (
 //
 // If fn was not running, Campaign returns ctx's error, as Acquire does, once ctx has ended;
 // [ErrDraining] once the Locker drains, and [ErrClosed] once it is closed; [ErrInvalid] before anything
-// is sent; and [ErrDuplicate] with [WithDedup]. A panic passes through after the release. [WithWait] and [OnUnavailable] have
-// no effect: Campaign always waits, and there is no leader while the lock service cannot answer.
+// is sent; and [ErrDuplicate] with [WithDedup]. A panic passes through after the release. [WithWait] has no effect: Campaign always
+// waits.
 func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Context) error, opts ...Option) error {
 	if fn == nil {
 		return invalidf("fn: nil")
 	}
-	cfg, err := l.resolve(slices.Concat(opts, []Option{WithWait(WaitForever), OnUnavailable(FailClosed)}))
+	cfg, err := l.resolve(slices.Concat(opts, []Option{WithWait(WaitForever)}))
 	if err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 			return err
 		}
 		// With jitter, so that leaders do not all come back at once.
-		patient.pause(ctx, jitter(cfg.recheck()))
+		patient.pause(ctx, jitter(driver.Recheck(cfg.ttl)))
 	}
 }
 
@@ -66,6 +69,11 @@ func (l *Locker) pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-l.engine.closing:
+	case <-l.engine.accept.Done():
 	}
+}
+
+// jitter takes up to a quarter off.
+func jitter(d time.Duration) time.Duration {
+	return d - rand.N(d/4+1) //nolint:gosec // G404: jitter is no secret
 }

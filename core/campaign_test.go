@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // leader is one process that campaigns.
@@ -81,7 +81,7 @@ func TestALeaderThatLostItsLeaseCampaignsAgain(t *testing.T) {
 		var reigning atomic.Int64
 		first := b.elect(b.Context(), b.locks, &reigning)
 		second := b.elect(b.Context(), b.other(), &reigning)
-		b.link.All(drivertest.RequestLost)
+		b.link.All(lab.RequestLost)
 		time.Sleep(ttl + time.Second)
 		if first.rounds.Load() != 1 || second.rounds.Load() != 1 || reigning.Load() != 1 {
 			b.Errorf("after the loss: rounds %d and %d", first.rounds.Load(), second.rounds.Load())
@@ -164,7 +164,7 @@ func TestTheEndOfItsContextEndsACampaign(t *testing.T) {
 func TestTheEndOfItsContextEndsACampaignThatCannotReachTheLockService(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.All(drivertest.Refused)
+		b.link.All(lab.Refused)
 		ctx, cancel := context.WithTimeout(b.Context(), 10*ttl)
 		defer cancel()
 		b.took(10*ttl, 0, func() {
@@ -172,7 +172,7 @@ func TestTheEndOfItsContextEndsACampaignThatCannotReachTheLockService(t *testing
 			b.is(err, context.DeadlineExceeded, core.ErrUnavailable)
 		})
 		// One attempt and its re-sends, with pauses between: nobody storms a server that is down.
-		if n := b.link.Calls(drivertest.OpAcquire); n < 10 || n > 500 {
+		if n := b.link.Calls(lab.OpAcquire); n < 10 || n > 500 {
 			b.Errorf("%d calls in %s", n, 10*ttl)
 		}
 	})
@@ -231,7 +231,7 @@ func TestACampaignThatCannotWorkIsRefusedAtOnce(t *testing.T) {
 		"nil Locker":  func(b *bench) error { return (*core.Locker)(nil).Campaign(b.Context(), "name", work) },
 	} {
 		virtual(t, func(b *bench) {
-			if err := campaign(b); !errors.Is(err, core.ErrInvalid) || b.link.Calls(drivertest.OpAcquire) > 0 {
+			if err := campaign(b); !errors.Is(err, core.ErrInvalid) || b.link.Calls(lab.OpAcquire) > 0 {
 				b.Errorf("%s: %v", what, err)
 			}
 		})

@@ -6,23 +6,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // halfDark is a cluster of which one node says nothing, through a client whose reads end by its own
 // time-out and not with their context, as a ClusterClient's do by default.
 type halfDark struct {
-	*drivertest.Link
+	*lab.Net
 	punctual bool
 }
 
 func (h *halfDark) Capabilities() driver.Capabilities {
-	can := h.Link.Capabilities()
+	can := h.Net.Capabilities()
 	can.Punctual = h.punctual
 	return can
 }
@@ -42,29 +41,29 @@ func (h *halfDark) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, e
 	if strings.HasPrefix(c.Name, "dark") {
 		return driver.Grant{}, h.silence(ctx)
 	}
-	return h.Link.Acquire(ctx, c)
+	return h.Net.Acquire(ctx, c)
 }
 
 func (h *halfDark) Release(ctx context.Context, c driver.Claim) error {
 	if strings.HasPrefix(c.Name, "dark") {
 		return h.silence(ctx)
 	}
-	return h.Link.Release(ctx, c)
+	return h.Net.Release(ctx, c)
 }
 func TestADarkNodeDoesNotStopCleanUpAtTheOthers(t *testing.T) {
 	t.Parallel()
 	for _, punctual := range []bool{true, false} {
 		for _, dark := range []int{1, 3, 8} {
 			virtual(t, func(b *bench) {
-				h := &halfDark{Link: b.link, punctual: punctual}
+				h := &halfDark{Net: b.link, punctual: punctual}
 				locks, err := core.New(h)
 				b.ok(err)
-				b.link.All(drivertest.RequestLate, drivertest.OpAcquire)
+				b.link.All(lab.RequestLate, lab.OpAcquire)
 				good := named("good", 10)
 				b.abandon(locks, slices.Concat(named("dark", dark), good))
 				time.Sleep(2 * time.Second)
 				b.link.Deliver()
-				b.link.All(drivertest.Delivered)
+				b.link.All(lab.Delivered)
 				time.Sleep(2 * time.Second)
 				if taken := b.takenOf(good); taken > 0 {
 					b.Errorf("punctual %t, %d dark: %d names at nodes that answer are taken 2 s after their late execution", punctual, dark, taken)
@@ -82,7 +81,7 @@ func TestCleanUpAtASlowServerIsDoneSoon(t *testing.T) {
 	t.Parallel()
 	names := named("name", 40)
 	virtual(t, func(b *bench) {
-		b.link.All(drivertest.RequestLate, drivertest.OpAcquire)
+		b.link.All(lab.RequestLate, lab.OpAcquire)
 		b.link.Delay(225*time.Millisecond, 225*time.Millisecond)
 		b.abandon(b.locks, names)
 		time.Sleep(3 * time.Second)
@@ -100,7 +99,7 @@ func TestALateDuplicateBehindAConfirmedMinHoldIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, minHold := range []time.Duration{2 * time.Second, time.Millisecond} {
 		virtual(t, func(b *bench) {
-			b.link.Next(drivertest.OpAcquire, drivertest.RequestLate)
+			b.link.Next(lab.OpAcquire, lab.RequestLate)
 			x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(minHold))
 			b.ok(err)
 			b.ok(x.Release(b.Context()))
@@ -115,34 +114,4 @@ func TestALateDuplicateBehindAConfirmedMinHoldIsGivenBack(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A grant meets a degraded lease, and its give-back is met with silence: the caller goes meanwhile.
-func TestWhatIsGivenBackKeepsNobodyWhoHasGone(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		local := b.localOnly()
-		b.link.Next(drivertest.OpAcquire, drivertest.HeldBack)
-		ctx, cancel := context.WithCancel(b.Context())
-		done := make(chan error, 1)
-		go func() {
-			_, err := b.locks.Acquire(ctx, "name", core.WithShared())
-			done <- err
-		}()
-		synctest.Wait()
-		b.link.All(drivertest.Refused)
-		x := b.acquire(local, "name", core.WithWait(time.Second))
-		b.degraded(x)
-		b.link.All(drivertest.RequestLost)
-		b.link.Deliver() // the grant arrives, the service is silent again
-		synctest.Wait()
-		began := time.Now()
-		cancel()
-		err := <-done
-		if took := time.Since(began); took > 50*time.Millisecond {
-			b.Errorf("returned %s after its context ended: %v", took, err)
-		}
-		b.link.Heal()
-		b.ok(x.Release(b.Context()))
-	})
 }

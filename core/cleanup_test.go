@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // The answer to the first send comes late, while the second one is under way, and says "granted".
@@ -17,8 +17,8 @@ import (
 func TestAGrantThatIsHeardLateByACallThatGivesUpIsGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.Next(drivertest.OpAcquire, drivertest.ReplyHeldBack)
-		b.link.All(drivertest.Refused, drivertest.OpAcquire)
+		b.link.Next(lab.OpAcquire, lab.ReplyHeldBack)
+		b.link.All(lab.Refused, lab.OpAcquire, lab.OpWait)
 		w := b.call(b.locks)
 		time.Sleep(1500 * time.Millisecond) // the first send is given up, the others are refused
 		b.link.Deliver()                    // "granted", for nobody who waits
@@ -36,12 +36,12 @@ func TestAGrantThatIsHeardLateByACallThatGivesUpIsGivenBack(t *testing.T) {
 func TestCleanUpKeepsTheNameForItsMinHold(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.Next(drivertest.OpAcquire, drivertest.RequestLost)
+		b.link.Next(lab.OpAcquire, lab.RequestLost)
 		x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute))
 		b.ok(err)
-		b.link.All(drivertest.RequestLost, drivertest.OpRelease)
+		b.link.All(lab.RequestLost, lab.OpRelease)
 		b.is(x.Release(b.Context()), core.ErrUnavailable)
-		b.link.All(drivertest.Delivered)
+		b.link.All(lab.Delivered)
 		time.Sleep(5 * time.Second)
 		_, err = b.other().TryAcquire(b.Context(), "name")
 		b.is(err, core.ErrHeld)
@@ -53,7 +53,7 @@ func TestCleanUpKeepsTheNameForItsMinHold(t *testing.T) {
 func TestCleanUpInAnOutageTakesFewConnections(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.All(drivertest.RequestLate, drivertest.OpAcquire)
+		b.link.All(lab.RequestLate, lab.OpAcquire)
 		for range 8 {
 			ctx, cancel := context.WithTimeout(b.Context(), 50*time.Millisecond)
 			_, err := b.locks.TryAcquire(ctx, "name")
@@ -61,9 +61,9 @@ func TestCleanUpInAnOutageTakesFewConnections(t *testing.T) {
 			b.is(err, core.ErrUnavailable)
 		}
 		b.link.Deliver()
-		b.link.All(drivertest.HeldBack)
+		b.link.All(lab.HeldBack)
 		time.Sleep(20 * time.Second)
-		b.link.All(drivertest.Delivered)
+		b.link.All(lab.Delivered)
 		if n := b.link.Deliver(); n > 8 {
 			b.Errorf("%d releases are under way at once", n)
 		}
@@ -76,7 +76,7 @@ func TestAWaitThatFailsBesideAnAnswerCostsNoCleanUp(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		holder := b.acquire(b.other(), "name")
-		b.link.Next(drivertest.OpWait, drivertest.ReplyReset)
+		b.link.Next(lab.OpWait, lab.ReplyReset)
 		w := b.call(b.locks)
 		time.Sleep(time.Minute) // lined up again, answered, long since
 		w.cancel()
@@ -96,7 +96,7 @@ func TestCleanUpBehindManyCallsIsDoneWithinASecond(t *testing.T) {
 	t.Parallel()
 	names := named("name", 400)
 	virtual(t, func(b *bench) {
-		b.link.All(drivertest.ReplyLost, drivertest.OpAcquire)
+		b.link.All(lab.ReplyLost, lab.OpAcquire)
 		b.link.Delay(10*time.Millisecond, 10*time.Millisecond)
 		b.abandon(b.locks, names)
 		time.Sleep(time.Second)

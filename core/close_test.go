@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -123,7 +123,7 @@ func TestCloseIsSafeFromManyGoroutines(t *testing.T) {
 func TestAGrantThatArrivesAfterCloseIsGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.Next(drivertest.OpAcquire, drivertest.HeldBack)
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
 		acquired := make(chan error, 1)
 		go func() { _, err := b.locks.Acquire(b.Context(), "name"); acquired <- err }()
 		synctest.Wait()
@@ -185,7 +185,7 @@ func TestCloseReturnsAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
 	for range 3000 {
 		var told atomic.Bool
-		locks, err := core.New(memlock.New(), core.WithObserver(core.Observer{Released: func(core.ReleasedEvent) { told.Store(true) }}))
+		locks, err := core.New(memlock.New(), observing(observer{Released: func(core.Event) { told.Store(true) }}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,17 +2,18 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // What nobody has any more is given back within cleanedUp, where the link is in order; within
 // abandoned, if it was granted to a command that nobody waited for any more, and whose answer
-// nobody hears.
+// nobody hears, or nobody but a driver that has gone local since.
 const (
 	cleanedUp = 300 * time.Millisecond
 	abandoned = time.Second
@@ -40,11 +41,14 @@ func (s *scene) audit() {
 		if !ok || !s.calm(t.process, t.last) && !s.calm(t.process, since.Add(-2*s.bound(t.request.errand))) {
 			continue // what should have given it back may have been lost
 		}
+		if t.inLine && !s.calm(t.process, t.request.over.Add(-2*s.bound(t.request.errand))) {
+			continue // and so may what should have left the queue before
+		}
 		if over := t.request.over; t.last.Sub(over) > max(s.ttl, t.request.errand.ttl) {
 			continue // a command that is executed so late may outlive its clean-up: docs/decisions/002-late-commands.md
 		}
 		bound := cleanedUp
-		if t.unheard {
+		if t.unheard || t.request.local {
 			bound = abandoned
 		}
 		if age := now.Sub(since); age > bound {
@@ -64,8 +68,8 @@ func (s *scene) orphaned(t *tenancy) (since time.Time, ok bool) {
 	} else if r.over.After(since) {
 		since = r.over
 	}
-	for _, r := range s.waiting() { // it may have been handed to who needs others, too
-		if r.process == t.process && len(r.errand.names) > 1 && slices.Contains(r.errand.names, t.name) {
+	for _, r := range s.waiting() { // whose token it is, if it is in the same line
+		if r.process == t.process && slices.Contains(r.errand.names, t.name) && r.errand.line() == t.request.errand.line() {
 			return since, false
 		}
 	}
@@ -89,7 +93,7 @@ func (s *scene) orphaned(t *tenancy) (since time.Time, ok bool) {
 // owns asks the server.
 func (s *scene) owns(t *tenancy) bool {
 	alone, reader, limited := driver.Claim{Name: t.name, Token: t.token}, driver.Claim{Name: t.name, Token: t.token}, driver.Claim{Name: t.name, Token: t.token}
-	reader.Shared, limited.Limit = true, 2
+	reader.Limit, limited.Limit = driver.Readers, 2
 	return slices.Contains(s.store.Renew(context.Background(), []driver.Claim{alone, reader, limited}), nil)
 }
 
@@ -147,11 +151,18 @@ func (s *scene) nothingIsLeft() {
 	synctest.Wait()
 	for _, name := range []string{"a", "b", "c"} {
 		info, err := s.store.Inspect(context.Background(), name)
-		if err != nil || info.Held || slices.ContainsFunc(info.Line, func(w core.WaiterInfo) bool { return w.Alive }) {
+		if err != nil || info.Held || slices.ContainsFunc(info.Line, func(w inspect.WaiterInfo) bool { return w.Alive }) {
 			s.fault("%q is taken for ever: %+v, %v", name, info, err)
 		}
 	}
-	for _, p := range s.processes {
+	for i, p := range s.processes {
+		for _, name := range []string{"a", "b", "c"} {
+			c := driver.Claim{Name: name, Token: fmt.Sprint("auditor ", i), TTL: s.ttl}
+			if _, err := p.fallback.Acquire(context.Background(), c); err != nil && !p.left {
+				s.fault("process %d: %q is taken for ever: %v", i, name, err)
+			}
+			_ = p.fallback.Release(context.Background(), c)
+		}
 		if left := p.locks.Remains(); len(left) > 0 && !p.left {
 			s.fault("process %d keeps %q", p.number, left)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // artist draws scenarios. Each has half of all features only: so those it has meet more often.
@@ -187,10 +187,10 @@ func (a *artist) errand(m *menu) *errand {
 // weather gives a process's link its spells.
 func (a *artist) weather(process int) {
 	p := a.scenario
-	fates := some(a, []drivertest.Fate{drivertest.Refused, drivertest.RequestLost},
-		drivertest.ReplyLost, drivertest.ReplyReset, drivertest.HeldBack, drivertest.ReplyHeldBack)
-	ops := []drivertest.Op{
-		drivertest.OpAcquire, drivertest.OpRenew, drivertest.OpRelease, drivertest.OpWait,
+	fates := some(a, []lab.Fate{lab.Refused, lab.RequestLost},
+		lab.ReplyLost, lab.ReplyReset, lab.HeldBack, lab.ReplyHeldBack)
+	ops := []lab.Op{
+		lab.OpAcquire, lab.OpRenew, lab.OpRelease, lab.OpWait,
 	}
 	for range 1 + a.IntN(6) {
 		s := spell{process: process, at: a.when(), ops: ops, fate: pick(a, fates...), deliver: a.coin()}
@@ -204,9 +204,9 @@ func (a *artist) weather(process int) {
 		case 1:
 			s.there, s.back = a.upTo(p.ttl/20), a.upTo(p.ttl/20)
 		case 2, 3:
-			s.fate = pick(a, drivertest.Delivered, s.fate)
+			s.fate = pick(a, lab.Delivered, s.fate)
 			for range 1 + a.IntN(5) {
-				s.next = append(s.next, pick(a, pick(a, fates...), drivertest.Delivered))
+				s.next = append(s.next, pick(a, pick(a, fates...), lab.Delivered))
 			}
 		}
 		p.spells = append(p.spells, s)

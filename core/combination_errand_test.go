@@ -43,7 +43,7 @@ func (s *scene) context(e *errand) (context.Context, context.CancelFunc) {
 func (s *scene) acquire(ctx context.Context, e *errand) *holding {
 	r := s.ask(ctx, e)
 	locks, opts := r.process.locks, s.options(r)
-	var x held
+	var x leases
 	var err error
 	switch way := e.way; {
 	case e.handoff != noHandoff:

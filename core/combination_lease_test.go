@@ -11,7 +11,7 @@ import (
 
 // holding is a lease, or several, in somebody's hands.
 type holding struct {
-	lease   held
+	lease   leases
 	request *request
 	since   time.Time
 	parts   []*part
@@ -21,8 +21,8 @@ type holding struct {
 	unsure bool      // whether the end took effect is not known
 }
 
-// held is a *core.Lease or a *core.LeaseSet.
-type held interface {
+// leases is a *core.Lease or a *core.LeaseSet.
+type leases interface {
 	Context() context.Context
 	Err() error
 	Degraded() bool
@@ -56,10 +56,11 @@ type reserved struct {
 }
 
 // enter takes note of a lease as soon as it is there: nobody may be trusted beside it.
-func (s *scene) enter(r *request, x held) *holding {
+func (s *scene) enter(r *request, x leases) *holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &holding{lease: x, request: r, since: time.Now()}
+	r.local = r.local || x.Degraded()
 	s.moves++
 	s.note("%v has %v, degraded %v", r, x, x.Degraded())
 	if at, ok := r.process.drained(); ok && r.began.After(at) && r.errand.depth == 0 {
@@ -78,12 +79,24 @@ func (s *scene) enter(r *request, x held) *holding {
 		s.parts = append(s.parts, p)
 		s.beside(p)
 		s.inOrder(p)
-		if one.Degraded() && one.Inside() == nil && (!r.errand.local || r.held || s.calm(r.process, r.began.Add(-s.linger()))) {
+		if one.Degraded() && one.Inside() == nil && (!r.errand.local || s.refusedLately(p) || s.calm(r.process, r.began.Add(-s.linger()))) {
 			s.fault("%v: a degraded lease, unasked, without an outage, or after a refusal", r)
 		}
 	}
 	s.notDone(h)
 	return h
+}
+
+// refusedLately says whether the server has called the name held, to whoever asks for p, because of another process. The caller
+// holds the mutex.
+func (s *scene) refusedLately(p *part) bool {
+	r := p.holding.request
+	for _, t := range s.tenancies {
+		if t.process == r.process && t.name == p.name && !t.until.Before(r.held) {
+			return false
+		}
+	}
+	return !r.held.IsZero() && time.Since(r.held) < max(s.ttl, r.errand.ttl)
 }
 
 // beside fails the test if somebody else is trusted beside p. The caller holds the mutex.
@@ -170,7 +183,7 @@ func (s *scene) alone(t *tenancy) {
 		if p.lost || p.name != t.name || p.Degraded() || p.Token() == t.token || p.Err() != nil {
 			continue
 		}
-		if p.kind == reader && t.claim.Shared || p.kind == limited && t.claim.Limit > 1 {
+		if p.kind == reader && t.claim.Shared() || p.kind == limited && t.claim.Limit > 1 {
 			continue
 		}
 		s.fault("%v is trusted with %q, and the server gives it to %v", p.holding.request, p.name, t.request)

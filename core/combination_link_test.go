@@ -10,21 +10,19 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // prompt is a link whose calls return when their context ends, whatever becomes of the command:
 // it may be executed much later. That is how the clients of most servers are.
-type prompt struct{ *drivertest.Link }
-
-var _ driver.Offerer = prompt{}
+type prompt struct{ *lab.Net }
 
 // errLeft leaves open what the command did and may do yet.
 var errLeft = fmt.Errorf("the command is under way: %w", os.ErrDeadlineExceeded)
 
 // Capabilities implements driver.Driver.
 func (p prompt) Capabilities() driver.Capabilities {
-	can := p.Link.Capabilities()
+	can := p.Net.Capabilities()
 	can.Punctual = true
 	return can
 }
@@ -71,7 +69,7 @@ type acquired struct {
 // Acquire implements driver.Driver.
 func (p prompt) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	a, err := promptly(ctx, func(ctx context.Context) acquired {
-		g, err := p.Link.Acquire(ctx, c)
+		g, err := p.Net.Acquire(ctx, c)
 		return acquired{g, err}
 	})
 	if err != nil {
@@ -82,7 +80,7 @@ func (p prompt) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 // Renew implements driver.Driver.
 func (p prompt) Renew(ctx context.Context, claims []driver.Claim) []error {
-	errs, err := promptly(ctx, func(ctx context.Context) []error { return p.Link.Renew(ctx, claims) })
+	errs, err := promptly(ctx, func(ctx context.Context) []error { return p.Net.Renew(ctx, claims) })
 	if err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
@@ -91,42 +89,21 @@ func (p prompt) Renew(ctx context.Context, claims []driver.Claim) []error {
 
 // Release implements driver.Driver.
 func (p prompt) Release(ctx context.Context, c driver.Claim) error {
-	answer, err := promptly(ctx, func(ctx context.Context) error { return p.Link.Release(ctx, c) })
+	answer, err := promptly(ctx, func(ctx context.Context) error { return p.Net.Release(ctx, c) })
 	if err != nil {
 		return err
 	}
 	return answer
 }
 
-// Wait implements driver.Queuer.
-func (p prompt) Wait(ctx context.Context, c driver.Claim) error {
-	answer, err := promptly(ctx, func(ctx context.Context) error { return p.Link.Wait(ctx, c) })
-	switch {
-	case err != nil:
-		return err
-	case errors.Is(answer, context.Canceled): // it stands in line, and has hung up
-		return ctx.Err()
-	default:
-		return answer
-	}
-}
-
-// Offer implements driver.Offerer.
-func (p prompt) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
-	type answers struct {
-		acquired
-		granted bool
-	}
-	a, err := promptly(ctx, func(ctx context.Context) (a answers) {
-		a.grant, a.granted, a.err = p.Link.Offer(ctx, c)
-		return a
+// Wait implements driver.Driver.
+func (p prompt) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	a, err := promptly(ctx, func(ctx context.Context) acquired {
+		g, err := p.Net.Wait(ctx, c)
+		return acquired{g, err}
 	})
-	switch {
-	case err != nil:
-		return g, false, err
-	case errors.Is(a.err, context.Canceled): // as in Wait
-		return g, false, ctx.Err()
-	default:
-		return a.grant, a.granted, a.err
+	if err != nil {
+		return a.grant, err
 	}
+	return a.grant, a.err
 }

@@ -26,10 +26,11 @@ type request struct {
 	began   time.Time
 
 	// Protected by scene.mu.
-	cut  time.Time // when ctx ended, if it has
-	over time.Time // when the call was answered, if it was
-	err  error     // the answer
-	held bool      // the server has said so, and that has arrived
+	cut   time.Time // when ctx ended, if it has
+	over  time.Time // when the call was answered, if it was
+	err   error     // the answer
+	local bool      // that it is a degraded lease
+	held  time.Time // when the server has said so, and that has arrived
 }
 
 func (r *request) String() string {

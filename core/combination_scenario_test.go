@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // scenario is what is decided before anything happens.
@@ -106,6 +106,18 @@ const (
 	outlived  ending = "Release before that of an inner lease"
 )
 
+// line is what the errand is like, among those of its process that want the same name: the same lines have one token.
+func (e *errand) line() string {
+	switch {
+	case e.handoff != noHandoff:
+		return string(e.handoff)
+	case e.kind == reader, e.kind == limited:
+		return fmt.Sprint(e.kind, e.limit)
+	default:
+		return fmt.Sprint(e.local)
+	}
+}
+
 func (e *errand) String() string {
 	var b strings.Builder
 	say := func(when bool, format string, args ...any) {
@@ -135,11 +147,11 @@ func (e *errand) String() string {
 type spell struct {
 	process     int
 	at, lasts   time.Duration
-	ops         []drivertest.Op   // of these commands
-	next        []drivertest.Fate // first, of each of them
-	fate        drivertest.Fate   // then
-	there, back time.Duration     // delays of all
-	deliver     bool              // what was held back comes in the middle of it, and not only at its end
+	ops         []lab.Op      // of these commands
+	next        []lab.Fate    // first, of each of them
+	fate        lab.Fate      // then
+	there, back time.Duration // delays of all
+	deliver     bool          // what was held back comes in the middle of it, and not only at its end
 }
 
 var fateNames = [...]string{"Delivered", "Refused", "RequestLost", "ReplyLost", "ReplyReset", "HeldBack", "ReplyHeldBack"}

@@ -75,29 +75,36 @@ func (s *server) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// Evict implements driver.Inspector.
-func (s *server) Evict(ctx context.Context, name, handle string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.inLine(name)()
-	return s.Store.Evict(ctx, name, handle)
-}
-
-// Offer implements driver.Offerer.
-func (s *server) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
+// Wait implements driver.Driver.
+func (s *server) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	s.scene.mu.Lock()
-	s.scene.offers[c.Token] = offered{s, c, context.WithoutCancel(ctx)}
+	s.scene.waits[c.Token] = waits{s, c, context.WithoutCancel(ctx)}
 	s.scene.mu.Unlock()
-	g, granted, err = s.Store.Offer(ctx, c)
+	g, err := s.Store.Wait(ctx, c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inLine(c.Name)
-	s.note(ctx, "offer", c, err)
-	return g, granted, err
+	s.note(ctx, "wait", c, err)
+	if r := requestOf(ctx); err == nil && s.scene.knows(c.Token) {
+		s.scene.extended(c.Token, time.Now().Add(c.TTL), "")
+	} else if err == nil {
+		s.granted(ctx, c)
+	} else if err != nil && r != nil && s.scene.calm(s.process, r.began) {
+		s.scene.refused(r, err)
+	}
+	return g, err
 }
 
-// offered is a claim that may be granted while it waits.
-type offered struct {
+// knows says whether a grant was written down that is not over.
+func (s *scene) knows(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tenancies[token]
+	return t != nil && t.until.After(time.Now())
+}
+
+// waits is a claim that may be granted while it waits.
+type waits struct {
 	server *server
 	claim  driver.Claim
 	ctx    context.Context //nolint:containedctx // says whose call it is
@@ -107,25 +114,25 @@ type offered struct {
 func (s *server) inLine(name string) (again func()) {
 	again = func() { s.inLine(name) }
 	s.scene.mu.Lock()
-	var o offered
-	for token, each := range s.scene.offers {
+	var w waits
+	for token, each := range s.scene.waits {
 		verify := []driver.Claim{{Name: name, Token: token}}
 		known := s.scene.tenancies[token]
 		if each.claim.Name == name && (known == nil || !known.until.After(time.Now())) && s.Store.Renew(context.Background(), verify)[0] == nil {
-			o = each
+			w = each
 		}
 	}
 	s.scene.mu.Unlock()
-	if o.server == nil {
+	if w.server == nil {
 		return again
 	}
 	info, _ := s.Inspect(context.Background(), name) // memory does not fail
-	o.claim.TTL = info.Remaining
-	o.server.granted(o.ctx, o.claim)
+	w.claim.TTL = info.Remaining
+	w.server.granted(w.ctx, w.claim)
 	s.scene.mu.Lock()
-	s.scene.tenancies[o.claim.Token].inLine = true
+	s.scene.tenancies[w.claim.Token].inLine = true
 	s.scene.mu.Unlock()
-	o.server.note(o.ctx, "grant in line", o.claim, nil)
+	w.server.note(w.ctx, "grant in line", w.claim, nil)
 	return again
 }
 
@@ -164,7 +171,7 @@ func (s *scene) refused(r *request, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, held := errors.AsType[*driver.Held](err); held && len(r.errand.names) == 1 {
-		r.held = true
+		r.held = time.Now()
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -47,9 +48,11 @@ func TestEveryCombinationKeepsOneHolderAndServesEverybody(t *testing.T) {
 // process is one of the two.
 type process struct {
 	number int
-	link   *drivertest.Link
+	link   *lab.Net
 	prompt bool
 	locks  *core.Locker
+
+	fallback *fallback.Driver
 
 	mu      sync.Mutex    // protects the fields below
 	rough   bool          // something is wrong with its link
@@ -73,7 +76,7 @@ type scene struct {
 	requests  []*request
 	parts     []*part
 	tenancies map[string]*tenancy // by token
-	offers    map[string]offered  // by token
+	waits     map[string]waits    // by token
 	fences    map[string]*fences  // by name
 	reserved  []reserved
 	given     []*given
@@ -94,7 +97,7 @@ func (p *scenario) play(t *testing.T, all *tally) (story *chronicle) {
 		story.began = time.Now()
 		s := &scene{
 			scenario: p, chronicle: story, store: memlock.New(),
-			tenancies: make(map[string]*tenancy), offers: make(map[string]offered), fences: make(map[string]*fences),
+			tenancies: make(map[string]*tenancy), waits: make(map[string]waits), fences: make(map[string]*fences),
 		}
 		s.perform()
 		all.add(s)
@@ -136,7 +139,7 @@ func (s *scene) perform() {
 // open makes a process.
 func (s *scene) open(i int, order *sync.Mutex) {
 	p := &process{number: i, prompt: s.prompt[i]}
-	p.link = drivertest.NewLink(&server{Store: s.store, scene: s, process: p, mu: order})
+	p.link = lab.New(&server{Store: s.store, scene: s, process: p, mu: order})
 	var d driver.Driver = p.link
 	if p.prompt {
 		d = prompt{p.link}
@@ -146,16 +149,16 @@ func (s *scene) open(i int, order *sync.Mutex) {
 		defer p.mu.Unlock()
 		p.told += n
 	}
-	locks, err := core.New(d, core.WithTTL(s.ttl), core.WithObserver(core.Observer{
-		Acquired: func(e core.AcquiredEvent) {
+	over := func(core.Event) { count(-1) }
+	p.fallback = fallback.New(d)
+	locks, err := core.New(p.fallback, core.WithTTL(s.ttl), observing(observer{
+		Acquired: func(e core.Event) {
 			if !e.Reentry {
 				count(1)
 			}
 		},
-		Released:    func(core.ReleasedEvent) { count(-1) },
-		Unconfirmed: func(core.UnconfirmedEvent) { count(-1) },
-		Lost:        func(core.LostEvent) { count(-1) },
-		Missed:      func(e core.MissedEvent) { count(e.Leases) },
+		Released: over, Unconfirmed: over, Lost: over,
+		Missed: func(e core.Event) { count(e.Leases) },
 	}))
 	if err != nil {
 		panic(err) // of this test

@@ -3,12 +3,14 @@ package core
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
 const (
@@ -18,9 +20,6 @@ const (
 	maxLabel    = driver.MaxLabel
 	maxScope    = 512
 	maxLimit    = 1_000_000
-
-	maxTimeout = 2 * time.Second // of one attempt
-	minDrift   = 2 * time.Millisecond
 )
 
 // config is what the options add up to. A resolved config never changes again, because leases point
@@ -42,15 +41,17 @@ type config struct {
 	operation  string // its second one
 	template   string
 	noReentry  bool
+	onOutage   UnavailablePolicy
 	campaigns  bool // to wait for long is normal
 
-	maxLeases   int
-	maxWaiters  int
-	unavailable UnavailablePolicy
+	maxLeases  int
+	maxWaiters int
 
-	observer *Observer
-	logger   *slog.Logger
-	names    bool // in the log
+	observers    []func(Event)
+	logger       *slog.Logger // nil: slog.Default
+	silent       bool         // no log
+	names        bool         // in the log
+	workContexts []func(context.Context, Event) context.Context
 
 	err error // the first thing an option found wrong
 }
@@ -69,7 +70,29 @@ func (c *config) relations(can driver.Capabilities) error {
 	if c.minHold > 0 && c.together() {
 		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.minHold)
 	}
-	return c.localRelations()
+	return c.localRelations(can)
+}
+
+// localRelations checks that nothing is asked for that a process cannot keep by itself.
+func (c *config) localRelations(can driver.Capabilities) error {
+	var option string
+	switch {
+	case c.onOutage == FailClosed:
+		return nil
+	case !can.Degrade:
+		return invalidf("OnUnavailable(LocalOnly): not with the %s backend alone: wrap the driver with fallback.New", can.Backend)
+	case c.dedup > 0:
+		option = "WithDedup"
+	case c.minHold > 0:
+		option = "WithMinHold"
+	case c.shared:
+		option = "WithShared"
+	case c.limit > 1:
+		option = "WithLimit"
+	default:
+		return nil
+	}
+	return invalidf("OnUnavailable(LocalOnly): not with %s, which only the lock service can keep", option)
 }
 
 // supported checks that the backend can do what is asked for.
@@ -87,41 +110,6 @@ func (c *config) supported(can driver.Capabilities) error {
 		return nil
 	}
 }
-
-// localRelations checks that nothing is asked for that a process cannot keep by itself.
-func (c *config) localRelations() error {
-	option := ""
-	switch {
-	case c.unavailable == FailClosed:
-	case c.dedup > 0:
-		option = "WithDedup"
-	case c.minHold > 0:
-		option = "WithMinHold"
-	case c.shared:
-		option = "WithShared"
-	case c.limit > 1:
-		option = "WithLimit"
-	}
-	if option != "" {
-		return invalidf("OnUnavailable(LocalOnly): not with %s, which only the lock service can keep", option)
-	}
-	return nil
-}
-
-// UnavailablePolicy says what an acquire does if the lock service cannot answer; see
-// [OnUnavailable].
-type UnavailablePolicy uint8
-
-// The policies of [OnUnavailable].
-const (
-	// FailClosed: the work does not run. The error is [ErrUnavailable].
-	FailClosed UnavailablePolicy = iota
-	// LocalOnly: the work runs, and excludes other work in this process only. After an attempt that
-	// was not answered, other acquires go local at once for one second. In that time they ask the
-	// lock service in the background, at most four times a second, and only while acquires come in.
-	// Its first answer ends the outage.
-	LocalOnly
-)
 
 func lacks(can driver.Capabilities, option string) error {
 	return invalidf("%s: the %s backend does not support it", option, can.Backend)
@@ -160,17 +148,6 @@ func checkText(option, s string, limit int) error {
 	return nil
 }
 
-func (c *config) failClosed() *config {
-	closed := *c
-	closed.unavailable = FailClosed
-	return &closed
-}
-
-// subject allocates, so it is called only if there is an observer or a log.
-func (c *config) subject(ctx context.Context, name string) Subject {
-	return Subject{c.template, name, context.WithoutCancel(ctx), time.Now()}
-}
-
 // period is how often the watchdog renews; 0 if it does not.
 func (c *config) period() time.Duration {
 	switch {
@@ -195,46 +172,28 @@ func (c *config) covers(d *config) bool {
 	return true
 }
 
-// alike says whether a waiter that wants d may have a turn of a tenure that was granted to c. What
-// the backend knows of the tenure, and how it is renewed, must be the same.
-func (c *config) alike(d *config) bool {
-	return c.ttl == d.ttl && c.period() == d.period() && c.label == d.label && c.plain() && d.plain()
-}
-
-// plain says that c asks for nothing that a turn cannot give.
-func (c *config) plain() bool { return c.dedup == 0 && c.minHold == 0 }
-
-// plainGrant says that a grant of c needs nothing but a free name, and may begin with a short TTL.
-// With WithMinHold, a crash would free the name too early.
-func (c *config) plainGrant() bool {
-	return !c.together() && c.dedup == 0 && c.minHold == 0 && !c.noRenewal
-}
-
-// queueKey is the key of the queue, in this process, for callers that want name in this way. It is
-// never another name, because no name has a control character.
-func (c *config) queueKey(name string) string {
-	switch {
-	case c.shared:
-		return name + "\x00shared"
-	case c.limit > 1:
-		return name + "\x00" + strconv.Itoa(c.limit)
-	default:
-		return name
+// want is what a call wants of name, for the work of x.
+func (c *config) want(x *Lease, handoff string) hold.Want {
+	limit := c.limit
+	if c.shared {
+		limit = driver.Readers
+	}
+	return hold.Want{
+		Wish: claim.Wish{
+			Name: x.name, Label: c.label, TTL: c.ttl, Limit: limit, Scope: c.scope, Dedup: c.dedup,
+			MinHold: c.minHold, NoRenewal: c.noRenewal, Handoff: handoff,
+			Degrade: c.onOutage == LocalOnly && !c.campaigns, // otherwise each process would have a leader
+		},
+		Turn: c.turn(),
+		Work: (*work)(x), Values: x.values,
 	}
 }
 
-// lifetime is how long the backend keeps a new tenure that nobody renews.
-func (c *config) lifetime() time.Duration { return max(c.ttl, c.minHold) }
+func (c *config) turn() term.Turn { return term.Turn{Every: c.period(), MaxHold: c.maxHold} }
 
-// attemptTimeout is how long one attempt, and one release, may take.
-func (c *config) attemptTimeout() time.Duration { return min(c.ttl/3, maxTimeout) }
-
-// renewTimeout is how long one renewal may take.
-func (c *config) renewTimeout() time.Duration { return min(c.ttl/5, maxTimeout) }
-
-// recheck is how long a waiter that hears nothing waits before it asks again.
-func (c *config) recheck() time.Duration { return min(c.ttl/3, time.Second) }
-
-// trust is how long a grant of ttl is believed, counted from before it was asked for. It is shorter
-// than ttl because clocks may run at different rates.
-func trust(ttl time.Duration) time.Duration { return ttl - ttl/100 - minDrift }
+// once is c for a call that does not wait.
+func (c *config) once() *config {
+	d := *c
+	d.wait = 0
+	return &d
+}

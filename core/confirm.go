@@ -1,11 +1,6 @@
 package core
 
-import (
-	"context"
-
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/clock"
-)
+import "context"
 
 // Confirm says whether the work that runs under ctx may begin a side effect now. Call it right
 // before the side effect, with the work's own context. It returns nil if at least a third of the
@@ -26,8 +21,7 @@ import (
 // same calls Confirm with context.WithoutCancel(ctx).
 //
 // Confirm renews a lease [WithoutRenewal] too, and nothing else does. So work that makes progress
-// keeps its lease, and work that hangs does not. For a degraded lease Confirm is nil, without I/O,
-// until the lease ends; ask [Lease.Degraded] if that is not enough.
+// keeps its lease, and work that hangs does not.
 //
 // Confirm makes the window smaller in which a paused holder writes late. Only a fence closes it,
 // because the pause can come between Confirm and the write: see [Lease.Fence] and package fence.
@@ -44,9 +38,11 @@ func Confirm(ctx context.Context) error {
 	}
 	free := true
 	for y := x; y != nil; y = y.around() {
-		if t := y.tenure; t.left() <= t.ttl()/2 {
+		if left, _ := y.hold.Left(y.engine.clock.Read()); left <= y.root.cfg.ttl/2 {
 			free = false
-			t.renewNow(ctx)
+			if !y.engine.abandoned.Load() {
+				y.hold.Refresh(ctx, y.engine.port, y.root.cfg.ttl/2)
+			}
 		}
 	}
 	if free {
@@ -64,7 +60,7 @@ func Confirm(ctx context.Context) error {
 // outer lease, as code under [Lease.Context] may. Such code does not depend on that lease any more.
 func (x *Lease) around() *Lease {
 	y := x.outer
-	for y != nil && y.over() {
+	for y != nil && y.gone() {
 		y = y.outer
 	}
 	return y
@@ -80,81 +76,8 @@ func (x *Lease) confirmed(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if t := x.tenure; t.left() < t.ttl()/3 {
+	if left, _ := x.hold.Left(x.engine.clock.Read()); left < x.root.cfg.ttl/3 {
 		return &LostError{x.name, ReasonUnreachable}
 	}
 	return nil
-}
-
-// renewNow renews once, or finds that somebody else has done so. It waits for the answer as long as
-// ctx and the tenure stand.
-//
-// The interleavings behind it:
-//
-//  1. The watchdog's renewal is under way. If we sent a second one, it could be answered first. The
-//     watchdog's answer, to a question that was asked earlier, would then move trust back. So we
-//     wait for the watchdog's renewal, and send our own only if that has not helped.
-//  2. Our renewal is under way when the watchdog comes due. The watchdog sends its own, because it
-//     must not depend on anybody's Confirm. It asks later than we did. So applyAnswer does not let
-//     our answer move trust back, and the watchdog's answer never does.
-//  3. Many goroutines confirm at once. The first one sends. The others find something under way and
-//     wait for it; mostly they then have what they want.
-//  4. The release begins while our renewal is under way. It waits for what is under way, as always.
-//     Our answer finds a tenure that is no longer held, and changes nothing. If the release begins
-//     first, the state says so, under the same mutex, and nothing is sent.
-//  5. The answer comes after the old trust has ended, and before the watchdog's timer has noticed.
-//     overdue loses the tenure before the answer is looked at.
-//  6. ctx ends first. The renewal goes on and counts, because no caller's ctx reaches a renewal.
-//  7. Close has given up. What is in use is left to its TTL, by Confirm too.
-func (t *tenure) renewNow(ctx context.Context) {
-	if t.local {
-		t.renewHere()
-		return
-	}
-	if t.engine.watchdog.hasLeft() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, t.left())
-	defer cancel()
-	for first := true; ; first = false {
-		t.mu.Lock()
-		left := t.life - t.engine.clock.Read().Since(t.asked)
-		if t.state != tenureHeld || left <= 0 || left > t.ttl()/2 {
-			t.mu.Unlock()
-			return
-		}
-		if !t.renewing && (t.inFlight == 0 || !first) {
-			break
-		}
-		quiet := t.quiet.wait()
-		t.mu.Unlock()
-		if !waitFor(ctx, quiet) {
-			return
-		}
-	}
-	t.inFlight++
-	asked := t.engine.clock.Read() // under the mutex: before any question that the watchdog asks from now on
-	t.mu.Unlock()
-	answered := make(chan struct{})
-	t.engine.spawn(func() {
-		defer close(answered)
-		t.sendRenewal(asked)
-	})
-	waitFor(ctx, answered)
-}
-
-// sendRenewal sends one renewal of this tenure alone. The caller has counted it in inFlight.
-func (t *tenure) sendRenewal(asked clock.Reading) {
-	claim, left := t.renewClaim(t.engine.clock.Read())
-	if left == 0 { // the tenure is over, or being released, since the decision to renew
-		t.renewed(asked, t.engine.clock.Read(), errNotAsked, true)
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(t.cfg.renewTimeout(), left))
-	defer cancel()
-	err := errNoAnswer
-	if answers := t.engine.watchdog.renewers.send(ctx, []driver.Claim{claim}); len(answers) == 1 {
-		err = answers[0]
-	}
-	t.renewed(asked, t.engine.clock.Read(), err, true)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -29,9 +29,9 @@ func (b *bench) halfSpent() *core.Lease {
 	b.Helper()
 	for {
 		x := b.acquire(b.locks, "name", core.WithRenewEvery(ttl*2/3)) // with jitter, after 5 to 6.7 s
-		before := b.link.Calls(drivertest.OpRenew)
+		before := b.link.Calls(lab.OpRenew)
 		time.Sleep(time.Until(x.ValidUntil()) - ttl/2)
-		if b.link.Calls(drivertest.OpRenew) == before {
+		if b.link.Calls(lab.OpRenew) == before {
 			return x
 		}
 		b.ok(x.Release(b.Context()))
@@ -41,7 +41,7 @@ func (b *bench) halfSpent() *core.Lease {
 // renewed fails the test unless so many renewals were sent.
 func (b *bench) renewed(times int) {
 	b.Helper()
-	if n := b.link.Calls(drivertest.OpRenew); n != times {
+	if n := b.link.Calls(lab.OpRenew); n != times {
 		b.Errorf("%d renewals, not %d", n, times)
 	}
 }
@@ -81,7 +81,7 @@ func TestConfirmCostsNothingWhileTheWatchdogGetsThrough(t *testing.T) {
 		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
 			for range 1000 {
 				time.Sleep(ttl / 97)
-				before := b.link.Calls(drivertest.OpRenew)
+				before := b.link.Calls(lab.OpRenew)
 				b.ok(core.Confirm(ctx))
 				b.renewed(before)
 			}
@@ -110,26 +110,26 @@ func TestConfirmTrustsFromBeforeItsRequest(t *testing.T) {
 func TestConfirmWantsAThirdOfTheTTLWhateverTheAnswer(t *testing.T) {
 	t.Parallel()
 	type row struct {
-		fate drivertest.Fate
+		fate lab.Fate
 		left time.Duration // when it is called
 		wait time.Duration
 		lost bool
 	}
 	for what, r := range map[string]row{
-		"refused, enough":          {drivertest.Refused, ttl / 2, 0, false},
-		"refused, a third":         {drivertest.Refused, ttl / 3, 0, false},
-		"refused, less":            {drivertest.Refused, ttl/3 - time.Millisecond, 0, true},
-		"no answer, enough in all": {drivertest.RequestLost, ttl / 2, bound, true},
-		"no answer, less":          {drivertest.RequestLost, ttl / 4, bound, true},
-		"reset, enough":            {drivertest.ReplyReset, ttl / 2, 0, false}, // it was renewed, and nobody knows
-		"reset, less":              {drivertest.ReplyReset, ttl / 4, 0, true},
+		"refused, enough":          {lab.Refused, ttl / 2, 0, false},
+		"refused, a third":         {lab.Refused, ttl / 3, 0, false},
+		"refused, less":            {lab.Refused, ttl/3 - time.Millisecond, 0, true},
+		"no answer, enough in all": {lab.RequestLost, ttl / 2, ttl / 8, false},
+		"no answer, less":          {lab.RequestLost, ttl / 4, ttl / 16, true},
+		"reset, enough":            {lab.ReplyReset, ttl / 2, 0, false}, // it was renewed, and nobody knows
+		"reset, less":              {lab.ReplyReset, ttl / 4, 0, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			virtual(t, func(b *bench) {
 				x := b.acquire(b.locks, "name", core.WithoutRenewal())
 				until := x.ValidUntil()
 				b.leave(x, r.left)
-				b.link.All(r.fate, drivertest.OpRenew)
+				b.link.All(r.fate, lab.OpRenew)
 				b.took(r.wait, 0, func() {
 					if err := core.Confirm(x.Context()); r.lost {
 						b.lostBecause(err, "name", core.ReasonUnreachable)
@@ -142,7 +142,7 @@ func TestConfirmWantsAThirdOfTheTTLWhateverTheAnswer(t *testing.T) {
 					b.Error("trust has moved without an answer")
 				}
 				b.ok(x.Err()) // a refusal ends nothing
-				b.link.All(drivertest.Delivered)
+				b.link.All(lab.Delivered)
 				b.ok(core.Confirm(x.Context()))
 				b.ok(x.Release(b.Context()))
 			})
@@ -154,7 +154,7 @@ func TestConfirmFindsOutThatTheNameWasTaken(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		b.ok(b.store.Release(b.Context(), b.link.LastClaim())) // an operator deletes it
+		b.store.Lose("name") // an operator deletes it
 		y := b.acquire(b.other(), "name", core.WithTTL(time.Minute))
 		b.leave(x, ttl/2)
 		b.lostBecause(core.Confirm(x.Context()), "name", core.ReasonTaken)
@@ -170,13 +170,13 @@ func TestConfirmCountsAsARenewalOfTheWatchdog(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.halfSpent()
-		before := b.link.Calls(drivertest.OpRenew)
+		before := b.link.Calls(lab.OpRenew)
 		b.ok(core.Confirm(x.Context()))
 		time.Sleep(ttl * 2 / 5) // its next one is due after three quarters of two thirds, and goes 1/30 early at most
 		b.renewed(before + 1)
 		time.Sleep(5 * ttl)
 		b.ok(x.Err())
-		if n := b.link.Calls(drivertest.OpRenew) - before; n < 8 || n > 12 {
+		if n := b.link.Calls(lab.OpRenew) - before; n < 8 || n > 12 {
 			b.Errorf("%d renewals in eight or nine periods", n)
 		}
 	})
@@ -186,8 +186,8 @@ func TestTheWatchdogGoesOnAfterAConfirmThatFailed(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.halfSpent()
-		before := b.link.Calls(drivertest.OpRenew)
-		b.link.Next(drivertest.OpRenew, drivertest.Refused)
+		before := b.link.Calls(lab.OpRenew)
+		b.link.Next(lab.OpRenew, lab.Refused)
 		b.ok(core.Confirm(x.Context()))
 		time.Sleep(ttl / 20)
 		b.renewed(before + 2) // it repeats what has failed, and does not wait for its time
@@ -198,11 +198,11 @@ func TestTheWatchdogGoesOnAfterAConfirmThatFailed(t *testing.T) {
 
 func TestConfirmIsSeenByTheObserver(t *testing.T) {
 	t.Parallel()
-	var seen []core.RenewedEvent
+	var seen []core.Event
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithoutRenewal())
 		b.leave(x, ttl/2)
-		b.link.Next(drivertest.OpRenew, drivertest.ReplyReset)
+		b.link.Next(lab.OpRenew, lab.ReplyReset)
 		b.link.Delay(time.Millisecond, 0)
 		b.ok(core.Confirm(x.Context()))
 		b.ok(core.Confirm(x.Context()))
@@ -210,7 +210,7 @@ func TestConfirmIsSeenByTheObserver(t *testing.T) {
 		if len(seen) != 2 || !errors.Is(seen[0].Err, core.ErrUnavailable) || seen[1].Err != nil || seen[1].Took != time.Millisecond || seen[1].Name != "name" {
 			b.Errorf("%+v", seen)
 		}
-	}, core.WithObserver(core.Observer{Renewed: func(e core.RenewedEvent) { seen = append(seen, e) }}))
+	}, observing(observer{Renewed: func(e core.Event) { seen = append(seen, e) }}))
 }
 
 func TestConfirmWithoutALeaseIsInvalid(t *testing.T) {
@@ -299,7 +299,7 @@ func TestConfirmReturnsWhenItsContextEndsAndTheRenewalCounts(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithoutRenewal())
 		b.leave(x, ttl/3)
-		b.link.Delay(0, time.Second)
+		b.link.Delay(0, time.Second/2)
 		why := errors.New("the caller has hung up")
 		ctx, cancel := context.WithTimeoutCause(x.Context(), 100*time.Millisecond, why)
 		defer cancel()
@@ -327,7 +327,7 @@ func TestConfirmLooksAtEveryLeaseThatTheWorkStandsUnder(t *testing.T) {
 		b.ok(core.Confirm(ctx))
 		b.renewed(1) // once, although it is entered twice
 		b.leave(outer, time.Second/4)
-		b.link.Next(drivertest.OpRenew, drivertest.Refused)
+		b.link.Next(lab.OpRenew, lab.Refused)
 		b.is(twice.Release(b.Context()), nil)
 		b.lostBecause(core.Confirm(inner.Context()), "outer", core.ReasonUnreachable)
 		b.leave(outer, 0)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -15,8 +16,10 @@ import (
 func ExampleOnUnavailable() {
 	ctx := context.Background()
 	store := memlock.New() // redislock.New(rdb), in a program
-	locks, err := core.New(store, core.WithObserver(core.Observer{
-		Degraded: func(e core.DegradedEvent) { fmt.Println("degraded:", e.Template) },
+	locks, err := core.New(fallback.New(store), core.WithObserver(func(e core.Event) {
+		if e.Kind == core.EventDegraded {
+			fmt.Println("degraded:", e.Template)
+		}
 	}))
 	if err != nil {
 		panic(err)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,9 +19,19 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
+
+// falling is virtual for a process that can go on without the lock service.
+func falling(t *testing.T, f func(b *bench), opts ...core.NewOption) {
+	t.Helper()
+	virtual(t, func(b *bench) {
+		b.locks = b.locker(fallback.New(b.link), opts...)
+		f(b)
+	})
+}
 
 // localOnly is the bench's process, whose work goes on without the lock service.
 func (b *bench) localOnly() *core.Locker {
@@ -39,7 +50,7 @@ func (b *bench) degraded(x *core.Lease) {
 }
 
 // outage has the backend's silence or refusal known, at no time's cost for those who come now.
-func (b *bench) outage(f drivertest.Fate) {
+func (b *bench) outage(f lab.Fate) {
 	b.Helper()
 	b.link.All(f)
 	x := b.acquire(b.localOnly(), "another")
@@ -49,10 +60,10 @@ func (b *bench) outage(f drivertest.Fate) {
 
 func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
 	t.Parallel()
-	for fate, after := range map[drivertest.Fate]time.Duration{
-		drivertest.Refused: 0, drivertest.RequestLost: bound, drivertest.ReplyLost: bound, drivertest.ReplyReset: 42 * time.Millisecond,
+	for fate, after := range map[lab.Fate]time.Duration{
+		lab.Refused: 0, lab.RequestLost: bound, lab.ReplyLost: bound, lab.ReplyReset: 42 * time.Millisecond,
 	} {
-		virtual(t, func(b *bench) {
+		falling(t, func(b *bench) {
 			local := b.localOnly()
 			b.link.All(fate)
 			began := time.Now()
@@ -70,9 +81,9 @@ func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
 				_, err = b.locks.TryAcquire(b.Context(), "name")
 				b.is(err, core.ErrHeld)
 			})
-			releases := b.link.Calls(drivertest.OpRelease)
+			releases := b.link.Calls(lab.OpRelease)
 			b.took(0, 0, func() { b.ok(x.Release(b.Context())) })
-			if n := b.link.Calls(drivertest.OpRelease); n > releases+1 { // clean-up of what was asked
+			if n := b.link.Calls(lab.OpRelease); n > releases+1 { // clean-up of what was asked
 				b.Errorf("%d releases sent", n-releases)
 			}
 			b.is(x.Err(), core.ErrReleased)
@@ -82,10 +93,30 @@ func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
 	}
 }
 
+func TestEventsSayWhetherTheLeaseIsDegraded(t *testing.T) {
+	t.Parallel()
+	var told []string
+	falling(t, func(b *bench) {
+		for _, fate := range []lab.Fate{lab.Delivered, lab.Refused} {
+			b.link.All(fate)
+			b.ok(b.acquire(b.localOnly(), "name").Release(b.Context()))
+			synctest.Wait()
+		}
+		want := []string{"acquired false", "released false", "acquired true", "released true"}
+		if !slices.Equal(told, want) {
+			b.Errorf("%q", told)
+		}
+	}, core.WithObserver(func(e core.Event) {
+		if what, ok := map[core.EventKind]string{core.EventAcquired: "acquired", core.EventReleased: "released"}[e.Kind]; ok {
+			told = append(told, fmt.Sprint(what, " ", e.Degraded))
+		}
+	}))
+}
+
 func TestAnAcquireThatMayWaitGoesLocalAfterOneAttemptToo(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.All(drivertest.Refused)
+	falling(t, func(b *bench) {
+		b.link.All(lab.Refused)
 		b.took(0, 0, func() {
 			x, err := b.localOnly().Acquire(b.Context(), "name")
 			b.ok(err)
@@ -97,8 +128,8 @@ func TestAnAcquireThatMayWaitGoesLocalAfterOneAttemptToo(t *testing.T) {
 func TestOfTwoThatGiveUpOnTheBackendAtOnceOneGoesLocal(t *testing.T) {
 	t.Parallel()
 	for range 20 {
-		virtual(t, func(b *bench) {
-			b.link.All(drivertest.RequestLost)
+		falling(t, func(b *bench) {
+			b.link.All(lab.RequestLost)
 			leases := make(chan *core.Lease, 8)
 			for range cap(leases) {
 				go func() {
@@ -135,7 +166,7 @@ func TestACallersDeadlineIsNoProofOfAnOutage(t *testing.T) {
 	for _, policy := range []core.UnavailablePolicy{core.FailClosed, core.LocalOnly} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &bench{T: t, store: memlock.New()}
-			locks, err := core.New(b.store, core.OnUnavailable(core.LocalOnly))
+			locks, err := core.New(fallback.New(b.store), core.OnUnavailable(core.LocalOnly))
 			b.ok(err)
 			b.store.SetDelay(time.Hour)
 			_, err = locks.TryAcquire(late{context.Background(), time.Now().Add(time.Second)}, "name", core.OnUnavailable(policy))
@@ -153,16 +184,16 @@ func TestACallersDeadlineIsNoProofOfAnOutage(t *testing.T) {
 
 func TestWithoutAPolicyItFailsClosed(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.outage(drivertest.Refused)
+	falling(t, func(b *bench) {
+		b.outage(lab.Refused)
 		for _, opts := range [][]core.Option{nil, {core.OnUnavailable(core.FailClosed)}, {core.OnUnavailable(core.LocalOnly), core.OnUnavailable(core.FailClosed)}} {
 			_, err := b.locks.TryAcquire(b.Context(), "name", opts...)
 			b.is(err, core.ErrUnavailable)
 		}
-		calls := b.link.Calls(drivertest.OpAcquire)
+		calls := b.link.Calls(lab.OpAcquire)
 		_, err := b.locks.Acquire(b.Context(), "name")
 		b.is(err, core.ErrUnavailable)
-		if b.link.Calls(drivertest.OpAcquire) == calls {
+		if b.link.Calls(lab.OpAcquire) == calls {
 			b.Error("it has not asked")
 		}
 	})
@@ -170,18 +201,19 @@ func TestWithoutAPolicyItFailsClosed(t *testing.T) {
 
 func TestDuringAnOutageNobodyPaysForAnAttempt(t *testing.T) {
 	t.Parallel()
-	for fate, probes := range map[drivertest.Fate][2]int{drivertest.RequestLost: {5, 12}, drivertest.Refused: {40, 80}} {
+	for fate, probes := range map[lab.Fate][2]int{lab.RequestLost: {5, 12}, lab.Refused: {40, 80}} {
 		nobodyPays(t, fate, probes[0], probes[1])
 	}
 }
 
 // nobodyPays has the least and the most of the probes that are sent in 20 s.
-func nobodyPays(t *testing.T, fate drivertest.Fate, least, most int) {
+func nobodyPays(t *testing.T, fate lab.Fate, least, most int) {
 	t.Helper()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
 		b.outage(fate)
-		renewals, acquires := b.link.Calls(drivertest.OpRenew), b.link.Calls(drivertest.OpAcquire)
+		synctest.Wait() // a probe says so, too
+		renewals, acquires := b.link.Calls(lab.OpRenew), b.link.Calls(lab.OpAcquire)
 		for range 200 { // 20 s
 			b.took(0, 0, func() {
 				x := b.acquire(local, "name")
@@ -190,62 +222,21 @@ func nobodyPays(t *testing.T, fate drivertest.Fate, least, most int) {
 			})
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := b.link.Calls(drivertest.OpAcquire) - acquires; n != 0 {
+		if n := b.link.Calls(lab.OpAcquire) - acquires; n != 0 {
 			b.Errorf("%d calls asked for themselves", n)
 		}
-		if n := b.link.Calls(drivertest.OpRenew) - renewals; n < least || n > most {
+		if n := b.link.Calls(lab.OpRenew) - renewals; n < least || n > most {
 			b.Errorf("%d probes in 20 s", n)
 		}
 	})
 }
 
-func TestTheFirstAnswerEndsTheOutage(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]func(b *bench, held *core.Lease){
-		"a probe's": func(b *bench, _ *core.Lease) {
-			time.Sleep(300 * time.Millisecond)
-			b.degraded(b.acquire(b.localOnly(), "prober"))
-		},
-		"an acquire's": func(b *bench, _ *core.Lease) { b.acquire(b.locks, "closed") },
-		"a renewal's":  func(*bench, *core.Lease) { time.Sleep(950 * time.Millisecond) },
-		"a release's":  func(b *bench, held *core.Lease) { b.ok(held.Release(b.Context())) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, func(b *bench) {
-				local := b.localOnly()
-				held := b.acquire(b.locks, "held", core.WithRenewEvery(900*time.Millisecond))
-				time.Sleep(10 * time.Millisecond)
-				x := b.acquire(local, "before")
-				if x.Degraded() {
-					b.Fatal("degraded without an outage")
-				}
-				b.outage(drivertest.Refused)
-				b.link.Heal()
-				b.degraded(b.acquire(local, "soon"))
-				synctest.Wait() // for its probe
-				b.link.All(drivertest.Refused)
-				b.degraded(b.acquire(local, "again"))
-				b.link.Heal()
-				answer(b, held)
-				synctest.Wait()
-				b.took(0, 0, func() {
-					if x := b.acquire(local, "name"); x.Degraded() || x.Fence() == 0 {
-						b.Error("degraded after an answer")
-					}
-				})
-			})
-		})
-	}
-}
-
 func TestAnOutageThatNobodyHasSeenForASecondIsAskedAbout(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
-		b.outage(drivertest.Refused)
+		b.outage(lab.RequestLost)
 		b.link.Heal()
-		synctest.Wait()
 		time.Sleep(time.Second)
 		if x := b.acquire(local, "name"); x.Degraded() {
 			b.Error("degraded")
@@ -253,11 +244,44 @@ func TestAnOutageThatNobodyHasSeenForASecondIsAskedAbout(t *testing.T) {
 	})
 }
 
+// real fails the test unless local gets a real lease of another name.
+func (b *bench) real(local *core.Locker) {
+	b.Helper()
+	x := b.acquire(local, "another")
+	if x.Degraded() {
+		b.Error("degraded, though the service answers")
+	}
+	b.ok(x.Release(b.Context()))
+}
+
+func TestTheSilenceOfACallWithLittlePatienceIsNoOutageForOthers(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.Delay(200*time.Millisecond, 200*time.Millisecond)
+		b.degraded(b.acquire(local, "name", core.WithTTL(300*time.Millisecond)))
+		b.real(local)
+	})
+}
+
+func TestTheHiccupOfOneCallIsNoOutageForOthers(t *testing.T) {
+	t.Parallel()
+	for fate, sends := range map[lab.Fate]int{lab.RequestLost: 2, lab.ReplyReset: 4, lab.Refused: 1} {
+		falling(t, func(b *bench) {
+			local := b.localOnly()
+			b.acquire(b.locks, "held", core.WithRenewEvery(900*time.Millisecond)) // its renewals are answered meanwhile
+			b.link.Next(lab.OpAcquire, slices.Repeat([]lab.Fate{fate}, sends)...)
+			b.degraded(b.acquire(local, "name"))
+			b.real(local)
+		})
+	}
+}
+
 func TestAfterTheOutageADegradedLeaseStillExcludesThisProcess(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
-		b.link.All(drivertest.Refused)
+		b.link.All(lab.Refused)
 		x := b.acquire(local, "name")
 		b.link.Heal()
 		time.Sleep(time.Hour) // nothing renews it, and nothing ends it before MaxHold does
@@ -293,10 +317,10 @@ func TestAfterTheOutageADegradedLeaseStillExcludesThisProcess(t *testing.T) {
 
 func TestALeaseFromBeforeTheOutageExcludesDegradedOnes(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
 		x := b.acquire(b.locks, "name")
-		b.outage(drivertest.Refused)
+		b.outage(lab.Refused)
 		_, err := local.TryAcquire(b.Context(), "name")
 		b.is(err, core.ErrHeld)
 		got := make(chan *core.Lease)
@@ -315,13 +339,13 @@ func TestALeaseFromBeforeTheOutageExcludesDegradedOnes(t *testing.T) {
 
 func TestNobodyGoesLocalBesideWorkThatOutlivesMaxHold(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
 		x := b.acquire(b.locks, "name", core.WithMaxHold(time.Second))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		b.reason(x, core.ReasonMaxHold)
-		b.outage(drivertest.Refused)
+		b.outage(lab.Refused)
 		y, err := local.TryAcquire(b.Context(), "name") // the work under x has not returned
 		if err == nil {
 			b.Errorf("degraded %v beside a lease that has not ended", y.Degraded())
@@ -332,61 +356,40 @@ func TestNobodyGoesLocalBesideWorkThatOutlivesMaxHold(t *testing.T) {
 	})
 }
 
-func TestWhoWasToldThatTheNameIsHeldFailsClosed(t *testing.T) {
+func TestWhoWasToldThatTheNameIsHeldFailsClosedForATTL(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
-		theirs := b.acquire(b.other(), "name")
-		b.link.All(drivertest.RequestLost, drivertest.OpWait) // it polls: what is granted in line needs no question
-		answer := make(chan error, 2)
-		ask := func(opts ...core.Option) {
-			go func() {
-				x, err := local.Acquire(b.Context(), "name", opts...)
-				if err == nil {
-					b.ok(x.Release(b.Context()))
-				}
-				answer <- err
-			}()
-			synctest.Wait()
-		}
-		ask()
-		ask(core.WithWait(ttl / 2)) // stands behind it, and learns what it was told
-		b.outage(drivertest.Refused)
-		b.ok(theirs.Release(b.Context()))
-		_, beside := local.TryAcquire(b.Context(), "name") // so does this one
-		for _, err := range []error{beside, <-answer, <-answer} {
+		b.acquire(b.other(), "name")
+		granted := make(chan *core.Lease)
+		go func() {
+			x, err := local.Acquire(b.Context(), "name")
+			b.ok(err)
+			granted <- x
+		}()
+		synctest.Wait()
+		told := time.Now()
+		b.outage(lab.Refused)
+		b.degraded(b.acquire(local, "beside"))
+		for range 9 {
+			_, err := local.TryAcquire(b.Context(), "name")
 			if !errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrHeld) {
 				b.Errorf("%v", err)
 			}
+			time.Sleep(ttl / 10)
 		}
-		b.degraded(b.acquire(local, "name")) // it was told nothing
-	})
-}
-
-func TestAcquireAllThatBeginsAnewFailsClosed(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		local := b.localOnly()
-		theirs := b.acquire(b.other(), "b")
-		answer := make(chan error)
-		go func() {
-			_, err := local.AcquireAll(b.Context(), []string{"a", "b"})
-			answer <- err
-		}()
-		time.Sleep(time.Second)
-		b.link.All(drivertest.Refused, drivertest.OpRenew) // so a is lost, while b is held
-		time.Sleep(ttl / 2)
-		b.link.All(drivertest.Refused)
-		b.is(<-answer, core.ErrUnavailable)
-		b.ok(theirs.Release(b.Context()))
+		b.degraded(<-granted)
+		if waited := time.Since(told); waited < ttl || waited > 2*ttl {
+			b.Errorf("after %s", waited)
+		}
 	})
 }
 
 func TestAcquireAllIsDegradedIfOneNameIs(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
-		b.link.Next(drivertest.OpAcquire, drivertest.Delivered, drivertest.Refused)
+		b.link.Next(lab.OpAcquire, lab.Delivered, lab.Refused)
 		x, err := local.AcquireAll(b.Context(), []string{"b", "a"})
 		b.ok(err)
 		if !x.Degraded() || x.Lease("a").Fence() == 0 || x.Lease("b").Fence() != 0 {
@@ -403,9 +406,9 @@ func TestAGrantThatFindsADegradedLeaseIsGivenBack(t *testing.T) {
 	for kind, opt := range map[string]core.Option{"exclusive": core.WithLimit(1), "shared": core.WithShared(), "limited": core.WithLimit(3)} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			virtual(t, func(b *bench) {
+			falling(t, func(b *bench) {
 				local := b.localOnly()
-				b.link.Next(drivertest.OpAcquire, drivertest.HeldBack)
+				b.link.Next(lab.OpAcquire, lab.HeldBack)
 				granted := make(chan *core.Lease, 1)
 				go func() {
 					x, err := b.locks.Acquire(b.Context(), "name", opt)
@@ -413,18 +416,18 @@ func TestAGrantThatFindsADegradedLeaseIsGivenBack(t *testing.T) {
 					granted <- x
 				}()
 				synctest.Wait()
-				b.link.All(drivertest.Refused)
+				b.link.All(lab.Refused)
 				x := b.acquire(local, "name", core.WithWait(time.Second)) // beside the attempt that is under way
 				b.degraded(x)
 				b.link.Heal() // and the grant arrives
 				synctest.Wait()
-				asked := b.link.Calls(drivertest.OpAcquire)
+				asked := b.link.Calls(lab.OpAcquire)
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if len(granted) > 0 {
 					b.Fatal("two at once")
 				}
-				if n := b.link.Calls(drivertest.OpAcquire) - asked; n > 0 {
+				if n := b.link.Calls(lab.OpAcquire) - asked; n > 0 {
 					b.Errorf("asked %d times for what it could not use", n)
 				}
 				b.acquireElsewhere("name")
@@ -447,12 +450,32 @@ func (b *bench) acquireElsewhere(name string) {
 
 func TestWhoGoesLocalLeavesNoGrantBehind(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.All(drivertest.ReplyLost, drivertest.OpAcquire) // it is granted there
-		b.link.All(drivertest.RequestLost, drivertest.OpRenew)
+	falling(t, func(b *bench) {
+		b.link.All(lab.ReplyLost, lab.OpAcquire) // it is granted there
+		b.link.All(lab.RequestLost, lab.OpRenew)
 		b.degraded(b.acquire(b.localOnly(), "name"))
 		synctest.Wait()
 		b.acquireElsewhere("name")
+	})
+}
+
+func TestBehindWhatWasNeverSentNobodyCleansUp(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		b.link.All(lab.Refused)
+		local := b.localOnly()
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 10 {
+					b.ok(local.Do(b.Context(), "name", func(context.Context) error { time.Sleep(5 * time.Millisecond); return nil }))
+				}
+			})
+		}
+		all.Wait()
+		if n := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait) + b.link.Calls(lab.OpRelease); n > 4 {
+			b.Errorf("%d commands, and none can have been executed", n)
+		}
 	})
 }
 
@@ -461,10 +484,10 @@ func TestReadersOfThisProcessAndDegradedLeasesExcludeEachOther(t *testing.T) {
 	for kind, opt := range map[string]core.Option{"shared": core.WithShared(), "limited": core.WithLimit(2)} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			virtual(t, func(b *bench) {
+			falling(t, func(b *bench) {
 				local := b.localOnly()
 				reader := b.acquire(b.locks, "name", opt)
-				b.outage(drivertest.Refused)
+				b.outage(lab.Refused)
 				_, err := local.TryAcquire(b.Context(), "name")
 				b.is(err, core.ErrHeld)
 				got := make(chan *core.Lease)
@@ -522,7 +545,7 @@ func TestOnlyWhatMeansThatNobodyGetsAnAnswerIsActedOn(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &bench{T: t, store: memlock.New()}
-			locks, err := core.New(&denied{b.store, c.err}, core.OnUnavailable(core.LocalOnly))
+			locks, err := core.New(fallback.New(&denied{b.store, c.err}), core.OnUnavailable(core.LocalOnly))
 			b.ok(err)
 			x, err := locks.TryAcquire(t.Context(), "name")
 			switch {
@@ -545,9 +568,9 @@ func (timeout) Timeout() bool { return true }
 
 func TestTheEndOfTheCallersContextFailsClosed(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
-		b.link.All(drivertest.RequestLost)
+		b.link.All(lab.RequestLost)
 		for _, d := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second} {
 			ctx, cancel := context.WithTimeout(b.Context(), d)
 			b.took(d, 50*time.Millisecond, func() {
@@ -567,29 +590,26 @@ func TestTheEndOfTheCallersContextFailsClosed(t *testing.T) {
 
 func TestWhatIsLeftOfABudgetIsNoTimeToBeSilentIn(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
-		x := b.acquire(b.locks, "name")
+		b.acquire(b.locks, "name")
 		answer := make(chan error)
 		go func() {
 			_, err := local.Acquire(b.Context(), "name", core.WithWait(bound+time.Millisecond), core.WithTTL(7*time.Second))
 			answer <- err
 		}()
 		time.Sleep(bound)
-		b.link.All(drivertest.RequestLost, drivertest.OpAcquire)
-		b.ok(x.Release(b.Context()))
+		b.link.All(lab.RequestLost)
 		b.is(<-answer, core.ErrHeld) // as it was until then
 		b.link.Heal()
-		if x := b.acquire(local, "other"); x.Degraded() {
-			b.Error("it has told others of an outage")
-		}
+		b.real(local)
 	})
 }
 
 func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
 	t.Parallel()
-	store := memlock.New()
-	locks, err := core.New(store)
+	link := lab.New(memlock.New())
+	locks, err := core.New(fallback.New(link))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -604,7 +624,7 @@ func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
 		{"OnUnavailable(2)", []core.Option{core.OnUnavailable(2)}},
 	} {
 		opts := append([]core.Option{core.OnUnavailable(core.LocalOnly)}, c.opts...)
-		_, ofNew := core.New(store, opts[0], opts[1])
+		_, ofNew := core.New(fallback.New(link), opts[0], opts[1])
 		_, ofWith := locks.With(opts...)
 		_, ofTry := locks.TryAcquire(t.Context(), "try", opts...)
 		_, ofAll := locks.AcquireAll(t.Context(), []string{"a", "b"}, opts...)
@@ -614,10 +634,8 @@ func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}
-		for _, name := range []string{"try", "a", "b", "name"} {
-			if info, err := locks.Inspect(t.Context(), name); err != nil || info.Held {
-				t.Fatalf("%s: %q is left, %v", c.name, name, err)
-			}
+		if n := link.Calls(lab.OpAcquire); n > 0 {
+			t.Fatalf("%s: %d commands", c.name, n)
 		}
 	}
 	if _, err := locks.With(core.OnUnavailable(core.LocalOnly), core.WithDedup(time.Hour), core.OnUnavailable(core.FailClosed)); err != nil {
@@ -630,9 +648,9 @@ func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
 
 func TestADegradedLeaseEndsByMaxHoldByCloseAndWithoutRenewal(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
-		b.outage(drivertest.Refused)
+		b.outage(lab.Refused)
 		held := b.acquire(local, "a", core.WithMaxHold(time.Minute))
 		timed := b.acquire(local, "b", core.WithoutRenewal())
 		rest := b.acquire(local, "c")
@@ -663,19 +681,19 @@ func TestADegradedLeaseEndsByMaxHoldByCloseAndWithoutRenewal(t *testing.T) {
 
 func TestConfirmOfADegradedLeaseIsNil(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
-		b.outage(drivertest.Refused)
-		b.link.Heal()
+		b.link.All(lab.Refused)
 		x := b.acquire(local, "a")
-		synctest.Wait()
-		calls := b.link.Calls(drivertest.OpRenew)
+		b.degraded(x)
+		b.link.Heal()
+		calls := b.link.Calls(lab.OpRenew)
 		b.ok(core.Confirm(x.Context()))
 		b.ok(x.Err())
 
-		b.outage(drivertest.Refused)
+		b.outage(lab.Refused)
 		timed := b.acquire(local, "b", core.WithoutRenewal())
-		calls = b.link.Calls(drivertest.OpRenew) - calls
+		calls = b.link.Calls(lab.OpRenew) - calls
 		for range 5 {
 			time.Sleep(ttl * 6 / 10)
 			b.ok(core.Confirm(timed.Context()))
@@ -692,8 +710,8 @@ func TestConfirmOfADegradedLeaseIsNil(t *testing.T) {
 
 func TestAReentryJoinsADegradedLeaseWhateverItsPolicy(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.outage(drivertest.Refused)
+	falling(t, func(b *bench) {
+		b.outage(lab.Refused)
 		b.ok(b.localOnly().Do(b.Context(), "name", func(ctx context.Context) error {
 			return b.locks.Do(ctx, "name", func(ctx context.Context) error {
 				x, _ := core.FromContext(ctx)
@@ -706,9 +724,9 @@ func TestAReentryJoinsADegradedLeaseWhateverItsPolicy(t *testing.T) {
 
 func TestCampaignHasNoLeaderWithoutTheBackend(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		local := b.localOnly()
-		b.outage(drivertest.Refused)
+		b.outage(lab.Refused)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 		defer cancel()
 		err := local.Campaign(ctx, "name", func(context.Context) error { b.Error("a leader"); return nil }, core.OnUnavailable(core.LocalOnly))
@@ -720,7 +738,7 @@ func TestCampaignHasNoLeaderWithoutTheBackend(t *testing.T) {
 // beside a holder who is exclusive.
 func TestInThisProcessThereIsOneAtATimeInAnyWeather(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	falling(t, func(b *bench) {
 		var inside, degraded, granted atomic.Int64
 		var wg sync.WaitGroup
 		local := b.localOnly()
@@ -764,7 +782,7 @@ func TestInThisProcessThereIsOneAtATimeInAnyWeather(t *testing.T) {
 		stop := make(chan struct{})
 		go func() {
 			for {
-				b.link.All([]drivertest.Fate{drivertest.Refused, drivertest.RequestLost, drivertest.ReplyLost, drivertest.ReplyReset, drivertest.HeldBack}[rand.N(5)])
+				b.link.All([]lab.Fate{lab.Refused, lab.RequestLost, lab.ReplyLost, lab.ReplyReset, lab.HeldBack}[rand.N(5)])
 				time.Sleep(rand.N(6 * time.Second))
 				b.link.Heal()
 				select {
@@ -783,5 +801,22 @@ func TestInThisProcessThereIsOneAtATimeInAnyWeather(t *testing.T) {
 			b.Errorf("%d degraded, %d granted", degraded.Load(), granted.Load())
 		}
 		b.acquireElsewhere("name")
+	})
+}
+
+// What a call has sent before it was told anything counts as open, so core cleans up behind it.
+func TestWhatACallThatMayGoLocalHasSentInVainIsCleanedUp(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		theirs := b.acquire(b.other(), "name")
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
+		ctx, cancel := context.WithTimeout(b.Context(), bound)
+		defer cancel()
+		_, err := b.localOnly().Acquire(ctx, "name")
+		b.is(err, core.ErrHeld)
+		b.ok(theirs.Release(b.Context()))
+		time.Sleep(time.Second)
+		b.link.Deliver()
+		b.freeWithin(time.Second, "name")
 	})
 }

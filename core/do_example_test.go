@@ -26,7 +26,7 @@ func ExampleWrap() {
 	}
 	defer locks.Close(ctx)
 
-	order := key.MustParse("order:{id|int}") // the same names as at every door
+	order := key.MustParse("order:{id}") // the same names as at every door
 	refund := core.Wrap(locks,
 		func(_ context.Context, r refundRequest) (string, error) {
 			return order.Name(strconv.FormatInt(r.OrderID, 10))

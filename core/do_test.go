@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 var errWork = errors.New("work failed")
@@ -30,7 +30,7 @@ func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
 	virtual(t, func(b *bench) {
 		for _, result := range []error{nil, errWork} {
 			err := b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-				b.link.All(drivertest.Refused, drivertest.OpRenew)
+				b.link.All(lab.Refused, lab.OpRenew)
 				<-ctx.Done()
 				b.is(context.Cause(ctx), core.ErrLost)
 				return result
@@ -39,11 +39,11 @@ func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
 			if result != nil {
 				b.is(err, result)
 			}
-			b.link.All(drivertest.Delivered)
+			b.link.All(lab.Delivered)
 			time.Sleep(ttl)
 		}
 		err := b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-			b.link.All(drivertest.Refused, drivertest.OpRenew)
+			b.link.All(lab.Refused, lab.OpRenew)
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
@@ -125,16 +125,16 @@ func TestGoexitPassesThroughAfterTheRelease(t *testing.T) {
 
 func TestAnUnconfirmedReleaseGoesToTheObserverOnly(t *testing.T) {
 	t.Parallel()
-	var unconfirmed []core.UnconfirmedEvent
-	o := core.Observer{Unconfirmed: func(e core.UnconfirmedEvent) { unconfirmed = append(unconfirmed, e) }}
+	var unconfirmed []core.Event
+	o := observer{Unconfirmed: func(e core.Event) { unconfirmed = append(unconfirmed, e) }}
 	virtual(t, func(b *bench) {
-		b.link.All(drivertest.RequestLost, drivertest.OpRelease)
+		b.link.All(lab.RequestLost, lab.OpRelease)
 		b.ok(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, core.WithTemplate("n")))
 		synctest.Wait()
 		if len(unconfirmed) != 1 || unconfirmed[0].Template != "n" || !errors.Is(unconfirmed[0].Err, core.ErrUnavailable) {
 			b.Errorf("%+v", unconfirmed)
 		}
-	}, core.WithObserver(o))
+	}, observing(o))
 }
 
 func TestDedupCompletesOnSuccessOnly(t *testing.T) {

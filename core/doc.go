@@ -58,8 +58,8 @@
 // An answer that arrives after validUntil is not believed. A lost lease never comes back: the next
 // acquire gets a new token and a larger fence.
 //
-// The watchdog renews every third of the TTL, many leases in one command. One attempt may take a fifth
-// of the TTL, at most 2 s. Failures are retried until validUntil. The answer "not the owner" ends the
+// The watchdog renews every third of the TTL, many leases in one command. One attempt may take a quarter
+// of the time that is left, at most 2 s. Failures are retried until validUntil. The answer "not the owner" ends the
 // lease at once.
 //
 // Acquire retries in the same way. One attempt of it may take a third of the TTL, at most 2 s. If a

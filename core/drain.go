@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 )
 
 // ErrDraining: the Locker takes no new work, because [Locker.Drain] was called. It matches
@@ -39,80 +38,46 @@ func (l *Locker) Drain(ctx context.Context) error {
 
 // Draining says that [Locker.Drain] or [Locker.Close] was called, for a health check that does not ask the
 // lock service. [Locker.Ready] says it too.
-func (l *Locker) Draining() bool { return !l.none() && l.engine.drained() }
-
-// gate is what new work has to pass.
-type gate struct {
-	accept context.Context // ends when Drain or Close begins
-	refuse context.CancelFunc
-
-	calls atomic.Int64 // under way
-}
-
-func newGate(life context.Context) gate {
-	accept, refuse := context.WithCancel(life)
-	return gate{accept: accept, refuse: refuse}
-}
-
-func (r *engine) drained() bool { return r.gate.accept.Err() != nil }
+func (l *Locker) Draining() bool { return !l.none() && l.engine.accept.Err() != nil }
 
 func (r *engine) drain(ctx context.Context) error {
-	r.gate.refuse()
-	for r.watchdog.remaining() > 0 || r.gate.calls.Load() > 0 {
-		select {
-		case <-r.quiet:
-		case <-r.closing:
-			return ErrClosed
-		case <-ctx.Done():
-			return fmt.Errorf("holdfast: drain: %d leases still in use: %w", r.watchdog.remaining(), ctx.Err())
-		}
+	r.refuse()
+	err := r.still(ctx, r.life.Done())
+	if err != nil && !errors.Is(err, ErrClosed) {
+		return fmt.Errorf("holdfast: drain: %d leases still in use: %w", r.dog.Count(), err)
 	}
-	r.stirred() // for another Drain, or a Close, that waits
-	return nil
-}
-
-// call and called stand around every call that asks for a lease. Drain waits for them, and Close for
-// other tasks too: clean-up may take as long as the lock service is silent.
-func (r *engine) call() { r.gate.calls.Add(1) }
-
-func (r *engine) called() {
-	if r.gate.calls.Add(-1) == 0 {
-		r.stirred()
-	}
+	return err
 }
 
 // begun says that the call belongs to work under way. An AcquireAll that has only some of its names is no
 // work yet.
-func (a *acquisition) begun() bool {
+func (a *acquisition) begun() bool { return a.working() != nil }
+
+func (a *acquisition) working() *Lease {
 	x := leaseOf(a.ctx)
 	for ; x != nil; x = x.outer {
-		if x.tenure.engine == a.engine && (x.set == nil || x.set.whole) && x.live() {
-			return true
+		if x.engine == a.engine && (x.set == nil || x.set.whole.Load()) && x.live() {
+			return x
 		}
 	}
-	return false
+	return nil
 }
 
-// life ends when the call must not go on: for new work by Drain, and for all by Close.
-func (a *acquisition) life() context.Context {
-	if a.begun() {
-		return a.engine.life
+// under ends when the lease does whose work the call belongs to; nil if there is none.
+func (a *acquisition) under() <-chan struct{} {
+	if x := a.working(); x != nil {
+		return x.Context().Done()
 	}
-	return a.engine.gate.accept
+	return nil
 }
-
-// stopped is why the life of a call has ended.
-func (a *acquisition) stopped() error { return a.engine.refusal("acquire", a.name) }
 
 // refusal is what new work gets.
 func (r *engine) refusal(op, name string) error {
-	if r.closed() {
+	if r.life.Err() != nil {
 		return ErrClosed
 	}
 	return &drainingError{unavailableError{op, name, ErrDraining}}
 }
-
-func isStopped(err error) bool { return errors.Is(err, ErrClosed) || errors.Is(err, ErrDraining) }
 
 // drainingError has a type of its own in metrics: it is no outage.
 type drainingError struct{ unavailableError }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
@@ -153,9 +153,26 @@ func TestCloseEndsADrain(t *testing.T) {
 func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.All(drivertest.RequestLost, drivertest.OpAcquire, drivertest.OpRelease)
+		b.link.All(lab.RequestLost, lab.OpAcquire, lab.OpRelease)
 		_, err := b.locks.TryAcquire(b.Context(), "name") // its outcome is open
 		b.is(err, core.ErrUnavailable)
 		b.took(0, time.Second, func() { b.ok(b.locks.Drain(b.Context())) })
+	})
+}
+
+// What is granted to a call that Drain ends is given back, and its caller does not wait for that longer than he likes.
+func TestACallThatDrainEndsStillEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(0, 700*time.Millisecond)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		time.AfterFunc(500*time.Millisecond, func() { _ = b.locks.Drain(b.Context()) })
+		b.took(time.Second, 50*time.Millisecond, func() {
+			_, err := b.locks.Acquire(ctx, "name") // granted when Drain has begun
+			b.is(err, core.ErrDraining)
+		})
+		b.link.Heal()
+		b.freeWithin(time.Second, "name")
 	})
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // Whoever reads that nothing was asked may conclude that nothing was granted.
 func TestTheErrorOfACallWhoseCommandIsUnderWayDoesNotSayThatNothingWasAsked(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.All(drivertest.RequestLost)
+		b.link.All(lab.RequestLost)
 		ctx, cancel := context.WithTimeout(b.Context(), 10*time.Millisecond)
 		defer cancel()
 		_, err := b.locks.TryAcquire(ctx, "name")
@@ -23,7 +23,7 @@ func TestTheErrorOfACallWhoseCommandIsUnderWayDoesNotSayThatNothingWasAsked(t *t
 		if err == nil || strings.Contains(err.Error(), "was asked") {
 			b.Errorf("%v", err)
 		}
-		b.link.All(drivertest.Delivered)
+		b.link.All(lab.Delivered)
 	})
 }
 

@@ -7,60 +7,63 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/callctx"
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	"github.com/holdfast-go/holdfast/core/internal/sweep"
+	"github.com/holdfast-go/holdfast/core/internal/contend"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/tasks"
+	"github.com/holdfast-go/holdfast/core/internal/watchdog"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
-// engine is what a Locker and all Lockers derived from it share.
+// engine is what a Locker and all Lockers derived from it share: the rooms, and the doors of them.
 type engine struct {
-	driver   driver.Driver
-	queuer   driver.Queuer  // nil if the backend is none
-	offerer  driver.Offerer // as above
-	can      driver.Capabilities
-	clock    *clock.Clock
-	events   *events
-	watchdog *watchdog
-	names    *names
-	sweeper  *sweep.Sweeper
+	driver    driver.Driver
+	can       driver.Capabilities
+	clock     *clock.Clock
+	port      *call.Port
+	desk      *claim.Desk
+	dog       *watchdog.Dog
+	room      *contend.Room // carries out the steps
+	tasks     *tasks.Group  // goroutines that Close waits for
+	calls     atomic.Int64  // that are under way: Drain waits for them, too
+	quiet     chan struct{} // of size one: nothing may be held, and no call under way
+	observers []*events
+	log       *events // nil if there is none
+	work      []func(context.Context, Event) context.Context
 
 	maxLeases, maxWaiters int
+	together              atomic.Bool  // some lease does not exclude all others
 	waiters               atomic.Int64 // calls that wait, or may have to
 
-	hanging atomic.Int32 // clean-up calls that have outlived their time and still run
+	accept context.Context // ends when Drain or Close begins
+	refuse context.CancelFunc
+	life   context.Context // ends when Close begins
+	die    context.CancelFunc
+	closed atomic.Bool
 
-	latency   latency
-	outage    outage
-	calls     callctx.Pool    // contexts of driver calls
-	gate      gate            // for new work
-	closing   chan struct{}   // closed when Close begins
-	life      context.Context // ends then too
-	die       context.CancelFunc
-	closeOnce atomic.Bool
-	tasks     atomic.Int64  // goroutines under way
-	quiet     chan struct{} // of size one: tasks or tenures may have reached zero
+	abandoned atomic.Bool // what is still held is left to its TTL
 }
 
 func newEngine(d driver.Driver, c *config) *engine {
 	r := &engine{
-		driver:  d,
-		can:     d.Capabilities(),
-		clock:   clock.New(),
-		events:  newEvents(c),
-		names:   newNames(),
-		closing: make(chan struct{}),
-		quiet:   make(chan struct{}, 1),
-
-		maxLeases:  c.maxLeases,
-		maxWaiters: c.maxWaiters,
+		driver: d, can: d.Capabilities(), clock: clock.New(), tasks: tasks.New(), quiet: make(chan struct{}, 1), work: c.workContexts,
+		maxLeases: c.maxLeases, maxWaiters: c.maxWaiters,
+	}
+	if !c.silent {
+		b := &operatorLog{logger: c.logger, names: c.names}
+		r.log = &events{observer: b.observe, wants: b.wants, tasks: r.tasks}
+	}
+	for _, f := range c.observers {
+		r.observers = append(r.observers, &events{observer: f, tasks: r.tasks, log: r.log})
 	}
 	r.life, r.die = context.WithCancel(context.Background())
-	r.gate = newGate(r.life)
-	r.queuer, _ = d.(driver.Queuer)
-	r.offerer, _ = d.(driver.Offerer)
-	r.watchdog = newWatchdog(r)
-	r.sweeper = sweep.New(r.spawn)
+	r.accept, r.refuse = context.WithCancel(r.life)
+	r.port = call.New(d, r.clock, r.tasks)
+	r.room = contend.NewRoom(r.life, r.port)
+	r.room.Keeper = (*keeper)(r)
+	r.desk, r.dog = r.room.Desk, r.room.Dog
 	return r
 }
 
@@ -71,72 +74,98 @@ func (r *engine) checkName(name string) error {
 	return key.CheckName(name)
 }
 
-// enter and leave stand around every goroutine that Close must wait for, as call and called stand around
-// every call.
-func (r *engine) enter() { r.tasks.Add(1) }
+// keeper is whom holds tell what happens to them by themselves.
+type keeper engine
 
-func (r *engine) leave() {
-	if r.tasks.Add(-1) == 0 {
-		r.stirred()
-	}
+// Lost implements hold.Keeper. The contexts of the work have ended, and observers were told.
+func (k *keeper) Lost(h *hold.Hold) {
+	r := (*engine)(k)
+	r.room.Lost(h)
+	r.stir()
 }
 
-func (r *engine) stirred() {
-	select {
-	case r.quiet <- struct{}{}:
+// Renewed implements hold.Listener.
+func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
+	r := (*engine)(k)
+	e := Event{Kind: EventRenewed, Err: err}
+	if !r.observed(&e) {
+		return
+	}
+	x := leaseUnder(h)
+	e = x.event(EventRenewed)
+	e.Took, e.Err = took, renewalError(x.name, err)
+	r.tell(e)
+}
+
+func renewalError(name string, err error) error {
+	switch driver.Explain(err).Kind {
+	case driver.Done:
+		return nil
+	case driver.NotOwner:
+		return &LostError{name, ReasonTaken}
 	default:
+		return &unavailableError{"renew", name, opaque(err)}
 	}
 }
 
-// spawn runs f on a goroutine that Close waits for.
-func (r *engine) spawn(f func()) {
-	r.enter()
-	go func() {
-		defer r.leave()
-		f()
-	}()
-}
+// leaseUnder is the outermost lease whose turn of h it is, or was last.
+func leaseUnder(h *hold.Hold) *Lease { return (*Lease)(h.Want().Work.(*work)) } //nolint:forcetypeassert // want has set it
 
-func (r *engine) closed() bool {
-	select {
-	case <-r.closing:
-		return true
-	default:
-		return false
-	}
-}
-
+// close is Locker.Close.
 func (r *engine) close(ctx context.Context) error {
-	if r.closeOnce.CompareAndSwap(false, true) {
-		close(r.closing)
+	if r.closed.CompareAndSwap(false, true) {
+		r.room.Closed.Store(true)
 		r.die()
-		r.watchdog.close()
-		r.sweeper.Close()
-	}
-	for r.watchdog.remaining() > 0 || r.tasks.Load() > 0 || r.gate.calls.Load() > 0 {
-		select {
-		case <-r.quiet:
-		case <-ctx.Done():
-			n := r.watchdog.abandon()
-			return fmt.Errorf("holdfast: close: %d leases still in use are left to their TTL: %w", n, ctx.Err())
+		for _, w := range r.dog.Close() {
+			leaseUnder(w.(*hold.Hold)).closed() //nolint:forcetypeassert // nothing else is watched
 		}
+		r.room.Close()
 	}
-	r.stirred() // for another Close that waits
-	r.watchdog.abandon()
-	if idle, ok := r.driver.(driver.IdleCloser); ok {
-		if err := idle.CloseIdle(ctx); err != nil {
+	err := r.still(ctx, nil)
+	if err == nil {
+		err = r.tasks.Wait(ctx)
+	}
+	r.abandoned.Store(true)
+	n := r.dog.Abandon()
+	if err != nil {
+		return fmt.Errorf("holdfast: close: %d leases still in use are left to their TTL: %w", n, err)
+	}
+	if c, ok := r.driver.(driver.Closer); ok {
+		if err := c.Close(ctx); err != nil {
 			return fmt.Errorf("holdfast: close: %w", err)
 		}
 	}
 	return nil
 }
 
-// seconds is the age of the Locker in whole seconds, plus one.
-func (r *engine) seconds() uint32 {
-	return uint32(time.Duration(r.clock.Now())/time.Second) + 1 //nolint:gosec // G115: no process lives for 136 years
+// call and called stand around every call.
+func (r *engine) call() { r.calls.Add(1) }
+
+func (r *engine) called() {
+	if r.calls.Add(-1) == 0 {
+		r.stir()
+	}
 }
 
-// past is how long ago since was, at least.
-func (r *engine) past(since uint32) time.Duration {
-	return time.Duration(max(r.seconds(), since+1)-since-1) * time.Second
+// stir says that nothing may be held any more, and no call under way.
+func (r *engine) stir() {
+	select {
+	case r.quiet <- struct{}{}:
+	default:
+	}
+}
+
+// still waits until that is so. stop ends the wait.
+func (r *engine) still(ctx context.Context, stop <-chan struct{}) error {
+	for r.dog.Count() > 0 || r.calls.Load() > 0 {
+		select {
+		case <-r.quiet:
+		case <-stop:
+			return ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	r.stir() // for another one who waits
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
@@ -186,20 +187,25 @@ func invalidf(format string, args ...any) error { return invalid.Errorf(format, 
 
 var (
 	errNoAnswer = errors.New("no answer within the attempt's bound: check whether the address is right, and whether the server is up and can be reached")
+	errFull     = errors.New("not asked")
 	errNotAsked = errors.New("the context ended before the lock service answered")
 	errLate     = errors.New("the answer came too late to be trusted")
-	errTooShort = errors.New("no answer in the little time that was left")
-	errOver     = errors.New("the tenure ended before its release was answered")
+	errOver     = errors.New("the lease ended before its release was answered")
 	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
 )
 
 // opaque hides context errors that come from our own time limits. To the caller, errors.Is(err,
 // context.DeadlineExceeded) is only ever about the caller's context.
 func opaque(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if silent(err) {
 		return errNoAnswer
 	}
 	return err
+}
+
+// silent says of the outcome of a command that it had no answer in its time.
+func silent(err error) bool {
+	return errors.Is(err, call.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // Kind is what an error means to code that has to answer it, such as a door.

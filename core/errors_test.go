@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
@@ -51,7 +51,7 @@ func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
 		want(core.KindLost, x.Err())
 		want(core.KindLost, x.Finish(b.Context(), core.ErrHeld)) // a loss comes before what the work has returned
 
-		b.link.All(drivertest.Refused)
+		b.link.All(lab.Refused)
 		want(core.KindUnavailable, second(b.locks.TryAcquire(b.Context(), "name")))
 		b.ok(b.locks.Close(b.Context()))
 		want(core.KindClosed, second(b.locks.TryAcquire(b.Context(), "name")))
@@ -91,10 +91,6 @@ func TestFenceForIsThatOfTheNameAndNeverZeroWithoutAnError(t *testing.T) {
 		if again.Fence() <= outer.Fence() {
 			b.Errorf("fence %d after %d", again.Fence(), outer.Fence())
 		}
-
-		b.outage(drivertest.Refused)
-		local := b.acquire(b.localOnly(), "fourth")
-		isNone(local.Context(), "fourth", core.ErrUnavailable)
 	})
 }
 

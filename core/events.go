@@ -2,189 +2,154 @@ package core
 
 import (
 	"sync"
+
+	"github.com/holdfast-go/holdfast/core/internal/tasks"
 )
 
 const maxEvents = 1024
 
-// events hands events over to an Observer and a logger, in order. The mutex protects the queue and
-// the counts.
+// events hands events over to one observer, in order.
 type events struct {
-	observer *Observer
-	log      *operatorLog // nil if there is no logger
+	observer func(Event)
+	wants    func(*Event) bool // nil: all events
+	tasks    *tasks.Group
+	log      *events // is told of what was dropped and of panics; nil for the log itself
 
-	batch []any // what is being told; used by one goroutine at a time, without the mutex
+	batch []Event // what is being told; used by one goroutine at a time, without the mutex
 
-	mu      sync.Mutex // protects the fields below
-	queue   []any
-	dropped int                    // events
-	fresh   int                    // of them, those since the last batch was made
-	missed  map[string]MissedEvent // by template, of dropped events
+	mu      sync.Mutex // protects the fields below; a leaf
+	queue   []Event
+	dropped int              // events
+	fresh   int              // of them, those since the last batch was made
+	missed  map[string]Event // by template, of dropped events
 	running bool
 }
 
-func newEvents(c *config) *events {
-	if c.observer == nil && c.logger == nil {
-		return nil
-	}
-	e := &events{observer: c.observer}
-	if e.observer == nil {
-		e.observer = &Observer{}
-	}
-	if c.logger != nil {
-		e.log = &operatorLog{logger: c.logger, names: c.names}
-	}
-	return e
+// observed says whether anybody wants an event of this kind, and with this error.
+func (r *engine) observed(e *Event) bool {
+	return len(r.observers) > 0 || r.log != nil && r.log.wants(e)
 }
 
-// add never blocks and never calls user code. A nil receiver observes nothing.
-func (e *events) add(r *engine, event any) {
-	if e == nil {
-		return
+// observes is observed for a kind of which no error is wanted alone.
+func (r *engine) observes(kind EventKind) bool { return r.observed(&Event{Kind: kind}) }
+
+// tell never blocks and never calls user code.
+func (r *engine) tell(e Event) {
+	for _, o := range r.observers {
+		o.add(e)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.queue) == maxEvents {
-		e.drop(event)
-		return
-	}
-	e.queue = append(e.queue, event)
-	if !e.running {
-		e.running = true
-		r.spawn(func() { e.drain(r) })
+	if r.log != nil && r.log.wants(&e) {
+		r.log.add(e)
 	}
 }
 
-// drop forgets an event, but still counts the lease that began or ended with it. If the dropped
-// event was itself about dropped events, its numbers are kept for the next time. The caller holds
-// the mutex.
-func (e *events) drop(event any) {
-	switch event := event.(type) {
-	case MissedEvent:
-		e.miss(event.Template, event.Leases, event.Waiters)
+func (o *events) add(e Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) == maxEvents {
+		o.drop(e)
 		return
-	case drops:
-		e.dropped += event.all
+	}
+	o.queue = append(o.queue, e)
+	if !o.running {
+		o.running = true
+		o.tasks.Go(o.drain)
+	}
+}
+
+// drop forgets an event, but still counts the lease that began or ended with it. If the dropped event was itself about
+// dropped events, its numbers are kept for the next time. The caller holds the mutex.
+func (o *events) drop(e Event) {
+	switch e.Kind {
+	case EventMissed:
+		o.miss(e.Template, e.Leases, e.Waiters)
 		return
-	case AcquiredEvent:
-		if !event.Reentry {
-			e.miss(event.Template, 1, 0)
+	case EventDropped:
+		o.dropped += e.Dropped
+		return
+	case EventAcquired:
+		if !e.Reentry {
+			o.miss(e.Template, 1, 0)
 		}
-	case ReleasedEvent:
-		e.miss(event.Template, -1, 0)
-	case UnconfirmedEvent:
-		e.miss(event.Template, -1, 0)
-	case LostEvent:
-		e.miss(event.Template, -1, 0)
-	case WaitingEvent:
-		e.miss(event.Template, 0, 1)
-	case WaitedEvent:
-		e.miss(event.Template, 0, -1)
+	case EventReleased, EventUnconfirmed, EventLost:
+		o.miss(e.Template, -1, 0)
+	case EventWaiting:
+		o.miss(e.Template, 0, 1)
+	case EventWaited:
+		o.miss(e.Template, 0, -1)
+	default:
 	}
-	e.dropped++
-	e.fresh++
+	o.dropped++
+	o.fresh++
 }
 
-// miss counts leases and waits that began with a dropped event, minus those that ended with one. The
-// caller holds the mutex.
-func (e *events) miss(template string, leases, waiters int) {
-	if e.missed == nil {
-		e.missed = make(map[string]MissedEvent)
+// miss counts leases and waits that began with a dropped event, minus those that ended with one. The caller holds the
+// mutex.
+func (o *events) miss(template string, leases, waiters int) {
+	if o.missed == nil {
+		o.missed = make(map[string]Event)
 	}
-	m := e.missed[template]
-	e.missed[template] = MissedEvent{template, m.Leases + leases, m.Waiters + waiters}
+	m := o.missed[template]
+	o.missed[template] = Event{Kind: EventMissed, Template: template, Leases: m.Leases + leases, Waiters: m.Waiters + waiters}
 }
 
-// drain runs while there is something to tell, and no longer, so an idle Locker has no goroutine.
-// If the user's code ends this goroutine, another one goes on.
-func (e *events) drain(r *engine) {
+// drain runs while there is something to tell, and no longer, so an idle Locker has no goroutine. If the user's code ends
+// this goroutine, another one goes on.
+func (o *events) drain() {
 	over := false
 	defer func() {
 		if !over {
-			r.spawn(func() { e.drain(r) })
+			o.tasks.Go(o.drain)
 		}
 	}()
-	for len(e.batch) > 0 || e.nextBatch() {
-		event := e.batch[0]
-		e.batch = e.batch[1:]
-		e.hand(event)
+	for len(o.batch) > 0 || o.nextBatch() {
+		e := o.batch[0]
+		o.batch = o.batch[1:]
+		o.hand(e)
 	}
 	over = true
 }
 
 // nextBatch makes a batch of everything that there is to tell. It says whether there is anything.
-func (e *events) nextBatch() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.queue) == 0 && e.fresh == 0 {
-		e.batch, e.running = nil, false
+func (o *events) nextBatch() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) == 0 && o.fresh == 0 {
+		o.batch, o.running = nil, false
 		return false
 	}
-	e.batch, e.queue = e.queue, nil
-	for _, missed := range e.missed {
+	o.batch, o.queue = o.queue, nil
+	for _, missed := range o.missed {
 		if missed.Leases != 0 || missed.Waiters != 0 {
-			e.batch = append(e.batch, missed)
+			o.batch = append(o.batch, missed)
 		}
 	}
-	if e.dropped > 0 {
-		e.batch = append(e.batch, drops{e.dropped, e.fresh})
+	if o.dropped > 0 {
+		e := Event{Kind: EventDropped, Dropped: o.dropped}
+		o.batch = append(o.batch, e)
+		if o.log != nil {
+			o.log.add(e)
+		}
 	}
-	e.dropped, e.fresh, e.missed = 0, 0, nil
+	o.dropped, o.fresh, o.missed = 0, 0, nil
 	return true
 }
 
-// hand writes an event to the log and tells the observer. A panic of the observer ends here.
-func (e *events) hand(event any) {
+// hand tells the observer. A panic of it ends here.
+func (o *events) hand(e Event) {
 	told := false
 	defer func() {
 		if told {
 			return
 		}
-		panicked := recover() // nil if it is runtime.Goexit, which goes on
-		e.mu.Lock()
-		e.drop(event)
-		e.mu.Unlock()
-		e.log.panicked(event, panicked)
+		value := recover() // nil if it is runtime.Goexit, which goes on
+		if o.log != nil {
+			o.log.add(Event{Kind: eventPanicked, Err: panicOf("an observer", "its event counts as dropped", value)})
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.drop(e)
 	}()
-	e.log.write(event)
-	e.observer.tell(event)
+	o.observer(e)
 	told = true
-}
-
-func (o *Observer) tell(event any) {
-	switch event := event.(type) {
-	case AcquiredEvent:
-		call(o.Acquired, event)
-	case HeldEvent:
-		call(o.Held, event)
-	case WaitingEvent:
-		call(o.Waiting, event)
-	case LongWaitEvent:
-		call(o.LongWait, event)
-	case WaitedEvent:
-		call(o.Waited, event)
-	case FailedEvent:
-		call(o.Failed, event)
-	case LimitedEvent:
-		call(o.Limited, event)
-	case DegradedEvent:
-		call(o.Degraded, event)
-	case RenewedEvent:
-		call(o.Renewed, event)
-	case LostEvent:
-		call(o.Lost, event)
-	case ReleasedEvent:
-		call(o.Released, event)
-	case UnconfirmedEvent:
-		call(o.Unconfirmed, event)
-	case MissedEvent:
-		call(o.Missed, event)
-	case drops:
-		call(o.Dropped, event.all)
-	}
-}
-
-func call[E any](f func(E), event E) {
-	if f != nil {
-		f(event)
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -19,12 +20,12 @@ func Parts(held any) []*Lease {
 	return []*Lease{held.(*Lease)}
 }
 
-// Token returns the token of the lease's tenure.
+// Token returns the token of the lease's grant.
 func (x *Lease) Token() string {
-	if x == nil || x.tenure == nil {
+	if x == nil || x.hold == nil {
 		return ""
 	}
-	return x.tenure.token.secret
+	return x.hold.Claim.Cleaner().Token
 }
 
 // Inside returns the lease that x has re-entered, nil if it has not.
@@ -46,23 +47,13 @@ func (l *Locker) Remains() (left []string) {
 			left = append(left, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	r.names.mu.Lock()
-	say(len(r.names.queues), "queues")
-	say(len(r.names.holders.alone), "holders alone")
-	say(len(r.names.holders.beside), "holders beside others")
-	r.names.mu.Unlock()
-	r.watchdog.mu.Lock()
-	say(len(r.watchdog.schedule), "schedule")
-	r.watchdog.mu.Unlock()
-	say(r.watchdog.remaining(), "tenures")
-	k := &r.watchdog.renewers
-	k.mu.Lock()
-	say(len(k.due), "renewals")
-	say(k.running, "renewers")
-	k.mu.Unlock()
+	waiting, lines := r.room.Table.Waiting()
+	say(waiting, "waiting")
+	say(lines, "lines")
+	say(r.dog.Count(), "watched")
 	say(int(r.waiters.Load()), "waiters")
-	say(int(r.tasks.Load()), "goroutines under way")
-	say(int(r.gate.calls.Load()), "calls under way")
+	say(r.tasks.Count(), "goroutines under way")
+	say(int(r.calls.Load()), "calls under way")
 	return left
 }
 
@@ -71,23 +62,14 @@ func (x *Lease) Check(ctx context.Context) error {
 	if err := x.Err(); err != nil {
 		return err
 	}
-	t := x.tenure
-	claim := t.token.claim()
-	claim.TTL = 0
-	ctx, cancel := context.WithTimeout(ctx, min(t.cfg.renewTimeout(), t.left()))
+	ask := x.hold.Claim.Cleaner()
+	ask.TTL, ask.Limit = 0, x.want.Limit
+	ctx, cancel := context.WithTimeout(ctx, min(x.cfg.ttl/5, 2*time.Second))
 	defer cancel()
-	answers, ok := callApart(ctx, t.engine, func(ctx context.Context) []error {
-		return t.engine.driver.Renew(ctx, []driver.Claim{claim})
-	}, nil)
-	if !ok {
-		return cmp.Or(x.Err(), errNoAnswer)
+	err := x.engine.driver.Renew(ctx, []driver.Claim{ask})[0]
+	if errors.Is(err, driver.ErrNotOwner) {
+		_, life := x.hold.Left(x.engine.clock.Read())
+		x.hold.Refresh(ctx, x.engine.port, life) // finds that out, too
 	}
-	err := answers[0]
-	now := t.engine.clock.Read()
-	t.locked(now, func() {
-		if errors.Is(err, driver.ErrNotOwner) {
-			t.lose(ReasonTaken, now)
-		}
-	})
 	return cmp.Or(x.Err(), err)
 }

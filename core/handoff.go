@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
@@ -112,49 +113,68 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	if lost := x.Err(); lost != nil {
 		return Handoff{}, lost
 	}
-	if x.tenure.local {
+	if x.Degraded() {
 		return Handoff{}, &unavailableError{"detach", x.name, errDegraded}
 	}
 	if ctx.Err() != nil {
 		return Handoff{}, &endedError{ctx.Err(), &unavailableError{"detach", x.name, errNotAsked}}
 	}
-	handoff, began := newHandoff(x.name), time.Now()
-	if err := x.leaveFor(handoff, keep); err != nil {
+	if err := x.leavable(); err != nil {
 		return Handoff{}, err
 	}
-	_, _ = x.tenure.release(ctx, x, x.tenure.idle()) // the result is awaited below
-	err := x.await(ctx, began)
+	handoff := newHandoff(x.name)
+	err := x.leave(ctx, claim.Left{Keep: keep.Truncate(time.Millisecond), Handoff: handoff.hash()})
 	if err == nil {
 		return handoff, nil
 	}
 	if errors.Is(err, ErrUnavailable) {
-		t := x.tenure
-		t.engine.spawn(func() {
-			if settled, _ := x.outcome(); settled != nil {
-				<-settled
-			}
-			t.engine.recall(ctx, t.cfg, handoff.name, handoff.hash())
+		x.engine.tasks.Go(func() {
+			_ = x.settle() // its own error is what the caller has got
+			x.engine.recall(context.WithoutCancel(ctx), x.cfg, handoff)
 		})
 	}
 	return Handoff{}, err
 }
 
-// leaveFor ends the turn, and makes the release leave the name for the hand-off.
-func (x *Lease) leaveFor(handoff Handoff, keep time.Duration) error {
-	t := x.tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// leavable checks that nothing has re-entered x.
+func (x *Lease) leavable() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	switch {
 	case x.loss != nil:
 		return x.loss
-	case t.state != tenureHeld || x.ended:
+	case x.ended:
 		return ErrReleased
-	case t.leases != x || x.next != nil:
+	case x.open > 1:
 		return invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
+	default:
+		return nil
 	}
-	t.handed = &handed{handoff.hash(), keep.Truncate(time.Millisecond)}
-	x.stopped()
-	return nil
+}
+
+// settle waits until the result of the end is known.
+func (x *Lease) settle() error {
+	x.mu.Lock()
+	if !x.known && x.settled == nil {
+		x.settled = make(chan struct{})
+	}
+	known, settled := x.known, x.settled
+	x.mu.Unlock()
+	if !known {
+		<-settled
+	}
+	return x.outcome()
+}
+
+// recall makes a hand-off useless: it takes the name over with it, and frees it.
+func (r *engine) recall(ctx context.Context, c *config, h Handoff) {
+	k, wish := r.desk.New(h.name), &claim.Wish{Name: h.name, TTL: c.ttl, Handoff: h.hash()}
+	reply := r.desk.Acquire(ctx, k, wish, 0, r.clock.Read(), driver.Patience(c.ttl))
+	if reply.Err == nil {
+		r.desk.CleanNow(k, k.GiveBack(reply.Now.Awake()))
+		return
+	}
+	r.desk.CleanNow(k, k.Drop(reply.Now.Awake()))
 }
 
 // detachable checks what never changes during a lease.
@@ -171,12 +191,12 @@ func (x *Lease) detachable(keep time.Duration) error {
 		return invalidf("Detach(0s): nobody could come in that time")
 	case x.inside != nil:
 		return invalidf("Detach of %q: the lease has re-entered another one, which is to be detached", x.name)
-	case x.tenure.cfg.together():
+	case x.cfg.together():
 		return invalidf("Detach of %q: not with WithShared or WithLimit", x.name)
-	case x.tenure.cfg.minHold > 0:
+	case x.cfg.minHold > 0:
 		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.name)
-	case !x.tenure.engine.can.Detach:
-		return lacks(x.tenure.engine.can, "Detach")
+	case !x.engine.can.Detach:
+		return lacks(x.engine.can, "Detach")
 	default:
 		return nil
 	}
@@ -196,8 +216,8 @@ func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(conte
 		return invalidf("HandOff: nil function")
 	}
 	if !x.none() {
-		x.tenure.engine.call() // Drain and Close wait for it, since it may have to be called back
-		defer x.tenure.engine.called()
+		x.engine.call() // Drain and Close wait for it, since it may have to be called back
+		defer x.engine.called()
 	}
 	handoff, err := x.Detach(ctx, keep)
 	if err != nil {
@@ -218,12 +238,15 @@ func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(conte
 
 // callBack recalls a hand-off that was not sent, and waits for that as long as ctx stands.
 func (x *Lease) callBack(ctx context.Context, handoff Handoff) {
-	r, over := x.tenure.engine, make(chan struct{})
-	r.spawn(func() {
+	r, over := x.engine, make(chan struct{})
+	r.tasks.Go(func() {
 		defer close(over)
-		r.recall(ctx, x.tenure.cfg, handoff.name, handoff.hash())
+		r.recall(context.WithoutCancel(ctx), x.cfg, handoff)
 	})
-	waitFor(ctx, over)
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
 }
 
 // beyond returns ctx without the end of x.
@@ -267,7 +290,12 @@ func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease,
 	case !l.engine.can.Detach:
 		return nil, lacks(l.engine.can, "Attach")
 	}
-	return l.attach(ctx, h.name, cfg, h.hash())
+	x, err := l.attach(ctx, h.name, cfg, h.hash())
+	if errors.Is(err, ErrDuplicate) { // the work is done, so nobody comes with the hand-off any more
+		r := l.engine
+		r.tasks.Go(func() { r.recall(context.WithoutCancel(ctx), cfg, h) })
+	}
+	return x, err
 }
 
 // DoAttached is [Locker.Do] with [Locker.Attach]: it runs fn while it holds the name of the

@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 const keep = time.Minute
@@ -44,7 +44,7 @@ func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 			b.Errorf("%v", x.Err())
 		}
 		b.ok(x.Release(b.Context())) // as if it had been released
-		renewals := b.link.Calls(drivertest.OpRenew)
+		renewals := b.link.Calls(lab.OpRenew)
 		time.Sleep(keep / 2)
 		for _, l := range []*core.Locker{b.locks, other, third} {
 			_, err := l.TryAcquire(b.Context(), "name")
@@ -60,7 +60,7 @@ func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 		}
 		time.Sleep(keep) // it is renewed, and the hand-off's time counts no more
 		b.ok(y.Check(b.Context()))
-		if n := b.link.Calls(drivertest.OpRenew); n != renewals {
+		if n := b.link.Calls(lab.OpRenew); n != renewals {
 			b.Errorf("%d renewals of a detached lease", n-renewals)
 		}
 		b.ok(y.Release(b.Context()))
@@ -137,10 +137,10 @@ func TestDetachGivesNoTurnToThoseWhoWaitInTheProcess(t *testing.T) {
 
 func TestADetachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 	t.Parallel()
-	for _, fate := range []drivertest.Fate{drivertest.ReplyLost, drivertest.ReplyReset, drivertest.RequestLost} {
+	for _, fate := range []lab.Fate{lab.ReplyLost, lab.ReplyReset, lab.RequestLost} {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name")
-			b.link.Next(drivertest.OpRelease, fate)
+			b.link.Next(lab.OpRelease, fate)
 			handoff := b.detach(x)
 			y, err := b.other().Attach(b.Context(), handoff, core.WithWait(0))
 			b.ok(err)
@@ -155,7 +155,7 @@ func TestAnAttachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.other(), "name")
 			handoff := b.detach(x)
-			b.link.Next(drivertest.OpAcquire, drivertest.ReplyLost)
+			b.link.Next(lab.OpAcquire, lab.ReplyLost)
 			y, err := b.locks.Attach(b.Context(), handoff, core.WithWait(wait))
 			b.ok(err)
 			if y.Fence() <= x.Fence() {
@@ -171,7 +171,7 @@ func TestADetachOfUnknownOutcomeLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
-		b.link.All(drivertest.ReplyLost, drivertest.OpRelease)
+		b.link.All(lab.ReplyLost, lab.OpRelease)
 		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
 		defer cancel()
 		handoff, err := x.Detach(ctx, keep)
@@ -179,7 +179,7 @@ func TestADetachOfUnknownOutcomeLeavesNothingBehind(t *testing.T) {
 		if handoff != (core.Handoff{}) {
 			b.Error("a hand-off")
 		}
-		b.link.All(drivertest.Delivered, drivertest.OpRelease)
+		b.link.All(lab.Delivered, lab.OpRelease)
 		time.Sleep(ttl)
 		b.isFree("name")
 	})
@@ -477,63 +477,6 @@ func FuzzAHandoffIsReadAsWrittenOrNotAtAll(f *testing.F) {
 		if handoff.Encode() != s || handoff.Name() == "" {
 			t.Errorf("%q is read as %v and written as %q", s, handoff, handoff.Encode())
 		}
-	})
-}
-
-func TestADegradedLeaseCannotBeDetached(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.All(drivertest.Refused)
-		x := b.acquire(b.localOnly(), "name")
-		b.degraded(x)
-		_, err := x.Detach(b.Context(), keep)
-		b.is(err, core.ErrUnavailable)
-		b.ok(x.Err()) // it stands
-		b.ok(x.Release(b.Context()))
-	})
-}
-
-func TestNobodyGoesLocalBesideAnAttachedLease(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		local := b.localOnly()
-		handoff := b.detach(b.acquire(b.other(), "name"))
-		y, err := b.locks.Attach(b.Context(), handoff)
-		b.ok(err)
-		b.outage(drivertest.Refused)
-		_, err = local.TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
-		b.ok(y.Err())
-		b.link.All(drivertest.Delivered)
-		b.ok(y.Release(b.Context()))
-		b.link.All(drivertest.Refused)
-		x := b.acquire(local, "name")
-		b.degraded(x)
-
-		handoff = b.detach(b.acquire(b.other(), "name"))
-		b.link.All(drivertest.Delivered) // the backend is back, and says yes
-		_, err = b.locks.Attach(b.Context(), handoff, core.WithWait(0))
-		b.is(err, core.ErrHeld)
-		b.ok(x.Release(b.Context()))
-		y, err = b.locks.Attach(b.Context(), handoff, core.WithWait(0))
-		b.ok(err)
-		b.ok(y.Release(b.Context()))
-	})
-}
-
-func TestADetachedNameIsFreedByItsHandle(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		handoff := b.detach(b.acquire(b.other(), "name"))
-		operator, err := core.New(b.store)
-		b.ok(err)
-		if freed, err := operator.ForceRelease(b.Context(), "name", b.handles(operator)[0]); !freed || err != nil {
-			b.Errorf("by force: %v, %v", freed, err)
-		}
-		b.ok(operator.Close(b.Context()))
-		w, err := b.locks.Attach(b.Context(), handoff, core.WithWait(0)) // as anybody
-		b.ok(err)
-		b.ok(w.Release(b.Context()))
 	})
 }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // stale is a hand-off of "name" that somebody has come with already.
@@ -22,9 +22,9 @@ func (b *bench) stale() core.Handoff {
 // name from whoever of this process has it, nor undo the line in which others wait.
 func TestAStaleHandoffGoesLocalBesideNobody(t *testing.T) {
 	t.Parallel()
-	for _, fate := range []drivertest.Fate{drivertest.Refused, drivertest.RequestLost} {
+	for _, fate := range []lab.Fate{lab.Refused, lab.RequestLost} {
 		for _, wait := range []bool{true, false} {
-			virtual(t, func(b *bench) {
+			falling(t, func(b *bench) {
 				local, handoff := b.localOnly(), b.stale()
 				x := b.acquire(b.locks, "name")
 				waiting := b.call(b.locks)
@@ -34,19 +34,69 @@ func TestAStaleHandoffGoesLocalBesideNobody(t *testing.T) {
 					b.is(err, core.ErrHeld)
 				}
 				came := b.coming(local, handoff)
-				b.eventually("its attempt is over", func() bool { return b.link.Calls(drivertest.OpAcquire) > 0 })
+				b.eventually("its attempt is over", func() bool { return b.link.Calls(lab.OpAcquire) > 0 })
 				b.ok(x.Err())
 				if came.ended() {
 					b.Fatalf("two leases at once: %v, %v", came.lease, came.err)
 				}
-				b.link.All(drivertest.Delivered)
+				b.link.All(lab.Delivered)
 				b.ok(x.Release(b.Context()))
-				b.eventually("the first of those who wait is served", waiting.ended)
-				b.ok(waiting.granted().Release(b.Context()))
-				b.eventually("whoever came with the hand-off is served", came.ended)
-				b.ok(came.granted().Release(b.Context()))
+				first, then := waiting, came // places in the queue die in the outage, so whoever asks first
+				b.eventually("one of them is served", func() bool {
+					if came.ended() {
+						first, then = came, waiting
+					}
+					return first.ended()
+				})
+				if then.ended() {
+					b.Fatal("two leases at once")
+				}
+				b.ok(first.granted().Release(b.Context()))
+				b.eventually("and then the other one", then.ended)
+				b.ok(then.granted().Release(b.Context()))
 				b.free()
 			})
 		}
 	}
+}
+
+func TestADegradedLeaseCannotBeDetached(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		b.link.All(lab.Refused)
+		x := b.acquire(b.localOnly(), "name")
+		b.degraded(x)
+		_, err := x.Detach(b.Context(), keep)
+		b.is(err, core.ErrUnavailable)
+		b.ok(x.Err()) // it stands
+		b.ok(x.Release(b.Context()))
+	})
+}
+
+func TestNobodyGoesLocalBesideAnAttachedLease(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		handoff := b.detach(b.acquire(b.other(), "name"))
+		y, err := b.locks.Attach(b.Context(), handoff)
+		b.ok(err)
+		b.outage(lab.Refused)
+		_, err = local.TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		b.ok(y.Err())
+		b.link.All(lab.Delivered)
+		b.ok(y.Release(b.Context()))
+		b.link.All(lab.Refused)
+		x := b.acquire(local, "name")
+		b.degraded(x)
+
+		handoff = b.detach(b.acquire(b.other(), "name"))
+		b.link.All(lab.Delivered) // the backend is back, and says yes
+		_, err = b.locks.Attach(b.Context(), handoff, core.WithWait(0))
+		b.is(err, core.ErrHeld)
+		b.ok(x.Release(b.Context()))
+		y, err = b.locks.Attach(b.Context(), handoff, core.WithWait(0))
+		b.ok(err)
+		b.ok(y.Release(b.Context()))
+	})
 }

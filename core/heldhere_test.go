@@ -3,10 +3,13 @@ package core_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 func TestAHeldErrorSaysThatThisProcessHasTheName(t *testing.T) {
@@ -43,6 +46,32 @@ func TestAHeldErrorSaysThatThisProcessHasTheName(t *testing.T) {
 		if want := `holdfast: "a" is held by "me", in this process for 3s; inside its work, pass on the context of the lease, or use AcquireAll`; err.Error() != want {
 			b.Errorf("%q", err)
 		}
+	})
+}
+
+// Both came while the holder was still asking. He has left as their time ends, and the service has said nothing since.
+func TestACallThatThisProcessKeptWaitingIsToldThatTheNameWasHeld(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(time.Millisecond, time.Millisecond)
+		var all sync.WaitGroup
+		all.Go(func() {
+			b.ok(b.locks.Do(b.Context(), "a", func(context.Context) error { time.Sleep(5 * time.Second); return nil }))
+		})
+		synctest.Wait()
+		b.link.Drop(lab.OpWait)
+		all.Go(func() {
+			err := second(b.locks.Acquire(b.Context(), "a", core.WithWait(5100*time.Millisecond)))
+			b.is(err, core.ErrHeld)
+			b.isNot(err, core.ErrUnavailable)
+		})
+		all.Go(func() {
+			err := second(b.locks.Acquire(deadlineIn(b, 5100*time.Millisecond), "a"))
+			b.is(err, core.ErrHeld, context.DeadlineExceeded)
+			b.isNot(err, core.ErrUnavailable)
+		})
+		all.Wait()
+		b.link.Heal()
 	})
 }
 

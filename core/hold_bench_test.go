@@ -1,4 +1,4 @@
-package core
+package core_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
@@ -16,6 +17,10 @@ func (agreeable) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 	return driver.Grant{Fence: 1}, nil
 }
 
+func (agreeable) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return agreeable{}.Acquire(ctx, c)
+}
+
 func (agreeable) Renew(_ context.Context, claims []driver.Claim) []error {
 	return make([]error, len(claims))
 }
@@ -23,70 +28,35 @@ func (agreeable) Renew(_ context.Context, claims []driver.Claim) []error {
 func (agreeable) Release(context.Context, driver.Claim) error { return nil }
 
 func (agreeable) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Punctual: true, Fence: true}
+	return driver.Capabilities{Punctual: true, Forgets: true, Fence: true}
 }
 
-// held is a Locker with n leases of names that are somebody else's memory.
-func held(b *testing.B, names []string) (*Locker, []*Lease) {
-	b.Helper()
-	locks, err := New(agreeable{})
+// BenchmarkHold is an acquire that is not followed by a release; bytes/lease is what it has left behind, without its name.
+func BenchmarkHold(b *testing.B) {
+	names, leases := make([]string, b.N), make([]*core.Lease, b.N)
+	for i := range names {
+		names[i] = "order:" + strconv.Itoa(i)
+	}
+	locks, err := core.New(agreeable{}, core.WithMaxLeases(b.N+1))
 	if err != nil {
 		b.Fatal(err)
 	}
-	leases := make([]*Lease, len(names))
+	before := inUse()
+	b.ReportAllocs()
+	b.ResetTimer()
 	for i, name := range names {
 		if leases[i], err = locks.Acquire(context.Background(), name); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return locks, leases
-}
-
-func namesFor(n int) []string {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = "order:" + strconv.Itoa(i)
-	}
-	return names
-}
-
-// BenchmarkHold is an acquire that is not followed by a release; bytes/lease is what it has left
-// behind, without its name.
-func BenchmarkHold(b *testing.B) {
-	names := namesFor(b.N)
-	before := inUse()
-	b.ReportAllocs()
-	b.ResetTimer()
-	locks, leases := held(b, names)
 	b.StopTimer()
 	b.ReportMetric((inUse()-before)/float64(b.N), "bytes/lease")
-	locks.engine.watchdog.abandon()
-	runtime.KeepAlive(leases)
 	runtime.KeepAlive(names)
-}
-
-// BenchmarkRenew is a renewal of one lease among 10,000, on its way with the usual number of
-// others.
-func BenchmarkRenew(b *testing.B) {
-	locks, leases := held(b, namesFor(10_000))
-	k := locks.engine.watchdog
-	batch := make([]*tenure, 0, maxBatch)
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := 0; i < b.N; i += maxBatch {
-		batch = batch[:0]
-		for j := range maxBatch {
-			t := leases[(i+j)%len(leases)].tenure
-			t.mu.Lock()
-			t.renewing = true
-			t.inFlight++
-			t.mu.Unlock()
-			batch = append(batch, t)
+	for _, x := range leases {
+		if err := x.Release(context.Background()); err != nil {
+			b.Fatal(err)
 		}
-		k.renewers.renew(batch)
 	}
-	b.StopTimer()
-	k.abandon()
 }
 
 // inUse is the memory of the heap once what is garbage has gone.

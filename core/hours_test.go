@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // modelHours is how many virtual hours of each seed pass; HOLDFAST_MODEL_HOURS says otherwise.
@@ -66,7 +66,7 @@ type vigil struct {
 func (v *vigil) run(rng *rand.Rand) {
 	var all sync.WaitGroup
 	for range 3 {
-		link := drivertest.NewLink(v.store)
+		link := lab.New(v.store)
 		locks := v.locker(link)
 		for range 2 {
 			seed := rng.Uint64()
@@ -140,8 +140,8 @@ func (v *vigil) enter(x *core.Lease) {
 }
 
 // storm breaks a link now and then, for a moment or for longer than a lease lasts.
-func (v *vigil) storm(link *drivertest.Link, rng *rand.Rand) {
-	fates := []drivertest.Fate{drivertest.Refused, drivertest.RequestLost, drivertest.ReplyLost}
+func (v *vigil) storm(link *lab.Net, rng *rand.Rand) {
+	fates := []lab.Fate{lab.Refused, lab.RequestLost, lab.ReplyLost}
 	for time.Now().Before(v.until) {
 		time.Sleep(time.Duration(rng.IntN(int(4 * time.Minute))))
 		if rng.IntN(3) == 0 {

@@ -23,7 +23,7 @@ type punctual struct {
 }
 
 func (p *punctual) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	p.spawned.Store(strings.Contains(string(debug.Stack()), ".spawn"))
+	p.spawned.Store(strings.Contains(string(debug.Stack()), "(*Group).Go"))
 	if p.silent(ctx) {
 		return driver.Grant{}, errors.New("i/o timeout")
 	}

@@ -4,69 +4,187 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
 // Lease is one holder's turn of a name. Its methods may be called from any goroutine.
 //
-// If you got it from Acquire, TryAcquire or Attach, end it once, with [Lease.Release],
-// [Lease.Complete], [Lease.Finish] or [Lease.Detach]. After that every method answers locally and
-// never asks the backend.
+// If you got it from Acquire, TryAcquire or Attach, end it once, with [Lease.Release], [Lease.Complete],
+// [Lease.Finish] or [Lease.Detach]. After that every method answers locally and never asks the backend.
 //
-// If the acquire has failed, there is no lease. The methods of a nil *Lease return [ErrInvalid] or
-// the zero value, and its Context has ended.
+// If the acquire has failed, there is no lease. The methods of a nil *Lease return [ErrInvalid] or the zero value, and
+// its Context has ended.
 type Lease struct {
-	tenure *tenure
+	engine *engine
 	cfg    *config // of the call that asked for it
 	name   string
-	since  clock.Up        // when the turn began
+	want   hold.Want
+	hold   *hold.Hold
+	fence  uint64
+	since  clock.Up        // when it began
 	outer  *Lease          // the innermost lease of the caller's context, or nil
 	inside *Lease          // the lease that it has re-entered, or nil
+	root   *Lease          // the outermost of those; itself if it has re-entered none
 	set    *group          // that it belongs to, or nil
-	values context.Context // of the work; set once more as the caller gets the lease, with tenure.mu held
-	turn   int32           // of its tenure
+	values context.Context // of the work; set once more as the caller gets the lease
 
 	slotted bool // it has the slot of the lease that it has re-entered
 
-	// Protected by tenure.mu.
-	ended   bool          // Release, Complete, Finish or Detach was called
-	known   bool          // result is valid
-	next    *Lease        // in the list of its tenure's leases, until it has ended
-	slot    chan struct{} // of size one: full while an inner lease has its turn
-	own     *leaseContext // Lease.Context, made when somebody asks for it
-	work    *leaseContext // the context of Do
-	unlink  func()        // takes that from the caller's context; not with a mutex held, since it calls methods of that
-	until   clock.Awake   // the last ValidUntil, once ended or lost
-	loss    *LostError    // the reason, if trust ended first
-	settled latch         // opened when the result is known
-	result  error
+	work leaseContext // of Do
+
+	mu       sync.Mutex // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
+	ended    bool       // by Release, Complete, Finish or Detach
+	retired  bool       // its contexts have ended, because it is about to end
+	told     bool       // observers know that it has begun
+	lossDue  bool       // and have to be told then that it was lost
+	shut     bool       // the Locker was closed
+	known    bool       // result is valid
+	freed    bool       // of a root: the hold has ended
+	mark     bool       // of a root: the work is finished
+	open     int        // of a root: how many leases, with itself, have not ended
+	inners   *Lease     // of a root: those that have re-entered it, linked by next
+	next     *Lease
+	slot     chan struct{} // of size one: full while an inner lease has its turn
+	own      *leaseContext // Lease.Context, made when somebody asks for it
+	until    clock.Awake   // the last ValidUntil, once ended or lost
+	loss     *LostError    // the reason, if trust ended first
+	settled  chan struct{} // closed when the result is known; nil if nobody waits
+	result   error
+	panicked *call.Panic // of the backend's client, to go on where somebody waits for the result
 }
 
 // group identifies the leases of one AcquireAll.
 type group struct {
-	whole bool // it has them all; set before anybody else gets one
+	whole atomic.Bool // it has them all
 }
 
-// newLease makes a lease that has no tenure yet. It calls methods of the caller's context, so call
-// it without a mutex held.
-func newLease(ctx context.Context, c *config, name string) *Lease {
-	outer := leaseOf(ctx)
-	return &Lease{cfg: c, name: name, outer: outer, values: ctx}
+// newLease makes a lease that has no hold yet. It calls methods of the caller's context, so call it without a mutex held.
+func newLease(ctx context.Context, r *engine, c *config, name, handoff string) *Lease {
+	x := &Lease{engine: r, cfg: c, name: name, outer: leaseOf(ctx), values: ctx, open: 1}
+	x.root = x
+	x.work.lease, x.work.parent = x, ctx
+	x.want = c.want(x, handoff)
+	return x
 }
 
-// bind gives x a turn of t.
-func (x *Lease) bind(t *tenure, turn int32, now clock.Reading) {
-	x.tenure, x.turn, x.since = t, turn, now.Up()
+// got says that x has h.
+func (x *Lease) got(h *hold.Hold) {
+	x.hold, x.fence, x.since = h, h.Fence(), x.engine.clock.Read().Up()
 }
 
-func (x *Lease) subject() Subject { return x.cfg.subject(x.values, x.name) }
+// work is what a hold knows of a lease.
+type work Lease
+
+// Stop implements hold.Work.
+func (w *work) Stop(why term.Loss) { (*Lease)(w).lose(reasonOf(why)) }
+
+func reasonOf(why term.Loss) Reason {
+	switch why {
+	case term.Taken:
+		return ReasonTaken
+	case term.MaxHold:
+		return ReasonMaxHold
+	case term.Unreachable:
+		return ReasonUnreachable
+	default:
+		return ReasonExpired
+	}
+}
+
+// lose ends trust in x, and in those that have re-entered it. It is told once.
+func (x *Lease) lose(why Reason) {
+	now := x.engine.clock.Now()
+	x.mu.Lock()
+	if x.loss != nil || x.freed {
+		x.mu.Unlock()
+		return
+	}
+	lost := &LostError{x.name, why}
+	var ends []*leaseContext
+	for y := x; y != nil; y = y.after(x) {
+		if !y.ended {
+			y.loss, y.until = lost, now
+			ends = y.contexts(ends)
+		}
+	}
+	x.loss = lost // also if it has ended, and what has re-entered it has not
+	told := x.told
+	x.lossDue = !told
+	x.mu.Unlock()
+	end(ends, lost)
+	if told {
+		x.tellLost(why)
+	}
+}
+
+// contexts appends those contexts of x that somebody has asked for. The caller holds the mutex.
+func (x *Lease) contexts(ends []*leaseContext) []*leaseContext {
+	if x.own != nil {
+		ends = append(ends, x.own)
+	}
+	if x.work.made.Load() != nil {
+		ends = append(ends, &x.work)
+	}
+	return ends
+}
+
+// end ends contexts. The first cause stays.
+func end(contexts []*leaseContext, cause error) {
+	for _, c := range contexts {
+		c.made.Load().end(cause)
+	}
+}
+
+// closed ends the contexts of x, and of those that have re-entered it: the Locker is closed.
+func (x *Lease) closed() {
+	x.mu.Lock()
+	var ends []*leaseContext
+	for y := x; y != nil; y = y.after(x) {
+		y.shut = true
+		ends = y.contexts(ends)
+	}
+	x.mu.Unlock()
+	end(ends, ErrClosed)
+}
+
+// after is the next one of root and those that have re-entered it. The caller holds the mutex.
+func (x *Lease) after(root *Lease) *Lease {
+	if x == root {
+		return root.inners
+	}
+	return x.next
+}
+
+func (x *Lease) event(kind EventKind) Event {
+	x.root.mu.Lock()
+	values := x.values
+	x.root.mu.Unlock()
+	e := x.cfg.event(values, kind, x.name)
+	e.Degraded = x.Degraded()
+	return e
+}
+
+func (x *Lease) held() time.Duration { return x.engine.clock.Read().Up().Sub(x.since) }
+
+func (x *Lease) tellLost(why Reason) {
+	if x.engine.observes(EventLost) {
+		e := x.event(EventLost)
+		e.Reason, e.Held = why, x.held()
+		x.engine.tell(e)
+	}
+}
 
 var errNoLease = invalidf("call: no lease: the acquire has failed")
 
 // none says that there is no lease, because the error of an acquire was ignored.
-func (x *Lease) none() bool { return x == nil || x.tenure == nil }
+func (x *Lease) none() bool { return x == nil || x.hold == nil }
 
 // Name returns the name that is locked.
 func (x *Lease) Name() string {
@@ -80,41 +198,44 @@ func (x *Lease) Name() string {
 // name. A holder can be paused and not know that its lease is over. A resource is safe from it only
 // if it remembers the largest fence that it has seen, and refuses smaller ones.
 //
-// Fence returns 0 if there is no fencing token: the lease is [Lease.Degraded], it is one of a
-// semaphore, or the backend mints none. [FenceFor] returns an error in these cases.
+// Fence returns 0 if there is no fencing token: the lease is [Lease.Degraded], it is one of a semaphore, or the backend mints
+// none. [FenceFor] returns an error in these cases.
 func (x *Lease) Fence() uint64 {
 	if x.none() {
 		return 0
 	}
-	return x.tenure.fenceOf(x.turn)
+	return x.fence
 }
 
 // ValidUntil returns when trust in the lease ends unless it is renewed, or when it has ended. It is never later than the
-// time at which the backend lets others have the name, as long as the rates of the clocks differ by
-// less than one percent. A degraded lease needs no renewal: for it, ValidUntil is ten years after
-// the acquire, or about one TTL [WithoutRenewal].
+// time at which the backend lets others have the name, as long as the rates of the clocks differ by less than one percent. A
+// degraded lease needs no renewal: for it, ValidUntil is about ten years after the acquire, or one TTL [WithoutRenewal].
 func (x *Lease) ValidUntil() time.Time {
 	if x.none() {
 		return time.Time{}
 	}
-	t := x.tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	until := x.validUntil()
+	x.root.mu.Lock()
+	defer x.root.mu.Unlock()
 	if x.ended || x.loss != nil {
-		return t.engine.clock.Time(x.until)
+		until = x.until
 	}
-	return t.engine.clock.Time(t.validUntil())
+	return x.engine.clock.Time(until)
+}
+
+// validUntil is ValidUntil of a lease that may be trusted. It takes the hold's mutex.
+func (x *Lease) validUntil() clock.Awake {
+	now := x.engine.clock.Now()
+	return now.Add(x.hold.Remaining(now))
 }
 
 // Degraded says that the lease excludes others in this process only, because the lock service could
 // not answer when it was acquired: see [OnUnavailable]. It never changes during the lease.
 //
 // A degraded lease has no TTL and no fence. It ends by its release, by [WithMaxHold], by Close, and
-// [WithoutRenewal] after about one TTL. Its release sends nothing, and [Confirm] trusts it. A
+// [WithoutRenewal] after about one TTL. Its release sends nothing, [Confirm] trusts it, and it cannot be detached. A
 // re-entry joins it, whatever policy the re-entry has.
-func (x *Lease) Degraded() bool {
-	return !x.none() && x.tenure.local
-}
+func (x *Lease) Degraded() bool { return !x.none() && x.hold.Claim.Outage != nil }
 
 // Context returns the lease's own context. It has the values of the context that was given to
 // Acquire, but neither its deadline nor its cancellation. It ends when the lease does. Then
@@ -126,63 +247,37 @@ func (x *Lease) Context() context.Context {
 		end(errNoLease)
 		return ctx
 	}
-	t := x.tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	own := &leaseContext{lease: x, parent: context.WithoutCancel(x.values)}
+	own.make()
+	x.root.mu.Lock()
+	defer x.root.mu.Unlock()
 	if x.own == nil {
-		x.own = x.derive(context.WithoutCancel(x.values))
+		x.own = own
 	}
 	return x.own
 }
 
-// workContext returns a context that ends with the caller's or with the lease. One of the standard library's is between
-// the two: the end of the lease, which a mutex and the watchdog's tick are waiting for, calls no method of the caller's.
-func (x *Lease) workContext() context.Context {
-	under, unlink := context.WithCancel(x.values)
-	t := x.tenure
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	x.work, x.unlink = x.derive(under), unlink
-	return x.work
-}
-
-// derive makes a context of the lease from parent. The caller holds the mutex.
-func (x *Lease) derive(parent context.Context) *leaseContext {
-	ctx, end := context.WithCancelCause(parent)
-	if cause := x.cause(); cause != nil {
-		end(cause)
-	}
-	return &leaseContext{ctx, x, end}
-}
+// workContext returns a context that ends with the caller's or with the lease.
+func (x *Lease) workContext() context.Context { return &x.work }
 
 // cause is why the lease's contexts have ended, or nil. The caller holds the mutex.
 func (x *Lease) cause() error {
 	switch {
 	case x.loss != nil:
 		return x.loss
-	case x.ended:
+	case x.ended, x.retired:
 		return context.Canceled
-	case x.tenure.engine.closed():
+	case x.shut:
 		return ErrClosed
 	default:
 		return nil
 	}
 }
 
-// endContexts ends the contexts of the lease. The first cause stays. The caller holds the mutex.
-func (x *Lease) endContexts(cause error) {
-	if x.own != nil {
-		x.own.end(cause)
-	}
-	if x.work != nil {
-		x.work.end(cause)
-	}
-}
-
 type leaseKey struct{}
 
 // FromContext returns the innermost lease that ctx stands under. A context stands under a lease if
-// it is the context of Do, DoValue, Wrap or a door, or [Lease.Context], or is derived from one of
+// it is the context of Do, DoValue, Wrap or a middleware, or [Lease.Context], or is derived from one of
 // these. The lease may have ended since; [Lease.Err] tells.
 func FromContext(ctx context.Context) (*Lease, bool) {
 	x, ok := ctx.Value(leaseKey{}).(*Lease)
@@ -210,28 +305,13 @@ func FenceFor(ctx context.Context, name string) (uint64, error) {
 	switch {
 	case x == nil:
 		return 0, invalidf("fence of %q: the context stands under no lease of that name", name)
-	case x.tenure.local:
+	case x.Degraded():
 		return 0, &unavailableError{"fence", name, errDegraded}
 	case x.Fence() == 0:
-		return 0, invalidf("fence of %q: it has none, as it is of a semaphore, or the %s backend mints none", name, x.tenure.engine.can.Backend)
+		return 0, invalidf("fence of %q: it has none, as it is of a semaphore, or the %s backend mints none", name, x.engine.can.Backend)
 	default:
 		return x.Fence(), nil
 	}
-}
-
-// leaseContext is a context that knows its lease.
-type leaseContext struct {
-	context.Context // made by context.WithCancelCause, so that children attach to it directly
-	lease           *Lease
-	end             context.CancelCauseFunc
-}
-
-// Value returns the lease for leaseKey, and the parent's value for all other keys.
-func (c *leaseContext) Value(key any) any {
-	if key == (leaseKey{}) {
-		return c.lease
-	}
-	return c.Context.Value(key)
 }
 
 // Err returns nil as long as the lease may be trusted. After that it returns a *[LostError] with
@@ -243,14 +323,25 @@ func (x *Lease) Err() error {
 	if x.none() {
 		return errNoLease
 	}
-	t := x.tenure
-	var lost *LostError
-	var ended bool
-	t.locked(t.engine.clock.Read(), func() { lost, ended = x.loss, x.ended }) // the watchdog's timer may be late
+	if err := x.over(); err != nil {
+		return err
+	}
+	if h := x.root.hold; h != nil {
+		h.Check(x.engine.clock.Read()) // the watchdog's timer may be late
+	}
+	return x.over()
+}
+
+// over is why x is over, as far as has been noticed.
+func (x *Lease) over() error {
+	x.root.mu.Lock()
+	defer x.root.mu.Unlock()
 	switch {
-	case lost != nil:
-		return lost
-	case ended:
+	case x.known && x.result == nil: // before what has re-entered it was lost, if it was
+		return ErrReleased
+	case x.loss != nil:
+		return x.loss
+	case x.ended:
 		return ErrReleased
 	default:
 		return nil
@@ -259,16 +350,17 @@ func (x *Lease) Err() error {
 
 func (x *Lease) live() bool { return x.Err() == nil }
 
-// lost says of a lease that has ended whether it was lost before it could be given back.
+// lost says of a lease whether it was lost before it could be given back.
 func (x *Lease) lost() bool {
-	x.tenure.mu.Lock()
-	defer x.tenure.mu.Unlock()
+	x.root.mu.Lock()
+	defer x.root.mu.Unlock()
 	return x.loss != nil
 }
 
-func (x *Lease) over() bool {
-	x.tenure.mu.Lock()
-	defer x.tenure.mu.Unlock()
+// gone says that x has ended.
+func (x *Lease) gone() bool {
+	x.root.mu.Lock()
+	defer x.root.mu.Unlock()
 	return x.ended
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
@@ -30,7 +30,7 @@ func TestSlowRenewalDoesNotExtendTrust(t *testing.T) {
 		const late = 1200 * time.Millisecond
 		b.link.Delay(0, late)
 		time.Sleep(5250 * time.Millisecond) // one was asked for after 2.6 to 4 s, and answered
-		if n := b.link.Calls(drivertest.OpRenew); n != 1 {
+		if n := b.link.Calls(lab.OpRenew); n != 1 {
 			b.Fatalf("%d renewals", n)
 		}
 		latest := time.Now().Add(-late) // no reply that has come was asked for later
@@ -45,7 +45,7 @@ func TestAnAnswerAfterTrustEndedDoesNotRevive(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
-		b.link.All(drivertest.HeldBack, drivertest.OpRenew)
+		b.link.All(lab.HeldBack, lab.OpRenew)
 		<-x.Context().Done()
 		b.reason(x, core.ReasonUnreachable)
 		b.link.Deliver() // the server still had it, and says "yours"
@@ -62,7 +62,7 @@ func TestTheContextEndsWhenTrustDoes(t *testing.T) {
 		b.took(ttl-drift, 0, func() { <-x.Context().Done() })
 		b.reason(x, core.ReasonExpired)
 		b.is(x.Release(b.Context()), core.ErrLost)
-		if n := b.link.Calls(drivertest.OpRelease) + b.link.Calls(drivertest.OpRenew); n != 0 {
+		if n := b.link.Calls(lab.OpRelease) + b.link.Calls(lab.OpRenew); n != 0 {
 			b.Errorf("%d commands of a lease that is neither renewed nor held", n)
 		}
 	})
@@ -74,7 +74,7 @@ func TestTheWatchdogRenewsEveryPeriod(t *testing.T) {
 		x := b.acquire(b.locks, "name")
 		time.Sleep(100 * ttl)
 		b.ok(x.Err())
-		if n := b.link.Calls(drivertest.OpRenew); n < 300 || n > 450 {
+		if n := b.link.Calls(lab.OpRenew); n < 300 || n > 450 {
 			b.Errorf("%d renewals in 300 periods", n)
 		}
 		b.ok(x.Release(b.Context()))
@@ -90,9 +90,9 @@ func TestTheWatchdogIsSilentAfterTheEnd(t *testing.T) {
 		},
 		"loss": func(b *bench) {
 			x := b.acquire(b.locks, "name")
-			b.link.All(drivertest.Refused)
+			b.link.All(lab.Refused)
 			<-x.Context().Done()
-			b.link.All(drivertest.Delivered)
+			b.link.All(lab.Delivered)
 		},
 		"max hold": func(b *bench) {
 			x := b.acquire(b.locks, "name", core.WithMaxHold(ttl))
@@ -120,7 +120,7 @@ func TestTheWatchdogIsSilentAfterTheEnd(t *testing.T) {
 			virtual(t, func(b *bench) {
 				end(b)
 				commands := func() (n int) {
-					for _, op := range []drivertest.Op{drivertest.OpAcquire, drivertest.OpRenew, drivertest.OpRelease} {
+					for _, op := range []lab.Op{lab.OpAcquire, lab.OpRenew, lab.OpRelease} {
 						n += b.link.Calls(op)
 					}
 					return n
@@ -142,17 +142,17 @@ func TestRenewalStopsBeforeTheRelease(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
-		b.link.Next(drivertest.OpRenew, drivertest.HeldBack)
-		b.eventually("a renewal is under way", func() bool { return b.link.Calls(drivertest.OpRenew) == 1 })
+		b.link.Next(lab.OpRenew, lab.HeldBack)
+		b.eventually("a renewal is under way", func() bool { return b.link.Calls(lab.OpRenew) == 1 })
 		released := make(chan error, 1)
 		go func() { released <- x.Release(b.Context()) }()
 		synctest.Wait()
-		if n := b.link.Calls(drivertest.OpRelease); n != 0 {
+		if n := b.link.Calls(lab.OpRelease); n != 0 {
 			b.Error("the release went out beside the renewal")
 		}
 		b.link.Deliver()
 		b.ok(<-released)
-		if n := b.link.Calls(drivertest.OpRenew); n != 1 {
+		if n := b.link.Calls(lab.OpRenew); n != 1 {
 			b.Errorf("%d renewals", n)
 		}
 	})
@@ -240,13 +240,13 @@ func TestAnEndedLeaseAnswersLocally(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithDedup(time.Hour))
 		b.ok(x.Release(b.Context()))
-		renewals, releases := b.link.Calls(drivertest.OpRenew), b.link.Calls(drivertest.OpRelease)
+		renewals, releases := b.link.Calls(lab.OpRenew), b.link.Calls(lab.OpRelease)
 		y := b.acquire(b.other(), "name")
 		b.ok(x.Release(b.Context()))  // the first one's result
 		b.ok(x.Complete(b.Context())) // likewise
 		b.is(x.Check(b.Context()), core.ErrReleased)
 		b.is(x.Err(), core.ErrReleased)
-		if n := b.link.Calls(drivertest.OpRenew) - renewals + b.link.Calls(drivertest.OpRelease) - releases; n != 0 {
+		if n := b.link.Calls(lab.OpRenew) - renewals + b.link.Calls(lab.OpRelease) - releases; n != 0 {
 			b.Errorf("%d commands", n)
 		}
 		b.ok(y.Check(b.Context()))
@@ -277,7 +277,7 @@ func TestConcurrentReleasesGetOneResult(t *testing.T) {
 		for range 10 {
 			b.ok(<-results)
 		}
-		if n := b.link.Calls(drivertest.OpRelease); n != 1 {
+		if n := b.link.Calls(lab.OpRelease); n != 1 {
 			b.Errorf("%d releases", n)
 		}
 	})
@@ -287,7 +287,7 @@ func TestAReleaseThatCannotBeConfirmedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
-		b.link.All(drivertest.RequestLost, drivertest.OpRelease)
+		b.link.All(lab.RequestLost, lab.OpRelease)
 		b.took(bound, 0, func() {
 			err := x.Release(b.Context())
 			b.is(err, core.ErrUnavailable)
@@ -316,11 +316,11 @@ func TestNotTheOwnerAfterAnUnknownReleaseIsSuccessOnlyWhileTrustStands(t *testin
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithoutRenewal())
 		time.Sleep(ttl - drift - 10*time.Millisecond) // trust ends soon
-		b.link.Next(drivertest.OpRelease, drivertest.ReplyLost)
+		b.link.Next(lab.OpRelease, lab.ReplyLost)
 		err := x.Release(b.Context())
 		b.is(err, core.ErrUnavailable)
 		b.isNot(err, core.ErrLost)
-		if n := b.link.Calls(drivertest.OpRelease); n != 1 {
+		if n := b.link.Calls(lab.OpRelease); n != 1 {
 			b.Errorf("%d releases: one went out after trust had ended", n)
 		}
 	})
@@ -335,7 +335,7 @@ func TestWhatSomebodyTookIsLostWithinOneRenewalAndLeftAlone(t *testing.T) {
 		b.took(period/2, period, func() { <-x.Context().Done() })
 		b.reason(x, core.ReasonTaken)
 		b.is(x.Release(b.Context()), core.ErrLost)
-		if n := b.link.Calls(drivertest.OpRelease); n != 0 {
+		if n := b.link.Calls(lab.OpRelease); n != 0 {
 			b.Errorf("%d releases of what was lost", n)
 		}
 		b.ok(y.Check(b.Context()))
@@ -347,10 +347,10 @@ func TestNotTheOwnerThatArrivesAfterTrustEndedProvesNothing(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithoutRenewal())
 		time.Sleep(time.Until(x.ValidUntil()) - 30*time.Millisecond)
-		b.link.Next(drivertest.OpRelease, drivertest.ReplyReset)
+		b.link.Next(lab.OpRelease, lab.ReplyReset)
 		b.link.Delay(0, 100*time.Millisecond)
 		err := x.Release(b.Context())
-		if n := b.link.Calls(drivertest.OpRelease); n != 2 {
+		if n := b.link.Calls(lab.OpRelease); n != 2 {
 			b.Fatalf("%d releases", n)
 		}
 		b.is(err, core.ErrUnavailable)
@@ -361,7 +361,7 @@ func TestNotTheOwnerThatArrivesAfterTrustEndedProvesNothing(t *testing.T) {
 func TestADuplicateThatArrivesDuringTheReleaseIsCleanedUpAfterIt(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.Next(drivertest.OpAcquire, drivertest.HeldBack)
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
 		x := b.acquire(b.locks, "name") // by its second command
 		b.link.Delay(0, 200*time.Millisecond)
 		released := make(chan error, 1)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
 // LeaseSet is the leases of several names, one for each name, from [Locker.AcquireAll]. It is lost
@@ -102,7 +104,8 @@ func (s *LeaseSet) Release(ctx context.Context) error {
 	return s.end(ctx, false)
 }
 
-// Complete is [Lease.Complete] for all leases of the set at once.
+// Complete is [Lease.Complete] for all leases of the set: the one that leaves the marker ends once the others have ended. So it can take twice
+// as long as for one.
 func (s *LeaseSet) Complete(ctx context.Context) error {
 	if s.none() {
 		return errNoLease
@@ -113,7 +116,7 @@ func (s *LeaseSet) Complete(ctx context.Context) error {
 	return s.end(ctx, true)
 }
 
-// Finish is [Lease.Finish] for all leases of the set at once.
+// Finish is [Lease.Finish] for all leases of the set, which end as by Complete or by Release.
 func (s *LeaseSet) Finish(ctx context.Context, workErr error) error {
 	if s.none() {
 		return errors.Join(workErr, errNoLease)
@@ -122,19 +125,53 @@ func (s *LeaseSet) Finish(ctx context.Context, workErr error) error {
 	return joinLoss(workErr, err)
 }
 
-// end ends all leases at once, so that it takes no longer than for one.
+// end ends all leases at once. The first one has the marker of all, so it ends last, and leaves it only if nothing of
+// the set was lost.
 func (s *LeaseSet) end(ctx context.Context, mark bool) error {
-	errs := make([]error, len(s.leases))
+	if ctx.Err() == nil && ctx.Done() != nil { // it may be that of the set, which ends now
+		beyond, cancel := s.leases[0].beyond(ctx)
+		defer cancel()
+		ctx = beyond
+	}
+	if !mark {
+		return s.endAll(ctx, s.leases)
+	}
+	s.retire()
+	err := s.endAll(ctx, s.leases[1:])
+	mark = !slices.ContainsFunc(s.leases, (*Lease).lost)
+	return join(s.leases[0].end(ctx, mark), err)
+}
+
+// retire ends all contexts of the set, so that no work goes on under one lease while others end.
+func (s *LeaseSet) retire() {
+	for _, x := range s.leases {
+		x.root.retire(x)
+	}
+}
+
+// endAll ends leases at once, so that it takes no longer than for one.
+func (s *LeaseSet) endAll(ctx context.Context, leases []*Lease) error {
+	errs := make([]error, len(leases))
 	var others sync.WaitGroup
-	for i, x := range s.leases[1:] {
+	for i, x := range leases {
+		if i == 0 {
+			continue
+		}
 		others.Add(1)
-		x.tenure.engine.spawn(func() {
+		x.engine.tasks.Go(func() {
 			defer others.Done()
-			errs[i+1] = x.end(ctx, mark && x.dedups())
+			errs[i] = x.end(ctx, false)
 		})
 	}
-	errs[0] = s.leases[0].end(ctx, mark)
+	if len(leases) > 0 {
+		errs[0] = leases[0].end(ctx, false)
+	}
 	others.Wait()
+	return join(errs...)
+}
+
+// join is errors.Join, and leaves a single error as it is.
+func join(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {
 		return errs[0]
@@ -149,7 +186,7 @@ func (s *LeaseSet) giveBack(ctx context.Context) {
 	}
 	for _, x := range s.leases {
 		if x.inside == nil {
-			x.tenure.forgo()
+			x.hold.Forgo()
 		}
 	}
 	_ = s.end(ctx, false) // told to observer and log
@@ -169,6 +206,9 @@ func (s *LeaseSet) Format(f fmt.State, _ rune) {
 // transfer between two accounts. The names may be in different slots of a Cluster. Observers are
 // told of each lease.
 //
+// A set has one clock, which begins when it is whole: [WithMaxHold], and the TTL [WithoutRenewal], count from then. It has one dedup
+// marker, on its first name, which is left after the others have ended, and only if none of them was lost.
+//
 // The names are taken one by one, sorted, so two callers never wait for each other in a circle. All
 // names share the budget of [WithWait]. If one name is refused, the leases taken before it are
 // given back, and the error is the one of that name. If a lease is lost while AcquireAll waits for
@@ -181,9 +221,6 @@ func (s *LeaseSet) Format(f fmt.State, _ rune) {
 // With [WithDedup], what counts as the same work has the same scope and the same names, in the same
 // order. So a transfer from one account is no duplicate of an earlier one to somebody else, and none
 // of one in the other direction.
-//
-// With [OnUnavailable] of [LocalOnly] each name is decided by itself, and the set is degraded if
-// one lease is. A second round fails closed.
 //
 // The errors are those of [Locker.Acquire]. An empty list of names is [ErrInvalid].
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*LeaseSet, error) {
@@ -206,12 +243,11 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	}
 	l.engine.call()
 	defer l.engine.called()
-	g := multiAcquire{locker: l, ctx: ctx, names: names, cfg: cfg, began: time.Now()}
+	g := multiAcquire{locker: l, ctx: ctx, names: names, cfg: cfg, began: l.engine.clock.Now()}
 	for {
 		if s, err := g.round(); s != nil || err != nil {
 			return s, err
 		}
-		g.cfg = g.cfg.failClosed() // it has waited for a holder of one of the names
 	}
 }
 
@@ -233,7 +269,7 @@ type multiAcquire struct {
 	ctx    context.Context
 	names  []string // sorted, each one once
 	cfg    *config
-	began  time.Time
+	began  clock.Awake
 }
 
 // round takes one name after the other, each under the context of the one before, so that a loss
@@ -247,8 +283,8 @@ func (g *multiAcquire) round() (*LeaseSet, error) {
 			s.giveBack(context.WithoutCancel(g.ctx))
 		}
 	}()
-	for _, name := range g.names {
-		x, err := g.locker.acquire(s.work, name, g.turn(name))
+	for i, name := range g.names {
+		x, err := g.locker.acquire(s.work, name, g.turn(i, name))
 		if err != nil {
 			returned = true
 			s.giveBack(g.ctx)
@@ -257,22 +293,55 @@ func (g *multiAcquire) round() (*LeaseSet, error) {
 		x.set, s.leases = together, append(s.leases, x)
 		s.work = x.workContext() //nolint:fatcontext // one for each name: the first loss ends them all
 	}
-	returned, together.whole = true, true
-	for _, x := range s.leases {
-		// A lease that was re-entered does not get better if it is renewed or taken again. Its
-		// outermost holder deals with it.
-		t := x.tenure
-		if x.inside == nil && t.left() < t.ttl()/3 { // granted in line, or long ago
-			t.renewNow(g.ctx)
-		}
-		if !x.live() || x.inside == nil && t.left() < t.ttl()/3 {
-			returned = true
-			s.giveBack(g.ctx)
-			return nil, g.again(x.name)
-		}
+	returned = true
+	if lost := g.begin(s); lost != "" {
+		s.giveBack(g.ctx)
+		return nil, g.again(lost)
 	}
+	together.whole.Store(true)
 	return s, nil
 }
+
+// begin begins the one clock of a set that is whole: the time of MaxHold, and that without a renewal, count from now for all of
+// it. Those that have little left are renewed, all at once. It says which lease is over, or nearly so.
+func (g *multiAcquire) begin(s *LeaseSet) (lost string) {
+	r := g.locker.engine
+	var renewals sync.WaitGroup
+	for _, x := range s.leases {
+		if x.inside != nil { // its outermost holder deals with it
+			continue
+		}
+		left, life := x.hold.Left(r.clock.Read())
+		enough := life / 2
+		if g.cfg.noRenewal {
+			enough = life // all of it counts from now
+		}
+		if left <= enough || left < g.cfg.ttl/3 {
+			renewals.Add(1)
+			r.tasks.Go(func() {
+				defer renewals.Done()
+				x.hold.Refresh(g.ctx, r.port, max(enough, g.cfg.ttl/3))
+			})
+		}
+	}
+	renewals.Wait()
+	now := r.clock.Read()
+	for _, x := range s.leases {
+		if x.inside != nil {
+			if !x.live() {
+				return x.name
+			}
+			continue
+		}
+		x.hold.Turn(now, g.cfg.turn())
+		if left, _ := x.hold.Left(now); !x.live() || left < g.cfg.ttl/3 {
+			return x.name
+		}
+	}
+	return ""
+}
+
+func (g *multiAcquire) waited() time.Duration { return g.locker.engine.clock.Now().Sub(g.began) }
 
 // failed is the result of a round whose next acquire ended with err, under ctx.
 func (g *multiAcquire) failed(ctx context.Context, err error) error {
@@ -289,14 +358,20 @@ func (g *multiAcquire) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// turn is how to ask for one name: within what is left of the budget, or once.
-func (g *multiAcquire) turn(name string) *config {
+// turn is how to ask for one name: within what is left of the budget, or once. Only the first name has the marker. Until the set
+// is whole, each lease is renewed, and none has a limit of time.
+func (g *multiAcquire) turn(i int, name string) *config {
 	c := *g.cfg
 	switch {
 	case !g.mayWait(name):
 		c.wait = 0
 	case c.wait != WaitForever:
-		c.wait = max(0, c.wait-time.Since(g.began))
+		c.wait = max(0, c.wait-g.waited())
+	}
+	c.maxHold = 0
+	c.noRenewal = false
+	if i > 0 {
+		c.dedup = 0
 	}
 	return &c
 }
@@ -309,7 +384,7 @@ func (g *multiAcquire) mayWait(name string) bool {
 	x := leaseOf(g.ctx)
 	greater := false
 	for ; x != nil; x = x.outer {
-		if x.tenure.engine == r && x.name >= name && x.live() {
+		if x.engine == r && x.name >= name && x.live() {
 			if x.name == name && !g.cfg.noReentry {
 				return true
 			}
@@ -325,7 +400,7 @@ func (g *multiAcquire) mayWait(name string) bool {
 // again is the result of a round in which a lease was lost: nil for another round, if there is time
 // for one.
 func (g *multiAcquire) again(lost string) error {
-	if g.cfg.wait != WaitForever && time.Since(g.began) >= g.cfg.wait {
+	if g.cfg.wait != WaitForever && g.waited() >= g.cfg.wait {
 		return &unavailableError{"acquire", lost, errLate}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -27,7 +27,7 @@ func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.all(b.locks, "c", "a", "b", "a", "c")
-		if n := b.link.Calls(drivertest.OpAcquire); n != 3 {
+		if n := b.link.Calls(lab.OpAcquire); n != 3 {
 			b.Errorf("%d commands", n)
 		}
 		if !slices.Equal(x.Names(), []string{"a", "b", "c"}) || x.Lease("a").Name() != "a" || x.Lease("z") != nil {
@@ -47,7 +47,7 @@ func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {
 		b.ok(x.Release(b.Context()))
 		b.ok(x.Release(b.Context()))
 		b.is(context.Cause(x.Context()), context.Canceled)
-		if n := b.link.Calls(drivertest.OpRelease); n != 3 {
+		if n := b.link.Calls(lab.OpRelease); n != 3 {
 			b.Errorf("%d releases", n)
 		}
 	})
@@ -71,7 +71,7 @@ func TestNoNamesAndImpossibleOnesAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			b.is(second(b.locks.AcquireAll(b.Context(), names)), core.ErrInvalid)
 		}
 		b.is(second(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithTTL(1))), core.ErrInvalid)
-		if n := b.link.Calls(drivertest.OpAcquire); n != 0 {
+		if n := b.link.Calls(lab.OpAcquire); n != 0 {
 			b.Errorf("%d commands", n)
 		}
 	})
@@ -122,7 +122,7 @@ func TestTheNameWithTheLeastTimeCounts(t *testing.T) {
 		x, err := b.locks.AcquireAll(b.Context(), []string{"a", "b", "c"}, core.WithoutRenewal())
 		b.ok(err)
 		b.link.Heal()
-		if until := began.Add(ttl - drift); !x.ValidUntil().Equal(until) {
+		if until := began.Add(1500*time.Millisecond + ttl - drift); !x.ValidUntil().Equal(until) {
 			b.Errorf("valid until %s, not %s", x.ValidUntil(), until)
 		}
 		time.Sleep(ttl * 6 / 10)
@@ -130,7 +130,7 @@ func TestTheNameWithTheLeastTimeCounts(t *testing.T) {
 		if left := time.Until(x.ValidUntil()); left != ttl-drift {
 			b.Errorf("%s left", left)
 		}
-		b.link.All(drivertest.Refused)
+		b.link.All(lab.Refused)
 		time.Sleep(ttl * 9 / 10)
 		if lost, ok := errors.AsType[*core.LostError](core.Confirm(x.Context())); !ok || lost.Reason != core.ReasonUnreachable {
 			b.Errorf("%v", lost)
@@ -160,7 +160,7 @@ func TestANameLostWhileOthersAreWaitedForBeginsTheRoundAnew(t *testing.T) {
 			}
 			b.ok(x.Release(b.Context()))
 		})
-		if len(tokens) != 3 { // two expired; of the third little was left, and it was renewed
+		if len(tokens) != 1 { // until the set is whole, each is renewed
 			b.Errorf("%d tokens", len(tokens))
 		}
 		held = b.acquire(b.other(), "b")
@@ -202,6 +202,7 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 			b.ok(x.Release(b.Context()))
 		})
 		b.ok(inside.Release(b.Context()))
+		synctest.Wait() // theirs are all released
 		smaller := b.acquire(other, "a")
 		time.AfterFunc(time.Second, func() { _ = smaller.Release(context.Background()) })
 		b.took(time.Second, 0, func() { // what was given back does not count
@@ -242,7 +243,7 @@ func TestAnyOfSeveralNamesIsReentered(t *testing.T) {
 		}
 		b.ok(inner.Release(b.Context()))
 		b.ok(<-sibling)
-		if n := b.link.Calls(drivertest.OpAcquire) + b.link.Calls(drivertest.OpRelease); n != 3 {
+		if n := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpRelease); n != 3 {
 			b.Errorf("%d commands", n)
 		}
 		b.ok(x.Err())

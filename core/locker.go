@@ -18,9 +18,7 @@ type Locker struct {
 }
 
 func newLocker(r *engine, cfg *config) *Locker {
-	once := *cfg
-	once.wait = 0
-	return &Locker{r, cfg, &once}
+	return &Locker{r, cfg, cfg.once()}
 }
 
 // New returns a Locker on the given backend. It does no I/O. It returns [ErrInvalid] if an option,
@@ -31,10 +29,8 @@ func New(d driver.Driver, opts ...NewOption) (*Locker, error) {
 	if d == nil {
 		return nil, invalidf("driver: nil")
 	}
-	if v, ok := d.(driver.Validator); ok {
-		if err := v.Validate(); err != nil {
-			return nil, invalidf("driver: %v", err)
-		}
+	if err := d.Capabilities().Err; err != nil {
+		return nil, invalidf("driver: %v", err)
 	}
 	base := defaults()
 	cfg, err := with(&base, opts, d.Capabilities())

@@ -8,125 +8,145 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
 )
 
 // logPause is the shortest time after which the log says again that the lock service comes and
 // goes, or that events are dropped.
 const logPause = 10 * time.Second
 
-// operatorLog writes what an operator should see: what happened to which kind of lock, why, and
+// operatorLog is the observer that writes what an operator should see: what happened to which kind of lock, why, and
 // what that means. It writes no names and labels, because they come from requests, and no text of a
-// backend, because it may quote them. One goroutine at a time uses it. A nil operatorLog is silent.
+// backend, because it may quote them. It is told by one goroutine at a time.
 type operatorLog struct {
-	logger *slog.Logger
-	names  bool // lines have them
+	logger *slog.Logger // nil: slog.Default, as it is then
+	names  bool         // lines have them
 
-	failing  time.Time // when the lock service began to fail; zero if it does not fail
-	failures int       // failures since then
-	told     bool      // the log has said that it fails
-	toldHere bool      // the log has said that work goes on without it
-	tell     time.Time // when the log may say it again
+	fails    atomic.Bool // the lock service fails: what it answers is looked at
+	failing  time.Time   // when it began to fail; zero if it does not
+	failures int         // failures since then
+	told     bool        // the log has said that it fails
+	toldHere bool        // the log has said that work goes on without it
+	tell     time.Time   // when the log may say it again
 
 	dropped     int // events since the last line about them
 	tellDropped time.Time
 
-	broken map[string]bool // functions of the observer that are known to fail
+	broken map[string]bool // functions that are known to panic
+
+	lines map[string]*logLine // warnings, by text and template
 }
 
-// drops is what Dropped and the log are told.
-type drops struct{ all, fresh int }
+// logLine keeps others of the same text and template away for logPause, because an outage can cost thousands of leases at once.
+type logLine struct {
+	until time.Time
+	more  int // how many were left out
+}
 
-func (b *operatorLog) write(event any) {
-	if b == nil {
-		return
-	}
-	b.hear(event)
-	switch event := event.(type) {
-	case LostEvent:
-		b.warn(event.Subject, "holdfast: lease lost while it was held, work that still runs was told to stop",
-			slog.String("reason", string(event.Reason)), slog.String("because", event.Reason.because()),
-			slog.Duration("held", event.Held))
-	case UnconfirmedEvent:
-		b.warn(event.Subject, "holdfast: release not confirmed, the name comes free by its TTL at the latest",
-			slog.String("error_type", errorType(event.Err)), slog.String("because", unavailability(event.Err)),
-			slog.Duration("held", event.Held))
-	case DegradedEvent:
-		b.degraded(event.Subject, event.Err)
-	case LongWaitEvent:
-		b.longWait(event)
-	case RenewedEvent:
-		b.failed(event.Subject, "renew", event.Err)
-	case FailedEvent:
-		b.failed(event.Subject, "acquire", event.Err)
-	case brokenHook:
-		b.breaks("holdfast: a function of the observer panicked, the work has its caller's context; locks are not affected",
-			"WorkContext", event.with, event.at)
-	case drops:
-		b.drop(event.fresh, time.Now())
+// eventPanicked is for the log alone: a function of an observer panicked, or ended its goroutine.
+const eventPanicked EventKind = 255
+
+// wants says which events the log is told of: in good times none of those that each call makes.
+func (b *operatorLog) wants(e *Event) bool {
+	switch e.Kind {
+	case EventAcquired, EventHeld, EventReleased:
+		return b.fails.Load()
+	case EventRenewed:
+		return e.Err != nil || b.fails.Load()
+	case EventWaiting, EventWaited, EventLimited, EventMissed:
+		return false
+	default:
+		return true
 	}
 }
 
-// hear looks for a sign that the lock service answers.
-func (b *operatorLog) hear(event any) {
-	switch event := event.(type) {
-	case AcquiredEvent:
-		b.answeredIf(!event.Reentry && !event.Degraded, event.Subject)
-	case ReleasedEvent:
-		b.answeredIf(!event.Degraded, event.Subject)
-	case RenewedEvent:
-		b.answeredIf(event.Err == nil, event.Subject)
-	case HeldEvent:
-		b.answeredIf(event.said.After(b.failing), event.Subject)
-	case FailedEvent:
-		b.answeredIf(errors.Is(event.Err, ErrDuplicate), event.Subject)
+func (b *operatorLog) observe(e Event) {
+	switch e.Kind {
+	case EventLost:
+		b.warn(e, "holdfast: lease lost while it was held, work that still runs was told to stop",
+			slog.String("reason", string(e.Reason)), slog.String("because", e.Reason.because()), slog.Duration("held", e.Held))
+	case EventUnconfirmed:
+		b.warn(e, "holdfast: release not confirmed, the name comes free by its TTL at the latest",
+			slog.String("error_type", errorType(e.Err)), slog.String("because", unavailability(e.Err)), slog.Duration("held", e.Held))
+	case EventDegraded:
+		b.degraded(e)
+	case EventLongWait:
+		b.longWait(e)
+	case EventRenewed:
+		b.failed(e, "renew")
+		b.answeredIf(e.Err == nil, e)
+	case EventFailed:
+		b.failed(e, "acquire")
+		b.answeredIf(errors.Is(e.Err, ErrDuplicate), e)
+	case EventAcquired, EventReleased:
+		b.answeredIf(!e.Reentry && !e.Degraded, e)
+	case EventHeld:
+		b.answeredIf(e.said.After(b.failing), e) // what this process knows by itself is no sign
+	case EventDropped:
+		b.drop(e.Dropped, time.Now())
+	case eventPanicked:
+		b.panicked(e)
+	default:
 	}
 }
 
 // failed says once that the lock service is unavailable, and not for each call that finds out.
-func (b *operatorLog) failed(s Subject, during string, err error) {
-	if !errors.Is(err, ErrUnavailable) || errors.Is(err, errNotAsked) || errors.Is(err, ErrDraining) {
+func (b *operatorLog) failed(e Event, during string) {
+	if !errors.Is(e.Err, ErrUnavailable) || errors.Is(e.Err, errNotAsked) || errors.Is(e.Err, errFull) || errors.Is(e.Err, ErrDraining) {
 		return
 	}
-	b.count(s)
-	if b.told || s.At.Before(b.tell) {
+	b.count(e)
+	if b.told || e.At.Before(b.tell) {
 		return
 	}
 	b.told = true
-	b.warn(s, "holdfast: lock service unavailable, new work is refused and leases end unless it answers in time",
-		slog.String("during", during), slog.String("because", unavailability(err)))
+	b.warn(e, "holdfast: lock service unavailable, new work is refused and leases end unless it answers in time",
+		slog.String("during", during), slog.String("because", unavailability(e.Err)))
 }
 
-func (b *operatorLog) count(s Subject) {
+func (b *operatorLog) count(e Event) {
 	if b.failing.IsZero() {
-		b.failing, b.failures = s.At, 0
+		b.failing, b.failures = e.At, 0
+		b.fails.Store(true)
 	}
 	b.failures++
 }
 
 // degraded says once that work goes on without the lock service.
-func (b *operatorLog) degraded(s Subject, err error) {
-	b.count(s)
-	if b.toldHere || s.At.Before(b.tell) {
+func (b *operatorLog) degraded(e Event) {
+	b.count(e)
+	if b.toldHere || e.At.Before(b.tell) {
 		return
 	}
 	b.toldHere = true
-	b.warn(s, "holdfast: lock service unavailable, work with LocalOnly goes on and is exclusive in this process only",
-		slog.String("because", unavailability(err)))
+	b.warn(e, "holdfast: lock service unavailable, work with LocalOnly goes on and is exclusive in this process only",
+		slog.String("because", unavailability(e.Err)))
 }
 
-func (b *operatorLog) answeredIf(answered bool, s Subject) {
-	if !answered {
+// answeredIf is for a sign that the lock service answers.
+func (b *operatorLog) answeredIf(answered bool, e Event) {
+	if !answered || b.failing.IsZero() || e.At.Before(b.failing) {
 		return
 	}
 	if b.told || b.toldHere {
-		b.log(s.Context, slog.LevelInfo, "holdfast: lock service available again",
-			slog.Duration("after", s.At.Sub(b.failing)), slog.Int("failures", b.failures))
-		b.tell = s.At.Add(logPause)
+		b.log(e.Context, slog.LevelInfo, "holdfast: lock service available again",
+			slog.Duration("after", e.At.Sub(b.failing)), slog.Int("failures", b.failures))
+		b.tell = e.At.Add(logPause)
 	}
 	b.failing, b.told, b.toldHere = time.Time{}, false, false
+	b.fails.Store(false)
+}
+
+func (b *operatorLog) longWait(e Event) {
+	attrs := []slog.Attr{slog.Duration("waited", e.Took), slog.Any("holds", e.HoldsOf)}
+	if b.names {
+		attrs = append(attrs, slog.String("holder", e.Holder), slog.Any("holds_names", e.Holds))
+	}
+	b.warn(e, "holdfast: a call has waited for three TTLs; if the holder of the name waits for this call, "+passOn, attrs...)
 }
 
 // drop says that events were not told. Lines of this log may be among them.
@@ -136,54 +156,69 @@ func (b *operatorLog) drop(events int, now time.Time) {
 		return
 	}
 	b.log(context.Background(), slog.LevelWarn,
-		"holdfast: events dropped, the observer or the log is too slow, or panics; locks are not affected",
-		slog.Int("events", b.dropped))
+		"holdfast: events dropped, an observer or the log is too slow, or panics; locks are not affected", slog.Int("events", b.dropped))
 	b.dropped, b.tellDropped = 0, now.Add(logPause)
 }
 
-// panicked says once for each function of the observer that it fails: where, and with a value of
-// what type. The value itself may quote anything, so it is not logged.
-func (b *operatorLog) panicked(event, value any) {
-	if b == nil {
-		return
-	}
-	function := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", event), "core."), "Event")
-	if _, ok := event.(drops); ok {
-		function = "Dropped"
-	}
-	with := "runtime.Goexit"
-	if value != nil {
-		with = fmt.Sprintf("%T", value)
-	}
-	b.breaks("holdfast: a function of the observer panicked, its event counts as dropped; locks are not affected",
-		function, with, origin())
-}
-
-// breaks says once for each function of the observer that it fails.
-func (b *operatorLog) breaks(text, function, with, at string) {
-	if b.broken[function] {
+// panicked says once for each place that a function of an observer fails.
+func (b *operatorLog) panicked(e Event) {
+	p, ok := e.Err.(*panicError) //nolint:errorlint // our own, as it is
+	if !ok || b.broken[p.at] {
 		return
 	}
 	if b.broken == nil {
 		b.broken = make(map[string]bool)
 	}
-	b.broken[function] = true
-	b.log(context.Background(), slog.LevelError, text,
-		slog.String("function", function), slog.String("with", with), slog.String("at", at))
+	b.broken[p.at] = true
+	b.log(context.Background(), slog.LevelError, "holdfast: a function of "+p.of+" panicked, "+p.means+"; locks are not affected",
+		slog.String("with", p.with), slog.String("at", p.at))
 }
 
-func (b *operatorLog) warn(s Subject, text string, attrs ...slog.Attr) {
-	about := []slog.Attr{slog.String("template", s.Template)}
-	if b.names {
-		about = append(about, slog.String("name", s.Name))
+func (b *operatorLog) warn(e Event, text string, attrs ...slog.Attr) {
+	kind := text + e.Template
+	if last := b.lines[kind]; last != nil {
+		if e.At.Before(last.until) {
+			last.more++
+			return
+		}
+		if last.more > 0 {
+			attrs = append(attrs, slog.Int("more", last.more))
+		}
 	}
-	b.log(s.Context, slog.LevelWarn, text, append(about, attrs...)...)
+	if b.lines == nil || len(b.lines) >= maxEvents { // somebody makes templates from requests
+		b.lines = make(map[string]*logLine)
+	}
+	b.lines[kind] = &logLine{until: e.At.Add(logPause)}
+	about := []slog.Attr{slog.String("template", e.Template)}
+	if b.names {
+		about = append(about, slog.String("name", e.Name))
+	}
+	b.log(e.Context, slog.LevelWarn, text, append(about, attrs...)...)
 }
 
 // log writes a line. If the handler panics, the line is lost, because there is nobody else to tell.
 func (b *operatorLog) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
 	defer func() { _ = recover() }()
-	b.logger.LogAttrs(ctx, level, text, attrs...)
+	logger := b.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.LogAttrs(ctx, level, text, attrs...)
+}
+
+// panicError says where a function of the user panicked, and with a value of what type. The value itself may quote
+// anything, so it is not kept.
+type panicError struct{ of, means, with, at string }
+
+func (e *panicError) Error() string { return "panic with " + e.with + " at " + e.at }
+
+// panicOf is for a deferred function: value is what recover has returned.
+func panicOf(of, means string, value any) *panicError {
+	with := "runtime.Goexit"
+	if value != nil {
+		with = fmt.Sprintf("%T", value)
+	}
+	return &panicError{of, means, with, origin()}
 }
 
 // origin returns where the code is that has panicked, or has ended its goroutine. It is called by a
@@ -234,7 +269,7 @@ func unavailability(err error) string {
 		return "no connection to it could be had"
 	case errors.Is(err, driver.ErrNotSent): // also a dial that takes too long
 		return "it refused the command, or no connection to it could be had"
-	case errors.Is(err, errNoAnswer), errors.Is(err, errTooShort), errors.Is(err, errLate), errors.Is(err, errOver),
+	case errors.Is(err, errNoAnswer), errors.Is(err, call.ErrNoAnswer), errors.Is(err, errLate), errors.Is(err, errOver),
 		ok && slow.Timeout():
 		return "it did not answer in time"
 	case errors.Is(err, driver.ErrCannotAnswer):

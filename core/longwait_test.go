@@ -1,11 +1,8 @@
 package core_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,11 +14,11 @@ import (
 // long collects the events about calls that have waited for long.
 type long struct {
 	mu     sync.Mutex // protects events
-	events []core.LongWaitEvent
+	events []core.Event
 }
 
 func (l *long) observer() core.NewOption {
-	return core.WithObserver(core.Observer{LongWait: func(e core.LongWaitEvent) {
+	return observing(observer{LongWait: func(e core.Event) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.events = append(l.events, e)
@@ -46,7 +43,7 @@ func (l *long) is(b *bench, i int, name, holder string, holds ...string) {
 	defer l.mu.Unlock()
 	e := l.events[i]
 	if e.Name != name || e.Template != name+"-template" || e.Holder != holder || !slices.Equal(e.Holds, holds) ||
-		e.Waited < 3*ttl || e.Waited > 3*ttl+time.Second {
+		e.Took < 3*ttl || e.Took > 3*ttl+time.Second {
 		b.Errorf("%+v: not of %q, held by %q, by a call that holds %q", e, name, holder, holds)
 	}
 }
@@ -174,37 +171,4 @@ func TestProcessesThatWaitForOneAnotherBothTell(t *testing.T) {
 		one.is(b, 0, "b", "two", "a")
 		two.is(b, 0, "a", "one", "b")
 	}, one.observer(), core.WithLabel("one"))
-}
-
-func TestALongWaitIsLoggedWithoutNames(t *testing.T) {
-	t.Parallel()
-	for _, names := range []bool{false, true} {
-		var logged bytes.Buffer
-		opts := []core.NewOption{core.WithLogger(slog.New(slog.NewTextHandler(&logged, nil)))}
-		if names {
-			opts = append(opts, core.WithNamesInLogs())
-		}
-		virtual(t, func(b *bench) {
-			x := b.acquire(b.other(), "order:1", core.WithLabel("secret"))
-			outer := b.acquire(b.locks, "shop:1", core.WithTemplate("shop:{id}"))
-			b.ok(b.locks.Do(outer.Context(), "stock:1", func(ctx context.Context) error {
-				b.is(b.locks.Do(ctx, "order:1", noWork, core.WithTemplate("order:{id}"), core.WithWait(10*ttl)), core.ErrHeld)
-				return nil
-			}, core.WithTemplate("stock:{id}")))
-			b.ok(outer.Release(b.Context()))
-			b.ok(x.Release(b.Context()))
-			b.ok(b.locks.Close(b.Context()))
-		}, opts...)
-		text := logged.String()
-		for _, part := range []string{"level=WARN msg=\"holdfast: a call has waited for three TTLs;", "template=order:{id}", "waited=30.", "holds=\"[shop:{id} stock:{id}]\""} {
-			if strings.Count(text, part) != 1 {
-				t.Errorf("not one %s in\n%s", part, text)
-			}
-		}
-		for _, part := range []string{"name=order:1", "holder=secret", "holds_names=\"[shop:1 stock:1]\""} {
-			if strings.Contains(text, part) != names {
-				t.Errorf("%s with names %t:\n%s", part, names, text)
-			}
-		}
-	}
 }

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,11 +12,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // most of these tests are about faults
+	goleak.VerifyTestMain(m)
+}
 
 // Times of the default configuration, as the documentation states them.
 const (
@@ -29,7 +33,7 @@ const (
 type bench struct {
 	*testing.T
 	store *memlock.Store
-	link  *drivertest.Link
+	link  *lab.Net
 	locks *core.Locker
 }
 
@@ -38,7 +42,7 @@ func virtual(t *testing.T, f func(b *bench), opts ...core.NewOption) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, store: memlock.New()}
-		b.link = drivertest.NewLink(b.store)
+		b.link = lab.New(b.store)
 		b.locks = b.locker(b.link, opts...)
 		f(b)
 		b.link.Deliver()
@@ -48,12 +52,12 @@ func virtual(t *testing.T, f func(b *bench), opts ...core.NewOption) {
 // other is another process with a good connection.
 func (b *bench) other(opts ...core.NewOption) *core.Locker {
 	b.Helper()
-	return b.locker(drivertest.NewLink(b.store), opts...)
+	return b.locker(lab.New(b.store), opts...)
 }
 
-func (b *bench) locker(link *drivertest.Link, opts ...core.NewOption) *core.Locker {
+func (b *bench) locker(d driver.Driver, opts ...core.NewOption) *core.Locker {
 	b.Helper()
-	locks, err := core.New(link, opts...)
+	locks, err := core.New(d, opts...)
 	b.ok(err)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -132,12 +136,12 @@ func (b *bench) eventually(what string, cond func() bool) {
 
 // lacking is a backend that cannot do everything.
 type lacking struct {
-	*drivertest.Link
+	*lab.Net
 	without func(can *driver.Capabilities)
 }
 
 func (l lacking) Capabilities() driver.Capabilities {
-	can := l.Link.Capabilities()
+	can := l.Net.Capabilities()
 	l.without(&can)
 	return can
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // A tenure that comes by an offer has no turns before its first renewal is answered, and work may be over
@@ -17,7 +17,7 @@ func TestWhereManyWaitInManyProcessesMostTurnsCostNoCommand(t *testing.T) {
 		const procs, each = 4, 4
 		all := []*core.Locker{b.locks}
 		for range procs - 1 {
-			link := drivertest.NewLink(b.store)
+			link := lab.New(b.store)
 			link.Delay(100*time.Microsecond, 100*time.Microsecond)
 			all = append(all, b.locker(link))
 		}

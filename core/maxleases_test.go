@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -19,7 +19,7 @@ func TestOneLeaseMoreThanTheProcessMayHaveIsRefusedUnasked(t *testing.T) {
 		derived, err := b.locks.With(core.WithTTL(ttl))
 		b.ok(err)
 		x, y := b.acquire(b.locks, "a"), b.acquire(derived, "b")
-		asked := b.link.Calls(drivertest.OpAcquire)
+		asked := b.link.Calls(lab.OpAcquire)
 		for _, acquire := range []func() error{
 			func() error { _, err := b.locks.TryAcquire(b.Context(), "c"); return err },
 			func() error { _, err := derived.Acquire(b.Context(), "c"); return err },
@@ -32,7 +32,7 @@ func TestOneLeaseMoreThanTheProcessMayHaveIsRefusedUnasked(t *testing.T) {
 				b.Errorf("%v does not say why", err)
 			}
 		}
-		if n := b.link.Calls(drivertest.OpAcquire); n != asked {
+		if n := b.link.Calls(lab.OpAcquire); n != asked {
 			b.Errorf("%d commands", n-asked)
 		}
 		inner, err := b.locks.Acquire(x.Context(), "a")

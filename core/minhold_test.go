@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 const minHold = time.Minute
@@ -67,7 +67,7 @@ func TestACrashLeavesTheNameTakenForTheRestOfMinHold(t *testing.T) {
 				granted := time.Now()
 				time.Sleep(crash)
 				b.ok(x.Err())
-				b.link.All(drivertest.Refused)
+				b.link.All(lab.Refused)
 				y, err := other.Acquire(b.Context(), "name")
 				b.ok(err)
 				if after := time.Since(granted); after < minHold || after > max(minHold, crash+ttl)+2*time.Second {
@@ -96,7 +96,7 @@ func TestTrustEndsWithTheTTLWhateverMinHoldSays(t *testing.T) {
 func TestWhatNobodyHasWorkedUnderIsNotKept(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.Next(drivertest.OpAcquire, drivertest.HeldBack)
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		_, err := b.locks.Acquire(ctx, "name", core.WithMinHold(minHold))

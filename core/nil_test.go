@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 	"strings"
 	"testing"
@@ -118,10 +117,6 @@ func answers(t *testing.T, result reflect.Value, says string) {
 		if x, ok := core.FromContext(v); ok {
 			t.Errorf("it stands under %v", x)
 		}
-	case iter.Seq2[core.LeaseInfo, error]:
-		answersOnce(t, v, says)
-	case iter.Seq2[core.MarkerInfo, error]:
-		answersOnce(t, v, says)
 	case error:
 		if !errors.Is(v, core.ErrInvalid) || !strings.Contains(v.Error(), says) {
 			t.Errorf("%v does not say %q", v, says)
@@ -139,19 +134,5 @@ func TestFinishOfNoLeaseKeepsTheErrorOfTheWork(t *testing.T) {
 	var x *core.Lease
 	if err := x.Finish(t.Context(), work); !errors.Is(err, work) || !errors.Is(err, core.ErrInvalid) {
 		t.Error(err)
-	}
-}
-
-// answersOnce checks a list: one error, with nothing beside it.
-func answersOnce[T any](t *testing.T, list iter.Seq2[T, error], says string) {
-	t.Helper()
-	n := 0
-	for info, err := range list {
-		n++
-		answers(t, reflect.ValueOf(&info).Elem(), says)
-		answers(t, reflect.ValueOf(err), says)
-	}
-	if n != 1 {
-		t.Errorf("%d answers", n)
 	}
 }

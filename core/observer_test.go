@@ -1,10 +1,7 @@
 package core_test
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // recorder is an observer that writes down what it is told.
@@ -36,18 +33,18 @@ func (r *recorder) take() string {
 	return all
 }
 
-func (r *recorder) observer() core.Observer {
-	return core.Observer{
-		Acquired: func(e core.AcquiredEvent) {
+func (r *recorder) observer() observer {
+	return observer{
+		Acquired: func(e core.Event) {
 			r.add("acquired %s %v reentry=%v fence=%v", e.Template, e.Took, e.Reentry, e.Fence > 0)
 		},
-		Held:        func(e core.HeldEvent) { r.add("held %s %v", e.Template, e.Took) },
-		Waited:      func(e core.WaitedEvent) { r.add("waited %s %v ok=%v", e.Template, e.Took, e.Err == nil) },
-		Failed:      func(e core.FailedEvent) { r.add("failed %s %v", e.Template, e.Err != nil) },
-		Renewed:     func(e core.RenewedEvent) { r.add("renewed %s ok=%v", e.Template, e.Err == nil) },
-		Lost:        func(e core.LostEvent) { r.add("lost %s %s %v", e.Template, e.Reason, e.Held) },
-		Released:    func(e core.ReleasedEvent) { r.add("released %s %v marked=%v", e.Template, e.Held, e.Marked) },
-		Unconfirmed: func(e core.UnconfirmedEvent) { r.add("unconfirmed %s", e.Template) },
+		Held:        func(e core.Event) { r.add("held %s %v", e.Template, e.Took) },
+		Waited:      func(e core.Event) { r.add("waited %s %v ok=%v", e.Template, e.Took, e.Err == nil) },
+		Failed:      func(e core.Event) { r.add("failed %s %v", e.Template, e.Err != nil) },
+		Renewed:     func(e core.Event) { r.add("renewed %s ok=%v", e.Template, e.Err == nil) },
+		Lost:        func(e core.Event) { r.add("lost %s %s %v", e.Template, e.Reason, e.Held) },
+		Released:    func(e core.Event) { r.add("released %s %v marked=%v", e.Template, e.Held, e.Marked) },
+		Unconfirmed: func(e core.Event) { r.add("unconfirmed %s", e.Template) },
 		Dropped:     func(n int) { r.add("dropped %d", n) },
 	}
 }
@@ -78,26 +75,26 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 		expect("renewed order ok=true")
 		b.ok(x.Release(b.Context()))
 		expect("released order 4s marked=false")
-		b.link.All(drivertest.Refused)
+		b.link.All(lab.Refused)
 		_, err = b.locks.TryAcquire(b.Context(), "name")
 		b.is(err, core.ErrUnavailable)
 		expect("failed order true")
-		b.link.All(drivertest.Delivered)
+		b.link.All(lab.Delivered)
 		y := b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithDedup(time.Hour))
 		<-y.Context().Done()
 		expect("acquired order 0s reentry=false fence=true; lost order expired " + (ttl - drift).String())
 		time.Sleep(drift)
 		b.ok(b.acquire(b.locks, "name", core.WithDedup(time.Hour)).Complete(b.Context()))
 		expect("acquired order 0s reentry=false fence=true; released order 0s marked=true")
-	}, core.WithObserver(r.observer()), core.WithTemplate("order"))
+	}, observing(r.observer()), core.WithTemplate("order"))
 }
 
 func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 	t.Parallel()
 	release := make(chan bool)
 	dropped := 0
-	o := core.Observer{
-		Acquired: func(core.AcquiredEvent) { <-release },
+	o := observer{
+		Acquired: func(core.Event) { <-release },
 		Dropped:  func(n int) { dropped += n },
 	}
 	virtual(t, func(b *bench) {
@@ -115,26 +112,5 @@ func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 		if dropped == 0 {
 			b.Error("two thousand events were kept for an observer that was blocked")
 		}
-	}, core.WithObserver(o))
-}
-
-func TestTheLogSaysLossesWithoutNames(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "secret-name", core.WithLabel("secret-label"), core.WithoutRenewal())
-		<-x.Context().Done()
-		b.link.All(drivertest.RequestLost, drivertest.OpRelease)
-		b.ok(b.locks.Do(b.Context(), "secret-too", func(context.Context) error { return nil }))
-		synctest.Wait()
-		text := out.String()
-		for _, want := range []string{"lease lost", "expired", "release not confirmed", "unavailable", "order:{id}"} {
-			if !strings.Contains(text, want) {
-				b.Errorf("no %q in %s", want, text)
-			}
-		}
-		if strings.Contains(text, "secret") {
-			b.Errorf("a name or label in %s", text)
-		}
-	}, core.WithLogger(slog.New(slog.NewTextHandler(&out, nil))), core.WithTemplate("order:{id}"))
+	}, observing(o))
 }

@@ -1,12 +1,7 @@
 package core_test
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"log/slog"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -32,12 +27,12 @@ func (c *census) called(function string) {
 	}
 }
 
-func (c *census) observer() core.Observer {
-	return core.Observer{
-		Acquired: func(core.AcquiredEvent) { c.called("Acquired"); c.leases++ },
-		Released: func(core.ReleasedEvent) { c.called("Released"); c.leases-- },
-		Lost:     func(core.LostEvent) { c.called("Lost"); c.leases-- },
-		Missed:   func(e core.MissedEvent) { c.called("Missed"); c.leases += e.Leases },
+func (c *census) observer() observer {
+	return observer{
+		Acquired: func(core.Event) { c.called("Acquired"); c.leases++ },
+		Released: func(core.Event) { c.called("Released"); c.leases-- },
+		Lost:     func(core.Event) { c.called("Lost"); c.leases-- },
+		Missed:   func(e core.Event) { c.called("Missed"); c.leases += e.Leases },
 		Dropped:  func(n int) { c.called("Dropped"); c.dropped += n },
 	}
 }
@@ -76,73 +71,8 @@ func TestAnObserverThatFailsLosesEventsAndNothingElse(t *testing.T) {
 					}
 					b.ok(x.Release(b.Context()))
 					b.ok(b.locks.Close(b.Context()))
-				}, core.WithObserver(c.observer()))
+				}, observing(c.observer()))
 			})
 		}
-	}
-}
-
-func TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	o := core.Observer{
-		Acquired: func(e core.AcquiredEvent) { panic(e.Name) },
-		Held:     func(e core.HeldEvent) { panic(errors.New(e.Name)) },
-		Released: func(core.ReleasedEvent) { runtime.Goexit() },
-	}
-	virtual(t, func(b *bench) {
-		for range 3 {
-			x := b.acquire(b.locks, "secret-name")
-			_, err := b.locks.TryAcquire(b.Context(), "secret-name")
-			b.is(err, core.ErrHeld)
-			b.ok(x.Release(b.Context()))
-		}
-		synctest.Wait()
-		text := out.String()
-		for want, n := range map[string]int{
-			"function=Acquired": 1, "with=string": 1,
-			"function=Held": 1, "with=*errors.errorString": 1,
-			"function=Released": 1, "with=runtime.Goexit": 1,
-			"at=github.com/holdfast-go/holdfast/core_test.TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue.func": 3,
-			"events dropped": 1,
-		} {
-			if got := strings.Count(text, want); got != n {
-				b.Errorf("%q %d times, not %d, in\n%s", want, got, n, text)
-			}
-		}
-		if strings.Contains(text, "secret") {
-			b.Errorf("a name in %s", text)
-		}
-	}, core.WithObserver(o), core.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
-}
-
-// mute is a log whose handler fails.
-type mute struct{ fail func() }
-
-func (mute) Enabled(context.Context, slog.Level) bool    { return true }
-func (h mute) Handle(context.Context, slog.Record) error { h.fail(); return nil }
-func (h mute) WithAttrs([]slog.Attr) slog.Handler        { return h }
-func (h mute) WithGroup(string) slog.Handler             { return h }
-
-func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
-	t.Parallel()
-	for how, fail := range map[string]func(){"panic": func() { panic("log") }, "Goexit": runtime.Goexit} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			calls := 0
-			c := &census{calls: make(map[string]int)}
-			virtual(t, func(b *bench) {
-				for range 3 {
-					x := b.acquire(b.locks, "name", core.WithoutRenewal())
-					<-x.Context().Done()
-					b.store.Lose("name")
-				}
-				synctest.Wait()
-				if calls == 0 || c.leases != 0 {
-					b.Errorf("%d lines, %d leases by count", calls, c.leases)
-				}
-				b.ok(b.locks.Close(b.Context()))
-			}, core.WithObserver(c.observer()), core.WithLogger(slog.New(mute{func() { calls++; fail() }})))
-		})
 	}
 }

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -34,6 +36,21 @@ type newOptionFunc func(*config)
 
 func (f newOptionFunc) apply(c *config) { f(c) }
 
+// Options is several options as one. [New] treats it as if they stood in its place.
+func Options(opts ...NewOption) NewOption {
+	return newOptionFunc(func(c *config) { apply(c, opts) })
+}
+
+func apply[O NewOption](c *config, opts []O) {
+	for _, o := range opts {
+		if any(o) == nil {
+			c.check(invalidf("option: nil"))
+			return
+		}
+		o.apply(c)
+	}
+}
+
 func defaults() config {
 	process := thisProcess()
 	return config{
@@ -45,12 +62,7 @@ func defaults() config {
 // with returns c changed by opts, and checked against what this backend can do.
 func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, error) {
 	next := *c
-	for _, o := range opts {
-		if any(o) == nil {
-			return nil, invalidf("option: nil")
-		}
-		o.apply(&next)
-	}
+	apply(&next, opts)
 	if next.err != nil {
 		return nil, next.err
 	}
@@ -66,7 +78,7 @@ func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, e
 // WaitForever makes Acquire wait until its ctx ends. See [WithWait].
 const WaitForever time.Duration = math.MaxInt64
 
-// WithTTL sets how long the backend keeps a tenure that nobody renews. It is also how long a name
+// WithTTL sets how long the backend keeps a grant that nobody renews. It is also how long a name
 // stays taken after its holder has died.
 //
 // The default is 10 s. The minimum is 100 ms, and more on some backends; 0 is [ErrInvalid]. A
@@ -158,7 +170,7 @@ func WithShared() Option {
 //
 // The default is exclusive, and so is n = 1. n below 1 or above a million is [ErrInvalid]. If the
 // holders and the caller give different limits, the smallest one counts. A caller that gave a
-// larger one learns of it by [Observer.Limited]. WithLimit and [WithShared] replace each other.
+// larger one learns of it by [EventLimited]. WithLimit and [WithShared] replace each other.
 // Inside a lease you can re-enter the name with the same limit only; any other limit is
 // [ErrInvalid].
 func WithLimit(n int) Option {
@@ -185,8 +197,8 @@ func WithDedup(window time.Duration) Option {
 // order do not stand for each other. It has no effect without WithDedup, and it never changes which
 // leases exclude each other.
 //
-// The default, which "" also means, is the gRPC method or the task type in their middleware, and none in core. The
-// HTTP middleware has no default, and needs one. The limit is 512 bytes of UTF-8 without control characters.
+// The default, which "" also means, is the door's operation (route, method or task type), and none
+// in core. The limit is 512 bytes of UTF-8 without control characters.
 func WithDedupScope(s string) Option {
 	return optionFunc(func(c *config) {
 		c.scope = s
@@ -194,33 +206,50 @@ func WithDedupScope(s string) Option {
 	})
 }
 
+// UnavailablePolicy says what an acquire does if the lock service cannot answer; see
+// [OnUnavailable].
+type UnavailablePolicy uint8
+
+// The policies of [OnUnavailable].
+const (
+	// FailClosed: the work does not run. The error is [ErrUnavailable].
+	FailClosed UnavailablePolicy = iota
+	// LocalOnly: the work runs, and excludes other work in this process only. After an attempt that had
+	// no answer, other acquires that would have waited no longer than that go local at once, for one second. In that time they ask the
+	// lock service in the background, at most four times a second, and only while acquires come in.
+	// Its first answer ends that.
+	LocalOnly
+)
+
 // OnUnavailable says what an acquire does if the lock service cannot answer. With [LocalOnly] it
-// gets a degraded lease, which excludes only the other leases of this Locker and of those derived
-// from it: see [Lease.Degraded]. Use it for work that is better done twice than not at all.
+// gets a degraded lease, which excludes only the other leases of this process: see [Lease.Degraded]. Use it for work that
+// is better done twice than not at all. It needs a driver that can grant without the service:
+//
+//	locks, err := core.New(fallback.New(redislock.New(rdb)), core.OnUnavailable(core.LocalOnly))
 //
 // An acquire goes local after one attempt that nobody answers: a dial that fails, a connection that
 // breaks, silence, or a server that says that it is loading, read-only or without a leader. Silence
-// takes a third of the TTL, at most 2 s. Everything else fails closed: a name that the backend has
-// called held, wrong types, missing permissions, unknown replies, the end of ctx. The first answer
+// takes a third of the TTL, at most 2 s. Everything else fails closed: wrong types, missing
+// permissions, unknown replies, the end of ctx, and for one TTL a name that the service has called held. The first answer
 // ends it: later acquires get a real lease, and wait for the degraded one too.
 //
 // A lease that is held when the service fails does not change: it is lost when its trust ends.
 //
 // The default is [FailClosed]; the last one wins. LocalOnly together with [WithDedup],
-// [WithMinHold], [WithShared] or [WithLimit], which only the service can keep, is [ErrInvalid].
-// [Locker.Campaign] always fails closed, because otherwise each process would have a leader. See
+// [WithMinHold], [WithShared] or [WithLimit], which only the service can keep, is [ErrInvalid], and so is a driver that is not
+// wrapped. [Locker.Campaign] always fails closed, because otherwise each process would have a leader. See
 // docs/operate/running.md.
 func OnUnavailable(p UnavailablePolicy) Option {
 	return optionFunc(func(c *config) {
 		if p > LocalOnly {
 			c.check(invalidf("OnUnavailable(%d): neither FailClosed nor LocalOnly", p))
 		}
-		c.unavailable = p
+		c.onOutage = p
 	})
 }
 
 // WithLabel stores a readable note beside the token. Callers that find the name held see it in
-// [HeldError], and operators by [Locker.Inspect], so it must not hold a secret.
+// [HeldError], and so do operators, so it must not hold a secret.
 //
 // The default says who has the name: host and process, and what a door does it for, such as
 // "web-7:4711 POST /orders/:id/pay". It has 96 bytes at most. WithLabel replaces it, and "" turns it
@@ -263,26 +292,47 @@ func WithTemplate(s string) Option {
 	})
 }
 
-// WithObserver makes o told what happens; see [Observer]. The last one wins. The default is none.
-func WithObserver(o Observer) NewOption {
-	return newOptionFunc(func(c *config) { c.observer = &o })
+// WithObserver has f told what happens: see [Event]. Each one adds up: all are told, in the order in which they were given. The
+// default is none; nil is [ErrInvalid].
+func WithObserver(f func(Event)) NewOption {
+	return newOptionFunc(func(c *config) {
+		if f == nil {
+			c.check(invalidf("WithObserver: nil function"))
+		}
+		c.observers = append(slices.Clip(c.observers), f)
+	})
 }
 
-// WithLogger logs what an operator should know:
+// WithWorkContext has f make the context of work that is about to begin, from ctx, such as one with a span. Do, AcquireAll
+// and [Lease.Context] give it to the work, and later events about the lease have its values. It is called on
+// the caller's goroutine after the grant, with the event [EventAcquired], and not for a re-entry. So it must be quick. If it returns nil or
+// panics, the work has ctx.
+//
+// Each one adds up: the next one gets what the one before has made. The default is none; nil is [ErrInvalid].
+func WithWorkContext(f func(ctx context.Context, e Event) context.Context) NewOption {
+	return newOptionFunc(func(c *config) {
+		if f == nil {
+			c.check(invalidf("WithWorkContext: nil function"))
+		}
+		c.workContexts = append(slices.Clip(c.workContexts), f)
+	})
+}
+
+// WithLogger says where an operator finds out what happens:
 //
 //   - leases that were lost, and why;
 //   - releases that could not be confirmed;
 //   - when the lock service becomes unavailable, and when it is back;
-//   - events that were dropped, and functions of the observer that panic;
-//   - calls that have waited for three TTLs: see [LongWaitEvent].
+//   - events that were dropped, and functions of observers that panic;
+//   - calls that have waited for three TTLs: see [EventLongWait].
 //
-// Lines have templates, and names and labels only with [WithNamesInLogs]. They have the context of the call, so that a handler
-// can add its trace. The last one wins. The default, which nil also means, is no log.
+// In good times there is no line. Lines have templates, and names and labels only with [WithNamesInLogs]. They have the context of
+// the call, so that a handler can add its trace. The last one wins. The default is [slog.Default], and nil is no log.
 func WithLogger(log *slog.Logger) NewOption {
-	return newOptionFunc(func(c *config) { c.logger = log })
+	return newOptionFunc(func(c *config) { c.logger, c.silent = log, log == nil })
 }
 
-// WithNamesInLogs lets the log of [WithLogger] have the names of locks, and the label of a holder where
+// WithNamesInLogs lets the log have the names of locks, and the label of a holder where
 // it helps. They come from requests, so they can be personal data, and have millions of values.
 //
 // The default is that lines have templates only.

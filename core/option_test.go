@@ -4,12 +4,14 @@ import (
 	"context"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -61,7 +63,7 @@ func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 				}
 			}
 		}
-		if n := b.link.Calls(drivertest.OpAcquire); n != 0 {
+		if n := b.link.Calls(lab.OpAcquire); n != 0 {
 			b.Errorf("%d commands", n)
 		}
 	})
@@ -90,6 +92,23 @@ func TestTheNearerOptionWinsAndARepeatReplaces(t *testing.T) {
 	}, core.WithTTL(time.Second))
 }
 
+func TestOptionsStandInTheirPlace(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var told atomic.Int64
+		observed := core.WithObserver(func(core.Event) { told.Add(1) })
+		l := b.locker(b.link, core.WithTTL(time.Second), core.Options(observed, core.WithTTL(2*time.Second), core.Options(observed)), core.WithLabel("mine"))
+		b.ok(b.acquire(l, "name").Release(b.Context()))
+		synctest.Wait()
+		if c := b.link.LastClaim(); c.TTL != 2*time.Second || c.Label != "mine" || told.Load() != 4 {
+			b.Errorf("TTL %s, label %q, %d events", c.TTL, c.Label, told.Load())
+		}
+		for _, inside := range []core.NewOption{nil, core.WithTTL(0)} {
+			b.is(second(core.New(b.store, core.Options(inside))), core.ErrInvalid)
+		}
+	})
+}
+
 func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -111,7 +130,9 @@ func (plain) Capabilities() driver.Capabilities {
 // broken is a backend whose arguments were wrong.
 type broken struct{ driver.Driver }
 
-func (broken) Validate() error { return context.Canceled }
+func (broken) Capabilities() driver.Capabilities {
+	return driver.Capabilities{Backend: "broken", Err: context.Canceled}
+}
 
 func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()

@@ -2,19 +2,18 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/sweep"
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
 )
 
 // readyName is what Ready locks, for a moment.
 const readyName = "holdfast.ready"
 
 // Ready says whether locks can be taken now, and if not, why not. It is for health checks: see
-// docs/operate/running.md.
+// docs/operating.md.
 //
 // It takes the name "holdfast.ready" and gives it back, so it needs everything that a lock needs:
 // the connection, the password, each permission, the scripts, room for the key, a master. If another
@@ -30,9 +29,9 @@ func (l *Locker) Ready(ctx context.Context) error {
 		return errNoLocker
 	}
 	r := l.engine
-	r.enter()
-	defer r.leave()
-	if r.drained() {
+	r.call()
+	defer r.called()
+	if r.accept.Err() != nil {
 		return r.refusal("ready", "")
 	}
 	if ctx.Err() != nil {
@@ -42,8 +41,8 @@ func (l *Locker) Ready(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if at, ok := r.driver.(driver.Locator); ok {
-		err = fmt.Errorf("%s at %s: %w", r.can.Backend, at.Location(), err)
+	if at := r.driver.Capabilities().Location; at != "" {
+		err = fmt.Errorf("%s at %s: %w", r.can.Backend, at, err)
 	}
 	failed := &unavailableError{"ready", "", err}
 	if ctx.Err() != nil {
@@ -54,37 +53,36 @@ func (l *Locker) Ready(ctx context.Context) error {
 
 // takeAndGiveBack locks and frees readyName, and returns why that is not possible.
 func (r *engine) takeAndGiveBack(ctx context.Context, c *config) error {
-	b := newToken(r, readyName, &config{ttl: c.ttl})
-	claim := b.claim()
-	bound := b.cfg.attemptTimeout()
-	began := time.Now()
-	_, _, err := b.attempt(ctx, bound, claim)
-	if err != nil {
-		b.giveUp(ctx, nil, offer{})
-		if _, held := errors.AsType[*driver.Held](err); held {
-			return nil
-		}
-		return err
+	k, wish, now := r.desk.New(readyName), &claim.Wish{Name: readyName, TTL: c.ttl}, r.clock.Read()
+	bound := driver.Patience(c.ttl)
+	reply := r.desk.Acquire(ctx, k, wish, 0, now, bound)
+	switch reply.Meaning().Kind {
+	case driver.Done:
+	case driver.HeldBy:
+		r.desk.Clean(k, k.Drop(reply.Now.Awake()))
+		return nil
+	default:
+		r.desk.Clean(k, k.Drop(reply.Now.Awake()))
+		return reply.Err
 	}
-	b.to(tokenOver)
-	given := make(chan error, 1)
-	r.spawn(func() {
-		err := b.cleanUp(ctx)
-		if failed(err) {
-			b.doubt()
-		}
-		b.sweep(sweep.First)
-		given <- err
-	})
-	bounded, cancel := context.WithTimeout(ctx, bound-time.Since(began))
+	given := make(chan call.Reply, 1)
+	left := bound - reply.Now.Awake().Sub(now.Awake())
+	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
+	r.tasks.Go(func() {
+		reply := r.desk.Release(context.WithoutCancel(ctx), k.Release(wish, claim.Left{}), r.clock.Read(), left)
+		clean := k.GiveBack(reply.Now.Awake())
+		clean.Once = !reply.Meaning().Answered()
+		r.desk.Clean(k, clean)
+		given <- reply
+	})
 	select {
-	case err = <-given:
-	case <-bounded.Done():
+	case reply = <-given:
+	case <-ctx.Done():
 		return errNoAnswer
 	}
-	if failed(err) {
-		return err
+	if !reply.Meaning().Answered() {
+		return reply.Err
 	}
 	return nil
 }

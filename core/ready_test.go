@@ -24,9 +24,6 @@ func TestReadySaysWhyNot(t *testing.T) {
 		if err := locks.Ready(t.Context()); err != nil {
 			t.Errorf("with a service: %v", err)
 		}
-		if info, err := locks.Inspect(t.Context(), "holdfast.ready"); err != nil || info.Held {
-			t.Errorf("afterwards %+v, %v", info, err)
-		}
 		x, err := locks.Acquire(t.Context(), "holdfast.ready")
 		if err != nil {
 			t.Fatal(err)
@@ -110,10 +107,6 @@ func TestAClientThatIsRefusedIsToldAtOnce(t *testing.T) {
 			func() error { _, err := locks.Acquire(t.Context(), "name"); return err },
 			func() error { _, err := locks.TryAcquire(t.Context(), "name"); return err },
 			func() error { return locks.Ready(t.Context()) },
-			func() error {
-				_, err := locks.Acquire(t.Context(), "name", core.OnUnavailable(core.LocalOnly))
-				return err
-			},
 		} {
 			err := acquire()
 			if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "WRONGPASS: check the password") {
@@ -124,4 +117,31 @@ func TestAClientThatIsRefusedIsToldAtOnce(t *testing.T) {
 			t.Errorf("after %s", took)
 		}
 	})
+}
+
+// moving is a service whose client goes from one server to the next.
+type moving struct {
+	*memlock.Store
+
+	at string
+}
+
+func (m *moving) Capabilities() driver.Capabilities {
+	can := m.Store.Capabilities()
+	can.Location = m.at
+	return can
+}
+
+func TestReadySaysWhereTheServiceIsNow(t *testing.T) {
+	t.Parallel()
+	service := &moving{memlock.New(), "no server yet"}
+	locks, err := core.New(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.at = "host:1"
+	service.SetDown(true)
+	if err := locks.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), " at host:1: ") {
+		t.Errorf("%v does not say where", err)
+	}
 }

@@ -12,7 +12,7 @@ import (
 func (r *engine) outer(ctx context.Context, name string) *Lease {
 	x := leaseOf(ctx)
 	for ; x != nil; x = x.outer {
-		if x.tenure.engine == r && x.name == name && x.live() {
+		if x.engine == r && x.name == name && x.live() {
 			return x
 		}
 	}
@@ -28,23 +28,26 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	if a.cfg.dedup > 0 {
 		return nil, invalidf("WithDedup: the name is re-entered, and only the outermost lease can complete")
 	}
-	t := x.tenure
-	if !t.cfg.covers(a.cfg) {
+	if !x.root.cfg.covers(a.cfg) {
 		return nil, errOtherKind
 	}
-	inner := newLease(a.ctx, a.cfg, a.name)
-	inner.inside = x
+	root := x.root
+	inner := &Lease{engine: a.engine, cfg: a.cfg, name: a.name, outer: leaseOf(a.ctx), inside: x, root: root, values: a.ctx}
+	inner.work.lease, inner.work.parent = inner, a.ctx
+	inner.hold, inner.fence, inner.since = root.hold, root.fence, a.engine.clock.Read().Up()
 	if err := a.takeSlot(inner); err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.state != tenureHeld || x.ended {
+	root.mu.Lock()
+	if root.loss != nil || x.ended || root.freed {
+		root.mu.Unlock()
 		inner.leaveSlot()
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
 	}
-	inner.bind(t, x.turn, a.engine.clock.Read())
-	inner.next, t.leases = t.leases, inner
+	defer root.mu.Unlock()
+	inner.shut = root.shut
+	inner.next, root.inners = root.inners, inner
+	root.open++
 	return inner, nil
 }
 
@@ -53,42 +56,76 @@ var errOtherKind = invalidf("the name is re-entered, and its lease is neither ex
 // takeSlot waits for the slot of the lease that inner re-enters. A shared lease has no slot, because
 // siblings are readers too.
 func (a *acquisition) takeSlot(inner *Lease) error {
-	x := inner.inside
-	if inner.slotted = !x.tenure.shared(); !inner.slotted {
+	x, root := inner.inside, inner.root
+	if inner.slotted = !root.cfg.shared; !inner.slotted {
 		return nil
 	}
-	x.tenure.mu.Lock()
+	root.mu.Lock()
 	if x.slot == nil {
 		x.slot = make(chan struct{}, 1)
 	}
-	x.tenure.mu.Unlock()
+	root.mu.Unlock()
 	select {
 	case x.slot <- struct{}{}:
 		return nil
 	default:
 	}
-	held := &driver.Held{Label: x.tenure.cfg.label, Remaining: x.tenure.left()}
-	a.seen.merge(seen{held: held, at: time.Now()})
+	a.heldAt = a.engine.clock.Now()
+	a.held = &driver.Held{Label: root.cfg.label, Remaining: root.hold.Remaining(a.heldAt)}
 	if a.once() {
 		return a.overBudget()
 	}
+	return a.waitForSlot(x)
+}
+
+func (a *acquisition) waitForSlot(x *Lease) error {
 	a.beginWait()
-	long := a.untilLong()
+	var budget <-chan time.Time
+	if a.cfg.wait != WaitForever {
+		timer := time.NewTimer(a.cfg.wait - a.waitedFor())
+		defer timer.Stop()
+		budget = timer.C
+	}
+	long, end := a.untilLong()
+	defer end()
+	drain := a.engine.accept.Done()
+	var outer <-chan struct{}
 	for {
 		select {
 		case x.slot <- struct{}{}:
 			return nil
 		case <-long:
-			a.tellLong(held)
-		case <-a.waiting().Done():
-			return a.why()
+			a.Long()
+		case <-budget:
+			return a.overBudget()
+		case <-a.ctx.Done():
+			return a.ended()
+		case <-a.engine.life.Done():
+			return ErrClosed
+		case <-drain:
+			if outer, drain = a.under(), nil; outer == nil {
+				return a.why(ErrDraining)
+			}
+		case <-outer:
+			if outer = a.under(); outer == nil {
+				return a.why(ErrDraining)
+			}
 		}
 	}
 }
 
 // leaveSlot lets the next sibling in, if x has a slot.
 func (x *Lease) leaveSlot() {
-	if x.slotted {
-		<-x.inside.slot
+	if !x.slotted {
+		return
+	}
+	<-x.inside.slot
+	x.root.mu.Lock()
+	defer x.root.mu.Unlock()
+	for p := &x.root.inners; *p != nil; p = &(*p).next {
+		if *p == x {
+			*p = x.next
+			return
+		}
 	}
 }

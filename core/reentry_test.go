@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 func TestTheSameNameInsideALeaseReenters(t *testing.T) {
@@ -30,7 +30,7 @@ func TestTheSameNameInsideALeaseReenters(t *testing.T) {
 			return b.locks.Do(ctx, "name", nest)
 		}
 		b.ok(b.locks.Do(b.Context(), "name", nest))
-		if a, r := b.link.Calls(drivertest.OpAcquire), b.link.Calls(drivertest.OpRelease); depth != 5 || a != 1 || r != 1 {
+		if a, r := b.link.Calls(lab.OpAcquire), b.link.Calls(lab.OpRelease); depth != 5 || a != 1 || r != 1 {
 			b.Errorf("depth %d with %d acquires and %d releases", depth, a, r)
 		}
 	})
@@ -73,7 +73,7 @@ func TestSiblingsInOneLeaseExcludeEachOther(t *testing.T) {
 			wg.Wait()
 			return nil
 		}))
-		if n := b.link.Calls(drivertest.OpAcquire); n != 1 {
+		if n := b.link.Calls(lab.OpAcquire); n != 1 {
 			b.Errorf("%d acquires", n)
 		}
 	})

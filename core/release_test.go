@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -41,6 +41,37 @@ func TestAReleaseInAnEndedContextReturnsAtOnce(t *testing.T) {
 	})
 }
 
+// Its end comes from the release itself, and is no wish of the caller to go.
+func TestAReleaseInTheLeasesOwnContextWaitsForTheAnswer(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(100*time.Millisecond, 100*time.Millisecond)
+		for what, release := range map[string]func() (func(context.Context) error, context.Context){
+			"Release": func() (func(context.Context) error, context.Context) {
+				x := b.acquire(b.locks, "a")
+				return x.Release, x.Context()
+			},
+			"Detach": func() (func(context.Context) error, context.Context) {
+				x := b.acquire(b.locks, "b")
+				return func(ctx context.Context) error { _, err := x.Detach(ctx, keep); return err }, x.Context()
+			},
+			"a set": func() (func(context.Context) error, context.Context) {
+				s, err := b.locks.AcquireAll(b.Context(), []string{"c", "d", "e"})
+				b.ok(err)
+				return s.Release, s.Context()
+			},
+		} {
+			f, ctx := release()
+			b.took(200*time.Millisecond, 0, func() {
+				if err := f(ctx); err != nil {
+					b.Errorf("%s: %v", what, err)
+				}
+			})
+		}
+		b.link.Heal()
+	})
+}
+
 func TestAReleaseReturnsByItsBound(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -63,16 +94,16 @@ func TestALossIsToldThoughItsReleaseIsNotConfirmed(t *testing.T) {
 			defer cancel()
 			err := b.locks.Do(ctx, "name", func(ctx context.Context) error {
 				<-ctx.Done()
-				b.link.All(drivertest.RequestLost)
+				b.link.All(lab.RequestLost)
 				return nil
 			}, core.WithMaxHold(time.Second))
 			b.is(err, core.ErrLost)
 			x := b.acquire(b.other(), "another")
 			b.ok(x.Release(b.Context()))
-			b.link.All(drivertest.Delivered)
+			b.link.All(lab.Delivered)
 			y := b.acquire(b.locks, "third", core.WithMaxHold(time.Second))
 			<-y.Context().Done()
-			b.link.All(drivertest.RequestLost)
+			b.link.All(lab.RequestLost)
 			ended, end := context.WithTimeout(b.Context(), time.Millisecond)
 			defer end()
 			b.is(y.Release(ended), core.ErrLost)
@@ -83,12 +114,12 @@ func TestALossIsToldThoughItsReleaseIsNotConfirmed(t *testing.T) {
 func TestALateDuplicateKeepsTheNameForItsMinHold(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.link.Next(drivertest.OpAcquire, drivertest.ReplyHeldBack)
+		b.link.Next(lab.OpAcquire, lab.ReplyHeldBack)
 		x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute)) // by its second command
 		b.ok(err)
-		b.link.All(drivertest.Refused, drivertest.OpRelease)
+		b.link.All(lab.Refused, lab.OpRelease)
 		b.is(x.Release(b.Context()), core.ErrUnavailable)
-		b.link.All(drivertest.Delivered)
+		b.link.All(lab.Delivered)
 		b.link.Deliver() // the answer to the first one
 		time.Sleep(time.Second)
 		_, err = b.other().TryAcquire(b.Context(), "name")

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -29,7 +30,7 @@ func (p poisoned) Renew(ctx context.Context, claims []driver.Claim) []error {
 func TestAClaimThatPoisonsItsBatchCostsOnlyItself(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		locks := b.locker(drivertest.NewLink(poisoned{memlock.New()}))
+		locks := b.locker(lab.New(poisoned{memlock.New()}))
 		victim := b.acquire(locks, "poison")
 		leases := make([]*core.Lease, 300)
 		for i := range leases {
@@ -52,9 +53,9 @@ func TestLeasesAreRenewedTogetherWithoutAGoroutineEach(t *testing.T) { //nolint:
 		}
 		synctest.Wait()
 		idle := runtime.NumGoroutine()
-		before := b.link.Calls(drivertest.OpRenew)
+		before := b.link.Calls(lab.OpRenew)
 		time.Sleep(3 * ttl)
-		calls := b.link.Calls(drivertest.OpRenew) - before
+		calls := b.link.Calls(lab.OpRenew) - before
 		if perLease := float64(calls) / n / (3 * ttl).Seconds(); perLease > 0.02 {
 			b.Errorf("%.3f commands for each lease and second", perLease)
 		}
@@ -71,9 +72,9 @@ func TestWhatWasAcquiredTogetherIsRenewedTogether(t *testing.T) {
 		for i := range 100 {
 			b.acquire(b.locks, fmt.Sprintf("name-%d", i))
 		}
-		before := b.link.Calls(drivertest.OpRenew)
+		before := b.link.Calls(lab.OpRenew)
 		time.Sleep(3 * ttl)
-		if calls := b.link.Calls(drivertest.OpRenew) - before; calls < 9 || calls > 12 {
+		if calls := b.link.Calls(lab.OpRenew) - before; calls < 9 || calls > 12 {
 			b.Errorf("%d commands for one batch in nine periods", calls)
 		}
 	})
@@ -100,13 +101,13 @@ func TestAfterAnOutageTheRenewalsAreSoonTogetherAgain(t *testing.T) {
 			for i := range leases {
 				leases[i] = b.acquire(b.locks, fmt.Sprint("name", i))
 			}
-			b.link.All(drivertest.Refused, drivertest.OpRenew)
+			b.link.All(lab.Refused, lab.OpRenew)
 			time.Sleep(ttl / 2)
 			b.link.Delay(ttl/200, ttl/200)
-			b.link.All(drivertest.Delivered, drivertest.OpRenew)
-			before := b.link.Calls(drivertest.OpRenew)
+			b.link.All(lab.Delivered, lab.OpRenew)
+			before := b.link.Calls(lab.OpRenew)
 			time.Sleep(ttl)
-			if sent := b.link.Calls(drivertest.OpRenew) - before; sent > n {
+			if sent := b.link.Calls(lab.OpRenew) - before; sent > n {
 				b.Errorf("%d commands for %d leases", sent, n)
 			}
 			if lost := b.lostOf(leases); lost > 0 {
@@ -123,14 +124,45 @@ func TestLeasesOfManyTTLsAreRenewedSideBySide(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.link.Delay(ttl/200, ttl/200)
 		leases := make([]*core.Lease, n)
+		var granted sync.WaitGroup
 		for i := range leases {
-			go func() {
+			granted.Go(func() {
 				leases[i] = b.acquire(b.locks, fmt.Sprint("name", i), core.WithTTL(3*ttl/10+time.Duration(i)*ttl/200))
-			}()
+			})
 		}
+		granted.Wait()
 		time.Sleep(6 * ttl)
 		if lost := b.lostOf(leases); lost > 0 {
 			b.Errorf("%d of %d leases are lost", lost, n)
 		}
+	})
+}
+
+// sessions is a backend whose leases end with sessions that are shorter than their TTLs, whatever a renewal asks for.
+type sessions struct{ *memlock.Store }
+
+const session = ttl / 10
+
+func (s sessions) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, c)
+	g.TTL, g.Longest = session, session
+	return g, err
+}
+
+func TestARenewalIsTrustedForNoLongerThanTheBackendGives(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		store := memlock.New()
+		x := b.acquire(b.locker(lab.New(sessions{store})), "name")
+		for range 30 {
+			time.Sleep(session / 3)
+			b.ok(x.Err())
+			if left := time.Until(x.ValidUntil()); left > session {
+				b.Fatalf("trusted for %s", left)
+			}
+		}
+		store.SetDown(true)
+		time.Sleep(session)
+		b.reason(x, core.ReasonUnreachable)
 	})
 }

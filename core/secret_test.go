@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // A token is found by whoever prints with %+v or %#v what it has at hand. So these print
@@ -20,20 +20,20 @@ func TestNothingThatCanBePrintedHasTheToken(t *testing.T) {
 	t.Parallel()
 	var out, logged bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&logged, nil))
-	o := core.Observer{
-		Acquired: func(e core.AcquiredEvent) { log.Info("event", "e", e) },
-		Released: func(e core.ReleasedEvent) { log.Info("event", "e", e) },
-		Lost:     func(e core.LostEvent) { log.Info("event", "e", e) },
-		Renewed:  func(e core.RenewedEvent) { log.Info("event", "e", e) },
-		Failed:   func(e core.FailedEvent) { log.Info("event", "e", e) },
+	o := observer{
+		Acquired: func(e core.Event) { log.Info("event", "e", e) },
+		Released: func(e core.Event) { log.Info("event", "e", e) },
+		Lost:     func(e core.Event) { log.Info("event", "e", e) },
+		Renewed:  func(e core.Event) { log.Info("event", "e", e) },
+		Failed:   func(e core.Event) { log.Info("event", "e", e) },
 	}
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithLabel("label"))
 		claim := b.link.LastClaim()
 		_, held := b.other().TryAcquire(b.Context(), "name")
-		b.link.Next(drivertest.OpRenew, drivertest.ReplyLost)
+		b.link.Next(lab.OpRenew, lab.ReplyLost)
 		check := x.Check(b.Context())
-		b.link.Next(drivertest.OpAcquire, drivertest.ReplyLost, drivertest.ReplyLost)
+		b.link.Next(lab.OpAcquire, lab.ReplyLost, lab.ReplyLost)
 		_, unknown := b.locks.TryAcquire(b.Context(), "other")
 		b.ok(b.store.Release(b.Context(), claim))
 		lost := x.Release(b.Context())
@@ -59,5 +59,5 @@ func TestNothingThatCanBePrintedHasTheToken(t *testing.T) {
 		if hex := fmt.Sprintf("%x", token); strings.Contains(text, token) || strings.Contains(text, hex) {
 			b.Error("the token was printed")
 		}
-	}, core.WithObserver(o), core.WithLogger(log))
+	}, observing(o), core.WithLogger(log))
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 func (b *bench) reader(l *core.Locker, name string) *core.Lease {
@@ -89,7 +89,7 @@ func TestReadersThatFindAWriterWaitAsOneClient(t *testing.T) {
 		}
 		const seconds = 50
 		time.Sleep(seconds * time.Second)
-		if asked := b.link.Calls(drivertest.OpAcquire) + b.link.Calls(drivertest.OpWait); asked > 3*seconds {
+		if asked := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait); asked > 3*seconds {
 			b.Errorf("%d commands in %d s", asked, seconds)
 		}
 		b.ok(writer.Release(b.Context()))
@@ -169,7 +169,7 @@ func TestReentryNeedsTheSameModeOrAWeakerOne(t *testing.T) {
 	virtual(t, func(b *bench) {
 		for i, row := range rows {
 			x := b.acquire(b.locks, "name", row.outer)
-			asked := b.link.Calls(drivertest.OpAcquire)
+			asked := b.link.Calls(lab.OpAcquire)
 			y, err := b.locks.Acquire(x.Context(), "name", row.inner)
 			if row.joins {
 				b.ok(err)
@@ -177,7 +177,7 @@ func TestReentryNeedsTheSameModeOrAWeakerOne(t *testing.T) {
 			} else {
 				b.is(err, core.ErrInvalid)
 			}
-			if b.link.Calls(drivertest.OpAcquire) != asked {
+			if b.link.Calls(lab.OpAcquire) != asked {
 				b.Errorf("row %d: asked the backend", i)
 			}
 			b.ok(x.Check(b.Context()))
@@ -219,9 +219,9 @@ func TestAReaderThatLosesItsTimeIsLostAlone(t *testing.T) {
 func TestUnknownOutcomesLeaveNoReaderBehind(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []core.Option{core.WithShared(), core.WithLimit(2)} {
-		for _, fate := range []drivertest.Fate{drivertest.ReplyLost, drivertest.ReplyReset, drivertest.HeldBack} {
+		for _, fate := range []lab.Fate{lab.ReplyLost, lab.ReplyReset, lab.HeldBack} {
 			virtual(t, func(b *bench) {
-				b.link.All(fate, drivertest.OpAcquire)
+				b.link.All(fate, lab.OpAcquire, lab.OpWait)
 				ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
 				defer cancel()
 				b.is(second(b.locks.Acquire(ctx, "name", mode)), core.ErrUnavailable)
@@ -277,9 +277,9 @@ func TestAPermitOfOneThatDiedComesFreeWithItsTTL(t *testing.T) {
 func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		var told []core.LimitedEvent
+		var told []core.Event
 		var mu sync.Mutex
-		locks := b.other(core.WithObserver(core.Observer{Limited: func(e core.LimitedEvent) {
+		locks := b.other(observing(observer{Limited: func(e core.Event) {
 			mu.Lock()
 			told = append(told, e)
 			mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // Callers with little time come all the time. Each of them is called up when its predecessor has
@@ -75,7 +75,7 @@ func TestAFreeNameIsHadThoughWaitersGiveUpAllTheTime(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				switch {
 				case granted.Load() == 0:
-					b.Errorf("nobody had it in %d s; %d were refused; %d commands asked for it", seconds, refused.Load(), b.link.Calls(drivertest.OpAcquire))
+					b.Errorf("nobody had it in %d s; %d were refused; %d commands asked for it", seconds, refused.Load(), b.link.Calls(lab.OpAcquire))
 				case free > 40*time.Millisecond:
 					b.Errorf("it was free for %s, and %d were refused meanwhile or since", free, refused.Load())
 				default:
@@ -108,7 +108,7 @@ func TestTryAcquireBesideASeriesOfQuitsIsNotToldWhatWasLongAgo(t *testing.T) {
 			if i == 300 { // 2 s after it came free
 				if x, err := b.locks.TryAcquire(b.Context(), "name"); err == nil {
 					b.ok(x.Release(b.Context()))
-				} else if b.link.Calls(drivertest.OpAcquire) < 20 {
+				} else if b.link.Calls(lab.OpAcquire) < 20 {
 					b.Errorf("%v, 2 s after the name came free", err)
 				}
 			}
@@ -125,13 +125,13 @@ func TestOneSlowAnswerDoesNotStopCallsWithShortDeadlines(t *testing.T) {
 		b.link.Delay(45*time.Millisecond, 45*time.Millisecond) // a new connection, or a hiccup
 		b.ok(b.acquire(b.locks, "another").Release(b.Context()))
 		b.link.Delay(0, 0)
-		before := b.link.Calls(drivertest.OpAcquire)
+		before := b.link.Calls(lab.OpAcquire)
 		for range 5 {
 			ctx, cancel := context.WithTimeout(b.Context(), 50*time.Millisecond)
 			x, err := b.locks.Acquire(ctx, "name")
 			cancel()
 			if err != nil {
-				b.Errorf("nobody has the name: %v; %d commands", err, b.link.Calls(drivertest.OpAcquire)-before)
+				b.Errorf("nobody has the name: %v; %d commands", err, b.link.Calls(lab.OpAcquire)-before)
 				continue
 			}
 			b.ok(x.Release(b.Context()))
@@ -156,14 +156,14 @@ func TestWhoEndsBeforeAnAnswerCouldComeAsksNothing(t *testing.T) {
 		synctest.Wait()
 		second := ending(200*time.Millisecond + trip/2)
 		time.Sleep(200*time.Millisecond - 1)
-		before := b.link.Calls(drivertest.OpAcquire)
+		before := b.link.Calls(lab.OpAcquire)
 		began := time.Now()
 		b.eventually("both have ended", func() bool { return first.ended() && second.ended() })
 		if took := time.Since(began); took > trip/2+time.Millisecond {
 			b.Errorf("the second has ended after %s", took)
 		}
 		time.Sleep(trip)
-		if n := b.link.Calls(drivertest.OpAcquire) - before; n != 0 {
+		if n := b.link.Calls(lab.OpAcquire) - before; n != 0 {
 			b.Errorf("%d commands of one who has half the time that an answer takes", n)
 		}
 		b.ok(holder.Release(b.Context()))
@@ -208,7 +208,7 @@ func TestASuccessorOfOneWhoWasAnsweredAsksAtOnce(t *testing.T) {
 		w := b.call(b.locks)
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
-		if n := b.link.Calls(drivertest.OpAcquire); n != 2 {
+		if n := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait); n != 2 {
 			b.Errorf("%d commands: the successor pauses", n)
 		}
 		b.ok(holder.Release(b.Context()))
@@ -259,10 +259,10 @@ func TestASeriesOfQuitsDoesNotKeepOtherProcessesOut(t *testing.T) {
 func TestCloseInAnOutageIsOverSoon(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		link := drivertest.NewLink(b.store)
+		link := lab.New(b.store)
 		locks, err := core.New(link)
 		b.ok(err)
-		link.All(drivertest.RequestLost)
+		link.All(lab.RequestLost)
 		for range 20 {
 			ctx, cancel := context.WithTimeout(b.Context(), 50*time.Millisecond)
 			_, err := locks.TryAcquire(ctx, "name")

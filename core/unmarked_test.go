@@ -24,8 +24,8 @@ type full struct {
 
 func (f *full) Release(ctx context.Context, c driver.Claim) error {
 	f.releases++
-	marks := c.Mark
-	c.Mark = false
+	marks := c.Dedup > 0
+	c.Dedup = 0
 	if err := f.Store.Release(ctx, c); err != nil || !marks {
 		return err
 	}
@@ -36,7 +36,7 @@ func TestCompletedWorkWithoutAMarkerIsReleasedAndTheCallerIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, service, r := &bench{T: t}, &full{Store: memlock.New()}, &recorder{}
-		locks, err := core.New(service, core.WithDedup(time.Hour), core.WithObserver(r.observer()))
+		locks, err := core.New(service, core.WithDedup(time.Hour), observing(r.observer()))
 		b.ok(err)
 		other, err := core.New(service, core.WithDedup(time.Hour))
 		b.ok(err)

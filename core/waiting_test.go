@@ -14,10 +14,10 @@ import (
 func TestObserversKnowHowManyCallsWait(t *testing.T) {
 	t.Parallel()
 	var waiting atomic.Int64
-	observer := core.Observer{
-		Waiting: func(core.WaitingEvent) { waiting.Add(1) },
-		Waited:  func(core.WaitedEvent) { waiting.Add(-1) },
-		Missed:  func(e core.MissedEvent) { waiting.Add(int64(e.Waiters)) },
+	observer := observer{
+		Waiting: func(core.Event) { waiting.Add(1) },
+		Waited:  func(core.Event) { waiting.Add(-1) },
+		Missed:  func(e core.Event) { waiting.Add(int64(e.Waiters)) },
 	}
 	virtual(t, func(b *bench) {
 		count := func(want int64) {
@@ -43,7 +43,7 @@ func TestObserversKnowHowManyCallsWait(t *testing.T) {
 		count(0)
 		b.ok(y.Release(b.Context()))
 		wg.Wait()
-	}, core.WithObserver(observer))
+	}, observing(observer))
 }
 
 // nested has two calls take two names in opposite order: one holds "a" and asks for "b" after a second, the

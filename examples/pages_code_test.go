@@ -320,7 +320,7 @@ func ready(locks *core.Locker) http.HandlerFunc {
 // inspect mounts the page below /locks/, for those whom requireLogin lets through.
 func inspect(mux *http.ServeMux, d driver.Driver, requireLogin func(http.Handler) http.Handler) (*core.Locker, error) {
 	seen := inspector.NewRecorder()
-	locks, err := core.New(d, core.WithObserver(seen.Observer()))
+	locks, err := core.New(d, core.WithObserver(seen.Observe))
 	if err != nil {
 		return nil, err
 	}

@@ -35,10 +35,5 @@ func pay(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-func readmeEnd(ctx context.Context, locks *core.Locker) error {
-	err := locks.Close(ctx) // after the servers have stopped; it waits for work that still runs
-	return err
-}
-
 // charge stands for the work.
 func charge(ctx context.Context, _ string, _ uint64) error { return ctx.Err() }

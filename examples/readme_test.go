@@ -21,6 +21,7 @@ import (
 var pages = map[string][]string{
 	"README.md":                       {"readme_code_test.go"},
 	"README.zh-CN.md":                 {"readme_code_test.go"},
+	"docs/getting-started.md":         {"start/main.go", "readme_code_test.go", "pages_code_test.go"},
 	"docs/guides/http.md":             {"pages_code_test.go", "readme_code_test.go", "recipes/chi/page_test.go", "../httpmw/ginmw/page_test.go", "../httpmw/fibermw/page_test.go"},
 	"docs/guides/idempotency.md":      {"pages_code_test.go"},
 	"docs/guides/rpc.md":              {"pages_code_test.go", "../grpcmw/connectmw/page_test.go"},
@@ -30,7 +31,7 @@ var pages = map[string][]string{
 	"docs/backends/zookeeper.md":      {"../core/zklock/example_test.go"},
 	"docs/backends/nats.md":           {"../core/natslock/example_test.go"},
 	"docs/backends/memcached.md":      {"../core/memcachedlock/example_test.go"},
-	"docs/guides/functions.md":        {"pages_code_test.go"},
+	"docs/guides/functions.md":        {"pages_code_test.go", "../core/lockgen/testdata/shop/orders.go"},
 	"docs/operate/running.md":         {"pages_code_test.go"},
 	"docs/operate/troubleshooting.md": {"pages_code_test.go"},
 	"docs/operate/command.md":         {"pages_code_test.go"},
@@ -76,15 +77,7 @@ func TestBothReadmesShowTheSameCodeAndLinkToTheSamePages(t *testing.T) {
 
 func TestWhatTheDocumentsLinkToIsThere(t *testing.T) {
 	t.Parallel()
-	documents := []string{"../README.md", "../CONTRIBUTING.md"}
-	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
-		more, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		documents = append(documents, more...)
-	}
-	for _, document := range documents {
+	for _, document := range documents(t) {
 		for _, link := range links(read(t, document)) {
 			if strings.Contains(link, "://") {
 				continue
@@ -103,6 +96,20 @@ func TestWhatTheDocumentsLinkToIsThere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// documents are all pages.
+func documents(t *testing.T) []string {
+	t.Helper()
+	list := []string{"../README.md", "../README.zh-CN.md", "../CONTRIBUTING.md"}
+	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, more...)
+	}
+	return list
 }
 
 // hasHeading says whether a document has a heading that GitHub links to by this name.
@@ -205,7 +212,7 @@ func TestTheReadmesSnippetRuns(t *testing.T) {
 	if w.Code != http.StatusNoContent {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if err := readmeEnd(t.Context(), locks); err != nil {
+	if err := locks.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

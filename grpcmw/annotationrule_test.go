@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
@@ -336,11 +337,11 @@ func TestAnnotationsSayHowTheNameIsLocked(t *testing.T) {
 		t.Parallel()
 		store := memlock.New()
 		store.SetDown(true)
-		call := annotatedDoor(t, store, &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_LOCAL_ONLY})
+		call := annotatedDoor(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_LOCAL_ONLY})
 		if err := call(t.Context(), nothing); err != nil {
 			t.Error(err)
 		}
-		closed := annotatedDoor(t, store, &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_FAIL_CLOSED},
+		closed := annotatedDoor(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_FAIL_CLOSED},
 			core.OnUnavailable(core.LocalOnly))
 		wantStatus(t, closed(t.Context(), nothing), codes.Unavailable, grpcmw.ReasonUnavailable)
 	})

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
@@ -25,7 +26,7 @@ func wantDegraded(t *testing.T, ctx context.Context, want bool) {
 func TestLocalOnlyMethodsGoOnWithoutTheService(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
-	locks := newLocker(t, store)
+	locks := newLocker(t, fallback.New(store))
 	down := true
 	var client testpb.OrdersClient
 	client = serve(t, &shop{

@@ -187,6 +187,10 @@ func (f faulty) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	return f.acquire(ctx, c)
 }
 
+func (f faulty) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return driver.Poll(ctx, c, f.acquire)
+}
+
 func errorInfo(err error) *errdetails.ErrorInfo {
 	for _, d := range status.Convert(err).Details() {
 		if info, ok := d.(*errdetails.ErrorInfo); ok {

@@ -50,7 +50,7 @@
 // bodies are streamed, and a refused client that expects "100 Continue" never sends them.
 //
 // A response that has been partly sent cannot be taken back. A loss after that ends the handler's
-// context, and is reported to the Lost function of [core.Observer], with the key as its template. The
+// context, and is reported as [core.EventLost] to observers, with the key as its template. The
 // client sees what the handler makes of it. A handler that has to tell the client panics with
 // [http.ErrAbortHandler].
 package httpmw

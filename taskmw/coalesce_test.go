@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -41,8 +42,16 @@ func (f *far) travel() {
 }
 
 func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return f.ask(ctx, c, f.Store.Acquire)
+}
+
+func (f *far) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return f.ask(ctx, c, f.Store.Wait)
+}
+
+func (f *far) ask(ctx context.Context, c driver.Claim, do func(context.Context, driver.Claim) (driver.Grant, error)) (driver.Grant, error) {
 	f.travel()
-	g, err := f.Store.Acquire(ctx, c)
+	g, err := do(ctx, c)
 	f.travel()
 	if f.fail != nil {
 		if lost := f.fail("acquire", c); lost != nil {
@@ -240,7 +249,7 @@ func TestCoalesceFailsClosedWhateverTheLockersPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
-		l, err := core.New(store, core.OnUnavailable(core.LocalOnly))
+		l, err := core.New(fallback.New(store), core.OnUnavailable(core.LocalOnly))
 		if err != nil {
 			t.Fatal(err)
 		}

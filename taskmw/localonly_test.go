@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
@@ -17,7 +18,7 @@ import (
 func TestLocalOnlyTasksGoOnWithoutTheService(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
-	locks := newLocker(t, store)
+	locks := newLocker(t, fallback.New(store))
 	var mux *asynq.ServeMux
 	mux = muxOf(func(ctx context.Context, task *asynq.Task) error {
 		if x, _ := core.FromContext(ctx); !x.Degraded() || x.Fence() != 0 {
@@ -38,7 +39,7 @@ func TestLocalOnlyTasksRunOneAtATimeWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	server := servers.Redis(t) // of its own, to be broken
-	locks := newLocker(t, redislock.New(dial(t, server.Addr())))
+	locks := newLocker(t, fallback.New(redislock.New(dial(t, server.Addr()))))
 	var only exclusive
 	degraded := make(chan bool, 100)
 	work := func(ctx context.Context, _ *asynq.Task) error {

@@ -46,7 +46,7 @@ func newLocker(tb testing.TB, d driver.Driver) *core.Locker {
 type spy struct {
 	*memlock.Store
 	down    atomic.Bool
-	refused chan struct{} // of size one: the last Acquire that found the name held
+	refused chan struct{} // of size one: the last command that found the name held
 	claims  chan driver.Claim
 }
 
@@ -55,10 +55,18 @@ func newSpy() *spy {
 }
 
 func (s *spy) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return s.ask(ctx, c, s.Store.Acquire)
+}
+
+func (s *spy) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return s.ask(ctx, c, s.Store.Wait)
+}
+
+func (s *spy) ask(ctx context.Context, c driver.Claim, do func(context.Context, driver.Claim) (driver.Grant, error)) (driver.Grant, error) {
 	if s.down.Load() {
 		return driver.Grant{}, driver.ErrNotSent
 	}
-	g, err := s.Store.Acquire(ctx, c)
+	g, err := do(ctx, c)
 	if err != nil {
 		select {
 		case s.refused <- struct{}{}:
@@ -71,18 +79,6 @@ func (s *spy) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	default:
 	}
 	return g, nil
-}
-
-// Offer implements driver.Offerer.
-func (s *spy) Offer(ctx context.Context, c driver.Claim) (driver.Grant, bool, error) {
-	g, granted, err := s.Store.Offer(ctx, c)
-	if granted {
-		select {
-		case s.claims <- c:
-		default:
-		}
-	}
-	return g, granted, err
 }
 
 // hold takes a name as another process would, until release is called or the test ends.

@@ -159,9 +159,11 @@ func TestRulesOptionsWinOverTheDoorsDefaults(t *testing.T) {
 
 func TestObserversSeeTheTemplate(t *testing.T) {
 	t.Parallel()
-	seen := make(chan core.AcquiredEvent, 2)
-	locks, err := core.New(memlock.New(), core.WithObserver(core.Observer{
-		Acquired: func(e core.AcquiredEvent) { seen <- e },
+	seen := make(chan core.Event, 2)
+	locks, err := core.New(memlock.New(), core.WithObserver(func(e core.Event) {
+		if e.Kind == core.EventAcquired {
+			seen <- e
+		}
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -303,7 +303,11 @@ func TestAFunctionsNameIsCheckedAndItsErrorKept(t *testing.T) {
 func TestObserversSeeTheTemplatesAndARuleCanBeRefined(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 2)
-	locks := newLocker(t, memlock.New(), core.WithObserver(core.Observer{Acquired: func(e core.AcquiredEvent) { seen <- e.Template }}))
+	locks := newLocker(t, memlock.New(), core.WithObserver(func(e core.Event) {
+		if e.Kind == core.EventAcquired {
+			seen <- e.Template
+		}
+	}))
 	rule := newRule(t, locks, "order:{text:id|int}")
 	refined, err := rule.With(core.WithTemplate("other"))
 	if err != nil {

@@ -66,6 +66,15 @@ func spelled(t reflect.Type) bool {
 	}
 }
 
+// Value is the text of a value that has one spelling, as Fields takes it from a struct. Generated code calls it: see package
+// lockgen. A value of another type is [ErrMisconfigured].
+func Value[T any](v T) (string, error) {
+	if t := reflect.TypeFor[T](); !spelled(t) {
+		return "", fmt.Errorf("%w: a %v has more than one spelling, or none", ErrMisconfigured, t)
+	}
+	return read(reflect.ValueOf(&v).Elem())
+}
+
 // walk reads the field at the end of the way.
 func walk(v reflect.Value, way [][]int) (string, error) {
 	for _, part := range way {
@@ -80,6 +89,11 @@ func walk(v reflect.Value, way [][]int) (string, error) {
 			return "", nil //nolint:nilerr // an embedded pointer that is nil: the field is missing
 		}
 	}
+	return read(v)
+}
+
+// read is the text of v, "" if it is missing.
+func read(v reflect.Value) (string, error) {
 	given := false // behind a pointer, 0 is a value
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {

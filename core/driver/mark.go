@@ -13,7 +13,7 @@ import "errors"
 func NotSent(err error) error { return mark(err, ErrNotSent) }
 
 // Unavailable marks err with [ErrCannotAnswer] and keeps its text. Use it if err means that the service
-// can answer nobody just now, and [CannotAnswer] does not know that by itself. One error can have both
+// can answer nobody just now, and [Explain] does not know that by itself. One error can have both
 // marks: driver.NotSent(driver.Unavailable(err)). Unavailable(nil) is nil.
 func Unavailable(err error) error { return mark(err, ErrCannotAnswer) }
 

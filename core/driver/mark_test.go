@@ -47,10 +47,10 @@ func TestAMarkedErrorMatchesItsSentinelAndKeepsTheClientsError(t *testing.T) {
 
 func TestOnlyUnavailableSaysThatNobodyCanAnswer(t *testing.T) {
 	t.Parallel()
-	if driver.CannotAnswer(driver.NotSent(errClient)) {
+	if driver.Explain(driver.NotSent(errClient)).Nobody {
 		t.Error("NotSent says so")
 	}
-	if !driver.CannotAnswer(driver.Unavailable(errClient)) {
+	if !driver.Explain(driver.Unavailable(errClient)).Nobody {
 		t.Error("Unavailable does not")
 	}
 }

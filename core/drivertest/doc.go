@@ -1,27 +1,18 @@
-// Package drivertest defines what a correct backend is. It has a conformance suite for every
-// implementation of driver.Driver, and a [Link] that puts a bad network between core and a
-// backend.
+// Package drivertest defines what a correct backend is: a suite of cases for every implementation of
+// driver.Driver.
 //
 //	func TestConformance(t *testing.T) {
-//		drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
+//		drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
 //			store := memlock.New()
-//			return drivertest.Service{Driver: func() driver.Driver { return store }}
-//		}, Virtual: true})
+//			return drivertest.Config{Driver: func() driver.Driver { return store }}
+//		})
 //	}
 //
-// If you find a fault in a backend, add a case here before you fix it.
+// If you find a fault in a backend, add a case here before you fix it, and add a mutant to the suite's own
+// test that the case catches.
 //
-// # Breaking things
+// A backend that has a server should give the suite more than Driver, so that the suite can break
+// things: see [Config]. Cases that need something that is not there are skipped, and say so.
 //
-// If a backend has a server, its harness should give the suite more, so that the suite can break
-// it:
-//
-//   - a [Service] whose network goes through proxies (Through),
-//   - a [Service] that another process can reach (Holder, with [Hold]),
-//   - [Servers] that may be killed (Harness.OpenServers).
-//
-// Cases that need something that the harness does not have are skipped.
-//
-// If services have Through, run the suite once more with [Harness.Uneven]: each connection then
-// has a delay of its own.
+// [Orderly] checks the other side: what a backend may rely on core for.
 package drivertest

@@ -1,79 +1,76 @@
 package drivertest
 
-import (
-	"errors"
-	"time"
+import "github.com/holdfast-go/holdfast/core/driver"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-)
-
+// foreignCases test names that other software holds.
 var foreignCases = []testCase{
-	{name: "AForeignValueIsHeldAndNeverOverwritten", other: true, run: func(e *env) {
+	{name: "AForeignValueIsHeldAndNeverOverwritten", needs: []need{foreign}, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		e.Overwrite("name")
-		_, err := d.Acquire(e.Context(), c)
-		if held, ok := errors.AsType[*driver.Held](err); !ok || held.Label != "" {
-			e.Errorf("acquire: %v", err)
+		if held := e.refusal(d, c, "beside other software"); held.Label != "" {
+			e.Errorf("%+v", held)
 		}
-		if err := d.Release(e.Context(), c); !errors.Is(err, driver.ErrNotOwner) {
-			e.Errorf("release: %v", err)
+		e.leaves(d, c, "what is not ours")
+		if e.owns(d, c) {
+			e.Error("it owns what is not ours")
 		}
-		if err := d.Renew(e.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
-			e.Errorf("renewal: %v", err)
-		}
-		if _, err := d.Acquire(e.Context(), c); err == nil {
-			e.Error("the foreign value is gone")
-		}
+		e.refused(d, c, "the foreign value is gone")
 		e.Delete("name")
 		e.grant(d, c)
 	}},
-	{name: "AWaiterGetsWhatAForeignHolderLeaves", other: true, run: func(e *env) {
-		locks := e.locker(e.Driver())
+	{name: "AnOverwrittenLeaseIsLostAndNotTouched", needs: []need{foreign}, run: func(e *env) {
+		d, c := e.Driver(), e.lasting("name")
+		e.grant(d, c)
 		e.Overwrite("name")
-		got := make(chan error, 1)
-		go func() {
-			x, err := locks.Acquire(e.Context(), "name")
-			if err == nil {
-				err = x.Release(e.Context())
-			}
-			got <- err
-		}()
-		time.Sleep(e.ttl / 2)
-		e.Delete("name")
-		e.within(2*time.Second, "noticing that it is free", func() { e.noError(<-got) })
-	}},
-	{name: "AnOverwrittenLeaseIsLostAndNotTouched", other: true, run: func(e *env) {
-		locks := e.locker(e.Driver())
-		x, err := locks.Acquire(e.Context(), "name")
-		e.noError(err)
-		e.Overwrite("name")
-		e.within(e.longTTL(), "the notice of the loss", func() { <-x.Context().Done() })
-		e.lost(x, core.ReasonTaken)
-		if err := x.Release(e.Context()); !errors.Is(err, core.ErrLost) {
-			e.Errorf("release: %v", err)
+		if e.owns(d, c) || e.renew(d, c) == nil {
+			e.Error("it owns what was overwritten")
 		}
-		if _, err := e.locker(e.Driver()).TryAcquire(e.Context(), "name"); !errors.Is(err, core.ErrHeld) {
-			e.Errorf("the foreign value is gone: %v", err)
+		e.leaves(d, c, "what was overwritten")
+		e.refused(e.Driver(), e.claim("name"), "the foreign value is gone")
+	}},
+	{name: "ADeletedLeaseIsLost", needs: []need{foreign}, run: func(e *env) {
+		d, other, c, next := e.Driver(), e.Driver(), e.lasting("name"), e.lasting("name")
+		before := e.grant(d, c)
+		e.Delete("name")
+		if e.renew(d, c) == nil {
+			e.Error("it owns what was deleted")
+		}
+		after := e.grant(other, next)
+		if e.can.Fence && after.Fence <= before.Fence {
+			e.Errorf("fence %d after %d", after.Fence, before.Fence)
+		}
+		e.leaves(d, c, "what was deleted")
+		if !e.owns(other, next) {
+			e.Error("that has touched the next owner")
 		}
 	}},
-	{name: "ADeletedLeaseIsLost", other: true, run: func(e *env) {
-		locks := e.locker(e.Driver())
-		x, err := locks.Acquire(e.Context(), "name")
-		e.noError(err)
+	{name: "AWaiterGetsWhatAForeignHolderLeaves", needs: []need{foreign}, run: func(e *env) {
+		d, c := e.Driver(), e.long("name")
+		e.Overwrite("name")
+		w := e.waits(d, c)
+		e.sleep(e.ttl / 2)
+		if w.ended() {
+			e.Fatalf("%+v, %v", w.g, w.err)
+		}
 		e.Delete("name")
-		e.within(e.longTTL(), "the notice of the loss", func() {
-			e.eventually("it hears of it", func() bool { return x.Err() != nil })
-		})
-		e.lost(x, core.ReasonTaken)
-		y, err := e.locker(e.Driver()).Acquire(e.Context(), "name")
-		e.noError(err)
-		if x.Fence() != 0 && y.Fence() <= x.Fence() {
-			e.Errorf("fence %d after %d", y.Fence(), x.Fence())
+		w.granted(e.pace(c)+2*driver.Recheck(c.TTL), "the waiter")
+	}},
+	{name: "AForeignValueInFrontOfAQueueIsWaitedFor", needs: []need{foreign, whole, queues}, run: func(e *env) {
+		holder, first, second := e.Driver(), e.Driver(), e.Driver()
+		held, a, b := e.lasting("name"), e.long("name"), e.long("name")
+		e.grant(holder, held)
+		w, next := e.waits(first, a), e.waits(second, b)
+		e.Overwrite("name")
+		e.leaves(holder, held, "what was overwritten")
+		e.sleep(e.ttl)
+		if w.ended() || next.ended() {
+			e.Fatalf("the foreign value was overwritten: %v, %v", w.err, next.err)
 		}
-		if err := x.Release(e.Context()); !errors.Is(err, core.ErrLost) {
-			e.Errorf("release of what was lost: %v", err)
-		}
-		e.noError(y.Release(e.Context()))
+		e.Delete("name")
+		w.granted(2*driver.Recheck(a.TTL), "the first")
+		e.release(first, a)
+		next.granted(2*driver.Recheck(b.TTL), "the second")
+		e.release(second, b)
+		e.nothingLeft()
 	}},
 }

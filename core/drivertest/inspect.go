@@ -6,49 +6,58 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
-// inspector is a backend that is a driver.Inspector.
+// inspector is a backend that can tell who holds what.
 type inspector interface {
 	driver.Driver
-	driver.Inspector
+	inspect.Inspector
 }
 
 func inspecting(run func(e *env, i inspector)) func(*env) {
 	return func(e *env) {
 		i, ok := e.Driver().(inspector)
 		if !ok {
-			e.lacks("it cannot tell who holds what")
+			e.Skip("this backend cannot tell who holds what")
 		}
 		run(e, i)
 	}
 }
 
 // look returns what is known of "name".
-func (e *env) look(i inspector) driver.LeaseInfo {
+func (e *env) look(i inspector) inspect.LeaseInfo {
 	e.Helper()
-	info, err := i.Inspect(e.Context(), "name")
+	info, err := i.Inspect(e.ctx, "name")
 	e.noError(err)
 	return info
+}
+
+// handle is that of the only holder.
+func (e *env) handle(i inspector) string {
+	e.Helper()
+	info := e.look(i)
+	if len(info.Holders) == 1 {
+		return info.Holders[0].Handle
+	}
+	return info.Handle
 }
 
 // evict takes the name from the holder that is meant. It fails the case unless the claim then owns
 // nothing.
 func (e *env) evict(i inspector, handle string, c driver.Claim) {
 	e.Helper()
-	e.noError(i.Evict(e.Context(), "name", handle))
-	if err := i.Renew(e.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
-		e.Errorf("its renewal: %v", err)
+	e.noError(i.Evict(e.ctx, "name", handle))
+	if e.owns(i, c) {
+		e.Error("it still owns the name")
 	}
-	if err := i.Release(e.Context(), c); !errors.Is(err, driver.ErrNotOwner) {
-		e.Errorf("its release: %v", err)
-	}
+	e.leaves(i, c, "who was evicted")
 }
 
 // spared fails the case if the name is taken from anybody.
 func (e *env) spared(i inspector, handle string) {
 	e.Helper()
-	err := i.Evict(e.Context(), "name", handle)
+	err := i.Evict(e.ctx, "name", handle)
 	if _, held := errors.AsType[*driver.Held](err); !held {
 		e.Errorf("%q: %v", handle, err)
 	}
@@ -57,11 +66,11 @@ func (e *env) spared(i inspector, handle string) {
 // another looks like a handle, but no holder has it.
 const another = "0123456789abcdef"
 
-// inspectCases are for backends that are a driver.Inspector.
+// inspectCases are for backends that can tell who holds what.
 var inspectCases = []testCase{
 	{name: "AHandleStandsForAHolderFromTheGrantOn", run: inspecting(func(e *env, i inspector) {
-		first, second := e.writer("name"), e.writer("name")
-		if err := i.Evict(e.Context(), "name", another); !errors.Is(err, driver.ErrNotOwner) {
+		first, second := e.lasting("name"), e.lasting("name")
+		if err := i.Evict(e.ctx, "name", another); !errors.Is(err, driver.ErrNotOwner) {
 			e.Errorf("of a free name: %v", err)
 		}
 		granted := e.grant(i, first)
@@ -72,23 +81,23 @@ var inspectCases = []testCase{
 		if info.Fence != 0 && info.Fence != granted.Fence {
 			e.Errorf("the fence is shown as %d, and it is %d", info.Fence, granted.Fence)
 		}
-		e.noError(i.Renew(e.Context(), []driver.Claim{first})[0])
+		e.noError(e.renew(i, first))
 		if again := e.look(i); again.Handle != info.Handle || again.Fence != info.Fence {
 			e.Errorf("after a renewal %+v, before it %+v", again, info)
 		}
 		for _, wrong := range []string{another, info.Handle[:15], first.Token, ""} {
 			e.spared(i, wrong)
 		}
-		e.noError(i.Renew(e.Context(), []driver.Claim{first})[0])
+		e.noError(e.renew(i, first))
 		e.evict(i, info.Handle, first)
 		e.grant(i, second)
 		e.spared(i, info.Handle)
 		if info.Handle == e.look(i).Handle {
-			e.Error("two tenures have one handle")
+			e.Error("two holders have one handle")
 		}
 	})},
-	{name: "EachReaderIsTakenTheNameFromByItself", needs: shares, run: inspecting(func(e *env, i inspector) {
-		one, two, writer := e.brief(e.reader("name")), e.reader("name"), e.writer("name")
+	{name: "EachReaderIsTakenTheNameFromByItself", needs: []need{shares}, run: inspecting(func(e *env, i inspector) {
+		one, two, writer := e.reader("name"), e.reader("name"), e.lasting("name")
 		one.TTL = 30 * time.Second
 		fence, other := e.grant(i, one).Fence, e.grant(i, two).Fence
 		common := fence
@@ -110,113 +119,169 @@ var inspectCases = []testCase{
 			short, long = long, short
 		}
 		e.evict(i, long.Handle, two)
-		e.noError(i.Renew(e.Context(), []driver.Claim{one})[0])
+		e.noError(e.renew(i, one))
 		e.refused(i, writer, "a writer beside the other reader")
 		e.evict(i, short.Handle, one)
 		e.grant(i, writer)
 	})},
-	{name: "EachOfALimitedNumberIsTakenTheNameFromByItself", needs: limits, run: inspecting(func(e *env, i inspector) {
+	{name: "EachOfALimitedNumberIsTakenTheNameFromByItself", needs: []need{limits}, run: inspecting(func(e *env, i inspector) {
 		one, two := e.permit("name", 2), e.permit("name", 3)
 		e.grant(i, one)
 		e.grant(i, two)
 		info := e.look(i)
-		if len(info.Holders) != 2 || info.Fence != 0 || info.Holders[0].Limit+info.Holders[1].Limit != 5 {
+		if len(info.Holders) != 2 || info.Fence != 0 || info.Limit != 2 || info.Holders[0].Limit+info.Holders[1].Limit != 5 {
 			e.Fatalf("%+v", info)
 		}
 		for _, h := range info.Holders {
 			e.evict(i, h.Handle, map[int]driver.Claim{2: one, 3: two}[h.Limit])
 		}
-		e.grant(i, e.writer("name"))
+		e.grant(i, e.lasting("name"))
 	})},
-	{name: "AKeptNameIsShownAndFreed", needs: keeps, run: inspecting(func(e *env, i inspector) {
+	{name: "AKeptNameIsShownAndFreed", needs: []need{keeps}, run: inspecting(func(e *env, i inspector) {
 		seen := make(map[string]bool)
 		for n := range 4 {
-			c := e.claim("name")
+			c := e.long("name")
 			c.Label = "who"
 			e.grant(i, c)
-			c.Keep = time.Minute
-			if n%2 == 1 && i.Capabilities().Detach {
+			c = kept(c, time.Minute)
+			if n%2 == 1 && e.can.Detach {
 				c.Handoff = someHandoff
 			}
-			e.noError(i.Release(e.Context(), c))
+			e.release(i, c)
 			info := e.look(i)
 			if !info.Held || !info.Kept || info.Foreign || info.Label != "who" || info.Handle == "" || len(info.Holders) > 0 || c.Handoff == "" && seen[info.Handle] {
 				e.Errorf("%+v", info)
 			}
 			seen[info.Handle] = true
 			e.spared(i, another)
-			e.noError(i.Evict(e.Context(), "name", info.Handle))
+			e.noError(i.Evict(e.ctx, "name", info.Handle))
 		}
-		e.grant(i, e.writer("name"))
+		e.grant(i, e.lasting("name"))
 	})},
 	{name: "TheKindOfAHoldIsShown", run: inspecting(func(e *env, i inspector) {
-		can := i.Capabilities()
-		kinds := map[driver.HoldKind]driver.Claim{driver.HoldExclusive: e.writer("name")}
-		if can.Shared {
-			kinds[driver.HoldShared] = e.reader("name")
+		kinds := map[inspect.HoldKind]driver.Claim{inspect.HoldExclusive: e.lasting("name")}
+		if e.can.Shared {
+			kinds[inspect.HoldShared] = e.reader("name")
 		}
-		if can.Limit {
-			kinds[driver.HoldLimited] = e.permit("name", 3)
+		if e.can.Limit {
+			kinds[inspect.HoldLimited] = e.permit("name", 3)
 		}
-		if can.Keep {
-			kinds[driver.HoldKept] = e.writer("name")
+		if e.can.Keep {
+			kinds[inspect.HoldKept] = e.lasting("name")
 		}
-		if can.Detach {
-			kinds[driver.HoldHandoff] = e.writer("name")
+		if e.can.Detach {
+			kinds[inspect.HoldHandoff] = e.lasting("name")
 		}
-		if info := e.look(i); info.Kind != "" || info.HeldFor != 0 {
+		if info := e.look(i); info.Held || info.Kind != "" || info.HeldFor != 0 {
 			e.Errorf("of a free name: %+v", info)
 		}
 		for kind, c := range kinds {
+			granted := time.Now()
 			e.grant(i, c)
-			time.Sleep(e.ttl / 50)
-			e.noError(i.Renew(e.Context(), []driver.Claim{c})[0])
-			if kind == driver.HoldKept || kind == driver.HoldHandoff {
-				c.Keep = time.Minute
-				if kind == driver.HoldHandoff {
-					c.Handoff = someHandoff
-				}
-				e.noError(i.Release(e.Context(), c))
+			e.sleep(e.ttl / 50)
+			e.noError(e.renew(i, c))
+			switch kind {
+			case inspect.HoldKept:
+				e.release(i, kept(c, time.Minute))
+			case inspect.HoldHandoff:
+				e.release(i, handedOff(c, time.Minute))
+			default:
 			}
 			info := e.look(i)
-			if info.Kind != kind || info.HeldFor < 0 || info.HeldFor > time.Minute || kind == driver.HoldLimited != (info.Limit == 3) {
+			if info.Kind != kind || info.HeldFor < 0 || info.HeldFor > time.Since(granted)+e.ttl || kind == inspect.HoldLimited != (info.Limit == 3) {
 				e.Errorf("%s: %+v", kind, info)
 			}
-			if info.HeldFor > 0 && !info.Kept && !e.Timeless && info.HeldFor < e.ttl/100 {
+			if info.HeldFor > 0 && !info.Kept && info.HeldFor < e.ttl/100 { // 0 where times are not kept
 				e.Errorf("%s: held for %s", kind, info.HeldFor)
 			}
-			handle := info.Handle
-			if len(info.Holders) > 0 {
-				handle = info.Holders[0].Handle
-			}
-			e.noError(i.Evict(e.Context(), "name", handle))
+			e.noError(i.Evict(e.ctx, "name", e.handle(i)))
 		}
 	})},
-	{name: "MarkersAreListedAndRemoved", needs: dedups, run: func(e *env) {
+	{name: "HeldNamesAreListedByTheirPrefix", run: inspecting(func(e *env, i inspector) {
+		for _, name := range []string{"order:1", "order:2", "order:", "other", "ord*r:"} {
+			c := e.lasting(name)
+			c.Label = "of " + name
+			e.grant(i, c)
+		}
+		c := e.lasting("order:3")
+		e.grant(i, c)
+		e.release(i, c)
+		for prefix, n := range map[string]int{"": 5, "o": 5, "order:": 3, "order:1": 1, "ord*r": 1, "order:3": 0, "?": 0} {
+			names := make(map[string]bool)
+			for info, err := range i.Leases(e.ctx, prefix) {
+				e.noError(err)
+				names[info.Name] = true
+				if !info.Held || info.Label != "of "+info.Name || !strings.HasPrefix(info.Name, prefix) {
+					e.Errorf("with %q: %+v", prefix, info)
+				}
+			}
+			if len(names) != n {
+				e.Errorf("with %q: %v", prefix, names)
+			}
+		}
+	})},
+	{name: "TheQueueIsShown", needs: []need{queues}, run: inspecting(func(e *env, i inspector) {
+		held := e.lasting("name")
+		e.grant(i, held)
+		processes := []driver.Driver{e.Driver(), e.Driver()}
+		queue := []driver.Claim{e.lasting("name"), e.lasting("name")}
+		for n, d := range processes {
+			queue[n].Label = []string{"one", "two"}[n]
+			e.queue(d, queue[n], queue[n].Label)
+			e.sleep(e.ttl / 100)
+		}
+		line := e.look(i).Line
+		if len(line) != 2 {
+			e.Fatalf("%+v", line)
+		}
+		for n, w := range line {
+			if !w.Alive || w.Label != "" && w.Label != queue[n].Label || w.Waited < 0 || w.Waited > 0 && w.Waited < e.ttl/200 {
+				e.Errorf("%+v", line)
+			}
+		}
+		if line[0].Waited < line[1].Waited {
+			e.Errorf("%+v", line)
+		}
+		e.leaves(processes[0], queue[0], "the first")
+		if line := e.look(i).Line; len(line) != 1 || line[0].Label != "" && line[0].Label != "two" {
+			e.Errorf("without the first: %+v", line)
+		}
+	})},
+	{name: "AnEvictionServesTheFirstOfTheQueue", needs: []need{queues}, run: inspecting(func(e *env, i inspector) {
+		owners := map[string]driver.Claim{"exclusive": e.lasting("name")}
+		if e.can.Shared {
+			owners["shared"] = e.reader("name")
+		}
+		for what, owner := range owners {
+			d, c := e.Driver(), e.long("name")
+			e.grant(i, owner)
+			w := e.waits(d, c)
+			e.noError(i.Evict(e.ctx, "name", e.handle(i)))
+			w.granted(e.hearing(c), what)
+			e.release(d, c)
+		}
+	})},
+	{name: "MarkersAreListedAndRemoved", needs: []need{dedups}, run: func(e *env) {
 		d := e.Driver()
-		i, ok := d.(driver.MarkerInspector)
+		i, ok := d.(inspect.MarkerInspector)
 		if !ok {
-			e.lacks("it cannot tell which markers stand")
+			e.Skip("this backend cannot tell which markers stand")
 		}
-		leave := func(name, scope string) {
-			c := e.claim(name)
-			e.grant(d, c)
-			c.Label, c.Mark, c.Scope, c.Dedup = "who", true, scope, time.Hour
-			e.noError(d.Release(e.Context(), c))
-		}
-		list := func(prefix string) map[string]driver.MarkerInfo {
-			all := make(map[string]driver.MarkerInfo)
-			for m, err := range i.Markers(e.Context(), prefix) {
+		list := func(prefix string) map[string]inspect.MarkerInfo {
+			all := make(map[string]inspect.MarkerInfo)
+			for m, err := range i.Markers(e.ctx, prefix) {
 				e.noError(err)
 				all[m.Name+" "+m.Scope] = m
 			}
 			return all
 		}
-		leave("order:1", "pay")
-		leave("order:1", "a}:v1:done:b *?[x]")
-		leave("order:2", "")
-		leave("other", "pay")
-		e.grant(d, e.claim("order:3")) // no marker
+		for _, c := range []driver.Claim{
+			e.marked("order:1", "pay"), e.marked("order:1", "a}:v1:done:b *?[x]"), e.marked("order:2", ""), e.marked("other", "pay"),
+		} {
+			e.grant(d, c)
+			e.release(d, c)
+		}
+		e.grant(d, e.lasting("order:3")) // no marker
 		all := list("order:")
 		for _, want := range []string{"order:1 pay", "order:1 a}:v1:done:b *?[x]", "order:2 "} {
 			if m := all[want]; m.Label != "who" || m.Remaining <= 0 || m.Remaining > time.Hour {
@@ -226,8 +291,9 @@ var inspectCases = []testCase{
 		if len(all) != 3 || len(list("")) != 4 || len(list("order:*")) != 0 {
 			e.Errorf("%v, in all %v", all, list(""))
 		}
-		e.noError(i.Unmark(e.Context(), "order:1", "pay"))
-		if err := i.Unmark(e.Context(), "order:1", "pay"); !errors.Is(err, driver.ErrNotOwner) {
+		e.noError(i.Unmark(e.ctx, "order:1", "pay"))
+		e.grant(d, e.marked("order:1", "pay"))
+		if err := i.Unmark(e.ctx, "order:1", "pay"); !errors.Is(err, driver.ErrNotOwner) {
 			e.Errorf("again: %v", err)
 		}
 		if left := list("order:1"); len(left) != 1 {
@@ -237,32 +303,4 @@ var inspectCases = []testCase{
 			e.Errorf("after the end of ctx: %v", err)
 		}
 	}},
-	{name: "TheNextInLineIsToldOfAnEviction", run: inspecting(func(e *env, i inspector) {
-		lined(func(e *env, process func() queuer) {
-			owners := map[string]driver.Claim{"exclusive": e.writer("name")}
-			if i.Capabilities().Shared {
-				owners["shared"] = e.reader("name")
-			}
-			for what, owner := range owners {
-				e.grant(i, owner)
-				info, q, c := e.look(i), process(), e.place()
-				handle := info.Handle
-				if len(info.Holders) == 1 {
-					handle = info.Holders[0].Handle
-				}
-				e.lineUp(q, c)
-				served := make(chan struct{})
-				go func() {
-					defer close(served)
-					e.serve(q, c)
-				}()
-				time.Sleep(e.ttl / 20)
-				e.within(e.ttl/100, what+": the turn of the first", func() {
-					e.noError(i.Evict(e.Context(), "name", handle))
-					<-served
-				})
-				e.noError(q.Release(e.Context(), c))
-			}
-		})(e)
-	})},
 }

@@ -1,114 +1,87 @@
 package drivertest
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-func keeps(can driver.Capabilities) bool { return can.Keep }
+// kept is a release of c that leaves the name taken.
+func kept(c driver.Claim, d time.Duration) driver.Claim {
+	c.Keep = d
+	return c
+}
 
 // keepCases test a name that stays taken after its release.
 var keepCases = []testCase{
-	{name: "AKeptNameIsTakenByNobodyUntilItsTime", needs: keeps, run: func(e *env) {
+	{name: "AKeptNameIsTakenByNobodyUntilItsTime", needs: []need{keeps}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		mine := e.claim("name")
 		mine.Label = "who"
 		e.grant(a, mine)
-		keep := mine
-		keep.Keep = e.ttl / 2
-		released := time.Now()
-		e.noError(a.Release(e.Context(), keep))
-		refused := func(what string, c driver.Claim) {
-			_, err := b.Acquire(e.Context(), c)
-			if time.Since(released) >= keep.Keep { // on a busy machine: it may have come free
-				return
-			}
-			held, ok := errors.AsType[*driver.Held](err)
-			if !ok || held.Label != "who" || !held.Exact || held.Remaining <= 0 || held.Remaining > keep.Keep {
-				e.Errorf("%s: %v %+v", what, err, held)
-			}
+		if held := e.refusal(b, e.claim("name"), "beside its owner"); held.Exact {
+			e.Error("an owner's name is exactly held")
 		}
-		refused("the token that owned it", mine)
-		placed := e.claim("name")
-		placed.Place = token()
-		refused("one with a place in line", placed)
+		released := time.Now()
+		e.release(a, kept(mine, e.ttl/2))
 		var many sync.WaitGroup
-		for range 32 {
-			many.Go(func() { refused("one of many", e.claim("name")) })
+		for i := range 16 {
+			c := e.claim("name")
+			if i == 0 {
+				c = mine // the token that owned it
+			}
+			many.Go(func() {
+				_, err := b.Acquire(e.ctx, c)
+				held := driver.Explain(err).Held
+				if held == nil || held.Label != "who" || !held.Exact || held.Remaining < 0 || held.Remaining > e.ttl/2 {
+					e.Errorf("%v %+v", err, held)
+				}
+			})
 		}
 		many.Wait()
-		if err := a.Renew(e.Context(), []driver.Claim{mine})[0]; !errors.Is(err, driver.ErrNotOwner) {
-			e.Errorf("renewal: %v", err)
+		if e.owns(a, mine) {
+			e.Error("it still owns the name")
 		}
-		for _, c := range []driver.Claim{mine, keep} {
-			if err := a.Release(e.Context(), c); !errors.Is(err, driver.ErrNotOwner) {
-				e.Errorf("another release: %v", err)
-			}
-		}
-		e.eventually("the name comes free", func() bool { _, err := b.Acquire(e.Context(), e.claim("name")); return err == nil })
-		if after := time.Since(released); after < keep.Keep {
-			e.Errorf("free after %s, not %s", after, keep.Keep)
+		e.leaves(a, mine, "another release")
+		e.leaves(a, kept(mine, e.ttl), "another release that keeps")
+		e.freeAfter(e.ttl/2+e.ttl/50, "its time")
+		if after := time.Since(released); after < e.ttl/2 {
+			e.Errorf("free after %s", after)
 		}
 	}},
-	{name: "ANameIsKeptForLongerThanItsTTL", needs: keeps, run: func(e *env) {
+	{name: "ANameIsKeptForLongerThanItsTTL", needs: []need{keeps}, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		e.grant(d, c)
-		c.Keep = 2 * e.ttl
-		e.noError(d.Release(e.Context(), c))
-		time.Sleep(e.ttl * 3 / 2)
-		if _, err := d.Acquire(e.Context(), e.claim("name")); err == nil {
-			e.Error("granted")
+		e.release(d, kept(c, 2*e.ttl))
+		e.sleep(e.ttl * 3 / 2)
+		e.refused(d, e.claim("name"), "within its time")
+	}},
+	{name: "AKeptNameHasItsMarker", needs: []need{keeps, dedups}, run: func(e *env) {
+		d, c := e.Driver(), e.marked("name", "pay")
+		e.grant(d, c)
+		e.release(d, kept(c, e.ttl/2))
+		e.duplicate(d, e.marked("name", "pay"), "the next")
+		e.refused(d, e.claim("name"), "within its time")
+	}},
+	{name: "AWaiterGetsAKeptNameAtItsTime", needs: []need{keeps}, run: func(e *env) {
+		holder, d := e.Driver(), e.Driver()
+		held, c := e.lasting("name"), e.long("name")
+		e.grant(holder, held)
+		w := e.waits(d, c)
+		released := time.Now()
+		e.release(holder, kept(held, e.ttl))
+		w.granted(e.ttl+e.pace(c), "the waiter")
+		if after := time.Since(released); after < e.ttl {
+			e.Errorf("granted after %s", after)
 		}
 	}},
-	{name: "AnOwnersNameIsNotExactlyHeld", needs: keeps, run: func(e *env) {
+	{name: "AnAcquireWithKeepIsAGrantAsAnyOther", needs: []need{keeps}, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
+		c.Keep = e.ttl / 2
 		e.grant(d, c)
-		_, err := d.Acquire(e.Context(), e.claim("name"))
-		if held, ok := errors.AsType[*driver.Held](err); !ok || held.Exact {
-			e.Errorf("%v %+v", err, held)
-		}
-	}},
-	{name: "AKeptNameHasItsMarker", needs: func(can driver.Capabilities) bool { return can.Keep && can.Dedup }, run: func(e *env) {
-		d, c := e.Driver(), dedupClaim(e, "name", "pay", time.Hour)
-		e.grant(d, c)
-		c.Mark, c.Keep = true, e.ttl/2
-		e.noError(d.Release(e.Context(), c))
-		_, err := d.Acquire(e.Context(), dedupClaim(e, "name", "pay", time.Hour))
-		if done, ok := errors.AsType[*driver.Duplicate](err); !ok || done.Label != "who" {
-			e.Errorf("acquire: %v", err)
-		}
-	}},
-	{name: "AWaiterGetsAKeptNameAtItsTime", needs: keeps, run: func(e *env) {
-		locks, other := e.locker(e.Driver()), e.locker(e.Driver())
-		began := time.Now() // the grant comes later
-		x, err := locks.Acquire(e.Context(), "name", core.WithMinHold(e.ttl))
-		e.noError(err)
-		e.noError(x.Release(e.Context()))
-		e.within(e.ttl+e.ttl/100, "the wait for a kept name", func() {
-			y, err := other.Acquire(e.Context(), "name")
-			e.noError(err)
-			if after := time.Since(began); after < e.ttl {
-				e.Errorf("granted after %s, not %s", after, e.ttl)
-			}
-			e.noError(y.Release(e.Context()))
-		})
-	}},
-	{name: "AJobOfManyNodesRunsOnceInItsTime", needs: keeps, run: func(e *env) {
-		ran := 0
-		for range 5 {
-			err := e.locker(e.Driver()).Do(e.Context(), "name", func(context.Context) error { ran++; return nil },
-				core.WithMinHold(time.Minute), core.WithWait(0))
-			if err != nil && !errors.Is(err, core.ErrHeld) {
-				e.Error(err)
-			}
-		}
-		if ran != 1 {
-			e.Errorf("%d runs", ran)
-		}
+		e.noError(e.renew(d, c))
+		e.release(d, bare(c))
+		e.free("name")
 	}},
 }

@@ -2,373 +2,292 @@ package drivertest
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 )
 
-// networkCases run core on the backend over a [Link] that fails. The other process, if
-// there is one, has a good connection.
+// networkCases test what a backend makes of a service that does not answer.
 var networkCases = []testCase{
-	{name: "ALostReplyIsNotSomebodyElse", run: func(e *env) {
-		for _, fate := range []Fate{ReplyReset, ReplyLost} {
-			link := NewLink(e.Driver())
-			locks := e.locker(link)
-			link.Next(OpAcquire, fate)
-			x, err := e.try(locks, core.WithTTL(e.longTTL()))
-			e.noError(err)
-			if n := link.Calls(OpAcquire); n < 2 || n > 2 && !e.harness.uneven {
-				e.Errorf("%d calls", n)
-			}
-			e.noError(x.Release(e.Context()))
-			e.free()
-		}
-	}},
-	{name: "ARetryAfterAnUnknownOutcomeGetsALaterFence", needs: fences, run: func(e *env) {
-		d := e.Driver()
-		link := NewLink(d)
-		locks := e.locker(link)
-		before, err := e.try(e.locker(d))
-		e.noError(err)
-		e.noError(before.Release(e.Context()))
-		link.Next(OpAcquire, ReplyReset, ReplyReset)
-		x, err := e.try(locks)
-		e.noError(err)
-		e.noError(x.Release(e.Context()))
-		after, err := e.try(e.locker(d))
-		e.noError(err)
-		e.noError(after.Release(e.Context()))
-		if before.Fence() >= x.Fence() || x.Fence() >= after.Fence() {
-			e.Errorf("fences %d, %d, %d", before.Fence(), x.Fence(), after.Fence())
-		}
-	}},
-	{name: "ALateReplyIsGivenBackAndAskedForAgain", run: func(e *env) {
-		link := NewLink(e.Driver())
-		locks := e.briefly(e.locker(link))
-		link.Delay(0, e.ttl*8/10) // the attempts' bound is a third
-		got := make(chan *core.Lease, 1)
-		go func() {
-			x, err := locks.Acquire(e.Context(), "name")
-			if err != nil {
-				e.Error(err)
-			}
-			got <- x
-		}()
-		time.Sleep(e.ttl / 2)
-		link.Delay(0, 0)
-		x := <-got
-		if x == nil {
-			return
-		}
-		if left := time.Until(x.ValidUntil()); left < e.ttl/4 {
-			e.Errorf("granted with %s left", left)
-		}
-		e.noError(x.Release(e.Context()))
-		e.free()
-	}},
-	{name: "AnAbandonedAcquireLeavesNothingBehind", run: func(e *env) {
-		link := NewLink(e.Driver())
-		locks := e.locker(link)
-		link.Next(OpAcquire, HeldBack)
-		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
-		defer cancel()
-		e.within(e.ttl/10, "the acquire", func() {
-			_, err := locks.Acquire(ctx, "name", core.WithTTL(e.longTTL()))
-			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, core.ErrUnavailable) {
-				e.Errorf("acquire: %v", err)
-			}
-		})
-		link.Deliver() // only now does the server get it, and grants it to nobody
-		e.eventuallyFree()
-	}},
-	{name: "AClaimThatArrivesAfterItsCleanUpIsGivenBack", run: func(e *env) {
-		for _, late := range []time.Duration{e.ttl / 100, e.ttl / 2, 2 * e.ttl} {
-			for _, end := range []func(context.CancelFunc, time.Duration){
-				func(context.CancelFunc, time.Duration) {}, // by the deadline
-				func(cancel context.CancelFunc, d time.Duration) { time.AfterFunc(d/2, cancel) },
-			} {
-				link := NewLink(e.Driver())
-				locks := e.locker(link)
-				link.Next(OpAcquire, RequestLate)
-				ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
-				end(cancel, e.ttl/10)
-				if _, err := locks.Acquire(ctx, "name", core.WithTTL(e.soonTTL())); !errors.Is(err, core.ErrUnavailable) {
-					e.Errorf("acquire: %v", err)
+	{name: "EachOperationSurvivesAConnectionCutAtEachStep", needs: []need{wires}, run: func(e *env) {
+		d, through := e.connect()
+		w := &wire{e: e, d: d, other: e.Driver(), through: through}
+		w.warm()
+		for what, op := range operations {
+			for step := range cutSteps {
+				for part, cut := range map[string]func(Wire, int){"request": Wire.CutRequest, "reply": Wire.CutReply} {
+					if e.Failed() {
+						return
+					}
+					w.name, w.what = strings.ReplaceAll(fmt.Sprintf("%s-%s-%d", what, part, step), " ", "-"), fmt.Sprintf("%s, %s %d is cut", what, part, step+1)
+					w.cut = func() {
+						for _, wire := range through {
+							cut(wire, step+1)
+						}
+					}
+					op(w)
+					heal(through)
+					e.free(w.name)
 				}
-				cancel()
-				time.Sleep(late) // what went out to clean up is answered meanwhile
-				if n := link.Deliver(); n != 1 {
-					e.Fatalf("%d late commands", n)
+			}
+		}
+	}},
+	{name: "ASilentServiceEndsNoCallLate", needs: []need{wires}, run: func(e *env) {
+		d, through := e.connect()
+		mine, c := e.lasting("mine"), e.lasting("name")
+		e.grant(d, mine)
+		for _, wire := range through {
+			wire.BlackHole(true)
+		}
+		defer heal(through)
+		for what, call := range calls(d, c, mine) {
+			ctx, cancel := context.WithTimeout(e.ctx, e.ttl/10)
+			e.within(e.ttl/10+e.ttl/20, what, func() {
+				if m := driver.Explain(call(ctx)); m.Answered() {
+					e.Errorf("%s: %+v without an answer", what, m)
 				}
-				e.soonFree()
-			}
-		}
-	}},
-	{name: "ADuplicateThatArrivesAfterTheReleaseIsGivenBack", run: func(e *env) {
-		link := NewLink(e.Driver())
-		locks := e.locker(link)
-		link.Next(OpAcquire, RequestLate)
-		x, err := e.try(locks, core.WithTTL(e.soonTTL())) // by its second command
-		e.noError(err)
-		e.noError(x.Release(e.Context()))
-		time.Sleep(e.ttl / 10)
-		link.Deliver() // the first one takes the name with a token that is over
-		e.soonFree()
-	}},
-	{name: "AnAbandonedGrantIsGivenBackAtOnce", run: func(e *env) {
-		link := NewLink(e.Driver())
-		locks := e.locker(link)
-		link.Next(OpAcquire, ReplyHeldBack) // a client that does not look at ctx
-		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
-		defer cancel()
-		if _, err := locks.Acquire(ctx, "name", core.WithTTL(e.longTTL())); !errors.Is(err, context.DeadlineExceeded) {
-			e.Errorf("acquire: %v", err)
-		}
-		e.eventuallyFree()
-		link.Deliver()
-	}},
-	{name: "ADelayedDuplicateDoesNotOutliveItsReply", run: func(e *env) {
-		link := NewLink(e.Driver())
-		locks := e.locker(link)
-		link.Next(OpAcquire, HeldBack)
-		x, err := e.try(locks, core.WithTTL(e.longTTL())) // by its second command
-		e.noError(err)
-		e.noError(x.Release(e.Context()))
-		link.Deliver() // the first one takes the name with a token that is over
-		e.eventuallyFree()
-	}},
-	{name: "CleanUpNeverTouchesATokenInUse", run: func(e *env) {
-		link := NewLink(e.Driver())
-		locks := e.locker(link)
-		link.Next(OpAcquire, HeldBack)
-		x, err := e.try(locks, core.WithTTL(e.longTTL()))
-		e.noError(err)
-		link.Deliver() // the duplicate arrives while its token is in use
-		time.Sleep(e.ttl / 2)
-		e.noError(x.Err())
-		if n := link.Calls(OpRelease); n != 0 {
-			e.Errorf("%d releases while the lease is held", n)
-		}
-		e.noError(x.Release(e.Context()))
-		e.free()
-	}},
-	{name: "CleanUpNeverTouchesTheNextHolder", run: func(e *env) {
-		link := NewLink(e.Driver())
-		locks, other := e.locker(link), e.locker(e.Driver())
-		link.Next(OpAcquire, HeldBack)
-		ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
-		defer cancel()
-		if _, err := locks.Acquire(ctx, "name"); err == nil {
-			e.Fatal("granted without a reply")
-		}
-		x, err := e.try(other)
-		e.noError(err)
-		link.Deliver()
-		y, err := locks.TryAcquire(e.Context(), "name")
-		if !errors.Is(err, core.ErrHeld) {
-			e.Errorf("second holder: %v, %v", y, err)
-		}
-		time.Sleep(e.ttl / 2)
-		e.noError(x.Release(e.Context()))
-	}},
-	{name: "TheContextEndsBeforeAnotherGetsIn", run: partition},
-	{name: "FailedRenewalsAreRetriedUntilTrustEnds", run: func(e *env) {
-		link := NewLink(e.Driver())
-		locks := e.briefly(e.locker(link))
-		x, err := locks.Acquire(e.Context(), "name")
-		e.noError(err)
-		link.Next(OpRenew, ReplyReset, Refused, ReplyReset, Refused, ReplyReset, Refused)
-		time.Sleep(2 * e.ttl)
-		e.noError(x.Err())
-		e.noError(x.Release(e.Context()))
-	}},
-	{name: "AReleaseWhoseReplyIsLostIsConfirmedByTheNext", run: func(e *env) {
-		for _, fate := range []Fate{ReplyReset, ReplyLost, Refused} {
-			link := NewLink(e.Driver())
-			x, err := e.try(e.locker(link))
-			e.noError(err)
-			link.Next(OpRelease, fate)
-			e.noError(x.Release(e.Context()))
-			e.free()
-		}
-	}},
-	{name: "AReleaseSurvivesADeadContext", run: func(e *env) {
-		x, err := e.try(e.locker(e.Driver()))
-		e.noError(err)
-		err = x.Release(done())
-		if !e.virtual && errors.Is(err, context.Canceled) { // the answer is awaited for a moment only
-			e.eventuallyFree()
-			return
-		}
-		e.noError(err)
-		e.free()
-	}},
-	{name: "EveryCallReturnsInABlackHole", run: func(e *env) {
-		link := NewLink(e.Driver())
-		all := e.locker(link)
-		locks := e.briefly(all)
-		x, err := all.TryAcquire(e.Context(), "mine")
-		e.noError(err)
-		link.All(RequestLost)
-		bound := min(e.ttl/3, 2*time.Second) + 50*time.Millisecond
-		short := func() (context.Context, context.CancelFunc) {
-			return context.WithTimeout(e.Context(), e.ttl/20)
-		}
-		e.within(bound, "TryAcquire", func() {
-			if _, err := locks.TryAcquire(e.Context(), "name"); !errors.Is(err, core.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
-				e.Errorf("TryAcquire: %v", err)
-			}
-		})
-		ctx, cancel := short()
-		e.within(e.ttl/20+50*time.Millisecond, "TryAcquire with a deadline", func() {
-			if _, err := locks.TryAcquire(ctx, "name"); !errors.Is(err, context.DeadlineExceeded) {
-				e.Errorf("TryAcquire with a deadline: %v", err)
-			}
-		})
-		cancel()
-		ctx, cancel = short()
-		defer cancel()
-		e.within(e.ttl/20+50*time.Millisecond, "Release with a deadline", func() {
-			if err := x.Release(ctx); !errors.Is(err, core.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-				e.Errorf("release: %v", err)
-			}
-		})
-		e.within(e.ttl+bound, "Acquire", func() {
-			if _, err := locks.Acquire(e.Context(), "name"); !errors.Is(err, core.ErrUnavailable) {
-				e.Errorf("acquire: %v", err)
-			}
-		})
-	}},
-	{name: "ARefusedDialIsUnavailableAtOnce", run: func(e *env) {
-		link := NewLink(e.Driver())
-		locks := e.locker(link)
-		link.All(Refused)
-		e.within(0, "TryAcquire", func() {
-			if _, err := locks.TryAcquire(e.Context(), "name"); !errors.Is(err, core.ErrUnavailable) {
-				e.Errorf("acquire: %v", err)
-			}
-		})
-		if n := link.Calls(OpRelease); n != 0 {
-			e.Errorf("%d releases of what was never sent", n)
-		}
-		link.All(Delivered)
-		x, err := e.try(locks)
-		e.noError(err)
-		e.noError(x.Release(e.Context()))
-	}},
-	{name: "CloseReturnsWithItsContextWhereNothingAnswers", run: func(e *env) {
-		if e.Through == nil {
-			e.lacks("the harness has no network to break")
-		}
-		held, err := e.locker(e.Driver()).Acquire(e.Context(), "name", core.WithTTL(e.longTTL()))
-		e.noError(err)
-		for what, breaks := range map[string]func(p *faultproxy.Proxy){
-			"new connections go nowhere": func(p *faultproxy.Proxy) { p.BlackHoleNew(true) },
-			"nothing arrives":            func(p *faultproxy.Proxy) { p.BlackHole(true) },
-		} {
-			d, proxies := e.Through()
-			locks := e.locker(d)
-			x, err := locks.Acquire(e.Context(), "before")
-			e.noError(err)
-			e.noError(x.Release(e.Context()))
-			for _, p := range proxies {
-				breaks(p)
-			}
-			waited := make(chan error, 1)
-			go func() {
-				_, err := locks.Acquire(e.Context(), "name", core.WithTTL(e.longTTL()))
-				waited <- err
-			}()
-			time.Sleep(e.lineUpFor())
-			e.within(e.ttl/10, "Close, where "+what, func() {
-				ctx, cancel := context.WithTimeout(e.Context(), e.ttl/10)
-				defer cancel()
-				_ = locks.Close(ctx) // it may have something left
 			})
-			if err := <-waited; err == nil {
-				e.Errorf("%s: two holders", what)
-			}
-			for _, p := range proxies {
-				p.Heal()
+			cancel()
+		}
+	}},
+	{name: "AWaitThatIsNotAnsweredDoesNotSayHeld", needs: []need{wires}, run: func(e *env) {
+		holder := e.Driver()
+		d, through := e.connect()
+		held, c := e.lasting("name"), e.long("name")
+		e.grant(holder, held)
+		w := e.waits(d, c)
+		for _, wire := range through {
+			wire.BlackHole(true)
+		}
+		e.sleep(2*driver.Recheck(c.TTL) + e.Slow) // a look is under way
+		w.cancel()
+		<-w.over
+		if m := driver.Explain(w.err); m.Answered() || m.Kind == driver.NotDone && e.can.Queue {
+			e.Errorf("%v", w.err)
+		}
+		heal(through)
+		e.waits(d, c).stop("the next wait")
+		e.leaves(d, c, "leaving")
+	}},
+	{name: "AServiceThatCannotBeReachedSaysSo", needs: []need{nowhere}, run: func(e *env) {
+		d, c := e.Unreachable(), e.claim("name")
+		for what, call := range calls(d, c, c) {
+			ctx, cancel := context.WithTimeout(e.ctx, 2*time.Second)
+			m := driver.Explain(call(ctx))
+			cancel()
+			if !m.Nobody || m.Refused || m.Answered() {
+				e.Errorf("%s: %+v", what, m)
 			}
 		}
-		e.noError(held.Release(e.Context()))
+	}},
+	{name: "AnAnswerIsNoOutage", run: func(e *env) {
+		d, mine, free := e.Driver(), e.claim("name"), e.claim("free")
+		e.grant(d, mine)
+		_, held := d.Acquire(e.ctx, e.claim("name"))
+		forged := mine
+		forged.Token = token()
+		free.TTL = 0 // core asks so whether an outage is over
+		for what, err := range map[string]error{
+			"held": held, "release": d.Release(e.ctx, forged), "renew": e.renew(d, forged), "a probe": e.renew(d, free),
+		} {
+			if m := driver.Explain(err); err == nil || !m.Answered() || m.Nobody || m.Refused {
+				e.Errorf("%s: %v", what, err)
+			}
+		}
+		if e.Overwrite != nil {
+			e.Overwrite("foreign")
+			_, err := d.Acquire(e.ctx, e.claim("foreign"))
+			if m := driver.Explain(err); !m.Answered() || m.Nobody {
+				e.Errorf("a foreign value: %v", err)
+			}
+		}
+	}},
+	{name: "CloseReturnsAndWhatItEndedBeginsAgain", run: func(e *env) {
+		holder, d := e.Driver(), e.Driver()
+		closer, ok := d.(driver.Closer)
+		if !ok {
+			e.Skip("this backend keeps nothing alive")
+		}
+		for range 2 {
+			held, c := e.lasting("name"), e.long("name")
+			e.grant(holder, held)
+			w := e.waits(d, c)
+			w.stop("the waiter")
+			e.noError(closer.Close(e.ctx))
+			e.noError(closer.Close(e.ctx))
+			w = e.waits(d, c)
+			e.release(holder, held)
+			w.granted(e.hearing(c)+driver.Recheck(c.TTL), "the waiter")
+			e.release(d, c)
+		}
+		e.noError(closer.Close(e.ctx))
+	}},
+	{name: "CloseReturnsWithItsContextWhereNothingAnswers", needs: []need{wires}, run: func(e *env) {
+		d, through := e.connect()
+		closer, ok := d.(driver.Closer)
+		if !ok {
+			e.Skip("this backend keeps nothing alive")
+		}
+		held, c := e.lasting("name"), e.long("name")
+		e.grant(e.Driver(), held)
+		e.queue(d, c, "the waiter")
+		for _, wire := range through {
+			wire.BlackHole(true)
+		}
+		defer heal(through)
+		w := e.begins(d, c)
+		e.sleep(e.ttl / 10)
+		e.within(e.ttl/10+e.ttl/20, "Close", func() {
+			ctx, cancel := context.WithTimeout(e.ctx, e.ttl/10)
+			defer cancel()
+			_ = closer.Close(ctx) // it may have something left
+		})
+		w.cancel()
+		<-w.over
+	}},
+	{name: "NamesUsedOnceLeaveNothing", needs: []need{seen}, crowd: true, run: func(e *env) {
+		d, other := e.Driver(), e.Driver()
+		n := e.rounds(100)
+		if e.virtual {
+			n = 3000
+		}
+		for i := range n {
+			name := fmt.Sprint("name-", i)
+			c, next := e.long(name), e.long(name)
+			e.grant(d, c)
+			if i%10 == 0 {
+				w := e.waits(other, next)
+				e.release(d, c)
+				w.granted(driver.Recheck(c.TTL)+e.hearing(c), name)
+				e.release(other, next)
+				continue
+			}
+			e.release(d, c)
+		}
+		e.nothingLeft()
 	}},
 }
 
-// partition cuts a holder off. Its context must have ended before anybody else can have
-// the name.
-func partition(e *env) {
-	link := NewLink(e.Driver())
-	other := e.locker(e.Driver())
-	x, err := e.briefly(e.locker(link)).Acquire(e.Context(), "name")
-	e.noError(err)
-	link.All(RequestLost)
-	y, err := other.Acquire(e.Context(), "name")
-	e.noError(err)
-	if x.Context().Err() == nil {
-		e.Error("two holders: the context of the first one still stands")
+// calls are the four operations: c owns nothing, and mine owns its name.
+func calls(d driver.Driver, c, mine driver.Claim) map[string]func(ctx context.Context) error {
+	return map[string]func(ctx context.Context) error{
+		"acquire": func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err },
+		"wait":    func(ctx context.Context) error { _, err := d.Wait(ctx, c); return err },
+		"renew":   func(ctx context.Context) error { return d.Renew(ctx, []driver.Claim{mine})[0] },
+		"release": func(ctx context.Context) error { return d.Release(ctx, mine) },
 	}
-	e.lost(x, core.ReasonUnreachable)
-	if y.Fence() != 0 && y.Fence() <= x.Fence() {
-		e.Errorf("fence %d after %d", y.Fence(), x.Fence())
-	}
-	link.All(Delivered)
-	if err := x.Release(e.Context()); !errors.Is(err, core.ErrLost) {
-		e.Errorf("release of what was lost: %v", err)
-	}
-	e.noError(y.Release(e.Context()))
 }
 
-// free fails the case unless "name" can be had right now.
-func (e *env) free() {
-	e.Helper()
-	d, c := e.Driver(), e.claim("name")
-	e.grant(d, c)
-	e.noError(d.Release(e.Context(), c))
+// cutSteps is how many requests of an operation are cut, one in each round.
+const cutSteps = 3
+
+// wire is a process whose connections a case cuts, and one with a good connection.
+type wire struct {
+	e          *env
+	d, other   driver.Driver
+	through    []Wire
+	name, what string
+	cut        func()
 }
 
-// eventuallyFree waits until "name" can be had, for less than the long TTL after which it
-// would come free by itself.
-func (e *env) eventuallyFree() {
-	e.Helper()
-	e.freeWithin(e.longTTL() / 2)
-}
-
-// soonFree is eventuallyFree for what core promises to find within a second. The TTL, soonTTL, is far
-// longer.
-func (e *env) soonFree() {
-	e.Helper()
-	if e.virtual {
-		e.freeWithin(time.Second)
-		return
-	}
-	e.freeWithin(e.soonTTL() / 2)
-}
-
-func (e *env) soonTTL() time.Duration {
-	return max(3*e.ttl, 3*time.Second)
-}
-
-func (e *env) freeWithin(bound time.Duration) {
-	e.Helper()
-	d, c := e.Driver(), e.claim("name")
-	began := time.Now()
-	for {
-		_, err := d.Acquire(e.Context(), c)
-		if err == nil {
-			break
+// operations are what is cut. Each ends with a name that must be free at once.
+var operations = map[string]func(w *wire){
+	"acquire": func(w *wire) {
+		c := w.claim()
+		w.cut()
+		w.again(c, func(ctx context.Context) error { _, err := w.d.Acquire(ctx, c); return err })
+		w.heldBy(c)
+		w.end(c)
+	},
+	"wait for a free name": func(w *wire) {
+		c := w.claim()
+		w.cut()
+		w.again(c, func(ctx context.Context) error { _, err := w.d.Wait(ctx, c); return err })
+		w.heldBy(c)
+		w.end(c)
+	},
+	"wait in the queue": func(w *wire) {
+		held, c := w.e.lasting(w.name), w.claim()
+		w.e.grant(w.other, held)
+		w.cut()
+		next := w.e.waits(w.d, c)
+		if next.ended() {
+			w.e.Fatalf("%s: %+v, %v", w.what, next.g, next.err)
 		}
-		if _, held := errors.AsType[*driver.Held](err); !held {
-			e.Fatal(err)
-		}
-		if time.Since(began) > bound {
-			e.Fatal("the name is still taken")
-		}
-		time.Sleep(e.ttl / 100)
+		heal(w.through)
+		w.e.release(w.other, held)
+		next.granted(2*driver.Recheck(c.TTL)+w.e.pace(c), w.what)
+		w.heldBy(c)
+		w.end(c)
+	},
+	"renew": func(w *wire) {
+		c := w.claim()
+		w.e.grant(w.d, c)
+		w.cut()
+		w.again(c, func(ctx context.Context) error { return w.d.Renew(ctx, []driver.Claim{c})[0] })
+		w.heldBy(c)
+		w.end(c)
+	},
+	"release": func(w *wire) {
+		c := w.claim()
+		w.e.grant(w.d, c)
+		w.cut()
+		w.end(c)
+	},
+	"release that serves": func(w *wire) {
+		c, waiting := w.claim(), w.e.long(w.name)
+		w.e.grant(w.d, c)
+		next := w.e.waits(w.other, waiting)
+		w.cut()
+		w.end(c)
+		next.granted(2*driver.Recheck(c.TTL)+w.e.pace(c), w.what)
+		w.e.ends(w.other, waiting, w.what) // nobody has renewed it meanwhile
+	},
+	"leave the queue": func(w *wire) {
+		held, c := w.e.lasting(w.name), w.claim()
+		w.e.grant(w.other, held)
+		w.e.waits(w.d, c).stop(w.what)
+		w.cut()
+		w.end(c)
+		w.e.release(w.other, held)
+	},
+}
+
+func (w *wire) claim() driver.Claim { return w.e.lasting(w.name) }
+
+// warm has the process connected, with what is loaded once.
+func (w *wire) warm() {
+	held, c := w.e.lasting("before"), w.e.lasting("before")
+	w.e.grant(w.other, held)
+	w.e.waits(w.d, c).stop("the waiter")
+	w.e.leaves(w.d, c, "leaving")
+	w.e.release(w.other, held)
+	w.e.grant(w.d, c)
+	w.e.noError(w.e.renew(w.d, c))
+	w.e.release(w.d, c)
+}
+
+// again makes a call until it is done, as core does. It is never told that another owns the name.
+func (w *wire) again(c driver.Claim, call func(ctx context.Context) error) {
+	w.e.Helper()
+	if err := w.e.answered(c, call); err != nil {
+		w.e.Fatalf("%s: %v", w.what, err)
 	}
-	e.noError(d.Release(e.Context(), c))
+}
+
+// heldBy fails the case unless c owns the name, and others are told so.
+func (w *wire) heldBy(c driver.Claim) {
+	w.e.Helper()
+	heal(w.through)
+	if !w.e.owns(w.d, c) {
+		w.e.Fatalf("%s: it does not own the name", w.what)
+	}
+	w.e.refused(w.other, w.e.claim(c.Name), w.what)
+}
+
+func (w *wire) end(c driver.Claim) {
+	w.e.Helper()
+	w.e.ends(w.d, c, w.what)
 }

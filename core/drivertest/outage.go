@@ -1,58 +1,61 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
-
-// outageTTL outlasts the time in which servers come back, on a busy machine.
-const outageTTL = time.Minute
 
 // outageCases kill the servers.
 var outageCases = []testCase{
-	{name: "AKilledServerIsUnavailableAndComesBack", run: func(e *env) {
-		if e.harness.OpenServers == nil {
-			e.lacks("the harness has no servers to kill")
-		}
-		service, servers := e.harness.OpenServers(e.T)
-		locks, other := e.locker(service.Driver()), e.locker(service.Driver())
-		take := core.WithTTL(outageTTL)
-		x, err := locks.Acquire(e.Context(), "name", take, core.WithRenewEvery(e.ttl/4))
-		e.noError(err)
-		e.eventually("the other process is connected", func() bool {
-			_, err := other.TryAcquire(e.Context(), "name")
-			return errors.Is(err, core.ErrHeld)
-		})
-		servers.Kill()
-		e.eventually("it is missed", func() bool { // PostgreSQL's processes outlive it by a moment, and answer
-			_, err := other.TryAcquire(e.Context(), "name")
-			if !errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrHeld) {
-				e.Fatalf("while the server is down: %v", err)
+	{name: "AKilledServerIsUnavailableAndComesBack", needs: []need{servers}, run: func(e *env) {
+		own := e.Own()
+		d, other, third := own.Driver(), own.Driver(), own.Driver()
+		e.shows, _ = other.(inspect.Inspector)
+		held, waiting := e.lasting("name"), e.lasting("name")
+		before := e.grant(d, held)
+		w := e.waits(third, waiting)
+		e.refused(other, e.claim("name"), "the other process is connected")
+		own.Kill()
+		probe := e.lasting("name")
+		e.eventually("it is missed", func() bool { // some servers' processes outlive them by a moment, and answer
+			ctx, cancel := context.WithTimeout(e.ctx, driver.Patience(probe.TTL))
+			defer cancel()
+			_, err := other.Acquire(ctx, probe)
+			if err == nil {
+				e.Fatal("two owners")
 			}
-			return errors.Is(err, core.ErrUnavailable)
+			return driver.Explain(err).Nobody
 		})
-		servers.Restart()
-		if servers.Forgetful {
-			e.eventually("the holder hears of its loss", func() bool { return x.Err() != nil })
-			e.lost(x, core.ReasonTaken)
+		own.Restart()
+		renew := func() error {
+			ctx, cancel := context.WithTimeout(e.ctx, driver.Patience(held.TTL))
+			defer cancel()
+			return d.Renew(ctx, []driver.Claim{held})[0]
+		}
+		if own.Forgetful {
+			e.eventually("the owner hears of its loss", func() bool { return errors.Is(renew(), driver.ErrNotOwner) })
 		} else {
-			e.renewed(x)
-			e.eventually("the other process hears of the holder", func() bool {
-				y, err := other.TryAcquire(e.Context(), "name")
-				if err == nil {
-					e.Fatalf("two holders: fences %d and %d", x.Fence(), y.Fence())
+			e.eventually("it is renewed", func() bool {
+				err := renew()
+				if errors.Is(err, driver.ErrNotOwner) {
+					e.Fatal("it has lost the name")
 				}
-				return errors.Is(err, core.ErrHeld)
+				return err == nil
 			})
-			e.noError(x.Release(e.Context()))
+			if w.ended() {
+				e.Fatalf("two owners: %+v, %v", w.g, w.err)
+			}
+			e.release(d, held)
 		}
-		y, err := other.Acquire(e.Context(), "name", take)
-		e.noError(err)
-		if y.Fence() != 0 && y.Fence() <= x.Fence() {
-			e.Errorf("fence %d after %d", y.Fence(), x.Fence())
+		g := w.granted(time.Minute, "the waiter")
+		if e.can.Fence && g.Fence <= before.Fence {
+			e.Errorf("fence %d after %d", g.Fence, before.Fence)
 		}
-		e.noError(y.Release(e.Context()))
+		e.release(third, waiting)
+		e.ends(other, probe, "the probe")
 	}},
 }

@@ -1,28 +1,18 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-func shares(can driver.Capabilities) bool { return can.Shared }
-
+// reader makes a shared claim that outlasts the case.
 func (e *env) reader(name string) driver.Claim {
-	c := e.writer(name)
-	c.Shared = true
-	return c
-}
-
-// writer makes a claim that outlasts the case.
-func (e *env) writer(name string) driver.Claim {
-	c := e.claim(name)
-	c.TTL = time.Minute
+	c := e.lasting(name)
+	c.Limit = driver.Readers
 	return c
 }
 
@@ -32,300 +22,226 @@ func (e *env) brief(c driver.Claim) driver.Claim {
 	return c
 }
 
-// refused fails the case unless c is refused.
-func (e *env) refused(d driver.Driver, c driver.Claim, why string) {
-	e.Helper()
-	_ = e.refusal(d, c, why)
-}
-
-// refusal returns the error that refuses c.
-func (e *env) refusal(d driver.Driver, c driver.Claim, why string) *driver.Held {
-	e.Helper()
-	_, err := d.Acquire(e.Context(), c)
-	held, ok := errors.AsType[*driver.Held](err)
-	if !ok {
-		e.Fatalf("%s: %v", why, err)
-	}
-	return held
-}
-
-// readersWait has three readers wait in the queue until each of them has the name. It returns once they are there.
-func (e *env) readersWait(q driver.Queuer) *sync.WaitGroup {
-	const n = 3
-	var all sync.WaitGroup
-	before := e.queueLength()
-	for range n {
-		c := e.reader("name")
-		c.Place = token()
-		all.Go(func() {
-			for { // a nil is a hint
-				if err := q.Wait(e.Context(), c); err != nil {
-					e.Error(err)
-					return
-				}
-				if _, err := q.(driver.Driver).Acquire(e.Context(), c); err == nil {
-					return // and never releases
-				}
-			}
-		})
-	}
-	e.longer(before+n-1, e.lineUpFor(), nil)
-	return &all
-}
-
 // sharedCases test readers and writers.
 var sharedCases = []testCase{
-	{name: "ReadersUnderCoreMeetNoWriter", crowd: true, needs: shares, run: func(e *env) {
-		lockers := []*core.Locker{e.locker(e.Driver()), e.locker(e.Driver())}
-		var wg sync.WaitGroup
-		var readers, writers, together atomic.Int32
-		for i := range 12 {
-			wg.Go(func() {
-				for range 8 {
-					write := func(context.Context) error {
-						if writers.Add(1) != 1 || readers.Load() != 0 {
-							e.Error("a writer is not alone")
-						}
-						time.Sleep(time.Millisecond)
-						writers.Add(-1)
-						return nil
-					}
-					read := func(context.Context) error {
-						if n := readers.Add(1); n > together.Load() {
-							together.Store(n)
-						}
-						if writers.Load() != 0 {
-							e.Error("a reader beside a writer")
-						}
-						time.Sleep(e.ttl / 40) // long enough to meet, over connections that are slow
-						readers.Add(-1)
-						return nil
-					}
-					var err error
-					if i%4 == 0 {
-						err = lockers[i%2].Do(e.Context(), "name", write)
-					} else {
-						err = lockers[i%2].Do(e.Context(), "name", read, core.WithShared())
-					}
-					if err != nil {
-						e.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		if together.Load() < 2 && !e.harness.uneven { // a slow connection may keep them apart
-			e.Error("no two readers have met")
-		}
-	}},
-	{name: "ReadersShareAndWritersDoNot", needs: shares, run: func(e *env) {
+	{name: "ReadersShareAndWritersDoNot", needs: []need{shares}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
-		one, two, writer := e.reader("name"), e.reader("name"), e.writer("name")
+		one, two, writer := e.reader("name"), e.reader("name"), e.lasting("name")
 		one.Label = "one"
 		e.grant(a, one)
 		e.grant(b, two)
-		placed := e.claim("name")
-		placed.Place = token()
-		for what, c := range map[string]driver.Claim{"a writer": writer, "a writer in line": placed} {
-			held := e.refusal(b, c, what+" beside readers")
-			if held.Label != "" || held.Exact || held.Remaining <= 0 || held.Remaining > time.Minute {
-				e.Errorf("%s: held says %+v", what, held)
-			}
-		}
-		e.noError(a.Release(e.Context(), one))
-		e.refused(a, writer, "a writer beside the last reader")
-		e.noError(b.Release(e.Context(), two))
-		e.grant(a, writer)
-		if held := e.refusal(b, e.reader("name"), "a reader beside a writer"); held.Remaining <= 0 {
-			e.Errorf("held says %+v", held)
-		}
-		e.noError(a.Release(e.Context(), writer))
-		e.grant(b, e.reader("name"))
-	}},
-	{name: "ManyClaimsBesideReadersAreRefused", needs: shares, run: func(e *env) {
-		d := e.Driver()
-		e.grant(d, e.reader("name"))
-		var wg sync.WaitGroup
-		for range 32 {
-			wg.Go(func() {
-				_, err := d.Acquire(e.Context(), e.claim("name"))
-				if held, ok := errors.AsType[*driver.Held](err); !ok || held.Label != "" || held.Exact {
-					e.Errorf("%v %+v", err, held)
+		var many sync.WaitGroup // whose commands may be merged
+		for range 16 {
+			many.Go(func() {
+				_, err := b.Acquire(e.ctx, e.claim("name"))
+				held, ok := errors.AsType[*driver.Held](err)
+				if !ok || held.Label != "" || held.Exact || held.Remaining < 0 || held.Remaining > one.TTL {
+					e.Errorf("a writer beside readers: %v %+v", err, held)
 				}
 			})
 		}
-		wg.Wait()
+		many.Wait()
+		e.release(a, one)
+		e.refused(a, writer, "a writer beside the last reader")
+		e.release(b, two)
+		e.grant(a, writer)
+		e.refused(b, e.reader("name"), "a reader beside a writer")
+		e.release(a, writer)
+		e.grant(b, e.reader("name"))
 	}},
-	{name: "EachReaderHasItsOwnTime", needs: shares, run: func(e *env) {
+	{name: "EachReaderHasItsOwnTime", needs: []need{shares}, run: func(e *env) {
 		d := e.Driver()
-		short, long := e.brief(e.reader("name")), e.brief(e.reader("name"))
-		long.TTL = 2 * e.ttl
+		short, long := e.brief(e.reader("name")), e.reader("name")
 		e.grant(d, long)
 		e.grant(d, short) // which does not cut the other's time
-		time.Sleep(e.ttl * 12 / 10)
-		errs := d.Renew(e.Context(), []driver.Claim{short, long})
-		if !errors.Is(errs[0], driver.ErrNotOwner) || errs[1] != nil {
-			e.Errorf("renewals: %v", errs)
+		e.eventually("the short one ends", func() bool { return !e.owns(d, short) })
+		if !e.owns(d, long) {
+			e.Error("both have ended")
 		}
-		if err := d.Release(e.Context(), short); !errors.Is(err, driver.ErrNotOwner) {
-			e.Errorf("release after its time: %v", err)
-		}
+		e.leaves(d, short, "after its time")
 		e.refused(d, e.claim("name"), "a writer beside the one that lives")
-		e.noError(d.Release(e.Context(), long))
-		e.grant(d, e.claim("name"))
-	}},
-	{name: "TheNameIsFreeWhenItsLastReaderDies", needs: shares, run: func(e *env) {
-		d := e.Driver()
-		short, long := e.brief(e.reader("name")), e.brief(e.reader("name"))
-		long.TTL = time.Hour
+		short = e.brief(e.reader("name"))
 		e.grant(d, short)
-		e.grant(d, long)
-		e.noError(d.Release(e.Context(), long)) // an hour is no longer what it takes
-		e.within(2*e.ttl, "the end of the one that died", func() {
-			e.eventually("the name is free", func() bool { _, err := d.Acquire(e.Context(), e.claim("name")); return err == nil })
-		})
+		e.release(d, long) // its time is no longer what the name is taken for
+		e.freeAfter(e.ttl+e.ttl/50, "the last reader has died")
 	}},
-	{name: "AReadersRenewalGivesTheFullTTLAgain", needs: shares, run: func(e *env) {
+	{name: "AReadersRenewalGivesTheFullTTLAgain", needs: []need{shares}, run: func(e *env) {
 		d, c := e.Driver(), e.brief(e.reader("name"))
 		e.grant(d, c)
 		for range 4 {
-			time.Sleep(e.ttl / 2)
-			e.noError(d.Renew(e.Context(), []driver.Claim{c})[0])
+			e.sleep(e.ttl / 2)
+			e.noError(e.renew(d, c))
 			e.refused(d, e.claim("name"), "a writer")
 		}
-		verify := c
-		verify.TTL = 0
-		e.noError(d.Renew(e.Context(), []driver.Claim{verify})[0])
-		e.eventually("it expires under verification", func() bool {
-			return errors.Is(d.Renew(e.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
-		})
-		e.eventually("the name is free", func() bool { _, err := d.Acquire(e.Context(), e.claim("name")); return err == nil })
+		e.eventually("it expires under verification", func() bool { return !e.owns(d, c) })
+		e.eventually("the name is free", func() bool { _, err := d.Acquire(e.ctx, e.claim("name")); return err == nil })
 	}},
-	{name: "RenewalsOfAllKindsAreAnsweredEachForItself", needs: shares, run: func(e *env) {
-		d := e.Driver()
-		reader, writer, gone := e.reader("read"), e.writer("written"), e.reader("read")
-		e.grant(d, reader)
-		e.grant(d, writer)
-		forged := e.claim("written")
-		errs := d.Renew(e.Context(), []driver.Claim{gone, writer, forged, reader, writer, reader})
-		for i, want := range []error{driver.ErrNotOwner, nil, driver.ErrNotOwner, nil, nil, nil} {
-			if !errors.Is(errs[i], want) {
-				e.Errorf("claim %d: %v, not %v", i, errs[i], want)
-			}
-		}
-	}},
-	{name: "AReadersAcquireIsIdempotentPerToken", needs: shares, run: func(e *env) {
+	{name: "AReadersAcquireIsIdempotentPerToken", needs: []need{shares}, run: func(e *env) {
 		d, c := e.Driver(), e.brief(e.reader("name"))
 		first := e.grant(d, c)
-		time.Sleep(e.ttl / 2)
+		e.sleep(e.ttl / 2)
 		if again := e.grant(d, c); again.Fence < first.Fence {
 			e.Errorf("fence %d after %d", again.Fence, first.Fence)
 		}
-		time.Sleep(e.ttl * 6 / 10)
-		e.noError(d.Renew(e.Context(), []driver.Claim{c})[0])
-		e.noError(d.Release(e.Context(), c)) // once is enough
-		e.grant(d, e.claim("name"))
+		e.sleep(e.ttl * 6 / 10)
+		if !e.owns(d, c) {
+			e.Error("the second acquire has not set the full TTL")
+		}
+		e.release(d, c) // once is enough
+		e.free("name")
 	}},
-	{name: "AReadersFenceIsNotOlderThanTheLastWriter", needs: func(can driver.Capabilities) bool { return can.Shared && can.Fence }, run: func(e *env) {
+	{name: "AReadersFenceIsNotOlderThanTheLastWriter", needs: []need{shares, fenced}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		var last uint64
-		for range 20 {
-			writer := e.writer("name")
+		for range 10 {
+			writer := e.lasting("name")
 			if f := e.grant(a, writer).Fence; f <= last {
 				e.Errorf("writer: fence %d after %d", f, last)
 			} else {
 				last = f
 			}
-			e.noError(a.Release(e.Context(), writer))
+			e.release(a, writer)
 			one, two := e.reader("name"), e.reader("name")
 			f, g := e.grant(a, one).Fence, e.grant(b, two).Fence
 			if f <= last || g <= last || f > 1<<53 || g > 1<<53 {
 				e.Errorf("readers: fences %d and %d after a writer's %d", f, g, last)
 			}
 			last = max(f, g)
-			e.noError(a.Release(e.Context(), one))
-			e.noError(b.Release(e.Context(), two))
+			e.release(a, one)
+			e.release(b, two)
 		}
 	}},
-	{name: "ReadersDoNotStarveAWriterThatWaits", needs: shares, run: queued(func(e *env, q driver.Queuer, d driver.Driver) {
-		one, writer, late := e.reader("name"), e.writer("name"), e.reader("name")
-		writer.Place, late.Place = token(), token()
+	{name: "ReadersDoNotStarveAWriterThatWaits", needs: []need{shares, queues}, run: func(e *env) {
+		d, other := e.Driver(), e.Driver()
+		one, writer, late := e.reader("name"), e.lasting("name"), e.reader("name")
 		e.grant(d, one)
-		told := make(chan error, 2)
-		go func() { told <- q.Wait(e.Context(), writer) }()
-		e.eventually("the writer stands in line", func() bool {
-			other := e.reader("name")
-			_, err := d.Acquire(e.Context(), other)
-			return err != nil || d.Release(e.Context(), other) != nil
-		})
-		e.refused(d, late, "a reader after a writer that waits")
-		go func() { told <- q.Wait(e.Context(), late) }()
-		time.Sleep(e.ttl / 10)
-		e.noError(d.Release(e.Context(), one))
-		e.within(time.Second, "the writer hears of it", func() { e.noError(<-told) })
-		e.refused(d, late, "a reader before the writer has come")
-		e.grant(q.(driver.Driver), writer)
-		e.noError(d.Release(e.Context(), writer))
-		e.within(time.Second, "the reader hears of it", func() { e.noError(<-told) })
-		e.grant(q.(driver.Driver), late)
-	})},
-	{name: "ReadersThatWaitComeInTogether", needs: shares, run: queued(func(e *env, q driver.Queuer, d driver.Driver) {
-		writer := e.writer("name")
+		w := e.waits(other, writer)
+		e.refused(d, e.reader("name"), "a reader after a writer that waits")
+		next := e.waits(e.Driver(), late)
+		if next.ended() {
+			e.Fatal("a reader that waits came before the writer")
+		}
+		e.release(d, one)
+		w.granted(e.hearing(writer), "the writer")
+		if next.ended() {
+			e.Fatal("a reader beside the writer")
+		}
+		e.release(other, writer)
+		next.granted(e.hearing(late), "the reader behind it")
+	}},
+	{name: "ReadersThatWaitComeInTogether", needs: []need{shares, queues}, run: func(e *env) {
+		d, writer := e.Driver(), e.lasting("name")
 		e.grant(d, writer)
-		all := e.readersWait(q)
-		e.noError(d.Release(e.Context(), writer))
-		e.within(2*time.Second, "all readers", all.Wait)
-	})},
-	{name: "OnlyAReaderReleasesItself", needs: shares, run: func(e *env) {
+		var all []*waiter
+		for range 3 {
+			all = append(all, e.waits(e.Driver(), e.reader("name")))
+		}
+		last := e.waits(e.Driver(), e.lasting("name"))
+		e.release(d, writer)
+		for _, w := range all { // and none of them releases
+			w.granted(2*e.hearing(w.c)+e.ttl/100, "a reader")
+		}
+		if last.ended() {
+			e.Error("the writer came in, too")
+		}
+		last.stop("the writer")
+	}},
+	{name: "ReadersBesideAWriterThatGivesUpComeIn", needs: []need{shares, queues}, run: func(e *env) {
+		d, other := e.Driver(), e.Driver()
+		one, writer, late := e.reader("name"), e.lasting("name"), e.reader("name")
+		e.grant(d, one)
+		e.queue(other, writer, "the writer")
+		next := e.waits(e.Driver(), late)
+		e.leaves(other, writer, "leaving")
+		next.granted(e.hearing(late)+e.ttl/100, "the reader behind it")
+	}},
+	{name: "OnlyAReaderReleasesItself", needs: []need{shares}, run: func(e *env) {
 		d, c := e.Driver(), e.reader("name")
 		e.grant(d, c)
 		for _, forged := range []driver.Claim{e.reader("name"), e.claim("name")} {
-			if err := d.Release(e.Context(), forged); !errors.Is(err, driver.ErrNotOwner) {
-				e.Errorf("release: %v", err)
-			}
-			if err := d.Renew(e.Context(), []driver.Claim{forged})[0]; !errors.Is(err, driver.ErrNotOwner) {
-				e.Errorf("renewal: %v", err)
+			e.leaves(d, forged, "another")
+			if e.owns(d, forged) {
+				e.Error("another owns it")
 			}
 		}
-		e.noError(d.Renew(e.Context(), []driver.Claim{c})[0])
-		e.noError(d.Release(e.Context(), c))
-		if err := d.Release(e.Context(), c); !errors.Is(err, driver.ErrNotOwner) {
-			e.Errorf("another release: %v", err)
+		if !e.owns(d, c) {
+			e.Error("it has lost the name")
 		}
+		e.release(d, c)
+		e.leaves(d, c, "another release")
+		e.free("name")
 	}},
-	{name: "AForeignValueStopsReaders", needs: shares, other: true, run: func(e *env) {
+	{name: "AForeignValueStopsReaders", needs: []need{shares, foreign}, run: func(e *env) {
 		d, c := e.Driver(), e.reader("name")
 		e.Overwrite("name")
 		e.refused(d, c, "a reader beside other software")
 		e.Delete("name")
 		e.grant(d, c)
 		e.Overwrite("name")
-		if err := d.Renew(e.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
-			e.Errorf("renewal: %v", err)
+		if e.owns(d, c) {
+			e.Error("it owns what was overwritten")
 		}
-		if err := d.Release(e.Context(), c); !errors.Is(err, driver.ErrNotOwner) {
-			e.Errorf("release: %v", err)
-		}
+		e.leaves(d, c, "what was overwritten")
 		e.refused(d, e.reader("name"), "the foreign value is gone")
 		e.Delete("name")
 		e.grant(d, e.reader("name"))
-		if err := d.Renew(e.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
-			e.Errorf("renewal of one whose name had been taken: %v", err)
+		if e.owns(d, c) {
+			e.Error("it owns what others have now")
 		}
 	}},
-	{name: "AReaderCompletes", needs: func(can driver.Capabilities) bool { return can.Shared && can.Dedup }, run: func(e *env) {
-		d, c := e.Driver(), dedupClaim(e, "name", "pay", time.Hour)
-		c.Shared = true
+	{name: "AReaderCompletes", needs: []need{shares, dedups}, run: func(e *env) {
+		d, c := e.Driver(), e.marked("name", "pay")
+		c.Limit = driver.Readers
 		e.grant(d, c)
-		c.Mark = true
-		e.noError(d.Release(e.Context(), c))
-		for _, shared := range []bool{true, false} {
-			again := dedupClaim(e, "name", "pay", time.Hour)
-			again.Shared = shared
-			_, err := d.Acquire(e.Context(), again)
-			if done, ok := errors.AsType[*driver.Duplicate](err); !ok || done.Label != "who" {
-				e.Errorf("shared %v: %v", shared, err)
-			}
+		e.release(d, c)
+		for _, limit := range []int{driver.Readers, 0} {
+			again := e.marked("name", "pay")
+			again.Limit = limit
+			e.duplicate(d, again, "the next")
 		}
+	}},
+	{name: "ReadersMeetNoWriter", needs: []need{shares}, crowd: true, run: func(e *env) {
+		drivers := []driver.Driver{e.Driver(), e.Driver()}
+		var wg sync.WaitGroup
+		var readers, writers, together atomic.Int32
+		for i := range 8 {
+			d := drivers[i%2]
+			wg.Go(func() {
+				for range 6 {
+					c := e.lasting("name")
+					if i%4 != 0 {
+						c = e.reader("name")
+					}
+					if _, err := e.wait(d, c); err != nil {
+						e.Errorf("wait: %v", err)
+						return
+					}
+					if c.Shared() {
+						if n := readers.Add(1); n > together.Load() {
+							together.Store(n)
+						}
+						if writers.Load() != 0 {
+							e.Error("a reader beside a writer")
+						}
+						time.Sleep(e.ttl/100 + e.Slow/2)
+						readers.Add(-1)
+					} else {
+						if writers.Add(1) != 1 || readers.Load() != 0 {
+							e.Error("a writer is not alone")
+						}
+						time.Sleep(time.Millisecond)
+						writers.Add(-1)
+					}
+					if err := d.Release(e.ctx, c); err != nil {
+						e.Errorf("release: %v", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if together.Load() < 2 && e.can.Queue {
+			e.Error("no two readers have met")
+		}
+		e.nothingLeft()
 	}},
 }

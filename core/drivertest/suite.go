@@ -3,7 +3,6 @@ package drivertest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,182 +10,217 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
-// Harness says how to test a backend.
-type Harness struct {
-	// Open makes an empty lock service for one case. It arranges the end of the service with
-	// t.Cleanup or the service's Close. Cases run in parallel, unless Virtual is set.
-	Open func(t *testing.T) Service
-	// OpenServers makes a lock service with servers of its own, for a case that kills them. It may
-	// be nil.
-	OpenServers func(t *testing.T) (Service, Servers)
-	// Virtual says that the service runs inside a testing/synctest bubble, on the bubble's time.
-	Virtual bool
-
-	uneven bool // see Uneven
-	atOnce int
-}
-
-// Service is one lock service and the ways to reach it. All fields except Driver may be nil or
-// zero. The suite then skips the cases and the checks that need them.
-type Service struct {
+// Config is one lock service, made for one case, and the ways to reach and to break it. Only Driver is required.
+// The suite skips what needs something that is not there. The maker arranges the end of the service with
+// Cleanup, or in a bubble with Close.
+type Config struct {
 	// Driver returns a new backend to the service, as another process would have it.
 	Driver func() driver.Driver
-	// Close ends the service, if t.Cleanup would be too late for a bubble.
+	// Close ends the service, where Cleanup would be too late for a bubble.
 	Close func()
-	// Overwrite writes a foreign value, without expiry, where the backend keeps the lock of name.
-	// Delete deletes what is there. Leave both nil if no other software can reach the data.
+	// Slow is how much longer a round trip may take than on a good network, and how much later than its first
+	// refusal a waiter may be in the queue.
+	Slow time.Duration
+
+	// Overwrite writes a foreign value, without expiry, where the backend keeps the lock of name. Delete
+	// deletes what is there. Stepwise says that Overwrite takes several steps, and that a waiter may get
+	// the name in between.
 	Overwrite, Delete func(name string)
-	// Unreachable returns a backend whose service cannot be reached, as if nothing listens there.
-	// Leave it nil if that cannot happen.
-	Unreachable func() driver.Driver
-	// Stepwise says that Overwrite takes several steps, and that waiters may get the name in
-	// between.
-	Stepwise bool
-	// Timeless says that the service keeps no times, and so cannot tell since when.
-	Timeless bool
-	// Leftovers lists what the service keeps for names that nobody holds or waits for, except what
-	// is documented to stay, such as fences. Leave it nil if that cannot be seen.
+	Stepwise          bool
+	// Leftovers lists what the service keeps for names that nobody holds or waits for, except what is
+	// documented to stay, such as fences.
 	Leftovers func() []string
-	// Through returns a new backend to the service, as Driver does. Its network goes through
-	// proxies that the case may break.
-	Through func() (driver.Driver, []*faultproxy.Proxy)
-	// Holder is what another process needs to know to reach the service; see [Hold].
-	Holder string
+	// Messages returns what hears all that waiters for a name are told from now on, and what tells them
+	// something as if it came from the service.
+	Messages func(name string) (heard func() []Message, send func(Message))
+
+	// Unreachable returns a backend where nothing listens.
+	Unreachable func() driver.Driver
+	// Through returns a new backend, as Driver does, over connections that the case may break.
+	Through func() (driver.Driver, []Wire)
+	// Own returns a service with servers of its own, with Kill and Restart.
+	Own func() Config
+	// Kill ends the servers without warning: all, or enough that the name "name" cannot be locked. Restart returns once
+	// it can be locked again. Forgetful says that they come back without their data.
+	Kill, Restart func()
+	Forgetful     bool
 }
 
-// Servers are the servers of a lock service.
-type Servers struct {
-	// Kill ends servers without warning: all of them, or enough that the name "name" cannot be
-	// locked. Restart returns once it can be locked again.
-	Kill, Restart func()
-	// Forgetful says that the servers come back without their data.
-	Forgetful bool
+// Message is what a backend's service tells a waiter: on which channel, and what.
+type Message struct{ To, Text string }
+
+// Wire is a connection that can be broken, such as a *faultproxy.Proxy.
+type Wire interface {
+	CutRequest(n int)  // the nth request from now does not arrive, and its connection breaks
+	CutReply(n int)    // the nth request from now is executed, and its connection breaks
+	BlackHole(on bool) // nothing arrives any more, and nothing breaks
+	BlackHoleNew(bool) // the same for new connections alone
+	Requests() int     // how many have arrived or were cut
+	Heal()
 }
 
 // env is what a case works with.
 type env struct {
-	*testing.T
-	Service
+	testing.TB
+	Config
+	ctx     context.Context
 	ttl     time.Duration // short enough that the case may wait for its end
 	virtual bool
-	harness Harness
-	probe   driver.Driver   // says what the backend can do, and who is in the queue; it is no process of the case
-	places  map[string]bool // those that were put in the queue
+	can     driver.Capabilities
+	shows   inspect.Inspector // nil if the backend cannot show its queue
+	calls   sync.WaitGroup    // of Wait, under way
+	open    []driver.Closer
+}
+
+// Context is that of the case. It ends with the case, or when that has taken too long.
+func (e *env) Context() context.Context { return e.ctx }
+
+// need is what a case cannot do without.
+type need struct {
+	what string
+	met  func(e *env) bool
 }
 
 type testCase struct {
-	name string
-	run  func(e *env)
-	// needs says whether the backend can do what the case needs; nil means that any backend can.
-	needs func(driver.Capabilities) bool
-	// other says that the case needs other software at the service.
-	other bool
-	// gone says that the case needs a service that cannot be reached.
-	gone bool
-	// crowd says that dozens of callers keep the machine busy. Two crowds of a process take turns: else the first would
-	// measure the second.
-	crowd bool
+	name  string
+	needs []need
+	crowd bool // dozens of callers keep the machine busy: two crowds take turns
+	run   func(e *env)
 }
 
-var crowds sync.Mutex // held by the case that is a crowd
+// The needs of cases.
+var (
+	fenced  = need{"fences", func(e *env) bool { return e.can.Fence }}
+	blocks  = need{"blocks of fences", func(e *env) bool { return e.can.Block }}
+	shares  = need{"shared claims", func(e *env) bool { return e.can.Shared }}
+	limits  = need{"limits", func(e *env) bool { return e.can.Limit }}
+	dedups  = need{"dedup markers", func(e *env) bool { return e.can.Dedup }}
+	keeps   = need{"Keep", func(e *env) bool { return e.can.Keep }}
+	hands   = need{"hand-offs", func(e *env) bool { return e.can.Detach }}
+	hears   = need{"waiters that hear", func(e *env) bool { return e.can.Hears }}
+	queues  = need{"a queue", func(e *env) bool { return e.can.Queue }}
+	foreign = need{"other software at the service", func(e *env) bool { return e.Overwrite != nil }}
+	whole   = need{"a foreign value written in one step", func(e *env) bool { return !e.Stepwise }}
+	wires   = need{"connections to break", func(e *env) bool { return e.Through != nil }}
+	says    = need{"messages", func(e *env) bool { return e.Messages != nil }}
+	nowhere = need{"a service that cannot be reached", func(e *env) bool { return e.Unreachable != nil }}
+	servers = need{"servers to kill", func(e *env) bool { return e.Own != nil }}
+	seen    = need{"a view of what is left", func(e *env) bool { return e.Leftovers != nil }}
+)
 
-// Run runs the suite, with a subtest for each case. A case is skipped, and the reason logged, if it
-// needs something that the backend does not claim to have.
-func Run(t *testing.T, h Harness) {
-	t.Helper()
-	if h.uneven {
-		h.beside(t)
-		return
+// suite returns all cases.
+func suite() (all []testCase) {
+	for _, list := range [][]testCase{
+		grantCases, renewCases, fenceCases, waitCases, queueCases, directCases, sharedCases, limitCases, dedupCases, keepCases,
+		handoffCases, foreignCases, inspectCases, networkCases, outageCases,
+	} {
+		all = append(all, list...)
 	}
+	return all
+}
+
+// Run runs the suite in real time, with a parallel subtest for each case. open makes the service of one
+// case.
+func Run(t *testing.T, open func(t testing.TB) Config) {
+	t.Helper()
 	for _, c := range suite() {
 		t.Run(c.name, func(t *testing.T) {
-			if h.Virtual {
-				synctest.Test(t, func(t *testing.T) { c.in(t, h, 10*time.Second) })
-				return
-			}
 			t.Parallel()
-			c.in(t, h, 2*time.Second)
+			if c.crowd {
+				crowds.Lock()
+				defer crowds.Unlock()
+			}
+			c.in(t, open, false)
 		})
 	}
 }
 
-// suite returns all cases.
-func suite() []testCase {
-	return slices.Concat(
-		contractCases,
-		coreCases, waitCases,
-		lineCases, lineCoreCases,
-		offerCases,
-		dedupCases,
-		keepCases,
-		detachCases,
-		allCases,
-		sharedCases,
-		limitCases,
-		foreignCases,
-		networkCases, abandonCases, cutCases,
-		outageCases, readyCases, degradedCases,
-		inspectCases, labelCases,
-		frozenCases,
-	)
-}
+var crowds sync.Mutex // held by the case that is a crowd
 
-func (c *testCase) in(t *testing.T, h Harness, ttl time.Duration) {
+// RunInBubble runs the suite inside testing/synctest bubbles, on their time.
+func RunInBubble(t *testing.T, open func(t testing.TB) Config) {
 	t.Helper()
-	if c.crowd && !h.Virtual {
-		crowds.Lock()
-		defer crowds.Unlock()
-	}
-	s := h.Open(t)
-	if s.Close != nil {
-		defer s.Close()
-	}
-	probe := s.Driver()
-	can := probe.Capabilities()
-	e := &env{
-		T: t, Service: s, ttl: max(ttl, can.MinTTL), virtual: h.Virtual, harness: h,
-		probe: probe, places: make(map[string]bool),
-	}
-	switch {
-	case c.needs != nil && !c.needs(can):
-		e.lacks("it does not claim what this case needs")
-	case c.other && s.Overwrite == nil:
-		e.lacks("no other software can reach its data")
-	case c.gone && s.Unreachable == nil:
-		e.lacks("the harness has no service that cannot be reached")
-	default:
-		c.run(e)
+	for _, c := range suite() {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { c.in(t, open, true) })
+		})
 	}
 }
 
-// lacks ends a case that the backend, or its harness, does not claim to pass.
-func (e *env) lacks(what string) {
-	e.Helper()
-	e.Skip("not for this backend: " + what)
+// in runs the case. A case whose calls do not return has their contexts end after a long time.
+func (c *testCase) in(t testing.TB, open func(t testing.TB) Config, virtual bool) {
+	t.Helper()
+	e := &env{TB: t, virtual: virtual, ttl: 2 * time.Second}
+	patience := 3 * time.Minute
+	if virtual {
+		e.ttl, patience = 10*time.Second, time.Hour
+	}
+	var cancel context.CancelFunc
+	e.ctx, cancel = context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	e.Config = open(t)
+	if e.Close != nil {
+		defer e.Close()
+	}
+	defer e.close()
+	defer e.calls.Wait()
+	defer cancel()
+	makes := e.Driver
+	e.Driver = func() driver.Driver { return e.opened(makes()) }
+	d := e.Driver()
+	e.can = d.Capabilities()
+	e.shows, _ = d.(inspect.Inspector)
+	e.ttl = max(e.ttl, e.can.MinTTL)
+	for _, n := range c.needs {
+		if !n.met(e) {
+			t.Skip("this backend does not have " + n.what)
+		}
+	}
+	c.run(e)
 }
 
-// claim makes a claim with a token of its own.
+// opened has d closed at the end of the case.
+func (e *env) opened(d driver.Driver) driver.Driver {
+	if c, ok := d.(driver.Closer); ok {
+		e.open = append(e.open, c)
+	}
+	return d
+}
+
+func (e *env) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, c := range e.open {
+		_ = c.Close(ctx) // what is left ends by itself
+	}
+}
+
+// claim makes a claim with a token of its own, for one TTL.
 func (e *env) claim(name string) driver.Claim {
 	return driver.Claim{Name: name, Token: token(), TTL: e.ttl}
+}
+
+// long makes a claim whose TTL gives heartbeats time on a busy machine. A case need not wait for its end.
+func (e *env) long(name string) driver.Claim {
+	c := e.claim(name)
+	c.TTL = max(e.ttl, 6*time.Second)
+	return c
+}
+
+// lasting makes a claim that outlasts the case.
+func (e *env) lasting(name string) driver.Claim {
+	c := e.claim(name)
+	c.TTL = 2 * time.Minute
+	return c
 }
 
 var tokens atomic.Uint64
 
 func token() string { return fmt.Sprintf("token-%016d", tokens.Add(1)) }
 
-// grant acquires c, or fails the case.
-func (e *env) grant(d driver.Driver, c driver.Claim) driver.Grant {
-	e.Helper()
-	g, err := d.Acquire(e.Context(), c)
-	if err != nil {
-		e.Fatalf("acquire %q: %v", c.Name, err)
-	}
-	return g
-}
-
+// noError fails the case if there is one. It is for the case's own goroutine.
 func (e *env) noError(err error) {
 	e.Helper()
 	if err != nil {
@@ -194,43 +228,55 @@ func (e *env) noError(err error) {
 	}
 }
 
+// tries are enough for what takes long on a machine that is busy.
+const tries = 2000
+
 // eventually waits for cond, for a long time. It checks that something happens, not when.
 func (e *env) eventually(what string, cond func() bool) {
 	e.Helper()
-	for range 4000 {
+	for range tries {
 		if cond() {
 			return
 		}
-		time.Sleep(e.ttl / 100)
+		e.sleep(e.ttl / 100)
 	}
 	e.Fatalf("never came true: %s", what)
 }
 
-// within fails the case unless f returns within d and a little slack.
+func (e *env) sleep(d time.Duration) {
+	e.Helper()
+	select {
+	case <-time.After(d):
+	case <-e.ctx.Done():
+		e.Fatal("the case has taken too long")
+	}
+}
+
+// rounds is how often a case repeats what mostly ends well: with -short, fewer times in real time.
+func (e *env) rounds(n int) int {
+	if testing.Short() && !e.virtual {
+		return (n + 3) / 4
+	}
+	return n
+}
+
+// within fails the case unless f returns within d, and a little slack in real time.
 func (e *env) within(d time.Duration, what string, f func()) {
 	e.Helper()
 	began := time.Now()
 	f()
-	if took := time.Since(began); took > d+slack(e) {
+	if took := time.Since(began); took > d+e.slack() {
 		e.Errorf("%s took %s, more than %s", what, took, d)
 	}
 }
 
-// slack allows for a machine that is busy with something else, which connections that are slow already feel twice.
-// There is none in virtual time.
-func slack(e *env) time.Duration {
-	switch {
-	case e.ttl >= 10*time.Second:
+// slack allows for a machine that is busy with something else.
+func (e *env) slack() time.Duration {
+	if e.virtual {
 		return 0
-	case e.harness.uneven:
-		return 20 * time.Second
 	}
-	return 10 * time.Second
+	return 10*time.Second + 20*e.Slow
 }
-
-func fences(can driver.Capabilities) bool { return can.Fence }
-func floors(can driver.Capabilities) bool { return can.Floor }
-func dedups(can driver.Capabilities) bool { return can.Dedup }
 
 // done returns a context that has ended.
 func done() context.Context {

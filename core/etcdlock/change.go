@@ -6,7 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // changes says whether c, which owns the name, asks for another TTL than it has.
@@ -22,7 +22,7 @@ var errChanged = errors.New("etcdlock: the lock has changed meanwhile")
 // change gives c, which owns the name, the TTL and the label that it asks for now. A lease keeps the TTL that it was
 // made with: so the key goes to another lease. The lock of several holders goes along if theirs would be too short. That is one
 // more revision, which it returns: a fence that is not smaller.
-func (s *Store) change(ctx context.Context, c driver.Claim, now state) (revision int64, err error) {
+func (s *store) change(ctx context.Context, c driver.Claim, now state) (revision int64, err error) {
 	var made leases
 	if made.own, err = s.lease(ctx, c.TTL); err != nil {
 		return 0, err
@@ -49,6 +49,7 @@ func (s *Store) change(ctx context.Context, c driver.Claim, now state) (revision
 		}
 	}
 	answer, err := s.txn(ctx, c.Name, conditions, steps, s.parts(c))
+	s.doubt(ctx, c.Token, c.TTL, err, made)
 	switch {
 	case err != nil:
 		return 0, err // what it may have taken stands, and goes with its lease

@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Acquire implements driver.Driver.
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+func (s *store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
 	if err := s.reach(ctx); err != nil {
 		return g, err
 	}
@@ -36,6 +37,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, er
 			return g, err // what it may have taken goes with its lease
 		case answer == nil:
 			if now, err = s.look(ctx, c); err != nil {
+				s.drop(ctx, made.own, made.group)
 				return g, err
 			}
 		case !answer.Succeeded:
@@ -56,7 +58,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, er
 const maxTries = 4
 
 // judge answers a claim, unless the name is free for it.
-func (s *Store) judge(ctx context.Context, c driver.Claim, now state) (g driver.Grant, free bool, err error) {
+func (s *store) judge(ctx context.Context, c driver.Claim, now state) (g driver.Grant, free bool, err error) {
 	switch {
 	case now.done != nil:
 		return g, false, &driver.Duplicate{Label: string(now.done.Value)}
@@ -82,7 +84,7 @@ func (s *Store) judge(ctx context.Context, c driver.Claim, now state) (g driver.
 }
 
 // again gives an owner its full time again. It may stand in line behind what an earlier command got.
-func (s *Store) again(ctx context.Context, now state) error {
+func (s *store) again(ctx context.Context, now state) error {
 	err := s.prolong(ctx, now.lock.Lease)
 	if err == nil && now.mine != nil {
 		err = s.prolong(ctx, now.mine.key.Lease)
@@ -103,7 +105,7 @@ func granted(c driver.Claim, now state, revision uint64) (g driver.Grant) {
 	default:
 		revision, g.Limit = now.fence(), now.fewer(c)
 		if now.is.ttl < c.TTL {
-			g.TTL = now.is.ttl // the lock lasts no longer
+			g.TTL, g.Longest = now.is.ttl, now.is.ttl // the lock lasts no longer
 		}
 	}
 	if formOf(c) != limited {
@@ -113,7 +115,7 @@ func granted(c driver.Claim, now state, revision uint64) (g driver.Grant) {
 }
 
 // held says who has the name.
-func (s *Store) held(ctx context.Context, c driver.Claim, now state) error {
+func (s *store) held(ctx context.Context, c driver.Claim, now state) error {
 	switch {
 	case now.lock == nil || now.admits(c):
 		return &driver.Held{}
@@ -145,7 +147,7 @@ func (l leases) unused(now state) []clientv3.LeaseID {
 }
 
 // take takes the name for c, if all stands as it stood. No answer means that something had to be done first.
-func (s *Store) take(ctx context.Context, c driver.Claim, now state, made *leases) (*clientv3.TxnResponse, error) {
+func (s *store) take(ctx context.Context, c driver.Claim, now state, made *leases) (*clientv3.TxnResponse, error) {
 	joins := now.lock != nil && now.is.form == formOf(c) && !c.Exclusive()
 	if now.stale != nil || now.deserted() && !joins {
 		return nil, s.clear(ctx, c, now)
@@ -153,13 +155,16 @@ func (s *Store) take(ctx context.Context, c driver.Claim, now state, made *lease
 	if err := s.prepare(ctx, c, now, joins, made); errors.Is(err, rpctypes.ErrLeaseNotFound) { // the lock has gone
 		return nil, nil //nolint:nilnil // documented
 	} else if err != nil {
+		s.drop(ctx, made.own, made.group)
 		return nil, err
 	}
-	return s.claim(ctx, c, now, *made)
+	answer, err := s.claim(ctx, c, now, *made)
+	s.doubt(ctx, c.Token, c.TTL, err, *made)
+	return answer, err
 }
 
 // prepare makes the leases that c needs and has not got, or prolongs that of the lock that it joins.
-func (s *Store) prepare(ctx context.Context, c driver.Claim, now state, joins bool, made *leases) (err error) {
+func (s *store) prepare(ctx context.Context, c driver.Claim, now state, joins bool, made *leases) (err error) {
 	var own error
 	var other sync.WaitGroup
 	if made.own == clientv3.NoLease {
@@ -177,7 +182,7 @@ func (s *Store) prepare(ctx context.Context, c driver.Claim, now state, joins bo
 
 // claim is the transaction of take. Those who came to the line later are behind c, but must be nobody if c has no
 // place there. A hand-off goes before them all.
-func (s *Store) claim(ctx context.Context, c driver.Claim, now state, made leases) (*clientv3.TxnResponse, error) {
+func (s *store) claim(ctx context.Context, c driver.Claim, now state, made leases) (*clientv3.TxnResponse, error) {
 	conditions := []clientv3.Cmp{unchanged(s.lockKey(c.Name), now.lock)}
 	var steps []clientv3.Op
 	switch {
@@ -217,12 +222,12 @@ func unchanged(key string, seen *mvccpb.KeyValue) clientv3.Cmp {
 }
 
 // nobodyJoined is the condition that no holder has come since the state was read.
-func (s *Store) nobodyJoined(name string, now state) clientv3.Cmp {
+func (s *store) nobodyJoined(name string, now state) clientv3.Cmp {
 	return clientv3.Compare(clientv3.ModRevision(s.heldPrefix(name)).WithPrefix(), "<", now.revision+1)
 }
 
 // clear deletes what dead holders have left: a lock of another kind than c's, or c's own key of an earlier time.
-func (s *Store) clear(ctx context.Context, c driver.Claim, now state) error {
+func (s *store) clear(ctx context.Context, c driver.Claim, now state) error {
 	if now.stale != nil {
 		return s.leave(ctx, now.stale)
 	}
@@ -234,27 +239,56 @@ func (s *Store) clear(ctx context.Context, c driver.Claim, now state) error {
 	return err
 }
 
-// lease makes a lease that lasts for d at least.
-func (s *Store) lease(ctx context.Context, d time.Duration) (clientv3.LeaseID, error) {
-	answer, err := s.client.Grant(ctx, seconds(d))
-	if err != nil {
-		return clientv3.NoLease, err
+// lease makes a lease that lasts for d at least. One that comes after ctx has ended is ended, too: nobody knows it.
+func (s *store) lease(ctx context.Context, d time.Duration) (clientv3.LeaseID, error) {
+	var lease clientv3.LeaseID
+	var err error
+	var settled atomic.Bool // by the answer, or by the end of ctx
+	s.outlast(ctx, func(ctx context.Context) {
+		var made *clientv3.LeaseGrantResponse
+		if made, err = s.client.Grant(ctx, seconds(d)); err == nil {
+			lease = made.ID
+		}
+		if !settled.CompareAndSwap(false, true) {
+			s.drop(ctx, lease)
+		}
+	})
+	if settled.CompareAndSwap(false, true) {
+		return clientv3.NoLease, ctx.Err()
 	}
-	return answer.ID, nil
+	return lease, err
 }
 
 // groupLease makes the lease of a lock with several holders, of whom c is the first.
-func (s *Store) groupLease(ctx context.Context, c driver.Claim) (clientv3.LeaseID, error) {
+func (s *store) groupLease(ctx context.Context, c driver.Claim) (clientv3.LeaseID, error) {
 	return s.lease(ctx, groupOf(c).ttl+time.Second) // no holder's lease lasts longer
 }
 
-// drop ends leases that nobody needs. If that fails they end by themselves.
-func (s *Store) drop(ctx context.Context, leases ...clientv3.LeaseID) {
+// drop ends leases that nobody needs, even if ctx has ended. If that fails they end by themselves.
+func (s *store) drop(ctx context.Context, leases ...clientv3.LeaseID) {
 	var ends sync.WaitGroup
 	for _, lease := range leases {
 		if lease != clientv3.NoLease {
-			ends.Go(func() { _, _ = s.client.Revoke(ctx, lease) })
+			ends.Go(func() {
+				s.outlast(ctx, func(ctx context.Context) { _, _ = s.client.Revoke(ctx, lease) })
+			})
 		}
 	}
 	ends.Wait()
+}
+
+// outlast calls f, and returns when that has or when ctx has ended. f's context lasts longer, and has nothing of ctx,
+// which its owner may use again.
+func (s *store) outlast(ctx context.Context, f func(context.Context)) {
+	over := make(chan struct{})
+	go func() { //nolint:contextcheck // as it says
+		defer close(over)
+		longer, cancel := context.WithTimeout(s.client.Ctx(), sharedFor)
+		defer cancel()
+		f(longer)
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
 }

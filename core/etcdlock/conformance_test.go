@@ -1,7 +1,8 @@
 package etcdlock_test
 
 import (
-	"strings"
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -27,35 +28,44 @@ var (
 	renewed    = backendtest.Renewed
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	backendtest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t) // for all cases; each has a prefix of its own
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service { return at(t, server.Addr(), t.Name()+":") },
-		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		s := at(t, server.Addr(), t.Name()+":")
+		s.Own = func() drivertest.Config {
 			own := servers.Etcd(t)
-			return at(t, own.Addr(), "holdfast/"), drivertest.Servers{Kill: own.Kill, Restart: own.Restart}
-		},
+			s := at(t, own.Addr(), "holdfast/")
+			s.Kill, s.Restart = own.Kill, own.Restart
+			return s
+		}
+		return s
 	})
 }
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Etcd(t)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service { return at(t, server.Addr(), t.Name()+":") },
-	}.Uneven(8))
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		prefix := t.Name() + ":"
+		return process(t, server.Addr(), prefix).Uneven(at(t, server.Addr(), prefix))
+	})
 }
 
 // at is a service whose keys have a prefix.
-func at(t *testing.T, addr, prefix string) drivertest.Service {
+func at(t testing.TB, addr, prefix string) drivertest.Config {
 	t.Helper()
 	other := dial(t, addr)
 	store := func(addr string) driver.Driver { return etcdlock.New(dial(t, addr), etcdlock.WithPrefix(prefix)) }
-	return drivertest.Service{
+	return drivertest.Config{
 		Driver: func() driver.Driver { return store(addr) },
+		Slow:   250 * time.Millisecond, // a waiter asks before it stands in the queue
 		Overwrite: func(name string) {
 			_, err := other.Put(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=")
 			ok(t, err)
@@ -64,27 +74,22 @@ func at(t *testing.T, addr, prefix string) drivertest.Service {
 			_, err := other.Delete(t.Context(), prefix+name)
 			ok(t, err)
 		},
-		Through: func() (driver.Driver, []*faultproxy.Proxy) {
-			p := faultproxy.New(t, addr)
-			return store(p.Addr()), []*faultproxy.Proxy{p}
-		},
+		Through:     process(t, addr, prefix).Through,
 		Unreachable: func() driver.Driver { return store("127.0.0.1:1") },
-		Holder:      addr + " " + prefix,
-		Timeless:    true,
 	}
 }
 
-// TestHolder is the process that the conformance suite freezes.
-func TestHolder(t *testing.T) {
-	t.Parallel()
-	drivertest.Hold(t, func(holder string) driver.Driver {
-		addr, prefix, _ := strings.Cut(holder, " ")
-		return etcdlock.New(dial(t, addr), etcdlock.WithPrefix(prefix))
-	})
+// process is one of those, over a link of its own.
+func process(t testing.TB, addr, prefix string) backendtest.Process {
+	t.Helper()
+	return func() (driver.Driver, []*faultproxy.Proxy) {
+		p := faultproxy.New(t, addr)
+		return etcdlock.New(dial(t, p.Addr()), etcdlock.WithPrefix(prefix)), []*faultproxy.Proxy{p}
+	}
 }
 
 // dial returns a client that ends with the test.
-func dial(t *testing.T, addr string) *clientv3.Client {
+func dial(t testing.TB, addr string) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
 	ok(t, err)
@@ -96,7 +101,16 @@ func dial(t *testing.T, addr string) *clientv3.Client {
 const ttl = 2 * time.Second
 
 // locker returns a Locker that ends with the test.
-func locker(t *testing.T, store *etcdlock.Store) *core.Locker {
+func locker(t *testing.T, store driver.Driver) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, store, longTTL)
+}
+
+// waits has a claim stand in the queue in vain until ctx ends.
+func waits(ctx context.Context, t *testing.T, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	g, err := d.Wait(ctx, c)
+	if _, held := errors.AsType[*driver.Held](err); !held {
+		t.Errorf("%+v, %v", g, err)
+	}
 }

@@ -106,11 +106,9 @@ func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	w := newWorld(t)
 	x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
 	for range 10 {
-		time.Sleep(ttl / 8)
 		w.proxy.Reset()
-		ok(t, x.Err())
+		renewed(t, x)
 	}
-	renewed(t, x)
 	eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
 }
 
@@ -177,7 +175,7 @@ func TestEveryCallReturnsInABlackHole(t *testing.T) {
 		"Acquire": func(ctx context.Context, c driver.Claim) error { _, err := store.Acquire(ctx, c); return err },
 		"Renew":   func(ctx context.Context, c driver.Claim) error { return store.Renew(ctx, []driver.Claim{c})[0] },
 		"Release": store.Release,
-		"Wait":    store.Wait,
+		"Wait":    func(ctx context.Context, c driver.Claim) error { _, err := store.Wait(ctx, c); return err },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		began := time.Now()

@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // page is how many keys one request of a walk reads.
@@ -25,7 +25,7 @@ const page = 500
 //
 // etcd keeps no times. So HeldFor and Waited are not known, and Remaining is in whole seconds. A place whose
 // lease has less than a second left counts as not alive.
-func (s *Store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
+func (s *store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
 	info.Name = name
 	if err := s.reach(ctx); err != nil {
 		return info, err
@@ -56,7 +56,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo
 }
 
 // describe adds what is known of a lock that has no holders with keys of their own.
-func (s *Store) describe(ctx context.Context, info *driver.LeaseInfo, now state) error {
+func (s *store) describe(ctx context.Context, info *driver.LeaseInfo, now state) error {
 	left, there, err := s.left(ctx, now.lock)
 	if err != nil || !there {
 		return err
@@ -80,7 +80,7 @@ func (s *Store) describe(ctx context.Context, info *driver.LeaseInfo, now state)
 }
 
 // describeSeveral adds what is known of holders that have a lock together.
-func (s *Store) describeSeveral(ctx context.Context, info *driver.LeaseInfo, now state) (err error) {
+func (s *store) describeSeveral(ctx context.Context, info *driver.LeaseInfo, now state) (err error) {
 	keys := make([]*mvccpb.KeyValue, len(now.holders))
 	for i, h := range now.holders {
 		keys[i] = h.key
@@ -107,7 +107,7 @@ func (s *Store) describeSeveral(ctx context.Context, info *driver.LeaseInfo, now
 
 // left is what is left of the lease that keeps a key, 0 if it needs none. A key whose lease has ended is
 // about to go.
-func (s *Store) left(ctx context.Context, key *mvccpb.KeyValue) (left time.Duration, there bool, err error) {
+func (s *store) left(ctx context.Context, key *mvccpb.KeyValue) (left time.Duration, there bool, err error) {
 	if key.Lease == 0 {
 		return 0, true, nil
 	}
@@ -123,7 +123,7 @@ func handle(digest string) string { return digest[:min(len(digest), 16)] }
 
 // Leases implements driver.Inspector. It reads the keys below the prefix, 500 at a time, those of places,
 // of markers and of several holders too, and then asks for each name as Inspect does.
-func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return walk(ctx, s, prefix, []clientv3.OpOption{clientv3.WithKeysOnly()}, func(key *mvccpb.KeyValue) (driver.LeaseInfo, bool, error) {
 		name := strings.TrimPrefix(string(key.Key), s.prefix)
 		if strings.Contains(name, "\x00") { // a place, a marker, or one of several holders
@@ -136,7 +136,7 @@ func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 
 // Markers implements driver.MarkerInspector. It reads the keys below the prefix, 500 at a time, and asks for
 // the lease of each marker.
-func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
+func (s *store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
 	return walk(ctx, s, prefix, nil, func(key *mvccpb.KeyValue) (driver.MarkerInfo, bool, error) {
 		name, scope, ok := strings.Cut(strings.TrimPrefix(string(key.Key), s.prefix), "\x00done/")
 		if !ok {
@@ -148,7 +148,7 @@ func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.Mar
 }
 
 // walk goes through all keys of names that begin with prefix, and yields what describe makes of them.
-func walk[T any](ctx context.Context, s *Store, prefix string, opts []clientv3.OpOption, describe func(*mvccpb.KeyValue) (T, bool, error)) iter.Seq2[T, error] {
+func walk[T any](ctx context.Context, s *store, prefix string, opts []clientv3.OpOption, describe func(*mvccpb.KeyValue) (T, bool, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		from, end := s.prefix+prefix, clientv3.GetPrefixRangeEnd(s.prefix+prefix)
@@ -212,7 +212,7 @@ func describeAll[T any](keys []*mvccpb.KeyValue, describe func(*mvccpb.KeyValue)
 }
 
 // Evict implements driver.Inspector.
-func (s *Store) Evict(ctx context.Context, name, of string) error {
+func (s *store) Evict(ctx context.Context, name, of string) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (s *Store) Evict(ctx context.Context, name, of string) error {
 }
 
 // evictOne takes the name from one of several holders.
-func (s *Store) evictOne(ctx context.Context, c driver.Claim, now state, of string) error {
+func (s *store) evictOne(ctx context.Context, c driver.Claim, now state, of string) error {
 	for _, one := range now.holders {
 		if of == handle(one.id) {
 			return s.part(ctx, c, now, one)
@@ -256,7 +256,7 @@ func (s *Store) evictOne(ctx context.Context, c driver.Claim, now state, of stri
 }
 
 // Unmark implements driver.MarkerInspector.
-func (s *Store) Unmark(ctx context.Context, name, scope string) error {
+func (s *store) Unmark(ctx context.Context, name, scope string) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}

@@ -12,30 +12,31 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Between a look and the claim that follows from it everything may happen.
 func TestAClaimThatCameTooLateTakesNothing(t *testing.T) {
 	t.Parallel()
 	addr := servers.Etcd(t).Addr()
-	for what, meanwhile := range map[string]func(s *Store, c, other driver.Claim) error{
-		"another took it": func(s *Store, _, other driver.Claim) error {
+	for what, meanwhile := range map[string]func(s *store, c, other driver.Claim) error{
+		"another took it": func(s *store, _, other driver.Claim) error {
 			_, err := s.Acquire(t.Context(), other)
 			return err
 		},
-		"another stands in line": func(s *Store, _, other driver.Claim) error {
+		"another stands in line": func(s *store, _, other driver.Claim) error {
 			return s.Wait(t.Context(), other)
 		},
-		"the marker was left": func(s *Store, c, other driver.Claim) error {
+		"the marker was left": func(s *store, c, other driver.Claim) error {
 			if _, err := s.Acquire(t.Context(), other); err != nil {
 				return err
 			}
 			other.Scope, other.Dedup, other.Mark = c.Scope, c.Dedup, true
 			return s.Release(t.Context(), other)
 		},
-		"its place was lost": func(s *Store, c, other driver.Claim) error {
+		"its place was lost": func(s *store, c, other driver.Claim) error {
 			if _, err := s.client.Delete(t.Context(), s.placeKey(c.Name, c.At())); err != nil {
 				return err
 			}
@@ -101,7 +102,7 @@ func TestAReleaseThatTheClientSendsTwiceIsNoLoss(t *testing.T) {
 	t.Parallel()
 	s := open(t, servers.Etcd(t).Addr())
 	s.client.Lease = twice{s.client.Lease}
-	locks, err := core.New(s)
+	locks, err := core.New(oldadapter.New(s))
 	noError(t, err)
 	noError(t, locks.Do(t.Context(), "name", func(context.Context) error { return nil }))
 	x, err := locks.TryAcquire(t.Context(), "name")
@@ -253,12 +254,12 @@ func TestALeaseThatEndsDuringItsRenewalIsLost(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, addr string, opts ...Option) *Store {
+func open(t *testing.T, addr string, opts ...Option) *store {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
 	noError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
-	return New(client, opts...)
+	return newStore(client, opts...)
 }
 
 func noError(t *testing.T, err error) {

@@ -55,7 +55,7 @@ const silent = 2 * time.Second
 
 // prolong gives a lease its full time again. Only an answer to a request that it has sent itself counts. If the stream
 // breaks, it asks again over another.
-func (s *Store) prolong(ctx context.Context, lease int64) error {
+func (s *store) prolong(ctx context.Context, lease int64) error {
 	for {
 		err := s.keepAlives.once(ctx, s.client, lease)
 		if code := status.Code(err); code != codes.Unavailable && code != codes.Internal {
@@ -225,8 +225,9 @@ func (k *keepAlives) answer(st *stream, answer *pb.LeaseKeepAliveResponse) {
 	of[0].end(err)
 }
 
-// CloseIdle implements driver.IdleCloser: it ends the stream that prolongs leases.
-func (s *Store) CloseIdle(ctx context.Context) error {
+// CloseIdle implements driver.IdleCloser: it ends the stream that prolongs leases, and the watches of places.
+func (s *store) CloseIdle(ctx context.Context) error {
+	s.watches.endAll()
 	k := &s.keepAlives
 	k.mu.Lock()
 	open := slices.Clone(k.open)

@@ -23,7 +23,7 @@ func (k *keepAlives) streams() int {
 	return len(k.open)
 }
 
-func aMinute(t *testing.T, s *Store) int64 {
+func aMinute(t *testing.T, s *store) int64 {
 	t.Helper()
 	lease, err := s.lease(t.Context(), time.Minute)
 	noError(t, err)
@@ -135,7 +135,7 @@ func TestTheStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{servers.Etcd(t).Addr()}, Logger: zap.NewNop(), DialTimeout: time.Minute})
 	noError(t, err)
-	s := New(client)
+	s := newStore(client)
 	noError(t, s.prolong(t.Context(), aMinute(t, s)))
 	noError(t, client.Close())
 	backendtest.Eventually(t, "no stream is left", func() bool { return s.keepAlives.streams() == 0 })

@@ -8,16 +8,23 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Wait implements driver.Queuer.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+func (s *store) Wait(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
-	var w watch
-	defer func() { w.end() }()
+	place := s.placeKey(c.Name, c.At())
+	w := s.watches.take(place)
+	defer func() {
+		if ctx.Err() == nil {
+			w.end()
+		} else { // the next call goes on
+			s.watches.keep(place, w, driver.PlaceLife(c.TTL))
+		}
+	}()
 	for {
 		key, since, err := s.lineUp(ctx, c)
 		if key == "" || err != nil {
@@ -37,7 +44,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 
 // lineUp stands in line, and says whose end to wait for, and since which revision: that of
 // the place before it, or of the lock if it is the first. No key means that it is its turn.
-func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since int64, err error) {
+func (s *store) lineUp(ctx context.Context, c driver.Claim) (key string, since int64, err error) {
 	now, err := s.look(ctx, c)
 	if err != nil { // never ctx's error as it is: the place may not be there
 		return "", 0, fmt.Errorf("etcdlock: to look at the queue: %w", err)
@@ -75,7 +82,7 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (key string, since i
 }
 
 // stand goes to the end of the line, for as long as the place's lease is prolonged.
-func (s *Store) stand(ctx context.Context, c driver.Claim) error {
+func (s *store) stand(ctx context.Context, c driver.Claim) error {
 	lease, err := s.lease(ctx, driver.PlaceLife(c.TTL))
 	if err != nil {
 		return err
@@ -83,6 +90,7 @@ func (s *Store) stand(ctx context.Context, c driver.Claim) error {
 	place := s.placeKey(c.Name, c.At())
 	step := clientv3.OpPut(place, c.Label, clientv3.WithLease(lease))
 	answer, err := s.txn(ctx, c.Name, []clientv3.Cmp{unchanged(place, nil)}, []clientv3.Op{step}, nil)
+	s.doubt(ctx, c.At(), c.TTL, err, leases{own: lease})
 	switch {
 	case err != nil: // never ctx's error as it is: it may be executed yet
 		return fmt.Errorf("etcdlock: to line up: %w", err)
@@ -93,7 +101,7 @@ func (s *Store) stand(ctx context.Context, c driver.Claim) error {
 }
 
 // relabel says on a place who waits there now: another caller of the same process, perhaps.
-func (s *Store) relabel(ctx context.Context, own *mvccpb.KeyValue, c driver.Claim) error {
+func (s *store) relabel(ctx context.Context, own *mvccpb.KeyValue, c driver.Claim) error {
 	if string(own.Value) == c.Label {
 		return nil
 	}
@@ -108,8 +116,7 @@ func (s *Store) relabel(ctx context.Context, own *mvccpb.KeyValue, c driver.Clai
 	return nil
 }
 
-// watch is what a waiter hears of one key. It stays from one look to the next: each new stream costs the server an
-// authentication, where there are users and passwords.
+// watch is what a waiter hears of one key. It stays from one look to the next, and from one call of Wait to the next.
 type watch struct {
 	key    string // "" if there is no watch
 	heard  clientv3.WatchChan
@@ -118,8 +125,8 @@ type watch struct {
 
 // watch tells when key is deleted. With a lock go its holders, if there may be several, and changes:
 // its owner may let readers in.
-func (s *Store) watch(ctx context.Context, key string, since int64, c driver.Claim) watch {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+func (s *store) watch(ctx context.Context, key string, since int64, c driver.Claim) watch {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(context.WithoutCancel(ctx)))
 	opts := []clientv3.OpOption{clientv3.WithRev(since + 1)}
 	if key == s.lockKey(c.Name) {
 		opts = append(opts, clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.heldPrefix(c.Name))))

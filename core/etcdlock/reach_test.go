@@ -64,7 +64,7 @@ func TestADeadEtcdIsToldWithItsAddressAtOnce(t *testing.T) {
 	server.Kill()
 	eventually(t, "the client notices", func() bool {
 		_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
-		return err != nil && strings.Contains(err.Error(), server.Addr()) && driver.CannotAnswer(err)
+		return err != nil && strings.Contains(err.Error(), server.Addr()) && driver.Explain(err).Nobody
 	})
 	server.Restart()
 	eventually(t, "it is back", func() bool {

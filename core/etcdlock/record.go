@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // record is the value of a lock, or of one of several holders:

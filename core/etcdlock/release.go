@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Release implements driver.Driver.
@@ -16,15 +16,22 @@ import (
 // Each tenure and each place in the queue has a separate etcd lease. Revoking that deletes what it
 // keeps and nothing else. So it does not matter what happens between the check and the revocation, and a
 // release that is sent again, late, never ends a later tenure.
-func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+func (s *store) Release(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
+	}
+	if c.Place != "" {
+		s.watches.end(s.placeKey(c.Name, c.Place))
 	}
 	now, err := s.look(ctx, c)
 	if err != nil {
 		return err
 	}
 	err = s.free(ctx, c, now)
+	if err == nil || errors.Is(err, driver.ErrNotOwner) {
+		s.drop(ctx, s.doubts.take(c.Token)...)
+		s.drop(ctx, s.doubts.take(c.Place)...)
+	}
 	if c.Place != "" && now.own != nil {
 		if left := s.leave(ctx, now.own); left != nil {
 			return left
@@ -34,7 +41,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 }
 
 // free ends what c's token owns.
-func (s *Store) free(ctx context.Context, c driver.Claim, now state) error {
+func (s *store) free(ctx context.Context, c driver.Claim, now state) error {
 	switch {
 	case !now.owns(c):
 		return driver.ErrNotOwner
@@ -51,7 +58,7 @@ func (s *Store) free(ctx context.Context, c driver.Claim, now state) error {
 }
 
 // leave deletes a place, by its lease.
-func (s *Store) leave(ctx context.Context, place *mvccpb.KeyValue) error {
+func (s *store) leave(ctx context.Context, place *mvccpb.KeyValue) error {
 	_, err := s.client.Revoke(ctx, clientv3.LeaseID(place.Lease))
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return nil
@@ -60,7 +67,7 @@ func (s *Store) leave(ctx context.Context, place *mvccpb.KeyValue) error {
 }
 
 // end frees the name of its only owner, or leaves it taken, and leaves the marker in the same step.
-func (s *Store) end(ctx context.Context, c driver.Claim, now state) error {
+func (s *store) end(ctx context.Context, c driver.Claim, now state) error {
 	steps, marker, err := s.mark(ctx, c)
 	if err != nil {
 		return err
@@ -87,7 +94,7 @@ func (s *Store) end(ctx context.Context, c driver.Claim, now state) error {
 }
 
 // part ends one of several holders, and their lock with the last one of them.
-func (s *Store) part(ctx context.Context, c driver.Claim, now state, h holder) error {
+func (s *store) part(ctx context.Context, c driver.Claim, now state, h holder) error {
 	steps, marker, err := s.mark(ctx, c)
 	if err != nil {
 		return err
@@ -116,7 +123,7 @@ func (s *Store) part(ctx context.Context, c driver.Claim, now state, h holder) e
 }
 
 // mark returns the step that leaves the marker, if c wants one, and its lease.
-func (s *Store) mark(ctx context.Context, c driver.Claim) (steps []clientv3.Op, lease clientv3.LeaseID, err error) {
+func (s *store) mark(ctx context.Context, c driver.Claim) (steps []clientv3.Op, lease clientv3.LeaseID, err error) {
 	if !c.Mark {
 		return nil, clientv3.NoLease, nil
 	}

@@ -9,14 +9,14 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 const maxBatch = 128 // requests in one transaction, by etcd's default
 
 // Renew implements driver.Driver. It checks all locks in one read. Then it prolongs the leases of
 // those locks that their claims still own.
-func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	size := maxBatch
 	if slices.ContainsFunc(claims, func(c driver.Claim) bool { return !c.Exclusive() }) {
 		size /= 2 // for each of which two keys are read
@@ -28,7 +28,7 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	return errs
 }
 
-func (s *Store) renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *store) renew(ctx context.Context, claims []driver.Claim) []error {
 	owned, err := s.owned(ctx, claims)
 	if err != nil {
 		return slices.Repeat([]error{err}, len(claims))
@@ -48,7 +48,7 @@ func (s *Store) renew(ctx context.Context, claims []driver.Claim) []error {
 }
 
 // owned returns what stands at each claim's name: the lock and, if there may be several holders, the claim's own key.
-func (s *Store) owned(ctx context.Context, claims []driver.Claim) ([]state, error) {
+func (s *store) owned(ctx context.Context, claims []driver.Claim) ([]state, error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *Store) owned(ctx context.Context, claims []driver.Claim) ([]state, erro
 }
 
 // extend gives c, which owns the name, its full time again.
-func (s *Store) extend(ctx context.Context, c driver.Claim, now state) error {
+func (s *store) extend(ctx context.Context, c driver.Claim, now state) error {
 	if now.changes(c) {
 		_, err := s.change(ctx, c, now)
 		return err
@@ -93,7 +93,7 @@ func (s *Store) extend(ctx context.Context, c driver.Claim, now state) error {
 }
 
 // keep prolongs leases in their order: the lock of several holders lasts as long as each of them.
-func (s *Store) keep(ctx context.Context, leases ...int64) error {
+func (s *store) keep(ctx context.Context, leases ...int64) error {
 	for _, lease := range leases {
 		err := s.prolong(ctx, lease)
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {

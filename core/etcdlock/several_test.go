@@ -8,8 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 func reader(token string) driver.Claim {
@@ -20,7 +20,7 @@ func permit(token string) driver.Claim {
 	return driver.Claim{Name: "name", Token: token, TTL: time.Minute, Limit: 2}
 }
 
-func take(t *testing.T, s *Store, c driver.Claim) driver.Grant {
+func take(t *testing.T, s *store, c driver.Claim) driver.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), c)
 	if err != nil {
@@ -30,7 +30,7 @@ func take(t *testing.T, s *Store, c driver.Claim) driver.Grant {
 }
 
 // stands fails the test unless the store has n keys, with a lease each.
-func stands(t *testing.T, s *Store, n int, what string) {
+func stands(t *testing.T, s *store, n int, what string) {
 	t.Helper()
 	found, err := s.client.Get(t.Context(), s.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	noError(t, err)

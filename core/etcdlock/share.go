@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 const (
@@ -62,7 +62,10 @@ type batch struct {
 var errLeft = errors.New("etcdlock: the caller left while its transaction was under way")
 
 // txn executes a transaction about one name. Without conditions it only reads.
-func (s *Store) txn(ctx context.Context, name string, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+func (s *store) txn(ctx context.Context, name string, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return nil, err
+	}
 	p := &part{ctx: ctx, name: name, when: when, then: then, otherwise: otherwise, done: make(chan struct{})}
 	if s.share.departs(p) {
 		defer s.depart()()
@@ -79,7 +82,7 @@ func (s *Store) txn(ctx context.Context, name string, when []clientv3.Cmp, then,
 	return p.answer, p.err
 }
 
-func (s *Store) alone(p *part) (*clientv3.TxnResponse, error) {
+func (s *store) alone(p *part) (*clientv3.TxnResponse, error) {
 	return s.client.Txn(p.ctx).If(p.when...).Then(p.then...).Else(p.otherwise...).Commit()
 }
 
@@ -113,7 +116,7 @@ func (q *share) abandon(p *part) error {
 }
 
 // depart begins a flight that counts. What it returns ends it, and has the next one go.
-func (s *Store) depart() (land func()) {
+func (s *store) depart() (land func()) {
 	var once sync.Once
 	next := func() {
 		if b := s.share.land(); b != nil {
@@ -147,7 +150,7 @@ func (q *share) land() *batch {
 }
 
 // together executes several transactions in one.
-func (s *Store) together(b *batch) {
+func (s *store) together(b *batch) {
 	defer s.depart()()
 	defer b.cancel()
 	parts := make([]clientv3.Op, len(b.parts))

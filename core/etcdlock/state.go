@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // state is what stands at a name, at one revision. What does not stand is nil.
@@ -36,7 +36,7 @@ type holder struct {
 }
 
 // look asks for the state that a claim meets, of a majority.
-func (s *Store) look(ctx context.Context, c driver.Claim) (state, error) {
+func (s *store) look(ctx context.Context, c driver.Claim) (state, error) {
 	answer, err := s.txn(ctx, c.Name, nil, s.parts(c), nil)
 	if err != nil {
 		return state{}, err
@@ -45,7 +45,7 @@ func (s *Store) look(ctx context.Context, c driver.Claim) (state, error) {
 }
 
 // parts are the requests for what stateOf reads.
-func (s *Store) parts(c driver.Claim) []clientv3.Op {
+func (s *store) parts(c driver.Claim) []clientv3.Op {
 	parts := []clientv3.Op{
 		clientv3.OpGet(s.lockKey(c.Name)),
 		clientv3.OpGet(s.placeKey(c.Name, c.At())),
@@ -58,7 +58,7 @@ func (s *Store) parts(c driver.Claim) []clientv3.Op {
 	return parts
 }
 
-func (s *Store) stateOf(c driver.Claim, answer *clientv3.TxnResponse) state {
+func (s *store) stateOf(c driver.Claim, answer *clientv3.TxnResponse) state {
 	n := state{revision: answer.Header.Revision, own: single(answer, 1), first: single(answer, 2)}
 	n.locked(single(answer, 0), answer.Responses[3].GetResponseRange().GetKvs())
 	for i, h := range n.holders {

@@ -16,7 +16,7 @@ import (
 
 func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	t.Parallel()
-	client := new(clientv3.Client)
+	client := dial(t, "127.0.0.1:1")
 	for want, store := range map[string]*etcdlock.Store{
 		"nil client":   etcdlock.New(nil),
 		"WithPrefix":   etcdlock.New(client, etcdlock.WithPrefix("a\x00")),
@@ -40,12 +40,12 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	store := etcdlock.New(w.direct)
 	owner := driver.Claim{Name: "name", Token: "secret-1", Label: "web 1", TTL: longTTL}
-	waiter := driver.Claim{Name: "name", Token: "secret-2", Place: "secret-3", TTL: longTTL}
+	waiter := driver.Claim{Name: "name", Token: "secret-2", TTL: longTTL}
 	_, err := store.Acquire(t.Context(), owner)
 	ok(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_ = store.Wait(ctx, waiter) // it stands in line
+	waits(ctx, t, store, waiter)
 	answer, err := w.direct.Get(t.Context(), "holdfast/", clientv3.WithPrefix())
 	ok(t, err)
 	form := regexp.MustCompile(`^holdfast/name(=v1 [0-9a-f]{32} 30000 web 1|\x00line/[0-9a-f]{32}=)$`)

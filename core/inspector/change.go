@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // changeRequest is what the page posts.
@@ -85,7 +86,7 @@ func (h *Handler) do(ctx context.Context, a Action) (status int, result string, 
 		status, result = removal(removed, err)
 		return status, result, err
 	}
-	freed, err := h.locks.ForceRelease(ctx, a.Name, a.Handle)
+	freed, err := operate.New(h.locks).ForceRelease(ctx, a.Name, a.Handle)
 	status, result = release(freed, err)
 	return status, result, err
 }

@@ -2,7 +2,7 @@
 // last 15 minutes. It is an http.Handler, to mount in a service:
 //
 //	seen := inspector.NewRecorder()
-//	locks, err := core.New(driver, core.WithObserver(seen.Observer()))
+//	locks, err := core.New(driver, core.WithObserver(seen.Observe))
 //	…
 //	page := inspector.New(locks, inspector.WithRecorder(seen))
 //	defer page.Close()

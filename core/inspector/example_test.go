@@ -14,7 +14,7 @@ import (
 // The page in a service, below a path of its own. Put it behind what knows who may see it.
 func ExampleNew() {
 	seen := inspector.NewRecorder()
-	locks, err := core.New(memlock.New(), core.WithObserver(seen.Observer()))
+	locks, err := core.New(memlock.New(), core.WithObserver(seen.Observe))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/look"
 )
 
@@ -193,13 +193,13 @@ func (h *history) look(now time.Time, prefix string, p look.Picture) {
 	}
 	for name, s := range h.names {
 		if !seen[name] && strings.HasPrefix(name, prefix) { // another page may see the others
-			s.look(now, core.LeaseInfo{})
+			s.look(now, inspect.LeaseInfo{})
 		}
 	}
 }
 
 // look takes over who holds the name and who waits for it; an empty one closes what the looks have opened.
-func (s *story) look(now time.Time, info core.LeaseInfo) {
+func (s *story) look(now time.Time, info inspect.LeaseInfo) {
 	holders := map[string]*tenure{}
 	add := func(key, label string, held time.Duration) {
 		holders[key] = &tenure{
@@ -243,7 +243,7 @@ const slack = 300 * time.Millisecond
 
 // line takes over who waits. A waiter is told apart by when it came; if the lock service does not know that,
 // by its place among those of whom it does not.
-func (s *story) line(now time.Time, line []core.WaiterInfo) {
+func (s *story) line(now time.Time, line []inspect.WaiterInfo) {
 	known := make([]bool, len(line))
 	for _, w := range s.waits {
 		if !w.open || w.ours {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -45,7 +45,7 @@ func TestProcessesThatTakeTurnsAreToldApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := inspector.NewRecorder()
 		store := memlock.New()
-		own := newLocker(t, store, core.WithObserver(seen.Observer()))
+		own := newLocker(t, store, core.WithObserver(seen.Observe))
 		other := newLocker(t, store)
 		page := inspector.New(own, inspector.WithRecorder(seen))
 		defer page.Close()
@@ -77,7 +77,7 @@ func TestProcessesThatTakeTurnsAreToldApart(t *testing.T) {
 // large is a lock service with so many keys that a walk takes long.
 type large struct{ *memlock.Store }
 
-func (l large) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+func (l large) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
 	time.Sleep(3 * time.Second)
 	return l.Store.Leases(ctx, prefix)
 }
@@ -111,7 +111,7 @@ func TestPagesThatShareARecorderDoNotEndWhatTheOtherOneSees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := inspector.NewRecorder()
 		store := memlock.New()
-		locks, other := newLocker(t, store, core.WithObserver(seen.Observer())), newLocker(t, store)
+		locks, other := newLocker(t, store, core.WithObserver(seen.Observe)), newLocker(t, store)
 		pages := map[string]*inspector.Handler{}
 		for _, prefix := range []string{"order:", "report:"} {
 			page := inspector.New(locks, inspector.WithRecorder(seen), inspector.WithPrefix(prefix))
@@ -133,8 +133,8 @@ func TestPagesThatShareARecorderDoNotEndWhatTheOtherOneSees(t *testing.T) {
 // ageless is a lock service that does not know since when somebody waits.
 type ageless struct{ *memlock.Store }
 
-func (a ageless) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
-	return func(yield func(driver.LeaseInfo, error) bool) {
+func (a ageless) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	return func(yield func(inspect.LeaseInfo, error) bool) {
 		for info, err := range a.Store.Leases(ctx, prefix) {
 			for i := range info.Line {
 				info.Line[i].Waited = 0

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/internal/look"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // every is how often it looks, while somebody watches.
@@ -141,4 +141,4 @@ func (h *hub) close() {
 	<-gone
 }
 
-var _ look.Source = (*core.Locker)(nil)
+var _ look.Source = operate.Operator{}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 //go:embed page
@@ -42,10 +43,10 @@ func New(locks *core.Locker, opts ...Option) *Handler {
 		h.log = slog.Default()
 	}
 	if h.recorder == nil {
-		h.recorder = NewRecorder()
+		h.recorder = &Recorder{newHistory()}
 	}
 	h.marks = newMarkerLook(locks, h.prefix)
-	h.hub = newHub(locks, h.prefix, h.recorder.history)
+	h.hub = newHub(operate.New(locks), h.prefix, h.recorder.history)
 	return h
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // markerLook walks through the dedup markers for all who ask. As in package look, walks take a twentieth of
@@ -23,7 +25,7 @@ type markerLook struct {
 	ended time.Time     // of the last walk
 	every time.Duration // until the next one
 	fails int           // walks that have failed, one after the other
-	found []core.MarkerInfo
+	found []inspect.MarkerInfo
 	more  bool // there are more than mostMarkers
 	err   error
 }
@@ -58,9 +60,9 @@ func (m *markerLook) look(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout) // it is for all who ask
 	defer cancel()
-	var found []core.MarkerInfo
+	var found []inspect.MarkerInfo
 	m.more, m.err = false, nil
-	for info, err := range m.locks.Markers(ctx, m.prefix) {
+	for info, err := range operate.New(m.locks).Markers(ctx, m.prefix) {
 		if m.err = err; err != nil {
 			break
 		}
@@ -70,10 +72,10 @@ func (m *markerLook) look(ctx context.Context) {
 		found = append(found, info)
 	}
 	if m.err == nil {
-		slices.SortFunc(found, func(a, b core.MarkerInfo) int {
+		slices.SortFunc(found, func(a, b inspect.MarkerInfo) int {
 			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Scope, b.Scope))
 		})
-		same := func(a, b core.MarkerInfo) bool { return a.Name == b.Name && a.Scope == b.Scope }
+		same := func(a, b inspect.MarkerInfo) bool { return a.Name == b.Name && a.Scope == b.Scope }
 		m.found, m.at = slices.CompactFunc(found, same), began // a walk may meet one twice
 	}
 	m.ended = time.Now()
@@ -89,10 +91,10 @@ func (m *markerLook) look(ctx context.Context) {
 
 // remove removes a marker, and forgets it.
 func (m *markerLook) remove(ctx context.Context, name, scope string) (removed bool, err error) {
-	removed, err = m.locks.RemoveMarker(ctx, name, scope)
+	removed, err = operate.New(m.locks).RemoveMarker(ctx, name, scope)
 	if err == nil {
 		_ = m.use(ctx, func(context.Context) { // else the next walk finds out
-			m.found = slices.DeleteFunc(m.found, func(i core.MarkerInfo) bool { return i.Name == name && i.Scope == scope })
+			m.found = slices.DeleteFunc(m.found, func(i inspect.MarkerInfo) bool { return i.Name == name && i.Scope == scope })
 		})
 	}
 	return removed, err

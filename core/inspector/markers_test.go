@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -20,13 +20,13 @@ type mute struct {
 	answers atomic.Bool
 }
 
-func (m *mute) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
+func (m *mute) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
 	if m.answers.Load() {
 		return m.Store.Markers(ctx, prefix)
 	}
-	return func(yield func(driver.MarkerInfo, error) bool) {
+	return func(yield func(inspect.MarkerInfo, error) bool) {
 		<-ctx.Done()
-		yield(driver.MarkerInfo{}, ctx.Err())
+		yield(inspect.MarkerInfo{}, ctx.Err())
 	}
 }
 

@@ -11,14 +11,13 @@ import (
 )
 
 // leases tells an observer of so many leases of 2000 names, at so many a second, and returns when the last one ended.
-func leases(seen core.Observer, n int, from time.Time, each time.Duration) time.Time {
+func leases(seen func(core.Event), n int, from time.Time, each time.Duration) time.Time {
 	at := from
 	for i := range n {
-		s := core.Subject{Name: fmt.Sprintf("order:%d", i%2000), At: at}
-		seen.Acquired(core.AcquiredEvent{Subject: s, Fence: uint64(i + 1)})
-		s.At = at.Add(each)
-		seen.Released(core.ReleasedEvent{Subject: s, Held: each})
-		at = s.At
+		e := core.Event{Kind: core.EventAcquired, Name: fmt.Sprintf("order:%d", i%2000), At: at, Fence: uint64(i + 1)}
+		seen(e)
+		at = at.Add(each)
+		seen(core.Event{Kind: core.EventReleased, Name: e.Name, At: at, Held: each})
 	}
 	return at
 }
@@ -36,13 +35,13 @@ func heap() int {
 func TestARecorderKeepsLittleOfABusyService(t *testing.T) { //nolint:paralleltest // as said
 	before := heap()
 	r := inspector.NewRecorder()
-	seen := r.Observer()
+	seen := r.Observe
 	end := leases(seen, 600_000, time.Now(), time.Millisecond) // within ten minutes
 	if kept := heap() - before; kept > 24 {
 		t.Errorf("%d MiB after 600,000 leases", kept)
 	}
 	end = end.Add(16 * time.Minute)
-	seen.Held(core.HeldEvent{Subject: core.Subject{Name: "order:1", At: end}})
+	seen(core.Event{Kind: core.EventHeld, Name: "order:1", At: end})
 	if kept := heap() - before; kept > 2 {
 		t.Errorf("%d MiB when all of it is past", kept)
 	}

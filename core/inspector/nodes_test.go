@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -16,10 +16,10 @@ import (
 // quorum has a node that has not answered, and one that knows nothing.
 type quorum struct{ *memlock.Store }
 
-func (q quorum) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
-	return func(yield func(driver.LeaseInfo, error) bool) {
+func (q quorum) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	return func(yield func(inspect.LeaseInfo, error) bool) {
 		for info, err := range q.Store.Leases(ctx, prefix) {
-			info.Nodes = []driver.NodeInfo{{Held: true, Label: info.Label, Handle: info.Handle, Remaining: info.Remaining}, {Silent: true}, {}}
+			info.Nodes = []inspect.NodeInfo{{Held: true, Label: info.Label, Handle: info.Handle, Remaining: info.Remaining}, {Silent: true}, {}}
 			if !yield(info, err) {
 				return
 			}

@@ -10,91 +10,81 @@ import (
 )
 
 // Recorder remembers what happens to the leases of this process, for the page. Make it before the Locker,
-// and give its Observer to [core.WithObserver]. It keeps 15 minutes, of the 2000 names to which something
+// and give its Observe to [core.WithObserver]. It keeps 15 minutes, of the 2000 names to which something
 // has happened last, and less of them if that would take more than about 15 MiB.
 type Recorder struct{ history *history }
 
 // NewRecorder returns an empty one.
-func NewRecorder() *Recorder { return &Recorder{newHistory()} }
-
-// Observer returns an observer that records. To have another one beside it, use [Recorder.Before].
-func (r *Recorder) Observer() core.Observer { return r.Before(core.Observer{}) }
-
-// Before returns an observer that records, and then tells next, such as that of package telemetry.
-func (r *Recorder) Before(next core.Observer) core.Observer {
-	h := r.history
-	h.observe()
-	return core.Observer{
-		WorkContext: next.WorkContext,
-		Acquired:    inTurn(h.acquired, next.Acquired, h.leased),
-		Held:        inTurn(h.conflict, next.Held),
-		Waiting:     inTurn(h.waiting, next.Waiting, count[core.WaitingEvent](h, 0, 1)),
-		LongWait:    next.LongWait,
-		Waited:      inTurn(h.waited, next.Waited, count[core.WaitedEvent](h, 0, -1)),
-		Failed:      inTurn(h.failed, next.Failed),
-		Limited:     next.Limited,
-		Degraded:    inTurn(h.degraded, next.Degraded),
-		Renewed:     inTurn(h.renewed, next.Renewed),
-		Lost:        inTurn(h.lost, next.Lost, count[core.LostEvent](h, -1, 0)),
-		Released:    inTurn(h.released, next.Released, count[core.ReleasedEvent](h, -1, 0)),
-		Unconfirmed: inTurn(h.unconfirmed, next.Unconfirmed, count[core.UnconfirmedEvent](h, -1, 0)),
-		Missed:      inTurn(next.Missed, h.missed),
-		Dropped:     next.Dropped,
-	}
-}
-
-func (h *history) observe() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func NewRecorder() *Recorder {
+	h := newHistory()
 	h.observed = true
+	return &Recorder{h}
 }
 
-// inTurn calls the functions that there are. Leases and waits are counted by the last one: what a panic of one
-// before it ends counts for core as not told, and comes again with Missed.
-func inTurn[E any](functions ...func(E)) func(E) {
-	return func(e E) {
-		for _, f := range functions {
-			if f != nil {
-				f(e)
-			}
+// Observe records an event.
+func (r *Recorder) Observe(e core.Event) {
+	h := r.history
+	switch e.Kind {
+	case core.EventAcquired:
+		h.acquired(e)
+	case core.EventHeld:
+		h.mark(e, mark{e.At, "conflict", ""})
+	case core.EventWaiting:
+		h.count1(e, func() { h.count.waiting++ })
+	case core.EventWaited:
+		h.waited(e)
+	case core.EventFailed, core.EventDegraded:
+		h.count1(e, func() { h.outage(e) })
+	case core.EventRenewed:
+		if e.Err != nil { // the others are many
+			h.count1(e, func() { h.outage(e) })
 		}
-	}
-}
-
-// count returns a function that counts leases and calls that wait.
-func count[E any](h *history, leases, waiters int) func(E) {
-	return func(E) { h.add(leases, waiters) }
-}
-
-func (h *history) add(leases, waiters int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.count.held += leases
-	h.count.waiting += waiters
-}
-
-func (h *history) leased(e core.AcquiredEvent) {
-	if !e.Reentry {
-		h.add(1, 0)
+	case core.EventLost:
+		h.ended(e, "lost: "+string(e.Reason))
+		h.mark(e, mark{e.At, "lost", string(e.Reason)})
+	case core.EventReleased:
+		h.ended(e, "released")
+	case core.EventUnconfirmed:
+		h.ended(e, "release not confirmed")
+	case core.EventMissed:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.count.held += e.Leases
+		h.count.waiting += e.Waiters
+	default:
 	}
 }
 
 // begin locks the history, and returns the story that an event is about.
-func (h *history) begin(s core.Subject) (story *story, end func()) {
+func (h *history) begin(e core.Event) (story *story, end func()) {
 	h.mu.Lock()
-	story = h.of(s.Name, s.At)
-	if s.Template != "" {
-		story.template = s.Template
+	story = h.of(e.Name, e.At)
+	if e.Template != "" {
+		story.template = e.Template
 	}
 	return story, h.mu.Unlock
 }
 
-func (h *history) acquired(e core.AcquiredEvent) {
-	s, end := h.begin(e.Subject)
+// count1 counts an event.
+func (h *history) count1(e core.Event, count func()) {
+	_, end := h.begin(e)
+	defer end()
+	count()
+}
+
+func (h *history) mark(e core.Event, m mark) {
+	s, end := h.begin(e)
+	defer end()
+	s.marks = append(keep(s.marks), m)
+}
+
+func (h *history) acquired(e core.Event) {
+	s, end := h.begin(e)
 	defer end()
 	if e.Reentry {
 		return
 	}
+	h.count.held++
 	kind := "exclusive"
 	if e.Degraded {
 		h.count.degraded++
@@ -124,41 +114,25 @@ func (h *history) over(s *story, at time.Time, held time.Duration, how string) {
 	nearest.to, nearest.open, nearest.end = at, false, how
 }
 
-func (h *history) released(e core.ReleasedEvent) {
-	s, end := h.begin(e.Subject)
+// ended ends a lease of this process.
+func (h *history) ended(e core.Event, how string) {
+	s, end := h.begin(e)
 	defer end()
-	h.over(s, e.At, e.Held, "released")
+	h.count.held--
+	switch e.Kind {
+	case core.EventUnconfirmed:
+		h.count.unconfirmed++
+	case core.EventLost:
+		h.count.lost++
+	default:
+	}
+	h.over(s, e.At, e.Held, how)
 }
 
-func (h *history) unconfirmed(e core.UnconfirmedEvent) {
-	s, end := h.begin(e.Subject)
+func (h *history) waited(e core.Event) {
+	s, end := h.begin(e)
 	defer end()
-	h.count.unconfirmed++
-	h.over(s, e.At, e.Held, "release not confirmed")
-}
-
-func (h *history) lost(e core.LostEvent) {
-	s, end := h.begin(e.Subject)
-	defer end()
-	h.count.lost++
-	h.over(s, e.At, e.Held, "lost: "+string(e.Reason))
-	s.marks = append(keep(s.marks), mark{e.At, "lost", string(e.Reason)})
-}
-
-func (h *history) conflict(e core.HeldEvent) {
-	s, end := h.begin(e.Subject)
-	defer end()
-	s.marks = append(keep(s.marks), mark{e.At, "conflict", ""})
-}
-
-func (h *history) waiting(e core.WaitingEvent) {
-	_, end := h.begin(e.Subject)
-	end()
-}
-
-func (h *history) waited(e core.WaitedEvent) {
-	s, end := h.begin(e.Subject)
-	defer end()
+	h.count.waiting--
 	how := "granted"
 	if errors.Is(e.Err, core.ErrHeld) {
 		how = "gave up"
@@ -170,33 +144,10 @@ func (h *history) waited(e core.WaitedEvent) {
 	s.waits = append(keep(s.waits), &wait{from: from, to: e.At, end: how, ours: true})
 }
 
-func (h *history) failed(e core.FailedEvent) {
-	_, end := h.begin(e.Subject)
-	defer end()
-	h.outage(e.Subject, e.Err)
-}
-
-func (h *history) renewed(e core.RenewedEvent) {
-	if e.Err == nil { // the many; they touch nothing
-		return
-	}
-	_, end := h.begin(e.Subject)
-	defer end()
-	h.outage(e.Subject, e.Err)
-}
-
-func (h *history) degraded(e core.DegradedEvent) {
-	_, end := h.begin(e.Subject)
-	defer end()
-	h.outage(e.Subject, e.Err)
-}
-
 // outage counts an answer that did not come. The caller holds the mutex.
-func (h *history) outage(s core.Subject, err error) {
-	if errors.Is(err, core.ErrUnavailable) {
+func (h *history) outage(e core.Event) {
+	if errors.Is(e.Err, core.ErrUnavailable) {
 		h.count.outages++
-		h.count.lastOutage, h.count.lastError, h.count.lastName = s.At, err.Error(), s.Name
+		h.count.lastOutage, h.count.lastError, h.count.lastName = e.At, e.Err.Error(), e.Name
 	}
 }
-
-func (h *history) missed(e core.MissedEvent) { h.add(e.Leases, e.Waiters) }

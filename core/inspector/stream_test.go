@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -56,13 +56,13 @@ type hanging struct {
 	let chan struct{}
 }
 
-func (h hanging) Leases(context.Context, string) iter.Seq2[driver.LeaseInfo, error] {
-	return func(func(driver.LeaseInfo, error) bool) { <-h.let }
+func (h hanging) Leases(context.Context, string) iter.Seq2[inspect.LeaseInfo, error] {
+	return func(func(inspect.LeaseInfo, error) bool) { <-h.let }
 }
 
-func (h hanging) Inspect(context.Context, string) (driver.LeaseInfo, error) {
+func (h hanging) Inspect(context.Context, string) (inspect.LeaseInfo, error) {
 	<-h.let
-	return driver.LeaseInfo{}, nil
+	return inspect.LeaseInfo{}, nil
 }
 
 // limited is a ResponseWriter with a write deadline.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // What the page's script reads. Times are milliseconds since 1970, durations milliseconds; fences are
@@ -100,8 +100,8 @@ func (h *Handler) view(s *sight, search string) nowView {
 		v.Error = s.err.Error()
 	}
 	search = strings.ToLower(search)
-	infos := slices.DeleteFunc(slices.Clone(s.picture.Infos), func(info core.LeaseInfo) bool { return !matches(info, search) })
-	slices.SortStableFunc(infos, func(a, b core.LeaseInfo) int { return cmp.Compare(len(b.Line), len(a.Line)) })
+	infos := slices.DeleteFunc(slices.Clone(s.picture.Infos), func(info inspect.LeaseInfo) bool { return !matches(info, search) })
+	slices.SortStableFunc(infos, func(a, b inspect.LeaseInfo) int { return cmp.Compare(len(b.Line), len(a.Line)) })
 	v.Total = len(infos)
 	for _, info := range infos {
 		v.Waiting += len(info.Line)
@@ -117,13 +117,13 @@ func (h *Handler) view(s *sight, search string) nowView {
 }
 
 // matches says whether a name or one of its holders has the text, in lower case.
-func matches(info core.LeaseInfo, search string) bool {
+func matches(info inspect.LeaseInfo, search string) bool {
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), search) }
-	return has(info.Name) || has(info.Label) || slices.ContainsFunc(info.Holders, func(h core.HolderInfo) bool { return has(h.Label) })
+	return has(info.Name) || has(info.Label) || slices.ContainsFunc(info.Holders, func(h inspect.HolderInfo) bool { return has(h.Label) })
 }
 
 // nameView is one row. The caller holds the mutex.
-func (h *history) nameView(info core.LeaseInfo, now time.Time) nameView {
+func (h *history) nameView(info inspect.LeaseInfo, now time.Time) nameView {
 	v := nameView{
 		Name: info.Name, Kind: string(info.Kind), Limit: info.Limit, Label: info.Label, Handle: info.Handle, Fence: digits(info.Fence),
 		TTL: info.Remaining.Milliseconds(), Full: info.Remaining.Milliseconds(), For: info.HeldFor.Milliseconds(),

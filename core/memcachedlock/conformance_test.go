@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memcachedlock"
 )
 
@@ -20,55 +21,52 @@ func TestConformanceOnMemcached(t *testing.T) {
 	t.Parallel()
 	server := servers.Memcached(t)
 	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service {
-			return at(t, server.Addr(), fmt.Sprintf("%s%d:", strings.Repeat("p", 45), 1000+cases.Add(1)))
-		},
-		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		s := at(t, server.Addr(), fmt.Sprintf("%s%d:", strings.Repeat("p", 45), 1000+cases.Add(1)))
+		s.Own = func() drivertest.Config {
 			own := servers.Memcached(t)
-			return at(t, own.Addr(), "holdfast:"), drivertest.Servers{Kill: own.Kill, Restart: own.Restart, Forgetful: true}
-		},
+			s := at(t, own.Addr(), "holdfast:")
+			s.Kill, s.Restart, s.Forgetful = own.Kill, own.Restart, true
+			return s
+		}
+		return s
 	})
 }
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.Memcached(t)
 	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service {
-			return at(t, server.Addr(), fmt.Sprintf("uneven-%d:", cases.Add(1)))
-		},
-	}.Uneven(4))
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		prefix := fmt.Sprintf("uneven-%d:", cases.Add(1))
+		return process(t, server.Addr(), prefix).Uneven(at(t, server.Addr(), prefix))
+	})
 }
 
 // at is a service whose keys have a prefix.
-func at(t *testing.T, addr, prefix string) drivertest.Service {
+func at(t testing.TB, addr, prefix string) drivertest.Config {
 	t.Helper()
 	other := dial(t, addr)
 	store := func(addr string) driver.Driver {
 		return memcachedlock.New(dial(t, addr), memcachedlock.WithPrefix(prefix))
 	}
-	return drivertest.Service{
+	return drivertest.Config{
 		Driver: func() driver.Driver { return store(addr) },
 		Overwrite: func(name string) {
 			ok(t, other.Set(&memcache.Item{Key: prefix + name, Value: []byte("not holdfast's")}))
 		},
-		Delete: func(name string) { ok(t, other.Delete(prefix+name)) },
-		Through: func() (driver.Driver, []*faultproxy.Proxy) {
-			p := faultproxy.New(t, addr)
-			return store(p.Addr()), []*faultproxy.Proxy{p}
-		},
+		Delete:      func(name string) { ok(t, other.Delete(prefix+name)) },
+		Through:     process(t, addr, prefix).Through,
 		Unreachable: func() driver.Driver { return store("127.0.0.1:1") },
-		Holder:      addr + " " + prefix,
 	}
 }
 
-// TestHolder is the process that the conformance suite freezes.
-func TestHolder(t *testing.T) {
-	t.Parallel()
-	drivertest.Hold(t, func(holder string) driver.Driver {
-		addr, prefix, _ := strings.Cut(holder, " ")
-		return memcachedlock.New(dial(t, addr), memcachedlock.WithPrefix(prefix))
-	})
+// process is one of those, over a link of its own.
+func process(t testing.TB, addr, prefix string) backendtest.Process {
+	t.Helper()
+	return func() (driver.Driver, []*faultproxy.Proxy) {
+		p := faultproxy.New(t, addr)
+		return memcachedlock.New(dial(t, p.Addr()), memcachedlock.WithPrefix(prefix)), []*faultproxy.Proxy{p}
+	}
 }

@@ -20,12 +20,15 @@ var (
 	eventually = backendtest.Eventually
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	backendtest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 const ttl = 2 * time.Second
 
 // dial returns a client that ends with the test.
-func dial(t *testing.T, addrs ...string) *memcache.Client {
+func dial(t testing.TB, addrs ...string) *memcache.Client {
 	t.Helper()
 	mc := memcache.New(addrs...)
 	mc.MaxIdleConns = 16
@@ -34,7 +37,7 @@ func dial(t *testing.T, addrs ...string) *memcache.Client {
 }
 
 // locker returns a Locker that ends with the test.
-func locker(t *testing.T, mc *memcache.Client) *core.Locker {
+func locker(t testing.TB, mc *memcache.Client) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, memcachedlock.New(mc), ttl)
 }
@@ -43,20 +46,20 @@ func claim(name, token string) driver.Claim {
 	return driver.Claim{Name: name, Token: token, TTL: ttl}
 }
 
-func grant(t *testing.T, d driver.Driver, c driver.Claim) {
+func grant(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	_, err := d.Acquire(t.Context(), c)
 	ok(t, err)
 }
 
-func is(t *testing.T, err, want error) {
+func is(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("%v; want %v", err, want)
 	}
 }
 
-func isHeld(t *testing.T, err error) {
+func isHeld(t testing.TB, err error) {
 	t.Helper()
 	if _, held := errors.AsType[*driver.Held](err); !held {
 		t.Errorf("%v; want a *driver.Held", err)

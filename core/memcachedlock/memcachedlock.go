@@ -17,10 +17,7 @@ type Store struct {
 	prefix string
 }
 
-var (
-	_ driver.Driver    = (*Store)(nil)
-	_ driver.Validator = (*Store)(nil)
-)
+var _ driver.Driver = (*Store)(nil)
 
 // Option configures a [Store].
 type Option interface{ apply(*Store) }
@@ -53,11 +50,11 @@ const (
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "memcached", MinTTL: minTTL, MaxName: maxName}
+	return driver.Capabilities{Backend: "memcached", Err: s.invalid(), MinTTL: minTTL, MaxName: maxName}
 }
 
-// Validate implements driver.Validator.
-func (s *Store) Validate() error {
+// invalid says what is wrong with the arguments of New.
+func (s *Store) invalid() error {
 	if s.mc == nil {
 		return errors.New("memcachedlock: nil client")
 	}
@@ -95,6 +92,11 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		}
 	}
 	return driver.Grant{}, &driver.Held{} // by one after the other
+}
+
+// Wait implements driver.Driver. memcached tells nobody.
+func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return driver.Poll(ctx, c, s.Acquire)
 }
 
 // Renew implements driver.Driver. The items of all claims are read with one command for each server.

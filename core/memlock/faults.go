@@ -23,13 +23,13 @@ var errDown = fmt.Errorf("memlock: %w, as SetDown has it: %w", driver.ErrCannotA
 // up.
 func (s *Store) SetDown(down bool) { s.faults.down.Store(down) }
 
-// SetDelay delays every call by d before it is executed. A call whose context ends earlier is not
-// executed, and its caller cannot know that. So a long delay acts like a network that drops
-// everything. The default is 0. Callers that already wait for their turn are not affected.
+// SetDelay delays every call, and every look of a Wait, by d before it is executed. A call whose context
+// ends earlier is not executed, and its caller cannot know that. So a long delay acts like a network that
+// drops everything. The default is 0. What a waiter is told is not delayed.
 func (s *Store) SetDelay(d time.Duration) { s.faults.delay.Store(int64(d)) }
 
-// DropReplies loses the replies of the next n calls that acquire, renew or release, for any name. The
-// calls are executed, but their callers get no answer until their context ends. If it is called
+// DropReplies loses the next n replies: to calls that acquire, renew or release, and to looks of a Wait, for
+// any name. They are executed, but their callers get no answer until their context ends. If it is called
 // again, the new n replaces the rest of the old one. 0, the default, drops none.
 func (s *Store) DropReplies(n int) { s.faults.drops.Store(int64(n)) }
 
@@ -39,8 +39,11 @@ func (s *Store) DropReplies(n int) { s.faults.drops.Store(int64(n)) }
 func (s *Store) Lose(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.locks, name)
-	s.serve(name, time.Now())
+	now := time.Now()
+	r := s.open(name, now)
+	defer s.shut(name, r)
+	r.holders = r.holders[:0]
+	s.serve(r, now)
 }
 
 // StolenFor is how long [Store.Steal] takes a name: the default TTL, without renewal.
@@ -53,11 +56,11 @@ func (s *Store) Steal(name string) (fence uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.sweep(now)
-	grant := driver.Grant{Fence: s.mint(now, 1), Fences: 1}
+	r := s.open(name, now)
 	const token = "thief" // nobody's: those of core are longer
-	s.locks[name] = &lock{token: token, grant: grant, since: now, expires: now.Add(StolenFor)}
-	return grant.Fence
+	r.kind, r.holders = exclusive, append(r.holders[:0], holder{token: token, since: now, expires: now.Add(StolenFor)})
+	r.fence = s.mint(now, 1)
+	return r.fence
 }
 
 // reach is a call's way to the service.

@@ -6,32 +6,57 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
-// Inspect implements driver.Inspector.
-func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
+var (
+	_ inspect.Inspector       = (*Store)(nil)
+	_ inspect.MarkerInspector = (*Store)(nil)
+)
+
+// Inspect implements inspect.Inspector.
+func (s *Store) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, error) {
 	if err := s.reach(ctx); err != nil {
-		return driver.LeaseInfo{}, err
+		return inspect.LeaseInfo{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.inspect(name, time.Now()), nil
+	now := time.Now()
+	r := s.open(name, now)
+	defer s.shut(name, r)
+	return r.inspect(name, now), nil
 }
 
-// Leases implements driver.Inspector.
-func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
-	return func(yield func(driver.LeaseInfo, error) bool) {
+// Leases implements inspect.Inspector.
+func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	return list(ctx, s, func(now time.Time) (infos []inspect.LeaseInfo) {
+		for name, r := range s.names {
+			r.tidy(now)
+			if strings.HasPrefix(name, prefix) && len(r.holders) > 0 {
+				infos = append(infos, r.inspect(name, now))
+			}
+		}
+		return infos
+	})
+}
+
+// list yields what collect finds under the mutex. What yield does may need the mutex itself.
+func list[T any](ctx context.Context, s *Store, collect func(now time.Time) []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		if err := s.reach(ctx); err != nil {
-			yield(driver.LeaseInfo{}, err)
+			var none T
+			yield(none, err)
 			return
 		}
-		for _, info := range s.held(prefix) { // what yield does may need the mutex
+		s.mu.Lock()
+		infos := collect(time.Now())
+		s.mu.Unlock()
+		for _, info := range infos {
 			if !yield(info, nil) {
 				return
 			}
@@ -39,119 +64,62 @@ func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 	}
 }
 
-func (s *Store) held(prefix string) (infos []driver.LeaseInfo) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	for name := range s.locks {
-		if strings.HasPrefix(name, prefix) && s.live(name, now) != nil {
-			infos = append(infos, s.inspect(name, now))
-		}
+func (r *record) inspect(name string, now time.Time) inspect.LeaseInfo {
+	info := inspect.LeaseInfo{Name: name}
+	for _, e := range r.queue[:min(len(r.queue), inspect.MaxLine)] {
+		info.Line = append(info.Line, inspect.WaiterInfo{Label: e.claim.Label, Waited: now.Sub(e.came), Alive: true})
 	}
-	return infos
-}
-
-func (s *Store) inspect(name string, now time.Time) driver.LeaseInfo {
-	info := driver.LeaseInfo{Name: name}
-	if l := s.live(name, now); l != nil {
-		info.Held, info.Kept, info.Label, info.Fence, info.Remaining = true, l.kept, l.label, l.shown(), l.expires.Sub(now)
-		info.Kind, info.HeldFor = l.held(), now.Sub(l.since)
-		if l.kind == exclusive {
-			info.Handle = handle(l.token)
-		}
-		for token, h := range l.holders {
-			if info.Limit == 0 || h.limit < info.Limit {
-				info.Limit = h.limit
-			}
-			info.Holders = append(info.Holders, driver.HolderInfo{
-				Label: h.label, Handle: handle(token), Remaining: h.expires.Sub(now), Limit: h.limit, HeldFor: now.Sub(h.since),
-			})
-		}
+	if len(r.holders) == 0 {
+		return info
 	}
-	slices.SortFunc(info.Holders, func(a, b driver.HolderInfo) int {
+	info.Held, info.Kept, info.Kind = true, r.kept(), r.held()
+	if !info.Kept {
+		info.Fence = r.fence
+	}
+	for _, h := range r.holders {
+		info.Remaining, info.HeldFor = max(info.Remaining, h.expires.Sub(now)), max(info.HeldFor, now.Sub(h.since))
+		if r.kind == exclusive {
+			info.Label, info.Handle = h.label, h.handle()
+			continue
+		}
+		if info.Limit == 0 || h.limit < info.Limit {
+			info.Limit = max(0, h.limit)
+		}
+		info.Holders = append(info.Holders, inspect.HolderInfo{
+			Label: h.label, Handle: h.handle(), Remaining: h.expires.Sub(now), Limit: max(0, h.limit), HeldFor: now.Sub(h.since),
+		})
+	}
+	slices.SortFunc(info.Holders, func(a, b inspect.HolderInfo) int {
 		return cmp.Or(cmp.Compare(a.Remaining, b.Remaining), strings.Compare(a.Handle, b.Handle))
 	})
-	info.Holders = info.Holders[max(0, len(info.Holders)-driver.MaxLine):]
-	for _, p := range s.lines[name][:min(len(s.lines[name]), driver.MaxLine)] {
-		info.Line = append(info.Line, driver.WaiterInfo{Label: p.want.Label, Waited: now.Sub(p.came), Alive: now.Before(p.dead)})
-	}
+	info.Holders = info.Holders[max(0, len(info.Holders)-inspect.MaxLine):]
 	return info
 }
 
 // held says how the name is held.
-func (l *lock) held() driver.HoldKind {
+func (r *record) held() inspect.HoldKind {
 	switch {
-	case l.kept && l.handoff != "":
-		return driver.HoldHandoff
-	case l.kept:
-		return driver.HoldKept
-	case l.kind == shared:
-		return driver.HoldShared
-	case l.kind == limited:
-		return driver.HoldLimited
+	case r.kept() && r.holders[0].handoff != "":
+		return inspect.HoldHandoff
+	case r.kept():
+		return inspect.HoldKept
+	case r.kind == shared:
+		return inspect.HoldShared
+	case r.kind == limited:
+		return inspect.HoldLimited
 	default:
-		return driver.HoldExclusive
+		return inspect.HoldExclusive
 	}
 }
 
-// Markers implements driver.MarkerInspector.
-func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
-	return func(yield func(driver.MarkerInfo, error) bool) {
-		if err := s.reach(ctx); err != nil {
-			yield(driver.MarkerInfo{}, err)
-			return
-		}
-		for _, info := range s.marked(prefix) { // what yield does may need the mutex
-			if !yield(info, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (s *Store) marked(prefix string) (infos []driver.MarkerInfo) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	for m, d := range s.markers {
-		if strings.HasPrefix(m.name, prefix) && now.Before(d.expires) {
-			infos = append(infos, driver.MarkerInfo{Name: m.name, Scope: m.scope, Label: d.label, Remaining: d.expires.Sub(now)})
-		}
-	}
-	return infos
-}
-
-// Unmark implements driver.MarkerInspector.
-func (s *Store) Unmark(ctx context.Context, name, scope string) error {
-	if err := s.reach(ctx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := marker{name, scope}
-	if d := s.markers[m]; d == nil || !time.Now().Before(d.expires) {
-		return driver.ErrNotOwner
-	}
-	delete(s.markers, m)
-	return nil
-}
-
-// handle is what is shown of a token.
-func handle(token string) string {
-	sum := sha256.Sum256([]byte(token))
+// handle is what is shown of the token.
+func (h *holder) handle() string {
+	sum := sha256.Sum256([]byte(cmp.Or(h.token, h.left)))
 	const bytes = 8
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// shown is the fence of the holder. It is 0 if nobody has the name, and for a block of fences.
-func (l *lock) shown() uint64 {
-	if l.kept || l.grant.Fences > 1 {
-		return 0
-	}
-	return l.grant.Fence
-}
-
-// Evict implements driver.Inspector.
+// Evict implements inspect.Inspector.
 func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	if err := s.reach(ctx); err != nil {
 		return err
@@ -159,35 +127,43 @@ func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	l := s.live(name, now)
-	if l == nil {
+	r := s.open(name, now)
+	defer s.shut(name, r)
+	if len(r.holders) == 0 {
 		return driver.ErrNotOwner
 	}
-	switch token, ok := l.meant(handle); {
-	case !ok:
-		return &driver.Held{Label: l.label, Remaining: l.expires.Sub(now)}
-	case l.kind == exclusive:
-		delete(s.locks, name)
-	default:
-		delete(l.holders, token)
+	i := slices.IndexFunc(r.holders, func(h holder) bool { return h.handle() == handle })
+	if i < 0 {
+		return r.refusal(driver.Claim{}, now)
 	}
-	s.serve(name, now)
+	r.holders = slices.Delete(r.holders, i, i+1)
+	s.serve(r, now)
 	return nil
 }
 
-// meant is the token of the holder with a handle.
-func (l *lock) meant(of string) (token string, ok bool) {
-	for _, token := range l.tokens() {
-		if of == handle(token) {
-			return token, true
+// Markers implements inspect.MarkerInspector.
+func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
+	return list(ctx, s, func(now time.Time) (infos []inspect.MarkerInfo) {
+		for m, d := range s.markers {
+			if strings.HasPrefix(m.name, prefix) && now.Before(d.expires) {
+				infos = append(infos, inspect.MarkerInfo{Name: m.name, Scope: m.scope, Label: d.label, Remaining: d.expires.Sub(now)})
+			}
 		}
-	}
-	return "", false
+		return infos
+	})
 }
 
-func (l *lock) tokens() []string {
-	if l.kind == exclusive {
-		return []string{l.token}
+// Unmark implements inspect.MarkerInspector.
+func (s *Store) Unmark(ctx context.Context, name, scope string) error {
+	if err := s.reach(ctx); err != nil {
+		return err
 	}
-	return slices.Collect(maps.Keys(l.holders))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := marker{name, scope}
+	if d, ok := s.markers[m]; !ok || !time.Now().Before(d.expires) {
+		return driver.ErrNotOwner
+	}
+	delete(s.markers, m)
+	return nil
 }

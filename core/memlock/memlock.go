@@ -25,38 +25,12 @@ type Store struct {
 	faults faults
 
 	mu      sync.Mutex // protects the fields below
-	locks   map[string]*lock
-	markers map[marker]*done
-	lines   map[string][]*place
+	names   map[string]*record
+	spare   *record // an empty one, to use again
+	markers map[marker]done
 	fence   uint64 // the last one minted
-	sweepAt int    // the number of entries at which expired ones are thrown out
+	sweepAt int    // the number of entries at which those whose time is over are thrown out
 }
-
-type lock struct {
-	kind    kind
-	token   string             // of the owner, if it is exclusive
-	holders map[string]*holder // by token, if it is not
-	label   string
-	grant   driver.Grant
-	since   time.Time
-	expires time.Time
-	kept    bool   // by nobody: its owner has released it
-	handoff string // of who may take it over, if it is kept
-}
-
-func (l *lock) ownedBy(token string) bool {
-	switch {
-	case l == nil || l.kept:
-		return false
-	case l.kind == exclusive:
-		return l.token == token
-	default:
-		return l.holders[token] != nil
-	}
-}
-
-// isFor says that the name was left for a hand-off.
-func (l *lock) isFor(handoff string) bool { return l != nil && handoff != "" && l.handoff == handoff }
 
 type marker struct{ name, scope string }
 
@@ -65,26 +39,14 @@ type done struct {
 	expires time.Time
 }
 
-var (
-	_ driver.Driver    = (*Store)(nil)
-	_ driver.Offerer   = (*Store)(nil)
-	_ driver.Ranker    = (*Store)(nil)
-	_ driver.Inspector = (*Store)(nil)
-
-	_ driver.MarkerInspector = (*Store)(nil)
-)
+var _ driver.Driver = (*Store)(nil)
 
 // Option configures a [Store].
 type Option interface{ apply(*Store) }
 
 // New returns an empty Store.
 func New(opts ...Option) *Store {
-	s := &Store{
-		locks:   make(map[string]*lock),
-		markers: make(map[marker]*done),
-		lines:   make(map[string][]*place),
-		sweepAt: minSweep,
-	}
+	s := &Store{names: make(map[string]*record), markers: make(map[marker]done), sweepAt: minSweep}
 	for _, o := range opts {
 		o.apply(s)
 	}
@@ -94,8 +56,8 @@ func New(opts ...Option) *Store {
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
-		Backend: "memory", Punctual: true, Fence: true, Block: true, Floor: true, Shared: true, Limit: true, Dedup: true, Keep: true,
-		Detach: true,
+		Backend: "memory", Punctual: true, Forgets: true, Hears: true, Queue: true,
+		Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true,
 	}
 }
 
@@ -104,83 +66,68 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err := s.reach(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	g, err := s.acquire(c)
+	s.mu.Lock()
+	now := time.Now()
+	r := s.open(c.Name, now)
+	g, err := s.ask(r, c, now)
+	s.shut(c.Name, r)
+	s.mu.Unlock()
 	if lost := s.answer(ctx); lost != nil {
 		return driver.Grant{}, lost
 	}
 	return g, err
 }
 
-func (s *Store) acquire(c driver.Claim) (driver.Grant, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	s.fence = max(s.fence, c.Floor)
+// ask makes c an owner, or says why not.
+func (s *Store) ask(r *record, c driver.Claim, now time.Time) (driver.Grant, error) {
 	if c.Dedup > 0 {
-		if d := s.markers[marker{c.Name, c.Scope}]; d != nil && now.Before(d.expires) {
+		if d, ok := s.markers[marker{c.Name, c.Scope}]; ok && now.Before(d.expires) {
 			return driver.Grant{}, &driver.Duplicate{Label: d.label}
 		}
 	}
-	l := s.live(c.Name, now)
-	room := l == nil || l.admits(c)
 	switch {
-	case l.ownedBy(c.Token) && l.kind == kindOf(c):
-		if !c.Exclusive() {
-			return s.admit(l, c, now), nil
-		}
-		s.leave(c.Name, c.At())
-		l.extend(c, now)
-		l.label = c.Label
-		return l.grant, nil
-	case l.isFor(c.Handoff):
-		return s.grant(c, now), nil
-	case room && s.ahead(c, now):
-		s.serve(c.Name, now)
-		return driver.Grant{}, &driver.Held{}
-	case !room:
-		s.ahead(c, now)
-		return driver.Grant{}, &driver.Held{
-			Label: l.label, Remaining: l.frees(c).Sub(now), Exact: l.kept && l.handoff == "", Limit: l.fewer(c),
-		}
-	case c.Exclusive():
-		return s.grant(c, now), nil
-	default:
-		return s.admit(l, c, now), nil
+	case r.holder(c.Token) != nil && r.kind == kindOf(c):
+	case r.isFor(c.Handoff):
+		r.holders = r.holders[:0]
+	case !r.admits(c):
+		return driver.Grant{}, r.refusal(c, now)
+	case len(r.queue) > 0 && r.queue[0].claim.Token != c.Token:
+		s.serve(r, now)
+		return driver.Grant{}, &driver.Held{Limit: r.fewer(c)}
 	}
+	return s.grant(r, c, now), nil
 }
 
-// grant makes c the owner.
-func (s *Store) grant(c driver.Claim, now time.Time) driver.Grant {
-	s.sweep(now)
-	s.leave(c.Name, c.At())
-	turns := min(max(1, c.Fences), driver.MaxTurns)
-	if s.others(c.Name, c.At(), now) {
-		turns = min(turns, driver.TurnsBesideOthers)
+// grant makes c an owner. If it owns the name already, it has its full time again.
+func (s *Store) grant(r *record, c driver.Claim, now time.Time) (g driver.Grant) {
+	r.leave(c.Token)
+	first := len(r.holders) == 0
+	r.kind = kindOf(c)
+	r.put(holder{token: c.Token, label: c.Label, limit: c.Limit, since: now, expires: now.Add(c.TTL)})
+	switch {
+	case r.kind == exclusive:
+		g.Fences = min(max(1, c.Fences), driver.MaxFences)
+		if len(r.queue) > 0 {
+			g.Fences = min(g.Fences, driver.FencesBesideOthers)
+		}
+		g.Fence = s.mint(now, g.Fences)
+		r.fence = 0
+		if g.Fences == 1 {
+			r.fence = g.Fence
+		}
+		return g
+	case r.kind == shared && first:
+		r.fence = s.mint(now, 1)
+	case r.kind == limited:
+		r.fence = 0
 	}
-	g := driver.Grant{Fence: s.mint(now, turns), Fences: turns}
-	s.locks[c.Name] = &lock{token: c.Token, label: c.Label, grant: g, since: now, expires: now.Add(c.TTL)}
+	g.Fence, g.Limit = r.fence, r.fewer(c)
+	s.serve(r, now) // there may be room for more
 	return g
 }
 
-// admit makes c one of those that own l, or the first, if that is nil.
-func (s *Store) admit(l *lock, c driver.Claim, now time.Time) driver.Grant {
-	s.leave(c.Name, c.At())
-	if l == nil {
-		s.sweep(now)
-		l = &lock{kind: kindOf(c), holders: make(map[string]*holder), since: now}
-		if c.Shared {
-			l.grant.Fence = s.mint(now, 1)
-		}
-		s.locks[c.Name] = l
-	}
-	l.extend(c, now)
-	s.serve(c.Name, now) // there may be room for more
-	return driver.Grant{Fence: l.grant.Fence, Limit: l.fewer(c)}
-}
-
-// mint returns the first of n fences larger than every earlier one, of a size that clocks
-// give them, so that they also go on growing where fences of an earlier process are
-// remembered.
+// mint returns the first of n fences larger than every earlier one, of a size that clocks give them, so
+// that they also go on growing where fences of an earlier process are remembered.
 func (s *Store) mint(now time.Time, n int) uint64 {
 	first := max(s.fence+1, uint64(max(0, now.UnixMicro())))
 	s.fence = first + uint64(n) - 1 //nolint:gosec // G115: n is at least 1
@@ -207,14 +154,15 @@ func (s *Store) renew(claims []driver.Claim) []error {
 	defer s.mu.Unlock()
 	now := time.Now()
 	for i, c := range claims {
-		l := s.live(c.Name, now)
+		r := s.open(c.Name, now)
+		h := r.holder(c.Token)
 		switch {
-		case !l.ownedBy(c.Token) || l.kind != kindOf(c):
+		case h == nil:
 			errs[i] = driver.ErrNotOwner
-		case c.TTL == 0:
-		default:
-			l.extend(c, now)
+		case c.TTL > 0:
+			h.label, h.expires = c.Label, now.Add(c.TTL)
 		}
+		s.shut(c.Name, r)
 	}
 	return errs
 }
@@ -235,70 +183,69 @@ func (s *Store) release(c driver.Claim) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	switch {
-	case c.Offer > 0:
-		s.withdraw(c, now)
-	case c.Place != "":
-		s.leave(c.Name, c.Place)
-	}
-	l := s.live(c.Name, now)
-	mine := l.ownedBy(c.Token) && l.kind == kindOf(c)
-	if mine {
-		switch {
-		case l.kind != exclusive:
-			delete(l.holders, c.Token)
-		case c.Keep > 0:
-			l.kept, l.handoff, l.since, l.expires = true, c.Handoff, now, now.Add(c.Keep)
-		default:
-			delete(s.locks, c.Name)
-		}
-		if c.Mark {
+	r := s.open(c.Name, now)
+	defer s.shut(c.Name, r)
+	h := r.holder(c.Token)
+	if h != nil {
+		if c.Dedup > 0 {
 			s.sweep(now)
-			s.markers[marker{c.Name, c.Scope}] = &done{c.Label, now.Add(c.Dedup)}
+			s.markers[marker{c.Name, c.Scope}] = done{c.Label, now.Add(c.Dedup)}
+		}
+		if c.Keep > 0 && r.kind == exclusive {
+			*h = holder{left: c.Token, label: c.Label, handoff: c.Handoff, since: now, expires: now.Add(c.Keep)}
+		} else {
+			r.remove(c.Token)
 		}
 	}
-	s.serve(c.Name, now)
-	if !mine {
+	r.leave(c.Token)
+	s.serve(r, now)
+	if h == nil {
 		return driver.ErrNotOwner
 	}
 	return nil
 }
 
-// live returns the lock of name, nil if there is none whose time is not over.
-func (s *Store) live(name string, now time.Time) *lock {
-	l := s.locks[name]
-	if l == nil {
-		return nil
+// open returns what there is of name, without what is over. The caller has the mutex, and calls shut.
+func (s *Store) open(name string, now time.Time) *record {
+	r := s.names[name]
+	if r == nil {
+		s.sweep(now)
+		r, s.spare = s.spare, nil
+		if r == nil {
+			r = new(record)
+		}
+		s.names[name] = r
 	}
-	l.settle(now)
-	if !now.Before(l.expires) {
-		return nil
+	r.tidy(now)
+	return r
+}
+
+// shut forgets name if nothing is left of it.
+func (s *Store) shut(name string, r *record) {
+	if len(r.holders) == 0 && len(r.queue) == 0 {
+		delete(s.names, name)
+		s.spare = r
 	}
-	return l
 }
 
 const minSweep = 1024
 
-// sweep throws out what has expired, once the number of entries has doubled since the last
-// time: a name that nobody asks for again must not stay for ever.
+// sweep throws out what is over, once the number of entries has doubled since the last time: a name
+// that nobody asks for again must not stay for ever.
 func (s *Store) sweep(now time.Time) {
-	if len(s.locks)+len(s.markers) < s.sweepAt {
+	if len(s.names)+len(s.markers) < s.sweepAt {
 		return
 	}
-	for name, l := range s.locks {
-		if !now.Before(l.expires) {
-			delete(s.locks, name)
-		}
+	for name, r := range s.names {
+		r.tidy(now)
+		s.shut(name, r)
 	}
 	for m, d := range s.markers {
 		if !now.Before(d.expires) {
 			delete(s.markers, m)
 		}
 	}
-	for name := range s.lines {
-		s.line(name, now)
-	}
-	s.sweepAt = max(minSweep, 2*(len(s.locks)+len(s.markers)))
+	s.sweepAt = max(minSweep, 2*(len(s.names)+len(s.markers)))
 }
 
 // Format prints only that this is a Store, for every verb, because its contents include tokens.

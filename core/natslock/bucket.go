@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Bucket returns the settings of a bucket for locks:
@@ -50,7 +50,9 @@ var ErrWeak = errors.New("natslock: the bucket loses locks with one server")
 //
 // A server does not tell its sync_interval. So Check cannot see whether the servers write to their disks
 // before they answer.
-func (s *Store) Check(ctx context.Context) error {
+func (s *Store) Check(ctx context.Context) error { return s.old.check(ctx) }
+
+func (s *store) check(ctx context.Context) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (s *Store) Check(ctx context.Context) error {
 }
 
 // ready is linked, once the bucket has been found to be one for locks.
-func (s *Store) ready(ctx context.Context) (linked context.Context, end func(), err error) {
+func (s *store) ready(ctx context.Context) (linked context.Context, end func(), err error) {
 	linked, end, err = s.linked(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -78,7 +80,7 @@ func (s *Store) ready(ctx context.Context) (linked context.Context, end func(), 
 }
 
 // settle checks the bucket once, and warns if it is weak.
-func (s *Store) settle(ctx context.Context) error {
+func (s *store) settle(ctx context.Context) error {
 	s.mu.Lock()
 	settled := s.settled
 	s.mu.Unlock()
@@ -100,21 +102,21 @@ func (s *Store) settle(ctx context.Context) error {
 }
 
 // unsettle has the bucket checked again.
-func (s *Store) unsettle() {
+func (s *store) unsettle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled = false
 }
 
 // clustered says whether the bucket has replicas, of which some may be late.
-func (s *Store) clustered() bool {
+func (s *store) clustered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.copies > 1
 }
 
 // settings reads those of the bucket. The error says what cannot work.
-func (s *Store) settings(ctx context.Context) (config jetstream.StreamConfig, err error) {
+func (s *store) settings(ctx context.Context) (config jetstream.StreamConfig, err error) {
 	info, err := s.info(ctx)
 	if err != nil {
 		return config, err
@@ -140,7 +142,7 @@ func (s *Store) settings(ctx context.Context) (config jetstream.StreamConfig, er
 }
 
 // info asks for the stream of the bucket.
-func (s *Store) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+func (s *store) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	stream, err := s.js.Stream(ctx, s.stream())
 	if err != nil {
 		return nil, s.infoError(ctx, err)
@@ -155,7 +157,7 @@ func (s *Store) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jet
 	return info, nil
 }
 
-func (s *Store) infoError(ctx context.Context, err error) error {
+func (s *store) infoError(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[jetstream.JetStreamError](err); ok && e.APIError() != nil {
 		return refusal(e.APIError())
 	}

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Acquire implements driver.Driver.
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+func (s *store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
 	ctx, end, err := s.ready(ctx)
 	if err != nil {
 		return g, err
@@ -37,7 +37,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, er
 }
 
 // refuse says why a claim does not get the name, if it does not.
-func (s *Store) refuse(ctx context.Context, c driver.Claim, now *state) error {
+func (s *store) refuse(ctx context.Context, c driver.Claim, now *state) error {
 	switch {
 	case now.done.there():
 		return &driver.Duplicate{Label: parse(now.done).label}
@@ -51,7 +51,7 @@ func (s *Store) refuse(ctx context.Context, c driver.Claim, now *state) error {
 }
 
 // take makes c an owner, or gives it its full TTL again if an earlier command has made it one. Then c leaves the line.
-func (s *Store) take(ctx context.Context, c driver.Claim, now *state) (g driver.Grant, err error) {
+func (s *store) take(ctx context.Context, c driver.Claim, now *state) (g driver.Grant, err error) {
 	h, next := holderOf(c), lock{Kind: kindOf(c)}
 	if !c.Exclusive() {
 		next.Holders = now.is.alive(now.at).Holders
@@ -73,7 +73,7 @@ func (s *Store) take(ctx context.Context, c driver.Claim, now *state) (g driver.
 }
 
 // set writes the lock as it will be, if it is still as it was read, and returns its new revision.
-func (s *Store) set(ctx context.Context, name string, now *state, next lock) (uint64, error) {
+func (s *store) set(ctx context.Context, name string, now *state, next lock) (uint64, error) {
 	bounded, cancel := now.inTime(ctx)
 	defer cancel()
 	revision, err := s.put(bounded, write{key: lockKey(name), value: next.String(), ttl: seconds(next.lasts(now.at)), after: now.lock.at()})
@@ -87,7 +87,7 @@ var errTooSlow = errors.New("natslock: no answer for as long as the other holder
 
 // beside looks once more for the marker, after c has joined other holders. One of them may have left it since c has
 // looked: that does not change the lock.
-func (s *Store) beside(ctx context.Context, c driver.Claim, now *state) error {
+func (s *store) beside(ctx context.Context, c driver.Claim, now *state) error {
 	if c.Dedup == 0 || !now.is.several() {
 		return nil
 	}

@@ -36,6 +36,7 @@ var warnings logged
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&warnings, nil)))
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 
@@ -65,61 +66,70 @@ func (l *logged) lines(what string) (found []string) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	s := servers.NATS(t) // for all cases; each has a bucket of its own
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service { return at(t, s.Addr()) },
-		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+	server := servers.NATS(t) // for all cases; each has a bucket of its own
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		s := at(t, server.Addr(), newBucket(t, server.Addr()))
+		s.Own = func() drivertest.Config {
 			own := servers.NATS(t)
-			return at(t, own.Addr()), drivertest.Servers{Kill: own.Kill, Restart: own.Restart}
-		},
+			s := at(t, own.Addr(), newBucket(t, own.Addr()))
+			s.Kill, s.Restart = own.Kill, own.Restart
+			return s
+		}
+		return s
 	})
 }
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
-	s := servers.NATS(t)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service { return at(t, s.Addr()) },
-	}.Uneven(8))
+	backendtest.Slow(t)
+	server := servers.NATS(t)
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		bucket := newBucket(t, server.Addr())
+		return process(t, server.Addr(), bucket).Uneven(at(t, server.Addr(), bucket))
+	})
 }
 
 var buckets atomic.Int64
 
-// at is a service with a bucket of its own.
-func at(t *testing.T, addr string) drivertest.Service {
+// newBucket makes a bucket, and returns its name.
+func newBucket(t testing.TB, addr string) string {
 	t.Helper()
-	other := dial(t, addr)
 	bucket := fmt.Sprint("locks-", buckets.Add(1))
-	made, err := other.CreateKeyValue(t.Context(), natslock.Bucket(bucket, 1))
+	_, err := dial(t, addr).CreateKeyValue(t.Context(), natslock.Bucket(bucket, 1))
+	ok(t, err)
+	return bucket
+}
+
+// at is a service in a bucket.
+func at(t testing.TB, addr, bucket string) drivertest.Config {
+	t.Helper()
+	made, err := dial(t, addr).KeyValue(t.Context(), bucket)
 	ok(t, err)
 	store := func(addr string) driver.Driver { return natslock.New(dial(t, addr), bucket) }
-	return drivertest.Service{
+	return drivertest.Config{
 		Driver: func() driver.Driver { return store(addr) },
+		Slow:   250 * time.Millisecond, // a waiter asks before it stands in the queue
 		Overwrite: func(name string) {
 			_, err := made.Put(t.Context(), name+".lock", []byte("bm90IGhvbGRmYXN0J3M="))
 			ok(t, err)
 		},
-		Delete: func(name string) { ok(t, made.Delete(t.Context(), name+".lock")) },
-		Through: func() (driver.Driver, []*faultproxy.Proxy) {
-			p := faultproxy.New(t, addr)
-			return store(p.Addr()), []*faultproxy.Proxy{p}
-		},
+		Delete:      func(name string) { ok(t, made.Delete(t.Context(), name+".lock")) },
+		Through:     process(t, addr, bucket).Through,
 		Unreachable: func() driver.Driver { return store("127.0.0.1:1") },
-		Holder:      addr + " " + bucket,
 	}
 }
 
-// TestHolder is the process that the conformance suite freezes.
-func TestHolder(t *testing.T) {
-	t.Parallel()
-	drivertest.Hold(t, func(holder string) driver.Driver {
-		addr, bucket, _ := strings.Cut(holder, " ")
-		return natslock.New(dial(t, addr), bucket)
-	})
+// process is one of those, over a link of its own.
+func process(t testing.TB, addr, bucket string) backendtest.Process {
+	t.Helper()
+	return func() (driver.Driver, []*faultproxy.Proxy) {
+		p := faultproxy.New(t, addr)
+		return natslock.New(dial(t, p.Addr()), bucket), []*faultproxy.Proxy{p}
+	}
 }
 
 // dial returns a client that ends with the test. It goes on without a server, as programs do.
-func dial(t *testing.T, addr string, options ...nats.Option) jetstream.JetStream {
+func dial(t testing.TB, addr string, options ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect("nats://"+addr, append([]nats.Option{
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0),
@@ -136,7 +146,7 @@ func dial(t *testing.T, addr string, options ...nats.Option) jetstream.JetStream
 const ttl = 2 * time.Second
 
 // locker returns a Locker that ends with the test.
-func locker(t *testing.T, store *natslock.Store) *core.Locker {
+func locker(t *testing.T, store driver.Driver) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, store, longTTL)
 }

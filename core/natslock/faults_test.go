@@ -71,7 +71,7 @@ func TestABrokenConnectionEndsACallLongBeforeItsDeadline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c, joins, beside := claim("name", "token"), claim("read", "joins"), claim("read", "beside")
-	joins.Shared, beside.Shared = true, true
+	joins.Limit, beside.Limit = driver.Readers, driver.Readers
 	grant(t, w.far, c)
 	grant(t, w.near, beside)
 	for what, call := range map[string]func(context.Context) error{
@@ -79,7 +79,7 @@ func TestABrokenConnectionEndsACallLongBeforeItsDeadline(t *testing.T) {
 		"acquire": func(ctx context.Context) error { _, err := w.far.Acquire(ctx, c); return err },
 		"renew":   func(ctx context.Context) error { return w.far.Renew(ctx, []driver.Claim{c})[0] },
 		"release": func(ctx context.Context) error { return w.far.Release(ctx, c) },
-		"wait":    func(ctx context.Context) error { return w.far.Wait(ctx, claim("name", "waiter")) },
+		"wait":    func(ctx context.Context) error { _, err := w.far.Wait(ctx, claim("name", "waiter")); return err },
 	} {
 		eventually(t, "it is connected", func() bool { return w.far.Renew(t.Context(), []driver.Claim{c})[0] == nil })
 		w.proxy.BlackHole(true) // the request is on its way, and is not answered
@@ -91,7 +91,7 @@ func TestABrokenConnectionEndsACallLongBeforeItsDeadline(t *testing.T) {
 			return len(result) > 0
 		})
 		cancel()
-		if err := <-result; !driver.CannotAnswer(err) || ctx.Err() == nil {
+		if err := <-result; !driver.Explain(err).Nobody || ctx.Err() == nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		w.proxy.Heal()
@@ -105,7 +105,7 @@ func TestWhileDisconnectedNothingIsSent(t *testing.T) {
 	w.server.Kill()
 	eventually(t, "the client notices", func() bool {
 		_, err := w.far.Acquire(t.Context(), claim("name", "token"))
-		return errors.Is(err, driver.ErrNotSent) && driver.CannotAnswer(err)
+		return errors.Is(err, driver.ErrNotSent) && driver.Explain(err).Nobody
 	})
 	w.server.Restart()
 	eventually(t, "it is connected again", func() bool {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Inspect implements driver.Inspector. It costs a read, and a question for the server's time.
-func (s *Store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
+func (s *store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
 	ctx, end, err := s.ready(ctx)
 	if err != nil {
 		return driver.LeaseInfo{Name: name}, err
@@ -28,7 +28,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo
 	return s.inspect(ctx, name, server.TimeStamp)
 }
 
-func (s *Store) inspect(ctx context.Context, name string, at time.Time) (info driver.LeaseInfo, err error) {
+func (s *store) inspect(ctx context.Context, name string, at time.Time) (info driver.LeaseInfo, err error) {
 	info.Name = name
 	now, err := s.look(ctx, driver.Claim{Name: name}, false)
 	if err != nil {
@@ -96,7 +96,7 @@ func handle(digest string) string { return digest[:16] }
 
 // Leases implements driver.Inspector. It lists the keys of the bucket, and then asks for each name as Inspect
 // does.
-func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return walk(ctx, s, prefix, "*.lock", func(ctx context.Context, name, _ string, at time.Time) (driver.LeaseInfo, bool, error) {
 		info, err := s.inspect(ctx, name, at)
 		return info, info.Held, err
@@ -104,7 +104,7 @@ func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 }
 
 // Markers implements driver.MarkerInspector. It lists the keys of the bucket, and then asks for each marker.
-func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
+func (s *store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
 	return walk(ctx, s, prefix, "*.done.*", func(ctx context.Context, name, scope string, at time.Time) (info driver.MarkerInfo, there bool, err error) {
 		now, err := s.look(ctx, driver.Claim{Name: name, Scope: scope, Dedup: minTTL}, false)
 		if err != nil || !now.done.there() {
@@ -119,7 +119,7 @@ func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.Mar
 
 // walk lists the keys that match the pattern, and yields what describe makes of those whose names begin with
 // prefix.
-func walk[T any](ctx context.Context, s *Store, prefix, pattern string, describe func(ctx context.Context, name, scope string, at time.Time) (T, bool, error)) iter.Seq2[T, error] {
+func walk[T any](ctx context.Context, s *store, prefix, pattern string, describe func(ctx context.Context, name, scope string, at time.Time) (T, bool, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		linked, end, err := s.ready(ctx)
@@ -151,7 +151,7 @@ func walk[T any](ctx context.Context, s *Store, prefix, pattern string, describe
 }
 
 // nameOf reads the name that a key belongs to, and the scope if it is that of a marker.
-func (s *Store) nameOf(subject string) (name, scope string, ok bool) {
+func (s *store) nameOf(subject string) (name, scope string, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(subject, s.subject("")), ".")
 	name, ok = decode(parts[0])
 	if ok && len(parts) == 3 {
@@ -161,7 +161,7 @@ func (s *Store) nameOf(subject string) (name, scope string, ok bool) {
 }
 
 // Evict implements driver.Inspector.
-func (s *Store) Evict(ctx context.Context, name, of string) error {
+func (s *store) Evict(ctx context.Context, name, of string) error {
 	ctx, end, err := s.ready(ctx)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (s *Store) Evict(ctx context.Context, name, of string) error {
 }
 
 // Unmark implements driver.MarkerInspector.
-func (s *Store) Unmark(ctx context.Context, name, scope string) error {
+func (s *store) Unmark(ctx context.Context, name, scope string) error {
 	ctx, end, err := s.ready(ctx)
 	if err != nil {
 		return err

@@ -10,14 +10,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // open returns a Store on a server of its own.
-func open(t *testing.T) *Store {
+func open(t *testing.T) *store {
 	t.Helper()
 	conn, err := nats.Connect("nats://" + servers.NATS(t).Addr())
 	noError(t, err)
@@ -26,7 +26,7 @@ func open(t *testing.T) *Store {
 	noError(t, err)
 	_, err = js.CreateKeyValue(t.Context(), Bucket("locks", 1))
 	noError(t, err)
-	return New(js, "locks")
+	return newStore(js, "locks")
 }
 
 func noError(t *testing.T, err error) {
@@ -41,7 +41,7 @@ func minute(name, token string) driver.Claim {
 }
 
 // seen is the state that a claim meets.
-func (s *Store) seen(t *testing.T, c driver.Claim) *state {
+func (s *store) seen(t *testing.T, c driver.Claim) *state {
 	t.Helper()
 	now, err := s.look(t.Context(), c, false)
 	noError(t, err)
@@ -49,7 +49,7 @@ func (s *Store) seen(t *testing.T, c driver.Claim) *state {
 }
 
 // stands puts a claim into the line.
-func (s *Store) stands(t *testing.T, c driver.Claim) {
+func (s *store) stands(t *testing.T, c driver.Claim) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // lockFreed is what the first in line hears. Those behind it hear the digest of the place before their own,
@@ -19,7 +19,7 @@ const lockFreed = "lock"
 var errFull = errors.New("natslock: the queue is full")
 
 // Wait implements driver.Queuer.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+func (s *store) Wait(ctx context.Context, c driver.Claim) error {
 	linked, end, err := s.ready(ctx)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
 }
 
 // lineUp stands in line, and says what to wait for. "" means that it is c's turn.
-func (s *Store) lineUp(ctx context.Context, c driver.Claim) (what string, err error) {
+func (s *store) lineUp(ctx context.Context, c driver.Claim) (what string, err error) {
 	stood := 0 // so many looks ago; a replica may be late to tell
 	for tries := 0; ; tries++ {
 		now, err := s.look(ctx, c, false)
@@ -87,7 +87,7 @@ func (n *state) awaits(c driver.Claim) string {
 }
 
 // stand goes to the end of the line, on a seat that nobody has, for as long as the place is heard of.
-func (s *Store) stand(ctx context.Context, c driver.Claim, now *state) error {
+func (s *store) stand(ctx context.Context, c driver.Claim, now *state) error {
 	seat, ok := now.freeSeat()
 	if !ok {
 		return errFull
@@ -114,21 +114,21 @@ func (n *state) freeSeat() (seat int, ok bool) {
 }
 
 // stay keeps c's place, with this label.
-func (s *Store) stay(ctx context.Context, c driver.Claim, now *state, label string) error {
+func (s *store) stay(ctx context.Context, c driver.Claim, now *state, label string) error {
 	r := now.own.record
 	r.label = label
 	return s.sit(ctx, c, now.own.seat, now.own.entry.revision, r)
 }
 
 // sit writes c's place.
-func (s *Store) sit(ctx context.Context, c driver.Claim, seat int, after uint64, r record) error {
+func (s *store) sit(ctx context.Context, c driver.Claim, seat int, after uint64, r record) error {
 	r.id, r.ttl = digest(c.At()), driver.PlaceLife(c.TTL)
 	_, err := s.put(ctx, write{key: seatKey(c.Name, seat), value: r.String(), ttl: seconds(r.ttl), after: after})
 	return err
 }
 
 // leave takes c's place out of the line, and tells who comes after it.
-func (s *Store) leave(ctx context.Context, c driver.Claim, now *state) error {
+func (s *store) leave(ctx context.Context, c driver.Claim, now *state) error {
 	for tries := 0; now.own != nil; tries++ {
 		err := s.remove(ctx, now.own.entry)
 		switch {
@@ -149,11 +149,11 @@ func (s *Store) leave(ctx context.Context, c driver.Claim, now *state) error {
 }
 
 // tell has those hear who wait for what. It is a hint: nobody finds out whether they do.
-func (s *Store) tell(name, what string) { _ = s.conn.Publish(s.wakeSubject(name, what), nil) }
+func (s *store) tell(name, what string) { _ = s.conn.Publish(s.wakeSubject(name, what), nil) }
 
 // listen returns when what is told, and after driver.Recheck, since the place wants to be heard of, and the
 // message may have been lost.
-func (s *Store) listen(ctx context.Context, told *nats.Subscription, what string, c driver.Claim) error {
+func (s *store) listen(ctx context.Context, told *nats.Subscription, what string, c driver.Claim) error {
 	bounded, cancel := context.WithTimeout(ctx, driver.Recheck(c.TTL))
 	defer cancel()
 	for {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // lock is what the value of a lock's key says: who has the name. It is a record if the name has one owner, and otherwise

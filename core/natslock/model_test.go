@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -28,7 +29,7 @@ type both struct {
 // inspected is what both are.
 type inspected interface {
 	driver.Driver
-	driver.Inspector
+	inspect.Inspector
 }
 
 // draw makes a new claim.
@@ -39,7 +40,7 @@ func (b *both) draw() driver.Claim {
 	}
 	switch b.rand.IntN(6) {
 	case 0, 1:
-		c.Shared = true
+		c.Limit = driver.Readers
 	case 2, 3:
 		c.Limit = 2 + b.rand.IntN(2)
 	case 4:
@@ -87,7 +88,7 @@ func (b *both) step() (what, want, got string) {
 	case op < 6:
 		what, want, got = "evict", b.evict(b.model, c), b.evict(store, c)
 	default:
-		if c.Mark = c.Dedup > 0; c.Exclusive() && (c.Handoff != "" || op < 8) {
+		if c.Exclusive() && (c.Handoff != "" || op < 8) {
 			c.Keep = time.Hour
 		}
 		what, want, got = "release", answer(b.model.Release(ctx, c)), answer(store.Release(ctx, c))
@@ -102,10 +103,9 @@ func (b *both) step() (what, want, got string) {
 	}
 	return fmt.Sprintf("%s %+v", what, struct {
 		Token, Name, Handoff string
-		Shared               bool
 		Limit                int
 		Keep, Dedup          time.Duration
-	}{c.Token, c.Name, c.Handoff, c.Shared, c.Limit, c.Keep, c.Dedup}), want, got
+	}{c.Token, c.Name, c.Handoff, c.Limit, c.Keep, c.Dedup}), want, got
 }
 
 // fenced checks the fence of a grant.

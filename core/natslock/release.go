@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Release implements driver.Driver. It changes the lock only at the revision at which its token has owned it.
-func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+func (s *store) Release(ctx context.Context, c driver.Claim) error {
 	ctx, end, err := s.ready(ctx)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 }
 
 // mark leaves the marker, if c's token still owns the name at that moment.
-func (s *Store) mark(ctx context.Context, c driver.Claim, now *state) error {
+func (s *store) mark(ctx context.Context, c driver.Claim, now *state) error {
 	r := record{id: digest(c.Token), ttl: c.Dedup, label: c.Label}
 	_, err := s.put(ctx, write{
 		key: doneKey(c.Name, c.Scope), value: r.String(), ttl: seconds(c.Dedup),
@@ -60,7 +60,7 @@ func (s *Store) mark(ctx context.Context, c driver.Claim, now *state) error {
 }
 
 // end takes the name from c, which is one of its holders, and may leave it taken.
-func (s *Store) end(ctx context.Context, c driver.Claim, now *state) error {
+func (s *store) end(ctx context.Context, c driver.Claim, now *state) error {
 	if c.Keep > 0 && !now.is.several() {
 		_, err := s.set(ctx, c.Name, now, leftBy(c))
 		return err
@@ -69,7 +69,7 @@ func (s *Store) end(ctx context.Context, c driver.Claim, now *state) error {
 }
 
 // part takes the name from one holder. The key goes with the last one.
-func (s *Store) part(ctx context.Context, name string, now *state, id string) (err error) {
+func (s *store) part(ctx context.Context, name string, now *state, id string) (err error) {
 	rest := now.is.alive(now.at).without(id)
 	if len(rest.Holders) == 0 || !now.is.several() {
 		err = s.remove(ctx, now.lock)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // atOnce is how many leases are renewed at the same time.
@@ -16,7 +16,7 @@ const atOnce = 32
 
 // Renew implements driver.Driver. It reads all locks at once. Then each lock that claims still own is written again, at
 // the revision that was read: once for all of its claims.
-func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	ctx, end, err := s.ready(ctx)
 	if err != nil {
 		return slices.Repeat([]error{err}, len(claims))
@@ -50,7 +50,7 @@ func byName(claims []driver.Claim) map[string][]int {
 }
 
 // locks reads the locks of the claims. If one of them has several holders, it asks for the server's time, too.
-func (s *Store) locks(ctx context.Context, claims []driver.Claim) (locks map[string]*entry, at time.Time, err error) {
+func (s *store) locks(ctx context.Context, claims []driver.Claim) (locks map[string]*entry, at time.Time, err error) {
 	locks = make(map[string]*entry, len(claims))
 	several := false
 	for batch := range slices.Chunk(claims, seats) {
@@ -110,7 +110,7 @@ func (r *renewal) judge(now state) (next lock, renewed []int) {
 }
 
 // renew writes a lock again. In a cluster, what a replica has told may be too old.
-func (s *Store) renew(ctx context.Context, r *renewal, e *entry, at time.Time) {
+func (s *store) renew(ctx context.Context, r *renewal, e *entry, at time.Time) {
 	for tries := 0; ; tries++ {
 		now := &state{at: at}
 		now.locked(e)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // isFor says whether the name was left for c's hand-off.

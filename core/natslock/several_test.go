@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 func reader(name, token string) driver.Claim {
@@ -35,7 +35,7 @@ func handingOff(name, token string) driver.Claim {
 	return c
 }
 
-func granted(t *testing.T, s *Store, c driver.Claim) driver.Grant {
+func granted(t *testing.T, s *store, c driver.Claim) driver.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), c)
 	noError(t, err)
@@ -43,7 +43,7 @@ func granted(t *testing.T, s *Store, c driver.Claim) driver.Grant {
 }
 
 // lasts is the TTL of a lock's key.
-func lasts(t *testing.T, s *Store, name string) time.Duration {
+func lasts(t *testing.T, s *store, name string) time.Duration {
 	t.Helper()
 	stream, err := s.js.Stream(t.Context(), s.stream())
 	noError(t, err)
@@ -149,7 +149,7 @@ func TestAnAnswerAfterTheEndOfTheOthersProvesNothing(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() { _ = silent.Unsubscribe() })
 	now.is.Holders[0].Ends = now.at.Add(sweep).UnixMilli()
-	if _, err = New(js, s.bucket).take(t.Context(), c, now); !errors.Is(err, errTooSlow) {
+	if _, err = newStore(js, s.bucket).take(t.Context(), c, now); !errors.Is(err, errTooSlow) {
 		t.Error(err)
 	}
 }

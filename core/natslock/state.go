@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // entry is the last message of a key. One that was never there, or is forgotten, is nil.
@@ -52,7 +52,7 @@ type place struct {
 
 // look reads the state that a claim meets. In a cluster the replica that answers may be a moment late, so a
 // caller is not told that somebody else has the name, or that it has lost it, before the leader was asked.
-func (s *Store) look(ctx context.Context, c driver.Claim, expected bool) (*state, error) {
+func (s *store) look(ctx context.Context, c driver.Claim, expected bool) (*state, error) {
 	keys := []string{lockKey(c.Name), lineKeys(c.Name)}
 	if c.Dedup > 0 {
 		keys = append(keys, doneKey(c.Name, c.Scope))
@@ -80,7 +80,7 @@ func (s *Store) look(ctx context.Context, c driver.Claim, expected bool) (*state
 
 // time asks for the server's time, if it matters to the claim who of several holders has ended, or how long the name
 // stays taken.
-func (s *Store) time(ctx context.Context, c driver.Claim, now *state) error {
+func (s *store) time(ctx context.Context, c driver.Claim, now *state) error {
 	if !now.is.left() && (c.Exclusive() || !now.is.several()) {
 		return nil
 	}

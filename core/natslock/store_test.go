@@ -48,24 +48,24 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	owner, waiter := claim("name", "secret-1"), claim("name", "secret-2")
-	owner.Label, waiter.Place = "web 1", "secret-3"
+	owner.Label = "web 1"
 	grant(t, w.near, owner)
 	ok(t, w.near.Renew(t.Context(), []driver.Claim{owner})[0])
 	ctx, cancel := context.WithCancel(t.Context())
 	waited := make(chan error, 1)
-	go func() { waited <- w.near.Wait(ctx, waiter) }()
+	go func() {
+		_, err := w.near.Wait(ctx, waiter)
+		waited <- err
+	}()
 	eventually(t, "it stands in line", func() bool { return len(w.keys(t)) == 2 })
 	cancel()
-	if err := <-waited; !errors.Is(err, context.Canceled) {
+	if err := <-waited; driver.Explain(err).Held == nil {
 		t.Error(err)
 	}
 	secret := driver.Claim{Token: "secret-4", TTL: longTTL, Label: "web 2"}
 	for _, name := range []string{"read", "limited", "kept", "left"} {
 		c := secret
-		c.Name, c.Shared = name, name == "read"
-		if name == "limited" {
-			c.Limit = 3
-		}
+		c.Name, c.Limit = name, map[string]int{"read": driver.Readers, "limited": 3}[name]
 		grant(t, w.near, c)
 		if c.Keep = time.Minute; name == "kept" || name == "left" {
 			if name == "left" {
@@ -100,7 +100,7 @@ func TestTheFenceIsTheRevisionOfTheGrant(t *testing.T) {
 		t.Errorf("fence %d, and %d after a renewal", g.Fence, again.Fence)
 	}
 	one, two := claim("read", "one"), claim("read", "two") // the others write the same key
-	one.Shared, two.Shared = true, true
+	one.Limit, two.Limit = driver.Readers, driver.Readers
 	first, second := grant(t, w.near, one), grant(t, w.near, two)
 	ok(t, w.near.Renew(t.Context(), []driver.Claim{two})[0])
 	ok(t, w.near.Renew(t.Context(), []driver.Claim{one})[0])
@@ -193,7 +193,7 @@ func TestNothingIsLeftOfManyHandOvers(t *testing.T) {
 // advice returns what an operator is told about an error.
 func advice(t *testing.T, err error) string {
 	t.Helper()
-	if !errors.Is(err, driver.ErrRefused) || driver.CannotAnswer(err) {
+	if !errors.Is(err, driver.ErrRefused) || driver.Explain(err).Nobody {
 		t.Errorf("%v is not refused", err)
 	}
 	return driver.Reason(err)
@@ -264,7 +264,7 @@ func TestABucketThatIsFullSaysWhatToDo(t *testing.T) {
 		_, err = w.near.Acquire(t.Context(), claim(fmt.Sprint("name-", n), "token"))
 	}
 	for what, err := range map[string]error{"an acquire": err, "a renewal": w.near.Renew(t.Context(), []driver.Claim{c})[0]} {
-		if !driver.CannotAnswer(err) || !strings.Contains(driver.Reason(err), "max_bytes") {
+		if !driver.Explain(err).Nobody || !strings.Contains(driver.Reason(err), "max_bytes") {
 			t.Errorf("%s: %v, with the advice %q", what, err, driver.Reason(err))
 		}
 	}
@@ -309,7 +309,7 @@ func TestABucketThatIsDeletedMeanwhileIsRefused(t *testing.T) {
 	c := claim("name", "token")
 	grant(t, w.near, c)
 	ok(t, w.js.DeleteKeyValue(t.Context(), "locks"))
-	if err := w.near.Renew(t.Context(), []driver.Claim{c})[0]; !driver.CannotAnswer(err) || errors.Is(err, driver.ErrNotOwner) {
+	if err := w.near.Renew(t.Context(), []driver.Claim{c})[0]; !driver.Explain(err).Nobody || errors.Is(err, driver.ErrNotOwner) {
 		t.Errorf("renewal: %v", err)
 	}
 	if err := w.near.Renew(t.Context(), []driver.Claim{c})[0]; !strings.Contains(advice(t, err), "does not exist") {

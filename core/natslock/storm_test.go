@@ -20,7 +20,7 @@ func TestAStormKeepsOneHolderAtATime(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "nats.conf")
 	ok(t, os.WriteFile(config, []byte("jetstream { sync_interval: always }"), 0o600)) // a single server must not forget
 	s := servers.NATS(t, "--config", config)
-	backendtest.Storm{Process: at(t, s.Addr()).Through, Faults: backendtest.ServerFaults(s)}.Run(t)
+	backendtest.Storm{Process: process(t, s.Addr(), newBucket(t, s.Addr())), Faults: backendtest.ServerFaults(s)}.Run(t)
 }
 
 func TestAStormInAClusterKeepsOneHolderAtATime(t *testing.T) {

@@ -2,14 +2,12 @@ package redislock_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,19 +36,8 @@ var (
 	}
 )
 
-// withoutOffers is a Store with replicas, as core sees it: it declines all offers.
-type withoutOffers struct {
-	driver.Driver
-	driver.Inspector
-	driver.MarkerInspector
-	driver.Validator
-	driver.IdleCloser
-}
-
-func decliningOffers(s *redislock.Store) driver.Driver { return withoutOffers{s, s, s, s, s} }
-
 // allow has an administrator give permissions, all in one command: other cases use the account meanwhile.
-func allow(t *testing.T, addr string, lines ...[]any) {
+func allow(t testing.TB, addr string, lines ...[]any) {
 	t.Helper()
 	all := lines[0]
 	for _, line := range lines[1:] {
@@ -60,18 +47,18 @@ func allow(t *testing.T, addr string, lines ...[]any) {
 }
 
 // asLocks is a service that is used with the permissions of the docs.
-func asLocks(t *testing.T, addr, prefix string, opts ...redislock.Option) drivertest.Service {
+func asLocks(t testing.TB, addr, prefix string, opts ...redislock.Option) drivertest.Config {
 	t.Helper()
 	o := &redis.Options{Addr: addr, Username: "locks", Password: "secret"}
 	opts = append(opts, redislock.WithPrefix(prefix))
-	s := service(t, o, prefix)
+	s := service(t, &redis.Options{Addr: addr}, prefix)
 	s.Driver = func() driver.Driver { return redislock.New(dial(t, o), opts...) }
-	s.Through = func() (driver.Driver, []*faultproxy.Proxy) {
+	s.Through = backendtest.Process(func() (driver.Driver, []*faultproxy.Proxy) {
 		p := faultproxy.New(t, addr)
 		behind := *o
 		behind.Addr = p.Addr()
 		return redislock.New(dial(t, &behind), opts...), []*faultproxy.Proxy{p}
-	}
+	}).Through
 	return s
 }
 
@@ -106,16 +93,12 @@ func TestConformanceWithTheLeastPermissionsAndReplicas(t *testing.T) {
 	server := servers.Redis(t, "--repl-diskless-sync-delay", "0")
 	follow(t, server)
 	allow(t, server.Addr(), forClaims, withLooks, withWait)
-	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{Open: func(t *testing.T) drivertest.Service {
-		s := asLocks(t, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)), redislock.WithReplicas(1, time.Second))
-		open := s.Driver
-		s.Driver = func() driver.Driver { return decliningOffers(open().(*redislock.Store)) }
-		return s
-	}})
+	each(t, func(t testing.TB, prefix string) drivertest.Config {
+		return asLocks(t, server.Addr(), prefix, redislock.WithReplicas(1, time.Second))
+	})
 }
 
-func clusterAsLocks(t *testing.T, c *servers.RedisCluster) *redis.ClusterClient {
+func clusterAsLocks(t testing.TB, c *servers.RedisCluster) *redis.ClusterClient {
 	t.Helper()
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Username: "locks", Password: "secret", ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -152,7 +135,7 @@ func TestWhoOnlyLooksSeesEverythingAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	allow(t, w.server.Addr(), forLooking)
-	looker := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "looker", Password: "secret"}))
+	looker := operates(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "looker", Password: "secret"}))
 	x := acquire(t, w.other, "held", core.WithLabel("web-1"))
 	reader := acquire(t, w.other, "read", core.WithShared())
 	ok(t, acquire(t, w.other, "done", core.WithDedup(time.Hour)).Complete(t.Context()))
@@ -181,15 +164,12 @@ func TestWhoOnlyLooksSeesEverythingAndChangesNothing(t *testing.T) {
 	info, err := looker.Inspect(t.Context(), "held")
 	ok(t, err)
 	_, errTaken := looker.TryAcquire(t.Context(), "free")
-	_, errForced := looker.ForceRelease(t.Context(), "held", info.Handle)
-	_, errRemoved := looker.RemoveMarker(t.Context(), "done", "")
 	for what, err := range map[string]error{
-		"acquire": errTaken, "force a release": errForced,
-		"remove a marker": errRemoved,
+		"acquire": errTaken, "evict": looker.Evict(t.Context(), "held", info.Handle), "remove a marker": looker.Unmark(t.Context(), "done", ""),
 	} {
-		is(t, err, core.ErrUnavailable)
-		if err == nil || !strings.Contains(err.Error(), "NOPERM") || !strings.Contains(err.Error(), "ACL SETUSER <user> +") {
-			t.Errorf("%s: %v", what, err)
+		refused(t, err)
+		if why := driver.Reason(err); !strings.Contains(why, "NOPERM") || !strings.Contains(why, "ACL SETUSER <user> +") {
+			t.Errorf("%s: %v: %q", what, err, why)
 		}
 	}
 	ok(t, x.Err())

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
 // stepped is a server whose wall clock can be set, and two processes that use it.
@@ -150,7 +151,7 @@ func TestADeadWaiterHoldsNobodyUpAfterTheServersClockStepsBack(t *testing.T) {
 	eventually(t, "it stands in line", func() bool { return s.rdb.Exists(t.Context(), "{holdfast:name}:v1:line").Val() == 1 })
 	proxy.BlackHole(true) // as if its process were killed
 	step(-time.Hour)
-	info, err := s.locks.Inspect(t.Context(), "name")
+	info, err := redislock.New(s.rdb).Inspect(t.Context(), "name")
 	ok(t, err)
 	if len(info.Line) != 1 || info.Line[0].Alive {
 		t.Errorf("the line is %+v", info.Line)

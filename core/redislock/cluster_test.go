@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
@@ -27,12 +28,12 @@ import (
 // election, on a machine that is busy with something else.
 const clusterTTL = 20 * time.Second
 
-func dialCluster(t *testing.T, c *servers.RedisCluster, punctual bool) *redis.ClusterClient {
+func dialCluster(t testing.TB, c *servers.RedisCluster, punctual bool) *redis.ClusterClient {
 	t.Helper()
 	return warmCluster(t, &redis.ClusterOptions{Addrs: c.Addrs(), ContextTimeoutEnabled: punctual})
 }
 
-func warmCluster(t *testing.T, o *redis.ClusterOptions) *redis.ClusterClient {
+func warmCluster(t testing.TB, o *redis.ClusterOptions) *redis.ClusterClient {
 	t.Helper()
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	rdb := redis.NewClusterClient(o)
@@ -49,32 +50,27 @@ func TestConformanceOnCluster(t *testing.T) {
 	for _, n := range c.Nodes { // permissions are not replicated
 		allow(t, n.Addr(), forClaims, withLooks, withSlots)
 	}
-	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service {
-			prefix := fmt.Sprintf("holdfast:%d:", cases.Add(1))
-			s := onCluster(t, c, prefix)
-			s.Driver = func() driver.Driver { return redislock.New(clusterAsLocks(t, c), redislock.WithPrefix(prefix)) }
-			return s
-		},
-		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+	each(t, func(t testing.TB, prefix string) drivertest.Config {
+		s := onCluster(t, c, prefix)
+		s.Driver = func() driver.Driver { return redislock.New(clusterAsLocks(t, c), redislock.WithPrefix(prefix)) }
+		s.Own = func() drivertest.Config {
 			c := servers.Cluster(t)
 			s := onCluster(t, c, "holdfast:")
 			rdb := dialCluster(t, c, true)
 			slot := int(rdb.ClusterKeySlot(t.Context(), "holdfast:name").Val())
 			master := c.Owner(slot)
-			return s, drivertest.Servers{
-				Kill: func() {
-					inStep(t, dial(t, &redis.Options{Addr: master.Addr()}), "{holdfast:name}:in-step")
-					master.Kill()
-				},
-				Restart: func() {
-					c.Owner(slot) // the replica has taken over
-					master.Restart()
-					c.AwaitComplete()
-				},
+			s.Kill = func() {
+				inStep(t, dial(t, &redis.Options{Addr: master.Addr()}), "{holdfast:name}:in-step")
+				master.Kill()
 			}
-		},
+			s.Restart = func() {
+				c.Owner(slot) // the replica has taken over
+				master.Restart()
+				c.AwaitComplete()
+			}
+			return s
+		}
+		return s
 	})
 }
 
@@ -82,31 +78,33 @@ func TestConformanceOnClusterOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
 	c := servers.Cluster(t)
-	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service { return onCluster(t, c, fmt.Sprintf("t%d:", cases.Add(1))) },
-	}.Uneven(6))
+	each(t, func(t testing.TB, prefix string) drivertest.Config {
+		return behindCluster(t, c, prefix).Uneven(onCluster(t, c, prefix))
+	})
 }
 
-// onCluster is a service at a Cluster.
-func onCluster(t *testing.T, c *servers.RedisCluster, prefix string) drivertest.Service {
+// onCluster is a service at a Cluster. Nobody hears what is told through its sharded channels, and its keys are at
+// several nodes.
+func onCluster(t testing.TB, c *servers.RedisCluster, prefix string) drivertest.Config {
 	t.Helper()
-	other := dialCluster(t, c, true)
-	return drivertest.Service{
-		Driver:    func() driver.Driver { return redislock.New(dialCluster(t, c, true), redislock.WithPrefix(prefix)) },
-		Overwrite: func(name string) { ok(t, other.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
-		Delete:    func(name string) { ok(t, other.Del(t.Context(), prefix+name).Err()) },
-		Through: func() (driver.Driver, []*faultproxy.Proxy) {
-			through, proxies := proxied(t, c.Nodes)
-			rdb := warmCluster(t, &redis.ClusterOptions{Addrs: c.Addrs(), Dialer: through})
-			return redislock.New(rdb, redislock.WithPrefix(prefix)), proxies
-		},
-		Holder: "cluster " + strings.Join(c.Addrs(), ",") + " " + prefix,
+	s := seen(t, dialCluster(t, c, true), prefix)
+	s.Leftovers, s.Messages = nil, nil
+	s.Driver = func() driver.Driver { return redislock.New(dialCluster(t, c, true), redislock.WithPrefix(prefix)) }
+	s.Through = behindCluster(t, c, prefix).Through
+	return s
+}
+
+// behindCluster makes processes that reach each node through a proxy.
+func behindCluster(t testing.TB, c *servers.RedisCluster, prefix string) backendtest.Process {
+	return func() (driver.Driver, []*faultproxy.Proxy) {
+		through, proxies := proxied(t, c.Nodes)
+		rdb := warmCluster(t, &redis.ClusterOptions{Addrs: c.Addrs(), Dialer: through})
+		return redislock.New(rdb, redislock.WithPrefix(prefix)), proxies
 	}
 }
 
 // proxied dials each server through a proxy of its own.
-func proxied(t *testing.T, nodes []*servers.Server) (func(ctx context.Context, network, addr string) (net.Conn, error), []*faultproxy.Proxy) {
+func proxied(t testing.TB, nodes []*servers.Server) (func(ctx context.Context, network, addr string) (net.Conn, error), []*faultproxy.Proxy) {
 	t.Helper()
 	proxies := make([]*faultproxy.Proxy, len(nodes))
 	instead := make(map[string]string, len(nodes))
@@ -121,7 +119,7 @@ func proxied(t *testing.T, nodes []*servers.Server) (func(ctx context.Context, n
 }
 
 // inStep returns once a replica has all that its master had.
-func inStep(t *testing.T, rdb *redis.Client, key string) {
+func inStep(t testing.TB, rdb *redis.Client, key string) {
 	t.Helper()
 	conn := rdb.Conn() // WAIT is about what its own connection has written
 	defer func() { ok(t, conn.Close()) }()
@@ -212,7 +210,7 @@ func renewedAndReleased(t *testing.T, held []*core.Lease) {
 	}
 }
 
-func keySlot(t *testing.T, c *servers.RedisCluster, key string) int {
+func keySlot(t testing.TB, c *servers.RedisCluster, key string) int {
 	t.Helper()
 	return int(dial(t, &redis.Options{Addr: c.Nodes[0].Addr()}).ClusterKeySlot(t.Context(), key).Val())
 }
@@ -318,7 +316,6 @@ func TestMarkersAreShownWhileTheirSlotMoves(t *testing.T) {
 	claim := driver.Claim{Name: "name", Token: strings.Repeat("x", 22), TTL: time.Minute, Label: "who", Scope: "pay", Dedup: time.Hour}
 	_, err := store.Acquire(t.Context(), claim)
 	ok(t, err)
-	claim.Mark = true
 	ok(t, store.Release(t.Context(), claim))
 	at := keySlot(t, c, "holdfast:name")
 	from, to := c.Owner(at), c.Nodes[0]
@@ -329,7 +326,7 @@ func TestMarkersAreShownWhileTheirSlotMoves(t *testing.T) {
 	if n := c.MoveKeys(at, 10, from, to); n != 2 { // the marker and the fence counter
 		t.Fatalf("%d keys moved", n)
 	}
-	var found []driver.MarkerInfo
+	var found []inspect.MarkerInfo
 	for info, err := range store.Markers(t.Context(), "") {
 		ok(t, err)
 		found = append(found, info)
@@ -350,12 +347,12 @@ func TestARenewalOfAllKindsIsHeldUpByNoOtherMaster(t *testing.T) {
 		stores := dialCluster(t, c, true)
 		store := redislock.New(stores, opts...)
 		prefix := what[:1] + ":"
-		kinds := []driver.Claim{{}, {Shared: true}, {Limit: 2}}
+		limits := []int{0, driver.Readers, 2}
 		const n = 60
 		claims := make([]driver.Claim, n)
 		for i := range claims {
 			claims[i] = claimBy(fmt.Sprint("name-", i), "holder")
-			claims[i].TTL, claims[i].Shared, claims[i].Limit = time.Minute, kinds[i%3].Shared, kinds[i%3].Limit
+			claims[i].TTL, claims[i].Limit = time.Minute, limits[i%3]
 			_, err := store.Acquire(t.Context(), claims[i])
 			ok(t, err)
 		}
@@ -383,7 +380,7 @@ func TestARenewalOfAllKindsIsHeldUpByNoOtherMaster(t *testing.T) {
 }
 
 // moving begins to move the slots of names, with all of their keys or none, until the test ends or end is called.
-func moving(t *testing.T, c *servers.RedisCluster, keys bool, names ...string) (end func()) {
+func moving(t testing.TB, c *servers.RedisCluster, keys bool, names ...string) (end func()) {
 	t.Helper()
 	var ends []func()
 	end = func() {
@@ -448,7 +445,7 @@ func TestNamesAreShownWhileTheirSlotsMove(t *testing.T) {
 	for _, keys := range []bool{false, true} {
 		prefix := fmt.Sprintf("%v:", keys)
 		store := redislock.New(dialCluster(t, c, true), redislock.WithPrefix(prefix))
-		kinds := map[string]driver.HoldKind{"alone": driver.HoldExclusive, "shared": driver.HoldShared, "limited": driver.HoldLimited, "still": driver.HoldExclusive}
+		kinds := map[string]inspect.HoldKind{"alone": inspect.HoldExclusive, "shared": inspect.HoldShared, "limited": inspect.HoldLimited, "still": inspect.HoldExclusive}
 		var names []string
 		for _, claim := range []driver.Claim{claimBy("alone", "a"), with(claimBy("shared", "s"), reader), with(claimBy("limited", "l"), permit), claimBy("still", "s")} {
 			claim.TTL, claim.Label = time.Minute, "who"
@@ -459,12 +456,12 @@ func TestNamesAreShownWhileTheirSlotsMove(t *testing.T) {
 			}
 		}
 		end := moving(t, c, keys, names...)
-		check := func(info driver.LeaseInfo) {
+		check := func(info inspect.LeaseInfo) {
 			t.Helper()
 			if !info.Held || info.Kind != kinds[info.Name] || (info.Limit == 2) != (info.Name == "limited") || info.Remaining < 30*time.Second {
 				t.Errorf("keys moved: %v: %+v", keys, info)
 			}
-			if (info.Kind == driver.HoldExclusive) != (info.Label == "who") || info.Kind == driver.HoldLimited && info.Fence > 0 {
+			if (info.Kind == inspect.HoldExclusive) != (info.Label == "who") || info.Kind == inspect.HoldLimited && info.Fence > 0 {
 				t.Errorf("keys moved: %v: %+v", keys, info)
 			}
 		}

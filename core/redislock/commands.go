@@ -12,13 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
-// Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue,
-// or if c has a hand-off that takes nothing over. The first claim of a Store asks for INFO before: see
-// [WithoutServerCheck].
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+// Acquire implements driver.Driver.
+func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	heard, err := s.inquire(ctx, c.Name, true)
 	if err != nil {
 		return driver.Grant{}, err
@@ -31,12 +29,10 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	return g, err
 }
 
-func (s *Store) acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *store) acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	switch {
-	case !c.Exclusive():
-		return s.join(ctx, c)
-	case c.Handoff != "":
-		return s.attach(ctx, c)
+	case joins(c) || c.Handoff != "":
+		return s.ask(ctx, c)
 	case c.Place != "" || c.Rank > 0 || c.Floor > 0:
 		return s.claim(ctx, c)
 	}
@@ -55,61 +51,76 @@ func (s *Store) acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	}
 	reply, err := s.run(ctx, cmd)
 	if reply == int64(0) {
-		return s.claim(ctx, c)
+		return s.ask(ctx, c)
 	}
-	return decided(reply, err)
+	return decided(c, reply, err)
 }
 
-// attach takes over a name that is left for c's hand-off. If the name is not, it acquires c like any
-// other claim.
-func (s *Store) attach(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	cmd := command{script: attachScript, lasting: true, keys: 2, parts: []string{s.lockKey(c.Name), s.layout.fence(c.Name)}}
-	if c.Dedup > 0 {
-		cmd.keys++
-		cmd.parts = append(cmd.parts, s.doneKey(c))
-	}
-	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), forHandoff(c))
-	reply, err := s.run(ctx, cmd)
-	if reply == int64(0) && err == nil {
-		c.Handoff = ""
-		return s.acquire(ctx, c)
-	}
-	return decided(reply, err)
+// ask asks for a name that may have a queue, or was left for a hand-off, or that several can own.
+func (s *store) ask(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	reply, err := s.known(ctx, s.question(c, ""))
+	return decided(c, reply, err)
 }
 
-// claim asks for a name whose queue may have other places.
-func (s *Store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+// question asks for a name once. With a note, c stands in the queue with it if that is refused.
+func (s *store) question(c driver.Claim, note string) command {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: claimScript, lasting: true, keys: 4, parts: []string{s.lockKey(c.Name), s.layout.fence(c.Name), line, beats}}
+	cmd := command{script: askScript, lasting: true, parts: []string{s.lockKey(c.Name), s.layout.fence(c.Name), line, beats}}
+	if joins(c) {
+		holders, notes := s.holdersKeys(c.Name)
+		cmd.script, cmd.parts = askTogetherScript, append(cmd.parts, holders, notes)
+	}
 	if c.Dedup > 0 {
-		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
-	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c),
-		s.hubs.member(c), life(c), s.hubs.channels(c.Name), decimal(driver.TurnsBesideOthers), rankOf(c))
+	cmd.keys = len(cmd.parts)
+	if joins(c) {
+		cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), c.Label, note)
+		return cmd
+	}
+	handoff := ""
+	if c.Handoff != "" {
+		handoff = forHandoff(c)
+	}
+	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), note, handoff)
+	return cmd
+}
+
+// claim asks for a name at a node of a quorum.
+func (s *store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	line, beats := s.lineKeys(c.Name)
+	cmd := command{script: claimScript, lasting: true, keys: 4, parts: []string{
+		s.lockKey(c.Name), s.layout.fence(c.Name), line, beats,
+		owned(c), millis(c.TTL), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), rankOf(c),
+	}}
 	if c.Floor > 0 {
 		cmd.parts = append(cmd.parts, strconv.FormatUint(c.Floor, 10))
 	}
-	return decided(s.known(ctx, cmd))
+	reply, err := s.known(ctx, cmd)
+	return decided(c, reply, err)
 }
 
 // known runs a claim until its answer is known. A call of a script drops only so many dead places of a
 // queue: others who come first may be behind them.
-func (s *Store) known(ctx context.Context, cmd command) (reply any, err error) {
+func (s *store) known(ctx context.Context, cmd command) (reply any, err error) {
 	for reply, err = s.run(ctx, cmd); err == nil && reply == int64(0); {
 		reply, err = s.run(ctx, cmd)
 	}
 	return reply, err
 }
 
-func decided(reply any, err error) (driver.Grant, error) {
-	if reply, ok := reply.([]any); ok { // replicas need not know of a refusal
-		return driver.Grant{}, refusal(reply)
+func decided(c driver.Claim, reply any, err error) (driver.Grant, error) {
+	if refused, ok := reply.([]any); ok { // replicas need not know of a refusal
+		return driver.Grant{}, refusal(refused)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return driver.Grant{}, err
+	case joins(c):
+		return joined(reply)
+	default:
+		return granted(reply)
 	}
-	return granted(reply)
 }
 
 // maxFences is the largest block that any engine asks for.
@@ -163,7 +174,7 @@ func refusal(reply []any) error {
 
 // Renew implements driver.Driver. Exclusive claims share a round trip, and shared and limited claims share
 // another one. In Cluster, all claims for the same master share one.
-func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if len(claims) == 0 {
 		return nil
 	}
@@ -178,7 +189,7 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 
 // runRenewals renews all claims by one command, which as makes. By slots, each claim has a command
 // of its own, and they share a round trip.
-func (s *Store) runRenewals(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
+func (s *store) runRenewals(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
 	if len(claims) > 1 && s.layout.bySlot() {
 		return s.renewEach(ctx, claims, as)
 	}
@@ -192,7 +203,7 @@ func (s *Store) runRenewals(ctx context.Context, claims []driver.Claim, as func(
 	return errs
 }
 
-func (s *Store) renewEach(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
+func (s *store) renewEach(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
@@ -210,7 +221,7 @@ func (s *Store) renewEach(ctx context.Context, claims []driver.Claim, as func([]
 	return errs
 }
 
-func (s *Store) renewal(claims []driver.Claim) command {
+func (s *store) renewal(claims []driver.Claim) command {
 	parts := make([]string, 2*len(claims), 2*len(claims)+1)
 	var n notes
 	n.grow(s.prefix, claims)
@@ -270,7 +281,7 @@ func (c *command) renewal(answer any) error {
 }
 
 // Release implements driver.Driver. It runs one script.
-func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+func (s *store) Release(ctx context.Context, c driver.Claim) error {
 	err := s.end(ctx, c)
 	if s.relaid(err) { // it was merged with others
 		return s.end(ctx, c)
@@ -278,7 +289,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-func (s *Store) end(ctx context.Context, c driver.Claim) error {
+func (s *store) end(ctx context.Context, c driver.Claim) error {
 	var cmd command
 	switch {
 	case !c.Exclusive():
@@ -294,7 +305,7 @@ func (s *Store) end(ctx context.Context, c driver.Claim) error {
 	return cmd.released(reply, err)
 }
 
-func (s *Store) release(c driver.Claim) command {
+func (s *store) release(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{script: releaseScript, keys: 4, parts: make([]string, 0, 9)}
 	cmd.parts = append(cmd.parts, s.lockKey(c.Name), line, beats, s.layout.fence(c.Name))
@@ -313,7 +324,7 @@ func (s *Store) release(c driver.Claim) command {
 }
 
 // keep releases c and leaves the name taken.
-func (s *Store) keep(c driver.Claim) command {
+func (s *store) keep(c driver.Claim) command {
 	cmd := command{script: keepScript, keys: 1, parts: []string{s.lockKey(c.Name)}}
 	if c.Mark {
 		cmd.keys++

@@ -58,14 +58,15 @@ func TestNoCallDropsMoreThanAFewDeadPlaces(t *testing.T) {
 			t.Helper()
 			w.do(t, "del", "holdfast:name")
 			c := claim("r")
-			c.Shared = true
+			c.Limit = driver.Readers
 			_, err := store(t, w.direct).Acquire(t.Context(), c)
 			ok(t, err)
 		},
 		"a waiter": func(t *testing.T, w *world, _ driver.Claim) {
 			t.Helper()
 			w.do(t, "del", "holdfast:name")
-			ok(t, store(t, w.direct).Wait(t.Context(), claim("w")))
+			_, err := store(t, w.direct).Wait(t.Context(), claim("w"))
+			ok(t, err)
 		},
 		"a release": func(t *testing.T, w *world, held driver.Claim) {
 			t.Helper()

@@ -21,7 +21,7 @@ type deed struct {
 func taking(what string, begin func(x *lacker) driver.Claim) deed {
 	return deed{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
 		g, err := x.driver.Acquire(ctx, c)
-		if err == nil && c.Limit == 0 && g.Fence < 1e15 {
+		if err == nil && c.Exclusive() && g.Fence < 1e15 {
 			x.Errorf("%s: fence %d: not of the server's clock", what, g.Fence)
 		}
 		return err
@@ -61,18 +61,17 @@ func (x *lacker) shown(c driver.Claim) (driver.Claim, string) {
 }
 
 func waiting(what string, begin func(x *lacker) driver.Claim) deed {
-	return deed{what: what, begin: begin, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+	return deed{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
 		defer cancel()
-		return x.store.Wait(ctx, c)
+		_, err := x.store.Wait(ctx, c)
+		return err
 	}}
 }
 
-func reader(c *driver.Claim)    { c.Shared = true }
+func reader(c *driver.Claim)    { c.Limit = driver.Readers }
 func permit(c *driver.Claim)    { c.Limit = 2 }
 func dedups(c *driver.Claim)    { c.Dedup = time.Hour }
-func done(c *driver.Claim)      { c.Dedup, c.Mark = time.Hour, true }
-func placed(c *driver.Claim)    { c.Place = "place-" + c.Token[6:] }
 func kept(c *driver.Claim)      { c.Keep = time.Minute }
 func handedOff(c *driver.Claim) { c.Handoff = strings.Repeat("k", driver.HandoffWidth) }
 func unrenewed(c *driver.Claim) { c.TTL = 0 }
@@ -97,17 +96,17 @@ func deeds() []deed {
 			taking(what+": again", func(x *lacker) driver.Claim { return x.has(kind) }),
 			taking(what+": dedup", func(x *lacker) driver.Claim { return x.claim(kind, dedups) }),
 			taking(what+": done", func(x *lacker) driver.Claim {
-				ok(x.T, x.store.Release(x.Context(), with(x.has(kind), done)))
+				ok(x.T, x.store.Release(x.Context(), with(x.has(kind), dedups)))
 				return x.claim(kind, dedups)
 			}),
 			deed{takes: true, queued: true, what: what + ": a free name that another one waits for", begin: func(x *lacker) driver.Claim {
 				x.queue()
 				return x.claim(kind)
 			}, do: taking("", nil).do},
-			taking(what+": from the line", func(x *lacker) driver.Claim { held(x); return x.waits(x.claim(kind, placed)) }),
+			taking(what+": from the line", func(x *lacker) driver.Claim { held(x); return x.waits(x.claim(kind)) }),
 			taking(what+": first in line", func(x *lacker) driver.Claim {
 				owner := x.has()
-				c := x.waits(x.claim(kind, placed))
+				c := x.waits(x.claim(kind))
 				ok(x.T, x.store.Release(x.Context(), owner))
 				return c
 			}),
@@ -116,11 +115,10 @@ func deeds() []deed {
 			freeing(what+": a release", func(x *lacker) driver.Claim { return x.has(kind) }),
 			freeing(what+": a release beside a line", func(x *lacker) driver.Claim { c := x.has(kind); x.queue(); return c }),
 			freeing(what+": a release beside one of its kind", func(x *lacker) driver.Claim { c := x.has(reader); x.has(reader); return c }),
-			freeing(what+": completed", func(x *lacker) driver.Claim { return with(x.has(kind), done) }),
-			freeing(what+": out of the line", func(x *lacker) driver.Claim { held(x); return x.waits(x.claim(kind, placed)) }),
-			freeing(what+": with a place", func(x *lacker) driver.Claim { c := x.has(kind); x.queue(); return with(c, placed) }),
-			waiting(what+": waits for a free name", func(x *lacker) driver.Claim { return x.claim(kind, placed) }),
-			waiting(what+": waits for a name that is held", func(x *lacker) driver.Claim { held(x); return x.claim(kind, placed) }),
+			freeing(what+": completed", func(x *lacker) driver.Claim { return with(x.has(kind), dedups) }),
+			freeing(what+": out of the line", func(x *lacker) driver.Claim { held(x); return x.waits(x.claim(kind)) }),
+			waiting(what+": waits for a free name", func(x *lacker) driver.Claim { return x.claim(kind) }),
+			waiting(what+": waits for a name that is held", func(x *lacker) driver.Claim { held(x); return x.claim(kind) }),
 		)
 	}
 	return append(all,
@@ -131,10 +129,9 @@ func deeds() []deed {
 		}),
 		taking("by a hand-off of nothing", func(x *lacker) driver.Claim { held(x); return x.claim(handedOff) }),
 		freeing("kept", func(x *lacker) driver.Claim { return with(x.has(), kept) }),
-		freeing("kept and completed", func(x *lacker) driver.Claim { return with(x.has(), kept, done) }),
+		freeing("kept and completed", func(x *lacker) driver.Claim { return with(x.has(), kept, dedups) }),
 		freeing("kept for a hand-off", func(x *lacker) driver.Claim { return with(x.has(), kept, handedOff) }),
-		freeing("shared, one of two, completed", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), done) }),
-		freeing("shared, one of two, with a place", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), placed) }),
+		freeing("shared, one of two, completed", func(x *lacker) driver.Claim { x.has(reader); return with(x.has(reader), dedups) }),
 		evicting("an eviction", func(x *lacker) (driver.Claim, string) { return x.shown(x.has()) }),
 		evicting("an eviction of a reader", func(x *lacker) (driver.Claim, string) { return x.shown(x.has(reader)) }),
 		evicting("an eviction of a reader beside another", func(x *lacker) (driver.Claim, string) {
@@ -164,12 +161,12 @@ func txDeeds() []deed {
 		taking("again", func(x *lacker) driver.Claim { return x.has() }),
 		taking("dedup", func(x *lacker) driver.Claim { return x.claim(dedups) }),
 		taking("done", func(x *lacker) driver.Claim {
-			ok(x.T, x.driver.Release(x.Context(), with(x.has(), done)))
+			ok(x.T, x.driver.Release(x.Context(), with(x.has(), dedups)))
 			return x.claim(dedups)
 		}),
 		renewing("a renewal", func(x *lacker) driver.Claim { return x.has() }),
 		renewing("a check", func(x *lacker) driver.Claim { return with(x.has(), unrenewed) }),
 		freeing("a release", func(x *lacker) driver.Claim { return x.has() }),
-		freeing("completed", func(x *lacker) driver.Claim { return with(x.has(), done) }),
+		freeing("completed", func(x *lacker) driver.Claim { return with(x.has(), dedups) }),
 	}
 }

@@ -20,6 +20,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
+	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -35,29 +38,36 @@ const (
 var asked = map[string]func(ctx context.Context, s driver.Driver) error{
 	"acquire":               func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim()) },
 	"acquire with dedup":    func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(dedups)) },
-	"acquire from a line":   func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(inLine)) },
 	"acquire by a hand-off": func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(byHandoff)) },
 	"share":                 func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(reader)) },
-	"share without place":   func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(permit, inLine)) },
+	"share a limit":         func(ctx context.Context, s driver.Driver) error { return acquireWith(ctx, s, theClaim(permit)) },
 	"renew":                 func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim()) },
 	"renew shared":          func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(reader)) },
 	"renew limited":         func(ctx context.Context, s driver.Driver) error { return renewWith(ctx, s, theClaim(permit)) },
 	"release":               func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim()) },
-	"complete":              func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(done)) },
-	"keep":                  func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(kept, done)) },
+	"complete":              func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(dedups)) },
+	"keep":                  func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(kept, dedups)) },
 	"detach":                func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(kept, byHandoff)) },
-	"leave":                 func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(inLine)) },
-	"part": func(ctx context.Context, s driver.Driver) error {
-		return s.Release(ctx, theClaim(reader, inLine, done))
+	"part":                  func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, theClaim(reader, dedups)) },
+	"wait":                  func(ctx context.Context, s driver.Driver) error { return waitWith(ctx, s, theClaim()) },
+	"stand":                 func(ctx context.Context, s driver.Driver) error { return waitWith(ctx, s, theClaim(dedups)) },
+	"leave": func(ctx context.Context, s driver.Driver) error {
+		_ = waitWith(ctx, s, theClaim(reader)) // it may be in the queue now
+		return s.Release(ctx, theClaim(reader))
 	},
-	"wait": func(ctx context.Context, s driver.Driver) error {
-		if q, ok := s.(driver.Queuer); ok {
-			return q.Wait(ctx, theClaim(inLine))
+	"acquire at a node": atNode(func(ctx context.Context, s old.Driver, c old.Claim) error {
+		_, err := s.Acquire(ctx, c)
+		return err
+	}),
+	"wait at a node": atNode(func(ctx context.Context, s old.Driver, c old.Claim) error {
+		if q, ok := s.(old.Queuer); ok {
+			return q.Wait(ctx, c)
 		}
 		return nil
-	},
+	}),
+	"leave a node": atNode(func(ctx context.Context, s old.Driver, c old.Claim) error { return s.Release(ctx, c) }),
 	"inspect": func(ctx context.Context, s driver.Driver) error {
-		if i, ok := s.(driver.Inspector); ok {
+		if i, ok := s.(inspect.Inspector); ok {
 			_, err := i.Inspect(ctx, "name")
 			return err
 		}
@@ -69,7 +79,22 @@ func theClaim(opts ...func(*driver.Claim)) driver.Claim {
 	return with(driver.Claim{Name: "name", Token: secretToken, TTL: 3 * time.Second, Label: "who", Scope: "pay"}, opts...)
 }
 
-func inLine(c *driver.Claim)    { c.Place = secretPlace }
+// atNode has package redlock call s as one of its nodes, from a place in the queue.
+func atNode(call func(ctx context.Context, s old.Driver, c old.Claim) error) func(context.Context, driver.Driver) error {
+	return func(ctx context.Context, s driver.Driver) error {
+		return call(ctx, oldadapter.Node(s), old.Claim{
+			Name: "name", Token: secretToken, TTL: 3 * time.Second, Label: "who", Place: secretPlace, Rank: 1, Floor: 1,
+		})
+	}
+}
+
+func waitWith(ctx context.Context, s driver.Driver, c driver.Claim) error {
+	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	_, err := s.Wait(ctx, c)
+	return err
+}
+
 func byHandoff(c *driver.Claim) { c.Handoff = secretHandoff }
 
 func acquireWith(ctx context.Context, s driver.Driver, c driver.Claim) error {
@@ -197,7 +222,7 @@ func TestAnErrorWithoutItsSecretsIsOfTheSameKind(t *testing.T) {
 			if !redis.HasErrorPrefix(err, kind) && kind != "ERR" || leaked(err, secretToken) != "" || !strings.Contains(err.Error(), "not this") {
 				t.Errorf("%s: %s: %v", what, kind, err)
 			}
-			if errors.Is(err, driver.ErrNotSent) != errors.Is(plain, driver.ErrNotSent) || driver.CannotAnswer(err) != driver.CannotAnswer(plain) ||
+			if errors.Is(err, driver.ErrNotSent) != errors.Is(plain, driver.ErrNotSent) || driver.Explain(err).Nobody != driver.Explain(plain).Nobody ||
 				redis.IsPermissionError(err) != redis.IsPermissionError(plain) || redis.IsOOMError(err) != redis.IsOOMError(plain) ||
 				redis.IsAuthError(err) != redis.IsAuthError(plain) {
 				t.Errorf("%s: %s: judged otherwise than %v: %v", what, kind, plain, err)
@@ -296,8 +321,8 @@ func storesOn(t testing.TB, answer *atomic.Pointer[func([]string) string]) map[s
 	}
 	t.Cleanup(func() {
 		for _, s := range stores {
-			if idle, ok := s.(driver.IdleCloser); ok {
-				_ = idle.CloseIdle(context.WithoutCancel(t.Context())) // nobody answers any more
+			if idle, ok := s.(driver.Closer); ok {
+				_ = idle.Close(context.WithoutCancel(t.Context())) // nobody answers any more
 			}
 		}
 		_ = errors.Join(rdb.Close(), cluster.Close())

@@ -19,7 +19,7 @@ func TestEveryHolderOnRedisHasAHandleThatIsNoSecret(t *testing.T) {
 	process := func() *core.Locker {
 		return locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix))
 	}
-	operator := process()
+	operator := operates(t, rdb, redislock.WithPrefix(share.Prefix))
 	for name, kinds := range map[string][]core.Option{
 		"fresh": {core.WithoutRenewal()}, "shared": {core.WithShared(), core.WithShared()}, "limited": {core.WithLimit(2), core.WithLimit(3)},
 	} {
@@ -38,15 +38,12 @@ func TestEveryHolderOnRedisHasAHandleThatIsNoSecret(t *testing.T) {
 			if len(handle) != 16 || strings.Contains(strings.Join(secrets, " "), handle) {
 				t.Errorf("%s: handle %q", name, handle)
 			}
-			freed, err := operator.ForceRelease(t.Context(), name, handle)
-			if !freed || err != nil {
-				t.Errorf("%s: %v, %v", name, freed, err)
-			}
+			ok(t, operator.Evict(t.Context(), name, handle))
 		}
 		for _, x := range leases {
 			is(t, x.Release(t.Context()), core.ErrLost)
 		}
-		ok(t, acquire(t, operator, name, core.WithWait(0)).Release(t.Context()))
+		ok(t, acquire(t, operator.Locker, name, core.WithWait(0)).Release(t.Context()))
 	}
 	if keys := rdb.Keys(t.Context(), "*"+share.Prefix+"*").Val(); len(keys) != 1 {
 		t.Errorf("left: %q", keys)

@@ -14,7 +14,7 @@ const idleAfter = 2 * time.Second
 // hub is one subscription of a Store, to a channel of its own. On it, the scripts tell a place in a
 // queue that its turn may have come. The subscription lasts while somebody listens.
 //
-// The messages are hints, except for grants that name an offer. If there can be no subscription, for want of a permission or a
+// The messages are hints, except for grants, which name a look. If there can be no subscription, for want of a permission or a
 // connection, waiters are queued all the same, and look more often.
 type hub struct {
 	all      *hubs

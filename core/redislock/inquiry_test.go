@@ -280,7 +280,7 @@ func TestWhatAProxySaysInTheServersPlaceIsAnOpenOutcome(t *testing.T) {
 			t.Parallel()
 			s := redislock.New(dial(t, &redis.Options{Addr: refuser(t, says), Protocol: 2}))
 			_, err := s.Acquire(t.Context(), theClaim())
-			if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || !driver.CannotAnswer(err) {
+			if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || !driver.Explain(err).Nobody {
 				t.Errorf("%v is taken for an answer of the server's", err)
 			}
 		})

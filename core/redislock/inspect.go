@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 var (
@@ -19,7 +19,7 @@ var (
 
 // Inspect implements driver.Inspector. It runs one script that only reads. While the slot of a name moves to
 // another node of a Cluster, the queue and those who share the name may be missing.
-func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
+func (s *store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
 	reply, err := s.run(ctx, s.inspection(name))
 	if err != nil {
 		return driver.LeaseInfo{}, err
@@ -33,12 +33,12 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, err
 //
 // Besides the permissions for locking, it needs one more: scan. docs/backends/redis.md has the permissions
 // of a user that only inspects, and can do no harm.
-func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return s.leases(ctx, prefix, s.look)
 }
 
 // look asks for all names in one round trip.
-func (s *Store) look(ctx context.Context, names []string) ([]driver.LeaseInfo, error) {
+func (s *store) look(ctx context.Context, names []string) ([]driver.LeaseInfo, error) {
 	asked := make([]command, len(names))
 	sent := make([]*redis.Cmd, len(names))
 	trip := newBatch(s.rdb.Pipeline())
@@ -67,7 +67,7 @@ func (s *Store) look(ctx context.Context, names []string) ([]driver.LeaseInfo, e
 	return infos, nil
 }
 
-func (s *Store) inspection(name string) command {
+func (s *store) inspection(name string) command {
 	line, beats := s.lineKeys(name)
 	holders, notes := s.holdersKeys(name)
 	return command{
@@ -168,7 +168,7 @@ func duration(ms any) time.Duration {
 }
 
 // Evict implements driver.Inspector. It runs one script, and needs the same permissions as locking.
-func (s *Store) Evict(ctx context.Context, name, handle string) error {
+func (s *store) Evict(ctx context.Context, name, handle string) error {
 	cmd := s.eviction(name, handle)
 	reply, err := s.run(ctx, cmd)
 	if s.relaid(err) {
@@ -181,7 +181,7 @@ func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	return cmd.released(reply, err)
 }
 
-func (s *Store) eviction(name, handle string) command {
+func (s *store) eviction(name, handle string) command {
 	line, beats := s.lineKeys(name)
 	holders, notes := s.holdersKeys(name)
 	return command{

@@ -18,19 +18,20 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
 // list collects what Leases says, sorted by name.
-func list(t *testing.T, locks *core.Locker, prefix string) []core.LeaseInfo {
+func list(t *testing.T, locks inspect.Inspector, prefix string) []inspect.LeaseInfo {
 	t.Helper()
-	var infos []core.LeaseInfo
+	var infos []inspect.LeaseInfo
 	for info, err := range locks.Leases(t.Context(), prefix) {
 		ok(t, err)
 		infos = append(infos, info)
 	}
-	slices.SortFunc(infos, func(a, b core.LeaseInfo) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(infos, func(a, b inspect.LeaseInfo) int { return strings.Compare(a.Name, b.Name) })
 	return infos
 }
 
@@ -43,7 +44,7 @@ func hold(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *c
 }
 
 // handleOf is what an operator sees of the only holder.
-func handleOf(t *testing.T, locks *core.Locker, name string) string {
+func handleOf(t *testing.T, locks inspect.Inspector, name string) string {
 	t.Helper()
 	info, err := locks.Inspect(t.Context(), name)
 	ok(t, err)
@@ -54,11 +55,11 @@ func TestInspectTellsTheHolderAndTheLineWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	share := shared.Use(t)
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	process := func() *core.Locker {
-		return locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix))
+	process := func() operator {
+		return operates(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix))
 	}
 	operator := process()
-	x := hold(t, process(), "name", core.WithLabel("host-1 ütf"))
+	x := hold(t, process().Locker, "name", core.WithLabel("host-1 ütf"))
 	info, err := operator.Inspect(t.Context(), "name")
 	ok(t, err)
 	if !info.Held || info.Foreign || info.Label != "host-1 ütf" || info.Remaining <= 0 || info.Remaining > 10*time.Second || len(info.Line) > 0 {
@@ -99,7 +100,7 @@ func TestInspectTellsWhichOfALineAreDead(t *testing.T) {
 	t.Parallel()
 	share := shared.Use(t)
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	operator := locker(t, rdb, redislock.WithPrefix(share.Prefix))
+	operator := operates(t, rdb, redislock.WithPrefix(share.Prefix))
 	line := "{" + share.Prefix + "name}:v1:line"
 	now := time.Now().UnixMilli()
 	ok(t, rdb.ZAdd(t.Context(), line, redis.Z{Score: float64(now - 60_000), Member: "dead"}, redis.Z{Score: float64(now), Member: "alive"}, redis.Z{Score: float64(now + 1), Member: "no beat"}).Err())
@@ -118,11 +119,11 @@ func TestLeasesAreListedByPrefixAndNothingElseIs(t *testing.T) {
 	t.Parallel()
 	share := shared.Use(t)
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	locks := locker(t, rdb, redislock.WithPrefix(share.Prefix))
+	locks := operates(t, rdb, redislock.WithPrefix(share.Prefix))
 	for _, name := range []string{"order:1", "order:2", "order:10", "report", "od[a-z]er", `back\slash`, "st*r"} {
-		hold(t, locks, name)
+		hold(t, locks.Locker, name)
 	}
-	ok(t, acquire(t, locks, "done", core.WithDedup(time.Minute)).Complete(t.Context())) // leaves a marker
+	ok(t, acquire(t, locks.Locker, "done", core.WithDedup(time.Minute)).Complete(t.Context())) // leaves a marker
 	ok(t, rdb.Set(t.Context(), share.Prefix+"order:foreign", "bm90IGhvbGRmYXN0J3M=", time.Minute).Err())
 	ok(t, rdb.Set(t.Context(), share.Prefix+"order:foreign-2", strings.Repeat("t", 40), time.Minute).Err())
 	ok(t, rdb.HSet(t.Context(), share.Prefix+"order:hash", "a", "b").Err())
@@ -162,7 +163,7 @@ func TestAListReadsInSmallSteps(t *testing.T) {
 	ok(t, err)
 	ok(t, rdb.ConfigSet(t.Context(), "slowlog-max-len", "100000").Err())
 	ok(t, rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0").Err())
-	if infos := list(t, locker(t, rdb), ""); len(infos) < 3000 {
+	if infos := list(t, redislock.New(rdb), ""); len(infos) < 3000 {
 		t.Errorf("%d names", len(infos))
 	}
 	sent, err := rdb.SlowLogGet(t.Context(), -1).Result()
@@ -182,9 +183,9 @@ func TestAListReadsInSmallSteps(t *testing.T) {
 func TestWithoutAPrefixTheKeysBesideTheLocksAreNotListed(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)
-	locks := locker(t, dial(t, &redis.Options{Addr: server.Addr()}), redislock.WithPrefix(""))
-	hold(t, locks, "name")
-	ok(t, acquire(t, locks, "done", core.WithDedup(time.Minute)).Complete(t.Context()))
+	locks := operates(t, dial(t, &redis.Options{Addr: server.Addr()}), redislock.WithPrefix(""))
+	hold(t, locks.Locker, "name")
+	ok(t, acquire(t, locks.Locker, "done", core.WithDedup(time.Minute)).Complete(t.Context()))
 	if infos := list(t, locks, ""); len(infos) != 1 || infos[0].Name != "name" {
 		t.Errorf("%+v", infos)
 	}
@@ -194,7 +195,7 @@ func TestAForceReleaseOnRedisMatchesTheHandle(t *testing.T) {
 	t.Parallel()
 	share := shared.Use(t)
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	operator := locker(t, rdb, redislock.WithPrefix(share.Prefix))
+	operator := operates(t, rdb, redislock.WithPrefix(share.Prefix))
 	x := hold(t, locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix)), "name", core.WithLabel("host-1"))
 	waiting := locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix))
 	next := make(chan *core.Lease, 1)
@@ -207,16 +208,11 @@ func TestAForceReleaseOnRedisMatchesTheHandle(t *testing.T) {
 	}()
 	handle := handleOf(t, operator, "name")
 	for _, wrong := range []string{handle[:15], handle + "0", "0123456789abcdef"} {
-		freed, err := operator.ForceRelease(t.Context(), "name", wrong)
-		if held, ok := errors.AsType[*core.HeldError](err); freed || !ok || held.Label != "host-1" {
-			t.Errorf("handle %s beside %s: %v, %v", wrong, handle, freed, err)
+		if held := another(t, operator.Evict(t.Context(), "name", wrong)); held.Label != "host-1" {
+			t.Errorf("handle %s beside %s: %+v", wrong, handle, held)
 		}
 	}
-	freed, err := operator.ForceRelease(t.Context(), "name", handle)
-	ok(t, err)
-	if !freed {
-		t.Error("not freed")
-	}
+	ok(t, operator.Evict(t.Context(), "name", handle))
 	y := <-next
 	<-x.Context().Done()
 	if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonTaken {
@@ -226,10 +222,7 @@ func TestAForceReleaseOnRedisMatchesTheHandle(t *testing.T) {
 		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
 	}
 	ok(t, y.Release(t.Context()))
-	freed, err = operator.ForceRelease(t.Context(), "name", handle)
-	if freed || err != nil {
-		t.Errorf("of a free name: %v, %v", freed, err)
-	}
+	is(t, operator.Evict(t.Context(), "name", handle), driver.ErrNotOwner)
 }
 
 // The handles are those of the first 22 characters, as if they were a token.
@@ -237,7 +230,7 @@ func TestAForceReleaseLeavesAloneWhatIsForeign(t *testing.T) {
 	t.Parallel()
 	share := shared.Use(t)
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	operator := locker(t, rdb, redislock.WithPrefix(share.Prefix))
+	operator := operates(t, rdb, redislock.WithPrefix(share.Prefix))
 	for what, value := range map[string]string{
 		"foreign":       "bm90IGhvbGRmYXN0J3M=",
 		"digits":        "7",
@@ -247,10 +240,7 @@ func TestAForceReleaseLeavesAloneWhatIsForeign(t *testing.T) {
 		key := share.Prefix + "name"
 		ok(t, rdb.Set(t.Context(), key, value, time.Minute).Err())
 		sum := sha1.Sum([]byte(value[:min(22, len(value))]))
-		freed, err := operator.ForceRelease(t.Context(), "name", hex.EncodeToString(sum[:8]))
-		if freed || !errors.Is(err, core.ErrHeld) {
-			t.Errorf("%s: %v, %v", what, freed, err)
-		}
+		_ = another(t, operator.Evict(t.Context(), "name", hex.EncodeToString(sum[:8])))
 		if rdb.Get(t.Context(), key).Val() != value {
 			t.Errorf("%s: it was deleted", what)
 		}
@@ -270,11 +260,8 @@ func TestAForceReleaseTellsTheFirstInLine(t *testing.T) {
 	t.Cleanup(func() { _ = sub.Close() })
 	_, err := sub.Receive(t.Context()) // it is subscribed
 	ok(t, err)
-	operator := locker(t, rdb, redislock.WithPrefix(share.Prefix))
-	freed, err := operator.ForceRelease(t.Context(), "name", handleOf(t, operator, "name"))
-	if !freed || err != nil {
-		t.Errorf("%v, %v", freed, err)
-	}
+	operator := operates(t, rdb, redislock.WithPrefix(share.Prefix))
+	ok(t, operator.Evict(t.Context(), "name", handleOf(t, operator, "name")))
 	heard, err := sub.ReceiveTimeout(t.Context(), 10*time.Second)
 	ok(t, err)
 	if m, ok := heard.(*redis.Message); !ok || m.Payload != "place" {
@@ -320,12 +307,12 @@ func TestInspectingSaysThatTheServerIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.server.Kill()
-	_, err := w.other.Inspect(t.Context(), "name")
-	is(t, err, core.ErrUnavailable)
-	_, err = w.other.ForceRelease(t.Context(), "name", "handle")
-	is(t, err, core.ErrUnavailable)
-	for _, err := range w.other.Leases(t.Context(), "") {
-		is(t, err, core.ErrUnavailable)
+	store := redislock.New(w.direct)
+	_, err := store.Inspect(t.Context(), "name")
+	refused(t, err)
+	refused(t, store.Evict(t.Context(), "name", "handle"))
+	for _, err := range store.Leases(t.Context(), "") {
+		refused(t, err)
 	}
 }
 
@@ -340,26 +327,22 @@ func TestWhoOnlyLooksNeedsNoMoreAndCanDoNoHarm(t *testing.T) {
 	w := newWorld(t)
 	w.do(t, append([]any{"acl", "setuser", "looks", "on", ">secret"}, lookingACL...)...)
 	x := hold(t, w.locks, "name")
-	handle := handleOf(t, w.other, "name")
-	looks := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "looks", Password: "secret"}))
+	handle := handleOf(t, redislock.New(w.direct), "name")
+	looks := operates(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "looks", Password: "secret"}))
 	if infos := list(t, looks, ""); len(infos) != 1 || infos[0].Handle != handle {
 		t.Errorf("%+v", infos)
 	}
-	_, err := looks.ForceRelease(t.Context(), "name", handle)
-	is(t, err, core.ErrUnavailable)
-	_, err = looks.TryAcquire(t.Context(), "other")
+	refused(t, looks.Evict(t.Context(), "name", handle))
+	_, err := looks.TryAcquire(t.Context(), "other")
 	is(t, err, core.ErrUnavailable)
 	renewed(t, x)
 
 	w.do(t, append([]any{"acl", "setuser", "locks", "on", ">secret"}, minimalACL...)...)
-	locks := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "locks", Password: "secret"}))
+	locks := redislock.New(dial(t, &redis.Options{Addr: w.server.Addr(), Username: "locks", Password: "secret"}))
 	for _, err := range locks.Leases(t.Context(), "") {
-		is(t, err, core.ErrUnavailable) // NOPERM for scan
+		refused(t, err) // NOPERM for scan
 	}
-	freed, err := locks.ForceRelease(t.Context(), "name", handle)
-	if !freed || err != nil {
-		t.Errorf("who may lock: %v, %v", freed, err)
-	}
+	ok(t, locks.Evict(t.Context(), "name", handle))
 }
 
 func TestAClusterIsListedAsAWhole(t *testing.T) {
@@ -368,33 +351,28 @@ func TestAClusterIsListedAsAWhole(t *testing.T) {
 	ok(t, dial(t, &redis.Options{Addr: server.Addr()}).Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = rdb.Close() })
-	locks := locker(t, rdb)
+	locks := operates(t, rdb)
 	eventually(t, "the cluster is up", func() bool {
 		x, err := locks.TryAcquire(t.Context(), "warm")
 		return err == nil && x.Release(t.Context()) == nil
 	})
 	for i := range 50 {
-		hold(t, locks, fmt.Sprintf("name-%d", i))
+		hold(t, locks.Locker, fmt.Sprintf("name-%d", i))
 	}
 	if infos := list(t, locks, "name-"); len(infos) != 50 {
 		t.Errorf("%d names", len(infos))
 	}
-	if freed, err := locks.ForceRelease(t.Context(), "name-7", handleOf(t, locks, "name-7")); !freed || err != nil {
-		t.Errorf("%v, %v", freed, err)
-	}
+	ok(t, locks.Evict(t.Context(), "name-7", handleOf(t, locks, "name-7")))
 }
 
 func TestInspectingWorksOnMiniredisToo(t *testing.T) {
 	t.Parallel()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	locks := locker(t, dial(t, &redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) { return buffered(m.Dial()) }}))
-	hold(t, locks, "name", core.WithLabel("host-1"))
+	locks := operates(t, dial(t, &redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) { return buffered(m.Dial()) }}))
+	hold(t, locks.Locker, "name", core.WithLabel("host-1"))
 	if infos := list(t, locks, ""); len(infos) != 1 || infos[0].Label != "host-1" {
 		t.Errorf("%+v", infos)
 	}
-	freed, err := locks.ForceRelease(t.Context(), "name", handleOf(t, locks, "name"))
-	if !freed || err != nil {
-		t.Errorf("%v, %v", freed, err)
-	}
+	ok(t, locks.Evict(t.Context(), "name", handleOf(t, locks, "name")))
 }

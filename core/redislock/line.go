@@ -2,13 +2,11 @@ package redislock
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Pauses between looks at a name that a foreign client holds. Its release tells nobody.
@@ -20,67 +18,39 @@ const (
 // lastWords is how long, after the end of a context, we wait for an answer that is under way.
 const lastWords = 30 * time.Millisecond
 
-// Wait implements driver.Queuer. It returns when it hears a notification. It looks at the name at
+// Wait implements driver.Queuer, for nodes of a quorum. It returns when it hears a notification. It looks at the name at
 // once, and when the owner's TTL, or the life of the first place in the queue, ends. Without
 // notifications, or while a foreign client has the name, it also looks after 25 ms, then less and
 // less often, up to a second apart. Each look runs one script.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
-	_, _, err := s.await(ctx, c, "")
+func (s *store) Wait(ctx context.Context, c driver.Claim) error {
+	err := s.wait(ctx, c)
+	if s.relaid(err) {
+		return s.wait(ctx, c)
+	}
 	return err
 }
 
-// Offer implements driver.Offerer. It is Wait, and each look carries the same offer. With
-// [WithReplicas], nothing is offered: nobody would wait for the replicas.
-func (s *Store) Offer(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
-	if s.replicas.n > 0 || c.Offer == 0 || !c.Exclusive() || c.Dedup > 0 || c.Handoff != "" {
-		return g, false, s.Wait(ctx, c)
-	}
-	return s.await(ctx, c, rand.Text())
-}
-
-// await waits for a notification. nonce is the secret of the offer, or "" if there is none.
-func (s *Store) await(ctx context.Context, c driver.Claim, nonce string) (g driver.Grant, granted bool, err error) {
-	g, granted, err = s.wait(ctx, c, nonce)
-	if s.relaid(err) {
-		return s.wait(ctx, c, nonce)
-	}
-	return g, granted, err
-}
-
-func (s *Store) wait(ctx context.Context, c driver.Claim, nonce string) (g driver.Grant, granted bool, err error) {
+func (s *store) wait(ctx context.Context, c driver.Claim) error {
 	hub := s.hubs.of(c.Name)
 	heard, leave := hub.listen(c.At())
 	defer leave()
 	told := hub.await(ctx)
-	note := noted(c, nonce)
 	if err := driver.NotSent(ctx.Err()); err != nil { // while the subscription began
-		return g, false, err
+		return err
 	}
 	for poll := firstPoll; ; poll, told = min(2*poll, lastPoll), hub.tells() {
-		try, again, err := s.lineUp(ctx, c, note)
-		if err != nil {
-			return g, false, err
-		}
-		if try {
-			select { // a grant may have been told while the look was under way
-			case message := <-heard:
-				g, granted = offered(c, nonce, message)
-			default:
-			}
-			return g, granted, nil
-		}
-		if nonce == "" { // the label is known now
-			note = ""
+		try, again, err := s.lineUp(ctx, c)
+		if err != nil || try {
+			return err
 		}
 		if again == 0 || !told && again > poll {
 			again = poll
 		}
 		timer := time.NewTimer(again)
 		select {
-		case message := <-heard:
+		case <-heard:
 			timer.Stop()
-			g, granted = offered(c, nonce, message)
-			return g, granted, nil
+			return nil
 		case <-timer.C:
 			if ctx.Err() == nil {
 				continue
@@ -88,19 +58,8 @@ func (s *Store) wait(ctx context.Context, c driver.Claim, nonce string) (g drive
 		case <-ctx.Done():
 			timer.Stop()
 		}
-		return g, false, ctx.Err()
+		return ctx.Err()
 	}
-}
-
-// offered reads what a grant in line is told with: the offer's number and nonce, and the fence. Any
-// other message is a hint.
-func offered(c driver.Claim, nonce, message string) (g driver.Grant, ok bool) {
-	fence, ok := strings.CutPrefix(message, decimal(int64(c.Offer))+" "+nonce+" ") //nolint:gosec // G115: core counts from 1
-	if !ok || nonce == "" {
-		return g, false
-	}
-	g, err := granted(fence)
-	return g, err == nil
 }
 
 // outlast is ctx, but ends a while later. Otherwise a command that queues a place, and is under way
@@ -115,29 +74,15 @@ func outlast(ctx context.Context) (longer context.Context, stop func()) {
 	return longer, func() { stopWatching(); cancel() }
 }
 
-// noted is what c's place shows: its offer, or only its label.
-func noted(c driver.Claim, nonce string) string {
-	if nonce == "" {
-		return magic + c.Label
-	}
-	return strings.Join([]string{decimal(int64(c.Offer)), nonce, fencesOf(c), life(c), owned(c)}, " ") //nolint:gosec // G115: as above
-}
-
-// lineUp puts c's place in the queue, with what it shows, unless that is "". It says whether to try now,
-// or when to look again: 0 if that is not known.
-func (s *Store) lineUp(ctx context.Context, c driver.Claim, note string) (try bool, again time.Duration, err error) {
+// lineUp puts c's place in the queue. It says whether to try now, or when to look again: 0 if that is not known.
+func (s *store) lineUp(ctx context.Context, c driver.Claim) (try bool, again time.Duration, err error) {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{
-		script: waitScript, keys: 4,
+		script: waitScript, keys: 3,
 		parts: []string{
-			s.lockKey(c.Name), line, beats, s.layout.fence(c.Name),
-			s.hubs.member(c), owner(c), life(c), s.hubs.channels(c.Name),
+			s.lockKey(c.Name), line, beats,
+			s.hubs.member(c), owner(c), lives(c), s.hubs.channels(c.Name), "0" + magic + c.Label, rankOf(c),
 		},
-	}
-	if !joins(c) {
-		cmd.parts = append(cmd.parts, note, rankOf(c))
-	} else if cmd = s.waitTogether(c); note != "" {
-		cmd.parts = append(cmd.parts, note)
 	}
 	ctx, stop := outlast(ctx)
 	defer stop()
@@ -162,25 +107,20 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim, note string) (try bo
 	}
 }
 
-// leave gives up c's place in the queue, or withdraws its offer, and releases the name if c's token
-// owns it.
-func (s *Store) leave(c driver.Claim) command {
+// leave gives up c's place in the queue, and releases the name if c's token owns it.
+func (s *store) leave(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{
+	return command{
 		script: leaveScript, keys: 4,
 		parts: []string{
 			s.lockKey(c.Name), line, beats, s.layout.fence(c.Name),
 			owner(c), s.hubs.member(c), s.hubs.channels(c.Name),
 		},
 	}
-	if c.Offer > 0 {
-		cmd.parts = append(cmd.parts, decimal(int64(c.Offer))) //nolint:gosec // G115: as above
-	}
-	return cmd
 }
 
 // Rank implements driver.Ranker. It runs one script that only reads.
-func (s *Store) Rank(ctx context.Context, name string) (uint64, error) {
+func (s *store) Rank(ctx context.Context, name string) (uint64, error) {
 	line, _ := s.lineKeys(name)
 	reply, err := s.run(ctx, command{script: rankScript, keys: 1, parts: []string{line}})
 	if err != nil {
@@ -201,8 +141,5 @@ func rankOf(c driver.Claim) string {
 	}
 	return strconv.FormatUint(c.Rank, 10)
 }
-
-// life is how long a place stays in the queue without a heartbeat, in ms.
-func life(c driver.Claim) string { return millis(driver.PlaceLife(c.TTL)) }
 
 func fencesOf(c driver.Claim) string { return decimal(int64(max(1, c.Fences))) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
@@ -33,8 +34,8 @@ func TestMain(m *testing.M) {
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("tests ask no name server")
 	}}
-	logging.Disable()     // go-redis prints every dial that a dead server refuses
-	backendtest.AtOnce(4) // they mostly wait
+	logging.Disable() // go-redis prints every dial that a dead server refuses
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 
@@ -46,6 +47,38 @@ const ttl = 3 * time.Second
 func locker(t *testing.T, rdb redis.UniversalClient, opts ...redislock.Option) *core.Locker {
 	t.Helper()
 	return lockerOn(t, redislock.New(rdb, opts...))
+}
+
+// operator is a Locker that ends with the test, and what its Store shows.
+type operator struct {
+	*core.Locker
+	inspect.Inspector
+	inspect.MarkerInspector
+}
+
+func operates(t *testing.T, rdb redis.UniversalClient, opts ...redislock.Option) operator {
+	t.Helper()
+	s := redislock.New(rdb, opts...)
+	return operator{lockerOn(t, s), s, s}
+}
+
+// refused fails the test unless a server has refused to do what was asked.
+func refused(t testing.TB, err error) {
+	t.Helper()
+	if m := driver.Explain(err); m.Answered() {
+		t.Errorf("%v: no error of the server's", err)
+	}
+}
+
+// another fails the test unless err says that a name has another holder.
+func another(t testing.TB, err error) *driver.Held {
+	t.Helper()
+	m := driver.Explain(err)
+	if m.Held == nil {
+		t.Errorf("%v; want a *driver.Held", err)
+		return &driver.Held{}
+	}
+	return m.Held
 }
 
 func lockerOn(t *testing.T, d driver.Driver) *core.Locker {

@@ -142,7 +142,7 @@ func TestMergedCommandsRespectTheLine(t *testing.T) {
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
 	s := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
 	waiting := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
-	defer func() { ok(t, waiting.CloseIdle(t.Context())) }()
+	defer func() { ok(t, waiting.Close(t.Context())) }()
 	crowd(n, func(i int) {
 		_, err := s.Acquire(t.Context(), claimOf(i))
 		ok(t, err)
@@ -150,11 +150,14 @@ func TestMergedCommandsRespectTheLine(t *testing.T) {
 	heard := make(chan error, n)
 	next := func(i int) driver.Claim {
 		c := claimOf(i)
-		c.Token, c.Place = fmt.Sprintf("next--%016d", i), fmt.Sprint("place-", i)
+		c.Token = fmt.Sprintf("next--%016d", i)
 		return c
 	}
 	for i := range n {
-		go func() { heard <- waiting.Wait(t.Context(), next(i)) }()
+		go func() {
+			_, err := waiting.Wait(t.Context(), next(i))
+			heard <- err
+		}()
 	}
 	eventually(t, "all have lined up", func() bool {
 		return len(rdb.Keys(t.Context(), "{"+share.Prefix+"*:line").Val()) == n

@@ -23,7 +23,7 @@ func TestScriptsUseNoKeyThatTheirCallDoesNotDeclare(t *testing.T) {
 	lines := monitored(t, server.Addr())
 	x, rdb := newLacker(t, server.Addr(), "object", minimalACL) // which nothing needs
 	x.store = redislock.New(rdb, redislock.WithPrefix(x.prefix))
-	t.Cleanup(func() { ok(t, x.store.CloseIdle(context.WithoutCancel(t.Context()))) })
+	t.Cleanup(func() { ok(t, x.store.Close(context.WithoutCancel(t.Context()))) })
 	x.driver = x.store
 	for i, d := range deeds() {
 		x.what, x.name = d.what, fmt.Sprint("name-", i)

@@ -3,7 +3,7 @@ package redislock
 import (
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // notes are the short strings of one command, in one piece of memory. A renewal has two of them for

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-// localOnly is w.locks for work that goes on without Redis.
+// localOnly is a Locker whose work goes on without Redis.
 func (w *world) localOnly(t *testing.T) *core.Locker {
 	t.Helper()
-	local, err := w.locks.With(core.OnUnavailable(core.LocalOnly))
+	local, err := lockerOn(t, fallback.New(redislock.New(w.rdb))).With(core.OnUnavailable(core.LocalOnly))
 	ok(t, err)
 	return local
 }

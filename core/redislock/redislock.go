@@ -67,33 +67,36 @@ package redislock
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
+	"errors"
+	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
+	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Store is a lock service on Redis. Make one with [New]. It implements driver.Driver, and any
 // number of goroutines may use it.
 type Store struct {
-	base
+	*oldadapter.Driver // what is as it was: Renew, and the node of package redlock
+	inspect.Inspector
+	inspect.MarkerInspector
 
-	layout *layout
-	hubs   *hubs
-	share  *share // nil if every command goes by itself
+	s      *store
+	number atomic.Uint64 // of the last look
+	queued sync.Map      // tokens that were refused in a Wait, and were not granted or released since
 }
 
 var (
-	_ driver.Driver     = (*Store)(nil)
-	_ driver.Offerer    = (*Store)(nil)
-	_ driver.Ranker     = (*Store)(nil)
-	_ driver.Validator  = (*Store)(nil)
-	_ driver.IdleCloser = (*Store)(nil)
-	_ driver.Inspector  = (*Store)(nil)
+	_ driver.Driver = (*Store)(nil)
+	_ driver.Closer = (*Store)(nil)
 
-	_ driver.MarkerInspector = (*Store)(nil)
+	_ inspect.Inspector       = (*Store)(nil)
+	_ inspect.MarkerInspector = (*Store)(nil)
 )
 
 // New returns a Store that sends its commands through rdb. The caller configures rdb and closes
@@ -106,40 +109,45 @@ var (
 // goroutine for many commands. Hooks of a plain client do not see lock commands, because they
 // would see tokens.
 func New(rdb redis.UniversalClient, opts ...Option) *Store {
-	s := &Store{base: newBase(rdb, opts)}
-	s.layout = newLayout(rdb, &s.base)
-	s.hubs = newHubs(s.rdb, s.layout)
-	if _, ok := s.rdb.(*redis.Client); ok {
-		s.share = &share{rdb: s.rdb, replicas: s.replicas}
-	}
-	return s
+	s := newStore(rdb, opts)
+	return &Store{Driver: oldadapter.New(s), Inspector: s, MarkerInspector: s, s: s}
 }
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{
-		Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true,
-		Block: true, Floor: true, Shared: true, Limit: true, Keep: true, Detach: true,
-	}
+	can := s.Driver.Capabilities()
+	can.Forgets = s.s.share != nil // hooks of a Cluster client may keep what they get
+	return can
 }
 
-// CloseIdle implements driver.IdleCloser: it ends the subscriptions. If a subscription is being
-// dialled into a network that does not answer, it ends after 5 s with a plain client, and after
-// the client's own timeouts in Cluster.
-func (s *Store) CloseIdle(ctx context.Context) error { return s.hubs.close(ctx) }
-
-// kept is the value of a name that a release has left taken, but for the time, which the script adds.
-// It begins with '=' or '!', which no token does: by that, the scripts of acquires recognise it. Each
-// such value has a handle of its own. So the text after '=' is as long as a token, and is made from the
-// token that leaves it.
-func kept(c driver.Claim) string {
-	if c.Handoff != "" {
-		return "!" + c.Handoff + magic + c.Label + magic
+// Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue. The first claim of
+// a Store asks for INFO before: see [WithoutServerCheck].
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := s.s.Acquire(ctx, claimed(c))
+	if err == nil {
+		s.queued.Delete(c.Token)
 	}
-	sum := sha256.Sum256([]byte(c.Token))
-	left := "=" + base64.RawURLEncoding.EncodeToString(sum[:])
-	return left[:min(len(left), len(c.Token))] + magic + c.Label + magic
+	return oldadapter.Grant(g), err
 }
 
-// forHandoff is how the value of a name begins that is left for c's hand-off.
-func forHandoff(c driver.Claim) string { return "!" + c.Handoff + magic }
+// Release implements driver.Driver. It runs one script: the one for owners, who are not in the queue, or the
+// one that leaves the queue. If the first finds no owner, it has changed nothing, and the other follows.
+func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+	was := claimed(c)
+	if _, queued := s.queued.LoadAndDelete(c.Token); !queued || c.Dedup > 0 || c.Keep > 0 { // who leaves something is an owner
+		owns := was
+		owns.Keep, owns.Mark = c.Keep, c.Dedup > 0
+		if err := s.s.Release(ctx, owns); !errors.Is(err, driver.ErrNotOwner) {
+			return err
+		}
+	}
+	was.Place = c.Token
+	return s.s.Release(ctx, was)
+}
+
+// claimed is c with all its fences: those who are to go to a node ask for fewer.
+func claimed(c driver.Claim) old.Claim {
+	was := oldadapter.Claim(c)
+	was.Fences = c.Fences
+	return was
+}

@@ -50,7 +50,7 @@ func FuzzScriptReplies(f *testing.F) {
 		case 1:
 			c.Fences = 32
 		case 2:
-			c.Shared = true
+			c.Limit = driver.Readers
 		case 3:
 			c.Limit = 3
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -18,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-func dialSentinel(t *testing.T, s *servers.RedisSentinel, password string) *redis.Client {
+func dialSentinel(t testing.TB, s *servers.RedisSentinel, password string) *redis.Client {
 	t.Helper()
 	rdb := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: servers.MasterName, SentinelAddrs: s.Addrs(), SentinelPassword: password, Password: password,
@@ -31,21 +30,22 @@ func TestConformanceBySentinel(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
 	s := servers.Sentinel(t, "secret")
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service { return bySentinel(t, s, t.Name()+":") },
-		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+	each(t, func(t testing.TB, prefix string) drivertest.Config {
+		service := bySentinel(t, s, prefix)
+		service.Own = func() drivertest.Config {
 			s := servers.Sentinel(t, "secret")
-			return bySentinel(t, s, "holdfast:"), drivertest.Servers{
-				Kill: func() {
-					inStep(t, dial(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}), "in-step")
-					s.Nodes[0].Kill()
-				},
-				Restart: func() {
-					s.AwaitMaster(s.Nodes[1])
-					s.Nodes[0].Restart()
-				},
+			service := bySentinel(t, s, "holdfast:")
+			service.Kill = func() {
+				inStep(t, dial(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}), "in-step")
+				s.Nodes[0].Kill()
 			}
-		},
+			service.Restart = func() {
+				s.AwaitMaster(s.Nodes[1])
+				s.Nodes[0].Restart()
+			}
+			return service
+		}
+		return service
 	})
 }
 
@@ -53,19 +53,25 @@ func TestConformanceBySentinelOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
 	s := servers.Sentinel(t, "secret")
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service { return bySentinel(t, s, t.Name()+":") },
-	}.Uneven(6))
+	each(t, func(t testing.TB, prefix string) drivertest.Config {
+		return behindSentinel(t, s, prefix).Uneven(bySentinel(t, s, prefix))
+	})
 }
 
 // bySentinel is a service whose master the Sentinels name.
-func bySentinel(t *testing.T, s *servers.RedisSentinel, prefix string) drivertest.Service {
+func bySentinel(t testing.TB, s *servers.RedisSentinel, prefix string) drivertest.Config {
 	t.Helper()
 	service := service(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}, prefix)
 	service.Driver = func() driver.Driver {
 		return redislock.New(dialSentinel(t, s, "secret"), redislock.WithPrefix(prefix))
 	}
-	service.Through = func() (driver.Driver, []*faultproxy.Proxy) {
+	service.Through = behindSentinel(t, s, prefix).Through
+	return service
+}
+
+// behindSentinel makes processes that reach each node through a proxy.
+func behindSentinel(t testing.TB, s *servers.RedisSentinel, prefix string) backendtest.Process {
+	return func() (driver.Driver, []*faultproxy.Proxy) {
 		through, proxies := proxied(t, append(slices.Clone(s.Nodes), s.Sentinels...))
 		rdb := redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: servers.MasterName, SentinelAddrs: s.Addrs(), SentinelPassword: "secret", Password: "secret", Dialer: through,
@@ -73,8 +79,6 @@ func bySentinel(t *testing.T, s *servers.RedisSentinel, prefix string) drivertes
 		t.Cleanup(func() { _ = rdb.Close() })
 		return redislock.New(rdb, redislock.WithPrefix(prefix)), proxies[:len(s.Nodes)]
 	}
-	service.Holder = "sentinel " + strings.Join(s.Addrs(), ",") + " " + prefix
-	return service
 }
 
 func TestAFailoverBySentinelIsSurvived(t *testing.T) {

@@ -23,7 +23,23 @@ type line struct {
 	held, wanted   driver.Claim
 	nodes          []*redis.Client
 	slot           int
-	waited         chan error
+	waited         chan waited
+}
+
+// waited is what a call of Wait has returned.
+type waited struct {
+	driver.Grant
+	err error
+}
+
+// told fails the test unless the waiter was told of its grant, and did not find it by a look.
+func (l *line) told(t *testing.T) {
+	t.Helper()
+	w := <-l.waited
+	ok(t, w.err)
+	if w.TTL == 0 {
+		t.Error("nobody has told it")
+	}
 }
 
 func newLine(t *testing.T, c *servers.RedisCluster) *line {
@@ -34,9 +50,9 @@ func newLine(t *testing.T, c *servers.RedisCluster) *line {
 		held:   driver.Claim{Name: "name", Token: strings.Repeat("h", 22), TTL: time.Minute},
 		wanted: driver.Claim{Name: "name", Token: strings.Repeat("w", 22), TTL: time.Minute},
 		slot:   keySlot(t, c, "holdfast:name"),
-		waited: make(chan error, 1),
+		waited: make(chan waited, 1),
 	}
-	t.Cleanup(func() { ok(t, l.waiter.CloseIdle(context.WithoutCancel(t.Context()))) })
+	t.Cleanup(func() { ok(t, l.waiter.Close(context.WithoutCancel(t.Context()))) })
 	for _, n := range c.Nodes {
 		l.nodes = append(l.nodes, dial(t, &redis.Options{Addr: n.Addr()}))
 	}
@@ -45,14 +61,14 @@ func newLine(t *testing.T, c *servers.RedisCluster) *line {
 	return l
 }
 
-// wait waits until the name may be free. Nothing but a message tells before the holder's TTL
-// has passed, which is far away.
+// wait waits for the name.
 func (l *line) wait(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 	go func() {
 		defer cancel()
-		l.waited <- l.waiter.Wait(ctx, l.wanted)
+		g, err := l.waiter.Wait(ctx, l.wanted)
+		l.waited <- waited{g, err}
 	}()
 	l.standsInLine(t)
 }
@@ -67,6 +83,10 @@ func (l *line) standsInLine(t *testing.T) {
 		}
 		return false
 	})
+}
+
+func (l *line) nodeOf(s *servers.Server) *redis.Client {
+	return l.nodes[slices.Index(l.cluster.Nodes, s)]
 }
 
 func (l *line) channels(t *testing.T) (sharded, plain int) {
@@ -91,12 +111,12 @@ func TestWaitersInClusterAreToldThroughAChannelInTheSlot(t *testing.T) {
 	}
 	l.cluster.BeginMove(l.slot, from, to)
 	l.cluster.EndMove(l.slot, from, to)
-	ok(t, <-l.waited) // the server has ended the subscription: look again
-	l.wait(t)
-	eventually(t, "it listens at the new node", func() bool { sharded, _ := l.channels(t); return sharded == 1 })
+	eventually(t, "it listens at the new node", func() bool {
+		return len(l.nodeOf(to).PubSubShardChannels(t.Context(), "{holdfast:*}:v1:shard:*").Val()) == 1
+	})
 	ok(t, l.holder.Release(t.Context(), l.held))
-	ok(t, <-l.waited)
-	ok(t, l.waiter.CloseIdle(t.Context()))
+	l.told(t)
+	ok(t, l.waiter.Close(t.Context()))
 	eventually(t, "the subscription ends", func() bool { sharded, _ := l.channels(t); return sharded == 0 })
 }
 
@@ -105,13 +125,8 @@ func TestAReleaseGoesOnWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, servers.Cluster(t))
 	l.wait(t)
-	sharded, _ := l.channels(t)
 	l.releaseInMidMove(t)
-	if sharded > 0 { // the move has ended the subscription, which tells the waiter
-		ok(t, <-l.waited)
-	}
-	_, err := l.waiter.Acquire(t.Context(), l.wanted)
-	ok(t, err)
+	ok(t, (<-l.waited).err) // by a look
 }
 
 // releaseInMidMove releases the lock when one key of its slot, whichever it is, has moved.
@@ -150,7 +165,7 @@ func TestWaitersInAClusterWithoutShardedChannelsAreTold(t *testing.T) {
 		t.Errorf("%d sharded channels, %d plain ones", sharded, plain)
 	}
 	ok(t, l.holder.Release(t.Context(), l.held))
-	ok(t, <-l.waited)
+	l.told(t)
 }
 
 // Whoever chooses the names that a process waits for must not choose how many connections it has.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // joins says whether a claim can own a name together with others. Such claims have scripts of their
@@ -14,7 +14,7 @@ import (
 func joins(c driver.Claim) bool { return !c.Exclusive() }
 
 // holdersKeys are the keys of those who share a name, and of the notes on them.
-func (s *Store) holdersKeys(name string) (holders, notes string) {
+func (s *store) holdersKeys(name string) (holders, notes string) {
 	const suffix = ":notes"
 	notes = s.sideKey(name, "holders"+suffix)
 	return notes[:len(notes)-len(suffix)], notes
@@ -36,28 +36,6 @@ func limitOf(c driver.Claim) string {
 	return decimal(int64(c.Limit))
 }
 
-// join is Acquire for claims that can own a name together.
-func (s *Store) join(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	line, beats := s.lineKeys(c.Name)
-	holders, notes := s.holdersKeys(c.Name)
-	cmd := command{script: joinScript, lasting: true, keys: 6, parts: []string{
-		s.lockKey(c.Name), s.layout.fence(c.Name), line, beats, holders, notes,
-	}}
-	if c.Dedup > 0 {
-		cmd.keys++
-		cmd.parts = append(cmd.parts, s.doneKey(c))
-	}
-	cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), life(c), s.hubs.channels(c.Name), c.Label)
-	reply, err := s.known(ctx, cmd)
-	if refused, ok := reply.([]any); ok { // replicas need not know of a refusal
-		return driver.Grant{}, refusal(refused)
-	}
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	return joined(reply)
-}
-
 // joined reads a fence and a limit.
 func joined(reply any) (g driver.Grant, err error) {
 	text, _ := reply.(string)
@@ -76,7 +54,7 @@ func joined(reply any) (g driver.Grant, err error) {
 
 // renewApart renews claims of all kinds, but not in Cluster. Those that can own a name together have a script of their
 // own.
-func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
+func (s *store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 	var alone, many []driver.Claim
 	for _, c := range claims {
 		if !joins(c) {
@@ -98,7 +76,7 @@ func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 	return errs
 }
 
-func (s *Store) extension(claims []driver.Claim) command {
+func (s *store) extension(claims []driver.Claim) command {
 	var keys, args []string
 	for _, c := range claims {
 		holders, notes := s.holdersKeys(c.Name)
@@ -113,7 +91,7 @@ func (s *Store) extension(claims []driver.Claim) command {
 }
 
 // part is Release for claims that can own a name together.
-func (s *Store) part(c driver.Claim) command {
+func (s *store) part(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	holders, notes := s.holdersKeys(c.Name)
 	cmd := command{script: partScript, keys: 6, parts: []string{s.lockKey(c.Name), holders, notes, line, beats, s.layout.fence(c.Name)}}
@@ -132,14 +110,4 @@ func (s *Store) part(c driver.Claim) command {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
 	return cmd
-}
-
-// waitTogether is one look of Wait, for claims that can own a name together.
-func (s *Store) waitTogether(c driver.Claim) command {
-	line, beats := s.lineKeys(c.Name)
-	holders, _ := s.holdersKeys(c.Name)
-	return command{script: waitTogetherScript, keys: 5, parts: []string{
-		s.lockKey(c.Name), line, beats, s.layout.fence(c.Name), holders,
-		s.hubs.member(c), holder(c), life(c), s.hubs.channels(c.Name), limitOf(c),
-	}}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Pauses before a transaction is tried again because others were quicker.
@@ -25,7 +25,7 @@ var errConflict = errors.New("redislock: others were quicker, again and again")
 
 // transact lets body read keys and write their new values in one step. It repeats that while others
 // change the keys meanwhile, or their slot moves, until ctx ends.
-func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
+func (s *txStore) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
 	var why error // it has to try again
 	for pause := firstConflict; ; pause = min(2*pause, lastConflict) {
 		if err := ctx.Err(); err != nil {
@@ -57,7 +57,7 @@ func moving(err error) bool {
 }
 
 // watch makes one try. A Cluster client would make a second one by itself after a lost answer.
-func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, keys []string) error {
+func (s *txStore) watch(ctx context.Context, body func(tx *transaction) error, keys []string) error {
 	watch := s.rdb.Watch
 	cluster, inCluster := s.rdb.(*redis.ClusterClient)
 	if inCluster {

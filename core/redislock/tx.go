@@ -9,19 +9,27 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // TxStore is a lock service on a Redis that forbids scripting. It keeps locks by WATCH, MULTI and
 // EXEC. Make one with [NewTx]. It implements driver.Driver, and any number of goroutines may use it.
-type TxStore struct{ base }
+type TxStore struct {
+	*oldadapter.Driver
+	inspect.Inspector
+	inspect.MarkerInspector
+}
+
+// txStore is a TxStore, on the contract of the nodes of package redlock.
+type txStore struct{ base }
 
 var (
-	_ driver.Driver    = (*TxStore)(nil)
-	_ driver.Validator = (*TxStore)(nil)
-	_ driver.Inspector = (*TxStore)(nil)
+	_ driver.Validator = (*txStore)(nil)
+	_ driver.Inspector = (*txStore)(nil)
 
-	_ driver.MarkerInspector = (*TxStore)(nil)
+	_ driver.MarkerInspector = (*txStore)(nil)
 )
 
 // NewTx is [New] without scripts. A [Store] is faster and does more. Here, an acquire, a release and
@@ -36,20 +44,27 @@ var (
 // Fences are counted for each name, in a key beside its lock that expires ten minutes after its last
 // use. They begin with the server's clock, as those of scripts do. All clients of a prefix must be of
 // the same kind: with scripts, or without.
-func NewTx(rdb redis.UniversalClient, opts ...Option) *TxStore { return &TxStore{newBase(rdb, opts)} }
+func NewTx(rdb redis.UniversalClient, opts ...Option) *TxStore {
+	s := newTxStore(rdb, opts)
+	return &TxStore{Driver: oldadapter.New(s), Inspector: s, MarkerInspector: s}
+}
+
+func newTxStore(rdb redis.UniversalClient, opts []Option) *txStore {
+	return &txStore{newBase(rdb, opts)}
+}
 
 // fenceLife is how long a name's fence counter outlasts its last use. After that, the server's clock
 // replaces it, unless the clock steps back.
 const fenceLife = 10 * time.Minute
 
 // Capabilities implements driver.Driver.
-func (s *TxStore) Capabilities() driver.Capabilities {
+func (s *txStore) Capabilities() driver.Capabilities {
 	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true}
 }
 
 // Acquire implements driver.Driver. If others change the same keys meanwhile, nothing was executed,
 // and it tries again until ctx ends.
-func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *txStore) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	heard, err := s.inquire(ctx, c.Name, false)
 	if err != nil {
 		return driver.Grant{}, err
@@ -59,7 +74,7 @@ func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	return g, err
 }
 
-func (s *TxStore) acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+func (s *txStore) acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
 	lock, counter, marker := s.lockKey(c.Name), s.sideKey(c.Name, "fence"), s.doneKey(c)
 	keys := []string{lock, counter}
 	if c.Dedup > 0 {
@@ -116,7 +131,7 @@ func labelOf(value string, n int) string {
 }
 
 // Release implements driver.Driver. It tries again as [TxStore.Acquire] does.
-func (s *TxStore) Release(ctx context.Context, c driver.Claim) error {
+func (s *txStore) Release(ctx context.Context, c driver.Claim) error {
 	lock := s.lockKey(c.Name)
 	return s.transact(ctx, func(t *transaction) error {
 		value, err := t.tx.Get(ctx, lock).Result()
@@ -137,7 +152,7 @@ func (s *TxStore) Release(ctx context.Context, c driver.Claim) error {
 
 // Renew implements driver.Driver. Each claim is a transaction of its own, and up to eight run at the
 // same time.
-func (s *TxStore) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *txStore) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs := make([]error, len(claims))
 	few(len(claims), func(i int) { errs[i] = s.renew(ctx, claims[i]) })
 	return errs
@@ -157,7 +172,7 @@ func few(n int, f func(i int)) {
 	wg.Wait()
 }
 
-func (s *TxStore) renew(ctx context.Context, c driver.Claim) error {
+func (s *txStore) renew(ctx context.Context, c driver.Claim) error {
 	lock := s.lockKey(c.Name)
 	return s.transact(ctx, func(t *transaction) error {
 		value, err := t.tx.Get(ctx, lock).Result()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
@@ -31,12 +32,12 @@ var noScripts = []any{
 // withTxLooks adds what they give for looking.
 var withTxLooks = []any{"acl", "setuser", "locks", "+mget", "+scan"}
 
-func allowWithoutScripts(t *testing.T, addr string) {
+func allowWithoutScripts(t testing.TB, addr string) {
 	t.Helper()
 	allow(t, addr, noScripts, withTxLooks)
 }
 
-func dialWithoutScripts(t *testing.T, addr string) *redis.Client {
+func dialWithoutScripts(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	allowWithoutScripts(t, addr)
 	rdb := dial(t, &redis.Options{Addr: addr, Username: "locks", Password: "secret"})
@@ -49,19 +50,19 @@ func dialWithoutScripts(t *testing.T, addr string) *redis.Client {
 func TestConformanceWithoutScripts(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)
-	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service {
-			return onRedisWithoutScripts(t, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
-		},
-		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+	each(t, func(t testing.TB, prefix string) drivertest.Config {
+		s := onRedisWithoutScripts(t, server.Addr(), prefix)
+		s.Own = func() drivertest.Config {
 			own := servers.Redis(t, "--appendonly", "yes", "--appendfsync", "always") // this one remembers
 			s := onRedisWithoutScripts(t, own.Addr(), "holdfast:")
-			return s, drivertest.Servers{Kill: own.Kill, Restart: func() {
+			s.Kill = own.Kill
+			s.Restart = func() {
 				own.Restart()
 				allowWithoutScripts(t, own.Addr())
-			}}
-		},
+			}
+			return s
+		}
+		return s
 	})
 }
 
@@ -69,29 +70,32 @@ func TestConformanceWithoutScriptsOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
 	server := servers.Redis(t)
-	var cases atomic.Int64
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service {
-			return onRedisWithoutScripts(t, server.Addr(), fmt.Sprintf("holdfast:%d:", cases.Add(1)))
-		},
-	}.Uneven(6))
+	each(t, func(t testing.TB, prefix string) drivertest.Config {
+		return behindWithoutScripts(t, server.Addr(), prefix).Uneven(onRedisWithoutScripts(t, server.Addr(), prefix))
+	})
 }
 
-func onRedisWithoutScripts(t *testing.T, addr, prefix string) drivertest.Service {
+func onRedisWithoutScripts(t testing.TB, addr, prefix string) drivertest.Config {
 	t.Helper()
-	s := service(t, &redis.Options{Addr: addr}, prefix)
-	store := func(addr string) driver.Driver {
-		rdb := dial(t, &redis.Options{Addr: addr, Username: "locks", Password: "secret"})
-		return redislock.NewTx(rdb, redislock.WithPrefix(prefix))
-	}
 	allowWithoutScripts(t, addr)
-	s.Driver = func() driver.Driver { return store(addr) }
-	s.Through = func() (driver.Driver, []*faultproxy.Proxy) {
-		p := faultproxy.New(t, addr)
-		return store(p.Addr()), []*faultproxy.Proxy{p}
-	}
-	s.Holder = "unscripted " + addr + " " + prefix
+	s := service(t, &redis.Options{Addr: addr}, prefix)
+	s.Leftovers, s.Messages = nil, nil // a fence counter for each name stays for a while, and nobody is told anything
+	s.Driver = func() driver.Driver { return withoutScripts(t, addr, prefix) }
+	s.Through = behindWithoutScripts(t, addr, prefix).Through
 	return s
+}
+
+func withoutScripts(t testing.TB, addr, prefix string) driver.Driver {
+	t.Helper()
+	return redislock.NewTx(dial(t, &redis.Options{Addr: addr, Username: "locks", Password: "secret"}), redislock.WithPrefix(prefix))
+}
+
+// behindWithoutScripts makes processes that reach a server through a proxy.
+func behindWithoutScripts(t testing.TB, addr, prefix string) backendtest.Process {
+	return func() (driver.Driver, []*faultproxy.Proxy) {
+		p := faultproxy.New(t, addr)
+		return withoutScripts(t, p.Addr(), prefix), []*faultproxy.Proxy{p}
+	}
 }
 
 func TestWithoutScriptsWaitersAndProcessesTakeTurns(t *testing.T) {
@@ -255,15 +259,8 @@ func TestATxStoreClaimsNothingThatItCannotDo(t *testing.T) {
 	t.Parallel()
 	rdb := dial(t, &redis.Options{Addr: "127.0.0.1:1"}) // nobody is asked
 	var store driver.Driver = redislock.NewTx(rdb)
-	if can := store.Capabilities(); can.Block || can.Shared || can.Limit || can.Keep || can.Detach || !can.Fence || !can.Dedup {
+	if can := store.Capabilities(); can.Queue || can.Hears || can.Block || can.Shared || can.Limit || can.Keep || can.Detach || !can.Fence || !can.Dedup {
 		t.Errorf("%+v", can)
-	}
-	for what, claims := range map[string]bool{
-		"Queuer": implements[driver.Queuer](store), "IdleCloser": implements[driver.IdleCloser](store),
-	} {
-		if claims {
-			t.Errorf("it claims to be a %s", what)
-		}
 	}
 	locks := lockerOn(t, store)
 	_, err := locks.TryAcquire(t.Context(), "name", core.WithShared())
@@ -272,42 +269,36 @@ func TestATxStoreClaimsNothingThatItCannotDo(t *testing.T) {
 	is(t, err, core.ErrInvalid)
 }
 
-func implements[T any](d driver.Driver) bool { _, ok := d.(T); return ok }
-
 func TestWithoutScriptsItTellsWhoHoldsWhat(t *testing.T) {
 	t.Parallel()
 	share := shared.Use(t)
 	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	locks := lockerOn(t, redislock.NewTx(rdb, redislock.WithPrefix(share.Prefix)))
+	store := redislock.NewTx(rdb, redislock.WithPrefix(share.Prefix))
+	locks := lockerOn(t, store)
 	x := hold(t, locks, "order:1", core.WithLabel("host-1 ütf"))
 	for i := range 150 { // more than a page
 		hold(t, locks, fmt.Sprint("many:", i))
 	}
 	ok(t, rdb.Set(t.Context(), share.Prefix+"order:2", "not holdfast's", 0).Err())
 	ok(t, rdb.LPush(t.Context(), share.Prefix+"order:3", "a list").Err())
-	infos := list(t, locks, "order:")
+	infos := list(t, store, "order:")
 	if len(infos) != 3 {
 		t.Fatalf("%+v", infos)
 	}
-	if one := infos[0]; one.Label != "host-1 ütf" || one.Fence != x.Fence() || one.Foreign || one.HeldFor <= 0 || one.Remaining <= 0 || len(one.Process.Leases) != 1 {
+	if one := infos[0]; one.Label != "host-1 ütf" || one.Fence != x.Fence() || one.Foreign || one.HeldFor <= 0 || one.Remaining <= 0 {
 		t.Errorf("%+v", one)
 	}
 	for _, foreign := range infos[1:] {
-		if !foreign.Foreign || foreign.Handle != "" || foreign.Label != "" || foreign.Kind != core.HoldForeign {
+		if !foreign.Foreign || foreign.Handle != "" || foreign.Label != "" || foreign.Kind != inspect.HoldForeign {
 			t.Errorf("%+v", foreign)
 		}
-		_, err := locks.ForceRelease(t.Context(), foreign.Name, "0123456789abcdef")
-		is(t, err, core.ErrHeld)
+		_ = another(t, store.Evict(t.Context(), foreign.Name, "0123456789abcdef"))
 	}
-	if n := len(list(t, locks, "")); n != 153 {
+	if n := len(list(t, store, "")); n != 153 {
 		t.Errorf("%d names", n)
 	}
-	_, err := locks.ForceRelease(t.Context(), "order:1", "0123456789abcdef")
-	is(t, err, core.ErrHeld)
-	freed, err := locks.ForceRelease(t.Context(), "order:1", infos[0].Handle)
-	if ok(t, err); !freed {
-		t.Error("it was not held")
-	}
+	_ = another(t, store.Evict(t.Context(), "order:1", "0123456789abcdef"))
+	ok(t, store.Evict(t.Context(), "order:1", infos[0].Handle))
 	<-x.Context().Done()
 	is(t, x.Err(), core.ErrLost)
 }

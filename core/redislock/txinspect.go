@@ -10,12 +10,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Inspect implements driver.Inspector. It is one transaction that only reads. The fence is known while the
 // name's counter is there: fenceLife from the grant on.
-func (s *TxStore) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
+func (s *txStore) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
 	err = s.transact(ctx, func(t *transaction) error {
 		sent, err := t.write(s.questions(name)...)
 		if err == nil {
@@ -27,7 +27,7 @@ func (s *TxStore) Inspect(ctx context.Context, name string) (info driver.LeaseIn
 }
 
 // questions are the commands by whose answers txInfo knows a name. None is answered with nil.
-func (s *TxStore) questions(name string) [][]any {
+func (s *txStore) questions(name string) [][]any {
 	lock := s.lockKey(name)
 	return [][]any{{"mget", lock, s.sideKey(name, "fence")}, {"pttl", lock}, {"time"}}
 }
@@ -68,7 +68,7 @@ func txHandle(value string) string {
 
 // Leases implements driver.Inspector. It walks through the server's keys as [Store.Leases] does, and then
 // takes a transaction for each name, up to eight at the same time.
-func (s *TxStore) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+func (s *txStore) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return s.leases(ctx, prefix, func(ctx context.Context, names []string) ([]driver.LeaseInfo, error) {
 		infos, errs := make([]driver.LeaseInfo, len(names)), make([]error, len(names))
 		few(len(names), func(i int) { infos[i], errs[i] = s.Inspect(ctx, names[i]) })
@@ -77,7 +77,7 @@ func (s *TxStore) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Le
 }
 
 // Evict implements driver.Inspector. It tries again as [TxStore.Acquire] does.
-func (s *TxStore) Evict(ctx context.Context, name, handle string) error {
+func (s *txStore) Evict(ctx context.Context, name, handle string) error {
 	lock := s.lockKey(name)
 	return s.transact(ctx, func(t *transaction) error {
 		var sent []*redis.Cmd

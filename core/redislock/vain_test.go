@@ -48,7 +48,7 @@ func TestWhatAServerDoesNotHaveIsToldAtOnce(t *testing.T) {
 func TestAMissingReplicaIsToldThoughTheNextAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
 	rdb := dial(t, &redis.Options{Addr: servers.Redis(t).Addr()})
-	locks, err := locker(t, rdb, redislock.WithReplicas(1, 50*time.Millisecond)).With(core.WithTTL(time.Second))
+	locks, err := locker(t, rdb, redislock.WithReplicas(1, 150*time.Millisecond)).With(core.WithTTL(3 * time.Second))
 	ok(t, err)
 	for _, acquire := range []func() (*core.Lease, error){
 		func() (*core.Lease, error) { return locks.TryAcquire(t.Context(), "name") },

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Acquire implements driver.Driver. It returns as soon as a quorum has granted the name for the whole
 // TTL. It also returns when no quorum is possible any more and a node has said who holds the name.
 // Requests that are still under way then go on in the background: later grants count too, or are
 // given back.
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return driver.Grant{}, err
 	}
@@ -129,7 +129,7 @@ func (t *tally) mayTake(nodes, quorum int) time.Duration {
 }
 
 // count takes answers until they decide, or those that are missing are not worth the wait.
-func (s *Store) count(ctx context.Context, votes <-chan vote, ttl time.Duration) (t tally) {
+func (s *store) count(ctx context.Context, votes <-chan vote, ttl time.Duration) (t tally) {
 	began := time.Now()
 	timer := time.NewTimer(maxBound)
 	defer timer.Stop()
@@ -203,7 +203,7 @@ const (
 // next attempt would find itself there. Nodes whose answers are late are asked at once, and
 // again when they have answered. A ballot that was won before, or is counted by another call,
 // is left alone.
-func (s *Store) giveBack(ctx context.Context, c driver.Claim, b *ballot, late bool) remains {
+func (s *store) giveBack(ctx context.Context, c driver.Claim, b *ballot, late bool) remains {
 	b.mu.Lock()
 	b.calls--
 	if b.granted && b.stands() {
@@ -241,7 +241,7 @@ func (b *ballot) remains() remains {
 
 // refusal is the error for an attempt without a quorum: held if any node says so, unless it
 // is ours and we were only asking again, and else what the others said.
-func (t *tally) refusal(s *Store, left remains) error {
+func (t *tally) refusal(s *store, left remains) error {
 	if len(t.helds) > 0 && left != owned {
 		return t.held(s.quorum)
 	}

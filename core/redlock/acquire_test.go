@@ -3,15 +3,13 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	. "github.com/holdfast-go/holdfast/core/drivertest" //nolint:revive // the fates fill tables
-	"github.com/holdfast-go/holdfast/core/memlock"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -172,7 +170,7 @@ func TestValidityIsTheShortestOfTheBestQuorum(t *testing.T) {
 			for _, seconds := range c.ttls {
 				nodes = append(nodes, &capped{memlock.New(), time.Duration(seconds) * time.Second})
 			}
-			s := redlock.New(nodes)
+			_, s := redlock.Over(nodes)
 			for range 2 { // asked again, it is the same
 				g, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
 				ok(t, err)
@@ -196,7 +194,7 @@ func TestANodeThatGrantsLessThanWasPromisedDoesNotCount(t *testing.T) {
 			links = append(links, NewLink(&capped{memlock.New(), time.Duration(seconds) * time.Second}))
 			nodes = append(nodes, links[len(links)-1])
 		}
-		s := redlock.New(nodes)
+		_, s := redlock.Over(nodes)
 		c := driver.Claim{Name: "name", Token: "token", TTL: ttl}
 		_, err := s.Acquire(t.Context(), c)
 		ok(t, err)
@@ -206,39 +204,6 @@ func TestANodeThatGrantsLessThanWasPromisedDoesNotCount(t *testing.T) {
 		isUnknown(t, s.Renew(t.Context(), []driver.Claim{c})[0])
 		synctest.Wait()
 	})
-}
-
-func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
-	t.Parallel()
-	a, b, c := memlock.New(), memlock.New(), memlock.New()
-	var none *memlock.Store
-	for want, nodes := range map[string][]driver.Driver{
-		"0 nodes":                   nil,
-		"1 nodes":                   {a},
-		"2 nodes":                   {a, b},
-		"node 2 is nil":             {a, b, nil},
-		"node 1 is nil":             {a, none, c},
-		"nodes 0 and 2 are the":     {a, b, a},
-		"node 1: redlock: 2 nodes:": {a, redlock.New([]driver.Driver{b, c}), c},
-	} {
-		_, err := core.New(redlock.New(nodes))
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say %q", err, want)
-		}
-	}
-	for n := 3; n < 8; n++ {
-		_, err := core.New(redlock.New(memory(n)))
-		ok(t, err)
-	}
-	uncomparable := []driver.Driver{odd{Store: a, x: []int{1}}, odd{Store: b}, odd{Store: c}}
-	_, err := core.New(redlock.New(uncomparable))
-	ok(t, err)
-}
-
-type odd struct {
-	*memlock.Store
-	x []int
 }
 
 type limited struct {
@@ -255,8 +220,9 @@ func TestTheNodesBoundWhatItCan(t *testing.T) {
 		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MinTTL: 2 * time.Second}},
 		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MaxName: 50}},
 	}
+	_, s := redlock.Over(nodes)
 	want := driver.Capabilities{Backend: "redlock", Punctual: true, MinTTL: 2 * time.Second, MaxName: 50}
-	if can := redlock.New(nodes).Capabilities(); can != want {
+	if can := s.Capabilities(); can != want {
 		t.Errorf("%+v; want %+v", can, want)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // answer is a node's to a question. No error means that it has answered.
@@ -17,7 +17,7 @@ type answer[T any] struct {
 // ask asks every node at once, and returns the answers in the order of the nodes. When a quorum has answered, the
 // others are waited for no longer than grace, or, if that is not 0, four times what the quorum took. Without a
 // quorum it is an error.
-func ask[T any](ctx context.Context, s *Store, grace time.Duration, question func(ctx context.Context, node driver.Driver) (T, error)) ([]answer[T], error) {
+func ask[T any](ctx context.Context, s *store, grace time.Duration, question func(ctx context.Context, node driver.Driver) (T, error)) ([]answer[T], error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	came := make(chan answer[T], len(s.nodes))

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
@@ -24,7 +24,7 @@ type tenure struct{ name, token string }
 // From then on nothing asks for it. An acquire that was under way at a node is followed by a
 // release there when its outcome is known, so it makes no difference which comes first.
 type ballot struct {
-	store *Store
+	store *store
 	claim driver.Claim
 
 	mu      sync.Mutex // protects the fields below
@@ -67,7 +67,7 @@ const (
 	absent // the node did not have it
 )
 
-func (s *Store) newBallot(c driver.Claim, token string) *ballot {
+func (s *store) newBallot(c driver.Claim, token string) *ballot {
 	return &ballot{
 		store:   s,
 		claim:   driver.Claim{Name: c.Name, Token: token, Label: c.Label, TTL: c.TTL},
@@ -85,7 +85,7 @@ func newToken() string {
 
 // open returns the ballot of core's token for one more Acquire, a new one if there is none. It counts acquires at
 // all nodes as under way.
-func (s *Store) open(c driver.Claim) *ballot {
+func (s *store) open(c driver.Claim) *ballot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := tenure{c.Name, c.Token}
@@ -115,7 +115,7 @@ func (b *ballot) stands() bool { return time.Now().Before(b.until) }
 
 // known returns the ballot of core's token. Where there is none, it is one whose token no
 // node has been asked for: what they answer is true all the same.
-func (s *Store) known(c driver.Claim) *ballot {
+func (s *store) known(c driver.Claim) *ballot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.ballots[tenure{c.Name, c.Token}]; b != nil {
@@ -124,7 +124,7 @@ func (s *Store) known(c driver.Claim) *ballot {
 	return s.newBallot(c, c.Token)
 }
 
-func (s *Store) forget(c driver.Claim, b *ballot) {
+func (s *store) forget(c driver.Claim, b *ballot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if key := (tenure{c.Name, c.Token}); s.ballots[key] == b {
@@ -136,7 +136,7 @@ const minPrune = 1024
 
 // prune throws out the ballots of tenures that were lost and so never released, once the
 // number of ballots has doubled since the last time.
-func (s *Store) prune() {
+func (s *store) prune() {
 	if len(s.ballots) < s.pruneAt {
 		return
 	}

@@ -2,9 +2,10 @@ package redlock_test
 
 import (
 	"context"
-	"slices"
-	"strings"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,6 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
+	oldmemory "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/core/redlock"
@@ -20,16 +24,50 @@ import (
 func TestConformanceInMemory(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 4, 5} {
-		drivertest.Run(t, drivertest.Harness{Virtual: true, Open: func(*testing.T) drivertest.Service {
-			stores, down := memory(n), memory(n)
-			for _, node := range down {
-				node.(*memlock.Store).SetDown(true)
-			}
-			return drivertest.Service{
-				Driver:      func() driver.Driver { return redlock.New(stores) },
-				Unreachable: func() driver.Driver { return redlock.New(down) },
-			}
-		}})
+		drivertest.RunInBubble(t, func(testing.TB) drivertest.Config { return ofMemory(n) })
+	}
+}
+
+func TestConformanceOfFencesInMemory(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5} {
+		drivertest.RunInBubble(t, func(testing.TB) drivertest.Config { return ofMemory(n, redlock.WithFence()) })
+	}
+}
+
+// Nodes that have no queue whose order can be set are polled.
+func TestConformanceOfNodesWithoutAQueueInMemory(t *testing.T) {
+	t.Parallel()
+	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
+		stores, down := memory(3), memory(3)
+		for _, node := range down {
+			node.(*memlock.Store).SetDown(true)
+		}
+		return drivertest.Config{
+			Driver:      func() driver.Driver { return redlock.New(stores) },
+			Unreachable: func() driver.Driver { return redlock.New(down) },
+		}
+	})
+}
+
+// ofMemory is a service of n nodes with queues.
+func ofMemory(n int, opts ...redlock.Option) drivertest.Config {
+	nodes := func() (stores []driver.Driver, all []*oldmemory.Store) {
+		for range n {
+			s := oldmemory.New()
+			stores, all = append(stores, oldadapter.New(s)), append(all, s)
+		}
+		return stores, all
+	}
+	stores, _ := nodes()
+	down, all := nodes()
+	for _, s := range all {
+		s.SetDown(true)
+	}
+	return drivertest.Config{
+		Driver:      func() driver.Driver { return redlock.New(stores, opts...) },
+		Unreachable: func() driver.Driver { return redlock.New(down, opts...) },
+		Slow:        time.Millisecond, // it asks before it stands in the queue
 	}
 }
 
@@ -44,36 +82,41 @@ func memory(n int) []driver.Driver {
 func TestConformanceOnFiveRedisServers(t *testing.T) {
 	t.Parallel()
 	nodes := five(t)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service { return over(t, addrs(nodes), t.Name()+":", redlock.WithFence()) },
-		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+	var cases atomic.Int64
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		c := over(t, backendtest.Addrs(nodes), fmt.Sprintf("holdfast:%d:", cases.Add(1)), redlock.WithFence())
+		c.Own = func() drivertest.Config {
 			own := five(t)
-			return over(t, addrs(own), "holdfast:", redlock.WithFence()), drivertest.Servers{
-				Kill: func() {
-					for _, s := range own {
-						s.Kill()
-					}
-				},
-				Restart: func() {
-					for _, s := range own {
-						s.Restart()
-					}
-				},
-				Forgetful: true,
+			c := over(t, backendtest.Addrs(own), "holdfast:", redlock.WithFence())
+			c.Kill = func() {
+				for _, s := range own {
+					s.Kill()
+				}
 			}
-		},
+			c.Restart = func() {
+				for _, s := range own {
+					s.Restart()
+				}
+			}
+			c.Forgetful = true
+			return c
+		}
+		return c
 	})
 }
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	nodes := five(t)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service { return over(t, addrs(nodes), t.Name()+":") },
-	}.Uneven(4))
+	var cases atomic.Int64
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		addrs, prefix := backendtest.Addrs(nodes), fmt.Sprintf("holdfast:%d:", cases.Add(1))
+		return behind(t, addrs, prefix).Uneven(over(t, addrs, prefix))
+	})
 }
 
-func five(t *testing.T) []*servers.Server {
+func five(t testing.TB) []*servers.Server {
 	t.Helper()
 	nodes := make([]*servers.Server, 5)
 	for i := range nodes {
@@ -82,22 +125,14 @@ func five(t *testing.T) []*servers.Server {
 	return nodes
 }
 
-func addrs(nodes []*servers.Server) []string {
-	all := make([]string, len(nodes))
-	for i, s := range nodes {
-		all[i] = s.Addr()
-	}
-	return all
-}
-
 // over is a service that needs a quorum of the servers.
-func over(t *testing.T, addrs []string, prefix string, opts ...redlock.Option) drivertest.Service {
+func over(t testing.TB, addrs []string, prefix string, opts ...redlock.Option) drivertest.Config {
 	t.Helper()
 	direct := make([]*redis.Client, len(addrs))
 	for i := range addrs {
 		direct[i] = dial(t, addrs[i])
 	}
-	return drivertest.Service{
+	return drivertest.Config{
 		Driver: func() driver.Driver { return quorum(t, addrs, prefix, opts...) },
 		Overwrite: func(name string) {
 			for _, rdb := range direct {
@@ -109,35 +144,30 @@ func over(t *testing.T, addrs []string, prefix string, opts ...redlock.Option) d
 				ok(t, rdb.Del(t.Context(), prefix+name).Err())
 			}
 		},
-		Through: func() (driver.Driver, []*faultproxy.Proxy) { // to a minority: more is more than is promised
-			proxies, through := make([]*faultproxy.Proxy, 2), slices.Clone(addrs)
-			for i := range proxies {
-				proxies[i] = faultproxy.New(t, addrs[i])
-				through[i] = proxies[i].Addr()
-			}
-			return quorum(t, through, prefix, opts...), proxies
-		},
-		Holder: strings.Join(addrs, ",") + " " + prefix,
+		Through: behind(t, addrs, prefix, opts...).Through,
+		Slow:    100 * time.Millisecond,
+	}
+}
+
+// behind makes processes that reach the servers through proxies.
+func behind(t testing.TB, addrs []string, prefix string, opts ...redlock.Option) backendtest.Process {
+	return func() (driver.Driver, []*faultproxy.Proxy) {
+		proxies := make([]*faultproxy.Proxy, len(addrs))
+		for i, addr := range addrs {
+			proxies[i] = faultproxy.New(t, addr)
+		}
+		return quorum(t, backendtest.Addrs(proxies), prefix, opts...), proxies
 	}
 }
 
 // quorum is a store that ends with the test.
-func quorum(t *testing.T, addrs []string, prefix string, opts ...redlock.Option) driver.Driver {
+func quorum(t testing.TB, addrs []string, prefix string, opts ...redlock.Option) driver.Driver {
 	t.Helper()
 	nodes := make([]driver.Driver, len(addrs))
 	for i, addr := range addrs {
 		nodes[i] = redislock.New(dial(t, addr), redislock.WithPrefix(prefix))
 	}
 	store := redlock.New(nodes, opts...)
-	t.Cleanup(func() { ok(t, store.CloseIdle(context.WithoutCancel(t.Context()))) })
+	t.Cleanup(func() { ok(t, store.Close(context.WithoutCancel(t.Context()))) })
 	return store
-}
-
-// TestHolder is the process that the conformance suite freezes.
-func TestHolder(t *testing.T) {
-	t.Parallel()
-	drivertest.Hold(t, func(holder string) driver.Driver {
-		addrs, prefix, _ := strings.Cut(holder, " ")
-		return quorum(t, strings.Split(addrs, ","), prefix, redlock.WithFence())
-	})
 }

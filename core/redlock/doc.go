@@ -91,7 +91,7 @@
 //
 // # Waiting
 //
-// Nodes that are a driver.Ranker, as Redis and memlock are, have a queue for each name. A process has a
+// Nodes on Redis with scripts have a queue whose order can be set. A process has a
 // place in the queue of every node, and a rank that is the same at all of them. So it is first come,
 // first served, and a minority that is down changes nothing. Two processes that begin to wait within
 // the same moment may come in any order. A process that reaches no quorum leaves the queues. What it

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // open says whether err leaves open what a node has done.
@@ -22,19 +22,19 @@ func open(err error) bool {
 var errNoAnswer = driver.Unavailable(errors.New("redlock: a node has not answered in time"))
 
 // at says which node an error is of, so that somebody can go there.
-func (s *Store) at(node int, err error) error {
+func (s *store) at(node int, err error) error {
 	if err == nil {
 		return nil
 	}
 	where := ""
-	if l, ok := s.nodes[node].(driver.Locator); ok {
+	if l, ok := s.nodes[node].(driver.Locator); ok && l.Location() != "" {
 		where = " at " + l.Location()
 	}
 	return fmt.Errorf("node %d%s: %w", node, where, err)
 }
 
 // unheard says which nodes an error is of that stands for all that have not answered.
-func (s *Store) unheard(heard []bool, err error) error {
+func (s *store) unheard(heard []bool, err error) error {
 	for node, answered := range slices.Backward(heard) {
 		if !answered {
 			err = s.at(node, err)

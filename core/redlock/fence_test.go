@@ -7,23 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
-	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/core/redislock"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
-
-func TestConformanceOfFencesInMemory(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{3, 5} {
-		drivertest.Run(t, drivertest.Harness{Virtual: true, Open: func(*testing.T) drivertest.Service {
-			stores := memory(n)
-			return drivertest.Service{Driver: func() driver.Driver { return redlock.New(stores, redlock.WithFence()) }}
-		}})
-	}
-}
 
 // fenced is a process with a link to every node, whose leases have fences.
 func (m *mesh) fenced() *process { return m.process(redlock.WithFence()) }
@@ -41,7 +28,7 @@ func (m *mesh) ahead(node int, fence uint64) {
 func (p *process) tenure(without ...int) (fence uint64) {
 	p.m.t.Helper()
 	for _, i := range without {
-		p.links[i].All(drivertest.Refused)
+		p.links[i].All(Refused)
 	}
 	x, err := p.locks.Acquire(p.m.t.Context(), "name")
 	ok(p.m.t, err)
@@ -82,7 +69,7 @@ func TestWhoAsksAgainGetsNoSmallerFence(t *testing.T) {
 		last := uint64(1 << 52)
 		for _, without := range [][]int{{3, 4}, {0, 1}, {}} {
 			for _, i := range without {
-				p.links[i].All(drivertest.Refused)
+				p.links[i].All(Refused)
 			}
 			g, err := p.store.Acquire(t.Context(), c)
 			ok(t, err)
@@ -104,10 +91,10 @@ func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 		forgets := new(forgetful)
 		forgets.Store(m.stores[1])
 		linked := func() *process {
-			links, nodes := make([]*drivertest.Link, 5), make([]driver.Driver, 5)
+			links, nodes := make([]*Link, 5), make([]driver.Driver, 5)
 			for i, s := range m.stores {
-				if links[i] = drivertest.NewLink(s); i == 1 {
-					links[i] = drivertest.NewLink(forgets)
+				if links[i] = NewLink(s); i == 1 {
+					links[i] = NewLink(forgets)
 				}
 				nodes[i] = links[i]
 			}
@@ -121,7 +108,7 @@ func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 		var last uint64
 		for _, without := range [][]int{{3, 4}, {0, 2}} {
 			for _, i := range without {
-				p.links[i].All(drivertest.Refused)
+				p.links[i].All(Refused)
 			}
 			g, err := p.store.Acquire(t.Context(), c)
 			ok(t, err)
@@ -150,9 +137,9 @@ func TestACrashBetweenTheTwoStepsCostsNoOrder(t *testing.T) {
 			switch { // it is known to the first node only, after all of a quorum have granted
 			case i == 0:
 			case i < 3:
-				l.Next(drivertest.OpAcquire, drivertest.Delivered, drivertest.RequestLost)
+				l.Next(OpAcquire, Delivered, RequestLost)
 			default:
-				l.Next(drivertest.OpAcquire, drivertest.RequestLost, drivertest.RequestLost)
+				l.Next(OpAcquire, RequestLost, RequestLost)
 			}
 		}
 		_, err := p.store.Acquire(short(t, time.Second), p.claim("token"))
@@ -213,11 +200,4 @@ func TestANodeThatForgetsLearnsTheFenceFromItsHolder(t *testing.T) {
 		}
 		ok(t, y.Release(t.Context()))
 	})
-}
-
-func TestOnlyNodesThatCountFromAFloorHaveFences(t *testing.T) {
-	t.Parallel()
-	tx := redislock.NewTx(dial(t, "127.0.0.1:1"))
-	_, err := core.New(redlock.New(append(memory(2), tx), redlock.WithFence()))
-	is(t, err, core.ErrInvalid)
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // errBlind is for nodes that are no driver.Inspector.
@@ -24,7 +24,7 @@ func looker(node driver.Driver) (driver.Inspector, error) {
 
 // Inspect implements driver.Inspector. It asks every node. Who has a majority holds the name. LeaseInfo.Nodes
 // has what each node says, unless all say the same. The queue is the one that a majority has.
-func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
+func (s *store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
 	all, err := ask(ctx, s, leastWait, func(ctx context.Context, node driver.Driver) (driver.LeaseInfo, error) {
 		i, err := looker(node)
 		if err != nil {
@@ -40,7 +40,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, err
 
 // Leases implements driver.Inspector. It reads the names of every node before it returns the first: a name is
 // held if a majority has it. So it needs memory for all of them.
-func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return func(yield func(driver.LeaseInfo, error) bool) {
 		all, err := ask(ctx, s, leastWait, func(ctx context.Context, node driver.Driver) (map[string]driver.LeaseInfo, error) {
 			i, err := looker(node)
@@ -80,7 +80,7 @@ func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 }
 
 // merge makes one answer of what the nodes say of a name.
-func (s *Store) merge(name string, all []answer[driver.LeaseInfo]) driver.LeaseInfo {
+func (s *store) merge(name string, all []answer[driver.LeaseInfo]) driver.LeaseInfo {
 	type holder struct { // all nodes know it by the same token
 		handle string
 		kind   driver.HoldKind
@@ -115,13 +115,13 @@ func (s *Store) merge(name string, all []answer[driver.LeaseInfo]) driver.LeaseI
 }
 
 // best is the answer of that node which a quorum equals or surpasses.
-func (s *Store) best(saying []driver.LeaseInfo, in func(driver.LeaseInfo) time.Duration) driver.LeaseInfo {
+func (s *store) best(saying []driver.LeaseInfo, in func(driver.LeaseInfo) time.Duration) driver.LeaseInfo {
 	slices.SortFunc(saying, func(a, b driver.LeaseInfo) int { return cmp.Compare(in(b), in(a)) })
 	return saying[s.quorum-1]
 }
 
 // Evict implements driver.Inspector.
-func (s *Store) Evict(ctx context.Context, name, handle string) error {
+func (s *store) Evict(ctx context.Context, name, handle string) error {
 	all, err := ask(ctx, s, leastWait, func(ctx context.Context, node driver.Driver) (error, error) {
 		i, err := looker(node)
 		if err != nil {

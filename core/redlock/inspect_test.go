@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
+	contract "github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -25,9 +27,9 @@ func (m *mesh) operator(opts ...redlock.Option) *process {
 }
 
 // look is what the process knows of "name".
-func (p *process) look() core.LeaseInfo {
+func (p *process) look() inspect.LeaseInfo {
 	p.m.t.Helper()
-	info, err := p.locks.Inspect(p.m.t.Context(), "name")
+	info, err := p.whole.Inspect(p.m.t.Context(), "name")
 	ok(p.m.t, err)
 	return info
 }
@@ -47,7 +49,7 @@ func TestWhoHasAMajorityHoldsTheName(t *testing.T) {
 		ok(t, err)
 		synctest.Wait()
 		info := p.look()
-		if !info.Held || info.Label != "who" || info.Kind != core.HoldExclusive || info.Fence != 0 || info.Remaining <= ttl/2 || info.Remaining > ttl {
+		if !info.Held || info.Label != "who" || info.Kind != inspect.HoldExclusive || info.Fence != 0 || info.Remaining <= ttl/2 || info.Remaining > ttl {
 			t.Errorf("a majority has it: %+v", info)
 		}
 		if n := info.Nodes; len(n) != 5 || n[1].Label != "squatter" || n[2].Label != "who" || n[2].Handle != info.Handle {
@@ -74,19 +76,15 @@ func TestAMinorityThatIsDownHidesNothing(t *testing.T) {
 		if !info.Held || !info.Nodes[0].Silent || info.Nodes[4].Silent {
 			t.Errorf("%+v", info)
 		}
-		freed, err := operator.locks.ForceRelease(t.Context(), "name", info.Handle)
-		if ok(t, err); !freed {
-			t.Error("it was not freed")
-		}
+		ok(t, operator.whole.Evict(t.Context(), "name", info.Handle))
 		<-x.Context().Done()
 		is(t, x.Err(), core.ErrLost)
 		m.stores[2].SetDown(true)
-		_, err = operator.locks.Inspect(t.Context(), "name")
-		is(t, err, core.ErrUnavailable)
-		_, err = operator.locks.ForceRelease(t.Context(), "name", info.Handle)
-		is(t, err, core.ErrUnavailable)
-		for _, err := range operator.locks.Leases(t.Context(), "") {
-			is(t, err, core.ErrUnavailable)
+		_, err = operator.whole.Inspect(t.Context(), "name")
+		isUnknown(t, err)
+		isUnknown(t, operator.whole.Evict(t.Context(), "name", info.Handle))
+		for _, err := range operator.whole.Leases(t.Context(), "") {
+			isUnknown(t, err)
 		}
 	})
 }
@@ -122,7 +120,7 @@ func TestTheNamesThatAMajorityHasAreListedOnce(t *testing.T) {
 		synctest.Wait()
 		m.stores[4].SetDown(true)
 		var names []string
-		for info, err := range p.locks.Leases(t.Context(), "order:") {
+		for info, err := range p.whole.Leases(t.Context(), "order:") {
 			ok(t, err)
 			names = append(names, info.Name)
 		}
@@ -130,7 +128,7 @@ func TestTheNamesThatAMajorityHasAreListedOnce(t *testing.T) {
 		if len(slices.Compact(names)) != 50 || len(names) != 50 {
 			t.Errorf("%d names: %v", len(names), names)
 		}
-		for _, err := range p.locks.Leases(t.Context(), "") {
+		for _, err := range p.whole.Leases(t.Context(), "") {
 			ok(t, err)
 			break
 		}
@@ -158,7 +156,7 @@ func TestAFenceOfANodeIsNotShown(t *testing.T) {
 }
 
 // blind is a node that cannot tell who holds what.
-type blind struct{ driver.Driver }
+type blind struct{ contract.Driver }
 
 func TestNodesThatCannotTellAreNamed(t *testing.T) {
 	t.Parallel()
@@ -166,9 +164,8 @@ func TestNodesThatCannotTellAreNamed(t *testing.T) {
 	for i := range nodes {
 		nodes[i] = blind{nodes[i]}
 	}
-	locks := locker(t, redlock.New(nodes), ttl)
-	_, err := locks.Inspect(t.Context(), "name")
-	is(t, err, core.ErrUnavailable)
+	_, err := redlock.New(nodes).Inspect(t.Context(), "name")
+	isUnknown(t, err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // The queue for a name is on every node. All nodes have the same order, since a place has one rank, which is
@@ -27,13 +27,27 @@ type standing struct {
 	seen []time.Time // for each node, when it said that it has the place; at first, when that got its rank
 }
 
+// queueing is a store whose nodes have queues.
+type queueing struct{ *store }
+
+// queues says whether a quorum of the nodes have queues.
+func (s *store) queues() bool {
+	n := 0
+	for _, node := range s.nodes {
+		if _, ok := node.(driver.Ranker); ok {
+			n++
+		}
+	}
+	return n >= s.quorum
+}
+
 var errNoLine = errors.New("redlock: this kind of node has no queue whose order can be set")
 
 // Wait implements driver.Queuer. It waits at every node, and returns nil when a quorum says that it is the
 // place's turn. If no quorum of the nodes can be asked, the place leaves the queue: others, who reach more of
 // the nodes, must not wait for it. Nodes that are only too slow to answer before ctx ends have the place as it
 // was. But it leaves once no quorum has answered, to this or to Acquire, for as long as a place lives.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+func (s queueing) Wait(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
@@ -69,7 +83,7 @@ func (h *hearsay) error() error { return said(h.errs) }
 
 // hear waits at all nodes, until a quorum says that it is the place's turn, or cannot be asked, or ctx ends. Then
 // it stops them, and they have a moment to say whether the place is in their queue.
-func (s *Store) hear(ctx, apart context.Context, stop context.CancelFunc, claim driver.Claim) (h hearsay) {
+func (s *store) hear(ctx, apart context.Context, stop context.CancelFunc, claim driver.Claim) (h hearsay) {
 	heard := make(chan error, len(s.nodes))
 	for i := range s.nodes {
 		s.errands.spawn(func() { heard <- s.waitAt(apart, i, claim) })
@@ -114,7 +128,7 @@ func detached(ctx context.Context) (apart context.Context, stop context.CancelFu
 
 // waitAt waits in the queue of one node. The command that lines the place up may come after the one that left it.
 // Then it is left again.
-func (s *Store) waitAt(ctx context.Context, i int, c driver.Claim) error {
+func (s *store) waitAt(ctx context.Context, i int, c driver.Claim) error {
 	node, ok := s.nodes[i].(driver.Ranker)
 	if !ok {
 		return errNoLine
@@ -132,7 +146,7 @@ func (s *Store) waitAt(ctx context.Context, i int, c driver.Claim) error {
 // lineUp returns the claim that goes to the nodes. If its place is new, it asks them for ranks first. The
 // place's own is above all of them, by less than the step between two, and by chance: then places that come
 // at the same time have different ones.
-func (s *Store) lineUp(ctx context.Context, c driver.Claim) (driver.Claim, error) {
+func (s *store) lineUp(ctx context.Context, c driver.Claim) (driver.Claim, error) {
 	claim := s.known(c).claim
 	claim.Label, claim.TTL, claim.Place = c.Label, c.TTL, c.At()
 	if claim.Rank = s.ranked(claim); claim.Rank > 0 {
@@ -162,7 +176,7 @@ func (s *Store) lineUp(ctx context.Context, c driver.Claim) (driver.Claim, error
 func chance() uint64 { return rand.Uint64N(driver.RankStep) } //nolint:gosec // G404: a rank is no secret
 
 // standing returns the claim with the place that it has in the queues, if any, and the place's rank.
-func (s *Store) standing(c driver.Claim) (driver.Claim, uint64) {
+func (s *store) standing(c driver.Claim) (driver.Claim, uint64) {
 	at := c
 	at.Place = c.At()
 	if rank := s.ranked(at); rank > 0 {
@@ -172,7 +186,7 @@ func (s *Store) standing(c driver.Claim) (driver.Claim, uint64) {
 }
 
 // ranked returns the rank of c's place, 0 if it has none.
-func (s *Store) ranked(c driver.Claim) uint64 {
+func (s *store) ranked(c driver.Claim) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.places[spot{c.Name, c.Place}]
@@ -184,7 +198,7 @@ func (s *Store) ranked(c driver.Claim) uint64 {
 }
 
 // part gives a place another chance against one of the same rank: each of them had some nodes.
-func (s *Store) part(c driver.Claim) {
+func (s *store) part(c driver.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at := s.places[spot{c.Name, c.Place}]; at != nil {
@@ -193,7 +207,7 @@ func (s *Store) part(c driver.Claim) {
 }
 
 // see takes note that a node has a place, as it has just said.
-func (s *Store) see(c driver.Claim, node int) {
+func (s *store) see(c driver.Claim, node int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at := s.places[spot{c.Name, c.Place}]; at != nil {
@@ -202,7 +216,7 @@ func (s *Store) see(c driver.Claim, node int) {
 }
 
 // faded says whether a place that stands in the queue has been seen at no quorum for as long as one lives.
-func (s *Store) faded(c driver.Claim) bool {
+func (s *store) faded(c driver.Claim) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.places[spot{c.Name, c.Place}]
@@ -219,14 +233,14 @@ func (s *Store) faded(c driver.Claim) bool {
 }
 
 // left takes note that a place is in no queue any more.
-func (s *Store) left(c driver.Claim) {
+func (s *store) left(c driver.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.places, spot{c.Name, c.Place})
 }
 
 // prunePlaces throws out places that nobody has used for longer than any lives. The caller holds the mutex.
-func (s *Store) prunePlaces() {
+func (s *store) prunePlaces() {
 	const longest = 10 * time.Second
 	if len(s.places) < s.prunePlacesAt {
 		return
@@ -240,7 +254,7 @@ func (s *Store) prunePlaces() {
 }
 
 // vacate leaves a place at every node, in the background. If its caller goes on waiting, it comes to the end.
-func (s *Store) vacate(c driver.Claim) {
+func (s *store) vacate(c driver.Claim) {
 	s.left(c)
 	for i := range s.nodes {
 		s.errands.spawn(func() { s.leaveAt(i, c) })
@@ -248,7 +262,7 @@ func (s *Store) vacate(c driver.Claim) {
 }
 
 // leaveAt leaves a place at one node. If that fails, the place is dead soon.
-func (s *Store) leaveAt(i int, c driver.Claim) {
+func (s *store) leaveAt(i int, c driver.Claim) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience(context.Background()))
 	defer cancel()
 	_ = s.nodes[i].Release(ctx, driver.Claim{Name: c.Name, Token: newToken(), TTL: c.TTL, Place: c.Place})
@@ -260,7 +274,7 @@ const healAfter = 10 * time.Millisecond
 
 // complete acquires at the nodes that refused a ballot that was won: their last holder's release has reached a
 // quorum, and not yet them.
-func (s *Store) complete(b *ballot, refused []int, votes <-chan vote, missing int) {
+func (s *store) complete(b *ballot, refused []int, votes <-chan vote, missing int) {
 	for range missing {
 		if v := <-votes; v.held() {
 			refused = append(refused, v.node)

@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 )
 
 // queue has processes wait for "name", one after the other, and returns the order in which they had it.
@@ -101,7 +100,7 @@ func TestAllNodesServeInOneOrder(t *testing.T) {
 			ok(t, err)
 			rnd := rand.New(rand.NewPCG(seed, 2))
 			var wg sync.WaitGroup
-			var links []*drivertest.Link
+			var links []*Link
 			for range 8 {
 				p := m.process()
 				links = append(links, p.links[0])
@@ -120,7 +119,7 @@ func TestAllNodesServeInOneOrder(t *testing.T) {
 			wg.Wait()
 			attempts := 0
 			for _, l := range links {
-				attempts += l.Calls(drivertest.OpAcquire)
+				attempts += l.Calls(OpAcquire)
 			}
 			if took := time.Since(began); took > 500*time.Millisecond || attempts > 40 {
 				t.Errorf("seed %d: 8 turns took %s and %d attempts", seed, took, attempts)
@@ -229,7 +228,7 @@ func TestWhoReachesNoQuorumStandsInNobodysWay(t *testing.T) {
 		wg.Go(func() { _, _ = apart.locks.Acquire(ctx, "name") })
 		synctest.Wait() // it is the first in line
 		for i := range 3 {
-			apart.links[i].All(drivertest.Refused)
+			apart.links[i].All(Refused)
 		}
 		time.Sleep(driver.Recheck(ttl) + 50*time.Millisecond)
 		for i, s := range m.stores[3:] {
@@ -259,8 +258,8 @@ func TestWhoHearsOfNoQuorumStandsInNobodysWayForLong(t *testing.T) {
 		wg.Go(func() { _, _ = apart.locks.Acquire(ctx, "name") })
 		synctest.Wait() // it is the first in line
 		for i := range 3 {
-			apart.links[i].All(drivertest.RequestLost)
-			apart.links[i].All(drivertest.RequestLost, drivertest.OpRank)
+			apart.links[i].All(RequestLost)
+			apart.links[i].All(RequestLost, OpRank)
 		}
 		ok(t, x.Release(t.Context()))
 		time.Sleep(3 * driver.PlaceLife(ttl))

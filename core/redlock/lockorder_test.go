@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
 // A call that core has left behind may open a ballot that another call is ending.
 func TestCallsOfOneTokenDoNotWaitForEachOtherForEver(t *testing.T) {
 	t.Parallel()
-	store := redlock.New([]driver.Driver{memlock.New(), memlock.New(), memlock.New()})
+	_, store := redlock.Over([]driver.Driver{memlock.New(), memlock.New(), memlock.New()})
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

@@ -24,11 +24,12 @@ var (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis prints every dial that a dead server refuses
+	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 
 // dial returns a client that ends with the test.
-func dial(t *testing.T, addr string) *redis.Client {
+func dial(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{
 		Addr: addr, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -38,16 +37,17 @@ func inMesh(t *testing.T, nodes int, f func(t *testing.T, m *mesh)) {
 // process is one that has a link of its own to every node.
 type process struct {
 	m     *mesh
-	links []*drivertest.Link
-	store *redlock.Store
+	links []*Link
+	store redlock.Old // as its nodes are
+	whole *redlock.Store
 	locks *core.Locker
 }
 
 func (m *mesh) process(opts ...redlock.Option) *process {
 	m.t.Helper()
-	nodes, links := make([]driver.Driver, len(m.stores)), make([]*drivertest.Link, len(m.stores))
+	nodes, links := make([]driver.Driver, len(m.stores)), make([]*Link, len(m.stores))
 	for i, s := range m.stores {
-		links[i] = drivertest.NewLink(s)
+		links[i] = NewLink(s)
 		nodes[i] = links[i]
 	}
 	p := m.over(nodes, opts...)
@@ -58,8 +58,9 @@ func (m *mesh) process(opts ...redlock.Option) *process {
 // over is a process that has these nodes.
 func (m *mesh) over(nodes []driver.Driver, opts ...redlock.Option) *process {
 	m.t.Helper()
-	p := &process{m: m, store: redlock.New(nodes, opts...)}
-	locks, err := core.New(p.store, core.WithTTL(ttl))
+	p := &process{m: m}
+	p.whole, p.store = redlock.Over(nodes, opts...)
+	locks, err := core.New(p.whole, core.WithTTL(ttl))
 	ok(m.t, err)
 	p.locks = locks
 	m.t.Cleanup(func() { end(locks) })
@@ -67,7 +68,7 @@ func (m *mesh) over(nodes []driver.Driver, opts ...redlock.Option) *process {
 }
 
 // next decides the fates of the next call of a kind at each node.
-func (p *process) next(op drivertest.Op, fates ...drivertest.Fate) {
+func (p *process) next(op Op, fates ...Fate) {
 	for i, f := range fates {
 		p.links[i].Next(op, f)
 	}

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -49,7 +49,7 @@ func TestAQuorumCannotAnswerOnlyIfNoNodeDoes(t *testing.T) {
 					}
 					nodes = append(nodes, node)
 				}
-				store := redlock.New(nodes)
+				_, store := redlock.Over(nodes)
 				claim := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
 				_, err := store.Acquire(t.Context(), claim)
 				if err == nil || driver.CannotAnswer(err) != c.outage {
@@ -75,7 +75,7 @@ func TestAnErrorSaysWhichNodesItIsOfInOneLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		denied := errors.New("denied")
-		store := redlock.New([]driver.Driver{memlock.New(), located{says{memlock.New(), denied}}, says{memlock.New(), denied}})
+		_, store := redlock.Over([]driver.Driver{memlock.New(), located{says{memlock.New(), denied}}, says{memlock.New(), denied}})
 		_, err := store.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
 		if err == nil || !strings.Contains(err.Error(), "node 1 at host:1: denied; node 2: denied") && !strings.Contains(err.Error(), "node 2: denied; node 1 at host:1: denied") {
 			t.Error(err)

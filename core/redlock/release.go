@@ -7,13 +7,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Release implements driver.Driver. It asks every node. It returns as soon as a quorum has freed the
 // name, so that others can have it, or as soon as it is clear that a quorum cannot have had it. The
 // remaining requests go on in the background.
-func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+func (s *store) Release(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}

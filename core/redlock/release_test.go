@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	. "github.com/holdfast-go/holdfast/core/drivertest" //nolint:revive // the fates fill tables
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -250,7 +249,7 @@ func TestNothingPrintsAToken(t *testing.T) {
 		p.links[1].All(ReplyReset)
 		_, err := p.store.Acquire(t.Context(), p.claim("token-of-core"))
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-			for _, v := range []any{p.store, err, p.locks} {
+			for _, v := range []any{p.whole, err, p.locks} {
 				if s := fmt.Sprintf(verb, v); strings.Contains(s, secret) || strings.Contains(s, "token-of-core") {
 					t.Errorf("%s of %T: %s", verb, v, s)
 				}

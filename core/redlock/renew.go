@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Renew implements driver.Driver. A node counts for a claim only if it has renewed it itself.
 // Where a quorum has, the claim is acquired again at nodes that have lost it.
-func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
@@ -33,7 +33,7 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 
 // round is one Renew.
 type round struct {
-	store  *Store
+	store  *store
 	claims []driver.Claim // with the tokens that the nodes know
 	began  time.Time
 
@@ -55,7 +55,7 @@ type poll struct {
 	errs   []error
 }
 
-func (s *Store) newRound(claims []driver.Claim) *round {
+func (s *store) newRound(claims []driver.Claim) *round {
 	r := &round{
 		store: s, began: time.Now(), open: len(claims), decided: make(chan struct{}),
 		claims: make([]driver.Claim, len(claims)), polls: make([]poll, len(claims)),
@@ -166,7 +166,7 @@ func (r *round) verdicts() []error {
 
 // heal acquires at one node what a quorum holds and that node has lost. It stops where the
 // node stops answering: the next renewal finds what is missing.
-func (s *Store) heal(node int, ballots []*ballot) {
+func (s *store) heal(node int, ballots []*ballot) {
 	for _, b := range ballots {
 		claim, ok := b.board(node)
 		if !ok {

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	. "github.com/holdfast-go/holdfast/core/drivertest" //nolint:revive // the fates fill tables
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 

@@ -29,7 +29,7 @@ func TestServersThatForgetGrantNothingUntilTheLongestTTLIsOver(t *testing.T) {
 			nodes[i] = redislock.New(rdb)
 		}
 		s := redlock.New(nodes, redlock.WithFence())
-		t.Cleanup(func() { _ = s.CloseIdle(context.WithoutCancel(t.Context())) })
+		t.Cleanup(func() { _ = s.Close(context.WithoutCancel(t.Context())) })
 		return s
 	}
 	holder, other := store(), store()

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
 // onFake is a Store on a PostgreSQL that answers as the test says.
-func onFake(t *testing.T, answer fake) (*sqllock.Store, *sql.DB) {
+func onFake(t *testing.T, answer fake) (*sqllock.Old, *sql.DB) {
 	t.Helper()
 	db := sql.OpenDB(fake(func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
 		if strings.Contains(text, "version()") {
@@ -26,7 +26,7 @@ func onFake(t *testing.T, answer fake) (*sqllock.Store, *sql.DB) {
 		return answer(ctx, text)
 	}))
 	t.Cleanup(func() { _ = db.Close() })
-	return sqllock.New(db, sqllock.Postgres), db
+	return sqllock.NewOld(db, sqllock.Postgres), db
 }
 
 // A release that finds a page of rows out of use must not wait for a commit for each.
@@ -145,6 +145,18 @@ func mayHaveBeenCommitted(t *testing.T, state stateError) {
 	}
 }
 
+// So say a server that starts or stops, and a pooler that cannot reach its server.
+func TestAServerThatIsNotThereAnswersNobody(t *testing.T) {
+	t.Parallel()
+	for state, nobody := range map[stateError]bool{"57P01": true, "57P02": true, "57P03": true, "08P01": true, "08006": true, "57014": false, "XX000": false} {
+		s, _ := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, state })
+		err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+		if driver.CannotAnswer(err) != nobody || errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+}
+
 // onceOnly refuses all connections but the first.
 type onceOnly struct {
 	fake
@@ -168,7 +180,7 @@ func TestAnAcquireThatWasSentIsNotCalledUnsent(t *testing.T) {
 		return nil, sqldriver.ErrBadConn
 	}, new(atomic.Int32)})
 	defer func() { _ = db.Close() }()
-	_, err := sqllock.New(db, sqllock.Postgres).Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+	_, err := sqllock.NewOld(db, sqllock.Postgres).Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
 	if err == nil || errors.Is(err, driver.ErrNotSent) {
 		t.Error(err)
 	}
@@ -184,7 +196,7 @@ func TestOnlyWhoWaitsOpensAConnectionToListen(t *testing.T) {
 		return row(""), nil
 	}))
 	defer func() { _ = db.Close() }()
-	s := sqllock.New(db, sqllock.Postgres, sqllock.WithListen(func(context.Context) (sqllock.Listener, error) {
+	s := sqllock.NewOld(db, sqllock.Postgres, sqllock.WithListen(func(context.Context) (sqllock.Listener, error) {
 		t.Error("opened")
 		return nil, errors.New("no connection")
 	}))

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // batched is how a claim travels in a shared statement. I is where it stands there.
@@ -15,7 +15,7 @@ type batched struct {
 	Label string `json:"label"` // of an acquire
 	TTL   int64  `json:"ttl"`
 	N     int64  `json:"n"`    // fences
-	Left  string `json:"left"` // of a release: see Store.end
+	Left  string `json:"left"` // of a release: see store.end
 	Keep  int64  `json:"keep"`
 }
 
@@ -32,7 +32,7 @@ func batchOf(c driver.Claim) batched {
 
 // shared returns a share whose claims are decided by one kind of statement, which answers with where
 // they stand and a number. Without such a statement it is nil: then everything goes by itself.
-func (s *Store) shared(stmt statement) *share {
+func (s *store) shared(stmt statement) *share {
 	if stmt.text == "" {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 const (
@@ -41,7 +41,7 @@ type change struct {
 
 // change has decide change the row of c's name, and returns when that is written. If it returns an error, decide
 // may still be running: its caller must not look at what it has said.
-func (s *Store) change(ctx context.Context, c driver.Claim, decide func(r *row)) error {
+func (s *store) change(ctx context.Context, c driver.Claim, decide func(r *row)) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (q *changes) withdraw(x *change) bool {
 }
 
 // next has somebody do what has gathered for a name. Only its callers wait for that goroutine.
-func (q *changes) next(s *Store, name string) {
+func (q *changes) next(s *store, name string) {
 	if batch := q.take(name); batch != nil {
 		go func() {
 			for ; batch != nil; batch = q.take(name) {
@@ -144,7 +144,7 @@ func (x *change) caller() context.Context { return x.ctx }
 //
 // What was decided stays right if the row has not changed: a TTL that is over stays over, and one that was set
 // began when the row was read. The error of a read is certain: nothing was executed.
-func (s *Store) apply(ctx context.Context, batch []*change) error {
+func (s *store) apply(ctx context.Context, batch []*change) error {
 	c := batch[0].claim
 	for n := 1; ; n++ {
 		began := time.Now()
@@ -180,7 +180,7 @@ func (s *Store) apply(ctx context.Context, batch []*change) error {
 }
 
 // load reads the row of c's name and, if c asks for it, the dedup marker.
-func (s *Store) load(ctx context.Context, c driver.Claim) (row, error) {
+func (s *store) load(ctx context.Context, c driver.Claim) (row, error) {
 	marker := c.Name
 	if c.Dedup > 0 {
 		marker = markerOf(c)
@@ -211,7 +211,7 @@ func (r *row) dest() []any {
 
 // write puts r in the place of old, and tells whom r says. It leaves c's marker if c wants one and has
 // owned the name. It says whether the row was still as old has it.
-func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written bool, err error) {
+func (s *store) write(ctx context.Context, old, r *row, c driver.Claim) (written bool, err error) {
 	if r.telling {
 		r.tellFirst()
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // classify marks the errors after which the database has certainly not executed anything.
@@ -29,8 +29,11 @@ func (d Dialect) classify(err error) error {
 			return driver.NotSent(err)
 		}
 	default:
-		if state := sqlState(err); state == pgSerialization || state == pgDeadlock {
+		switch state := sqlState(err); {
+		case state == pgSerialization || state == pgDeadlock:
 			return driver.NotSent(&rolledBack{err})
+		case slices.ContainsFunc(absent, func(begins string) bool { return strings.HasPrefix(state, begins) }):
+			return driver.Unavailable(err)
 		}
 	}
 	return d.explain(err)
@@ -65,6 +68,9 @@ func undone(err error) bool {
 // doubtful are the states with which a connection ends: the commit can have been before that, or have been waiting for a
 // standby. 08 is what a pooler says when its connection to the server breaks; 58 and XX are faults of the server and its disk.
 var doubtful = []string{"08", "57P", "58", "XX", "40003"}
+
+// absent are those of a server that stops, has crashed or starts, and of a pooler that cannot reach it.
+var absent = []string{"08", "57P01", "57P02", "57P03"}
 
 // isBusy says whether SQLite has done nothing, because others write.
 func isBusy(err error) bool {

@@ -14,28 +14,29 @@ var roomy = []string{"-c", "max_connections=400"}
 // durable has a server remember, over a kill, what it has answered. The others are in a hurry.
 var durable = append([]string{"-c", "synchronous_commit=on"}, roomy...)
 
-// few cases run at once where the database has enough to do.
-const few = 2
-
 func TestConformanceOnPostgres(t *testing.T) {
 	t.Parallel()
 	srv := servers.Postgres(t, roomy...)
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
-		drivertest.Run(t, postgres(srv.Addr(), "").listening().harnessWith(func(t *testing.T) (database, *servers.Server) {
-			own := servers.Postgres(t, durable...)
-			return postgres(own.Addr(), "").listening(), own
-		}))
+		drivertest.Run(t, func(t testing.TB) drivertest.Config {
+			s := postgres(srv.Addr(), "").listening().service(t)
+			s.Own = func() drivertest.Config {
+				own := servers.Postgres(t, durable...)
+				return postgres(own.Addr(), "").listening().killed(t, own)
+			}
+			return s
+		})
 	})
 	t.Run("serializable", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, postgres(srv.Addr(), "&options=-c%20default_transaction_isolation%3Dserializable").harness())
+		drivertest.Run(t, postgres(srv.Addr(), "&options=-c%20default_transaction_isolation%3Dserializable").service)
 	})
 	t.Run("simple, over uneven connections", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, postgres(srv.Addr(), "&default_query_exec_mode=simple_protocol").harness().Uneven(few))
+		drivertest.Run(t, postgres(srv.Addr(), "&default_query_exec_mode=simple_protocol").uneven)
 	})
 }
 
@@ -44,29 +45,31 @@ func TestConformanceOnMariaDB(t *testing.T) {
 	srv := servers.MariaDB(t)
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
-		drivertest.Run(t, mariadb(srv.Addr(), "").harnessWith(func(t *testing.T) (database, *servers.Server) {
-			own := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=2")
-			return mariadb(own.Addr(), ""), own
-		}))
+		drivertest.Run(t, func(t testing.TB) drivertest.Config {
+			s := mariadb(srv.Addr(), "").service(t)
+			s.Own = func() drivertest.Config {
+				own := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=2")
+				return mariadb(own.Addr(), "").killed(t, own)
+			}
+			return s
+		})
 	})
 	t.Run("clientFound", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, mariadb(srv.Addr(), "?clientFoundRows=true").harness())
+		drivertest.Run(t, mariadb(srv.Addr(), "?clientFoundRows=true").service)
 	})
 	t.Run("interpolation, over uneven connections", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, mariadb(srv.Addr(), "?interpolateParams=true").harness().Uneven(few))
+		drivertest.Run(t, mariadb(srv.Addr(), "?interpolateParams=true").uneven)
 	})
 }
 
 func TestConformanceOnSQLite(t *testing.T) {
 	t.Parallel()
-	drivertest.Run(t, drivertest.Harness{
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
 		// A file for each case: who writes to one waits for all others who do, in no order.
-		Open: func(t *testing.T) drivertest.Service {
-			return sqlite(t, "&_pragma=journal_mode(WAL)").service(t)
-		},
+		return sqlite(t, "&_pragma=journal_mode(WAL)").service(t)
 	})
 }

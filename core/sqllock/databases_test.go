@@ -1,7 +1,9 @@
 package sqllock_test
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -29,6 +31,7 @@ var (
 	acquire    = backendtest.Acquire
 	is         = backendtest.Is
 	eventually = backendtest.Eventually
+	renewed    = backendtest.Renewed
 )
 
 // ttl of the leases in tests: short enough to wait for, long enough for a machine that is
@@ -51,7 +54,7 @@ func (d database) listening() database {
 }
 
 // store is a Store as one process would have it.
-func (d database) store(t *testing.T, table string) *sqllock.Store {
+func (d database) store(t testing.TB, table string) *sqllock.Store {
 	t.Helper()
 	opts := []sqllock.Option{sqllock.WithTable(table)}
 	if d.listens {
@@ -61,13 +64,15 @@ func (d database) store(t *testing.T, table string) *sqllock.Store {
 }
 
 // process is a Store as one more process would have it, and its link to the server if there is one.
-func (d database) process(t *testing.T, table string) (driver.Driver, []*faultproxy.Proxy) {
+func (d database) process(t testing.TB, table string) backendtest.Process {
 	t.Helper()
-	if d.addr == "" {
-		return d.store(t, table), nil
+	return func() (driver.Driver, []*faultproxy.Proxy) {
+		if d.addr == "" {
+			return d.store(t, table), nil
+		}
+		p := faultproxy.New(t, d.addr)
+		return d.through(p.Addr()).store(t, table), []*faultproxy.Proxy{p}
 	}
-	p := faultproxy.New(t, d.addr)
-	return d.through(p.Addr()).store(t, table), []*faultproxy.Proxy{p}
 }
 
 func postgres(addr, params string) database {
@@ -84,14 +89,14 @@ func (d database) through(addr string) database {
 	return d
 }
 
-func sqlite(t *testing.T, params string) database {
+func sqlite(t testing.TB, params string) database {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.db")
 	return database{sqllock.SQLite, "sqlite", "file:" + file + "?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)" + params, "", false}
 }
 
 // open returns a pool as one process would have it.
-func (d database) open(t *testing.T) *sql.DB {
+func (d database) open(t testing.TB) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(d.driver, d.source)
 	ok(t, err)
@@ -108,71 +113,75 @@ func (d database) open(t *testing.T) *sql.DB {
 var tables atomic.Int32
 
 // table makes a table that no other test has.
-func (d database) table(t *testing.T) sqllock.Option {
+func (d database) table(t testing.TB) sqllock.Option {
 	t.Helper()
 	return sqllock.WithTable(d.tableNamed(t))
 }
 
-func (d database) tableNamed(t *testing.T) string {
+func (d database) tableNamed(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("locks_%d", tables.Add(1))
 	d.exec(t, schema(t, d.dialect, sqllock.WithTable(name)))
 	return name
 }
 
-func schema(t *testing.T, d sqllock.Dialect, opts ...sqllock.Option) string {
+func schema(t testing.TB, d sqllock.Dialect, opts ...sqllock.Option) string {
 	t.Helper()
 	text, err := sqllock.Schema(d, opts...)
 	ok(t, err)
 	return text
 }
 
-func (d database) exec(t *testing.T, text string, args ...any) {
+func (d database) exec(t testing.TB, text string, args ...any) {
 	t.Helper()
 	_, err := d.open(t).ExecContext(t.Context(), text, args...)
 	ok(t, err)
 }
 
-// harness is what the suite needs.
-func (d database) harness() drivertest.Harness {
-	return drivertest.Harness{Open: d.service}
+// service is what the suite runs on.
+func (d database) service(t testing.TB) drivertest.Config {
+	t.Helper()
+	return d.serviceIn(t, d.tableNamed(t))
 }
 
-func (d database) service(t *testing.T) drivertest.Service {
+func (d database) serviceIn(t testing.TB, table string) drivertest.Config {
 	t.Helper()
-	name := d.tableNamed(t)
-	s := drivertest.Service{
-		Driver: func() driver.Driver { return d.store(t, name) },
-		Holder: strings.Join([]string{string(d.dialect), d.driver, d.source, name}, " "),
+	s := drivertest.Config{
+		Driver: func() driver.Driver { return d.store(t, table) },
+		Slow:   250 * time.Millisecond, // a waiter asks before it stands in the queue
 	}
 	if d.addr != "" {
-		s.Through = func() (driver.Driver, []*faultproxy.Proxy) { return d.process(t, name) }
+		s.Through = d.process(t, table).Through
 	}
 	return s
 }
 
-// harnessWith is a harness with a server that the suite may kill.
-func (d database) harnessWith(open func(t *testing.T) (database, *servers.Server)) drivertest.Harness {
-	h := d.harness()
-	h.OpenServers = func(t *testing.T) (drivertest.Service, drivertest.Servers) {
-		own, srv := open(t)
-		return own.service(t), drivertest.Servers{Kill: srv.Kill, Restart: srv.Restart}
-	}
-	return h
+// uneven is a service over connections that have a delay each.
+func (d database) uneven(t testing.TB) drivertest.Config {
+	t.Helper()
+	table := d.tableNamed(t)
+	return d.process(t, table).Uneven(d.serviceIn(t, table))
 }
 
-// TestHolder is the process that the conformance suite freezes.
-func TestHolder(t *testing.T) {
-	t.Parallel()
-	drivertest.Hold(t, func(holder string) driver.Driver {
-		words := strings.Fields(holder)
-		d := database{dialect: sqllock.Dialect(words[0]), driver: words[1], source: words[2]}
-		return d.store(t, words[3])
-	})
+// killed is a service with the server of its own, which the suite may kill.
+func (d database) killed(t testing.TB, srv *servers.Server) drivertest.Config {
+	t.Helper()
+	s := d.service(t)
+	s.Kill, s.Restart = srv.Kill, srv.Restart
+	return s
 }
 
 // locker returns a Locker that ends with the test.
-func locker(t *testing.T, db *sql.DB, d sqllock.Dialect, opts ...sqllock.Option) *core.Locker {
+func locker(t testing.TB, db *sql.DB, d sqllock.Dialect, opts ...sqllock.Option) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, sqllock.New(db, d, opts...), ttl)
+}
+
+// waits has a claim stand in the queue in vain until ctx ends.
+func waits(ctx context.Context, t *testing.T, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	g, err := d.Wait(ctx, c)
+	if _, held := errors.AsType[*driver.Held](err); !held {
+		t.Errorf("%+v, %v", g, err)
+	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // fault is why a database has executed nothing, and what to do about it.

@@ -119,7 +119,7 @@ func TestServersThatCannotKeepThePromisesAreRefused(t *testing.T) {
 		defer func() { _ = db.Close() }()
 		s := sqllock.New(db, test.dialect)
 		wantNotSent(t, s)
-		if err := s.Wait(t.Context(), driver.Claim{Name: "name", Token: "token"}); err == nil || !strings.Contains(err.Error(), test.names) {
+		if _, err := s.Wait(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl}); err == nil || !strings.Contains(err.Error(), test.names) {
 			t.Errorf("%s: %v", test.names, err)
 		}
 		if len(sent) != 1 {
@@ -174,7 +174,7 @@ func TestAServerThatTakesNoWritesSaysWhatToDo(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", state, err)
 		}
-		if driver.CannotAnswer(err) != (state == "25006") {
+		if driver.Explain(err).Nobody != (state == "25006") {
 			t.Errorf("%s: whether nobody can answer", state)
 		}
 	}

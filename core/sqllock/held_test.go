@@ -1,9 +1,9 @@
 package sqllock_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/fence"
+	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -66,7 +67,7 @@ func TestOnlyWhatIsHeldCommits(t *testing.T) {
 		refused("beside a permit", "many", last)
 		ok(t, s.Release(t.Context(), permit))
 
-		reader := driver.Claim{Name: "read", Token: "reader", TTL: time.Minute, Shared: true}
+		reader := driver.Claim{Name: "read", Token: "reader", TTL: time.Minute, Limit: driver.Readers}
 		g, err = s.Acquire(t.Context(), reader)
 		ok(t, err)
 		ok(t, held("read", g.Fence))
@@ -107,7 +108,7 @@ func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Fences: driver.MaxTurns}
+		c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Fences: driver.MaxFences}
 		g, err := s.Acquire(t.Context(), c)
 		ok(t, err)
 		ok(t, held(g.Fence+1, (*sql.Tx).Rollback)) // nothing was written
@@ -119,23 +120,15 @@ func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
 		stale("after a renewal", g.Fence)
 
 		// A waiter reads the row, and writes its place there once the check has been committed.
-		wait, stop := context.WithCancel(t.Context())
-		defer stop()
-		over := make(chan error, 1)
 		ok(t, held(g.Fence+5, func(tx *sql.Tx) error {
-			go func() {
-				over <- other.Wait(wait, driver.Claim{Name: "name", Token: "next", TTL: time.Minute, Place: "place"})
-			}()
-			time.Sleep(300 * time.Millisecond)
-			return tx.Commit()
+			next := old.Claim{Name: "name", Token: "next", TTL: time.Minute}
+			return other.LineUp(t.Context(), next, sync.OnceFunc(func() { ok(t, tx.Commit()) }))
 		}))
-		eventually(t, "a waiter stands in the queue", func() (stands bool) {
-			row := db.QueryRowContext(t.Context(), "SELECT state <> '' FROM "+tableName(table)+" WHERE name = 'name'")
-			ok(t, row.Scan(&stands))
-			return stands
-		})
-		stop()
-		t.Log("the waiter has left:", <-over)
+		var stands bool
+		ok(t, db.QueryRowContext(t.Context(), "SELECT state <> '' FROM "+tableName(table)+" WHERE name = 'name'").Scan(&stands))
+		if !stands {
+			t.Error("no waiter stands in the queue")
+		}
 		stale("after a waiter's place", g.Fence+4)
 		ok(t, held(g.Fence+5, (*sql.Tx).Commit))
 		ok(t, held(g.Fence+uint64(g.Fences)-1, (*sql.Tx).Commit))

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Inspect implements driver.Inspector. It is one read.
-func (s *Store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
+func (s *store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
 	if err := s.ready(ctx); err != nil {
 		return info, err
 	}
@@ -30,7 +30,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo
 }
 
 // Leases implements driver.Inspector. It reads pages of rows, in the order of their names.
-func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return func(yield func(driver.LeaseInfo, error) bool) {
 		if err := s.ready(ctx); err != nil {
 			yield(driver.LeaseInfo{}, err)
@@ -51,7 +51,7 @@ func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 
 // walk calls each for the rows whose names begin with prefix, page by page, until it returns false. After an error
 // nothing else comes.
-func (s *Store) walk(ctx context.Context, page statement, prefix string, each func(r row, err error) bool) {
+func (s *store) walk(ctx context.Context, page statement, prefix string, each func(r row, err error) bool) {
 	for after := ""; ; {
 		rows, err := s.page(ctx, page, max(prefix, after), after, prefix+lastRune)
 		if err != nil {
@@ -75,7 +75,7 @@ const (
 	lastRune = "\U0010FFFF" // no name goes on with it: what begins with a prefix is before the prefix with this
 )
 
-func (s *Store) page(ctx context.Context, stmt statement, from, after, end string) (rows []row, err error) {
+func (s *store) page(ctx context.Context, stmt statement, from, after, end string) (rows []row, err error) {
 	var r row
 	var broken error
 	_, err = s.rows(ctx, stmt, []any{from, after, end, rowsPage}, answer{
@@ -163,7 +163,7 @@ func handle(token string) string {
 }
 
 // Evict implements driver.Inspector. It is a read and a write.
-func (s *Store) Evict(ctx context.Context, name, handle string) error {
+func (s *store) Evict(ctx context.Context, name, handle string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

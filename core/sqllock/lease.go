@@ -3,12 +3,12 @@ package sqllock
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Acquire implements driver.Driver. A claim that nobody can be in the way of takes the name in one
 // statement. Everything else reads the row first.
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
 	}
@@ -28,7 +28,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 }
 
 // ask has the row decide about c. A place in the queue notes what it has seen, for the Wait that follows.
-func (s *Store) ask(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *store) ask(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	var said struct {
 		grant   driver.Grant
 		refused error
@@ -57,7 +57,7 @@ func (s *Store) ask(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 }
 
 // take makes c's token the owner of a name that has no queue, if it is that already or nobody is.
-func (s *Store) take(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
+func (s *store) take(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
 	n := fencesOf(c)
 	sign := 1
 	if n > 1 {
@@ -80,7 +80,7 @@ func grantOf(last, n int64) driver.Grant {
 func fencesOf(c driver.Claim) int64 { return int64(min(max(1, c.Fences), driver.MaxTurns)) }
 
 // Release implements driver.Driver. The end of an exclusive tenure is one statement, whoever waits.
-func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+func (s *store) Release(ctx context.Context, c driver.Claim) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	return nil
 }
 
-func (s *Store) release(ctx context.Context, c driver.Claim) (mine bool, err error) {
+func (s *store) release(ctx context.Context, c driver.Claim) (mine bool, err error) {
 	if c.Exclusive() && c.Place == "" && (!c.Mark || s.do.complete.text != "") {
 		return s.end(ctx, c)
 	}
@@ -108,7 +108,7 @@ func (s *Store) release(ctx context.Context, c driver.Claim) (mine bool, err err
 }
 
 // end frees the name of an exclusive owner, or leaves it taken.
-func (s *Store) end(ctx context.Context, c driver.Claim) (mine bool, err error) {
+func (s *store) end(ctx context.Context, c driver.Claim) (mine bool, err error) {
 	left := ""
 	if c.Keep > 0 {
 		left = leftBy(c)

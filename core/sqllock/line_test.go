@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
 )
@@ -55,9 +56,9 @@ func (n *noted) opened() (conns, closed int) {
 }
 
 // inLine returns how many places a name's line has.
-func inLine(t *testing.T, locks *core.Locker, name string) int {
+func inLine(t *testing.T, s *sqllock.Store, name string) int {
 	t.Helper()
-	info, err := locks.Inspect(t.Context(), name)
+	info, err := s.Inspect(t.Context(), name)
 	ok(t, err)
 	return len(info.Line)
 }
@@ -115,7 +116,8 @@ func TestWhoDoesNotHearIsServedAllTheSame(t *testing.T) {
 			listens := &noted{open: open}
 			locks, err := core.New(sqllock.New(d.open(t), d.dialect, table, sqllock.WithListen(listens.Open)), core.WithTTL(ttl))
 			ok(t, err)
-			holder := locker(t, d.open(t), d.dialect, table)
+			s := sqllock.New(d.open(t), d.dialect, table)
+			holder := backendtest.Locker(t, s, ttl)
 			for range 3 {
 				x := acquire(t, holder, "name")
 				got := make(chan error)
@@ -126,7 +128,7 @@ func TestWhoDoesNotHearIsServedAllTheSame(t *testing.T) {
 					}
 					got <- err
 				}()
-				eventually(t, "it is in line", func() bool { return inLine(t, holder, "name") == 1 })
+				eventually(t, "it is in line", func() bool { return inLine(t, s, "name") == 1 })
 				ok(t, x.Release(t.Context()))
 				ok(t, <-got)
 			}
@@ -186,7 +188,7 @@ func TestAHundredWaitersOfAProcessCostFewStatements(t *testing.T) {
 	for range 100 {
 		wg.Go(func() { _, _ = locks.Acquire(ctx, "name") }) // until ctx ends
 	}
-	eventually(t, "they are in line", func() bool { return inLine(t, holder, "name") == 1 })
+	eventually(t, "they are in line", func() bool { return inLine(t, s, "name") == 1 })
 	const seconds = 10
 	before, began := statementsOf(srv), time.Now()
 	<-time.After(seconds * time.Second)
@@ -210,12 +212,10 @@ func TestAWaiterThatHasGoneCostsNoRelease(t *testing.T) {
 	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
 	_, err := s.Acquire(t.Context(), c)
 	ok(t, err)
-	waiter := driver.Claim{Name: "name", Token: "other", Place: "place", TTL: time.Minute}
+	waiter := driver.Claim{Name: "name", Token: "other", TTL: time.Minute}
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if err := gone.Wait(ctx, waiter); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("wait: %v", err)
-	}
-	ok(t, gone.CloseIdle(t.Context()))
+	waits(ctx, t, gone, waiter)
+	ok(t, gone.Close(t.Context()))
 	ok(t, s.Release(t.Context(), c))
 }

@@ -77,7 +77,7 @@ func newHub(open func(ctx context.Context) (Listener, error), probe func(ctx con
 }
 
 // probe has PostgreSQL notify a channel.
-func (s *Store) probe(ctx context.Context, channel string) error {
+func (s *store) probe(ctx context.Context, channel string) error {
 	_, err := s.db.ExecContext(ctx, "SELECT pg_catalog.pg_notify($1, $2)", channel, probed)
 	return err
 }

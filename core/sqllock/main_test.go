@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	backendtest.AtOnce(4)
+	backendtest.AtOnce()
 	os.Exit(m.Run())
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // markerOf is the name of a marker's row. A space is in no name of a lock.
 func markerOf(c driver.Claim) string { return c.Name + " " + c.Scope }
 
 // Markers implements driver.MarkerInspector. It reads pages of rows, in the order of their names.
-func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
+func (s *store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
 	return func(yield func(driver.MarkerInfo, error) bool) {
 		if err := s.ready(ctx); err != nil {
 			yield(driver.MarkerInfo{}, err)
@@ -35,7 +35,7 @@ func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.Mar
 }
 
 // Unmark implements driver.MarkerInspector.
-func (s *Store) Unmark(ctx context.Context, name, scope string) error {
+func (s *store) Unmark(ctx context.Context, name, scope string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

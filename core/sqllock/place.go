@@ -3,7 +3,7 @@ package sqllock
 import (
 	"slices"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // place is one in the queue for a name: a process with all its goroutines.

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -62,7 +62,7 @@ func looksOf(t *testing.T, d sqllock.Dialect, ahead int, each time.Duration) (q 
 	q = &queued{ahead: ahead, came: time.Now()}
 	q.granted.Store(q.came.UnixMicro())
 	db := sql.OpenDB(fake(q.answer))
-	s := sqllock.New(db, d)
+	s := sqllock.NewOld(db, d)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*each)
 	defer cancel()
 	time.AfterFunc(each, func() { q.granted.Store(time.Now().UnixMicro()) })
@@ -119,7 +119,7 @@ func TestTheEndOfAWaitCutsOffNoLook(t *testing.T) {
 		q := &queued{came: time.Now(), takes: 70 * time.Millisecond}
 		q.granted.Store(q.came.UnixMicro())
 		db := sql.OpenDB(fake(q.answer))
-		s := sqllock.New(db, sqllock.Postgres)
+		s := sqllock.NewOld(db, sqllock.Postgres)
 		for i := range 100 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second+time.Duration(4*i)*time.Millisecond)
 			err := s.Wait(ctx, driver.Claim{Name: "name", Token: "mine", Place: "place", TTL: time.Minute})

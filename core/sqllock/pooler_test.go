@@ -25,21 +25,25 @@ func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
 	t.Run("exec", func(t *testing.T) { // a pooler for each: its connections are few
 		t.Parallel()
 		addr := pooler(t, srv.Addr())
-		drivertest.Run(t, postgres(addr, described).harnessWith(func(t *testing.T) (database, *servers.Server) {
-			own := servers.Postgres(t, durable...)
-			return postgres(pooler(t, own.Addr()), described), own
-		}))
+		drivertest.Run(t, func(t testing.TB) drivertest.Config {
+			s := postgres(addr, described).service(t)
+			s.Own = func() drivertest.Config {
+				own := servers.Postgres(t, durable...)
+				return postgres(pooler(t, own.Addr()), described).killed(t, own)
+			}
+			return s
+		})
 	})
 	t.Run("simple protocol", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, postgres(pooler(t, srv.Addr()), "&default_query_exec_mode=simple_protocol").harness())
+		drivertest.Run(t, postgres(pooler(t, srv.Addr()), "&default_query_exec_mode=simple_protocol").service)
 	})
 }
 
 // pooler starts a PgBouncer with few connections to the server, which gives each transaction
 // any of them.
-func pooler(t *testing.T, target string) string {
+func pooler(t testing.TB, target string) string {
 	t.Helper()
 	path := servers.Find(t, "pgbouncer", "pgbouncer")
 	host, port, err := net.SplitHostPort(target)

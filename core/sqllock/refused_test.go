@@ -28,7 +28,7 @@ func TestAReadOnlyServerIsUnavailableAndSaysSo(t *testing.T) {
 	wantNotSent(t, d.store(t, table))
 	_, err := locker(t, d.open(t), d.dialect, sqllock.WithTable(table)).TryAcquire(t.Context(), "name")
 	is(t, err, core.ErrUnavailable)
-	if !driver.CannotAnswer(err) || !strings.Contains(err.Error(), "primary") {
+	if !driver.Explain(err).Nobody || !strings.Contains(err.Error(), "primary") {
 		t.Error(err)
 	}
 }
@@ -56,7 +56,7 @@ func TestAHotStandbyIsUnavailableAndSaysSo(t *testing.T) {
 	for _, name := range []string{"held", "free"} {
 		_, err := locks.Acquire(t.Context(), name, core.WithWait(100*time.Millisecond))
 		is(t, err, core.ErrUnavailable)
-		if !driver.CannotAnswer(err) || !strings.Contains(err.Error(), "standby") {
+		if !driver.Explain(err).Nobody || !strings.Contains(err.Error(), "standby") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestAUserOfTheTableNeedsFourRights(t *testing.T) {
 		r, err := a.Acquire(t.Context(), "read", core.WithShared())
 		ok(t, err)
 		ok(t, r.Release(t.Context()))
-		_, err = a.Inspect(t.Context(), name)
+		_, err = s.Inspect(t.Context(), name)
 		ok(t, err)
 	}
 }
@@ -237,9 +237,9 @@ func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
 	locks := backendtest.Locker(t, s, ttl)
 	claims := make([]driver.Claim, 16)
 	for i := range claims {
-		claims[i] = driver.Claim{Name: fmt.Sprint("name-", i/2), Token: fmt.Sprint("token-", i), TTL: time.Minute, Shared: i < 8}
+		claims[i] = driver.Claim{Name: fmt.Sprint("name-", i/2), Token: fmt.Sprint("token-", i), TTL: time.Minute, Limit: driver.Readers}
 		if i >= 8 {
-			claims[i].Name = fmt.Sprint("name-", i)
+			claims[i].Name, claims[i].Limit = fmt.Sprint("name-", i), 0
 		}
 	}
 	together := func(do func(c driver.Claim) error) {
@@ -277,7 +277,7 @@ func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
 	ok(t, tx.Commit())
 	ok(t, x.Complete(t.Context()))
 	ok(t, <-got)
-	_, err := locks.Inspect(t.Context(), "queued")
+	_, err := s.Inspect(t.Context(), "queued")
 	ok(t, err)
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // owned is what a renewal is about.
@@ -25,7 +25,7 @@ type renewal struct {
 // Renew implements driver.Driver. All claims go into one statement, if the dialect has one; in PostgreSQL, those that own
 // a name together with others have one of their own. Claims that it has not renewed are then asked for one by one: either
 // they have another owner, or their rows were locked.
-func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if err := s.ready(ctx); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
@@ -79,7 +79,7 @@ func (r *renewals) add(c driver.Claim) {
 	r.all = append(r.all, renewal{o, ttl})
 }
 
-func (s *Store) renewAll(ctx context.Context, stmt statement, r *renewals) {
+func (s *store) renewAll(ctx context.Context, stmt statement, r *renewals) {
 	if len(r.all) == 0 || stmt.text == "" {
 		return
 	}
@@ -110,7 +110,7 @@ func (s *Store) renewAll(ctx context.Context, stmt statement, r *renewals) {
 
 // renewOne takes no more than its share of the time left: a row that stays locked must not
 // cost those after it their answer.
-func (s *Store) renewOne(ctx context.Context, c driver.Claim, left int) error {
+func (s *store) renewOne(ctx context.Context, c driver.Claim, left int) error {
 	if deadline, ok := ctx.Deadline(); ok && left > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
@@ -126,7 +126,7 @@ func (s *Store) renewOne(ctx context.Context, c driver.Claim, left int) error {
 	return nil
 }
 
-func (s *Store) renewed(ctx context.Context, c driver.Claim) (found bool, err error) {
+func (s *store) renewed(ctx context.Context, c driver.Claim) (found bool, err error) {
 	if !c.Exclusive() {
 		var said bool
 		err = s.change(ctx, c, func(r *row) { said = r.renew(c) })

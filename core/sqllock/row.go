@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // row is what the table has about a name, as it was read. Its methods decide what a claim gets; what

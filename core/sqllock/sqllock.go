@@ -7,11 +7,22 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Store is a lock service in an SQL database. It implements driver.Driver; see [New].
 type Store struct {
+	*oldadapter.Driver
+	inspect.Inspector
+	inspect.MarkerInspector
+
+	old *store
+}
+
+// store is a Store on the old contract.
+type store struct {
 	db      *sql.DB
 	dialect Dialect
 	do      statements
@@ -27,11 +38,11 @@ type Store struct {
 }
 
 var (
-	_ driver.Driver          = (*Store)(nil)
-	_ driver.Inspector       = (*Store)(nil)
-	_ driver.MarkerInspector = (*Store)(nil)
-	_ driver.Validator       = (*Store)(nil)
-	_ driver.IdleCloser      = (*Store)(nil)
+	_ driver.Driver          = (*store)(nil)
+	_ driver.Inspector       = (*store)(nil)
+	_ driver.MarkerInspector = (*store)(nil)
+	_ driver.Validator       = (*store)(nil)
+	_ driver.IdleCloser      = (*store)(nil)
 )
 
 // New returns a Store that sends its statements through db. The caller still configures and closes
@@ -39,7 +50,12 @@ var (
 // what cannot work: a nil db, an unknown dialect, an impossible table name, or an option that the
 // dialect does not have.
 func New(db *sql.DB, d Dialect, opts ...Option) *Store {
-	s := &Store{db: db, pool: db, dialect: d, writer: make(chan struct{}, 1)}
+	s := newStore(db, d, opts...)
+	return &Store{oldadapter.New(s), s, s, s}
+}
+
+func newStore(db *sql.DB, d Dialect, opts ...Option) *store {
+	s := &store{db: db, pool: db, dialect: d, writer: make(chan struct{}, 1)}
 	c, err := d.configure(opts)
 	if db == nil {
 		err = errors.Join(errors.New("sqllock: nil *sql.DB"), err)
@@ -60,17 +76,17 @@ func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 }
 
 // Capabilities implements driver.Driver.
-func (s *Store) Capabilities() driver.Capabilities {
+func (s *store) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Backend: string(s.dialect), Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true,
 	}
 }
 
 // Validate implements driver.Validator.
-func (s *Store) Validate() error { return s.invalid }
+func (s *store) Validate() error { return s.invalid }
 
 // CloseIdle implements driver.IdleCloser: it closes the connection of [WithListen].
-func (s *Store) CloseIdle(ctx context.Context) error {
+func (s *store) CloseIdle(ctx context.Context) error {
 	if s.hub == nil {
 		return nil
 	}
@@ -78,7 +94,7 @@ func (s *Store) CloseIdle(ctx context.Context) error {
 }
 
 // channel is where this process is told, or "" if it does not listen.
-func (s *Store) channel() string {
+func (s *store) channel() string {
 	if s.hub == nil {
 		return ""
 	}
@@ -87,5 +103,5 @@ func (s *Store) channel() string {
 
 // Format prints only what the Store is, for every verb.
 func (s *Store) Format(f fmt.State, _ rune) {
-	_, _ = io.WriteString(f, "sqllock.Store("+string(s.dialect)+")") // fmt has no way to return the error
+	_, _ = io.WriteString(f, "sqllock.Store("+string(s.old.dialect)+")") // fmt has no way to return the error
 }

@@ -12,13 +12,13 @@ import (
 // past: a lease that it sets ends earlier, and one that has ended since is not seen as over.
 // Nobody can have prolonged or taken it without having had the row.
 type statements struct {
-	take          statement // name, token, label, TTL, number of fences, 1 for one and -1 for more; see Store.take
+	take          statement // name, token, label, TTL, number of fences, 1 for one and -1 for more; see store.take
 	claim         statement // take, and the state as it was, the new head, the new state, when the place is dead; without text where nobody is told
 	end           statement // name, token, token that it leaves, for how long, fence under way
 	complete      statement // end, and marker, its label, its window; without text where there is none
 	takeMany      statement // JSON of many; without text where there is none
 	endMany       statement // as takeMany
-	renew         statement // name, token, TTL, fence under way; see Store.renew
+	renew         statement // name, token, TTL, fence under way; see store.renew
 	renewMany     statement // JSON of many; without text where there is none
 	renewTogether statement // as renewMany, for holders that share a name
 	read          statement // name, marker

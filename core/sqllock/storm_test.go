@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
@@ -19,7 +17,7 @@ import (
 func (d database) storm(t *testing.T, faults ...backendtest.Fault) {
 	t.Helper()
 	backendtest.Storm{
-		Process: func() (driver.Driver, []*faultproxy.Proxy) { return d.process(t, "holdfast_locks") },
+		Process: d.process(t, "holdfast_locks"),
 		Faults:  faults,
 	}.Run(t)
 }

@@ -29,7 +29,7 @@ type sweep struct {
 
 // tidy deletes what is out of use, now and then. It is not part of the release, so its
 // errors are nobody's: the next one tries again.
-func (s *Store) tidy(ctx context.Context) {
+func (s *store) tidy(ctx context.Context) {
 	after, due := s.sweep.due()
 	if !due {
 		return

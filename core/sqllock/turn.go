@@ -3,7 +3,7 @@ package sqllock
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // turn is what the first place in a queue writes to take the name, without reading the row once more. It
@@ -62,7 +62,7 @@ func (h *hub) expected(c driver.Claim) *turn {
 }
 
 // takeTurn takes the name if c's place has seen that it is the first one, and the name is free now.
-func (s *Store) takeTurn(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
+func (s *store) takeTurn(ctx context.Context, c driver.Claim) (g driver.Grant, granted bool, err error) {
 	t := s.hub.expected(c)
 	if t == nil || s.do.claim.text == "" || !c.Exclusive() || c.Dedup > 0 || c.Handoff != "" {
 		return g, false, nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // Wait implements driver.Queuer. Each look is a read, and a write if the place has to be kept alive. With
 // [WithListen] it looks when it is told, and when the owner's TTL or the life of the first place ends. A claim
 // that was refused a moment ago has looked already.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+func (s *store) Wait(ctx context.Context, c driver.Claim) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ type look struct {
 }
 
 // look puts c's place in the queue, or keeps it alive there.
-func (s *Store) look(ctx context.Context, c driver.Claim, beat bool) (l look, err error) {
+func (s *store) look(ctx context.Context, c driver.Claim, beat bool) (l look, err error) {
 	ctx, stop := outlast(ctx)
 	defer stop()
 	var said look
@@ -123,7 +123,7 @@ func (r *row) lastGrant() int64 {
 }
 
 // pause is how long to wait before the next look.
-func (s *Store) pause(l look, told bool, recheck time.Duration) time.Duration {
+func (s *store) pause(l look, told bool, recheck time.Duration) time.Duration {
 	pause, last := l.again, lastPoll
 	if s.dialect == SQLite {
 		last = lastPollSQLite

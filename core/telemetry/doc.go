@@ -1,7 +1,7 @@
 // Package telemetry turns the events of leases into OpenTelemetry metrics and spans.
 //
 //	tel, err := telemetry.New(telemetry.WithTemplates("order:{id}"), telemetry.WithSpans())
-//	locks, err := core.New(redislock.New(rdb), core.WithObserver(tel.Observer()))
+//	locks, err := core.New(redislock.New(rdb), tel.Option())
 //
 // # Metrics
 //

@@ -19,7 +19,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	locks, err := core.New(memlock.New(), core.WithObserver(tel.Observer()))
+	locks, err := core.New(memlock.New(), tel.Option())
 	if err != nil {
 		panic(err)
 	}

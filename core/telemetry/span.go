@@ -13,23 +13,23 @@ import (
 
 // span adds a span that is over to the caller's trace. It took so long until now, and ended
 // with an error of the given kind, "" if there was none.
-func (t *Telemetry) span(operation string, s core.Subject, took time.Duration, kind string, more ...attribute.KeyValue) {
-	if t.tracer == nil || !trace.SpanContextFromContext(s.Context).IsValid() {
+func (t *Telemetry) span(operation string, e core.Event, took time.Duration, kind string, more ...attribute.KeyValue) {
+	if t.tracer == nil || !trace.SpanContextFromContext(e.Context).IsValid() {
 		return
 	}
-	_, span := t.start(s.Context, operation, s, s.At.Add(-took))
-	end(span, s.At, kind, more...)
+	_, span := t.start(e.Context, operation, e, e.At.Add(-took))
+	end(span, e.At, kind, more...)
 }
 
 // start begins a span.
-func (t *Telemetry) start(ctx context.Context, operation string, s core.Subject, at time.Time) (context.Context, trace.Span) {
+func (t *Telemetry) start(ctx context.Context, operation string, e core.Event, at time.Time) (context.Context, trace.Span) {
 	name := operation
-	if s.Template != "" {
-		name += " " + s.Template
+	if e.Template != "" {
+		name += " " + e.Template
 	}
-	attrs := attributes(s.Template, "", "")
+	attrs := attributes(e.Template, "", "")
 	if t.names {
-		attrs = append(attrs, nameKey.String(s.Name))
+		attrs = append(attrs, nameKey.String(e.Name))
 	}
 	return t.tracer.Start(ctx, name, trace.WithTimestamp(at), trace.WithAttributes(attrs...)) //nolint:spancheck // its caller ends it
 }
@@ -55,21 +55,21 @@ type hold struct {
 }
 
 // workContext begins the span of a lease, so that the work's own spans are its children.
-func (t *Telemetry) workContext(ctx context.Context, e core.AcquiredEvent) context.Context {
+func (t *Telemetry) workContext(ctx context.Context, e core.Event) context.Context {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx
 	}
-	ctx, span := t.start(ctx, "hold", e.Subject, e.At)
+	ctx, span := t.start(ctx, "hold", e, e.At)
 	return context.WithValue(ctx, holdKey{t}, &hold{span, e.Name})
 }
 
 // endHold ends the span of a lease. A lease that was given back or lost before anybody got it has none yet.
-func (t *Telemetry) endHold(s core.Subject, held time.Duration, kind string, more ...attribute.KeyValue) {
-	if h, ok := s.Context.Value(holdKey{t}).(*hold); ok && h.name == s.Name { // else it is that of an outer lease
-		end(h.Span, s.At, kind, more...)
+func (t *Telemetry) endHold(e core.Event, kind string, more ...attribute.KeyValue) {
+	if h, ok := e.Context.Value(holdKey{t}).(*hold); ok && h.name == e.Name { // else it is that of an outer lease
+		end(h.Span, e.At, kind, more...)
 		return
 	}
-	t.span("hold", s, held, kind, more...)
+	t.span("hold", e, e.Held, kind, more...)
 }
 
 // failure says whether something went wrong: that someone else has the name, or that the work

@@ -3,16 +3,16 @@ package telemetry
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Telemetry records what core reports to its observer. Several Lockers may share one Telemetry; their
+// Telemetry records what happens to leases. Several Lockers may share one Telemetry; their
 // figures then add up.
 type Telemetry struct {
 	instruments
@@ -53,82 +53,84 @@ func New(opts ...Option) (*Telemetry, error) {
 	return t, nil
 }
 
-// Observer returns the observer for [core.WithObserver]. Its functions are safe for concurrent use.
-// You may wrap them if you want to receive the events too.
-func (t *Telemetry) Observer() core.Observer {
-	o := core.Observer{
-		Acquired:    t.acquired,
-		Held:        func(e core.HeldEvent) { t.refused(e.Subject, e.Took, heldType) },
-		Failed:      func(e core.FailedEvent) { t.refused(e.Subject, e.Took, errorType(e.Err)) },
-		Waiting:     func(e core.WaitingEvent) { t.waiting.Add(e.Context, 1, t.series.of(e.Template, "", "")) },
-		Waited:      t.waited,
-		Renewed:     t.renewed,
-		Released:    func(e core.ReleasedEvent) { t.ended(e.Subject, e.Held, "") },
-		Unconfirmed: t.releaseUnconfirmed,
-		Lost:        t.leaseLost,
-		Degraded:    func(e core.DegradedEvent) { t.degraded.Add(e.Context, 1, t.series.of(e.Template, "", "")) },
-		Missed:      t.missed,
-		Dropped:     func(events int) { t.dropped.Add(context.Background(), int64(events)) },
+// Option returns the option for [core.New] that has t record what happens.
+func (t *Telemetry) Option() core.NewOption {
+	if t.tracer == nil {
+		return core.WithObserver(t.Observe)
 	}
-	if t.tracer != nil {
-		o.WorkContext = t.workContext
-	}
-	return o
+	return core.Options(core.WithObserver(t.Observe), core.WithWorkContext(t.workContext))
 }
 
-func (t *Telemetry) acquired(e core.AcquiredEvent) {
+// Observe records one event. It is what [Telemetry.Option] gives to core, and safe for concurrent use.
+func (t *Telemetry) Observe(e core.Event) {
+	switch e.Kind {
+	case core.EventAcquired:
+		t.acquired(e)
+	case core.EventHeld:
+		t.refused(e, heldType)
+	case core.EventFailed:
+		t.refused(e, errorType(e.Err))
+	case core.EventWaiting:
+		t.waiting.Add(e.Context, 1, t.plain(e))
+	case core.EventWaited:
+		t.waits.Add(e.Context, 1, t.plain(e))
+		t.waiting.Add(e.Context, -1, t.plain(e)) // last: what a provider's panic ends counts for core as not told
+	case core.EventRenewed:
+		t.renewals.Add(e.Context, 1, t.series.of(e.Template, errorKey, errorType(e.Err)))
+	case core.EventReleased:
+		t.ended(e, "")
+	case core.EventUnconfirmed:
+		t.unconfirmed.Add(e.Context, 1, t.plain(e))
+		t.ended(e, errorType(e.Err))
+	case core.EventDegraded:
+		t.degraded.Add(e.Context, 1, t.plain(e))
+	case core.EventLost:
+		t.lost.Add(e.Context, 1, t.series.of(e.Template, reasonKey, string(e.Reason)))
+		t.ended(e, lostType, reasonKey.String(string(e.Reason)))
+	case core.EventMissed:
+		t.missed(e)
+	case core.EventDropped:
+		t.dropped.Add(context.Background(), int64(e.Dropped))
+	case core.EventLongWait, core.EventLimited: // of the log only
+	}
+}
+
+// plain is the series with the template alone.
+func (t *Telemetry) plain(e core.Event) metric.MeasurementOption {
+	return t.series.of(e.Template, "", "")
+}
+
+func (t *Telemetry) acquired(e core.Event) {
 	if e.Reentry {
 		return
 	}
-	plain := t.series.of(e.Template, "", "")
-	t.acquire.Record(e.Context, e.Took.Seconds(), plain)
+	t.acquire.Record(e.Context, e.Took.Seconds(), t.plain(e))
 	more := fenceKey.Int64(int64(e.Fence)) //nolint:gosec // G115: at most 2^53
 	if e.Degraded {
 		more = degradedKey.Bool(true)
 	}
-	t.span("acquire", e.Subject, e.Took, "", more)
-	t.held.Add(e.Context, 1, plain) // last: what a provider's panic ends counts for core as not told
+	t.span("acquire", e, e.Took, "", more)
+	t.held.Add(e.Context, 1, t.plain(e)) // last, as above
 }
 
-func (t *Telemetry) refused(s core.Subject, took time.Duration, kind string) {
-	t.acquire.Record(s.Context, took.Seconds(), t.series.of(s.Template, errorKey, kind))
-	t.span("acquire", s, took, kind)
-}
-
-func (t *Telemetry) waited(e core.WaitedEvent) {
-	plain := t.series.of(e.Template, "", "")
-	t.waits.Add(e.Context, 1, plain)
-	t.waiting.Add(e.Context, -1, plain) // last, as above
-}
-
-func (t *Telemetry) renewed(e core.RenewedEvent) {
-	t.renewals.Add(e.Context, 1, t.series.of(e.Template, errorKey, errorType(e.Err)))
-}
-
-func (t *Telemetry) releaseUnconfirmed(e core.UnconfirmedEvent) {
-	t.unconfirmed.Add(e.Context, 1, t.series.of(e.Template, "", ""))
-	t.ended(e.Subject, e.Held, errorType(e.Err))
-}
-
-func (t *Telemetry) leaseLost(e core.LostEvent) {
-	t.lost.Add(e.Context, 1, t.series.of(e.Template, reasonKey, string(e.Reason)))
-	t.ended(e.Subject, e.Held, lostType, reasonKey.String(string(e.Reason)))
+func (t *Telemetry) refused(e core.Event, kind string) {
+	t.acquire.Record(e.Context, e.Took.Seconds(), t.series.of(e.Template, errorKey, kind))
+	t.span("acquire", e, e.Took, kind)
 }
 
 // ended records the end of a lease, with the kind of the error if that was none as intended.
-func (t *Telemetry) ended(s core.Subject, held time.Duration, kind string, more ...attribute.KeyValue) {
-	t.hold.Record(s.Context, held.Seconds(), t.series.of(s.Template, errorKey, kind))
-	t.endHold(s, held, kind, more...)
-	t.held.Add(s.Context, -1, t.series.of(s.Template, "", "")) // last, as above
+func (t *Telemetry) ended(e core.Event, kind string, more ...attribute.KeyValue) {
+	t.hold.Record(e.Context, e.Held.Seconds(), t.series.of(e.Template, errorKey, kind))
+	t.endHold(e, kind, more...)
+	t.held.Add(e.Context, -1, t.plain(e)) // last, as above
 }
 
 // missed keeps the counts of leases and waits right where events were dropped.
-func (t *Telemetry) missed(e core.MissedEvent) {
-	plain := t.series.of(e.Template, "", "")
+func (t *Telemetry) missed(e core.Event) {
 	if e.Waiters != 0 {
-		t.waiting.Add(context.Background(), int64(e.Waiters), plain)
+		t.waiting.Add(context.Background(), int64(e.Waiters), t.plain(e))
 	}
 	if e.Leases != 0 {
-		t.held.Add(context.Background(), int64(e.Leases), plain)
+		t.held.Add(context.Background(), int64(e.Leases), t.plain(e))
 	}
 }

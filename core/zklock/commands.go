@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // trusted is how long a lease may last in a session with that time-out.
@@ -22,7 +22,7 @@ import (
 func trusted(timeout time.Duration) time.Duration { return timeout * 2 / 5 }
 
 // Acquire implements driver.Driver.
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	return run(ctx, s, func(t *trip) (driver.Grant, error) { return t.acquire(c) })
 }
 
@@ -168,7 +168,8 @@ func (t *trip) granted(n *node, c driver.Claim, stat *zk.Stat) (g driver.Grant, 
 		return g, fmt.Errorf("zklock: an mzxid of %d is no fence", stat.Mzxid)
 	}
 	t.own(n, digest(c.Token), c.TTL, stat.EphemeralOwner)
-	g.TTL = min(c.TTL, trusted(timeout))
+	g.Longest = trusted(timeout)
+	g.TTL = min(c.TTL, g.Longest)
 	if c.Limit <= 1 {
 		g.Fence = uint64(stat.Mzxid)
 	}
@@ -212,7 +213,7 @@ func (t *trip) get(path string) (data []byte, err error) {
 }
 
 // Release implements driver.Driver.
-func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+func (s *store) Release(ctx context.Context, c driver.Claim) error {
 	_, err := run(ctx, s, func(t *trip) (struct{}, error) { return struct{}{}, t.release(c) })
 	return err
 }

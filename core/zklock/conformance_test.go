@@ -1,6 +1,8 @@
 package zklock_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -27,34 +29,39 @@ var (
 	is         = backendtest.Is
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	backendtest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t) // for all cases; each has a root of its own
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service {
-			return at(t, server.Addr(), "/"+strings.ReplaceAll(t.Name(), "/", ":"), 20*time.Second)
-		},
-		OpenServers: func(t *testing.T) (drivertest.Service, drivertest.Servers) {
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		s := at(t, server.Addr(), rootOf(t), 20*time.Second)
+		s.Own = func() drivertest.Config {
 			own := servers.ZooKeeper(t)
-			return at(t, own.Addr(), "/holdfast", longSession), drivertest.Servers{Kill: own.Kill, Restart: own.Restart}
-		},
+			s := at(t, own.Addr(), "/holdfast", longSession)
+			s.Kill, s.Restart = own.Kill, own.Restart
+			return s
+		}
+		return s
 	})
 }
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
+	backendtest.Slow(t)
 	server := servers.ZooKeeper(t)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t *testing.T) drivertest.Service {
-			return at(t, server.Addr(), "/"+strings.ReplaceAll(t.Name(), "/", ":"), 20*time.Second)
-		},
-	}.Uneven(8))
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		return process(t, server.Addr(), rootOf(t), 20*time.Second).Uneven(at(t, server.Addr(), rootOf(t), 20*time.Second))
+	})
 }
 
+func rootOf(t testing.TB) string { return "/" + strings.ReplaceAll(t.Name(), "/", ":") }
+
 // at is a service whose locks are below a root.
-func at(t *testing.T, addr, root string, timeout time.Duration) drivertest.Service {
+func at(t testing.TB, addr, root string, timeout time.Duration) drivertest.Config {
 	t.Helper()
 	other, _ := connect(t, addr, timeout)
 	first := func(dir string) string {
@@ -71,17 +78,13 @@ func at(t *testing.T, addr, root string, timeout time.Duration) drivertest.Servi
 			ok(t, other.Delete(path, -1))
 		}
 	}
-	store := func(addr string) driver.Driver {
-		conn, session := connect(t, addr, timeout)
-		return zklock.New(conn, session, zklock.WithRoot(root))
-	}
-	return drivertest.Service{
-		Driver: func() driver.Driver { return store(addr) },
-		Through: func() (driver.Driver, []*faultproxy.Proxy) {
-			p := faultproxy.New(t, addr)
-			return store(p.Addr()), []*faultproxy.Proxy{p}
+	return drivertest.Config{
+		Driver: func() driver.Driver {
+			conn, session := connect(t, addr, timeout)
+			return zklock.New(conn, session, zklock.WithRoot(root))
 		},
-		Holder: addr + " " + root,
+		Slow:    250 * time.Millisecond, // a waiter asks before it stands in the queue
+		Through: process(t, addr, root, timeout).Through,
 		// As Curator's locks do, below the same path.
 		Stepwise: true,
 		Overwrite: func(name string) {
@@ -98,19 +101,19 @@ func at(t *testing.T, addr, root string, timeout time.Duration) drivertest.Servi
 	}
 }
 
-// TestHolder is the process that the conformance suite freezes, for longer than its session.
-func TestHolder(t *testing.T) {
-	t.Parallel()
-	drivertest.Hold(t, func(holder string) driver.Driver {
-		addr, root, _ := strings.Cut(holder, " ")
-		conn, session := connect(t, addr, 7500*time.Millisecond)
-		return zklock.New(conn, session, zklock.WithRoot(root))
-	})
+// process is one of those, over a link of its own.
+func process(t testing.TB, addr, root string, timeout time.Duration) backendtest.Process {
+	t.Helper()
+	return func() (driver.Driver, []*faultproxy.Proxy) {
+		p := faultproxy.New(t, addr)
+		conn, session := connect(t, p.Addr(), timeout)
+		return zklock.New(conn, session, zklock.WithRoot(root)), []*faultproxy.Proxy{p}
+	}
 }
 
 // connect returns a client that ends with the test, and its session. There may be several addresses, with commas
 // between them.
-func connect(t *testing.T, addr string, timeout time.Duration) (*zk.Conn, *zklock.Session) {
+func connect(t testing.TB, addr string, timeout time.Duration) (*zk.Conn, *zklock.Session) {
 	t.Helper()
 	session := new(zklock.Session)
 	conn, _, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithDialer(session.Dial), zk.WithLogInfo(false), zk.WithLogger(quiet{}))
@@ -131,7 +134,16 @@ func (quiet) Printf(string, ...any) {}
 const ttl = 2 * time.Second
 
 // locker returns a Locker that ends with the test.
-func locker(t *testing.T, store *zklock.Store) *core.Locker {
+func locker(t *testing.T, store driver.Driver) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, store, longTTL)
+}
+
+// waits has a claim stand in the queue in vain until ctx ends.
+func waits(ctx context.Context, t *testing.T, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	g, err := d.Wait(ctx, c)
+	if _, held := errors.AsType[*driver.Held](err); !held {
+		t.Errorf("%+v, %v", g, err)
+	}
 }

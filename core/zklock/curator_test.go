@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Faults that Curator's recipes have had, or have. What else there was of that kind:
@@ -31,7 +31,7 @@ func must(t *testing.T, err error) {
 func TestAZnodeOfAnEarlierSessionIsNoGrant(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	trip := &trip{Store: s, ctx: t.Context()}
+	trip := &trip{store: s, ctx: t.Context()}
 	must(t, trip.begin())
 	earlier, _, err := zk.Connect([]string{s.conn.Server()}, 10*time.Second, zk.WithLogInfo(false))
 	must(t, err)
@@ -63,7 +63,7 @@ func TestWhatGoesBetweenALookAndItsWatchIsNotMissed(t *testing.T) {
 	s := open(t)
 	holder := driver.Claim{Name: "name", Token: "holder", TTL: 5 * time.Second, Limit: 1}
 	waiter := driver.Claim{Name: "name", Token: "waiter", TTL: 5 * time.Second}
-	trip := &trip{Store: s, ctx: t.Context()}
+	trip := &trip{store: s, ctx: t.Context()}
 	for _, limit := range []int{1, 2} {
 		holders := []driver.Claim{holder, holder}[:limit]
 		for i := range holders {

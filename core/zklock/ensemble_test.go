@@ -87,6 +87,7 @@ func TestALeaderThatIsCutOffKeepsNobodysLease(t *testing.T) {
 	outside := through(t, longSession/2, members[(alone+1)%3], members[(alone+2)%3])
 	x := acquire(t, inside, "name", core.WithRenewEvery(200*time.Millisecond))
 	ok(t, acquire(t, outside, "another").Release(t.Context()))
+	renewed(t, x)
 	links.cutOff(alone)
 	y := acquire(t, outside, "name", core.WithWait(2*longSession)) // once the others have given the session up
 	if x.Context().Err() == nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Inspect implements driver.Inspector. It costs one read for the queue, and one for each znode in it.
@@ -20,7 +20,7 @@ import (
 // its clock with that of this machine, and are wrong by as much as these differ. Remaining is the holder's
 // TTL: the server does not say what is left of a session. A place that is there is alive, since it goes with
 // its session.
-func (s *Store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
+func (s *store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
 	return run(ctx, s, func(t *trip) (driver.LeaseInfo, error) { return t.inspect(name) })
 }
 
@@ -118,7 +118,7 @@ func (t *trip) stat(path string) (data []byte, stat *zk.Stat, err error) {
 
 // Leases implements driver.Inspector. It reads the names below the root, which has all that are in use or
 // were a short while ago, and then asks for each as Inspect does.
-func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
 	return func(yield func(driver.LeaseInfo, error) bool) {
 		names, err := run(ctx, s, func(t *trip) ([]string, error) { return t.names(prefix) })
 		if err != nil {
@@ -154,7 +154,7 @@ func (t *trip) names(prefix string) (names []string, err error) {
 }
 
 // Evict implements driver.Inspector.
-func (s *Store) Evict(ctx context.Context, name, of string) error {
+func (s *store) Evict(ctx context.Context, name, of string) error {
 	_, err := run(ctx, s, func(t *trip) (struct{}, error) { return struct{}{}, t.evict(name, of) })
 	return err
 }

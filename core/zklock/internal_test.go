@@ -9,12 +9,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
-func open(t *testing.T) *Store {
+func open(t *testing.T) *store {
 	t.Helper()
 	session := new(Session)
 	conn, _, err := zk.Connect([]string{servers.ZooKeeper(t).Addr()}, 10*time.Second,
@@ -23,7 +23,7 @@ func open(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	return New(conn, session)
+	return newStore(conn, session)
 }
 
 // The client keeps every watch that it was asked for until that fires, which may take as long
@@ -39,7 +39,7 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 		}
 		return path
 	}
-	trip := &trip{Store: s, ctx: t.Context()}
+	trip := &trip{store: s, ctx: t.Context()}
 	watch := func(path string) <-chan zk.Event {
 		fires, err := trip.watch(path)
 		if err != nil {
@@ -76,7 +76,7 @@ func TestWhoFindsAHandoffGoneLooksWhoHasTakenItOver(t *testing.T) {
 	if err := s.Release(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	trip := &trip{Store: s, ctx: t.Context()}
+	trip := &trip{store: s, ctx: t.Context()}
 	line, err := trip.seats(s.dir("name"))
 	if err != nil || len(line) != 1 || !isLeft(line[0]) {
 		t.Fatalf("%q, %v", line, err)
@@ -95,7 +95,7 @@ func TestAFenceIsLaterThanThatOfWhoCameBetween(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	for _, c := range []driver.Claim{{Name: "name", Token: "token", TTL: 5 * time.Second}, {Name: "another", Token: "token", TTL: 5 * time.Second, Shared: true}} {
-		trip := &trip{Store: s, ctx: t.Context()}
+		trip := &trip{store: s, ctx: t.Context()}
 		noError := func(err error) {
 			t.Helper()
 			if err != nil {
@@ -295,7 +295,7 @@ func TestTheZnodeOfAnOwnerIsNotFoundAgainByItsPlace(t *testing.T) {
 	}
 	two := one
 	two.Token = "two"
-	trip := &trip{Store: s, ctx: t.Context()}
+	trip := &trip{store: s, ctx: t.Context()}
 	n, err := trip.take(two.Name, digest(two.Token), seatOf(two))
 	if err != nil {
 		t.Fatal(err)

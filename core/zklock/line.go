@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // What the names of znodes begin with: of those that want a name for themselves, of those that share
@@ -150,7 +150,7 @@ func number(seat string) (int32, error) {
 }
 
 // Wait implements driver.Queuer.
-func (s *Store) Wait(ctx context.Context, c driver.Claim) error {
+func (s *store) Wait(ctx context.Context, c driver.Claim) error {
 	for {
 		gone, err := run(ctx, s, func(t *trip) (<-chan zk.Event, error) { return t.lineUp(c) })
 		if gone == nil || err != nil {

@@ -60,7 +60,7 @@ func (t *trip) take(name string, ids ...string) (*node, error) {
 	}
 }
 
-func (s *Store) enter(name string, ids []string) (n *node, key nodeKey) {
+func (s *store) enter(name string, ids []string) (n *node, key nodeKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
@@ -79,19 +79,19 @@ func (s *Store) enter(name string, ids []string) (n *node, key nodeKey) {
 	return n, key
 }
 
-func (s *Store) has(n *node, key nodeKey) bool {
+func (s *store) has(n *node, key nodeKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.nodes[key] == n
 }
 
 // leave ends the caller's work on n.
-func (s *Store) leave(n *node) {
+func (s *store) leave(n *node) {
 	<-n.busy
 	s.exit(n)
 }
 
-func (s *Store) exit(n *node) {
+func (s *store) exit(n *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.users--
@@ -102,7 +102,7 @@ func (s *Store) exit(n *node) {
 }
 
 // keep lets n live for d from now on.
-func (s *Store) keep(n *node, d time.Duration) {
+func (s *store) keep(n *node, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.until, n.ending = time.Now().Add(d), false
@@ -110,7 +110,7 @@ func (s *Store) keep(n *node, d time.Duration) {
 }
 
 // sit says which znode n has; none if seat is empty. Nothing is in doubt any more.
-func (s *Store) sit(n *node, seat string) {
+func (s *store) sit(n *node, seat string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.seat, n.doubt = seat, false
@@ -120,7 +120,7 @@ func (s *Store) sit(n *node, seat string) {
 }
 
 // elsewhere says whether another node than n has a znode: an owner's is named by the place that it once had.
-func (s *Store) elsewhere(n *node, seat string) bool {
+func (s *store) elsewhere(n *node, seat string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, other := range s.nodes {
@@ -132,7 +132,7 @@ func (s *Store) elsewhere(n *node, seat string) bool {
 }
 
 // own makes n that of the token's, for ttl, with a znode of this session.
-func (s *Store) own(n *node, token string, ttl time.Duration, session int64) {
+func (s *store) own(n *node, token string, ttl time.Duration, session int64) {
 	s.keep(n, ttl)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Store) own(n *node, token string, ttl time.Duration, session int64) {
 }
 
 // expire deletes a node whose time is over, unless it was asked for again.
-func (s *Store) expire(n *node) {
+func (s *store) expire(n *node) {
 	if !s.over(n) {
 		return
 	}
@@ -156,13 +156,13 @@ func (s *Store) expire(n *node) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), retryAfter) // for a session that has ended meanwhile
 	defer cancel()
-	if _, err := (&trip{Store: s, ctx: ctx}).remove(n); err != nil {
+	if _, err := (&trip{store: s, ctx: ctx}).remove(n); err != nil {
 		s.keepTrying(n)
 	}
 }
 
 // over says whether n is to be deleted now, by the caller, who then is among its users.
-func (s *Store) over(n *node) bool {
+func (s *store) over(n *node) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := time.Until(n.until)
@@ -189,7 +189,7 @@ func (s *Store) over(n *node) bool {
 }
 
 // keepTrying has n deleted soon.
-func (s *Store) keepTrying(n *node) {
+func (s *store) keepTrying(n *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.until, n.ending = time.Now(), true

@@ -9,7 +9,7 @@ import (
 )
 
 // dir is the znode whose children stand in line for name.
-func (s *Store) dir(name string) string {
+func (s *store) dir(name string) string {
 	part := url.PathEscape(name)
 	if strings.Trim(part, ".") == "" { // a relative path to ZooKeeper
 		part = strings.ReplaceAll(part, ".", "%2E")

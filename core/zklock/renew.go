@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Renew implements driver.Driver.
@@ -16,7 +16,7 @@ import (
 // It asks for the claims' znodes in one transaction, which changes nothing. The client keeps the
 // session alive. A renewal has to find out whether the session still is, and only the leader knows
 // that. A plain read could be answered by a server that has lost the leader.
-func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs, err := run(ctx, s, func(t *trip) ([]error, error) { return t.renew(claims), nil })
 	if err != nil {
 		return slices.Repeat([]error{err}, len(claims))
@@ -88,7 +88,7 @@ func (t *trip) ask(asked []renewal, errs []error) (again []renewal) {
 }
 
 // owned finds the node of this Store that c's token owns.
-func (s *Store) owned(c driver.Claim) (n *node, path string) {
+func (s *store) owned(c driver.Claim) (n *node, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.nodes[nodeKey{c.Name, digest(c.Token)}]
@@ -100,7 +100,7 @@ func (s *Store) owned(c driver.Claim) (n *node, path string) {
 
 // renewed lets a node live on, unless its deletion began meanwhile, or the client has another session than the znode. A
 // leader that is new can know the old session still: it gives it its whole time again, and nobody keeps it alive.
-func (s *Store) renewed(r renewal) error {
+func (s *store) renewed(r renewal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch n := r.node; {
@@ -120,7 +120,7 @@ func (s *Store) renewed(r renewal) error {
 
 // lose deletes a node at the next occasion, which is now: somebody else has deleted its
 // znode, at that path.
-func (s *Store) lose(n *node, path string) {
+func (s *store) lose(n *node, path string) {
 	if n == nil {
 		return
 	}

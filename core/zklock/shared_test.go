@@ -20,7 +20,7 @@ func TestEachReaderIsFoundByAnotherStoreToo(t *testing.T) {
 	mine, other := open(), open()
 	readers := make([]driver.Claim, 3)
 	for i := range readers {
-		readers[i] = driver.Claim{Name: "name", Token: strings.Repeat("abc"[i:i+1], 22), TTL: longTTL, Shared: true}
+		readers[i] = driver.Claim{Name: "name", Token: strings.Repeat("abc"[i:i+1], 22), TTL: longTTL, Limit: driver.Readers}
 		_, err := mine.Acquire(t.Context(), readers[i])
 		ok(t, err)
 	}
@@ -54,12 +54,15 @@ func TestReadersBehindAWriterWatchIt(t *testing.T) {
 	writer := driver.Claim{Name: "name", Token: "writer", TTL: longTTL}
 	_, err := store.Acquire(t.Context(), writer)
 	ok(t, err)
-	told := make(chan error, 2)
+	granted := make(chan error, 2)
 	var readers []driver.Claim
 	for _, token := range []string{"one", "two"} {
-		c := driver.Claim{Name: "name", Token: token, Place: "place of " + token, TTL: longTTL, Shared: true}
+		c := driver.Claim{Name: "name", Token: token, TTL: longTTL, Limit: driver.Readers}
 		readers = append(readers, c)
-		go func() { told <- store.Wait(t.Context(), c) }()
+		go func() {
+			_, err := store.Wait(t.Context(), c)
+			granted <- err
+		}()
 	}
 	eventually(t, "both stand in line", func() bool {
 		seats, _, err := conn.Children("/holdfast/name")
@@ -71,11 +74,9 @@ func TestReadersBehindAWriterWatchIt(t *testing.T) {
 	})
 	ok(t, store.Release(t.Context(), writer))
 	for range readers {
-		ok(t, <-told)
+		ok(t, <-granted)
 	}
 	for _, c := range readers {
-		_, err := store.Acquire(t.Context(), c)
-		ok(t, err)
 		ok(t, store.Release(t.Context(), c))
 	}
 }

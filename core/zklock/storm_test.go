@@ -18,7 +18,7 @@ const stormSession = 2 * time.Second
 func TestAStormKeepsOneHolderAtATime(t *testing.T) {
 	t.Parallel()
 	s := servers.ZooKeeper(t)
-	backendtest.Storm{Process: at(t, s.Addr(), "/holdfast", stormSession).Through, Faults: backendtest.ServerFaults(s)}.Run(t)
+	backendtest.Storm{Process: process(t, s.Addr(), "/holdfast", stormSession), Faults: backendtest.ServerFaults(s)}.Run(t)
 }
 
 func TestAStormInAnEnsembleKeepsOneHolderAtATime(t *testing.T) {

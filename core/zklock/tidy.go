@@ -20,7 +20,7 @@ type unused struct {
 }
 
 // use keeps the znode of a name.
-func (s *Store) use(name string) {
+func (s *store) use(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if u := s.unused[name]; u != nil && u.timer.Stop() {
@@ -30,7 +30,7 @@ func (s *Store) use(name string) {
 }
 
 // disuse has the znode of a name deleted if nobody uses it soon.
-func (s *Store) disuse(name string) {
+func (s *store) disuse(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if u := s.unused[name]; u != nil && u.timer.Stop() {
@@ -43,7 +43,7 @@ func (s *Store) disuse(name string) {
 }
 
 // tidy deletes the znode of a name, unless somebody stands in line, or others made it.
-func (s *Store) tidy(name string, u *unused) {
+func (s *store) tidy(name string, u *unused) {
 	if s.connected() { // otherwise it is left to the server
 		s.deleteDir(name)
 	}
@@ -55,10 +55,10 @@ func (s *Store) tidy(name string, u *unused) {
 	close(u.done)
 }
 
-func (s *Store) deleteDir(name string) {
+func (s *store) deleteDir(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	t := &trip{Store: s, ctx: ctx}
+	t := &trip{store: s, ctx: ctx}
 	data, stat, err := t.stat(t.dir(name))
 	if err == nil && stat != nil && stat.NumChildren == 0 && string(data) == ownDir {
 		_ = t.write(func() error { return t.conn.Delete(t.dir(name), -1) }) // if somebody has come meanwhile, it stays
@@ -66,7 +66,7 @@ func (s *Store) deleteDir(name string) {
 }
 
 // CloseIdle implements driver.IdleCloser: it deletes the empty znodes of names that were used a short while ago.
-func (s *Store) CloseIdle(ctx context.Context) error {
+func (s *store) CloseIdle(ctx context.Context) error {
 	s.mu.Lock()
 	var under []*unused
 	for name, u := range s.unused {

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
@@ -66,9 +67,12 @@ func TestALineThatIsNotEmptyOrNotOursStays(t *testing.T) {
 	ok(t, err)
 	_, err = store.Acquire(t.Context(), other)
 	ok(t, err)
-	next := driver.Claim{Name: "name", Token: "two", Place: "place", TTL: longTTL}
+	next := driver.Claim{Name: "name", Token: "two", TTL: longTTL}
 	waited := make(chan error, 1)
-	go func() { waited <- store.Wait(t.Context(), next) }()
+	go func() {
+		_, err := store.Wait(t.Context(), next)
+		waited <- err
+	}()
 	eventually(t, "it stands in line", func() bool {
 		seats, _, err := conn.Children("/holdfast/name")
 		return err == nil && len(seats) == 2
@@ -76,12 +80,10 @@ func TestALineThatIsNotEmptyOrNotOursStays(t *testing.T) {
 	ok(t, store.Release(t.Context(), c))
 	ok(t, store.Release(t.Context(), other))
 	ok(t, <-waited)
-	ok(t, store.CloseIdle(t.Context()))
-	_, err = store.Acquire(t.Context(), next)
-	ok(t, err)
+	ok(t, store.Close(t.Context()))
 	ok(t, store.Renew(t.Context(), []driver.Claim{next})[0])
 	ok(t, store.Release(t.Context(), next))
-	ok(t, store.CloseIdle(t.Context()))
+	ok(t, store.Close(t.Context()))
 	for path, want := range map[string]bool{"/holdfast/name": false, "/holdfast/foreign": true} {
 		if there, _, err := conn.Exists(path); there != want || err != nil {
 			t.Errorf("%s is there: %t, %v", path, there, err)
@@ -133,19 +135,19 @@ func TestALeaseOfAnEarlierLineIsNotALaterOne(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t).Addr()
 	conn, session := connect(t, addr, longSession)
-	mine := zklock.New(conn, session)
+	mine := zklock.NewOld(conn, session)
 	conn, session = connect(t, addr, longSession)
-	other := zklock.New(conn, session)
-	early := driver.Claim{Name: "name", Token: "early", Place: "place", TTL: longTTL}
+	other := zklock.NewOld(conn, session)
+	early := old.Claim{Name: "name", Token: "early", Place: "place", TTL: longTTL}
 	_, err := mine.Acquire(t.Context(), early)
 	ok(t, err)
 	ok(t, other.Release(t.Context(), early)) // mine does not know
 	ok(t, other.CloseIdle(t.Context()))
-	late := driver.Claim{Name: "name", Token: "late", Place: "place", TTL: longTTL}
+	late := old.Claim{Name: "name", Token: "late", Place: "place", TTL: longTTL}
 	_, err = other.Acquire(t.Context(), late)
 	ok(t, err)
-	is(t, mine.Renew(t.Context(), []driver.Claim{early})[0], driver.ErrNotOwner)
-	is(t, mine.Release(t.Context(), early), driver.ErrNotOwner)
-	ok(t, other.Renew(t.Context(), []driver.Claim{late})[0])
+	is(t, mine.Renew(t.Context(), []old.Claim{early})[0], old.ErrNotOwner)
+	is(t, mine.Release(t.Context(), early), old.ErrNotOwner)
+	ok(t, other.Renew(t.Context(), []old.Claim{late})[0])
 	ok(t, other.Release(t.Context(), late))
 }

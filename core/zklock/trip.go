@@ -9,21 +9,21 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // trip is one operation. The client's requests know no contexts, so an operation runs on a
 // goroutine of its own, which its caller may leave behind. It then ends with the request
 // that is under way.
 type trip struct {
-	*Store
+	*store
 	ctx     context.Context
 	wrote   bool  // a request was sent that may have changed something
 	changed int64 // zxid since which nobody has come to, or left, the line that was read last
 }
 
 // run runs an operation, and returns by the end of ctx.
-func run[T any](ctx context.Context, s *Store, op func(*trip) (T, error)) (T, error) {
+func run[T any](ctx context.Context, s *store, op func(*trip) (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
@@ -34,7 +34,7 @@ func run[T any](ctx context.Context, s *Store, op func(*trip) (T, error)) (T, er
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		value, err := op(&trip{Store: s, ctx: ctx})
+		value, err := op(&trip{store: s, ctx: ctx})
 		done <- outcome{value, err}
 	}()
 	select {
@@ -63,7 +63,7 @@ func (t *trip) begin() error {
 	return t.ctx.Err()
 }
 
-func (s *Store) connected() bool { return s.conn.State() == zk.StateHasSession }
+func (s *store) connected() bool { return s.conn.State() == zk.StateHasSession }
 
 // unsent marks an error after which the server has certainly not executed anything.
 func (t *trip) unsent(err error) error {
@@ -101,7 +101,7 @@ func (t *trip) judge(err error) error {
 }
 
 // Location implements driver.Locator. The client tries one server after the other, and tells nobody why one of them failed.
-func (s *Store) Location() string {
+func (s *store) Location() string {
 	if s.connected() {
 		return s.conn.Server()
 	}

@@ -47,7 +47,7 @@ func (t *trip) watchAll(dir string, line []string) (<-chan zk.Event, error) {
 	return fires, nil
 }
 
-func (s *Store) remember(path string, fires <-chan zk.Event) {
+func (s *store) remember(path string, fires <-chan zk.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
@@ -56,7 +56,7 @@ func (s *Store) remember(path string, fires <-chan zk.Event) {
 
 // watched is the watch on path that there is, unless it has fired: its channel has one
 // event then, and is closed.
-func (s *Store) watched(path string) <-chan zk.Event {
+func (s *store) watched(path string) <-chan zk.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fires := s.watches[path]
@@ -77,7 +77,7 @@ func fired(watch <-chan zk.Event) bool {
 }
 
 // sweep forgets watches that have fired and that nobody has asked for since.
-func (s *Store) sweep() {
+func (s *store) sweep() {
 	for path, fires := range s.watches {
 		if fired(fires) {
 			delete(s.watches, path)

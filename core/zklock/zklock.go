@@ -9,11 +9,19 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
+	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Store is a lock service on ZooKeeper. It implements driver.Driver; see [New].
 type Store struct {
+	*oldadapter.Driver
+	inspect.Inspector
+}
+
+// store is a Store on the old contract.
+type store struct {
 	conn    *zk.Conn
 	session *Session
 	root    string
@@ -26,38 +34,43 @@ type Store struct {
 }
 
 var (
-	_ driver.Driver     = (*Store)(nil)
-	_ driver.Queuer     = (*Store)(nil)
-	_ driver.Validator  = (*Store)(nil)
-	_ driver.Inspector  = (*Store)(nil)
-	_ driver.IdleCloser = (*Store)(nil)
+	_ driver.Driver     = (*store)(nil)
+	_ driver.Queuer     = (*store)(nil)
+	_ driver.Validator  = (*store)(nil)
+	_ driver.Inspector  = (*store)(nil)
+	_ driver.IdleCloser = (*store)(nil)
 )
 
 // Option configures a [Store].
-type Option interface{ apply(*Store) }
+type Option interface{ apply(*store) }
 
-type optionFunc func(*Store)
+type optionFunc func(*store)
 
-func (f optionFunc) apply(s *Store) { f(s) }
+func (f optionFunc) apply(s *store) { f(s) }
 
 // WithRoot sets the path below which all znodes are. The default is "/holdfast". The path begins with
 // a slash and must not end in one. Missing parts of it are created.
 func WithRoot(path string) Option {
-	return optionFunc(func(s *Store) { s.root = path })
+	return optionFunc(func(s *store) { s.root = path })
 }
 
 // WithACL sets the permissions on the znodes that the Store creates. The default lets everybody do
 // everything, like ZooKeeper's own default. All programs that share names need all permissions except
 // admin.
 func WithACL(acl []zk.ACL) Option {
-	return optionFunc(func(s *Store) { s.acl = acl })
+	return optionFunc(func(s *store) { s.acl = acl })
 }
 
 // New returns a Store that sends its requests through conn. The caller still configures and closes
 // conn. The session must be the one whose Dial was given to conn, as [Session] shows. New does no
 // I/O. core.New reports what cannot work: a missing conn or session, or an impossible root.
 func New(conn *zk.Conn, session *Session, opts ...Option) *Store {
-	s := &Store{
+	s := newStore(conn, session, opts...)
+	return &Store{oldadapter.New(s), s}
+}
+
+func newStore(conn *zk.Conn, session *Session, opts ...Option) *store {
+	s := &store{
 		conn: conn, session: session,
 		root:    "/holdfast",
 		acl:     zk.WorldACL(zk.PermAll),
@@ -76,14 +89,14 @@ func New(conn *zk.Conn, session *Session, opts ...Option) *Store {
 const minTTL = 2 * time.Second
 
 // Capabilities implements driver.Driver.
-func (s *Store) Capabilities() driver.Capabilities {
+func (s *store) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Backend: "zookeeper", Punctual: true, Fence: true, Shared: true, Limit: true, Detach: true, MinTTL: minTTL,
 	}
 }
 
 // Validate implements driver.Validator.
-func (s *Store) Validate() error {
+func (s *store) Validate() error {
 	switch {
 	case s.conn == nil:
 		return errors.New("zklock: no connection")

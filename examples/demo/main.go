@@ -88,7 +88,7 @@ func story(ctx context.Context, out *screen, address string) error {
 	if err != nil {
 		return err
 	}
-	out.act("2  With Holdfast: one line at each door, and all of them lock the same order")
+	out.act("2  With Holdfast: one line in each server, and all of them lock the same order")
 	out.locks()
 	with, err := round{name: held, guarded: !strings.Contains(sabotage, "guard")}.run(ctx, out, service)
 	if err != nil {

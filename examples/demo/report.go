@@ -7,7 +7,7 @@ import (
 )
 
 func (s *screen) intro(svc *service) {
-	s.printf("%s\n\n", s.bold("Holdfast: three doors, one order book"))
+	s.printf("%s\n\n", s.bold("Holdfast: three servers, one order book"))
 	s.printf("%d HTTP calls, %d RPCs and %d tasks change the same %d orders, %d at a time.\n",
 		calls, calls, calls+orders*ships, orders, 3*clients)
 	s.printf("A change reads the order, works for 2–5 ms and writes it back. The Echo server,\n")

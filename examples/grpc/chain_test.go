@@ -141,6 +141,11 @@ func (c counting) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant
 	return c.Store.Acquire(ctx, claim)
 }
 
+func (c counting) Wait(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+	c.asked <- struct{}{}
+	return c.Store.Wait(ctx, claim)
+}
+
 func TestWhoIsRejectedDoesNotReachTheLock(t *testing.T) {
 	t.Parallel()
 	ok := func(context.Context) error { return nil }

@@ -57,13 +57,13 @@ func TestUniqueBesideTheMiddlewareLetsOneRunAtATime(t *testing.T) {
 	addr := sharedQueue(t)
 	opt := asynq.RedisClientOpt{Addr: addr}
 	held := make(chan struct{}, 1)
-	locks := lockerWith(t, dial(t, addr), "holdfast:", core.WithObserver(core.Observer{
-		Held: func(core.HeldEvent) {
+	locks := lockerWith(t, dial(t, addr), "holdfast:", core.WithObserver(func(e core.Event) {
+		if e.Kind == core.EventHeld {
 			select {
 			case held <- struct{}{}:
 			default:
 			}
-		},
+		}
 	}))
 	running, finish := make(chan struct{}, 2), make(chan struct{})
 	mux := asynq.NewServeMux()

@@ -4,13 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-redsync/redsync/v4"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis/rueidislock"
-
-	bsm "github.com/bsm/redislock"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/redislock"
@@ -18,7 +13,7 @@ import (
 
 // What follows is the code of docs/comparison.md.
 
-var _ = []any{newStore, oldRedsync, newRedsync, oldBsm, newBsm, oldRueidislock, newRueidislock, bothRueidislock}
+var _ = []any{newStore, newDo, bothRueidislock}
 
 func pay(ctx context.Context) error { return ctx.Err() }
 
@@ -27,44 +22,8 @@ func newStore(rdb *redis.Client) (*core.Locker, error) {
 	return locks, err
 }
 
-func oldRedsync(ctx context.Context, rs *redsync.Redsync) error {
-	mutex := rs.NewMutex("order:42", redsync.WithExpiry(8*time.Second))
-	if err := mutex.LockContext(ctx); err != nil {
-		return err
-	}
-	defer mutex.UnlockContext(ctx)
-	return pay(ctx)
-}
-
-func newRedsync(ctx context.Context, locks *core.Locker) error {
-	return locks.Do(ctx, "order:42", pay) // with redislock.WithPrefix("")
-}
-
-func oldBsm(ctx context.Context, client *bsm.Client) error {
-	lock, err := client.Obtain(ctx, "order:42", 10*time.Second, &bsm.Options{
-		RetryStrategy: bsm.LinearBackoff(100 * time.Millisecond)})
-	if err != nil {
-		return err // bsm.ErrNotObtained
-	}
-	defer lock.Release(ctx)
-	return pay(ctx)
-}
-
-func newBsm(ctx context.Context, locks *core.Locker) error {
-	return locks.Do(ctx, "order:42", pay) // with redislock.WithPrefix(""), Holdfast's redislock
-}
-
-func oldRueidislock(ctx context.Context, locker rueidislock.Locker) error {
-	ctx, cancel, err := locker.WithContext(ctx, "my_lock")
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	return pay(ctx)
-}
-
-func newRueidislock(ctx context.Context, locks *core.Locker) error {
-	return locks.Do(ctx, "my_lock", pay) // with redislock.WithPrefix("rueidislock:0:")
+func newDo(ctx context.Context, locks *core.Locker) error {
+	return locks.Do(ctx, "order:42", pay)
 }
 
 func bothRueidislock(ctx context.Context, first, second *core.Locker) error {
@@ -87,8 +46,8 @@ func TestTheCodeOfThePageCompiles(t *testing.T) {
 			t.Errorf("docs/comparison.md shows what is not in page_test.go:\n%s", block)
 		}
 	}
-	if len(blocks) != 8 {
-		t.Errorf("%d blocks of code, want 8", len(blocks))
+	if len(blocks) != 3 {
+		t.Errorf("%d blocks of code, want 3", len(blocks))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/operate"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/examples/demo/shoppb"
 	"github.com/holdfast-go/holdfast/grpcmw"
@@ -135,7 +136,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	}
 	for id := range 3 {
 		eventually(t, "work begins", func() bool {
-			lock, err := other.Inspect(t.Context(), fmt.Sprint("order:", id+1)) // to take it could keep the work from it
+			lock, err := operate.New(other).Inspect(t.Context(), fmt.Sprint("order:", id+1)) // to take it could keep the work from it
 			return err == nil && lock.Held
 		})
 	}

@@ -41,7 +41,7 @@ type LockRule_OnUnavailable int32
 const (
 	LockRule_ON_UNAVAILABLE_UNSPECIFIED LockRule_OnUnavailable = 0
 	LockRule_FAIL_CLOSED                LockRule_OnUnavailable = 1 // the request is refused
-	LockRule_LOCAL_ONLY                 LockRule_OnUnavailable = 2 // the lock excludes requests of the same process only
+	LockRule_LOCAL_ONLY                 LockRule_OnUnavailable = 2 // the lock excludes requests of the same process only; it needs package core/fallback
 )
 
 // Enum value maps for LockRule_OnUnavailable.

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// try installs the release as its users would: each module, each program, and what README shows.
+// try installs the release as its users would: each module, each program, and what README and the first steps show.
 func (s *stage) try(ctx context.Context) error {
 	var failed []error
 	for _, m := range s.released {
@@ -20,7 +20,7 @@ func (s *stage) try(ctx context.Context) error {
 		}
 		log.Printf("installed %s", m.path)
 	}
-	for _, page := range []string{"README.md", "README.zh-CN.md"} {
+	for _, page := range []string{"README.md", "README.zh-CN.md", "docs/getting-started.md"} {
 		if err := s.snippets(ctx, page); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", page, err))
 			continue

@@ -144,9 +144,11 @@ func (t *terms) options(p *program) (opts []core.NewOption) {
 	case t.waits:
 		opts = append(opts, core.WithWait(t.wait))
 	}
-	opts = append(opts, core.WithObserver(core.Observer{Unconfirmed: func(core.UnconfirmedEvent) {
-		p.complain("%q: the lock service has not confirmed the release; the name comes free within %s%s", t.name, t.ttl, t.unmarked())
-	}}))
+	opts = append(opts, core.WithObserver(func(e core.Event) {
+		if e.Kind == core.EventUnconfirmed {
+			p.complain("%q: the lock service has not confirmed the release; the name comes free within %s%s", t.name, t.ttl, t.unmarked())
+		}
+	}))
 	if t.logs {
 		opts = append(opts, core.WithLogger(slog.New(slog.NewTextHandler(p.err, nil))))
 	}

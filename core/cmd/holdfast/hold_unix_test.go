@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // job is a holdfast run in a process of its own.
@@ -131,7 +132,7 @@ func (j *job) gone(pid string) {
 
 func (f *fleet) free(name string) bool {
 	f.Helper()
-	info, err := f.process("").Inspect(f.Context(), name)
+	info, err := operate.New(f.process("")).Inspect(f.Context(), name)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestRunHoldsTheNameWhileTheCommandRunsAndEndsAsItDoes(t *testing.T) {
 	if n, err := strconv.ParseUint(fence, 10, 64); name != "job" || err != nil || n == 0 {
 		t.Errorf("%q, %q", name, fence)
 	}
-	info, err := f.process("").Inspect(t.Context(), "job")
+	info, err := operate.New(f.process("")).Inspect(t.Context(), "job")
 	host, _ := os.Hostname()
 	if want := host + ":" + strconv.Itoa(j.cmd.Process.Pid) + " sh"; err != nil || !info.Held || info.Label != want {
 		t.Errorf("%+v, not %s, %v", info, want, err)
@@ -380,9 +381,9 @@ func TestACommandThatDoesNotEndIsKilledAfterTheGrace(t *testing.T) {
 func (f *fleet) seize(name string) {
 	f.Helper()
 	locks := f.process("")
-	info, err := locks.Inspect(f.Context(), name)
+	info, err := operate.New(locks).Inspect(f.Context(), name)
 	if err == nil {
-		_, err = locks.ForceRelease(f.Context(), name, info.Handle)
+		_, err = operate.New(locks).ForceRelease(f.Context(), name, info.Handle)
 	}
 	if err != nil {
 		f.Fatal(err)
@@ -421,7 +422,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	f.acquire(f.process("web-7"), "job")
 	j := f.start("run", "job", "--", "touch", "ran")
 	f.eventually("it waits", func() bool {
-		info, err := f.process("").Inspect(t.Context(), "job")
+		info, err := operate.New(f.process("")).Inspect(t.Context(), "job")
 		return err == nil && len(info.Line) > 0
 	})
 	j.signal(syscall.SIGTERM)
@@ -544,7 +545,7 @@ func TestWhatWasStoppedForLongerThanTheLeaseDoesNotGoOn(t *testing.T) {
 	if err := x.Release(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.process("").Inspect(t.Context(), "job"); errors.Is(err, core.ErrUnavailable) {
+	if _, err := operate.New(f.process("")).Inspect(t.Context(), "job"); errors.Is(err, core.ErrUnavailable) {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/look"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // list is the command ls.
@@ -43,9 +45,9 @@ func (p *program) list(ctx context.Context, at *place, flags *flag.FlagSet, args
 const maxFilters = 100
 
 // collect returns what is held, sorted by name, each name once.
-func collect(ctx context.Context, locks *core.Locker, filter look.Filter) ([]core.LeaseInfo, error) {
-	byName := make(map[string]core.LeaseInfo)
-	for info, err := range locks.Leases(ctx, filter.Prefix()) {
+func collect(ctx context.Context, locks *core.Locker, filter look.Filter) ([]inspect.LeaseInfo, error) {
+	byName := make(map[string]inspect.LeaseInfo)
+	for info, err := range operate.New(locks).Leases(ctx, filter.Prefix()) {
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +55,7 @@ func collect(ctx context.Context, locks *core.Locker, filter look.Filter) ([]cor
 			byName[info.Name] = info
 		}
 	}
-	var infos []core.LeaseInfo
+	var infos []inspect.LeaseInfo
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		infos = append(infos, byName[name])
 	}
@@ -90,7 +92,7 @@ func quoted(texts []string) (all []string) {
 }
 
 // show writes what is held in the format that was asked for.
-func (p *program) show(infos []core.LeaseInfo, form format) error {
+func (p *program) show(infos []inspect.LeaseInfo, form format) error {
 	switch {
 	case form == asObj:
 		return writeJSON(p.out, infos, newRow)
@@ -102,7 +104,7 @@ func (p *program) show(infos []core.LeaseInfo, form format) error {
 }
 
 // writeTabs is for scripts: the columns of the table, whole.
-func writeTabs(w io.Writer, infos []core.LeaseInfo, all bool) error {
+func writeTabs(w io.Writer, infos []inspect.LeaseInfo, all bool) error {
 	var b strings.Builder
 	for _, info := range infos {
 		for _, row := range rows(info, len(info.Line), all) {
@@ -130,12 +132,12 @@ func (p *program) inspect(ctx context.Context, at *place, flags *flag.FlagSet, a
 	defer s.close(ctx)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	info, err := s.locks.Inspect(ctx, name)
+	info, err := operate.New(s.locks).Inspect(ctx, name)
 	if err != nil {
 		return failed, err
 	}
 	if *form == asObj {
-		return done, writeJSON(p.out, []core.LeaseInfo{info}, newRow)
+		return done, writeJSON(p.out, []inspect.LeaseInfo{info}, newRow)
 	}
 	return done, writeStory(p.out, info)
 }
@@ -180,7 +182,7 @@ type waiting struct {
 	Alive  bool   `json:"alive"`
 }
 
-func newRow(info core.LeaseInfo) row {
+func newRow(info inspect.LeaseInfo) row {
 	r := row{
 		Name: info.Name, Held: info.Held, Kind: string(info.Kind), Limit: info.Limit, Label: info.Label, HeldFor: info.HeldFor.Milliseconds(),
 		Fence: info.Fence, Handle: info.Handle, TTL: info.Remaining.Milliseconds(), Line: []waiting{},

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
@@ -72,21 +72,21 @@ func TestAnEmptyAnswerSaysWhereItLooked(t *testing.T) {
 }
 
 // wild is what a server may say.
-func wild(n int) core.LeaseInfo {
-	line := make([]core.WaiterInfo, n)
+func wild(n int) inspect.LeaseInfo {
+	line := make([]inspect.WaiterInfo, n)
 	for i := range line {
-		line[i] = core.WaiterInfo{Waited: time.Duration(i+1) * 1000 * time.Hour}
+		line[i] = inspect.WaiterInfo{Waited: time.Duration(i+1) * 1000 * time.Hour}
 	}
-	return core.LeaseInfo{
+	return inspect.LeaseInfo{
 		Name: strings.Repeat("ü", 170) + "\x1b[31m\n\u202e-end", Label: strings.Repeat("x", 250) + "\t\x07", Held: true,
-		Kind: core.HoldHandoff, HeldFor: 1<<63 - 1, Fence: 1 << 53, Handle: "0123456789abcdef", Remaining: 1<<63 - 1, Line: line,
+		Kind: inspect.HoldHandoff, HeldFor: 1<<63 - 1, Fence: 1 << 53, Handle: "0123456789abcdef", Remaining: 1<<63 - 1, Line: line,
 	}
 }
 
 func TestTheTableFitsInAHundredColumns(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := writeTable(&b, []core.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Kind: core.HoldForeign, Label: "m"}}, false); err != nil {
+	if err := writeTable(&b, []inspect.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Kind: inspect.HoldForeign, Label: "m"}}, false); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -106,7 +106,7 @@ func TestTheTableFitsInAHundredColumns(t *testing.T) {
 func TestNothingFromTheServerSteersATerminal(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := writeTabs(&b, []core.LeaseInfo{wild(2)}, true); err != nil {
+	if err := writeTabs(&b, []inspect.LeaseInfo{wild(2)}, true); err != nil {
 		t.Fatal(err)
 	}
 	if line := strings.TrimSuffix(b.String(), "\n"); strings.ContainsAny(line, "\x1b\x07\n\u202e") || strings.Count(line, "\t") != 7 {
@@ -116,13 +116,13 @@ func TestNothingFromTheServerSteersATerminal(t *testing.T) {
 
 func TestEachOfSeveralHoldersHasARowOfItsOwn(t *testing.T) {
 	t.Parallel()
-	line := []core.WaiterInfo{{Waited: time.Minute, Alive: true}}
-	both := []core.HolderInfo{{Label: "web-1", Handle: "aaaa", Remaining: time.Second}, {Handle: "bbbb", Remaining: 2 * time.Second}}
+	line := []inspect.WaiterInfo{{Waited: time.Minute, Alive: true}}
+	both := []inspect.HolderInfo{{Label: "web-1", Handle: "aaaa", Remaining: time.Second}, {Handle: "bbbb", Remaining: 2 * time.Second}}
 	var b bytes.Buffer
-	if err := writeTabs(&b, []core.LeaseInfo{
-		{Name: "many", Kind: core.HoldShared, HeldFor: 3 * time.Second, Fence: 7, Remaining: 2 * time.Second, Holders: both, Line: line},
-		{Name: "few", Kind: core.HoldLimited, Limit: 3, Holders: both[:1]},
-		{Name: "left", Label: "host-1", Handle: "cccc", Kind: core.HoldKept}, {Name: "left", Kind: core.HoldHandoff},
+	if err := writeTabs(&b, []inspect.LeaseInfo{
+		{Name: "many", Kind: inspect.HoldShared, HeldFor: 3 * time.Second, Fence: 7, Remaining: 2 * time.Second, Holders: both, Line: line},
+		{Name: "few", Kind: inspect.HoldLimited, Limit: 3, Holders: both[:1]},
+		{Name: "left", Label: "host-1", Handle: "cccc", Kind: inspect.HoldKept}, {Name: "left", Kind: inspect.HoldHandoff},
 	}, true); err != nil {
 		t.Fatal(err)
 	}
@@ -135,15 +135,15 @@ func TestEachOfSeveralHoldersHasARowOfItsOwn(t *testing.T) {
 
 func TestNodesThatDisagreeAreShown(t *testing.T) {
 	t.Parallel()
-	info := core.LeaseInfo{
-		Name: "name", Held: true, Kind: core.HoldExclusive, Label: "web-1", Handle: "aaaa", Remaining: time.Second,
-		Nodes: []core.NodeInfo{
+	info := inspect.LeaseInfo{
+		Name: "name", Held: true, Kind: inspect.HoldExclusive, Label: "web-1", Handle: "aaaa", Remaining: time.Second,
+		Nodes: []inspect.NodeInfo{
 			{Held: true, Label: "web-1", Handle: "aaaa", Remaining: time.Second}, {Held: true, Handle: "aaaa", Remaining: time.Second},
 			{Held: true, Label: "web\n2", Handle: "bbbb", Remaining: 2 * time.Second}, {}, {Silent: true},
 		},
 	}
 	var tabs, story, object bytes.Buffer
-	for _, err := range []error{writeTabs(&tabs, []core.LeaseInfo{info}, false), writeStory(&story, info), writeJSON(&object, []core.LeaseInfo{info}, newRow)} {
+	for _, err := range []error{writeTabs(&tabs, []inspect.LeaseInfo{info}, false), writeStory(&story, info), writeJSON(&object, []inspect.LeaseInfo{info}, newRow)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,8 +165,8 @@ func TestNodesThatDisagreeAreShown(t *testing.T) {
 
 func TestTheLineTellsWhoMayBeDeadAndHowManyMoreThereAre(t *testing.T) {
 	t.Parallel()
-	alive, dead := core.WaiterInfo{Waited: time.Minute, Alive: true}, core.WaiterInfo{Waited: time.Second}
-	for want, line := range map[string][]core.WaiterInfo{
+	alive, dead := inspect.WaiterInfo{Waited: time.Minute, Alive: true}, inspect.WaiterInfo{Waited: time.Second}
+	for want, line := range map[string][]inspect.WaiterInfo{
 		"-": nil, "60s": {alive}, "60s (1.0s)": {alive, dead}, "(1.0s) 60s 60s": {dead, alive, alive},
 		"60s 60s (1.0s) +2": {alive, alive, dead, alive, dead}, "? (?)": {{Alive: true}, {}},
 	} {

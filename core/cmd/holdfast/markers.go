@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/look"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // markers is the command of that name: it lists dedup markers, or removes one.
@@ -53,8 +55,8 @@ func (p *program) markers(ctx context.Context, at *place, flags *flag.FlagSet, a
 }
 
 // collectMarkers returns the markers, sorted, each once.
-func collectMarkers(ctx context.Context, locks *core.Locker, filter look.Filter) (infos []core.MarkerInfo, err error) {
-	for info, err := range locks.Markers(ctx, filter.Prefix()) {
+func collectMarkers(ctx context.Context, locks *core.Locker, filter look.Filter) (infos []inspect.MarkerInfo, err error) {
+	for info, err := range operate.New(locks).Markers(ctx, filter.Prefix()) {
 		if err != nil {
 			return nil, err
 		}
@@ -62,10 +64,10 @@ func collectMarkers(ctx context.Context, locks *core.Locker, filter look.Filter)
 			infos = append(infos, info)
 		}
 	}
-	slices.SortFunc(infos, func(a, b core.MarkerInfo) int {
+	slices.SortFunc(infos, func(a, b inspect.MarkerInfo) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Scope, b.Scope))
 	})
-	same := func(a, b core.MarkerInfo) bool { return a.Name == b.Name && a.Scope == b.Scope }
+	same := func(a, b inspect.MarkerInfo) bool { return a.Name == b.Name && a.Scope == b.Scope }
 	return slices.CompactFunc(infos, same), nil // a walk may meet one twice
 }
 
@@ -74,7 +76,7 @@ var (
 	markerWidths = []int{36, 24, 30, 4}
 )
 
-func (p *program) showMarkers(infos []core.MarkerInfo, form format) error {
+func (p *program) showMarkers(infos []inspect.MarkerInfo, form format) error {
 	if form == asObj {
 		return writeJSON(p.out, infos, newMarkerRow)
 	}
@@ -104,7 +106,7 @@ type markerRow struct {
 	TTL   int64  `json:"ttl_ms"`
 }
 
-func newMarkerRow(info core.MarkerInfo) markerRow {
+func newMarkerRow(info inspect.MarkerInfo) markerRow {
 	return markerRow{info.Name, info.Scope, info.Label, info.Remaining.Milliseconds()}
 }
 
@@ -134,7 +136,7 @@ func (p *program) unmark(ctx context.Context, s *service, name string, scope *st
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	removed, err := s.locks.RemoveMarker(ctx, name, *scope)
+	removed, err := operate.New(s.locks).RemoveMarker(ctx, name, *scope)
 	p.auditMarker(s, name, *scope, removed, err)
 	switch {
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/cmd/holdfast/internal/backend"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // place is where the locks are.
@@ -69,7 +70,7 @@ const callTimeout = 5 * time.Second
 func (s *service) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := s.locks.Inspect(ctx, anyName)
+	_, err := operate.New(s.locks).Inspect(ctx, anyName)
 	if errors.Is(err, core.ErrUnavailable) {
 		return &silentError{s.Place, err}
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // release is the command of that name.
@@ -31,11 +32,11 @@ func (p *program) release(ctx context.Context, at *place, flags *flag.FlagSet, a
 	locks := s.locks
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	info, err := locks.Inspect(ctx, name)
+	info, err := operate.New(locks).Inspect(ctx, name)
 	if errors.Is(err, core.ErrInvalid) { // nothing was sent
 		return misused, err
 	}
-	freed, err := locks.ForceRelease(ctx, name, *handle)
+	freed, err := operate.New(locks).ForceRelease(ctx, name, *handle)
 	label := ""
 	if *handle == info.Handle {
 		label = info.Label

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // handle is what an operator sees of a name's only holder.
 func (f *fleet) handle(name string) string {
 	f.Helper()
-	info, err := f.process("").Inspect(f.Context(), name)
+	info, err := operate.New(f.process("")).Inspect(f.Context(), name)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -67,8 +69,8 @@ func TestReleaseLeavesALeaseWithAnotherHandleAlone(t *testing.T) {
 func TestReleaseByAHandleEndsThatLeaseAlone(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	info := func() core.LeaseInfo {
-		info, err := f.process("").Inspect(t.Context(), "order:42")
+	info := func() inspect.LeaseInfo {
+		info, err := operate.New(f.process("")).Inspect(t.Context(), "order:42")
 		if err != nil {
 			t.Fatal(err)
 		}

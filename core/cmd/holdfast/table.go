@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 var header = []string{"NAME", "HELD BY", "KIND", "FOR", "TTL", "LINE", "FENCE", "HANDLE"}
@@ -25,7 +25,7 @@ const narrow = 6
 const inTable = 3
 
 // rows are what is said of a name: one for each holder. Only the first one tells of the line.
-func rows(info core.LeaseInfo, most int, all bool) (lines [][]string) {
+func rows(info inspect.LeaseInfo, most int, all bool) (lines [][]string) {
 	for _, h := range info.Holders {
 		part := info
 		part.Label, part.Handle, part.Remaining, part.HeldFor = h.Label, h.Handle, h.Remaining, h.HeldFor
@@ -42,7 +42,7 @@ func rows(info core.LeaseInfo, most int, all bool) (lines [][]string) {
 	return lines
 }
 
-func columns(info core.LeaseInfo, most int, all bool) []string {
+func columns(info inspect.LeaseInfo, most int, all bool) []string {
 	fence, since, ttl := "-", "-", human(info.Remaining)
 	if info.Fence > 0 {
 		fence = strconv.FormatUint(info.Fence, 10)
@@ -64,15 +64,15 @@ func columns(info core.LeaseInfo, most int, all bool) []string {
 }
 
 // kind is how a name is held.
-func kind(info core.LeaseInfo) string {
-	if info.Kind == core.HoldLimited {
+func kind(info inspect.LeaseInfo) string {
+	if info.Kind == inspect.HoldLimited {
 		return fmt.Sprintf("1 of %d", info.Limit)
 	}
 	return cmp.Or(string(info.Kind), "-")
 }
 
 // ofNodes says how many nodes of a quorum know the holder, where they disagree.
-func ofNodes(info core.LeaseInfo) string {
+func ofNodes(info inspect.LeaseInfo) string {
 	if len(info.Nodes) == 0 {
 		return ""
 	}
@@ -86,7 +86,7 @@ func ofNodes(info core.LeaseInfo) string {
 }
 
 // node is what one node of a quorum says.
-func node(n core.NodeInfo) string {
+func node(n inspect.NodeInfo) string {
 	switch {
 	case n.Silent:
 		return "no answer"
@@ -107,7 +107,7 @@ func clean(s string) string {
 	}, s)
 }
 
-func inLine(line []core.WaiterInfo, most int) string {
+func inLine(line []inspect.WaiterInfo, most int) string {
 	if len(line) == 0 {
 		return "-"
 	}
@@ -145,7 +145,7 @@ func human(d time.Duration) string {
 }
 
 // writeTable is for people.
-func writeTable(w io.Writer, infos []core.LeaseInfo, all bool) error {
+func writeTable(w io.Writer, infos []inspect.LeaseInfo, all bool) error {
 	if len(infos) == 0 {
 		return nil
 	}
@@ -192,7 +192,7 @@ func cut(text string, most int) string {
 }
 
 // writeStory is all that is known of one name.
-func writeStory(w io.Writer, info core.LeaseInfo) error {
+func writeStory(w io.Writer, info inspect.LeaseInfo) error {
 	var b strings.Builder
 	say := func(title, format string, args ...any) {
 		fmt.Fprintf(&b, "%-8s "+format+"\n", append([]any{title}, args...)...)
@@ -236,14 +236,14 @@ func writeStory(w io.Writer, info core.LeaseInfo) error {
 }
 
 // story is how a name is held, by all its holders.
-func story(info core.LeaseInfo) string {
-	if info.Kind == core.HoldLimited {
+func story(info inspect.LeaseInfo) string {
+	if info.Kind == inspect.HoldLimited {
 		return fmt.Sprintf("limited, %d of %d", len(info.Holders), info.Limit)
 	}
 	return kind(info)
 }
 
-func waiter(in core.WaiterInfo) string {
+func waiter(in inspect.WaiterInfo) string {
 	text := cmp.Or(clean(in.Label), "no label")
 	if in.Waited > 0 {
 		text += ", waits for " + human(in.Waited)

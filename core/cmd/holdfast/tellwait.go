@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // patience is how long somebody at a terminal waits without a word.
@@ -27,7 +29,7 @@ func (p *program) tellWait(ctx context.Context, s *service, t *terms) (stop func
 		case <-timer.C:
 		}
 		text := fmt.Sprintf("waiting for %q", clean(t.name))
-		if info, err := s.locks.Inspect(ctx, t.name); err == nil && info.Label != "" {
+		if info, err := operate.New(s.locks).Inspect(ctx, t.name); err == nil && info.Label != "" {
 			text += ", held by " + clean(info.Label)
 		}
 		if ctx.Err() == nil {

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/look"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // What terminals understand.
@@ -47,7 +48,7 @@ func (p *program) watch(ctx context.Context, at *place, flags *flag.FlagSet, arg
 	}
 	defer io.WriteString(p.out, leave) //nolint:errcheck // the end
 	filter := look.Filter(flags.Args())
-	looker := look.New(s.locks, filter.Prefix(), filter.Keep)
+	looker := look.New(operate.New(s.locks), filter.Prefix(), filter.Keep)
 	ctx, cancel := context.WithCancel(ctx)
 	defer looker.Close()
 	defer cancel()
@@ -83,7 +84,7 @@ func screen(where string, p look.Picture, most int, now time.Time, err error) st
 	for _, info := range infos {
 		waiting += len(info.Line)
 	}
-	slices.SortStableFunc(infos, func(a, b core.LeaseInfo) int { return cmp.Compare(len(b.Line), len(a.Line)) })
+	slices.SortStableFunc(infos, func(a, b inspect.LeaseInfo) int { return cmp.Compare(len(b.Line), len(a.Line)) })
 	fmt.Fprintf(&b, "%d held, %d in line\n\n", len(infos), waiting)
 	_ = writeTable(&b, infos[:min(len(infos), most)], false) // a Builder takes everything
 	if more := len(infos) - most; more > 0 {

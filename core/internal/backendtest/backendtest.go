@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"strconv"
 	"testing"
 	"time"
 
@@ -14,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// AtOnce has n tests of a package run at a time, on however few processors: they mostly wait. The flag -parallel goes
+// AtOnce has four tests of a package run at a time, on however few processors: they mostly wait. The flag -parallel goes
 // before it. TestMain calls it.
-func AtOnce(n int) {
+func AtOnce() {
 	flag.Parse() //nolint:revive // deep-exit: TestMain is the main function of tests
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(n)) // it exists, and n is a number
+		_ = flag.Set("test.parallel", "4") // it exists
 	}
 }
 
@@ -35,7 +34,7 @@ func Slow(t *testing.T) {
 }
 
 // OK fails the test at once if there is an error.
-func OK(t *testing.T, err error) {
+func OK(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +42,7 @@ func OK(t *testing.T, err error) {
 }
 
 // Is fails the test unless err matches want, and no other error of core.
-func Is(t *testing.T, err, want error) {
+func Is(t testing.TB, err, want error) {
 	t.Helper()
 	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDuplicate, core.ErrInvalid, core.ErrClosed} {
 		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
@@ -54,13 +53,13 @@ func Is(t *testing.T, err, want error) {
 }
 
 // Eventually waits for cond, for what a busy machine may need.
-func Eventually(t *testing.T, what string, cond func() bool) {
+func Eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	Within(t, 30*time.Second, what, cond)
 }
 
 // Within is Eventually for what may take as long as limit.
-func Within(t *testing.T, limit time.Duration, what string, cond func() bool) {
+func Within(t testing.TB, limit time.Duration, what string, cond func() bool) {
 	t.Helper()
 	for began := time.Now(); !cond(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > limit {
@@ -70,7 +69,7 @@ func Within(t *testing.T, limit time.Duration, what string, cond func() bool) {
 }
 
 // Locker returns a Locker that ends with the test.
-func Locker(t *testing.T, d driver.Driver, ttl time.Duration) *core.Locker {
+func Locker(t testing.TB, d driver.Driver, ttl time.Duration) *core.Locker {
 	t.Helper()
 	locks, err := core.New(d, core.WithTTL(ttl))
 	OK(t, err)
@@ -83,7 +82,7 @@ func Locker(t *testing.T, d driver.Driver, ttl time.Duration) *core.Locker {
 }
 
 // Acquire returns a lease of a name.
-func Acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
+func Acquire(t testing.TB, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
 	t.Helper()
 	x, err := locks.Acquire(t.Context(), name, opts...)
 	OK(t, err)
@@ -91,7 +90,7 @@ func Acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option)
 }
 
 // Renewed waits for the server to renew the lease once more, from now on.
-func Renewed(t *testing.T, x *core.Lease) {
+func Renewed(t testing.TB, x *core.Lease) {
 	t.Helper()
 	before := x.ValidUntil()
 	Eventually(t, "a renewal", func() bool { return x.Err() != nil || x.ValidUntil().After(before) })

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 )
 
@@ -20,7 +20,7 @@ var (
 	stormCalm = flag.Bool("storm.calm", false, "break nothing: then there is most contention")
 )
 
-// Storm is bad weather for one backend. Workers of several processes want the same few names, in every way that the
+// Storm is bad weather for one backend, which is an [inspect.Inspector]. Workers of several processes want the same few names, in every way that the
 // backend claims to have, while links and servers break. The rules that it checks:
 //
 //   - no two rely on a name at one time, except readers together, or as many holders as their limit allows;
@@ -32,8 +32,8 @@ var (
 //
 // A seed gives the same faults and the same choices of each worker, but not the same interleaving.
 type Storm struct {
-	Process func() (driver.Driver, []*faultproxy.Proxy) // one more of them, and its links to the servers
-	Faults  []Fault                                     // of the servers; links fail in all the ways of a faultproxy
+	Process Process
+	Faults  []Fault // of the servers; links fail in all the ways of a faultproxy
 }
 
 const (
@@ -52,6 +52,7 @@ func (s Storm) Run(t *testing.T) {
 		w.ttl = max(time.Second, d.Capabilities().MinTTL)
 		w.wishes = wishes(d.Capabilities(), w.ttl)
 		w.fences = d.Capabilities().Fence
+		w.looks, _ = d.(inspect.Inspector)
 		w.lockers, w.links = append(w.lockers, Locker(t, d, w.ttl)), append(w.links, links)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -107,6 +108,7 @@ type weather struct {
 	ttl     time.Duration
 	fences  bool
 	wishes  []wish
+	looks   inspect.Inspector
 	lockers []*core.Locker        // one for each process
 	links   [][]*faultproxy.Proxy // of each process
 
@@ -129,7 +131,7 @@ func (w *weather) clear() {
 		}
 	}
 	Eventually(w.t, "nothing is held after the storm; "+again(w.t), func() bool {
-		for info, err := range w.lockers[0].Leases(w.t.Context(), "") {
+		for info, err := range w.looks.Leases(w.t.Context(), "") {
 			if err != nil || info.Held {
 				return false
 			}

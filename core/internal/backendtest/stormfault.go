@@ -44,7 +44,7 @@ func ofEach(all []*servers.Server, what string, most time.Duration, breaks, mend
 }
 
 // Links are those of one process to each of some servers.
-func Links(t *testing.T, all []*servers.Server) []*faultproxy.Proxy {
+func Links(t testing.TB, all []*servers.Server) []*faultproxy.Proxy {
 	t.Helper()
 	links := make([]*faultproxy.Proxy, len(all))
 	for i, s := range all {

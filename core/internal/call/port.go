@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/callctx"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 )
 
@@ -66,6 +66,12 @@ const (
 
 // Hung is how many calls may hang at once before Wait is not called any more.
 const Hung = 256
+
+// Crowded says that so many calls hang. Then short attempts take the place of Wait.
+func (p *Port) Crowded() bool { return p.hung.Load() >= Hung }
+
+// Full says that even attempts in place of a Wait are not to be made: twice as many hang.
+func (p *Port) Full() bool { return p.hung.Load() >= 2*Hung }
 
 // heard takes note of how long an answer took, or of the lack of one.
 func (p *Port) heard(r Reply) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Renew makes one call for many claims, which takes bound at most, and returns an error for each of them.

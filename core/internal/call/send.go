@@ -7,14 +7,14 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 var (
 	// ErrNoAnswer is the outcome of a call that was left behind.
 	ErrNoAnswer = driver.Unavailable(errors.New("no answer in time"))
-	// ErrHung is the outcome of a Wait that was not begun, since too many calls do not return.
+	// ErrHung is the outcome of an attempt in place of a Wait that was not begun, since far too many calls do not return.
 	ErrHung = driver.NotSent(errors.New("too many calls of the backend's client do not return"))
 )
 
@@ -56,9 +56,6 @@ func (p *Port) Send(ctx context.Context, op Op, c driver.Claim, now clock.Readin
 // sendWait is Send for a Wait. It ends early if ctx does, and listens for as long again as it was to take: an answer
 // at the very end of its time is an answer, too.
 func (p *Port) sendWait(ctx context.Context, c driver.Claim, now clock.Reading, bound time.Duration, late Owner) Reply {
-	if p.hung.Load() >= Hung {
-		return Reply{Err: ErrHung, Asked: now, Now: now}
-	}
 	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	if p.Can.Punctual {

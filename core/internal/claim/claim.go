@@ -1,14 +1,15 @@
 package claim
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // Claim is one token.
@@ -28,19 +29,24 @@ type Claim struct {
 	Name  string
 	token string
 	desk  *Desk // that sends; nil if somebody plays
+	// Outage is why the grant was made without the service; nil for all other claims.
+	Outage error
 
 	mu      sync.Mutex // protects the fields below; a leaf
 	phase   phase
-	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue
+	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue; or it is to be given back
+	first   bool          // the last command that asked is a Wait, and before it the token stood nowhere
 	owned   bool          // it was granted, and the asker asks again
 	stray   bool          // during the release, a command turned out to be granted whose caller had gone
 	open    int32         // how many commands may act without our knowledge: under way, or given up
+	settles int32         // how many of them the next release settles: they are known to have acted
 	renews  int32         // how many renewals may act: they only prolong what the token owns
-	waits   int32         // how many of them are Waits that were given up and have not returned
+	waits   int32         // how many of them are Waits that were left behind and have not returned
 	sent    time.Duration // TTL of the last command that asked
 	keep    time.Duration // its Keep
 	longest time.Duration // the longest TTL that was sent
 	since   clock.Awake   // when the last command was given up
+	hung    clock.Awake   // when a Wait was left behind
 }
 
 type phase uint8
@@ -62,9 +68,12 @@ func New(name string) *Claim {
 	return &Claim{Name: name, token: string(text[:])}
 }
 
-// Degraded returns the claim of a grant that was made without the service, for c. What c has asked the service for stays open.
-func (c *Claim) Degraded(token string) *Claim {
-	return &Claim{Name: c.Name, token: token, desk: c.desk}
+// Degraded returns the claim of a grant g that was made without the service, for c. What c has asked the service for stays
+// open. Only a release ends it: nothing else can end what no service knows.
+func (c *Claim) Degraded(g driver.Grant) *Claim {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &Claim{Name: c.Name, token: g.Degraded, desk: c.desk, longest: c.longest, Outage: cmp.Or(g.Outage, call.ErrNoAnswer)}
 }
 
 // May says whether the token may ask for w: with another TTL or Keep than before only while none of its commands is
@@ -85,6 +94,7 @@ func (c *Claim) Ask(op call.Op, w *Wish, fences int) driver.Claim {
 	defer c.mu.Unlock()
 	ask := w.ask(c.token)
 	ask.Fences = fences
+	c.first = op == call.Wait && !c.placed
 	c.open++
 	c.placed = c.placed || op == call.Wait
 	c.sent, c.keep, c.longest = ask.TTL, ask.Keep, max(c.longest, ask.TTL)
@@ -113,7 +123,7 @@ func (c *Claim) Answer(now clock.Awake, m driver.Meaning) {
 	} else {
 		c.open--
 	}
-	if m.Kind == driver.Done { // a grant takes the token out of the queue
+	if m.Kind == driver.Done || m.Kind == driver.NotDone && c.first { // a grant takes the token out of the queue
 		c.placed = false
 	}
 }
@@ -127,11 +137,12 @@ func (c *Claim) Renewed(m driver.Meaning) {
 	}
 }
 
-// LeftBehind says that a Wait was left behind: it has not returned.
-func (c *Claim) LeftBehind() {
+// LeftBehind says that a Wait was left behind at now: it has not returned.
+func (c *Claim) LeftBehind(now clock.Awake) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits++
+	c.hung = now
 }
 
 // Hangs says that a Wait was left behind, and has not returned by now. One for each claim is enough.
@@ -139,6 +150,14 @@ func (c *Claim) Hangs() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waits > 0
+}
+
+// Stuck says that a Wait has hung for a TTL. Whatever it has put into the queue is dead, and attempts find others first: another
+// claim has to stand there.
+func (c *Claim) Stuck(now clock.Awake) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waits > 0 && now.Sub(c.hung) >= c.longest
 }
 
 // Outcome takes the outcome of a command after its caller has gone. It says whether to clean up at once. The
@@ -157,7 +176,7 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 		return false
 	case op == call.Wait && !granted && m.Answered():
 		c.placed = true
-		return c.phase == over
+		return c.settled()
 	case !granted, c.phase == held:
 		c.open--
 		return false
@@ -166,8 +185,17 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 		c.stray = true
 		return false
 	default:
-		return c.phase == over
+		return c.settled()
 	}
+}
+
+// settled says that a release from now on settles one more open command, if the claim is over. The caller holds the mutex.
+func (c *Claim) settled() bool {
+	if c.phase != over {
+		return false
+	}
+	c.settles++
+	return true
 }
 
 // Quiet says that no command may act without our knowledge.

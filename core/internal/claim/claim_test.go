@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 var (
@@ -76,6 +76,20 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 			c.Answer(0, refused)
 			return c.Drop(0)
 		}, Cleanup{Once: true}},
+		"in the queue, and then not executed": {func(c *Claim) Cleanup {
+			c.Answer(0, refused)
+			c.Ask(call.Wait, wish(time.Second), 0)
+			c.Answer(0, refused)
+			c.Ask(call.Wait, wish(time.Second), 0)
+			c.Answer(0, nothing)
+			return c.Drop(0)
+		}, Cleanup{Once: true}},
+		"never in the queue": {func(c *Claim) Cleanup {
+			c.Answer(0, refused)
+			c.Ask(call.Wait, wish(time.Second), 0)
+			c.Answer(0, nothing)
+			return c.Drop(0)
+		}, Cleanup{}},
 		"released, and nothing was open": {func(c *Claim) Cleanup {
 			c.Answer(0, granted)
 			c.Hold()
@@ -156,7 +170,7 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 			t.Errorf("%s: clean %t, quiet %t", what, clean, c.Quiet())
 		}
 		if row.clean {
-			c.Cleaned(driver.Meaning{Kind: driver.Done}, true)
+			c.Cleaned(driver.Meaning{Kind: driver.Done}, c.Settles())
 			if c.Doubtful() {
 				t.Errorf("%s: nothing can come any more", what)
 			}

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
@@ -18,6 +18,7 @@ type Desk struct {
 
 	sweeper *sweep.Sweeper
 	hangs   atomic.Int32 // clean-ups that were left behind and have not returned
+	firsts  atomic.Int32 // those under way that the sweeper has not begun
 }
 
 // NewDesk returns a Desk that sends through p.
@@ -51,15 +52,30 @@ func (d *Desk) Acquire(ctx context.Context, c *Claim, w *Wish, fences int, now c
 	return r
 }
 
-// Wait stands in the queue for w, for one round. heard is told of each answer that is no grant.
+// Wait stands in the queue for w, for one round. heard is told of each answer that is no grant. Where a Wait hangs, it polls instead.
 func (d *Desk) Wait(ctx context.Context, c *Claim, w *Wish, fences int, round time.Duration, heard func(*driver.Held)) call.Reply {
-	now := d.Port.Clock.Read()
-	if c.Hangs() {
-		return call.Reply{Err: call.ErrHung, Asked: now, Now: now}
+	if c.Hangs() || d.Port.Crowded() {
+		return d.poll(ctx, c, w, fences, round, heard)
 	}
+	now := d.Port.Clock.Read()
 	ask := c.Ask(call.Wait, w, fences)
 	ask.Heard = heard
 	return d.send(ctx, call.Wait, c, ask, now, round)
+}
+
+// poll is Wait by attempts. Each of them may hang, too.
+func (d *Desk) poll(ctx context.Context, c *Claim, w *Wish, fences int, round time.Duration, heard func(*driver.Held)) (r call.Reply) {
+	over, cancel := context.WithTimeout(ctx, round)
+	defer cancel()
+	ask := driver.Claim{TTL: w.Lifetime(), Heard: heard}
+	_, _ = driver.Poll(over, ask, func(context.Context, driver.Claim) (driver.Grant, error) { // what it returns is what r is
+		now := d.Port.Clock.Read()
+		if r = (call.Reply{Err: call.ErrHung, Asked: now, Now: now}); !d.Port.Full() {
+			r = d.send(ctx, call.Acquire, c, c.Ask(call.Acquire, w, fences), now, driver.Patience(w.TTL))
+		}
+		return r.Grant, r.Err
+	})
+	return r
 }
 
 // Release sends one release of a hold.
@@ -69,73 +85,109 @@ func (d *Desk) Release(ctx context.Context, r driver.Claim, now clock.Reading, w
 
 func (d *Desk) send(ctx context.Context, op call.Op, c *Claim, ask driver.Claim, now clock.Reading, within time.Duration) call.Reply {
 	r := d.Port.Send(ctx, op, ask, now, within, c)
-	m := r.Meaning()
-	if r.Grant.Degraded != "" { // not by the service, which may still execute the command
-		m = driver.Meaning{}
-	}
-	c.Answer(r.Now.Awake(), m)
+	c.Answer(r.Now.Awake(), said(r))
 	if op == call.Wait && errors.Is(r.Err, call.ErrNoAnswer) {
-		c.LeftBehind()
+		c.LeftBehind(r.Now.Awake())
 	}
 	return r
 }
 
-// Late is for the outcome of a command whose caller has gone.
-func (c *Claim) Late(op call.Op, r call.Reply) {
-	if c.Outcome(op, r.Meaning()) {
-		c.Cleaned(c.desk.once(c), true)
+// said is what the service has said. If the grant was made without it, it may still execute the command, if that was sent.
+func said(r call.Reply) driver.Meaning {
+	switch {
+	case r.Grant.Degraded == "":
+		return r.Meaning()
+	case errors.Is(r.Grant.Outage, driver.ErrNotSent):
+		return driver.Meaning{Kind: driver.NotDone}
+	default:
+		return driver.Meaning{}
 	}
+}
+
+// Late is for the outcome of a command whose caller has gone. If many come at once, the sweeper does what there is to do.
+func (c *Claim) Late(op call.Op, r call.Reply) {
+	if r.Grant.Degraded != "" {
+		c.desk.once(c.Degraded(r.Grant))
+	}
+	if c.Outcome(op, said(r)) && c.desk.enter() {
+		defer c.desk.leave()
+		(&cleaner{desk: c.desk, claim: c, last: sweep.Unsent}).clean(first)
+	}
+}
+
+// Clean does what x says behind c, in the background.
+func (d *Desk) Clean(c *Claim, x Cleanup) {
+	k := &cleaner{desk: d, claim: c, last: sweep.Unsent}
+	switch {
+	case !x.Once:
+		d.sweep(k, x.For, sweep.First)
+	case d.enter():
+		d.Port.Tasks.Go(func() {
+			defer d.leave()
+			lasts := x.For
+			if k.clean(first) != sweep.Answered {
+				lasts = k.atLeast(lasts)
+			}
+			d.sweep(k, lasts, sweep.First)
+		})
+	default:
+		d.sweep(k, k.atLeast(x.For), 0)
+	}
+}
+
+// first is how long the first release behind a claim may take. The sweeper sends further ones.
+const first = 750 * time.Millisecond
+
+// enter is for a release that does not wait for the sweeper. There are few at once: in an outage thousands of claims are dropped.
+func (d *Desk) enter() bool {
+	if d.firsts.Add(1) <= sweep.Many {
+		return true
+	}
+	d.leave()
+	return false
+}
+
+func (d *Desk) leave() { d.firsts.Add(-1) }
+
+// CleanNow is Clean for somebody who waits until the name has been released once, or has not for long enough.
+func (d *Desk) CleanNow(c *Claim, x Cleanup) {
+	k := &cleaner{desk: d, claim: c, last: sweep.Unsent}
+	if x.Once && !d.once(c).Answered() {
+		x.For = k.atLeast(x.For)
+	}
+	d.sweep(k, x.For, sweep.First)
 }
 
 // once sends a release that cleans up, until it is answered, for as long as one attempt may take.
 func (d *Desk) once(c *Claim) driver.Meaning {
-	now, bound := d.Port.Clock.Read(), driver.Patience(c.Cleaner().TTL)
+	now, bound, settles := d.Port.Clock.Read(), driver.Patience(c.Cleaner().TTL), c.Settles()
 	var r call.Reply
 	ctx := context.Background()
 	tries := d.Port.Tries(now, bound)
 	for within := tries.First(ctx); within > 0; within = tries.Next(ctx, &r) {
 		r = d.Port.Send(ctx, call.Release, c.Cleaner(), d.Port.Clock.Read(), within, nil)
 	}
+	c.Cleaned(r.Meaning(), settles)
 	return r.Meaning()
 }
 
-// Clean does what x says behind c, in the background.
-func (d *Desk) Clean(c *Claim, x Cleanup) {
-	if !x.Once {
-		d.sweep(c, x.For, sweep.First)
-		return
+func (d *Desk) sweep(k *cleaner, lasts, after time.Duration) {
+	if lasts > 0 {
+		d.sweeper.Add(sweep.Task{Clean: k.clean, Open: k.claim.Doubtful, After: after, For: lasts})
 	}
-	d.Port.Tasks.Go(func() { d.CleanNow(c, x) })
 }
 
-// CleanNow is Clean for somebody who waits until the name has been released once, or has not for long enough.
-func (d *Desk) CleanNow(c *Claim, x Cleanup) {
-	if x.Once {
-		m := d.once(c)
-		c.Cleaned(m, false)
-		if !m.Answered() {
-			x.For = max(x.For, driver.PlaceLife(c.Cleaner().TTL))
-			c.Doubt()
-		}
-	}
-	d.sweep(c, x.For, sweep.First)
-}
-
-func (d *Desk) sweep(c *Claim, lasts, after time.Duration) {
-	if lasts <= 0 {
-		return
-	}
-	x := &cleaner{desk: d, claim: c, last: sweep.Unsent}
-	d.sweeper.Add(sweep.Task{Clean: x.clean, Open: c.Doubtful, After: after, For: lasts})
-}
-
-// cleaner is the repeated clean-up behind one claim. Only the sweeper's goroutine that has its task uses
-// last.
+// cleaner is the repeated clean-up behind one claim. Only one goroutine at a time uses last.
 type cleaner struct {
 	desk  *Desk
 	claim *Claim
 	last  sweep.Outcome
 	hangs atomic.Int32 // its calls that were left behind and have not returned
+}
+
+// atLeast is for how long to clean up, if it is for d and nobody has answered yet.
+func (x *cleaner) atLeast(d time.Duration) time.Duration {
+	return max(d, driver.PlaceLife(x.claim.Cleaner().TTL))
 }
 
 // clean cleans up once. There are clients whose calls can outlive their time. Each cleaner then has at most
@@ -149,13 +201,13 @@ func (x *cleaner) clean(within time.Duration) sweep.Outcome {
 	if x.hangs.Load() > 0 || x.desk.hangs.Load() >= most {
 		return sweep.Unsent
 	}
-	p, ask := x.desk.Port, x.claim.Cleaner()
+	p, ask, settles := x.desk.Port, x.claim.Cleaner(), x.claim.Settles()
 	r := p.Send(context.Background(), call.Release, ask, p.Clock.Read(), min(within, driver.Patience(ask.TTL)), x)
 	if errors.Is(r.Err, call.ErrNoAnswer) {
 		x.hung(1)
 	}
 	m := r.Meaning()
-	x.claim.Cleaned(m, false)
+	x.claim.Cleaned(m, settles)
 	x.last = sweep.Silent
 	if m.Answered() {
 		x.last = sweep.Answered

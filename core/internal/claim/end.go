@@ -3,8 +3,8 @@ package claim
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // Cleanup is what has to be done behind a claim that is over.
@@ -25,14 +25,16 @@ func (c *Claim) Drop(now clock.Awake) Cleanup {
 	if was != asking {
 		return Cleanup{}
 	}
-	return c.cleanup(now, c.placed || c.owned || c.open > 0)
+	x := c.cleanup(now, c.placed || c.owned || c.open > 0)
+	c.placed = c.placed || c.owned
+	return x
 }
 
 // GiveBack ends a claim that was granted, and that nobody wants: it is released, without MinHold.
 func (c *Claim) GiveBack(now clock.Awake) Cleanup {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.phase = over
+	c.phase, c.placed = over, true
 	return c.cleanup(now, true)
 }
 
@@ -79,8 +81,8 @@ func (c *Claim) Ended(now clock.Awake, confirmed, mayKeep bool) Cleanup {
 		c.phase = kept
 		return Cleanup{}
 	}
-	c.phase = over
-	return c.cleanup(now, c.stray || c.placed)
+	c.phase, c.placed = over, c.placed || c.stray || c.Outage != nil && !confirmed
+	return c.cleanup(now, c.placed)
 }
 
 // Cleaner is the claim for a release that cleans up.
@@ -90,17 +92,24 @@ func (c *Claim) Cleaner() driver.Claim {
 	return driver.Claim{Name: c.Name, Token: c.token, TTL: c.longest}
 }
 
-// Cleaned takes the outcome of such a release. Behind a command that was known to be granted, it settles that.
-func (c *Claim) Cleaned(m driver.Meaning, granted bool) {
+// Settles is how many commands a release that is sent now settles.
+func (c *Claim) Settles() int32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settles
+}
+
+// Cleaned takes the outcome of such a release, with what Settles was as it was sent.
+func (c *Claim) Cleaned(m driver.Meaning, settles int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !m.Answered() {
 		return
 	}
 	c.placed = false
-	if granted && c.open > 0 {
-		c.open--
-	}
+	settles = min(settles, c.settles)
+	c.settles -= settles
+	c.open -= settles
 }
 
 // Doubtful says whether a command may still come that nobody knows of.
@@ -108,11 +117,4 @@ func (c *Claim) Doubtful() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.phase == over && (c.open > 0 || c.placed)
-}
-
-// Doubt says that a release that was to clean up has no answer, so something is still open.
-func (c *Claim) Doubt() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open++
 }

@@ -8,7 +8,7 @@ package claim
 import (
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Wish is what somebody wants of a name. It does not change.

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/queue"
 )
@@ -56,12 +56,12 @@ func (a *Asker) Next(now clock.Awake, broken func()) Step {
 		s := a.drop(now)
 		s.Do = Over
 		return s
+	case a.claim != nil && !a.claim.May(&w.Want.Wish), a.claim != nil && a.claim.Stuck(now):
+		return a.drop(now) // before a rest: what it is granted late is given back at once
 	case a.rest > 0:
 		rest := a.rest
 		a.rest = 0
 		return Step{Do: Pause, For: rest}
-	case a.claim != nil && !a.claim.May(&w.Want.Wish):
-		return a.drop(now)
 	case a.claim == nil:
 		a.claim = a.place.Claim(a.name)
 	}
@@ -134,9 +134,6 @@ func (a *Asker) silent(now clock.Awake, err error, m driver.Meaning) {
 		a.line.Tell(News{Err: err, At: now, Patient: a.patient})
 		a.line.Fail(func(w *Waiting) error {
 			since := now.Sub(max(a.heard, w.Began))
-			if w.Want.Degrade && !a.want.Degrade { // he goes on without the service, once it is asked for him
-				return nil
-			}
 			if since >= w.Want.TTL && a.patient >= driver.Recheck(w.Want.TTL) {
 				return err
 			}
@@ -159,10 +156,9 @@ func (a *Asker) granted(r call.Reply) Step {
 		a.claim.Owned()
 		return Step{Do: Again}
 	}
-	if token := r.Grant.Degraded; token != "" { // by itself, and the claim for the service is dropped first
+	if r.Grant.Degraded != "" && a.claim.Outage == nil { // by itself, and the claim for the service is dropped first
 		s := Step{Do: Again, Behind: a.claim, Clean: a.claim.Drop(r.Now.Awake())}
-		r.Grant.Degraded = ""
-		a.claim, a.got, a.again = a.claim.Degraded(token), &r, true
+		a.claim, a.got, a.again = a.claim.Degraded(r.Grant), &r, true
 		return s
 	}
 	c := a.claim

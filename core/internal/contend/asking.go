@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // ask carries out an asker.
@@ -19,7 +19,7 @@ func (r *Room) ask(a *Asker) {
 			s = r.round(ctx, a, s, heard)
 		}
 		broken()
-		r.first(&s)
+		r.Do(s)
 		if s.Do == Over {
 			return
 		}
@@ -38,9 +38,9 @@ func (r *Room) round(ctx context.Context, a *Asker, s Step, heard func(*driver.H
 	}
 	var rep call.Reply
 	if s.Op == call.Acquire {
-		rep = r.desk.Acquire(ctx, s.Claim, &s.Want.Wish, s.Fences, began, s.For)
+		rep = r.Desk.Acquire(ctx, s.Claim, &s.Want.Wish, s.Fences, began, s.For)
 	} else {
-		rep = r.desk.Wait(ctx, s.Claim, &s.Want.Wish, s.Fences, s.For, heard)
+		rep = r.Desk.Wait(ctx, s.Claim, &s.Want.Wish, s.Fences, s.For, heard)
 	}
 	return a.Answered(rep, ctx.Err() != nil)
 }

@@ -3,10 +3,10 @@ package contend
 import (
 	"errors"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/queue"
 )
@@ -168,21 +168,6 @@ func (c *Caller) Leave(err error) (s Step, broken func()) {
 		s.Hold = word.Hold
 	}
 	return s, broken
-}
-
-// Known is the error of a call whose time is over: what its line knows.
-func (c *Caller) Known(now clock.Awake) error {
-	v := c.place.Table.Watch(Key(c.Want))
-	switch {
-	case v.Held:
-		return here(now, v.Has)
-	case v.Known && v.News.Held != nil:
-		return &Held{Held: v.News.Held}
-	case v.Known && v.News.Err != nil:
-		return v.News.Err
-	default:
-		return ErrSilent
-	}
 }
 
 func here(now clock.Awake, h *hold.Hold) *Held {

@@ -2,88 +2,105 @@ package contend
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
-	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
 
-// End ends h, whose work was told before. It returns once that is over, or when ctx has ended and a little longer; then known is false.
-func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left) (o hold.Outcome, known bool) {
-	line, _ := h.Line.(*Line)
-	l := r.NewLeaver(line, h, left)
+// Left is told, once, what the end of a hold has come to: the error of the last command, and the panic of a client, if there were any.
+type Left interface {
+	Left(o hold.Outcome, err error, panicked *call.Panic)
+}
+
+// End ends h, whose work was told before. The first command goes out on the caller's goroutine if nothing can delay it there. Everything
+// else happens on a goroutine that outlives ctx. to is told either before End returns, or from there.
+func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left, to Left) {
 	now := r.Port.Clock.Read()
-	s := l.Next(now)
-	r.first(&s)
-	if s.Do == Send && r.Port.Can.Punctual { // mostly all is done by that
-		s = l.Answered(r.release(ctx, s, now, s.For/2))
-		r.first(&s)
+	x := exit{room: r, steps: r.NewLeaver(lineOf(h), h, left), to: to}
+	x.step = x.steps.Next(now)
+	if x.step.Do == Over || ctx.Err() == nil && r.Port.Inline(ctx, now.Awake()) {
+		if x.run(ctx, true) {
+			return
+		}
 	}
-	if s.Do == Over {
-		return s.Outcome, true
-	}
-	return r.finish(ctx, l, s)
+	rest := x
+	r.Port.Tasks.Go(func() { rest.run(context.WithoutCancel(ctx), false) })
 }
 
-func (r *Room) release(ctx context.Context, s Step, now clock.Reading, within time.Duration) call.Reply {
-	if ctx.Done() != nil {
-		ctx = context.WithoutCancel(ctx)
-	}
-	return r.desk.Release(ctx, s.Ask, now, within)
+// exit carries out the steps of one Leaver.
+type exit struct {
+	room     *Room
+	steps    *Leaver
+	to       Left
+	step     Step
+	tries    call.Tries
+	within   time.Duration
+	again    call.Reply // after which a command is to be sent again
+	err      error      // of the last command
+	panicked *call.Panic
 }
 
-// finish carries out the rest of an end, which goes on if ctx ends.
-func (r *Room) finish(ctx context.Context, l *Leaver, s Step) (hold.Outcome, bool) {
-	done := make(chan hold.Outcome, 1)
-	r.Port.Tasks.Go(func() { done <- r.rest(context.WithoutCancel(ctx), l, s) })
-	select {
-	case o := <-done:
-		return o, true
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case o := <-done:
-		return o, true
-	case <-timer.C:
-		return hold.Outcome{}, false
-	}
-}
-
-// grace is how long an end waits after the end of its ctx for an answer that is already on its way.
-const grace = 40 * time.Millisecond
-
-func (r *Room) rest(ctx context.Context, l *Leaver, s Step) hold.Outcome {
-	began := r.Port.Clock.Now()
-	for pause := firstRest / 4; s.Do != Over; pause *= 2 {
-		switch s.Do {
+// run goes on until the end, and says whether it has come. With once, it stops before what takes longer than one command.
+func (x *exit) run(ctx context.Context, once bool) (over bool) {
+	for {
+		x.room.Do(x.step)
+		switch s := x.step; s.Do {
+		case Over:
+			x.to.Left(s.Outcome, x.err, x.panicked)
+			return true
 		case Idle:
-			if idle := l.Idle(); idle != nil {
+			if once {
+				x.step = Step{Do: Again}
+				return false
+			}
+			if idle := x.steps.Idle(); idle != nil {
 				<-idle
 			}
-			s = l.Next(r.Port.Clock.Read())
+			x.step = x.steps.Next(x.room.Port.Clock.Read())
 		case Send:
-			now := r.Port.Clock.Read()
-			s = l.Answered(r.release(ctx, s, now, s.For/2))
+			x.send(ctx, s)
 		default:
-			if r.Port.Clock.Now().Sub(began) >= l.Patience() {
-				s = l.GiveUp(r.Port.Clock.Read())
-				break
+			if once && x.again.Err != nil { // what follows is not for somebody who has no time, and has all of its own
+				x.again, x.within = call.Reply{}, 0
+				return false
 			}
-			call.Sleep(ctx, pause-jitter(pause))
-			s = l.Next(r.Port.Clock.Read())
+			x.pause(ctx)
 		}
-		r.first(&s)
 	}
-	return s.Outcome
 }
 
-// Lost implements hold.Keeper.
-func (r *Room) Lost(h *hold.Hold) {
-	line, _ := h.Line.(*Line)
-	s := r.Place.Lost(line, h, r.Port.Clock.Read())
-	r.first(&s)
+func (x *exit) send(ctx context.Context, s Step) {
+	p := x.room.Port
+	now := p.Clock.Read()
+	if x.within == 0 {
+		x.tries = p.Tries(now, s.For)
+		x.within = x.tries.First(ctx)
+	}
+	reply := x.room.Desk.Release(ctx, s.Ask, now, x.within)
+	if v, ok := errors.AsType[*call.Panic](reply.Err); ok {
+		x.panicked = v
+	}
+	x.step = x.steps.Answered(reply)
+	if x.err = reply.Err; x.step.Do == Again {
+		x.again = reply
+	}
+}
+
+// pause waits before the command is sent again, or gives up.
+func (x *exit) pause(ctx context.Context) {
+	reply, now := x.again, x.room.Port.Clock.Read()
+	x.again = call.Reply{}
+	if reply.Err != nil {
+		x.within = x.tries.Next(ctx, &reply)
+		now = x.room.Port.Clock.Read()
+		if x.within == 0 {
+			x.err = reply.Err
+			x.step = x.steps.GiveUp(now)
+			return
+		}
+	}
+	x.step = x.steps.Next(now)
 }

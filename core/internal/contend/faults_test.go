@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/term"
 )
@@ -158,17 +158,12 @@ func TestALongWaitIsToldOnce(t *testing.T) {
 		r, end := newRoom(m)
 		defer end()
 		beside(t, m, func() {
-			told, w := 0, plain("")
+			w := plain("")
 			w.Work = &job{site: &site{t: t}}
-			_, err := r.Get(t.Context(), &w, Patience{Budget: time.Minute, Long: func(why error) {
-				var held *Held
-				if told++; !errors.As(why, &held) {
-					t.Error(why)
-				}
-			}})
-			var held *Held
-			if told != 1 || !errors.As(err, &held) {
-				t.Errorf("told %d times, %v", told, err)
+			g := &guest{ctx: t.Context(), room: r, want: &w, long: 9 * time.Second}
+			_, err := g.get(time.Minute)
+			if g.told != 1 || !errors.Is(err, ErrBudget) || g.knows.News.Held == nil {
+				t.Errorf("told %d times, %v, knows %+v", g.told, err, g.knows)
 			}
 		})
 		settle(t, r)
@@ -287,7 +282,7 @@ func TestAHandOffPassesTheQueue(t *testing.T) {
 		got := make(chan *hold.Hold, 1)
 		beside(t, m, func() { // so that the grant has turns for those who wait
 			all.Go(func() {
-				h, err := a.Get(t.Context(), &w, Patience{Budget: Forever})
+				h, err := get(t.Context(), a, &w, Forever)
 				if err != nil {
 					t.Error(err)
 				}
@@ -304,23 +299,23 @@ func TestAHandOffPassesTheQueue(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		})
 		h := <-got
-		if o, known := a.End(t.Context(), h, claim.Left{Keep: time.Minute, Handoff: "secret"}); !known || o.Result != term.Freed {
+		if o, known := leave(t.Context(), a, h, claim.Left{Keep: time.Minute, Handoff: "secret"}); !known || o.Result != term.Freed {
 			t.Error(o, known)
 		}
 		time.Sleep(time.Second)
 		taker := plain("")
 		taker.Handoff, taker.Work = "secret", &job{site: s, name: "taker"}
-		h, err := b.Get(t.Context(), &taker, Patience{})
+		h, err := get(t.Context(), b, &taker, 0)
 		if err != nil || s.done.Load() > 0 {
 			t.Fatalf("%v, and %d have worked in between", err, s.done.Load())
 		}
-		if _, err := b.Get(t.Context(), &taker, Patience{}); err == nil {
+		if _, err := get(t.Context(), b, &taker, 0); err == nil {
 			t.Error("it was used twice")
 		}
 		taker.Work.(*job).begin(h.Fence())
 		time.Sleep(10 * time.Second)
 		taker.Work.(*job).end()
-		b.End(t.Context(), h, claim.Left{})
+		leave(t.Context(), b, h, claim.Left{})
 		all.Wait()
 		settle(t, a, b)
 	})
@@ -357,14 +352,14 @@ func TestAGrantThatIsNearlyOverIsAskedForAgain(t *testing.T) {
 		defer end()
 		w := plain("")
 		w.Work = &job{site: &site{t: t}}
-		h, err := r.Get(t.Context(), &w, Patience{Budget: Forever})
+		h, err := get(t.Context(), r, &w, Forever)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if left, life := h.Left(r.Port.Clock.Read()); left < life-10*time.Millisecond || l.acquires.Load() != 1 || l.waits.Load() != 2 {
 			t.Errorf("left %s after %d and %d", left, l.acquires.Load(), l.waits.Load())
 		}
-		r.End(t.Context(), h, claim.Left{})
+		leave(t.Context(), r, h, claim.Left{})
 		settle(t, r)
 		if owned, queued := l.left(); owned+queued > 0 {
 			t.Errorf("%d owned, %d queued", owned, queued)

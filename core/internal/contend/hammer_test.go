@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 	"github.com/holdfast-go/holdfast/core/internal/term"
@@ -57,7 +57,7 @@ func (j *job) begin(fence uint64) {
 func do(ctx context.Context, r *Room, s *site, who string, w hold.Want, budget time.Duration, fn func()) error {
 	j := &job{site: s, name: who}
 	w.Work = j
-	h, err := r.Get(ctx, &w, Patience{Budget: budget})
+	h, err := get(ctx, r, &w, budget)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func do(ctx context.Context, r *Room, s *site, who string, w hold.Want, budget t
 		j.end()
 		s.done.Add(1)
 	}
-	r.End(ctx, h, claim.Left{})
+	leave(ctx, r, h, claim.Left{})
 	return nil
 }
 

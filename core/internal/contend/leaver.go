@@ -3,10 +3,10 @@ package contend
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/term"
 )

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // memory is a backend in memory, with a queue and direct grants. faulty says of each command what goes wrong: its answer is lost, it

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
-	drivertest "github.com/holdfast-go/holdfast/core/internal/contract/contracttest"
-	memlock "github.com/holdfast-go/holdfast/core/internal/contract/memory"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // What a backend may rely on core for: above all, one token is asked for one TTL while a command of it is open.

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/queue"
 )
@@ -109,6 +109,8 @@ func Key(w *hold.Want) string {
 	switch {
 	case w.Handoff != "": // it passes the queue: the name is not free, but kept for it
 		return w.Name + "\x00" + w.Handoff
+	case w.Degrade: // what one is told counts for no other: fallback keeps them apart
+		return w.Name + "\x00degrade"
 	case w.Limit == driver.Readers:
 		return w.Name + "\x00readers"
 	case w.Limit > 1:
@@ -166,5 +168,5 @@ func granted(c *claim.Claim, r call.Reply) (own *claim.Claim, s Step) {
 		return c, s
 	}
 	s.Behind, s.Clean = c, c.Drop(r.Now.Awake())
-	return c.Degraded(r.Grant.Degraded), s
+	return c.Degraded(r.Grant), s
 }

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // shelf is a backend of one name that readers, or as many as a limit says, can hold together. It polls.
@@ -75,7 +75,7 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 						w := plain("")
 						w.Limit = []int{0, driver.Readers, 2}[kind]
 						w.Work = &job{site: &site{t: t}}
-						h, err := r.Get(t.Context(), &w, Patience{Budget: Forever})
+						h, err := get(t.Context(), r, &w, Forever)
 						if err != nil {
 							t.Error(err)
 							return
@@ -90,7 +90,7 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 						}
 						time.Sleep(5 * time.Millisecond)
 						working[kind].Add(-1)
-						r.End(t.Context(), h, claim.Left{})
+						leave(t.Context(), r, h, claim.Left{})
 						time.Sleep(time.Duration(g) * time.Millisecond)
 					}
 				})

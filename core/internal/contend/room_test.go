@@ -2,14 +2,16 @@ package contend
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 	"github.com/holdfast-go/holdfast/core/internal/term"
@@ -54,11 +56,11 @@ func BenchmarkPairOverADriverThatDoesNothing(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		h, err := r.Get(ctx, w, Patience{Budget: Forever})
+		h, err := get(ctx, r, w, Forever)
 		if err != nil {
 			b.Fatal(err)
 		}
-		r.End(ctx, h, claim.Left{})
+		leave(ctx, r, h, claim.Left{})
 	}
 }
 
@@ -69,12 +71,12 @@ func BenchmarkPairsOnManyNames(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		w, ctx := want(string('a'+n.Add(1)), 30*time.Second), context.Background()
 		for pb.Next() {
-			h, err := r.Get(ctx, w, Patience{Budget: Forever})
+			h, err := get(ctx, r, w, Forever)
 			if err != nil {
 				b.Error(err)
 				return
 			}
-			r.End(ctx, h, claim.Left{})
+			leave(ctx, r, h, claim.Left{})
 		}
 	})
 }
@@ -86,12 +88,45 @@ func BenchmarkTurns(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		w, ctx := want("n", 30*time.Second), context.Background()
 		for pb.Next() {
-			h, err := r.Get(ctx, w, Patience{Budget: Forever})
+			h, err := get(ctx, r, w, Forever)
 			if err != nil {
 				b.Error(err)
 				return
 			}
-			r.End(ctx, h, claim.Left{})
+			leave(ctx, r, h, claim.Left{})
 		}
 	})
+}
+
+// giver is a guest that the holder leaves as it looks.
+type giver struct {
+	guest
+
+	leave func()
+}
+
+func (g *giver) Look() bool {
+	g.leave()
+	synctest.Wait()
+	return false
+}
+
+func TestWhoIsGivenAHoldAtTheEndOfItsPatienceHasIt(t *testing.T) {
+	t.Parallel()
+	for range 20 { // what comes first is the scheduler's choice
+		synctest.Test(t, func(t *testing.T) {
+			r := room(t, new(free))
+			h, err := get(t.Context(), r, want("n", time.Second), Forever)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := want("n", time.Second)
+			g := &giver{guest{ctx: t.Context(), room: r, want: w}, sync.OnceFunc(func() { leave(t.Context(), r, h, claim.Left{}) })}
+			h, err = r.Get(t.Context(), w, time.Minute, g)
+			if h == nil || err != nil {
+				t.Fatalf("%v, %v", h, err)
+			}
+			leave(t.Context(), r, h, claim.Left{})
+		})
+	}
 }

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/contend"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // asking carries out the steps of an asker.

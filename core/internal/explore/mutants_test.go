@@ -32,10 +32,10 @@ var mutants = []mutant{
 	{"a dropped claim whose grant did not suit is released", "claim/end.go", "c.placed || c.owned || c.open > 0)", "c.placed || c.open > 0)", "unlike leavers"},
 	{"a dropped claim is cleaned up behind an open command", "claim/end.go", "c.placed || c.owned || c.open > 0)", "c.placed || c.owned)", ""},
 	{"clean-up goes on for the longest TTL", "claim/end.go", "x.For = max(0, c.longest-now.Sub(c.since))", "x.For = 0", ""},
-	{"a late grant after the end is given back", "claim/claim.go", "	default:\n		return c.phase == over\n", "	default:\n		return false\n", ""},
+	{"a late grant after the end is given back", "claim/claim.go", "	default:\n		return c.settled()\n", "	default:\n		return false\n", ""},
 	{"a late grant during the release is looked at again", "claim/claim.go", "		c.stray = true\n", "", ""},
 	{"a late grant during the work is left alone", "claim/claim.go", "case !granted, c.phase == held:\n		c.open--\n		return false", "case !granted:\n		c.open--\n		return false\n	case c.phase == held:\n		return true", ""},
-	{"who is queued late is taken out of the queue", "claim/claim.go", "		c.placed = true\n		return c.phase == over", "		return false", ""},
+	{"who is queued late is taken out of the queue", "claim/claim.go", "		c.placed = true\n		return c.settled()", "		return false", ""},
 	{"MinHold without an answer is not cleaned up", "claim/end.go", "	if mayKeep && !confirmed {\n		c.phase = kept\n		return Cleanup{}\n	}\n", "", ""},
 	{"a given-back grant is released", "claim/end.go", "return c.cleanup(now, true)", "return c.cleanup(now, false)", ""},
 	// term
@@ -75,7 +75,7 @@ var mutants = []mutant{
 	{"early, the asker begins once", "queue/asker.go", "		l.asker = true\n		return false, true", "		return false, true", ""},
 	// contend
 	{"an asker that nobody needs drops its claim", "contend/asker.go", "		s := a.drop(now)\n		s.Do = Over\n		return s", "		return Step{Do: Over}", ""},
-	{"unlike wishes need another token while one is open", "contend/asker.go", "case a.claim != nil && !a.claim.May(&w.Want.Wish):", "case false:", ""},
+	{"unlike wishes need another token while one is open", "contend/asker.go", "case a.claim != nil && !a.claim.May(&w.Want.Wish), ", "case ", ""},
 	{"what nobody wants is given back", "contend/asker.go", "Clean: a.claim.GiveBack(now)}", "}", ""},
 	{"a grant goes to whom it suits only", "contend/asker.go", "if w.Want.Wish != a.want.Wish && !a.want.Alike(&w.Want.Wish) {", "if false {", ""},
 	{"a marker ends those of its scope only", "contend/asker.go", "if w.Want.Dedup > 0 && w.Want.Scope == scope {", "if w.Want.Scope == scope || w.Want.Scope != scope {", ""},

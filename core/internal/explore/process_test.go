@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/contend"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/watchdog"
 )
@@ -175,13 +175,13 @@ func (p *process) reply(x answer, asked time.Duration, ok bool) call.Reply {
 func (p *process) late(c *claim.Claim, op call.Op, x answer) {
 	if c.Outcome(op, meaning(x)) {
 		a := p.spawn(p.name + " cleans up behind a late command")
-		a.then(func() { p.once(a, c, 4, func(m driver.Meaning) { c.Cleaned(m, true); a.done = true }) })
+		a.then(func() { p.once(a, c, 4, func(driver.Meaning) { a.done = true }) })
 	}
 }
 
 // once sends a release that cleans up, until it is answered.
 func (p *process) once(a *agent, c *claim.Claim, tries int, then func(driver.Meaning)) {
-	r := c.Cleaner()
+	r, settles := c.Cleaner(), c.Settles()
 	p.ask("clean-up of "+p.name, driver.Patience(r.TTL)/2, r.TTL, func() (answer, []note) { return p.server.release(p.theirs(p.now), r) },
 		func(x answer, ok bool) {
 			if ok || tries == 1 {
@@ -189,7 +189,7 @@ func (p *process) once(a *agent, c *claim.Claim, tries int, then func(driver.Mea
 				if ok {
 					m = meaning(x)
 				}
-				a.then(func() { then(m) })
+				a.then(func() { c.Cleaned(m, settles); then(m) })
 				return
 			}
 			p.once(a, c, tries-1, then)
@@ -206,10 +206,8 @@ func (p *process) clean(c *claim.Claim, x claim.Cleanup) {
 	}
 	a.then(func() {
 		p.once(a, c, 4, func(m driver.Meaning) {
-			c.Cleaned(m, false)
 			if !m.Answered() {
 				x.For = max(x.For, driver.PlaceLife(c.Cleaner().TTL))
-				c.Doubt()
 			}
 			sweep()
 		})
@@ -226,7 +224,6 @@ func (p *process) sweep(a *agent, c *claim.Claim, until, latest time.Duration) {
 		a.then(func() {
 			last := p.now >= until
 			p.once(a, c, 1, func(m driver.Meaning) {
-				c.Cleaned(m, false)
 				if last && m.Answered() {
 					a.done = true
 					return

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // server is a backend with one name.

@@ -53,6 +53,8 @@ type Hold struct {
 	keeper Keeper
 	entry  watchdog.Entry // the watchdog's
 
+	longest time.Duration // the most that a renewal gives; 0 if that has no bound
+
 	mu      sync.Mutex // protects the fields below
 	term    term.Term
 	want    *Want
@@ -65,7 +67,24 @@ type Hold struct {
 // from what the receiver wants. Begin follows.
 func New(c *claim.Claim, line any, r call.Reply, ttl time.Duration, w *Want, k Keeper, d Watch) *Hold {
 	c.Hold()
-	return &Hold{Claim: c, Line: line, watch: d, keeper: k, term: term.New(grant(r, ttl), w.Turn), want: w}
+	h := &Hold{Claim: c, Line: line, watch: d, keeper: k, want: w, longest: r.Grant.Longest}
+	g := grant(r, ttl)
+	if c.Outage != nil && !w.NoRenewal {
+		g.TTL = forever
+	}
+	h.term = term.New(g, h.turn(w.Turn))
+	return h
+}
+
+// forever is how long a grant without the service lasts: nobody takes it away, and nobody needs to renew it.
+const forever = 10 * 365 * 24 * time.Hour
+
+// turn is t, without renewals if nobody needs them.
+func (h *Hold) turn(t term.Turn) term.Turn {
+	if h.Claim.Outage != nil {
+		t.Every = 0
+	}
+	return t
 }
 
 func grant(r call.Reply, ttl time.Duration) term.Grant {
@@ -77,6 +96,9 @@ func grant(r call.Reply, ttl time.Duration) term.Grant {
 
 // Fresh says that a grant is not nearly over as it is heard.
 func Fresh(r call.Reply, ttl time.Duration) bool {
+	if r.Grant.Degraded != "" { // it is not a matter of time
+		return true
+	}
 	life := term.Trust(grant(r, ttl).TTL)
 	return life-r.Now.Since(r.Asked) >= life/3
 }

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 	"github.com/holdfast-go/holdfast/core/internal/term"
 	"github.com/holdfast-go/holdfast/core/internal/watchdog"

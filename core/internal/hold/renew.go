@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
@@ -38,6 +38,9 @@ func (h *Hold) Renewed(c driver.Claim, asked, now clock.Reading, err error) {
 	ttl := c.TTL
 	if h.want.MinHold > 0 { // that keeps the name, and nobody's trust
 		ttl = min(ttl, h.want.TTL)
+	}
+	if h.longest > 0 {
+		ttl = min(ttl, h.longest)
 	}
 	lost := h.stop(h.term.Renewed(asked, now, ttl, answer(m)))
 	h.landed()
@@ -138,7 +141,7 @@ func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) 
 func (h *Hold) Turn(now clock.Reading, t term.Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.term.Again(now, t)
+	h.term.Again(now, h.turn(t))
 	h.set()
 }
 

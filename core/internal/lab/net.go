@@ -1,5 +1,3 @@
-//go:build next
-
 // Package lab has a network whose faults a test decides, on the new contract. With a memlock.Store behind it, and a Net for each
 // process, core is tested in virtual time through its public API.
 package lab
@@ -14,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Op is a kind of call.

@@ -15,13 +15,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // Source is what a Locker can tell.
 type Source interface {
-	Inspect(ctx context.Context, name string) (core.LeaseInfo, error)
-	Leases(ctx context.Context, prefix string) iter.Seq2[core.LeaseInfo, error]
+	Inspect(ctx context.Context, name string) (inspect.LeaseInfo, error)
+	Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error]
 }
 
 const (
@@ -49,18 +49,18 @@ type Looker struct {
 	took  time.Duration
 	next  string // the name after which the next look at single names begins
 
-	known map[string]core.LeaseInfo
+	known map[string]inspect.LeaseInfo
 	whole bool // a walk has ended
 }
 
 // New returns a Looker for the names that begin with prefix, and that keep keeps.
 func New(source Source, prefix string, keep func(name string) bool) *Looker {
-	return &Looker{source: source, prefix: prefix, keep: keep, known: make(map[string]core.LeaseInfo)}
+	return &Looker{source: source, prefix: prefix, keep: keep, known: make(map[string]inspect.LeaseInfo)}
 }
 
 // Picture is what a look has found.
 type Picture struct {
-	Infos []core.LeaseInfo // by name; each once
+	Infos []inspect.LeaseInfo // by name; each once
 	// Whole says that all names have been found. Otherwise the first walk is still under way.
 	Whole bool
 	// Every is the time between two walks; a name that is taken may be missing for so long.
@@ -86,7 +86,7 @@ func (l *Looker) Look(ctx context.Context) (Picture, error) {
 		l.walk.cancel() // it waits for the same service, and may do so for ever
 		l.walk.stopped = true
 	}
-	infos := slices.SortedFunc(maps.Values(l.known), func(a, b core.LeaseInfo) int { return cmp.Compare(a.Name, b.Name) })
+	infos := slices.SortedFunc(maps.Values(l.known), func(a, b inspect.LeaseInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return Picture{infos, l.whole, l.took * share}, err
 }
 
@@ -97,7 +97,7 @@ type walk struct {
 	ended   chan struct{}
 
 	mu    sync.Mutex // protects what follows
-	found map[string]core.LeaseInfo
+	found map[string]inspect.LeaseInfo
 
 	// Known when it has ended. It may have ended long before somebody looks again.
 	err  error
@@ -118,7 +118,7 @@ func (l *Looker) forget() {
 
 func (l *Looker) startWalk(ctx context.Context) *walk {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &walk{cancel: cancel, ended: make(chan struct{}), found: make(map[string]core.LeaseInfo)}
+	w := &walk{cancel: cancel, ended: make(chan struct{}), found: make(map[string]inspect.LeaseInfo)}
 	began := time.Now()
 	go func() {
 		defer close(w.ended)
@@ -175,7 +175,7 @@ func (l *Looker) single(ctx context.Context) error {
 		at, _ := slices.BinarySearch(names, l.next)
 		names = slices.Concat(names[at:], names[:at])[:mostNames]
 	}
-	infos := make([]core.LeaseInfo, len(names))
+	infos := make([]inspect.LeaseInfo, len(names))
 	errs := make([]error, len(names))
 	var all sync.WaitGroup
 	turns := make(chan struct{}, atOnce)

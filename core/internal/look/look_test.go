@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 func TestAFilterIsAPatternOrABeginning(t *testing.T) {
@@ -53,22 +53,22 @@ type slow struct {
 	err, walkErr   error
 }
 
-func (s *slow) Inspect(_ context.Context, name string) (core.LeaseInfo, error) {
+func (s *slow) Inspect(_ context.Context, name string) (inspect.LeaseInfo, error) {
 	s.singles.Add(1)
-	return core.LeaseInfo{Name: name, Held: true}, s.err
+	return inspect.LeaseInfo{Name: name, Held: true}, s.err
 }
 
-func (s *slow) Leases(context.Context, string) iter.Seq2[core.LeaseInfo, error] {
-	return func(yield func(core.LeaseInfo, error) bool) {
+func (s *slow) Leases(context.Context, string) iter.Seq2[inspect.LeaseInfo, error] {
+	return func(yield func(inspect.LeaseInfo, error) bool) {
 		s.walks.Add(1)
 		for i := range s.names {
 			time.Sleep(s.each)
-			if !yield(core.LeaseInfo{Name: fmt.Sprint("n", i), Held: true}, nil) {
+			if !yield(inspect.LeaseInfo{Name: fmt.Sprint("n", i), Held: true}, nil) {
 				return
 			}
 		}
 		if err := errors.Join(s.err, s.walkErr); err != nil {
-			yield(core.LeaseInfo{}, err)
+			yield(inspect.LeaseInfo{}, err)
 		}
 	}
 }
@@ -192,14 +192,14 @@ func (s *silent) await(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (s *silent) Inspect(ctx context.Context, name string) (core.LeaseInfo, error) {
-	return core.LeaseInfo{Name: name}, s.await(ctx)
+func (s *silent) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, error) {
+	return inspect.LeaseInfo{Name: name}, s.await(ctx)
 }
 
-func (s *silent) Leases(ctx context.Context, prefix string) iter.Seq2[core.LeaseInfo, error] {
-	return func(yield func(core.LeaseInfo, error) bool) {
+func (s *silent) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	return func(yield func(inspect.LeaseInfo, error) bool) {
 		if err := s.await(ctx); err != nil {
-			yield(core.LeaseInfo{}, err)
+			yield(inspect.LeaseInfo{}, err)
 			return
 		}
 		s.slow.Leases(ctx, prefix)(yield)

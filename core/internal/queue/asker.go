@@ -83,8 +83,7 @@ func (l *Line[W, H, N]) Vacate(h H) (start bool) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
 	if l.held && l.has == h {
-		var none H
-		l.held, l.has = false, none
+		l.held = false
 		l.tell()
 	}
 	if start = l.wake(); !start {
@@ -123,7 +122,7 @@ func (l *Line[W, H, N]) tell() {
 
 // Look is what a line is like.
 type Look[H comparable, N any] struct {
-	Has     H               // if Held
+	Has     H               // who has it, or had it last; zero if nobody did
 	Held    bool            // somebody of this process has the name
 	Asked   bool            // somebody of this process asks for it
 	News    N               // if Known

@@ -7,12 +7,17 @@
 // who asks for all who wait. Always: if somebody waits, somebody asks or holds, or has just been told to begin.
 package queue
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
-// Table has a line for each name that somebody asks for, has or waits for.
+// Table has a line for each name that somebody asks for, has or waits for. If there are several of one name, the keys of all but one
+// have a NUL behind the name.
 type Table[W any, H comparable, N any] struct {
 	mu    sync.Mutex // protects everything in all lines
 	lines map[string]*Line[W, H, N]
+	kin   map[string][]string // by what is before the first NUL of a key: the keys of lines that have one
 }
 
 // Line is the line of one name. A pointer to it is good for whoever asks, has or waits there.
@@ -23,7 +28,7 @@ type Line[W any, H comparable, N any] struct {
 	asker    bool // asks
 	calls    int  // calls that ask for themselves; one at most, unless together
 	held     bool // and has is who
-	has      H
+	has      H    // or who had it last
 	first    *Waiter[W, H, N]
 	last     *Waiter[W, H, N]
 	broken   func()        // breaks the asker's round off; nil between rounds
@@ -49,7 +54,7 @@ type Word[H comparable] struct {
 
 // New returns an empty table.
 func New[W any, H comparable, N any]() *Table[W, H, N] {
-	return &Table[W, H, N]{lines: make(map[string]*Line[W, H, N])}
+	return &Table[W, H, N]{lines: make(map[string]*Line[W, H, N]), kin: make(map[string][]string)}
 }
 
 // Wait returns a waiter that is in no line.
@@ -200,6 +205,9 @@ func (t *Table[W, H, N]) open(key string, together bool) *Line[W, H, N] {
 	if l == nil {
 		l = &Line[W, H, N]{table: t, key: key, together: together}
 		t.lines[key] = l
+		if name, _, kin := strings.Cut(key, "\x00"); kin {
+			t.kin[name] = append(t.kin[name], key)
+		}
 	}
 	return l
 }
@@ -208,5 +216,6 @@ func (t *Table[W, H, N]) open(key string, together bool) *Line[W, H, N] {
 func (l *Line[W, H, N]) prune() {
 	if l.first == nil && !l.asker && !l.held && l.calls == 0 && l.table.lines[l.key] == l {
 		delete(l.table.lines, l.key)
+		l.table.forget(l.key)
 	}
 }

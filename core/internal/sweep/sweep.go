@@ -29,8 +29,11 @@ const (
 	// Few is how many are under way at once after one was not answered, because they share
 	// connections with renewals.
 	Few = 4
-	// round is how long one round begins new clean-ups, until it looks again for what is due.
-	round = 250 * time.Millisecond
+	// round is how long one round begins new clean-ups, until it looks again for what is due, and mostRound how many.
+	round, mostRound = 250 * time.Millisecond, int(round / every)
+	// every is how far apart clean-ups are on average, when thousands are to be done. Repeated ones are twice as far
+	// apart, so there is room for new tasks.
+	every = 2 * time.Millisecond
 	// glance is how long to wait for the first answer to a task, and patience how long to wait for
 	// later ones. So tasks that cannot be reached soon stand behind tasks that can: 80 of them a
 	// second keep nobody waiting. A server that is farther away than glance still executes what it
@@ -191,7 +194,8 @@ func (s *Sweeper) first() (at time.Time, some bool) {
 // sweep is one round.
 func (s *Sweeper) sweep() {
 	due, atOnce := s.due()
-	end := time.Now().Add(round)
+	began := time.Now()
+	end := began.Add(round)
 	var at atomic.Int32
 	var hush atomic.Bool
 	var wg sync.WaitGroup
@@ -208,7 +212,7 @@ func (s *Sweeper) sweep() {
 	}
 	wg.Wait()
 	asked := due[:min(int(at.Load()), len(due))]
-	s.over(asked, hush.Load())
+	s.over(asked, hush.Load(), began.Add(time.Duration(len(asked))*every))
 }
 
 // clean cleans up once. If a task that was silent before is silent again, it ends the round: more
@@ -253,24 +257,33 @@ func (s *Sweeper) due() (due []*task, atOnce int) {
 	if s.hushed {
 		most = Few
 	}
+	if !s.closed {
+		due = due[:min(len(due), mostRound)]
+	}
 	return due, min(most, len(due))
 }
 
-// over ends a round in which the tasks of asked were asked.
-func (s *Sweeper) over(asked []*task, hush bool) {
+// over ends a round in which the tasks of asked were asked, and after which no other begins before rested.
+func (s *Sweeper) over(asked []*task, hush bool, rested time.Time) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	least := 2 * every * time.Duration(len(s.tasks))
 	s.rested = now.Add(First)
-	if hush && !s.closed {
+	switch {
+	case s.closed:
+		least = 0
+	case hush:
 		s.rested = now.Add(afterSilence)
+	case s.rested.Before(rested):
+		s.rested = rested
 	}
 	s.hushed = false
 	for _, t := range asked {
 		s.hushed = s.hushed || t.heard == Silent
-		t.next = now.Add(pause(now.Sub(t.since)))
+		t.next = now.Add(max(least, pause(now.Sub(t.since))))
 		if t.heard == Silent { // the wait for its answer was a pause already
-			t.next = t.sent.Add(pause(t.sent.Sub(t.since)))
+			t.next = t.sent.Add(max(least, pause(t.sent.Sub(t.since))))
 		}
 		if now.Before(t.until) && t.until.Before(t.next) {
 			t.next = t.until

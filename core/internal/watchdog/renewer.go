@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 const (

@@ -6,13 +6,14 @@ package watchdog
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
-	driver "github.com/holdfast-go/holdfast/core/internal/contract"
 )
 
 // Watched is what the watchdog looks at: one grant. Its methods are called without the watchdog's mutex.
@@ -161,6 +162,22 @@ func (d *Dog) popDue(now clock.Reading) []*Entry {
 	return due
 }
 
+// All returns what is watched, but the few that are being looked at just now. It holds the mutex for no longer than a copy takes.
+func (d *Dog) All() []Watched {
+	d.mu.Lock()
+	heap := slices.Clone(d.heap)
+	d.mu.Unlock()
+	return heap.all()
+}
+
+func (h heap) all() []Watched {
+	all := make([]Watched, 0, len(h))
+	for _, x := range h {
+		all = append(all, x.entry.of)
+	}
+	return all
+}
+
 // Close refuses what is new, and returns what is watched.
 func (d *Dog) Close() []Watched {
 	d.mu.Lock()
@@ -171,11 +188,7 @@ func (d *Dog) Close() []Watched {
 		runtime.Gosched()
 		d.mu.Lock()
 	}
-	all := make([]Watched, 0, len(d.heap))
-	for _, x := range d.heap {
-		all = append(all, x.entry.of)
-	}
-	return all
+	return d.heap.all()
 }
 
 // Abandon stops watching. It says how many are left to their TTL.

@@ -19,10 +19,7 @@ type Backend struct {
 	Waits chan struct{} // if it is made, gets something for each wait that begins
 }
 
-var (
-	_ driver.Driver  = (*Backend)(nil)
-	_ driver.Offerer = (*Backend)(nil)
-)
+var _ driver.Driver = (*Backend)(nil)
 
 // Secret is in every error of the backend, and must not get out.
 const Secret = "redis-7.internal:6379"
@@ -46,11 +43,14 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// Offer implements driver.Offerer.
-func (b *Backend) Offer(ctx context.Context, c driver.Claim) (driver.Grant, bool, error) {
+// Wait implements driver.Driver.
+func (b *Backend) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	select {
 	case b.Waits <- struct{}{}:
 	default:
 	}
-	return b.Store.Offer(ctx, c)
+	if b.Down.Load() {
+		return driver.Grant{}, errDown
+	}
+	return b.Store.Wait(ctx, c)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -147,9 +148,9 @@ func leaseName(w http.ResponseWriter, r *http.Request) {
 }
 
 // NewLocker returns a Locker that is closed with the test.
-func NewLocker(t testing.TB, b *Backend, opts ...core.NewOption) *core.Locker {
+func NewLocker(t testing.TB, d driver.Driver, opts ...core.NewOption) *core.Locker {
 	t.Helper()
-	l, err := core.New(b, opts...)
+	l, err := core.New(d, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,9 +102,11 @@ func lateLoss(t *testing.T, door Door) {
 	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lost := make(chan core.LostEvent, 1)
-			locks := NewLocker(t, &Backend{Store: memlock.New()}, core.WithObserver(core.Observer{
-				Lost: func(e core.LostEvent) { lost <- e },
+			lost := make(chan core.Event, 1)
+			locks := NewLocker(t, &Backend{Store: memlock.New()}, core.WithObserver(func(e core.Event) {
+				if e.Kind == core.EventLost {
+					lost <- e
+				}
 			}))
 			b := start(t, door, Setup{
 				HTTP2: http2, Locker: locks, Options: short,

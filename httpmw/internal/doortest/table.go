@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -140,9 +141,11 @@ func unavailableIs503(t *testing.T, door Door) {
 }
 
 func localOnly(t *testing.T, door Door) {
-	var b *bench
+	store := &Backend{Store: memlock.New()}
+	locks := NewLocker(t, fallback.New(store))
 	inside, leave := make(chan *core.Lease), make(chan struct{})
-	b = start(t, door, Setup{
+	b := start(t, door, Setup{
+		Locker:  locks,
 		Options: []core.Option{core.OnUnavailable(core.LocalOnly)},
 		Handler: func(w http.ResponseWriter, r *http.Request) {
 			x, _ := core.FromContext(r.Context())
@@ -161,16 +164,16 @@ func localOnly(t *testing.T, door Door) {
 			b.passed(<-answered, "order:42")
 		}
 	}
-	b.store.SetDown(true)
+	store.SetDown(true)
 	x, passes := request()
 	if !x.Degraded() || x.Fence() != 0 {
 		t.Errorf("degraded %v, fence %d", x.Degraded(), x.Fence())
 	}
 	b.expect(b.do("POST /orders/42", ""), rowHeld)
-	b.store.SetDown(false)
+	store.SetDown(false)
 	b.expect(b.do("POST /orders/42", ""), rowHeld)
 	passes()
-	if err := b.locks.Do(t.Context(), "order:43", func(context.Context) error { return nil }); err != nil { // an answer
+	if err := locks.Do(t.Context(), "order:43", func(context.Context) error { return nil }); err != nil { // an answer
 		t.Error(err)
 	}
 	x, passes = request()
@@ -270,8 +273,11 @@ func skipped(t *testing.T, door Door) {
 
 func template(t *testing.T, door Door) {
 	seen := make(chan string, 1)
-	observer := core.Observer{Acquired: func(e core.AcquiredEvent) { seen <- e.Template }}
-	locks := NewLocker(t, &Backend{Store: memlock.New()}, core.WithObserver(observer))
+	locks := NewLocker(t, &Backend{Store: memlock.New()}, core.WithObserver(func(e core.Event) {
+		if e.Kind == core.EventAcquired {
+			seen <- e.Template
+		}
+	}))
 	b := start(t, door, Setup{Locker: locks})
 	b.do("POST /orders/42", "")
 	if got := <-seen; got != "order:{id|int}" {

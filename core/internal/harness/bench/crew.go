@@ -50,11 +50,14 @@ func hire(ctx context.Context, t task, procs int) (*crew, error) {
 }
 
 func start(ctx context.Context, t task, extra ...*os.File) (*member, error) {
-	self, err := os.Executable()
+	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self) //nolint:gosec // G204: this program
+	if t.Contestant == beforeName {
+		program, t.Contestant = *flagAgainst, holdfastName
+	}
+	cmd := exec.CommandContext(ctx, program) //nolint:gosec // G204: this program, or one of its kind
 	cmd.Env = append(os.Environ(), workerEnv+"=1")
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = extra

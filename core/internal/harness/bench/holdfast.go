@@ -13,6 +13,10 @@ const holdfastName = "Holdfast"
 
 func holdfasts() []contestant {
 	return []contestant{{
+		name:     beforeName,
+		settings: "the same at another commit",
+		prefix:   "holdfast:",
+	}, {
 		name:       holdfastName,
 		settings:   "no options: fence, watchdog and line on",
 		prefix:     "holdfast:",

@@ -25,6 +25,8 @@ import (
 	"time"
 )
 
+var flagAgainst = flag.String("against", "", "compare Holdfast with itself: this `program` is the same, built from another commit; see tools/bench-against.sh")
+
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
@@ -47,6 +49,9 @@ func main() {
 	all, grow, err := choose(*only, *scale)
 	if err != nil {
 		log.Fatal(err)
+	}
+	if *flagAgainst != "" {
+		all = against(all)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()

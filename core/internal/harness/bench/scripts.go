@@ -140,8 +140,8 @@ func (w *dying) prepare(e *env) error {
 		wg.Go(func() {
 			for i := g; i < w.n; i += crowd * 8 {
 				ctx, cancel := context.WithTimeout(w.ctx, 50*time.Millisecond)
-				c := driver.Claim{Name: e.name(0), Token: token(2), Place: fmt.Sprintf("place-%016d", i), TTL: brief}
-				_ = w.store.Wait(ctx, c) // in vain
+				c := driver.Claim{Name: e.name(0), Token: fmt.Sprintf("place-%016d", i), TTL: brief}
+				_, _ = w.store.Wait(ctx, c) // in vain
 				cancel()
 			}
 		})

@@ -115,7 +115,7 @@ func open(t *testing.T, opts ...inspector.Option) *bench {
 	b := &bench{T: t}
 	seen := inspector.NewRecorder()
 	var err error
-	if b.locks, err = core.New(memlock.New(), core.WithRenewEvery(100*time.Millisecond), core.WithObserver(seen.Observer())); err != nil {
+	if b.locks, err = core.New(memlock.New(), core.WithRenewEvery(100*time.Millisecond), core.WithObserver(seen.Observe)); err != nil {
 		t.Fatal(err)
 	}
 	page := inspector.New(b.locks, append([]inspector.Option{

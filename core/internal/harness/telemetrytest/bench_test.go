@@ -22,7 +22,7 @@ func newMetrics(tb testing.TB) *telemetry.Telemetry {
 func BenchmarkDo(b *testing.B) {
 	for name, opts := range map[string][]core.NewOption{
 		"unobserved": nil,
-		"metrics":    {core.WithObserver(newMetrics(b).Observer())},
+		"metrics":    {newMetrics(b).Option()},
 	} {
 		b.Run(name, func(b *testing.B) {
 			do := doer(b, opts...)
@@ -57,25 +57,27 @@ func BenchmarkObserver(b *testing.B) {
 		telemetry.WithTracerProvider(trace.NewTracerProvider()), telemetry.WithSpans())
 	ctx, span := trace.NewTracerProvider().Tracer("bench").Start(b.Context(), "request")
 	defer span.End()
-	for name, o := range map[string]core.Observer{"metrics": newMetrics(b).Observer(), "spans too": traced.Observer()} {
-		s := core.Subject{Template: template, Name: "order:42", Context: ctx, At: time.Now()}
+	for name, tel := range map[string]*telemetry.Telemetry{"metrics": newMetrics(b), "spans too": traced} {
+		begins := core.Event{Kind: core.EventAcquired, Template: template, Name: "order:42", Context: ctx, At: time.Now(), Took: time.Millisecond}
+		ends := begins
+		ends.Kind, ends.Held = core.EventReleased, time.Second
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				o.Acquired(core.AcquiredEvent{Subject: s, Took: time.Millisecond})
-				o.Released(core.ReleasedEvent{Subject: s, Held: time.Second})
+				tel.Observe(begins)
+				tel.Observe(ends)
 			}
 		})
 	}
 }
 
-// Nil functions are no events: an Observer that wants nothing shows what observing alone
-// allocates, and a Locker without one must not pay that.
+// An observer that wants nothing shows what observing alone allocates, and a Locker without one must not pay
+// that.
 //
 //nolint:paralleltest // it counts the allocations of the process
 func TestALockerThatNobodyObservesAllocatesNothingForIt(t *testing.T) {
 	unobserved := testing.AllocsPerRun(1000, doer(t))
-	observed := testing.AllocsPerRun(1000, doer(t, core.WithObserver(core.Observer{})))
+	observed := testing.AllocsPerRun(1000, doer(t, core.WithObserver(func(core.Event) {})))
 	t.Logf("allocations of a Do: %.0f unobserved, %.0f observed", unobserved, observed)
 	if unobserved >= observed {
 		t.Errorf("a Do allocates %.0f times unobserved, and %.0f times observed", unobserved, observed)

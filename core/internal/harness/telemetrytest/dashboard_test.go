@@ -43,10 +43,9 @@ func scraped(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := tel.Observer()
-	subject := core.Subject{Template: "order:{id}", Context: t.Context()}
-	o.Acquired(core.AcquiredEvent{Subject: subject})
-	o.Released(core.ReleasedEvent{Subject: subject})
+	for _, kind := range []core.EventKind{core.EventAcquired, core.EventReleased} {
+		tel.Observe(core.Event{Kind: kind, Template: "order:{id}", Context: t.Context()})
+	}
 	recorder := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	text, _ := io.ReadAll(recorder.Body)

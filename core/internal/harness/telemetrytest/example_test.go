@@ -21,7 +21,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	locks, err := core.New(memlock.New(), core.WithObserver(tel.Observer()))
+	locks, err := core.New(memlock.New(), tel.Option())
 	if err != nil {
 		log.Fatal(err)
 	}

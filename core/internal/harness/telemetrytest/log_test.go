@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // lines runs do with a Locker that logs, and returns what it has logged but for the times.
@@ -25,7 +26,7 @@ func lines(t *testing.T, do func(b *bench, locks *core.Locker)) string {
 		return a
 	}})
 	virtual(t, func(b *bench) {
-		do(b, b.locker(b.link, core.WithTemplate(template), core.WithLogger(slog.New(handler))))
+		do(b, b.locker(fallback.New(b.net), core.WithTemplate(template), core.WithLogger(slog.New(handler))))
 		synctest.Wait()
 	})
 	return logged.String()
@@ -33,19 +34,19 @@ func lines(t *testing.T, do func(b *bench, locks *core.Locker)) string {
 
 func TestAnOutageIsTwoLinesHoweverManyCallsFail(t *testing.T) {
 	t.Parallel()
-	for because, fate := range map[string]drivertest.Fate{
-		"it refused the command, or no connection to it could be had":       drivertest.Refused,
-		"it did not answer in time":                                         drivertest.RequestLost,
-		"the connection broke, or the answer was an error or made no sense": drivertest.ReplyReset,
+	for because, fate := range map[string]lab.Fate{
+		"it refused the command, or no connection to it could be had":       lab.Refused,
+		"it did not answer in time":                                         lab.RequestLost,
+		"the connection broke, or the answer was an error or made no sense": lab.ReplyReset,
 	} {
 		got := lines(t, func(b *bench, locks *core.Locker) {
-			b.link.All(fate)
+			b.net.All(fate)
 			for range 3 {
 				_, err := locks.TryAcquire(b.Context(), "order:42")
 				b.is(err, core.ErrUnavailable)
 			}
 			time.Sleep(ttl) // what a lost reply had granted is gone
-			b.link.All(drivertest.Delivered)
+			b.net.All(lab.Delivered)
 			b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }))
 		})
 		want := []string{
@@ -79,14 +80,14 @@ func TestARefusalIsASignOfAnAnswerUnlessItComesFromThisProcess(t *testing.T) {
 			mine, err := locks.Acquire(b.Context(), "order:2", core.WithTTL(time.Hour)) // it is not renewed meanwhile
 			b.ok(err)
 			for range 2 {
-				b.link.All(drivertest.Refused)
+				b.net.All(lab.Refused)
 				for range 2 {
 					_, err := locks.TryAcquire(b.Context(), "order:3")
 					b.is(err, core.ErrUnavailable)
 					_, err = locks.TryAcquire(b.Context(), mine.Name())
 					b.is(err, core.ErrHeld) // this process knows it without asking
 				}
-				b.link.Heal()
+				b.net.Heal()
 				b.is(ask(b, locks), what)
 				time.Sleep(11 * time.Second) // sooner, another outage is no line
 			}
@@ -104,13 +105,13 @@ func TestARefusalIsASignOfAnAnswerUnlessItComesFromThisProcess(t *testing.T) {
 func TestDegradedWorkIsALineOfItsOwnAndNoSignOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	got := lines(t, func(b *bench, locks *core.Locker) {
-		b.link.All(drivertest.Refused)
+		b.net.All(lab.Refused)
 		for range 3 {
 			b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }, core.OnUnavailable(core.LocalOnly)))
 			_, err := locks.TryAcquire(b.Context(), "order:42")
 			b.is(err, core.ErrUnavailable)
 		}
-		b.link.Heal()
+		b.net.Heal()
 		b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }))
 	})
 	want := []string{"work with LocalOnly goes on and is exclusive in this process only", "new work is refused", "available again"}
@@ -138,7 +139,7 @@ func TestARefusalOrAGoneCallerIsNoLine(t *testing.T) {
 		defer cancel()
 		_, err = locks.Acquire(ctx, x.Name())
 		b.is(err, context.DeadlineExceeded)
-		b.link.Delay(time.Second, 0)
+		b.net.Delay(time.Second, 0)
 		ctx, leave := context.WithTimeout(b.Context(), time.Millisecond)
 		defer leave()
 		_, err = locks.Acquire(ctx, "order:43")

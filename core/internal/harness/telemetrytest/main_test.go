@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path"
 	"slices"
 	"strings"
@@ -20,12 +21,16 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/telemetry"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // what tests break on purpose is no news
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	ttl      = 10 * time.Second
@@ -37,7 +42,7 @@ const (
 type bench struct {
 	*testing.T
 	store  *memlock.Store
-	link   *drivertest.Link
+	net    *lab.Net
 	locks  *core.Locker
 	reader *metric.ManualReader
 	spans  *tracetest.InMemoryExporter
@@ -49,14 +54,14 @@ func virtual(t *testing.T, f func(b *bench), opts ...core.NewOption) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, store: memlock.New(), reader: metric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}
-		b.link = drivertest.NewLink(b.store)
+		b.net = lab.New(b.store)
 		b.tel = newTelemetry(t,
 			telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.reader))),
 			telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(b.spans))),
 			telemetry.WithSpans())
-		b.locks = b.locker(b.link, append([]core.NewOption{core.WithTemplate(template), core.WithObserver(b.tel.Observer())}, opts...)...)
+		b.locks = b.locker(b.net, append([]core.NewOption{core.WithTemplate(template), b.tel.Option()}, opts...)...)
 		f(b)
-		b.link.Deliver()
+		b.net.Deliver()
 	})
 }
 
@@ -81,6 +86,12 @@ func (b *bench) locker(d driver.Driver, opts ...core.NewOption) *core.Locker {
 		}
 	})
 	return locks
+}
+
+// mayFallBack is the Locker of the bench, for leases that may be degraded.
+func (b *bench) mayFallBack() *core.Locker {
+	b.Helper()
+	return b.locker(fallback.New(b.net), core.WithTemplate(template), b.tel.Option())
 }
 
 // other is another process, which nobody observes.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -59,7 +59,7 @@ func TestEveryOutcomeOfAnAcquireIsASeriesOfItsOwn(t *testing.T) {
 		},
 		"unavailable": {
 			func(b *bench) {
-				b.link.All(drivertest.Refused)
+				b.net.All(lab.Refused)
 				_, err := b.locks.TryAcquire(b.Context(), "order:42")
 				b.is(err, core.ErrUnavailable)
 			},
@@ -67,14 +67,14 @@ func TestEveryOutcomeOfAnAcquireIsASeriesOfItsOwn(t *testing.T) {
 		},
 		"degraded": {
 			func(b *bench) {
-				b.link.All(drivertest.Refused)
-				b.acquire(b.locks, core.OnUnavailable(core.LocalOnly))
+				b.net.All(lab.Refused)
+				b.acquire(b.mayFallBack(), core.OnUnavailable(core.LocalOnly))
 			},
 			[]string{"acquire.duration 1 0s", "degraded 1", "held 1"},
 		},
 		"timeout": {
 			func(b *bench) {
-				b.link.All(drivertest.RequestLost)
+				b.net.All(lab.RequestLost)
 				ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 				defer cancel()
 				_, err := b.locks.Acquire(ctx, "order:42")
@@ -149,7 +149,7 @@ func TestEveryEndOfALeaseTakesItOutOfHeld(t *testing.T) {
 		},
 		"renewed at the second attempt": {
 			func(b *bench) {
-				b.link.Next(drivertest.OpRenew, drivertest.Refused)
+				b.net.Next(lab.OpRenew, lab.Refused)
 				x := b.acquire(b.locks)
 				time.Sleep(4 * time.Second) // the next one is due no earlier than that
 				b.ok(x.Release(b.Context()))
@@ -163,7 +163,7 @@ func TestEveryEndOfALeaseTakesItOutOfHeld(t *testing.T) {
 		"lost because it was taken": {
 			func(b *bench) {
 				x := b.acquire(b.locks, core.WithRenewEvery(time.Second))
-				b.ok(b.store.Release(b.Context(), b.link.LastClaim()))
+				b.ok(b.store.Release(b.Context(), b.net.LastClaim()))
 				<-x.Context().Done()
 			},
 			[]string{
@@ -174,12 +174,12 @@ func TestEveryEndOfALeaseTakesItOutOfHeld(t *testing.T) {
 		"lost because nothing answered": {
 			func(b *bench) {
 				x := b.acquire(b.locks, core.WithRenewEvery(5*time.Second))
-				b.link.All(drivertest.RequestLost, drivertest.OpRenew)
+				b.net.All(lab.RequestLost, lab.OpRenew)
 				<-x.Context().Done()
 			},
 			[]string{
 				"hold.duration{error.type=lost} 1 10s", "lost{distlock.reason=unreachable} 1",
-				"renewals{error.type=unavailable} ?",
+				"renewals{error.type=unavailable} ??",
 			},
 		},
 		"lost because of MaxHold, and released later": {
@@ -194,7 +194,7 @@ func TestEveryEndOfALeaseTakesItOutOfHeld(t *testing.T) {
 		"released, perhaps": {
 			func(b *bench) {
 				x := b.acquire(b.locks)
-				b.link.All(drivertest.RequestLost, drivertest.OpRelease)
+				b.net.All(lab.RequestLost, lab.OpRelease)
 				b.is(x.Release(b.Context()), core.ErrUnavailable)
 			},
 			[]string{"hold.duration{error.type=unavailable} 1 2s", "unconfirmed 1"},
@@ -227,7 +227,7 @@ func TestALeaseWhoseCallerHasGoneComesAndGoes(t *testing.T) {
 	virtual(t, func(b *bench) {
 		ctx, leave := context.WithCancel(b.Context())
 		b.ok(b.locks.Close(b.Context()))
-		b.locks = b.locker(leaver{b.store, leave}, core.WithTemplate(template), core.WithObserver(b.tel.Observer()))
+		b.locks = b.locker(leaver{b.store, leave}, core.WithTemplate(template), b.tel.Option())
 		_, err := b.locks.TryAcquire(ctx, "order:42")
 		b.is(err, context.Canceled)
 		b.exports("acquire.duration 1 0s", "acquire.duration{error.type=canceled} 1 0s", "held 0", "hold.duration 1 0s", nothingDropped)
@@ -251,7 +251,7 @@ func TestLockersOfOneTelemetryAddUp(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		for name, opts := range map[string][]core.NewOption{"a": {core.WithTemplate(template)}, "b": {core.WithTemplate(template)}, "c": nil} {
-			locks := b.locker(b.store, append(opts, core.WithObserver(b.tel.Observer()))...)
+			locks := b.locker(b.store, append(opts, b.tel.Option())...)
 			_, err := locks.TryAcquire(b.Context(), name)
 			b.ok(err)
 		}

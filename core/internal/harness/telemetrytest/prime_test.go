@@ -50,7 +50,7 @@ func TestALossCountsUpFromItsZero(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.tel = newTelemetry(t, telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.second()))),
 			telemetry.WithTemplates(template))
-		locks := b.locker(b.store, core.WithTemplate(template), core.WithObserver(b.tel.Observer()))
+		locks := b.locker(b.store, core.WithTemplate(template), b.tel.Option())
 		before := len(b.export())
 		<-b.acquire(locks, core.WithoutRenewal()).Context().Done()
 		if added := len(b.export()) - before; added != 2 {
@@ -86,7 +86,7 @@ func TestTheDefaultIsTheGlobalProvidersAtTheTimeOfNew(t *testing.T) {
 		b := &bench{T: t, reader: reader}
 		ctx, parent := tracer.Start(b.Context(), "request")
 		defer parent.End()
-		locks := b.locker(memlock.New(), core.WithTemplate(template), core.WithObserver(tel.Observer()))
+		locks := b.locker(memlock.New(), core.WithTemplate(template), tel.Option())
 		b.ok(locks.Do(ctx, "order:42", func(context.Context) error { return nil }))
 		b.exports("acquire.duration 1 0s", "held 0", "hold.duration 1 0s", nothingDropped)
 		if n := len(spans.GetSpans()); n != 2 {
@@ -101,7 +101,7 @@ func TestProvidersThatDoNothingWillDo(t *testing.T) {
 		telemetry.WithTracerProvider(tracenoop.NewTracerProvider()), telemetry.WithSpans(), telemetry.WithTemplates(template))
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t}
-		locks := b.locker(memlock.New(), core.WithObserver(tel.Observer()))
+		locks := b.locker(memlock.New(), tel.Option())
 		b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }))
 	})
 }

@@ -91,7 +91,7 @@ func TestNothingExportedOrLoggedHasANameALabelAScopeOrAToken(t *testing.T) {
 		var logged bytes.Buffer
 		log := slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))
 		service := &gossip{Store: b.store, owners: make(map[string]string)}
-		locks := b.locker(service, core.WithTemplate(template), core.WithLogger(log), core.WithObserver(b.tel.Observer()),
+		locks := b.locker(service, core.WithTemplate(template), core.WithLogger(log), b.tel.Option(),
 			core.WithLabel(labelMarker), core.WithDedup(time.Hour), core.WithDedupScope(scopeMarker))
 		b.everythingHappens(locks, service)
 		synctest.Wait()

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/telemetry"
 )
 
@@ -35,7 +35,7 @@ func TestAStuckExporterDelaysNothingAndTheCountOfLeasesStaysRight(t *testing.T) 
 		tel := newTelemetry(b.T, telemetry.WithSpans(),
 			telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(exporter))),
 			telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.second()))))
-		locks := b.locker(b.link, core.WithTemplate(template), core.WithObserver(tel.Observer()))
+		locks := b.locker(b.net, core.WithTemplate(template), tel.Option())
 		ctx, _ := b.request()
 		began := time.Now()
 		b.ok(locks.Do(ctx, "first", func(context.Context) error { return nil }))
@@ -57,7 +57,7 @@ func TestAStuckExporterDelaysNothingAndTheCountOfLeasesStaysRight(t *testing.T) 
 		time.Sleep(10 * ttl)
 		b.ok(x.Err())
 		b.is(lost.Err(), core.ErrLost)
-		if n := b.link.Calls(drivertest.OpRenew); n < 30 {
+		if n := b.net.Calls(lab.OpRenew); n < 30 {
 			b.Errorf("%d renewals in ten TTLs", n)
 		}
 		close(exporter.let)
@@ -104,7 +104,7 @@ func TestAnExporterThatPanicsHarmsNobodyAndTheCountOfLeasesStaysRight(t *testing
 		tel := newTelemetry(b.T, telemetry.WithSpans(),
 			telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(bursting{}))),
 			telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.second()))))
-		locks := b.locker(b.link, core.WithTemplate(template), core.WithObserver(tel.Observer()))
+		locks := b.locker(b.net, core.WithTemplate(template), tel.Option())
 		ctx, _ := b.request()
 		b.ok(locks.Do(ctx, "order:43", func(context.Context) error { return nil }))
 		lost, err := locks.TryAcquire(ctx, "order:41", core.WithoutRenewal())

@@ -15,7 +15,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/telemetry"
 )
 
@@ -101,14 +101,14 @@ func TestASpanHasFailedOnlyIfSomethingWentWrong(t *testing.T) {
 		},
 		"degraded": {
 			func(b *bench, ctx context.Context) {
-				b.link.All(drivertest.Refused)
-				b.ok(b.locks.Do(ctx, "order:42", func(context.Context) error { return nil }, core.OnUnavailable(core.LocalOnly)))
+				b.net.All(lab.Refused)
+				b.ok(b.mayFallBack().Do(ctx, "order:42", func(context.Context) error { return nil }, core.OnUnavailable(core.LocalOnly)))
 			},
 			[]string{acquireSpan + "0s-0s" + templateIs + " distlock.degraded=true", holdSpan + "0s-0s" + templateIs},
 		},
 		"unavailable": {
 			func(b *bench, ctx context.Context) {
-				b.link.All(drivertest.RequestLost)
+				b.net.All(lab.RequestLost)
 				_, err := b.locks.TryAcquire(ctx, "order:42")
 				b.is(err, core.ErrUnavailable)
 			},
@@ -127,7 +127,7 @@ func TestASpanHasFailedOnlyIfSomethingWentWrong(t *testing.T) {
 		},
 		"released, perhaps": {
 			func(b *bench, ctx context.Context) {
-				b.link.All(drivertest.RequestLost, drivertest.OpRelease)
+				b.net.All(lab.RequestLost, lab.OpRelease)
 				b.ok(b.locks.Do(ctx, "order:42", func(context.Context) error { return nil }))
 			},
 			[]string{
@@ -160,7 +160,7 @@ func TestSpansAreMadeOnlyIfAskedFor(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		tel := newTelemetry(b.T, telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(b.spans))))
-		locks := b.locker(b.store, core.WithObserver(tel.Observer()))
+		locks := b.locker(b.store, tel.Option())
 		ctx, parent := b.request()
 		b.ok(locks.Do(ctx, "order:42", func(context.Context) error { return nil }))
 		b.spansSay(parent, time.Now())
@@ -172,7 +172,7 @@ func TestSpansHaveNamesOnlyIfAskedFor(t *testing.T) {
 	virtual(t, func(b *bench) {
 		tel := newTelemetry(b.T, telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(b.spans))),
 			telemetry.WithSpans(), telemetry.WithNamesInSpans())
-		locks := b.locker(b.store, core.WithTemplate(template), core.WithObserver(tel.Observer()))
+		locks := b.locker(b.store, core.WithTemplate(template), tel.Option())
 		ctx, parent := b.request()
 		began := time.Now()
 		b.ok(locks.Do(ctx, "order:42", func(context.Context) error { return nil }))
@@ -187,7 +187,7 @@ func TestTheSamplerDecidesAndNoTemplateIsNoPartOfAName(t *testing.T) {
 		sampled := tracetest.NewInMemoryExporter()
 		provider := trace.NewTracerProvider(trace.WithSyncer(sampled), trace.WithSampler(trace.ParentBased(trace.NeverSample())))
 		tel := newTelemetry(b.T, telemetry.WithTracerProvider(provider), telemetry.WithSpans())
-		locks := b.locker(b.store, core.WithObserver(tel.Observer()))
+		locks := b.locker(b.store, tel.Option())
 		for _, flags := range []oteltrace.TraceFlags{0, oteltrace.FlagsSampled} {
 			parent := oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: [16]byte{1}, SpanID: [8]byte{1}, TraceFlags: flags})
 			ctx := oteltrace.ContextWithRemoteSpanContext(b.Context(), parent)

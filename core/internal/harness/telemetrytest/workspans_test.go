@@ -41,8 +41,8 @@ func TestSpansOfTheWorkAreChildrenOfTheHold(t *testing.T) {
 	const hold = "hold order:{id}"
 	virtual(t, func(b *bench) {
 		provider := trace.NewTracerProvider(trace.WithSyncer(b.spans))
-		b.locks = b.locker(b.link, core.WithTemplate(template), core.WithObserver(newTelemetry(b.T,
-			telemetry.WithTracerProvider(provider), telemetry.WithSpans()).Observer()))
+		b.locks = b.locker(b.net, core.WithTemplate(template), newTelemetry(b.T,
+			telemetry.WithTracerProvider(provider), telemetry.WithSpans()).Option())
 		tracer := provider.Tracer("test")
 		works := func(ctx context.Context) error {
 			_, span := tracer.Start(ctx, "query")
@@ -98,11 +98,11 @@ func TestALeaseThatNobodyGetsHasItsSpanBesideTheOuterOne(t *testing.T) {
 		ctx, _ := b.request()
 		b.ok(b.locks.Do(ctx, "outer", func(ctx context.Context) error {
 			gone, leave := context.WithCancel(ctx)
-			b.link.Delay(time.Second, time.Second)
+			b.net.Delay(time.Second, time.Second)
 			time.AfterFunc(time.Millisecond, leave)
 			_, err := b.locks.Acquire(gone, "inner")
 			b.is(err, context.Canceled)
-			b.link.Heal()
+			b.net.Heal()
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
 			for _, s := range b.spans.GetSpans() {

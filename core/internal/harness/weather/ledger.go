@@ -161,11 +161,15 @@ func nameOf(key string) string {
 	return ""
 }
 
+// tokenOf is the token in a lock's value, or in the note that a waiter leaves, where it comes last. A note without one has
+// a number there.
 func tokenOf(value string) string {
-	if token, _, ok := strings.Cut(value, magic); ok {
-		return token
+	token, _, ok := strings.Cut(value, magic)
+	token = token[strings.LastIndexByte(token, ' ')+1:]
+	if !ok || strings.Trim(token, "0123456789") == "" {
+		return ""
 	}
-	return ""
+	return token
 }
 
 // nobodys says whether it is what stands in a token's place where a release has left a name

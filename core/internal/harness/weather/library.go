@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/fallback"
 )
 
 // Ask is one call.
@@ -40,7 +41,7 @@ func openHoldfast(c WorkerConfig) (l holdfast, hangUp func(), err error) {
 	if err != nil {
 		return l, nil, err
 	}
-	locks, err := core.New(store, core.WithTTL(TTL), core.WithLogger(slog.New(slog.NewJSONHandler(log, nil))))
+	locks, err := core.New(fallback.New(store), core.WithTTL(TTL), core.WithLogger(slog.New(slog.NewJSONHandler(log, nil))))
 	return holdfast{locks}, func() { cut(); _ = log.Close() }, err
 }
 

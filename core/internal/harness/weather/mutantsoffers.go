@@ -21,16 +21,9 @@ func mutantsOfOffers() []Mutant {
 		},
 		{
 			Name: "a grant in line is renewed when its place would have been dead",
-			File: "core/",
-			Old:  "t.unproven, t.renewAt = true, now.Awake()\n\tif g.Fences <= 1 {",
-			New:  "t.unproven, t.renewAt = true, now.Awake().Add(ttl)\n\tif false {",
-			Red:  "orphans", Only: "none",
-		},
-		{
-			Name: "who gives up withdraws no offer",
-			File: "core/",
-			Old:  "	if o.at != nil {\n		b.engine.spawn(",
-			New:  "	if o.at != nil && o.number == 0 {\n		b.engine.spawn(",
+			File: "core/internal/term/renew.go",
+			Old:  "d = max(x.life/3, floor)",
+			New:  "d = x.life",
 			Red:  "orphans", Only: "none",
 		},
 	}
@@ -40,39 +33,18 @@ func mutantsOfOffers() []Mutant {
 func mutantsOfOffersByTest() []Mutant {
 	return []Mutant{
 		{
-			Name: "a grant in line is trusted from when it is heard",
-			File: "core/",
-			Old:  "return c.grantedInLine(n.grant, asked)",
-			New:  "asked = c.engine.clock.Read()\n\t\treturn c.grantedInLine(n.grant, asked)",
-			Test: "core TestWhatIsGrantedInLineHasItsFullTTLSoon",
-		},
-		{
-			Name: "turns begin before the first renewal of a grant in line is answered",
-			File: "core/",
-			Old:  " && !t.unproven &&",
-			New:  " &&",
-			Test: "core TestNoTurnIsGivenBeforeTheFirstRenewalIsAnswered",
-		},
-		{
-			Name: "a command that is late leaves the offer of who has given up",
-			File: "core/",
-			Old:  "if o.number > 0 && b.isOver() {",
-			New:  "if false {",
-			Test: "core TestAnOfferThatComesLateIsWithdrawnAgain",
-		},
-		{
 			Name: "any message with the right number is a grant",
-			File: "core/redislock/line.go",
-			Old:  "fence, ok := strings.CutPrefix(message, decimal(int64(c.Offer))+\" \"+nonce+\" \")",
-			New:  "fence, ok := strings.CutPrefix(message, decimal(int64(c.Offer))+\" \"+message[min(len(message), 2):min(len(message), 28)]+\" \")",
-			Test: "core/redislock TestOnlyTheMessageOfItsOwnOfferGrantsAWaiterAnything",
+			File: "core/redislock/wait.go",
+			Old:  "strings.CutPrefix(rest, w.nonce+\" \")",
+			New:  "strings.CutPrefix(rest, rest[:min(len(rest), len(w.nonce))]+\" \")",
+			Test: "core/redislock TestConformanceOnRedis/AForgedMessageGrantsNothing",
 		},
 		{
 			Name: "the offer that is executed last stands",
-			File: scripts + "wait.lua",
+			File: scripts + "note.lua",
 			Old:  "if not last or tonumber(last) <",
 			New:  "if not last or 0 <",
-			Test: "core/redislock TestConformanceOnRedis/AnOlderOfferNeverReplacesANewerOne",
+			Test: "core/redislock TestTheNoteOfAnOlderLookNeverReplacesANewerOne",
 		},
 	}
 }

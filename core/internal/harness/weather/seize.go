@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/operate"
 )
 
 // operator is a Locker for those who look, and take names away.
@@ -35,14 +36,14 @@ func (r *run) seize(ctx context.Context, f Fault) {
 func (r *run) seizeOnce(ctx context.Context, random *rand.Rand) {
 	ctx, cancel := context.WithTimeout(ctx, TTL/2)
 	defer cancel()
-	info, err := r.locks.Inspect(ctx, seizedName)
+	info, err := operate.New(r.locks).Inspect(ctx, seizedName)
 	if err != nil || info.Handle == "" { // a fault of the server's, or nobody has it
 		return
 	}
 	e := Event{Kind: Seized, Name: seizedName, Until: now()}
 	time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
 	e.Last = now()
-	freed, err := r.locks.ForceRelease(ctx, seizedName, info.Handle)
+	freed, err := operate.New(r.locks).ForceRelease(ctx, seizedName, info.Handle)
 	e.At, e.Class, e.Error = now(), class(err), text(err)
 	if err == nil && !freed {
 		e.Class = "free"

@@ -136,7 +136,7 @@ func (s *soaker) work(ctx context.Context, number int64) {
 		x, err := s.locks.Acquire(ctx, fmt.Sprint("soak-", i), core.WithWait(2*time.Second))
 		switch {
 		case err == nil:
-			s.section(x, s.board.at(i), me, time.Duration(20+random.IntN(60))*time.Millisecond)
+			s.section(x, s.board.at(i), me, time.Duration(20+random.IntN(60))*time.Millisecond) //nolint:contextcheck // it works for as long as it has the lease
 		case !errors.Is(err, core.ErrHeld) && ctx.Err() == nil:
 			s.fail(err)
 		}

@@ -44,7 +44,7 @@ func openNATS(_ context.Context, a *address, o Options) (*Backend, error) {
 		return nil, err
 	}
 	store := natslock.New(js, bucket)
-	if err := store.Validate(); err != nil {
+	if err := store.Capabilities().Err; err != nil {
 		conn.Close()
 		return nil, err
 	}

@@ -1,0 +1,106 @@
+package core
+
+import (
+	"context"
+	"errors"
+)
+
+// What observers are told of a call, and the context of the work.
+
+// report tells observers what the call has come to.
+func (a *acquisition) report(x *Lease, err error) {
+	if a.waited && a.engine.observes(EventWaited) {
+		a.engine.tell(a.outcome(EventWaited, err))
+	}
+	if err == nil {
+		a.acquired(x)
+		return
+	}
+	kind := EventFailed
+	if _, held := errors.AsType[*HeldError](err); held {
+		kind = EventHeld
+	}
+	if a.engine.observes(kind) {
+		a.engine.tell(a.outcome(kind, err))
+	}
+}
+
+// outcome is an event about the end of the call.
+func (a *acquisition) outcome(kind EventKind, err error) Event {
+	e := a.cfg.event(a.ctx, kind, a.name)
+	e.Took, e.Err = a.waitedFor(), err
+	if a.said != 0 {
+		e.said = a.engine.clock.Time(a.said)
+	}
+	return e
+}
+
+func (a *acquisition) acquiredEvent(x *Lease) Event {
+	e := a.cfg.event(a.ctx, EventAcquired, a.name)
+	e.Took, e.Fence, e.Reentry, e.Degraded = a.waitedFor(), x.Fence(), x.inside != nil, x.Degraded()
+	return e
+}
+
+// acquired tells observers of x, and if x was lost meanwhile, of that.
+func (a *acquisition) acquired(x *Lease) {
+	var e Event
+	told := a.engine.observes(EventAcquired)
+	if told {
+		e = a.acquiredEvent(x)
+	}
+	if x.inside != nil {
+		if told {
+			a.engine.tell(e)
+		}
+		return
+	}
+	if x.Degraded() {
+		a.engine.tell(a.outcome(EventDegraded, a.unavailable(x.hold.Claim.Outage)))
+	}
+	x.mu.Lock()
+	if told {
+		a.engine.tell(e) // with the mutex held, so that nothing is told of x before
+	}
+	x.told = true
+	due := x.lossDue
+	x.mu.Unlock()
+	if due {
+		x.tellLost(x.loss.Reason)
+	}
+}
+
+// work has the context of the work made by whoever wants to. It is called without a mutex held, since that is code of the user.
+//
+// The lease can be lost meanwhile. Observers were then told of its end in the context that it had before.
+func (a *acquisition) work(x *Lease) {
+	e := a.acquiredEvent(x)
+	for _, f := range a.engine.work {
+		under := makeWork(f, x, e)
+		x.mu.Lock()
+		if under != nil && x.loss == nil {
+			x.values, x.work.parent = under, under //nolint:fatcontext // each one gets what the one before has made
+		}
+		x.mu.Unlock()
+	}
+}
+
+// makeWork asks f. A panic of it ends here, and the result is nil. If it ends the goroutine instead, nobody gets the lease, so it
+// is given back.
+func makeWork(f func(context.Context, Event) context.Context, x *Lease, e Event) (under context.Context) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		value := recover()
+		if r := x.engine; r.log != nil {
+			r.log.add(Event{Kind: eventPanicked, Err: panicOf("WithWorkContext", "the work has its caller's context", value)})
+		}
+		if value == nil {
+			_ = x.end(context.WithoutCancel(x.values), false) // observers are told
+		}
+	}()
+	under = f(x.values, e)
+	returned = true
+	return under
+}

@@ -1,0 +1,96 @@
+package drivertest
+
+import (
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// fenceCases test fences and blocks of them.
+var fenceCases = []testCase{
+	{name: "FencesGrowOnEveryPath", needs: []need{fenced}, run: func(e *env) {
+		a, b := e.Driver(), e.Driver()
+		f := fences{e: e}
+		for range 100 {
+			c := e.claim("name")
+			f.next("after a release", e.grant(a, c), 1)
+			e.release(a, c)
+		}
+		c := e.long("name")
+		f.next("another process", e.grant(b, c), 1)
+		f.again("asked again", e.grant(b, c))
+		next := e.long("name")
+		w := e.waits(a, next)
+		e.release(b, c)
+		f.next("waited", w.granted(driver.Recheck(next.TTL), "the waiter"), 1)
+		e.release(a, next)
+		f.next("after the waiter", e.grant(b, e.claim("name")), 1) // and left to expire
+		e.eventually("the name expires", func() bool {
+			g, err := b.Acquire(e.ctx, e.claim("name"))
+			if err == nil {
+				f.next("after an expiry", g, 1)
+			}
+			return err == nil
+		})
+	}},
+	{name: "BlocksOfFencesNeverMeet", needs: []need{blocks}, run: func(e *env) {
+		mine, theirs := e.Driver(), e.Driver()
+		f, a, b := fences{e: e}, e.long("name"), e.long("name")
+		a.Fences, b.Fences = driver.MaxFences, 7
+		f.next("alone", e.grant(mine, a), driver.MaxFences)
+		f.again("asked again", e.grant(mine, a))
+		w := e.waits(theirs, b)
+		e.release(mine, a)
+		f.next("a waiter", w.granted(driver.Recheck(b.TTL), "the waiter"), 7)
+		e.release(theirs, b)
+		c := e.claim("name")
+		c.Fences = driver.MaxFences
+		f.next("after that", e.grant(mine, c), driver.MaxFences)
+		e.eventually("the name expires", func() bool {
+			c := e.claim("name")
+			g, err := theirs.Acquire(e.ctx, c)
+			if err == nil {
+				f.next("after an expiry", g, 1)
+			}
+			return err == nil
+		})
+	}},
+	{name: "BlocksAreSmallWhileOthersAreInTheQueue", needs: []need{blocks, queues}, run: func(e *env) {
+		holder, first, second := e.Driver(), e.Driver(), e.Driver()
+		f, held, a, b := fences{e: e}, e.long("name"), e.long("name"), e.long("name")
+		a.Fences, b.Fences = driver.MaxFences, driver.MaxFences
+		e.grant(holder, held)
+		w, next := e.waits(first, a), e.waits(second, b)
+		e.release(holder, held)
+		g := w.granted(driver.Recheck(a.TTL)+e.pace(a), "the first")
+		f.next("beside others", g, driver.FencesBesideOthers)
+		e.release(first, a)
+		g = next.granted(driver.Recheck(b.TTL), "the second")
+		f.next("alone", g, driver.MaxFences)
+		if g.Fences <= driver.FencesBesideOthers {
+			e.Errorf("alone it has %d fences", g.Fences)
+		}
+	}},
+}
+
+// fences checks that no fence is given twice.
+type fences struct {
+	e    *env
+	last uint64
+}
+
+func (f *fences) next(how string, g driver.Grant, most int) {
+	f.e.Helper()
+	if g.Fence <= f.last || g.Fence > 1<<53 || g.Fences < 0 || g.Fences > most {
+		f.e.Fatalf("%s: %d fences from %d on, after %d", how, g.Fences, g.Fence, f.last)
+	}
+	f.last = g.Fence + uint64(max(1, g.Fences)) - 1
+}
+
+// again is for a grant of the same token: it may be of the same fences.
+func (f *fences) again(how string, g driver.Grant) {
+	f.e.Helper()
+	last := g.Fence + uint64(max(1, g.Fences)) - 1
+	if last < f.last {
+		f.e.Fatalf("%s: %d fences from %d on, after %d", how, g.Fences, g.Fence, f.last)
+	}
+	f.last = last
+}

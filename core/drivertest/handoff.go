@@ -1,0 +1,114 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// handedOff is a release of c that leaves the name for someHandoff.
+func handedOff(c driver.Claim, keep time.Duration) driver.Claim {
+	c.Handoff, c.Keep = someHandoff, keep
+	return c
+}
+
+// taking is c, which takes over what was left for a hand-off.
+func taking(c driver.Claim, handoff string) driver.Claim {
+	c.Handoff = handoff
+	return c
+}
+
+const (
+	someHandoff  = "handoff-0000000000001"
+	otherHandoff = "handoff-0000000000002"
+)
+
+// handoffCases test a name that goes from one process to another by a hand-off.
+var handoffCases = []testCase{
+	{name: "ANameLeftForAHandoffGoesToNobodyElse", needs: []need{hands}, run: func(e *env) {
+		a, b := e.Driver(), e.Driver()
+		mine := e.claim("name")
+		mine.Label = "who"
+		first := e.grant(a, mine)
+		e.release(a, handedOff(mine, time.Minute))
+		for what, c := range map[string]driver.Claim{
+			"one without a hand-off":    e.claim("name"),
+			"one with another hand-off": taking(e.claim("name"), otherHandoff),
+			"the token that owned it":   mine,
+		} {
+			held := e.refusal(b, c, what)
+			if held.Label != "who" || held.Exact || held.Remaining < 0 || held.Remaining > time.Minute {
+				e.Errorf("%s: %+v", what, held)
+			}
+		}
+		if e.owns(a, mine) {
+			e.Error("it still owns the name")
+		}
+		e.leaves(a, mine, "another release")
+		right := taking(e.claim("name"), someHandoff)
+		if g := e.grant(b, right); e.can.Fence && g.Fence <= first.Fence {
+			e.Errorf("fence %d after %d", g.Fence, first.Fence)
+		}
+	}},
+	{name: "AHandoffWorksOnceAndAgainForWhoHasUsedIt", needs: []need{hands}, run: func(e *env) {
+		a, b := e.Driver(), e.Driver()
+		old, mine, theirs := e.lasting("name"), taking(e.lasting("name"), someHandoff), taking(e.lasting("name"), someHandoff)
+		e.grant(a, old)
+		e.release(a, handedOff(old, time.Minute))
+		first := e.grant(b, mine)
+		if again := e.grant(b, mine); again.Fence < first.Fence {
+			e.Errorf("fence %d after %d", again.Fence, first.Fence)
+		}
+		e.refused(a, theirs, "a used hand-off")
+		e.noError(e.renew(b, mine))
+		e.release(b, bare(mine))
+		e.grant(a, theirs) // as anybody
+	}},
+	{name: "ANameLeftForAHandoffComesFreeAtItsTime", needs: []need{hands}, run: func(e *env) {
+		d, c := e.Driver(), e.claim("name")
+		e.grant(d, c)
+		released := time.Now()
+		e.release(d, handedOff(c, e.ttl/2))
+		next := e.claim("name")
+		e.eventually("the name comes free", func() bool { _, err := d.Acquire(e.ctx, next); return err == nil })
+		if after := time.Since(released); after < e.ttl/2 {
+			e.Errorf("free after %s", after)
+		}
+		e.refused(d, taking(e.claim("name"), someHandoff), "a hand-off whose time is over")
+	}},
+	{name: "AHandoffOfNoNameIsAnOrdinaryClaim", needs: []need{hands}, run: func(e *env) {
+		d, c := e.Driver(), taking(e.claim("name"), someHandoff)
+		e.grant(d, c)
+		e.refused(d, taking(e.claim("name"), someHandoff), "the same hand-off")
+	}},
+	{name: "AHandoffGoesBeforeTheQueue", needs: []need{hands}, run: func(e *env) {
+		holder, d, other := e.Driver(), e.Driver(), e.Driver()
+		held, waiting, taken := e.lasting("name"), e.long("name"), taking(e.lasting("name"), someHandoff)
+		e.grant(holder, held)
+		w := e.waits(d, waiting)
+		e.release(holder, handedOff(held, time.Minute))
+		e.sleep(e.ttl / 20)
+		if w.ended() {
+			e.Fatal("the waiter has it")
+		}
+		e.grant(other, taken)
+		if w.ended() {
+			e.Fatal("the waiter has it, too")
+		}
+		e.release(other, bare(taken))
+		w.granted(e.hearing(waiting), "the waiter")
+		e.release(d, waiting)
+		e.nothingLeft()
+	}},
+	{name: "AUsedHandoffWaitsAsAnybody", needs: []need{hands}, run: func(e *env) {
+		holder, d := e.Driver(), e.Driver()
+		held, again := e.lasting("name"), taking(e.long("name"), someHandoff)
+		e.grant(holder, held)
+		w := e.waits(d, again)
+		if w.ended() {
+			e.Fatalf("%+v, %v", w.g, w.err)
+		}
+		e.release(holder, held)
+		w.granted(e.hearing(again)+driver.Recheck(again.TTL)/10, "the waiter")
+	}},
+}

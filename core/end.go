@@ -1,0 +1,286 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/term"
+)
+
+// grace is how long a Release waits after the end of its ctx, for an answer that is already on its
+// way.
+const grace = 40 * time.Millisecond
+
+// Release gives the lease back and ends its context. It takes effect even if ctx has ended: ctx
+// only limits how long Release waits for the answer. It never waits longer than a third of the TTL,
+// and 2 s.
+//
+// Release returns nil once the name is known to be free. If another goroutine of this process waits
+// for the name and takes it over, Release returns nil at once, without asking the backend. A loss
+// that only the backend knows of then goes to observer and log only.
+//
+// It returns a *[LostError] if the lease had been lost before. It returns [ErrUnavailable] if it is
+// not known whether the release took effect; if it did not, the name comes free when its TTL ends.
+// A second call waits for the first one and returns its result.
+//
+// The name comes free when the outermost lease and all leases that re-entered it have ended.
+// Release leaves no dedup marker; [Lease.Complete] does.
+func (x *Lease) Release(ctx context.Context) error {
+	if x.none() {
+		return errNoLease
+	}
+	return x.end(ctx, false)
+}
+
+// Complete is [Lease.Release], and it leaves the dedup marker too. Until the window of [WithDedup]
+// is over, claims with the same name and scope then get [ErrDuplicate].
+//
+// Without WithDedup, Complete releases the lease and returns [ErrInvalid]. If the name was released
+// but the marker could not be left, for example because the server's memory is full, the error is
+// an [ErrUnavailable] that says so. The next caller then does the work again.
+func (x *Lease) Complete(ctx context.Context) error {
+	if x.none() {
+		return errNoLease
+	}
+	if !x.dedups() {
+		return errors.Join(x.end(ctx, false), invalidf("Complete of %q: the lease has no WithDedup", x.name))
+	}
+	return x.end(ctx, true)
+}
+
+// Finish ends the lease as Do does when its work has returned workErr. With [WithDedup] it leaves
+// the marker if workErr is nil. It returns workErr as it is, joined with a *[LostError] if the
+// lease was lost. A release that could not be confirmed, or a marker that could not be left, goes
+// to observer and log, not to the result.
+func (x *Lease) Finish(ctx context.Context, workErr error) error {
+	if x.none() {
+		return errors.Join(workErr, errNoLease)
+	}
+	return joinLoss(workErr, x.end(context.WithoutCancel(ctx), workErr == nil && x.dedups()))
+}
+
+// joinLoss is the result of work that returned workErr, and whose lease ended with err.
+func joinLoss(workErr, err error) error {
+	lost, ok := errors.AsType[*LostError](err)
+	if !ok {
+		return workErr
+	}
+	if known, ok := errors.AsType[*LostError](workErr); ok && *known == *lost {
+		return workErr // the work has returned the cause of its context
+	}
+	if workErr == nil {
+		return lost
+	}
+	return errors.Join(workErr, lost)
+}
+
+func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
+
+// end ends the lease. If nobody of this process takes the next turn, the last lease of a root to end releases the name.
+func (x *Lease) end(ctx context.Context, mark bool) error {
+	return x.leave(ctx, claim.Left{Mark: mark})
+}
+
+func (x *Lease) leave(ctx context.Context, left claim.Left) error {
+	root, stands := x.root, ctx.Err() == nil
+	if first := x.retireFor(left.Mark); !first {
+		return x.await(ctx, x.engine.clock.Now())
+	}
+	root.mu.Lock()
+	left.Mark = root.mark && root.loss == nil
+	last := root.open == 0
+	if !last {
+		x.result, x.known = lossOf(x), true
+	}
+	err := x.result
+	root.mu.Unlock()
+	x.leaveSlot()
+	if !last {
+		return err
+	}
+	if stands && ctx.Err() != nil { // it was the lease's own
+		beyond, cancel := x.beyond(ctx)
+		defer cancel()
+		ctx = beyond
+	}
+	return root.release(ctx, x, left)
+}
+
+// retireFor ends x and its contexts, which comes before everything else. It says whether that has happened just now.
+func (x *Lease) retireFor(mark bool) (first bool) {
+	root, until := x.root, x.validUntil()
+	root.mu.Lock()
+	if x.ended {
+		root.mu.Unlock()
+		return false
+	}
+	x.ended = true
+	if x.loss == nil {
+		x.until = until
+	}
+	root.mark = root.mark || mark
+	root.open--
+	ends := x.contexts(nil)
+	root.mu.Unlock()
+	end(ends, context.Canceled)
+	for _, c := range ends {
+		c.made.Load().unlink()
+	}
+	return true
+}
+
+// retire ends the contexts of y, which is about to end.
+func (x *Lease) retire(y *Lease) {
+	x.mu.Lock()
+	y.retired = true
+	ends := y.contexts(nil)
+	x.mu.Unlock()
+	end(ends, context.Canceled)
+}
+
+// lossOf is why x was lost, or nil. The caller holds the mutex.
+func lossOf(x *Lease) error {
+	if x.loss == nil {
+		return nil
+	}
+	return x.loss
+}
+
+// release ends the hold of the root x, because its last lease y has ended.
+func (x *Lease) release(ctx context.Context, y *Lease, left claim.Left) error {
+	began := x.engine.clock.Now()
+	x.engine.room.End(ctx, x.hold, left, &leaving{root: x, last: y, left: left})
+	return y.await(ctx, began)
+}
+
+// leaving is the end of a hold.
+type leaving struct {
+	root *Lease
+	last *Lease // whose end ends the root
+	left claim.Left
+}
+
+// Left implements contend.Left: the result is known.
+func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
+	x := l.root
+	err := l.result(o, last)
+	lost, isLost := errors.AsType[*LostError](err)
+	if isLost {
+		x.lose(lost.Reason)
+	}
+	x.mu.Lock()
+	told := x.loss != nil // a lease ends only once, so that counts stay right
+	if told {
+		err = x.loss
+	}
+	x.freed = true
+	l.last.result, l.last.known, l.last.panicked = err, true, panicked
+	settled := l.last.settled
+	x.mu.Unlock()
+	if !told {
+		l.tell(err)
+	}
+	if settled != nil {
+		close(settled)
+	}
+	x.engine.stir()
+}
+
+func (l *leaving) result(o hold.Outcome, last error) error {
+	name := l.root.name
+	switch {
+	case o.Result == term.WasLost:
+		return &LostError{name, reasonOf(o.Loss)}
+	case o.Result == term.Unconfirmed && o.Loss != term.None:
+		return &LostError{name, reasonOf(o.Loss)}
+	case o.Result == term.Unconfirmed && last == nil:
+		return &unavailableError{"release", name, errOver}
+	case o.Result == term.Unconfirmed:
+		return &unavailableError{"release", name, opaque(last)}
+	case o.Unmarked:
+		return &unavailableError{"complete", name, last}
+	default:
+		return nil
+	}
+}
+
+func (l *leaving) tell(err error) {
+	kind := EventReleased
+	if err != nil {
+		kind = EventUnconfirmed
+	}
+	if !l.root.engine.observes(kind) {
+		return
+	}
+	e := l.root.event(kind)
+	e.Held, e.Err = l.root.held(), err
+	if err == nil {
+		e.Marked, e.Detached, e.Degraded = l.left.Mark, l.left.Handoff != "", l.root.Degraded()
+	}
+	l.root.engine.tell(e)
+}
+
+// outcome returns the result of the end, which is known. A panic of the backend's client goes on here.
+func (x *Lease) outcome() error {
+	x.root.mu.Lock()
+	p, err := x.panicked, x.result
+	x.panicked = nil
+	x.root.mu.Unlock()
+	if p != nil {
+		panic(p.Value)
+	}
+	return err
+}
+
+// await returns the result of the end once it is known, or when ctx has ended, or when the time limit of the release is over.
+func (x *Lease) await(ctx context.Context, began clock.Awake) error {
+	x.root.mu.Lock()
+	if x.known {
+		x.root.mu.Unlock()
+		return x.outcome()
+	}
+	if x.settled == nil {
+		x.settled = make(chan struct{})
+	}
+	settled := x.settled
+	x.root.mu.Unlock()
+	bound := time.NewTimer(driver.Patience(x.root.cfg.ttl) - x.engine.clock.Now().Sub(began))
+	defer bound.Stop()
+	ended := ctx.Done()
+	var late <-chan time.Time
+	for {
+		select {
+		case <-settled:
+			return x.outcome()
+		case <-bound.C:
+			return x.unconfirmed()
+		case <-ended:
+			timer := time.NewTimer(grace)
+			defer timer.Stop()
+			ended, late = nil, timer.C
+		case <-late:
+			err := x.unconfirmed()
+			if errors.Is(err, ErrLost) {
+				return err
+			}
+			return &endedError{ctx.Err(), err}
+		}
+	}
+}
+
+// unconfirmed is the result of an end that nobody waits for any more. If the lease was lost before,
+// by MaxHold, that loss is the result, whatever becomes of the release.
+func (x *Lease) unconfirmed() error {
+	x.root.mu.Lock()
+	defer x.root.mu.Unlock()
+	if x.loss != nil {
+		return x.loss
+	}
+	return &unavailableError{"release", x.name, errNoAnswer}
+}

@@ -1,0 +1,242 @@
+package fallback_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
+	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// Whoever does not want to go on without the service has the other driver, as it is.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
+		s := memlock.New()
+		return drivertest.Config{
+			Driver: func() driver.Driver { return fallback.New(s) },
+			Unreachable: func() driver.Driver {
+				down := memlock.New()
+				down.SetDown(true)
+				return fallback.New(down)
+			},
+		}
+	})
+}
+
+func TestAWrappedDriverIsFoundAndNilIsInvalid(t *testing.T) {
+	t.Parallel()
+	s := memlock.New()
+	if fallback.New(s).Unwrap() != driver.Driver(s) {
+		t.Error("another one")
+	}
+	if _, err := core.New(fallback.New(nil)); !errors.Is(err, core.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+// world is a driver over a network, and calls with a time limit.
+type world struct {
+	*testing.T
+
+	*fallback.Driver
+
+	store *memlock.Store
+	link  *lab.Net
+	n     int
+}
+
+func virtual(t *testing.T, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, store: memlock.New()}
+		w.link = lab.New(w.store)
+		w.Driver = fallback.New(w.link)
+		f(w)
+		w.link.Heal()
+		w.check(w.Close(context.Background()))
+	})
+}
+
+func (w *world) check(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) claim(name string) driver.Claim {
+	w.n++
+	return driver.Claim{Name: name, Token: fmt.Sprint("token", w.n), TTL: 10 * time.Second}
+}
+
+// degraded asks for a degraded grant of a name that nobody has, and says whether that was one.
+func (w *world) degraded(name string) (driver.Claim, bool) {
+	w.Helper()
+	c := w.claim(name)
+	c.Degrade = true
+	ctx, cancel := context.WithTimeout(w.Context(), driver.Patience(c.TTL))
+	defer cancel()
+	g, err := w.Acquire(ctx, c)
+	w.check(err)
+	if g.Degraded != "" {
+		c.Token = g.Degraded
+	}
+	if d := g.Degraded != ""; d != (g.Outage != nil) || d && (g.Fence != 0 || g.Fences > 1) {
+		w.Errorf("%+v", g)
+	}
+	return c, g.Degraded != ""
+}
+
+func TestTheFirstAnswerToAnybodyEndsTheOutage(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(w *world, held driver.Claim) error{
+		"nobody's": nil,
+		"a probe's": func(w *world, _ driver.Claim) error {
+			time.Sleep(300 * time.Millisecond)
+			w.degraded("prober")
+			return nil
+		},
+		"an acquire's": func(w *world, _ driver.Claim) error {
+			_, err := w.Acquire(w.Context(), w.claim("another"))
+			return err
+		},
+		"a wait's": func(w *world, held driver.Claim) error {
+			go func() {
+				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+				defer cancel()
+				_, _ = w.Wait(ctx, w.claim(held.Name))
+			}()
+			return nil
+		},
+		"a renewal's": func(w *world, held driver.Claim) error { return w.Renew(w.Context(), []driver.Claim{held})[0] },
+		"a release's": func(w *world, held driver.Claim) error { return w.Release(w.Context(), held) },
+	} {
+		virtual(t, func(w *world) {
+			held := w.claim("held")
+			_, err := w.Acquire(w.Context(), held)
+			w.check(err)
+			w.link.All(lab.RequestLost)
+			if _, d := w.degraded("first"); !d {
+				w.Errorf("%s: not degraded", name)
+			}
+			time.Sleep(100 * time.Millisecond)
+			w.link.Heal()
+			if answer != nil {
+				w.check(answer(w, held))
+			}
+			synctest.Wait()
+			if _, d := w.degraded("then"); d != (answer == nil) {
+				w.Errorf("%s: degraded %t", name, d)
+			}
+		})
+	}
+}
+
+// A call that comes to its end after a probe was refused would otherwise have the next ones ask again, one after the other.
+func TestAShortSilenceTakesNothingFromAProofOfMore(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(w *world) {
+		w.link.All(lab.Refused)
+		w.link.Next(lab.OpAcquire, lab.RequestLost)
+		short := w.claim("short")
+		short.TTL, short.Degrade = 3*time.Second, true
+		over := make(chan error)
+		go func() {
+			_, err := w.Acquire(w.Context(), short)
+			over <- err
+		}()
+		synctest.Wait()
+		if _, d := w.degraded("refused"); !d {
+			w.Error("not degraded")
+		}
+		w.check(<-over)
+		asked := w.link.Calls(lab.OpAcquire)
+		if _, d := w.degraded("then"); !d || w.link.Calls(lab.OpAcquire) > asked {
+			w.Errorf("degraded %t, after %d calls", d, w.link.Calls(lab.OpAcquire)-asked)
+		}
+	})
+}
+
+func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(w *world) {
+		held := w.claim("held")
+		_, err := w.Acquire(w.Context(), held)
+		w.check(err)
+		w.link.All(lab.Refused)
+		c, d := w.degraded("name")
+		if !d {
+			w.Fatal("not degraded")
+		}
+		w.check(w.Renew(w.Context(), []driver.Claim{c})[0])
+		w.link.Heal()
+		stranger := w.claim("held")
+		errs := w.Renew(w.Context(), []driver.Claim{c, held, stranger, c})
+		for i, want := range []error{nil, nil, driver.ErrNotOwner, nil} {
+			if !errors.Is(errs[i], want) {
+				w.Errorf("%d: %v", i, errs[i])
+			}
+		}
+		releases := w.link.Calls(lab.OpRelease)
+		w.check(w.Release(w.Context(), c))
+		for _, err := range []error{w.Release(w.Context(), c), w.Renew(w.Context(), []driver.Claim{c})[0]} {
+			if !errors.Is(err, driver.ErrNotOwner) {
+				w.Error(err)
+			}
+		}
+		if n := w.link.Calls(lab.OpRelease) - releases; n > 0 {
+			w.Errorf("%d commands", n)
+		}
+		if _, d := w.degraded("name"); d {
+			w.Error("degraded, though the service answers")
+		}
+	})
+}
+
+// A command that may have been executed, and then one that was not, is not a call in which nothing was executed.
+func TestWhatMayHaveBeenExecutedStaysOpen(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(w *world) {
+		c := w.claim("name")
+		_, err := w.Acquire(w.Context(), c)
+		w.check(err)
+		c.Keep = time.Minute
+		w.check(w.Release(w.Context(), c)) // so nobody goes local
+		c = w.claim("name")
+		c.Degrade = true
+		w.link.Next(lab.OpAcquire, lab.ReplyReset, lab.Refused)
+		if _, err := w.Acquire(w.Context(), c); !driver.Explain(err).Open() {
+			w.Error(err)
+		}
+	})
+}
+
+func TestANameThatAReleaseHasKeptStaysTaken(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(w *world) {
+		c := w.claim("name")
+		_, err := w.Acquire(w.Context(), c)
+		w.check(err)
+		c.Keep = time.Minute
+		w.check(w.Release(w.Context(), c))
+		w.link.All(lab.Refused)
+		d := w.claim("name")
+		d.Degrade = true
+		if _, err := w.Acquire(w.Context(), d); !driver.Explain(err).Nobody {
+			w.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if _, degraded := w.degraded("name"); !degraded {
+			w.Error("not degraded")
+		}
+	})
+}

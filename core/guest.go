@@ -1,0 +1,167 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/contend"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+)
+
+// What a call is asked and told while it waits for a hold.
+
+// Gone implements contend.Guest.
+func (a *acquisition) Gone() error {
+	r := a.engine
+	switch {
+	case r.life.Err() != nil:
+		return ErrClosed
+	case r.accept.Err() != nil && !a.begun():
+		return ErrDraining
+	case a.ctx.Err() != nil:
+		return errLeft
+	default:
+		return nil
+	}
+}
+
+// errLeft is the end of the caller's context, inside: a driver's own error can look like that.
+var errLeft = errors.New("the caller has left")
+
+// Until implements contend.Guest: the Locker drains, and after that, the lease ends whose work the call belongs to.
+func (a *acquisition) Until() <-chan struct{} {
+	if r := a.engine; r.accept.Err() == nil {
+		return r.accept.Done()
+	}
+	return a.under()
+}
+
+// Heard implements contend.Guest.
+func (a *acquisition) Heard(reply call.Reply) {
+	m := reply.Meaning()
+	switch {
+	case m.Kind == driver.Done:
+		a.tellLimit(reply.Grant.Limit)
+	case m.Kind == driver.HeldBy:
+		a.said = reply.Now.Awake()
+		a.learn(contend.News{Held: m.Held, At: a.said})
+	case m.Kind == driver.Marked:
+	case silent(reply.Err) && a.overdue(): // it was cut short, which says nothing about the lock service
+	default:
+		a.known = a.unavailable(reply.Err)
+	}
+}
+
+// overdue says that the caller's ctx is over, if only by the clock.
+func (a *acquisition) overdue() bool {
+	deadline, ok := a.ctx.Deadline()
+	return a.ctx.Err() != nil || ok && time.Until(deadline) <= 0
+}
+
+// learn takes note of what the line knows.
+func (a *acquisition) learn(n contend.News) {
+	if n.Held != nil {
+		a.held, a.heldAt = n.Held, n.At
+		a.tellLimit(n.Held.Limit)
+	}
+	if n.Err != nil {
+		a.known = a.unavailable(n.Err)
+	}
+}
+
+func (a *acquisition) unavailable(err error) error {
+	return &unavailableError{"acquire", a.name, opaque(err)}
+}
+
+// Look implements contend.Guest. It takes note of what this process knows of the name.
+func (a *acquisition) Look() (known bool) {
+	v := a.engine.room.Table.Watch(contend.Key(&a.lease.want))
+	if h := v.Has; h != nil && h.Want() != &a.lease.want && (v.Held || !v.Known && a.outlived(h)) { // it is not given to this very call, which leaves
+		now := a.engine.clock.Now()
+		a.learn(contend.News{Held: &driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}, At: now})
+	} else if v.Known {
+		a.learn(v.News)
+		if v.News.Held != nil {
+			a.said = v.News.At
+		}
+	}
+	return a.held != nil || a.known != nil
+}
+
+// outlived says that h began while the call waited: nobody has told it of h, and nobody has told the line anything since.
+func (a *acquisition) outlived(h *hold.Hold) bool {
+	return a.engine.clock.Read().Up().Sub(h.Begun()) <= a.waitedFor()
+}
+
+// Waits implements contend.Guest.
+func (a *acquisition) Waits() (long time.Duration) {
+	a.beginWait()
+	if a.held == nil {
+		a.Look() // if it is held here, nobody says so later
+	}
+	return a.longAfter()
+}
+
+// beginWait tells observers, once, that the call has found the name held and waits.
+func (a *acquisition) beginWait() {
+	if a.waited {
+		return
+	}
+	a.waited = true
+	if a.engine.observes(EventWaiting) {
+		a.engine.tell(a.cfg.event(a.ctx, EventWaiting, a.name))
+	}
+}
+
+// tellLimit tells observers, once, that n counts instead of the caller's limit.
+func (a *acquisition) tellLimit(n int) {
+	if n > 0 && !a.limited && a.engine.observes(EventLimited) {
+		a.limited = true
+		e := a.cfg.event(a.ctx, EventLimited, a.name)
+		e.Asked, e.Counts = a.cfg.limit, n
+		a.engine.tell(e)
+	}
+}
+
+// longWait is for how many TTLs a call waits before observers are told, once. It may be one of several calls, here or in
+// other processes, that wait for one another, or a part of the work that it waits for. Nobody can know that, so nothing changes for the call.
+const longWait = 3
+
+// longAfter is for how long a call waits before it is told; 0 if nobody is to be told.
+func (a *acquisition) longAfter() time.Duration {
+	if a.long || a.cfg.campaigns || !a.engine.observes(EventLongWait) {
+		return 0
+	}
+	return longWait * a.cfg.ttl
+}
+
+// untilLong fires when the call has waited for so long.
+func (a *acquisition) untilLong() (long <-chan time.Time, end func()) {
+	d := a.longAfter()
+	if d == 0 {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(d - a.waitedFor())
+	return timer.C, func() { timer.Stop() }
+}
+
+// Long implements contend.Guest: observers are told, once.
+func (a *acquisition) Long() {
+	a.long = true
+	e := a.cfg.event(a.ctx, EventLongWait, a.name)
+	e.Took = a.waitedFor()
+	if a.held != nil {
+		e.Holder = a.held.Label
+	}
+	for x := leaseOf(a.ctx); x != nil; x = x.outer {
+		if x.live() && !slices.Contains(e.Holds, x.name) {
+			e.Holds, e.HoldsOf = append(e.Holds, x.name), append(e.HoldsOf, x.cfg.template)
+		}
+	}
+	slices.Reverse(e.Holds)
+	slices.Reverse(e.HoldsOf)
+	a.engine.tell(e)
+}

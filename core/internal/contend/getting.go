@@ -1,0 +1,153 @@
+package contend
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+)
+
+// Guest is one call that wants a hold. Its methods are called on its own goroutine.
+type Guest interface {
+	// Gone is why the call must not go on; nil if it may.
+	Gone() error
+	// Until is closed when Gone may have another answer. It is nil if only the end of the call's ctx, or of the room, can change
+	// it.
+	Until() <-chan struct{}
+	// Heard takes the outcome of an attempt of the call's own.
+	Heard(r call.Reply)
+	// Waits says that the call waits from now on. After long, Long is called, unless it is 0.
+	Waits() (long time.Duration)
+	// Long says that the call has waited for long.
+	Long()
+	// Look has the call look at its line. It says whether anything is known of the name.
+	Look() (known bool)
+}
+
+// Forever is a budget without end.
+const Forever time.Duration = -1
+
+// ErrBudget is the end of a call's budget.
+var ErrBudget = errors.New("contend: the budget is over")
+
+// Get gets a hold for w, which g waits for, for budget at most. The error is g's own from Gone, *Held, what the driver says, ErrSilent or
+// ErrBudget. If there are a hold and an error, the hold came as the call left: it has to be given back.
+func (r *Room) Get(ctx context.Context, w *hold.Want, budget time.Duration, g Guest) (*hold.Hold, error) {
+	now := r.Port.Clock.Read()
+	c := r.NewCaller(now.Awake(), w, budget == 0)
+	for s := c.Next(now.Awake()); ; {
+		r.Do(s)
+		switch s.Do {
+		case Send:
+			reply := r.Desk.Acquire(ctx, s.Claim, &w.Wish, s.Fences, now, s.For)
+			g.Heard(reply)
+			s = c.Answered(reply, g.Gone())
+		case Listen:
+			s = r.listen(ctx, c, budget, g)
+		case Watch:
+			s = r.watch(ctx, c, s, g)
+			now = r.Port.Clock.Read()
+		case Over:
+			return s.Hold, s.Err
+		default:
+			now = r.Port.Clock.Read()
+			s = c.Next(now.Awake())
+		}
+	}
+}
+
+// after fires when a call that began with c has waited for d. It is nil for 0 and Forever.
+func (r *Room) after(c *Caller, d time.Duration) (<-chan time.Time, func() bool) {
+	if d <= 0 {
+		return nil, func() bool { return true }
+	}
+	timer := time.NewTimer(d - r.Port.Clock.Now().Sub(c.Began))
+	return timer.C, timer.Stop
+}
+
+// listen waits for a word of the line.
+func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration, g Guest) Step {
+	long, stop := r.after(c, g.Waits())
+	defer stop()
+	over, stop := r.after(c, budget)
+	defer stop()
+	for until := g.Until(); ; {
+		select {
+		case w := <-c.Words():
+			return c.Told(w)
+		case <-long:
+			g.Look()
+			g.Long()
+		case <-over:
+			if g.Look() {
+				return c.leave(ErrBudget)
+			}
+			return r.lastAnswer(ctx, c, g)
+		case <-ctx.Done():
+			g.Look()
+			return c.leave(g.Gone())
+		case <-r.life.Done():
+			return c.leave(g.Gone())
+		case <-until:
+			if err := g.Gone(); err != nil {
+				return c.leave(err)
+			}
+			until = g.Until()
+		}
+	}
+}
+
+// lastAnswer is the end of the budget of a call that knows nothing yet. It gets the outcome of the attempt under way, as a call
+// without a budget does.
+func (r *Room) lastAnswer(ctx context.Context, c *Caller, g Guest) Step {
+	over, stop := r.after(c, driver.Patience(c.Want.TTL))
+	defer stop()
+	for {
+		v := r.Table.Watch(Key(c.Want))
+		if g.Look() {
+			return c.leave(ErrBudget)
+		}
+		select {
+		case w := <-c.Words():
+			return c.Told(w)
+		case <-v.Changed:
+		case <-over:
+			s := c.leave(ErrSilent)
+			if s.Hold != nil { // that was the answer
+				s.Err = nil
+			}
+			return s
+		case <-ctx.Done():
+			return c.leave(g.Gone())
+		case <-r.life.Done():
+			return c.leave(g.Gone())
+		}
+	}
+}
+
+// watch waits until somebody else of this process knows more about the name.
+func (r *Room) watch(ctx context.Context, c *Caller, s Step, g Guest) Step {
+	timer := time.NewTimer(s.For)
+	defer timer.Stop()
+	select {
+	case <-s.Changed:
+		return c.Next(r.Port.Clock.Now())
+	case <-timer.C:
+		return Step{Do: Over, Err: ErrSilent}
+	case <-ctx.Done():
+	case <-r.life.Done():
+	}
+	return Step{Do: Over, Err: g.Gone()}
+}
+
+// leave is Leave for who has no more to do.
+func (c *Caller) leave(err error) Step {
+	s, broken := c.Leave(err)
+	if broken != nil {
+		broken()
+	}
+	return s
+}

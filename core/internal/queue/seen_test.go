@@ -1,0 +1,39 @@
+package queue
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestALookAtOneNameTouchesNoOther(t *testing.T) {
+	t.Parallel()
+	table := New[string, int, int]()
+	var all []*Waiter[string, int, int]
+	for _, key := range []string{"a", "a\x00readers", "a:1"} {
+		l, _ := table.Enter(key, false, "first")
+		l.Granted(func() int { return 7 })
+		_, w := table.Enter(key, false, "waits for "+key)
+		all = append(all, w)
+	}
+	if l := table.Of("a:1"); len(l) != 1 || l[0].Key != "a:1" || !l[0].Held || l[0].Has != 7 || len(l[0].Wait) != 1 {
+		t.Errorf("%+v", l)
+	}
+	if n := len(table.All("a")); n != 3 {
+		t.Errorf("%d lines", n)
+	}
+	other := table.lines["a:1"]
+	table.lines["a:1"] = nil // whoever looks at it panics
+	if l := table.Of("a"); len(l) != 2 || l[0].Key != "a\x00readers" || len(l[0].Wait) != 1 || l[1].Wait[0] != "waits for a" {
+		t.Errorf("%+v", l)
+	}
+	table.lines["a:1"] = other
+	for _, w := range all {
+		w.Leave(table)
+	}
+	for _, l := range table.All("") {
+		table.lines[l.Key].Vacate(7)
+	}
+	if len(table.lines) > 0 || len(table.kin) > 0 {
+		t.Error(fmt.Sprint(table.lines, table.kin), "are left")
+	}
+}

@@ -1,0 +1,245 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+)
+
+// logging runs f with a Locker that logs, and returns what it has logged.
+func logging(t *testing.T, f func(b *bench), opts ...core.NewOption) string {
+	t.Helper()
+	var out bytes.Buffer
+	virtual(t, func(b *bench) {
+		f(b)
+		synctest.Wait()
+	}, append(opts, core.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))...)
+	return out.String()
+}
+
+// count fails the test unless each of the texts is there as often as it says.
+func count(t *testing.T, text string, wanted map[string]int) {
+	t.Helper()
+	for want, n := range wanted {
+		if got := strings.Count(text, want); got != n {
+			t.Errorf("%q %d times, not %d, in\n%s", want, got, n, text)
+		}
+	}
+}
+
+// It changes the default for the process, so it is not parallel.
+func TestTheLogIsOnByDefaultAndNilTurnsItOff(t *testing.T) { //nolint:paralleltest // see above
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	for what, opts := range map[string][]core.NewOption{"default": nil, "nil": {core.WithLogger(nil)}} {
+		var out bytes.Buffer
+		virtual(t, func(b *bench) {
+			slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil))) // after New
+			b.link.All(lab.Refused)
+			_, err := b.locks.TryAcquire(b.Context(), "name")
+			b.is(err, core.ErrUnavailable)
+			synctest.Wait()
+		}, opts...)
+		if logged := strings.Contains(out.String(), "level=WARN msg=\"holdfast: lock service unavailable"); logged != (what == "default") {
+			t.Errorf("%s: logged %q", what, &out)
+		}
+	}
+}
+
+func TestNormalOperationIsNoLine(t *testing.T) {
+	t.Parallel()
+	if text := logging(t, func(b *bench) {
+		other := b.other()
+		x := b.acquire(b.locks, "name")
+		_, err := other.TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		_, err = b.locks.TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		_, err = b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))
+		b.is(err, core.ErrHeld)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, err = b.locks.Acquire(ctx, "name")
+		b.is(err, core.ErrHeld, context.DeadlineExceeded)
+		b.ok(b.locks.Do(x.Context(), "name", noWork))
+		time.Sleep(time.Minute) // it is renewed
+		turn := b.call(b.locks)
+		b.ok(x.Release(b.Context()))
+		b.ok(turn.granted().Release(b.Context()))
+		dedup := []core.Option{core.WithDedup(time.Hour), core.WithShared()}
+		b.ok(b.locks.Do(b.Context(), "done", noWork, dedup[0]))
+		b.is(b.locks.Do(b.Context(), "done", noWork, dedup[0]), core.ErrDuplicate)
+		b.ok(b.locks.Do(b.Context(), "read", noWork, dedup[1]))
+		b.ok(b.locks.Close(b.Context()))
+		_, err = b.locks.TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrClosed)
+	}); text != "" {
+		t.Errorf("logged\n%s", text)
+	}
+}
+
+func TestAFullProcessIsNoOutage(t *testing.T) {
+	t.Parallel()
+	if text := logging(t, func(b *bench) {
+		b.acquire(b.locks, "one")
+		_, err := b.locks.TryAcquire(b.Context(), "two")
+		b.is(err, core.ErrUnavailable)
+	}, core.WithMaxLeases(1)); text != "" {
+		t.Errorf("logged\n%s", text)
+	}
+}
+
+func TestACallerWhoDoesNotWaitForTheAnswerIsNoOutage(t *testing.T) {
+	t.Parallel()
+	if text := logging(t, func(b *bench) {
+		b.link.Delay(time.Second, 0)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Millisecond)
+		defer cancel()
+		_, err := b.locks.Acquire(ctx, "name")
+		b.is(err, context.DeadlineExceeded, core.ErrUnavailable)
+		b.link.Heal()
+	}); text != "" {
+		t.Errorf("logged\n%s", text)
+	}
+}
+
+func TestTheLogSaysLossesWithoutNames(t *testing.T) {
+	t.Parallel()
+	text := logging(t, func(b *bench) {
+		x := b.acquire(b.locks, "secret-name", core.WithLabel("secret-label"), core.WithoutRenewal())
+		<-x.Context().Done()
+		b.link.All(lab.RequestLost, lab.OpRelease)
+		b.ok(b.locks.Do(b.Context(), "secret-too", noWork))
+	}, core.WithTemplate("order:{id}"))
+	count(t, text, map[string]int{"lease lost": 1, "reason=expired": 1, "release not confirmed": 1, "template=order:{id}": 2, "secret": 0})
+}
+
+// A line keeps others like it away for 10 s. The next one says how many they were.
+func TestOfManyLinesThatSayTheSameOneIsWritten(t *testing.T) {
+	t.Parallel()
+	text := logging(t, func(b *bench) {
+		lose := func(template string) {
+			x := b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithTTL(time.Second), core.WithTemplate(template))
+			<-x.Context().Done()
+			time.Sleep(time.Second)
+		}
+		for range 4 {
+			lose("a") // every 2 s
+		}
+		lose("b")
+		time.Sleep(10 * time.Second)
+		lose("a")
+	})
+	count(t, text, map[string]int{"lease lost": 3, "template=a": 2, "template=b": 1, "more=3": 1, "more=": 1})
+}
+
+func TestALongWaitIsLoggedWithoutNames(t *testing.T) {
+	t.Parallel()
+	for _, names := range []bool{false, true} {
+		var opts []core.NewOption
+		n := 0
+		if names {
+			opts, n = []core.NewOption{core.WithNamesInLogs()}, 1
+		}
+		text := logging(t, func(b *bench) {
+			x := b.acquire(b.other(), "order:1", core.WithLabel("secret"))
+			outer := b.acquire(b.locks, "shop:1", core.WithTemplate("shop:{id}"))
+			b.ok(b.locks.Do(outer.Context(), "stock:1", func(ctx context.Context) error {
+				b.is(b.locks.Do(ctx, "order:1", noWork, core.WithTemplate("order:{id}"), core.WithWait(10*ttl)), core.ErrHeld)
+				return nil
+			}, core.WithTemplate("stock:{id}")))
+			b.ok(outer.Release(b.Context()))
+			b.ok(x.Release(b.Context()))
+		}, opts...)
+		count(t, text, map[string]int{
+			"level=WARN msg=\"holdfast: a call has waited for three TTLs;": 1, "template=order:{id}": 1, "waited=30s": 1,
+			"holds=\"[shop:{id} stock:{id}]\"": 1, "name=order:1": n, "holder=secret": n, "holds_names=\"[shop:1 stock:1]\"": n,
+		})
+	}
+}
+
+func TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue(t *testing.T) {
+	t.Parallel()
+	text := logging(t, func(b *bench) {
+		for range 3 {
+			x := b.acquire(b.locks, "secret-name")
+			_, err := b.locks.TryAcquire(b.Context(), "secret-name")
+			b.is(err, core.ErrHeld)
+			b.ok(x.Release(b.Context()))
+		}
+	}, observing(observer{
+		Acquired:    func(e core.Event) { panic(e.Name) },
+		Held:        func(e core.Event) { panic(errors.New(e.Name)) },
+		Released:    func(core.Event) { runtime.Goexit() },
+		WorkContext: func(_ context.Context, e core.Event) context.Context { panic(&e) },
+	}))
+	count(t, text, map[string]int{
+		"level=ERROR msg=\"holdfast: a function of an observer panicked": 3, "with=string": 1, "with=*errors.errorString": 1, "with=runtime.Goexit": 1,
+		"level=ERROR msg=\"holdfast: a function of WithWorkContext panicked": 1, "with=*core.Event": 1,
+		"at=github.com/holdfast-go/holdfast/core_test.TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue.func": 4,
+		"events dropped": 1, "secret": 0,
+	})
+}
+
+// mute is a log whose handler fails.
+type mute struct{ fail func() }
+
+func (mute) Enabled(context.Context, slog.Level) bool    { return true }
+func (h mute) Handle(context.Context, slog.Record) error { h.fail(); return nil }
+func (h mute) WithAttrs([]slog.Attr) slog.Handler        { return h }
+func (h mute) WithGroup(string) slog.Handler             { return h }
+
+func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
+	t.Parallel()
+	for how, fail := range map[string]func(){"panic": func() { panic("log") }, "Goexit": runtime.Goexit} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			calls := 0
+			c := &census{calls: make(map[string]int)}
+			virtual(t, func(b *bench) {
+				for range 3 {
+					<-b.acquire(b.locks, "name", core.WithoutRenewal()).Context().Done()
+					b.store.Lose("name")
+					time.Sleep(time.Second)
+				}
+				synctest.Wait()
+				if calls < 3 || c.leases != 0 {
+					b.Errorf("%d lines, %d leases by count", calls, c.leases)
+				}
+				b.ok(b.locks.Close(b.Context()))
+			}, observing(c.observer()), core.WithLogger(slog.New(mute{func() { calls++; fail() }})))
+		})
+	}
+}
+
+func TestARefusalOfThisProcessIsNoAnswerOfTheService(t *testing.T) {
+	t.Parallel()
+	text := logging(t, func(b *bench) {
+		x := b.acquire(b.locks, "here", core.WithTTL(time.Hour)) // it is not renewed meanwhile
+		y := b.acquire(b.other(), "there", core.WithTTL(time.Hour))
+		b.link.All(lab.Refused)
+		for range 2 {
+			_, err := b.locks.TryAcquire(b.Context(), "name")
+			b.is(err, core.ErrUnavailable)
+			synctest.Wait() // the log knows
+			_, err = b.locks.TryAcquire(b.Context(), "here")
+			b.is(err, core.ErrHeld)
+		}
+		b.link.Heal()
+		time.Sleep(time.Second)
+		_, err := b.locks.TryAcquire(b.Context(), "there")
+		b.is(err, core.ErrHeld)
+		b.ok(x.Release(b.Context()))
+		b.ok(y.Release(b.Context()))
+	})
+	count(t, text, map[string]int{"lock service unavailable": 1, "available again": 1, "failures=2": 1})
+}

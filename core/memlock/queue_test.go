@@ -1,0 +1,36 @@
+package memlock
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// A waiter that does not run for seconds, since its machine is stopped, may look again before it has read of a grant.
+// Whoever frees the name then must not wait for it: it holds the mutex of all names.
+func TestAGrantThatNobodyHasReadYetBlocksNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // where nobody can go on, the test fails
+		s := New()
+		holder := driver.Claim{Name: "name", Token: "holder", TTL: time.Minute}
+		waiter := driver.Claim{Name: "name", Token: "waiter", TTL: time.Minute}
+		told := make(chan driver.Grant, 1)
+		for range 2 {
+			if _, err := s.Acquire(t.Context(), holder); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := s.look(waiter, told); driver.Explain(err).Held == nil {
+				t.Fatal(err)
+			}
+			if err := s.Release(t.Context(), holder); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Renew(t.Context(), []driver.Claim{waiter})[0]; err != nil {
+				t.Errorf("the waiter was not granted the name: %v", err)
+			}
+			s.Lose("name")
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/internal/contend"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/queue"
+)
+
+// Own says what this process itself has to do with all names that begin with prefix: its leases, and
+// its calls that wait, in the order of the names. "" is for all names. Only Name and Process are set.
+//
+// It asks nobody. So it also answers when the lock service does not, and it has what the lock service
+// never sees: each waiting call, degraded leases, and when they began. A re-entry is part of the lease
+// that it has joined. It looks at every lease of the process, so do not call it for each request.
+func (l *Locker) Own(prefix string) []inspect.LeaseInfo {
+	if l.none() {
+		return nil
+	}
+	r := l.engine
+	o := make(own)
+	o.watched(r, func(name string) bool { return strings.HasPrefix(name, prefix) })
+	o.waiting(r, r.room.Table.All(prefix))
+	infos := make([]inspect.LeaseInfo, 0, len(o))
+	for name, p := range o {
+		infos = append(infos, inspect.LeaseInfo{Name: name, Process: p.sorted()})
+	}
+	slices.SortFunc(infos, func(a, b inspect.LeaseInfo) int { return strings.Compare(a.Name, b.Name) })
+	return infos
+}
+
+// OwnOf is [Locker.Own] for one name. It looks at other names only if the process has ever used WithShared or WithLimit.
+func (l *Locker) OwnOf(name string) inspect.ProcessInfo {
+	if l.none() {
+		return inspect.ProcessInfo{}
+	}
+	r := l.engine
+	o, lines := make(own), r.room.Table.Of(name)
+	if r.together.Load() {
+		o.watched(r, func(other string) bool { return other == name })
+	} else {
+		for _, line := range lines {
+			if line.Held {
+				o.lease(line.Has)
+			}
+		}
+	}
+	o.waiting(r, lines)
+	return o.of(name).sorted()
+}
+
+// Driver returns the backend that New was given, for package operate.
+func (l *Locker) Driver() driver.Driver {
+	if l.none() {
+		return nil
+	}
+	return l.engine.driver
+}
+
+// own is what the process has to do with names.
+type own map[string]*process
+
+type process inspect.ProcessInfo
+
+func (o own) of(name string) *process {
+	if o[name] == nil {
+		o[name] = &process{}
+	}
+	return o[name]
+}
+
+// sorted has the oldest ones first.
+func (p *process) sorted() inspect.ProcessInfo {
+	slices.SortFunc(p.Leases, func(a, b inspect.OwnLease) int { return cmp.Compare(b.HeldFor, a.HeldFor) })
+	slices.SortFunc(p.Waiters, func(a, b inspect.OwnWaiter) int { return cmp.Compare(b.Waited, a.Waited) })
+	return inspect.ProcessInfo(*p)
+}
+
+// watched adds the leases of the names that are wanted.
+func (o own) watched(r *engine, wanted func(name string) bool) {
+	for _, w := range r.dog.All() {
+		if h := w.(*hold.Hold); wanted(h.Claim.Name) { //nolint:forcetypeassert // nothing else is watched
+			o.lease(h)
+		}
+	}
+}
+
+// waiting adds the calls that wait in the lines.
+func (o own) waiting(r *engine, lines []queue.Seen[*contend.Waiting, *hold.Hold]) {
+	now := r.clock.Now()
+	for _, line := range lines {
+		for _, w := range line.Wait {
+			x := (*Lease)(w.Want.Work.(*work)) //nolint:forcetypeassert // want has set it
+			p := o.of(x.name)
+			p.Waiters = append(p.Waiters, inspect.OwnWaiter{Label: x.cfg.label, Template: x.cfg.template, Waited: now.Sub(w.Began)})
+		}
+	}
+}
+
+// lease adds the lease whose turn of h it is, unless it has ended. It reads the hold: what a lease knows of itself is there only once its
+// caller has it.
+func (o own) lease(h *hold.Hold) {
+	x := leaseUnder(h)
+	x.mu.Lock()
+	over := x.freed || x.open == 0 || x.loss != nil && x.loss.Reason != ReasonMaxHold
+	x.mu.Unlock()
+	if over {
+		return
+	}
+	now := x.engine.clock.Read()
+	of := inspect.OwnLease{
+		Label: x.cfg.label, Template: x.cfg.template, Kind: inspect.HoldExclusive, Fence: h.Fence(),
+		HeldFor: now.Up().Sub(h.Begun()), Remaining: h.Remaining(now.Awake()),
+	}
+	switch {
+	case h.Claim.Outage != nil:
+		of.Kind = inspect.HoldDegraded
+	case x.cfg.shared:
+		of.Kind = inspect.HoldShared
+	case x.cfg.limit > 1:
+		of.Kind = inspect.HoldLimited
+	}
+	p := o.of(x.name)
+	p.Leases = append(p.Leases, of)
+}

@@ -1,0 +1,112 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/fallback"
+)
+
+func TestAProcessKnowsItsOwnLeasesAndWaiters(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		locks := b.locker(fallback.New(b.store))
+		me := core.WithLabel("me")
+		x := b.acquire(locks, "a:1", me, core.WithTemplate("a:{id}"))
+		leases := []*core.Lease{
+			x, b.acquire(locks, "b", core.WithShared(), me), b.acquire(locks, "b", core.WithShared(), me),
+			b.acquire(locks, "c", core.WithLimit(2), me),
+		}
+		b.store.SetDown(true)
+		leases = append(leases, b.acquire(locks, "d", core.OnUnavailable(core.LocalOnly), me))
+		b.store.SetDown(false)
+		ctx, leave := context.WithCancel(b.Context())
+		for i := range 2 {
+			go func() { _, _ = locks.Acquire(ctx, "a:1", core.WithLabel(fmt.Sprint("waiter ", i))) }()
+			time.Sleep(time.Second)
+		}
+		all := locks.Own("")
+		if len(all) != 4 {
+			b.Fatalf("%+v", all)
+		}
+		own := all[0].Process
+		if all[0].Name != "a:1" || len(own.Leases) != 1 || len(own.Waiters) != 2 {
+			b.Fatalf("%+v", all[0])
+		}
+		want := inspect.OwnLease{
+			Label: "me", Template: "a:{id}", Kind: inspect.HoldExclusive, Fence: x.Fence(), HeldFor: 2 * time.Second,
+			Remaining: own.Leases[0].Remaining,
+		}
+		if own.Leases[0] != want || want.Remaining <= 0 {
+			b.Errorf("%+v, not %+v", own.Leases[0], want)
+		}
+		for i, w := range own.Waiters {
+			if w != (inspect.OwnWaiter{Label: fmt.Sprint("waiter ", i), Waited: time.Duration(2-i) * time.Second}) {
+				b.Errorf("waiter %d: %+v", i, w)
+			}
+		}
+		for i, kind := range []inspect.HoldKind{inspect.HoldExclusive, inspect.HoldShared, inspect.HoldLimited, inspect.HoldDegraded} {
+			if got := all[i].Process.Leases[0].Kind; got != kind {
+				b.Errorf("%s: %q, not %q", all[i].Name, got, kind)
+			}
+			if one := locks.OwnOf(all[i].Name); fmt.Sprint(one) != fmt.Sprint(all[i].Process) {
+				b.Errorf("%s: %+v by itself, and %+v among all", all[i].Name, one, all[i].Process)
+			}
+		}
+		if n := len(all[1].Process.Leases); n != 2 {
+			b.Errorf("%d readers", n)
+		}
+		if some := locks.Own("a:"); len(some) != 1 {
+			b.Errorf("%+v", some)
+		}
+		leave()
+		synctest.Wait()
+		for _, x := range leases {
+			b.ok(x.Release(b.Context()))
+		}
+		if left := locks.Own(""); len(left) > 0 {
+			b.Errorf("left: %+v", left)
+		}
+	})
+}
+
+// As long as a process shares no names, it finds what it has to do with one without a look at the others.
+func TestWhatAProcessKnowsOfOneNameIsTheSameWithoutALookAtTheOthers(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var none *core.Locker
+		if own := none.OwnOf("a"); none.Own("") != nil || len(own.Leases) > 0 {
+			b.Error(own)
+		}
+		x := b.acquire(b.locks, "a")
+		h, err := x.Detach(b.Context(), time.Minute)
+		b.ok(err)
+		y, err := b.locks.Attach(b.Context(), h)
+		b.ok(err)
+		b.acquire(b.locks, "a:1")
+		ctx, leave := context.WithCancel(b.Context())
+		for range 3 {
+			go func() { _, _ = b.locks.Acquire(ctx, "a") }()
+		}
+		synctest.Wait()
+		same := func(name string, leases, waiters int) {
+			b.Helper()
+			own := b.locks.OwnOf(name)
+			if len(own.Leases) != leases || len(own.Waiters) != waiters {
+				b.Errorf("%s: %+v, not %d leases and %d waiters", name, own, leases, waiters)
+			}
+		}
+		same("a", 1, 3)
+		same("a:1", 1, 0)
+		same("b", 0, 0)
+		leave()
+		synctest.Wait()
+		b.ok(y.Release(b.Context()))
+		same("a", 0, 0)
+	})
+}

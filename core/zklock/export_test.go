@@ -1,0 +1,4 @@
+package zklock
+
+// NewOld makes what is inside a Store, on the old contract.
+var NewOld = newStore

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Measures Holdfast beside itself at another commit, in interleaved rounds of one run.
+#
+#   tools/bench-against.sh COMMIT [FLAGS OF BENCH...]
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+commit=${1:?a commit}
+shift
+there=$(mktemp -d)
+trap 'git worktree remove --force "$there"' EXIT
+git worktree add --quiet --detach "$there" "$commit"
+export GOWORK=off
+(cd "$there/core/internal/harness/bench" 2>/dev/null || cd "$there/core/bench" && go build -buildvcs=false -o "$there/before" .)
+cd core/internal/harness/bench
+go run -buildvcs=false . -against "$there/before" "$@"
