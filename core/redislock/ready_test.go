@@ -76,7 +76,7 @@ func TestReadyNamesWhatAServerSaysThatWeHaveNot(t *testing.T) {
 		t.Run(strings.Fields(says)[0], func(t *testing.T) {
 			t.Parallel()
 			rdb := redis.NewClient(&redis.Options{
-				Addr: refuser(t, says), Protocol: 2,
+				Addr: refuser(t, says), Protocol: 2, MaxRetryBackoff: 10 * time.Millisecond, // it repeats what it is told to try again
 				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 			})
 			t.Cleanup(func() { _ = rdb.Close() })

@@ -21,7 +21,8 @@ func checkAnswers(v *Evidence) (breaches []string) {
 			breaches = append(breaches, fmt.Sprintf("%s: %s", a.ID, a.Error))
 		case a.Mode == Inner && a.Class != "ok" && a.Class != "ended":
 			breaches = append(breaches, fmt.Sprintf("%s: %s was refused the name that it has: %s", a.Name, a.ID, a.Class))
-		case a.Class == "held" && len(v.Servers) > 0 && strings.HasPrefix(a.Name, "solo-") && !v.contended(a.Name, a.Worker, c.Asked.At, a.At):
+		case a.Class == "held" && len(v.Servers) > 0 && strings.HasPrefix(a.Name, "solo-") &&
+			!v.contended(a.Name, a.Worker, c.Asked.At, a.At) && !v.leaving(a.Name, a.Worker, c.Asked.At):
 			breaches = append(breaches, fmt.Sprintf("%s: %s was told that its own grant is somebody else's", a.Name, a.ID))
 		}
 	}
@@ -29,6 +30,17 @@ func checkAnswers(v *Evidence) (breaches []string) {
 }
 
 // contended says whether another one than the asker's call had a name, or stood in line for it.
+// leaving says whether a process did not know yet, when it asked, that an earlier lease of its own had left the name: the lease was not
+// told of its loss, or its release had no answer. That may last for as long as a release may take.
+func (v *Evidence) leaving(name, worker string, asked int64) bool {
+	return slices.ContainsFunc(v.Holds, func(h *Hold) bool {
+		if h.Name != name || h.Worker != worker || h.Answered >= asked {
+			return false
+		}
+		return h.ReleasedAt == 0 || h.ReleasedAt >= asked || h.Outcome != "ok" && h.ReleasedAt+late(&Reign{Name: name}) > asked
+	})
+}
+
 func (v *Evidence) contended(name, asker string, from, to int64) bool {
 	return slices.ContainsFunc(v.Servers, func(l *Ledger) bool { return l.contended(name, asker, from, to) })
 }
