@@ -87,12 +87,11 @@ func (k *keeper) Lost(h *hold.Hold) {
 // Renewed implements hold.Listener.
 func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
 	r := (*engine)(k)
-	e := Event{Kind: EventRenewed, Err: err}
-	if !r.observed(&e) {
+	if !r.observed(EventRenewed, err != nil) {
 		return
 	}
 	x := leaseUnder(h)
-	e = x.event(EventRenewed)
+	e := x.event(EventRenewed)
 	e.Took, e.Err = took, renewalError(x.name, err)
 	r.tell(e)
 }

@@ -11,7 +11,7 @@ const maxEvents = 1024
 // events hands events over to one observer, in order.
 type events struct {
 	observer func(Event)
-	wants    func(*Event) bool // nil: all events
+	wants    func(kind EventKind, failed bool) bool // nil: all events
 	tasks    *tasks.Group
 	log      *events // is told of what was dropped and of panics; nil for the log itself
 
@@ -25,20 +25,20 @@ type events struct {
 	running bool
 }
 
-// observed says whether anybody wants an event of this kind, and with this error.
-func (r *engine) observed(e *Event) bool {
-	return len(r.observers) > 0 || r.log != nil && r.log.wants(e)
+// observed says whether anybody wants an event of this kind, with an error or without.
+func (r *engine) observed(kind EventKind, failed bool) bool {
+	return len(r.observers) > 0 || r.log != nil && r.log.wants(kind, failed)
 }
 
 // observes is observed for a kind of which no error is wanted alone.
-func (r *engine) observes(kind EventKind) bool { return r.observed(&Event{Kind: kind}) }
+func (r *engine) observes(kind EventKind) bool { return r.observed(kind, false) }
 
 // tell never blocks and never calls user code.
 func (r *engine) tell(e Event) {
 	for _, o := range r.observers {
 		o.add(e)
 	}
-	if r.log != nil && r.log.wants(&e) {
+	if r.log != nil && r.log.wants(e.Kind, e.Err != nil) {
 		r.log.add(e)
 	}
 }

@@ -50,13 +50,14 @@ type logLine struct {
 // eventPanicked is for the log alone: a function of an observer panicked, or ended its goroutine.
 const eventPanicked EventKind = 255
 
-// wants says which events the log is told of: in good times none of those that each call makes.
-func (b *operatorLog) wants(e *Event) bool {
-	switch e.Kind {
+// wants says of which events the log is told: in good times none of those that each call makes. Calls ask it often, so it allocates
+// nothing.
+func (b *operatorLog) wants(kind EventKind, failed bool) bool {
+	switch kind {
 	case EventAcquired, EventHeld, EventReleased:
 		return b.fails.Load()
 	case EventRenewed:
-		return e.Err != nil || b.fails.Load()
+		return failed || b.fails.Load()
 	case EventWaiting, EventWaited, EventLimited, EventMissed:
 		return false
 	default:

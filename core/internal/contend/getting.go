@@ -59,29 +59,47 @@ func (r *Room) Get(ctx context.Context, w *hold.Want, budget time.Duration, g Gu
 	}
 }
 
-// after fires when a call that began with c has waited for d. It is nil for 0 and Forever.
-func (r *Room) after(c *Caller, d time.Duration) (<-chan time.Time, func() bool) {
+// after fires when a call that began with c has waited for d. It is nil for 0 and Forever. Give it back with spare.
+func (r *Room) after(c *Caller, d time.Duration) *time.Timer {
 	if d <= 0 {
-		return nil, func() bool { return true }
+		return nil
 	}
-	timer := time.NewTimer(d - r.Port.Clock.Now().Sub(c.Began))
-	return timer.C, timer.Stop
+	d -= r.Port.Clock.Now().Sub(c.Began)
+	if t, ok := r.timers.Get().(*time.Timer); ok {
+		t.Reset(d)
+		return t
+	}
+	return time.NewTimer(d)
+}
+
+func (r *Room) spare(t *time.Timer) {
+	if t != nil {
+		t.Stop()
+		r.timers.Put(t)
+	}
+}
+
+// fired is t's channel; nil, which is never ready, if there is none.
+func fired(t *time.Timer) <-chan time.Time {
+	if t == nil {
+		return nil
+	}
+	return t.C
 }
 
 // listen waits for a word of the line.
 func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration, g Guest) Step {
-	long, stop := r.after(c, g.Waits())
-	defer stop()
-	over, stop := r.after(c, budget)
-	defer stop()
+	long, over := r.after(c, g.Waits()), r.after(c, budget)
+	defer r.spare(long)
+	defer r.spare(over)
 	for until := g.Until(); ; {
 		select {
 		case w := <-c.Words():
 			return c.Told(w)
-		case <-long:
+		case <-fired(long):
 			g.Look()
 			g.Long()
-		case <-over:
+		case <-fired(over):
 			if g.Look() {
 				return c.leave(ErrBudget)
 			}
@@ -103,8 +121,8 @@ func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration, g Gu
 // lastAnswer is the end of the budget of a call that knows nothing yet. It gets the outcome of the attempt under way, as a call
 // without a budget does.
 func (r *Room) lastAnswer(ctx context.Context, c *Caller, g Guest) Step {
-	over, stop := r.after(c, driver.Patience(c.Want.TTL))
-	defer stop()
+	over := r.after(c, driver.Patience(c.Want.TTL))
+	defer r.spare(over)
 	for {
 		v := r.Table.Watch(Key(c.Want))
 		if g.Look() {
@@ -114,7 +132,7 @@ func (r *Room) lastAnswer(ctx context.Context, c *Caller, g Guest) Step {
 		case w := <-c.Words():
 			return c.Told(w)
 		case <-v.Changed:
-		case <-over:
+		case <-fired(over):
 			s := c.leave(ErrSilent)
 			if s.Hold != nil { // that was the answer
 				s.Err = nil

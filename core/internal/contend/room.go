@@ -2,6 +2,7 @@ package contend
 
 import (
 	"context"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
@@ -17,7 +18,9 @@ type Room struct {
 	Dog  *watchdog.Dog
 
 	Desk *claim.Desk
-	life context.Context // ends when the Locker is closed
+
+	life   context.Context // ends when the Locker is closed
+	timers sync.Pool       // of *time.Timer, which nearly every wait needs, and which rarely fire
 }
 
 // NewRoom returns a room that sends through p until life ends.
