@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -197,7 +198,14 @@ var operations = map[string]func(w *wire){
 	"acquire": func(w *wire) {
 		c := w.claim()
 		w.cut()
-		w.again(c, func(ctx context.Context) error { _, err := w.d.Acquire(ctx, c); return err })
+		until := time.Now().Add(w.e.Slow)
+		w.again(c, func(ctx context.Context) error {
+			_, err := w.d.Acquire(ctx, c)
+			if _, held := errors.AsType[*driver.Held](err); held && time.Now().Before(until) {
+				err = driver.UnknownOutcome(context.DeadlineExceeded) // a node of a quorum is late with what it was sent before
+			}
+			return err
+		})
 		w.heldBy(c)
 		w.end(c)
 	},
