@@ -687,13 +687,15 @@ func TestConfirmOfADegradedLeaseIsNil(t *testing.T) {
 		x := b.acquire(local, "a")
 		b.degraded(x)
 		b.link.Heal()
+		synctest.Wait()
 		calls := b.link.Calls(lab.OpRenew)
 		b.ok(core.Confirm(x.Context()))
+		synctest.Wait()
+		calls = b.link.Calls(lab.OpRenew) - calls
 		b.ok(x.Err())
 
 		b.outage(lab.Refused)
 		timed := b.acquire(local, "b", core.WithoutRenewal())
-		calls = b.link.Calls(lab.OpRenew) - calls
 		for range 5 {
 			time.Sleep(ttl * 6 / 10)
 			b.ok(core.Confirm(timed.Context()))
@@ -702,7 +704,7 @@ func TestConfirmOfADegradedLeaseIsNil(t *testing.T) {
 		b.is(core.Confirm(timed.Context()), core.ErrLost)
 		b.ok(x.Release(b.Context()))
 		b.is(x.Check(b.Context()), core.ErrReleased)
-		if calls > 2 {
+		if calls > 0 {
 			b.Errorf("%d commands", calls)
 		}
 	})
