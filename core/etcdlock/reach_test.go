@@ -61,14 +61,17 @@ func TestADeadEtcdIsToldWithItsAddressAtOnce(t *testing.T) {
 	server := servers.Etcd(t)
 
 	s := etcdlock.New(dial(t, server.Addr()))
+	acquire := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), driver.Patience(ttl)) // as core does: a client that connects waits for ever
+		defer cancel()
+		_, err := s.Acquire(ctx, driver.Claim{Name: "name", Token: "token", TTL: ttl})
+		return err
+	}
 	server.Kill()
 	eventually(t, "the client notices", func() bool {
-		_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
+		err := acquire()
 		return err != nil && strings.Contains(err.Error(), server.Addr()) && driver.Explain(err).Nobody
 	})
 	server.Restart()
-	eventually(t, "it is back", func() bool {
-		_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
-		return err == nil
-	})
+	eventually(t, "it is back", func() bool { return acquire() == nil })
 }
