@@ -92,6 +92,51 @@ func TestPollCountsAGrantFromItsOwnTry(t *testing.T) {
 	})
 }
 
+func TestAwaitLooksWhenItIsToldAndOtherwiseEveryRecheck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan struct{}, 1)
+		began, looks := time.Now(), []time.Duration(nil)
+		_, err := Await(t.Context(), Claim{TTL: 30 * time.Second}, func(context.Context) (Grant, <-chan struct{}, error) {
+			looks = append(looks, time.Since(began))
+			if len(looks) == 3 {
+				return Grant{}, nil, nil
+			}
+			time.AfterFunc(time.Duration(len(looks))*600*time.Millisecond, func() { told <- struct{}{} })
+			return Grant{}, told, &Held{}
+		})
+		if want := "[0s 600ms 1.6s]"; err != nil || fmt.Sprint(looks) != want {
+			t.Errorf("%v, %v", err, looks)
+		}
+	})
+}
+
+func TestAwaitKnowsThatAnEarlierLookStandsInTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			fails error
+			first Meaning
+			then  Meaning
+		}{
+			{NotSent(io.EOF), Meaning{Kind: NotDone, Nobody: true}, Meaning{Nobody: true}},
+			{NotSent(Refused(io.EOF)), Meaning{Kind: NotDone, Nobody: true, Refused: true}, Meaning{Nobody: true, Refused: true}},
+		} {
+			for before, want := range []Meaning{c.first, c.then} {
+				_, err := Await(t.Context(), Claim{TTL: time.Second}, func(context.Context) (Grant, <-chan struct{}, error) {
+					if before--; before >= 0 {
+						return Grant{}, nil, &Held{}
+					}
+					return Grant{}, nil, c.fails
+				})
+				if got := Explain(err); got != want {
+					t.Errorf("%v after a refusal or not: %+v", c.fails, got)
+				}
+			}
+		}
+	})
+}
+
 func TestAClaimHasFewFieldsAndShowsNoToken(t *testing.T) {
 	t.Parallel()
 	if n := reflect.TypeFor[Claim]().NumField(); n != 12 {

@@ -96,10 +96,10 @@ type Driver interface {
 	//     was asked;
 	//   - a *[Duplicate], at once, which takes the token out of the queue;
 	//   - an error that matches [ErrRefused], at once;
-	//   - ErrNotSent, if nothing has put the token into the queue, now or later;
+	//   - ErrNotSent, if this call has put nothing into the queue, now or later;
 	//   - any other error if a look had no answer. It may be executed later, and core calls Wait again.
 	//
-	// A backend without a queue calls [Poll]. One that is only told "try" tries inside Wait.
+	// A backend without a queue calls [Poll]. One that is only told to look calls [Await].
 	Wait(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew gives each claim its full TTL again if its token still owns the name. Compare and extend
