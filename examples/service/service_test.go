@@ -34,7 +34,8 @@ const exampleEnv = "HOLDFAST_EXAMPLE_TEST"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(exampleEnv) != "" {
-		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+		main()
+		return
 	}
 	os.Exit(m.Run())
 }
@@ -42,29 +43,40 @@ func TestMain(m *testing.M) {
 // process is the service in a process of its own.
 type process struct {
 	*exec.Cmd
-	web, rpc   string
-	complaints strings.Builder
+	web, rpc string
+	log      strings.Builder // after its first line, once it has ended
+	logged   chan struct{}
 }
 
-func launch(t *testing.T, args ...string) *process {
+func launch(t *testing.T, redisAddr, work string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.CommandContext(t.Context(), os.Args[0], append(args, "-web", "127.0.0.1:0", "-rpc", "127.0.0.1:0")...)}
-	p.Env = append(os.Environ(), exampleEnv+"=1")
-	p.Stderr = &p.complaints
-	out, err := p.StdoutPipe()
+	p := &process{Cmd: exec.CommandContext(t.Context(), os.Args[0]), logged: make(chan struct{})}
+	p.Env = append(os.Environ(), exampleEnv+"=1", "REDIS_URL=redis://"+redisAddr, "WORK="+work, "HTTP_ADDR=127.0.0.1:0", "GRPC_ADDR=127.0.0.1:0")
+	out, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if _, scanned := fmt.Sscanf(line, "ready: web %s rpc %s", &p.web, &p.rpc); err != nil || scanned != nil {
-		_ = p.Wait()
-		t.Fatalf("%q, %v: %s", line, err, p.complaints.String())
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	_, ready, _ := strings.Cut(line, " INFO ")
+	if _, scanned := fmt.Sscanf(ready, "ready http=%s grpc=%s", &p.web, &p.rpc); err != nil || scanned != nil {
+		rest, _ := io.ReadAll(lines)
+		t.Fatalf("%s%s%v, %v", line, rest, err, p.Wait())
 	}
-	p.web = strings.TrimSuffix(p.web, ",")
+	go func() {
+		defer close(p.logged)
+		_, _ = io.Copy(&p.log, lines)
+	}()
 	return p
+}
+
+// ends waits for the end of the process.
+func (p *process) ends() error {
+	<-p.logged
+	return p.Wait()
 }
 
 // eventually waits until ok says so.
@@ -80,9 +92,20 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatal("not yet: " + what)
 }
 
+func get(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	code, _, body = send(t, http.MethodGet, url)
+	return code, body
+}
+
 func post(t *testing.T, url string) (code int, retryAfter, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)
+	return send(t, http.MethodPost, url)
+}
+
+func send(t *testing.T, method, url string) (code int, retryAfter, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
 	if err != nil {
 		t.Error(err)
 		return 0, "", ""
@@ -104,10 +127,10 @@ func post(t *testing.T, url string) (code int, retryAfter, body string) {
 func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	t.Parallel()
 	addr := servers.Redis(t).Addr()
-	p := launch(t, "-redis", addr, "-queue", "shop", "-work", "2s")
+	p := launch(t, addr, "2s")
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = rdb.Close() })
-	other, err := core.New(redislock.New(rdb, redislock.WithPrefix("shop:")), core.WithWait(0))
+	other, err := core.New(redislock.New(rdb), core.WithWait(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +153,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	}()
 	go func() { refunded <- refund(2) }()
 	client, inspect := asynq.NewClientFromRedisClient(rdb), asynq.NewInspectorFromRedisClient(rdb)
-	info, err := client.Enqueue(asynq.NewTask("order:ship", []byte(`{"order_id":3}`)), asynq.Queue("shop"), asynq.Retention(time.Hour))
+	info, err := client.Enqueue(asynq.NewTask("order:ship", []byte(`{"order_id":3}`)), asynq.Retention(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,20 +164,16 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 		})
 	}
 
+	if code, body := get(t, "http://"+p.web+"/metrics"); code != http.StatusOK || !strings.Contains(body, `distlock_held{distlock_template="order:{id|int}"`) {
+		t.Errorf("the metrics: %d, %s", code, body)
+	}
+
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "/ready tells the load balancer", func() bool {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.web+"/ready", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = res.Body.Close()
-		return res.StatusCode == http.StatusServiceUnavailable
+	eventually(t, "/readyz tells the load balancer", func() bool {
+		code, _ := get(t, "http://"+p.web+"/readyz")
+		return code == http.StatusServiceUnavailable
 	})
 	if code, after, body := post(t, "http://"+p.web+"/orders/4/pay"); code != http.StatusServiceUnavailable || after != "1" || !strings.Contains(body, httpmw.TypeUnavailable) {
 		t.Errorf("a new request: %d, Retry-After %q, %s", code, after, body)
@@ -168,10 +187,10 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	if err := <-refunded; err != nil {
 		t.Errorf("the call under way: %v", err)
 	}
-	if err := p.Wait(); err != nil || p.complaints.Len() > 0 {
-		t.Errorf("%v: %s", err, p.complaints.String())
+	if err := p.ends(); err != nil || strings.Contains(p.log.String(), "ERROR") {
+		t.Errorf("%v: %s", err, p.log.String())
 	}
-	if done, err := inspect.GetTaskInfo("shop", info.ID); err != nil || done.State != asynq.TaskStateCompleted {
+	if done, err := inspect.GetTaskInfo("default", info.ID); err != nil || done.State != asynq.TaskStateCompleted {
 		t.Errorf("the task under way: %+v, %v", done, err)
 	}
 	for id := range 5 {
@@ -191,29 +210,29 @@ func TestAStopEndsThoughWorkDoesNot(t *testing.T) {
 	}
 	t.Parallel()
 	addr := servers.Redis(t).Addr()
-	p := launch(t, "-redis", addr, "-queue", "shop", "-work", "1h")
+	p := launch(t, addr, "1h")
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = rdb.Close() })
 	client, inspect := asynq.NewClientFromRedisClient(rdb), asynq.NewInspectorFromRedisClient(rdb)
-	info, err := client.Enqueue(asynq.NewTask("order:ship", []byte(`{"order_id":3}`)), asynq.Queue("shop"))
+	info, err := client.Enqueue(asynq.NewTask("order:ship", []byte(`{"order_id":3}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the task runs", func() bool {
-		got, err := inspect.GetTaskInfo("shop", info.ID)
+		got, err := inspect.GetTaskInfo("default", info.ID)
 		return err == nil && got.State == asynq.TaskStateActive
 	})
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := p.Wait(); err == nil || !strings.Contains(p.complaints.String(), "1 leases still in use") {
-		t.Errorf("%v: %s", err, p.complaints.String())
+	if err := p.ends(); err == nil || !strings.Contains(p.log.String(), "1 leases still in use") {
+		t.Errorf("%v: %s", err, p.log.String())
 	}
-	if took, most := time.Since(began), drainBudget+serversBudget+lastBudget+workersBudget+closeBudget; took > most+5*time.Second {
-		t.Errorf("it took %s, more than %s", took, most)
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %s, longer than Kubernetes waits", took)
 	}
-	if back, err := inspect.GetTaskInfo("shop", info.ID); err != nil || back.State != asynq.TaskStatePending || back.Retried != 0 {
+	if back, err := inspect.GetTaskInfo("default", info.ID); err != nil || back.State != asynq.TaskStatePending || back.Retried != 0 {
 		t.Errorf("the task: %+v, %v", back, err)
 	}
 }
