@@ -121,7 +121,8 @@ type view struct {
 		Name                     string
 		Waits, Conflicts, Losses int
 	}
-	Health struct {
+	Attention []struct{ Name, Text string }
+	Health    struct {
 		Held, Waiting, Lost int
 		Recorded            bool
 	}

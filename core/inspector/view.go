@@ -25,7 +25,10 @@ type nowView struct {
 	Waiting   int         `json:"waiting"`
 	Names     []nameView  `json:"names"`
 	Contended []strifeRow `json:"contended"`
-	Health    healthView  `json:"health"`
+
+	Attention []attentionRow `json:"attention"`
+
+	Health healthView `json:"health"`
 }
 
 type nameView struct {
@@ -113,6 +116,7 @@ func (h *Handler) view(s *sight, search string) nowView {
 		v.Names = append(v.Names, hist.nameView(info, s.at))
 	}
 	v.Health = hist.health(s, h.prefix)
+	v.Attention = hist.attention(s.picture.Infos, v.Health, s.at)
 	return v
 }
 

@@ -1,6 +1,9 @@
 // What has happened to a name, as a Gantt chart.
 import { el, plain, short } from "./show.js";
 
+// How far apart the times below a chart can be, in ms.
+const steps = [15000, 30000, 60000, 120000, 180000, 300000, 480000];
+
 const rowHeight = 26, lane = 4, top = 6;
 
 // chart draws the last ms of a history. Each holder has a row, and those who wait have thin lines below.
@@ -14,11 +17,11 @@ export function chart(history, ms, width) {
   const height = bottom + (waits.length ? 16 + Math.min(lanes.count, 40) * lane : 0) + 30;
   const svg = el("svg:svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe(tenures, waits, history.marks, ms) });
 
-  const ticks = width < 500 ? 2 : 5;
-  for (let i = 0; i <= ticks; i++) {
-    const t = from + (ms * i) / ticks;
-    svg.append(el("svg:line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 24 }));
-    svg.append(el("svg:text", { x: x(t), y: height - 8, "text-anchor": i === ticks ? "end" : "middle" }, i === ticks ? "now" : "−" + short(history.now - t)));
+  const step = steps.find((s) => ms / s <= (width < 500 ? 2 : 5)) ?? ms;
+  for (let ago = 0; ago <= ms; ago += step) {
+    const at = x(history.now - ago);
+    svg.append(el("svg:line", { class: "grid", x1: at, x2: at, y1: 0, y2: height - 24 }));
+    svg.append(el("svg:text", { x: at, y: height - 8, "text-anchor": ago ? "middle" : "end" }, ago ? "−" + (step % 60000 ? ago / 1000 + " s" : ago / 60000 + " min") : "now"));
   }
   holders.forEach((row, i) => {
     const y = top + i * rowHeight;

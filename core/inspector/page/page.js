@@ -165,7 +165,7 @@ function details(r, n) {
     parts.push(el("div", {}, el("h3", {}, "Holders"), list));
   }
   if (n.nodes) parts.push(el("div", {}, el("h3", {}, "Nodes disagree"), el("ol", { start: 0 }, ...n.nodes.map((v) => el("li", {}, ...vote(v))))));
-  parts.push(el("div", {}, el("h3", {}, "In line"), n.line ? waiters(n.line) : "nobody"));
+  parts.push(el("div", {}, el("h3", {}, "Waiting, in their order"), n.line ? waiters(n.line) : "nobody"));
   if (n.own) parts.push(el("div", {}, el("h3", {}, "Calls of this process that wait"), waiters(n.own)));
   if (marks.length) {
     const list = el("ol");
@@ -206,7 +206,7 @@ function button(text, act, does, kind = "") {
   return b;
 }
 
-const headOf = (group, members) => [group, `${members.length} held, ${members.reduce((sum, n) => sum + (n.line || []).length, 0)} in line`];
+const headOf = (group, members) => [group, `${members.length} held, ${members.reduce((sum, n) => sum + (n.line || []).length, 0)} waiting`];
 
 function bodyOf(group, members) {
   const body = el("tbody");
@@ -408,12 +408,12 @@ function renderHealth() {
     return c;
   };
   const took = h.latency.at(-1) ?? 0;
-  const looks = card("A look takes", span(took), last.error ? "the last one failed: " + last.error : `at most ${span(Math.max(0, ...h.latency))} in the last minute`, last.error);
+  const looks = card("An inspection takes", span(took), last.error ? "the last one failed: " + last.error : `at most ${span(Math.max(0, ...h.latency))} in the last minute`, last.error);
   looks.append(sparkline(h.latency));
   cards.push(looks);
-  cards.push(card("Held", last.total, `${last.waiting} in line, in all processes`));
+  cards.push(card("Held", last.total, `${last.waiting} waiting, in all processes`));
   cards.push(card("Names are found", last.every > 2000 ? "every " + short(last.every) : "each second",
-    last.every > 2000 ? "the database has many keys; in between, known names are looked at" : "with a walk through all of them"));
+    last.every > 2000 ? "the database has many keys; in between, known names are asked for" : "with a walk through all of them"));
   if (h.recorded) {
     cards.push(card("Leases of this process", h.held, `held now; ${h.waiting} of its calls wait`));
     cards.push(card("Degraded", h.degraded, "held without the lock service, in this process only", h.degraded > 0));
@@ -438,11 +438,26 @@ function sparkline(values) {
 
 function render() {
   if (!last) return;
-  state(last.error ? "bad" : "live", last.error ? "no answer" : `${last.total} held · ${last.waiting} in line`);
+  state(last.error ? "bad" : "live", last.error ? "no answer" : `${last.total} held · ${last.waiting} waiting`);
   $("title").replaceChildren(show(last.title));
   $("trouble").hidden = !last.error;
   $("trouble").textContent = last.error ? "The lock service does not answer; this is what was known last. " + last.error : "";
+  attention();
   ({ now: renderNow, time: renderTime, markers: drawnEnough, health: renderHealth })[view]();
+}
+
+// attention is what an operator should look at. A name in it leads to its row.
+function attention() {
+  const list = $("attention"), rows = last.attention ?? [], key = JSON.stringify(rows);
+  list.hidden = rows.length === 0;
+  if (list.dataset.key === key) return;
+  const focused = list.contains(document.activeElement) && document.activeElement.dataset.act;
+  list.dataset.key = key;
+  list.replaceChildren(...rows.map((r) => {
+    if (!r.name) return el("li", {}, show(r.text));
+    return el("li", {}, button(show(r.name), r.name, () => { $("search").value = r.name; opened.add(r.name); go("now"); connect(); }), " " + r.text);
+  }));
+  if (focused) list.querySelector(`[data-act="${CSS.escape(focused)}"]`)?.focus();
 }
 
 // drawnEnough reads the markers every few looks.

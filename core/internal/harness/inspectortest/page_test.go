@@ -379,9 +379,27 @@ func TestTheChartShowsTenuresWaitsAndLosses(t *testing.T) {
 	<-y.Context().Done()
 	b.do(chromedp.Focus(chromedp.CSS("#tab-now")), chromedp.Evaluate[chromedp.Void](`document.querySelector("#tab-now").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight", bubbles: true}))`))
 	b.until(`document.querySelectorAll("#chart rect.bar").length >= 3 && document.querySelectorAll("#chart .thin").length === 1 && document.querySelectorAll("#chart .lost").length === 1 && document.querySelectorAll("#chart .conflict").length === 1`)
+	b.until(`(() => { const at = [...document.querySelectorAll("#chart text")].map((n) => n.textContent).filter((s) => s.startsWith("−")); return at.length > 0 && new Set(at).size === at.length })()`)
 	b.until(`document.querySelector("#contended tbody").innerText.includes("order:42")`)
 	b.do(chromedp.Click(chromedp.CSS("#tab-health")))
 	b.until(`document.querySelector("#cards").innerText.includes("Leases of this process")`)
+}
+
+func TestALongWaitNeedsAttentionAndLeadsToItsRow(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.acquire("order:42", core.WithTTL(300*time.Millisecond))
+	b.acquire("report")
+	b.until(`document.querySelectorAll("#table tr.lease").length === 2 && document.querySelector("#attention").hidden`)
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	waiting.Go(func() { _ = b.locks.Do(ctx, "order:42", func(context.Context) error { return nil }) })
+	b.until(`document.querySelector("#attention").innerText.includes("order:42 has a call that has waited for")`)
+	b.do(chromedp.Click(chromedp.CSS("#attention button")))
+	b.until(`document.querySelectorAll("#table tr.lease").length === 1 && document.querySelector("#table tr.more").innerText.includes("order:42")`)
+	cancel()
+	waiting.Wait()
+	b.until(`document.querySelector("#attention").hidden`)
 }
 
 func TestThePageComesBackAfterAProxyHasRefusedIt(t *testing.T) {
