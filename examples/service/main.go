@@ -59,6 +59,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("REDIS_URL: %w", err)
 	}
+	opts.DialerRetries = 1 // five dials, the default, delay each 503 of an outage by 2 s
 	rdb := redis.NewClient(opts)
 	locks, err := newLocks(rdb)
 	if err != nil {
