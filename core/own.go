@@ -83,20 +83,20 @@ func (p *process) sorted() inspect.ProcessInfo {
 
 // watched adds the leases of the names that are wanted.
 func (o own) watched(r *engine, wanted func(name string) bool) {
-	for _, w := range r.dog.All() {
-		if h := w.(*hold.Hold); wanted(h.Claim.Name) { //nolint:forcetypeassert // nothing else is watched
+	for _, h := range r.dog.All() {
+		if wanted(h.Claim.Name) {
 			o.lease(h)
 		}
 	}
 }
 
 // waiting adds the calls that wait in the lines.
-func (o own) waiting(r *engine, lines []queue.Seen[*contend.Waiting, *hold.Hold]) {
+func (o own) waiting(r *engine, lines []queue.Seen[contend.Waiting, *hold.Hold]) {
 	now := r.clock.Now()
 	for _, line := range lines {
 		for _, w := range line.Wait {
 			x := (*Lease)(w.Want.Work.(*work)) //nolint:forcetypeassert // want has set it
-			p := o.of(x.name)
+			p := o.of(x.want.Name)
 			p.Waiters = append(p.Waiters, inspect.OwnWaiter{Label: x.cfg.label, Template: x.cfg.template, Waited: now.Sub(w.Began)})
 		}
 	}
@@ -118,13 +118,13 @@ func (o own) lease(h *hold.Hold) {
 		HeldFor: now.Up().Sub(h.Begun()), Remaining: h.Remaining(now.Awake()),
 	}
 	switch {
-	case h.Claim.Outage != nil:
+	case h.Claim.Outage() != nil:
 		of.Kind = inspect.HoldDegraded
 	case x.cfg.shared:
 		of.Kind = inspect.HoldShared
 	case x.cfg.limit > 1:
 		of.Kind = inspect.HoldLimited
 	}
-	p := o.of(x.name)
+	p := o.of(x.want.Name)
 	p.Leases = append(p.Leases, of)
 }

@@ -101,7 +101,7 @@ func (e *Ending) Over(now clock.Reading) Outcome {
 	x.Result, x.Loss = h.term.ReleasedBy(now, a, e.open, e.tried)
 	h.over = true
 	h.mu.Unlock()
-	h.watch.Leave(&h.entry)
+	h.site.Watch.Leave(h)
 	x.Cleanup = h.Claim.Ended(now.Awake(), e.last.Answered() && e.tried, e.left.Keep > 0)
 	return x
 }

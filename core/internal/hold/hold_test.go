@@ -36,7 +36,7 @@ func (d *renews) Renew(ctx context.Context, claims []driver.Claim) []error {
 // site counts what becomes of holds.
 type site struct {
 	port    *call.Port
-	dog     *watchdog.Dog
+	dog     *watchdog.Dog[*Hold]
 	mu      sync.Mutex // protects the fields below
 	stopped map[string]term.Loss
 	lost    int
@@ -63,6 +63,8 @@ type work struct {
 	name string
 }
 
+func (w *work) Values() context.Context { return nil }
+
 func (w *work) Stop(why term.Loss) {
 	w.site.mu.Lock()
 	defer w.site.mu.Unlock()
@@ -71,15 +73,15 @@ func (w *work) Stop(why term.Loss) {
 
 func newSite(d driver.Driver, c *clock.Clock) *site {
 	s := &site{port: call.New(d, c, tasks.New()), stopped: map[string]term.Loss{}}
-	s.dog = watchdog.New(s.port)
+	s.dog = watchdog.New[*Hold](s.port)
 	return s
 }
 
 func (s *site) hold(name string, ttl time.Duration, t term.Turn) *Hold {
-	w := &Want{Wish: claim.Wish{Name: name, TTL: ttl}, Turn: t, Work: &work{s, name}}
+	w := &Want{Name: name, Terms: &Terms{Wish: claim.Wish{TTL: ttl}, Turn: t}, Work: &work{s, name}}
 	now := s.port.Clock.Read()
-	h := New(claim.New(name), nil, call.Reply{Asked: now, Now: now, Grant: driver.Grant{Fence: 1}}, ttl, w, s, s.dog)
-	h.Begin()
+	h := New(name, &Site{Watch: s.dog, Keeper: s})
+	h.Begin(call.Reply{Asked: now, Now: now, Grant: driver.Grant{Fence: 1}}, ttl, w)
 	return h
 }
 

@@ -29,7 +29,7 @@ func (h *Hold) Renewal(now clock.Reading) (c driver.Claim, patience time.Duratio
 
 // Renewed implements watchdog.Watched.
 func (h *Hold) Renewed(c driver.Claim, asked, now clock.Reading, err error) {
-	if l, ok := h.keeper.(Listener); ok {
+	if l, ok := h.site.Keeper.(Listener); ok {
 		l.Renewed(h, now.Awake().Sub(asked.Awake()), err)
 	}
 	m := driver.Explain(err)
@@ -39,8 +39,8 @@ func (h *Hold) Renewed(c driver.Claim, asked, now clock.Reading, err error) {
 	if h.want.MinHold > 0 { // that keeps the name, and nobody's trust
 		ttl = min(ttl, h.want.TTL)
 	}
-	if h.longest > 0 {
-		ttl = min(ttl, h.longest)
+	if longest := h.Claim.Longest(); longest > 0 {
+		ttl = min(ttl, longest)
 	}
 	lost := h.stop(h.term.Renewed(asked, now, ttl, answer(m)))
 	h.landed()

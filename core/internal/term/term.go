@@ -75,7 +75,7 @@ type Term struct {
 	renew  clock.Awake   // when the next renewal is due
 	early  time.Duration // and how much earlier it may be
 	stop   clock.Awake   // when MaxHold ends the turn
-	turn   Turn
+	every  time.Duration // how often the turn is renewed; 0 for not at all
 	fence  uint64
 	left   int32 // turns after this one
 	taken  int32 // turns before it
@@ -99,7 +99,7 @@ func New(g Grant, t Turn) Term {
 }
 
 func (x *Term) begin(t Turn, now clock.Reading) {
-	x.turn, x.begun, x.stop = t, now.Up(), clock.Never
+	x.every, x.begun, x.stop = t.Every, now.Up(), clock.Never
 	if t.MaxHold > 0 {
 		x.stop = now.Awake().Add(t.MaxHold)
 	}
