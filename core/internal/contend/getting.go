@@ -51,7 +51,7 @@ func (r *Room) Get(ctx context.Context, x Call, g Guest) (*hold.Hold, error) {
 	}
 	c.begin(&r.Place, Waiting{x.Want, x.Now.Awake(), x.Long}, x.Budget == 0)
 	h, err := r.get(ctx, c, x.Budget, x.Now, g)
-	c.begin(nil, Waiting{}, false) // keeps nothing alive
+	c.Want, c.waiter.Of.Want, c.hold, c.line = nil, nil, nil, nil // it keeps nothing alive
 	r.callers.Put(c)
 	return h, err
 }

@@ -85,6 +85,12 @@ func (s *site) hold(name string, ttl time.Duration, t term.Turn) *Hold {
 	return h
 }
 
+// enough is half of the life of h.
+func enough(h *Hold, s *site) time.Duration {
+	_, life := h.Left(s.port.Clock.Read())
+	return life / 2
+}
+
 func (s *site) end(h *Hold) Outcome {
 	now := s.port.Clock.Read()
 	e, _, ok := h.End(now, claim.Left{})
@@ -237,14 +243,14 @@ func TestConfirmRenewsOnceForAllWhoAsk(t *testing.T) {
 		}}
 		s := newSite(d, clock.New())
 		h := s.hold("n", 3*time.Second, term.Turn{})
-		h.Confirm(t.Context(), s.port)
+		h.Refresh(t.Context(), s.port, enough(h, s))
 		if d.commands.Load() != 0 {
 			t.Error("more than half was left")
 		}
 		time.Sleep(2 * time.Second)
 		var askers sync.WaitGroup
 		for range 50 {
-			askers.Go(func() { h.Confirm(t.Context(), s.port) })
+			askers.Go(func() { h.Refresh(t.Context(), s.port, enough(h, s)) })
 		}
 		askers.Wait()
 		if left, _ := h.Left(s.port.Clock.Read()); d.commands.Load() != 1 || left < 2800*time.Millisecond {
@@ -253,7 +259,7 @@ func TestConfirmRenewsOnceForAllWhoAsk(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		time.Sleep(2 * time.Second)
-		h.Confirm(ctx, s.port)
+		h.Refresh(ctx, s.port, enough(h, s))
 		time.Sleep(200 * time.Millisecond)
 		if left, _ := h.Left(s.port.Clock.Read()); left < 2*time.Second {
 			t.Errorf("it counts although nobody waits: left %s", left)

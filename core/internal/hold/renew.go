@@ -103,15 +103,9 @@ func (h *Hold) Left(now clock.Reading) (left, life time.Duration) {
 	return h.term.Left(now), h.term.Life()
 }
 
-// Confirm renews once, unless more than half of the life is left, or somebody else does. It waits for that as long as ctx and the
+// Refresh renews once, unless more than enough is left, or somebody else does. It waits for that as long as ctx and the
 // hold stand. There is one renewal at a time: whoever finds one under way waits for that one, and looks again. The renewal
 // goes on, and counts, if ctx ends.
-func (h *Hold) Confirm(ctx context.Context, p *call.Port) {
-	_, life := h.Left(p.Clock.Read())
-	h.Refresh(ctx, p, life/2)
-}
-
-// Refresh is Confirm for somebody who wants more than enough to be left.
 func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) {
 	left, _ := h.Left(p.Clock.Read())
 	ctx, cancel := context.WithTimeout(ctx, left)
