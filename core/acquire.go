@@ -139,7 +139,7 @@ func (a *acquisition) run(now clock.Reading) (*Lease, error) {
 // giveBack ends a lease whose caller has gone. Observers are told of its begin and of its end, so
 // that counts of leases stay right.
 func (a *acquisition) giveBack(x *Lease) {
-	x.hold.Forgo()
+	x.hold.Claim.Forgo()
 	a.acquired(x)
 	_ = x.leave(a.ctx, claim.Left{}) // goes on when ctx ends, and observers are told
 }

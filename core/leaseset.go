@@ -186,7 +186,7 @@ func (s *LeaseSet) giveBack(ctx context.Context) {
 	}
 	for _, x := range s.leases {
 		if x.root == x {
-			x.hold.Forgo()
+			x.hold.Claim.Forgo()
 		}
 	}
 	_ = s.end(ctx, false) // told to observer and log

@@ -49,6 +49,7 @@ type rare struct {
 	outage  error         // why the grant was made without the service
 	gives   time.Duration // the most that a renewal gives; 0 if that has no bound
 	keep    time.Duration // Keep of the last command that asked
+	forgone bool          // nobody has received the hold
 	settles int32         // how many of the open commands the next release settles: they are known to have acted
 	waits   int32         // how many of them are Waits that were left behind and have not returned
 	hung    clock.Awake   // when a Wait was left behind
@@ -259,6 +260,20 @@ func (c *Claim) Hold(gives time.Duration) {
 	if gives > 0 {
 		c.set().gives = gives
 	}
+}
+
+// Forgo says that nobody has received the hold: MinHold does not apply.
+func (c *Claim) Forgo() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set().forgone = true
+}
+
+// Forgone says whether that is so.
+func (c *Claim) Forgone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get().forgone
 }
 
 // Longest is the most that a renewal gives; 0 if that has no bound.

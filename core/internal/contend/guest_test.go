@@ -48,7 +48,7 @@ func (g *guest) get(budget time.Duration) (*hold.Hold, error) {
 		err = g.Gone()
 	}
 	if err != nil && h != nil {
-		h.Forgo()
+		h.Claim.Forgo()
 		leave(context.WithoutCancel(g.ctx), g.room, h, claim.Left{})
 		h = nil
 	}

@@ -61,7 +61,7 @@ var mutants = []mutant{
 	{"a turn only with nothing in doubt", "hold/hold.go", "	if !h.Claim.Quiet() {\n		return false\n	}\n", "", ""},
 	{"a turn for who wants the same", "hold/hold.go", "!h.want.Alike(&w.Wish) || !h.term.Next", "!h.term.Next", ""},
 	{"those who wait for a renewal are told of its end", "hold/renew.go", "		close(h.idle)\n", "", ""},
-	{"a hold that nobody received forgoes MinHold", "hold/renew.go", "|| h.forgone {", "{", ""},
+	{"a hold that nobody received forgoes MinHold", "hold/renew.go", " || h.Claim.Forgone() {", " {", ""},
 	{"MinHold keeps the name", "hold/end.go", "	left.Keep = max(left.Keep, h.rest(now))\n", "", ""},
 	// queue
 	{"one asks at most", "queue/queue.go", "return l.first == nil && !l.asker && !l.held", "return l.first == nil && !l.held", ""},

@@ -206,7 +206,7 @@ func (x *player) end(s contend.Step) {
 	}
 	x.got = s.Hold
 	if s.Err != nil || x.gone != nil {
-		s.Hold.Forgo()
+		s.Hold.Claim.Forgo()
 		x.work.end(term.None)
 		l := x.place.NewLeaver(s.Hold, claim.Left{})
 		x.finish(&l)

@@ -67,12 +67,10 @@ type Hold struct {
 	site  *Site
 	entry watchdog.Entry // the watchdog's
 
-	mu      sync.Mutex // protects the fields below
-	term    term.Term
-	want    *Want
-	over    bool          // it was lost, or released
-	forgone bool          // nobody has received it: MinHold does not apply
-	idle    chan struct{} // closed when no renewal is under way; nil if nobody waits for that
+	mu   sync.Mutex // protects the fields below
+	term term.Term
+	want *Want
+	idle chan struct{} // closed when no renewal is under way; nil if nobody waits for that
 }
 
 // New returns what becomes the hold of a name, once its claim is granted. Begin follows then.
@@ -186,11 +184,7 @@ func (h *Hold) stop(why term.Loss) (lost bool) {
 	if why != term.None {
 		h.want.Work.Stop(why)
 	}
-	if state, _ := h.term.State(); state != term.Lost || h.over {
-		return false
-	}
-	h.over = true
-	return true
+	return h.term.Gone()
 }
 
 // tell has the keeper told that the hold is over by itself. The contexts have ended by now.

@@ -73,7 +73,7 @@ func answer(m driver.Meaning) term.Answer {
 // rest is what is left, at now, of the time for which MinHold keeps the name taken. It counts from when the turn began. The caller
 // holds the mutex.
 func (h *Hold) rest(now clock.Reading) time.Duration {
-	if h.want.MinHold == 0 || h.forgone {
+	if h.want.MinHold == 0 || h.Claim.Forgone() {
 		return 0
 	}
 	left := h.want.MinHold - now.Up().Sub(h.term.Begun())

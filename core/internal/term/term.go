@@ -83,6 +83,7 @@ type Term struct {
 	state  State
 	loss   Loss
 	flight bool // a renewal is under way
+	gone   bool // Gone has said so
 }
 
 // Trust is how long a grant of ttl is believed, from before it was asked for: clocks may run at different rates, by
@@ -151,6 +152,13 @@ func (x *Term) Look(now clock.Reading) Loss {
 		return MaxHold
 	}
 	return None
+}
+
+// Gone says, once, that the term is lost.
+func (x *Term) Gone() bool {
+	first := x.state == Lost && !x.gone
+	x.gone = x.gone || first
+	return first
 }
 
 // lose ends trust. If MaxHold has ended it before, that was told, and stays the reason.
