@@ -7,6 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/contend"
+	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
 
 // Acquire waits until it has a lease of name. ctx limits the acquire only. The lease is renewed,
@@ -52,24 +54,20 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 
 // acquire gets a lease, or says why not.
 func (l *Locker) acquire(ctx context.Context, name string, c *config) (*Lease, error) {
-	return l.attach(ctx, name, c, "")
-}
-
-// attach is acquire with the hash of a hand-off, which is "" if there is none.
-func (l *Locker) attach(ctx context.Context, name string, c *config, handoff string) (*Lease, error) {
 	r := l.engine
 	r.call()
 	defer r.called()
 	if err := r.checkName(name); err != nil {
 		return nil, err
 	}
-	a := acquisition{engine: r, ctx: ctx, name: name, cfg: c, handoff: handoff, began: r.clock.Now()}
-	x, err := a.run()
+	now := r.clock.Read()
+	a := acquisition{engine: r, ctx: ctx, name: name, cfg: c, began: now.Awake()}
+	x, err := a.run(now)
 	a.report(x, err) // before work, which may find that x is lost: nothing is told of x before it was acquired
 	if err != nil {
 		return nil, err
 	}
-	if len(r.work) > 0 && x.inside == nil {
+	if len(r.work) > 0 && x.root == x {
 		a.work(x)
 	}
 	return x, nil
@@ -77,16 +75,16 @@ func (l *Locker) attach(ctx context.Context, name string, c *config, handoff str
 
 // acquisition is one call that wants a lease. Only the call's own goroutine uses it.
 type acquisition struct {
-	engine  *engine
-	ctx     context.Context
-	name    string
-	cfg     *config
-	handoff string // hash of the hand-off to take the name over with
-	began   clock.Awake
+	engine *engine
+	ctx    context.Context
+	name   string
+	cfg    *config
+	began  clock.Awake
 
 	lease   *Lease
 	held    *driver.Held // the last answer of that kind that the call knows of
 	heldAt  clock.Awake
+	here    *hold.Hold  // who of this process had the name as the call began to wait
 	known   error       // the last lack of an answer that it knows of; matches ErrUnavailable
 	said    clock.Awake // when the lock service has said that last; 0 for never
 	waited  bool        // observers know that it waits
@@ -97,7 +95,7 @@ type acquisition struct {
 // once says that the call makes one attempt and waits for no holder.
 func (a *acquisition) once() bool { return a.cfg.wait == 0 }
 
-func (a *acquisition) run() (*Lease, error) {
+func (a *acquisition) run(now clock.Reading) (*Lease, error) {
 	r := a.engine
 	if err := a.Gone(); err != nil {
 		return nil, a.why(err)
@@ -121,8 +119,8 @@ func (a *acquisition) run() (*Lease, error) {
 	if a.cfg.together() && !r.together.Load() {
 		r.together.Store(true)
 	}
-	a.lease = newLease(a.ctx, r, a.cfg, a.name, a.handoff)
-	h, err := r.room.Get(a.ctx, &a.lease.want, a.cfg.wait, a)
+	a.lease = newLease(a.ctx, r, a.cfg, a.name)
+	h, err := r.room.Get(a.ctx, contend.Call{Want: &a.lease.want, Budget: a.cfg.wait, Long: a.longAfter(), Now: now}, a)
 	if h == nil {
 		return nil, a.why(err)
 	}
@@ -141,7 +139,7 @@ func (a *acquisition) run() (*Lease, error) {
 // giveBack ends a lease whose caller has gone. Observers are told of its begin and of its end, so
 // that counts of leases stay right.
 func (a *acquisition) giveBack(x *Lease) {
-	x.hold.Forgo()
+	x.hold.Claim.Forgo()
 	a.acquired(x)
 	_ = x.leave(a.ctx, claim.Left{}) // goes on when ctx ends, and observers are told
 }

@@ -37,7 +37,7 @@ func (a *acquisition) outcome(kind EventKind, err error) Event {
 
 func (a *acquisition) acquiredEvent(x *Lease) Event {
 	e := a.cfg.event(a.ctx, EventAcquired, a.name)
-	e.Took, e.Fence, e.Reentry, e.Degraded = a.waitedFor(), x.Fence(), x.inside != nil, x.Degraded()
+	e.Took, e.Fence, e.Reentry, e.Degraded = a.waitedFor(), x.Fence(), x.root != x, x.Degraded()
 	return e
 }
 
@@ -48,14 +48,14 @@ func (a *acquisition) acquired(x *Lease) {
 	if told {
 		e = a.acquiredEvent(x)
 	}
-	if x.inside != nil {
+	if x.root != x {
 		if told {
 			a.engine.tell(e)
 		}
 		return
 	}
 	if x.Degraded() {
-		a.engine.tell(a.outcome(EventDegraded, a.unavailable(x.hold.Claim.Outage)))
+		a.engine.tell(a.outcome(EventDegraded, a.unavailable(x.hold.Claim.Outage())))
 	}
 	x.mu.Lock()
 	if told {
@@ -78,7 +78,7 @@ func (a *acquisition) work(x *Lease) {
 		under := makeWork(f, x, e)
 		x.mu.Lock()
 		if under != nil && x.loss == nil {
-			x.values, x.work.parent = under, under //nolint:fatcontext // each one gets what the one before has made
+			x.work.parent = under //nolint:fatcontext // each one gets what the one before has made
 		}
 		x.mu.Unlock()
 	}
@@ -97,10 +97,10 @@ func makeWork(f func(context.Context, Event) context.Context, x *Lease, e Event)
 			r.log.add(Event{Kind: eventPanicked, Err: panicOf("WithWorkContext", "the work has its caller's context", value)})
 		}
 		if value == nil {
-			_ = x.end(context.WithoutCancel(x.values), false) // observers are told
+			_ = x.end(context.WithoutCancel(x.work.parent), false) // observers are told
 		}
 	}()
-	under = f(x.values, e)
+	under = f(x.work.parent, e)
 	returned = true
 	return under
 }

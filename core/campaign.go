@@ -41,7 +41,7 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 		return err
 	}
 	cfg.campaigns = true
-	patient := newLocker(l.engine, cfg)
+	patient := newLocker(l.engine, cfg.settled())
 	for {
 		var x *Lease
 		err := patient.Do(ctx, name, func(ctx context.Context) error {

@@ -25,6 +25,8 @@ const (
 // config is what the options add up to. A resolved config never changes again, because leases point
 // at it.
 type config struct {
+	terms hold.Terms // what the rest comes to for the rooms: see settled
+
 	ttl        time.Duration
 	wait       time.Duration
 	renewEvery time.Duration // 0: a third of ttl
@@ -42,7 +44,8 @@ type config struct {
 	template   string
 	noReentry  bool
 	onOutage   UnavailablePolicy
-	campaigns  bool // to wait for long is normal
+	campaigns  bool   // to wait for long is normal
+	handoff    string // hash of the hand-off to take the name over with
 
 	maxLeases  int
 	maxWaiters int
@@ -172,24 +175,22 @@ func (c *config) covers(d *config) bool {
 	return true
 }
 
-// want is what a call wants of name, for the work of x.
-func (c *config) want(x *Lease, handoff string) hold.Want {
+// settled is c, resolved.
+func (c config) settled() *config {
 	limit := c.limit
 	if c.shared {
 		limit = driver.Readers
 	}
-	return hold.Want{
+	c.terms = hold.Terms{
 		Wish: claim.Wish{
-			Name: x.name, Label: c.label, TTL: c.ttl, Limit: limit, Scope: c.scope, Dedup: c.dedup,
-			MinHold: c.minHold, NoRenewal: c.noRenewal, Handoff: handoff,
+			Label: c.label, TTL: c.ttl, Limit: limit, Scope: c.scope, Dedup: c.dedup,
+			MinHold: c.minHold, NoRenewal: c.noRenewal, Handoff: c.handoff,
 			Degrade: c.onOutage == LocalOnly && !c.campaigns, // otherwise each process would have a leader
 		},
-		Turn: c.turn(),
-		Work: (*work)(x), Values: x.values,
+		Turn: term.Turn{Every: c.period(), MaxHold: c.maxHold},
 	}
+	return &c
 }
-
-func (c *config) turn() term.Turn { return term.Turn{Every: c.period(), MaxHold: c.maxHold} }
 
 // once is c for a call that does not wait.
 func (c *config) once() *config {

@@ -77,7 +77,7 @@ func (x *Lease) confirmed(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if left, _ := x.hold.Left(x.engine.clock.Read()); left < x.root.cfg.ttl/3 {
-		return &LostError{x.name, ReasonUnreachable}
+		return &LostError{x.want.Name, ReasonUnreachable}
 	}
 	return nil
 }

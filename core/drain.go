@@ -42,6 +42,7 @@ func (l *Locker) Draining() bool { return !l.none() && l.engine.accept.Err() != 
 
 func (r *engine) drain(ctx context.Context) error {
 	r.refuse()
+	r.room.Poke()
 	err := r.still(ctx, r.life.Done())
 	if err != nil && !errors.Is(err, ErrClosed) {
 		return fmt.Errorf("holdfast: drain: %d leases still in use: %w", r.dog.Count(), err)

@@ -49,7 +49,7 @@ func (x *Lease) Complete(ctx context.Context) error {
 		return errNoLease
 	}
 	if !x.dedups() {
-		return errors.Join(x.end(ctx, false), invalidf("Complete of %q: the lease has no WithDedup", x.name))
+		return errors.Join(x.end(ctx, false), invalidf("Complete of %q: the lease has no WithDedup", x.want.Name))
 	}
 	return x.end(ctx, true)
 }
@@ -80,7 +80,7 @@ func joinLoss(workErr, err error) error {
 	return errors.Join(workErr, lost)
 }
 
-func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.inside == nil }
+func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.root == x }
 
 // end ends the lease. If nobody of this process takes the next turn, the last lease of a root to end releases the name.
 func (x *Lease) end(ctx context.Context, mark bool) error {
@@ -88,17 +88,20 @@ func (x *Lease) end(ctx context.Context, mark bool) error {
 }
 
 func (x *Lease) leave(ctx context.Context, left claim.Left) error {
-	root, stands := x.root, ctx.Err() == nil
-	if first := x.retireFor(left.Mark); !first {
-		return x.await(ctx, x.engine.clock.Now())
+	root, stands, now := x.root, ctx.Err() == nil, x.engine.clock.Read()
+	if first := x.retireFor(left.Mark, now.Awake()); !first {
+		return x.await(ctx, now.Awake())
 	}
 	root.mu.Lock()
 	left.Mark = root.mark && root.loss == nil
 	last := root.open == 0
 	if !last {
-		x.result, x.known = lossOf(x), true
+		x.known = true
+		if x.loss != nil {
+			x.rare().result = x.loss
+		}
 	}
-	err := x.result
+	err := x.seen().result
 	root.mu.Unlock()
 	x.leaveSlot()
 	if !last {
@@ -109,12 +112,13 @@ func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 		defer cancel()
 		ctx = beyond
 	}
-	return root.release(ctx, x, left)
+	x.engine.room.End(ctx, root.hold, left, now, &leaving{root: root, last: x, left: left})
+	return x.await(ctx, now.Awake())
 }
 
 // retireFor ends x and its contexts, which comes before everything else. It says whether that has happened just now.
-func (x *Lease) retireFor(mark bool) (first bool) {
-	root, until := x.root, x.validUntil()
+func (x *Lease) retireFor(mark bool, now clock.Awake) (first bool) {
+	root, until := x.root, now.Add(x.hold.Remaining(now))
 	root.mu.Lock()
 	if x.ended {
 		root.mu.Unlock()
@@ -144,21 +148,6 @@ func (x *Lease) retire(y *Lease) {
 	end(ends, context.Canceled)
 }
 
-// lossOf is why x was lost, or nil. The caller holds the mutex.
-func lossOf(x *Lease) error {
-	if x.loss == nil {
-		return nil
-	}
-	return x.loss
-}
-
-// release ends the hold of the root x, because its last lease y has ended.
-func (x *Lease) release(ctx context.Context, y *Lease, left claim.Left) error {
-	began := x.engine.clock.Now()
-	x.engine.room.End(ctx, x.hold, left, &leaving{root: x, last: y, left: left})
-	return y.await(ctx, began)
-}
-
 // leaving is the end of a hold.
 type leaving struct {
 	root *Lease
@@ -180,8 +169,11 @@ func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
 		err = x.loss
 	}
 	x.freed = true
-	l.last.result, l.last.known, l.last.panicked = err, true, panicked
-	settled := l.last.settled
+	l.last.known = true
+	if err != nil || panicked != nil {
+		l.last.rare().result, l.last.rare().panicked = err, panicked
+	}
+	settled := l.last.seen().settled
 	x.mu.Unlock()
 	if !told {
 		l.tell(err)
@@ -193,7 +185,7 @@ func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
 }
 
 func (l *leaving) result(o hold.Outcome, last error) error {
-	name := l.root.name
+	name := l.root.want.Name
 	switch {
 	case o.Result == term.WasLost:
 		return &LostError{name, reasonOf(o.Loss)}
@@ -229,13 +221,27 @@ func (l *leaving) tell(err error) {
 // outcome returns the result of the end, which is known. A panic of the backend's client goes on here.
 func (x *Lease) outcome() error {
 	x.root.mu.Lock()
-	p, err := x.panicked, x.result
-	x.panicked = nil
+	p, err := x.seen().panicked, x.seen().result
+	if p != nil {
+		x.more.panicked = nil
+	}
 	x.root.mu.Unlock()
 	if p != nil {
 		panic(p.Value)
 	}
 	return err
+}
+
+// whenKnown is closed when the result is known; nil if it is. The caller holds the mutex.
+func (x *Lease) whenKnown() <-chan struct{} {
+	if x.known {
+		return nil
+	}
+	r := x.rare()
+	if r.settled == nil {
+		r.settled = make(chan struct{})
+	}
+	return r.settled
 }
 
 // await returns the result of the end once it is known, or when ctx has ended, or when the time limit of the release is over.
@@ -245,10 +251,7 @@ func (x *Lease) await(ctx context.Context, began clock.Awake) error {
 		x.root.mu.Unlock()
 		return x.outcome()
 	}
-	if x.settled == nil {
-		x.settled = make(chan struct{})
-	}
-	settled := x.settled
+	settled := x.whenKnown()
 	x.root.mu.Unlock()
 	bound := time.NewTimer(driver.Patience(x.root.cfg.ttl) - x.engine.clock.Now().Sub(began))
 	defer bound.Stop()
@@ -282,5 +285,5 @@ func (x *Lease) unconfirmed() error {
 	if x.loss != nil {
 		return x.loss
 	}
-	return &unavailableError{"release", x.name, errNoAnswer}
+	return &unavailableError{"release", x.want.Name, errNoAnswer}
 }

@@ -24,7 +24,7 @@ type engine struct {
 	clock     *clock.Clock
 	port      *call.Port
 	desk      *claim.Desk
-	dog       *watchdog.Dog
+	dog       *watchdog.Dog[*hold.Hold]
 	room      *contend.Room // carries out the steps
 	tasks     *tasks.Group  // goroutines that Close waits for
 	calls     atomic.Int64  // that are under way: Drain waits for them, too
@@ -62,7 +62,7 @@ func newEngine(d driver.Driver, c *config) *engine {
 	r.accept, r.refuse = context.WithCancel(r.life)
 	r.port = call.New(d, r.clock, r.tasks)
 	r.room = contend.NewRoom(r.life, r.port)
-	r.room.Keeper = (*keeper)(r)
+	r.room.Site.Keeper = (*keeper)(r)
 	r.desk, r.dog = r.room.Desk, r.room.Dog
 	return r
 }
@@ -92,7 +92,7 @@ func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
 	}
 	x := leaseUnder(h)
 	e := x.event(EventRenewed)
-	e.Took, e.Err = took, renewalError(x.name, err)
+	e.Took, e.Err = took, renewalError(x.want.Name, err)
 	r.tell(e)
 }
 
@@ -115,8 +115,8 @@ func (r *engine) close(ctx context.Context) error {
 	if r.closed.CompareAndSwap(false, true) {
 		r.room.Closed.Store(true)
 		r.die()
-		for _, w := range r.dog.Close() {
-			leaseUnder(w.(*hold.Hold)).closed() //nolint:forcetypeassert // nothing else is watched
+		for _, h := range r.dog.Close() {
+			leaseUnder(h).closed()
 		}
 		r.room.Close()
 	}

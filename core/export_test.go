@@ -30,10 +30,10 @@ func (x *Lease) Token() string {
 
 // Inside returns the lease that x has re-entered, nil if it has not.
 func (x *Lease) Inside() *Lease {
-	if x == nil {
+	if x == nil || x.root == nil || x.root == x {
 		return nil
 	}
-	return x.inside
+	return x.more.inside
 }
 
 // Remains lists what l still keeps: nothing, once nobody holds or wants a name.

@@ -263,8 +263,10 @@ func TestAPanicOfAWaitIsRaisedOnTheWaitersGoroutineAndOthersGoOn(t *testing.T) {
 		if v := <-raised; v != "hook" {
 			t.Errorf("raised: %v", v)
 		}
-		time.AfterFunc(time.Second, func() { _ = holder.Release(context.Background()) })
+		released := make(chan error)
+		time.AfterFunc(time.Second, func() { released <- holder.Release(context.Background()) })
 		b.ok(locks.Do(b.Context(), "name", noWork))
+		b.ok(<-released)
 		b.ok(b.acquire(other, "name").Release(b.Context()))
 		time.Sleep(time.Minute)
 		if left := locks.Remains(); len(left) > 0 {

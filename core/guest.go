@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/contend"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
@@ -31,10 +32,10 @@ func (a *acquisition) Gone() error {
 // errLeft is the end of the caller's context, inside: a driver's own error can look like that.
 var errLeft = errors.New("the caller has left")
 
-// Until implements contend.Guest: the Locker drains, and after that, the lease ends whose work the call belongs to.
+// Until implements contend.Guest: once the Locker drains, the end of the lease whose work the call belongs to.
 func (a *acquisition) Until() <-chan struct{} {
-	if r := a.engine; r.accept.Err() == nil {
-		return r.accept.Done()
+	if a.engine.accept.Err() == nil {
+		return nil
 	}
 	return a.under()
 }
@@ -80,15 +81,21 @@ func (a *acquisition) unavailable(err error) error {
 func (a *acquisition) Look() (known bool) {
 	v := a.engine.room.Table.Watch(contend.Key(&a.lease.want))
 	if h := v.Has; h != nil && h.Want() != &a.lease.want && (v.Held || !v.Known && a.outlived(h)) { // it is not given to this very call, which leaves
-		now := a.engine.clock.Now()
-		a.learn(contend.News{Held: &driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}, At: now})
+		a.learn(here(h, a.engine.clock.Now()))
 	} else if v.Known {
 		a.learn(v.News)
 		if v.News.Held != nil {
 			a.said = v.News.At
 		}
+	} else if h := a.here; h != nil && a.held == nil { // nobody says so later
+		a.learn(here(h, a.engine.clock.Now()))
 	}
 	return a.held != nil || a.known != nil
+}
+
+// here is what is known of a name that h of this process has.
+func here(h *hold.Hold, now clock.Awake) contend.News {
+	return contend.News{Held: &driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}, At: now}
 }
 
 // outlived says that h began while the call waited: nobody has told it of h, and nobody has told the line anything since.
@@ -97,12 +104,9 @@ func (a *acquisition) outlived(h *hold.Hold) bool {
 }
 
 // Waits implements contend.Guest.
-func (a *acquisition) Waits() (long time.Duration) {
+func (a *acquisition) Waits(here *hold.Hold) {
 	a.beginWait()
-	if a.held == nil {
-		a.Look() // if it is held here, nobody says so later
-	}
-	return a.longAfter()
+	a.here = here
 }
 
 // beginWait tells observers, once, that the call has found the name held and waits.
@@ -157,8 +161,8 @@ func (a *acquisition) Long() {
 		e.Holder = a.held.Label
 	}
 	for x := leaseOf(a.ctx); x != nil; x = x.outer {
-		if x.live() && !slices.Contains(e.Holds, x.name) {
-			e.Holds, e.HoldsOf = append(e.Holds, x.name), append(e.HoldsOf, x.cfg.template)
+		if x.live() && !slices.Contains(e.Holds, x.want.Name) {
+			e.Holds, e.HoldsOf = append(e.Holds, x.want.Name), append(e.HoldsOf, x.cfg.template)
 		}
 	}
 	slices.Reverse(e.Holds)

@@ -114,15 +114,15 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 		return Handoff{}, lost
 	}
 	if x.Degraded() {
-		return Handoff{}, &unavailableError{"detach", x.name, errDegraded}
+		return Handoff{}, &unavailableError{"detach", x.want.Name, errDegraded}
 	}
 	if ctx.Err() != nil {
-		return Handoff{}, &endedError{ctx.Err(), &unavailableError{"detach", x.name, errNotAsked}}
+		return Handoff{}, &endedError{ctx.Err(), &unavailableError{"detach", x.want.Name, errNotAsked}}
 	}
 	if err := x.leavable(); err != nil {
 		return Handoff{}, err
 	}
-	handoff := newHandoff(x.name)
+	handoff := newHandoff(x.want.Name)
 	err := x.leave(ctx, claim.Left{Keep: keep.Truncate(time.Millisecond), Handoff: handoff.hash()})
 	if err == nil {
 		return handoff, nil
@@ -146,7 +146,7 @@ func (x *Lease) leavable() error {
 	case x.ended:
 		return ErrReleased
 	case x.open > 1:
-		return invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.name)
+		return invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.want.Name)
 	default:
 		return nil
 	}
@@ -155,10 +155,7 @@ func (x *Lease) leavable() error {
 // settle waits until the result of the end is known.
 func (x *Lease) settle() error {
 	x.mu.Lock()
-	if !x.known && x.settled == nil {
-		x.settled = make(chan struct{})
-	}
-	known, settled := x.known, x.settled
+	known, settled := x.known, x.whenKnown()
 	x.mu.Unlock()
 	if !known {
 		<-settled
@@ -168,7 +165,7 @@ func (x *Lease) settle() error {
 
 // recall makes a hand-off useless: it takes the name over with it, and frees it.
 func (r *engine) recall(ctx context.Context, c *config, h Handoff) {
-	k, wish := r.desk.New(h.name), &claim.Wish{Name: h.name, TTL: c.ttl, Handoff: h.hash()}
+	k, wish := r.desk.New(h.name), &claim.Wish{TTL: c.ttl, Handoff: h.hash()}
 	reply := r.desk.Acquire(ctx, k, wish, 0, r.clock.Read(), driver.Patience(c.ttl))
 	if reply.Err == nil {
 		r.desk.CleanNow(k, k.GiveBack(reply.Now.Awake()))
@@ -189,12 +186,12 @@ func (x *Lease) detachable(keep time.Duration) error {
 		return c.err
 	case keep == 0:
 		return invalidf("Detach(0s): nobody could come in that time")
-	case x.inside != nil:
-		return invalidf("Detach of %q: the lease has re-entered another one, which is to be detached", x.name)
+	case x.root != x:
+		return invalidf("Detach of %q: the lease has re-entered another one, which is to be detached", x.want.Name)
 	case x.cfg.together():
-		return invalidf("Detach of %q: not with WithShared or WithLimit", x.name)
+		return invalidf("Detach of %q: not with WithShared or WithLimit", x.want.Name)
 	case x.cfg.minHold > 0:
-		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.name)
+		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.want.Name)
 	case !x.engine.can.Detach:
 		return lacks(x.engine.can, "Detach")
 	default:
@@ -259,7 +256,7 @@ func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc
 		return ctx, func() {}
 	}
 	beyond, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(x.values, func() { cancel(context.Cause(x.values)) })
+	stop := context.AfterFunc(x.work.parent, func() { cancel(context.Cause(x.work.parent)) })
 	ended := func() { stop(); cancel(nil) }
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -290,7 +287,9 @@ func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease,
 	case !l.engine.can.Detach:
 		return nil, lacks(l.engine.can, "Attach")
 	}
-	x, err := l.attach(ctx, h.name, cfg, h.hash())
+	attach := *cfg
+	attach.handoff = h.hash()
+	x, err := l.acquire(ctx, h.name, attach.settled())
 	if errors.Is(err, ErrDuplicate) { // the work is done, so nobody comes with the hand-off any more
 		r := l.engine
 		r.tasks.Go(func() { r.recall(context.WithoutCancel(ctx), cfg, h) })

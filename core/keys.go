@@ -26,5 +26,5 @@ func (c *config) scopedBy(names []string) *config {
 	scoped := *c
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", c.scope, names))
 	scoped.scope = "%names-" + hex.EncodeToString(sum[:])
-	return &scoped
+	return scoped.settled()
 }

@@ -23,41 +23,59 @@ import (
 // its Context has ended.
 type Lease struct {
 	engine *engine
-	cfg    *config // of the call that asked for it
-	name   string
-	want   hold.Want
+	cfg    *config   // of the call that asked for it
+	want   hold.Want // in it is its name
 	hold   *hold.Hold
 	fence  uint64
-	since  clock.Up        // when it began
-	outer  *Lease          // the innermost lease of the caller's context, or nil
-	inside *Lease          // the lease that it has re-entered, or nil
-	root   *Lease          // the outermost of those; itself if it has re-entered none
-	set    *group          // that it belongs to, or nil
-	values context.Context // of the work; set once more as the caller gets the lease
+	since  clock.Up     // when it began
+	outer  *Lease       // the innermost lease of the caller's context, or nil
+	root   *Lease       // the outermost lease that it has re-entered; itself if it has re-entered none
+	set    *group       // that it belongs to, or nil
+	work   leaseContext // of Do; its parent is set once more as the caller gets the lease
 
-	slotted bool // it has the slot of the lease that it has re-entered
+	mu      sync.Mutex  // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
+	ended   bool        // by Release, Complete, Finish or Detach
+	retired bool        // its contexts have ended, because it is about to end
+	told    bool        // observers know that it has begun
+	lossDue bool        // and have to be told then that it was lost
+	shut    bool        // the Locker was closed
+	known   bool        // result is valid
+	freed   bool        // of a root: the hold has ended
+	mark    bool        // of a root: the work is finished
+	open    int32       // of a root: how many leases, with itself, have not ended
+	until   clock.Awake // the last ValidUntil, once ended or lost
+	loss    *LostError  // the reason, if trust ended first
+	more    *more       // made when something of it is needed; one that has re-entered another has it from the beginning
+}
 
-	work leaseContext // of Do
-
-	mu       sync.Mutex // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
-	ended    bool       // by Release, Complete, Finish or Detach
-	retired  bool       // its contexts have ended, because it is about to end
-	told     bool       // observers know that it has begun
-	lossDue  bool       // and have to be told then that it was lost
-	shut     bool       // the Locker was closed
-	known    bool       // result is valid
-	freed    bool       // of a root: the hold has ended
-	mark     bool       // of a root: the work is finished
-	open     int        // of a root: how many leases, with itself, have not ended
-	inners   *Lease     // of a root: those that have re-entered it, linked by next
-	next     *Lease
-	slot     chan struct{} // of size one: full while an inner lease has its turn
+// more is what few leases need: a process can hold very many.
+type more struct {
 	own      *leaseContext // Lease.Context, made when somebody asks for it
-	until    clock.Awake   // the last ValidUntil, once ended or lost
-	loss     *LostError    // the reason, if trust ended first
 	settled  chan struct{} // closed when the result is known; nil if nobody waits
-	result   error
-	panicked *call.Panic // of the backend's client, to go on where somebody waits for the result
+	result   error         // nil if there is no more
+	panicked *call.Panic   // of the backend's client, to go on where somebody waits for the result
+
+	inside *Lease        // the lease that it has re-entered, or nil
+	turn   chan struct{} // that one's slot, if it has it
+	slot   chan struct{} // of size one: full while an inner lease has its turn
+	inners *Lease        // of a root: those that have re-entered it, linked by next
+	next   *Lease
+}
+
+// rare is what few leases need, to be written to. The caller holds the mutex.
+func (x *Lease) rare() *more {
+	if x.more == nil {
+		x.more = new(more)
+	}
+	return x.more
+}
+
+// seen is what few leases need, to be read. The caller holds the mutex.
+func (x *Lease) seen() *more {
+	if x.more == nil {
+		return new(more)
+	}
+	return x.more
 }
 
 // group identifies the leases of one AcquireAll.
@@ -66,17 +84,16 @@ type group struct {
 }
 
 // newLease makes a lease that has no hold yet. It calls methods of the caller's context, so call it without a mutex held.
-func newLease(ctx context.Context, r *engine, c *config, name, handoff string) *Lease {
-	x := &Lease{engine: r, cfg: c, name: name, outer: leaseOf(ctx), values: ctx, open: 1}
-	x.root = x
+func newLease(ctx context.Context, r *engine, c *config, name string) *Lease {
+	x := &Lease{engine: r, cfg: c, outer: leaseOf(ctx), open: 1}
+	x.root, x.want = x, hold.Want{Terms: &c.terms, Name: name, Work: (*work)(x)}
 	x.work.lease, x.work.parent = x, ctx
-	x.want = c.want(x, handoff)
 	return x
 }
 
 // got says that x has h.
 func (x *Lease) got(h *hold.Hold) {
-	x.hold, x.fence, x.since = h, h.Fence(), x.engine.clock.Read().Up()
+	x.hold, x.fence, x.since = h, h.Fence(), h.Begun()
 }
 
 // work is what a hold knows of a lease.
@@ -84,6 +101,16 @@ type work Lease
 
 // Stop implements hold.Work.
 func (w *work) Stop(why term.Loss) { (*Lease)(w).lose(reasonOf(why)) }
+
+// Values implements hold.Work.
+func (w *work) Values() context.Context { return (*Lease)(w).values() }
+
+// values is the context of the work, for its values.
+func (x *Lease) values() context.Context {
+	x.root.mu.Lock()
+	defer x.root.mu.Unlock()
+	return x.work.parent
+}
 
 func reasonOf(why term.Loss) Reason {
 	switch why {
@@ -106,7 +133,7 @@ func (x *Lease) lose(why Reason) {
 		x.mu.Unlock()
 		return
 	}
-	lost := &LostError{x.name, why}
+	lost := &LostError{x.want.Name, why}
 	var ends []*leaseContext
 	for y := x; y != nil; y = y.after(x) {
 		if !y.ended {
@@ -126,8 +153,8 @@ func (x *Lease) lose(why Reason) {
 
 // contexts appends those contexts of x that somebody has asked for. The caller holds the mutex.
 func (x *Lease) contexts(ends []*leaseContext) []*leaseContext {
-	if x.own != nil {
-		ends = append(ends, x.own)
+	if own := x.seen().own; own != nil {
+		ends = append(ends, own)
 	}
 	if x.work.made.Load() != nil {
 		ends = append(ends, &x.work)
@@ -157,16 +184,13 @@ func (x *Lease) closed() {
 // after is the next one of root and those that have re-entered it. The caller holds the mutex.
 func (x *Lease) after(root *Lease) *Lease {
 	if x == root {
-		return root.inners
+		return root.seen().inners
 	}
-	return x.next
+	return x.more.next
 }
 
 func (x *Lease) event(kind EventKind) Event {
-	x.root.mu.Lock()
-	values := x.values
-	x.root.mu.Unlock()
-	e := x.cfg.event(values, kind, x.name)
+	e := x.cfg.event(x.values(), kind, x.want.Name)
 	e.Degraded = x.Degraded()
 	return e
 }
@@ -191,7 +215,7 @@ func (x *Lease) Name() string {
 	if x.none() {
 		return ""
 	}
-	return x.name
+	return x.want.Name
 }
 
 // Fence returns the fencing token of this turn. It is larger than that of every earlier turn of the
@@ -214,7 +238,8 @@ func (x *Lease) ValidUntil() time.Time {
 	if x.none() {
 		return time.Time{}
 	}
-	until := x.validUntil()
+	now := x.engine.clock.Now()
+	until := now.Add(x.hold.Remaining(now))
 	x.root.mu.Lock()
 	defer x.root.mu.Unlock()
 	if x.ended || x.loss != nil {
@@ -223,19 +248,13 @@ func (x *Lease) ValidUntil() time.Time {
 	return x.engine.clock.Time(until)
 }
 
-// validUntil is ValidUntil of a lease that may be trusted. It takes the hold's mutex.
-func (x *Lease) validUntil() clock.Awake {
-	now := x.engine.clock.Now()
-	return now.Add(x.hold.Remaining(now))
-}
-
 // Degraded says that the lease excludes others in this process only, because the lock service could
 // not answer when it was acquired: see [OnUnavailable]. It never changes during the lease.
 //
 // A degraded lease has no TTL and no fence. It ends by its release, by [WithMaxHold], by Close, and
 // [WithoutRenewal] after about one TTL. Its release sends nothing, [Confirm] trusts it, and it cannot be detached. A
 // re-entry joins it, whatever policy the re-entry has.
-func (x *Lease) Degraded() bool { return !x.none() && x.hold.Claim.Outage != nil }
+func (x *Lease) Degraded() bool { return !x.none() && x.hold.Claim.Outage() != nil }
 
 // Context returns the lease's own context. It has the values of the context that was given to
 // Acquire, but neither its deadline nor its cancellation. It ends when the lease does. Then
@@ -247,14 +266,14 @@ func (x *Lease) Context() context.Context {
 		end(errNoLease)
 		return ctx
 	}
-	own := &leaseContext{lease: x, parent: context.WithoutCancel(x.values)}
+	own := &leaseContext{lease: x, parent: context.WithoutCancel(x.values())}
 	own.make()
 	x.root.mu.Lock()
 	defer x.root.mu.Unlock()
-	if x.own == nil {
-		x.own = own
+	if r := x.rare(); r.own == nil {
+		r.own = own
 	}
-	return x.own
+	return x.more.own
 }
 
 // workContext returns a context that ends with the caller's or with the lease.
@@ -299,7 +318,7 @@ func leaseOf(ctx context.Context) *Lease {
 // is [Lease.Degraded].
 func FenceFor(ctx context.Context, name string) (uint64, error) {
 	x := leaseOf(ctx)
-	for x != nil && x.name != name {
+	for x != nil && x.want.Name != name {
 		x = x.outer
 	}
 	switch {
@@ -337,7 +356,7 @@ func (x *Lease) over() error {
 	x.root.mu.Lock()
 	defer x.root.mu.Unlock()
 	switch {
-	case x.known && x.result == nil: // before what has re-entered it was lost, if it was
+	case x.known && x.seen().result == nil: // before what has re-entered it was lost, if it was
 		return ErrReleased
 	case x.loss != nil:
 		return x.loss
@@ -371,5 +390,5 @@ func (x *Lease) Format(f fmt.State, _ rune) {
 		_, _ = io.WriteString(f, "lease(none)") // as below
 		return
 	}
-	_, _ = fmt.Fprintf(f, "lease(%q, fence %d)", x.name, x.Fence()) // fmt has no way to return the error
+	_, _ = fmt.Fprintf(f, "lease(%q, fence %d)", x.want.Name, x.Fence()) // fmt has no way to return the error
 }

@@ -30,7 +30,7 @@ func (s *LeaseSet) Names() []string {
 	}
 	names := make([]string, len(s.leases))
 	for i, x := range s.leases {
-		names[i] = x.name
+		names[i] = x.want.Name
 	}
 	return names
 }
@@ -42,7 +42,7 @@ func (s *LeaseSet) Lease(name string) *Lease {
 		return nil
 	}
 	for _, x := range s.leases {
-		if x.name == name {
+		if x.want.Name == name {
 			return x
 		}
 	}
@@ -185,8 +185,8 @@ func (s *LeaseSet) giveBack(ctx context.Context) {
 		return
 	}
 	for _, x := range s.leases {
-		if x.inside == nil {
-			x.hold.Forgo()
+		if x.root == x {
+			x.hold.Claim.Forgo()
 		}
 	}
 	_ = s.end(ctx, false) // told to observer and log
@@ -308,7 +308,7 @@ func (g *multiAcquire) begin(s *LeaseSet) (lost string) {
 	r := g.locker.engine
 	var renewals sync.WaitGroup
 	for _, x := range s.leases {
-		if x.inside != nil { // its outermost holder deals with it
+		if x.root != x { // its outermost holder deals with it
 			continue
 		}
 		left, life := x.hold.Left(r.clock.Read())
@@ -327,15 +327,15 @@ func (g *multiAcquire) begin(s *LeaseSet) (lost string) {
 	renewals.Wait()
 	now := r.clock.Read()
 	for _, x := range s.leases {
-		if x.inside != nil {
+		if x.root != x {
 			if !x.live() {
-				return x.name
+				return x.want.Name
 			}
 			continue
 		}
-		x.hold.Turn(now, g.cfg.turn())
+		x.hold.Turn(now, g.cfg.terms.Turn)
 		if left, _ := x.hold.Left(now); !x.live() || left < g.cfg.ttl/3 {
-			return x.name
+			return x.want.Name
 		}
 	}
 	return ""
@@ -373,7 +373,7 @@ func (g *multiAcquire) turn(i int, name string) *config {
 	if i > 0 {
 		c.dedup = 0
 	}
-	return &c
+	return c.settled()
 }
 
 // mayWait says whether waiting for name cannot close a circle: the caller holds nothing that the
@@ -384,8 +384,8 @@ func (g *multiAcquire) mayWait(name string) bool {
 	x := leaseOf(g.ctx)
 	greater := false
 	for ; x != nil; x = x.outer {
-		if x.engine == r && x.name >= name && x.live() {
-			if x.name == name && !g.cfg.noReentry {
+		if x.engine == r && x.want.Name >= name && x.live() {
+			if x.want.Name == name && !g.cfg.noReentry {
 				return true
 			}
 			greater = true

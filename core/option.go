@@ -72,7 +72,7 @@ func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, e
 	if err := next.relations(can); err != nil {
 		return nil, err
 	}
-	return &next, nil
+	return next.settled(), nil
 }
 
 // WaitForever makes Acquire wait until its ctx ends. See [WithWait].

@@ -28,7 +28,7 @@ func (l *Locker) Own(prefix string) []inspect.LeaseInfo {
 	o.waiting(r, r.room.Table.All(prefix))
 	infos := make([]inspect.LeaseInfo, 0, len(o))
 	for name, p := range o {
-		infos = append(infos, inspect.LeaseInfo{Name: name, Process: p.sorted()})
+		infos = append(infos, inspect.LeaseInfo{Name: name, Process: sorted(p)})
 	}
 	slices.SortFunc(infos, func(a, b inspect.LeaseInfo) int { return strings.Compare(a.Name, b.Name) })
 	return infos
@@ -51,7 +51,7 @@ func (l *Locker) OwnOf(name string) inspect.ProcessInfo {
 		}
 	}
 	o.waiting(r, lines)
-	return o.of(name).sorted()
+	return sorted(o.of(name))
 }
 
 // Driver returns the backend that New was given, for package operate.
@@ -63,40 +63,38 @@ func (l *Locker) Driver() driver.Driver {
 }
 
 // own is what the process has to do with names.
-type own map[string]*process
+type own map[string]*inspect.ProcessInfo
 
-type process inspect.ProcessInfo
-
-func (o own) of(name string) *process {
+func (o own) of(name string) *inspect.ProcessInfo {
 	if o[name] == nil {
-		o[name] = &process{}
+		o[name] = &inspect.ProcessInfo{}
 	}
 	return o[name]
 }
 
 // sorted has the oldest ones first.
-func (p *process) sorted() inspect.ProcessInfo {
+func sorted(p *inspect.ProcessInfo) inspect.ProcessInfo {
 	slices.SortFunc(p.Leases, func(a, b inspect.OwnLease) int { return cmp.Compare(b.HeldFor, a.HeldFor) })
 	slices.SortFunc(p.Waiters, func(a, b inspect.OwnWaiter) int { return cmp.Compare(b.Waited, a.Waited) })
-	return inspect.ProcessInfo(*p)
+	return *p
 }
 
 // watched adds the leases of the names that are wanted.
 func (o own) watched(r *engine, wanted func(name string) bool) {
-	for _, w := range r.dog.All() {
-		if h := w.(*hold.Hold); wanted(h.Claim.Name) { //nolint:forcetypeassert // nothing else is watched
+	for _, h := range r.dog.All() {
+		if wanted(h.Claim.Name) {
 			o.lease(h)
 		}
 	}
 }
 
 // waiting adds the calls that wait in the lines.
-func (o own) waiting(r *engine, lines []queue.Seen[*contend.Waiting, *hold.Hold]) {
+func (o own) waiting(r *engine, lines []queue.Seen[contend.Waiting, *hold.Hold]) {
 	now := r.clock.Now()
 	for _, line := range lines {
 		for _, w := range line.Wait {
 			x := (*Lease)(w.Want.Work.(*work)) //nolint:forcetypeassert // want has set it
-			p := o.of(x.name)
+			p := o.of(x.want.Name)
 			p.Waiters = append(p.Waiters, inspect.OwnWaiter{Label: x.cfg.label, Template: x.cfg.template, Waited: now.Sub(w.Began)})
 		}
 	}
@@ -118,13 +116,13 @@ func (o own) lease(h *hold.Hold) {
 		HeldFor: now.Up().Sub(h.Begun()), Remaining: h.Remaining(now.Awake()),
 	}
 	switch {
-	case h.Claim.Outage != nil:
+	case h.Claim.Outage() != nil:
 		of.Kind = inspect.HoldDegraded
 	case x.cfg.shared:
 		of.Kind = inspect.HoldShared
 	case x.cfg.limit > 1:
 		of.Kind = inspect.HoldLimited
 	}
-	p := o.of(x.name)
+	p := o.of(x.want.Name)
 	p.Leases = append(p.Leases, of)
 }

@@ -53,7 +53,7 @@ func (l *Locker) Ready(ctx context.Context) error {
 
 // takeAndGiveBack locks and frees readyName, and returns why that is not possible.
 func (r *engine) takeAndGiveBack(ctx context.Context, c *config) error {
-	k, wish, now := r.desk.New(readyName), &claim.Wish{Name: readyName, TTL: c.ttl}, r.clock.Read()
+	k, wish, now := r.desk.New(readyName), &claim.Wish{TTL: c.ttl}, r.clock.Read()
 	bound := driver.Patience(c.ttl)
 	reply := r.desk.Acquire(ctx, k, wish, 0, now, bound)
 	switch reply.Meaning().Kind {

@@ -12,7 +12,7 @@ import (
 func (r *engine) outer(ctx context.Context, name string) *Lease {
 	x := leaseOf(ctx)
 	for ; x != nil; x = x.outer {
-		if x.engine == r && x.name == name && x.live() {
+		if x.engine == r && x.want.Name == name && x.live() {
 			return x
 		}
 	}
@@ -32,8 +32,8 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		return nil, errOtherKind
 	}
 	root := x.root
-	inner := &Lease{engine: a.engine, cfg: a.cfg, name: a.name, outer: leaseOf(a.ctx), inside: x, root: root, values: a.ctx}
-	inner.work.lease, inner.work.parent = inner, a.ctx
+	inner := newLease(a.ctx, a.engine, a.cfg, a.name)
+	inner.root, inner.more, inner.open = root, &more{inside: x}, 0
 	inner.hold, inner.fence, inner.since = root.hold, root.fence, a.engine.clock.Read().Up()
 	if err := a.takeSlot(inner); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	}
 	defer root.mu.Unlock()
 	inner.shut = root.shut
-	inner.next, root.inners = root.inners, inner
+	inner.more.next, root.rare().inners = root.seen().inners, inner
 	root.open++
 	return inner, nil
 }
@@ -56,17 +56,20 @@ var errOtherKind = invalidf("the name is re-entered, and its lease is neither ex
 // takeSlot waits for the slot of the lease that inner re-enters. A shared lease has no slot, because
 // siblings are readers too.
 func (a *acquisition) takeSlot(inner *Lease) error {
-	x, root := inner.inside, inner.root
-	if inner.slotted = !root.cfg.shared; !inner.slotted {
+	root := inner.root
+	if root.cfg.shared {
 		return nil
 	}
 	root.mu.Lock()
+	x := inner.more.inside.rare()
 	if x.slot == nil {
 		x.slot = make(chan struct{}, 1)
 	}
+	slot := x.slot
 	root.mu.Unlock()
+	inner.more.turn = slot
 	select {
-	case x.slot <- struct{}{}:
+	case slot <- struct{}{}:
 		return nil
 	default:
 	}
@@ -75,10 +78,10 @@ func (a *acquisition) takeSlot(inner *Lease) error {
 	if a.once() {
 		return a.overBudget()
 	}
-	return a.waitForSlot(x)
+	return a.waitForSlot(slot)
 }
 
-func (a *acquisition) waitForSlot(x *Lease) error {
+func (a *acquisition) waitForSlot(slot chan<- struct{}) error {
 	a.beginWait()
 	var budget <-chan time.Time
 	if a.cfg.wait != WaitForever {
@@ -92,7 +95,7 @@ func (a *acquisition) waitForSlot(x *Lease) error {
 	var outer <-chan struct{}
 	for {
 		select {
-		case x.slot <- struct{}{}:
+		case slot <- struct{}{}:
 			return nil
 		case <-long:
 			a.Long()
@@ -116,15 +119,15 @@ func (a *acquisition) waitForSlot(x *Lease) error {
 
 // leaveSlot lets the next sibling in, if x has a slot.
 func (x *Lease) leaveSlot() {
-	if !x.slotted {
+	if x.root == x || x.more.turn == nil {
 		return
 	}
-	<-x.inside.slot
+	<-x.more.turn
 	x.root.mu.Lock()
 	defer x.root.mu.Unlock()
-	for p := &x.root.inners; *p != nil; p = &(*p).next {
+	for p := &x.root.more.inners; *p != nil; p = &(*p).more.next {
 		if *p == x {
-			*p = x.next
+			*p = x.more.next
 			return
 		}
 	}

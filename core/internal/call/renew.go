@@ -15,7 +15,16 @@ func (p *Port) Renew(claims []driver.Claim, bound time.Duration) []error {
 	if p.Can.Punctual {
 		errs = p.renew(ctx, claims)
 	} else {
-		errs = p.renewApart(ctx, claims)
+		answer := make(chan []error, 1)
+		p.Tasks.Go(func() {
+			var errs []error
+			defer func() { answer <- errs }() // also if the client ends the goroutine
+			errs = p.renew(ctx, claims)
+		})
+		select {
+		case errs = <-answer:
+		case <-ctx.Done():
+		}
 	}
 	for len(errs) < len(claims) {
 		errs = append(errs, ErrNoAnswer)
@@ -31,19 +40,4 @@ func (p *Port) renew(ctx context.Context, claims []driver.Claim) (errs []error) 
 		}
 	}()
 	return p.driver.Renew(ctx, claims)
-}
-
-func (p *Port) renewApart(ctx context.Context, claims []driver.Claim) []error {
-	answer := make(chan []error, 1)
-	p.Tasks.Go(func() {
-		var errs []error
-		defer func() { answer <- errs }() // also if the client ends the goroutine
-		errs = p.renew(ctx, claims)
-	})
-	select {
-	case errs := <-answer:
-		return errs
-	case <-ctx.Done():
-		return nil
-	}
 }

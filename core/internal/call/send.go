@@ -40,7 +40,7 @@ func (p *Port) Send(ctx context.Context, op Op, c driver.Claim, now clock.Readin
 		return p.sendWait(ctx, c, now, bound, late)
 	}
 	if p.Inline(ctx, now.Awake()) {
-		bounded, end := p.bounded(ctx, bound)
+		bounded, end := p.bounded(ctx, now.Awake(), bound)
 		r := p.call(bounded, op, c, now)
 		end()
 		p.heard(r)
@@ -65,9 +65,9 @@ func (p *Port) sendWait(ctx context.Context, c driver.Claim, now clock.Reading, 
 }
 
 // bounded returns the context of a call on its caller's goroutine, which a cancellation of the caller does not end.
-func (p *Port) bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+func (p *Port) bounded(ctx context.Context, now clock.Awake, d time.Duration) (context.Context, context.CancelFunc) {
 	if p.Can.Forgets {
-		return p.pool.Get(ctx, d)
+		return p.pool.Get(ctx, p.Clock.Time(now), d)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(deadline))

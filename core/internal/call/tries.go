@@ -40,15 +40,15 @@ func (p *Port) Tries(now clock.Reading, bound time.Duration) Tries {
 // First is how long to wait for the first answer.
 func (t *Tries) First(ctx context.Context) time.Duration {
 	t.sends = 1
-	if t.inline(ctx) {
+	if t.inline(ctx, t.began) {
 		return min(t.bound/2, quickPatience)
 	}
 	return t.bound / 2
 }
 
 // inline says whether a cancellation of ctx would wait for the answer.
-func (t *Tries) inline(ctx context.Context) bool {
-	return t.port.Can.Punctual && ctx.Done() != nil && t.port.isQuick(t.port.Clock.Now())
+func (t *Tries) inline(ctx context.Context, now clock.Awake) bool {
+	return t.port.Can.Punctual && ctx.Done() != nil && t.port.isQuick(now)
 }
 
 // Next says how long to wait for the next answer, after a pause; 0 means not to send again. r is the outcome so far. In
@@ -70,7 +70,7 @@ func (t *Tries) Next(ctx context.Context, r *Reply) time.Duration {
 	}
 	t.sends++
 	t.pause *= 4
-	if t.inline(ctx) {
+	if t.inline(ctx, r.Now.Awake().Add(wait)) {
 		left = min(left, quickPatience)
 	}
 	return left

@@ -24,18 +24,18 @@ type bounded struct {
 	end             func()     // made once, for all calls
 }
 
-// Get returns a context for one call, which takes at most d, and the function that ends it. The
+// Get returns a context for one call, which takes at most d from now on, and the function that ends it. The
 // deadline of the caller's context ends it too; a cancellation of the caller's context does not.
-func (p *Pool) Get(caller context.Context, d time.Duration) (ctx context.Context, end func()) {
+func (p *Pool) Get(caller context.Context, now time.Time, d time.Duration) (ctx context.Context, end func()) {
 	b, _ := p.spare.Get().(*bounded)
 	if b == nil {
 		b = &bounded{done: make(chan struct{}), spare: &p.spare}
 		b.end = func() { b.putBack() }
 	}
-	b.Context, b.deadline = caller, time.Now().Add(d)
+	b.Context, b.deadline = caller, now.Add(d)
 	if deadline, ok := caller.Deadline(); ok && deadline.Before(b.deadline) {
 		b.deadline = deadline
-		d = time.Until(deadline)
+		d = deadline.Sub(now)
 	}
 	if b.timer == nil {
 		b.timer = time.AfterFunc(d, b.expire)

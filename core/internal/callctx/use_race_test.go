@@ -20,7 +20,7 @@ func found(f func()) (what string) {
 func TestACallThatIsEndedTwiceIsFound(t *testing.T) {
 	t.Parallel()
 	p := new(Pool)
-	_, end := p.Get(t.Context(), time.Minute)
+	_, end := p.Get(t.Context(), time.Now(), time.Minute)
 	end()
 	if got := found(end); !strings.Contains(got, "ended twice") {
 		t.Errorf("%q", got)
@@ -31,12 +31,12 @@ func TestAContextWhoseTimeRanOutIsNobodyElses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := new(Pool)
-		ctx, end := p.Get(t.Context(), time.Second)
+		ctx, end := p.Get(t.Context(), time.Now(), time.Second)
 		child, cancel := context.WithCancel(ctx)
 		defer cancel()
 		<-child.Done()
 		end()
-		next, endNext := p.Get(t.Context(), time.Second)
+		next, endNext := p.Get(t.Context(), time.Now(), time.Second)
 		defer endNext()
 		if ctx.Err() == nil || child.Err() == nil || next.Err() != nil {
 			t.Errorf("%v, %v, and of the next call %v", ctx.Err(), child.Err(), next.Err())

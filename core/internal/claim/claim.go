@@ -29,8 +29,6 @@ type Claim struct {
 	Name  string
 	token string
 	desk  *Desk // that sends; nil if somebody plays
-	// Outage is why the grant was made without the service; nil for all other claims.
-	Outage error
 
 	mu      sync.Mutex // protects the fields below; a leaf
 	phase   phase
@@ -39,14 +37,38 @@ type Claim struct {
 	owned   bool          // it was granted, and the asker asks again
 	stray   bool          // during the release, a command turned out to be granted whose caller had gone
 	open    int32         // how many commands may act without our knowledge: under way, or given up
-	settles int32         // how many of them the next release settles: they are known to have acted
 	renews  int32         // how many renewals may act: they only prolong what the token owns
-	waits   int32         // how many of them are Waits that were left behind and have not returned
 	sent    time.Duration // TTL of the last command that asked
-	keep    time.Duration // its Keep
 	longest time.Duration // the longest TTL that was sent
 	since   clock.Awake   // when the last command was given up
+	rare    *rare         // made when something of it is set
+}
+
+// rare is what few claims have: a process can hold very many.
+type rare struct {
+	outage  error         // why the grant was made without the service
+	gives   time.Duration // the most that a renewal gives; 0 if that has no bound
+	keep    time.Duration // Keep of the last command that asked
+	forgone bool          // nobody has received the hold
+	settles int32         // how many of the open commands the next release settles: they are known to have acted
+	waits   int32         // how many of them are Waits that were left behind and have not returned
 	hung    clock.Awake   // when a Wait was left behind
+}
+
+// set is what few claims have, to be written to. The caller holds the mutex.
+func (c *Claim) set() *rare {
+	if c.rare == nil {
+		c.rare = new(rare)
+	}
+	return c.rare
+}
+
+// get is what few claims have, to be read. The caller holds the mutex.
+func (c *Claim) get() (r rare) {
+	if c.rare != nil {
+		r = *c.rare
+	}
+	return r
 }
 
 type phase uint8
@@ -59,21 +81,36 @@ const (
 	kept // over, but it may still own the name for a while: MinHold, and no answer to its release
 )
 
-// New returns a claim with a new token. It must stay secret, because whoever knows it can release the lock.
+// New returns a claim with a new token.
 func New(name string) *Claim {
+	c := new(Claim)
+	c.Begin(name, nil)
+	return c
+}
+
+// Begin makes a token, which must stay secret, because whoever knows it can release the lock. The commands go through d.
+func (c *Claim) Begin(name string, d *Desk) {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails: crypto/rand ends the process instead
 	var text [22]byte
 	base64.RawURLEncoding.Encode(text[:], raw[:])
-	return &Claim{Name: name, token: string(text[:])}
+	c.Name, c.token, c.desk = name, string(text[:]), d
 }
 
-// Degraded returns the claim of a grant g that was made without the service, for c. What c has asked the service for stays
+// Degraded makes own the claim of a grant g that was made without the service, for c. What c has asked the service for stays
 // open. Only a release ends it: nothing else can end what no service knows.
-func (c *Claim) Degraded(g driver.Grant) *Claim {
+func (c *Claim) Degraded(g driver.Grant, own *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &Claim{Name: c.Name, token: g.Degraded, desk: c.desk, longest: c.longest, Outage: cmp.Or(g.Outage, call.ErrNoAnswer)}
+	own.Name, own.token, own.desk, own.longest = c.Name, g.Degraded, c.desk, c.longest
+	own.set().outage = cmp.Or(g.Outage, call.ErrNoAnswer)
+}
+
+// Outage is why the grant was made without the service; nil for all others.
+func (c *Claim) Outage() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get().outage
 }
 
 // May says whether the token may ask for w: with another TTL or Keep than before only while none of its commands is
@@ -85,19 +122,22 @@ func (c *Claim) May(w *Wish) bool {
 }
 
 func (c *Claim) may(ttl, keep time.Duration) bool {
-	return c.open+c.renews == 0 || c.sent == ttl && c.keep == keep
+	return c.open+c.renews == 0 || c.sent == ttl && c.get().keep == keep
 }
 
 // Ask is the claim for a command that asks for w. The command counts as open until its Answer.
 func (c *Claim) Ask(op call.Op, w *Wish, fences int) driver.Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ask := w.ask(c.token)
+	ask := w.ask(c.Name, c.token)
 	ask.Fences = fences
 	c.first = op == call.Wait && !c.placed
 	c.open++
 	c.placed = c.placed || op == call.Wait
-	c.sent, c.keep, c.longest = ask.TTL, ask.Keep, max(c.longest, ask.TTL)
+	c.sent, c.longest = ask.TTL, max(c.longest, ask.TTL)
+	if ask.Keep != c.get().keep {
+		c.set().keep = ask.Keep
+	}
 	return ask
 }
 
@@ -106,7 +146,7 @@ func (c *Claim) Ask(op call.Op, w *Wish, fences int) driver.Claim {
 func (c *Claim) Renewal(w *Wish, ttl time.Duration) driver.Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.may(ttl, c.keep) {
+	if !c.may(ttl, c.get().keep) {
 		ttl = c.sent
 	}
 	c.renews++
@@ -141,15 +181,15 @@ func (c *Claim) Renewed(m driver.Meaning) {
 func (c *Claim) LeftBehind(now clock.Awake) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waits++
-	c.hung = now
+	c.set().waits++
+	c.rare.hung = now
 }
 
 // Hangs says that a Wait was left behind, and has not returned by now. One for each claim is enough.
 func (c *Claim) Hangs() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.waits > 0
+	return c.get().waits > 0
 }
 
 // Stuck says that a Wait has hung for a TTL. Whatever it has put into the queue is dead, and attempts find others first: another
@@ -157,7 +197,7 @@ func (c *Claim) Hangs() bool {
 func (c *Claim) Stuck(now clock.Awake) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.waits > 0 && now.Sub(c.hung) >= c.longest
+	return c.get().waits > 0 && now.Sub(c.rare.hung) >= c.longest
 }
 
 // Outcome takes the outcome of a command after its caller has gone. It says whether to clean up at once. The
@@ -168,7 +208,7 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if op == call.Wait {
-		c.waits--
+		c.set().waits--
 	}
 	granted := m.Kind == driver.Done && op != call.Release
 	switch {
@@ -194,7 +234,7 @@ func (c *Claim) settled() bool {
 	if c.phase != over {
 		return false
 	}
-	c.settles++
+	c.set().settles++
 	return true
 }
 
@@ -212,9 +252,33 @@ func (c *Claim) Owned() {
 	c.owned = true
 }
 
-// Hold says that the token was granted, and that a hold has it now.
-func (c *Claim) Hold() {
+// Hold says that the token was granted, and that a hold has it now. gives is the most that a renewal gives; 0 if that has no bound.
+func (c *Claim) Hold(gives time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.phase, c.placed = held, false
+	if gives > 0 {
+		c.set().gives = gives
+	}
+}
+
+// Forgo says that nobody has received the hold: MinHold does not apply.
+func (c *Claim) Forgo() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set().forgone = true
+}
+
+// Forgone says whether that is so.
+func (c *Claim) Forgone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get().forgone
+}
+
+// Longest is the most that a renewal gives; 0 if that has no bound.
+func (c *Claim) Longest() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get().gives
 }

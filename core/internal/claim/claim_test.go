@@ -18,7 +18,7 @@ var (
 	nothing = driver.Meaning{Kind: driver.NotDone}
 )
 
-func wish(ttl time.Duration) *Wish { return &Wish{Name: "n", TTL: ttl} }
+func wish(ttl time.Duration) *Wish { return &Wish{TTL: ttl} }
 
 const second = clock.Awake(time.Second)
 
@@ -92,7 +92,7 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 		}, Cleanup{}},
 		"released, and nothing was open": {func(c *Claim) Cleanup {
 			c.Answer(0, granted)
-			c.Hold()
+			c.Hold(0)
 			c.End()
 			return c.Ended(0, true, false)
 		}, Cleanup{}},
@@ -100,34 +100,34 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 			c.Answer(second, silence)
 			c.Ask(call.Acquire, wish(30*time.Second), 0)
 			c.Answer(second, granted)
-			c.Hold()
+			c.Hold(0)
 			c.End()
 			return c.Ended(second, true, false)
 		}, Cleanup{For: 30 * time.Second}},
 		"a duplicate has come during the release": {func(c *Claim) Cleanup {
 			c.Answer(second, silence)
-			c.Hold()
+			c.Hold(0)
 			c.End()
 			c.Outcome(call.Acquire, granted)
 			return c.Ended(second, true, false)
 		}, Cleanup{Once: true}},
 		"a duplicate has come during the work": {func(c *Claim) Cleanup {
 			c.Answer(second, silence)
-			c.Hold()
+			c.Hold(0)
 			c.Outcome(call.Acquire, granted)
 			c.End()
 			return c.Ended(second, true, false)
 		}, Cleanup{}},
 		"it was queued during the release": {func(c *Claim) Cleanup {
 			c.Answer(second, silence)
-			c.Hold()
+			c.Hold(0)
 			c.End()
 			c.Outcome(call.Wait, refused)
 			return c.Ended(100*second, true, false)
 		}, Cleanup{Once: true}},
 		"to stay taken, and the release has no answer": {func(c *Claim) Cleanup {
 			c.Answer(second, silence)
-			c.Hold()
+			c.Hold(0)
 			c.End()
 			return c.Ended(second, false, true)
 		}, Cleanup{}},
@@ -152,15 +152,15 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 		quiet bool
 	}{
 		"while it asks":           {call.Acquire, granted, func(*Claim) {}, false, false},
-		"while it is held":        {call.Acquire, granted, func(c *Claim) { c.Hold() }, false, true},
-		"during the release":      {call.Acquire, granted, func(c *Claim) { c.Hold(); c.End() }, false, true},
+		"while it is held":        {call.Acquire, granted, func(c *Claim) { c.Hold(0) }, false, true},
+		"during the release":      {call.Acquire, granted, func(c *Claim) { c.Hold(0); c.End() }, false, true},
 		"after the end":           {call.Acquire, granted, func(c *Claim) { c.Drop(0) }, true, false},
 		"after the end, a Wait":   {call.Wait, granted, func(c *Claim) { c.Drop(0) }, true, false},
 		"refused after the end":   {call.Acquire, refused, func(c *Claim) { c.Drop(0) }, false, true},
 		"queued after the end":    {call.Wait, refused, func(c *Claim) { c.Drop(0) }, true, false},
-		"queued during the work":  {call.Wait, refused, func(c *Claim) { c.Hold() }, false, false},
+		"queued during the work":  {call.Wait, refused, func(c *Claim) { c.Hold(0) }, false, false},
 		"a Wait that was not run": {call.Wait, nothing, func(c *Claim) { c.Drop(0) }, false, true},
-		"kept":                    {call.Acquire, granted, func(c *Claim) { c.Hold(); c.End(); c.Ended(0, false, true) }, false, false},
+		"kept":                    {call.Acquire, granted, func(c *Claim) { c.Hold(0); c.End(); c.Ended(0, false, true) }, false, false},
 	} {
 		c := New("n")
 		c.Ask(call.Acquire, wish(time.Second), 0)

@@ -28,8 +28,8 @@ func NewDesk(p *call.Port) *Desk {
 
 // New returns a claim whose commands the desk sends.
 func (d *Desk) New(name string) *Claim {
-	c := New(name)
-	c.desk = d
+	c := new(Claim)
+	c.Begin(name, d)
 	return c
 }
 
@@ -107,7 +107,9 @@ func said(r call.Reply) driver.Meaning {
 // Late is for the outcome of a command whose caller has gone. If many come at once, the sweeper does what there is to do.
 func (c *Claim) Late(op call.Op, r call.Reply) {
 	if r.Grant.Degraded != "" {
-		c.desk.once(c.Degraded(r.Grant))
+		own := new(Claim)
+		c.Degraded(r.Grant, own)
+		c.desk.once(own)
 	}
 	if c.Outcome(op, said(r)) && c.desk.enter() {
 		defer c.desk.leave()

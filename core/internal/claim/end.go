@@ -81,7 +81,7 @@ func (c *Claim) Ended(now clock.Awake, confirmed, mayKeep bool) Cleanup {
 		c.phase = kept
 		return Cleanup{}
 	}
-	c.phase, c.placed = over, c.placed || c.stray || c.Outage != nil && !confirmed
+	c.phase, c.placed = over, c.placed || c.stray || c.get().outage != nil && !confirmed
 	return c.cleanup(now, c.placed)
 }
 
@@ -96,7 +96,7 @@ func (c *Claim) Cleaner() driver.Claim {
 func (c *Claim) Settles() int32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.settles
+	return c.get().settles
 }
 
 // Cleaned takes the outcome of such a release, with what Settles was as it was sent.
@@ -107,9 +107,10 @@ func (c *Claim) Cleaned(m driver.Meaning, settles int32) {
 		return
 	}
 	c.placed = false
-	settles = min(settles, c.settles)
-	c.settles -= settles
-	c.open -= settles
+	if settles = min(settles, c.get().settles); settles > 0 {
+		c.rare.settles -= settles
+		c.open -= settles
+	}
 }
 
 // Doubtful says whether a command may still come that nobody knows of.

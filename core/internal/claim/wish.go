@@ -11,17 +11,17 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Wish is what somebody wants of a name. It does not change.
+// Wish is how somebody wants a name. It does not change, and calls for many names share it.
 type Wish struct {
-	Name, Label string
-	TTL         time.Duration
-	Limit       int           // as in driver.Claim
-	Scope       string        // with Dedup
-	Dedup       time.Duration // look for the marker of Scope
-	MinHold     time.Duration // the name stays taken this long, also after an early release
-	NoRenewal   bool          // nobody but Confirm renews it
-	Degrade     bool          // go on without the service if that answers nobody
-	Handoff     string        // hash of the hand-off to take the name over with
+	Label     string
+	TTL       time.Duration
+	Limit     int           // as in driver.Claim
+	Scope     string        // with Dedup
+	Dedup     time.Duration // look for the marker of Scope
+	MinHold   time.Duration // the name stays taken this long, also after an early release
+	NoRenewal bool          // nobody but Confirm renews it
+	Degrade   bool          // go on without the service if that answers nobody
+	Handoff   string        // hash of the hand-off to take the name over with
 }
 
 // Lifetime is how long the backend keeps the name for a holder that nobody renews.
@@ -49,10 +49,10 @@ func (w *Wish) keep() time.Duration {
 	return w.MinHold
 }
 
-// ask is the claim that asks for w.
-func (w *Wish) ask(token string) driver.Claim {
+// ask is the claim that asks for name.
+func (w *Wish) ask(name, token string) driver.Claim {
 	return driver.Claim{
-		Name: w.Name, Token: token, Label: w.Label, TTL: w.Lifetime(), Limit: w.Limit,
+		Name: name, Token: token, Label: w.Label, TTL: w.Lifetime(), Limit: w.Limit,
 		Scope: w.Scope, Dedup: w.Dedup, Keep: w.keep(), Handoff: w.Handoff, Degrade: w.Degrade,
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
-	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/queue"
@@ -23,7 +22,7 @@ type Asker struct {
 	place *Place
 	line  *Line
 	name  string
-	claim *claim.Claim
+	hold  *hold.Hold // that it asks for
 	want  *hold.Want // of the round under way
 
 	heard   clock.Awake   // when the service has answered last, or before the asker began
@@ -35,9 +34,9 @@ type Asker struct {
 	got     *call.Reply   // a grant without the service, which is still to be given
 }
 
-// newAsker returns an asker that goes on with c, if that is not nil.
-func (p *Place) newAsker(l *Line, name string, c *claim.Claim, heard clock.Awake) *Asker {
-	return &Asker{place: p, line: l, name: name, claim: c, heard: heard}
+// newAsker returns an asker that goes on with h, if that is not nil.
+func (p *Place) newAsker(l *Line, name string, h *hold.Hold, heard clock.Awake) *Asker {
+	return &Asker{place: p, line: l, name: name, hold: h, heard: heard}
 }
 
 // Next begins a round. broken is called if nobody waits any more before it is over.
@@ -48,7 +47,7 @@ func (a *Asker) Next(now clock.Awake, broken func()) Step {
 		return a.granted(r)
 	}
 	if a.place.Closed.Load() {
-		a.line.Fail(func(*Waiting) error { return ErrClosed })
+		a.line.Fail(func(Waiting) error { return ErrClosed })
 	}
 	w, behind, ok := a.line.First(broken)
 	switch {
@@ -56,17 +55,17 @@ func (a *Asker) Next(now clock.Awake, broken func()) Step {
 		s := a.drop(now)
 		s.Do = Over
 		return s
-	case a.claim != nil && !a.claim.May(&w.Want.Wish), a.claim != nil && a.claim.Stuck(now):
+	case a.hold != nil && !a.hold.Claim.May(&w.Want.Wish), a.hold != nil && a.hold.Claim.Stuck(now):
 		return a.drop(now) // before a rest: what it is granted late is given back at once
 	case a.rest > 0:
 		rest := a.rest
 		a.rest = 0
 		return Step{Do: Pause, For: rest}
-	case a.claim == nil:
-		a.claim = a.place.Claim(a.name)
+	case a.hold == nil:
+		a.hold = hold.New(a.name, &a.place.Site)
 	}
 	a.want = w.Want
-	s := Step{Do: Send, Op: call.Wait, Claim: a.claim, Want: a.want, Fences: a.place.fences(behind), For: a.place.round(a.want.TTL, a.fails)}
+	s := Step{Do: Send, Op: call.Wait, Claim: &a.hold.Claim, Want: a.want, Fences: a.place.fences(behind), For: a.place.round(a.want.TTL, a.fails)}
 	if a.again {
 		s.Op, s.For = call.Acquire, driver.Patience(a.want.TTL)
 	}
@@ -76,11 +75,11 @@ func (a *Asker) Next(now clock.Awake, broken func()) Step {
 
 // drop ends the claim.
 func (a *Asker) drop(now clock.Awake) Step {
-	s := Step{Do: Again, Behind: a.claim}
-	if a.claim != nil {
-		s.Clean = a.claim.Drop(now)
+	s := Step{Do: Again}
+	if a.hold != nil {
+		s.Behind, s.Clean = &a.hold.Claim, a.hold.Claim.Drop(now)
 	}
-	a.claim, a.again = nil, false
+	a.hold, a.again = nil, false
 	return s
 }
 
@@ -102,7 +101,7 @@ func (a *Asker) Answered(r call.Reply, broken bool) Step {
 		a.line.Tell(News{Held: m.Held, At: now})
 	case driver.Marked:
 		scope := a.want.Scope
-		a.line.Fail(func(w *Waiting) error {
+		a.line.Fail(func(w Waiting) error {
 			if w.Want.Dedup > 0 && w.Want.Scope == scope {
 				return r.Err
 			}
@@ -121,7 +120,7 @@ func (a *Asker) Answered(r call.Reply, broken bool) Step {
 func (a *Asker) silent(now clock.Awake, err error, m driver.Meaning) {
 	_, panicked := errors.AsType[*call.Panic](err)
 	if m.Refused || panicked {
-		a.line.Fail(func(w *Waiting) error {
+		a.line.Fail(func(w Waiting) error {
 			if w.Want == a.want {
 				return err
 			}
@@ -132,7 +131,7 @@ func (a *Asker) silent(now clock.Awake, err error, m driver.Meaning) {
 		a.patient = max(a.patient, a.bound)
 		a.fails++
 		a.line.Tell(News{Err: err, At: now, Patient: a.patient})
-		a.line.Fail(func(w *Waiting) error {
+		a.line.Fail(func(w Waiting) error {
 			since := now.Sub(max(a.heard, w.Began))
 			if since >= w.Want.TTL && a.patient >= driver.Recheck(w.Want.TTL) {
 				return err
@@ -153,24 +152,25 @@ const (
 func (a *Asker) granted(r call.Reply) Step {
 	ttl := a.want.TTL
 	if !hold.Fresh(r, ttl) { // the same token asks again, for all of it
-		a.claim.Owned()
+		a.hold.Claim.Owned()
 		return Step{Do: Again}
 	}
-	if r.Grant.Degraded != "" && a.claim.Outage == nil { // by itself, and the claim for the service is dropped first
-		s := Step{Do: Again, Behind: a.claim, Clean: a.claim.Drop(r.Now.Awake())}
-		a.claim, a.got, a.again = a.claim.Degraded(r.Grant), &r, true
+	if r.Grant.Degraded != "" && a.hold.Claim.Outage() == nil { // by itself, and the claim for the service is dropped first
+		own, s := granted(a.hold, r)
+		s.Do, a.hold, a.got, a.again = Again, own, &r, true
 		return s
 	}
-	c := a.claim
-	gift, more := a.line.Give(a.again, func(w *Waiting) (*hold.Hold, bool) {
+	h := a.hold
+	gift, more := a.line.Give(a.again, func(w Waiting) (*hold.Hold, bool) {
 		if w.Want.Wish != a.want.Wish && !a.want.Alike(&w.Want.Wish) {
 			return nil, false
 		}
-		return a.place.hold(a.line, c, r, ttl, w.Want), true
+		h.Begin(r, ttl, w.Want)
+		return h, true
 	})
 	switch {
 	case gift == queue.Given:
-		a.claim, a.again = nil, false
+		a.hold, a.again = nil, false
 		if more {
 			return Step{Do: Again}
 		}
@@ -182,14 +182,14 @@ func (a *Asker) granted(r call.Reply) Step {
 		}
 		return s
 	}
-	c.Owned()
+	h.Claim.Owned()
 	a.again = true
 	return Step{Do: Again}
 }
 
 // giveBack releases what was granted.
 func (a *Asker) giveBack(now clock.Awake) Step {
-	s := Step{Do: Again, Behind: a.claim, Clean: a.claim.GiveBack(now)}
-	a.claim, a.again = nil, false
+	s := Step{Do: Again, Behind: &a.hold.Claim, Clean: a.hold.Claim.GiveBack(now)}
+	a.hold, a.again = nil, false
 	return s
 }

@@ -33,8 +33,8 @@ func (r *Room) round(ctx context.Context, a *Asker, s Step, heard func(*driver.H
 		return Step{Do: Again}
 	}
 	began := r.Port.Clock.Read()
-	if s.Want.Values != nil {
-		ctx = valued{ctx, s.Want.Values}
+	if values := s.Want.Work.Values(); values != nil {
+		ctx = valued{ctx, values}
 	}
 	var rep call.Reply
 	if s.Op == call.Acquire {

@@ -5,10 +5,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
-	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
-	"github.com/holdfast-go/holdfast/core/internal/queue"
 )
 
 // Caller is one call that wants a hold.
@@ -26,13 +24,20 @@ type Caller struct {
 	Once bool // does not wait for another holder
 
 	line   *Line
-	claim  *claim.Claim
-	waiter *Waiter
+	hold   *hold.Hold // that its own attempt asks for
+	waiter Waiter
 }
 
 // NewCaller returns a call that begins at now.
 func (p *Place) NewCaller(now clock.Awake, w *hold.Want, once bool) *Caller {
-	return &Caller{place: p, Waiting: Waiting{w, now}, Once: once}
+	c := new(Caller)
+	c.begin(p, Waiting{Want: w, Began: now}, once)
+	return c
+}
+
+// begin makes c a new call. If it was another one before, that is over.
+func (c *Caller) begin(p *Place, w Waiting, once bool) {
+	*c = Caller{place: p, Waiting: w, Once: once, waiter: Waiter{Of: w, Told: c.waiter.Told}}
 }
 
 // Next begins, or goes on after a change of the line.
@@ -40,17 +45,17 @@ func (c *Caller) Next(now clock.Awake) Step {
 	if c.Once {
 		return c.try(now)
 	}
-	c.line, c.waiter = c.place.Table.Enter(Key(c.Want), c.Want.Together(), &c.Waiting)
-	if c.waiter != nil {
-		return Step{Do: Listen}
+	line, waits, has := c.place.Table.Enter(Key(c.Want), c.Want.Together(), &c.waiter)
+	if c.line = line; waits {
+		return Step{Do: Listen, Hold: has}
 	}
 	return c.ask()
 }
 
 // ask is an attempt of the call's own.
 func (c *Caller) ask() Step {
-	c.claim = c.place.Claim(c.Want.Name)
-	return Step{Do: Send, Op: call.Acquire, Claim: c.claim, Want: c.Want, For: driver.Patience(c.Want.TTL)}
+	c.hold = hold.New(c.Want.Name, &c.place.Site)
+	return Step{Do: Send, Op: call.Acquire, Claim: &c.hold.Claim, Want: c.Want, For: driver.Patience(c.Want.TTL)}
 }
 
 // try asks, or finds out from those of this process who have the name or ask for it. What they were told counts only if they
@@ -85,7 +90,7 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 	case m.Kind == driver.Done && hold.Fresh(r, c.Want.TTL):
 		return c.granted(r, gone)
 	case m.Kind == driver.Done:
-		c.claim.Owned() // the same token asks again, for all of it
+		c.hold.Claim.Owned() // the same token asks again, for all of it
 	}
 	if err := c.why(r, m, gone); err != nil {
 		return c.goes(r, err)
@@ -95,10 +100,10 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 
 // granted makes a hold.
 func (c *Caller) granted(r call.Reply, gone error) Step {
-	own, s := granted(c.claim, r)
+	own, s := granted(c.hold, r)
 	s.Do, s.Err = Over, gone
 	var start bool
-	s.Hold, start = c.line.Granted(func() *hold.Hold { return c.place.hold(c.line, own, r, c.Want.TTL, c.Want) })
+	s.Hold, start = c.line.Granted(func() *hold.Hold { own.Begin(r, c.Want.TTL, c.Want); return own })
 	if start {
 		s.Start = c.place.newAsker(c.line, c.Want.Name, nil, r.Now.Awake())
 	}
@@ -130,12 +135,11 @@ func (c *Caller) waits(r call.Reply, m driver.Meaning) Step {
 	if !m.Answered() {
 		heard = c.Began
 	}
-	c.waiter = queue.Wait[*Waiting, *hold.Hold, News](&c.Waiting)
 	s := Step{Do: Listen}
-	if c.line.Refused(c.waiter) {
-		s.Start = c.place.newAsker(c.line, c.Want.Name, c.claim, heard)
+	if c.line.Refused(&c.waiter) {
+		s.Start = c.place.newAsker(c.line, c.Want.Name, c.hold, heard)
 	} else {
-		s.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())
+		s.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(r.Now.Awake())
 	}
 	if m.Held != nil {
 		c.line.Tell(News{Held: m.Held, At: heard})
@@ -147,9 +151,9 @@ func (c *Caller) waits(r call.Reply, m driver.Meaning) Step {
 func (c *Caller) goes(r call.Reply, err error) Step {
 	s := Step{Do: Over, Err: err}
 	if c.line.GaveUp() {
-		s.Start = c.place.newAsker(c.line, c.Want.Name, c.claim, r.Now.Awake())
+		s.Start = c.place.newAsker(c.line, c.Want.Name, c.hold, r.Now.Awake())
 	} else {
-		s.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())
+		s.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(r.Now.Awake())
 	}
 	return s
 }

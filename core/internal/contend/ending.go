@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
 
@@ -16,15 +17,18 @@ type Left interface {
 }
 
 // End ends h, whose work was told before. The first command goes out on the caller's goroutine if nothing can delay it there. Everything
-// else happens on a goroutine that outlives ctx. to is told either before End returns, or from there.
-func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left, to Left) {
-	now := r.Port.Clock.Read()
-	x := exit{room: r, steps: r.NewLeaver(lineOf(h), h, left), to: to}
-	x.step = x.steps.Next(now)
-	if x.step.Do == Over || ctx.Err() == nil && r.Port.Inline(ctx, now.Awake()) {
-		if x.run(ctx, true) {
-			return
-		}
+// else happens on a goroutine that outlives ctx. to is told either before End returns, or from there. The contexts have ended at now.
+func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left, now clock.Reading, to Left) {
+	steps := r.NewLeaver(h, left)
+	first := steps.Next(now)
+	if first.Do == Over { // it was passed on, mostly
+		r.Do(first)
+		to.Left(steps.Outcome, nil, nil)
+		return
+	}
+	x := exit{room: r, steps: steps, step: first, to: to, now: now}
+	if ctx.Err() == nil && r.Port.Inline(ctx, now.Awake()) && x.run(ctx, true) {
+		return
 	}
 	rest := x
 	r.Port.Tasks.Go(func() { rest.run(context.WithoutCancel(ctx), false) })
@@ -33,9 +37,10 @@ func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left, to Left) 
 // exit carries out the steps of one Leaver.
 type exit struct {
 	room     *Room
-	steps    *Leaver
+	steps    Leaver
 	to       Left
 	step     Step
+	now      clock.Reading // of the last step
 	tries    call.Tries
 	within   time.Duration
 	again    call.Reply // after which a command is to be sent again
@@ -49,7 +54,7 @@ func (x *exit) run(ctx context.Context, once bool) (over bool) {
 		x.room.Do(x.step)
 		switch s := x.step; s.Do {
 		case Over:
-			x.to.Left(s.Outcome, x.err, x.panicked)
+			x.to.Left(x.steps.Outcome, x.err, x.panicked)
 			return true
 		case Idle:
 			if once {
@@ -59,7 +64,7 @@ func (x *exit) run(ctx context.Context, once bool) (over bool) {
 			if idle := x.steps.Idle(); idle != nil {
 				<-idle
 			}
-			x.step = x.steps.Next(x.room.Port.Clock.Read())
+			x.next()
 		case Send:
 			x.send(ctx, s)
 		default:
@@ -73,13 +78,11 @@ func (x *exit) run(ctx context.Context, once bool) (over bool) {
 }
 
 func (x *exit) send(ctx context.Context, s Step) {
-	p := x.room.Port
-	now := p.Clock.Read()
 	if x.within == 0 {
-		x.tries = p.Tries(now, s.For)
+		x.tries = x.room.Port.Tries(x.now, s.For)
 		x.within = x.tries.First(ctx)
 	}
-	reply := x.room.Desk.Release(ctx, s.Ask, now, x.within)
+	reply := x.room.Desk.Release(ctx, x.steps.Ask, x.now, x.within)
 	if v, ok := errors.AsType[*call.Panic](reply.Err); ok {
 		x.panicked = v
 	}
@@ -91,16 +94,20 @@ func (x *exit) send(ctx context.Context, s Step) {
 
 // pause waits before the command is sent again, or gives up.
 func (x *exit) pause(ctx context.Context) {
-	reply, now := x.again, x.room.Port.Clock.Read()
+	reply := x.again
 	x.again = call.Reply{}
 	if reply.Err != nil {
-		x.within = x.tries.Next(ctx, &reply)
-		now = x.room.Port.Clock.Read()
-		if x.within == 0 {
+		if x.within = x.tries.Next(ctx, &reply); x.within == 0 {
 			x.err = reply.Err
-			x.step = x.steps.GiveUp(now)
+			x.step = x.steps.GiveUp(x.room.Port.Clock.Read())
 			return
 		}
 	}
-	x.step = x.steps.Next(now)
+	x.next()
+}
+
+// next goes on now.
+func (x *exit) next() {
+	x.now = x.room.Port.Clock.Read()
+	x.step = x.steps.Next(x.now)
 }

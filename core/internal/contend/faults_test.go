@@ -31,7 +31,7 @@ func (o *odd) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 }
 
 func plain(label string) hold.Want {
-	return hold.Want{Wish: claim.Wish{Name: "n", Label: label, TTL: 3 * time.Second}, Turn: term.Turn{Every: time.Second}}
+	return hold.Want{Name: "n", Terms: &hold.Terms{Wish: claim.Wish{Label: label, TTL: 3 * time.Second}, Turn: term.Turn{Every: time.Second}}}
 }
 
 // beside runs fn while another process has the name.

@@ -3,49 +3,69 @@ package contend
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
 
 // Guest is one call that wants a hold. Its methods are called on its own goroutine.
 type Guest interface {
-	// Gone is why the call must not go on; nil if it may.
+	// Gone is why the call must not go on; nil if it may. Poke says that it may have another answer.
 	Gone() error
-	// Until is closed when Gone may have another answer. It is nil if only the end of the call's ctx, or of the room, can change
-	// it.
+	// Until is closed when Gone may have another answer without a Poke. It is nil if only the end of the call's ctx can change it.
 	Until() <-chan struct{}
 	// Heard takes the outcome of an attempt of the call's own.
 	Heard(r call.Reply)
-	// Waits says that the call waits from now on. After long, Long is called, unless it is 0.
-	Waits() (long time.Duration)
-	// Long says that the call has waited for long.
+	// Waits says that the call waits from now on, and who of this process has the name, or nil.
+	Waits(here *hold.Hold)
+	// Long says, once, that the call has waited for long.
 	Long()
 	// Look has the call look at its line. It says whether anything is known of the name.
 	Look() (known bool)
 }
 
+// Call is what a call wants, and for how long.
+type Call struct {
+	Want   *hold.Want
+	Budget time.Duration // for which it waits at most
+	Long   time.Duration // after which Guest.Long is called; 0 for never
+	Now    clock.Reading // when it began
+}
+
 // Forever is a budget without end.
-const Forever time.Duration = -1
+const Forever time.Duration = math.MaxInt64
 
 // ErrBudget is the end of a call's budget.
 var ErrBudget = errors.New("contend: the budget is over")
 
-// Get gets a hold for w, which g waits for, for budget at most. The error is g's own from Gone, *Held, what the driver says, ErrSilent or
-// ErrBudget. If there are a hold and an error, the hold came as the call left: it has to be given back.
-func (r *Room) Get(ctx context.Context, w *hold.Want, budget time.Duration, g Guest) (*hold.Hold, error) {
-	now := r.Port.Clock.Read()
-	c := r.NewCaller(now.Awake(), w, budget == 0)
+// Get gets a hold for g. The error is g's own from Gone, *Held, what the driver says, ErrSilent or ErrBudget. If there are a hold and an
+// error, the hold came as the call left: it has to be given back.
+func (r *Room) Get(ctx context.Context, x Call, g Guest) (*hold.Hold, error) {
+	c, ok := r.callers.Get().(*Caller)
+	if !ok {
+		c = new(Caller)
+	}
+	c.begin(&r.Place, Waiting{x.Want, x.Now.Awake(), x.Long}, x.Budget == 0)
+	h, err := r.get(ctx, c, x.Budget, x.Now, g)
+	c.Want, c.waiter.Of.Want, c.hold, c.line = nil, nil, nil, nil // it keeps nothing alive
+	r.callers.Put(c)
+	return h, err
+}
+
+func (r *Room) get(ctx context.Context, c *Caller, budget time.Duration, now clock.Reading, g Guest) (*hold.Hold, error) {
 	for s := c.Next(now.Awake()); ; {
 		r.Do(s)
 		switch s.Do {
 		case Send:
-			reply := r.Desk.Acquire(ctx, s.Claim, &w.Wish, s.Fences, now, s.For)
+			reply := r.Desk.Acquire(ctx, s.Claim, &c.Want.Wish, s.Fences, now, s.For)
 			g.Heard(reply)
 			s = c.Answered(reply, g.Gone())
 		case Listen:
+			g.Waits(s.Hold)
 			s = r.listen(ctx, c, budget, g)
 		case Watch:
 			s = r.watch(ctx, c, s, g)
@@ -61,7 +81,7 @@ func (r *Room) Get(ctx context.Context, w *hold.Want, budget time.Duration, g Gu
 
 // after fires when a call that began with c has waited for d. It is nil for 0 and Forever. Give it back with spare.
 func (r *Room) after(c *Caller, d time.Duration) *time.Timer {
-	if d <= 0 {
+	if d <= 0 || d == Forever {
 		return nil
 	}
 	d -= r.Port.Clock.Now().Sub(c.Began)
@@ -87,18 +107,23 @@ func fired(t *time.Timer) <-chan time.Time {
 	return t.C
 }
 
-// listen waits for a word of the line.
+// listen waits for a word of the line. What all calls share, such as the end of the room, is no channel of its select: it comes as a
+// word, since thousands can wait.
 func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration, g Guest) Step {
-	long, over := r.after(c, g.Waits()), r.after(c, budget)
-	defer r.spare(long)
+	over := r.after(c, budget)
 	defer r.spare(over)
+	if c.Long > 0 {
+		r.long.by(c.Began.Add(c.Long))
+	}
+	if err := g.Gone(); err != nil { // whoever pokes may have come before the call was in its line
+		return c.leave(err)
+	}
 	for until := g.Until(); ; {
 		select {
 		case w := <-c.Words():
-			return c.Told(w)
-		case <-fired(long):
-			g.Look()
-			g.Long()
+			if !w.Look {
+				return c.Told(w)
+			}
 		case <-fired(over):
 			if g.Look() {
 				return c.leave(ErrBudget)
@@ -107,13 +132,16 @@ func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration, g Gu
 		case <-ctx.Done():
 			g.Look()
 			return c.leave(g.Gone())
-		case <-r.life.Done():
-			return c.leave(g.Gone())
 		case <-until:
-			if err := g.Gone(); err != nil {
-				return c.leave(err)
-			}
-			until = g.Until()
+		}
+		if err := g.Gone(); err != nil {
+			return c.leave(err)
+		}
+		until = g.Until()
+		if c.Long > 0 && r.Port.Clock.Now().Sub(c.Began) >= c.Long {
+			c.Long = 0
+			g.Look()
+			g.Long()
 		}
 	}
 }
@@ -130,7 +158,12 @@ func (r *Room) lastAnswer(ctx context.Context, c *Caller, g Guest) Step {
 		}
 		select {
 		case w := <-c.Words():
-			return c.Told(w)
+			if !w.Look {
+				return c.Told(w)
+			}
+			if err := g.Gone(); err != nil {
+				return c.leave(err)
+			}
 		case <-v.Changed:
 		case <-fired(over):
 			s := c.leave(ErrSilent)

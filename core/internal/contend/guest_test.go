@@ -29,7 +29,7 @@ func (g *guest) Gone() error {
 
 func (g *guest) Until() <-chan struct{} { return nil }
 func (g *guest) Heard(call.Reply)       {}
-func (g *guest) Waits() time.Duration   { return g.long }
+func (g *guest) Waits(*hold.Hold)       {}
 func (g *guest) Long()                  { g.told++ }
 
 func (g *guest) Look() bool {
@@ -43,12 +43,12 @@ func get(ctx context.Context, r *Room, w *hold.Want, budget time.Duration) (*hol
 }
 
 func (g *guest) get(budget time.Duration) (*hold.Hold, error) {
-	h, err := g.room.Get(g.ctx, g.want, budget, g)
+	h, err := g.room.Get(g.ctx, Call{g.want, budget, g.long, g.room.Port.Clock.Read()}, g)
 	if h != nil && err == nil {
 		err = g.Gone()
 	}
 	if err != nil && h != nil {
-		h.Forgo()
+		h.Claim.Forgo()
 		leave(context.WithoutCancel(g.ctx), g.room, h, claim.Left{})
 		h = nil
 	}
@@ -66,7 +66,7 @@ func (e ended) Left(o hold.Outcome, _ error, _ *call.Panic) { e <- o }
 // leave ends a hold, and waits for that until ctx ends.
 func leave(ctx context.Context, r *Room, h *hold.Hold, left claim.Left) (o hold.Outcome, known bool) {
 	over := make(ended, 1)
-	r.End(ctx, h, left, over)
+	r.End(ctx, h, left, r.Port.Clock.Read(), over)
 	select {
 	case o = <-over:
 		return o, true

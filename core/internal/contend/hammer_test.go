@@ -37,6 +37,8 @@ type job struct {
 
 func (j *job) Stop(term.Loss) { j.end() }
 
+func (j *job) Values() context.Context { return nil }
+
 func (j *job) end() {
 	if j.working.CompareAndSwap(true, false) && !j.site.busy.CompareAndSwap(j, nil) {
 		j.site.t.Errorf("%s ends, and somebody else works", j.name)
@@ -109,7 +111,7 @@ func TestManyGoroutinesOfManyProcessesWorkOneAtATime(t *testing.T) {
 			for g := range 8 {
 				all.Go(func() {
 					for range turns {
-						w := hold.Want{Wish: claim.Wish{Name: "n", TTL: 3 * time.Second}, Turn: term.Turn{Every: time.Second}}
+						w := hold.Want{Name: "n", Terms: &hold.Terms{Wish: claim.Wish{TTL: 3 * time.Second}, Turn: term.Turn{Every: time.Second}}}
 						if err := do(context.Background(), r, s, fmt.Sprint(p, g), w, Forever, func() {}); err != nil {
 							t.Error(err)
 						}
@@ -129,7 +131,7 @@ func TestManyGoroutinesOfManyProcessesWorkOneAtATime(t *testing.T) {
 // wishes are what callers want in the storm.
 func wish(rng *rand.Rand) hold.Want {
 	ttl := []time.Duration{300 * time.Millisecond, 3 * time.Second, 30 * time.Second}[rng.IntN(3)]
-	w := hold.Want{Wish: claim.Wish{Name: "n", TTL: ttl, Label: ttl.String()}, Turn: term.Turn{Every: ttl / 3}}
+	w := hold.Want{Name: "n", Terms: &hold.Terms{Wish: claim.Wish{TTL: ttl, Label: ttl.String()}, Turn: term.Turn{Every: ttl / 3}}}
 	switch rng.IntN(8) {
 	case 0:
 		w.MinHold = 20 * time.Millisecond
@@ -217,7 +219,7 @@ func TestAThousandWaitersThatLeaveAtOnceCostThreeCommands(t *testing.T) {
 		defer endA()
 		b, endB := newRoom(m)
 		defer endB()
-		w := hold.Want{Wish: claim.Wish{Name: "n", TTL: 3 * time.Second}, Turn: term.Turn{Every: time.Second}}
+		w := hold.Want{Name: "n", Terms: &hold.Terms{Wish: claim.Wish{TTL: 3 * time.Second}, Turn: term.Turn{Every: time.Second}}}
 		if err := do(t.Context(), a, s, "a", w, Forever, func() {
 			before := m.commands()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

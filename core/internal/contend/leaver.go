@@ -1,6 +1,7 @@
 package contend
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -20,17 +21,19 @@ import (
 //		Idle: wait for l.Idle(); s = l.Next(now)
 //	}
 type Leaver struct {
+	Ask     driver.Claim // what to send
+	Outcome hold.Outcome // in the end
+
 	place  *Place
-	line   *Line
 	hold   *hold.Hold
 	left   claim.Left
 	ending hold.Ending
 	begun  bool
 }
 
-// NewLeaver returns the end of h, which is in l, the line of its name. left is how its release is to leave the name.
-func (p *Place) NewLeaver(l *Line, h *hold.Hold, left claim.Left) *Leaver {
-	return &Leaver{place: p, line: l, hold: h, left: left}
+// NewLeaver returns the end of h. left is how its release is to leave the name.
+func (p *Place) NewLeaver(h *hold.Hold, left claim.Left) Leaver {
+	return Leaver{place: p, hold: h, left: left}
 }
 
 // Next begins, or goes on.
@@ -42,14 +45,14 @@ func (l *Leaver) Next(now clock.Reading) Step {
 		if passed {
 			return Step{Do: Over}
 		}
-		if start {
+		if start != nil {
 			l.place.used(l.hold.Turns())
-			s.Start = l.place.newAsker(l.line, l.hold.Want().Name, nil, now.Awake())
+			s.Start = l.place.newAsker(start, l.hold.Claim.Name, nil, now.Awake())
 		}
 		var loss term.Loss
 		var ok bool
 		if l.ending, loss, ok = l.hold.End(now, l.left); !ok {
-			s.Do, s.Outcome = Over, hold.Outcome{Result: term.WasLost, Loss: loss}
+			s.Do, l.Outcome = Over, hold.Outcome{Result: term.WasLost, Loss: loss}
 			return s
 		}
 	}
@@ -60,16 +63,17 @@ func (l *Leaver) Next(now clock.Reading) Step {
 	ask, bound, ok := l.ending.Send(now)
 	if !ok {
 		o := l.over(now)
-		o.Start = either(s.Start, o.Start)
+		o.Start = cmp.Or(s.Start, o.Start)
 		return o
 	}
-	s.Do, s.Op, s.Claim, s.Ask, s.For = Send, call.Release, l.hold.Claim, ask, bound
+	l.Ask = ask
+	s.Do, s.Op, s.Claim, s.For = Send, call.Release, &l.hold.Claim, bound
 	return s
 }
 
 // pass gives the hold to the first waiter, unless its release is to leave something behind.
-func (l *Leaver) pass(now clock.Reading) (passed, start bool) {
-	return l.line.Pass(l.hold, l.place.Can.Hears, func(w *Waiting) bool {
+func (l *Leaver) pass(now clock.Reading) (passed bool, start *Line) {
+	return l.place.Table.Pass(Key(l.hold.Want()), l.hold, l.place.Can.Hears, func(w Waiting) bool {
 		return l.left == (claim.Left{}) && !l.place.Closed.Load() && l.hold.Next(now, w.Want)
 	})
 }
@@ -84,10 +88,15 @@ func (l *Leaver) Answered(r call.Reply) Step {
 
 // over is the end: the name is free, or comes free with its TTL.
 func (l *Leaver) over(now clock.Reading) Step {
-	s := Step{Do: Over, Behind: l.hold.Claim, Outcome: l.ending.Over(now)}
-	s.Clean = s.Outcome.Cleanup
-	if l.line.Vacate(l.hold) {
-		s.Start = l.place.newAsker(l.line, l.hold.Want().Name, nil, now.Awake())
+	l.Outcome = l.ending.Over(now)
+	return l.place.vacate(l.hold, l.Outcome.Cleanup, now)
+}
+
+// vacate is the end of a hold that is over.
+func (p *Place) vacate(h *hold.Hold, clean claim.Cleanup, now clock.Reading) Step {
+	s := Step{Do: Over, Behind: &h.Claim, Clean: clean}
+	if start := p.Table.Vacate(Key(h.Want()), h); start != nil {
+		s.Start = p.newAsker(start, h.Claim.Name, nil, now.Awake())
 	}
 	return s
 }
@@ -96,20 +105,7 @@ func (l *Leaver) over(now clock.Reading) Step {
 func (l *Leaver) Idle() <-chan struct{} { return l.ending.Idle() }
 
 // Lost is what has to be done for a hold that was lost, after its contexts have ended.
-func (p *Place) Lost(l *Line, h *hold.Hold, now clock.Reading) Step {
-	s := Step{Do: Over, Behind: h.Claim, Clean: h.Ended(now)}
-	if l.Vacate(h) {
-		s.Start = p.newAsker(l, h.Want().Name, nil, now.Awake())
-	}
-	return s
-}
-
-func either(a, b *Asker) *Asker {
-	if a != nil {
-		return a
-	}
-	return b
-}
+func (p *Place) Lost(h *hold.Hold, now clock.Reading) Step { return p.vacate(h, h.Ended(now), now) }
 
 // Patience is how long the release may take.
 func (l *Leaver) Patience() time.Duration { return driver.Patience(l.hold.Want().Lifetime()) }

@@ -23,6 +23,7 @@ import (
 type Waiting struct {
 	Want  *hold.Want
 	Began clock.Awake
+	Long  time.Duration // after which it has waited for long; 0 for never
 }
 
 // News is the last answer that a line has heard. At most one of Held and Err is set.
@@ -35,20 +36,18 @@ type News struct {
 
 // The queue's types, for what waits here.
 type (
-	Table  = queue.Table[*Waiting, *hold.Hold, News]
-	Line   = queue.Line[*Waiting, *hold.Hold, News]
-	Waiter = queue.Waiter[*Waiting, *hold.Hold, News]
+	Table  = queue.Table[Waiting, *hold.Hold, News]
+	Line   = queue.Line[Waiting, *hold.Hold, News]
+	Waiter = queue.Waiter[Waiting, *hold.Hold, News]
 	Word   = queue.Word[*hold.Hold]
 	Look   = queue.Look[*hold.Hold, News]
 )
 
 // Place is what the steps of one process share.
 type Place struct {
-	Table  *Table
-	Claim  func(name string) *claim.Claim // makes a new one
-	Watch  hold.Watch
-	Keeper hold.Keeper
-	Can    driver.Capabilities
+	Table *Table
+	Site  hold.Site
+	Can   driver.Capabilities
 
 	Closed atomic.Bool // holds are not passed on any more
 
@@ -56,7 +55,7 @@ type Place struct {
 }
 
 // NewTable returns an empty table.
-func NewTable() *Table { return queue.New[*Waiting, *hold.Hold, News]() }
+func NewTable() *Table { return queue.New[Waiting, *hold.Hold, News]() }
 
 // Do is what a step says to do.
 type Do uint8
@@ -80,12 +79,10 @@ type Step struct {
 	Want    *hold.Want
 	Fences  int
 	For     time.Duration
-	Ask     driver.Claim // with Op Release
-	Start   *Asker       // begin it
+	Start   *Asker // begin it
 	Clean   claim.Cleanup
 	Behind  *claim.Claim // whom to clean up behind
-	Hold    *hold.Hold
-	Outcome hold.Outcome // of a release
+	Hold    *hold.Hold   // with Listen: who has the name here
 	Changed <-chan struct{}
 	Err     error
 }
@@ -154,19 +151,12 @@ func (p *Place) round(ttl time.Duration, fails int) time.Duration {
 // polls is how much longer a round is for a driver that polls: each round begins at its quickest pace.
 const polls = 8
 
-// hold makes a hold of a grant for w, and has it watched. If the watchdog is closed, nobody watches it, and whoever gets it gives it
-// back.
-func (p *Place) hold(l *Line, c *claim.Claim, r call.Reply, ttl time.Duration, w *hold.Want) *hold.Hold {
-	h := hold.New(c, l, r, ttl, w, p.Keeper, p.Watch)
-	h.Begin()
-	return h
-}
-
-// granted is the claim of a grant. If that was made without the service, it is another one than was asked with, which is dropped.
-func granted(c *claim.Claim, r call.Reply) (own *claim.Claim, s Step) {
+// granted is whose the grant of r is, which h has asked for. If that was made without the service, it is another one, and the claim that has
+// asked is dropped.
+func granted(h *hold.Hold, r call.Reply) (own *hold.Hold, s Step) {
 	if r.Grant.Degraded == "" {
-		return c, s
+		return h, s
 	}
-	s.Behind, s.Clean = c, c.Drop(r.Now.Awake())
-	return c.Degraded(r.Grant), s
+	s.Behind, s.Clean = &h.Claim, h.Claim.Drop(r.Now.Awake())
+	return h.Degraded(r.Grant), s
 }

@@ -42,13 +42,15 @@ type work struct{ stopped atomic.Bool }
 
 func (w *work) Stop(term.Loss) { w.stopped.Store(true) }
 
+func (w *work) Values() context.Context { return nil }
+
 func room(t testing.TB, d driver.Driver) *Room {
 	t.Helper()
 	return NewRoom(context.Background(), call.New(d, clock.New(), tasks.New()))
 }
 
 func want(name string, ttl time.Duration) *hold.Want {
-	return &hold.Want{Wish: claim.Wish{Name: name, TTL: ttl}, Turn: term.Turn{Every: ttl / 3}, Work: new(work)}
+	return &hold.Want{Name: name, Terms: &hold.Terms{Wish: claim.Wish{TTL: ttl}, Turn: term.Turn{Every: ttl / 3}}, Work: new(work)}
 }
 
 func BenchmarkPairOverADriverThatDoesNothing(b *testing.B) {
@@ -122,7 +124,7 @@ func TestWhoIsGivenAHoldAtTheEndOfItsPatienceHasIt(t *testing.T) {
 			}
 			w := want("n", time.Second)
 			g := &giver{guest{ctx: t.Context(), room: r, want: w}, sync.OnceFunc(func() { leave(t.Context(), r, h, claim.Left{}) })}
-			h, err = r.Get(t.Context(), w, time.Minute, g)
+			h, err = r.Get(t.Context(), Call{w, time.Minute, 0, r.Port.Clock.Read()}, g)
 			if h == nil || err != nil {
 				t.Fatalf("%v, %v", h, err)
 			}

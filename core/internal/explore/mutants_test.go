@@ -26,7 +26,7 @@ type mutant struct {
 // mutants are the rules that the explorer has to see broken. Those that it cannot see are in a list of their own, with the reason.
 var mutants = []mutant{
 	// claim
-	{"another TTL only while nothing is open", "claim/claim.go", "return c.open+c.renews == 0 || c.sent == ttl && c.keep == keep", "return true", "unlike TTLs"},
+	{"another TTL only while nothing is open", "claim/claim.go", "return c.open+c.renews == 0 || c.sent == ttl && c.get().keep == keep", "return true", "unlike TTLs"},
 	{"a command under way counts as open", "claim/claim.go", "	c.open++\n	c.placed", "	c.placed", ""},
 	{"a dropped claim that stands in the queue leaves it", "claim/end.go", "c.placed || c.owned || c.open > 0)", "c.owned || c.open > 0)", ""},
 	{"a dropped claim whose grant did not suit is released", "claim/end.go", "c.placed || c.owned || c.open > 0)", "c.placed || c.open > 0)", "unlike leavers"},
@@ -56,39 +56,39 @@ var mutants = []mutant{
 	{"the term of a renewal is that of its claim", "hold/renew.go", "	ttl := c.TTL\n", "	ttl := h.want.TTL\n", ""},
 	{"MaxHold stops the work", "term/term.go", "		return MaxHold\n", "		return None\n", ""},
 	// hold
-	{"a lost hold tells its keeper", "hold/hold.go", "		h.keeper.Lost(h)\n", "", ""},
+	{"a lost hold tells its keeper", "hold/hold.go", "		h.site.Keeper.Lost(h)\n", "", ""},
 	{"the contexts end with the trust", "hold/hold.go", "		h.want.Work.Stop(why)\n", "", ""},
 	{"a turn only with nothing in doubt", "hold/hold.go", "	if !h.Claim.Quiet() {\n		return false\n	}\n", "", ""},
 	{"a turn for who wants the same", "hold/hold.go", "!h.want.Alike(&w.Wish) || !h.term.Next", "!h.term.Next", ""},
 	{"those who wait for a renewal are told of its end", "hold/renew.go", "		close(h.idle)\n", "", ""},
-	{"a hold that nobody received forgoes MinHold", "hold/renew.go", "|| h.forgone {", "{", ""},
+	{"a hold that nobody received forgoes MinHold", "hold/renew.go", " || h.Claim.Forgone() {", " {", ""},
 	{"MinHold keeps the name", "hold/end.go", "	left.Keep = max(left.Keep, h.rest(now))\n", "", ""},
 	// queue
 	{"one asks at most", "queue/queue.go", "return l.first == nil && !l.asker && !l.held", "return l.first == nil && !l.held", ""},
 	{"nobody asks beside a hold", "queue/queue.go", "return l.first == nil && !l.asker && !l.held", "return l.first == nil && !l.asker", ""},
 	{"who is refused stands first, and somebody asks", "queue/queue.go", "	l.first = w\n	return l.wake()", "	l.first = w\n	return false", ""},
 	{"somebody asks after a call has gone", "queue/queue.go", "	if start = l.wake(); !start {\n		l.prune()\n	}\n	return start\n}\n\n// Leave", "	l.prune()\n	return false\n}\n\n// Leave", ""},
-	{"somebody asks once the name is vacated", "queue/asker.go", "	if start = l.wake(); !start {\n		l.prune()\n	}\n	return start", "	l.prune()\n	return false", ""},
-	{"what is given to who leaves is passed on", "queue/queue.go", "return <-w.Told, true, nil", "<-w.Told; return word, false, nil", ""},
+	{"somebody asks once the name is vacated", "queue/asker.go", "	if !l.wake() {\n		l.prune()\n		return nil\n	}\n	return l\n", "	l.prune()\n	return nil\n", ""},
+	{"what is given to who leaves is passed on", "queue/queue.go", "return word, true, nil", "return Word[H]{}, false, nil", ""},
 	{"the last one who leaves breaks the round off", "queue/queue.go", "broken, l.broken = l.broken, nil", "broken, l.broken = nil, nil", ""},
-	{"the name stays taken until it is vacated", "queue/asker.go", "	if w == nil || !l.held || l.has != h {\n		return false, false\n	}", "	if w == nil || !l.held || l.has != h {\n		l.held = false\n		return false, false\n	}", ""},
-	{"early, the asker begins once", "queue/asker.go", "		l.asker = true\n		return false, true", "		return false, true", ""},
+	{"the name stays taken until it is vacated", "queue/asker.go", "	if l == nil || l.first == nil || !l.held || l.has != h {\n		return false, nil\n	}", "	if l == nil {\n		return false, nil\n	}\n	if l.first == nil || !l.held || l.has != h {\n		l.held = false\n		return false, nil\n	}", ""},
+	{"early, the asker begins once", "queue/asker.go", "		l.asker = true\n		return false, l", "		return false, l", ""},
 	// contend
 	{"an asker that nobody needs drops its claim", "contend/asker.go", "		s := a.drop(now)\n		s.Do = Over\n		return s", "		return Step{Do: Over}", ""},
-	{"unlike wishes need another token while one is open", "contend/asker.go", "case a.claim != nil && !a.claim.May(&w.Want.Wish), ", "case ", ""},
-	{"what nobody wants is given back", "contend/asker.go", "Clean: a.claim.GiveBack(now)}", "}", ""},
+	{"unlike wishes need another token while one is open", "contend/asker.go", "case a.hold != nil && !a.hold.Claim.May(&w.Want.Wish), ", "case ", ""},
+	{"what nobody wants is given back", "contend/asker.go", "Clean: a.hold.Claim.GiveBack(now)}", "}", ""},
 	{"a grant goes to whom it suits only", "contend/asker.go", "if w.Want.Wish != a.want.Wish && !a.want.Alike(&w.Want.Wish) {", "if false {", ""},
 	{"a marker ends those of its scope only", "contend/asker.go", "if w.Want.Dedup > 0 && w.Want.Scope == scope {", "if w.Want.Scope == scope || w.Want.Scope != scope {", ""},
 	{"a marker ends all of its scope", "contend/asker.go", "if w.Want.Dedup > 0 && w.Want.Scope == scope {", "if w.Want.Scope == scope && w.Want.Scope != scope {", ""},
 	{"a grant that is nearly over is asked for again", "contend/asker.go", "if !hold.Fresh(r, ttl) {", "if false {", ""},
 	{"a grant that is nearly over is asked for again by a call", "contend/caller.go", "m.Kind == driver.Done && hold.Fresh(r, c.Want.TTL):", "m.Kind == driver.Done:", ""},
-	{"who gives up leaves his claim to the asker or drops it", "contend/caller.go", "		s.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())\n	}\n	return s\n}\n\n// Words", "	}\n	return s\n}\n\n// Words", ""},
+	{"who gives up leaves his claim to the asker or drops it", "contend/caller.go", "		s.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(r.Now.Awake())\n	}\n	return s\n}\n\n// Words", "	}\n	return s\n}\n\n// Words", ""},
 	{"silence ends a wait after a TTL only", "contend/asker.go", "if since >= w.Want.TTL && a.patient", "if since >= 0 && a.patient", ""},
 	{"a try waits for the answer under way", "contend/caller.go", "	case v.Changed == nil: // they are gone\n", "	case v.Asked:\n		return Step{Do: Over, Err: ErrSilent}\n	case v.Changed == nil: // they are gone\n", ""},
 	{"work that was stopped ends with what it was told", "contend/leaver.go", "hold.Outcome{Result: term.WasLost, Loss: loss}", "hold.Outcome{Result: term.Freed, Loss: loss}", ""},
 	{"a marker is not left by a turn", "contend/leaver.go", "return l.left == (claim.Left{}) && !l.place", "return !l.place", ""},
 	{"a hand-off passes the queue", "contend/place.go", "	case w.Handoff != \"\": // it passes the queue: the name is not free, but kept for it\n		return w.Name + \"\\x00\" + w.Handoff\n", "", "a hand-off"},
-	{"a lost hold vacates its name", "contend/leaver.go", "	if l.Vacate(h) {", "	if false {", ""},
+	{"a lost hold vacates its name", "contend/leaver.go", "return p.vacate(h, h.Ended(now), now)", "return Step{Do: Over, Behind: &h.Claim, Clean: h.Ended(now)}", ""},
 }
 
 // unseen are rules that the explorer cannot see broken, and why.

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +24,6 @@ type player struct {
 	agent  *agent
 	steps  *contend.Caller
 	work   *work
-	line   *contend.Line
 	listen bool
 	hears  bool
 	began  time.Duration
@@ -43,6 +43,9 @@ type work struct {
 	ended  bool // its contexts have ended
 	why    term.Loss
 }
+
+// Values implements hold.Work.
+func (w *work) Values() context.Context { return nil }
 
 // Stop implements hold.Work.
 func (w *work) Stop(why term.Loss) {
@@ -201,11 +204,12 @@ func (x *player) end(s contend.Step) {
 		x.over, x.agent.done = true, true
 		return
 	}
-	x.got, x.line = s.Hold, s.Hold.Line.(*contend.Line)
+	x.got = s.Hold
 	if s.Err != nil || x.gone != nil {
-		s.Hold.Forgo()
+		s.Hold.Claim.Forgo()
 		x.work.end(term.None)
-		x.finish(x.place.NewLeaver(x.line, s.Hold, claim.Left{}))
+		l := x.place.NewLeaver(s.Hold, claim.Left{})
+		x.finish(&l)
 		return
 	}
 	x.begin()
@@ -247,7 +251,8 @@ func (x *player) begin() {
 			if x.is.hands {
 				left.Keep, left.Handoff = 2*time.Second, "secret"
 			}
-			x.finish(x.place.NewLeaver(x.line, x.got, left))
+			l := x.place.NewLeaver(x.got, left)
+			x.finish(&l)
 		})
 	})
 }
@@ -286,11 +291,11 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 		}
 		poll()
 	case contend.Send:
-		if x.err != nil && s.Ask.Keep > 0 {
+		if x.err != nil && l.Ask.Keep > 0 {
 			x.fail("%s has received nothing, and keeps the name", x.name)
 		}
 		x.agent.then(func() {
-			x.ask("release of "+x.name, s.For/2, s.Ask.TTL, func() (answer, []note) { return x.server.release(x.theirs(x.now), s.Ask) },
+			x.ask("release of "+x.name, s.For/2, l.Ask.TTL, func() (answer, []note) { return x.server.release(x.theirs(x.now), l.Ask) },
 				func(a answer, ok bool) {
 					r := x.reply(a, x.now, ok)
 					x.said = ok && !errors.Is(a.err, driver.ErrCannotAnswer)
@@ -298,18 +303,18 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 				}, nil)
 		})
 	case contend.Over:
-		if since, ok := x.since[x.got]; ok && s.Behind == nil && s.Outcome.Result == term.Freed && x.now-since >= term.Turns {
+		if since, ok := x.since[x.got]; ok && s.Behind == nil && l.Outcome.Result == term.Freed && x.now-since >= term.Turns {
 			x.fail("%s passes on what was granted %s ago", x.name, x.now-since)
 		}
 		x.agent.then(func() {
-			x.say("%s is over: %+v", x.name, s.Outcome)
-			if s.Outcome.Result == term.Unconfirmed && x.said && x.now < x.until {
+			x.say("%s is over: %+v", x.name, l.Outcome)
+			if l.Outcome.Result == term.Unconfirmed && x.said && x.now < x.until {
 				x.fail("%s does not know what it was told", x.name)
 			}
-			if s.Outcome.Result == term.Freed && s.Behind == nil && x.work.why != term.None && x.work.why != term.MaxHold {
+			if l.Outcome.Result == term.Freed && s.Behind == nil && x.work.why != term.None && x.work.why != term.MaxHold {
 				x.fail("%s was lost, and does not know it", x.name)
 			}
-			if s.Outcome.Result != term.Freed {
+			if l.Outcome.Result != term.Freed {
 				x.excused[x.got.Claim.Cleaner().Token] = true
 			}
 			x.over, x.agent.done = true, true

@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/contend"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
-	"github.com/holdfast-go/holdfast/core/internal/watchdog"
 )
 
 // process is one process. It carries the steps of the engine out, as contend.Room does.
@@ -21,36 +20,35 @@ type process struct {
 	place   *contend.Place
 	callers []*player
 	waits   []*waiting // Waits under way
-	watched map[*watchdog.Entry]*watched
+	watched map[*hold.Hold]*watched
 	looks   uint64
-	since   map[watchdog.Watched]time.Duration // when holds began
+	since   map[*hold.Hold]time.Duration // when holds began
 }
 
 // watched is what the watchdog of a process knows of a hold.
 type watched struct {
-	of    watchdog.Watched
 	timer *timer
 }
 
 func newProcess(s *sim, name string) *process {
-	p := &process{sim: s, name: name, watched: map[*watchdog.Entry]*watched{}, since: map[watchdog.Watched]time.Duration{}}
+	p := &process{sim: s, name: name, watched: map[*hold.Hold]*watched{}, since: map[*hold.Hold]time.Duration{}}
 	p.place = &contend.Place{
-		Table: contend.NewTable(), Claim: claim.New, Watch: p, Keeper: p,
+		Table: contend.NewTable(), Site: hold.Site{Watch: p, Keeper: p},
 		Can: driver.Capabilities{Hears: !s.world.deaf, Block: true, Fence: true, Dedup: true, Keep: true},
 	}
 	return p
 }
 
 // Watch implements hold.Watch.
-func (p *process) Watch(e *watchdog.Entry, w watchdog.Watched) bool {
-	p.watched[e] = &watched{of: w}
-	p.since[w] = p.now
+func (p *process) Watch(h *hold.Hold) bool {
+	p.watched[h] = &watched{}
+	p.since[h] = p.now
 	return true
 }
 
 // Set implements hold.Watch.
-func (p *process) Set(e *watchdog.Entry, at clock.Awake, _ time.Duration) {
-	w := p.watched[e]
+func (p *process) Set(h *hold.Hold, at clock.Awake, _ time.Duration) {
+	w := p.watched[h]
 	if w == nil {
 		return
 	}
@@ -60,19 +58,19 @@ func (p *process) Set(e *watchdog.Entry, at clock.Awake, _ time.Duration) {
 	if at == clock.Never {
 		return
 	}
-	w.timer = p.after(max(0, time.Duration(at)-p.now), p.name+" watchdog", true, func() { p.look(w.of) })
+	w.timer = p.after(max(0, time.Duration(at)-p.now), p.name+" watchdog", true, func() { p.look(h) })
 }
 
 // Leave implements hold.Watch.
-func (p *process) Leave(e *watchdog.Entry) {
-	if w := p.watched[e]; w != nil && w.timer != nil {
+func (p *process) Leave(h *hold.Hold) {
+	if w := p.watched[h]; w != nil && w.timer != nil {
 		w.timer.off = true
 	}
-	delete(p.watched, e)
+	delete(p.watched, h)
 }
 
 // look is a tick of the watchdog. It is not preempted until the contexts have ended.
-func (p *process) look(w watchdog.Watched) {
+func (p *process) look(w *hold.Hold) {
 	if !w.Look(p.reading()) {
 		return
 	}
@@ -99,7 +97,7 @@ func (p *process) look(w watchdog.Watched) {
 func (p *process) Lost(h *hold.Hold) {
 	a := p.spawn(p.name + " loses")
 	a.then(func() {
-		s := p.place.Lost(h.Line.(*contend.Line), h, p.reading())
+		s := p.place.Lost(h, p.reading())
 		p.carry(a, s)
 		a.done = true
 	})

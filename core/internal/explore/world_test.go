@@ -40,7 +40,7 @@ func (c caller) want(w hold.Work) *hold.Want {
 	if ttl == 0 {
 		ttl = 3 * time.Second
 	}
-	want := &hold.Want{Wish: claim.Wish{Name: "n", Label: c.label, TTL: ttl, Scope: c.scope, MinHold: c.minHold, NoRenewal: c.fixed}, Work: w}
+	want := &hold.Want{Name: "n", Work: w, Terms: &hold.Terms{Wish: claim.Wish{Label: c.label, TTL: ttl, Scope: c.scope, MinHold: c.minHold, NoRenewal: c.fixed}}}
 	want.Turn = term.Turn{Every: ttl / 3, MaxHold: c.maxHold}
 	if c.fixed {
 		want.Turn.Every = 0

@@ -32,13 +32,6 @@ type Outcome struct {
 	Cleanup  claim.Cleanup
 }
 
-// Forgo says that nobody has received the hold: MinHold does not apply.
-func (h *Hold) Forgo() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.forgone = true
-}
-
 // End begins the release, once the contexts of the work have ended. It is not ok if the hold was lost: then everything is over.
 func (h *Hold) End(now clock.Reading, left claim.Left) (e Ending, loss term.Loss, ok bool) {
 	h.mu.Lock()
@@ -99,9 +92,8 @@ func (e *Ending) Over(now clock.Reading) Outcome {
 	}
 	x := Outcome{Unmarked: e.last.Kind == driver.Unmarked}
 	x.Result, x.Loss = h.term.ReleasedBy(now, a, e.open, e.tried)
-	h.over = true
 	h.mu.Unlock()
-	h.watch.Leave(&h.entry)
+	h.site.Watch.Leave(h)
 	x.Cleanup = h.Claim.Ended(now.Awake(), e.last.Answered() && e.tried, e.left.Keep > 0)
 	return x
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
@@ -13,13 +14,19 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/watchdog"
 )
 
-// Want is what a caller wants: a wish for the backend, and what concerns this process only. It does not change.
+// Want is what a caller wants. It does not change.
 type Want struct {
+	*Terms
+
+	Name string
+	Work Work
+}
+
+// Terms is how it wants a name: a wish for the backend, and what concerns this process only. Calls for many names share it.
+type Terms struct {
 	claim.Wish
 
-	Turn   term.Turn
-	Work   Work
-	Values context.Context // of the caller, for the client's hooks: only its values are used; nil for none
+	Turn term.Turn
 }
 
 // Work is what runs under a hold.
@@ -27,13 +34,22 @@ type Work interface {
 	// Stop ends the contexts of the work, because trust has ended. It is called with the hold's mutex held, so it runs no code of
 	// the user and asks the hold nothing.
 	Stop(why term.Loss)
+	// Values is a context for the client's hooks while the work is asked for: only its values are used. nil is for none.
+	Values() context.Context
 }
 
 // Watch is who looks at holds when they are due: a watchdog.Dog.
 type Watch interface {
-	Watch(e *watchdog.Entry, w watchdog.Watched) bool
-	Set(e *watchdog.Entry, at clock.Awake, early time.Duration)
-	Leave(e *watchdog.Entry)
+	Watch(h *Hold) bool
+	Set(h *Hold, at clock.Awake, early time.Duration)
+	Leave(h *Hold)
+}
+
+// Site is what the holds of one process share.
+type Site struct {
+	Watch  Watch
+	Keeper Keeper
+	Desk   *claim.Desk // that sends; nil if somebody plays
 }
 
 // Keeper is whom a hold tells that it is over by itself. It is called without a mutex held, after the contexts have ended.
@@ -44,44 +60,59 @@ type Listener interface {
 	Renewed(h *Hold, took time.Duration, err error)
 }
 
-// Hold is one grant. Whoever ends its work ends the contexts first, and tells the hold then.
+// Hold is one grant, and the claim that asks for it. Whoever ends its work ends the contexts first, and tells the hold then.
 type Hold struct {
-	Claim *claim.Claim
-	Line  any // where its name is kept, for the Keeper
+	Claim claim.Claim
 
-	watch  Watch
-	keeper Keeper
-	entry  watchdog.Entry // the watchdog's
+	site  *Site
+	entry watchdog.Entry // the watchdog's
 
-	longest time.Duration // the most that a renewal gives; 0 if that has no bound
-
-	mu      sync.Mutex // protects the fields below
-	term    term.Term
-	want    *Want
-	over    bool          // it was lost, or released
-	forgone bool          // nobody has received it: MinHold does not apply
-	idle    chan struct{} // closed when no renewal is under way; nil if nobody waits for that
+	mu   sync.Mutex // protects the fields below
+	term term.Term
+	want *Want
+	idle chan struct{} // closed when no renewal is under way; nil if nobody waits for that
 }
 
-// New returns the hold of a claim that was granted by r, for w. ttl is what was asked for: trust comes from what was sent, never
-// from what the receiver wants. Begin follows.
-func New(c *claim.Claim, line any, r call.Reply, ttl time.Duration, w *Want, k Keeper, d Watch) *Hold {
-	c.Hold()
-	h := &Hold{Claim: c, Line: line, watch: d, keeper: k, want: w, longest: r.Grant.Longest}
+// New returns what becomes the hold of a name, once its claim is granted. Begin follows then.
+func New(name string, s *Site) *Hold {
+	h := &Hold{site: s}
+	h.Claim.Begin(name, s.Desk)
+	return h
+}
+
+// Degraded is New for a grant that was made without the service, for h.
+func (h *Hold) Degraded(g driver.Grant) *Hold {
+	own := &Hold{site: h.site}
+	h.Claim.Degraded(g, &own.Claim)
+	return own
+}
+
+// Begin says that the claim was granted by r, for w, and has the hold watched. If the Locker is closed, nobody watches it, and whoever gets
+// it gives it back. ttl is what was asked for: trust comes from what was sent, never from what the receiver wants.
+func (h *Hold) Begin(r call.Reply, ttl time.Duration, w *Want) {
+	h.Claim.Hold(r.Grant.Longest)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.want = w
 	g := grant(r, ttl)
-	if c.Outage != nil && !w.NoRenewal {
+	if h.Claim.Outage() != nil && !w.NoRenewal {
 		g.TTL = forever
 	}
 	h.term = term.New(g, h.turn(w.Turn))
-	return h
+	if h.site.Watch.Watch(h) {
+		h.set()
+	}
 }
+
+// Entry implements watchdog.Watched.
+func (h *Hold) Entry() *watchdog.Entry { return &h.entry }
 
 // forever is how long a grant without the service lasts: nobody takes it away, and nobody needs to renew it.
 const forever = 10 * 365 * 24 * time.Hour
 
 // turn is t, without renewals if nobody needs them.
 func (h *Hold) turn(t term.Turn) term.Turn {
-	if h.Claim.Outage != nil {
+	if h.Claim.Outage() != nil {
 		t.Every = 0
 	}
 	return t
@@ -103,21 +134,10 @@ func Fresh(r call.Reply, ttl time.Duration) bool {
 	return life-r.Now.Since(r.Asked) >= life/3
 }
 
-// Begin has the hold watched. It is false if nothing is watched any more, since the Locker is closed.
-func (h *Hold) Begin() bool {
-	if !h.watch.Watch(&h.entry, h) {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.set()
-	return true
-}
-
 // set has the hold looked at when it is due. The caller holds the mutex.
 func (h *Hold) set() {
 	at, early := h.term.Due()
-	h.watch.Set(&h.entry, at, early)
+	h.site.Watch.Set(h, at, early)
 }
 
 // Next gives the next turn to w, without a command, if w wants nothing that a turn cannot give, and nothing about the hold is in
@@ -128,11 +148,14 @@ func (h *Hold) Next(now clock.Reading, w *Want) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	due, _ := h.term.Due()
 	if !h.want.Alike(&w.Wish) || !h.term.Next(now, w.Turn) {
 		return false
 	}
 	h.want = w
-	h.set()
+	if at, _ := h.term.Due(); at != due { // most turns change nothing for the watchdog
+		h.set()
+	}
 	return true
 }
 
@@ -161,18 +184,14 @@ func (h *Hold) stop(why term.Loss) (lost bool) {
 	if why != term.None {
 		h.want.Work.Stop(why)
 	}
-	if state, _ := h.term.State(); state != term.Lost || h.over {
-		return false
-	}
-	h.over = true
-	return true
+	return h.term.Gone()
 }
 
 // tell has the keeper told that the hold is over by itself. The contexts have ended by now.
 func (h *Hold) tell(lost bool) {
 	if lost {
-		h.watch.Leave(&h.entry)
-		h.keeper.Lost(h)
+		h.site.Watch.Leave(h)
+		h.site.Keeper.Lost(h)
 	}
 }
 

@@ -36,7 +36,7 @@ func (d *renews) Renew(ctx context.Context, claims []driver.Claim) []error {
 // site counts what becomes of holds.
 type site struct {
 	port    *call.Port
-	dog     *watchdog.Dog
+	dog     *watchdog.Dog[*Hold]
 	mu      sync.Mutex // protects the fields below
 	stopped map[string]term.Loss
 	lost    int
@@ -63,6 +63,8 @@ type work struct {
 	name string
 }
 
+func (w *work) Values() context.Context { return nil }
+
 func (w *work) Stop(why term.Loss) {
 	w.site.mu.Lock()
 	defer w.site.mu.Unlock()
@@ -71,16 +73,22 @@ func (w *work) Stop(why term.Loss) {
 
 func newSite(d driver.Driver, c *clock.Clock) *site {
 	s := &site{port: call.New(d, c, tasks.New()), stopped: map[string]term.Loss{}}
-	s.dog = watchdog.New(s.port)
+	s.dog = watchdog.New[*Hold](s.port)
 	return s
 }
 
 func (s *site) hold(name string, ttl time.Duration, t term.Turn) *Hold {
-	w := &Want{Wish: claim.Wish{Name: name, TTL: ttl}, Turn: t, Work: &work{s, name}}
+	w := &Want{Name: name, Terms: &Terms{Wish: claim.Wish{TTL: ttl}, Turn: t}, Work: &work{s, name}}
 	now := s.port.Clock.Read()
-	h := New(claim.New(name), nil, call.Reply{Asked: now, Now: now, Grant: driver.Grant{Fence: 1}}, ttl, w, s, s.dog)
-	h.Begin()
+	h := New(name, &Site{Watch: s.dog, Keeper: s})
+	h.Begin(call.Reply{Asked: now, Now: now, Grant: driver.Grant{Fence: 1}}, ttl, w)
 	return h
+}
+
+// enough is half of the life of h.
+func enough(h *Hold, s *site) time.Duration {
+	_, life := h.Left(s.port.Clock.Read())
+	return life / 2
 }
 
 func (s *site) end(h *Hold) Outcome {
@@ -235,14 +243,14 @@ func TestConfirmRenewsOnceForAllWhoAsk(t *testing.T) {
 		}}
 		s := newSite(d, clock.New())
 		h := s.hold("n", 3*time.Second, term.Turn{})
-		h.Confirm(t.Context(), s.port)
+		h.Refresh(t.Context(), s.port, enough(h, s))
 		if d.commands.Load() != 0 {
 			t.Error("more than half was left")
 		}
 		time.Sleep(2 * time.Second)
 		var askers sync.WaitGroup
 		for range 50 {
-			askers.Go(func() { h.Confirm(t.Context(), s.port) })
+			askers.Go(func() { h.Refresh(t.Context(), s.port, enough(h, s)) })
 		}
 		askers.Wait()
 		if left, _ := h.Left(s.port.Clock.Read()); d.commands.Load() != 1 || left < 2800*time.Millisecond {
@@ -251,7 +259,7 @@ func TestConfirmRenewsOnceForAllWhoAsk(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		time.Sleep(2 * time.Second)
-		h.Confirm(ctx, s.port)
+		h.Refresh(ctx, s.port, enough(h, s))
 		time.Sleep(200 * time.Millisecond)
 		if left, _ := h.Left(s.port.Clock.Read()); left < 2*time.Second {
 			t.Errorf("it counts although nobody waits: left %s", left)

@@ -29,7 +29,7 @@ func (h *Hold) Renewal(now clock.Reading) (c driver.Claim, patience time.Duratio
 
 // Renewed implements watchdog.Watched.
 func (h *Hold) Renewed(c driver.Claim, asked, now clock.Reading, err error) {
-	if l, ok := h.keeper.(Listener); ok {
+	if l, ok := h.site.Keeper.(Listener); ok {
 		l.Renewed(h, now.Awake().Sub(asked.Awake()), err)
 	}
 	m := driver.Explain(err)
@@ -39,8 +39,8 @@ func (h *Hold) Renewed(c driver.Claim, asked, now clock.Reading, err error) {
 	if h.want.MinHold > 0 { // that keeps the name, and nobody's trust
 		ttl = min(ttl, h.want.TTL)
 	}
-	if h.longest > 0 {
-		ttl = min(ttl, h.longest)
+	if longest := h.Claim.Longest(); longest > 0 {
+		ttl = min(ttl, longest)
 	}
 	lost := h.stop(h.term.Renewed(asked, now, ttl, answer(m)))
 	h.landed()
@@ -73,7 +73,7 @@ func answer(m driver.Meaning) term.Answer {
 // rest is what is left, at now, of the time for which MinHold keeps the name taken. It counts from when the turn began. The caller
 // holds the mutex.
 func (h *Hold) rest(now clock.Reading) time.Duration {
-	if h.want.MinHold == 0 || h.forgone {
+	if h.want.MinHold == 0 || h.Claim.Forgone() {
 		return 0
 	}
 	left := h.want.MinHold - now.Up().Sub(h.term.Begun())
@@ -103,15 +103,9 @@ func (h *Hold) Left(now clock.Reading) (left, life time.Duration) {
 	return h.term.Left(now), h.term.Life()
 }
 
-// Confirm renews once, unless more than half of the life is left, or somebody else does. It waits for that as long as ctx and the
+// Refresh renews once, unless more than enough is left, or somebody else does. It waits for that as long as ctx and the
 // hold stand. There is one renewal at a time: whoever finds one under way waits for that one, and looks again. The renewal
 // goes on, and counts, if ctx ends.
-func (h *Hold) Confirm(ctx context.Context, p *call.Port) {
-	_, life := h.Left(p.Clock.Read())
-	h.Refresh(ctx, p, life/2)
-}
-
-// Refresh is Confirm for somebody who wants more than enough to be left.
 func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) {
 	left, _ := h.Left(p.Clock.Read())
 	ctx, cancel := context.WithTimeout(ctx, left)

@@ -15,7 +15,10 @@ func (l *Line[W, H, N]) First(broken func()) (of W, behind, ok bool) {
 
 // over says that the asker ends.
 func (l *Line[W, H, N]) over() {
-	l.asker, l.broken = false, nil
+	l.asker = false
+	if l.broken != nil {
+		l.broken = nil
+	}
 	l.prune()
 }
 
@@ -58,38 +61,45 @@ func (l *Line[W, H, N]) Give(anybody bool, take func(W) (H, bool)) (gift Gift, m
 	return Given, false
 }
 
-// Pass is for the end of a hold: next makes it the hold of the first waiter, or says that it may not be passed on. If it is not
-// passed, the name stays taken until Vacate. With early, the asker begins before that: start says so.
-func (l *Line[W, H, N]) Pass(h H, early bool, next func(W) bool) (passed, start bool) {
-	l.table.mu.Lock()
-	defer l.table.mu.Unlock()
-	w := l.first
-	if w == nil || !l.held || l.has != h {
-		return false, false
+// Pass is for the end of a hold in the line for key: next makes it the hold of the first waiter, or says that it may not be passed on. If
+// it is not passed, the name stays taken until Vacate. With early, the asker begins before that: start is its line.
+func (t *Table[W, H, N]) Pass(key string, h H, early bool, next func(W) bool) (passed bool, start *Line[W, H, N]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.lines[key]
+	if l == nil || l.first == nil || !l.held || l.has != h {
+		return false, nil
 	}
+	w := l.first
 	if next(w.Of) {
 		l.send(w, Word[H]{Hold: h})
-		return true, false
+		return true, nil
 	}
 	if early && !l.asker {
 		l.asker = true
-		return false, true
+		return false, l
 	}
-	return false, false
+	return false, nil
 }
 
-// Vacate says that h does not have the name any more, and that all who have worked under it were told.
-func (l *Line[W, H, N]) Vacate(h H) (start bool) {
-	l.table.mu.Lock()
-	defer l.table.mu.Unlock()
+// Vacate says that h does not have the name any more, and that all who have worked under it were told. start is the line whose asker
+// begins, if one does.
+func (t *Table[W, H, N]) Vacate(key string, h H) (start *Line[W, H, N]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.lines[key]
+	if l == nil {
+		return nil
+	}
 	if l.held && l.has == h {
 		l.held = false
 		l.tell()
 	}
-	if start = l.wake(); !start {
+	if !l.wake() {
 		l.prune()
+		return nil
 	}
-	return start
+	return l
 }
 
 // Fail ends the wait of everybody for whom judge has an error.
@@ -109,6 +119,7 @@ func (l *Line[W, H, N]) Fail(judge func(W) error) {
 func (l *Line[W, H, N]) Tell(n N) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
+	l.crowded()
 	l.news, l.known = n, true
 	l.tell()
 }
@@ -139,6 +150,7 @@ func (t *Table[W, H, N]) Watch(key string) (v Look[H, N]) {
 		return v
 	}
 	if l.changed == nil {
+		l.crowded()
 		l.changed = make(chan struct{})
 	}
 	return Look[H, N]{l.has, l.held, l.asker || l.calls > 0, l.news, l.known, l.changed}

@@ -18,38 +18,53 @@ type Table[W any, H comparable, N any] struct {
 	mu    sync.Mutex // protects everything in all lines
 	lines map[string]*Line[W, H, N]
 	kin   map[string][]string // by what is before the first NUL of a key: the keys of lines that have one
+	empty crowd[W, H, N]      // of all lines where nobody waits: never written
 }
 
 // Line is the line of one name. A pointer to it is good for whoever asks, has or waits there.
 type Line[W any, H comparable, N any] struct {
 	table    *Table[W, H, N]
 	key      string
-	together bool // others can hold the name at the same time: the line does not know who does
-	asker    bool // asks
-	calls    int  // calls that ask for themselves; one at most, unless together
-	held     bool // and has is who
-	has      H    // or who had it last
-	first    *Waiter[W, H, N]
-	last     *Waiter[W, H, N]
-	broken   func()        // breaks the asker's round off; nil between rounds
-	news     N             // the last answer
-	known    bool          // there is one
-	changed  chan struct{} // closed when there is another one; nil if nobody watches
+	together bool  // others can hold the name at the same time: the line does not know who does
+	asker    bool  // asks
+	held     bool  // and has is who
+	calls    int32 // calls that ask for themselves; one at most, unless together
+	has      H     // or who had it last
+
+	*crowd[W, H, N]
 }
 
-// Waiter is one call in a line. It is used once.
+// crowd is what a line needs only once somebody waits or watches there: a process can hold many names, and most of them alone.
+type crowd[W any, H comparable, N any] struct {
+	first   *Waiter[W, H, N]
+	last    *Waiter[W, H, N]
+	broken  func()        // breaks the asker's round off; nil between rounds
+	news    N             // the last answer
+	known   bool          // there is one
+	changed chan struct{} // closed when there is another one; nil if nobody watches
+}
+
+// crowded gives l a crowd of its own, which comes before all writing to it.
+func (l *Line[W, H, N]) crowded() {
+	if l.crowd == &l.table.empty {
+		l.crowd = new(crowd[W, H, N])
+	}
+}
+
+// Waiter is one call in a line. It can be used again once it was told a word, or has left.
 type Waiter[W any, H comparable, N any] struct {
 	Of   W
-	Told chan Word[H] // of size one; a word ends the wait
+	Told chan Word[H] // of size two, made as it first waits; a word ends the wait, unless it says to look
 
 	line       *Line[W, H, N] // nil if it does not wait
 	next, prev *Waiter[W, H, N]
 }
 
-// Word is what ends a wait: a hold, or an error.
+// Word is what ends a wait: a hold, or an error. Or it says to look whether the call still waits; then it does not end the wait.
 type Word[H comparable] struct {
 	Hold H
 	Err  error
+	Look bool
 }
 
 // New returns an empty table.
@@ -57,24 +72,37 @@ func New[W any, H comparable, N any]() *Table[W, H, N] {
 	return &Table[W, H, N]{lines: make(map[string]*Line[W, H, N]), kin: make(map[string][]string)}
 }
 
-// Wait returns a waiter that is in no line.
-func Wait[W any, H comparable, N any](of W) *Waiter[W, H, N] {
-	return &Waiter[W, H, N]{Of: of, Told: make(chan Word[H], 1)}
-}
-
-// Enter is for a call that may wait. If w is nil, it asks for itself: Granted, Refused or GaveUp follows. Otherwise it waits as
-// w.
-func (t *Table[W, H, N]) Enter(key string, together bool, of W) (l *Line[W, H, N], w *Waiter[W, H, N]) {
+// Enter is for a call that may wait. Either it waits, as w, and has is who has the name, if somebody of this process does. Or it asks
+// for itself: Granted, Refused or GaveUp follows.
+func (t *Table[W, H, N]) Enter(key string, together bool, w *Waiter[W, H, N]) (l *Line[W, H, N], waits bool, has H) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l = t.open(key, together)
 	if l.free() {
 		l.calls++
-		return l, nil
+		return l, false, has
 	}
-	w = Wait[W, H, N](of)
-	l.push(w)
-	return l, w
+	if l.held {
+		has = l.has
+	}
+	l.crowded()
+	w.join(l)
+	w.prev = l.last
+	if l.last == nil {
+		l.first = w
+	} else {
+		l.last.next = w
+	}
+	l.last = w
+	return l, true, has
+}
+
+// join makes w ready to wait in l.
+func (w *Waiter[W, H, N]) join(l *Line[W, H, N]) {
+	w.line = l
+	if w.Told == nil {
+		w.Told = make(chan Word[H], 2)
+	}
 }
 
 // Try is for a call that does not wait. If asks is true, it asks for itself, and Granted or GaveUp follows. Otherwise somebody of this
@@ -113,7 +141,10 @@ func (l *Line[W, H, N]) Granted(begin func() H) (h H, start bool) {
 
 // hold says that h has the name. What was said of it before is old.
 func (l *Line[W, H, N]) hold(h H) {
-	l.held, l.has, l.known = true, h, false
+	l.held, l.has = true, h
+	if l.known {
+		l.known = false
+	}
 	l.tell()
 }
 
@@ -122,7 +153,9 @@ func (l *Line[W, H, N]) Refused(w *Waiter[W, H, N]) (start bool) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
 	l.calls--
-	w.line, w.next = l, l.first
+	l.crowded()
+	w.join(l)
+	w.next = l.first
 	if l.first == nil {
 		l.last = w
 	} else {
@@ -150,10 +183,16 @@ func (w *Waiter[W, H, N]) Leave(t *Table[W, H, N]) (word Word[H], told bool, bro
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.line == nil {
-		return <-w.Told, true, nil
+		for word = <-w.Told; word.Look; {
+			word = <-w.Told
+		}
+		return word, true, nil
 	}
 	l := w.line
 	l.unlink(w)
+	if len(w.Told) > 0 {
+		<-w.Told
+	}
 	if l.first == nil {
 		broken, l.broken = l.broken, nil
 	}
@@ -168,16 +207,6 @@ func (l *Line[W, H, N]) wake() (start bool) {
 	}
 	l.asker = true
 	return true
-}
-
-func (l *Line[W, H, N]) push(w *Waiter[W, H, N]) {
-	w.line, w.prev = l, l.last
-	if l.last == nil {
-		l.first = w
-	} else {
-		l.last.next = w
-	}
-	l.last = w
 }
 
 func (l *Line[W, H, N]) unlink(w *Waiter[W, H, N]) {
@@ -197,13 +226,26 @@ func (l *Line[W, H, N]) unlink(w *Waiter[W, H, N]) {
 // send ends the wait of w.
 func (l *Line[W, H, N]) send(w *Waiter[W, H, N], word Word[H]) {
 	l.unlink(w)
-	w.Told <- word // never blocks: it is the only one
+	w.Told <- word // never blocks: it is the only one, and another one only says to look
+}
+
+// Poke tells all those to look of whom who says so, unless they are about to look.
+func (t *Table[W, H, N]) Poke(who func(W) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.lines {
+		for w := l.first; w != nil; w = w.next {
+			if who(w.Of) && len(w.Told) == 0 { // nobody else sends
+				w.Told <- Word[H]{Look: true}
+			}
+		}
+	}
 }
 
 func (t *Table[W, H, N]) open(key string, together bool) *Line[W, H, N] {
 	l := t.lines[key]
 	if l == nil {
-		l = &Line[W, H, N]{table: t, key: key, together: together}
+		l = &Line[W, H, N]{table: t, key: key, together: together, crowd: &t.empty}
 		t.lines[key] = l
 		if name, _, kin := strings.Cut(key, "\x00"); kin {
 			t.kin[name] = append(t.kin[name], key)

@@ -98,8 +98,9 @@ func (w *world) step() error {
 	switch w.rng.IntN(9) {
 	case 0: // somebody comes
 		w.next++
-		l, x := w.Enter("n", false, w.next)
-		if x == nil {
+		x := &waiter{Of: w.next}
+		l, waits, _ := w.Enter("n", false, x)
+		if !waits {
 			w.say("%d asks", w.next)
 			w.asking[w.next] = l
 			if len(w.asking) > 1 || w.asker != nil || w.has != 0 {
@@ -122,7 +123,7 @@ func (w *world) step() error {
 		if c, l, ok := some(w, w.asking); ok {
 			delete(w.asking, c)
 			w.say("%d is refused", c)
-			x := Wait[int, int, string](c)
+			x := &waiter{Of: c}
 			w.waiting[c] = x
 			w.order = append([]int{c}, w.order...)
 			return w.start(l, l.Refused(x))
@@ -187,8 +188,7 @@ func (w *world) step() error {
 			break
 		}
 		h, early := w.has, w.rng.IntN(2) == 0
-		l := w.lines["n"]
-		passed, start := l.Pass(h, early, func(of int) bool { return of%3 != 0 })
+		passed, l := w.Pass("n", h, early, func(of int) bool { return of%3 != 0 })
 		w.say("%d ends: passed %t", h, passed)
 		if passed {
 			if n, err := w.hear(h); n != 1 || err != nil {
@@ -197,7 +197,7 @@ func (w *world) step() error {
 			return nil
 		}
 		w.ending = h
-		return w.start(l, start)
+		return w.start(l, l != nil)
 	case 8: // its release is over
 		if w.ending == 0 {
 			break
@@ -208,9 +208,8 @@ func (w *world) step() error {
 		if w.has == h {
 			w.has = 0
 		}
-		if l := w.lines["n"]; l != nil {
-			return w.start(l, l.Vacate(h))
-		}
+		l := w.Vacate("n", h)
+		return w.start(l, l != nil)
 	}
 	return nil
 }
@@ -221,6 +220,9 @@ func (w *world) check() error {
 	}
 	if n, _ := w.Waiting(); n != len(w.waiting) {
 		return fmt.Errorf("%d wait, not %d", n, len(w.waiting))
+	}
+	if w.empty.first != nil || w.empty.last != nil || w.empty.broken != nil || w.empty.known || w.empty.changed != nil {
+		return errors.New("somebody has written to what all lines share")
 	}
 	if len(w.waiting)+len(w.asking)+w.has+w.ending == 0 && w.asker == nil && len(w.lines) > 0 {
 		return errors.New("a line that nobody needs")
@@ -243,10 +245,13 @@ func TestSomebodyAsksOrHoldsWheneverSomebodyWaits(t *testing.T) {
 func TestWhoLeavesAsItIsGivenSomethingGetsIt(t *testing.T) {
 	t.Parallel()
 	q := New[int, int, string]()
-	l, _ := q.Enter("n", false, 0)
+	l, _, _ := q.Enter("n", false, new(waiter))
 	l.Granted(func() int { return 1 })
-	_, w := q.Enter("n", false, 2)
-	if passed, _ := l.Pass(1, true, func(int) bool { return true }); !passed {
+	w := &waiter{Of: 2}
+	if _, waits, has := q.Enter("n", false, w); !waits || has != 1 {
+		t.Error(waits, has)
+	}
+	if passed, _ := q.Pass("n", 1, true, func(int) bool { return true }); !passed {
 		t.Fatal("not passed")
 	}
 	if word, told, _ := w.Leave(q); !told || word.Hold != 1 {
@@ -257,14 +262,15 @@ func TestWhoLeavesAsItIsGivenSomethingGetsIt(t *testing.T) {
 func TestTheLastOneWhoLeavesBreaksTheRoundOff(t *testing.T) {
 	t.Parallel()
 	q := New[int, int, string]()
-	l, _ := q.Enter("n", false, 0)
-	w := Wait[int, int, string](1)
+	l, _, _ := q.Enter("n", false, new(waiter))
+	w := &waiter{Of: 1}
 	if !l.Refused(w) {
 		t.Fatal("no asker")
 	}
 	broken := false
 	l.First(func() { broken = true })
-	_, w2 := q.Enter("n", false, 2)
+	w2 := &waiter{Of: 2}
+	q.Enter("n", false, w2)
 	if _, _, end := w.Leave(q); end != nil {
 		t.Error("somebody waits")
 	}
@@ -273,8 +279,8 @@ func TestTheLastOneWhoLeavesBreaksTheRoundOff(t *testing.T) {
 	} else if end(); !broken {
 		t.Error("another one")
 	}
-	_, w3 := q.Enter("n", false, 3)
-	if of, _, ok := l.First(nil); w3 == nil || !ok || of != 3 {
+	_, waits, _ := q.Enter("n", false, &waiter{Of: 3})
+	if of, _, ok := l.First(nil); !waits || !ok || of != 3 {
 		t.Error("who comes before the asker has seen it is asked for")
 	}
 }
@@ -296,7 +302,7 @@ func TestATryIsToldOfEachChange(t *testing.T) {
 	if !v.Asked || v.Held || v.Known {
 		t.Error(v)
 	}
-	l.Refused(Wait[int, int, string](1))
+	l.Refused(&waiter{Of: 1})
 	l.Tell("held")
 	<-v.Changed
 	if v = q.Watch("n"); !v.Known || v.News != "held" {
@@ -307,7 +313,7 @@ func TestATryIsToldOfEachChange(t *testing.T) {
 	if v = q.Watch("n"); !v.Held || v.Has != 7 || v.Asked || v.Known {
 		t.Error(v)
 	}
-	l.Vacate(7)
+	q.Vacate("n", 7)
 	<-v.Changed
 	if v = q.Watch("n"); v.Changed != nil || v.Held {
 		t.Error(v)
@@ -321,7 +327,7 @@ func TestManyGoroutinesAndOneLine(t *testing.T) {
 	var askers, holds sync.WaitGroup
 	number := int64(0)
 	grant := func() int64 { number++; return number }
-	var end func(l *Line[int, int64, string], h int64)
+	var end func(h int64)
 	ask := func(l *Line[int, int64, string]) {
 		askers.Go(func() {
 			if _, _, ok := l.First(nil); !ok {
@@ -334,36 +340,37 @@ func TestManyGoroutinesAndOneLine(t *testing.T) {
 			}
 		})
 	}
-	end = func(l *Line[int, int64, string], h int64) {
-		passed, _ := l.Pass(h, false, func(of int) bool { return of%4 != 0 })
+	end = func(h int64) {
+		passed, _ := q.Pass("n", h, false, func(of int) bool { return of%4 != 0 })
 		if passed {
 			return
 		}
 		mu.Unlock()
-		if l.Vacate(h) {
+		if l := q.Vacate("n", h); l != nil {
 			ask(l)
 		}
 	}
 	for i := range 16 {
 		holds.Go(func() {
 			for j := range 500 {
-				l, w := q.Enter("n", false, j)
-				if w == nil {
+				w := &Waiter[int, int64, string]{Of: j}
+				l, waits, _ := q.Enter("n", false, w)
+				if !waits {
 					mu.Lock()
 					h := grant()
 					l.Granted(func() int64 { return h })
-					end(l, h)
+					end(h)
 					continue
 				}
 				if i%4 == 0 && j%3 == 0 {
 					if word, told, _ := w.Leave(q); told {
-						end(l, word.Hold)
+						end(word.Hold)
 					}
 					continue
 				}
 				select {
 				case word := <-w.Told:
-					end(l, word.Hold)
+					end(word.Hold)
 				case <-time.After(10 * time.Second):
 					t.Error("nobody comes")
 					return

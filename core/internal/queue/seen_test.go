@@ -10,9 +10,10 @@ func TestALookAtOneNameTouchesNoOther(t *testing.T) {
 	table := New[string, int, int]()
 	var all []*Waiter[string, int, int]
 	for _, key := range []string{"a", "a\x00readers", "a:1"} {
-		l, _ := table.Enter(key, false, "first")
+		l, _, _ := table.Enter(key, false, new(Waiter[string, int, int]))
 		l.Granted(func() int { return 7 })
-		_, w := table.Enter(key, false, "waits for "+key)
+		w := &Waiter[string, int, int]{Of: "waits for " + key}
+		table.Enter(key, false, w)
 		all = append(all, w)
 	}
 	if l := table.Of("a:1"); len(l) != 1 || l[0].Key != "a:1" || !l[0].Held || l[0].Has != 7 || len(l[0].Wait) != 1 {
@@ -31,7 +32,7 @@ func TestALookAtOneNameTouchesNoOther(t *testing.T) {
 		w.Leave(table)
 	}
 	for _, l := range table.All("") {
-		table.lines[l.Key].Vacate(7)
+		table.Vacate(l.Key, 7)
 	}
 	if len(table.lines) > 0 || len(table.kin) > 0 {
 		t.Error(fmt.Sprint(table.lines, table.kin), "are left")

@@ -22,8 +22,7 @@ const (
 // spread.
 func (x *Term) plan(part time.Duration) {
 	x.renew = clock.Never
-	if x.turn.Every > 0 {
-		d := x.turn.Every
+	if d := x.every; d > 0 {
 		if d > x.life/10*7 { // a grant that was made in the queue
 			d = max(x.life/3, floor)
 		}

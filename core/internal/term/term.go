@@ -75,7 +75,7 @@ type Term struct {
 	renew  clock.Awake   // when the next renewal is due
 	early  time.Duration // and how much earlier it may be
 	stop   clock.Awake   // when MaxHold ends the turn
-	turn   Turn
+	every  time.Duration // how often the turn is renewed; 0 for not at all
 	fence  uint64
 	left   int32 // turns after this one
 	taken  int32 // turns before it
@@ -83,6 +83,7 @@ type Term struct {
 	state  State
 	loss   Loss
 	flight bool // a renewal is under way
+	gone   bool // Gone has said so
 }
 
 // Trust is how long a grant of ttl is believed, from before it was asked for: clocks may run at different rates, by
@@ -99,7 +100,7 @@ func New(g Grant, t Turn) Term {
 }
 
 func (x *Term) begin(t Turn, now clock.Reading) {
-	x.turn, x.begun, x.stop = t, now.Up(), clock.Never
+	x.every, x.begun, x.stop = t.Every, now.Up(), clock.Never
 	if t.MaxHold > 0 {
 		x.stop = now.Awake().Add(t.MaxHold)
 	}
@@ -151,6 +152,13 @@ func (x *Term) Look(now clock.Reading) Loss {
 		return MaxHold
 	}
 	return None
+}
+
+// Gone says, once, that the term is lost.
+func (x *Term) Gone() bool {
+	first := x.state == Lost && !x.gone
+	x.gone = x.gone || first
+	return first
 }
 
 // lose ends trust. If MaxHold has ended it before, that was told, and stays the reason.

@@ -26,22 +26,22 @@ const (
 // Claims whose last renewal had no answer go apart from the others, and in smaller commands: what is wrong with one of them
 // shall not cost another one its lease. After an outage nothing is wrong with any of them, and thousands must be in time. So
 // a command that is answered doubles the next one for claims that have failed as often; one that is not begins anew.
-type renewer struct {
+type renewer[W Watched] struct {
 	port *call.Port
 
 	mu      sync.Mutex // protects the fields below
-	due     []*Entry
+	due     []W
 	running int // goroutines that run and are not overtaken
 	grown   int // how large a command may be for claims that have failed
 	of      int // so often
 }
 
 // add has the given entries renewed. It sorts them so that those that can share a command are next to each other.
-func (r *renewer) add(due []*Entry) {
+func (r *renewer[W]) add(due []W) {
 	if len(due) == 0 {
 		return
 	}
-	slices.SortStableFunc(due, func(a, b *Entry) int { return cmp.Compare(a.of.Fails(), b.of.Fails()) })
+	slices.SortStableFunc(due, func(a, b W) int { return cmp.Compare(a.Fails(), b.Fails()) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.due = append(r.due, due...)
@@ -49,7 +49,7 @@ func (r *renewer) add(due []*Entry) {
 }
 
 // start begins as many goroutines as the due entries need. The caller holds the mutex.
-func (r *renewer) start() {
+func (r *renewer[W]) start() {
 	need := 0
 	for due := r.due; len(due) > 0 && need < atOnce; need++ {
 		due = due[r.cut(due):]
@@ -61,19 +61,19 @@ func (r *renewer) start() {
 }
 
 // cut says how many of due, from the first on, go into one command. The caller holds the mutex.
-func (r *renewer) cut(due []*Entry) int {
-	n, fails := 1, due[0].of.Fails()
+func (r *renewer[W]) cut(due []W) int {
+	n, fails := 1, due[0].Fails()
 	size := max(1, most>>min(2*fails, 8))
 	if fails == r.of {
 		size = max(size, r.grown)
 	}
-	for n < len(due) && n < size && due[n].of.Fails() == fails {
+	for n < len(due) && n < size && due[n].Fails() == fails {
 		n++
 	}
 	return n
 }
 
-func (r *renewer) next() []*Entry {
+func (r *renewer[W]) next() []W {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.due) == 0 {
@@ -87,7 +87,7 @@ func (r *renewer) next() []*Entry {
 	return batch
 }
 
-func (r *renewer) run() {
+func (r *renewer[W]) run() {
 	for {
 		batch := r.next()
 		if batch == nil || r.renew(batch) {
@@ -97,7 +97,7 @@ func (r *renewer) run() {
 }
 
 // overtake begins another goroutine in place of one whose command takes long. That one takes no further batch.
-func (r *renewer) overtake() {
+func (r *renewer[W]) overtake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running--
@@ -105,12 +105,12 @@ func (r *renewer) overtake() {
 }
 
 // renew sends one command, and gives each entry its answer. It says whether it was overtaken.
-func (r *renewer) renew(batch []*Entry) (overtaken bool) {
+func (r *renewer[W]) renew(batch []W) (overtaken bool) {
 	asked := r.port.Clock.Read()
 	claims := make([]driver.Claim, 0, len(batch))
 	sent, bound := batch[:0], time.Duration(0)
 	for _, e := range batch {
-		c, patience, ok := e.of.Renewal(asked)
+		c, patience, ok := e.Renewal(asked)
 		if !ok { // it is over since it came due, and has said so
 			continue
 		}
@@ -125,17 +125,17 @@ func (r *renewer) renew(batch []*Entry) (overtaken bool) {
 	late := time.AfterFunc(bound/atOnce, r.overtake)
 	errs := r.port.Renew(claims, bound)
 	overtaken = !late.Stop()
-	now, answered, fails := r.port.Clock.Read(), true, sent[0].of.Fails()
+	now, answered, fails := r.port.Clock.Read(), true, sent[0].Fails()
 	for i, e := range sent {
 		answered = answered && driver.Explain(errs[i]).Answered()
-		e.of.Renewed(claims[i], asked, now, errs[i])
+		e.Renewed(claims[i], asked, now, errs[i])
 	}
 	r.grow(fails, len(sent), answered)
 	return overtaken
 }
 
 // grow takes note of a command for n claims that had failed so often.
-func (r *renewer) grow(fails, n int, answered bool) {
+func (r *renewer[W]) grow(fails, n int, answered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

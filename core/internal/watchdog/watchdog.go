@@ -16,8 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 )
 
-// Watched is what the watchdog looks at: one grant. Its methods are called without the watchdog's mutex.
+// Watched is what the watchdog looks at: one grant. Its methods are called without the watchdog's mutex, except Entry.
 type Watched interface {
+	// Entry is the part of it that belongs to the watchdog.
+	Entry() *Entry
 	// Look does what is due at now, and says whether to renew. From then on a renewal is under way. It
 	// calls Set.
 	Look(now clock.Reading) (renew bool)
@@ -31,9 +33,8 @@ type Watched interface {
 
 // Entry is the part of a Watched that belongs to the watchdog.
 type Entry struct {
-	of      Watched
-	watched bool
 	index   int32 // in the heap; -1 if it is not there
+	watched bool
 }
 
 // lookEvery is the longest time between two looks at the clocks while anything is held. Timers stand still while
@@ -41,12 +42,12 @@ type Entry struct {
 const lookEvery = 250 * time.Millisecond
 
 // Dog is the watchdog.
-type Dog struct {
+type Dog[W Watched] struct {
 	port    *call.Port
-	renewer renewer
+	renewer renewer[W]
 
 	mu      sync.Mutex // protects the fields below, and all entries
-	heap    heap
+	heap    heap[W]
 	count   atomic.Int64 // how many are watched; during a tick some of them are not in the heap
 	timer   *time.Timer
 	wakeAt  clock.Awake   // when the timer fires; clock.Never if it is not set
@@ -57,53 +58,53 @@ type Dog struct {
 }
 
 // New returns a watchdog that renews through p.
-func New(p *call.Port) *Dog {
-	d := &Dog{port: p, seen: p.Clock.Read(), wakeAt: clock.Never}
+func New[W Watched](p *call.Port) *Dog[W] {
+	d := &Dog[W]{port: p, seen: p.Clock.Read(), wakeAt: clock.Never}
 	d.renewer.port = p
 	return d
 }
 
-// Watch begins to watch w, whose entry e is. It refuses once the watchdog is closed. Set follows.
-func (d *Dog) Watch(e *Entry, w Watched) bool {
+// Watch begins to watch w. It refuses once the watchdog is closed. Set follows.
+func (d *Dog[W]) Watch(w W) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return false
 	}
-	*e = Entry{of: w, watched: true, index: -1}
+	*w.Entry() = Entry{watched: true, index: -1}
 	d.count.Add(1)
 	return true
 }
 
-// Set has e looked at when it is due, or up to early before that if others are due then.
-func (d *Dog) Set(e *Entry, at clock.Awake, early time.Duration) {
+// Set has w looked at when it is due, or up to early before that if others are due then.
+func (d *Dog[W]) Set(w W, at clock.Awake, early time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !e.watched || d.left || at == clock.Never {
+	if !w.Entry().watched || d.left || at == clock.Never {
 		return
 	}
-	d.heap.set(e, at, early)
+	d.heap.set(w, at, early)
 	if !d.ticking {
 		d.arm(at)
 	}
 }
 
-// Leave ends the watch over e.
-func (d *Dog) Leave(e *Entry) {
+// Leave ends the watch over w.
+func (d *Dog[W]) Leave(w W) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if e.watched {
+	if e := w.Entry(); e.watched {
 		e.watched = false
-		d.heap.drop(e)
+		d.heap.drop(w)
 		d.count.Add(-1)
 	}
 }
 
 // Count says how many are watched.
-func (d *Dog) Count() int { return int(d.count.Load()) }
+func (d *Dog[W]) Count() int { return int(d.count.Load()) }
 
 // arm makes the timer fire at the given time, if it is not set to an earlier one. The caller holds the mutex.
-func (d *Dog) arm(at clock.Awake) {
+func (d *Dog[W]) arm(at clock.Awake) {
 	if at >= d.wakeAt {
 		return
 	}
@@ -118,7 +119,7 @@ func (d *Dog) arm(at clock.Awake) {
 }
 
 // tick does what is due.
-func (d *Dog) tick() {
+func (d *Dog[W]) tick() {
 	now := d.port.Clock.Look()
 	d.mu.Lock()
 	if d.ticking { // the timer was set again as it fired
@@ -130,9 +131,9 @@ func (d *Dog) tick() {
 	d.mu.Unlock()
 
 	renew := due[:0]
-	for _, e := range due {
-		if e.of.Look(now) {
-			renew = append(renew, e)
+	for _, w := range due {
+		if w.Look(now) {
+			renew = append(renew, w)
 		}
 	}
 	d.renewer.add(renew)
@@ -147,39 +148,39 @@ func (d *Dog) tick() {
 
 // popDue takes what is due out of the heap. If the clocks have moved against each other since the last tick, because the
 // machine slept or somebody set the wall clock, that is all. The caller holds the mutex.
-func (d *Dog) popDue(now clock.Reading) []*Entry {
+func (d *Dog[W]) popDue(now clock.Reading) []W {
 	parted := now.PartedSince(d.seen)
 	d.seen = now
-	var due []*Entry
+	var due []W
 	for len(d.heap) > 0 {
 		first := d.heap[0]
 		if !parted && first.at.Sub(now.Awake()) > first.early {
 			break
 		}
-		d.heap.drop(first.entry)
-		due = append(due, first.entry)
+		d.heap.drop(first.of)
+		due = append(due, first.of)
 	}
 	return due
 }
 
 // All returns what is watched, but the few that are being looked at just now. It holds the mutex for no longer than a copy takes.
-func (d *Dog) All() []Watched {
+func (d *Dog[W]) All() []W {
 	d.mu.Lock()
 	heap := slices.Clone(d.heap)
 	d.mu.Unlock()
 	return heap.all()
 }
 
-func (h heap) all() []Watched {
-	all := make([]Watched, 0, len(h))
+func (h heap[W]) all() []W {
+	all := make([]W, 0, len(h))
 	for _, x := range h {
-		all = append(all, x.entry.of)
+		all = append(all, x.of)
 	}
 	return all
 }
 
 // Close refuses what is new, and returns what is watched.
-func (d *Dog) Close() []Watched {
+func (d *Dog[W]) Close() []W {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
@@ -192,7 +193,7 @@ func (d *Dog) Close() []Watched {
 }
 
 // Abandon stops watching. It says how many are left to their TTL.
-func (d *Dog) Abandon() int {
+func (d *Dog[W]) Abandon() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed, d.left = true, true

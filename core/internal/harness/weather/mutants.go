@@ -167,8 +167,8 @@ func mutantsOfTokens() []Mutant {
 		{
 			Name: "Close releases under running work",
 			File: "core/",
-			Old:  "leaseUnder(w.(*hold.Hold)).closed() //nolint:forcetypeassert // nothing else is watched",
-			New:  "x := leaseUnder(w.(*hold.Hold))\n\t\t\tx.closed()\n\t\t\tr.tasks.Go(func() { _ = x.Release(context.Background()) })",
+			Old:  "leaseUnder(h).closed()\n",
+			New:  "x := leaseUnder(h)\n\t\t\tx.closed()\n\t\t\tr.tasks.Go(func() { _ = x.Release(context.Background()) })\n",
 			Red:  "early", Only: "none",
 		},
 	}
@@ -202,7 +202,7 @@ func mutantsOfTime() []Mutant {
 			Name: "renewal goes on after the release",
 			File: "core/internal/claim/desk.go",
 			Old:  "func (d *Desk) Release(ctx context.Context, r driver.Claim, now clock.Reading, within time.Duration) call.Reply {\n",
-			New:  "func (d *Desk) Release(ctx context.Context, r driver.Claim, now clock.Reading, within time.Duration) call.Reply {\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(r.TTL)\n\t\t\td.Port.Renew(context.Background(), []driver.Claim{r}, d.Port.Clock.Read(), time.Second)\n\t\t}\n\t}()\n",
+			New:  "func (d *Desk) Release(ctx context.Context, r driver.Claim, now clock.Reading, within time.Duration) call.Reply {\n\tgo func() {\n\t\tfor range 5 {\n\t\t\ttime.Sleep(r.TTL)\n\t\t\td.Port.Renew([]driver.Claim{r}, time.Second)\n\t\t}\n\t}()\n",
 			Red:  "silence", Only: "none",
 		},
 		{
@@ -296,8 +296,8 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "who has the name waits for itself",
 			File: "core/reentry.go",
-			Old:  "x.engine == r && x.name == name && x.live()",
-			New:  "x.engine == r && x.name == name && !x.live()",
+			Old:  "x.engine == r && x.want.Name == name && x.live()",
+			New:  "x.engine == r && x.want.Name == name && !x.live()",
 			Red:  "answers", Only: "none", Kinds: true,
 		},
 		{
@@ -317,7 +317,7 @@ func mutantsOfPlaces() []Mutant {
 		{
 			Name: "a degraded lease does not say so",
 			File: "core/lease.go",
-			Old:  "return !x.none() && x.hold.Claim.Outage != nil",
+			Old:  "return !x.none() && x.hold.Claim.Outage() != nil",
 			New:  "return false",
 			Red:  "margin", Only: "dark,refuse", Kinds: true,
 		},

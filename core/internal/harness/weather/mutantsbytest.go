@@ -41,7 +41,7 @@ func mutantsOfCore() []Mutant {
 		{
 			Name: "a renewal is trusted for what it asks for",
 			File: "core/internal/hold/renew.go",
-			Old:  "h.longest > 0",
+			Old:  "longest > 0",
 			New:  "false",
 			Test: "core TestARenewalIsTrustedForNoLongerThanTheBackendGives",
 		},
