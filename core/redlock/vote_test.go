@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // Processes whose requests reach the nodes in different orders split the vote again and
@@ -21,7 +22,7 @@ func TestSplitVotesResolve(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			var wg sync.WaitGroup
 			began := time.Now()
-			var links []*Link
+			var links []*lab.Net
 			for range 3 {
 				p := m.process()
 				links = append(links, p.links[0])
@@ -45,7 +46,7 @@ func TestSplitVotesResolve(t *testing.T) {
 			wg.Wait()
 			attempts := 0
 			for _, l := range links {
-				attempts += l.Calls(OpAcquire)
+				attempts += l.Calls(lab.OpAcquire)
 			}
 			if took := time.Since(began); took > 5*time.Second || attempts > 100 {
 				t.Errorf("30 turns took %s and %d attempts", took, attempts)
@@ -85,7 +86,7 @@ func (c *checker) work(t *testing.T, who string, x *core.Lease, d time.Duration)
 // longer than a TTL. No node ever forgets, so at no time are there two holders.
 func TestNoFaultOfTheNetworkMakesTwoHolders(t *testing.T) {
 	t.Parallel()
-	ops := []Op{OpAcquire, OpRenew, OpRelease}
+	ops := []lab.Op{lab.OpAcquire, lab.OpRenew, lab.OpRelease}
 	runs := 0
 	for _, n := range []int{3, 4, 5} {
 		for seed := range uint64(8) {
@@ -102,7 +103,7 @@ func TestNoFaultOfTheNetworkMakesTwoHolders(t *testing.T) {
 							for _, l := range p.links {
 								for _, op := range ops {
 									if rnd.IntN(3) == 0 {
-										l.Next(op, Fate(rnd.IntN(7)))
+										l.Next(op, lab.Fate(rnd.IntN(7)))
 									}
 								}
 								l.Delay(time.Duration(rnd.IntN(20))*time.Millisecond, time.Duration(rnd.IntN(20))*time.Millisecond)
