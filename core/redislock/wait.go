@@ -91,6 +91,10 @@ func (w *wait) wait(ctx context.Context) (driver.Grant, error) {
 		var message string
 		select {
 		case message = <-heard:
+			if w.turn { // another look would be a round trip more
+				timer.Stop()
+				return driver.Grant{}, nil
+			}
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()

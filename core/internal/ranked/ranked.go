@@ -31,7 +31,7 @@ type Node interface {
 	// AcquireRanked is Acquire, except for the rank and the floor.
 	AcquireRanked(ctx context.Context, c Claim) (driver.Grant, error)
 
-	// WaitRanked is Wait, except for the rank, and that it grants nothing: nil means that an AcquireRanked would be
+	// WaitRanked is Wait, except for the rank, and that it grants nothing: nil is a hint that an AcquireRanked would be
 	// granted the name. The entry stays in the queue. So a waiter takes no node before a quorum of them is free.
 	WaitRanked(ctx context.Context, c Claim) error
 }
