@@ -56,6 +56,10 @@ func moving(err error) bool {
 	return says(err, "MOVED") || says(err, "ASK") || says(err, "TRYAGAIN")
 }
 
+// txFull is what full memory means to a transaction. A Redis 7 refuses each one then, and others all that need memory.
+const txFull = "OOM: the server's memory is full (maxmemory), so the transaction was refused, and the lease is as it was: " +
+	"without renewals and releases its name comes free when its TTL is over"
+
 // watch makes one try. A Cluster client would make a second one by itself after a lost answer.
 func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, keys []string) error {
 	watch := s.rdb.Watch
@@ -83,8 +87,11 @@ func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, k
 	if err != nil && !began && !decision(err) {
 		err = driver.NotSent(classify(err))
 	}
-	if why, ok := strings.CutSuffix(driver.Reason(err), "; without scripts, use redislock.NewTx"); ok {
-		err = driver.Because(err, why) // that is what is used
+	switch why, used := strings.CutSuffix(driver.Reason(err), "; without scripts, use redislock.NewTx"); {
+	case used:
+		err = driver.Because(err, why)
+	case says(err, "OOM"):
+		err = driver.Because(err, txFull)
 	}
 	return err
 }
