@@ -138,21 +138,22 @@ func (b *ballot) took(i int, err error) (again, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seat := &b.seats[i]
+	again, seat.again = seat.again, false
+	more := again || seat.flying+seat.waiting > 0 // releases: what was under way may have taken the name after this one
 	switch {
 	case err != nil && !errors.Is(err, driver.ErrNotOwner):
 		failed = b.rank > 0 || seat.taken() || seat.flying > 0
 		seat.err = err
 		seat.doubt = seat.doubt || driver.Explain(err).Open()
 	case seat.left != unknown:
-	case seat.flying+seat.waiting > 0: // what is under way may take the name again, and is followed by another release
+	case more:
 		seat.doubt = seat.doubt || err == nil
 	case err != nil && !seat.doubt:
 		seat.left = absent
 	default: // "not the owner" after one that went unanswered: that one has freed it
 		seat.left = freed
 	}
-	seat.tried = seat.flying+seat.waiting == 0
-	again, seat.again = seat.again, false
+	seat.tried = !more
 	seat.freeing = again || failed
 	close(b.stirred)
 	b.stirred = make(chan struct{})
