@@ -147,30 +147,22 @@ func (s *Store) forget(c driver.Claim, b *ballot) {
 	if key := (owner{c.Name, c.Token}); s.ballots[key] == b {
 		delete(s.ballots, key)
 	}
+	s.behind[c.Name] = append(s.behind[c.Name], b)
 	s.tidyBehind(c.Name)
-	if b.lingers() && !slices.Contains(s.behind[c.Name], b) {
-		s.behind[c.Name] = append(s.behind[c.Name], b)
-	}
 }
 
 // tidyBehind drops the ballots of a name that are at no node any more. The caller holds the mutex.
 func (s *Store) tidyBehind(name string) {
-	all, ok := s.behind[name]
-	if !ok {
-		return
-	}
-	if all = slices.DeleteFunc(all, func(b *ballot) bool { return !b.lingers() }); len(all) == 0 {
+	s.behind[name] = slices.DeleteFunc(s.behind[name], func(b *ballot) bool { return !b.lingers() })
+	if len(s.behind[name]) == 0 {
 		delete(s.behind, name)
-		return
 	}
-	s.behind[name] = all
 }
 
 // leftAt says whether an earlier attempt of this process may still have the name of b at a node.
 func (s *Store) leftAt(node int, b *ballot) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tidyBehind(b.name)
 	return slices.ContainsFunc(s.behind[b.name], func(earlier *ballot) bool {
 		return earlier != b && earlier.lingersAt(node, b.asked.Token == earlier.asked.Token)
 	})
