@@ -104,10 +104,16 @@ func (w *wait) wait(ctx context.Context) (driver.Grant, error) {
 		if g, ok := w.granted(message); ok {
 			return g, nil
 		}
-		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) <= 0 {
+		if past(ctx) {
 			return driver.Grant{}, w.held
 		}
 	}
+}
+
+// past says whether ctx has ended. The client may take it for ended at its deadline, before it is.
+func past(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) <= 0
 }
 
 // orTold is an outcome, unless a grant has been told meanwhile.
