@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
 // Store is a lock service in memory. The zero value is not usable; see [New].
@@ -39,7 +40,7 @@ type done struct {
 	expires time.Time
 }
 
-var _ driver.Driver = (*Store)(nil)
+var _ ranked.Node = (*Store)(nil)
 
 // Option configures a [Store].
 type Option interface{ apply(*Store) }
@@ -63,13 +64,22 @@ func (s *Store) Capabilities() driver.Capabilities {
 
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return s.AcquireRanked(ctx, ranked.Claim{Claim: c})
+}
+
+// AcquireRanked is Acquire for a node of package redlock.
+func (s *Store) AcquireRanked(ctx context.Context, c ranked.Claim) (driver.Grant, error) {
 	if err := s.reach(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	s.mu.Lock()
 	now := time.Now()
 	r := s.open(c.Name, now)
-	g, err := s.ask(r, c, now)
+	var g driver.Grant
+	err := s.refuse(r, c, now)
+	if err == nil {
+		g = s.take(r, c, now)
+	}
 	s.shut(c.Name, r)
 	s.mu.Unlock()
 	if lost := s.answer(ctx); lost != nil {
@@ -78,24 +88,33 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	return g, err
 }
 
-// ask makes c an owner, or says why not.
-func (s *Store) ask(r *record, c driver.Claim, now time.Time) (driver.Grant, error) {
+// refuse says why c cannot be made an owner.
+func (s *Store) refuse(r *record, at ranked.Claim, now time.Time) error {
+	c := at.Claim
 	if c.Dedup > 0 {
 		if d, ok := s.markers[marker{c.Name, c.Scope}]; ok && now.Before(d.expires) {
-			return driver.Grant{}, &driver.Duplicate{Label: d.label}
+			return &driver.Duplicate{Label: d.label}
 		}
 	}
 	switch {
 	case r.holder(c.Token) != nil && r.kind == kindOf(c):
 	case r.isFor(c.Handoff):
-		r.holders = r.holders[:0]
 	case !r.admits(c):
-		return driver.Grant{}, r.refusal(c, now)
-	case len(r.queue) > 0 && r.queue[0].claim.Token != c.Token:
+		return r.refusal(c, now)
+	case len(r.queue) > 0 && r.queue[0].comesBefore(at):
 		s.serve(r, now)
-		return driver.Grant{}, &driver.Held{Limit: r.fewer(c)}
+		return &driver.Held{Limit: r.fewer(c)}
 	}
-	return s.grant(r, c, now), nil
+	return nil
+}
+
+// take makes c an owner, whom nothing refuses.
+func (s *Store) take(r *record, c ranked.Claim, now time.Time) driver.Grant {
+	if r.isFor(c.Handoff) {
+		r.holders = r.holders[:0]
+	}
+	s.fence = max(s.fence, c.Floor)
+	return s.grant(r, c.Claim, now)
 }
 
 // grant makes c an owner. If it owns the name already, it has its full time again.

@@ -1,16 +1,20 @@
 package memlock
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
 // entry is a claim in the queue of its name.
 type entry struct {
 	claim  driver.Claim // as its last look has left it
+	rank   uint64       // the queue is sorted by it
+	turn   bool         // it is only told: see ranked.Node
 	came   time.Time
 	looked time.Time
 	dead   time.Time         // when it is dropped, unless it looks again
@@ -30,6 +34,16 @@ func (e *entry) tell(g driver.Grant) {
 // Wait implements driver.Driver. It looks when it is told to, when the owner's time or the first one's
 // life ends, and every [driver.Recheck].
 func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return s.wait(ctx, ranked.Claim{Claim: c}, false)
+}
+
+// WaitRanked is Wait for a node of package redlock: it grants nothing.
+func (s *Store) WaitRanked(ctx context.Context, c ranked.Claim) error {
+	_, err := s.wait(ctx, c, true)
+	return err
+}
+
+func (s *Store) wait(ctx context.Context, c ranked.Claim, turn bool) (driver.Grant, error) {
 	told := make(chan driver.Grant, 1)
 	var held *driver.Held
 	for {
@@ -42,7 +56,7 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 			}
 			return driver.Grant{}, err
 		}
-		g, again, err := s.look(c, told)
+		g, again, err := s.look(c, told, turn)
 		if lost := s.answer(ctx); lost != nil {
 			return driver.Grant{}, lost
 		}
@@ -68,18 +82,20 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 	}
 }
 
-// look asks for the name, as the first of the queue or else from its place in it. After a refusal it
-// says when to look again.
-func (s *Store) look(c driver.Claim, told chan driver.Grant) (g driver.Grant, again time.Duration, err error) {
+// look asks for the name, as the first of the queue or else from its place in it, or, if turn is set, only whether that
+// would be granted. After a refusal it says when to look again.
+func (s *Store) look(c ranked.Claim, told chan driver.Grant, turn bool) (g driver.Grant, again time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	r := s.open(c.Name, now)
 	defer s.shut(c.Name, r)
 	if r.holder(c.Token) == nil { // who owns the name is never queued
-		r.stand(c, now, told)
+		r.stand(c, now, told, turn)
 	}
-	g, err = s.ask(r, c, now)
+	if err = s.refuse(r, c, now); err == nil && !turn {
+		g = s.take(r, c, now)
+	}
 	switch err := err.(type) { //nolint:errorlint // our own, as they are
 	case nil:
 		g.Asked = now
@@ -97,8 +113,8 @@ func (s *Store) look(c driver.Claim, told chan driver.Grant) (g driver.Grant, ag
 	return g, again, err
 }
 
-// stand puts c at the end of the queue, or keeps it alive where it stands.
-func (r *record) stand(c driver.Claim, now time.Time, told chan driver.Grant) {
+// stand puts c at the end of the queue, or where its rank says, or keeps it alive where it stands.
+func (r *record) stand(c ranked.Claim, now time.Time, told chan driver.Grant, turn bool) {
 	var e *entry
 	for _, there := range r.queue {
 		if there.claim.Token == c.Token {
@@ -106,10 +122,38 @@ func (r *record) stand(c driver.Claim, now time.Time, told chan driver.Grant) {
 		}
 	}
 	if e == nil {
-		e = &entry{came: now}
+		e = &entry{came: now, rank: r.behind(now)}
 		r.queue = append(r.queue, e)
 	}
-	*e = entry{claim: c, came: e.came, looked: now, dead: now.Add(driver.PlaceLife(c.TTL)), told: told}
+	*e = entry{claim: c.Claim, rank: cmp.Or(c.Rank, e.rank), came: e.came, looked: now, dead: now.Add(driver.PlaceLife(c.TTL)), told: told, turn: turn}
+	slices.SortStableFunc(r.queue, func(a, b *entry) int { return cmp.Compare(a.rank, b.rank) })
+}
+
+// comesBefore says whether e, the first of the queue, keeps c from the name.
+func (e *entry) comesBefore(c ranked.Claim) bool {
+	return e.claim.Token != c.Token && (c.Rank == 0 || c.Rank >= e.rank)
+}
+
+// Rank implements ranked.Node.
+func (s *Store) Rank(ctx context.Context, name string) (uint64, error) {
+	if err := s.reach(ctx); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	r := s.open(name, now)
+	defer s.shut(name, r)
+	return r.behind(now), nil
+}
+
+// behind is a rank behind all that stand in the queue.
+func (r *record) behind(now time.Time) uint64 {
+	last := uint64(max(0, now.UnixMilli()))
+	if n := len(r.queue); n > 0 {
+		last = max(last, r.queue[n-1].rank/ranked.Step)
+	}
+	return (last + 1) * ranked.Step
 }
 
 // leave takes token out of the queue.
@@ -126,7 +170,7 @@ func (s *Store) serve(r *record, now time.Time) {
 	e := r.queue[0]
 	life := driver.PlaceLife(e.claim.TTL)
 	var g driver.Grant
-	if e.claim.Plain() && e.dead.Sub(now) >= life/2 {
+	if e.claim.Plain() && !e.turn && e.dead.Sub(now) >= life/2 {
 		g = s.grant(r, e.claim, now)
 		g.TTL, g.Asked = life, e.looked
 		r.holder(e.claim.Token).expires = e.dead

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
 // A waiter that does not run for seconds, since its machine is stopped, may look again before it has read of a grant.
@@ -21,7 +22,7 @@ func TestAGrantThatNobodyHasReadYetBlocksNobody(t *testing.T) {
 			if _, err := s.Acquire(t.Context(), holder); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := s.look(waiter, told); driver.Explain(err).Held == nil {
+			if _, _, err := s.look(ranked.Claim{Claim: waiter}, told, false); driver.Explain(err).Held == nil {
 				t.Fatal(err)
 			}
 			if err := s.Release(t.Context(), holder); err != nil {

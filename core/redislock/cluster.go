@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Pauses between the sendings of a command whose keys are being moved to another node.
@@ -88,7 +88,7 @@ var errMute = fmt.Errorf("redislock: the node has not answered: %w", os.ErrDeadl
 // names one key, so it goes on while slots move. Commands for the same master share a round trip. A node
 // that does not answer costs the claims of other nodes time, and nothing else: core waits, and lets other
 // batches overtake.
-func (s *store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, claims []driver.Claim) []error {
+func (s *Store) renewInCluster(ctx context.Context, rdb *redis.ClusterClient, claims []driver.Claim) []error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
@@ -143,7 +143,7 @@ func mostOf(ctx context.Context) time.Duration {
 
 // renewAt renews claims at their master. What it refuses since their slot moves is sent again, with as few
 // keys as it needs, but together: one claim alone could wait until ctx ends.
-func (s *store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, claims []driver.Claim) []error {
+func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, claims []driver.Claim) []error {
 	commands := make([]command, len(claims))
 	var left []int
 	for i, c := range claims {
@@ -175,7 +175,7 @@ func (s *store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *r
 
 // renewalsAt sends commands to their master. With replicas, it does not follow a slot that has
 // moved: it sends the commands of that slot again, each by itself.
-func (s *store) renewalsAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, commands []command) []error {
+func (s *Store) renewalsAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, commands []command) []error {
 	if s.replicas.n == 0 {
 		return renewTogether(ctx, rdb, commands)
 	}

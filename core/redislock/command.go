@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // command is one call of a script.
@@ -65,7 +65,7 @@ func (c *command) whole(ctx context.Context, rdb redis.UniversalClient, r replic
 
 // run sends a command. It marks an error if nothing can have been executed. With replicas, a reply
 // may come together with an error that says that replicas are missing.
-func (s *store) run(ctx context.Context, c command) (reply any, err error) {
+func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -81,12 +81,12 @@ func (s *store) run(ctx context.Context, c command) (reply any, err error) {
 }
 
 // sendBare sends a command until its slot has moved.
-func (s *store) sendBare(ctx context.Context, c command) (any, error) {
+func (s *Store) sendBare(ctx context.Context, c command) (any, error) {
 	return whileMoving(ctx, func() (any, error) { return s.send(ctx, c) })
 }
 
 // send sends a command to the one server there is.
-func (s *store) send(ctx context.Context, c command) (any, error) {
+func (s *Store) send(ctx context.Context, c command) (any, error) {
 	if s.share != nil {
 		return s.share.do(ctx, c)
 	}

@@ -12,11 +12,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
-// Acquire implements driver.Driver.
-func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+// Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue. The first claim of
+// a Store asks for INFO before: see [WithoutServerCheck].
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return s.AcquireRanked(ctx, ranked.Claim{Claim: c})
+}
+
+// AcquireRanked is Acquire for a node of package redlock.
+func (s *Store) AcquireRanked(ctx context.Context, c ranked.Claim) (driver.Grant, error) {
 	heard, err := s.inquire(ctx, c.Name, true)
 	if err != nil {
 		return driver.Grant{}, err
@@ -26,15 +33,16 @@ func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		g, err = s.acquire(ctx, c)
 	}
 	s.settle(heard, err)
+	if err == nil {
+		s.queued.Delete(c.Token)
+	}
 	return g, err
 }
 
-func (s *store) acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	switch {
-	case joins(c) || c.Handoff != "":
-		return s.ask(ctx, c)
-	case c.Place != "" || c.Rank > 0 || c.Floor > 0:
-		return s.claim(ctx, c)
+func (s *Store) acquire(ctx context.Context, at ranked.Claim) (driver.Grant, error) {
+	c := at.Claim
+	if joins(c) || c.Handoff != "" || at.Rank > 0 || at.Floor > 0 {
+		return s.ask(ctx, at)
 	}
 	line, _ := s.lineKeys(c.Name)
 	cmd := command{script: acquireScript, lasting: true, keys: 3, parts: make([]string, 0, 6)}
@@ -51,19 +59,20 @@ func (s *store) acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	}
 	reply, err := s.run(ctx, cmd)
 	if reply == int64(0) {
-		return s.ask(ctx, c)
+		return s.ask(ctx, at)
 	}
 	return decided(c, reply, err)
 }
 
 // ask asks for a name that may have a queue, or was left for a hand-off, or that several can own.
-func (s *store) ask(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *Store) ask(ctx context.Context, c ranked.Claim) (driver.Grant, error) {
 	reply, err := s.known(ctx, s.question(c, ""))
-	return decided(c, reply, err)
+	return decided(c.Claim, reply, err)
 }
 
 // question asks for a name once. With a note, c stands in the queue with it if that is refused.
-func (s *store) question(c driver.Claim, note string) command {
+func (s *Store) question(at ranked.Claim, note string) command {
+	c := at.Claim
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{script: askScript, lasting: true, parts: []string{s.lockKey(c.Name), s.layout.fence(c.Name), line, beats}}
 	if joins(c) {
@@ -83,26 +92,15 @@ func (s *store) question(c driver.Claim, note string) command {
 		handoff = forHandoff(c)
 	}
 	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), note, handoff)
-	return cmd
-}
-
-// claim asks for a name at a node of a quorum.
-func (s *store) claim(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: claimScript, lasting: true, keys: 4, parts: []string{
-		s.lockKey(c.Name), s.layout.fence(c.Name), line, beats,
-		owned(c), millis(c.TTL), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), rankOf(c),
-	}}
-	if c.Floor > 0 {
-		cmd.parts = append(cmd.parts, strconv.FormatUint(c.Floor, 10))
+	if at.Rank > 0 || at.Floor > 0 {
+		cmd.parts = append(cmd.parts, decimal(int64(at.Rank)), decimal(int64(at.Floor))) //nolint:gosec // G115: at most 2^53
 	}
-	reply, err := s.known(ctx, cmd)
-	return decided(c, reply, err)
+	return cmd
 }
 
 // known runs a claim until its answer is known. A call of a script drops only so many dead places of a
 // queue: others who come first may be behind them.
-func (s *store) known(ctx context.Context, cmd command) (reply any, err error) {
+func (s *Store) known(ctx context.Context, cmd command) (reply any, err error) {
 	for reply, err = s.run(ctx, cmd); err == nil && reply == int64(0); {
 		reply, err = s.run(ctx, cmd)
 	}
@@ -123,9 +121,6 @@ func decided(c driver.Claim, reply any, err error) (driver.Grant, error) {
 	}
 }
 
-// maxFences is the largest block that any engine asks for.
-const maxFences = 4096
-
 // granted reads a fence, and how many fences there are if that is more than one.
 func granted(reply any) (driver.Grant, error) {
 	if fence, ok := reply.(int64); ok && 0 < fence && fence <= 1<<53 { // of a merged command
@@ -141,7 +136,7 @@ func granted(reply any) (driver.Grant, error) {
 	if block && err == nil {
 		g.Fences, err = strconv.Atoi(n)
 	}
-	if err != nil || fence == 0 || g.Fences < 1 || g.Fences > maxFences {
+	if err != nil || fence == 0 || g.Fences < 1 || g.Fences > driver.MaxFences {
 		return driver.Grant{}, errNoGrant
 	}
 	return g, nil
@@ -174,7 +169,7 @@ func refusal(reply []any) error {
 
 // Renew implements driver.Driver. Exclusive claims share a round trip, and shared and limited claims share
 // another one. In Cluster, all claims for the same master share one.
-func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if len(claims) == 0 {
 		return nil
 	}
@@ -189,7 +184,7 @@ func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 
 // runRenewals renews all claims by one command, which as makes. By slots, each claim has a command
 // of its own, and they share a round trip.
-func (s *store) runRenewals(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
+func (s *Store) runRenewals(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
 	if len(claims) > 1 && s.layout.bySlot() {
 		return s.renewEach(ctx, claims, as)
 	}
@@ -203,7 +198,7 @@ func (s *store) runRenewals(ctx context.Context, claims []driver.Claim, as func(
 	return errs
 }
 
-func (s *store) renewEach(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
+func (s *Store) renewEach(ctx context.Context, claims []driver.Claim, as func([]driver.Claim) command) []error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
@@ -221,7 +216,7 @@ func (s *store) renewEach(ctx context.Context, claims []driver.Claim, as func([]
 	return errs
 }
 
-func (s *store) renewal(claims []driver.Claim) command {
+func (s *Store) renewal(claims []driver.Claim) command {
 	parts := make([]string, 2*len(claims), 2*len(claims)+1)
 	var n notes
 	n.grow(s.prefix, claims)
@@ -280,36 +275,51 @@ func (c *command) renewal(answer any) error {
 	}
 }
 
-// Release implements driver.Driver. It runs one script.
-func (s *store) Release(ctx context.Context, c driver.Claim) error {
-	err := s.end(ctx, c)
-	if s.relaid(err) { // it was merged with others
-		return s.end(ctx, c)
+// Release implements driver.Driver. It runs one script: the one for owners, who are not in the queue, or the one that
+// leaves the queue. If the first finds no owner, it has changed nothing, and the other follows.
+func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+	ends, leaves := s.release, s.leave
+	switch {
+	case joins(c):
+		ends, leaves = s.part, s.partQueued
+	case c.Keep > 0:
+		ends = s.keep
 	}
-	return err
+	if _, queued := s.queued.LoadAndDelete(c.Token); !queued || c.Dedup > 0 || c.Keep > 0 { // who leaves something is an owner
+		if err := s.end(ctx, c, ends); !errors.Is(err, driver.ErrNotOwner) {
+			return err
+		}
+	}
+	return s.end(ctx, c, leaves)
 }
 
-func (s *store) end(ctx context.Context, c driver.Claim) error {
-	var cmd command
-	switch {
-	case !c.Exclusive():
-		cmd = s.part(c)
-	case c.Place != "":
-		cmd = s.leave(c)
-	case c.Keep > 0:
-		cmd = s.keep(c)
-	default:
-		cmd = s.release(c)
-	}
+func (s *Store) end(ctx context.Context, c driver.Claim, by func(driver.Claim) command) error {
+	cmd := by(c)
 	reply, err := s.run(ctx, cmd)
+	if s.relaid(err) { // it was merged with others
+		cmd = by(c)
+		reply, err = s.run(ctx, cmd)
+	}
 	return cmd.released(reply, err)
 }
 
-func (s *store) release(c driver.Claim) command {
+// leave gives up c's entry in the queue, and releases the name if c's token owns it.
+func (s *Store) leave(c driver.Claim) command {
+	line, beats := s.lineKeys(c.Name)
+	return command{
+		script: leaveScript, keys: 4,
+		parts: []string{
+			s.lockKey(c.Name), line, beats, s.layout.fence(c.Name),
+			owner(c), s.hubs.member(c), s.hubs.channels(c.Name),
+		},
+	}
+}
+
+func (s *Store) release(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{script: releaseScript, keys: 4, parts: make([]string, 0, 9)}
 	cmd.parts = append(cmd.parts, s.lockKey(c.Name), line, beats, s.layout.fence(c.Name))
-	if c.Mark {
+	if c.Dedup > 0 {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	} else {
@@ -317,21 +327,21 @@ func (s *store) release(c driver.Claim) command {
 		cmd.least = 1
 	}
 	cmd.parts = append(cmd.parts, owned(c), s.hubs.channels(c.Name))
-	if c.Mark {
+	if c.Dedup > 0 {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
 	return cmd
 }
 
 // keep releases c and leaves the name taken.
-func (s *store) keep(c driver.Claim) command {
+func (s *Store) keep(c driver.Claim) command {
 	cmd := command{script: keepScript, keys: 1, parts: []string{s.lockKey(c.Name)}}
-	if c.Mark {
+	if c.Dedup > 0 {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	}
 	cmd.parts = append(cmd.parts, owner(c), kept(c), millis(c.Keep))
-	if c.Mark {
+	if c.Dedup > 0 {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
 	return cmd

@@ -21,8 +21,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
-	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -30,7 +29,6 @@ import (
 const (
 	secretToken   = "kR3vY_q0-ZtBw9XnLm2EaC" //nolint:gosec // G101: nobody's
 	secretHandoff = "Jd7sUpG4-oHfTi5cQWzx1"  //nolint:gosec // G101: nobody's
-	secretPlace   = "VbN8y_Ke6rM-Al0PhSgD3F" //nolint:gosec // G101: nobody's
 	nextToken     = "w5TqXj2-uIoRc9LzEnB_vK" //nolint:gosec // G101: nobody's
 )
 
@@ -55,17 +53,15 @@ var asked = map[string]func(ctx context.Context, s driver.Driver) error{
 		_ = waitWith(ctx, s, theClaim(reader)) // it may be in the queue now
 		return s.Release(ctx, theClaim(reader))
 	},
-	"acquire at a node": atNode(func(ctx context.Context, s old.Driver, c old.Claim) error {
-		_, err := s.Acquire(ctx, c)
+	"acquire at a node": atNode(func(ctx context.Context, n ranked.Node, c ranked.Claim) error {
+		_, err := n.AcquireRanked(ctx, c)
 		return err
 	}),
-	"wait at a node": atNode(func(ctx context.Context, s old.Driver, c old.Claim) error {
-		if q, ok := s.(old.Queuer); ok {
-			return q.Wait(ctx, c)
-		}
-		return nil
+	"wait at a node": atNode(func(ctx context.Context, n ranked.Node, c ranked.Claim) error {
+		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		return n.WaitRanked(ctx, c)
 	}),
-	"leave a node": atNode(func(ctx context.Context, s old.Driver, c old.Claim) error { return s.Release(ctx, c) }),
 	"inspect": func(ctx context.Context, s driver.Driver) error {
 		if i, ok := s.(inspect.Inspector); ok {
 			_, err := i.Inspect(ctx, "name")
@@ -79,12 +75,14 @@ func theClaim(opts ...func(*driver.Claim)) driver.Claim {
 	return with(driver.Claim{Name: "name", Token: secretToken, TTL: 3 * time.Second, Label: "who", Scope: "pay"}, opts...)
 }
 
-// atNode has package redlock call s as one of its nodes, from a place in the queue.
-func atNode(call func(ctx context.Context, s old.Driver, c old.Claim) error) func(context.Context, driver.Driver) error {
+// atNode has package redlock call s as one of its nodes.
+func atNode(call func(ctx context.Context, n ranked.Node, c ranked.Claim) error) func(context.Context, driver.Driver) error {
 	return func(ctx context.Context, s driver.Driver) error {
-		return call(ctx, oldadapter.Node(s), old.Claim{
-			Name: "name", Token: secretToken, TTL: 3 * time.Second, Label: "who", Place: secretPlace, Rank: 1, Floor: 1,
-		})
+		n, ok := s.(ranked.Node)
+		if !ok {
+			return nil
+		}
+		return call(ctx, n, ranked.Claim{Claim: theClaim(), Rank: 1, Floor: 1})
 	}
 }
 
@@ -150,7 +148,7 @@ func TestNoErrorHasWhatAServerEchoesOfATokenOrAHandoff(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 					err := call(ctx, s)
 					cancel()
-					if found := leaked(err, secretToken, secretHandoff, secretPlace, nextToken); found != "" {
+					if found := leaked(err, secretToken, secretHandoff, nextToken); found != "" {
 						t.Errorf("%s: %s: %q is in %v", kind, what, found, err)
 					}
 					if err == nil && kind == "scripts" {
@@ -268,7 +266,7 @@ func FuzzEchoes(f *testing.F) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			err := asked[what](ctx, s)
 			cancel()
-			if found := leaked(err, secretToken, secretHandoff, secretPlace, nextToken); found != "" {
+			if found := leaked(err, secretToken, secretHandoff, nextToken); found != "" {
 				t.Errorf("%s: %s: %q is in %v", kind, what, found, err)
 			}
 		}

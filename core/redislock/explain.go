@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // reason is what an error of the server's means to an operator.
@@ -117,7 +117,7 @@ var (
 
 // sent are the commands that locking needs.
 var sent = strings.Fields("evalsha eval get set del pexpire pttl time exists zadd zrange zrem zscore zcount zrangebyscore" +
-	" zremrangebyrank hset hget hdel hexists publish spublish subscribe ssubscribe scan wait watch unwatch multi exec hello ping" +
+	" zremrangebyrank hset hget hdel publish spublish subscribe ssubscribe scan wait watch unwatch multi exec hello ping" +
 	" cluster cluster|slots command")
 
 // pooled explains the errors of the client's pool.
@@ -132,8 +132,8 @@ func pooled(err error) error {
 	}
 }
 
-// Location implements driver.Locator.
-func (b *base) Location() string {
+// location is where the server is, as far as the client knows.
+func (b *base) location() string {
 	const most = 3
 	switch rdb := b.rdb.(type) {
 	case *redis.Client:

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
 // Anybody who may publish can send anything on the channel of a waiter.
 func TestOnlyTheMessageOfItsOwnLookGrantsAWaiterAnything(t *testing.T) {
 	t.Parallel()
 	first, last := time.Now(), time.Now().Add(time.Second)
-	w := &wait{c: driver.Claim{TTL: 10 * time.Second}, nonce: "NONCE", looks: []sentLook{{"7", first}, {"9", last}}}
+	w := &wait{c: ranked.Claim{Claim: driver.Claim{TTL: 10 * time.Second}}, nonce: "NONCE", looks: []sentLook{{"7", first}, {"9", last}}}
 	for message, asked := range map[string]time.Time{
 		"": {}, "\x1f\x00": {}, "NONCE": {},
 		"8 NONCE 1795000000000000":      {}, // another number

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // hungUp explains the end of a connection where an answer should be. Some proxies say no more than that.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // inquiry is what a Store knows of its server: whether locks can be kept there.
@@ -72,7 +72,7 @@ func (b *base) inquire(ctx context.Context, name string, scripts bool) (infoAnsw
 	}
 	text, err := b.info(ctx, name)
 	if err != nil { // the claim's own error says more
-		if _, answered := errors.AsType[redis.Error](err); answered && !driver.CannotAnswer(classify(err)) {
+		if _, answered := errors.AsType[redis.Error](err); answered && !driver.Explain(classify(err)).Nobody {
 			return infoRefused, nil
 		}
 		b.inquiry.silent.Add(1)

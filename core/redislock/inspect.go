@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 var (
@@ -17,28 +17,28 @@ var (
 	evictScript   = newScript("evict.lua")
 )
 
-// Inspect implements driver.Inspector. It runs one script that only reads. While the slot of a name moves to
+// Inspect implements inspect.Inspector. It runs one script that only reads. While the slot of a name moves to
 // another node of a Cluster, the queue and those who share the name may be missing.
-func (s *store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
+func (s *Store) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, error) {
 	reply, err := s.run(ctx, s.inspection(name))
 	if err != nil {
-		return driver.LeaseInfo{}, err
+		return inspect.LeaseInfo{}, err
 	}
 	return leaseInfo(name, reply)
 }
 
-// Leases implements driver.Inspector. It walks through the server's keys with SCAN, 100 at a time,
+// Leases implements inspect.Inspector. It walks through the server's keys with SCAN, 100 at a time,
 // so that it does not block other clients. Its cost grows with the number of all keys in the
 // database.
 //
 // Besides the permissions for locking, it needs one more: scan. docs/backends/redis.md has the permissions
 // of a user that only inspects, and can do no harm.
-func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
+func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
 	return s.leases(ctx, prefix, s.look)
 }
 
 // look asks for all names in one round trip.
-func (s *store) look(ctx context.Context, names []string) ([]driver.LeaseInfo, error) {
+func (s *Store) look(ctx context.Context, names []string) ([]inspect.LeaseInfo, error) {
 	asked := make([]command, len(names))
 	sent := make([]*redis.Cmd, len(names))
 	trip := newBatch(s.rdb.Pipeline())
@@ -48,7 +48,7 @@ func (s *store) look(ctx context.Context, names []string) ([]driver.LeaseInfo, e
 		trip.put(ctx, sent[i])
 	}
 	trip.exec(ctx)
-	infos := make([]driver.LeaseInfo, len(names))
+	infos := make([]inspect.LeaseInfo, len(names))
 	for i, cmd := range sent {
 		reply, err := cmd.Result()
 		if says(err, "NOSCRIPT") {
@@ -67,24 +67,24 @@ func (s *store) look(ctx context.Context, names []string) ([]driver.LeaseInfo, e
 	return infos, nil
 }
 
-func (s *store) inspection(name string) command {
+func (s *Store) inspection(name string) command {
 	line, beats := s.lineKeys(name)
 	holders, notes := s.holdersKeys(name)
 	return command{
 		script: inspectScript, keys: 5, least: 1,
-		parts: []string{s.lockKey(name), line, beats, holders, notes, decimal(driver.MaxLine)},
+		parts: []string{s.lockKey(name), line, beats, holders, notes, decimal(inspect.MaxLine)},
 	}
 }
 
 // leaseInfo reads the answer of inspect.lua.
-func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
+func leaseInfo(name string, reply any) (info inspect.LeaseInfo, err error) {
 	const parts = 9
 	answer, _ := reply.([]any)
 	if len(answer) != parts {
 		return info, errNoInfo
 	}
 	kind, _ := answer[0].(int64)
-	info = driver.LeaseInfo{
+	info = inspect.LeaseInfo{
 		Name: name, Held: kind != 0, Foreign: kind == 2, Kept: kind == 3 || kind == 5, Remaining: max(0, duration(answer[3])),
 	}
 	info.Label, _ = answer[1].(string)
@@ -99,23 +99,23 @@ func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
 		handle, _ := holders[0].(string)
 		limit, _ := holders[2].(int64)
 		label, _ := holders[4].(string)
-		info.Holders = append(info.Holders, driver.HolderInfo{
+		info.Holders = append(info.Holders, inspect.HolderInfo{
 			Label: label, Handle: handle, Remaining: duration(holders[1]), Limit: int(limit), HeldFor: duration(holders[3]),
 		})
 	}
 	line, _ := answer[6].([]any)
 	for ; len(line) >= 3; line = line[3:] {
 		label, _ := line[2].(string)
-		info.Line = append(info.Line, driver.WaiterInfo{Label: label, Waited: duration(line[0]), Alive: line[1] == int64(1)})
+		info.Line = append(info.Line, inspect.WaiterInfo{Label: label, Waited: duration(line[0]), Alive: line[1] == int64(1)})
 	}
 	if info.Kind, info.Limit = holdKind(kind, info.Holders); kind == 6 {
-		info.Kind, info.Limit, info.Fence = driver.HoldLimited, int(info.Fence), 0 //nolint:gosec // G115: at most 2^53
+		info.Kind, info.Limit, info.Fence = inspect.HoldLimited, int(info.Fence), 0 //nolint:gosec // G115: at most 2^53
 	}
 	now, _ := answer[7].(int64)
 	if since, _ := answer[8].(int64); since > 0 {
 		info.HeldFor = max(0, duration(now-since))
 	}
-	if info.Kind == driver.HoldShared {
+	if info.Kind == inspect.HoldShared {
 		info.HeldFor = sinceFence(info.Fence, now)
 	}
 	for _, h := range info.Holders {
@@ -125,18 +125,18 @@ func leaseInfo(name string, reply any) (info driver.LeaseInfo, err error) {
 }
 
 // holdKind reads the first part of the answer of inspect.lua.
-func holdKind(kind int64, holders []driver.HolderInfo) (driver.HoldKind, int) {
+func holdKind(kind int64, holders []inspect.HolderInfo) (inspect.HoldKind, int) {
 	limit := 0
 	for _, h := range holders {
 		if limit == 0 || h.Limit < limit {
 			limit = h.Limit
 		}
 	}
-	switch kinds := []driver.HoldKind{
-		"", driver.HoldExclusive, driver.HoldForeign, driver.HoldKept, driver.HoldShared, driver.HoldHandoff,
+	switch kinds := []inspect.HoldKind{
+		"", inspect.HoldExclusive, inspect.HoldForeign, inspect.HoldKept, inspect.HoldShared, inspect.HoldHandoff,
 	}; {
 	case kind == 4 && limit > 0:
-		return driver.HoldLimited, limit
+		return inspect.HoldLimited, limit
 	case 0 <= kind && int(kind) < len(kinds):
 		return kinds[kind], 0
 	default:
@@ -167,8 +167,8 @@ func duration(ms any) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// Evict implements driver.Inspector. It runs one script, and needs the same permissions as locking.
-func (s *store) Evict(ctx context.Context, name, handle string) error {
+// Evict implements inspect.Inspector. It runs one script, and needs the same permissions as locking.
+func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	cmd := s.eviction(name, handle)
 	reply, err := s.run(ctx, cmd)
 	if s.relaid(err) {
@@ -181,7 +181,7 @@ func (s *store) Evict(ctx context.Context, name, handle string) error {
 	return cmd.released(reply, err)
 }
 
-func (s *store) eviction(name, handle string) command {
+func (s *Store) eviction(name, handle string) command {
 	line, beats := s.lineKeys(name)
 	holders, notes := s.holdersKeys(name)
 	return command{

@@ -1,13 +1,15 @@
 package redislock
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"unicode"
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // base is what Store and TxStore share: a client, and the names of the keys.
@@ -44,8 +46,17 @@ func WithPrefix(prefix string) Option {
 	return optionFunc(func(b *base) { b.prefix = prefix })
 }
 
-// Validate implements driver.Validator. It checks the client and the options.
-func (b *base) Validate() error {
+// capabilities are those of the client and the options.
+func (b *base) capabilities() driver.Capabilities {
+	can := driver.Capabilities{Backend: "redis", Punctual: b.punctual, Err: b.validate()}
+	if can.Err == nil {
+		can.Location = b.location()
+	}
+	return can
+}
+
+// validate checks the client and the options.
+func (b *base) validate() error {
 	for _, r := range b.prefix {
 		if r == '{' || r == '}' || unicode.IsControl(r) {
 			return fmt.Errorf("redislock: WithPrefix(%q): braces and control characters are not allowed", b.prefix)
@@ -89,3 +100,19 @@ const magic = "\x1f"
 
 func owner(c driver.Claim) string { return c.Token + magic }
 func owned(c driver.Claim) string { return c.Token + magic + c.Label }
+
+// kept is the value of a name that a release has left taken, but for the time, which the script adds.
+// It begins with '=' or '!', which no token does: by that, the scripts of acquires recognise it. Each
+// such value has a handle of its own. So the text after '=' is as long as a token, and is made from the
+// token that leaves it.
+func kept(c driver.Claim) string {
+	if c.Handoff != "" {
+		return "!" + c.Handoff + magic + c.Label + magic
+	}
+	sum := sha256.Sum256([]byte(c.Token))
+	left := "=" + base64.RawURLEncoding.EncodeToString(sum[:])
+	return left[:min(len(left), len(c.Token))] + magic + c.Label + magic
+}
+
+// forHandoff is how the value of a name begins that is left for c's hand-off.
+func forHandoff(c driver.Claim) string { return "!" + c.Handoff + magic }

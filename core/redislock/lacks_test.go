@@ -20,7 +20,7 @@ import (
 // calledByScripts are the commands that scripts call.
 var calledByScripts = []string{
 	"get", "set", "del", "exists", "pttl", "pexpire", "time", "publish",
-	"zadd", "zrange", "zrem", "zscore", "zcount", "zrangebyscore", "zremrangebyrank", "hset", "hget", "hdel", "hexists",
+	"zadd", "zrange", "zrem", "zscore", "zcount", "zrangebyscore", "zremrangebyrank", "hset", "hget", "hdel",
 }
 
 // An error of the server's counts as "nothing was executed". So whichever command a user may not

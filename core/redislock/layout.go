@@ -74,7 +74,7 @@ func (l *layout) group(name string) int {
 
 // relaid says whether to make a call again, by slots, because it was refused for its keys. Nothing of
 // it was executed.
-func (s *store) relaid(err error) bool {
+func (s *Store) relaid(err error) bool {
 	if err == nil || !refusedForSlots(err) {
 		return false
 	}

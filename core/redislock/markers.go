@@ -8,21 +8,22 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // doneKind stands between the name and the scope in a marker's key: see keys.go.
 const doneKind = "}:v1:done:"
 
-// Markers implements driver.MarkerInspector. It walks through the server's keys with SCAN, as Leases
+// Markers implements inspect.MarkerInspector. It walks through the server's keys with SCAN, as Leases
 // does, and needs the same permissions.
-func (b *base) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
+func (b *base) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
 	return walk(ctx, b, globs.Replace("{"+b.lockKey(prefix))+"*"+doneKind+"*", b.readMarkers)
 }
 
 // readMarkers asks for all markers in one round trip. One that has gone meanwhile is left out. It asks through the
 // client, which follows: the node that has told of a key refuses to show it while the key's slot moves there.
-func (b *base) readMarkers(ctx context.Context, keys []string) (infos []driver.MarkerInfo, err error) {
+func (b *base) readMarkers(ctx context.Context, keys []string) (infos []inspect.MarkerInfo, err error) {
 	pipe := b.rdb.Pipeline()
 	labels, ends := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
 	for i, key := range keys {
@@ -40,13 +41,13 @@ func (b *base) readMarkers(ctx context.Context, keys []string) (infos []driver.M
 		}
 		name, scope, ours := strings.Cut(strings.TrimPrefix(key, "{"+b.prefix), doneKind) // no name has a brace
 		if ours && left > 0 {
-			infos = append(infos, driver.MarkerInfo{Name: name, Scope: scope, Label: label, Remaining: left})
+			infos = append(infos, inspect.MarkerInfo{Name: name, Scope: scope, Label: label, Remaining: left})
 		}
 	}
 	return infos, nil
 }
 
-// Unmark implements driver.MarkerInspector.
+// Unmark implements inspect.MarkerInspector.
 func (b *base) Unmark(ctx context.Context, name, scope string) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err

@@ -7,8 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
 // Looks may arrive in another order than they were sent in. The first one here may be granted the name by whoever frees
@@ -18,9 +19,9 @@ func TestTheNoteOfAnOlderLookNeverReplacesANewerOne(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: servers.Redis(t).Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	for what, sent := range map[string][]int{"in order": {1, 2}, "in another order": {2, 1}} {
-		s := newStore(rdb, nil)
-		held := old.Claim{Name: what, Token: strings.Repeat("h", 22), TTL: time.Minute}
-		c := old.Claim{Name: what, Token: strings.Repeat("w", 22), TTL: time.Minute}
+		s := New(rdb)
+		held := driver.Claim{Name: what, Token: strings.Repeat("h", 22), TTL: time.Minute}
+		c := driver.Claim{Name: what, Token: strings.Repeat("w", 22), TTL: time.Minute}
 		if _, err := s.Acquire(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}
@@ -29,14 +30,14 @@ func TestTheNoteOfAnOlderLookNeverReplacesANewerOne(t *testing.T) {
 			2: "2" + magic + "label",
 		}
 		for _, n := range sent {
-			if reply, err := s.run(t.Context(), s.question(c, notes[n])); err != nil {
+			if reply, err := s.run(t.Context(), s.question(ranked.Claim{Claim: c}, notes[n])); err != nil {
 				t.Fatalf("%v, %v", reply, err)
 			}
 		}
 		if err := s.Release(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Renew(t.Context(), []old.Claim{c})[0]; err == nil {
+		if err := s.Renew(t.Context(), []driver.Claim{c})[0]; err == nil {
 			t.Errorf("%s: it was granted what it does not ask for any more", what)
 		}
 	}

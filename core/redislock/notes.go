@@ -3,7 +3,7 @@ package redislock
 import (
 	"strings"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // notes are the short strings of one command, in one piece of memory. A renewal has two of them for

@@ -67,7 +67,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -75,25 +74,25 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
-	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
 // Store is a lock service on Redis. Make one with [New]. It implements driver.Driver, and any
 // number of goroutines may use it.
 type Store struct {
-	*oldadapter.Driver // what is as it was: Renew, and the node of package redlock
-	inspect.Inspector
-	inspect.MarkerInspector
+	base
 
-	s      *store
+	layout *layout
+	hubs   *hubs
+	share  *share // nil if every command goes by itself
+
 	number atomic.Uint64 // of the last look
 	queued sync.Map      // tokens that were refused in a Wait, and were not granted or released since
 }
 
 var (
-	_ driver.Driver = (*Store)(nil)
 	_ driver.Closer = (*Store)(nil)
+	_ ranked.Node   = (*Store)(nil)
 
 	_ inspect.Inspector       = (*Store)(nil)
 	_ inspect.MarkerInspector = (*Store)(nil)
@@ -109,45 +108,24 @@ var (
 // goroutine for many commands. Hooks of a plain client do not see lock commands, because they
 // would see tokens.
 func New(rdb redis.UniversalClient, opts ...Option) *Store {
-	s := newStore(rdb, opts)
-	return &Store{Driver: oldadapter.New(s), Inspector: s, MarkerInspector: s, s: s}
+	s := &Store{base: newBase(rdb, opts)}
+	s.layout = newLayout(rdb, &s.base)
+	s.hubs = newHubs(s.rdb, s.layout)
+	if _, ok := s.rdb.(*redis.Client); ok {
+		s.share = &share{rdb: s.rdb, replicas: s.replicas}
+	}
+	return s
 }
 
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	can := s.Driver.Capabilities()
-	can.Forgets = s.s.share != nil // hooks of a Cluster client may keep what they get
+	can := s.capabilities()
+	can.Forgets = s.share != nil // hooks of a Cluster client may keep what they get
+	can.Hears, can.Queue, can.Fence, can.Block, can.Shared, can.Limit = true, true, true, true, true, true
+	can.Dedup, can.Keep, can.Detach = true, true, true
 	return can
 }
 
-// Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue. The first claim of
-// a Store asks for INFO before: see [WithoutServerCheck].
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := s.s.Acquire(ctx, claimed(c))
-	if err == nil {
-		s.queued.Delete(c.Token)
-	}
-	return oldadapter.Grant(g), err
-}
-
-// Release implements driver.Driver. It runs one script: the one for owners, who are not in the queue, or the
-// one that leaves the queue. If the first finds no owner, it has changed nothing, and the other follows.
-func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	was := claimed(c)
-	if _, queued := s.queued.LoadAndDelete(c.Token); !queued || c.Dedup > 0 || c.Keep > 0 { // who leaves something is an owner
-		owns := was
-		owns.Keep, owns.Mark = c.Keep, c.Dedup > 0
-		if err := s.s.Release(ctx, owns); !errors.Is(err, driver.ErrNotOwner) {
-			return err
-		}
-	}
-	was.Place = c.Token
-	return s.s.Release(ctx, was)
-}
-
-// claimed is c with all its fences: those who are to go to a node ask for fewer.
-func claimed(c driver.Claim) old.Claim {
-	was := oldadapter.Claim(c)
-	was.Fences = c.Fences
-	return was
-}
+// Close implements driver.Closer: it ends the subscriptions. If a subscription is being dialled into a network that does
+// not answer, it ends after 5 s with a plain client, and after the client's own timeouts in Cluster.
+func (s *Store) Close(ctx context.Context) error { return s.hubs.close(ctx) }

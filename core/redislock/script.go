@@ -11,14 +11,12 @@ var scripts embed.FS
 
 var (
 	acquireScript = newScript("acquire.lua")
-	claimScript   = newScript("claim.lua")
 	renewScript   = newScript("renew.lua")
 	releaseScript = newScript("release.lua")
 	keepScript    = newScript("keep.lua")
 
 	extendScript = newScript("extend.lua")
 	partScript   = newScript("part.lua")
-	waitScript   = newScript("wait.lua")
 	leaveScript  = newScript("leave.lua")
 	rankScript   = newScript("rank.lua")
 

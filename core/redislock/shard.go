@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // hubs are the subscriptions of a Store. On a standalone server there is one. In Cluster, a plain
@@ -42,7 +42,7 @@ func newHubs(rdb redis.UniversalClient, l *layout) *hubs {
 }
 
 // member is the member of a queue that stands for a claim's place.
-func (h *hubs) member(c driver.Claim) string { return h.id + c.At() }
+func (h *hubs) member(c driver.Claim) string { return h.id + c.Token }
 
 // channels is the beginning of the names of the channels on which clients that wait for a name are
 // told.

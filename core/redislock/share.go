@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 const (
@@ -208,7 +208,7 @@ func (s *share) exec(ctx context.Context, loads []*load, first map[*script]*load
 
 // trip makes one round trip for commands, and returns them with their replies. It waits for no other
 // round trip.
-func (s *store) trip(ctx context.Context, commands []command) []*parcel {
+func (s *Store) trip(ctx context.Context, commands []command) []*parcel {
 	batch := make([]*parcel, len(commands))
 	for i, cmd := range commands {
 		batch[i] = &parcel{ctx: ctx, cmd: cmd, done: make(chan struct{}, 1)}

@@ -88,7 +88,7 @@ func (s *share) atRest(t *testing.T) {
 }
 
 // unmerged is a command of n parts that goes as it is.
-func unmerged(n int) command { return command{script: waitScript, keys: 1, parts: make([]string, n)} }
+func unmerged(n int) command { return command{script: rankScript, keys: 1, parts: make([]string, n)} }
 
 func TestALoneCallerSendsAtOnceAndOthersShare(t *testing.T) {
 	t.Parallel()

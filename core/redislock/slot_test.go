@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 func TestSlotsAreThoseOfTheClusterSpecification(t *testing.T) {
@@ -90,7 +90,7 @@ func TestCommandsOfTwoLayoutsAreNotMerged(t *testing.T) {
 	t.Parallel()
 	plain := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer func() { _ = plain.Close() }()
-	s := newStore(plain, nil)
+	s := New(plain)
 	inFirst := ""
 	for i := 0; slot("holdfast:"+inFirst) != 0; i++ {
 		inFirst = strconv.Itoa(i)
@@ -107,7 +107,7 @@ func TestBySlotsOnlyNamesOfOneSlotAreMerged(t *testing.T) {
 	t.Parallel()
 	plain := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer func() { _ = plain.Close() }()
-	s := newStore(plain, []Option{WithSlots()})
+	s := New(plain, WithSlots())
 	var batch []*parcel
 	want := make(map[int]int)
 	for i := range 3 * slots {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // joins says whether a claim can own a name together with others. Such claims have scripts of their
@@ -14,7 +14,7 @@ import (
 func joins(c driver.Claim) bool { return !c.Exclusive() }
 
 // holdersKeys are the keys of those who share a name, and of the notes on them.
-func (s *store) holdersKeys(name string) (holders, notes string) {
+func (s *Store) holdersKeys(name string) (holders, notes string) {
 	const suffix = ":notes"
 	notes = s.sideKey(name, "holders"+suffix)
 	return notes[:len(notes)-len(suffix)], notes
@@ -22,7 +22,7 @@ func (s *store) holdersKeys(name string) (holders, notes string) {
 
 // holder is the member that stands for c among the holders of its name.
 func holder(c driver.Claim) string {
-	if c.Shared {
+	if c.Shared() {
 		return "+" + owner(c)
 	}
 	return "*" + owner(c) + decimal(int64(c.Limit))
@@ -30,7 +30,7 @@ func holder(c driver.Claim) string {
 
 // limitOf returns c's limit, or 0 for a reader.
 func limitOf(c driver.Claim) string {
-	if c.Shared {
+	if c.Shared() {
 		return "0"
 	}
 	return decimal(int64(c.Limit))
@@ -54,7 +54,7 @@ func joined(reply any) (g driver.Grant, err error) {
 
 // renewApart renews claims of all kinds, but not in Cluster. Those that can own a name together have a script of their
 // own.
-func (s *store) renewApart(ctx context.Context, claims []driver.Claim) []error {
+func (s *Store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 	var alone, many []driver.Claim
 	for _, c := range claims {
 		if !joins(c) {
@@ -76,7 +76,7 @@ func (s *store) renewApart(ctx context.Context, claims []driver.Claim) []error {
 	return errs
 }
 
-func (s *store) extension(claims []driver.Claim) command {
+func (s *Store) extension(claims []driver.Claim) command {
 	var keys, args []string
 	for _, c := range claims {
 		holders, notes := s.holdersKeys(c.Name)
@@ -91,22 +91,24 @@ func (s *store) extension(claims []driver.Claim) command {
 }
 
 // part is Release for claims that can own a name together.
-func (s *store) part(c driver.Claim) command {
+func (s *Store) part(c driver.Claim) command { return s.parting(c, "") }
+
+// partQueued is part for one that may be in the queue, too.
+func (s *Store) partQueued(c driver.Claim) command { return s.parting(c, s.hubs.member(c)) }
+
+func (s *Store) parting(c driver.Claim, member string) command {
 	line, beats := s.lineKeys(c.Name)
 	holders, notes := s.holdersKeys(c.Name)
 	cmd := command{script: partScript, keys: 6, parts: []string{s.lockKey(c.Name), holders, notes, line, beats, s.layout.fence(c.Name)}}
-	if c.Mark {
+	switch {
+	case c.Dedup > 0:
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
-	} else if c.Place == "" {
+	case member == "":
 		cmd.least = 2
 	}
-	place := ""
-	if c.Place != "" {
-		place = s.hubs.member(c)
-	}
-	cmd.parts = append(cmd.parts, holder(c), place, s.hubs.channels(c.Name))
-	if c.Mark {
+	cmd.parts = append(cmd.parts, holder(c), member, s.hubs.channels(c.Name))
+	if c.Dedup > 0 {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}
 	return cmd

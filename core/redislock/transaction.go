@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Pauses before a transaction is tried again because others were quicker.
@@ -25,7 +25,7 @@ var errConflict = errors.New("redislock: others were quicker, again and again")
 
 // transact lets body read keys and write their new values in one step. It repeats that while others
 // change the keys meanwhile, or their slot moves, until ctx ends.
-func (s *txStore) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
+func (s *TxStore) transact(ctx context.Context, body func(tx *transaction) error, keys ...string) error {
 	var why error // it has to try again
 	for pause := firstConflict; ; pause = min(2*pause, lastConflict) {
 		if err := ctx.Err(); err != nil {
@@ -36,7 +36,7 @@ func (s *txStore) transact(ctx context.Context, body func(tx *transaction) error
 			why = fmt.Errorf("redislock: the slot of the name is moving to another node: %w", err)
 		case errors.Is(err, redis.TxFailedErr):
 			why = errConflict
-		case why != nil && errors.Is(err, driver.ErrNotSent) && driver.CannotAnswer(err): // ctx ends, probably
+		case why != nil && errors.Is(err, driver.ErrNotSent) && driver.Explain(err).Nobody: // ctx ends, probably
 			return errors.Join(why, err)
 		default:
 			return err
@@ -56,8 +56,12 @@ func moving(err error) bool {
 	return says(err, "MOVED") || says(err, "ASK") || says(err, "TRYAGAIN")
 }
 
+// txFull is what full memory means to a transaction. A Redis 7 refuses each one then, and others all that need memory.
+const txFull = "OOM: the server's memory is full (maxmemory), so the transaction was refused, and the lease is as it was: " +
+	"without renewals and releases its name comes free when its TTL is over"
+
 // watch makes one try. A Cluster client would make a second one by itself after a lost answer.
-func (s *txStore) watch(ctx context.Context, body func(tx *transaction) error, keys []string) error {
+func (s *TxStore) watch(ctx context.Context, body func(tx *transaction) error, keys []string) error {
 	watch := s.rdb.Watch
 	cluster, inCluster := s.rdb.(*redis.ClusterClient)
 	if inCluster {
@@ -83,8 +87,11 @@ func (s *txStore) watch(ctx context.Context, body func(tx *transaction) error, k
 	if err != nil && !began && !decision(err) {
 		err = driver.NotSent(classify(err))
 	}
-	if why, ok := strings.CutSuffix(driver.Reason(err), "; without scripts, use redislock.NewTx"); ok {
-		err = driver.Because(err, why) // that is what is used
+	switch why, used := strings.CutSuffix(driver.Reason(err), "; without scripts, use redislock.NewTx"); {
+	case used:
+		err = driver.Because(err, why)
+	case says(err, "OOM"):
+		err = driver.Because(err, txFull)
 	}
 	return err
 }

@@ -9,27 +9,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
-	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // TxStore is a lock service on a Redis that forbids scripting. It keeps locks by WATCH, MULTI and
 // EXEC. Make one with [NewTx]. It implements driver.Driver, and any number of goroutines may use it.
-type TxStore struct {
-	*oldadapter.Driver
-	inspect.Inspector
-	inspect.MarkerInspector
-}
-
-// txStore is a TxStore, on the contract of the nodes of package redlock.
-type txStore struct{ base }
+type TxStore struct{ base }
 
 var (
-	_ driver.Validator = (*txStore)(nil)
-	_ driver.Inspector = (*txStore)(nil)
+	_ driver.Driver = (*TxStore)(nil)
 
-	_ driver.MarkerInspector = (*txStore)(nil)
+	_ inspect.Inspector       = (*TxStore)(nil)
+	_ inspect.MarkerInspector = (*TxStore)(nil)
 )
 
 // NewTx is [New] without scripts. A [Store] is faster and does more. Here, an acquire, a release and
@@ -44,27 +36,22 @@ var (
 // Fences are counted for each name, in a key beside its lock that expires ten minutes after its last
 // use. They begin with the server's clock, as those of scripts do. All clients of a prefix must be of
 // the same kind: with scripts, or without.
-func NewTx(rdb redis.UniversalClient, opts ...Option) *TxStore {
-	s := newTxStore(rdb, opts)
-	return &TxStore{Driver: oldadapter.New(s), Inspector: s, MarkerInspector: s}
-}
-
-func newTxStore(rdb redis.UniversalClient, opts []Option) *txStore {
-	return &txStore{newBase(rdb, opts)}
-}
+func NewTx(rdb redis.UniversalClient, opts ...Option) *TxStore { return &TxStore{newBase(rdb, opts)} }
 
 // fenceLife is how long a name's fence counter outlasts its last use. After that, the server's clock
 // replaces it, unless the clock steps back.
 const fenceLife = 10 * time.Minute
 
 // Capabilities implements driver.Driver.
-func (s *txStore) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "redis", Punctual: s.punctual, Fence: true, Dedup: true}
+func (s *TxStore) Capabilities() driver.Capabilities {
+	can := s.capabilities()
+	can.Fence, can.Dedup = true, true
+	return can
 }
 
 // Acquire implements driver.Driver. If others change the same keys meanwhile, nothing was executed,
 // and it tries again until ctx ends.
-func (s *txStore) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *TxStore) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	heard, err := s.inquire(ctx, c.Name, false)
 	if err != nil {
 		return driver.Grant{}, err
@@ -74,7 +61,7 @@ func (s *txStore) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	return g, err
 }
 
-func (s *txStore) acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+func (s *TxStore) acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
 	lock, counter, marker := s.lockKey(c.Name), s.sideKey(c.Name, "fence"), s.doneKey(c)
 	keys := []string{lock, counter}
 	if c.Dedup > 0 {
@@ -121,6 +108,11 @@ func (s *txStore) acquire(ctx context.Context, c driver.Claim) (g driver.Grant, 
 	return g, nil
 }
 
+// Wait implements driver.Driver. It polls.
+func (s *TxStore) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return driver.Poll(ctx, c, s.Acquire)
+}
+
 // labelOf reads the label from a lock's value that begins with a token of n bytes. The label of a
 // foreign value is "".
 func labelOf(value string, n int) string {
@@ -131,7 +123,7 @@ func labelOf(value string, n int) string {
 }
 
 // Release implements driver.Driver. It tries again as [TxStore.Acquire] does.
-func (s *txStore) Release(ctx context.Context, c driver.Claim) error {
+func (s *TxStore) Release(ctx context.Context, c driver.Claim) error {
 	lock := s.lockKey(c.Name)
 	return s.transact(ctx, func(t *transaction) error {
 		value, err := t.tx.Get(ctx, lock).Result()
@@ -142,7 +134,7 @@ func (s *txStore) Release(ctx context.Context, c driver.Claim) error {
 			return err
 		}
 		commands := [][]any{{"del", lock}}
-		if c.Mark {
+		if c.Dedup > 0 {
 			commands = append(commands, []any{"set", s.doneKey(c), c.Label, "px", c.Dedup.Milliseconds()})
 		}
 		_, err = t.write(commands...)
@@ -152,7 +144,7 @@ func (s *txStore) Release(ctx context.Context, c driver.Claim) error {
 
 // Renew implements driver.Driver. Each claim is a transaction of its own, and up to eight run at the
 // same time.
-func (s *txStore) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *TxStore) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs := make([]error, len(claims))
 	few(len(claims), func(i int) { errs[i] = s.renew(ctx, claims[i]) })
 	return errs
@@ -172,7 +164,7 @@ func few(n int, f func(i int)) {
 	wg.Wait()
 }
 
-func (s *txStore) renew(ctx context.Context, c driver.Claim) error {
+func (s *TxStore) renew(ctx context.Context, c driver.Claim) error {
 	lock := s.lockKey(c.Name)
 	return s.transact(ctx, func(t *transaction) error {
 		value, err := t.tx.Get(ctx, lock).Result()

@@ -10,12 +10,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
-// Inspect implements driver.Inspector. It is one transaction that only reads. The fence is known while the
+// Inspect implements inspect.Inspector. It is one transaction that only reads. The fence is known while the
 // name's counter is there: fenceLife from the grant on.
-func (s *txStore) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
+func (s *TxStore) Inspect(ctx context.Context, name string) (info inspect.LeaseInfo, err error) {
 	err = s.transact(ctx, func(t *transaction) error {
 		sent, err := t.write(s.questions(name)...)
 		if err == nil {
@@ -27,7 +28,7 @@ func (s *txStore) Inspect(ctx context.Context, name string) (info driver.LeaseIn
 }
 
 // questions are the commands by whose answers txInfo knows a name. None is answered with nil.
-func (s *txStore) questions(name string) [][]any {
+func (s *TxStore) questions(name string) [][]any {
 	lock := s.lockKey(name)
 	return [][]any{{"mget", lock, s.sideKey(name, "fence")}, {"pttl", lock}, {"time"}}
 }
@@ -36,22 +37,22 @@ func (s *txStore) questions(name string) [][]any {
 const tokenLen = 22
 
 // txInfo reads the answers to the value and the counter, the TTL and the time.
-func txInfo(name string, sent []*redis.Cmd) (driver.LeaseInfo, error) {
+func txInfo(name string, sent []*redis.Cmd) (inspect.LeaseInfo, error) {
 	values, err := sent[0].Slice()
 	left, errLeft := sent[1].Int64()
 	clock, errClock := sent[2].Int64Slice()
 	if err := errors.Join(err, errLeft, errClock); err != nil || len(values) != 2 || len(clock) != 2 {
-		return driver.LeaseInfo{}, errors.Join(errNoInfo, err)
+		return inspect.LeaseInfo{}, errors.Join(errNoInfo, err)
 	}
 	const noKey = -2
-	info := driver.LeaseInfo{Name: name, Held: left != noKey, Remaining: max(0, duration(left))}
+	info := inspect.LeaseInfo{Name: name, Held: left != noKey, Remaining: max(0, duration(left))}
 	value, _ := values[0].(string) // a key of another type has none
 	switch {
 	case !info.Held:
 	case len(value) <= tokenLen || value[tokenLen:tokenLen+1] != magic:
-		info.Foreign, info.Kind = true, driver.HoldForeign
+		info.Foreign, info.Kind = true, inspect.HoldForeign
 	default:
-		info.Kind, info.Handle, info.Label = driver.HoldExclusive, txHandle(value), labelOf(value, tokenLen)
+		info.Kind, info.Handle, info.Label = inspect.HoldExclusive, txHandle(value), labelOf(value, tokenLen)
 		digits, _ := values[1].(string)
 		info.Fence, _ = strconv.ParseUint(digits, 10, 53) // of this very grant: each writes both keys together
 		info.HeldFor = sinceFence(info.Fence, clock[0]*1000+clock[1]/1000)
@@ -66,18 +67,18 @@ func txHandle(value string) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// Leases implements driver.Inspector. It walks through the server's keys as [Store.Leases] does, and then
+// Leases implements inspect.Inspector. It walks through the server's keys as [Store.Leases] does, and then
 // takes a transaction for each name, up to eight at the same time.
-func (s *txStore) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
-	return s.leases(ctx, prefix, func(ctx context.Context, names []string) ([]driver.LeaseInfo, error) {
-		infos, errs := make([]driver.LeaseInfo, len(names)), make([]error, len(names))
+func (s *TxStore) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	return s.leases(ctx, prefix, func(ctx context.Context, names []string) ([]inspect.LeaseInfo, error) {
+		infos, errs := make([]inspect.LeaseInfo, len(names)), make([]error, len(names))
 		few(len(names), func(i int) { infos[i], errs[i] = s.Inspect(ctx, names[i]) })
 		return infos, errors.Join(errs...)
 	})
 }
 
-// Evict implements driver.Inspector. It tries again as [TxStore.Acquire] does.
-func (s *txStore) Evict(ctx context.Context, name, handle string) error {
+// Evict implements inspect.Inspector. It tries again as [TxStore.Acquire] does.
+func (s *TxStore) Evict(ctx context.Context, name, handle string) error {
 	lock := s.lockKey(name)
 	return s.transact(ctx, func(t *transaction) error {
 		var sent []*redis.Cmd

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // page is how many keys one SCAN looks at, and so about how many names are asked for together.
@@ -16,10 +16,10 @@ const page = 100
 
 // leases walks through the keys of all servers. look says what is known of some names.
 func (b *base) leases(
-	ctx context.Context, prefix string, look func(ctx context.Context, names []string) ([]driver.LeaseInfo, error),
-) iter.Seq2[driver.LeaseInfo, error] {
+	ctx context.Context, prefix string, look func(ctx context.Context, names []string) ([]inspect.LeaseInfo, error),
+) iter.Seq2[inspect.LeaseInfo, error] {
 	pattern := globs.Replace(b.lockKey(prefix)) + "*"
-	return walk(ctx, b, pattern, func(ctx context.Context, keys []string) ([]driver.LeaseInfo, error) {
+	return walk(ctx, b, pattern, func(ctx context.Context, keys []string) ([]inspect.LeaseInfo, error) {
 		var names []string
 		for _, key := range keys {
 			if name := strings.TrimPrefix(key, b.prefix); !strings.ContainsAny(name, "{}") { // else it is no lock
@@ -27,7 +27,7 @@ func (b *base) leases(
 			}
 		}
 		infos, err := look(ctx, names)
-		var held []driver.LeaseInfo
+		var held []inspect.LeaseInfo
 		for _, info := range infos {
 			if info.Held {
 				held = append(held, info)

@@ -1,110 +1,116 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
+	"sync/atomic"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
+
+// maxBound is core's on one attempt. The node that is slowest gets no more than three quarters
+// of it, or of what is left of a call's time: an answer without it has to be in time.
+const maxBound = 2 * time.Second
+
+func patience(ctx context.Context) time.Duration {
+	left := maxBound
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(deadline))
+	}
+	return left * 3 / 4
+}
+
+// fan runs f for every node at once. The context it gets is not the caller's, which it
+// outlives, so that a call that has its quorum need not wait for those who are slower; stop
+// ends it.
+func (s *Store) fan(ctx context.Context, f func(ctx context.Context, i int)) (stop context.CancelFunc) {
+	ctx, stop = context.WithTimeout(context.Background(), patience(ctx)) //nolint:contextcheck // see above
+	var under atomic.Int32
+	under.Store(int32(len(s.nodes))) //nolint:gosec // G115: a few
+	for i := range s.nodes {
+		s.tasks.Go(func() {
+			f(ctx, i)
+			if under.Add(-1) == 0 {
+				stop()
+			}
+		})
+	}
+	return stop
+}
 
 // Acquire implements driver.Driver. It returns as soon as a quorum has granted the name for the whole
 // TTL. It also returns when no quorum is possible any more and a node has said who holds the name.
 // Requests that are still under way then go on in the background: later grants count too, or are
 // given back.
-func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return driver.Grant{}, err
 	}
-	b := s.open(c)
+	b := s.open(c, 0)
+	t, late := s.attempt(ctx, b, c, ranked.Claim{Rank: b.rank})
+	if granted, _, _ := t.counts(); granted >= s.quorum {
+		return s.win(ctx, b, c, t)
+	}
+	return driver.Grant{}, s.lose(ctx, b, c, t, late)
+}
+
+// attempt asks every node once, in the way of how. late says that nodes whose answers are missing were not waited for.
+func (s *Store) attempt(ctx context.Context, b *ballot, c driver.Claim, how ranked.Claim) (t *tally, late bool) {
+	how.Claim = b.at(c)
+	b.launch()
+	t = s.newTally(c)
 	votes := make(chan vote, len(s.nodes))
-	c, rank := s.standing(c)
-	claim := b.claim
-	claim.Label, claim.TTL = c.Label, c.TTL // the same token may ask for something else
-	claim.Place, claim.Rank = c.Place, rank
-	began := time.Now() // before any request: no node's TTL began earlier
 	stop := s.fan(ctx, func(ctx context.Context, i int) {
-		g, err := b.fly(ctx, i, claim)
-		v := vote{i, g, err}
-		if rank > 0 && (err == nil || v.held()) {
-			s.see(claim, i) // who asks keeps the place alive
-		}
-		votes <- v
+		g, err := b.fly(i, func() (driver.Grant, error) { return s.acquireAt(ctx, i, how) })
+		votes <- vote{node: i, grant: g, err: err}
 	})
-	t := s.count(ctx, votes, c.TTL)
-	if !s.fenced {
-		t.fence = 0
-	}
-	var ttl time.Duration
-	var rest <-chan vote = votes
-	if len(t.ttls) >= s.quorum {
-		ttl = t.validity(s.quorum)
-	}
-	if ttl > 0 && s.fenced {
-		t, rest = s.raise(ctx, b, c, b.largest(t.fence))
-	}
-	if len(t.ttls) >= s.quorum {
-		if fence, ok := b.won(ttl, began, c.Place, t.fence); ok {
-			if c.Place != "" {
-				s.left(c)
-				s.errands.spawn(func() { s.complete(b, t.refused, rest, len(s.nodes)-t.answers()) })
-			}
-			return driver.Grant{TTL: ttl, Fence: fence}, nil
-		}
-		t.errs = append(t.errs, errOver)
-	}
+	late = s.count(ctx, t, b, votes)
 	if ctx.Err() != nil {
 		stop()
 	}
-	if len(t.ttls) > 0 {
-		s.part(c)
+	return t, late
+}
+
+func (s *Store) acquireAt(ctx context.Context, i int, c ranked.Claim) (driver.Grant, error) {
+	if r, ok := s.nodes[i].(ranked.Node); ok {
+		return r.AcquireRanked(ctx, c)
 	}
-	if s.faded(c) { // whoever polls may not wait any more
-		s.vacate(c)
+	return s.nodes[i].Acquire(ctx, c.Claim)
+}
+
+// win makes a quorum's grant that of the ballot.
+func (s *Store) win(ctx context.Context, b *ballot, c driver.Claim, t *tally) (driver.Grant, error) {
+	g := t.grant()
+	late := false
+	if g.TTL > 0 && s.fenced {
+		g.Fence = b.largest(g.Fence)
+		t, late = s.raise(ctx, b, c, g.Fence)
+		if granted, _, _ := t.counts(); granted < s.quorum {
+			return driver.Grant{}, s.lose(ctx, b, c, t, late)
+		}
 	}
-	return driver.Grant{}, t.refusal(s, s.giveBack(ctx, c, b, t.late))
-}
-
-type vote struct {
-	node  int
-	grant driver.Grant
-	err   error
-}
-
-func (v vote) held() bool {
-	_, held := errors.AsType[*driver.Held](v.err)
-	return held
-}
-
-// tally is what the nodes have answered to an Acquire.
-type tally struct {
-	ttls  []time.Duration // of those that granted
-	helds []*driver.Held
-	errs  []error
-
-	refused []int // the nodes that said so
-
-	fence uint64 // the largest of those that granted; stays 0 without WithFence
-	late  bool   // nodes whose answers are missing are not waited for any more
-}
-
-func (t *tally) answers() int { return len(t.ttls) + len(t.helds) + len(t.errs) }
-
-func (t *tally) add(v vote, ttl time.Duration) {
-	held, ok := errors.AsType[*driver.Held](v.err)
-	t.fence = max(t.fence, v.grant.Fence)
-	switch {
-	case v.err == nil && v.grant.TTL > 0:
-		t.ttls = append(t.ttls, min(ttl, v.grant.TTL))
-	case v.err == nil:
-		t.ttls = append(t.ttls, ttl)
-	case ok:
-		t.helds, t.refused = append(t.helds, held), append(t.refused, v.node)
-	default:
-		t.errs = append(t.errs, v.err)
+	if !s.fenced {
+		g.Fence = 0
 	}
+	if !b.won(&g) { // it was ended while its votes were counted
+		return driver.Grant{}, s.lose(ctx, b, c, t, late)
+	}
+	if b.rank > 0 {
+		s.complete(b)
+	}
+	return g, nil
+}
+
+// lose gives back an attempt without a quorum. The error says that the name is held if any node says so, unless it is
+// ours and we were only asking again, or may be held by what is left of our earlier attempts. Otherwise it has what the
+// others said.
+func (s *Store) lose(ctx context.Context, b *ballot, c driver.Claim, t *tally, late bool) error {
+	left := s.giveBack(ctx, c, b, late)
+	if t.heldByOthers() && left != owned {
+		return t.held()
+	}
+	return t.failure(left == nothing)
 }
 
 // How long a node may take when a quorum of the others has answered: when they have granted or refused, or so many have
@@ -117,163 +123,43 @@ const (
 )
 
 // mayTake is how long to wait for further answers at least.
-func (t *tally) mayTake(nodes, quorum int) time.Duration {
+func (t *tally) mayTake() time.Duration {
+	nodes, quorum := len(t.votes), t.store.quorum
+	granted, held, failed := t.counts()
 	switch {
-	case len(t.ttls)+len(t.helds) >= quorum, len(t.errs) > nodes-quorum:
+	case granted+held >= quorum, failed > nodes-quorum:
 		return leastWait
-	case t.answers() >= quorum:
+	case granted+held+failed >= quorum:
 		return farWait
 	default:
 		return maxBound
 	}
 }
 
-// count takes answers until they decide, or those that are missing are not worth the wait.
-func (s *store) count(ctx context.Context, votes <-chan vote, ttl time.Duration) (t tally) {
-	began := time.Now()
+// count takes answers until they decide, or those that are missing are not worth the wait: then they count as failed.
+func (s *Store) count(ctx context.Context, t *tally, b *ballot, votes <-chan vote) (late bool) {
 	timer := time.NewTimer(maxBound)
 	defer timer.Stop()
-	heard, wait := make([]bool, len(s.nodes)), maxBound
+	wait := maxBound
 	for {
-		missing := len(s.nodes) - t.answers()
-		switch {
-		case len(t.ttls) >= s.quorum && t.validity(s.quorum) == ttl, missing == 0,
-			len(t.helds) > 0 && len(t.ttls)+missing < s.quorum:
-			return t
+		granted, _, _ := t.counts()
+		if t.answers() == len(s.nodes) || t.refused() || granted >= s.quorum && t.grant().TTL == t.claim.TTL {
+			return false
 		}
-		if least := t.mayTake(len(s.nodes), s.quorum); least < wait {
+		if least := t.mayTake(); least < wait {
 			wait = least
-			timer.Reset(max(wait, 4*time.Since(began)))
+			timer.Reset(max(wait, 4*time.Since(t.began)))
 		}
 		select {
 		case v := <-votes:
-			heard[v.node] = true
-			if v.err != nil && !v.held() {
-				v.err = s.at(v.node, v.err)
-			}
-			t.add(v, ttl)
+			v.own = v.held() != nil && s.leftAt(v.node, b)
+			t.add(v)
 		case <-timer.C:
-			t.late, t.errs = true, append(t.errs, s.unheard(heard, errNoAnswer))
-			return t
+			t.close(errNoAnswer)
+			return true
 		case <-ctx.Done():
-			t.late, t.errs = true, append(t.errs, s.unheard(heard, ctx.Err()))
-			return t
+			t.close(ctx.Err())
+			return true
 		}
 	}
-}
-
-// validity is the longest for which a quorum of those that granted stands.
-func (t *tally) validity(quorum int) time.Duration {
-	slices.SortFunc(t.ttls, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-	return t.ttls[quorum-1]
-}
-
-// largest returns the largest of a fence and of the one that the ballot has: another quorum, asked again, may know of
-// smaller ones only.
-func (b *ballot) largest(fence uint64) uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return max(b.fence, fence)
-}
-
-// won takes note of a grant, unless the ballot was ended while its votes were counted. Its fence is the largest of
-// all calls.
-func (b *ballot) won(ttl time.Duration, began time.Time, place string, fence uint64) (largest uint64, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.over {
-		return 0, false
-	}
-	b.calls--
-	b.granted, b.place, b.fence = true, place, max(b.fence, fence)
-	b.ttl, b.until = ttl, began.Add(ttl)
-	return b.fence, true
-}
-
-// remains is what is left of a ballot that was not won.
-type remains uint8
-
-const (
-	nothing   remains = iota // and nothing will be
-	something                // it is being dealt with
-	owned                    // all: it was won before
-)
-
-// giveBack ends a ballot that was not won. It waits for the nodes that have granted, since the
-// next attempt would find itself there. Nodes whose answers are late are asked at once, and
-// again when they have answered. A ballot that was won before, or is counted by another call,
-// is left alone.
-func (s *store) giveBack(ctx context.Context, c driver.Claim, b *ballot, late bool) remains {
-	b.mu.Lock()
-	b.calls--
-	if b.granted && b.stands() {
-		b.mu.Unlock()
-		return owned
-	}
-	if b.calls > 0 {
-		b.mu.Unlock()
-		return something
-	}
-	b.end(func(seat *seat) bool { return seat.taken() || late && seat.flying > 0 })
-	b.mu.Unlock()
-	s.forget(c, b)
-	b.await(ctx, func() bool {
-		for i := range b.seats {
-			if seat := &b.seats[i]; seat.ttl > 0 && seat.left == unknown && !seat.tried {
-				return false
-			}
-		}
-		return true
-	})
-	return b.remains()
-}
-
-func (b *ballot) remains() remains {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range b.seats {
-		if seat := &b.seats[i]; seat.flying > 0 || seat.freeing || !seat.stray.IsZero() || seat.ttl > 0 && seat.left == unknown {
-			return something
-		}
-	}
-	return nothing
-}
-
-// refusal is the error for an attempt without a quorum: held if any node says so, unless it
-// is ours and we were only asking again, and else what the others said.
-func (t *tally) refusal(s *store, left remains) error {
-	if len(t.helds) > 0 && left != owned {
-		return t.held(s.quorum)
-	}
-	err := noQuorum(said(t.errs))
-	if left != nothing {
-		return err
-	}
-	if t.forbidden() > len(s.nodes)-s.quorum {
-		err = said(t.errs)
-	}
-	return driver.NotSent(err)
-}
-
-// forbidden is how many nodes will say the same until somebody mends them.
-func (t *tally) forbidden() int {
-	n := 0
-	for _, err := range t.errs {
-		if errors.Is(err, driver.ErrRefused) {
-			n++
-		}
-	}
-	return n
-}
-
-// held says who is in the way, and when enough of the nodes come free at the latest. It
-// may well be earlier.
-func (t *tally) held(quorum int) *driver.Held {
-	slices.SortFunc(t.helds, func(a, b *driver.Held) int { return cmp.Compare(a.Remaining, b.Remaining) })
-	last := t.helds[min(max(quorum-len(t.ttls), 1), len(t.helds))-1]
-	h := &driver.Held{Label: last.Label, Remaining: last.Remaining}
-	if t.helds[0].Remaining <= 0 { // one of them does not say
-		h.Remaining = 0
-	}
-	return h
 }

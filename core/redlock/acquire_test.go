@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
-	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -23,32 +24,32 @@ func TestWhatTheNodesSayDecidesAnAcquire(t *testing.T) {
 		notSent
 	)
 	for name, c := range map[string]struct {
-		fates []Fate
+		fates []lab.Fate
 		squat []int
 		want  want
 	}{
-		"all grant":                            {fates: []Fate{0, 0, 0}, want: granted},
-		"a quorum of three":                    {fates: []Fate{0, Refused, 0}, want: granted},
-		"no quorum of three":                   {fates: []Fate{0, Refused, Refused}, want: notSent}, // the one is given back
-		"nobody was asked":                     {fates: []Fate{Refused, Refused, Refused}, want: notSent},
-		"one may have granted":                 {fates: []Fate{Refused, RequestLost, Refused}, want: unknown},
-		"two are enough to hold three":         {fates: []Fate{0, 0, 0}, squat: []int{0, 2}, want: held},
-		"one of three is in nobody's way":      {fates: []Fate{0, 0, 0}, squat: []int{1}, want: granted},
-		"one says held, others nothing":        {fates: []Fate{0, RequestLost, ReplyLost}, squat: []int{0}, want: held},
-		"one says held, others are down":       {fates: []Fate{0, Refused, Refused}, squat: []int{0}, want: held},
-		"half of four is no quorum":            {fates: []Fate{0, 0, Refused, Refused}, want: notSent},
-		"half of four is no quorum for either": {fates: []Fate{0, 0, 0, 0}, squat: []int{0, 1}, want: held},
-		"three of four are":                    {fates: []Fate{0, 0, Refused, 0}, want: granted},
-		"three of five, two black holes":       {fates: []Fate{RequestLost, 0, 0, ReplyLost, 0}, want: granted},
-		"three of five, two squatters":         {fates: []Fate{0, 0, 0, 0, 0}, squat: []int{0, 1}, want: granted},
-		"two of five, a squatter, two down":    {fates: []Fate{0, 0, 0, Refused, ReplyReset}, squat: []int{0}, want: held},
-		"two of five, three resets":            {fates: []Fate{0, 0, ReplyReset, ReplyReset, ReplyReset}, want: unknown},
+		"all grant":                            {fates: []lab.Fate{0, 0, 0}, want: granted},
+		"a quorum of three":                    {fates: []lab.Fate{0, lab.Refused, 0}, want: granted},
+		"no quorum of three":                   {fates: []lab.Fate{0, lab.Refused, lab.Refused}, want: notSent}, // the one is given back
+		"nobody was asked":                     {fates: []lab.Fate{lab.Refused, lab.Refused, lab.Refused}, want: notSent},
+		"one may have granted":                 {fates: []lab.Fate{lab.Refused, lab.RequestLost, lab.Refused}, want: unknown},
+		"two are enough to hold three":         {fates: []lab.Fate{0, 0, 0}, squat: []int{0, 2}, want: held},
+		"one of three is in nobody's way":      {fates: []lab.Fate{0, 0, 0}, squat: []int{1}, want: granted},
+		"one says held, others nothing":        {fates: []lab.Fate{0, lab.RequestLost, lab.ReplyLost}, squat: []int{0}, want: held},
+		"one says held, others are down":       {fates: []lab.Fate{0, lab.Refused, lab.Refused}, squat: []int{0}, want: held},
+		"half of four is no quorum":            {fates: []lab.Fate{0, 0, lab.Refused, lab.Refused}, want: notSent},
+		"half of four is no quorum for either": {fates: []lab.Fate{0, 0, 0, 0}, squat: []int{0, 1}, want: held},
+		"three of four are":                    {fates: []lab.Fate{0, 0, lab.Refused, 0}, want: granted},
+		"three of five, two black holes":       {fates: []lab.Fate{lab.RequestLost, 0, 0, lab.ReplyLost, 0}, want: granted},
+		"three of five, two squatters":         {fates: []lab.Fate{0, 0, 0, 0, 0}, squat: []int{0, 1}, want: granted},
+		"two of five, a squatter, two down":    {fates: []lab.Fate{0, 0, 0, lab.Refused, lab.ReplyReset}, squat: []int{0}, want: held},
+		"two of five, three resets":            {fates: []lab.Fate{0, 0, lab.ReplyReset, lab.ReplyReset, lab.ReplyReset}, want: unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inMesh(t, len(c.fates), func(t *testing.T, m *mesh) {
 				p := m.process()
-				p.next(OpAcquire, c.fates...)
+				p.next(lab.OpAcquire, c.fates...)
 				m.squat(c.squat...)
 				_, err := p.store.Acquire(t.Context(), p.claim("token"))
 				synctest.Wait()
@@ -74,21 +75,21 @@ func TestAQuorumDoesNotWaitForSlowNodes(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 5, func(t *testing.T, m *mesh) {
 		p := m.process()
-		p.next(OpAcquire, RequestLost, ReplyLost)
+		p.next(lab.OpAcquire, lab.RequestLost, lab.ReplyLost)
 		began := time.Now()
 		x, err := p.locks.TryAcquire(t.Context(), "name", core.WithoutRenewal())
 		ok(t, err)
 		slept := time.Until(x.ValidUntil()) - ttl*2/5
 		time.Sleep(slept)
-		p.next(OpRenew, RequestLost, ReplyLost)
+		p.next(lab.OpRenew, lab.RequestLost, lab.ReplyLost)
 		ok(t, core.Confirm(x.Context())) // which renews
 		if left := time.Until(x.ValidUntil()); left < ttl*4/5 {
 			t.Errorf("%s left", left)
 		}
-		p.next(OpRelease, RequestLost, ReplyLost)
+		p.next(lab.OpRelease, lab.RequestLost, lab.ReplyLost)
 		ok(t, x.Release(t.Context()))
 		m.squat(2, 3, 4)
-		p.next(OpAcquire, RequestLost, ReplyLost)
+		p.next(lab.OpAcquire, lab.RequestLost, lab.ReplyLost)
 		_, err = p.locks.TryAcquire(t.Context(), "name")
 		is(t, err, core.ErrHeld)
 		if took := time.Since(began) - slept; took != 0 {
@@ -103,7 +104,7 @@ func TestANodeThatIsSilentCostsASplitVoteLittle(t *testing.T) {
 	inMesh(t, 5, func(t *testing.T, m *mesh) {
 		p := m.process()
 		m.squat(0, 1)
-		p.next(OpAcquire, 0, 0, 0, 0, RequestLost)
+		p.next(lab.OpAcquire, 0, 0, 0, 0, lab.RequestLost)
 		began := time.Now()
 		_, err := p.store.Acquire(t.Context(), p.claim("token"))
 		isHeld(t, err)
@@ -141,7 +142,7 @@ type capped struct {
 func (c capped) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
 	claim.TTL = min(claim.TTL, c.ttl)
 	g, err := c.Driver.Acquire(ctx, claim)
-	g.TTL = claim.TTL
+	g.TTL, g.Longest = claim.TTL, claim.TTL
 	return g, err
 }
 
@@ -170,7 +171,7 @@ func TestValidityIsTheShortestOfTheBestQuorum(t *testing.T) {
 			for _, seconds := range c.ttls {
 				nodes = append(nodes, &capped{memlock.New(), time.Duration(seconds) * time.Second})
 			}
-			_, s := redlock.Over(nodes)
+			s := redlock.New(nodes)
 			for range 2 { // asked again, it is the same
 				g, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
 				ok(t, err)
@@ -189,18 +190,18 @@ func TestANodeThatGrantsLessThanWasPromisedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 0, func(t *testing.T, _ *mesh) {
 		var nodes []driver.Driver
-		var links []*Link
+		var links []*lab.Net
 		for _, seconds := range []int{2, 2, 99, 99, 99} {
-			links = append(links, NewLink(&capped{memlock.New(), time.Duration(seconds) * time.Second}))
+			links = append(links, lab.New(&capped{memlock.New(), time.Duration(seconds) * time.Second}))
 			nodes = append(nodes, links[len(links)-1])
 		}
-		_, s := redlock.Over(nodes)
+		s := redlock.New(nodes)
 		c := driver.Claim{Name: "name", Token: "token", TTL: ttl}
 		_, err := s.Acquire(t.Context(), c)
 		ok(t, err)
 		synctest.Wait()
 		ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
-		links[4].All(Refused)
+		links[4].All(lab.Refused)
 		isUnknown(t, s.Renew(t.Context(), []driver.Claim{c})[0])
 		synctest.Wait()
 	})
@@ -220,8 +221,8 @@ func TestTheNodesBoundWhatItCan(t *testing.T) {
 		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MinTTL: 2 * time.Second}},
 		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MaxName: 50}},
 	}
-	_, s := redlock.Over(nodes)
-	want := driver.Capabilities{Backend: "redlock", Punctual: true, MinTTL: 2 * time.Second, MaxName: 50}
+	s := redlock.New(nodes)
+	want := driver.Capabilities{Backend: "redlock", Punctual: true, Hears: true, Queue: true, MinTTL: 2 * time.Second, MaxName: 50}
 	if can := s.Capabilities(); can != want {
 		t.Errorf("%+v; want %+v", can, want)
 	}
@@ -265,7 +266,7 @@ func TestNodesThatAreDownHurryNobody(t *testing.T) {
 				case i == 0:
 					l.Delay(time.Millisecond, 0)
 				case i <= (n-1)/2:
-					l.All(Refused)
+					l.All(lab.Refused)
 				default:
 					l.Delay(60*time.Millisecond, 60*time.Millisecond)
 				}
@@ -273,7 +274,7 @@ func TestNodesThatAreDownHurryNobody(t *testing.T) {
 			_, err := p.store.Acquire(t.Context(), p.claim("token"))
 			ok(t, err)
 			ok(t, p.store.Release(t.Context(), p.claim("token")))
-			p.links[n-1].All(RequestLost) // one too many, which may only be far away
+			p.links[n-1].All(lab.RequestLost) // one too many, which may only be far away
 			began := time.Now()
 			_, err = p.store.Acquire(t.Context(), p.claim("token"))
 			isUnknown(t, err)
@@ -290,8 +291,8 @@ func TestOneNodeThatRefusesItsClientEndsNoWait(t *testing.T) {
 	inMesh(t, 5, func(t *testing.T, m *mesh) {
 		wrong := driver.NotSent(driver.Refused(errors.New("WRONGPASS")))
 		p := m.process()
-		p.links[0].All(Refused)
-		p.links[1].All(Refused)
+		p.links[0].All(lab.Refused)
+		p.links[1].All(lab.Refused)
 		one := m.over([]driver.Driver{p.links[0], p.links[1], m.stores[2], m.stores[3], says{m.stores[4], wrong}})
 		time.AfterFunc(time.Second, p.heal)
 		x, err := one.locks.Acquire(t.Context(), "name")
@@ -308,11 +309,11 @@ func TestNothingIsLeftOfAnAcquireThatWasNotSent(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 5, func(t *testing.T, m *mesh) {
 		p := m.process()
-		p.next(OpAcquire, 0, Refused, Refused, Refused, HeldBack)
-		p.links[0].Next(OpRelease, HeldBack)
+		p.next(lab.OpAcquire, 0, lab.Refused, lab.Refused, lab.Refused, lab.HeldBack)
+		p.links[0].Next(lab.OpRelease, lab.HeldBack)
 		go func() {
 			time.Sleep(150 * time.Millisecond) // the last one has answered: it had nothing to release
-			p.links[4].All(Refused, OpRelease)
+			p.links[4].All(lab.Refused, lab.OpRelease)
 			p.links[4].Deliver() // the acquire
 			time.Sleep(10 * time.Millisecond)
 			p.links[0].Deliver()
@@ -328,8 +329,8 @@ func TestANodeThatComesBackIsGivenBackWhatItHas(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.process()
-		p.next(OpAcquire, 0, Refused, Refused)
-		p.links[0].All(Refused, OpRelease)
+		p.next(lab.OpAcquire, 0, lab.Refused, lab.Refused)
+		p.links[0].All(lab.Refused, lab.OpRelease)
 		c := p.claim("token")
 		c.TTL = 10 * time.Minute
 		_, err := p.store.Acquire(t.Context(), c)

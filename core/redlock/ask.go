@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // answer is a node's to a question. No error means that it has answered.
@@ -17,14 +17,14 @@ type answer[T any] struct {
 // ask asks every node at once, and returns the answers in the order of the nodes. When a quorum has answered, the
 // others are waited for no longer than grace, or, if that is not 0, four times what the quorum took. Without a
 // quorum it is an error.
-func ask[T any](ctx context.Context, s *store, grace time.Duration, question func(ctx context.Context, node driver.Driver) (T, error)) ([]answer[T], error) {
+func ask[T any](ctx context.Context, s *Store, grace time.Duration, question func(ctx context.Context, node driver.Driver) (T, error)) ([]answer[T], error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	came := make(chan answer[T], len(s.nodes))
 	all := make([]answer[T], len(s.nodes))
 	for i, node := range s.nodes {
 		all[i] = answer[T]{node: i, err: errNoAnswer}
-		s.errands.spawn(func() {
+		s.tasks.Go(func() {
 			said, err := question(ctx, node)
 			came <- answer[T]{i, said, err}
 		})
@@ -52,7 +52,7 @@ func ask[T any](ctx context.Context, s *store, grace time.Duration, question fun
 		break
 	}
 	if answered < s.quorum {
-		return nil, noQuorum(said(errs))
+		return nil, s.failure(errs, false)
 	}
 	return all, nil
 }

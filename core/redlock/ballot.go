@@ -5,58 +5,70 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 )
 
-// tenure is what core knows a ballot by.
-type tenure struct{ name, token string }
+// owner is what core knows a ballot by.
+type owner struct{ name, token string }
 
 // ballot is one token at the nodes, from the first command that carries it until none may
 // carry it any more. An attempt that fails is given back, and the next one is a ballot with a
 // token of its own, even where core's token is still the same: a release that is late must not
 // find a token that is in use again.
 //
-// A ballot ends with the first of these: core's Release, or an Acquire that has got no quorum.
-// From then on nothing asks for it. An acquire that was under way at a node is followed by a
+// A ballot ends with the first of these: core's Release, or an attempt that has got no quorum.
+// From then on nothing asks for it. A call that was under way at a node is followed by a
 // release there when its outcome is known, so it makes no difference which comes first.
 type ballot struct {
-	store *store
-	claim driver.Claim
+	store   *Store
+	name    string
+	token   string
+	earlier *ballot            // whose entry this one goes on with, or nil
+	rank    uint64             // of its entry in the queues of the nodes; 0 if it is in none
+	queued  context.Context    //nolint:containedctx // of the calls that wait at nodes; ends with the ballot
+	leave   context.CancelFunc // of queued
 
 	mu      sync.Mutex // protects the fields below
-	calls   int        // Acquires under way
+	calls   int        // Acquires and Waits under way
+	used    time.Time  // by the last of them
+	heard   time.Time  // when a quorum has last answered while it was in the queues, or when it was made
 	granted bool       // by a quorum, once
 	over    bool
-	ttl     time.Duration // what the quorum has promised
-	until   time.Time     // when the promise ends unless it is renewed
+	until   time.Time     // when the quorum's promise ends unless it is renewed
+	longest time.Duration // the most that a quorum renews; 0 means whatever is asked for
 	seats   []seat        // one for each node
-	place   string        // of the Acquire that was granted
-	longest time.Duration // TTL that a node was asked for
+	asked   driver.Claim  // of the last call
+	most    time.Duration // the longest TTL that a node was asked for
 	fence   uint64        // of the grant; a quorum counts on from it
-	leaves  string        // the place that a release leaves, too
 	stirred chan struct{} // closed, and made anew, when a release has an outcome
 }
 
 // seat is a ballot's at one node.
 type seat struct {
-	flying int           // acquires under way
-	stray  time.Time     // when one went unanswered: it may have been executed, or may be still; zero if none has
-	ttl    time.Duration // what the node has granted; 0 until it has said so
+	flying  int           // calls under way that may take the name
+	waiting int           // calls under way that may put the entry into the queue
+	queued  time.Time     // when one of those went unanswered, or was given up: zero if none has
+	stray   time.Time     // when one of the others went unanswered: it may have been executed, or may be still; zero if none has
+	granted bool          // the node has granted the name
+	longest time.Duration // as it said then: see driver.Grant
 
+	asked   bool // it was asked for a release
 	freeing bool // a release is under way
 	again   bool // another one is to follow
-	doubt   bool // one was not answered: it may have been executed
+	doubt   bool // one may have freed the name, and was not answered, or came before the end of a call under way
 	tried   bool // one has ended since it was last asked for
 	err     error
 	left    outcome
 }
 
 // taken says whether the ballot may be at the node.
-func (s *seat) taken() bool { return s.ttl > 0 || !s.stray.IsZero() }
+func (s *seat) taken() bool { return s.granted || !s.stray.IsZero() }
 
 // outcome is what a release came to at a node.
 type outcome uint8
@@ -67,13 +79,13 @@ const (
 	absent // the node did not have it
 )
 
-func (s *store) newBallot(c driver.Claim, token string) *ballot {
-	return &ballot{
-		store:   s,
-		claim:   driver.Claim{Name: c.Name, Token: token, Label: c.Label, TTL: c.TTL},
-		seats:   make([]seat, len(s.nodes)),
-		stirred: make(chan struct{}),
+func (s *Store) newBallot(c driver.Claim, token string, rank uint64) *ballot {
+	b := &ballot{
+		store: s, name: c.Name, token: token, rank: rank, asked: c, used: time.Now(), heard: time.Now(),
+		seats: make([]seat, len(s.nodes)), stirred: make(chan struct{}),
 	}
+	b.queued, b.leave = context.WithCancel(context.Background())
+	return b
 }
 
 // newToken makes a secret of 128 bits, in the form that core gives it.
@@ -83,30 +95,34 @@ func newToken() string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// open returns the ballot of core's token for one more Acquire, a new one if there is none. It counts acquires at
-// all nodes as under way.
-func (s *store) open(c driver.Claim) *ballot {
+// at is core's claim as the nodes get it.
+func (b *ballot) at(c driver.Claim) driver.Claim {
+	return driver.Claim{Name: b.name, Token: b.token, Label: c.Label, TTL: c.TTL}
+}
+
+// open returns the ballot of core's token for one more call, a new one if there is none. A rank is for a ballot that is in no queue yet.
+func (s *Store) open(c driver.Claim, rank uint64) *ballot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := tenure{c.Name, c.Token}
-	if b := s.ballots[key]; b != nil && b.enter() {
+	key := owner{c.Name, c.Token}
+	if b := s.ballots[key]; b != nil && b.enter(c) {
 		return b
 	}
-	b := s.newBallot(c, newToken())
-	b.enter()
+	b := s.newBallot(c, newToken(), rank)
+	b.enter(c)
 	s.prune()
 	s.ballots[key] = b
 	return b
 }
 
-func (b *ballot) enter() bool {
+func (b *ballot) enter(c driver.Claim) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over || b.granted && !b.stands() {
 		return false
 	}
+	b.asked, b.used, b.most = c, time.Now(), max(b.most, c.TTL)
 	b.calls++
-	b.launch()
 	return true
 }
 
@@ -115,28 +131,68 @@ func (b *ballot) stands() bool { return time.Now().Before(b.until) }
 
 // known returns the ballot of core's token. Where there is none, it is one whose token no
 // node has been asked for: what they answer is true all the same.
-func (s *store) known(c driver.Claim) *ballot {
+func (s *Store) known(c driver.Claim) *ballot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b := s.ballots[tenure{c.Name, c.Token}]; b != nil {
+	if b := s.ballots[owner{c.Name, c.Token}]; b != nil {
 		return b
 	}
-	return s.newBallot(c, c.Token)
+	return s.newBallot(c, c.Token, 0)
 }
 
-func (s *store) forget(c driver.Claim, b *ballot) {
+// forget drops a ballot that is over. If it may be at nodes still, it is remembered by its name.
+func (s *Store) forget(c driver.Claim, b *ballot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if key := (tenure{c.Name, c.Token}); s.ballots[key] == b {
+	if key := (owner{c.Name, c.Token}); s.ballots[key] == b {
 		delete(s.ballots, key)
 	}
+	s.behind[c.Name] = append(s.behind[c.Name], b)
+	s.tidyBehind(c.Name)
+}
+
+// tidyBehind drops the ballots of a name that are at no node any more. The caller holds the mutex.
+func (s *Store) tidyBehind(name string) {
+	s.behind[name] = slices.DeleteFunc(s.behind[name], func(b *ballot) bool { return !b.lingers() })
+	if len(s.behind[name]) == 0 {
+		delete(s.behind, name)
+	}
+}
+
+// leftAt says whether an earlier attempt of this process may still have the name of b at a node.
+func (s *Store) leftAt(node int, b *ballot) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.behind[b.name], func(earlier *ballot) bool {
+		return earlier != b && earlier.lingersAt(node, b.asked.Token == earlier.asked.Token)
+	})
+}
+
+func (b *ballot) lingers() bool {
+	for i := range b.seats {
+		if b.lingersAt(i, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// lingersAt says whether a ballot that is over may be at a node. Among attempts of one token, a call under way may soon
+// have it there. Those of others refuse each other all the time.
+func (b *ballot) lingersAt(i int, flying bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seat := &b.seats[i]
+	lives := time.Since(b.used) < b.most || b.stands()
+	return flying && seat.flying > 0 || seat.granted && seat.left == unknown && lives ||
+		!seat.stray.IsZero() && time.Since(seat.stray) < b.most
 }
 
 const minPrune = 1024
 
-// prune throws out the ballots of tenures that were lost and so never released, once the
+// prune throws out the ballots of owners that were lost and so never released, once the
 // number of ballots has doubled since the last time.
-func (s *store) prune() {
+func (s *Store) prune() {
 	if len(s.ballots) < s.pruneAt {
 		return
 	}
@@ -145,77 +201,247 @@ func (s *store) prune() {
 			delete(s.ballots, key)
 		}
 	}
+	for name := range s.behind {
+		s.tidyBehind(name)
+	}
 	s.pruneAt = max(minPrune, 2*len(s.ballots))
 }
 
 func (b *ballot) expired() bool {
+	const longest = 10 * time.Second // no entry of a queue lives for so long
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.calls == 0 && !b.stands()
+	return b.calls == 0 && !b.stands() && time.Since(b.used) > longest
 }
 
-// launch counts acquires at all nodes as under way before any is asked. So a node whose turn comes when others have
-// decided is asked too: that keeps the place alive there. The caller holds the mutex.
+// launch counts calls at all nodes as under way before any is asked. So a node whose turn comes when others have
+// decided is asked too.
 func (b *ballot) launch() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for i := range b.seats {
 		b.seats[i].flying++
 	}
 }
 
-// fly asks node i, and deals with an outcome that nobody waits for any more. The caller has
-// counted the seat as flying. Once the ballot is over, only a place in the queue is a reason to ask.
-func (b *ballot) fly(ctx context.Context, i int, c driver.Claim) (g driver.Grant, err error) {
+// fly makes a call at node i, and deals with an outcome that nobody waits for any more. The caller has
+// counted the seat as flying. Once the ballot is over, nothing is asked.
+func (b *ballot) fly(i int, ask func() (driver.Grant, error)) (g driver.Grant, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.longest = max(b.longest, c.TTL)
-	if err = driver.NotSent(errOver); !b.over || c.Rank > first {
+	if err = driver.NotSent(errOver); !b.over {
 		b.mu.Unlock()
-		g, err = b.store.nodes[i].Acquire(ctx, c)
+		g, err = ask()
 		b.mu.Lock()
 	}
 	seat := &b.seats[i]
 	seat.flying--
 	if err == nil {
-		seat.ttl = c.TTL
-		if g.TTL > 0 {
-			seat.ttl = min(seat.ttl, g.TTL)
-		}
+		seat.granted, seat.longest = true, g.Longest
 	}
-	if open(err) {
+	open := driver.Explain(err).Open()
+	if open {
 		seat.stray = time.Now()
 	}
-	if (err == nil || open(err)) && (b.over || b.calls == 0 && b.granted && !b.stands()) {
-		b.free(i) // not under a call that counts this grant: if it fails, it gives all of them back
+	over := b.over || b.calls == 0 && b.granted && !b.stands() // not under a call that counts this grant: if it fails, it gives all of them back
+	if over && (err == nil || open || seat.asked) {
+		b.free(i)
 	}
-	if open(err) && b.over {
-		b.sweep(i)
+	if open && b.over {
+		b.sweep(i, b.most)
 	}
 	return g, err
 }
 
 var errOver = errors.New("redlock: given up")
 
+// largest returns the largest of a fence and of the one that the ballot has: another quorum, asked again, may know of
+// smaller ones only.
+func (b *ballot) largest(fence uint64) uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(b.fence, fence)
+}
+
+// won takes note of a grant, unless the ballot was ended while its votes were counted. Its fence is the largest of
+// all calls.
+func (b *ballot) won(g *driver.Grant) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over || g.TTL <= 0 {
+		return false
+	}
+	b.calls--
+	b.fence = max(b.fence, g.Fence)
+	b.granted, b.longest, b.until = true, g.Longest, g.Asked.Add(g.TTL)
+	g.Fence = b.fence
+	return true
+}
+
+// succeed makes a ballot that goes on with the entry of one that is over. Its rank is by another chance: each of two
+// with the same one may have had some nodes.
+func (s *Store) succeed(c driver.Claim, b *ballot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.newBallot(c, newToken(), b.rank+chance()-b.rank%ranked.Step)
+	next.earlier, next.heard = b, b.heard
+	b.earlier = nil
+	if key := (owner{c.Name, c.Token}); s.ballots[key] == nil {
+		s.ballots[key] = next
+	}
+}
+
+// leaveQueues ends a ballot that stands in queues, and forgets its rank.
+func (s *Store) leaveQueues(c driver.Claim, b *ballot) {
+	b.mu.Lock()
+	b.calls--
+	b.end(func(*seat) bool { return true })
+	b.mu.Unlock()
+	s.forget(c, b)
+}
+
+// done ends a call of a ballot that goes on standing in the queues.
+func (b *ballot) done() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls--
+}
+
+// unheard takes note of the answers to a Wait, and says whether no quorum has answered for so long.
+func (b *ballot) unheard(t *tally, life time.Duration) bool {
+	granted, held, _ := t.counts()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if granted+held >= t.store.quorum {
+		b.heard = time.Now()
+	}
+	return time.Since(b.heard) > life
+}
+
+// detached ends when ctx or the ballot does, but is not of ctx: calls to slow nodes outlast the call that they are
+// made for.
+func (b *ballot) detached(ctx context.Context) (apart context.Context, stop func()) {
+	apart, cancel := context.WithCancel(b.queued)
+	if deadline, ok := ctx.Deadline(); ok {
+		apart, cancel = context.WithDeadline(b.queued, deadline)
+	}
+	unwatch := context.AfterFunc(ctx, cancel)
+	return apart, func() { unwatch(); cancel() }
+}
+
+// waits waits in the queue of node i. The command that puts the entry there may come after the one that took it away.
+// Then that one follows again.
+func (b *ballot) waits(i int, at func() error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return driver.NotSent(errOver)
+	}
+	seat := &b.seats[i]
+	seat.waiting++
+	b.mu.Unlock()
+	err := at()
+	b.mu.Lock()
+	seat.waiting--
+	if err == nil {
+		err = errTurn
+	}
+	if driver.Explain(err).Open() {
+		seat.queued = time.Now()
+	}
+	if b.over {
+		b.free(i)
+		b.sweepQueue(i)
+	}
+	return err
+}
+
+func (b *ballot) grantedAt(i int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seats[i].granted
+}
+
+// remains is what is left of a ballot that was not won.
+type remains uint8
+
+const (
+	nothing   remains = iota // and nothing will be
+	something                // it is being dealt with
+	owned                    // all: it was won before
+)
+
+// giveBack ends a ballot that was not won. It waits for the nodes that have granted, since the
+// next attempt would find itself there. Nodes whose answers are late are asked at once, and
+// again when they have answered. A ballot that was won before, or is counted by another call,
+// is left alone. So is one that stands in queues, and has taken nothing.
+func (s *Store) giveBack(ctx context.Context, c driver.Claim, b *ballot, late bool) remains {
+	b.mu.Lock()
+	b.calls--
+	taken := func(seat *seat) bool { return seat.taken() || late && seat.flying > 0 }
+	switch {
+	case b.granted && b.stands():
+		b.mu.Unlock()
+		return owned
+	case b.calls > 0:
+		b.mu.Unlock()
+		return something
+	case b.rank > 0 && !slices.ContainsFunc(b.seats, func(seat seat) bool { return taken(&seat) }):
+		b.mu.Unlock()
+		return nothing
+	}
+	b.end(func(seat *seat) bool { return b.rank > 0 || taken(seat) })
+	b.mu.Unlock()
+	s.forget(c, b)
+	if b.rank > 0 {
+		s.succeed(c, b)
+	}
+	b.await(ctx, func() bool {
+		for i := range b.seats {
+			if seat := &b.seats[i]; seat.granted && seat.left == unknown && !seat.tried && seat.flying == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	return b.remains()
+}
+
+func (b *ballot) remains() remains {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.seats {
+		if seat := &b.seats[i]; seat.flying > 0 || seat.freeing || !seat.stray.IsZero() || seat.granted && seat.left == unknown {
+			return something
+		}
+	}
+	return nothing
+}
+
 // end has nothing ask for the ballot any more, and releases it at every node that is chosen.
 // The caller holds the mutex.
 func (b *ballot) end(chosen func(*seat) bool) {
 	over := b.over
 	b.over = true
+	b.leave()
 	for i := range b.seats {
 		seat := &b.seats[i]
-		seat.tried = false
 		if seat.left == unknown && chosen(seat) {
+			seat.tried = false
 			b.free(i)
 		}
 		if !over && !seat.stray.IsZero() {
-			b.sweep(i)
+			b.sweep(i, b.most-time.Since(seat.stray))
+		}
+		if !over {
+			b.sweepQueue(i)
 		}
 	}
 }
 
 // sweep releases the ballot at node i again and again, for as long as a command that went
 // unanswered there may be executed yet. The caller holds the mutex, and the ballot is over.
-func (b *ballot) sweep(i int) {
-	left := b.longest - time.Since(b.seats[i].stray)
+func (b *ballot) sweep(i int, left time.Duration) {
 	if left <= 0 {
 		return
 	}
@@ -228,6 +454,14 @@ func (b *ballot) sweep(i int) {
 		}
 		return sweep.Silent
 	}})
+}
+
+// sweepQueue is sweep for a node where a command that puts the entry into the queue may be late. The caller holds the
+// mutex.
+func (b *ballot) sweepQueue(i int) {
+	if at := b.seats[i].queued; !at.IsZero() {
+		b.sweep(i, driver.PlaceLife(b.most)-time.Since(at))
+	}
 }
 
 // await waits until cond, which is called under the mutex, says yes.

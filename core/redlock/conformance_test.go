@@ -10,12 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	oldmemory "github.com/holdfast-go/holdfast/core/internal/oldmemory"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/core/redlock"
@@ -35,13 +34,20 @@ func TestConformanceOfFencesInMemory(t *testing.T) {
 	}
 }
 
+// plain is a node without a queue whose order can be set.
+type plain struct {
+	driver.Driver
+	inspect.Inspector
+}
+
 // Nodes that have no queue whose order can be set are polled.
 func TestConformanceOfNodesWithoutAQueueInMemory(t *testing.T) {
 	t.Parallel()
 	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
 		stores, down := memory(3), memory(3)
-		for _, node := range down {
-			node.(*memlock.Store).SetDown(true)
+		for i := range stores {
+			down[i].(*memlock.Store).SetDown(true)
+			stores[i], down[i] = plain{stores[i], stores[i].(inspect.Inspector)}, plain{down[i], nil}
 		}
 		return drivertest.Config{
 			Driver:      func() driver.Driver { return redlock.New(stores) },
@@ -52,22 +58,14 @@ func TestConformanceOfNodesWithoutAQueueInMemory(t *testing.T) {
 
 // ofMemory is a service of n nodes with queues.
 func ofMemory(n int, opts ...redlock.Option) drivertest.Config {
-	nodes := func() (stores []driver.Driver, all []*oldmemory.Store) {
-		for range n {
-			s := oldmemory.New()
-			stores, all = append(stores, oldadapter.New(s)), append(all, s)
-		}
-		return stores, all
-	}
-	stores, _ := nodes()
-	down, all := nodes()
-	for _, s := range all {
-		s.SetDown(true)
+	stores, down := memory(n), memory(n)
+	for _, node := range down {
+		node.(*memlock.Store).SetDown(true)
 	}
 	return drivertest.Config{
 		Driver:      func() driver.Driver { return redlock.New(stores, opts...) },
 		Unreachable: func() driver.Driver { return redlock.New(down, opts...) },
-		Slow:        time.Millisecond, // it asks before it stands in the queue
+		Slow:        time.Millisecond, // it asks for a rank before it stands in the queue
 	}
 }
 

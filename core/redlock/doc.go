@@ -76,12 +76,12 @@
 //     fails too, it is gone after one TTL, and a single node is no quorum.
 //   - Release: it goes to every node, and is repeated where it fails, often for two seconds, and then more
 //     and more seldom until the TTL ends. It is done when a quorum has freed the name, because then others
-//     can have it.
+//     can have it. A node counts only once nothing of the lease is under way to it any more.
 //
 // Two processes may split the votes, so that neither gets a quorum. Each is then told that the name
-// is held, though nobody holds it. So is one that asks again after a lost reply and a lost release: its
-// own earlier attempt may be at a node still. Those who wait in the queues do not. Others pause for
-// random and growing times, which soon separates them.
+// is held, though nobody holds it. Those who wait in the queues do not. Others pause for random and
+// growing times, which soon separates them. Where nothing but earlier attempts of the same process may
+// be in the way, core asks again.
 //
 // # Looking
 //
@@ -91,8 +91,8 @@
 //
 // # Waiting
 //
-// Nodes on Redis with scripts have a queue whose order can be set. A process has a
-// place in the queue of every node, and a rank that is the same at all of them. So it is first come,
+// Nodes on Redis with scripts have a queue whose order can be set. A process has an
+// entry in the queue of every node, with a rank that is the same at all of them. So it is first come,
 // first served, and a minority that is down changes nothing. Two processes that begin to wait within
 // the same moment may come in any order. A process that reaches no quorum leaves the queues. What it
 // leaves behind where it cannot go, and a process that dies, holds others up for three re-check

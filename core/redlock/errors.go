@@ -6,41 +6,24 @@ import (
 	"slices"
 	"strings"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
-
-// open says whether err leaves open what a node has done.
-func open(err error) bool {
-	if err == nil || errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrNotOwner) {
-		return false
-	}
-	_, held := errors.AsType[*driver.Held](err)
-	_, done := errors.AsType[*driver.Duplicate](err)
-	return !held && !done
-}
 
 var errNoAnswer = driver.Unavailable(errors.New("redlock: a node has not answered in time"))
 
+// errOwn stands for the answer of a node that the name is held there, by an earlier attempt of this process.
+var errOwn = errors.New("redlock: an earlier attempt of this process is still there")
+
 // at says which node an error is of, so that somebody can go there.
-func (s *store) at(node int, err error) error {
+func (s *Store) at(node int, err error) error {
 	if err == nil {
 		return nil
 	}
 	where := ""
-	if l, ok := s.nodes[node].(driver.Locator); ok && l.Location() != "" {
-		where = " at " + l.Location()
+	if at := s.nodes[node].Capabilities().Location; at != "" {
+		where = " at " + at
 	}
 	return fmt.Errorf("node %d%s: %w", node, where, err)
-}
-
-// unheard says which nodes an error is of that stands for all that have not answered.
-func (s *store) unheard(heard []bool, err error) error {
-	for node, answered := range slices.Backward(heard) {
-		if !answered {
-			err = s.at(node, err)
-		}
-	}
-	return err
 }
 
 // said joins what nodes said. The service cannot answer only if none of them has: where one
@@ -49,7 +32,7 @@ func said(errs []error) error {
 	if len(errs) == 0 {
 		return errNoAnswer
 	}
-	spoken := slices.DeleteFunc(slices.Clone(errs), driver.CannotAnswer)
+	spoken := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return driver.Explain(err).Nobody })
 	if len(spoken) == 0 {
 		spoken = errs
 	}

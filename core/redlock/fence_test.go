@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
-	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -18,8 +20,8 @@ func (m *mesh) fenced() *process { return m.process(redlock.WithFence()) }
 // ahead has the counter of a node run far ahead of the others, as if its clock did.
 func (m *mesh) ahead(node int, fence uint64) {
 	m.t.Helper()
-	c := driver.Claim{Name: "another name", Token: "token", TTL: time.Second, Floor: fence}
-	_, err := m.stores[node].Acquire(m.t.Context(), c)
+	c := driver.Claim{Name: "another name", Token: "token", TTL: time.Second}
+	_, err := m.stores[node].AcquireRanked(m.t.Context(), ranked.Claim{Claim: c, Floor: fence})
 	ok(m.t, err)
 	ok(m.t, m.stores[node].Release(m.t.Context(), c))
 }
@@ -28,7 +30,7 @@ func (m *mesh) ahead(node int, fence uint64) {
 func (p *process) tenure(without ...int) (fence uint64) {
 	p.m.t.Helper()
 	for _, i := range without {
-		p.links[i].All(Refused)
+		p.links[i].All(lab.Refused)
 	}
 	x, err := p.locks.Acquire(p.m.t.Context(), "name")
 	ok(p.m.t, err)
@@ -69,7 +71,7 @@ func TestWhoAsksAgainGetsNoSmallerFence(t *testing.T) {
 		last := uint64(1 << 52)
 		for _, without := range [][]int{{3, 4}, {0, 1}, {}} {
 			for _, i := range without {
-				p.links[i].All(Refused)
+				p.links[i].All(lab.Refused)
 			}
 			g, err := p.store.Acquire(t.Context(), c)
 			ok(t, err)
@@ -91,10 +93,10 @@ func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 		forgets := new(forgetful)
 		forgets.Store(m.stores[1])
 		linked := func() *process {
-			links, nodes := make([]*Link, 5), make([]driver.Driver, 5)
+			links, nodes := make([]*lab.Net, 5), make([]driver.Driver, 5)
 			for i, s := range m.stores {
-				if links[i] = NewLink(s); i == 1 {
-					links[i] = NewLink(forgets)
+				if links[i] = lab.New(s); i == 1 {
+					links[i] = lab.New(forgets)
 				}
 				nodes[i] = links[i]
 			}
@@ -108,7 +110,7 @@ func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 		var last uint64
 		for _, without := range [][]int{{3, 4}, {0, 2}} {
 			for _, i := range without {
-				p.links[i].All(Refused)
+				p.links[i].All(lab.Refused)
 			}
 			g, err := p.store.Acquire(t.Context(), c)
 			ok(t, err)
@@ -137,9 +139,9 @@ func TestACrashBetweenTheTwoStepsCostsNoOrder(t *testing.T) {
 			switch { // it is known to the first node only, after all of a quorum have granted
 			case i == 0:
 			case i < 3:
-				l.Next(OpAcquire, Delivered, RequestLost)
+				l.Next(lab.OpAcquire, lab.Delivered, lab.RequestLost)
 			default:
-				l.Next(OpAcquire, RequestLost, RequestLost)
+				l.Next(lab.OpAcquire, lab.RequestLost, lab.RequestLost)
 			}
 		}
 		_, err := p.store.Acquire(short(t, time.Second), p.claim("token"))
@@ -165,12 +167,28 @@ func (n *forgetful) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, 
 	return n.Load().Acquire(ctx, c)
 }
 
+func (n *forgetful) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return n.Load().Wait(ctx, c)
+}
+
 func (n *forgetful) Renew(ctx context.Context, claims []driver.Claim) []error {
 	return n.Load().Renew(ctx, claims)
 }
 
 func (n *forgetful) Release(ctx context.Context, c driver.Claim) error {
 	return n.Load().Release(ctx, c)
+}
+
+func (n *forgetful) Rank(ctx context.Context, name string) (uint64, error) {
+	return n.Load().Rank(ctx, name)
+}
+
+func (n *forgetful) AcquireRanked(ctx context.Context, c ranked.Claim) (driver.Grant, error) {
+	return n.Load().AcquireRanked(ctx, c)
+}
+
+func (n *forgetful) WaitRanked(ctx context.Context, c ranked.Claim) error {
+	return n.Load().WaitRanked(ctx, c)
 }
 
 // A node that forgets takes the counter from whoever holds a name there, as it takes the lock.

@@ -8,46 +8,47 @@ import (
 	"slices"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
-// errBlind is for nodes that are no driver.Inspector.
+// errBlind is for nodes that are no inspect.Inspector.
 var errBlind = errors.New("redlock: this kind of node cannot tell who holds what")
 
 // looker returns the node as one that can be looked at.
-func looker(node driver.Driver) (driver.Inspector, error) {
-	if i, ok := node.(driver.Inspector); ok {
+func looker(node driver.Driver) (inspect.Inspector, error) {
+	if i, ok := node.(inspect.Inspector); ok {
 		return i, nil
 	}
 	return nil, errBlind
 }
 
-// Inspect implements driver.Inspector. It asks every node. Who has a majority holds the name. LeaseInfo.Nodes
+// Inspect implements inspect.Inspector. It asks every node. Who has a majority holds the name. LeaseInfo.Nodes
 // has what each node says, unless all say the same. The queue is the one that a majority has.
-func (s *store) Inspect(ctx context.Context, name string) (driver.LeaseInfo, error) {
-	all, err := ask(ctx, s, leastWait, func(ctx context.Context, node driver.Driver) (driver.LeaseInfo, error) {
+func (s *Store) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, error) {
+	all, err := ask(ctx, s, leastWait, func(ctx context.Context, node driver.Driver) (inspect.LeaseInfo, error) {
 		i, err := looker(node)
 		if err != nil {
-			return driver.LeaseInfo{}, err
+			return inspect.LeaseInfo{}, err
 		}
 		return i.Inspect(ctx, name)
 	})
 	if err != nil {
-		return driver.LeaseInfo{}, err
+		return inspect.LeaseInfo{}, err
 	}
 	return s.merge(name, all), nil
 }
 
-// Leases implements driver.Inspector. It reads the names of every node before it returns the first: a name is
+// Leases implements inspect.Inspector. It reads the names of every node before it returns the first: a name is
 // held if a majority has it. So it needs memory for all of them.
-func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
-	return func(yield func(driver.LeaseInfo, error) bool) {
-		all, err := ask(ctx, s, leastWait, func(ctx context.Context, node driver.Driver) (map[string]driver.LeaseInfo, error) {
+func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	return func(yield func(inspect.LeaseInfo, error) bool) {
+		all, err := ask(ctx, s, leastWait, func(ctx context.Context, node driver.Driver) (map[string]inspect.LeaseInfo, error) {
 			i, err := looker(node)
 			if err != nil {
 				return nil, err
 			}
-			held := make(map[string]driver.LeaseInfo)
+			held := make(map[string]inspect.LeaseInfo)
 			for info, err := range i.Leases(ctx, prefix) {
 				if err != nil {
 					return nil, err
@@ -57,11 +58,11 @@ func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 			return held, nil
 		})
 		if err != nil {
-			yield(driver.LeaseInfo{}, err)
+			yield(inspect.LeaseInfo{}, err)
 			return
 		}
 		told := make(map[string]bool)
-		of := make([]answer[driver.LeaseInfo], len(all))
+		of := make([]answer[inspect.LeaseInfo], len(all))
 		for _, a := range all {
 			for name := range a.said {
 				if told[name] {
@@ -69,7 +70,7 @@ func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 				}
 				told[name] = true
 				for i, a := range all {
-					of[i] = answer[driver.LeaseInfo]{i, a.said[name], a.err}
+					of[i] = answer[inspect.LeaseInfo]{i, a.said[name], a.err}
 				}
 				if info := s.merge(name, of); info.Held && !yield(info, nil) {
 					return
@@ -80,16 +81,16 @@ func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 }
 
 // merge makes one answer of what the nodes say of a name.
-func (s *store) merge(name string, all []answer[driver.LeaseInfo]) driver.LeaseInfo {
+func (s *Store) merge(name string, all []answer[inspect.LeaseInfo]) inspect.LeaseInfo {
 	type holder struct { // all nodes know it by the same token
 		handle string
-		kind   driver.HoldKind
+		kind   inspect.HoldKind
 	}
-	by := make(map[holder][]driver.LeaseInfo)
-	var lines [][]driver.WaiterInfo
-	info, nodes := driver.LeaseInfo{Name: name}, make([]driver.NodeInfo, len(all))
+	by := make(map[holder][]inspect.LeaseInfo)
+	var lines [][]inspect.WaiterInfo
+	info, nodes := inspect.LeaseInfo{Name: name}, make([]inspect.NodeInfo, len(all))
 	for i, a := range all {
-		nodes[i] = driver.NodeInfo{Silent: a.err != nil, Held: a.said.Held, Label: a.said.Label, Handle: a.said.Handle, Remaining: a.said.Remaining}
+		nodes[i] = inspect.NodeInfo{Silent: a.err != nil, Held: a.said.Held, Label: a.said.Label, Handle: a.said.Handle, Remaining: a.said.Remaining}
 		if a.err == nil {
 			who := holder{a.said.Handle, a.said.Kind}
 			by[who] = append(by[who], a.said)
@@ -102,11 +103,11 @@ func (s *store) merge(name string, all []answer[driver.LeaseInfo]) driver.LeaseI
 		if len(saying) < s.quorum || who.kind == "" {
 			continue
 		}
-		info = s.best(saying, func(i driver.LeaseInfo) time.Duration { return i.Remaining })
-		info.HeldFor = s.best(saying, func(i driver.LeaseInfo) time.Duration { return i.HeldFor }).HeldFor
+		info = s.best(saying, func(i inspect.LeaseInfo) time.Duration { return i.Remaining })
+		info.HeldFor = s.best(saying, func(i inspect.LeaseInfo) time.Duration { return i.HeldFor }).HeldFor
 		info.Name, info.Fence = name, 0 // the nodes' own mean nothing here
 	}
-	slices.SortFunc(lines, func(a, b []driver.WaiterInfo) int { return cmp.Compare(len(b), len(a)) })
+	slices.SortFunc(lines, func(a, b []inspect.WaiterInfo) int { return cmp.Compare(len(b), len(a)) })
 	info.Line = lines[s.quorum-1]
 	if !agreed {
 		info.Nodes = nodes
@@ -115,13 +116,13 @@ func (s *store) merge(name string, all []answer[driver.LeaseInfo]) driver.LeaseI
 }
 
 // best is the answer of that node which a quorum equals or surpasses.
-func (s *store) best(saying []driver.LeaseInfo, in func(driver.LeaseInfo) time.Duration) driver.LeaseInfo {
-	slices.SortFunc(saying, func(a, b driver.LeaseInfo) int { return cmp.Compare(in(b), in(a)) })
+func (s *Store) best(saying []inspect.LeaseInfo, in func(inspect.LeaseInfo) time.Duration) inspect.LeaseInfo {
+	slices.SortFunc(saying, func(a, b inspect.LeaseInfo) int { return cmp.Compare(in(b), in(a)) })
 	return saying[s.quorum-1]
 }
 
-// Evict implements driver.Inspector.
-func (s *store) Evict(ctx context.Context, name, handle string) error {
+// Evict implements inspect.Inspector.
+func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	all, err := ask(ctx, s, leastWait, func(ctx context.Context, node driver.Driver) (error, error) {
 		i, err := looker(node)
 		if err != nil {

@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	contract "github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -29,7 +28,7 @@ func (m *mesh) operator(opts ...redlock.Option) *process {
 // look is what the process knows of "name".
 func (p *process) look() inspect.LeaseInfo {
 	p.m.t.Helper()
-	info, err := p.whole.Inspect(p.m.t.Context(), "name")
+	info, err := p.store.Inspect(p.m.t.Context(), "name")
 	ok(p.m.t, err)
 	return info
 }
@@ -76,14 +75,14 @@ func TestAMinorityThatIsDownHidesNothing(t *testing.T) {
 		if !info.Held || !info.Nodes[0].Silent || info.Nodes[4].Silent {
 			t.Errorf("%+v", info)
 		}
-		ok(t, operator.whole.Evict(t.Context(), "name", info.Handle))
+		ok(t, operator.store.Evict(t.Context(), "name", info.Handle))
 		<-x.Context().Done()
 		is(t, x.Err(), core.ErrLost)
 		m.stores[2].SetDown(true)
-		_, err = operator.whole.Inspect(t.Context(), "name")
+		_, err = operator.store.Inspect(t.Context(), "name")
 		isUnknown(t, err)
-		isUnknown(t, operator.whole.Evict(t.Context(), "name", info.Handle))
-		for _, err := range operator.whole.Leases(t.Context(), "") {
+		isUnknown(t, operator.store.Evict(t.Context(), "name", info.Handle))
+		for _, err := range operator.store.Leases(t.Context(), "") {
 			isUnknown(t, err)
 		}
 	})
@@ -120,7 +119,7 @@ func TestTheNamesThatAMajorityHasAreListedOnce(t *testing.T) {
 		synctest.Wait()
 		m.stores[4].SetDown(true)
 		var names []string
-		for info, err := range p.whole.Leases(t.Context(), "order:") {
+		for info, err := range p.store.Leases(t.Context(), "order:") {
 			ok(t, err)
 			names = append(names, info.Name)
 		}
@@ -128,7 +127,7 @@ func TestTheNamesThatAMajorityHasAreListedOnce(t *testing.T) {
 		if len(slices.Compact(names)) != 50 || len(names) != 50 {
 			t.Errorf("%d names: %v", len(names), names)
 		}
-		for _, err := range p.whole.Leases(t.Context(), "") {
+		for _, err := range p.store.Leases(t.Context(), "") {
 			ok(t, err)
 			break
 		}
@@ -156,7 +155,7 @@ func TestAFenceOfANodeIsNotShown(t *testing.T) {
 }
 
 // blind is a node that cannot tell who holds what.
-type blind struct{ contract.Driver }
+type blind struct{ driver.Driver }
 
 func TestNodesThatCannotTellAreNamed(t *testing.T) {
 	t.Parallel()

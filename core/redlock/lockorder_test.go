@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
-	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
 // A call that core has left behind may open a ballot that another call is ending.
 func TestCallsOfOneTokenDoNotWaitForEachOtherForEver(t *testing.T) {
 	t.Parallel()
-	_, store := redlock.Over([]driver.Driver{memlock.New(), memlock.New(), memlock.New()})
+	store := redlock.New([]driver.Driver{memlock.New(), memlock.New(), memlock.New()})
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -34,5 +34,5 @@ func TestCallsOfOneTokenDoNotWaitForEachOtherForEver(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("nothing goes on")
 	}
-	ok(t, store.CloseIdle(t.Context()))
+	ok(t, store.Close(t.Context()))
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
-	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -37,17 +38,16 @@ func inMesh(t *testing.T, nodes int, f func(t *testing.T, m *mesh)) {
 // process is one that has a link of its own to every node.
 type process struct {
 	m     *mesh
-	links []*Link
-	store redlock.Old // as its nodes are
-	whole *redlock.Store
+	links []*lab.Net
+	store *redlock.Store
 	locks *core.Locker
 }
 
 func (m *mesh) process(opts ...redlock.Option) *process {
 	m.t.Helper()
-	nodes, links := make([]driver.Driver, len(m.stores)), make([]*Link, len(m.stores))
+	nodes, links := make([]driver.Driver, len(m.stores)), make([]*lab.Net, len(m.stores))
 	for i, s := range m.stores {
-		links[i] = NewLink(s)
+		links[i] = lab.New(s)
 		nodes[i] = links[i]
 	}
 	p := m.over(nodes, opts...)
@@ -59,8 +59,8 @@ func (m *mesh) process(opts ...redlock.Option) *process {
 func (m *mesh) over(nodes []driver.Driver, opts ...redlock.Option) *process {
 	m.t.Helper()
 	p := &process{m: m}
-	p.whole, p.store = redlock.Over(nodes, opts...)
-	locks, err := core.New(p.whole, core.WithTTL(ttl))
+	p.store = redlock.New(nodes, opts...)
+	locks, err := core.New(p.store, core.WithTTL(ttl))
 	ok(m.t, err)
 	p.locks = locks
 	m.t.Cleanup(func() { end(locks) })
@@ -68,7 +68,7 @@ func (m *mesh) over(nodes []driver.Driver, opts ...redlock.Option) *process {
 }
 
 // next decides the fates of the next call of a kind at each node.
-func (p *process) next(op Op, fates ...Fate) {
+func (p *process) next(op lab.Op, fates ...lab.Fate) {
 	for i, f := range fates {
 		p.links[i].Next(op, f)
 	}

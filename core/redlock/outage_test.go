@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
-	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -49,10 +49,10 @@ func TestAQuorumCannotAnswerOnlyIfNoNodeDoes(t *testing.T) {
 					}
 					nodes = append(nodes, node)
 				}
-				_, store := redlock.Over(nodes)
+				store := redlock.New(nodes)
 				claim := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
 				_, err := store.Acquire(t.Context(), claim)
-				if err == nil || driver.CannotAnswer(err) != c.outage {
+				if err == nil || driver.Explain(err).Nobody != c.outage {
 					t.Errorf("acquire: %v", err)
 				}
 				for _, said := range c.nodes {
@@ -61,11 +61,11 @@ func TestAQuorumCannotAnswerOnlyIfNoNodeDoes(t *testing.T) {
 					}
 				}
 				claim.TTL = 0
-				if err := store.Renew(t.Context(), []driver.Claim{claim})[0]; driver.CannotAnswer(err) && !c.outage && errors.Is(c.nodes[1], denied) {
+				if err := store.Renew(t.Context(), []driver.Claim{claim})[0]; driver.Explain(err).Nobody && !c.outage && errors.Is(c.nodes[1], denied) {
 					t.Errorf("a probe: %v", err)
 				}
 				time.Sleep(time.Minute)
-				ok(t, store.CloseIdle(t.Context()))
+				ok(t, store.Close(t.Context()))
 			})
 		})
 	}
@@ -75,17 +75,17 @@ func TestAnErrorSaysWhichNodesItIsOfInOneLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		denied := errors.New("denied")
-		_, store := redlock.Over([]driver.Driver{memlock.New(), located{says{memlock.New(), denied}}, says{memlock.New(), denied}})
+		store := redlock.New([]driver.Driver{memlock.New(), located{says{memlock.New(), denied}}, says{memlock.New(), denied}})
 		_, err := store.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
 		if err == nil || !strings.Contains(err.Error(), "node 1 at host:1: denied; node 2: denied") && !strings.Contains(err.Error(), "node 2: denied; node 1 at host:1: denied") {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
-		ok(t, store.CloseIdle(t.Context()))
+		ok(t, store.Close(t.Context()))
 	})
 }
 
 // located is a node that knows where it is.
 type located struct{ driver.Driver }
 
-func (located) Location() string { return "host:1" }
+func (located) Capabilities() driver.Capabilities { return driver.Capabilities{Location: "host:1"} }

@@ -1,31 +1,33 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Release implements driver.Driver. It asks every node. It returns as soon as a quorum has freed the
 // name, so that others can have it, or as soon as it is clear that a quorum cannot have had it. The
 // remaining requests go on in the background.
-func (s *store) Release(ctx context.Context, c driver.Claim) error {
+func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
-	if c.Place != "" {
-		s.left(c)
-	}
 	b := s.known(c)
+	err := s.release(ctx, c, b)
+	if b.earlier != nil {
+		_ = s.release(ctx, c, b.earlier) // it owns nothing; this waits until it is at no quorum any more
+	}
+	return err
+}
+
+func (s *Store) release(ctx context.Context, c driver.Claim, b *ballot) (err error) {
 	b.mu.Lock()
-	b.leaves = cmp.Or(c.Place, b.place)
 	b.end(func(*seat) bool { return true })
 	b.mu.Unlock()
-	var err error
 	settled := false
 	b.await(ctx, func() bool {
 		var all bool
@@ -61,7 +63,7 @@ func (b *ballot) verdict() (settled, all bool, err error) {
 	case freedAt >= b.store.quorum:
 		return true, all, nil
 	case absentAt > len(b.seats)-b.store.quorum:
-		left := b.leaves == "" || absentAt+freedAt >= b.store.quorum // of an even number, a quorum is more than that
+		left := b.rank == 0 || absentAt+freedAt >= b.store.quorum // of an even number, a quorum is more than that
 		return left, all, driver.ErrNotOwner
 	}
 	err = errors.Join(errs...)
@@ -77,12 +79,13 @@ func (b *ballot) verdict() (settled, all bool, err error) {
 // free releases the ballot at node i, in the background. The caller holds the mutex.
 func (b *ballot) free(i int) {
 	seat := &b.seats[i]
+	seat.asked = true
 	if seat.freeing {
 		seat.again = true
 		return
 	}
 	seat.freeing = true
-	b.store.errands.spawn(func() { b.freeing(i) })
+	b.store.tasks.Go(func() { b.freeing(i) })
 }
 
 // Clean-up at a node: how long it may take in all, and the pause after the first failure;
@@ -122,9 +125,8 @@ func (b *ballot) freeing(i int) {
 func (b *ballot) release(ctx context.Context, i int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience(ctx))
 	defer cancel()
-	claim := b.claim
 	b.mu.Lock()
-	claim.Place = b.leaves
+	claim := b.at(b.asked)
 	b.mu.Unlock()
 	return b.store.nodes[i].Release(ctx, claim)
 }
@@ -136,19 +138,22 @@ func (b *ballot) took(i int, err error) (again, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seat := &b.seats[i]
+	again, seat.again = seat.again, false
+	more := again || seat.flying+seat.waiting > 0 // releases: what was under way may have taken the name after this one
 	switch {
 	case err != nil && !errors.Is(err, driver.ErrNotOwner):
-		failed = seat.taken() || seat.flying > 0
+		failed = b.rank > 0 || seat.taken() || seat.flying > 0
 		seat.err = err
-		seat.doubt = seat.doubt || open(err)
+		seat.doubt = seat.doubt || driver.Explain(err).Open()
 	case seat.left != unknown:
+	case more:
+		seat.doubt = seat.doubt || err == nil
 	case err != nil && !seat.doubt:
 		seat.left = absent
 	default: // "not the owner" after one that went unanswered: that one has freed it
 		seat.left = freed
 	}
-	seat.tried = true
-	again, seat.again = seat.again, false
+	seat.tried = !more
 	seat.freeing = again || failed
 	close(b.stirred)
 	b.stirred = make(chan struct{})
@@ -167,6 +172,6 @@ func (b *ballot) gaveUp(i int) {
 		b.free(i)
 	case seat.left == unknown && b.over: // it may be back long before the TTL ends
 		seat.stray = time.Now()
-		b.sweep(i)
+		b.sweep(i, b.most)
 	}
 }

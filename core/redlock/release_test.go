@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -23,21 +24,21 @@ func TestWhatTheNodesSayDecidesARelease(t *testing.T) {
 		unknown
 	)
 	for name, c := range map[string]struct {
-		fates []Fate
+		fates []lab.Fate
 		flush []int
 		want  want
 	}{
-		"all":                              {fates: []Fate{0, 0, 0}, want: released},
-		"a quorum":                         {fates: []Fate{0, RequestLost, 0}, want: released},
-		"one has lost it":                  {fates: []Fate{0, 0, 0}, flush: []int{2}, want: released},
-		"two of three have lost it":        {fates: []Fate{0, 0, 0}, flush: []int{0, 2}, want: notOwner},
-		"half of four have lost it":        {fates: []Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
-		"two are silent":                   {fates: []Fate{0, RequestLost, RequestLost}, want: unknown},
-		"one has lost it, one is silent":   {fates: []Fate{0, 0, RequestLost}, flush: []int{0}, want: unknown},
-		"nobody was asked, and will be":    {fates: []Fate{Refused, Refused, Refused}, want: unknown},
-		"nobody knows":                     {fates: []Fate{Refused, ReplyReset, Refused}, want: unknown},
-		"two of five are silent":           {fates: []Fate{0, 0, 0, RequestLost, ReplyLost}, want: released},
-		"two of five lost it, one is down": {fates: []Fate{0, 0, 0, 0, Refused}, flush: []int{0, 1}, want: unknown},
+		"all":                              {fates: []lab.Fate{0, 0, 0}, want: released},
+		"a quorum":                         {fates: []lab.Fate{0, lab.RequestLost, 0}, want: released},
+		"one has lost it":                  {fates: []lab.Fate{0, 0, 0}, flush: []int{2}, want: released},
+		"two of three have lost it":        {fates: []lab.Fate{0, 0, 0}, flush: []int{0, 2}, want: notOwner},
+		"half of four have lost it":        {fates: []lab.Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
+		"two are silent":                   {fates: []lab.Fate{0, lab.RequestLost, lab.RequestLost}, want: unknown},
+		"one has lost it, one is silent":   {fates: []lab.Fate{0, 0, lab.RequestLost}, flush: []int{0}, want: unknown},
+		"nobody was asked, and will be":    {fates: []lab.Fate{lab.Refused, lab.Refused, lab.Refused}, want: unknown},
+		"nobody knows":                     {fates: []lab.Fate{lab.Refused, lab.ReplyReset, lab.Refused}, want: unknown},
+		"two of five are silent":           {fates: []lab.Fate{0, 0, 0, lab.RequestLost, lab.ReplyLost}, want: released},
+		"two of five lost it, one is down": {fates: []lab.Fate{0, 0, 0, 0, lab.Refused}, flush: []int{0, 1}, want: unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +47,7 @@ func TestWhatTheNodesSayDecidesARelease(t *testing.T) {
 				for _, i := range c.flush {
 					p.flush(i)
 				}
-				p.next(OpRelease, c.fates...)
+				p.next(lab.OpRelease, c.fates...)
 				switch err := p.store.Release(t.Context(), p.claim("token")); c.want {
 				case released:
 					ok(t, err)
@@ -67,7 +68,7 @@ func TestOnlyAReleaseOfNothingIsCertainNotToBeSent(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.process()
-		p.next(OpRelease, Refused, Refused, Refused)
+		p.next(lab.OpRelease, lab.Refused, lab.Refused, lab.Refused)
 		isErr(t, p.store.Release(t.Context(), p.claim("token")), driver.ErrNotSent)
 	})
 }
@@ -77,8 +78,8 @@ func TestAReleaseAskedForAgainRemembersWhatItHasHeard(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.holder("token")
-		p.next(OpRelease, 0, ReplyLost)
-		p.links[2].All(Refused, OpRelease)
+		p.next(lab.OpRelease, 0, lab.ReplyLost)
+		p.links[2].All(lab.Refused, lab.OpRelease)
 		isUnknown(t, p.store.Release(t.Context(), p.claim("token")))
 		ok(t, p.store.Release(t.Context(), p.claim("token")))
 		p.links[2].Heal()
@@ -92,12 +93,12 @@ func TestAReleaseAskedForAgainRemembersWhatItHasHeard(t *testing.T) {
 
 func TestNothingIsLeftOfAnAcquireThatWasGivenUp(t *testing.T) {
 	t.Parallel()
-	for name, fate := range map[string]Fate{"request": HeldBack, "reply": ReplyHeldBack, "lost reply": ReplyLost} {
+	for name, fate := range map[string]lab.Fate{"request": lab.HeldBack, "reply": lab.ReplyHeldBack, "lost reply": lab.ReplyLost} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inMesh(t, 5, func(t *testing.T, m *mesh) {
 				p := m.process()
-				p.next(OpAcquire, fate, fate, fate, fate, fate)
+				p.next(lab.OpAcquire, fate, fate, fate, fate, fate)
 				_, err := p.store.Acquire(short(t, time.Second), p.claim("token"))
 				isUnknown(t, err)
 				m.wantTaken(0) // at once, though no node has answered
@@ -120,7 +121,7 @@ func TestALateReleaseDoesNotFindTheNextAttempt(t *testing.T) {
 		m.squat(0, 1)
 		p.links[0].Delay(0, time.Millisecond) // so that the other one grants first
 		p.links[1].Delay(0, time.Millisecond)
-		p.links[2].Next(OpRelease, HeldBack)
+		p.links[2].Next(lab.OpRelease, lab.HeldBack)
 		_, err := p.store.Acquire(short(t, time.Second), p.claim("token"))
 		isHeld(t, err)
 		for i := range 2 {
@@ -165,7 +166,7 @@ func TestAnAcquireOfATokenInUseThatFailsLeavesItInUse(t *testing.T) {
 		p := m.holder("token")
 		p.flush(0)
 		m.squat(0)
-		p.next(OpAcquire, 0, Refused, 0)
+		p.next(lab.OpAcquire, 0, lab.Refused, 0)
 		_, err := p.store.Acquire(t.Context(), p.claim("token"))
 		isUnknown(t, err) // and not held: it is ours
 		m.wantTaken(3)
@@ -190,7 +191,7 @@ func TestACallWhoseContextHasEndedSendsNothing(t *testing.T) {
 		isErr(t, p.store.Renew(ctx, []driver.Claim{p.claim("token")})[0], driver.ErrNotSent)
 		synctest.Wait()
 		for _, l := range p.links {
-			if n := l.Calls(OpAcquire) + l.Calls(OpRenew) + l.Calls(OpRelease); n != 0 {
+			if n := l.Calls(lab.OpAcquire) + l.Calls(lab.OpRenew) + l.Calls(lab.OpRelease); n != 0 {
 				t.Errorf("%d calls", n)
 			}
 		}
@@ -202,10 +203,10 @@ func TestAnErrorOfOneNodeDoesNotSpeakForAll(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.process()
-		p.next(OpAcquire, Refused, ReplyReset, ReplyReset)
+		p.next(lab.OpAcquire, lab.Refused, lab.ReplyReset, lab.ReplyReset)
 		_, err := p.store.Acquire(t.Context(), p.claim("token"))
 		isUnknown(t, err)
-		isErr(t, err, ErrReset)
+		isErr(t, err, lab.ErrReset)
 		time.Sleep(time.Second)
 		_, err = p.locks.TryAcquire(t.Context(), "name")
 		ok(t, err)
@@ -219,7 +220,7 @@ func TestCloseWaitsForTheCleanUpAndNotForEver(t *testing.T) {
 		x, err := p.locks.Acquire(t.Context(), "name")
 		ok(t, err)
 		synctest.Wait()
-		p.links[1].Next(OpRelease, Refused, ReplyReset, Refused)
+		p.links[1].Next(lab.OpRelease, lab.Refused, lab.ReplyReset, lab.Refused)
 		ok(t, x.Release(t.Context()))
 		ok(t, p.locks.Close(t.Context()))
 		if n := m.taken(); n != 0 {
@@ -227,7 +228,7 @@ func TestCloseWaitsForTheCleanUpAndNotForEver(t *testing.T) {
 		}
 
 		q := m.holder("token")
-		q.links[0].Next(OpRelease, HeldBack)
+		q.links[0].Next(lab.OpRelease, lab.HeldBack)
 		ok(t, q.store.Release(t.Context(), q.claim("token")))
 		began := time.Now()
 		if err := q.locks.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "not answered") {
@@ -245,11 +246,11 @@ func TestNothingPrintsAToken(t *testing.T) {
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.holder("token-of-core")
 		secret := p.links[0].LastClaim().Token
-		p.links[0].All(ReplyReset)
-		p.links[1].All(ReplyReset)
+		p.links[0].All(lab.ReplyReset)
+		p.links[1].All(lab.ReplyReset)
 		_, err := p.store.Acquire(t.Context(), p.claim("token-of-core"))
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-			for _, v := range []any{p.whole, err, p.locks} {
+			for _, v := range []any{p.store, err, p.locks} {
 				if s := fmt.Sprintf(verb, v); strings.Contains(s, secret) || strings.Contains(s, "token-of-core") {
 					t.Errorf("%s of %T: %s", verb, v, s)
 				}
@@ -265,8 +266,8 @@ func TestAReleaseThatIsAskedForWhileAnotherGivesUpIsSentAgain(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.holder("token")
-		p.links[0].All(Refused)
-		p.links[1].All(Refused)
+		p.links[0].All(lab.Refused)
+		p.links[1].All(lab.Refused)
 		began := time.Now()
 		isUnknown(t, p.store.Release(t.Context(), p.claim("token")))
 		time.Sleep(2*time.Second - 10*time.Millisecond - time.Since(began)) // between two of its attempts
@@ -284,14 +285,14 @@ func TestWhatANodeGrantsLateIsGivenBackWithinASecond(t *testing.T) {
 			inMesh(t, 5, func(t *testing.T, m *mesh) {
 				p := m.process()
 				if release { // two of the grants come after the release
-					p.next(OpAcquire, RequestLate, RequestLate)
+					p.next(lab.OpAcquire, lab.RequestLate, lab.RequestLate)
 					_, err := p.store.Acquire(t.Context(), p.claim("token"))
 					ok(t, err)
 					time.Sleep(2 * time.Second) // nobody waits for the two any more
 					ok(t, p.store.Release(t.Context(), p.claim("token")))
 				} else {
 					for _, l := range p.links[:3] {
-						l.All(RequestLate, OpAcquire)
+						l.All(lab.RequestLate, lab.OpAcquire)
 					}
 					_, err := p.locks.TryAcquire(short(t, time.Second), "name")
 					isErr(t, err, context.DeadlineExceeded)
@@ -312,7 +313,7 @@ func TestCleanUpBeginsNoMoreOnceItIsClosed(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.process()
-		p.links[0].All(RequestLost, OpAcquire)
+		p.links[0].All(lab.RequestLost, lab.OpAcquire)
 		x, err := p.locks.TryAcquire(t.Context(), "name")
 		ok(t, err)
 		ok(t, x.Release(t.Context()))
@@ -320,9 +321,9 @@ func TestCleanUpBeginsNoMoreOnceItIsClosed(t *testing.T) {
 		if err := p.locks.Close(t.Context()); err != nil {
 			t.Errorf("close, after %s: %v", time.Since(began), err)
 		}
-		sent := p.links[0].Calls(OpRelease)
+		sent := p.links[0].Calls(lab.OpRelease)
 		time.Sleep(30 * time.Second)
-		if n := p.links[0].Calls(OpRelease) - sent; n > 0 {
+		if n := p.links[0].Calls(lab.OpRelease) - sent; n > 0 {
 			t.Errorf("%d commands after Close, which took %s", n, time.Since(began)-30*time.Second)
 		}
 	})

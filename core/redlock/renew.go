@@ -7,12 +7,13 @@ import (
 	"sync"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
 // Renew implements driver.Driver. A node counts for a claim only if it has renewed it itself.
 // Where a quorum has, the claim is acquired again at nodes that have lost it.
-func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
@@ -33,7 +34,7 @@ func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 
 // round is one Renew.
 type round struct {
-	store  *store
+	store  *Store
 	claims []driver.Claim // with the tokens that the nodes know
 	began  time.Time
 
@@ -55,7 +56,7 @@ type poll struct {
 	errs   []error
 }
 
-func (s *store) newRound(claims []driver.Claim) *round {
+func (s *Store) newRound(claims []driver.Claim) *round {
 	r := &round{
 		store: s, began: time.Now(), open: len(claims), decided: make(chan struct{}),
 		claims: make([]driver.Claim, len(claims)), polls: make([]poll, len(claims)),
@@ -63,8 +64,7 @@ func (s *store) newRound(claims []driver.Claim) *round {
 	for j, c := range claims {
 		b := s.known(c)
 		r.polls[j].ballot = b
-		r.claims[j] = b.claim
-		r.claims[j].TTL = c.TTL
+		r.claims[j] = b.at(c)
 	}
 	return r
 }
@@ -97,7 +97,7 @@ func (r *round) take(i int, answers []error) {
 			continue
 		}
 		if before {
-			p.ballot.renewed(r.began)
+			p.ballot.renewed(r.began, r.claims[j].TTL)
 		}
 		for _, node := range p.lost {
 			heal[node] = append(heal[node], p.ballot)
@@ -109,7 +109,7 @@ func (r *round) take(i int, answers []error) {
 		close(r.decided)
 	}
 	for node, ballots := range heal {
-		r.store.errands.spawn(func() { r.store.heal(node, ballots) })
+		r.store.tasks.Go(func() { r.store.heal(node, ballots) })
 	}
 }
 
@@ -137,14 +137,18 @@ func (p *poll) add(i int, err error) {
 func (b *ballot) counts(i int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.seats[i].ttl > 0 && b.seats[i].ttl >= b.ttl
+	most := b.seats[i].longest
+	return b.seats[i].granted && (most == 0 || b.longest > 0 && most >= b.longest)
 }
 
 // renewed takes note that a quorum has renewed.
-func (b *ballot) renewed(began time.Time) {
+func (b *ballot) renewed(began time.Time, ttl time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.until = began.Add(b.ttl)
+	if b.longest > 0 {
+		ttl = min(ttl, b.longest)
+	}
+	b.until = began.Add(ttl)
 }
 
 func (r *round) verdicts() []error {
@@ -166,16 +170,16 @@ func (r *round) verdicts() []error {
 
 // heal acquires at one node what a quorum holds and that node has lost. It stops where the
 // node stops answering: the next renewal finds what is missing.
-func (s *store) heal(node int, ballots []*ballot) {
+func (s *Store) heal(node int, ballots []*ballot) {
 	for _, b := range ballots {
 		claim, ok := b.board(node)
 		if !ok {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience(context.Background()))
-		_, err := b.fly(ctx, node, claim)
+		_, err := b.fly(node, func() (driver.Grant, error) { return s.acquireAt(ctx, node, claim) })
 		cancel()
-		if open(err) {
+		if driver.Explain(err).Open() {
 			return
 		}
 	}
@@ -184,14 +188,12 @@ func (s *store) heal(node int, ballots []*ballot) {
 // board returns the claim if the ballot is to be acquired at a node, and counts it as flying. Not beside
 // another command that does so, nor when the tenure is over, released or not: this may be the
 // end of a slow queue.
-func (b *ballot) board(i int) (c driver.Claim, ok bool) {
+func (b *ballot) board(i int) (c ranked.Claim, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over || b.seats[i].flying > 0 || !b.stands() {
 		return c, false
 	}
 	b.seats[i].flying++
-	c = b.claim
-	c.Place, c.Rank, c.Floor = b.place, first, b.fence
-	return c, true
+	return ranked.Claim{Claim: b.at(b.asked), Rank: first, Floor: b.fence}, true
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -33,25 +34,25 @@ func TestWhatTheNodesSayDecidesARenewal(t *testing.T) {
 		unknown
 	)
 	for name, c := range map[string]struct {
-		fates []Fate
+		fates []lab.Fate
 		flush []int
 		want  want
 	}{
-		"all":                                 {fates: []Fate{0, 0, 0}, want: renewed},
-		"a quorum; one is down":               {fates: []Fate{0, Refused, 0}, want: renewed},
-		"a quorum; one has lost it":           {fates: []Fate{0, 0, 0}, flush: []int{1}, want: renewed},
-		"no quorum answers":                   {fates: []Fate{0, RequestLost, ReplyLost}, want: unknown},
-		"one has lost it, one may have it":    {fates: []Fate{0, 0, ReplyLost}, flush: []int{0}, want: unknown},
-		"two of three have lost it":           {fates: []Fate{0, 0, 0}, flush: []int{0, 1}, want: notOwner},
-		"two have lost it, one is silent":     {fates: []Fate{0, 0, RequestLost}, flush: []int{0, 1}, want: notOwner},
-		"half of four have lost it":           {fates: []Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
-		"half of four are down":               {fates: []Fate{0, 0, Refused, Refused}, want: unknown},
-		"two of five lost it, one is silent":  {fates: []Fate{0, 0, 0, 0, ReplyReset}, flush: []int{0, 1}, want: unknown},
-		"three of five have lost it":          {fates: []Fate{0, 0, 0, 0, 0}, flush: []int{0, 1, 2}, want: notOwner},
-		"two of five have lost it":            {fates: []Fate{0, 0, 0, 0, 0}, flush: []int{0, 1}, want: renewed},
-		"one lost it, one is down, of five":   {fates: []Fate{0, 0, 0, 0, Refused}, flush: []int{0}, want: renewed},
-		"one lost it, two are down, of five":  {fates: []Fate{0, 0, 0, Refused, Refused}, flush: []int{0}, want: unknown},
-		"two lost it, three may not, of five": {fates: []Fate{0, 0, Refused, Refused, Refused}, flush: []int{0, 1}, want: unknown},
+		"all":                                 {fates: []lab.Fate{0, 0, 0}, want: renewed},
+		"a quorum; one is down":               {fates: []lab.Fate{0, lab.Refused, 0}, want: renewed},
+		"a quorum; one has lost it":           {fates: []lab.Fate{0, 0, 0}, flush: []int{1}, want: renewed},
+		"no quorum answers":                   {fates: []lab.Fate{0, lab.RequestLost, lab.ReplyLost}, want: unknown},
+		"one has lost it, one may have it":    {fates: []lab.Fate{0, 0, lab.ReplyLost}, flush: []int{0}, want: unknown},
+		"two of three have lost it":           {fates: []lab.Fate{0, 0, 0}, flush: []int{0, 1}, want: notOwner},
+		"two have lost it, one is silent":     {fates: []lab.Fate{0, 0, lab.RequestLost}, flush: []int{0, 1}, want: notOwner},
+		"half of four have lost it":           {fates: []lab.Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
+		"half of four are down":               {fates: []lab.Fate{0, 0, lab.Refused, lab.Refused}, want: unknown},
+		"two of five lost it, one is silent":  {fates: []lab.Fate{0, 0, 0, 0, lab.ReplyReset}, flush: []int{0, 1}, want: unknown},
+		"three of five have lost it":          {fates: []lab.Fate{0, 0, 0, 0, 0}, flush: []int{0, 1, 2}, want: notOwner},
+		"two of five have lost it":            {fates: []lab.Fate{0, 0, 0, 0, 0}, flush: []int{0, 1}, want: renewed},
+		"one lost it, one is down, of five":   {fates: []lab.Fate{0, 0, 0, 0, lab.Refused}, flush: []int{0}, want: renewed},
+		"one lost it, two are down, of five":  {fates: []lab.Fate{0, 0, 0, lab.Refused, lab.Refused}, flush: []int{0}, want: unknown},
+		"two lost it, three may not, of five": {fates: []lab.Fate{0, 0, lab.Refused, lab.Refused, lab.Refused}, flush: []int{0, 1}, want: unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +61,7 @@ func TestWhatTheNodesSayDecidesARenewal(t *testing.T) {
 				for _, i := range c.flush {
 					p.flush(i)
 				}
-				p.next(OpRenew, c.fates...)
+				p.next(lab.OpRenew, c.fates...)
 				switch err := p.renew(); c.want {
 				case renewed:
 					ok(t, err)
@@ -134,7 +135,7 @@ func TestARenewalThatHasNoQuorumByItselfIsNotHelpedByHealing(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.holder("token")
-		p.links[0].All(Refused)
+		p.links[0].All(lab.Refused)
 		p.flush(1)
 		for range 3 {
 			isUnknown(t, p.renew())
@@ -145,17 +146,17 @@ func TestARenewalThatHasNoQuorumByItselfIsNotHelpedByHealing(t *testing.T) {
 
 func TestALateHealingDoesNotOutliveTheRelease(t *testing.T) {
 	t.Parallel()
-	for name, fate := range map[string]Fate{"request": HeldBack, "reply": ReplyHeldBack} {
+	for name, fate := range map[string]lab.Fate{"request": lab.HeldBack, "reply": lab.ReplyHeldBack} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inMesh(t, 3, func(t *testing.T, m *mesh) {
 				p := m.holder("token")
 				p.flush(0)
-				p.links[0].Next(OpAcquire, fate)
+				p.links[0].Next(lab.OpAcquire, fate)
 				ok(t, p.renew())
 				ok(t, p.renew()) // and no second one beside it
 				synctest.Wait()
-				if n := p.links[0].Calls(OpAcquire); n != 2 {
+				if n := p.links[0].Calls(lab.OpAcquire); n != 2 {
 					t.Errorf("%d acquires", n)
 				}
 				ok(t, p.store.Release(t.Context(), p.claim("token")))
@@ -174,7 +175,7 @@ func TestALateHealingDoesNotOutliveALoss(t *testing.T) {
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.holder("token")
 		p.flush(0)
-		p.links[0].Next(OpAcquire, HeldBack)
+		p.links[0].Next(lab.OpAcquire, lab.HeldBack)
 		ok(t, p.renew())
 		time.Sleep(ttl)
 		m.wantTaken(0)
@@ -203,14 +204,14 @@ func TestNoHealingBeginsAfterTheTenure(t *testing.T) {
 			synctest.Wait()
 			p.flush(0)
 		}
-		p.links[0].Next(OpAcquire, HeldBack)
+		p.links[0].Next(lab.OpAcquire, lab.HeldBack)
 		for _, err := range p.store.Renew(t.Context(), claims) {
 			ok(t, err)
 		}
 		time.Sleep(ttl)
 		p.deliver()
 		synctest.Wait()
-		if n := p.links[0].Calls(OpAcquire); n != 3 {
+		if n := p.links[0].Calls(lab.OpAcquire); n != 3 {
 			t.Errorf("%d acquires; want one for each and one healing", n)
 		}
 	})
@@ -221,13 +222,13 @@ func TestNoHealingBeginsAfterTheRelease(t *testing.T) {
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.holder("token")
 		p.flush(0)
-		p.links[0].Next(OpRenew, ReplyHeldBack) // it has lost it; we hear of that later
+		p.links[0].Next(lab.OpRenew, lab.ReplyHeldBack) // it has lost it; we hear of that later
 		ok(t, p.renew())
 		ok(t, p.store.Release(t.Context(), p.claim("token")))
 		synctest.Wait()
 		p.deliver()
 		m.wantTaken(0)
-		if n := p.links[0].Calls(OpAcquire); n != 1 {
+		if n := p.links[0].Calls(lab.OpAcquire); n != 1 {
 			t.Errorf("%d acquires", n)
 		}
 	})
@@ -235,19 +236,19 @@ func TestNoHealingBeginsAfterTheRelease(t *testing.T) {
 
 func TestNodesThatGrantLateAreOursTooAndAreReleasedWithTheRest(t *testing.T) {
 	t.Parallel()
-	for name, fate := range map[string]Fate{"request": HeldBack, "reply": ReplyHeldBack} {
+	for name, fate := range map[string]lab.Fate{"request": lab.HeldBack, "reply": lab.ReplyHeldBack} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inMesh(t, 5, func(t *testing.T, m *mesh) {
 				p := m.process()
-				p.next(OpAcquire, fate, fate)
+				p.next(lab.OpAcquire, fate, fate)
 				x, err := p.locks.TryAcquire(t.Context(), "name")
 				ok(t, err)
 				synctest.Wait()
 				p.deliver()
 				m.wantTaken(5)
-				p.links[2].All(Refused)
-				p.links[3].All(Refused) // so that it lives by those that were late
+				p.links[2].All(lab.Refused)
+				p.links[3].All(lab.Refused) // so that it lives by those that were late
 				time.Sleep(3 * ttl)
 				ok(t, x.Err())
 				p.links[2].Heal()
@@ -315,12 +316,12 @@ func TestANodeWhoseReplyWasLostCountsFromTheNextRenewalOn(t *testing.T) {
 		inMesh(t, n, func(t *testing.T, m *mesh) {
 			p := m.process()
 			for _, l := range p.links[n/2+1:] {
-				l.Next(OpAcquire, ReplyLost)
+				l.Next(lab.OpAcquire, lab.ReplyLost)
 			}
 			x, err := p.locks.Acquire(t.Context(), "name")
 			ok(t, err)
 			time.Sleep(2 * time.Second)
-			p.links[0].All(Refused) // one node is down, before the first renewal
+			p.links[0].All(lab.Refused) // one node is down, before the first renewal
 			time.Sleep(15 * time.Second)
 			ok(t, x.Err())
 			ok(t, x.Release(t.Context()))

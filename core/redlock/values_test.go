@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
-	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -56,7 +56,7 @@ func (n traced) Release(ctx context.Context, c driver.Claim) error {
 func TestWhatGoesOnWithoutTheCallerDoesNotUseItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, store := redlock.Over([]driver.Driver{
+		store := redlock.New([]driver.Driver{
 			traced{memlock.New(), 0}, traced{memlock.New(), 0}, traced{memlock.New(), 50 * time.Millisecond},
 		})
 		call := func(f func(ctx context.Context)) {

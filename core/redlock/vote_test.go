@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // Processes whose requests reach the nodes in different orders split the vote again and
@@ -21,7 +22,7 @@ func TestSplitVotesResolve(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			var wg sync.WaitGroup
 			began := time.Now()
-			var links []*Link
+			var links []*lab.Net
 			for range 3 {
 				p := m.process()
 				links = append(links, p.links[0])
@@ -45,7 +46,7 @@ func TestSplitVotesResolve(t *testing.T) {
 			wg.Wait()
 			attempts := 0
 			for _, l := range links {
-				attempts += l.Calls(OpAcquire)
+				attempts += l.Calls(lab.OpAcquire)
 			}
 			if took := time.Since(began); took > 5*time.Second || attempts > 100 {
 				t.Errorf("30 turns took %s and %d attempts", took, attempts)
@@ -85,7 +86,7 @@ func (c *checker) work(t *testing.T, who string, x *core.Lease, d time.Duration)
 // longer than a TTL. No node ever forgets, so at no time are there two holders.
 func TestNoFaultOfTheNetworkMakesTwoHolders(t *testing.T) {
 	t.Parallel()
-	ops := []Op{OpAcquire, OpRenew, OpRelease}
+	ops := []lab.Op{lab.OpAcquire, lab.OpRenew, lab.OpRelease}
 	runs := 0
 	for _, n := range []int{3, 4, 5} {
 		for seed := range uint64(8) {
@@ -102,7 +103,7 @@ func TestNoFaultOfTheNetworkMakesTwoHolders(t *testing.T) {
 							for _, l := range p.links {
 								for _, op := range ops {
 									if rnd.IntN(3) == 0 {
-										l.Next(op, Fate(rnd.IntN(7)))
+										l.Next(op, lab.Fate(rnd.IntN(7)))
 									}
 								}
 								l.Delay(time.Duration(rnd.IntN(20))*time.Millisecond, time.Duration(rnd.IntN(20))*time.Millisecond)
@@ -141,5 +142,78 @@ func TestNoFaultOfTheNetworkMakesTwoHolders(t *testing.T) {
 func (p *process) heal() {
 	for _, l := range p.links {
 		l.Heal()
+	}
+}
+
+// jitter gives links other delays again and again, until ctx ends: so a command can overtake an earlier one.
+func jitter(ctx context.Context, links []*lab.Net, rnd *rand.Rand, most time.Duration) {
+	some := func() time.Duration { return time.Duration(rnd.Int64N(int64(most))) }
+	for ctx.Err() == nil {
+		for _, l := range links {
+			l.Delay(some(), some()/8)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// What is still on its way to a node when the release comes there, such as the second step of a fence, must not have
+// the name afterwards.
+func TestNobodyIsRefusedAfterAConfirmedRelease(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		inMesh(t, 5, func(t *testing.T, m *mesh) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			processes := []*process{m.fenced(), m.fenced()}
+			for i, p := range processes {
+				go jitter(ctx, p.links, rand.New(rand.NewPCG(seed, uint64(i))), 40*time.Millisecond)
+			}
+			for turn := range 30 {
+				for i, p := range processes {
+					c := p.claim(fmt.Sprint("token-", turn, "-", i))
+					if _, err := p.store.Acquire(short(t, time.Second), c); err != nil {
+						t.Errorf("seed %d, turn %d: %v", seed, turn, err)
+					}
+					ok(t, p.store.Release(short(t, time.Second), c))
+				}
+				time.Sleep(time.Second) // what is still under way arrives
+			}
+			cancel()
+			for _, p := range processes {
+				p.heal()
+			}
+		})
+	}
+}
+
+// Each attempt has two nodes, and a third one that answers too late: that one must not be in the way of the next
+// attempt as somebody else.
+func TestNobodyIsRefusedForWhatIsLeftOfItsOwnAttempts(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5) {
+		inMesh(t, 5, func(t *testing.T, m *mesh) {
+			p := m.fenced()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go jitter(ctx, p.links[2:3], rand.New(rand.NewPCG(seed, 3)), 1500*time.Millisecond)
+			p.links[0].All(lab.Refused)
+			p.links[1].All(lab.Refused)
+			got := 0
+			for i := range 25 {
+				x, err := p.locks.TryAcquire(t.Context(), fmt.Sprint("name-", i))
+				if errors.Is(err, core.ErrHeld) {
+					t.Errorf("seed %d, name %d: %v", seed, i, err)
+				}
+				if err == nil {
+					got++
+					_ = x.Release(t.Context()) // it may not be confirmed in time
+				}
+			}
+			if got == 0 {
+				t.Errorf("seed %d: nothing was granted", seed)
+			}
+			cancel()
+			p.heal()
+		})
 	}
 }

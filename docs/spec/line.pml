@@ -262,7 +262,7 @@ inline pass() {
 
 /* ------------------------------------------------------------------ the scripts */
 
-/* acquire.lua and claim.lua. */
+/* acquire.lua and ask.lua. */
 inline claim() {
 	if :: owner == 0 -> first() :: else -> head = NONE fi;
 	if
@@ -277,7 +277,7 @@ inline claim() {
 	fi
 }
 
-/* wait.lua. */
+/* ask.lua with a note. */
 inline heartbeat() {
 	if
 	:: owner == tok -> answer = TRY
@@ -592,7 +592,7 @@ ask:
 		fi
 	}
 
-stay: /* core/backoff.go, core/redislock/line.go */
+stay: /* core/backoff.go, core/redislock/wait.go */
 	atomic {
 		if
 		:: beats < NUMBERS

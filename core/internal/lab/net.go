@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
 // Op is a kind of call.
@@ -24,6 +25,7 @@ const (
 	OpRenew   Op = "renew"
 	OpRelease Op = "release"
 	OpWait    Op = "wait"
+	OpRank    Op = "rank"
 )
 
 // Fate is what happens to one call.
@@ -61,8 +63,8 @@ type Net struct {
 }
 
 var (
-	_ driver.Driver = (*Net)(nil)
 	_ driver.Closer = (*Net)(nil)
+	_ ranked.Node   = (*Net)(nil)
 )
 
 // New returns a Net to d. At first, it delivers every call.
@@ -151,6 +153,42 @@ func (l *Net) Capabilities() driver.Capabilities {
 func (l *Net) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	l.claim(c)
 	return through(ctx, l, OpAcquire, func(ctx context.Context) (driver.Grant, error) { return l.far.Acquire(ctx, c) })
+}
+
+// errPlain is for what is no node of package redlock with a queue.
+var errPlain = fmt.Errorf("lab: what is behind the network has no ranks: %w", errors.ErrUnsupported)
+
+// AcquireRanked implements ranked.Node. Its fate is that of [OpAcquire].
+func (l *Net) AcquireRanked(ctx context.Context, c ranked.Claim) (driver.Grant, error) {
+	l.claim(c.Claim)
+	return through(ctx, l, OpAcquire, func(ctx context.Context) (driver.Grant, error) {
+		if n, ok := l.far.(ranked.Node); ok {
+			return n.AcquireRanked(ctx, c)
+		}
+		return l.far.Acquire(ctx, c.Claim)
+	})
+}
+
+// WaitRanked implements ranked.Node. Its fate is that of [OpWait].
+func (l *Net) WaitRanked(ctx context.Context, c ranked.Claim) error {
+	l.claim(c.Claim)
+	_, err := through(ctx, l, OpWait, func(ctx context.Context) (struct{}, error) {
+		if n, ok := l.far.(ranked.Node); ok {
+			return struct{}{}, n.WaitRanked(ctx, c)
+		}
+		return struct{}{}, errPlain
+	})
+	return err
+}
+
+// Rank implements ranked.Node. Its fate is that of [OpRank].
+func (l *Net) Rank(ctx context.Context, name string) (uint64, error) {
+	return through(ctx, l, OpRank, func(ctx context.Context) (uint64, error) {
+		if n, ok := l.far.(ranked.Node); ok {
+			return n.Rank(ctx, name)
+		}
+		return 0, errPlain
+	})
 }
 
 // Renew implements driver.Driver. All its claims have one fate, that of [OpRenew].

@@ -7,7 +7,7 @@
 --   the fence, as a string
 --   {label} of a dedup marker
 --   {label, remaining ms} of the owner; with a 1 added if a release has left the name taken for just that long
---   0 if a free name has a queue: then claim.lua has to decide
+--   0 if a free name has a queue: then ask.lua has to decide
 --
 -- The lock is written last. So an error reply means that nothing was granted. A name that was free is
 -- written with NX: not every server runs scripts one after the other.

@@ -37,11 +37,11 @@ local function leave(member)
 end
 -- Puts a member at the end of the queue, or keeps it alive at its place. The queue expires with its
 -- last member. Only the sorted set says who is in the queue: it may have been evicted or deleted
--- while the hash was not. A rank says where it stands: driver.Ranker. Nothing shortens a life, unless the clock was set back: an offer relies on
+-- while the hash was not. A rank says where it stands: package ranked. Nothing shortens a life, unless the clock was set back: an offer relies on
 -- it, and commands with other lives may come late.
 local function stand(member, now, life, rank)
   if rank then
-    redis.call('ZADD', QUEUE, tonumber(rank) / 4096, member)
+    redis.call('ZADD', QUEUE, rank, member)
   elseif not redis.call('ZSCORE', QUEUE, member) then
     local last = redis.call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
     redis.call('ZADD', QUEUE, math.max(now, (tonumber(last) or 0) + 1), member)

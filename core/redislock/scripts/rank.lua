@@ -1,4 +1,4 @@
--- Says which rank comes behind all places in the queue for a name: driver.Ranker.
+-- Says which rank comes behind all places in the queue for a name: package ranked.
 --
 -- KEYS[1] the queue
 --

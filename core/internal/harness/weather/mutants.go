@@ -111,9 +111,9 @@ func mutantsOfLines() []Mutant {
 		},
 		{
 			Name: "who cannot subscribe does not stand in line",
-			File: "core/redislock/line.go",
+			File: "core/redislock/wait.go",
 			Old:  "\ttold := hub.await(ctx)\n",
-			New:  "\ttold := hub.await(ctx)\n\tif !told {\n\t\t<-ctx.Done()\n\t\treturn g, false, ctx.Err()\n\t}\n",
+			New:  "\ttold := hub.await(ctx)\n\tif !told {\n\t\t<-ctx.Done()\n\t\treturn driver.Grant{}, ctx.Err()\n\t}\n",
 			Red:  "fair", Only: "none", Kinds: true,
 		},
 		{
@@ -125,9 +125,9 @@ func mutantsOfLines() []Mutant {
 		},
 		{
 			Name: "a name without a TTL is looked at every millisecond",
-			File: "core/redislock/line.go",
-			Old:  "if ms < 0 {",
-			New:  "if ms = max(0, ms); ms < 0 {",
+			File: "core/redislock/wait.go",
+			Old:  "if ms, _ := refused[left].(int64); ms >= 0 {",
+			New:  "if ms := max(0, refused[left].(int64)); ms >= 0 {",
 			Red:  "polls", Only: "persist", Kinds: true,
 		},
 	}
@@ -336,7 +336,7 @@ func mutantsOfServices() []Mutant {
 		},
 		{
 			Name: "two of five are a quorum",
-			File: "core/redlock/store.go",
+			File: "core/redlock/redlock.go",
 			Old:  "quorum:  len(nodes)/2 + 1,",
 			New:  "quorum:  len(nodes) / 2,",
 			Red:  "margin", Only: "dark,pause", Service: Redlock,

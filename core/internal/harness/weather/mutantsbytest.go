@@ -21,16 +21,16 @@ func mutantsOfQuorums() []Mutant {
 		},
 		{
 			Name: "a place leaves a quorum's queue when the nodes are slow",
-			File: "core/redlock/line.go",
-			Old:  "len(said.errs) > len(s.nodes)-s.quorum || s.faded(claim)",
+			File: "core/redlock/wait.go",
+			Old:  "failed > len(s.nodes)-s.quorum || b.unheard(t, driver.PlaceLife(c.TTL))",
 			New:  "true",
-			Test: "core/redlock TestAPlaceOutlastsAWaitThatNoNodeAnswersInTime",
+			Test: "core/redlock TestAnEntryOutlastsAWaitThatNoNodeAnswersInTime",
 		},
 		{
 			Name: "who asks again gets the fence of another quorum",
 			File: "core/redlock/acquire.go",
-			Old:  "b.largest(t.fence)",
-			New:  "t.fence",
+			Old:  "b.largest(g.Fence)",
+			New:  "g.Fence",
 			Test: "core/redlock TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain",
 		},
 	}

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -11,8 +10,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
-	memlock "github.com/holdfast-go/holdfast/core/internal/oldmemory"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // queue has processes wait for "name", one after the other, and returns the order in which they had it.
@@ -100,7 +101,7 @@ func TestAllNodesServeInOneOrder(t *testing.T) {
 			ok(t, err)
 			rnd := rand.New(rand.NewPCG(seed, 2))
 			var wg sync.WaitGroup
-			var links []*Link
+			var links []*lab.Net
 			for range 8 {
 				p := m.process()
 				links = append(links, p.links[0])
@@ -119,7 +120,7 @@ func TestAllNodesServeInOneOrder(t *testing.T) {
 			wg.Wait()
 			attempts := 0
 			for _, l := range links {
-				attempts += l.Calls(OpAcquire)
+				attempts += l.Calls(lab.OpAcquire)
 			}
 			if took := time.Since(began); took > 500*time.Millisecond || attempts > 40 {
 				t.Errorf("seed %d: 8 turns took %s and %d attempts", seed, took, attempts)
@@ -134,18 +135,25 @@ type slow struct {
 	err *atomic.Pointer[error]
 }
 
-func (s slow) Wait(ctx context.Context, c driver.Claim) error {
+func (s slow) WaitRanked(ctx context.Context, c ranked.Claim) error {
 	err := s.err.Load()
 	if err == nil {
-		return s.Store.Wait(ctx, c)
+		return s.Store.WaitRanked(ctx, c)
 	}
 	<-ctx.Done()
 	return *err
 }
 
-// A call of Wait is one of many for a place. What does not reach the nodes in time changes nothing of what they have.
-// Later, the place is one of somebody whom nobody hears of.
-func TestAPlaceOutlastsAWaitThatNoNodeAnswersInTime(t *testing.T) {
+// stands waits for so long, and is refused.
+func (p *process) stands(c driver.Claim, d time.Duration) error {
+	p.m.t.Helper()
+	_, err := p.store.Wait(short(p.m.t, d), c)
+	return err
+}
+
+// A call of Wait is one of many for an entry. What does not reach the nodes in time changes nothing of what they have.
+// Later, the entry is one of somebody whom nobody hears of.
+func TestAnEntryOutlastsAWaitThatNoNodeAnswersInTime(t *testing.T) {
 	t.Parallel()
 	for _, why := range []error{driver.NotSent(context.DeadlineExceeded), driver.UnknownOutcome(context.DeadlineExceeded)} {
 		for _, fades := range []bool{false, true} {
@@ -157,58 +165,35 @@ func TestAPlaceOutlastsAWaitThatNoNodeAnswersInTime(t *testing.T) {
 				}
 				p, other := m.over(nodes), m.process()
 				held, a, b := p.claim("holder"), p.claim("first"), p.claim("second")
-				a.Place, b.Place = "first", "second"
-				_, failed := other.store.Acquire(t.Context(), held)
-				ok(t, failed)
-				is(t, p.store.Wait(short(t, ttl/20), a), context.DeadlineExceeded)
-				is(t, other.store.Wait(short(t, ttl/20), b), context.DeadlineExceeded)
+				ok(t, acquires(t, other, held))
+				isHeld(t, p.stands(a, ttl/20))
+				isHeld(t, other.stands(b, ttl/20))
 				err.Store(&why)
-				isUnknown(t, p.store.Wait(short(t, ttl/20), a))
-				first, next := func() error { return acquires(t, p, a) }, func() error { return acquires(t, other, b) }
+				isUnknown(t, p.stands(a, ttl/20))
 				if fades {
 					for range 4 {
-						is(t, other.store.Wait(short(t, driver.Recheck(ttl)), b), context.DeadlineExceeded)
-						// what it sends comes to the nodes, and no answer comes back
-						for _, s := range m.stores {
-							_ = s.Wait(short(t, time.Nanosecond), a)
-						}
+						isHeld(t, other.stands(b, driver.Recheck(ttl)))
 					}
-					isUnknown(t, p.store.Wait(short(t, ttl/20), a))
-					synctest.Wait()
+					isUnknown(t, p.stands(a, ttl/20))
+				}
+				synctest.Wait()
+				for i, s := range m.stores {
+					info, err := s.Inspect(t.Context(), "name")
+					if want := map[bool]int{false: 2, true: 1}[fades]; err != nil || len(info.Line) != want {
+						t.Errorf("%v, fades %v: node %d: %d in the queue, %v", why, fades, i, len(info.Line), err)
+					}
+				}
+				err.Store(nil)
+				ok(t, other.store.Release(t.Context(), held))
+				first, next := func() error { return p.stands(a, ttl/20) }, func() error { return other.stands(b, ttl/20) }
+				if fades {
 					first, next = next, first
 				}
-				ok(t, other.store.Release(t.Context(), held))
-				if err := next(); !errors.As(err, new(*driver.Held)) {
-					t.Errorf("%v, fades %v: the other one comes first: %v", why, fades, err)
-				}
+				isHeld(t, next())
 				ok(t, first())
 			})
 		}
 	}
-}
-
-// Two refusals of four decide an attempt, and are no quorum. Those who are slower keep the place, too.
-func TestAPlaceOutlastsAttemptsThatTwoOfFourDecide(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 4, func(t *testing.T, m *mesh) {
-		holder, p := m.process(), m.process()
-		held, a, b := p.claim("holder"), p.claim("first"), p.claim("second")
-		held.TTL, a.Place, b.Place = time.Minute, "first", "second"
-		ok(t, acquires(t, holder, held))
-		is(t, p.store.Wait(short(t, ttl/20), a), context.DeadlineExceeded)
-		is(t, holder.store.Wait(short(t, ttl/20), b), context.DeadlineExceeded)
-		p.links[2].Delay(time.Millisecond, 0)
-		p.links[3].Delay(time.Millisecond, 0)
-		for range 6 { // two lives
-			time.Sleep(driver.PlaceLife(ttl) / 3)
-			isHeld(t, acquires(t, p, a))
-			isHeld(t, acquires(t, holder, b))
-		}
-		ok(t, holder.store.Release(t.Context(), held))
-		time.Sleep(10 * time.Millisecond) // what is under way arrives
-		isHeld(t, acquires(t, holder, b))
-		ok(t, acquires(t, p, a))
-	})
 }
 
 func acquires(t *testing.T, p *process, c driver.Claim) error {
@@ -228,7 +213,7 @@ func TestWhoReachesNoQuorumStandsInNobodysWay(t *testing.T) {
 		wg.Go(func() { _, _ = apart.locks.Acquire(ctx, "name") })
 		synctest.Wait() // it is the first in line
 		for i := range 3 {
-			apart.links[i].All(Refused)
+			apart.links[i].All(lab.Refused)
 		}
 		time.Sleep(driver.Recheck(ttl) + 50*time.Millisecond)
 		for i, s := range m.stores[3:] {
@@ -258,17 +243,14 @@ func TestWhoHearsOfNoQuorumStandsInNobodysWayForLong(t *testing.T) {
 		wg.Go(func() { _, _ = apart.locks.Acquire(ctx, "name") })
 		synctest.Wait() // it is the first in line
 		for i := range 3 {
-			apart.links[i].All(RequestLost)
-			apart.links[i].All(RequestLost, OpRank)
+			apart.links[i].All(lab.RequestLost)
+			apart.links[i].All(lab.RequestLost, lab.OpRank)
 		}
 		ok(t, x.Release(t.Context()))
 		time.Sleep(3 * driver.PlaceLife(ttl))
 		for i, s := range m.stores[3:] {
 			if info, err := s.Inspect(t.Context(), "name"); err != nil || len(info.Line) > 0 {
 				t.Errorf("node %d: %+v, %v", i+3, info.Line, err)
-			}
-			if c := apart.links[i+3].LastClaim(); c.Rank > 0 {
-				t.Errorf("node %d: it comes before others still: %+v", i+3, c.Rank)
 			}
 		}
 		cancel()
@@ -324,9 +306,9 @@ func TestTheNextHolderSoonHasAllNodes(t *testing.T) {
 		ok(t, x.Release(t.Context()))
 		wg.Wait()
 		m.wantTaken(0)
-		for i, l := range next.links {
-			if claim := l.LastClaim(); claim.Place == "" {
-				t.Errorf("node %d: the place is not left", i)
+		for i, s := range m.stores {
+			if info, err := s.Inspect(t.Context(), "name"); err != nil || len(info.Line) > 0 {
+				t.Errorf("node %d: the entry is not left: %v", i, err)
 			}
 		}
 	})

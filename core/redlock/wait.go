@@ -1,0 +1,220 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
+)
+
+// The queue for a name is on every node. All nodes have the same order, since an entry has one rank, which is
+// larger than all ranks that a quorum knew when the entry came. See docs/decisions/015-quorum-queue.md.
+
+// firstRest is the first one after an attempt that was refused though it was its turn.
+const firstRest = 25 * time.Millisecond
+
+// lastWords is how long, after the end of a context, nodes may take to say that the entry is in their queue.
+const lastWords = 40 * time.Millisecond
+
+// Wait implements driver.Driver. It waits at every node, and asks for the name when a quorum has told it that it is
+// the first. If no quorum of the nodes can be asked, the entry leaves the queues: others, who reach more of the nodes,
+// must not wait for it. Nodes that are only too slow to answer before ctx ends have the entry as it was. But it leaves
+// once no quorum has answered for as long as an entry lives.
+func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return driver.Grant{}, err
+	}
+	if s.ranked == nil {
+		return driver.Poll(ctx, c, s.Acquire)
+	}
+	rank, granted, err := s.rank(ctx, c)
+	switch {
+	case err != nil: // no node has been asked to queue it
+		return driver.Grant{}, err
+	case granted:
+		return s.Acquire(ctx, c)
+	}
+	for pause := firstRest; ; pause = min(2*pause, driver.Recheck(c.TTL)) {
+		if err := s.stand(ctx, c, rank); err != nil {
+			return driver.Grant{}, err
+		}
+		asked := time.Now()
+		g, err := s.Acquire(ctx, c)
+		held, refused := errors.AsType[*driver.Held](err)
+		switch {
+		case err == nil:
+			g.Asked = cmp.Or(g.Asked, asked)
+			return g, nil
+		case !refused:
+			return driver.Grant{}, queued(err)
+		}
+		c.Tell(held)
+		timer := time.NewTimer(pause/2 + rand.N(pause/2)) //nolint:gosec // G404: a pause is no secret
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return driver.Grant{}, held
+		}
+	}
+}
+
+// queued is err, of a call whose entry is in the queues.
+func queued(err error) error {
+	unknown := driver.UnknownOutcome(err)
+	if errors.Is(err, driver.ErrRefused) {
+		return driver.Refused(unknown)
+	}
+	return unknown
+}
+
+// rank returns the rank of c's entry, and whether c has been granted the name. If it has no entry yet, that asks the
+// nodes for ranks. Its own is above all of them, by less than the step between two, and by chance: then entries that
+// come at the same time have different ones.
+func (s *Store) rank(ctx context.Context, c driver.Claim) (rank uint64, granted bool, err error) {
+	b := s.known(c)
+	b.mu.Lock()
+	rank, granted = b.rank, b.granted && b.stands()
+	b.mu.Unlock()
+	if rank > 0 || granted {
+		return rank, granted, nil
+	}
+	all, err := ask(ctx, s, 0, func(ctx context.Context, node driver.Driver) (uint64, error) {
+		return node.(ranked.Node).Rank(ctx, c.Name) //nolint:forcetypeassert // all are
+	})
+	if err != nil {
+		return 0, false, driver.NotSent(err)
+	}
+	for _, a := range all {
+		rank = max(rank, a.said)
+	}
+	return rank + chance(), false, nil
+}
+
+func chance() uint64 { return rand.Uint64N(ranked.Step) } //nolint:gosec // G404: a rank is no secret
+
+// errTurn stands for the answer of a node that would grant the name.
+var errTurn = new(driver.Held)
+
+// stand waits at all nodes, until a quorum says that it is the entry's turn, or cannot be asked, or ctx ends.
+func (s *Store) stand(ctx context.Context, c driver.Claim, rank uint64) error {
+	b := s.open(c, rank)
+	apart, stop := b.detached(ctx)
+	defer stop()
+	said := make(chan vote, 4*len(s.nodes)) // what a node says before it has ended is told as long as there is room
+	for i, node := range s.ranked {
+		at := ranked.Claim{Claim: b.at(c), Rank: b.rank}
+		at.Heard = func(h *driver.Held) {
+			if len(said) < 2*len(s.nodes) {
+				said <- vote{node: i, err: h}
+			}
+		}
+		s.tasks.Go(func() {
+			said <- vote{node: i, err: b.waits(i, func() error { return node.WaitRanked(apart, at) }), last: true}
+		})
+	}
+	t := s.newTally(c)
+	if s.listen(ctx, stop, t, said) {
+		b.done()
+		return nil
+	}
+	_, _, failed := t.counts()
+	if failed > len(s.nodes)-s.quorum || b.unheard(t, driver.PlaceLife(c.TTL)) {
+		s.leaveQueues(c, b)
+	} else {
+		b.done()
+	}
+	t.close(errNoAnswer)
+	if failed <= len(s.nodes)-s.quorum && t.refused() {
+		return t.held()
+	}
+	return t.unsaid()
+}
+
+// listen takes answers until they decide, and says whether it is the entry's turn. Once ctx has ended it stops the
+// waits, and they have a moment to say whether the entry is in their queues.
+func (s *Store) listen(ctx context.Context, stop func(), t *tally, said <-chan vote) bool {
+	over := ctx.Done()
+	var last <-chan time.Time
+	for turns, waiting := 0, len(s.nodes); waiting > 0; {
+		if _, _, failed := t.counts(); failed > len(s.nodes)-s.quorum {
+			return false
+		}
+		select {
+		case v := <-said:
+			if v.last {
+				waiting--
+			}
+			if v.err == error(errTurn) { //nolint:errorlint // our own, as it is
+				turns++
+			}
+			if turns >= s.quorum {
+				return true
+			}
+			t.hear(v, past(ctx))
+		case <-over:
+			over, last = nil, time.After(lastWords)
+			stop()
+		case <-last:
+			for i, v := range t.votes {
+				if !v.last {
+					t.votes[i] = vote{}
+				}
+			}
+			return false
+		}
+	}
+	<-ctx.Done() // now, if it has not ended yet: both have one deadline, and two timers
+	return false
+}
+
+// hear takes what a node says while it waits, or, last, as it ends. A failure once ctx is over says nothing.
+func (t *tally) hear(v vote, over bool) {
+	switch {
+	case t.votes[v.node].last: // what it has said before comes late
+		return
+	case v.held() == nil && over:
+		t.votes[v.node] = vote{last: true}
+	default:
+		t.add(v)
+	}
+	if t.refused() {
+		t.claim.Tell(t.held())
+	}
+}
+
+// past says whether ctx has ended. A node may say so before ctx does.
+func past(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) <= 0
+}
+
+// unsaid is the error of a wait that no quorum has answered.
+func (t *tally) unsaid() error {
+	errs := t.errs()
+	sent := slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, driver.ErrNotSent) })
+	return t.failure(!sent && len(errs) == len(t.votes))
+}
+
+// healAfter is how long a node that refused what a quorum has granted is given to hear of the last holder's
+// release.
+const healAfter = 10 * time.Millisecond
+
+// complete acquires at the nodes that have not granted a ballot that was won: their last holder's release has reached
+// a quorum, and not yet them.
+func (s *Store) complete(b *ballot) {
+	for i := range s.nodes {
+		if b.grantedAt(i) {
+			continue
+		}
+		s.tasks.Go(func() {
+			time.Sleep(healAfter)
+			s.heal(i, []*ballot{b})
+		})
+	}
+}
