@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // checked remembers that the server is one that the promises hold on.
@@ -31,7 +31,7 @@ var unsafe = []struct {
 }
 
 // ready asks the server, once, what it is.
-func (s *store) ready(ctx context.Context) error {
+func (s *Store) ready(ctx context.Context) error {
 	if s.checked.done.Load() {
 		return nil
 	}

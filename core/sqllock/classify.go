@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // classify marks the errors after which the database has certainly not executed anything.

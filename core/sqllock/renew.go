@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // owned is what a renewal is about.
@@ -25,7 +25,7 @@ type renewal struct {
 // Renew implements driver.Driver. All claims go into one statement, if the dialect has one; in PostgreSQL, those that own
 // a name together with others have one of their own. Claims that it has not renewed are then asked for one by one: either
 // they have another owner, or their rows were locked.
-func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if err := s.ready(ctx); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
@@ -79,7 +79,7 @@ func (r *renewals) add(c driver.Claim) {
 	r.all = append(r.all, renewal{o, ttl})
 }
 
-func (s *store) renewAll(ctx context.Context, stmt statement, r *renewals) {
+func (s *Store) renewAll(ctx context.Context, stmt statement, r *renewals) {
 	if len(r.all) == 0 || stmt.text == "" {
 		return
 	}
@@ -90,7 +90,7 @@ func (s *store) renewAll(ctx context.Context, stmt statement, r *renewals) {
 	}
 	var o owned
 	var said []owned
-	_, err = s.rows(ctx, stmt, []any{string(text)}, answer{
+	err = s.rows(ctx, stmt, []any{string(text)}, answer{
 		begin: func() { said = nil },
 		row:   func() { said = append(said, o) },
 		dest:  []any{&o.Name, &o.Token},
@@ -110,7 +110,7 @@ func (s *store) renewAll(ctx context.Context, stmt statement, r *renewals) {
 
 // renewOne takes no more than its share of the time left: a row that stays locked must not
 // cost those after it their answer.
-func (s *store) renewOne(ctx context.Context, c driver.Claim, left int) error {
+func (s *Store) renewOne(ctx context.Context, c driver.Claim, left int) error {
 	if deadline, ok := ctx.Deadline(); ok && left > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
@@ -126,7 +126,7 @@ func (s *store) renewOne(ctx context.Context, c driver.Claim, left int) error {
 	return nil
 }
 
-func (s *store) renewed(ctx context.Context, c driver.Claim) (found bool, err error) {
+func (s *Store) renewed(ctx context.Context, c driver.Claim) (found bool, err error) {
 	if !c.Exclusive() {
 		var said bool
 		err = s.change(ctx, c, func(r *row) { said = r.renew(c) })
@@ -137,6 +137,6 @@ func (s *store) renewed(ctx context.Context, c driver.Claim) (found bool, err er
 		_, found, err = s.number(ctx, s.do.renew, args...)
 		return found, err
 	}
-	rows, err := s.affected(ctx, s.do.renew, args...)
+	rows, err := s.changed(ctx, s.do.renew, args...)
 	return rows > 0, err
 }
