@@ -112,6 +112,35 @@ func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
 	}
 }
 
+// numberError is an error of go-sql-driver/mysql.
+type numberError struct{ Number uint16 }
+
+func (e *numberError) Error() string { return fmt.Sprint("the server says ", e.Number) }
+
+// MariaDB rolls a statement back if a row has changed since its snapshot.
+func TestAStatementThatMariaDBRollsBackIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, number := range []uint16{1020, 1213} {
+		tries := 0
+		db := sql.OpenDB(fake(func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+			switch {
+			case strings.Contains(text, "version()"):
+				return aboutItself(text, "11.8.3-MariaDB", true), nil
+			case strings.HasPrefix(text, "UPDATE"):
+				if tries++; tries == 1 {
+					return nil, &numberError{number}
+				}
+			}
+			return row(""), nil
+		}))
+		ok(t, sqllock.New(db, sqllock.MySQL).Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}))
+		if tries != 2 {
+			t.Errorf("%d: sent %d times", number, tries)
+		}
+		ok(t, db.Close())
+	}
+}
+
 // A server that ends connections can have committed before, while it waited for a standby; so can one whose connection to
 // a pooler breaks, or that fails.
 func TestAReleaseThatMayHaveBeenCommittedIsNoRefusal(t *testing.T) {
