@@ -234,8 +234,11 @@ func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written
 	stmt := s.do.create
 	if old.there {
 		stmt, args = s.do.swap, append(args, old.token, old.fence, old.expires, old.raw, old.turn)
-		if r.marks {
+		switch {
+		case r.marks:
 			stmt, args = s.do.swapMark, append(args, markerOf(c), c.Label, c.Dedup.Microseconds())
+		case !r.durable:
+			stmt = s.do.swapQueue
 		}
 	}
 	n, err := s.changed(ctx, stmt, args...)

@@ -29,7 +29,7 @@ func (r *row) ask(c driver.Claim) (driver.Grant, error) {
 // grant makes c the owner, or one of them.
 func (r *row) grant(c driver.Claim) driver.Grant {
 	r.leave(c.Token)
-	r.changed = true
+	r.changed, r.durable = true, true
 	if !c.Exclusive() {
 		return r.admit(c)
 	}
@@ -92,7 +92,7 @@ func (r *row) renew(c driver.Claim) (mine bool) {
 
 // extend gives c, which is an owner or about to be one, its full TTL.
 func (r *row) extend(c driver.Claim) {
-	r.changed = true
+	r.changed, r.durable = true, true
 	ends := r.now + c.TTL.Microseconds()
 	if !r.together() {
 		r.expires = ends
@@ -121,7 +121,7 @@ func (r *row) release(c driver.Claim) (mine bool) {
 
 // drop ends what one token owns.
 func (r *row) drop(token string) {
-	r.changed = true
+	r.changed, r.durable = true, true
 	if i := r.holder(token); r.together() && i >= 0 {
 		r.Holders = append(r.Holders[:i:i], r.Holders[i+1:]...)
 		r.expireHolders()

@@ -30,12 +30,14 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 		return slices.Repeat([]error{err}, len(claims))
 	}
 	var alone, together renewals
-	for _, c := range claims {
+	of := func(c driver.Claim) *renewals {
 		if c.Exclusive() {
-			alone.add(c)
-		} else {
-			together.add(c)
+			return &alone
 		}
+		return &together
+	}
+	for _, c := range claims {
+		of(c).add(c)
 	}
 	if len(claims) > 1 { // the statement for one is cheaper
 		s.renewAll(ctx, s.do.renewMany, &alone)
@@ -44,10 +46,7 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs := make([]error, len(claims))
 	var left []int
 	for i, c := range claims {
-		r := &together
-		if c.Exclusive() {
-			r = &alone
-		}
+		r := of(c)
 		if errs[i] = r.err; r.err == nil && !r.renewed[owned{c.Name, c.Token}] {
 			left = append(left, i)
 		}
@@ -60,51 +59,45 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 
 // renewals are those of one statement. It changes a row, or a holder, once.
 type renewals struct {
-	all     []renewal
-	index   map[owned]int
+	ttls    map[owned]int64
 	renewed map[owned]bool
 	err     error // then it is not known which were renewed
 }
 
 func (r *renewals) add(c driver.Claim) {
-	o, ttl := owned{c.Name, c.Token}, c.TTL.Microseconds()
-	if i, ok := r.index[o]; ok {
-		r.all[i].TTL = max(r.all[i].TTL, ttl)
-		return
+	if r.ttls == nil {
+		r.ttls = make(map[owned]int64)
 	}
-	if r.index == nil {
-		r.index = make(map[owned]int)
-	}
-	r.index[o] = len(r.all)
-	r.all = append(r.all, renewal{o, ttl})
+	o := owned{c.Name, c.Token}
+	r.ttls[o] = max(r.ttls[o], c.TTL.Microseconds())
 }
 
 func (s *Store) renewAll(ctx context.Context, stmt statement, r *renewals) {
-	if len(r.all) == 0 || stmt.text == "" {
+	if len(r.ttls) == 0 || stmt.text == "" {
 		return
 	}
-	text, err := json.Marshal(r.all)
+	all := make([]renewal, 0, len(r.ttls))
+	for o, ttl := range r.ttls {
+		all = append(all, renewal{o, ttl})
+	}
+	text, err := json.Marshal(all)
 	if err != nil {
 		r.err = driver.NotSent(err)
 		return
 	}
 	var o owned
-	var said []owned
+	said := make(map[owned]bool, len(all))
 	err = s.rows(ctx, stmt, []any{string(text)}, answer{
-		begin: func() { said = nil },
-		row:   func() { said = append(said, o) },
+		begin: func() { clear(said) },
+		row:   func() { said[o] = true },
 		dest:  []any{&o.Name, &o.Token},
 	})
 	switch {
 	case strings.HasPrefix(sqlState(err), pgDataException): // of one of them: each finds out by itself
-		return
 	case err != nil:
 		r.err = err
-		return
-	}
-	r.renewed = make(map[owned]bool, len(said))
-	for _, o := range said {
-		r.renewed[o] = true
+	default:
+		r.renewed = said
 	}
 }
 

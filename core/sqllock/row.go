@@ -30,6 +30,7 @@ type row struct {
 	now     int64   // when it was read
 	done    *string // label of the claim's dedup marker, if that stands
 	changed bool    // to be written
+	durable bool    // and it has to wait for the disk: more than the queue has changed
 	marks   bool    // with the claim's dedup marker
 	telling bool    // the first in the queue is to be told, if there is room for it
 }

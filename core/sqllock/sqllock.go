@@ -22,11 +22,11 @@ type Store struct {
 	takes    *share // nil where there is nothing to share
 	ends     *share
 	changes  changes
-	pool     querier       // db
-	writer   chan struct{} // of size one: has an entry while this process writes to SQLite
-	checked  checked
-	releases atomic.Uint32 // see tidy; it begins anywhere
-	hub      *hub          // nil if nobody is told
+	pool     querier               // db
+	writer   chan struct{}         // of size one: has an entry while this process writes to SQLite
+	checked  atomic.Pointer[error] // whether the promises hold on the server; nil if that is not known yet
+	releases atomic.Uint32         // see tidy; it begins anywhere
+	hub      *hub                  // nil if nobody is told
 }
 
 var (

@@ -24,6 +24,7 @@ type statements struct {
 	renewTogether statement // as renewMany, for holders that share a name
 	read          statement // name, marker
 	swap          statement // the new row; token, fence, expires, state, turn as read
+	swapQueue     statement // swap, where only the queue changes
 	swapMark      statement // swap, and marker, its label, its window
 	create        statement // the new row
 	list          statement // the first name, one that is left out, the name before which it ends, how many
@@ -36,7 +37,7 @@ type statements struct {
 func (d Dialect) statements(table string) statements {
 	of := func(template string) statement { return d.statement(template, table) }
 	s := statements{
-		end: of(end), read: of(read), swap: of(swap), create: of(create + ` ON CONFLICT (name) DO NOTHING`), renew: of(renew),
+		end: of(end), read: of(read), swap: of(swap), swapQueue: of(swap), create: of(create + ` ON CONFLICT (name) DO NOTHING`), renew: of(renew),
 		list: of(list + `token <> ''` + inPages), marks: of(list + `token = '' AND name LIKE '_% %'` + inPages),
 		unmark: of(unmark),
 		idle:   of(`SELECT name FROM (SELECT name, expires, fence FROM TABLE_NAME WHERE name > $1 ORDER BY name LIMIT $3) AS page WHERE ` + idle),
@@ -55,6 +56,7 @@ func (d Dialect) statements(table string) statements {
 		s.takeMany, s.endMany = of(postgresTakeMany), of(postgresEndMany)
 		s.create = of(create + ` ON CONFLICT (name) DO NOTHING RETURNING ''`)
 		s.swap, s.swapMark = of(swap+` RETURNING ''`), of(postgresMark(swap, 14))
+		s.swapQueue = of(swap + ` RETURNING ` + postgresSoon)
 		s.renew = of(renew + ` RETURNING ''`)
 		s.unmark = of(unmark + ` RETURNING ''`)
 		s.forget = of(`DELETE FROM TABLE_NAME WHERE name IN (SELECT name FROM TABLE_NAME WHERE ` + idlePage() + ` FOR UPDATE SKIP LOCKED) RETURNING ''`)
@@ -119,11 +121,15 @@ WHERE name >= $1 AND name <> $2 AND name < $3 AND expires > NOW AND `
 WHERE name = $1 AND ` + asRead
 )
 
-// postgresNotify tells the first of the queue within the statement that frees the name. PostgreSQL lets one transaction at
-// a time commit that notifies, in all of the database. So this one does not wait for the disk: the grant that follows does,
-// and nothing later is on the disk before this is.
 const (
-	postgresNotify = `pg_catalog.concat(pg_catalog.set_config('synchronous_commit', 'off', true),
+	// postgresSoon has a statement not wait for the disk. That is for what may be lost in a crash: a waiter's entry, which its
+	// next look brings back, and a release that somebody waits for. The grant that follows does wait, and nothing is on the
+	// disk before all that came earlier is.
+	postgresSoon = `pg_catalog.set_config('synchronous_commit', 'off', true)`
+
+	// postgresNotify tells the first of the queue, in the statement that frees the name. PostgreSQL lets one transaction at a
+	// time commit that notifies, in all of the database.
+	postgresNotify = `pg_catalog.concat(` + postgresSoon + `,
 	pg_catalog.pg_notify(pg_catalog.split_part(head, ' ', 1), pg_catalog.split_part(head, ' ', 2)))`
 	postgresHandOver = ` RETURNING CASE WHEN head = '' OR INT($4) > 0 THEN '' ELSE ` + postgresNotify + ` END`
 )
