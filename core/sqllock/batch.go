@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // batched is how a claim travels in a shared statement. I is where it stands there.
@@ -15,24 +15,20 @@ type batched struct {
 	Label string `json:"label"` // of an acquire
 	TTL   int64  `json:"ttl"`
 	N     int64  `json:"n"`    // fences
-	Left  string `json:"left"` // of a release: see store.end
+	Left  string `json:"left"` // of a release: see leftBy
 	Keep  int64  `json:"keep"`
 }
 
 func batchOf(c driver.Claim) batched {
-	b := batched{
-		Name: c.Name, Token: c.Token, Label: c.Label, TTL: c.TTL.Microseconds(), N: fencesOf(c),
-		Keep: c.Keep.Microseconds(),
+	return batched{
+		Name: c.Name, Token: c.Token, Label: c.Label, TTL: c.TTL.Microseconds(), N: fencesOf(c, false),
+		Left: leftBy(c), Keep: c.Keep.Microseconds(),
 	}
-	if c.Keep > 0 {
-		b.Left = leftBy(c)
-	}
-	return b
 }
 
 // shared returns a share whose claims are decided by one kind of statement, which answers with where
 // they stand and a number. Without such a statement it is nil: then everything goes by itself.
-func (s *store) shared(stmt statement) *share {
+func (s *Store) shared(stmt statement) *share {
 	if stmt.text == "" {
 		return nil
 	}
@@ -99,6 +95,5 @@ SELECT i, fence FROM taken UNION ALL SELECT c.i, made.fence FROM made JOIN c ON 
 UPDATE TABLE_NAME AS l SET token = m."left", label = CASE WHEN m.keep > 0 THEN l.label ELSE '' END,
 	expires = CASE WHEN m.keep > 0 THEN NOW + m.keep ELSE 0 END, turn = 0, fence = GREATEST(l.fence, NOW)
 FROM mine AS m WHERE l.name = m.name
-RETURNING m.i, CASE WHEN l.head = '' OR m.keep > 0 THEN 1
-	ELSE pg_catalog.length(CAST(pg_catalog.pg_notify(pg_catalog.split_part(l.head, ' ', 1), pg_catalog.split_part(l.head, ' ', 2)) AS TEXT)) END`
+RETURNING m.i, CASE WHEN l.head = '' OR m.keep > 0 THEN 1 ELSE pg_catalog.length(` + postgresNotify + `) END`
 )

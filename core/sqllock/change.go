@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 const (
@@ -41,7 +41,7 @@ type change struct {
 
 // change has decide change the row of c's name, and returns when that is written. If it returns an error, decide
 // may still be running: its caller must not look at what it has said.
-func (s *store) change(ctx context.Context, c driver.Claim, decide func(r *row)) error {
+func (s *Store) change(ctx context.Context, c driver.Claim, decide func(r *row)) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (q *changes) withdraw(x *change) bool {
 }
 
 // next has somebody do what has gathered for a name. Only its callers wait for that goroutine.
-func (q *changes) next(s *store, name string) {
+func (q *changes) next(s *Store, name string) {
 	if batch := q.take(name); batch != nil {
 		go func() {
 			for ; batch != nil; batch = q.take(name) {
@@ -144,7 +144,7 @@ func (x *change) caller() context.Context { return x.ctx }
 //
 // What was decided stays right if the row has not changed: a TTL that is over stays over, and one that was set
 // began when the row was read. The error of a read is certain: nothing was executed.
-func (s *store) apply(ctx context.Context, batch []*change) error {
+func (s *Store) apply(ctx context.Context, batch []*change) error {
 	c := batch[0].claim
 	for n := 1; ; n++ {
 		began := time.Now()
@@ -159,12 +159,17 @@ func (s *store) apply(ctx context.Context, batch []*change) error {
 		for _, x := range batch {
 			x.decide(&r)
 		}
-		if !r.changed {
-			return nil
+		written := !r.changed
+		if r.changed {
+			if written, err = s.write(ctx, &old, &r, c); err != nil {
+				return err
+			}
 		}
-		written, err := s.write(ctx, &old, &r, c)
-		if written || err != nil {
-			return err
+		if written {
+			if r.telling {
+				_ = s.notify(ctx, r.first()) // who is not told looks by itself
+			}
+			return nil
 		}
 		if n == maxSwaps {
 			return driver.NotSent(errBusy)
@@ -180,13 +185,13 @@ func (s *store) apply(ctx context.Context, batch []*change) error {
 }
 
 // load reads the row of c's name and, if c asks for it, the dedup marker.
-func (s *store) load(ctx context.Context, c driver.Claim) (row, error) {
+func (s *Store) load(ctx context.Context, c driver.Claim) (row, error) {
 	marker := c.Name
 	if c.Dedup > 0 {
 		marker = markerOf(c)
 	}
 	var r, found row
-	_, err := s.rows(ctx, s.do.read, []any{c.Name, marker}, answer{
+	err := s.rows(ctx, s.do.read, []any{c.Name, marker}, answer{
 		begin: func() { found = row{name: c.Name} },
 		row: func() {
 			found.now = r.now
@@ -209,12 +214,8 @@ func (r *row) dest() []any {
 	return []any{&r.now, &r.name, &r.token, &r.label, &r.fence, &r.expires, &r.turn, &r.raw}
 }
 
-// write puts r in the place of old, and tells whom r says. It leaves c's marker if c wants one and has
-// owned the name. It says whether the row was still as old has it.
-func (s *store) write(ctx context.Context, old, r *row, c driver.Claim) (written bool, err error) {
-	if r.telling {
-		r.tellFirst()
-	}
+// write puts r in the place of old. It leaves c's marker if r says so. It says whether the row was still as old has it.
+func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written bool, err error) {
 	most := math.MaxInt
 	if s.dialect == MySQL { // which cuts off what is longer, unless its mode is strict
 		most = maxState
@@ -233,20 +234,13 @@ func (s *store) write(ctx context.Context, old, r *row, c driver.Claim) (written
 	stmt := s.do.create
 	if old.there {
 		stmt, args = s.do.swap, append(args, old.token, old.fence, old.expires, old.raw, old.turn)
-		channel, payload := r.told()
-		args = append(args, channel, payload)
-		if r.marks {
+		switch {
+		case r.marks:
 			stmt, args = s.do.swapMark, append(args, markerOf(c), c.Label, c.Dedup.Microseconds())
+		case !r.durable:
+			stmt = s.do.swapQueue
 		}
 	}
 	n, err := s.changed(ctx, stmt, args...)
 	return n > 0, err
-}
-
-// told is the channel and the place that a write tells.
-func (r *row) told() (channel, payload string) {
-	if r.tell == nil || r.tell.Channel == "" {
-		return "", ""
-	}
-	return r.tell.Channel, r.tell.ID
 }

@@ -5,16 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
-
-// checked remembers that the server is one that the promises hold on.
-type checked struct {
-	done atomic.Bool
-	not  atomic.Pointer[error]
-}
 
 // unsafe are the servers that speak a dialect and cannot keep what this package promises, by what they
 // say about their version.
@@ -31,16 +24,12 @@ var unsafe = []struct {
 }
 
 // ready asks the server, once, what it is.
-func (s *store) ready(ctx context.Context) error {
-	if s.checked.done.Load() {
-		return nil
-	}
-	if not := s.checked.not.Load(); not != nil {
-		return *not
-	}
+func (s *Store) ready(ctx context.Context) error {
 	if s.dialect == SQLite {
-		s.checked.done.Store(true)
 		return nil
+	}
+	if said := s.checked.Load(); said != nil {
+		return *said
 	}
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
@@ -53,13 +42,9 @@ func (s *store) ready(ctx context.Context) error {
 	if err := s.db.QueryRowContext(ctx, text).Scan(dest...); err != nil {
 		return driver.NotSent(s.dialect.classify(err))
 	}
-	if err := s.dialect.supports(version, commits); err != nil {
-		err = driver.NotSent(err)
-		s.checked.not.Store(&err)
-		return err
-	}
-	s.checked.done.Store(true)
-	return nil
+	err := driver.NotSent(s.dialect.supports(version, commits))
+	s.checked.Store(&err)
+	return err
 }
 
 func (d Dialect) supports(version string, commits bool) error {

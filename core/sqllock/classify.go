@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // classify marks the errors after which the database has certainly not executed anything.
@@ -21,7 +21,7 @@ func (d Dialect) classify(err error) error {
 	}
 	switch d {
 	case MySQL:
-		if mysqlNumber(err) == mysqlDeadlock {
+		if n := mysqlNumber(err); n == mysqlDeadlock || n == mariaChanged {
 			return driver.NotSent(&rolledBack{err})
 		}
 	case SQLite:
@@ -43,6 +43,7 @@ const (
 	pgSerialization = "40001" // serialization_failure
 	pgDeadlock      = "40P01" // deadlock_detected
 	mysqlDeadlock   = 1213    // ER_LOCK_DEADLOCK
+	mariaChanged    = 1020    // ER_CHECKREAD, with innodb_snapshot_isolation
 	sqliteBusy      = 5       // SQLITE_BUSY, in the lowest byte
 
 	sqliteLocked = "database is locked" // its text, for drivers that have no code

@@ -41,8 +41,11 @@ func (d Dialect) quote(table string) (string, error) {
 		return "", fmt.Errorf("sqllock: WithTable(%.140q): not one or two names of letters, digits and underscores, of at most 63 bytes each", table)
 	}
 	mark := `"`
-	if d == MySQL {
+	switch {
+	case d == MySQL:
 		mark = "`"
+	case d == Postgres && !strings.Contains(table, "."): // a search path could find another one
+		table = "public." + table
 	}
 	return mark + strings.ReplaceAll(table, ".", mark+"."+mark) + mark, nil
 }

@@ -25,11 +25,13 @@
 //     (synchronous_commit and synchronous_standby_names; semi-synchronous replication;
 //     innodb_flush_log_at_trx_commit = 1 against a crash of the machine). If the new primary's clock
 //     is ahead, leases end early. The promise does not hold over several primaries, as in Galera.
+//     With [WithListen], a crash or a failover can also undo the last releases that told a waiter: the
+//     name then stays taken until its TTL ends.
 //   - Fences that grow: yes. A fence is the larger of two numbers: the last fence plus one, and the
 //     database's microseconds since 1970. The row of a free name remembers it for a day. After that,
 //     only the clock makes fences grow. If a failover has lost the last grants, fences grow as long
 //     as the new primary's clock is not behind by more than the duration of the failover.
-//   - First come, first served: yes, with one place in the queue for each process and name. With
+//   - First come, first served: yes, with one entry in the queue for each process and name. With
 //     [WithListen], PostgreSQL tells the first process. Otherwise waiters poll: the first one every
 //     10 ms, then less often the longer the same owner has the name, up to 250 ms, or 25 ms in SQLite;
 //     those behind it less often still.
@@ -44,17 +46,18 @@
 //
 // Acquire is one statement if nobody is in the way, and two with dedup, shared or limited holders. A
 // refusal is one or two more. Release is one; it is two with shared holders, and with dedup in MySQL and
-// SQLite. Renewal is one statement for up to 128 leases in PostgreSQL and SQLite, and one for each lease
-// in MySQL. Shared and limited leases take one more in PostgreSQL, for all of them, and two each in the others. A process that waits for a name sends less than
+// SQLite. A look of a waiter is two, and one if it was told of its turn. Renewal is one statement for up
+// to 128 leases in PostgreSQL and SQLite, and one for each lease in MySQL. Shared and limited leases take one more in PostgreSQL, for all of them, and two each in the others. A process that waits for a name sends less than
 // three in a second if it is told. With go-sql-driver/mysql a statement is three messages unless
 // interpolateParams=true.
 //
 // In PostgreSQL, claims of many goroutines share statements.
 //
 // A row stays for each name, so that fences grow. It has some 120 bytes plus the name, and 100 and
-// a label for each place in the queue and each holder that shares the name. It is deleted when nobody has taken the name
-// for a day. Every eighth release of a process checks 32 rows, in the order of their names, for such rows
-// and for markers whose window is over. That needs no index except the primary key, and limits the work.
+// a label for each entry in the queue and each holder that shares the name. It is deleted when nobody has taken the name
+// for a day. Every eighth release of a process looks at 32 rows for such rows and for markers whose window is over: in
+// turn those that follow its own name, and the first ones. That needs no index except the primary key, and is one read
+// and at most one commit.
 // The database user needs SELECT, INSERT, UPDATE and DELETE on the table.
 //
 // # What to set

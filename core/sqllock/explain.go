@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // fault is why a database has executed nothing, and what to do about it.

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/fence"
-	old "github.com/holdfast-go/holdfast/core/internal/olddriver"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -121,8 +120,8 @@ func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
 
 		// A waiter reads the row, and writes its place there once the check has been committed.
 		ok(t, held(g.Fence+5, func(tx *sql.Tx) error {
-			next := old.Claim{Name: "name", Token: "next", TTL: time.Minute}
-			return other.LineUp(t.Context(), next, sync.OnceFunc(func() { ok(t, tx.Commit()) }))
+			next := driver.Claim{Name: "name", Token: "next", TTL: time.Minute}
+			return other.Queue(t.Context(), next, sync.OnceFunc(func() { ok(t, tx.Commit()) }))
 		}))
 		var stands bool
 		ok(t, db.QueryRowContext(t.Context(), "SELECT state <> '' FROM "+tableName(table)+" WHERE name = 'name'").Scan(&stands))

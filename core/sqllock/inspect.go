@@ -11,11 +11,12 @@ import (
 	"strings"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
-// Inspect implements driver.Inspector. It is one read.
-func (s *store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
+// Inspect implements inspect.Inspector. It is one read.
+func (s *Store) Inspect(ctx context.Context, name string) (info inspect.LeaseInfo, err error) {
 	if err := s.ready(ctx); err != nil {
 		return info, err
 	}
@@ -29,17 +30,17 @@ func (s *store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo
 	return r.info(), nil
 }
 
-// Leases implements driver.Inspector. It reads pages of rows, in the order of their names.
-func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
-	return func(yield func(driver.LeaseInfo, error) bool) {
+// Leases implements inspect.Inspector. It reads pages of rows, in the order of their names.
+func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	return func(yield func(inspect.LeaseInfo, error) bool) {
 		if err := s.ready(ctx); err != nil {
-			yield(driver.LeaseInfo{}, err)
+			yield(inspect.LeaseInfo{}, err)
 			return
 		}
 		s.walk(ctx, s.do.list, prefix, func(r row, err error) bool {
 			switch {
 			case err != nil:
-				return yield(driver.LeaseInfo{}, err)
+				return yield(inspect.LeaseInfo{}, err)
 			case r.free(): // it has ended meanwhile
 				return true
 			default:
@@ -51,7 +52,7 @@ func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.Leas
 
 // walk calls each for the rows whose names begin with prefix, page by page, until it returns false. After an error
 // nothing else comes.
-func (s *store) walk(ctx context.Context, page statement, prefix string, each func(r row, err error) bool) {
+func (s *Store) walk(ctx context.Context, page statement, prefix string, each func(r row, err error) bool) {
 	for after := ""; ; {
 		rows, err := s.page(ctx, page, max(prefix, after), after, prefix+lastRune)
 		if err != nil {
@@ -75,10 +76,10 @@ const (
 	lastRune = "\U0010FFFF" // no name goes on with it: what begins with a prefix is before the prefix with this
 )
 
-func (s *store) page(ctx context.Context, stmt statement, from, after, end string) (rows []row, err error) {
+func (s *Store) page(ctx context.Context, stmt statement, from, after, end string) (rows []row, err error) {
 	var r row
 	var broken error
-	_, err = s.rows(ctx, stmt, []any{from, after, end, rowsPage}, answer{
+	err = s.rows(ctx, stmt, []any{from, after, end, rowsPage}, answer{
 		begin: func() { rows, broken = nil, nil },
 		row: func() {
 			r.there = true
@@ -91,10 +92,10 @@ func (s *store) page(ctx context.Context, stmt statement, from, after, end strin
 	return rows, cmp.Or(err, broken)
 }
 
-func (r *row) info() driver.LeaseInfo {
-	info := driver.LeaseInfo{Name: r.name, Held: !r.free(), Kept: r.kept(), Kind: r.holdKind(), Label: r.label}
+func (r *row) info() inspect.LeaseInfo {
+	info := inspect.LeaseInfo{Name: r.name, Held: !r.free(), Kept: r.kept(), Kind: r.holdKind(), Label: r.label}
 	if info.Held {
-		info.Remaining = time.Duration(r.expires-r.now) * time.Microsecond
+		info.Remaining = micros(r.expires - r.now)
 		info.Fence = uint64(max(0, r.turn))
 	}
 	if info.Held && !info.Kept {
@@ -103,44 +104,44 @@ func (r *row) info() driver.LeaseInfo {
 	if info.Held && !r.together() {
 		info.Handle = handle(r.token)
 	}
-	if info.Kind == driver.HoldLimited {
+	if info.Kind == inspect.HoldLimited {
 		info.Limit = r.allows(driver.Claim{Limit: math.MaxInt})
 	}
 	for _, h := range r.Holders {
-		one := driver.HolderInfo{
-			Label: h.Label, Handle: handle(h.Token), Remaining: time.Duration(h.Ends-r.now) * time.Microsecond, Limit: h.Limit,
+		one := inspect.HolderInfo{
+			Label: h.Label, Handle: handle(h.Token), Remaining: micros(h.Ends - r.now), Limit: h.Limit,
 		}
 		if h.Since > 0 {
-			one.HeldFor = time.Duration(max(0, r.now-h.Since)) * time.Microsecond
+			one.HeldFor = micros(max(0, r.now-h.Since))
 		}
 		info.Holders, info.HeldFor = append(info.Holders, one), max(info.HeldFor, one.HeldFor)
 	}
-	slices.SortFunc(info.Holders, func(a, b driver.HolderInfo) int {
+	slices.SortFunc(info.Holders, func(a, b inspect.HolderInfo) int {
 		return cmp.Or(cmp.Compare(a.Remaining, b.Remaining), strings.Compare(a.Handle, b.Handle))
 	})
-	info.Holders = info.Holders[max(0, len(info.Holders)-driver.MaxLine):]
-	for _, p := range r.Line[:min(len(r.Line), driver.MaxLine)] {
-		info.Line = append(info.Line, driver.WaiterInfo{
-			Label: p.Label, Waited: time.Duration(max(0, r.now-p.Came)) * time.Microsecond, Alive: p.alive(r.now),
+	info.Holders = info.Holders[max(0, len(info.Holders)-inspect.MaxLine):]
+	for _, e := range r.Queue[:min(len(r.Queue), inspect.MaxLine)] {
+		info.Line = append(info.Line, inspect.WaiterInfo{
+			Label: e.Label, Waited: micros(max(0, r.now-e.Came)), Alive: e.alive(r.now),
 		})
 	}
 	return info
 }
 
-func (r *row) holdKind() driver.HoldKind {
+func (r *row) holdKind() inspect.HoldKind {
 	switch {
 	case r.free():
 		return ""
 	case r.token == byReaders:
-		return driver.HoldShared
+		return inspect.HoldShared
 	case r.token == byPermits:
-		return driver.HoldLimited
+		return inspect.HoldLimited
 	case strings.HasPrefix(r.token, handoffFor):
-		return driver.HoldHandoff
+		return inspect.HoldHandoff
 	case r.kept():
-		return driver.HoldKept
+		return inspect.HoldKept
 	default:
-		return driver.HoldExclusive
+		return inspect.HoldExclusive
 	}
 }
 
@@ -148,7 +149,7 @@ func (r *row) holdKind() driver.HoldKind {
 // is larger. It is 0 if that cannot be.
 func sinceFence(fence, now int64) time.Duration {
 	const ancient = 10 * 365 * 24 * time.Hour
-	held := time.Duration(now-fence) * time.Microsecond
+	held := micros(now - fence)
 	if fence == 0 || held < 0 || held > ancient {
 		return 0
 	}
@@ -162,8 +163,8 @@ func handle(token string) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// Evict implements driver.Inspector. It is a read and a write.
-func (s *store) Evict(ctx context.Context, name, handle string) error {
+// Evict implements inspect.Inspector. It is a read and a write.
+func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (r *row) evict(handle string) error {
 	}
 	token, ok := r.meant(handle)
 	if !ok {
-		return &driver.Held{Label: r.label, Remaining: time.Duration(r.expires-r.now) * time.Microsecond}
+		return &driver.Held{Label: r.label, Remaining: micros(r.expires - r.now)}
 	}
 	r.drop(token)
 	r.telling = true

@@ -219,3 +219,74 @@ func TestAWaiterThatHasGoneCostsNoRelease(t *testing.T) {
 	ok(t, gone.Close(t.Context()))
 	ok(t, s.Release(t.Context(), c))
 }
+
+// PostgreSQL lets one transaction at a time commit that notifies. Here a commit waits for a standby that there is not.
+func TestAReleaseThatTellsAWaiterHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	srv := servers.Postgres(t, durable...)
+	d := postgres(srv.Addr(), "")
+	table := d.tableNamed(t)
+	s, watch := d.store(t, table), d.open(t)
+	var claims []driver.Claim
+	for i := range 6 {
+		c := driver.Claim{Name: fmt.Sprint("name-", i), Token: fmt.Sprint("token-", i), TTL: time.Hour}
+		if i >= 4 {
+			c.Dedup = time.Hour
+		}
+		_, err := s.Acquire(t.Context(), c)
+		ok(t, err)
+		claims = append(claims, c)
+	}
+	d.exec(t, "UPDATE "+table+" SET head = 'waiters ' || name")
+	hears, err := pgxlisten.Connect(d.source)(t.Context())
+	ok(t, err)
+	defer func() { _ = hears.Close(context.WithoutCancel(t.Context())) }()
+	ok(t, hears.Listen(t.Context(), "waiters"))
+	heard := make(map[string]bool)
+	hear := func(n int) {
+		t.Helper()
+		for len(heard) < n {
+			name, err := hears.Next(t.Context())
+			ok(t, err)
+			heard[name] = true
+		}
+	}
+
+	d.exec(t, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+	_, err = watch.ExecContext(t.Context(), "SELECT pg_reload_conf()")
+	ok(t, err)
+	waitsForStandby := func() (n int) {
+		ok(t, watch.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&n))
+		return n
+	}
+	sleeper := d.open(t)
+	go func() { // until a commit waits
+		for i := 0; t.Context().Err() == nil; i++ {
+			if _, err := sleeper.ExecContext(t.Context(), fmt.Sprintf("CREATE TABLE sleeper_%d ()", i)); err != nil {
+				return
+			}
+		}
+	}()
+	eventually(t, "commits wait", func() bool { return waitsForStandby() == 1 })
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, c := range claims[:4] {
+		ok(t, s.Release(ctx, c))
+	}
+	hear(4)
+	durably := make(chan error)
+	for _, c := range claims[4:] {
+		go func() { durably <- s.Release(ctx, c) }()
+	}
+	eventually(t, "those that leave a marker wait", func() bool { return waitsForStandby() == 3 })
+	if len(durably) > 0 {
+		t.Error("a marker is not durable")
+	}
+	d.exec(t, "ALTER SYSTEM RESET synchronous_standby_names")
+	_, err = watch.ExecContext(t.Context(), "SELECT pg_reload_conf()")
+	ok(t, err)
+	ok(t, <-durably)
+	ok(t, <-durably)
+	hear(6)
+}

@@ -34,14 +34,14 @@ const (
 	probeBound = time.Second
 	// pingAfter is how long a connection may be silent before it gets a ping.
 	pingAfter = 10 * time.Second
-	// idleAfter is how long a connection outlasts its last listener.
+	// idleAfter is how long a connection outlasts its last listener, at least.
 	idleAfter = time.Minute
 
 	// Pauses between a connection that failed and the next one.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 
-	probed = "?" // the payload of a test; no place has that name
+	probed = "?" // the payload of a test; no token is that
 )
 
 // hub is a Store's connection that listens, and those who wait for what it hears. What it hears are hints.
@@ -49,16 +49,14 @@ const (
 type hub struct {
 	channel string
 	open    func(ctx context.Context) (Listener, error)
-	probe   func(ctx context.Context, channel string) error // sends a notification to the channel
+	notify  func(ctx context.Context, to string) error
 
-	mu        sync.Mutex      // protects the fields below
-	feed      *feed           // nil if there is none
-	ears      map[string]*ear // by place
-	waiting   int             // calls of Wait
-	sweepAt   int             // the number of ears at which those out of use are thrown out
-	idle      *time.Timer
-	pause     time.Duration // after the last feed, if it failed; else 0
-	notBefore time.Time     // when that pause is over
+	mu        sync.Mutex               // protects the fields below
+	feed      *feed                    // nil if there is none
+	waiting   map[string]chan struct{} // of size one, by token
+	left      time.Time                // when somebody last ended to wait
+	pause     time.Duration            // after the last feed, if it failed; else 0
+	notBefore time.Time                // when that pause is over
 }
 
 // feed is one connection, from dialling to its end.
@@ -69,16 +67,19 @@ type feed struct {
 	soon  time.Time     // how long waiters wait for ready
 }
 
-func newHub(open func(ctx context.Context) (Listener, error), probe func(ctx context.Context, channel string) error) *hub {
+func newHub(open func(ctx context.Context) (Listener, error), notify func(ctx context.Context, to string) error) *hub {
 	return &hub{
-		channel: "holdfast_" + strings.ToLower(rand.Text()), open: open, probe: probe,
-		ears: make(map[string]*ear), sweepAt: minEars,
+		channel: "holdfast_" + strings.ToLower(rand.Text()), open: open, notify: notify, waiting: make(map[string]chan struct{}),
 	}
 }
 
-// probe has PostgreSQL notify a channel.
-func (s *store) probe(ctx context.Context, channel string) error {
-	_, err := s.db.ExecContext(ctx, "SELECT pg_catalog.pg_notify($1, $2)", channel, probed)
+// notify tells a waiter, by its channel and its token, to look. A transaction that does nothing else waits for no disk.
+func (s *Store) notify(ctx context.Context, to string) error {
+	channel, token, there := strings.Cut(to, " ")
+	if !there {
+		return nil
+	}
+	_, err := s.db.ExecContext(ctx, "SELECT pg_catalog.pg_notify($1, $2)", channel, token)
 	return err
 }
 
@@ -94,130 +95,37 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// ear is what one place has heard. It outlasts a call of Wait by a while: what is heard between two calls is
-// heard by the second one.
-type ear struct {
-	heard chan struct{} // of size one
-
-	// Protected by the hub's mutex:
-	waiting int
-	left    time.Time // when the last Wait ended
-	seen    look      // what a refused claim has shown
-	at      time.Time // when that was
-	turn    *turn     // what to write when the turn has come; nil if others are ahead
-	called  bool      // it has been told since
-}
-
-const (
-	earLasts = 10 * time.Second // longer than any place lives
-	minEars  = 64
-	// fresh is how long what a refused claim has shown stands for a look. core waits right after it; on a busy
-	// machine that takes a while.
-	fresh = 500 * time.Millisecond
-)
-
-// listen returns the ear of a place, nil if h is nil.
-func (h *hub) listen(place string) (e *ear, leave func()) {
+// listen returns what tells a waiter to look, until it leaves.
+func (h *hub) listen(token string) (heard chan struct{}, leave func()) {
 	if h == nil {
-		return &ear{}, func() {}
+		return nil, func() {}
 	}
+	heard = make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e = h.ears[place]
-	if e == nil {
-		h.sweep()
-		e = &ear{heard: make(chan struct{}, 1)}
-		h.ears[place] = e
-	}
-	e.waiting++
-	h.waiting++
-	if h.idle != nil {
-		h.idle.Stop()
-	}
-	return e, func() { h.leave(e) }
-}
-
-// sweep throws out the ears that nobody uses, once there are twice as many as the last time.
-func (h *hub) sweep() {
-	if len(h.ears) < h.sweepAt {
-		return
-	}
-	for place, e := range h.ears {
-		if e.waiting == 0 && time.Since(e.left) > earLasts {
-			delete(h.ears, place)
+	h.waiting[token] = heard
+	return heard, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.left = time.Now()
+		if h.waiting[token] == heard { // and not that of a later call
+			delete(h.waiting, token)
 		}
 	}
-	h.sweepAt = max(minEars, 2*len(h.ears))
 }
 
-// leave lets the connection end some time after the last Wait has.
-func (h *hub) leave(e *ear) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	e.waiting--
-	e.left = time.Now()
-	h.waiting--
-	if h.waiting > 0 || h.feed == nil {
+// tells says whether waiters hear every hint from now on. If there is no connection, it begins one, unless the last one
+// has just failed.
+func (h *hub) tells() bool { return h != nil && h.connection().tells() }
+
+// await gives a new connection a moment, at most half of the time that ctx leaves.
+func (h *hub) await(ctx context.Context) {
+	if h == nil {
 		return
 	}
-	if h.idle == nil {
-		h.idle = time.AfterFunc(idleAfter, h.rest)
-	} else {
-		h.idle.Reset(idleAfter)
-	}
-}
-
-// refused notes what a claim has shown that was refused while the hub was telling, for the Wait that follows.
-func (h *hub) refused(place string, seen look) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if e := h.ears[place]; e != nil {
-		e.seen, e.at = seen, time.Now()
-	}
-}
-
-// lately is what a claim has shown a moment ago, if one has.
-func (h *hub) lately(e *ear) (l look, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	since := time.Since(e.at)
-	e.at = time.Time{}
-	l = e.seen
-	l.again -= since
-	return l, since < fresh
-}
-
-func (h *hub) rest() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.waiting == 0 && h.feed != nil {
-		h.feed.end()
-	}
-}
-
-// tells says whether listeners hear every hint from now on.
-func (h *hub) tells() bool {
-	if h == nil {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.feed.tells()
-}
-
-// reopened is tells for those who wait. If there is no connection, it begins one, unless the last one has just failed.
-func (h *hub) reopened() bool {
-	return h != nil && h.connection().tells()
-}
-
-// await is tells, but gives a new connection a moment, at most half of the time that ctx leaves.
-func (h *hub) await(ctx context.Context) bool {
-	if h == nil {
-		return false
-	}
 	f := h.connection()
-	if f == nil || f.tells() {
-		return f.tells()
+	if f == nil {
+		return
 	}
 	patience := time.Until(f.soon)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -231,7 +139,6 @@ func (h *hub) await(ctx context.Context) bool {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return f.tells()
 }
 
 func (h *hub) connection() *feed {
@@ -255,7 +162,7 @@ func (h *hub) begin() *feed {
 		defer end()
 		began := time.Now()
 		err := h.run(ctx, f)
-		h.lost(ctx, f, err, time.Since(began))
+		h.lost(f, err, ctx.Err() != nil || err == nil, time.Since(began))
 	}()
 	return f
 }
@@ -280,7 +187,7 @@ func (h *hub) run(ctx context.Context, f *feed) error {
 		return err
 	}
 	close(f.ready)
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !h.rests() {
 		if err := h.next(ctx, conn); err != nil {
 			return err
 		}
@@ -288,9 +195,16 @@ func (h *hub) run(ctx context.Context, f *feed) error {
 	return nil
 }
 
+// rests says whether nobody has waited for a while.
+func (h *hub) rests() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.waiting) == 0 && time.Since(h.left) > idleAfter
+}
+
 // test sends a notification through the Store's own db, and waits for it.
 func (h *hub) test(ctx context.Context, conn Listener) error {
-	if err := h.probe(ctx, h.channel); err != nil {
+	if err := h.notify(ctx, h.channel+" "+probed); err != nil {
 		return err
 	}
 	ctx, stop := context.WithTimeout(ctx, probeBound)
@@ -333,8 +247,7 @@ func (h *hub) next(ctx context.Context, conn Listener) error {
 
 // lost wakes the listeners, so that they look again. If the connection was not closed on purpose and did
 // not last, the next one has to wait, longer and longer.
-func (h *hub) lost(ctx context.Context, f *feed, err error, lasted time.Duration) {
-	onPurpose := ctx.Err() != nil
+func (h *hub) lost(f *feed, err error, onPurpose bool, lasted time.Duration) {
 	h.mu.Lock()
 	if h.feed == f {
 		h.feed = nil
@@ -351,23 +264,18 @@ func (h *hub) lost(ctx context.Context, f *feed, err error, lasted time.Duration
 	if !onPurpose && (first || errors.Is(err, errDeaf)) {
 		slog.Warn("holdfast: waiters poll, since nothing tells them", slog.String("because", fmt.Sprint(err)))
 	}
-	h.tellAll()
-}
-
-func (h *hub) tell(place string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if e := h.ears[place]; e != nil {
-		e.called = true
-		hint(e.heard)
+	for _, heard := range h.waiting {
+		hint(heard)
 	}
 }
 
-func (h *hub) tellAll() {
+func (h *hub) tell(token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, e := range h.ears {
-		hint(e.heard)
+	if heard := h.waiting[token]; heard != nil {
+		hint(heard)
 	}
 }
 
@@ -380,11 +288,11 @@ func hint(wake chan<- struct{}) {
 
 // close ends the connection and waits for that.
 func (h *hub) close(ctx context.Context) error {
+	if h == nil {
+		return nil
+	}
 	h.mu.Lock()
 	f := h.feed
-	if h.idle != nil {
-		h.idle.Stop()
-	}
 	h.mu.Unlock()
 	if f == nil {
 		return nil

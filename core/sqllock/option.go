@@ -44,8 +44,8 @@ func (d Dialect) configure(opts []Option) (c config, err error) {
 // underscores. The name is quoted, so in PostgreSQL its case counts. The default is holdfast_locks.
 // If it is given twice, the last one wins.
 //
-// Without a schema, PostgreSQL's search_path decides which table that is. Processes that find different tables
-// do not exclude each other: name the schema if search paths can differ.
+// Without a schema, PostgreSQL's public is meant, whatever the search_path: processes that find different tables do not
+// exclude each other.
 func WithTable(name string) Option {
 	return optionFunc(func(c *config) { c.table = name })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
-// queued is a name that somebody has, and its queue, of which the place that is looked for is the last one.
+// queued is a name that somebody has, and its queue, of which the token that looks is the last one.
 type queued struct {
 	ahead   int
 	came    time.Time
@@ -48,12 +47,12 @@ func (q *queued) answer(ctx context.Context, text string) ([][]sqldriver.Value, 
 	for i := range q.ahead {
 		places = append(places, q.place(fmt.Sprint("other-", i), now))
 	}
-	state := `{"l":[` + strings.Join(append(places, q.place("place", now)), ",") + `]}`
+	state := `{"q":[` + strings.Join(append(places, q.place("mine", now)), ",") + `]}`
 	return row(now.UnixMicro(), "name", "token", "who", q.granted.Load(), now.Add(time.Minute).UnixMicro(), q.granted.Load(), state), nil
 }
 
 func (q *queued) place(id string, now time.Time) string {
-	return fmt.Sprintf(`{"p":%q,"c":%d,"d":%d}`, id, q.came.UnixMicro(), now.Add(driver.PlaceLife(time.Minute)).UnixMicro())
+	return fmt.Sprintf(`{"t":%q,"c":%d,"d":%d}`, id, q.came.UnixMicro(), now.Add(driver.PlaceLife(time.Minute)).UnixMicro())
 }
 
 // looksOf returns when a place looks that has so many ahead of it, for a while in which the name has two owners.
@@ -62,14 +61,11 @@ func looksOf(t *testing.T, d sqllock.Dialect, ahead int, each time.Duration) (q 
 	q = &queued{ahead: ahead, came: time.Now()}
 	q.granted.Store(q.came.UnixMicro())
 	db := sql.OpenDB(fake(q.answer))
-	s := sqllock.NewOld(db, d)
+	s := sqllock.New(db, d)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*each)
 	defer cancel()
 	time.AfterFunc(each, func() { q.granted.Store(time.Now().UnixMicro()) })
-	err := s.Wait(ctx, driver.Claim{Name: "name", Token: "mine", Place: "place", TTL: time.Minute})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
+	waits(ctx, t, s, driver.Claim{Name: "name", Token: "mine", TTL: time.Minute})
 	ok(t, db.Close())
 	return q
 }
@@ -119,13 +115,10 @@ func TestTheEndOfAWaitCutsOffNoLook(t *testing.T) {
 		q := &queued{came: time.Now(), takes: 70 * time.Millisecond}
 		q.granted.Store(q.came.UnixMicro())
 		db := sql.OpenDB(fake(q.answer))
-		s := sqllock.NewOld(db, sqllock.Postgres)
+		s := sqllock.New(db, sqllock.Postgres)
 		for i := range 100 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second+time.Duration(4*i)*time.Millisecond)
-			err := s.Wait(ctx, driver.Claim{Name: "name", Token: "mine", Place: "place", TTL: time.Minute})
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
-			}
+			waits(ctx, t, s, driver.Claim{Name: "name", Token: "mine", TTL: time.Minute})
 			cancel()
 		}
 		if n := q.cutOff.Load(); n > 0 || len(q.looks) < 200 {

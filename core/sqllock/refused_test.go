@@ -209,6 +209,25 @@ func TestWhoFindsTheTableNeedsNoRightToCreateIt(t *testing.T) {
 	}
 }
 
+// Processes whose search paths find different tables must not both get the lock.
+func TestASearchPathGivesNoSecondHolder(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	d.exec(t, schema(t, d.dialect))
+	d.exec(t, "CREATE SCHEMA other")
+	d.exec(t, "CREATE TABLE other.holdfast_locks (LIKE public.holdfast_locks INCLUDING ALL)")
+	elsewhere := d
+	elsewhere.source += "&search_path=other,public"
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
+	_, err := sqllock.New(d.open(t), d.dialect).Acquire(t.Context(), c)
+	ok(t, err)
+	c.Token = "another"
+	_, err = sqllock.New(elsewhere.open(t), d.dialect).Acquire(t.Context(), c)
+	if _, held := errors.AsType[*driver.Held](err); !held {
+		t.Errorf("a second holder: %v", err)
+	}
+}
+
 // Who may create functions and operators in a schema of the search path must not have them run as the user of the locks. Here
 // that schema comes even before PostgreSQL's own.
 func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
@@ -220,7 +239,7 @@ func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
 		"pg_notify(text, text) RETURNS void", "split_part(text, text, int) RETURNS text", "concat(text, text) RETURNS text",
 		"json_to_recordset(json) RETURNS SETOF record", "jsonb_array_elements(jsonb) RETURNS SETOF jsonb", "to_jsonb(bigint) RETURNS jsonb",
 		"jsonb_set(jsonb, text[], jsonb) RETURNS jsonb", "jsonb_agg(jsonb) RETURNS jsonb", "bool_or(boolean) RETURNS boolean",
-		"max(bigint) RETURNS bigint", "pg_advisory_xact_lock(bigint) RETURNS void",
+		"max(bigint) RETURNS bigint", "set_config(text, text, boolean) RETURNS text", "pg_advisory_xact_lock(bigint) RETURNS void",
 		"trap_json(jsonb, jsonb) RETURNS jsonb", "trap_text(jsonb, jsonb) RETURNS text", "trap_times(numeric, int) RETURNS numeric",
 	} {
 		d.exec(t, "CREATE FUNCTION public."+f+" LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$")

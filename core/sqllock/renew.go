@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // owned is what a renewal is about.
@@ -25,17 +25,19 @@ type renewal struct {
 // Renew implements driver.Driver. All claims go into one statement, if the dialect has one; in PostgreSQL, those that own
 // a name together with others have one of their own. Claims that it has not renewed are then asked for one by one: either
 // they have another owner, or their rows were locked.
-func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	if err := s.ready(ctx); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
 	var alone, together renewals
-	for _, c := range claims {
+	of := func(c driver.Claim) *renewals {
 		if c.Exclusive() {
-			alone.add(c)
-		} else {
-			together.add(c)
+			return &alone
 		}
+		return &together
+	}
+	for _, c := range claims {
+		of(c).add(c)
 	}
 	if len(claims) > 1 { // the statement for one is cheaper
 		s.renewAll(ctx, s.do.renewMany, &alone)
@@ -44,10 +46,7 @@ func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs := make([]error, len(claims))
 	var left []int
 	for i, c := range claims {
-		r := &together
-		if c.Exclusive() {
-			r = &alone
-		}
+		r := of(c)
 		if errs[i] = r.err; r.err == nil && !r.renewed[owned{c.Name, c.Token}] {
 			left = append(left, i)
 		}
@@ -60,57 +59,51 @@ func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 
 // renewals are those of one statement. It changes a row, or a holder, once.
 type renewals struct {
-	all     []renewal
-	index   map[owned]int
+	ttls    map[owned]int64
 	renewed map[owned]bool
 	err     error // then it is not known which were renewed
 }
 
 func (r *renewals) add(c driver.Claim) {
-	o, ttl := owned{c.Name, c.Token}, c.TTL.Microseconds()
-	if i, ok := r.index[o]; ok {
-		r.all[i].TTL = max(r.all[i].TTL, ttl)
-		return
+	if r.ttls == nil {
+		r.ttls = make(map[owned]int64)
 	}
-	if r.index == nil {
-		r.index = make(map[owned]int)
-	}
-	r.index[o] = len(r.all)
-	r.all = append(r.all, renewal{o, ttl})
+	o := owned{c.Name, c.Token}
+	r.ttls[o] = max(r.ttls[o], c.TTL.Microseconds())
 }
 
-func (s *store) renewAll(ctx context.Context, stmt statement, r *renewals) {
-	if len(r.all) == 0 || stmt.text == "" {
+func (s *Store) renewAll(ctx context.Context, stmt statement, r *renewals) {
+	if len(r.ttls) == 0 || stmt.text == "" {
 		return
 	}
-	text, err := json.Marshal(r.all)
+	all := make([]renewal, 0, len(r.ttls))
+	for o, ttl := range r.ttls {
+		all = append(all, renewal{o, ttl})
+	}
+	text, err := json.Marshal(all)
 	if err != nil {
 		r.err = driver.NotSent(err)
 		return
 	}
 	var o owned
-	var said []owned
-	_, err = s.rows(ctx, stmt, []any{string(text)}, answer{
-		begin: func() { said = nil },
-		row:   func() { said = append(said, o) },
+	said := make(map[owned]bool, len(all))
+	err = s.rows(ctx, stmt, []any{string(text)}, answer{
+		begin: func() { clear(said) },
+		row:   func() { said[o] = true },
 		dest:  []any{&o.Name, &o.Token},
 	})
 	switch {
 	case strings.HasPrefix(sqlState(err), pgDataException): // of one of them: each finds out by itself
-		return
 	case err != nil:
 		r.err = err
-		return
-	}
-	r.renewed = make(map[owned]bool, len(said))
-	for _, o := range said {
-		r.renewed[o] = true
+	default:
+		r.renewed = said
 	}
 }
 
 // renewOne takes no more than its share of the time left: a row that stays locked must not
 // cost those after it their answer.
-func (s *store) renewOne(ctx context.Context, c driver.Claim, left int) error {
+func (s *Store) renewOne(ctx context.Context, c driver.Claim, left int) error {
 	if deadline, ok := ctx.Deadline(); ok && left > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
@@ -126,7 +119,7 @@ func (s *store) renewOne(ctx context.Context, c driver.Claim, left int) error {
 	return nil
 }
 
-func (s *store) renewed(ctx context.Context, c driver.Claim) (found bool, err error) {
+func (s *Store) renewed(ctx context.Context, c driver.Claim) (found bool, err error) {
 	if !c.Exclusive() {
 		var said bool
 		err = s.change(ctx, c, func(r *row) { said = r.renew(c) })
@@ -137,6 +130,6 @@ func (s *store) renewed(ctx context.Context, c driver.Claim) (found bool, err er
 		_, found, err = s.number(ctx, s.do.renew, args...)
 		return found, err
 	}
-	rows, err := s.affected(ctx, s.do.renew, args...)
+	rows, err := s.changed(ctx, s.do.renew, args...)
 	return rows > 0, err
 }

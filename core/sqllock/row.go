@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // row is what the table has about a name, as it was read. Its methods decide what a claim gets; what
@@ -30,16 +30,16 @@ type row struct {
 	now     int64   // when it was read
 	done    *string // label of the claim's dedup marker, if that stands
 	changed bool    // to be written
+	durable bool    // and it has to wait for the disk: more than the queue has changed
 	marks   bool    // with the claim's dedup marker
-	telling bool    // the first place is to be told once it is written
-	tell    *place  // the first place, if there is room for it
+	telling bool    // the first in the queue is to be told, if there is room for it
 }
 
 // state is what the table's simple columns have no room for. It is "" for a name that is free, or has
 // an exclusive owner and no queue.
 type state struct {
 	Holders []holder `json:"h,omitempty"`
-	Line    []place  `json:"l,omitempty"`
+	Queue   []entry  `json:"q,omitempty"`
 }
 
 // holder is one of several that own a name together.
@@ -73,7 +73,7 @@ func (r *row) settle() error {
 			return fmt.Errorf("sqllock: the state of a row: %w", err)
 		}
 	}
-	r.Line = slices.DeleteFunc(r.Line, func(p place) bool { return !p.alive(r.now) })
+	r.Queue = slices.DeleteFunc(r.Queue, func(e entry) bool { return !e.alive(r.now) })
 	if !r.together() {
 		r.Holders = nil
 	}
@@ -98,31 +98,31 @@ func (r *row) expireHolders() {
 func (r *row) vacate() { r.token, r.label, r.expires, r.Holders = "", "", 0, nil }
 
 // encode is the state as the table has it.
-func (r *row) encode() (string, error) {
-	if len(r.Holders) == 0 && len(r.Line) == 0 {
-		return "", nil
+func (s state) encode() string {
+	if len(s.Holders) == 0 && len(s.Queue) == 0 {
+		return ""
 	}
-	text, err := json.Marshal(r.state)
-	return string(text), err
+	text, _ := json.Marshal(s) //nolint:errchkjson // it has strings and numbers only
+	return string(text)
 }
 
 // encodeWithin is encode. If that is more than most bytes, the labels are left out: there is room for more holders and
-// places than for what is only shown of them.
+// waiters than for what is only shown of them.
 func (r *row) encodeWithin(most int) (string, error) {
-	text, err := r.encode()
-	if err != nil || len(text) <= most {
-		return text, err
+	text := r.encode()
+	if len(text) <= most {
+		return text, nil
 	}
 	for i := range r.Holders {
 		r.Holders[i].Label = ""
 	}
-	for i := range r.Line {
-		r.Line[i].Label = ""
+	for i := range r.Queue {
+		r.Queue[i].Label = ""
 	}
-	if text, err = r.encode(); err == nil && len(text) > most {
-		return "", fmt.Errorf("sqllock: %d holders and %d places in the queue are more than a row has room for", len(r.Holders), len(r.Line))
+	if text = r.encode(); len(text) > most {
+		return "", fmt.Errorf("sqllock: %d holders and %d waiters are more than a row has room for", len(r.Holders), len(r.Queue))
 	}
-	return text, err
+	return text, nil
 }
 
 func (r *row) ownedBy(token string) bool {
@@ -143,7 +143,7 @@ func (r *row) holder(token string) int {
 // kind is the token of a name that claims like c have.
 func kind(c driver.Claim) string {
 	switch {
-	case c.Shared:
+	case c.Shared():
 		return byReaders
 	case c.Exclusive():
 		return c.Token
@@ -160,7 +160,7 @@ func (r *row) room(c driver.Claim) bool {
 	case !r.together() || r.token != kind(c):
 		return false
 	default:
-		return c.Shared || len(r.Holders) < r.allows(c)
+		return c.Shared() || len(r.Holders) < r.allows(c)
 	}
 }
 
@@ -184,20 +184,17 @@ func (r *row) fewer(c driver.Claim) int {
 	return 0
 }
 
-// frees is when there may be room for c, for which there is none now.
-func (r *row) frees(c driver.Claim) int64 {
-	first := r.expires
+// held is how c is refused, for which there is no room.
+func (r *row) held(c driver.Claim) *driver.Held {
+	frees := r.expires
 	if r.token == byPermits && kind(c) == byPermits {
 		for _, h := range r.Holders {
-			first = min(first, h.Ends)
+			frees = min(frees, h.Ends)
 		}
 	}
-	return first
-}
-
-func (r *row) held(c driver.Claim) *driver.Held {
 	return &driver.Held{
-		Label: r.label, Remaining: time.Duration(r.frees(c)-r.now) * time.Microsecond,
-		Exact: strings.HasPrefix(r.token, keptFor), Limit: r.fewer(c),
+		Label: r.label, Remaining: micros(frees - r.now), Exact: strings.HasPrefix(r.token, keptFor), Limit: r.fewer(c),
 	}
 }
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

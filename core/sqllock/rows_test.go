@@ -220,3 +220,40 @@ func TestAMarkerChangesTheRowOfAName(t *testing.T) {
 		t.Errorf("fence %d after %d", after, before)
 	}
 }
+
+// A process that ends soon has no time to look at all rows, and the first ones may be in use for ever.
+func TestTheTableShrinksWhereProcessesLiveShortly(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, d database) {
+		const inUse, outOfUse, most = 40, 100, 20_000
+		table := d.tableNamed(t)
+		db := d.open(t)
+		tx := begin(t, db)
+		for i := range inUse + outOfUse {
+			name, fence := fmt.Sprintf("b-%03d", i), time.Now().Add(-25*time.Hour)
+			if i < inUse {
+				name, fence = fmt.Sprintf("a-%03d", i), time.Now()
+			}
+			_, err := tx.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s (name, token, label, fence, expires) VALUES ('%s', '', '', %d, 0)", table, name, fence.UnixMicro()))
+			ok(t, err)
+		}
+		ok(t, tx.Commit())
+		rows := inUse + outOfUse
+		for process := 0; rows > inUse; process++ {
+			s := sqllock.New(db, d.dialect, sqllock.WithTable(table))
+			c := driver.Claim{Name: fmt.Sprintf("a-%03d", process%inUse), Token: "token", TTL: time.Minute}
+			_, err := s.Acquire(t.Context(), c)
+			ok(t, err)
+			ok(t, s.Release(t.Context(), c))
+			if process%20 == 0 {
+				ok(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&rows))
+			}
+			if process == most {
+				t.Fatalf("%d rows are left, and %d in use, after %d processes", rows, inUse, most)
+			}
+		}
+		if rows < inUse {
+			t.Errorf("%d rows", rows)
+		}
+	})
+}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // querier is a pool, or one connection of it.
@@ -26,13 +26,12 @@ type answer struct {
 	dest  []any
 }
 
-// rows runs a statement that answers with rows, and returns how many there were.
-func (s *store) rows(ctx context.Context, stmt statement, args []any, a answer) (n int, err error) {
-	err = s.send(ctx, stmt, func(db querier) error {
-		n, err = a.scan(ctx, db, stmt, args)
+// rows runs a statement that answers with rows.
+func (s *Store) rows(ctx context.Context, stmt statement, args []any, a answer) error {
+	return s.send(ctx, stmt, func(db querier) error {
+		_, err := a.scan(ctx, db, stmt, args)
 		return err
 	})
-	return n, err
 }
 
 // scan reads the rows to their end: errors can come last.
@@ -56,8 +55,13 @@ func (a answer) scan(ctx context.Context, db querier, stmt statement, args []any
 	return n, rows.Err()
 }
 
-// affected runs a statement and returns how many rows it has changed.
-func (s *store) affected(ctx context.Context, stmt statement, args ...any) (rows int64, err error) {
+// changed runs a statement that finds nothing to change if it is sent again, and returns how many rows it has changed.
+func (s *Store) changed(ctx context.Context, stmt statement, args ...any) (rows int64, err error) {
+	if s.dialect == Postgres { // a row for each that is changed
+		var said string
+		n, err := s.once(ctx, stmt, args, answer{dest: []any{&said}})
+		return int64(n), err
+	}
 	result, err := s.exec(ctx, stmt, args)
 	if err != nil {
 		return 0, err
@@ -65,33 +69,25 @@ func (s *store) affected(ctx context.Context, stmt statement, args ...any) (rows
 	return result.RowsAffected()
 }
 
-// changed is affected for a statement that finds nothing to change if it is sent again.
-//
-// A pool does that where the driver calls a connection bad, which ought to mean that nothing was
-// sent. pgx 5.12 says so, too, of one that broke before the answer to a simple query: a release
-// would be executed, sent again, and be told that somebody else owns the name. On a connection of
-// its own a statement is sent once, and its outcome is then unknown.
-func (s *store) changed(ctx context.Context, stmt statement, args ...any) (rows int64, err error) {
-	if s.dialect == Postgres { // a row for each that is changed
-		var said string
-		n, err := s.once(ctx, stmt, args, answer{dest: []any{&said}})
-		return int64(n), err
+// number runs a statement that answers with one number or none.
+func (s *Store) number(ctx context.Context, stmt statement, args ...any) (number int64, found bool, err error) {
+	if s.dialect != MySQL {
+		n, err := s.once(ctx, stmt, args, answer{dest: []any{&number}})
+		return number, n > 0, err
 	}
-	err = s.onConn(ctx, stmt, func(conn querier) error {
-		result, err := conn.ExecContext(ctx, stmt.text, stmt.args(args)...)
-		if err == nil {
-			rows, err = result.RowsAffected()
-		}
-		return err
-	})
-	return rows, err
+	result, err := s.exec(ctx, stmt, args)
+	if err != nil {
+		return 0, false, err
+	}
+	number, err = result.LastInsertId()
+	return number, number > 0, err
 }
 
 // once is rows for a statement that must not be sent again.
 //
 // If the server's queue of notifications is full, it rolls back what would notify. A hint must not cost a
 // release: the statement is sent without it.
-func (s *store) once(ctx context.Context, stmt statement, args []any, a answer) (n int, err error) {
+func (s *Store) once(ctx context.Context, stmt statement, args []any, a answer) (n int, err error) {
 	send := func(conn querier) error {
 		n, err = a.scan(ctx, conn, stmt, args)
 		return err
@@ -103,7 +99,20 @@ func (s *store) once(ctx context.Context, stmt statement, args []any, a answer) 
 	return n, err
 }
 
-func (s *store) onConn(ctx context.Context, stmt statement, f func(conn querier) error) error {
+func (s *Store) exec(ctx context.Context, stmt statement, args []any) (result sql.Result, err error) {
+	err = s.onConn(ctx, stmt, func(conn querier) error {
+		result, err = conn.ExecContext(ctx, stmt.text, stmt.args(args)...)
+		return err
+	})
+	return result, err
+}
+
+// onConn has f send a statement on a connection of its own, so that it is sent once.
+//
+// A pool sends it again where the driver calls a connection bad, which ought to mean that nothing was
+// sent. pgx 5.12 says so, too, of one that broke before the answer to a simple query: a release
+// would be executed, sent again, and be told that somebody else owns the name.
+func (s *Store) onConn(ctx context.Context, stmt statement, f func(conn querier) error) error {
 	return s.send(ctx, stmt, func(db querier) error {
 		if s.dialect == SQLite { // it is no server, to which a connection could break
 			return f(db)
@@ -117,39 +126,13 @@ func (s *store) onConn(ctx context.Context, stmt statement, f func(conn querier)
 	})
 }
 
-// number runs a statement that answers with one number or none.
-func (s *store) number(ctx context.Context, stmt statement, args ...any) (number int64, found bool, err error) {
-	if s.dialect != MySQL {
-		send := s.rows
-		if s.dialect == Postgres { // sent again by the pool, it could end with the certainty that nothing was sent
-			send = s.once
-		}
-		n, err := send(ctx, stmt, args, answer{dest: []any{&number}})
-		return number, n > 0, err
-	}
-	result, err := s.exec(ctx, stmt, args)
-	if err != nil {
-		return 0, false, err
-	}
-	number, err = result.LastInsertId()
-	return number, number > 0, err
-}
-
-func (s *store) exec(ctx context.Context, stmt statement, args []any) (result sql.Result, err error) {
-	err = s.send(ctx, stmt, func(db querier) error {
-		result, err = db.ExecContext(ctx, stmt.text, stmt.args(args)...)
-		return err
-	})
-	return result, err
-}
-
 // maxTries is how often a statement is sent that the database rolls back. Each time somebody
 // else has got on.
 const maxTries = 100
 
 // send calls f, and again if the database says that it has rolled all of it back because of
 // others who were at the same rows. If SQLite says that somebody else writes, send tries until ctx ends.
-func (s *store) send(ctx context.Context, stmt statement, f func(db querier) error) error {
+func (s *Store) send(ctx context.Context, stmt statement, f func(db querier) error) error {
 	leave, err := s.writing(ctx, stmt)
 	if err != nil {
 		return err
@@ -176,7 +159,7 @@ func (s *store) send(ctx context.Context, stmt statement, f func(db querier) err
 
 // retire closes the connection that was used last, on which a server has said that it takes no writes. After a planned
 // switch-over it would stay with the old primary for as long as the pool keeps it; a new one reaches the new primary.
-func (s *store) retire(ctx context.Context) {
+func (s *Store) retire(ctx context.Context) {
 	if s.dialect == SQLite || s.db.Stats().Idle == 0 { // it must not wait for another connection
 		return
 	}
@@ -203,7 +186,7 @@ func otherWriter(ctx context.Context) (again bool) {
 
 // writing lets one statement of a process write at a time in SQLite, which lets in one in all, and has the others
 // sleep and try again, in no order.
-func (s *store) writing(ctx context.Context, stmt statement) (leave func(), err error) {
+func (s *Store) writing(ctx context.Context, stmt statement) (leave func(), err error) {
 	if s.dialect != SQLite || strings.HasPrefix(stmt.text, "SELECT") {
 		return func() {}, nil
 	}

@@ -6,43 +6,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
-	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Store is a lock service in an SQL database. It implements driver.Driver; see [New].
 type Store struct {
-	*oldadapter.Driver
-	inspect.Inspector
-	inspect.MarkerInspector
-
-	old *store
-}
-
-// store is a Store on the old contract.
-type store struct {
-	db      *sql.DB
-	dialect Dialect
-	do      statements
-	invalid error
-	takes   *share // nil where there is nothing to share
-	ends    *share
-	changes changes
-	pool    querier       // db
-	writer  chan struct{} // of size one: has an entry while this process writes to SQLite
-	checked checked
-	sweep   sweep
-	hub     *hub // nil if nobody is told
+	db       *sql.DB
+	dialect  Dialect
+	do       statements
+	invalid  error
+	takes    *share // nil where there is nothing to share
+	ends     *share
+	changes  changes
+	pool     querier               // db
+	writer   chan struct{}         // of size one: has an entry while this process writes to SQLite
+	checked  atomic.Pointer[error] // whether the promises hold on the server; nil if that is not known yet
+	releases atomic.Uint32         // see tidy; it begins anywhere
+	hub      *hub                  // nil if nobody is told
 }
 
 var (
-	_ driver.Driver          = (*store)(nil)
-	_ driver.Inspector       = (*store)(nil)
-	_ driver.MarkerInspector = (*store)(nil)
-	_ driver.Validator       = (*store)(nil)
-	_ driver.IdleCloser      = (*store)(nil)
+	_ driver.Driver           = (*Store)(nil)
+	_ driver.Closer           = (*Store)(nil)
+	_ inspect.Inspector       = (*Store)(nil)
+	_ inspect.MarkerInspector = (*Store)(nil)
 )
 
 // New returns a Store that sends its statements through db. The caller still configures and closes
@@ -50,12 +41,7 @@ var (
 // what cannot work: a nil db, an unknown dialect, an impossible table name, or an option that the
 // dialect does not have.
 func New(db *sql.DB, d Dialect, opts ...Option) *Store {
-	s := newStore(db, d, opts...)
-	return &Store{oldadapter.New(s), s, s, s}
-}
-
-func newStore(db *sql.DB, d Dialect, opts ...Option) *store {
-	s := &store{db: db, pool: db, dialect: d, writer: make(chan struct{}, 1)}
+	s := &Store{db: db, pool: db, dialect: d, writer: make(chan struct{}, 1)}
 	c, err := d.configure(opts)
 	if db == nil {
 		err = errors.Join(errors.New("sqllock: nil *sql.DB"), err)
@@ -69,39 +55,25 @@ func newStore(db *sql.DB, d Dialect, opts ...Option) *store {
 	}
 	s.do = d.statements(c.table)
 	s.takes, s.ends = s.shared(s.do.takeMany), s.shared(s.do.endMany)
+	s.releases.Store(rand.Uint32()) //nolint:gosec // G404: it is no secret
 	if c.listen != nil {
-		s.hub = newHub(c.listen, s.probe)
+		s.hub = newHub(c.listen, s.notify)
 	}
 	return s
 }
 
 // Capabilities implements driver.Driver.
-func (s *store) Capabilities() driver.Capabilities {
+func (s *Store) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
-		Backend: string(s.dialect), Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true,
+		Backend: string(s.dialect), Err: s.invalid, Hears: s.hub != nil, Queue: true,
+		Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true,
 	}
 }
 
-// Validate implements driver.Validator.
-func (s *store) Validate() error { return s.invalid }
-
-// CloseIdle implements driver.IdleCloser: it closes the connection of [WithListen].
-func (s *store) CloseIdle(ctx context.Context) error {
-	if s.hub == nil {
-		return nil
-	}
-	return s.hub.close(ctx)
-}
-
-// channel is where this process is told, or "" if it does not listen.
-func (s *store) channel() string {
-	if s.hub == nil {
-		return ""
-	}
-	return s.hub.channel
-}
+// Close implements driver.Closer: it closes the connection of [WithListen].
+func (s *Store) Close(ctx context.Context) error { return s.hub.close(ctx) }
 
 // Format prints only what the Store is, for every verb.
 func (s *Store) Format(f fmt.State, _ rune) {
-	_, _ = io.WriteString(f, "sqllock.Store("+string(s.old.dialect)+")") // fmt has no way to return the error
+	_, _ = io.WriteString(f, "sqllock.Store("+string(s.dialect)+")") // fmt has no way to return the error
 }

@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -12,33 +13,34 @@ import (
 // past: a lease that it sets ends earlier, and one that has ended since is not seen as over.
 // Nobody can have prolonged or taken it without having had the row.
 type statements struct {
-	take          statement // name, token, label, TTL, number of fences, 1 for one and -1 for more; see store.take
-	claim         statement // take, and the state as it was, the new head, the new state, when the place is dead; without text where nobody is told
-	end           statement // name, token, token that it leaves, for how long, fence under way
-	complete      statement // end, and marker, its label, its window; without text where there is none
+	take          statement // name, token, label, TTL, number of fences, 1 for one and -1 for more; see grantOf
+	claim         statement // take, and the state as it was, the new head, the new state, when the entry is dead; without text where nobody is told
+	end           statement // name, token, token that it leaves, for how long
+	complete      statement // end, and marker, its label, its window; answers with the head; without text where there is none
 	takeMany      statement // JSON of many; without text where there is none
 	endMany       statement // as takeMany
-	renew         statement // name, token, TTL, fence under way; see store.renew
+	renew         statement // name, token, TTL
 	renewMany     statement // JSON of many; without text where there is none
 	renewTogether statement // as renewMany, for holders that share a name
 	read          statement // name, marker
-	swap          statement // the new row; token, fence, expires, state, turn as read; channel, payload
+	swap          statement // the new row; token, fence, expires, state, turn as read
+	swapQueue     statement // swap, where only the queue changes
 	swapMark      statement // swap, and marker, its label, its window
 	create        statement // the new row
 	list          statement // the first name, one that is left out, the name before which it ends, how many
 	marks         statement // as list
 	unmark        statement // marker
-	page          statement // the names after this one, how long is out of use, how many
+	idle          statement // the names after this one, how long is out of use, how many of them to look at
 	forget        statement // a name, how long is out of use, more names; pageSize in all
 }
 
 func (d Dialect) statements(table string) statements {
 	of := func(template string) statement { return d.statement(template, table) }
 	s := statements{
-		end: of(end), read: of(read), swap: of(swap), create: of(create + ` ON CONFLICT (name) DO NOTHING`), renew: of(renew),
+		end: of(end), read: of(read), swap: of(swap), swapQueue: of(swap), create: of(create + ` ON CONFLICT (name) DO NOTHING`), renew: of(renew),
 		list: of(list + `token <> ''` + inPages), marks: of(list + `token = '' AND name LIKE '_% %'` + inPages),
 		unmark: of(unmark),
-		page:   of(`SELECT name, CASE WHEN ` + idle + ` THEN 1 ELSE 0 END FROM TABLE_NAME WHERE name > $1 ORDER BY name LIMIT $3`),
+		idle:   of(`SELECT name FROM (SELECT name, expires, fence FROM TABLE_NAME WHERE name > $1 ORDER BY name LIMIT $3) AS page WHERE ` + idle),
 		forget: of(`DELETE FROM TABLE_NAME WHERE ` + idlePage()),
 	}
 	switch d {
@@ -50,12 +52,14 @@ func (d Dialect) statements(table string) statements {
 	default:
 		s.take, s.renewMany, s.renewTogether = of(take), of(postgresRenewMany), of(postgresRenewTogether)
 		s.claim = of(claim)
-		s.end, s.complete = of(end+postgresTellHead), of(postgresComplete)
+		s.end, s.complete = of(end+postgresHandOver), of(postgresMark(end, 5))
 		s.takeMany, s.endMany = of(postgresTakeMany), of(postgresEndMany)
 		s.create = of(create + ` ON CONFLICT (name) DO NOTHING RETURNING ''`)
-		s.swap, s.swapMark = of(swap+postgresTell), of(postgresSwapMark)
+		s.swap, s.swapMark = of(swap+` RETURNING ''`), of(postgresMark(swap, 14))
+		s.swapQueue = of(swap + ` RETURNING ` + postgresSoon)
+		s.renew = of(renew + ` RETURNING ''`)
 		s.unmark = of(unmark + ` RETURNING ''`)
-		s.forget = of(`DELETE FROM TABLE_NAME WHERE name IN (SELECT name FROM TABLE_NAME WHERE ` + idlePage() + ` FOR UPDATE SKIP LOCKED)`)
+		s.forget = of(`DELETE FROM TABLE_NAME WHERE name IN (SELECT name FROM TABLE_NAME WHERE ` + idlePage() + ` FOR UPDATE SKIP LOCKED) RETURNING ''`)
 	}
 	return s
 }
@@ -84,7 +88,7 @@ ON CONFLICT (name) DO UPDATE SET token = excluded.token, label = excluded.label,
 WHERE l.state = '' AND (l.token = excluded.token OR l.expires <= excluded.expires - INT($4))
 RETURNING fence`
 
-// The first place takes a name whose state, and so its queue, is as this process has seen it last.
+// The first of the queue takes a name whose state, and so its queue, is as this process has seen it last.
 const claim = `UPDATE TABLE_NAME AS l SET token = $2, label = $3, fence = GREATEST(l.fence + 1, us) + INT($5) - 1, expires = us + INT($4),
 	turn = GREATEST(l.fence + 1, us) * INT($6), head = $8, state = $9
 FROM (SELECT NOW AS us) AS clock
@@ -117,33 +121,34 @@ WHERE name >= $1 AND name <> $2 AND name < $3 AND expires > NOW AND `
 WHERE name = $1 AND ` + asRead
 )
 
-// A notification goes out with the commit, in the statement that frees the name.
 const (
-	postgresTell     = ` RETURNING CASE WHEN TXT($14) = '' THEN '' ELSE CAST(pg_catalog.pg_notify(TXT($14), TXT($15)) AS TEXT) END`
-	postgresTellHead = ` RETURNING CASE WHEN head = '' OR INT($4) > 0 THEN ''
-	ELSE CAST(pg_catalog.pg_notify(pg_catalog.split_part(head, ' ', 1), pg_catalog.split_part(head, ' ', 2)) AS TEXT) END`
+	// postgresSoon has a statement not wait for the disk. That is for what may be lost in a crash: a waiter's entry, which its
+	// next look brings back, and a release that somebody waits for. The grant that follows does wait, and nothing is on the
+	// disk before all that came earlier is.
+	postgresSoon = `pg_catalog.set_config('synchronous_commit', 'off', true)`
 
-	postgresComplete = `WITH ended AS (` + end + ` RETURNING name, head), mark AS (
+	// postgresNotify tells the first of the queue, in the statement that frees the name. PostgreSQL lets one transaction at a
+	// time commit that notifies, in all of the database.
+	postgresNotify = `pg_catalog.concat(` + postgresSoon + `,
+	pg_catalog.pg_notify(pg_catalog.split_part(head, ' ', 1), pg_catalog.split_part(head, ' ', 2)))`
+	postgresHandOver = ` RETURNING CASE WHEN head = '' OR INT($4) > 0 THEN '' ELSE ` + postgresNotify + ` END`
+)
+
+// postgresMark is an update that leaves a marker, whose name, label and window are the parameters from n on.
+func postgresMark(update string, n int) string {
+	return fmt.Sprintf(`WITH ended AS (%s RETURNING head), mark AS (
 	INSERT INTO TABLE_NAME (name, token, label, fence, expires)
-	SELECT TXT($5), '', TXT($6), 0, NOW + INT($7) FROM ended` + onConflictMark + `
+	SELECT TXT($%d), '', TXT($%d), 0, NOW + INT($%d) FROM ended
+	ON CONFLICT (name) DO UPDATE SET label = excluded.label, expires = excluded.expires
 )
-SELECT CASE WHEN head = '' OR INT($4) > 0 THEN ''
-	ELSE CAST(pg_catalog.pg_notify(pg_catalog.split_part(head, ' ', 1), pg_catalog.split_part(head, ' ', 2)) AS TEXT) END FROM ended`
+SELECT head FROM ended`, update, n, n+1, n+2)
+}
 
-	postgresSwapMark = `WITH swapped AS (` + swap + ` RETURNING name), mark AS (
-	INSERT INTO TABLE_NAME (name, token, label, fence, expires)
-	SELECT TXT($16), '', TXT($17), 0, NOW + INT($18) FROM swapped` + onConflictMark + `
-)
-SELECT CASE WHEN TXT($14) = '' THEN '' ELSE CAST(pg_catalog.pg_notify(TXT($14), TXT($15)) AS TEXT) END FROM swapped`
-
-	onConflictMark = ` ON CONFLICT (name) DO UPDATE SET label = excluded.label, expires = excluded.expires`
-)
-
-// The marker and the end of the tenure are two rows of one insertion, made only if the row is as read.
+// The marker and the end of the grant are two rows of one insertion, made only if the row is as read.
 const sqliteSwapMark = `INSERT INTO TABLE_NAME (` + columns + `)
 SELECT v.* FROM TABLE_NAME AS l, (
 	SELECT $1 AS name, $2 AS token, $3 AS label, $4 AS fence, $5 AS expires, $6 AS turn, $7 AS head, $8 AS state
-	UNION ALL SELECT $16, '', $17, 0, NOW + $18, 0, '', '') AS v
+	UNION ALL SELECT $14, '', $15, 0, NOW + $16, 0, '', '') AS v
 WHERE l.name = $1 AND l.token = $9 AND l.fence = $10 AND l.expires = $11 AND l.state = $12 AND l.turn = $13
 ON CONFLICT (name) DO UPDATE SET token = excluded.token, label = excluded.label, fence = excluded.fence, expires = excluded.expires,
 	turn = excluded.turn, head = excluded.head, state = excluded.state`
@@ -205,7 +210,7 @@ const mysqlSwapMark = `INSERT INTO TABLE_NAME (` + columns + `)
 SELECT v.* FROM TABLE_NAME AS l, (
 	SELECT CAST($1 AS BINARY) AS name, CAST($2 AS BINARY) AS token, CAST($3 AS BINARY) AS label, CAST($4 AS SIGNED) AS fence,
 		CAST($5 AS SIGNED) AS expires, CAST($6 AS SIGNED) AS turn, CAST($7 AS BINARY) AS head, CAST($8 AS BINARY) AS state
-	UNION ALL SELECT CAST($16 AS BINARY), CAST('' AS BINARY), CAST($17 AS BINARY), 0, NOW + $18, 0, CAST('' AS BINARY), CAST('' AS BINARY)) AS v
+	UNION ALL SELECT CAST($14 AS BINARY), CAST('' AS BINARY), CAST($15 AS BINARY), 0, NOW + $16, 0, CAST('' AS BINARY), CAST('' AS BINARY)) AS v
 WHERE l.name = $1 AND l.token = $9 AND l.fence = $10 AND l.expires = $11 AND l.state = $12 AND l.turn = $13 FOR UPDATE
 ON DUPLICATE KEY UPDATE token = VALUES(token), label = VALUES(label), fence = VALUES(fence), expires = VALUES(expires),
 	turn = VALUES(turn), head = VALUES(head), state = VALUES(state)`

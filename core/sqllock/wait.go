@@ -2,146 +2,110 @@ package sqllock
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-const (
-	// firstPoll is how soon the first in a queue looks again if nobody tells it. Its pauses grow with the time that it has
-	// waited for the same owner, to lastPoll: who has held the name for long will most likely hold it for a while. Those
-	// behind it look less often. A look at SQLite costs no server anything.
-	firstPoll      = 10 * time.Millisecond
-	lastPoll       = 250 * time.Millisecond
-	lastPollSQLite = 25 * time.Millisecond
+// lastWords is how long, after the end of a context, we wait for the answer to a look that is under way. A statement
+// that queues a token must not be overtaken by the one that leaves the queue; and drivers give up a connection whose
+// statement they have cut off.
+const lastWords = 100 * time.Millisecond
 
-	// lastLook is how long before the end of a context the last look begins, if looks take half as long or longer.
-	lastLook = 100 * time.Millisecond
-
-	// lastWords is how long, after the end of a context, we wait for an answer that is under way.
-	lastWords = 30 * time.Millisecond
-)
-
-// Wait implements driver.Queuer. Each look is a read, and a write if the place has to be kept alive. With
-// [WithListen] it looks when it is told, and when the owner's TTL or the life of the first place ends. A claim
-// that was refused a moment ago has looked already.
-func (s *store) Wait(ctx context.Context, c driver.Claim) error {
+// Wait implements driver.Driver. Each look is a read, and a write if it is granted or has to be kept alive. With [WithListen]
+// it looks when it is told.
+func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := s.ready(ctx); err != nil {
-		return err
+		return driver.Grant{}, err
 	}
-	ear, leave := s.hub.listen(c.At())
+	heard, leave := s.hub.listen(c.Token)
 	defer leave()
-	told := s.hub.await(ctx)
+	s.hub.await(ctx)
 	if err := driver.NotSent(ctx.Err()); err != nil { // while it began to listen
-		return err
+		return driver.Grant{}, err
 	}
-	for first := true; ; first, told = false, s.hub.reopened() {
-		var l look
-		seen, began := false, time.Now()
-		if first && told {
-			l, seen = s.hub.lately(ear)
+	w := &waiter{store: s, c: c, beat: true}
+	return driver.Await(ctx, c, func(ctx context.Context) (driver.Grant, <-chan struct{}, error) {
+		told := s.hub.tells() // before the look: it hears all that comes after that
+		g, err := w.look(ctx, told)
+		if errors.Is(err, driver.ErrNotSent) {
+			return g, nil, unsettled(err)
 		}
-		if !seen {
-			var err error
-			if l, err = s.look(ctx, c, first); err != nil {
-				return unanswered(err)
-			}
-			if l.try {
-				return nil
-			}
+		if _, held := errors.AsType[*driver.Held](err); !held {
+			return g, nil, err
 		}
-		pause := s.pause(l, told, driver.Recheck(c.TTL))
-		if ends, ok := ctx.Deadline(); ok && time.Until(ends) < pause+min(2*time.Since(began), lastLook) {
-			pause = time.Hour // until ctx ends: it would cut the next look off, and drivers then give up the connection
+		if told {
+			return g, heard, err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ear.heard:
-			timer.Stop()
-			return nil
-		case <-timer.C:
-			if ctx.Err() == nil {
-				continue
-			}
-		case <-ctx.Done():
-			timer.Stop()
-		}
-		return ctx.Err()
-	}
+		poll := make(chan struct{})
+		time.AfterFunc(w.pause, func() { close(poll) })
+		return g, poll, err
+	})
 }
 
-// look is what one look of a waiter has shown.
-type look struct {
-	try    bool
-	again  time.Duration // until a TTL or a place ends
-	ahead  int           // places
-	waited time.Duration // for the same owner
+// waiter is one call of Wait.
+type waiter struct {
+	store *Store
+	c     driver.Claim
+	beat  bool          // the first look keeps the entry alive
+	turn  *turn         // what to write if the name is free, as far as the last look has shown
+	pause time.Duration // before the next look, if nobody tells
 }
 
-// look puts c's place in the queue, or keeps it alive there.
-func (s *store) look(ctx context.Context, c driver.Claim, beat bool) (l look, err error) {
+// look asks for the name once, from the queue.
+func (w *waiter) look(ctx context.Context, told bool) (driver.Grant, error) {
 	ctx, stop := outlast(ctx)
 	defer stop()
-	var said look
-	var next *turn
-	err = s.change(ctx, c, func(r *row) {
-		try, again, ahead := r.lineUp(c, s.channel(), beat)
-		if said, next = (look{try: try}), nil; !try {
-			said, next = r.lookFrom(ahead, again), r.turnOf(c)
+	if told && w.turn != nil {
+		g, granted, err := w.store.takeTurn(ctx, w.c, w.turn)
+		if err != nil || granted {
+			return g, err
 		}
-	})
-	if err != nil {
-		return l, err
 	}
-	s.hub.expect(c, next)
-	return said, nil
-}
-
-// unanswered has the error of a look not be taken for the end of a wait, after which the place certainly stands: drivers
-// return a context's error as it is.
-func unanswered(err error) error { return fmt.Errorf("sqllock: the queue: %w", err) }
-
-// lookFrom is what a place in the queue sees, with the first reason to look again.
-func (r *row) lookFrom(ahead int, again int64) look {
-	return look{
-		again: time.Duration(again-r.now+1) * time.Microsecond, // so that it is gone then, not about to go
-		ahead: ahead, waited: time.Duration(r.now-max(r.Line[ahead].Came, r.lastGrant())) * time.Microsecond,
+	channel, last := "", lastPoll
+	if told {
+		channel = w.store.hub.channel
 	}
-}
-
-// lastGrant is when somebody got the name last, as far as the fences tell: 0 if they are ahead of the clock.
-func (r *row) lastGrant() int64 {
-	at := max(r.turn, -r.turn)
-	for _, h := range r.Holders {
-		at = max(at, h.Since)
-	}
-	if at > r.now {
-		return 0
-	}
-	return at
-}
-
-// pause is how long to wait before the next look.
-func (s *store) pause(l look, told bool, recheck time.Duration) time.Duration {
-	pause, last := l.again, lastPoll
-	if s.dialect == SQLite {
+	if w.store.dialect == SQLite {
 		last = lastPollSQLite
 	}
-	if !told {
-		poll := min(max(l.waited/8, firstPoll), last) * time.Duration(l.ahead+1)
-		pause = min(pause, poll, recheck)
+	var said struct {
+		grant   driver.Grant
+		refused error
+		turn    *turn
+		pause   time.Duration
 	}
-	return max(pause, time.Millisecond)
+	err := w.store.change(ctx, w.c, func(r *row) {
+		r.stand(w.c, channel, w.beat)
+		said.grant, said.refused = r.ask(w.c)
+		said.turn, said.pause = r.turnOf(w.c), r.pause(w.c, last)
+	})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	w.beat, w.turn, w.pause = false, said.turn, said.pause
+	return said.grant, said.refused
 }
 
-// outlast is ctx, but ends a while later. Otherwise a statement that queues a place, and is under way when
-// its caller gives up, could be overtaken by the statement that leaves the queue.
-func outlast(ctx context.Context) (longer context.Context, stop func()) {
-	deadline, ok := ctx.Deadline()
-	if !ok { // longer than any wait
-		deadline = time.Now().Add(time.Hour)
+// takeTurn takes the name if c is still the first in the queue, and the name is free now.
+func (s *Store) takeTurn(ctx context.Context, c driver.Claim, t *turn) (g driver.Grant, granted bool, err error) {
+	last, granted, err := s.number(ctx, s.do.claim, c.Name, c.Token, c.Label, c.TTL.Microseconds(), t.fences, sign(t.fences),
+		t.before, t.head, t.after, t.dead)
+	return grantOf(last, t.fences), granted, err
+}
+
+// unsettled is the error of a look that was certainly not executed: an earlier call may have put the token into the queue.
+func unsettled(err error) error {
+	if errors.Is(err, driver.ErrRefused) {
+		return driver.Refused(driver.UnknownOutcome(err))
 	}
+	return driver.UnknownOutcome(err)
+}
+
+// outlast is ctx, but ends a while later.
+func outlast(ctx context.Context) (longer context.Context, stop context.CancelFunc) {
+	deadline, _ := ctx.Deadline() // driver.Await has set one
 	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(lastWords))
 	stopWatching := context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })
 	return longer, func() { stopWatching(); cancel() }
