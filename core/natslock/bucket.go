@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Bucket returns the settings of a bucket for locks:
@@ -50,10 +50,8 @@ var ErrWeak = errors.New("natslock: the bucket loses locks with one server")
 //
 // A server does not tell its sync_interval. So Check cannot see whether the servers write to their disks
 // before they answer.
-func (s *Store) Check(ctx context.Context) error { return s.old.check(ctx) }
-
-func (s *store) check(ctx context.Context) error {
-	if err := s.Validate(); err != nil {
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.validate(); err != nil {
 		return err
 	}
 	config, err := s.settings(ctx)
@@ -67,7 +65,7 @@ func (s *store) check(ctx context.Context) error {
 }
 
 // ready is linked, once the bucket has been found to be one for locks.
-func (s *store) ready(ctx context.Context) (linked context.Context, end func(), err error) {
+func (s *Store) ready(ctx context.Context) (linked context.Context, end func(), err error) {
 	linked, end, err = s.linked(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -80,7 +78,7 @@ func (s *store) ready(ctx context.Context) (linked context.Context, end func(), 
 }
 
 // settle checks the bucket once, and warns if it is weak.
-func (s *store) settle(ctx context.Context) error {
+func (s *Store) settle(ctx context.Context) error {
 	s.mu.Lock()
 	settled := s.settled
 	s.mu.Unlock()
@@ -102,21 +100,21 @@ func (s *store) settle(ctx context.Context) error {
 }
 
 // unsettle has the bucket checked again.
-func (s *store) unsettle() {
+func (s *Store) unsettle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled = false
 }
 
 // clustered says whether the bucket has replicas, of which some may be late.
-func (s *store) clustered() bool {
+func (s *Store) clustered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.copies > 1
 }
 
 // settings reads those of the bucket. The error says what cannot work.
-func (s *store) settings(ctx context.Context) (config jetstream.StreamConfig, err error) {
+func (s *Store) settings(ctx context.Context) (config jetstream.StreamConfig, err error) {
 	info, err := s.info(ctx)
 	if err != nil {
 		return config, err
@@ -142,7 +140,7 @@ func (s *store) settings(ctx context.Context) (config jetstream.StreamConfig, er
 }
 
 // info asks for the stream of the bucket.
-func (s *store) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+func (s *Store) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	stream, err := s.js.Stream(ctx, s.stream())
 	if err != nil {
 		return nil, s.infoError(ctx, err)
@@ -157,7 +155,7 @@ func (s *store) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jet
 	return info, nil
 }
 
-func (s *store) infoError(ctx context.Context, err error) error {
+func (s *Store) infoError(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[jetstream.JetStreamError](err); ok && e.APIError() != nil {
 		return refusal(e.APIError())
 	}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // atOnce is how many leases are renewed at the same time.
@@ -16,7 +15,7 @@ const atOnce = 32
 
 // Renew implements driver.Driver. It reads all locks at once. Then each lock that claims still own is written again, at
 // the revision that was read: once for all of its claims.
-func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	ctx, end, err := s.ready(ctx)
 	if err != nil {
 		return slices.Repeat([]error{err}, len(claims))
@@ -50,10 +49,10 @@ func byName(claims []driver.Claim) map[string][]int {
 }
 
 // locks reads the locks of the claims. If one of them has several holders, it asks for the server's time, too.
-func (s *store) locks(ctx context.Context, claims []driver.Claim) (locks map[string]*entry, at time.Time, err error) {
+func (s *Store) locks(ctx context.Context, claims []driver.Claim) (locks map[string]*entry, at time.Time, err error) {
 	locks = make(map[string]*entry, len(claims))
 	several := false
-	for batch := range slices.Chunk(claims, seats) {
+	for batch := range slices.Chunk(claims, slots) {
 		keys := make([]string, 0, len(batch))
 		for _, c := range batch {
 			keys = append(keys, lockKey(c.Name))
@@ -64,7 +63,7 @@ func (s *store) locks(ctx context.Context, claims []driver.Claim) (locks map[str
 		}
 		for _, e := range found {
 			locks[e.key] = e
-			several = several || e.there() && strings.HasPrefix(e.value, severalForm)
+			several = several || e.there() && lockOf(e).several()
 		}
 	}
 	if several {
@@ -110,7 +109,7 @@ func (r *renewal) judge(now state) (next lock, renewed []int) {
 }
 
 // renew writes a lock again. In a cluster, what a replica has told may be too old.
-func (s *store) renew(ctx context.Context, r *renewal, e *entry, at time.Time) {
+func (s *Store) renew(ctx context.Context, r *renewal, e *entry, at time.Time) {
 	for tries := 0; ; tries++ {
 		now := &state{at: at}
 		now.locked(e)

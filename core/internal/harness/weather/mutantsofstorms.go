@@ -54,7 +54,7 @@ func mutantsOfNATS() []Mutant {
 	return []Mutant{
 		{
 			Name: "NATS: a key is written over, whatever has become of it",
-			File: "core/natslock/trip.go",
+			File: "core/natslock/call.go",
 			Old:  "\tm.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(w.after, 10))\n",
 			New:  "\tif false {\n\t\tm.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(w.after, 10))\n\t}\n",
 			Test: stormOfNATS,
@@ -68,7 +68,7 @@ func mutantsOfNATS() []Mutant {
 		},
 		{
 			Name: "NATS: who is refused has written",
-			File: "core/natslock/trip.go",
+			File: "core/natslock/call.go",
 			Old:  "\tcase ack.Error == nil:\n",
 			New:  "\tcase ack.Error == nil || ack.Error.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:\n",
 			Test: stormOfNATS,

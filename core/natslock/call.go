@@ -17,16 +17,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-var (
-	errCut = errors.New("natslock: the connection broke")
-)
+var errCut = errors.New("natslock: the connection broke")
 
 // linked returns a context that ends with the connection, too: NATS's client would wait for an answer that
 // cannot come any more. The caller calls end. Nothing uses ctx after that.
-func (s *store) linked(ctx context.Context) (_ context.Context, end func(), err error) {
+func (s *Store) linked(ctx context.Context) (_ context.Context, end func(), err error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return nil, nil, err
 	}
@@ -52,7 +50,7 @@ func (s *store) linked(ctx context.Context) (_ context.Context, end func(), err 
 }
 
 // notConnected says which servers are tried, and what the last one has said: for instance, that the password is wrong.
-func (s *store) notConnected() error {
+func (s *Store) notConnected() error {
 	err := fmt.Errorf("natslock: not connected to %s", s.servers())
 	if last := s.conn.LastError(); last != nil {
 		err = fmt.Errorf("%w: %w", err, last)
@@ -61,7 +59,7 @@ func (s *store) notConnected() error {
 }
 
 // servers are those that the connection knows, without passwords.
-func (s *store) servers() string {
+func (s *Store) servers() string {
 	var hosts []string
 	for _, server := range s.conn.Servers() {
 		if u, err := url.Parse(server); err == nil {
@@ -72,7 +70,7 @@ func (s *store) servers() string {
 }
 
 // request sends one request and awaits its answer.
-func (s *store) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+func (s *Store) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	answer, err := s.conn.RequestMsgWithContext(ctx, m)
 	if err != nil {
 		return nil, s.because(ctx, m.Subject, err)
@@ -81,7 +79,7 @@ func (s *store) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 }
 
 // because says why a request was not answered.
-func (s *store) because(ctx context.Context, subject string, err error) error {
+func (s *Store) because(ctx context.Context, subject string, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errCut):
 		return ended(ctx)
@@ -142,7 +140,7 @@ type write struct {
 }
 
 // put executes w, and returns the new revision of the key.
-func (s *store) put(ctx context.Context, w write) (uint64, error) {
+func (s *Store) put(ctx context.Context, w write) (uint64, error) {
 	m := nats.NewMsg(s.writeSubject(w.key))
 	m.Data = []byte(w.value)
 	m.Header.Set(jetstream.MsgTTLHeader, w.ttl.String())
@@ -176,7 +174,7 @@ func (s *store) put(ctx context.Context, w write) (uint64, error) {
 }
 
 // writeSubject is where a message to a key is sent: through the API of its domain, if that is another one.
-func (s *store) writeSubject(key string) string {
+func (s *Store) writeSubject(key string) string {
 	if api := s.api(); api != jetstream.DefaultAPIPrefix {
 		return api + s.subject(key)
 	}
@@ -187,9 +185,22 @@ func (s *store) writeSubject(key string) string {
 const tombstone = time.Minute
 
 // remove deletes a key that is at this revision.
-func (s *store) remove(ctx context.Context, e *entry) error {
+func (s *Store) remove(ctx context.Context, e *entry) error {
 	_, err := s.put(ctx, write{key: e.key, after: e.revision, ttl: tombstone, delete: true})
 	return err
+}
+
+// repeat tries something until the keys are as it has read them.
+func repeat(ctx context.Context, try func() error) error {
+	for tries := 0; ; tries++ {
+		err := try()
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		if err := pause(ctx, tries); err != nil {
+			return err
+		}
+	}
 }
 
 // pause waits a little longer from time to time, for a key that others are changing, or a replica that lags. Those who
