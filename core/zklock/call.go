@@ -50,11 +50,9 @@ const poll = 5 * time.Millisecond
 // client's queue. While the client is disconnected nothing is granted and nothing confirmed.
 func (t *call) begin() error {
 	for !t.connected() && t.ctx.Err() == nil {
-		timer := time.NewTimer(poll)
 		select {
-		case <-timer.C:
+		case <-time.After(poll):
 		case <-t.ctx.Done():
-			timer.Stop()
 		}
 	}
 	return t.unsent(t.ctx.Err())

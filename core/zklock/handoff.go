@@ -29,14 +29,6 @@ func isFor(queue []string, c driver.Claim) bool {
 
 // detach releases what c owns, and leaves the name for c's hand-off.
 func (t *call) detach(n *node, c driver.Claim) error {
-	if n.doubt {
-		if _, err := t.lookUp(n); err != nil {
-			return err
-		}
-	}
-	if n.znode == "" {
-		return driver.ErrNotOwner
-	}
 	err := t.exchange(c.Name, n.znode, &zk.CreateRequest{Path: leftFor(c.Handoff), Data: []byte(leftRecord(c))})
 	switch {
 	case errors.Is(err, zk.ErrNoNode):

@@ -18,7 +18,7 @@ func (t *call) release(c driver.Claim) error {
 		return err
 	}
 	defer t.leave(n)
-	if c.Handoff != "" && !n.waits {
+	if c.Handoff != "" && n.owned {
 		return t.detach(n, c)
 	}
 	owns := !n.waits

@@ -67,16 +67,13 @@ func (t *call) check(asked []renewal, errs []error) (again []renewal) {
 		return err
 	})
 	for i, r := range asked {
-		switch {
-		case err == nil:
-			errs[r.at] = t.renewed(r)
-		case i < len(answers) && errors.Is(answers[i].Error, zk.ErrNoNode):
-			errs[r.at] = driver.ErrNotOwner
-			t.lost(r.node, r.path)
-		default:
-			errs[r.at] = err
-			again = append(again, r)
+		gone := i < len(answers) && errors.Is(answers[i].Error, zk.ErrNoNode)
+		if err == nil || gone {
+			errs[r.at] = t.answer(r, gone)
+			continue
 		}
+		errs[r.at] = err
+		again = append(again, r)
 	}
 	if len(again) == len(asked) {
 		return nil
@@ -84,35 +81,19 @@ func (t *call) check(asked []renewal, errs []error) (again []renewal) {
 	return again
 }
 
-// renewed lets a node live on, unless its deletion began meanwhile, or the client has another session than the znode. A
-// leader that is new can know the old session still: it gives it its whole time again, and nobody keeps it alive.
-func (s *Store) renewed(r renewal) error {
-	n := r.node
-	if n == nil {
-		return nil
-	}
+// answer lets a node live on, unless its znode is gone, its deletion began meanwhile, or the client has another session than
+// the znode. A leader that is new can know the old session still: it gives it its whole time again, and nobody keeps it alive.
+func (s *Store) answer(r renewal, gone bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case n.ending:
+	switch n := r.node; {
+	case n == nil || n.ending || r.path != s.dir(n.name)+"/"+n.znode: // or it has another one now
 		return driver.ErrNotOwner
-	case s.session.of(n.session) == 0:
+	case gone || s.session.of(n.session) == 0:
 		n.drop(0)
 		return driver.ErrNotOwner
 	case r.claim.TTL > 0:
 		n.keep(r.claim.TTL)
 	}
 	return nil
-}
-
-// lost deletes what there is of a node at once, if its znode was this one, which somebody else has deleted.
-func (s *Store) lost(n *node, path string) {
-	if n == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if path == s.dir(n.name)+"/"+n.znode {
-		n.drop(0)
-	}
 }
