@@ -72,19 +72,18 @@ func (s *Store) servers() string {
 // request sends one request and awaits its answer.
 func (s *Store) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	answer, err := s.conn.RequestMsgWithContext(ctx, m)
-	if err != nil {
-		return nil, s.because(ctx, m.Subject, err)
-	}
-	return answer, nil
+	return answer, s.because(ctx, m.Subject, err)
 }
 
 // because says why a request was not answered.
 func (s *Store) because(ctx context.Context, subject string, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(context.Cause(ctx), errCut):
 		return ended(ctx)
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
-		s.unsettle() // the next call finds out whether the bucket is gone
+		s.settled.Store(false) // the next call finds out whether the bucket is gone
 		return driver.Unavailable(driver.Because(err, adviceNobody))
 	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrTimeout):
 		return driver.Unavailable(err)

@@ -3,7 +3,7 @@ package natslock
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -24,40 +24,20 @@ func queueKeys(name string) string { return encode(name) + ".line.*" }
 func doneKey(name, scope string) string { return encode(name) + ".done." + encode(scope) }
 
 // encode writes s in the characters that a key may have. Two strings never become the same key. Letters, digits,
-// "_", "-" and "/" stay; every other byte is "=" and two digits; "" is "=".
+// "_" and "-" stay; every other byte is "=" and two digits; "" is "=".
 func encode(s string) string {
 	if s == "" {
 		return "="
 	}
-	var b strings.Builder
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '/':
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "=%02X", c)
-		}
-	}
-	return b.String()
+	return escapes.Replace(url.QueryEscape(s))
 }
+
+var escapes = strings.NewReplacer("%", "=", "+", "=20", ".", "=2E", "~", "=7E")
 
 // decode is the opposite of encode. ok is false for what encode never writes.
 func decode(key string) (s string, ok bool) {
-	var b strings.Builder
-	for rest := strings.TrimSuffix(key, "="); rest != ""; {
-		plain, escaped, more := strings.Cut(rest, "=")
-		b.WriteString(plain)
-		if !more {
-			break
-		}
-		c, err := hex.DecodeString(escaped[:min(2, len(escaped))])
-		if err != nil || len(c) != 1 {
-			return "", false
-		}
-		b.Write(c)
-		rest = escaped[2:]
-	}
-	return b.String(), encode(b.String()) == key
+	s, err := url.QueryUnescape(strings.ReplaceAll(strings.TrimSuffix(key, "="), "=", "%"))
+	return s, err == nil && encode(s) == key
 }
 
 // digest stands for a token or a hand-off, which are secrets, where others can read it.

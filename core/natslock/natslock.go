@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,10 +23,9 @@ type Store struct {
 	conn   *nats.Conn
 	bucket string
 
-	mu      sync.Mutex // protects what follows
-	settled bool       // the bucket has been checked, and can be used
-	warned  bool       // that it is weak, if it is
-	copies  int        // how many replicas it had then
+	settled atomic.Bool  // the bucket has been checked, and can be used
+	copies  atomic.Int64 // how many replicas it had then
+	warning sync.Once    // that it is weak, if it is
 }
 
 var (

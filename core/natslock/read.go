@@ -3,6 +3,7 @@ package natslock
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -62,11 +63,8 @@ func (s *Store) read(ctx context.Context, keys ...string) (found []*entry, err e
 // entry is what a message of an answer says.
 func (s *Store) entry(m *nats.Msg) (*entry, error) {
 	revision, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("natslock: an answer that makes no sense: %w", err)
-	}
-	at, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
-	if err != nil {
+	at, errTime := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
+	if err := errors.Join(err, errTime); err != nil {
 		return nil, fmt.Errorf("natslock: an answer that makes no sense: %w", err)
 	}
 	return &entry{

@@ -33,7 +33,7 @@ func behind(t *testing.T, s *Store) (*replica, *Store) {
 	noError(t, err)
 	far := New(js, s.bucket)
 	noError(t, far.settle(t.Context()))
-	far.copies = 3
+	far.copies.Store(3)
 	return r, far
 }
 
@@ -91,7 +91,7 @@ func TestWhatAReplicaHasNotHeardOfIsNotTold(t *testing.T) {
 	verify.TTL = 0
 	r, far := behind(t, near)
 	_, _ = far.look(t.Context(), mine, false) // the questions are known now
-	_, _, _ = far.locks(t.Context(), []driver.Claim{mine})
+	_, _ = far.locks(t.Context(), map[string]*renewal{lockKey(mine.Name): {}})
 	for what, late := range map[string]struct {
 		before, meanwhile func()
 		call              func(far *Store) error
@@ -104,7 +104,7 @@ func TestWhatAReplicaHasNotHeardOfIsNotTold(t *testing.T) {
 			func(far *Store) error { return far.Release(t.Context(), mine) }},
 		"a claim after the release": {func() { got(theirs) }, func() { gone(theirs) },
 			func(far *Store) error { _, err := far.Acquire(t.Context(), mine); return err }},
-		"a claim after a whole tenure": {func() {}, func() { got(theirs); gone(theirs) },
+		"a claim after another's whole grant": {func() {}, func() { got(theirs); gone(theirs) },
 			func(far *Store) error { _, err := far.Acquire(t.Context(), mine); return err }},
 		"a reader after a writer": {func() { got(theirs) }, func() { gone(theirs); got(others) },
 			func(far *Store) error { _, err := far.Acquire(t.Context(), reads); return err }},
@@ -114,7 +114,7 @@ func TestWhatAReplicaHasNotHeardOfIsNotTold(t *testing.T) {
 			func(far *Store) error { return errors.Join(far.Renew(t.Context(), []driver.Claim{reads, others})...) }},
 		"a reader's release beside others": {func() { got(others) }, func() { got(reads) },
 			func(far *Store) error { return far.Release(t.Context(), reads) }},
-		"a hand-off after another's tenure": {func() { got(theirs) }, func() { gone(handingOff("name", "theirs")) },
+		"a hand-off after another's grant": {func() { got(theirs) }, func() { gone(handingOff("name", "theirs")) },
 			func(far *Store) error { _, err := far.Acquire(t.Context(), handingOff("name", "mine")); return err }},
 	} {
 		late.before()
