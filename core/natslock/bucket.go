@@ -64,19 +64,6 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// ready is linked, once the bucket has been found to be one for locks.
-func (s *Store) ready(ctx context.Context) (linked context.Context, end func(), err error) {
-	linked, end, err = s.linked(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.settle(linked); err != nil {
-		end()
-		return nil, nil, err
-	}
-	return linked, end, nil
-}
-
 // settle checks the bucket once, and warns if it is weak.
 func (s *Store) settle(ctx context.Context) error {
 	if s.settled.Load() {

@@ -22,33 +22,6 @@ import (
 
 var errCut = errors.New("natslock: the connection broke")
 
-// linked returns a context that ends with the connection, too: NATS's client would wait for an answer that
-// cannot come any more. The caller calls end. Nothing uses ctx after that.
-func (s *Store) linked(ctx context.Context) (_ context.Context, end func(), err error) {
-	if err := driver.NotSent(ctx.Err()); err != nil {
-		return nil, nil, err
-	}
-	changed := s.conn.StatusChanged(nats.RECONNECTING, nats.CLOSED)
-	if !s.conn.IsConnected() { // a request would be kept, and sent when nobody waits for it any more
-		s.conn.RemoveStatusListener(changed)
-		return nil, nil, s.notConnected()
-	}
-	linked, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-changed:
-			cancel(errCut)
-		case <-linked.Done():
-		}
-	})
-	return linked, func() {
-		cancel(nil)
-		watching.Wait()
-		s.conn.RemoveStatusListener(changed)
-	}, nil
-}
-
 // notConnected says which servers are tried, and what the last one has said: for instance, that the password is wrong.
 func (s *Store) notConnected() error {
 	err := fmt.Errorf("natslock: not connected to %s", s.servers())
@@ -189,15 +162,47 @@ func (s *Store) remove(ctx context.Context, e *entry) error {
 	return err
 }
 
-// repeat tries something until the keys are as it has read them.
+// errStale says that what a call has read must be read again, at once.
+var errStale = errors.New("natslock: read before a write of its own")
+
+// run makes a call, once the bucket has been found to be one for locks. It tries until the keys are as it has read them. The
+// context that it gives ends with the connection, too: NATS's client would wait for an answer that cannot come any more.
+func (s *Store) run(ctx context.Context, try func(context.Context) error) error {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return err
+	}
+	changed := s.conn.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	defer s.conn.RemoveStatusListener(changed)
+	if !s.conn.IsConnected() { // a request would be kept, and sent when nobody waits for it any more
+		return s.notConnected()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-changed:
+			cancel(errCut)
+		case <-ctx.Done():
+		}
+	})
+	defer watching.Wait()
+	defer cancel(nil)
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	return repeat(ctx, func() error { return try(ctx) })
+}
+
 func repeat(ctx context.Context, try func() error) error {
 	for tries := 0; ; tries++ {
-		err := try()
-		if !errors.Is(err, errMoved) {
+		switch err := try(); {
+		case errors.Is(err, errStale):
+		case !errors.Is(err, errMoved):
 			return err
-		}
-		if err := pause(ctx, tries); err != nil {
-			return err
+		default:
+			if err := pause(ctx, tries); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -216,7 +221,7 @@ func pause(ctx context.Context, tries int) error {
 	}
 }
 
-// ended says why a linked context has ended.
+// ended says why the context of a call has ended.
 func ended(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errCut) {
 		return driver.Unavailable(errCut)

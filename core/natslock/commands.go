@@ -11,12 +11,7 @@ import (
 
 // Acquire implements driver.Driver.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	ctx, end, err := s.ready(ctx)
-	if err != nil {
-		return g, err
-	}
-	defer end()
-	err = repeat(ctx, func() error {
+	err = s.run(ctx, func(ctx context.Context) error {
 		now, err := s.look(ctx, c, false)
 		if err == nil {
 			g, err = s.seize(ctx, c, now)
@@ -98,13 +93,8 @@ func (s *Store) beside(ctx context.Context, c driver.Claim, now *state) error {
 
 // Release implements driver.Driver. It changes the lock only at the revision at which its token has owned it.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	ctx, end, err := s.ready(ctx)
-	if err != nil {
-		return err
-	}
-	defer end()
 	released := driver.ErrNotOwner
-	err = repeat(ctx, func() error { // after a renewal that was late, another holder, or an eviction
+	err := s.run(ctx, func(ctx context.Context) error { // again after a renewal that was late, another holder, or an eviction
 		now, err := s.look(ctx, c, true)
 		if err != nil {
 			return err

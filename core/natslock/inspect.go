@@ -17,16 +17,15 @@ import (
 
 // Inspect implements inspect.Inspector. It costs a read, and a question for the server's time.
 func (s *Store) Inspect(ctx context.Context, name string) (info inspect.LeaseInfo, err error) {
-	ctx, end, err := s.ready(ctx)
-	if err != nil {
-		return inspect.LeaseInfo{Name: name}, err
-	}
-	defer end()
-	server, err := s.info(ctx)
-	if err != nil {
-		return inspect.LeaseInfo{Name: name}, err
-	}
-	return s.inspect(ctx, name, server.TimeStamp)
+	err = s.run(ctx, func(ctx context.Context) error {
+		server, err := s.info(ctx)
+		if err == nil {
+			info, err = s.inspect(ctx, name, server.TimeStamp)
+		}
+		return err
+	})
+	info.Name = name
+	return info, err
 }
 
 func (s *Store) inspect(ctx context.Context, name string, at time.Time) (info inspect.LeaseInfo, err error) {
@@ -117,31 +116,29 @@ func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.Ma
 // prefix.
 func walk[T any](ctx context.Context, s *Store, prefix, pattern string, describe func(ctx context.Context, name, scope string, at time.Time) (T, bool, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var none T
-		linked, end, err := s.ready(ctx)
-		if err != nil {
-			yield(none, err)
-			return
-		}
-		defer end()
-		server, err := s.info(linked, jetstream.WithSubjectFilter(s.subject(pattern)))
-		if err != nil {
-			yield(none, err)
-			return
-		}
-		for subject := range server.State.Subjects {
-			name, scope, ok := s.nameOf(subject)
-			if !ok || !strings.HasPrefix(name, prefix) {
-				continue
-			}
-			one, there, err := describe(linked, name, scope, server.TimeStamp)
+		err := s.run(ctx, func(ctx context.Context) error {
+			server, err := s.info(ctx, jetstream.WithSubjectFilter(s.subject(pattern)))
 			if err != nil {
-				yield(none, err)
-				return
+				return err
 			}
-			if there && !yield(one, nil) {
-				return
+			for subject := range server.State.Subjects {
+				name, scope, ok := s.nameOf(subject)
+				if !ok || !strings.HasPrefix(name, prefix) {
+					continue
+				}
+				one, there, err := describe(ctx, name, scope, server.TimeStamp)
+				if err != nil {
+					return err
+				}
+				if there && !yield(one, nil) {
+					return nil
+				}
 			}
+			return nil
+		})
+		if err != nil {
+			var none T
+			yield(none, err)
 		}
 	}
 }
@@ -158,12 +155,7 @@ func (s *Store) nameOf(subject string) (name, scope string, ok bool) {
 
 // Evict implements inspect.Inspector.
 func (s *Store) Evict(ctx context.Context, name, of string) error {
-	ctx, end, err := s.ready(ctx)
-	if err != nil {
-		return err
-	}
-	defer end()
-	return repeat(ctx, func() error { // it was renewed, or somebody else may have the name
+	return s.run(ctx, func(ctx context.Context) error { // again if it was renewed, or somebody else may have the name
 		now, err := s.look(ctx, driver.Claim{Name: name, Limit: driver.Readers}, true) // what is left of several holders is by the server's time
 		if err != nil {
 			return err
@@ -181,20 +173,17 @@ func (s *Store) Evict(ctx context.Context, name, of string) error {
 
 // Unmark implements inspect.MarkerInspector.
 func (s *Store) Unmark(ctx context.Context, name, scope string) error {
-	ctx, end, err := s.ready(ctx)
-	if err != nil {
+	return s.run(ctx, func(ctx context.Context) error {
+		marker, err := s.ask(ctx, doneKey(name, scope))
+		if err != nil {
+			return err
+		}
+		if !marker.there() {
+			return driver.ErrNotOwner
+		}
+		if err = s.remove(ctx, marker); errors.Is(err, errMoved) { // another has removed it, or has left a new one since
+			return driver.ErrNotOwner
+		}
 		return err
-	}
-	defer end()
-	marker, err := s.ask(ctx, doneKey(name, scope))
-	if err != nil {
-		return err
-	}
-	if !marker.there() {
-		return driver.ErrNotOwner
-	}
-	if err := s.remove(ctx, marker); !errors.Is(err, errMoved) {
-		return err
-	}
-	return driver.ErrNotOwner // another has removed it, or has left a new one since
+	})
 }

@@ -26,18 +26,13 @@ func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 		}
 		of[key].of = append(of[key].of, i)
 	}
-	if err := s.renewAll(ctx, of); err != nil {
+	if err := s.run(ctx, func(ctx context.Context) error { return s.renewAll(ctx, of) }); err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
 	return errs
 }
 
 func (s *Store) renewAll(ctx context.Context, of map[string]*renewal) error {
-	ctx, end, err := s.ready(ctx)
-	if err != nil {
-		return err
-	}
-	defer end()
 	at, err := s.locks(ctx, of)
 	if err != nil {
 		return err

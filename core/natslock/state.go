@@ -156,12 +156,10 @@ func (n *state) heads() bool {
 	return len(n.queue) == 0 || n.own != nil && n.queue[0].ID == n.own.ID
 }
 
-// before is who is in the queue just before the claim.
-func (n *state) before() string {
-	for i := range n.queue[1:] {
-		if n.queue[i+1].ID == n.own.ID {
-			return n.queue[i].ID
-		}
+// awaits is what the claim's entry waits for: that the lock is freed, or that the entry before it goes.
+func (n *state) awaits() string {
+	if i := slices.IndexFunc(n.queue, func(w waiter) bool { return w.ID == n.own.ID }); i > 0 {
+		return n.queue[i-1].ID
 	}
-	return ""
+	return lockFreed
 }

@@ -59,55 +59,37 @@ func (s *Store) tell(name, what string) { _ = s.conn.Publish(s.wakeSubject(name,
 // queue asks for the name. A claim that is refused is in the queue then, and is told what to wait for; nothing if the
 // queue is full.
 func (s *Store) queue(ctx context.Context, c driver.Claim) (g driver.Grant, what string, err error) {
-	ctx, end, err := s.ready(ctx)
-	if err != nil {
-		return g, "", err
-	}
-	defer end()
-	for tries, joined := 0, 0; ; tries++ { // joined so many looks ago; a replica may be late to tell
+	joined := 0 // so many looks ago; a replica may be late to tell
+	err = s.run(ctx, func(ctx context.Context) error {
 		now, err := s.look(ctx, c, false)
 		if err != nil {
-			return g, "", err
+			return err
 		}
 		g, err = s.seize(ctx, c, now)
 		_, refused := errors.AsType[*driver.Held](err)
 		switch {
 		case !refused:
 		case now.own != nil && joined > 0:
-			return g, now.awaits(), err
+			what = now.awaits()
 		case now.own != nil:
-			moved := s.sit(ctx, c, now.own.slot, now.own.entry.revision, now.own.record)
-			if moved == nil {
-				return g, now.awaits(), err
+			if moved := s.sit(ctx, c, now.own.slot, now.own.entry.revision, now.own.record); moved != nil {
+				return moved
 			}
-			err = moved
+			what = now.awaits()
 		case joined == 0:
 			slot, ok := now.freeSlot()
 			if !ok {
-				return g, "", err
+				return err
 			}
 			if err = s.sit(ctx, c, slot, now.slots[slot].at(), record{}); err == nil {
-				joined = 1
-				continue // those who left before it was there did not tell it
+				joined, err = 1, errStale // those who left before it was there did not tell it
 			}
 		default:
 			joined, err = (joined+1)%9, errMoved
 		}
-		if !errors.Is(err, errMoved) {
-			return g, "", err
-		}
-		if err := pause(ctx, tries); err != nil {
-			return g, "", err
-		}
-	}
-}
-
-// awaits is what an entry waits for.
-func (n *state) awaits() string {
-	if n.heads() {
-		return lockFreed
-	}
-	return n.before()
+		return err
+	})
+	return g, what, err
 }
 
 // freeSlot is one of the first that are free, so that few are ever used. Those who come at the same time
