@@ -105,19 +105,14 @@ func handle(digest string) string { return digest[:min(len(digest), 16)] }
 func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
 	return func(yield func(inspect.LeaseInfo, error) bool) {
 		names, err := run(ctx, s, func(t *call) ([]string, error) { return t.names(prefix) })
+		for i := 0; err == nil && i < len(names); i++ {
+			var info inspect.LeaseInfo
+			if info, err = s.Inspect(ctx, names[i]); err == nil && info.Held && !yield(info, nil) {
+				return
+			}
+		}
 		if err != nil {
 			yield(inspect.LeaseInfo{}, err)
-			return
-		}
-		for _, name := range names {
-			info, err := s.Inspect(ctx, name)
-			if err != nil {
-				yield(inspect.LeaseInfo{}, err)
-				return
-			}
-			if info.Held && !yield(info, nil) {
-				return
-			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -63,8 +64,8 @@ func (f optionFunc) apply(s *Store) { f(s) }
 
 // WithRoot sets the path below which all znodes are. The default is "/holdfast". The path begins with
 // a slash and must not end in one. Missing parts of it are created.
-func WithRoot(path string) Option {
-	return optionFunc(func(s *Store) { s.root = path })
+func WithRoot(root string) Option {
+	return optionFunc(func(s *Store) { s.root = root })
 }
 
 // WithACL sets the permissions on the znodes that the Store creates. The default lets everybody do
@@ -107,13 +108,8 @@ func (s *Store) validate() error {
 	case len(s.acl) == 0:
 		return errors.New("zklock: WithACL: empty; nobody could use the nodes")
 	}
-	if !strings.HasPrefix(s.root, "/") || strings.HasSuffix(s.root, "/") {
-		return fmt.Errorf("zklock: WithRoot(%q): it has to begin with a slash and must not end in one", s.root)
-	}
-	for part := range strings.SplitSeq(s.root[1:], "/") {
-		if part == "" || part == "." || part == ".." || strings.ContainsFunc(part, forbidden) {
-			return fmt.Errorf("zklock: WithRoot(%q): ZooKeeper allows no such path", s.root)
-		}
+	if !strings.HasPrefix(s.root, "/") || s.root == "/" || path.Clean(s.root) != s.root || strings.ContainsFunc(s.root, forbidden) {
+		return fmt.Errorf("zklock: WithRoot(%q): it must begin with a slash, not end in one, and be a path that ZooKeeper allows", s.root)
 	}
 	return nil
 }
