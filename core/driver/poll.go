@@ -30,7 +30,7 @@ func Poll(ctx context.Context, c Claim, try func(context.Context, Claim) (Grant,
 // TTL ends. Without such a channel it looks as often as [Poll] does.
 //
 // Each look has [Patience] at most. Await tells c.Heard of each refusal, and returns as Wait does.
-func Await(ctx context.Context, c Claim, look func(context.Context) (Grant, <-chan struct{}, error)) (Grant, error) {
+func Await[T any](ctx context.Context, c Claim, look func(context.Context) (Grant, <-chan T, error)) (Grant, error) {
 	for pace, queued := firstPoll, false; ; pace, queued = min(2*pace, lastPoll), true {
 		asked := time.Now()
 		bounded, cancel := context.WithTimeout(ctx, Patience(c.TTL))
@@ -66,7 +66,7 @@ func Await(ctx context.Context, c Claim, look func(context.Context) (Grant, <-ch
 
 // listen waits until it is told, for d at most, or less if ctx ends. It says whether ctx still stands. A client
 // may take a ctx for ended at its deadline, before it is.
-func listen(ctx context.Context, told <-chan struct{}, d time.Duration) bool {
+func listen[T any](ctx context.Context, told <-chan T, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

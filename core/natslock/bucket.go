@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Bucket returns the settings of a bucket for locks:
@@ -50,10 +50,8 @@ var ErrWeak = errors.New("natslock: the bucket loses locks with one server")
 //
 // A server does not tell its sync_interval. So Check cannot see whether the servers write to their disks
 // before they answer.
-func (s *Store) Check(ctx context.Context) error { return s.old.check(ctx) }
-
-func (s *store) check(ctx context.Context) error {
-	if err := s.Validate(); err != nil {
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.validate(); err != nil {
 		return err
 	}
 	config, err := s.settings(ctx)
@@ -66,57 +64,31 @@ func (s *store) check(ctx context.Context) error {
 	return nil
 }
 
-// ready is linked, once the bucket has been found to be one for locks.
-func (s *store) ready(ctx context.Context) (linked context.Context, end func(), err error) {
-	linked, end, err = s.linked(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.settle(linked); err != nil {
-		end()
-		return nil, nil, err
-	}
-	return linked, end, nil
-}
-
 // settle checks the bucket once, and warns if it is weak.
-func (s *store) settle(ctx context.Context) error {
-	s.mu.Lock()
-	settled := s.settled
-	s.mu.Unlock()
-	if settled {
+func (s *Store) settle(ctx context.Context) error {
+	if s.settled.Load() {
 		return nil
 	}
 	config, err := s.settings(ctx)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if weakness := weakness(config); weakness != "" && !s.warned {
-		slog.Warn("holdfast: a lock that is granted may be granted again after the failure of one server",
-			slog.String("backend", "NATS"), slog.String("bucket", s.bucket), slog.String("because", weakness))
+	if weakness := weakness(config); weakness != "" {
+		s.warning.Do(func() {
+			slog.Warn("holdfast: a lock that is granted may be granted again after the failure of one server",
+				slog.String("backend", "NATS"), slog.String("bucket", s.bucket), slog.String("because", weakness))
+		})
 	}
-	s.settled, s.warned, s.copies = true, true, config.Replicas
+	s.copies.Store(int64(config.Replicas))
+	s.settled.Store(true)
 	return nil
 }
 
-// unsettle has the bucket checked again.
-func (s *store) unsettle() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.settled = false
-}
-
 // clustered says whether the bucket has replicas, of which some may be late.
-func (s *store) clustered() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.copies > 1
-}
+func (s *Store) clustered() bool { return s.copies.Load() > 1 }
 
 // settings reads those of the bucket. The error says what cannot work.
-func (s *store) settings(ctx context.Context) (config jetstream.StreamConfig, err error) {
+func (s *Store) settings(ctx context.Context) (config jetstream.StreamConfig, err error) {
 	info, err := s.info(ctx)
 	if err != nil {
 		return config, err
@@ -142,26 +114,19 @@ func (s *store) settings(ctx context.Context) (config jetstream.StreamConfig, er
 }
 
 // info asks for the stream of the bucket.
-func (s *store) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+func (s *Store) info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (info *jetstream.StreamInfo, err error) {
 	stream, err := s.js.Stream(ctx, s.stream())
-	if err != nil {
-		return nil, s.infoError(ctx, err)
-	}
-	if len(opts) == 0 {
+	switch {
+	case err != nil:
+	case len(opts) == 0:
 		return stream.CachedInfo(), nil
+	default:
+		info, err = stream.Info(ctx, opts...)
 	}
-	info, err := stream.Info(ctx, opts...)
-	if err != nil {
-		return nil, s.infoError(ctx, err)
-	}
-	return info, nil
-}
-
-func (s *store) infoError(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[jetstream.JetStreamError](err); ok && e.APIError() != nil {
-		return refusal(e.APIError())
+		return nil, refusal(e.APIError())
 	}
-	return s.because(ctx, s.api()+"STREAM.INFO."+s.stream(), err)
+	return info, s.because(ctx, s.api()+"STREAM.INFO."+s.stream(), err)
 }
 
 // weakness says why a bucket loses locks with one server.

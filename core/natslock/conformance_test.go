@@ -108,7 +108,7 @@ func at(t testing.TB, addr, bucket string) drivertest.Config {
 	store := func(addr string) driver.Driver { return natslock.New(dial(t, addr), bucket) }
 	return drivertest.Config{
 		Driver: func() driver.Driver { return store(addr) },
-		Slow:   250 * time.Millisecond, // a waiter asks before it stands in the queue
+		Slow:   100 * time.Millisecond, // a look may be under way as its call ends
 		Overwrite: func(name string) {
 			_, err := made.Put(t.Context(), name+".lock", []byte("bm90IGhvbGRmYXN0J3M="))
 			ok(t, err)

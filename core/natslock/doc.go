@@ -29,17 +29,18 @@
 // renewal writes the key again, a release deletes it, both only at the revision at which the token owned it. So a
 // command that is late changes nothing. Each write has the TTL, and the server deletes a key whose TTL is over.
 //
-// Several holders of a name stand in one value, each with its own end by the server's clock. Who joins, renews or
+// Several holders of a name are in one value, each with its own end by the server's clock. Who joins, renews or
 // leaves writes them all. The key lasts as long as the last of them. A release that leaves the name taken, for a while
 // or for a hand-off, writes that into the key instead of deleting it.
 //
-// Dots separate the parts of a key; every byte that a key cannot have is written as "=" and two digits.
+// Dots separate the parts of a key; every byte that a key cannot have is written as "=" and two digits. A value is "v1 " and
+// JSON: digests of tokens, TTLs, fences, since when, and labels.
 //
-//	order=3A42.lock         the lock: a digest of its owner's token, TTL, fence, since when, label; or several holders
-//	order=3A42.line.0       a place in the queue: a digest of the place, order, since when, label
+//	order=3A42.lock         the lock: who has the name
+//	order=3A42.line.0       an entry in the queue, and when it came
 //	order=3A42.done.pay     a dedup marker, which ends with its window
 //
-// A place is written again at least every [driver.Recheck], and keeps its order. There are 512 of them for each
+// An entry is written again at least every [driver.Recheck], and keeps its order. There are 512 of them for each
 // name; further processes poll. Waiters hear of changes by plain messages, on subjects that begin with
 // "holdfast.", and look every [driver.Recheck] in case that one was lost.
 //
@@ -65,9 +66,9 @@
 // An acquire of a free name costs a read and a write. An acquire that is refused costs a read, and another of the
 // leader if the bucket has replicas. A release costs a read and a write; one that leaves a marker costs two writes.
 // A renewal costs one read for all leases, and a write for each name. Where a name is shared or limited, an acquire beside
-// others, a renewal and a release also ask for the server's time. A waiter costs a read and a write when it comes, and
-// again in each [driver.Recheck]; a grant after a wait costs a write more. docs/backends/nats.md has the permissions, and says
-// how to operate it.
+// others, a renewal and a release also ask for the server's time. A waiter costs two reads and a write when it comes, a
+// read and a write in each [driver.Recheck], and a read and two writes once it is its turn. docs/backends/nats.md has the
+// permissions, and says how to operate it.
 //
 // It needs nats-server 2.11 or later. It is tested with 2.15, with one server, and with three while their leader is
 // killed.

@@ -10,14 +10,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // open returns a Store on a server of its own.
-func open(t *testing.T) *store {
+func open(t *testing.T) *Store {
 	t.Helper()
 	conn, err := nats.Connect("nats://" + servers.NATS(t).Addr())
 	noError(t, err)
@@ -26,7 +26,7 @@ func open(t *testing.T) *store {
 	noError(t, err)
 	_, err = js.CreateKeyValue(t.Context(), Bucket("locks", 1))
 	noError(t, err)
-	return newStore(js, "locks")
+	return New(js, "locks")
 }
 
 func noError(t *testing.T, err error) {
@@ -41,21 +41,19 @@ func minute(name, token string) driver.Claim {
 }
 
 // seen is the state that a claim meets.
-func (s *store) seen(t *testing.T, c driver.Claim) *state {
+func (s *Store) seen(t *testing.T, c driver.Claim) *state {
 	t.Helper()
 	now, err := s.look(t.Context(), c, false)
 	noError(t, err)
 	return now
 }
 
-// stands puts a claim into the line.
-func (s *store) stands(t *testing.T, c driver.Claim) {
+// queues puts a claim into the queue.
+func (s *Store) queues(t *testing.T, c driver.Claim) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	_ = s.Wait(ctx, c)
-	if s.seen(t, c).own == nil {
-		t.Fatal("it does not stand in line")
+	_, _, err := s.queue(t.Context(), c)
+	if _, held := errors.AsType[*driver.Held](err); !held || s.seen(t, c).own == nil {
+		t.Fatalf("it is not in the queue: %v", err)
 	}
 }
 
@@ -74,24 +72,26 @@ func TestAWriteThatComesTooLateChangesNothing(t *testing.T) {
 			meanwhile: func(c driver.Claim) { got(theirs(c.Name)) },
 			write:     func(c driver.Claim, now *state) error { _, err := s.take(t.Context(), c, now); return err },
 		},
-		"a claim after another's whole tenure": {
+		"a claim after another's whole grant": {
 			meanwhile: func(c driver.Claim) { got(theirs(c.Name)); noError(t, s.Release(t.Context(), theirs(c.Name))) },
 			write:     func(c driver.Claim, now *state) error { _, err := s.take(t.Context(), c, now); return err },
 		},
 		"a marker after another's grant": {
 			before:    got,
-			meanwhile: func(c driver.Claim) { noError(t, s.Release(t.Context(), c)); got(theirs(c.Name)) },
+			meanwhile: func(c driver.Claim) { noError(t, s.Release(t.Context(), mine(c.Name))); got(theirs(c.Name)) },
 			write:     func(c driver.Claim, now *state) error { return s.mark(t.Context(), c, now) },
 		},
 		"a release after another's grant": {
 			before:    got,
-			meanwhile: func(c driver.Claim) { noError(t, s.Release(t.Context(), c)); got(theirs(c.Name)) },
+			meanwhile: func(c driver.Claim) { noError(t, s.Release(t.Context(), mine(c.Name))); got(theirs(c.Name)) },
 			write:     func(_ driver.Claim, now *state) error { return s.remove(t.Context(), now.lock) },
 		},
-		"a place after it was left": {
-			before:    func(c driver.Claim) { got(theirs(c.Name)); s.stands(t, c) },
+		"an entry after it has left": {
+			before:    func(c driver.Claim) { got(theirs(c.Name)); s.queues(t, c) },
 			meanwhile: func(c driver.Claim) { noError(t, s.leave(t.Context(), c, s.seen(t, c))) },
-			write:     func(c driver.Claim, now *state) error { return s.stay(t.Context(), c, now, "") },
+			write: func(c driver.Claim, now *state) error {
+				return s.sit(t.Context(), c, now.own.slot, now.own.entry.revision, now.own.record)
+			},
 		},
 	} {
 		c := mine(fmt.Sprintf("%x", what))
@@ -105,7 +105,7 @@ func TestAWriteThatComesTooLateChangesNothing(t *testing.T) {
 		if err := late.write(c, now); !errors.Is(err, errMoved) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if after := s.seen(t, c); after.is.String() != owner.is.String() || after.done.there() || after.own != nil {
+		if after := s.seen(t, c); valueOf(after.is) != valueOf(owner.is) || after.done.there() || after.own != nil {
 			t.Errorf("%s: %+v after %+v", what, after, owner)
 		}
 	}
@@ -115,7 +115,7 @@ func TestAMarkerStandsEvenIfTheReleaseAfterItIsTooLate(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	c := minute("name", "token")
-	c.Dedup, c.Mark = time.Hour, true
+	c.Dedup = time.Hour
 	_, err := s.Acquire(t.Context(), c)
 	noError(t, err)
 	noError(t, s.mark(t.Context(), c, s.seen(t, c))) // and the process dies
@@ -130,43 +130,48 @@ func TestAMarkerStandsEvenIfTheReleaseAfterItIsTooLate(t *testing.T) {
 func TestAQueueHasRoomForMoreProcessesThanThereAre(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	now := &state{seats: make(map[int]*entry)}
-	for seat := range seats {
-		if free, ok := now.freeSeat(); !ok || free > seat+len(now.line)+4 {
-			t.Fatalf("seat %d of %d that are taken", free, seat)
+	now := &state{slots: make(map[int]*entry)}
+	for slot := range slots {
+		if free, ok := now.freeSlot(); !ok || free > slot+len(now.queue)+4 {
+			t.Fatalf("slot %d of %d that are taken", free, slot)
 		}
-		now.seats[seat] = &entry{key: seatKey("name", seat)}
-		now.line = append(now.line, place{})
+		now.slots[slot] = &entry{key: slotKey("name", slot)}
+		now.queue = append(now.queue, waiter{})
+		w := write{key: slotKey("name", slot), value: valueOf(record{ID: digest(fmt.Sprint(slot)), TTL: time.Hour.Milliseconds()}), ttl: time.Hour}
+		_, err := s.put(t.Context(), w)
+		noError(t, err)
 	}
-	if _, ok := now.freeSeat(); ok {
-		t.Error("more places than seats")
+	if _, ok := now.freeSlot(); ok {
+		t.Error("more entries than slots")
 	}
-	if err := s.stand(t.Context(), minute("name", "token"), now); !errors.Is(err, errFull) {
-		t.Errorf("%v", err)
+	c := minute("name", "token")
+	_, what, err := s.queue(t.Context(), c)
+	if _, held := errors.AsType[*driver.Held](err); !held || what != "" || s.seen(t, c).own != nil {
+		t.Errorf("in a queue that is full: %q, %v", what, err)
 	}
-	now.seats[7].deleted = true // a seat that was left is taken again
-	if seat, ok := now.freeSeat(); !ok || seat != 7 {
-		t.Errorf("seat %d, %t", seat, ok)
+	now.slots[7].deleted = true // a slot that was left is taken again
+	if slot, ok := now.freeSlot(); !ok || slot != 7 {
+		t.Errorf("slot %d, %t", slot, ok)
 	}
 }
 
-func TestAPlaceIsHeardOfButDoesNotMove(t *testing.T) {
+func TestAnEntryIsKeptAliveAndDoesNotMove(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	_, err := s.Acquire(t.Context(), minute("name", "owner"))
 	noError(t, err)
 	first, second := minute("name", "first"), minute("name", "second")
-	s.stands(t, first)
-	s.stands(t, second)
+	s.queues(t, first)
+	s.queues(t, second)
 	for range 3 {
 		for _, c := range []driver.Claim{first, second, first} { // it is written again, at a later revision
-			s.stands(t, c)
+			s.queues(t, c)
 		}
-		if now := s.seen(t, second); now.heads() || now.before() != digest("first") || now.awaits(second) != digest("first") {
-			t.Fatalf("%+v", now.line)
+		if now := s.seen(t, second); now.heads() || now.awaits() != digest("first") {
+			t.Fatalf("%+v", now.queue)
 		}
-		if now := s.seen(t, first); !now.heads() || now.awaits(first) != lockFreed {
-			t.Fatalf("%+v", now.line)
+		if now := s.seen(t, first); !now.heads() || now.awaits() != lockFreed {
+			t.Fatalf("%+v", now.queue)
 		}
 	}
 }
@@ -200,33 +205,32 @@ func TestAValueOfOtherSoftwareIsNoRecord(t *testing.T) {
 	e := &entry{revision: 7, time: time.UnixMilli(9)}
 	id := digest("token")
 	for _, none := range []string{
-		"", "v1", "v2 " + id + " 1 2 3 x", "v1 " + id + " 1 2 3", "v1 " + id[1:] + " 1 2 3 x",
-		"v1 " + id + " x 2 3 x", "v1 " + id + " 1 x 3 x", "v1 " + id + " 1 2 x x",
+		"", "v1", `v2 {"id":"` + id + `","ttl":1}`, `{"id":"` + id + `","ttl":1}`, `v1 {"id":"` + id[1:] + `","ttl":1}`, `v1 {"id":"` + id + `"}`,
+		`v1 {"id":"` + id + `","ttl":1} and more`, `v1 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1}]}`,
 	} {
 		e.value = none
-		if r := parse(e); r != (record{}) {
+		if r := recordOf(e); r != (record{}) {
 			t.Errorf("%q: %+v", none, r)
 		}
 	}
-	for _, r := range []record{{id, time.Second, 5, 6, "a b "}, {id, time.Minute, 1, 0, ""}} {
-		e.value = r.String()
-		if back := parse(e); back != r {
+	for _, r := range []record{{id, 1000, 0, 5, 6, 8, "a b "}, {id, 60_000, 2, 1, 5, 1, ""}} {
+		e.value = valueOf(r)
+		if back := recordOf(e); back != r {
 			t.Errorf("%+v became %+v", r, back)
 		}
 	}
-	e.value = record{id: id, ttl: time.Second}.String()
-	if r := parse(e); r.order != 7 || r.since != 9 {
+	e.value = valueOf(record{ID: id, TTL: 1000})
+	if r := recordOf(e); r.Order != 7 || r.Since != 9 || r.Ends != 1009 {
 		t.Errorf("%+v has not the revision that made it", r)
 	}
 }
 
-func TestWhoFreesANameOrLeavesTheLineTellsThoseWhoWaitForIt(t *testing.T) {
+func TestWhoFreesANameOrLeavesTheQueueTellsThoseWhoWaitForIt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	told, err := s.conn.SubscribeSync("holdfast.locks.>")
 	noError(t, err)
 	owner, waiter := minute("na.me", "owner"), minute("na.me", "waiter")
-	waiter.Place = "place"
 	got := func(c driver.Claim) { _, err := s.Acquire(t.Context(), c); noError(t, err) }
 	for _, step := range []struct {
 		what, want string
@@ -237,9 +241,9 @@ func TestWhoFreesANameOrLeavesTheLineTellsThoseWhoWaitForIt(t *testing.T) {
 			got(owner)
 			noError(t, s.Evict(t.Context(), owner.Name, handle(digest(owner.Token))))
 		}},
-		{"a place that is left", digest("place"), func() { got(owner); s.stands(t, waiter); _ = s.Release(t.Context(), waiter) }},
-		{"a release after that", lockFreed, func() { s.stands(t, waiter); noError(t, s.Release(t.Context(), owner)) }},
-		{"a grant", digest("place"), func() { got(waiter) }},
+		{"an entry that leaves", digest("waiter"), func() { got(owner); s.queues(t, waiter); _ = s.Release(t.Context(), waiter) }},
+		{"a release after that", lockFreed, func() { s.queues(t, waiter); noError(t, s.Release(t.Context(), owner)) }},
+		{"a grant", digest("waiter"), func() { got(waiter) }},
 		{"a release of that", lockFreed, func() { noError(t, s.Release(t.Context(), waiter)) }},
 		{"the last one of several readers", lockFreed, func() {
 			for _, token := range []string{"one", "two"} { // the first tells nobody: a writer would not get the name

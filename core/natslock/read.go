@@ -3,6 +3,7 @@ package natslock
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,12 +12,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // read returns the last message of every key, all of one moment. A key may end in a wildcard. Any replica may
 // answer. The answer has a message for each key, and one that ends it.
-func (s *store) read(ctx context.Context, keys ...string) (found []*entry, err error) {
+func (s *Store) read(ctx context.Context, keys ...string) (found []*entry, err error) {
 	var ask struct {
 		Last []string `json:"multi_last"`
 	}
@@ -60,13 +61,10 @@ func (s *store) read(ctx context.Context, keys ...string) (found []*entry, err e
 }
 
 // entry is what a message of an answer says.
-func (s *store) entry(m *nats.Msg) (*entry, error) {
+func (s *Store) entry(m *nats.Msg) (*entry, error) {
 	revision, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("natslock: an answer that makes no sense: %w", err)
-	}
-	at, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
-	if err != nil {
+	at, errTime := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
+	if err := errors.Join(err, errTime); err != nil {
 		return nil, fmt.Errorf("natslock: an answer that makes no sense: %w", err)
 	}
 	return &entry{
@@ -81,7 +79,7 @@ func isDeletion(h nats.Header) bool {
 }
 
 // ask returns the last message of one key, as the leader has it.
-func (s *store) ask(ctx context.Context, key string) (*entry, error) {
+func (s *Store) ask(ctx context.Context, key string) (*entry, error) {
 	body, err := json.Marshal(map[string]string{"last_by_subj": s.subject(key)})
 	if err != nil {
 		return nil, err

@@ -3,12 +3,12 @@ package natslock
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // atOnce is how many leases are renewed at the same time.
@@ -16,70 +16,63 @@ const atOnce = 32
 
 // Renew implements driver.Driver. It reads all locks at once. Then each lock that claims still own is written again, at
 // the revision that was read: once for all of its claims.
-func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
-	ctx, end, err := s.ready(ctx)
-	if err != nil {
-		return slices.Repeat([]error{err}, len(claims))
-	}
-	defer end()
-	locks, at, err := s.locks(ctx, claims)
-	if err != nil {
-		return slices.Repeat([]error{err}, len(claims))
-	}
+func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	errs := make([]error, len(claims))
-	var renewing sync.WaitGroup
-	turns := make(chan struct{}, atOnce)
-	for name, of := range byName(claims) {
-		turns <- struct{}{}
-		renewing.Go(func() {
-			defer func() { <-turns }()
-			s.renew(ctx, &renewal{name: name, claims: claims, of: of, errs: errs}, locks[lockKey(name)], at)
-		})
+	of := make(map[string]*renewal, len(claims))
+	for i, c := range claims {
+		key := lockKey(c.Name)
+		if of[key] == nil {
+			of[key] = &renewal{name: c.Name, claims: claims, errs: errs}
+		}
+		of[key].of = append(of[key].of, i)
 	}
-	renewing.Wait()
+	if err := s.run(ctx, func(ctx context.Context) error { return s.renewAll(ctx, of) }); err != nil {
+		return slices.Repeat([]error{err}, len(claims))
+	}
 	return errs
 }
 
-// byName says which of the claims are of each name.
-func byName(claims []driver.Claim) map[string][]int {
-	of := make(map[string][]int, len(claims))
-	for i, c := range claims {
-		of[c.Name] = append(of[c.Name], i)
+func (s *Store) renewAll(ctx context.Context, of map[string]*renewal) error {
+	at, err := s.locks(ctx, of)
+	if err != nil {
+		return err
 	}
-	return of
+	var renewing sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	for _, r := range of {
+		turns <- struct{}{}
+		renewing.Go(func() {
+			s.renew(ctx, r, at)
+			<-turns
+		})
+	}
+	renewing.Wait()
+	return nil
 }
 
-// locks reads the locks of the claims. If one of them has several holders, it asks for the server's time, too.
-func (s *store) locks(ctx context.Context, claims []driver.Claim) (locks map[string]*entry, at time.Time, err error) {
-	locks = make(map[string]*entry, len(claims))
+// locks reads the locks. If one of them can have several holders, it asks for the server's time, too.
+func (s *Store) locks(ctx context.Context, of map[string]*renewal) (at time.Time, err error) {
+	found, err := s.read(ctx, slices.Collect(maps.Keys(of))...)
 	several := false
-	for batch := range slices.Chunk(claims, seats) {
-		keys := make([]string, 0, len(batch))
-		for _, c := range batch {
-			keys = append(keys, lockKey(c.Name))
-		}
-		found, err := s.read(ctx, keys...)
-		if err != nil {
-			return nil, at, err
-		}
-		for _, e := range found {
-			locks[e.key] = e
-			several = several || e.there() && strings.HasPrefix(e.value, severalForm)
+	for _, e := range found {
+		if r := of[e.key]; r != nil {
+			r.lock, several = e, several || e.there() && lockOf(e).several()
 		}
 	}
-	if several {
-		server, err := s.info(ctx)
-		if err != nil {
-			return nil, at, err
-		}
-		at = server.TimeStamp
+	if err != nil || !several {
+		return at, err
 	}
-	return locks, at, nil
+	server, err := s.info(ctx)
+	if err != nil {
+		return at, err
+	}
+	return server.TimeStamp, nil
 }
 
 // renewal is that of one lock.
 type renewal struct {
 	name   string
+	lock   *entry
 	claims []driver.Claim
 	of     []int // those that it is about
 	errs   []error
@@ -110,33 +103,32 @@ func (r *renewal) judge(now state) (next lock, renewed []int) {
 }
 
 // renew writes a lock again. In a cluster, what a replica has told may be too old.
-func (s *store) renew(ctx context.Context, r *renewal, e *entry, at time.Time) {
-	for tries := 0; ; tries++ {
+func (s *Store) renew(ctx context.Context, r *renewal, at time.Time) {
+	sure := !s.clustered()
+	err := repeat(ctx, func() error {
 		now := &state{at: at}
-		now.locked(e)
+		now.locked(r.lock)
 		next, renewed := r.judge(*now)
-		sure := tries > 0 || !s.clustered()
 		if sure && len(renewed) == 0 {
-			return
+			return nil
 		}
-		var err error
+		err := errMoved
 		if sure || len(renewed) == len(r.of) {
 			_, err = s.set(ctx, r.name, now, next)
-			if !errors.Is(err, errMoved) {
-				r.answer(renewed, err)
-				return
+		}
+		if errors.Is(err, errMoved) {
+			lock, failed := s.ask(ctx, lockKey(r.name))
+			if failed != nil {
+				return failed
 			}
+			r.lock, sure = lock, true
+			return err
 		}
-		if tries > 0 {
-			if err := pause(ctx, tries); err != nil {
-				r.answer(renewed, err)
-				return
-			}
-		}
-		if e, err = s.ask(ctx, lockKey(r.name)); err != nil {
-			r.answer(r.of, err)
-			return
-		}
+		r.answer(renewed, err)
+		return nil
+	})
+	if err != nil {
+		r.answer(r.of, err)
 	}
 }
 

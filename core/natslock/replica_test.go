@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // replica answers a read of a Store as a replica does that has heard of nothing for a while. It passes on everything
@@ -23,7 +23,7 @@ type replica struct {
 }
 
 // behind returns a replica of the bucket of s, and a Store that reads from it.
-func behind(t *testing.T, s *store) (*replica, *store) {
+func behind(t *testing.T, s *Store) (*replica, *Store) {
 	t.Helper()
 	r := &replica{conn: s.conn}
 	sub, err := s.conn.Subscribe("TEST.>", r.pass)
@@ -31,9 +31,9 @@ func behind(t *testing.T, s *store) (*replica, *store) {
 	t.Cleanup(func() { _ = sub.Unsubscribe() })
 	js, err := jetstream.NewWithAPIPrefix(s.conn, "TEST")
 	noError(t, err)
-	far := newStore(js, s.bucket)
+	far := New(js, s.bucket)
 	noError(t, far.settle(t.Context()))
-	far.copies = 3
+	far.copies.Store(3)
 	return r, far
 }
 
@@ -58,7 +58,7 @@ func (r *replica) pass(m *nats.Msg) {
 }
 
 // freeze has it answer every question that was asked so far once as it would answer now.
-func (r *replica) freeze(t *testing.T, s *store) {
+func (r *replica) freeze(t *testing.T, s *Store) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,31 +91,31 @@ func TestWhatAReplicaHasNotHeardOfIsNotTold(t *testing.T) {
 	verify.TTL = 0
 	r, far := behind(t, near)
 	_, _ = far.look(t.Context(), mine, false) // the questions are known now
-	_, _, _ = far.locks(t.Context(), []driver.Claim{mine})
+	_, _ = far.locks(t.Context(), map[string]*renewal{lockKey(mine.Name): {}})
 	for what, late := range map[string]struct {
 		before, meanwhile func()
-		call              func(far *store) error
+		call              func(far *Store) error
 	}{
 		"a renewal after the grant": {func() {}, func() { got(mine) },
-			func(far *store) error { return far.Renew(t.Context(), []driver.Claim{mine})[0] }},
+			func(far *Store) error { return far.Renew(t.Context(), []driver.Claim{mine})[0] }},
 		"a verification after the grant": {func() {}, func() { got(mine) },
-			func(far *store) error { return far.Renew(t.Context(), []driver.Claim{verify})[0] }},
+			func(far *Store) error { return far.Renew(t.Context(), []driver.Claim{verify})[0] }},
 		"a release after the grant": {func() {}, func() { got(mine) },
-			func(far *store) error { return far.Release(t.Context(), mine) }},
+			func(far *Store) error { return far.Release(t.Context(), mine) }},
 		"a claim after the release": {func() { got(theirs) }, func() { gone(theirs) },
-			func(far *store) error { _, err := far.Acquire(t.Context(), mine); return err }},
-		"a claim after a whole tenure": {func() {}, func() { got(theirs); gone(theirs) },
-			func(far *store) error { _, err := far.Acquire(t.Context(), mine); return err }},
+			func(far *Store) error { _, err := far.Acquire(t.Context(), mine); return err }},
+		"a claim after another's whole grant": {func() {}, func() { got(theirs); gone(theirs) },
+			func(far *Store) error { _, err := far.Acquire(t.Context(), mine); return err }},
 		"a reader after a writer": {func() { got(theirs) }, func() { gone(theirs); got(others) },
-			func(far *store) error { _, err := far.Acquire(t.Context(), reads); return err }},
+			func(far *Store) error { _, err := far.Acquire(t.Context(), reads); return err }},
 		"a reader beside others that came since": {func() { got(others) }, func() { got(reader("name", "third")) },
-			func(far *store) error { _, err := far.Acquire(t.Context(), reads); return err }},
+			func(far *Store) error { _, err := far.Acquire(t.Context(), reads); return err }},
 		"a reader's renewal beside others": {func() { got(others) }, func() { got(reads) },
-			func(far *store) error { return errors.Join(far.Renew(t.Context(), []driver.Claim{reads, others})...) }},
+			func(far *Store) error { return errors.Join(far.Renew(t.Context(), []driver.Claim{reads, others})...) }},
 		"a reader's release beside others": {func() { got(others) }, func() { got(reads) },
-			func(far *store) error { return far.Release(t.Context(), reads) }},
-		"a hand-off after another's tenure": {func() { got(theirs) }, func() { gone(handingOff("name", "theirs")) },
-			func(far *store) error { _, err := far.Acquire(t.Context(), handingOff("name", "mine")); return err }},
+			func(far *Store) error { return far.Release(t.Context(), reads) }},
+		"a hand-off after another's grant": {func() { got(theirs) }, func() { gone(handingOff("name", "theirs")) },
+			func(far *Store) error { _, err := far.Acquire(t.Context(), handingOff("name", "mine")); return err }},
 	} {
 		late.before()
 		r.freeze(t, near)

@@ -4,12 +4,13 @@ import (
 	"context"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // isFor says whether the name was left for c's hand-off.
 func (n *state) isFor(c driver.Claim) bool {
-	return n.is.Kind == driver.HoldHandoff && c.Handoff != "" && c.Exclusive() && n.is.Holders[0].ID == digest(c.Handoff)
+	return n.is.Kind == inspect.HoldHandoff && c.Handoff != "" && c.Exclusive() && n.is.Holders[0].ID == digest(c.Handoff)
 }
 
 // admits says whether nobody has the name, or those who have it leave room for c. Nobody writes over a key whose TTL is
@@ -24,7 +25,7 @@ func (n *state) admits(c driver.Claim) bool {
 		return true
 	case n.is.Kind != kindOf(c) || c.Exclusive():
 		return false
-	case c.Shared:
+	case c.Shared():
 		return len(n.is.alive(n.at).Holders) < maxHolders
 	default:
 		return len(n.is.alive(n.at).Holders) < n.allows(c)
@@ -56,7 +57,7 @@ func (n *state) allows(c driver.Claim) int {
 
 // fewer is what c is told of the limit: 0 if it is its own.
 func (n *state) fewer(c driver.Claim) int {
-	if kindOf(c) != driver.HoldLimited || n.lock.there() && n.is.Kind != driver.HoldLimited || n.allows(c) == c.Limit {
+	if kindOf(c) != inspect.HoldLimited || n.lock.there() && n.is.Kind != inspect.HoldLimited || n.allows(c) == c.Limit {
 		return 0
 	}
 	return n.allows(c)
@@ -65,14 +66,14 @@ func (n *state) fewer(c driver.Claim) int {
 // held is how c is refused.
 func (n *state) held(c driver.Claim) *driver.Held {
 	switch {
-	case n.is.Kind == driver.HoldForeign || n.admits(c):
+	case n.is.Kind == inspect.HoldForeign || n.admits(c):
 		return &driver.Held{}
 	case n.is.several():
 		return &driver.Held{Remaining: n.frees(c), Limit: n.fewer(c)}
 	}
 	h := n.is.Holders[0]
 	if n.is.left() {
-		return &driver.Held{Label: h.Label, Remaining: min(h.ttl(), max(h.left(n.at), sweep)), Exact: n.is.Kind == driver.HoldKept}
+		return &driver.Held{Label: h.Label, Remaining: min(h.ttl(), max(h.left(n.at), sweep)), Exact: n.is.Kind == inspect.HoldKept}
 	}
 	return &driver.Held{Label: h.Label, Remaining: h.ttl()}
 }
@@ -81,7 +82,7 @@ func (n *state) held(c driver.Claim) *driver.Held {
 func (n *state) frees(c driver.Claim) (left time.Duration) {
 	for i, h := range n.is.alive(n.at).Holders {
 		ends := min(h.left(n.at), h.ttl())
-		if i > 0 && n.is.Kind == driver.HoldLimited && kindOf(c) == driver.HoldLimited {
+		if i > 0 && n.is.Kind == inspect.HoldLimited && kindOf(c) == inspect.HoldLimited {
 			left = min(left, ends)
 		} else {
 			left = max(left, ends)

@@ -10,13 +10,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 func reader(name, token string) driver.Claim {
 	c := minute(name, token)
-	c.Shared = true
+	c.Limit = driver.Readers
 	return c
 }
 
@@ -35,7 +36,7 @@ func handingOff(name, token string) driver.Claim {
 	return c
 }
 
-func granted(t *testing.T, s *store, c driver.Claim) driver.Grant {
+func granted(t *testing.T, s *Store, c driver.Claim) driver.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), c)
 	noError(t, err)
@@ -43,7 +44,7 @@ func granted(t *testing.T, s *store, c driver.Claim) driver.Grant {
 }
 
 // lasts is the TTL of a lock's key.
-func lasts(t *testing.T, s *store, name string) time.Duration {
+func lasts(t *testing.T, s *Store, name string) time.Duration {
 	t.Helper()
 	stream, err := s.js.Stream(t.Context(), s.stream())
 	noError(t, err)
@@ -86,7 +87,7 @@ func TestWhoComesBetweenALookAndItsWriteIsRespected(t *testing.T) {
 			reader, func(n string) { granted(t, s, reader(n, "late")) },
 			func(n string) { release(reader(n, "late")); granted(t, s, reader(n, "next")) }, end,
 		},
-		"a min-hold after a whole tenure of another": {
+		"a min-hold after a whole grant of another": {
 			handingOff, func(n string) { granted(t, s, minute(n, "late")) },
 			func(n string) { release(minute(n, "late")); granted(t, s, minute(n, "next")) }, end,
 		},
@@ -115,10 +116,10 @@ func TestWhoComesBetweenALookAndItsWriteIsRespected(t *testing.T) {
 func TestNobodyJoinsALockThatIsNearlyOver(t *testing.T) {
 	t.Parallel()
 	ends := time.UnixMilli(1_000_000)
-	for kind, c := range map[driver.HoldKind]driver.Claim{
-		driver.HoldShared: reader("name", "token"), driver.HoldLimited: permit("name", "token"), driver.HoldHandoff: handingOff("name", "token"),
+	for kind, c := range map[inspect.HoldKind]driver.Claim{
+		inspect.HoldShared: reader("name", "token"), inspect.HoldLimited: permit("name", "token"), inspect.HoldHandoff: handingOff("name", "token"),
 	} {
-		now := &state{lock: &entry{}, is: lock{kind, []holder{{ID: digest(hashed), TTL: 1000, Ends: ends.UnixMilli(), Limit: c.Limit}}}}
+		now := &state{lock: &entry{}, is: lock{kind, []record{{ID: digest(hashed), TTL: 1000, Ends: ends.UnixMilli(), Limit: c.Limit}}}}
 		for left, want := range map[time.Duration]bool{sweep: true, sweep - 1: false, 0: false, -time.Minute: false} {
 			now.at = ends.Add(-left)
 			if now.admits(c) != want {
@@ -149,7 +150,7 @@ func TestAnAnswerAfterTheEndOfTheOthersProvesNothing(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() { _ = silent.Unsubscribe() })
 	now.is.Holders[0].Ends = now.at.Add(sweep).UnixMilli()
-	if _, err = newStore(js, s.bucket).take(t.Context(), c, now); !errors.Is(err, errTooSlow) {
+	if _, err = New(js, s.bucket).take(t.Context(), c, now); !errors.Is(err, errTooSlow) {
 		t.Error(err)
 	}
 }
@@ -235,12 +236,12 @@ func TestWhoHasEndedGoesWithTheNextWrite(t *testing.T) {
 	} {
 		granted(t, s, one)
 		now := s.seen(t, one)
-		dead := holder{ID: digest("dead"), TTL: 1000, Order: 1, Ends: now.at.Add(-time.Second).UnixMilli()}
+		dead := record{ID: digest("dead"), TTL: 1000, Order: 1, Ends: now.at.Add(-time.Second).UnixMilli()}
 		_, err := s.set(t.Context(), "name", now, now.is.with(dead))
 		noError(t, err)
 		noError(t, write())
 		if now = s.seen(t, one); !now.owned(one) || len(now.is.without(dead.ID).Holders) != len(now.is.Holders) {
-			t.Errorf("after %s: %s", what, now.is)
+			t.Errorf("after %s: %s", what, valueOf(now.is))
 		}
 		_ = s.Release(t.Context(), two)
 		noError(t, s.Release(t.Context(), one))
@@ -272,49 +273,50 @@ func TestANameHasRoomForSoManyHolders(t *testing.T) {
 	t.Parallel()
 	many := permit("name", "token")
 	many.Limit = maxHolders + 1
-	for kind, c := range map[driver.HoldKind]driver.Claim{driver.HoldShared: reader("name", "token"), driver.HoldLimited: many} {
+	for kind, c := range map[inspect.HoldKind]driver.Claim{inspect.HoldShared: reader("name", "token"), inspect.HoldLimited: many} {
 		now := &state{lock: &entry{}, is: lock{Kind: kind}}
 		for i := range maxHolders {
-			now.is.Holders = append(now.is.Holders, holder{ID: digest(fmt.Sprint(i)), TTL: 1000, Ends: 1000, Limit: c.Limit})
+			now.is.Holders = append(now.is.Holders, record{ID: digest(fmt.Sprint(i)), TTL: 1000, Ends: 1000, Limit: c.Limit})
 			if i < maxHolders-1 && !now.admits(c) {
 				t.Fatalf("%s: %d are too many", kind, i+1)
 			}
 		}
-		if held := now.held(c); now.admits(c) || held.Limit != min(c.Limit, maxHolders) {
+		if held := now.held(c); now.admits(c) || held.Limit != min(max(0, c.Limit), maxHolders) {
 			t.Errorf("%s: more than that, or told of %d", kind, held.Limit)
 		}
 	}
 }
 
-func TestTheFormOfALockIsTheSameInAllVersions(t *testing.T) {
+func TestWhatIsNoLockIsForeign(t *testing.T) {
 	t.Parallel()
 	id := digest("token")
 	e := &entry{revision: 7, time: time.UnixMilli(9)}
 	for value, want := range map[string]lock{
-		"v1 " + id + " 1000 0 0 a b": {driver.HoldExclusive, []holder{{id, 1000, 0, 7, 9, 1009, "a b"}}},
-		`v2 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1000},{"id":"` + id + `","ttl":1000,"order":5,"since":6,"ends":8,"label":"a b"}]}`: {
-			driver.HoldShared, []holder{{id, 1000, 0, 7, 9, 1009, ""}, {id, 1000, 0, 5, 6, 8, "a b"}},
+		`v1 {"kind":"exclusive","holders":[{"id":"` + id + `","ttl":1000,"label":"a b"}]}`: {inspect.HoldExclusive, []record{{id, 1000, 0, 7, 9, 1009, "a b"}}},
+		`v1 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1000},{"id":"` + id + `","ttl":1000,"order":5,"since":6,"ends":8,"label":"a b"}]}`: {
+			inspect.HoldShared, []record{{id, 1000, 0, 7, 9, 1009, ""}, {id, 1000, 0, 5, 6, 8, "a b"}},
 		},
-		`v2 {"kind":"limited","holders":[{"id":"` + id + `","ttl":1000,"limit":2}]}`:      {driver.HoldLimited, []holder{{id, 1000, 2, 7, 9, 1009, ""}}},
-		`v2 {"kind":"kept","holders":[{"id":"` + id + `","ttl":1000}]}`:                   {driver.HoldKept, []holder{{id, 1000, 0, 7, 9, 1009, ""}}},
-		`v2 {"kind":"handed off","holders":[{"id":"` + id + `","ttl":1000,"order":5}]}`:   {driver.HoldHandoff, []holder{{id, 1000, 0, 5, 0, 1009, ""}}},
-		`v2 {"kind":"new","holders":[{"id":"` + id + `","ttl":1000}]}`:                    {Kind: driver.HoldForeign},
-		`v2 {"kind":"shared","holders":[{"id":"short","ttl":1000}]}`:                      {Kind: driver.HoldForeign},
-		`v2 {"kind":"shared","holders":[{"id":"` + id + `"}]}`:                            {Kind: driver.HoldForeign},
-		`v2 {"kind":"kept","holders":[]}`:                                                 {Kind: driver.HoldForeign},
-		`v2 {"kind":"exclusive","holders":[{"id":"` + id + `","ttl":1000}]}`:              {Kind: driver.HoldForeign},
-		`v2 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1000}]} and more`:        {Kind: driver.HoldForeign},
-		"v3 " + id + " 1000 0 0 a b":                                                      {Kind: driver.HoldForeign},
-		`{"kind":"shared","holders":[{"id":"` + id + `","ttl":1000,"order":5,"ends":8}]}`: {Kind: driver.HoldForeign},
+		`v1 {"kind":"limited","holders":[{"id":"` + id + `","ttl":1000,"limit":2}]}`:                        {inspect.HoldLimited, []record{{id, 1000, 2, 7, 9, 1009, ""}}},
+		`v1 {"kind":"kept","holders":[{"id":"` + id + `","ttl":1000}]}`:                                     {inspect.HoldKept, []record{{id, 1000, 0, 7, 9, 1009, ""}}},
+		`v1 {"kind":"handed off","holders":[{"id":"` + id + `","ttl":1000,"order":5}]}`:                     {inspect.HoldHandoff, []record{{id, 1000, 0, 5, 0, 1009, ""}}},
+		`v1 {"kind":"new","holders":[{"id":"` + id + `","ttl":1000}]}`:                                      {Kind: inspect.HoldForeign},
+		`v1 {"kind":"shared","holders":[{"id":"short","ttl":1000}]}`:                                        {Kind: inspect.HoldForeign},
+		`v1 {"kind":"shared","holders":[{"id":"` + id + `"}]}`:                                              {Kind: inspect.HoldForeign},
+		`v1 {"kind":"kept","holders":[]}`:                                                                   {Kind: inspect.HoldForeign},
+		`v1 {"kind":"exclusive","holders":[{"id":"` + id + `","ttl":1000},{"id":"` + id + `","ttl":1000}]}`: {Kind: inspect.HoldForeign},
+		`v1 {"id":"` + id + `","ttl":1000}`:                                                                 {Kind: inspect.HoldForeign},
+		`v1 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1000}]} and more`:                          {Kind: inspect.HoldForeign},
+		`v2 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1000}]}`:                                   {Kind: inspect.HoldForeign},
+		`{"kind":"shared","holders":[{"id":"` + id + `","ttl":1000,"order":5,"ends":8}]}`:                   {Kind: inspect.HoldForeign},
 	} {
 		e.value = value
 		got := lockOf(e)
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %s %+v", value, got.Kind, got.Holders)
 		}
-		if got.Kind != driver.HoldForeign {
-			if again := lockOf(&entry{value: got.String()}); again.Kind != got.Kind || again.Holders[0].Order != got.Holders[0].Order {
-				t.Errorf("%s became %s", value, got)
+		if got.Kind != inspect.HoldForeign {
+			if again := lockOf(&entry{value: valueOf(got)}); again.Kind != got.Kind || again.Holders[0].Order != got.Holders[0].Order {
+				t.Errorf("%s became %s", value, valueOf(got))
 			}
 		}
 	}
@@ -323,7 +325,7 @@ func TestTheFormOfALockIsTheSameInAllVersions(t *testing.T) {
 func TestAValueOfAnUnknownFormIsRespected(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	value := `v3 {"kind":"upgradable"}`
+	value := `v2 {"kind":"upgradable"}`
 	_, err := s.put(t.Context(), write{key: lockKey("name"), value: value, ttl: time.Minute})
 	noError(t, err)
 	for what, c := range map[string]driver.Claim{

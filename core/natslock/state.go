@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // entry is the last message of a key. One that was never there, or is forgotten, is nil.
@@ -38,22 +38,22 @@ type state struct {
 	at    time.Time // by the server's clock: when the lock was written, or later, if somebody has asked
 	asked time.Time // when it was asked, by our own clock; zero if it was not
 	done  *entry    // the dedup marker, if the claim asks for it
-	line  []place
-	own   *place         // the claim's place in line
-	seats map[int]*entry // of the line, those that were left, too
+	queue []waiter
+	own   *waiter        // the claim's
+	slots map[int]*entry // of the queue, those that were left, too
 }
 
-// place is one in line.
-type place struct {
+// waiter is one in the queue.
+type waiter struct {
 	record
 	entry *entry
-	seat  int
+	slot  int
 }
 
 // look reads the state that a claim meets. In a cluster the replica that answers may be a moment late, so a
 // caller is not told that somebody else has the name, or that it has lost it, before the leader was asked.
-func (s *store) look(ctx context.Context, c driver.Claim, expected bool) (*state, error) {
-	keys := []string{lockKey(c.Name), lineKeys(c.Name)}
+func (s *Store) look(ctx context.Context, c driver.Claim, expected bool) (*state, error) {
+	keys := []string{lockKey(c.Name), queueKeys(c.Name)}
 	if c.Dedup > 0 {
 		keys = append(keys, doneKey(c.Name, c.Scope))
 	}
@@ -80,7 +80,7 @@ func (s *store) look(ctx context.Context, c driver.Claim, expected bool) (*state
 
 // time asks for the server's time, if it matters to the claim who of several holders has ended, or how long the name
 // stays taken.
-func (s *store) time(ctx context.Context, c driver.Claim, now *state) error {
+func (s *Store) time(ctx context.Context, c driver.Claim, now *state) error {
 	if !now.is.left() && (c.Exclusive() || !now.is.several()) {
 		return nil
 	}
@@ -95,25 +95,25 @@ func (s *store) time(ctx context.Context, c driver.Claim, now *state) error {
 }
 
 func stateOf(c driver.Claim, entries []*entry) *state {
-	now := &state{seats: make(map[int]*entry)}
+	now := &state{slots: make(map[int]*entry)}
 	for _, e := range entries {
 		_, what, _ := strings.Cut(e.key, ".")
-		kind, seat, _ := strings.Cut(what, ".")
-		switch n, _ := strconv.Atoi(seat); kind {
+		kind, slot, _ := strings.Cut(what, ".")
+		switch n, _ := strconv.Atoi(slot); kind {
 		case "lock":
 			now.locked(e)
 		case "done":
 			now.done = e
 		case "line":
-			now.seats[n] = e
-			if r := parse(e); e.there() && r.id != "" {
-				now.line = append(now.line, place{r, e, n})
+			now.slots[n] = e
+			if r := recordOf(e); e.there() && r.known() {
+				now.queue = append(now.queue, waiter{r, e, n})
 			}
 		}
 	}
-	slices.SortFunc(now.line, func(a, b place) int { return cmp.Compare(a.order, b.order) })
-	if i := slices.IndexFunc(now.line, func(p place) bool { return p.id == digest(c.At()) }); i >= 0 {
-		now.own = &now.line[i]
+	slices.SortFunc(now.queue, func(a, b waiter) int { return cmp.Compare(a.Order, b.Order) })
+	if i := slices.IndexFunc(now.queue, func(w waiter) bool { return w.ID == digest(c.Token) }); i >= 0 {
+		now.own = &now.queue[i]
 	}
 	return now
 }
@@ -135,7 +135,7 @@ func (n *state) reach(at time.Time) {
 }
 
 // mine is the holder that c's token is, in the way that c asks for, or nil.
-func (n *state) mine(c driver.Claim) *holder {
+func (n *state) mine(c driver.Claim) *record {
 	if n.is.left() || n.is.Kind != kindOf(c) {
 		return nil
 	}
@@ -151,17 +151,15 @@ func (n *state) mine(c driver.Claim) *holder {
 // owned says whether c's token has the name.
 func (n *state) owned(c driver.Claim) bool { return n.mine(c) != nil }
 
-// heads says whether nobody stands in line before the claim.
+// heads says whether nobody is in the queue before the claim.
 func (n *state) heads() bool {
-	return len(n.line) == 0 || n.own != nil && n.line[0].id == n.own.id
+	return len(n.queue) == 0 || n.own != nil && n.queue[0].ID == n.own.ID
 }
 
-// before is who stands in line just before the claim.
-func (n *state) before() string {
-	for i := range n.line[1:] {
-		if n.line[i+1].id == n.own.id {
-			return n.line[i].id
-		}
+// awaits is what the claim's entry waits for: that the lock is freed, or that the entry before it goes.
+func (n *state) awaits() string {
+	if i := slices.IndexFunc(n.queue, func(w waiter) bool { return w.ID == n.own.ID }); i > 0 {
+		return n.queue[i-1].ID
 	}
-	return ""
+	return lockFreed
 }

@@ -83,7 +83,7 @@ func at(t testing.TB, addr, root string, timeout time.Duration) drivertest.Confi
 			conn, session := connect(t, addr, timeout)
 			return zklock.New(conn, session, zklock.WithRoot(root))
 		},
-		Slow:    250 * time.Millisecond, // a waiter asks before it stands in the queue
+		Slow:    100 * time.Millisecond, // a look may be under way as its call ends
 		Through: process(t, addr, root, timeout).Through,
 		// As Curator's locks do, below the same path.
 		Stepwise: true,

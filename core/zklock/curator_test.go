@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // Faults that Curator's recipes have had, or have. What else there was of that kind:
@@ -31,22 +31,21 @@ func must(t *testing.T, err error) {
 func TestAZnodeOfAnEarlierSessionIsNoGrant(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	trip := &trip{store: s, ctx: t.Context()}
-	must(t, trip.begin())
+	call := &call{Store: s, ctx: t.Context()}
+	must(t, call.begin())
 	earlier, _, err := zk.Connect([]string{s.conn.Server()}, 10*time.Second, zk.WithLogInfo(false))
 	must(t, err)
 	defer earlier.Close()
 	for what, c := range map[string]driver.Claim{
-		"exclusive": {Token: "a"}, "shared": {Token: "b", Shared: true}, "limited": {Token: "c", Limit: 2},
+		"exclusive": {Token: "a"}, "shared": {Token: "b", Limit: driver.Readers}, "limited": {Token: "c", Limit: 2},
 	} {
 		c.Name, c.TTL = what, 5*time.Second
-		must(t, trip.makeDir(c.Name))
-		path, err := earlier.Create(s.dir(c.Name)+"/"+seatOf(c)+"-", record(c), zk.FlagEphemeralSequential, s.acl)
+		must(t, call.makeDir(c.Name))
+		path, err := earlier.Create(s.dir(c.Name)+"/"+entry(c)+"-", []byte(record(c)), zk.FlagEphemeralSequential, s.acl)
 		must(t, err)
-		n, err := trip.take(c.Name, seatOf(c))
+		n, err := call.take(c.Name, digest(c.Token), true) // its creation was not answered
 		must(t, err)
-		n.doubt = true // its creation was not answered
-		trip.leave(n)
+		call.leave(n)
 		if g, err := s.Acquire(t.Context(), c); err == nil {
 			t.Errorf("%s: granted %+v", what, g)
 		}
@@ -63,7 +62,7 @@ func TestWhatGoesBetweenALookAndItsWatchIsNotMissed(t *testing.T) {
 	s := open(t)
 	holder := driver.Claim{Name: "name", Token: "holder", TTL: 5 * time.Second, Limit: 1}
 	waiter := driver.Claim{Name: "name", Token: "waiter", TTL: 5 * time.Second}
-	trip := &trip{store: s, ctx: t.Context()}
+	call := &call{Store: s, ctx: t.Context()}
 	for _, limit := range []int{1, 2} {
 		holders := []driver.Claim{holder, holder}[:limit]
 		for i := range holders {
@@ -72,18 +71,18 @@ func TestWhatGoesBetweenALookAndItsWatchIsNotMissed(t *testing.T) {
 			must(t, err)
 		}
 		waiter.Limit = limit
-		n, err := trip.take(waiter.Name, seatOf(waiter))
+		n, err := call.take(waiter.Name, digest(waiter.Token), false)
 		must(t, err)
-		must(t, trip.stand(n, waiter))
-		line, err := trip.line(n)
+		must(t, call.create(n, waiter, true))
+		queue, err := call.lookUp(n)
 		must(t, err)
 		must(t, s.Release(t.Context(), holders[0]))
-		if _, err := trip.watchFor(s.dir("name"), line, len(line)-1); !errors.Is(err, zk.ErrNoNode) {
+		if _, err := call.watchFor("name", queue, len(queue)-1); !errors.Is(err, zk.ErrNoNode) {
 			t.Errorf("limit %d: %v", limit, err)
 		}
-		_, err = trip.remove(n)
+		_, err = call.remove(n)
 		must(t, err)
-		trip.leave(n)
+		call.leave(n)
 		for _, c := range holders[1:] {
 			must(t, s.Release(t.Context(), c))
 		}
@@ -94,15 +93,14 @@ func TestWhatGoesBetweenALookAndItsWatchIsNotMissed(t *testing.T) {
 func TestAReleaseThatIsSentAgainEndsNoLaterLease(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	for what, first := range map[string]driver.Claim{"exclusive": {}, "shared": {Shared: true}, "limited": {Limit: 2}} {
-		first.Name, first.Token, first.TTL, first.Place = what, "first", 5*time.Second, "place of both"
+	for what, first := range map[string]driver.Claim{"exclusive": {}, "shared": {Limit: driver.Readers}, "limited": {Limit: 2}} {
+		first.Name, first.Token, first.TTL = what, "first", 5*time.Second
 		second := first
 		second.Token = "second"
 		for _, c := range []driver.Claim{first, second} {
-			must(t, s.Wait(t.Context(), c))
-			_, err := s.Acquire(t.Context(), c)
+			_, err := s.Wait(t.Context(), c)
 			must(t, err)
-			if c == first {
+			if c.Token == first.Token {
 				must(t, s.Release(t.Context(), first)) // whose answer is lost
 			}
 		}

@@ -15,22 +15,21 @@
 // the last such znode. Limited holders, whose limit stands in the name of the znode, have a name together with those
 // before them, as many as the smallest limit among them says; the first one that waits for room watches the parent.
 // The parents are containers. A Store deletes that of a name which it has not used for
-// a second, or when its Locker is closed, if it is empty. Those of processes that have died are deleted by the server.
+// a second or two, or when its Locker is closed, if it is empty. Those of processes that have died are deleted by the server.
 //
-//	/holdfast/order:42/write-8d777f385d3dfec8815d20f7496026dc-1f6a0c3e-0000000007
-//	/holdfast/order:42/read-4bf5122f344554c53bde2ebb8cd2b7e3-90b7e1d2-0000000008
-//	/holdfast/order:42/limit-3-dbc1b4c900ffe48d575b5da5c6380401-07c4aa15-0000000009
+//	/holdfast/order:42/write-8d777f385d3dfec8815d20f7496026dc-0000000007
+//	/holdfast/order:42/read-4bf5122f344554c53bde2ebb8cd2b7e3-0000000008
+//	/holdfast/order:42/limit-3-dbc1b4c900ffe48d575b5da5c6380401-0000000009
 //	/holdfast/order:42/left-084fed08b978af4d7d196a7446a86b58-
 //	/holdfast/order:42/taken-e52d9c508c502347344d8c07ad91cbd6-
 //
 // The last two are for hand-offs: a name that is left for one, by a znode that is not ephemeral, and the znode of who has taken
 // it over. They have no number, and so come first. The time of a hand-off is counted by the server's clock.
 //
-// The server gives the number. Before it stands a random one, so that no two znodes ever have the same name: the server's numbers
-// begin again with each container. The rest of the name is a digest of the claim's place in the queue.
-// With it, the Store finds a znode again if its creation was not answered. The data is a digest of
-// the owner's token, its TTL and its label; of a waiter only the label. Tokens are not stored. Locks of other software below the
-// same path, such as Curator's, are respected according to their numbers.
+// The server gives the number. Before it stands a digest of the claim's token. With that, the Store finds a znode again
+// if its creation was not answered, and no two claims ever have the same znode, although the server's numbers
+// begin again with each container. The data is the same digest, the TTL and the label; of a waiter only the label. Tokens are
+// not stored. Locks of other software below the same path, such as Curator's, are respected according to their numbers.
 //
 // # How long a lease lasts
 //
@@ -77,12 +76,12 @@
 //	                         turned on, not in the transaction that releases a name
 //
 // An acquire of a free name costs one write, acknowledged by a majority, and three reads. It costs
-// two more writes if the name was not in use for a while, and a read and a write a second after the last use of a name. An acquire that is refused costs two reads,
-// from a server that may be behind the others. A renewal costs one write for all the leases that are
-// due. A release costs one write. A waiter costs one write to join the queue, one to be granted the
-// name, and one or two reads in each [driver.Recheck]. Where a name is left for a hand-off, both cost a write more, which
-// asks the server for the time. Who is refused by n limited holders reads n znodes. A look at a name costs a read, and one more for
-// each znode in its queue.
+// two more writes if the name was not in use for a while, and a read and a write some time after the last use of a name. An acquire
+// that is refused costs two reads, from a server that may be behind the others. A renewal costs one write for all the leases that are
+// due. A release costs one write. A waiter costs a write and four reads to join the queue, two reads in each [driver.Recheck],
+// and a read and a write once it is its turn. Where a name is left for a hand-off, who asks for it causes a write more, which
+// asks the server for the time. Who is refused by n limited holders reads n znodes. An inspection of a name costs a read, and one
+// more for each znode in its queue.
 //
 // It is tested with ZooKeeper 3.8: standalone, and with three servers while their leader is killed, and cut off from the
 // others.

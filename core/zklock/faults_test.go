@@ -46,7 +46,7 @@ const (
 )
 
 // creation is a label. Only a request that creates a znode contains it. How many requests come before is not
-// certain: the server deletes an empty line sooner or later.
+// certain: the server deletes an empty queue sooner or later.
 const creation = "in the data of the znode"
 
 // cut has the client's connection broken, and no other made until the proxy is healed.
@@ -57,7 +57,7 @@ func (w *world) cut(t *testing.T) {
 	eventually(t, "the client notices", func() bool { return w.conn.State() != zk.StateHasSession })
 }
 
-// seats are the znodes in line for name.
+// seats are the znodes in the queue for name.
 func (w *world) seats(t *testing.T, name string) []string {
 	t.Helper()
 	seats, _, err := w.direct.Children("/holdfast/" + name)
@@ -147,7 +147,7 @@ func TestACreationThatIsNotAnsweredIsFoundAgain(t *testing.T) {
 		broken.Stop()
 		ok(t, err)
 		if seats := w.seats(t, "name"); len(seats) != 1 {
-			t.Errorf("in line: %q", seats)
+			t.Errorf("in the queue: %q", seats)
 		}
 		ok(t, x.Release(t.Context()))
 		if seats := w.seats(t, "name"); len(seats) != 0 {

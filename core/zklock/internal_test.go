@@ -9,12 +9,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
-func open(t *testing.T) *store {
+func open(t *testing.T) *Store {
 	t.Helper()
 	session := new(Session)
 	conn, _, err := zk.Connect([]string{servers.ZooKeeper(t).Addr()}, 10*time.Second,
@@ -23,7 +23,7 @@ func open(t *testing.T) *store {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	return newStore(conn, session)
+	return New(conn, session)
 }
 
 // The client keeps every watch that it was asked for until that fires, which may take as long
@@ -39,9 +39,9 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 		}
 		return path
 	}
-	trip := &trip{store: s, ctx: t.Context()}
+	call := &call{Store: s, ctx: t.Context()}
 	watch := func(path string) <-chan zk.Event {
-		fires, err := trip.watch(path)
+		fires, err := call.watch(path, func() (fires <-chan zk.Event, err error) { _, _, fires, err = conn.GetW(path); return fires, err })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 	}
 }
 
-// Between the look at the line and the look at what was left, somebody may take it over.
+// Between the look at the queue and the look at what was left, somebody may take it over.
 func TestWhoFindsAHandoffGoneLooksWhoHasTakenItOver(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -76,46 +76,49 @@ func TestWhoFindsAHandoffGoneLooksWhoHasTakenItOver(t *testing.T) {
 	if err := s.Release(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	trip := &trip{store: s, ctx: t.Context()}
-	line, err := trip.seats(s.dir("name"))
-	if err != nil || len(line) != 1 || !isLeft(line[0]) {
-		t.Fatalf("%q, %v", line, err)
+	call := &call{Store: s, ctx: t.Context()}
+	queue, err := call.queue("name")
+	if err != nil || len(queue) != 1 || !isLeft(queue[0]) {
+		t.Fatalf("%q, %v", queue, err)
+	}
+	other := driver.Claim{Name: "name", Token: "other", TTL: 5 * time.Second}
+	if held, err := call.held(other, queue); held == nil || err != nil {
+		t.Errorf("before that: %+v, %v", held, err)
 	}
 	if _, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "taker", Handoff: "handoff", TTL: 5 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
-	if line, err = trip.settle("name", line); err != nil || len(line) != 1 || !strings.HasPrefix(line[0], taken) {
-		t.Errorf("%q, %v", line, err)
+	if held, err := call.held(other, queue); held != nil || err != nil {
+		t.Errorf("by what was there before: %+v, %v", held, err)
+	}
+	if _, err := s.Acquire(t.Context(), other); err == nil {
+		t.Error("two owners")
 	}
 }
 
 // A znode that is created for a free name says already who owns it. But somebody may have come before it meanwhile, had the name
-// and left, before the line is looked at again.
+// and left, before the queue is looked at again.
 func TestAFenceIsLaterThanThatOfWhoCameBetween(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	for _, c := range []driver.Claim{{Name: "name", Token: "token", TTL: 5 * time.Second}, {Name: "another", Token: "token", TTL: 5 * time.Second, Shared: true}} {
-		trip := &trip{store: s, ctx: t.Context()}
-		noError := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		noError(trip.makeDir(c.Name))
+	for _, c := range []driver.Claim{{Name: "name", Token: "token", TTL: 5 * time.Second}, {Name: "another", Token: "token", TTL: 5 * time.Second, Limit: driver.Readers}} {
+		call := &call{Store: s, ctx: t.Context()}
+		must(t, call.makeDir(c.Name))
 		before, err := s.conn.Create(s.dir(c.Name)+"/"+exclusive+digest("other")+"-", nil, zk.FlagEphemeralSequential, s.acl)
-		noError(err)
-		n, err := trip.take(c.Name, digest(c.Token), seatOf(c))
-		noError(err)
-		noError(trip.create(n, record(c), false))
-		other, err := s.conn.Set(before, record(driver.Claim{Token: "other"}), -1)
-		noError(err)
-		noError(s.conn.Delete(before, -1))
-		if g, err := trip.enlist(n, c); err != nil || g.Fence <= uint64(other.Mzxid) {
+		must(t, err)
+		n, err := call.take(c.Name, digest(c.Token), false)
+		must(t, err)
+		must(t, call.create(n, c, false))
+		other, err := s.conn.Set(before, []byte(record(driver.Claim{Token: "other"})), -1)
+		must(t, err)
+		must(t, s.conn.Delete(before, -1))
+		_, err = call.lookUp(n)
+		must(t, err)
+		if g, err := call.grant(n, c, true); err != nil || g.Fence <= uint64(other.Mzxid) {
 			t.Errorf("fence %d after %d, %v", g.Fence, other.Mzxid, err)
 		}
-		trip.leave(n)
-		noError(s.Release(t.Context(), c))
+		call.leave(n)
+		must(t, s.Release(t.Context(), c))
 	}
 }
 
@@ -126,16 +129,13 @@ func TestWhatIsBeingDeletedIsNotRenewed(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	n, _ := s.owned(c)
-	s.mu.Lock()
-	n.ending = true
-	s.mu.Unlock()
+	s.set(func() { s.nodes[key{c.Name, digest(c.Token)}].ending = true })
 	if err := s.Renew(t.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
 		t.Errorf("renewal: %v", err)
 	}
 }
 
-func TestSeatsAreInTheOrderOfTheirCreation(t *testing.T) {
+func TestZnodesAreInTheOrderOfTheirCreation(t *testing.T) {
 	t.Parallel()
 	for _, want := range [][]string{
 		{"write-ff-0000000001", "write-00-0000000002", "write-aa-0000000010"},
@@ -158,21 +158,21 @@ func TestAWriterWaitsForTheOneBeforeItAndAReaderForTheLastThatIsNone(t *testing.
 	t.Parallel()
 	const r1, r2, w3, r4, w5, r6 = "read-a-0000000001", "read-b-0000000002", "write-c-0000000003",
 		"read-d-0000000004", "write-e-0000000005", "read-f-0000000006"
-	line := []string{r1, r2, w3, r4, w5, r6}
+	queue := []string{r1, r2, w3, r4, w5, r6}
 	for at, want := range []string{"", "", r2, w3, r4, w5} {
-		if got := blocker(line, at); got != want {
-			t.Errorf("%s waits for %q, not for %q", line[at], got, want)
+		if got := blocker(queue, at); got != want {
+			t.Errorf("%s waits for %q, not for %q", queue[at], got, want)
 		}
 	}
 	const foreign = "_c_x-__READ__0000000001"
 	if got := blocker([]string{foreign, r2}, 1); got != foreign {
 		t.Errorf("a reader behind other software waits for %q", got)
 	}
-	if turn(line, "read-z-0000000009") {
-		t.Error("it is the turn of one who does not stand in line")
+	if turn(queue, "read-z-0000000009") {
+		t.Error("it is the turn of one who is not in the queue")
 	}
 	for _, c := range []struct {
-		line           []string
+		queue          []string
 		reader, writer bool
 		mayOwn         int
 	}{
@@ -182,9 +182,9 @@ func TestAWriterWaitsForTheOneBeforeItAndAReaderForTheLastThatIsNone(t *testing.
 		{[]string{w3, r4}, false, false, 1},
 		{[]string{foreign, r2}, false, false, 1},
 	} {
-		reader, writer := joins(c.line, driver.Claim{Shared: true}), joins(c.line, driver.Claim{})
-		if n := len(owners(c.line)); reader != c.reader || writer != c.writer || n != c.mayOwn {
-			t.Errorf("%q: a reader joins: %t, a writer: %t, %d may own the name", c.line, reader, writer, n)
+		reader, writer := joins(c.queue, driver.Claim{Limit: driver.Readers}), joins(c.queue, driver.Claim{})
+		if n := len(owners(c.queue)); reader != c.reader || writer != c.writer || n != c.mayOwn {
+			t.Errorf("%q: a reader joins: %t, a writer: %t, %d may own the name", c.queue, reader, writer, n)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func TestOneOfALimitedNumberWaitsForRoom(t *testing.T) {
 	const w, r, a3, b2, c3, d3 = "write-w-0000000001", "read-r-0000000002", "limit-3-a-0000000003", "limit-2-b-0000000004",
 		"limit-3-c-0000000005", "limit-3-d-0000000006"
 	for _, c := range []struct {
-		line   []string
+		queue  []string
 		owners int
 		joins  bool // another one with a limit of 3
 		fewer  int  // that it is told of
@@ -210,25 +210,25 @@ func TestOneOfALimitedNumberWaitsForRoom(t *testing.T) {
 		{[]string{r, a3}, 1, false, 0},
 	} {
 		claim := driver.Claim{Limit: 3}
-		if n, in, told := len(owners(c.line)), joins(c.line, claim), fewer(c.line, claim); n != c.owners || in != c.joins || told != c.fewer {
-			t.Errorf("%q: %d may own the name, another joins: %t, told of %d", c.line, n, in, told)
+		if n, in, told := len(owners(c.queue)), joins(c.queue, claim), fewer(c.queue, claim); n != c.owners || in != c.joins || told != c.fewer {
+			t.Errorf("%q: %d may own the name, another joins: %t, told of %d", c.queue, n, in, told)
 		}
 	}
-	for seat, want := range map[string]int{a3: 3, r: 0, w: 0, "limit--1-a-0000000001": 0, "limit-": 0, "limit-x-1": 0} {
-		if got := limit(seat); got != want {
-			t.Errorf("%s allows %d", seat, got)
+	for znode, want := range map[string]int{a3: 3, r: 0, w: 0, "limit--1-a-0000000001": 0, "limit-": 0, "limit-x-1": 0} {
+		if got := limit(znode); got != want {
+			t.Errorf("%s allows %d", znode, got)
 		}
 	}
 }
 
 // Those that have no number come first, whatever the end of a digest looks like.
-func TestWhatIsLeftForAHandoffIsBeforeEverybodyInLine(t *testing.T) {
+func TestWhatIsLeftForAHandoffIsBeforeEverybodyInTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{left, taken} {
-		line := []string{"write-aa-0000000000", "write-aa--000000001", prefix + "00000000001234567890-"}
-		slices.SortFunc(line, before)
-		if !strings.HasPrefix(line[0], prefix) {
-			t.Errorf("%q", line)
+		queue := []string{"write-aa-0000000000", "write-aa--000000001", prefix + "00000000001234567890-"}
+		slices.SortFunc(queue, before)
+		if !strings.HasPrefix(queue[0], prefix) {
+			t.Errorf("%q", queue)
 		}
 	}
 }
@@ -282,27 +282,4 @@ func TestAZnodeOfAnEarlierSessionIsNotRenewed(t *testing.T) {
 		_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: c.TTL})
 		return err == nil
 	})
-}
-
-// The znode of a place becomes that of its owner, and keeps its name. Another caller at the same place must not take it
-// for one of its own, of which it has not heard.
-func TestTheZnodeOfAnOwnerIsNotFoundAgainByItsPlace(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	one := driver.Claim{Name: "name", Token: "one", Place: "place", TTL: 4 * time.Second}
-	if _, err := s.Acquire(t.Context(), one); err != nil {
-		t.Fatal(err)
-	}
-	two := one
-	two.Token = "two"
-	trip := &trip{store: s, ctx: t.Context()}
-	n, err := trip.take(two.Name, digest(two.Token), seatOf(two))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer trip.leave(n)
-	n.doubt = true // its creation was not answered
-	if _, err := trip.line(n); err != nil || n.seat != "" {
-		t.Errorf("%q, %v", n.seat, err)
-	}
 }

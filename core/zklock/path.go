@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// dir is the znode whose children stand in line for name.
-func (s *store) dir(name string) string {
+// dir is the znode whose children are the queue for name.
+func (s *Store) dir(name string) string {
 	part := url.PathEscape(name)
 	if strings.Trim(part, ".") == "" { // a relative path to ZooKeeper
 		part = strings.ReplaceAll(part, ".", "%2E")
@@ -22,7 +22,7 @@ const ownDir = "holdfast"
 
 // makeDir makes a name's parent, as a container: what no Store deletes, see [Store.tidy], the server deletes some time after
 // its last child has gone.
-func (t *trip) makeDir(name string) error {
+func (t *call) makeDir(name string) error {
 	err := t.make(t.dir(name), zk.FlagContainer)
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err
@@ -38,7 +38,7 @@ func (t *trip) makeDir(name string) error {
 }
 
 // make creates a znode, unless it is there. That grants nothing to anybody.
-func (t *trip) make(path string, flag int32) error {
+func (t *call) make(path string, flag int32) error {
 	err := t.read(func() error {
 		create, data := t.conn.Create, ""
 		if flag == zk.FlagContainer {

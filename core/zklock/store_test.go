@@ -120,7 +120,7 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 	seats, _, err := conn.Children("/holdfast/a%2Fb")
 	ok(t, err)
 	if len(seats) != 2 {
-		t.Fatalf("in line: %q", seats)
+		t.Fatalf("in the queue: %q", seats)
 	}
 	for _, seat := range seats {
 		data, _, err := conn.Get("/holdfast/a%2Fb/" + seat)
@@ -128,7 +128,7 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 		if strings.Contains(seat+string(data), "secret") {
 			t.Errorf("%s: %q", seat, data)
 		}
-		if !regexp.MustCompile(`^write-[0-9a-f]{32}-[0-9a-f]{8}-\d{10}$`).MatchString(seat) {
+		if !regexp.MustCompile(`^write-[0-9a-f]{32}-\d{10}$`).MatchString(seat) {
 			t.Errorf("%s", seat)
 		}
 		if !regexp.MustCompile(`^(v1 [0-9a-f]{32} 16000 web 1|w1 web 2)$`).Match(data) {
@@ -157,7 +157,7 @@ func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		eventually(t, "it stands in line", func() bool {
+		eventually(t, "it is in the queue", func() bool {
 			seats, _, err := direct.Children("/holdfast/name")
 			return err == nil && len(seats) == i+2
 		})
@@ -180,7 +180,7 @@ func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
 	}
 }
 
-func TestAWaitThatIsGivenUpLeavesTheLine(t *testing.T) {
+func TestAWaitThatIsGivenUpLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)
 	direct, session := connect(t, server.Addr(), longSession)
@@ -191,14 +191,14 @@ func TestAWaitThatIsGivenUpLeavesTheLine(t *testing.T) {
 		_, err := locks.Acquire(t.Context(), "name", core.WithWait(50*time.Millisecond))
 		is(t, err, core.ErrHeld)
 	}
-	eventually(t, "nobody else stands in line", func() bool {
+	eventually(t, "nobody else is in the queue", func() bool {
 		seats, _, err := direct.Children("/holdfast/name")
 		return err == nil && len(seats) == 1
 	})
 	ok(t, holder.Release(t.Context()))
 }
 
-func TestAPlaceOfWhichNothingIsHeardIsGivenUp(t *testing.T) {
+func TestAnEntryOfWhichNothingIsHeardIsGivenUp(t *testing.T) {
 	t.Parallel()
 	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
 	store := zklock.New(conn, session)
@@ -213,7 +213,7 @@ func TestAPlaceOfWhichNothingIsHeardIsGivenUp(t *testing.T) {
 	if _, err := store.Acquire(t.Context(), next); err == nil {
 		t.Error("it was not that claim's turn")
 	}
-	eventually(t, "the place is given up", func() bool { _, err := store.Acquire(t.Context(), next); return err == nil })
+	eventually(t, "the entry is given up", func() bool { _, err := store.Acquire(t.Context(), next); return err == nil })
 }
 
 func TestARefusedAcquireWritesNothing(t *testing.T) {

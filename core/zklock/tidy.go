@@ -2,86 +2,98 @@ package zklock
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
-// The znode of a name is a container, which the server deletes when it has been empty for a while. But it looks once a
+// The znode of a name is a container, which the server deletes when it has been empty for a while. But it does so once a
 // minute, and deletes 10,000 a minute at most: names that are used once would grow without bound. So a Store deletes
-// the znode itself, once it has not used the name for lingers. Those of a process that dies are left to the server.
+// the znode itself, once it has not used the name for a while. Those of a process that dies are left to the server.
 
-// lingers is how long the znode of a name stays after its last use. A name that is used again before that costs
+// lingers is how long the znode of a name stays at least after its last use. A name that is used again before that costs
 // no write more.
 const lingers = time.Second
 
-// unused is a name that this Store has used, and does not use now.
-type unused struct {
-	timer *time.Timer
-	done  chan struct{} // closed once nothing more is done about it
+// atOnce is how many are deleted at the same time.
+const atOnce = 32
+
+// unused has the znode of a name deleted if nobody uses it soon.
+func (s *Store) unused(name string) {
+	s.set(func() {
+		s.idle[name] = time.Now()
+		s.arm()
+	})
 }
 
-// use keeps the znode of a name.
-func (s *store) use(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u := s.unused[name]; u != nil && u.timer.Stop() {
-		delete(s.unused, name)
-		close(u.done)
-	}
-}
-
-// disuse has the znode of a name deleted if nobody uses it soon.
-func (s *store) disuse(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u := s.unused[name]; u != nil && u.timer.Stop() {
-		u.timer.Reset(lingers)
+// arm has idle names looked after in a while. The caller has the mutex.
+func (s *Store) arm() {
+	if s.armed || len(s.idle) == 0 {
 		return
 	}
-	u := &unused{done: make(chan struct{})}
-	u.timer = time.AfterFunc(lingers, func() { s.tidy(name, u) })
-	s.unused[name] = u
+	s.armed = true
+	time.AfterFunc(lingers, func() {
+		s.tidy(lingers)
+		s.set(func() {
+			s.armed = false
+			s.arm()
+		})
+	})
 }
 
-// tidy deletes the znode of a name, unless somebody stands in line, or others made it.
-func (s *store) tidy(name string, u *unused) {
-	if s.connected() { // otherwise it is left to the server
-		s.deleteDir(name)
+// tidy deletes the znodes of the names that were not used for so long.
+func (s *Store) tidy(idle time.Duration) {
+	s.tidying.Lock() // so that who closes the Store waits for one under way
+	defer s.tidying.Unlock()
+	var deleting sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	for _, name := range s.idleFor(idle) {
+		turns <- struct{}{}
+		deleting.Go(func() {
+			s.deleteDir(name)
+			<-turns
+		})
 	}
+	deleting.Wait()
+}
+
+// idleFor returns the names that were not used for so long, and forgets them.
+func (s *Store) idleFor(d time.Duration) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.unused[name] == u {
-		delete(s.unused, name)
+	for name, since := range s.idle {
+		if time.Since(since) >= d {
+			names = append(names, name)
+			delete(s.idle, name)
+		}
 	}
-	close(u.done)
+	return names
 }
 
-func (s *store) deleteDir(name string) {
+// deleteDir deletes the znode of a name, unless somebody is in its queue, or others made it. Without a connection it is left
+// to the server.
+func (s *Store) deleteDir(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	t := &trip{store: s, ctx: ctx}
-	data, stat, err := t.stat(t.dir(name))
-	if err == nil && stat != nil && stat.NumChildren == 0 && string(data) == ownDir {
-		_ = t.write(func() error { return t.conn.Delete(t.dir(name), -1) }) // if somebody has come meanwhile, it stays
+	t := &call{Store: s, ctx: ctx}
+	if !s.connected() {
+		return
+	}
+	if data, _, err := t.get(t.dir(name)); err == nil && string(data) == ownDir {
+		_ = t.write(func() error { return t.conn.Delete(t.dir(name), -1) })
 	}
 }
 
-// CloseIdle implements driver.IdleCloser: it deletes the empty znodes of names that were used a short while ago.
-func (s *store) CloseIdle(ctx context.Context) error {
-	s.mu.Lock()
-	var under []*unused
-	for name, u := range s.unused {
-		under = append(under, u)
-		if u.timer.Stop() {
-			go s.tidy(name, u)
-		}
+// Close implements driver.Closer: it deletes the empty znodes of names that were used a short while ago.
+func (s *Store) Close(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		s.tidy(0)
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	s.mu.Unlock()
-	for _, u := range under {
-		select {
-		case <-u.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
 }

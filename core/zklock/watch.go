@@ -6,81 +6,61 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// watch tells when the znode at path changes or goes. All who wait for the same one share a
-// watch: the client keeps every one that was ever asked for until it fires.
-func (t *trip) watch(path string) (<-chan zk.Event, error) {
-	if fires := t.watched(path); fires != nil {
-		return fires, nil
+// watchFor tells when the one that a position waits for has gone, or has been granted the name. The first one that
+// waits for any of a limited number to go hears of everybody who comes and goes; those behind it wait for that one. The
+// error is zk.ErrNoNode if it has happened already.
+func (t *call) watchFor(name string, queue []string, at int) (<-chan zk.Event, error) {
+	dir := t.dir(name)
+	awaited := blocker(queue, at)
+	if awaited == "" && crowded(queue, at-1) {
+		awaited = queue[at-1]
 	}
-	var fires <-chan zk.Event
-	err := t.read(func() (err error) {
-		_, _, fires, err = t.conn.GetW(path)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	if awaited != "" {
+		path := dir + "/" + awaited
+		return t.watch(path, func() (fires <-chan zk.Event, err error) { _, _, fires, err = t.conn.GetW(path); return fires, err })
 	}
-	t.remember(path, fires)
-	return fires, nil
-}
-
-// watchAll tells when anybody comes to the line in dir, or goes. The error is zk.ErrNoNode if that has happened
-// since the line was read.
-func (t *trip) watchAll(dir string, line []string) (<-chan zk.Event, error) {
-	if fires := t.watched(dir); fires != nil { // it is older than the line
-		return fires, nil
-	}
-	var now []string
-	var fires <-chan zk.Event
-	err := t.read(func() (err error) {
+	now := queue
+	fires, err := t.watch(dir, func() (fires <-chan zk.Event, err error) {
 		now, _, fires, err = t.conn.ChildrenW(dir)
-		return err
+		return fires, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	t.remember(dir, fires)
 	slices.SortFunc(now, before)
-	if !slices.Equal(now, line) {
+	if err == nil && !slices.Equal(now, queue) {
 		return nil, zk.ErrNoNode
 	}
+	return fires, err
+}
+
+// watch is the watch on a path that there is, unless it has fired, or else a new one. All who wait for the same one share
+// a watch: the client keeps every one that was ever asked for until it fires.
+func (t *call) watch(path string, begin func() (<-chan zk.Event, error)) (fires <-chan zk.Event, err error) {
+	t.mu.Lock()
+	fires, there := t.watches[path]
+	t.mu.Unlock()
+	if there && !fired(fires) {
+		return fires, nil
+	}
+	err = t.read(func() (err error) { fires, err = begin(); return err })
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for path, other := range t.watches { // those that nobody has asked for since
+		if fired(other) {
+			delete(t.watches, path)
+		}
+	}
+	t.watches[path] = fires
 	return fires, nil
 }
 
-func (s *store) remember(path string, fires <-chan zk.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sweep()
-	s.watches[path] = fires
-}
-
-// watched is the watch on path that there is, unless it has fired: its channel has one
-// event then, and is closed.
-func (s *store) watched(path string) <-chan zk.Event {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fires := s.watches[path]
-	if fired(fires) {
-		delete(s.watches, path)
-		return nil
-	}
-	return fires
-}
-
+// fired says whether a watch has: its channel has one event then, and is closed.
 func fired(watch <-chan zk.Event) bool {
 	select {
 	case <-watch:
 		return true
 	default:
 		return false
-	}
-}
-
-// sweep forgets watches that have fired and that nobody has asked for since.
-func (s *store) sweep() {
-	for path, fires := range s.watches {
-		if fired(fires) {
-			delete(s.watches, path)
-		}
 	}
 }

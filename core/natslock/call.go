@@ -17,42 +17,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-var (
-	errCut = errors.New("natslock: the connection broke")
-)
-
-// linked returns a context that ends with the connection, too: NATS's client would wait for an answer that
-// cannot come any more. The caller calls end. Nothing uses ctx after that.
-func (s *store) linked(ctx context.Context) (_ context.Context, end func(), err error) {
-	if err := driver.NotSent(ctx.Err()); err != nil {
-		return nil, nil, err
-	}
-	changed := s.conn.StatusChanged(nats.RECONNECTING, nats.CLOSED)
-	if !s.conn.IsConnected() { // a request would be kept, and sent when nobody waits for it any more
-		s.conn.RemoveStatusListener(changed)
-		return nil, nil, s.notConnected()
-	}
-	linked, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-changed:
-			cancel(errCut)
-		case <-linked.Done():
-		}
-	})
-	return linked, func() {
-		cancel(nil)
-		watching.Wait()
-		s.conn.RemoveStatusListener(changed)
-	}, nil
-}
+var errCut = errors.New("natslock: the connection broke")
 
 // notConnected says which servers are tried, and what the last one has said: for instance, that the password is wrong.
-func (s *store) notConnected() error {
+func (s *Store) notConnected() error {
 	err := fmt.Errorf("natslock: not connected to %s", s.servers())
 	if last := s.conn.LastError(); last != nil {
 		err = fmt.Errorf("%w: %w", err, last)
@@ -61,7 +32,7 @@ func (s *store) notConnected() error {
 }
 
 // servers are those that the connection knows, without passwords.
-func (s *store) servers() string {
+func (s *Store) servers() string {
 	var hosts []string
 	for _, server := range s.conn.Servers() {
 		if u, err := url.Parse(server); err == nil {
@@ -72,21 +43,20 @@ func (s *store) servers() string {
 }
 
 // request sends one request and awaits its answer.
-func (s *store) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+func (s *Store) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	answer, err := s.conn.RequestMsgWithContext(ctx, m)
-	if err != nil {
-		return nil, s.because(ctx, m.Subject, err)
-	}
-	return answer, nil
+	return answer, s.because(ctx, m.Subject, err)
 }
 
 // because says why a request was not answered.
-func (s *store) because(ctx context.Context, subject string, err error) error {
+func (s *Store) because(ctx context.Context, subject string, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(context.Cause(ctx), errCut):
 		return ended(ctx)
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
-		s.unsettle() // the next call finds out whether the bucket is gone
+		s.settled.Store(false) // the next call finds out whether the bucket is gone
 		return driver.Unavailable(driver.Because(err, adviceNobody))
 	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrTimeout):
 		return driver.Unavailable(err)
@@ -142,7 +112,7 @@ type write struct {
 }
 
 // put executes w, and returns the new revision of the key.
-func (s *store) put(ctx context.Context, w write) (uint64, error) {
+func (s *Store) put(ctx context.Context, w write) (uint64, error) {
 	m := nats.NewMsg(s.writeSubject(w.key))
 	m.Data = []byte(w.value)
 	m.Header.Set(jetstream.MsgTTLHeader, w.ttl.String())
@@ -176,7 +146,7 @@ func (s *store) put(ctx context.Context, w write) (uint64, error) {
 }
 
 // writeSubject is where a message to a key is sent: through the API of its domain, if that is another one.
-func (s *store) writeSubject(key string) string {
+func (s *Store) writeSubject(key string) string {
 	if api := s.api(); api != jetstream.DefaultAPIPrefix {
 		return api + s.subject(key)
 	}
@@ -187,9 +157,54 @@ func (s *store) writeSubject(key string) string {
 const tombstone = time.Minute
 
 // remove deletes a key that is at this revision.
-func (s *store) remove(ctx context.Context, e *entry) error {
+func (s *Store) remove(ctx context.Context, e *entry) error {
 	_, err := s.put(ctx, write{key: e.key, after: e.revision, ttl: tombstone, delete: true})
 	return err
+}
+
+// errStale says that what a call has read must be read again, at once.
+var errStale = errors.New("natslock: read before a write of its own")
+
+// run makes a call, once the bucket has been found to be one for locks. It tries until the keys are as it has read them. The
+// context that it gives ends with the connection, too: NATS's client would wait for an answer that cannot come any more.
+func (s *Store) run(ctx context.Context, try func(context.Context) error) error {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return err
+	}
+	changed := s.conn.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	defer s.conn.RemoveStatusListener(changed)
+	if !s.conn.IsConnected() { // a request would be kept, and sent when nobody waits for it any more
+		return s.notConnected()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-changed:
+			cancel(errCut)
+		case <-ctx.Done():
+		}
+	})
+	defer watching.Wait()
+	defer cancel(nil)
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	return repeat(ctx, func() error { return try(ctx) })
+}
+
+func repeat(ctx context.Context, try func() error) error {
+	for tries := 0; ; tries++ {
+		switch err := try(); {
+		case errors.Is(err, errStale):
+		case !errors.Is(err, errMoved):
+			return err
+		default:
+			if err := pause(ctx, tries); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // pause waits a little longer from time to time, for a key that others are changing, or a replica that lags. Those who
@@ -206,7 +221,7 @@ func pause(ctx context.Context, tries int) error {
 	}
 }
 
-// ended says why a linked context has ended.
+// ended says why the context of a call has ended.
 func ended(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errCut) {
 		return driver.Unavailable(errCut)

@@ -1,29 +1,27 @@
 package zklock
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// trip is one operation. The client's requests know no contexts, so an operation runs on a
+// call is one operation. The client's requests know no contexts, so an operation runs on a
 // goroutine of its own, which its caller may leave behind. It then ends with the request
 // that is under way.
-type trip struct {
-	*store
+type call struct {
+	*Store
 	ctx     context.Context
 	wrote   bool  // a request was sent that may have changed something
-	changed int64 // zxid since which nobody has come to, or left, the line that was read last
+	changed int64 // zxid since which nobody has come to, or left, the queue that was read last
 }
 
 // run runs an operation, and returns by the end of ctx.
-func run[T any](ctx context.Context, s *store, op func(*trip) (T, error)) (T, error) {
+func run[T any](ctx context.Context, s *Store, op func(*call) (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
@@ -34,7 +32,7 @@ func run[T any](ctx context.Context, s *store, op func(*trip) (T, error)) (T, er
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		value, err := op(&trip{store: s, ctx: ctx})
+		value, err := op(&call{Store: s, ctx: ctx})
 		done <- outcome{value, err}
 	}()
 	select {
@@ -45,28 +43,25 @@ func run[T any](ctx context.Context, s *store, op func(*trip) (T, error)) (T, er
 	}
 }
 
-// look is how often the connection's state is looked at while there is no session. That
-// costs no request.
-const look = 5 * time.Millisecond
+// poll is how often the connection's state is read while there is no session. That costs no request.
+const poll = 5 * time.Millisecond
 
 // begin waits until there is a session, so that no request outlives its caller in the
 // client's queue. While the client is disconnected nothing is granted and nothing confirmed.
-func (t *trip) begin() error {
+func (t *call) begin() error {
 	for !t.connected() && t.ctx.Err() == nil {
-		timer := time.NewTimer(look)
 		select {
-		case <-timer.C:
+		case <-time.After(poll):
 		case <-t.ctx.Done():
-			timer.Stop()
 		}
 	}
-	return t.ctx.Err()
+	return t.unsent(t.ctx.Err())
 }
 
-func (s *store) connected() bool { return s.conn.State() == zk.StateHasSession }
+func (s *Store) connected() bool { return s.conn.State() == zk.StateHasSession }
 
 // unsent marks an error after which the server has certainly not executed anything.
-func (t *trip) unsent(err error) error {
+func (t *call) unsent(err error) error {
 	if t.wrote {
 		return err
 	}
@@ -74,38 +69,35 @@ func (t *trip) unsent(err error) error {
 }
 
 // read sends a request that changes nothing.
-func (t *trip) read(request func() error) error {
-	if err := t.begin(); err != nil {
-		return err
-	}
-	return t.judge(request())
-}
-
-// write sends a request that changes something.
-func (t *trip) write(request func() error) error {
+func (t *call) read(request func() error) error {
 	if err := t.begin(); err != nil {
 		return err
 	}
 	err := request()
-	if err == nil || unknown(err) {
-		t.wrote = true
-	}
-	return t.judge(err)
-}
-
-func (t *trip) judge(err error) error {
 	if unknown(err) {
 		return err
 	}
 	return t.unsent(explain(err))
 }
 
-// Location implements driver.Locator. The client tries one server after the other, and tells nobody why one of them failed.
-func (s *store) Location() string {
-	if s.connected() {
-		return s.conn.Server()
+// write sends a request that changes something.
+func (t *call) write(request func() error) error {
+	return t.read(func() error {
+		err := request()
+		if err == nil || unknown(err) {
+			t.wrote = true
+		}
+		return err
+	})
+}
+
+// get returns what a znode says, and about itself; nothing if it has gone.
+func (t *call) get(path string) (data []byte, stat *zk.Stat, err error) {
+	err = t.read(func() (err error) { data, stat, err = t.conn.Get(path); return err })
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, nil
 	}
-	return fmt.Sprintf("%s, without a session yet", cmp.Or(s.conn.Server(), "no server"))
+	return data, stat, err
 }
 
 const adviceForbidden = "the connection may not do this: its user (zk.Conn.AddAuth) needs read, write, create and delete on the root of the locks and below"

@@ -1,4 +1,0 @@
-package zklock
-
-// NewOld makes what is inside a Store, on the old contract.
-var NewOld = newStore
