@@ -12,11 +12,10 @@ import (
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Location implements driver.Locator.
-func (s *store) Location() string { return strings.Join(s.client.Endpoints(), ", ") }
+func (s *Store) location() string { return strings.Join(s.client.Endpoints(), ", ") }
 
 // What an operator reads. core logs these texts, so nothing of the server's is in them.
 const (
@@ -45,7 +44,7 @@ func explain(err error) error {
 
 // reach waits until the client has a connection. Without this, it would try in silence until ctx ends, and nobody would
 // be told why. The error says that nothing was sent.
-func (s *store) reach(ctx context.Context) error {
+func (s *Store) reach(ctx context.Context) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func (s *store) reach(ctx context.Context) error {
 
 // refusal is why the last attempt to connect has failed, nil if there is a connection after all. gRPC tells it only
 // those who make a request, and the client itself sends this one once.
-func (s *store) refusal(ctx context.Context) error {
+func (s *Store) refusal(ctx context.Context) error {
 	_, err := health.NewHealthClient(s.client.ActiveConnection()).Check(ctx, &health.HealthCheckRequest{})
 	if status.Code(err) == codes.Unavailable {
 		return err
@@ -76,10 +75,10 @@ func (s *store) refusal(ctx context.Context) error {
 	return nil
 }
 
-func (s *store) unreachable(err error) error {
+func (s *Store) unreachable(err error) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("etcdlock: %s: %s", s.Location(), status.Convert(err).Message())
+	err = fmt.Errorf("etcdlock: %s: %s", s.location(), status.Convert(err).Message())
 	return driver.NotSent(driver.Unavailable(driver.Because(err, adviceUnreachable)))
 }
