@@ -53,8 +53,7 @@
 // one stream, which stays open until core's Close: with users and passwords, each stream costs the server an
 // authentication. So does that of all watches, from the first waiter on. A look at a name with n holders reads n keys. A waiter
 // costs two writes to join the queue, a watch of the one before it, and two reads and a keep-alive in each
-// [driver.Recheck]. To inspect a name costs a read, and a question about each lease that keeps the lock, a holder or an
-// entry in its queue.
+// [driver.Recheck]. To inspect a name costs a read, and a question about each lease that keeps the lock or a holder.
 //
 // A dedicated user needs only a role with readwrite on the prefix:
 //

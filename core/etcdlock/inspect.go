@@ -22,11 +22,11 @@ import (
 // page is how many keys one request of a walk reads.
 const page = 500
 
-// Inspect implements inspect.Inspector. It costs a read, and a question about the lease of the lock, of each of
-// several holders, and of each entry in the queue.
+// Inspect implements inspect.Inspector. It costs a read, and a question about the lease of the lock, or of each of
+// several holders.
 //
-// etcd keeps no times. So HeldFor and Waited are not known, and Remaining is in whole seconds. An entry whose
-// lease has less than a second left counts as not alive.
+// etcd keeps no times. So HeldFor and Waited are not known, and Remaining is in whole seconds. An entry is there, and counts
+// as alive, for up to a second after its life has ended.
 func (s *Store) Inspect(ctx context.Context, name string) (info inspect.LeaseInfo, err error) {
 	info.Name = name
 	if err := s.reach(ctx); err != nil {
@@ -41,12 +41,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (info inspect.LeaseInf
 	if err != nil {
 		return info, err
 	}
-	info.Line, err = describe(answer.Responses[2].GetResponseRange().GetKvs(), func(entry *mvccpb.KeyValue) (inspect.WaiterInfo, bool, error) {
-		left, err := s.client.TimeToLive(ctx, clientv3.LeaseID(entry.Lease))
-		return inspect.WaiterInfo{Label: string(entry.Value), Alive: err == nil && left.TTL > 0}, true, err
-	})
-	if err != nil {
-		return info, err
+	for _, entry := range answer.Responses[2].GetResponseRange().GetKvs() {
+		info.Line = append(info.Line, inspect.WaiterInfo{Label: string(entry.Value), Alive: true})
 	}
 	var now state
 	now.locked(driver.Claim{}, single(answer.Responses[0]), answer.Responses[1].GetResponseRange().GetKvs())
@@ -114,31 +110,47 @@ func handle(digest string) string { return digest[:min(len(digest), 16)] }
 // Leases implements inspect.Inspector. It reads the keys below the prefix, 500 at a time, those of the queues,
 // of markers and of several holders too, and then asks for each name as Inspect does.
 func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	return walk(ctx, s, prefix, func(key *mvccpb.KeyValue) (inspect.LeaseInfo, bool, error) {
-		name := strings.TrimPrefix(string(key.Key), s.prefix)
-		if strings.Contains(name, "\x00") { // an entry, a marker, or one of several holders
-			return inspect.LeaseInfo{}, false, nil
+	held := func(key *mvccpb.KeyValue) (id string) {
+		name, below := s.split(key)
+		if below == "" || strings.HasPrefix(below, "held/") {
+			return name
 		}
+		return ""
+	}
+	return walk(ctx, s, prefix, held, func(key *mvccpb.KeyValue) (inspect.LeaseInfo, bool, error) {
+		name, _ := s.split(key)
 		info, err := s.Inspect(ctx, name)
 		return info, info.Held, err
 	}, clientv3.WithKeysOnly())
 }
 
+// split returns the name that a key belongs to, and what it is there; "" if it is the lock.
+func (s *Store) split(key *mvccpb.KeyValue) (name, below string) {
+	name, below, _ = strings.Cut(strings.TrimPrefix(string(key.Key), s.prefix), "\x00")
+	return name, below
+}
+
 // Markers implements inspect.MarkerInspector. It reads the keys below the prefix, 500 at a time, and asks for
 // the lease of each marker.
 func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
-	return walk(ctx, s, prefix, func(key *mvccpb.KeyValue) (inspect.MarkerInfo, bool, error) {
-		name, scope, ok := strings.Cut(strings.TrimPrefix(string(key.Key), s.prefix), "\x00done/")
-		if !ok {
-			return inspect.MarkerInfo{}, false, nil
+	marks := func(key *mvccpb.KeyValue) (id string) {
+		if _, below := s.split(key); strings.HasPrefix(below, "done/") {
+			return string(key.Key)
 		}
+		return ""
+	}
+	return walk(ctx, s, prefix, marks, func(key *mvccpb.KeyValue) (inspect.MarkerInfo, bool, error) {
+		name, below := s.split(key)
 		left, there, err := s.left(ctx, key)
-		return inspect.MarkerInfo{Name: name, Scope: scope, Label: string(key.Value), Remaining: left}, there, err
+		return inspect.MarkerInfo{Name: name, Scope: strings.TrimPrefix(below, "done/"), Label: string(key.Value), Remaining: left}, there, err
 	})
 }
 
-// walk goes through all keys of names that begin with prefix, and yields what of makes of them.
-func walk[T any](ctx context.Context, s *Store, prefix string, of func(*mvccpb.KeyValue) (T, bool, error), opts ...clientv3.OpOption) iter.Seq2[T, error] {
+// walk goes through the keys of all names that begin with prefix, and yields what of makes of those that have an id, one for
+// each.
+func walk[T any](ctx context.Context, s *Store, prefix string, id func(*mvccpb.KeyValue) string,
+	of func(*mvccpb.KeyValue) (T, bool, error), opts ...clientv3.OpOption,
+) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		from := s.prefix + prefix
 		opts := append(slices.Clip(opts), clientv3.WithRange(clientv3.GetPrefixRangeEnd(from)), clientv3.WithLimit(page))
@@ -149,7 +161,11 @@ func walk[T any](ctx context.Context, s *Store, prefix string, of func(*mvccpb.K
 			answer, err := s.client.Get(ctx, from, opts...)
 			var found []T
 			if err == nil {
-				found, err = describe(answer.Kvs, of)
+				if more = answer.More; more {
+					from = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
+				}
+				keys := slices.DeleteFunc(answer.Kvs, func(key *mvccpb.KeyValue) bool { return id(key) == "" })
+				found, err = describe(slices.CompactFunc(keys, func(a, b *mvccpb.KeyValue) bool { return id(a) == id(b) }), of)
 			}
 			for _, one := range found {
 				if !yield(one, nil) {
@@ -160,9 +176,6 @@ func walk[T any](ctx context.Context, s *Store, prefix string, of func(*mvccpb.K
 				var none T
 				yield(none, err)
 				return
-			}
-			if more = answer.More; more {
-				from = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
 			}
 		}
 	}

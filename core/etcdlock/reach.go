@@ -43,41 +43,16 @@ func explain(err error) error {
 }
 
 // reach waits until the client has a connection. Without this, it would try in silence until ctx ends, and nobody would
-// be told why. The error says that nothing was sent.
+// be told why: gRPC tells only those who make a request, and the client itself sends this one once. The error says that
+// nothing was sent.
 func (s *Store) reach(ctx context.Context) error {
-	if err := driver.NotSent(ctx.Err()); err != nil {
-		return err
-	}
 	conn := s.client.ActiveConnection()
-	for {
-		state := conn.GetState()
-		switch state {
-		case connectivity.Ready, connectivity.Shutdown: // the request itself says more
-			return nil
-		case connectivity.TransientFailure:
-			return s.unreachable(s.refusal(ctx))
-		case connectivity.Idle, connectivity.Connecting:
-			conn.Connect()
-		}
-		if !conn.WaitForStateChange(ctx, state) {
-			return driver.NotSent(ctx.Err())
-		}
+	var err error
+	if ctx.Err() == nil && conn.GetState() != connectivity.Ready {
+		_, err = health.NewHealthClient(conn).Check(ctx, &health.HealthCheckRequest{})
 	}
-}
-
-// refusal is why the last attempt to connect has failed, nil if there is a connection after all. gRPC tells it only
-// those who make a request, and the client itself sends this one once.
-func (s *Store) refusal(ctx context.Context) error {
-	_, err := health.NewHealthClient(s.client.ActiveConnection()).Check(ctx, &health.HealthCheckRequest{})
-	if status.Code(err) == codes.Unavailable {
-		return err
-	}
-	return nil
-}
-
-func (s *Store) unreachable(err error) error {
-	if err == nil {
-		return nil
+	if ctx.Err() != nil || status.Code(err) != codes.Unavailable { // after any other answer, the request itself says more
+		return driver.NotSent(ctx.Err())
 	}
 	err = fmt.Errorf("etcdlock: %s: %s", s.location(), status.Convert(err).Message())
 	return driver.NotSent(driver.Unavailable(driver.Because(err, adviceUnreachable)))

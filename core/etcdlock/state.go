@@ -46,23 +46,28 @@ func (s *Store) read(ctx context.Context, c driver.Claim) (state, error) {
 
 // parts are the requests for what stateOf reads.
 func (s *Store) parts(c driver.Claim) []clientv3.Op {
-	return []clientv3.Op{
+	parts := []clientv3.Op{
 		clientv3.OpGet(s.lockKey(c.Name)),
 		clientv3.OpGet(s.heldPrefix(c.Name), clientv3.WithPrefix()),
 		clientv3.OpGet(s.entryKey(c)),
 		clientv3.OpGet(s.queuePrefix(c.Name), clientv3.WithFirstCreate()...),
-		clientv3.OpGet(s.doneKey(c)),
 	}
+	if c.Dedup > 0 {
+		parts = append(parts, clientv3.OpGet(s.doneKey(c)))
+	}
+	return parts
 }
 
 // stateOf is what the parts at the end of a transaction have found.
 func (s *Store) stateOf(c driver.Claim, answer *clientv3.TxnResponse) state {
-	found := answer.Responses[len(answer.Responses)-5:]
-	n := state{revision: answer.Header.Revision, own: single(found[2]), first: single(found[3])}
-	n.locked(c, single(found[0]), found[1].GetResponseRange().GetKvs())
+	n, found := state{revision: answer.Header.Revision}, answer.Responses
 	if c.Dedup > 0 {
-		n.done = single(found[4])
+		n.done = single(found[len(found)-1])
+		found = found[:len(found)-1]
 	}
+	found = found[len(found)-4:]
+	n.own, n.first = single(found[2]), single(found[3])
+	n.locked(c, single(found[0]), found[1].GetResponseRange().GetKvs())
 	return n
 }
 
