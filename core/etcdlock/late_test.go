@@ -24,9 +24,9 @@ import (
 	"github.com/holdfast-go/holdfast/core/etcdlock"
 )
 
-// The transaction that lines a place up is still on its way when its caller leaves. It is executed
-// after the one that leaves. The place has to be gone long before its lease ends it.
-func TestAPlaceThatIsLinedUpLateIsLeft(t *testing.T) {
+// The transaction that puts an entry into the queue is still on its way when its caller leaves. It is executed
+// after the one that leaves. The entry has to be gone long before its lease ends it.
+func TestAnEntryThatComesLateIsLeft(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t)
 	direct := dial(t, server.Addr())
@@ -83,7 +83,7 @@ func TestAPlaceThatIsLinedUpLateIsLeft(t *testing.T) {
 		ok(t, err)
 		stands = slices.ContainsFunc(answer.Kvs, func(kv *mvccpb.KeyValue) bool { return strings.Contains(string(kv.Key), "line/") })
 		if stands && time.Since(began) > 2*time.Second {
-			t.Fatal("a place that was lined up late is not left: its lease ends it after 3 s")
+			t.Fatal("an entry that came late is not left: its lease ends it after 3 s")
 		}
 	}
 	ok(t, holder.Release(t.Context()))
