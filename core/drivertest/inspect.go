@@ -220,6 +220,18 @@ var inspectCases = []testCase{
 			}
 		}
 	})},
+	{name: "ANameThatIsSharedIsListedOnce", needs: []need{shares}, run: inspecting(func(e *env, i inspector) {
+		e.grant(i, e.reader("name"))
+		e.grant(i, e.reader("name"))
+		found := 0
+		for info, err := range i.Leases(e.ctx, "name") {
+			e.noError(err)
+			found += len(info.Holders)
+		}
+		if found != 2 {
+			e.Errorf("%d holders in all that is listed", found)
+		}
+	})},
 	{name: "TheQueueIsShown", needs: []need{queues}, run: inspecting(func(e *env, i inspector) {
 		held := e.lasting("name")
 		e.grant(i, held)

@@ -67,7 +67,7 @@ var inspectMutants = map[string]faulty{
 	}}, []string{"AHandleStandsForAHolderFromTheGrantOn", "EachReaderIsTakenTheNameFromByItself", "EachOfALimitedNumberIsTakenTheNameFromByItself", "AKeptNameIsShownAndFreed"}},
 	"it is blind for those who hold together": {
 		mutant{shows: func(info *inspect.LeaseInfo) { info.Holders = nil }},
-		[]string{"EachReaderIsTakenTheNameFromByItself", "EachOfALimitedNumberIsTakenTheNameFromByItself"},
+		[]string{"EachReaderIsTakenTheNameFromByItself", "EachOfALimitedNumberIsTakenTheNameFromByItself", "ANameThatIsSharedIsListedOnce"},
 	},
 	"every hold is exclusive": {mutant{shows: func(info *inspect.LeaseInfo) {
 		info.Kind = inspect.HoldExclusive

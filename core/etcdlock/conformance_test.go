@@ -65,7 +65,7 @@ func at(t testing.TB, addr, prefix string) drivertest.Config {
 	store := func(addr string) driver.Driver { return etcdlock.New(dial(t, addr), etcdlock.WithPrefix(prefix)) }
 	return drivertest.Config{
 		Driver: func() driver.Driver { return store(addr) },
-		Slow:   250 * time.Millisecond, // a waiter asks before it stands in the queue
+		Slow:   250 * time.Millisecond, // each write waits for a disk, and connections for their turns
 		Overwrite: func(name string) {
 			_, err := other.Put(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=")
 			ok(t, err)
@@ -106,7 +106,7 @@ func locker(t *testing.T, store driver.Driver) *core.Locker {
 	return backendtest.Locker(t, store, longTTL)
 }
 
-// waits has a claim stand in the queue in vain until ctx ends.
+// waits has a claim wait in the queue in vain until ctx ends.
 func waits(ctx context.Context, t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	g, err := d.Wait(ctx, c)

@@ -11,14 +11,14 @@
 // before its own, so a release wakes one waiter. A waiter checks its own key every [driver.Recheck].
 // If the key has gone with its lease, the waiter goes to the end of the queue.
 //
-//	holdfast/order:42                  the lock: a digest of its owner's token, TTL, label
-//	holdfast/order:42\x00held/<digest> one of several holders, with WithShared or WithLimit: limit, TTL, label
-//	holdfast/order:42\x00line/<digest> a place in the queue: the label of its first waiter
-//	holdfast/order:42\x00done/<scope>  a dedup marker, which ends with its window: its label
+//	holdfast/order:42                          the lock of an only owner: a digest of its token, TTL, label
+//	holdfast/order:42\x00held/shared/<digest>  one of several readers: TTL, label
+//	holdfast/order:42\x00held/limited/<digest> one of a limited number of holders: limit, TTL, label
+//	holdfast/order:42\x00line/<digest>         an entry in the queue: the label of its first waiter
+//	holdfast/order:42\x00done/<scope>          a dedup marker, which ends with its window: its label
 //
-// Each of several holders has a key with its own etcd lease, and they all keep the lock, which says only that
-// there are several. The last one to leave deletes it, in the same transaction. If they all die, the lock
-// stays for up to a minute, and is in nobody's way: it counts only together with holders.
+// Holders that share a name have no lock. Each has a key with its own etcd lease, and a transaction of another kind
+// holds only if there is no such key.
 //
 // A name that WithMinHold or a hand-off leaves taken is a lock without an owner, under a lease of its own.
 //
@@ -30,18 +30,16 @@
 // deletes an expired lease within about a second. After a change of leader it gives every lease its
 // full time again, so a dead owner's name stays taken longer by that time. The time of WithMinHold is in whole
 // seconds, at least two, too; each renewal of such a lease gives the name the whole of it again, in case its owner dies.
-// A reader or a limited holder with a TTL above a minute that joins others is trusted no longer than a minute, or than
-// the TTL of the first of them, and is renewed as often as that needs.
 //
 // # What is promised
 //
 //	one owner at a time      yes, also when a leader fails: a majority has what was answered; but see docs/backends/etcd.md for
 //	                         a fault of etcd, by which a leader that is cut off from its own disk ends leases
 //	a dead owner's name      free after its TTL and about a second; later after a change of leader
-//	fences                   yes: the revision that created the lock. They grow as long as the
+//	fences                   yes: the revision of the grant. They grow as long as the
 //	                         data is that of one cluster; one restored from a snapshot begins
 //	                         again where that was taken, unless its revision is raised
-//	shared, limited holders  yes; holders that share a name have one fence
+//	shared, limited holders  yes; each reader has a fence of its own
 //	min-hold, hand-off       yes
 //	order of waiters         first come, first served, between processes too
 //	dedup markers            yes, as durable as etcd's data
@@ -53,12 +51,9 @@
 // release costs a read and a write; one that leaves a marker or a name taken costs two more writes. A renewal costs
 // one read for up to 128 leases, and a keep-alive for each of them, which is not a write. All keep-alives of a Store go over
 // one stream, which stays open until core's Close: with users and passwords, each stream costs the server an
-// authentication. The first of several holders
-// costs one write more, and each one after it a keep-alive; its release costs a read and two writes, and its renewal two
-// keep-alives. A look at a name with n holders reads n keys. A waiter
+// authentication. So does that of all watches, from the first waiter on. A look at a name with n holders reads n keys. A waiter
 // costs two writes to join the queue, a watch of the one before it, and two reads and a keep-alive in each
-// [driver.Recheck]. A look at a name costs a read, and a
-// question about each lease that keeps the lock, a holder or a place in its queue.
+// [driver.Recheck]. To inspect a name costs a read, and a question about each lease that keeps the lock or a holder.
 //
 // A dedicated user needs only a role with readwrite on the prefix:
 //

@@ -11,61 +11,44 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
-	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Store is a lock service on etcd. It implements driver.Driver; see [New].
 type Store struct {
-	*oldadapter.Driver
-	inspect.Inspector
-	inspect.MarkerInspector
-}
-
-// store is a Store on the old contract.
-type store struct {
 	client *clientv3.Client
 	prefix string
-	share  share // transactions that go together
 
+	share      share      // transactions that go together
 	keepAlives keepAlives // over one stream
-	watches    watches    // of places, from one call to the next
 	doubts     doubts     // leases that keep something or nothing
 }
 
 var (
-	_ driver.Driver          = (*store)(nil)
-	_ driver.Queuer          = (*store)(nil)
-	_ driver.Validator       = (*store)(nil)
-	_ driver.Locator         = (*store)(nil)
-	_ driver.IdleCloser      = (*store)(nil)
-	_ driver.Inspector       = (*store)(nil)
-	_ driver.MarkerInspector = (*store)(nil)
+	_ driver.Driver           = (*Store)(nil)
+	_ driver.Closer           = (*Store)(nil)
+	_ inspect.Inspector       = (*Store)(nil)
+	_ inspect.MarkerInspector = (*Store)(nil)
 )
 
 // Option configures a [Store].
-type Option interface{ apply(*store) }
+type Option interface{ apply(*Store) }
 
-type optionFunc func(*store)
+type optionFunc func(*Store)
 
-func (f optionFunc) apply(s *store) { f(s) }
+func (f optionFunc) apply(s *Store) { f(s) }
 
 // WithPrefix sets the beginning of all keys. The default is "holdfast/". It must not contain control
 // characters.
 func WithPrefix(prefix string) Option {
-	return optionFunc(func(s *store) { s.prefix = prefix })
+	return optionFunc(func(s *Store) { s.prefix = prefix })
 }
 
 // New returns a Store that sends its requests through client. The caller still configures and closes
 // client. New does no I/O. core.New reports what cannot work: a nil client, or an impossible prefix.
 func New(client *clientv3.Client, opts ...Option) *Store {
-	s := newStore(client, opts...)
-	return &Store{oldadapter.New(s), s, s}
-}
-
-func newStore(client *clientv3.Client, opts ...Option) *store {
-	s := &store{client: client, prefix: "holdfast/"}
+	s := &Store{client: client, prefix: "holdfast/"}
 	for _, o := range opts {
 		o.apply(s)
 	}
@@ -76,43 +59,47 @@ func newStore(client *clientv3.Client, opts ...Option) *store {
 const minTTL = 2 * time.Second
 
 // Capabilities implements driver.Driver.
-func (s *store) Capabilities() driver.Capabilities {
-	return driver.Capabilities{
-		Backend: "etcd", Punctual: true, Fence: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true,
-		MinTTL: minTTL,
+func (s *Store) Capabilities() driver.Capabilities {
+	can := driver.Capabilities{
+		Backend: "etcd", Punctual: true, Hears: true, Queue: true,
+		Fence: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true, MinTTL: minTTL,
 	}
-}
-
-// Validate implements driver.Validator.
-func (s *store) Validate() error {
-	if s.client == nil {
-		return errors.New("etcdlock: nil client")
+	switch {
+	case s.client == nil:
+		can.Err = errors.New("etcdlock: nil client")
+	case strings.ContainsFunc(s.prefix, unicode.IsControl):
+		can.Err = fmt.Errorf("etcdlock: WithPrefix(%q): control characters are not allowed", s.prefix)
+	default:
+		can.Location = s.location()
 	}
-	if strings.ContainsFunc(s.prefix, unicode.IsControl) {
-		return fmt.Errorf("etcdlock: WithPrefix(%q): control characters are not allowed", s.prefix)
-	}
-	return nil
+	return can
 }
 
 // Keys. No name and no prefix has a zero byte, so names do not meet.
 
-func (s *store) lockKey(name string) string { return s.prefix + name }
+func (s *Store) lockKey(name string) string { return s.prefix + name }
 
-func (s *store) heldPrefix(name string) string { return s.prefix + name + "\x00held/" }
+func (s *Store) heldPrefix(name string) string { return s.prefix + name + "\x00held/" }
 
-func (s *store) heldKey(c driver.Claim) string { return s.heldPrefix(c.Name) + digest(c.Token) }
+// formPrefix is that of holders of a form, shared or limited.
+func (s *Store) formPrefix(name, form string) string { return s.heldPrefix(name) + form + "/" }
 
-func (s *store) linePrefix(name string) string { return s.prefix + name + "\x00line/" }
+// ownKey is the key of c as a holder.
+func (s *Store) ownKey(c driver.Claim) string {
+	if c.Exclusive() {
+		return s.lockKey(c.Name)
+	}
+	return s.formPrefix(c.Name, formOf(c)) + digest(c.Token)
+}
 
-func (s *store) placeKey(name, place string) string { return s.linePrefix(name) + digest(place) }
+func (s *Store) queuePrefix(name string) string { return s.prefix + name + "\x00line/" }
 
-func (s *store) doneKey(c driver.Claim) string { return s.prefix + c.Name + "\x00done/" + c.Scope }
+func (s *Store) entryKey(c driver.Claim) string { return s.queuePrefix(c.Name) + digest(c.Token) }
 
-// digest stands for a token or a place, which are secrets, where others can read it.
+func (s *Store) doneKey(c driver.Claim) string { return s.prefix + c.Name + "\x00done/" + c.Scope }
+
+// digest stands for a token, which is a secret, where others can read it.
 func digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:16])
 }
-
-// seconds is d in etcd's unit, rounded up.
-func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

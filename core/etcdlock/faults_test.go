@@ -201,7 +201,7 @@ func TestAHolderWhoseLeaseIsRevokedHasLost(t *testing.T) {
 	ok(t, acquire(t, w.other, "name", core.WithWait(0)).Release(t.Context()))
 }
 
-func TestAWaiterNoticesThatItsPlaceIsLost(t *testing.T) {
+func TestAWaiterNoticesThatItsEntryIsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	x := acquire(t, w.other, "name")
@@ -217,13 +217,13 @@ func TestAWaiterNoticesThatItsPlaceIsLost(t *testing.T) {
 	_, err := w.direct.Revoke(t.Context(), first)
 	ok(t, err)
 	if w.leaseOf(t, "holdfast/name\x00line/") == first {
-		t.Error("the same place")
+		t.Error("the same entry")
 	}
 	ok(t, x.Release(t.Context()))
 	ok(t, <-got)
 }
 
-func TestADeadWaiterLeavesTheLine(t *testing.T) {
+func TestADeadWaiterLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	x := acquire(t, w.other, "name")
@@ -262,7 +262,7 @@ func TestWaitersAreServedInTheOrderInWhichTheyCame(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		eventually(t, "it stands in line", func() bool { return len(w.keys(t, "name\x00line/")) == i+1 })
+		eventually(t, "it is in the queue", func() bool { return len(w.keys(t, "name\x00line/")) == i+1 })
 	}
 	ok(t, holder.Release(t.Context()))
 	wg.Wait()

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -14,18 +15,19 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // page is how many keys one request of a walk reads.
 const page = 500
 
-// Inspect implements driver.Inspector. It costs a read, and a question about the lease of the lock, of each of
-// several holders, and of each place in the queue.
+// Inspect implements inspect.Inspector. It costs a read, and a question about the lease of the lock, or of each of
+// several holders.
 //
-// etcd keeps no times. So HeldFor and Waited are not known, and Remaining is in whole seconds. A place whose
-// lease has less than a second left counts as not alive.
-func (s *store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo, err error) {
+// etcd keeps no times. So HeldFor and Waited are not known, and Remaining is in whole seconds. An entry is there, and counts
+// as alive, for up to a second after its life has ended.
+func (s *Store) Inspect(ctx context.Context, name string) (info inspect.LeaseInfo, err error) {
 	info.Name = name
 	if err := s.reach(ctx); err != nil {
 		return info, err
@@ -33,81 +35,65 @@ func (s *store) Inspect(ctx context.Context, name string) (info driver.LeaseInfo
 	answer, err := s.client.Txn(ctx).Then(
 		clientv3.OpGet(s.lockKey(name)),
 		clientv3.OpGet(s.heldPrefix(name), clientv3.WithPrefix()),
-		clientv3.OpGet(s.linePrefix(name), clientv3.WithPrefix(), clientv3.WithLimit(driver.MaxLine),
+		clientv3.OpGet(s.queuePrefix(name), clientv3.WithPrefix(), clientv3.WithLimit(inspect.MaxLine),
 			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)),
 	).Commit()
 	if err != nil {
 		return info, err
 	}
-	info.Line, err = describeAll(answer.Responses[2].GetResponseRange().GetKvs(), func(place *mvccpb.KeyValue) (driver.WaiterInfo, bool, error) {
-		left, err := s.client.TimeToLive(ctx, clientv3.LeaseID(place.Lease))
-		return driver.WaiterInfo{Label: string(place.Value), Alive: err == nil && left.TTL > 0}, true, err
-	})
-	var now state
-	now.locked(single(answer, 0), answer.Responses[1].GetResponseRange().GetKvs())
-	switch {
-	case err != nil || now.lock == nil || now.deserted():
-	case now.is.several():
-		err = s.describeSeveral(ctx, &info, now)
-	default:
-		err = s.describe(ctx, &info, now)
+	for _, entry := range answer.Responses[2].GetResponseRange().GetKvs() {
+		info.Line = append(info.Line, inspect.WaiterInfo{Label: string(entry.Value), Alive: true})
 	}
+	var now state
+	now.locked(driver.Claim{}, single(answer.Responses[0]), answer.Responses[1].GetResponseRange().GetKvs())
+	err = s.describeHolders(ctx, &info, now)
 	return info, err
 }
 
-// describe adds what is known of a lock that has no holders with keys of their own.
-func (s *store) describe(ctx context.Context, info *driver.LeaseInfo, now state) error {
-	left, there, err := s.left(ctx, now.lock)
-	if err != nil || !there {
-		return err
-	}
-	info.Held, info.Remaining = true, left
-	if !now.is.ours() {
-		info.Foreign, info.Kind = true, driver.HoldForeign
-		return nil
-	}
-	info.Label, info.Handle = now.is.label, handle(now.is.id)
-	switch now.is.form {
-	case kept:
-		info.Kind, info.Kept = driver.HoldKept, true
-	case handoff:
-		info.Kind, info.Kept = driver.HoldHandoff, true
-	default:
-		info.Kind = driver.HoldExclusive
-		info.Fence = uint64(now.lock.ModRevision) //nolint:gosec // G115: revisions count up from 1
-	}
-	return nil
+var kinds = map[string]inspect.HoldKind{
+	owned: inspect.HoldExclusive, shared: inspect.HoldShared, limited: inspect.HoldLimited,
+	kept: inspect.HoldKept, handoff: inspect.HoldHandoff,
 }
 
-// describeSeveral adds what is known of holders that have a lock together.
-func (s *store) describeSeveral(ctx context.Context, info *driver.LeaseInfo, now state) (err error) {
-	keys := make([]*mvccpb.KeyValue, len(now.holders))
-	for i, h := range now.holders {
-		keys[i] = h.key
+// describeHolders adds what is known of those who have the name.
+func (s *Store) describeHolders(ctx context.Context, info *inspect.LeaseInfo, now state) error {
+	var keys []*mvccpb.KeyValue
+	for _, h := range now.holders {
+		keys = append(keys, h.key)
 	}
-	info.Holders, err = describeAll(keys, func(key *mvccpb.KeyValue) (driver.HolderInfo, bool, error) {
+	if now.lock != nil {
+		keys = []*mvccpb.KeyValue{now.lock}
+	}
+	holders, err := describe(keys, func(key *mvccpb.KeyValue) (inspect.HolderInfo, bool, error) {
 		left, there, err := s.left(ctx, key)
 		says := read(key.Value)
 		limit, _ := strconv.Atoi(says.form)
-		return driver.HolderInfo{Label: says.label, Handle: handle(says.id), Remaining: left, Limit: limit}, there, err
+		return inspect.HolderInfo{Label: says.label, Handle: handle(says.id), Remaining: left, Limit: limit}, there, err
 	})
-	if err != nil || len(info.Holders) == 0 {
+	if err != nil || len(holders) == 0 {
 		return err
 	}
-	slices.SortStableFunc(info.Holders, func(a, b driver.HolderInfo) int { return cmp.Compare(b.Remaining, a.Remaining) })
-	info.Held, info.Remaining = true, info.Holders[0].Remaining
-	if now.is.form == shared {
-		info.Kind, info.Fence = driver.HoldShared, now.fence()
-	} else {
-		info.Kind, info.Limit = driver.HoldLimited, now.allows(driver.Claim{Limit: math.MaxInt})
+	slices.SortStableFunc(holders, func(a, b inspect.HolderInfo) int { return cmp.Compare(b.Remaining, a.Remaining) })
+	info.Held, info.Remaining, info.Kind, info.Kept = true, holders[0].Remaining, kinds[now.is.form], now.is.left()
+	switch now.is.form {
+	case shared, limited:
+		info.Holders = holders[:min(len(holders), inspect.MaxLine)]
+		info.Limit = now.fewer(driver.Claim{Limit: math.MaxInt})
+		return nil
+	case owned:
+		info.Fence = uint64(now.lock.ModRevision) //nolint:gosec // G115: revisions count up from 1
+	case kept, handoff:
+	default:
+		info.Foreign, info.Kind = true, inspect.HoldForeign
+		return nil
 	}
-	info.Holders = info.Holders[:min(len(info.Holders), driver.MaxLine)]
+	info.Label, info.Handle = holders[0].Label, holders[0].Handle
 	return nil
 }
 
 // left is what is left of the lease that keeps a key, 0 if it needs none. A key whose lease has ended is
 // about to go.
-func (s *store) left(ctx context.Context, key *mvccpb.KeyValue) (left time.Duration, there bool, err error) {
+func (s *Store) left(ctx context.Context, key *mvccpb.KeyValue) (left time.Duration, there bool, err error) {
 	if key.Lease == 0 {
 		return 0, true, nil
 	}
@@ -121,142 +107,129 @@ func (s *store) left(ctx context.Context, key *mvccpb.KeyValue) (left time.Durat
 // handle is what is shown of an owner's token, by its digest.
 func handle(digest string) string { return digest[:min(len(digest), 16)] }
 
-// Leases implements driver.Inspector. It reads the keys below the prefix, 500 at a time, those of places,
+// Leases implements inspect.Inspector. It reads the keys below the prefix, 500 at a time, those of the queues,
 // of markers and of several holders too, and then asks for each name as Inspect does.
-func (s *store) Leases(ctx context.Context, prefix string) iter.Seq2[driver.LeaseInfo, error] {
-	return walk(ctx, s, prefix, []clientv3.OpOption{clientv3.WithKeysOnly()}, func(key *mvccpb.KeyValue) (driver.LeaseInfo, bool, error) {
-		name := strings.TrimPrefix(string(key.Key), s.prefix)
-		if strings.Contains(name, "\x00") { // a place, a marker, or one of several holders
-			return driver.LeaseInfo{}, false, nil
+func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	held := func(key *mvccpb.KeyValue) (id string) {
+		name, below := s.split(key)
+		if below == "" || strings.HasPrefix(below, "held/") {
+			return name
 		}
+		return ""
+	}
+	return walk(ctx, s, prefix, held, func(key *mvccpb.KeyValue) (inspect.LeaseInfo, bool, error) {
+		name, _ := s.split(key)
 		info, err := s.Inspect(ctx, name)
 		return info, info.Held, err
-	})
+	}, clientv3.WithKeysOnly())
 }
 
-// Markers implements driver.MarkerInspector. It reads the keys below the prefix, 500 at a time, and asks for
+// split returns the name that a key belongs to, and what it is there; "" if it is the lock.
+func (s *Store) split(key *mvccpb.KeyValue) (name, below string) {
+	name, below, _ = strings.Cut(strings.TrimPrefix(string(key.Key), s.prefix), "\x00")
+	return name, below
+}
+
+// Markers implements inspect.MarkerInspector. It reads the keys below the prefix, 500 at a time, and asks for
 // the lease of each marker.
-func (s *store) Markers(ctx context.Context, prefix string) iter.Seq2[driver.MarkerInfo, error] {
-	return walk(ctx, s, prefix, nil, func(key *mvccpb.KeyValue) (driver.MarkerInfo, bool, error) {
-		name, scope, ok := strings.Cut(strings.TrimPrefix(string(key.Key), s.prefix), "\x00done/")
-		if !ok {
-			return driver.MarkerInfo{}, false, nil
+func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
+	marks := func(key *mvccpb.KeyValue) (id string) {
+		if _, below := s.split(key); strings.HasPrefix(below, "done/") {
+			return string(key.Key)
 		}
+		return ""
+	}
+	return walk(ctx, s, prefix, marks, func(key *mvccpb.KeyValue) (inspect.MarkerInfo, bool, error) {
+		name, below := s.split(key)
 		left, there, err := s.left(ctx, key)
-		return driver.MarkerInfo{Name: name, Scope: scope, Label: string(key.Value), Remaining: left}, there, err
+		return inspect.MarkerInfo{Name: name, Scope: strings.TrimPrefix(below, "done/"), Label: string(key.Value), Remaining: left}, there, err
 	})
 }
 
-// walk goes through all keys of names that begin with prefix, and yields what describe makes of them.
-func walk[T any](ctx context.Context, s *store, prefix string, opts []clientv3.OpOption, describe func(*mvccpb.KeyValue) (T, bool, error)) iter.Seq2[T, error] {
+// walk goes through the keys of all names that begin with prefix, and yields what of makes of those that have an id, one for
+// each.
+func walk[T any](ctx context.Context, s *Store, prefix string, id func(*mvccpb.KeyValue) string,
+	of func(*mvccpb.KeyValue) (T, bool, error), opts ...clientv3.OpOption,
+) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var none T
-		from, end := s.prefix+prefix, clientv3.GetPrefixRangeEnd(s.prefix+prefix)
+		from := s.prefix + prefix
+		opts := append(slices.Clip(opts), clientv3.WithRange(clientv3.GetPrefixRangeEnd(from)), clientv3.WithLimit(page))
 		if from == "" {
 			from = "\x00" // the first key that there can be
 		}
-		for {
-			answer, err := s.client.Get(ctx, from, append([]clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(page)}, opts...)...)
-			if err != nil {
-				yield(none, err)
-				return
+		for more := true; more; {
+			answer, err := s.client.Get(ctx, from, opts...)
+			var found []T
+			if err == nil {
+				if more = answer.More; more {
+					from = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
+				}
+				keys := slices.DeleteFunc(answer.Kvs, func(key *mvccpb.KeyValue) bool { return id(key) == "" })
+				found, err = describe(slices.CompactFunc(keys, func(a, b *mvccpb.KeyValue) bool { return id(a) == id(b) }), of)
 			}
-			found, err := describeAll(answer.Kvs, describe)
 			for _, one := range found {
 				if !yield(one, nil) {
 					return
 				}
 			}
 			if err != nil {
+				var none T
 				yield(none, err)
 				return
 			}
-			if !answer.More {
-				return
-			}
-			from = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
 		}
 	}
 }
 
 const questions = 16 // about leases, at the same time
 
-// describeAll describes several keys at the same time.
-func describeAll[T any](keys []*mvccpb.KeyValue, describe func(*mvccpb.KeyValue) (T, bool, error)) (found []T, err error) {
-	type result struct {
-		value T
-		there bool
-		err   error
-	}
-	results := make([]result, len(keys))
+// describe calls of for several keys at the same time, and returns what is there, in their order. With an error it is not all.
+func describe[T any](keys []*mvccpb.KeyValue, of func(*mvccpb.KeyValue) (T, bool, error)) (found []T, err error) {
+	values, there, errs := make([]T, len(keys)), make([]bool, len(keys)), make([]error, len(keys))
 	var all sync.WaitGroup
 	turns := make(chan struct{}, questions)
 	for i, key := range keys {
 		turns <- struct{}{}
 		all.Go(func() {
-			defer func() { <-turns }()
-			r := &results[i]
-			r.value, r.there, r.err = describe(key)
+			values[i], there[i], errs[i] = of(key)
+			<-turns
 		})
 	}
 	all.Wait()
-	for _, r := range results {
-		if r.err != nil {
-			return found, r.err
-		}
-		if r.there {
-			found = append(found, r.value)
+	for i, value := range values {
+		if there[i] && errs[i] == nil {
+			found = append(found, value)
 		}
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
-// Evict implements driver.Inspector.
-func (s *store) Evict(ctx context.Context, name, of string) error {
-	if err := driver.NotSent(ctx.Err()); err != nil {
-		return err
-	}
+// Evict implements inspect.Inspector.
+func (s *Store) Evict(ctx context.Context, name, of string) error {
+	c := driver.Claim{Name: name}
 	for {
-		c := driver.Claim{Name: name}
-		now, err := s.look(ctx, c)
+		now, err := s.read(ctx, c)
 		if err != nil {
 			return err
 		}
-		if now.lock == nil || now.deserted() {
+		if now.lock == nil && len(now.holders) == 0 {
 			return driver.ErrNotOwner
 		}
-		if now.is.several() {
-			return s.evictOne(ctx, c, now, of)
+		if now.is.left() {
+			now.holders = []holder{{record: now.is, key: now.lock}}
 		}
-		if !now.is.ours() || of != handle(now.is.id) {
-			return &driver.Held{Label: now.is.label, Remaining: now.is.ttl}
+		i := slices.IndexFunc(now.holders, func(h holder) bool { return of != "" && of == handle(h.id) })
+		if i < 0 {
+			return &driver.Held{Label: now.is.label, Remaining: now.frees(c)}
 		}
-		done, err := s.client.Txn(ctx).
-			If(unchanged(s.lockKey(name), now.lock)).
-			Then(clientv3.OpDelete(s.lockKey(name))).
-			Commit()
-		if err != nil {
+		if err = s.free(ctx, c, now.holders[i].key); !errors.Is(err, driver.ErrNotOwner) {
 			return err
-		}
-		if done.Succeeded {
-			s.drop(ctx, clientv3.LeaseID(now.lock.Lease))
-			return nil
 		} // it has ended by itself, and somebody else may have the name
 	}
 }
 
-// evictOne takes the name from one of several holders.
-func (s *store) evictOne(ctx context.Context, c driver.Claim, now state, of string) error {
-	for _, one := range now.holders {
-		if of == handle(one.id) {
-			return s.part(ctx, c, now, one)
-		}
-	}
-	return &driver.Held{Remaining: now.frees(c)}
-}
-
-// Unmark implements driver.MarkerInspector.
-func (s *store) Unmark(ctx context.Context, name, scope string) error {
+// Unmark implements inspect.MarkerInspector.
+func (s *Store) Unmark(ctx context.Context, name, scope string) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}

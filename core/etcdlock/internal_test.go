@@ -12,52 +12,50 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/internal/oldadapter"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // Between a look and the claim that follows from it everything may happen.
 func TestAClaimThatCameTooLateTakesNothing(t *testing.T) {
 	t.Parallel()
 	addr := servers.Etcd(t).Addr()
-	for what, meanwhile := range map[string]func(s *store, c, other driver.Claim) error{
-		"another took it": func(s *store, _, other driver.Claim) error {
+	for what, meanwhile := range map[string]func(s *Store, c, other driver.Claim) error{
+		"another took it": func(s *Store, _, other driver.Claim) error {
 			_, err := s.Acquire(t.Context(), other)
 			return err
 		},
-		"another stands in line": func(s *store, _, other driver.Claim) error {
-			return s.Wait(t.Context(), other)
+		"another is in the queue": func(s *Store, _, other driver.Claim) error {
+			return queue(t, s, other)
 		},
-		"the marker was left": func(s *store, c, other driver.Claim) error {
+		"the marker was left": func(s *Store, c, other driver.Claim) error {
 			if _, err := s.Acquire(t.Context(), other); err != nil {
 				return err
 			}
-			other.Scope, other.Dedup, other.Mark = c.Scope, c.Dedup, true
+			other.Scope, other.Dedup = c.Scope, c.Dedup
 			return s.Release(t.Context(), other)
 		},
-		"its place was lost": func(s *store, c, other driver.Claim) error {
-			if _, err := s.client.Delete(t.Context(), s.placeKey(c.Name, c.At())); err != nil {
+		"its entry was lost": func(s *Store, c, other driver.Claim) error {
+			if _, err := s.client.Delete(t.Context(), s.entryKey(c)); err != nil {
 				return err
 			}
-			return s.Wait(t.Context(), other)
+			return queue(t, s, other)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, addr, WithPrefix(what))
 			c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Scope: "scope", Dedup: time.Hour}
-			if what == "its place was lost" {
-				c.Place = "place"
-				noError(t, s.Wait(t.Context(), c))
+			if what == "its entry was lost" {
+				noError(t, queue(t, s, c))
 			}
-			now, err := s.look(t.Context(), c)
+			now, err := s.read(t.Context(), c)
 			noError(t, err)
 			if _, free, err := s.judge(t.Context(), c, now); !free {
 				t.Fatalf("not free: %v", err)
 			}
 			noError(t, meanwhile(s, c, driver.Claim{Name: "name", Token: "other", TTL: time.Minute}))
-			answer, err := s.claim(t.Context(), c, now, leases{})
+			answer, err := s.claim(t.Context(), c, now, clientv3.NoLease)
 			noError(t, err)
 			if answer.Succeeded {
 				t.Error("granted")
@@ -69,21 +67,22 @@ func TestAClaimThatCameTooLateTakesNothing(t *testing.T) {
 func TestACompletionThatCameTooLateFreesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, servers.Etcd(t).Addr())
-	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Dedup: time.Hour, Mark: true}
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
 	_, err := s.Acquire(t.Context(), c)
 	noError(t, err)
-	now, err := s.look(t.Context(), c)
+	now, err := s.read(t.Context(), c)
 	noError(t, err)
 	_, err = s.client.Revoke(t.Context(), clientv3.LeaseID(now.lock.Lease))
 	noError(t, err)
 	other := driver.Claim{Name: "name", Token: "other", TTL: time.Minute}
 	_, err = s.Acquire(t.Context(), other)
 	noError(t, err)
+	c.Dedup = time.Hour
 	if err := s.end(t.Context(), c, now); !errors.Is(err, driver.ErrNotOwner) {
 		t.Errorf("completion: %v", err)
 	}
 	noError(t, s.Renew(t.Context(), []driver.Claim{other})[0])
-	if now, err = s.look(t.Context(), c); err != nil || now.done != nil {
+	if now, err = s.read(t.Context(), c); err != nil || now.done != nil {
 		t.Errorf("a marker, or %v", err)
 	}
 }
@@ -102,7 +101,7 @@ func TestAReleaseThatTheClientSendsTwiceIsNoLoss(t *testing.T) {
 	t.Parallel()
 	s := open(t, servers.Etcd(t).Addr())
 	s.client.Lease = twice{s.client.Lease}
-	locks, err := core.New(oldadapter.New(s))
+	locks, err := core.New(s)
 	noError(t, err)
 	noError(t, locks.Do(t.Context(), "name", func(context.Context) error { return nil }))
 	x, err := locks.TryAcquire(t.Context(), "name")
@@ -133,106 +132,34 @@ func TestRefusedClaimsLeaveNoLease(t *testing.T) {
 	}
 }
 
-func TestAPlaceLastsWhileItIsHeardOfAndNoLonger(t *testing.T) {
-	t.Parallel()
-	s := open(t, servers.Etcd(t).Addr())
-	owner := driver.Claim{Name: "name", Token: "owner", TTL: time.Minute}
-	_, err := s.Acquire(t.Context(), owner)
-	noError(t, err)
-	stands := func(c driver.Claim) bool {
-		now, err := s.look(t.Context(), c)
-		noError(t, err)
-		return now.own != nil
-	}
-	line := func(place string) driver.Claim {
-		c := driver.Claim{Name: "name", Token: "waiter " + place, Place: place, TTL: time.Minute}
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		_ = s.Wait(ctx, c)
-		if !stands(c) {
-			t.Fatal("it does not stand in line")
-		}
-		return c
-	}
-	gone := line("a")
-	noError(t, s.Release(t.Context(), owner))
-	_, err = s.Acquire(t.Context(), gone)
-	noError(t, err)
-	if stands(gone) {
-		t.Error("a grant does not leave the line")
-	}
-	left := line("b")
-	if err := s.Release(t.Context(), left); !errors.Is(err, driver.ErrNotOwner) || stands(left) {
-		t.Errorf("release: %v; in line: %t", err, stands(left))
-	}
-	heard, silent := line("c"), line("d")
-	for stands(silent) {
-		if _, err := s.Acquire(t.Context(), heard); err == nil {
-			t.Fatal("granted")
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	if !stands(heard) {
-		t.Error("it has lost its place")
-	}
-}
-
 func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
 	t.Parallel()
 	s := open(t, servers.Etcd(t).Addr())
 	owner := driver.Claim{Name: "name", Token: "owner", TTL: time.Minute}
 	_, err := s.Acquire(t.Context(), owner)
 	noError(t, err)
-	var line []driver.Claim
+	var waiters []driver.Claim
 	watches := func(i int, want string) {
 		t.Helper()
-		if key, _, err := s.lineUp(t.Context(), line[i]); key != want || err != nil {
+		now, err := s.read(t.Context(), waiters[i])
+		noError(t, err)
+		if key, _, err := s.before(t.Context(), waiters[i], now); key != want || err != nil {
 			t.Errorf("number %d watches %q, not %q; %v", i, key, want, err)
 		}
 	}
 	want := s.lockKey("name")
-	for i, place := range []string{"a", "b", "c"} {
-		line = append(line, driver.Claim{Name: "name", Token: "waiter", Place: place, TTL: time.Minute})
+	for i, token := range []string{"a", "b", "c"} {
+		waiters = append(waiters, driver.Claim{Name: "name", Token: token, TTL: time.Minute})
+		noError(t, queue(t, s, waiters[i]))
 		watches(i, want)
-		want = s.placeKey("name", place)
+		want = s.entryKey(waiters[i])
 	}
-	leaves := line[1]
-	leaves.Token = "not the owner's"
-	if err := s.Release(t.Context(), leaves); !errors.Is(err, driver.ErrNotOwner) {
+	if err := s.Release(t.Context(), waiters[1]); !errors.Is(err, driver.ErrNotOwner) {
 		t.Errorf("release: %v", err)
 	}
-	watches(2, s.placeKey("name", "a"))
+	watches(2, s.entryKey(waiters[0]))
 	noError(t, s.Release(t.Context(), owner))
-	watches(0, "")
-	watches(2, s.placeKey("name", "a"))
-}
-
-func TestAWaiterKeepsItsPlace(t *testing.T) {
-	t.Parallel()
-	s := open(t, servers.Etcd(t).Addr())
-	_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "owner", TTL: time.Minute})
-	noError(t, err)
-	c := driver.Claim{Name: "name", Token: "waiter", Place: "place", TTL: time.Minute}
-	ctx, cancel := context.WithCancel(t.Context())
-	var waiting sync.WaitGroup
-	waiting.Go(func() { _ = s.Wait(ctx, c) })
-	defer waiting.Wait()
-	defer cancel()
-	place := func() (since int64) {
-		for since == 0 {
-			now, err := s.look(t.Context(), c)
-			noError(t, err)
-			if now.own != nil {
-				since = now.own.CreateRevision
-			}
-		}
-		return since
-	}
-	since := place()
-	time.Sleep(2 * driver.PlaceLife(c.TTL))
-	if place() != since {
-		t.Error("it stands somewhere else")
-	}
+	watches(2, s.entryKey(waiters[0]))
 }
 
 // A lease can end between a look and its renewal.
@@ -242,7 +169,7 @@ func TestALeaseThatEndsDuringItsRenewalIsLost(t *testing.T) {
 	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
 	_, err := s.Acquire(t.Context(), c)
 	noError(t, err)
-	now, err := s.look(t.Context(), c)
+	now, err := s.read(t.Context(), c)
 	noError(t, err)
 	_, err = s.client.Revoke(t.Context(), clientv3.LeaseID(now.lock.Lease))
 	noError(t, err)
@@ -254,12 +181,22 @@ func TestALeaseThatEndsDuringItsRenewalIsLost(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, addr string, opts ...Option) *store {
+// queue puts a claim at the end of the queue, as a look does.
+func queue(t *testing.T, s *Store, c driver.Claim) error {
+	t.Helper()
+	now, err := s.read(t.Context(), c)
+	noError(t, err)
+	w := wait{Store: s, c: c, told: make(chan struct{}, 1)}
+	_, err = w.queue(t.Context(), &now)
+	return err
+}
+
+func open(t *testing.T, addr string, opts ...Option) *Store {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
 	noError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
-	return newStore(client, opts...)
+	return New(client, opts...)
 }
 
 func noError(t *testing.T, err error) {

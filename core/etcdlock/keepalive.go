@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,45 +18,48 @@ import (
 // for each lease, loses leases from about 50 on. [clientv3.Client.KeepAlive] would share a stream, but
 // renews by itself, whatever becomes of the lock.
 //
-// The stream is opened when it is needed, and stays open until CloseIdle, or until it breaks. It belongs to no
-// caller: who leaves does not end it. But if a caller leaves after the stream has not answered for [silent], the next
-// one opens another, perhaps to another member. The old one ends with its last caller.
+// The stream is opened when it is needed, and stays open until Close, or until it breaks. It belongs to no caller: who
+// leaves does not end it. But a caller that leaves after the stream has not answered for [silent] ends it, so that the
+// next one goes perhaps to another member; those who still wait ask again over that.
 type keepAlives struct {
-	mu   sync.Mutex // protects the fields below
-	now  *stream    // that new requests go to, if there is one
-	open []*stream  // all whose goroutines run
+	mu  sync.Mutex // protects the field below
+	now *stream    // if there is one
 }
 
-// stream is one LeaseKeepAlive stream.
+// stream is one LeaseKeepAlive stream. The cause of its context's end is what callers get then.
 type stream struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	wake   chan struct{} // of size one: there is something to send
-	ended  chan struct{} // closed when its goroutines have ended
+	ctx   context.Context
+	end   context.CancelCauseFunc
+	asks  chan prolongation
+	ended chan struct{} // closed when its goroutines have ended
 
-	// Protected by keepAlives.mu.
-	unsent  []*prolongation
-	pending map[int64][]*prolongation // sent: those of a lease are answered in their order
-	callers int                       // that have not left
-	heard   time.Time                 // when it last answered, or was last without a request
+	mu       sync.Mutex             // protects the fields below
+	pending  map[int64][]chan error // of requests that were sent: those for a lease are answered in their order
+	since    time.Time              // when an answer was last heard, or first waited for; zero if none is waited for
+	anchored bool
 }
 
 // prolongation is a request to give a lease its full time again. It stays with its stream if its caller leaves, so
 // that nobody takes its answer for that to a later request.
 type prolongation struct {
 	lease int64
-	done  chan struct{} // closed when err is set
-	err   error
+	told  chan error // of size one
 }
 
 // silent is longer than an authentication takes at a busy server.
 const silent = 2 * time.Second
 
+// Why a stream was ended. The first is one of those errors after which callers ask again.
+var (
+	errSilent = status.Error(codes.Unavailable, "etcdlock: nobody answers the stream that prolongs leases")
+	errClosed = errors.New("etcdlock: the stream that prolongs leases was closed")
+)
+
 // prolong gives a lease its full time again. Only an answer to a request that it has sent itself counts. If the stream
 // breaks, it asks again over another.
-func (s *store) prolong(ctx context.Context, lease int64) error {
+func (s *Store) prolong(ctx context.Context, lease int64) error {
 	for {
-		err := s.keepAlives.once(ctx, s.client, lease)
+		err := s.keepAlives.stream(s.client).prolong(ctx, lease)
 		if code := status.Code(err); code != codes.Unavailable && code != codes.Internal {
 			return clientv3.ContextError(ctx, err)
 		}
@@ -67,150 +69,104 @@ func (s *store) prolong(ctx context.Context, lease int64) error {
 	}
 }
 
-// once asks for lease over the stream, and awaits the answer.
-func (k *keepAlives) once(ctx context.Context, client *clientv3.Client, lease int64) error {
-	p := &prolongation{lease: lease, done: make(chan struct{})}
-	st := k.enter(client, p)
+// stream is the one that there is, or a new one.
+func (k *keepAlives) stream(client *clientv3.Client) *stream {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now == nil || k.now.ctx.Err() != nil {
+		k.now = &stream{asks: make(chan prolongation), ended: make(chan struct{}), pending: make(map[int64][]chan error), since: time.Now()}
+		k.now.ctx, k.now.end = context.WithCancelCause(clientv3.WithRequireLeader(client.Ctx()))
+		go k.now.run(client)
+	}
+	return k.now
+}
+
+// anchor has the client keep its stream of watches for as long as this one lasts: with its last watch it would end it,
+// and authenticate again for the next one. Nobody writes the key.
+func (k *keepAlives) anchor(client *clientv3.Client, key string) {
+	st := k.stream(client)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.anchored {
+		st.anchored = true
+		go client.Watch(st.ctx, key) // which waits until that has begun
+	}
+}
+
+func (st *stream) prolong(ctx context.Context, lease int64) error {
+	p := prolongation{lease, make(chan error, 1)}
 	select {
-	case <-p.done:
+	case st.asks <- p:
+	case <-st.ctx.Done():
 	case <-ctx.Done():
 	}
-	k.leave(st, p)
 	select {
-	case <-p.done:
-		return p.err
-	default:
-		return ctx.Err()
+	case err := <-p.told:
+		return err
+	case <-st.ctx.Done():
+		return context.Cause(st.ctx) //nolint:contextcheck // why the stream has ended
+	case <-ctx.Done():
 	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.since.IsZero() && time.Since(st.since) > silent {
+		st.end(errSilent)
+	}
+	return ctx.Err()
 }
 
-// enter adds p to the stream, and begins one if there is none.
-func (k *keepAlives) enter(client *clientv3.Client, p *prolongation) *stream {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	st := k.now
-	if st == nil {
-		st = &stream{wake: make(chan struct{}, 1), ended: make(chan struct{}), pending: make(map[int64][]*prolongation), heard: time.Now()}
-		st.ctx, st.cancel = context.WithCancel(clientv3.WithRequireLeader(client.Ctx()))
-		k.now, k.open = st, append(k.open, st)
-		go k.run(client, st)
-	}
-	if len(st.unsent)+len(st.pending) == 0 {
-		st.heard = time.Now()
-	}
-	st.unsent = append(st.unsent, p)
-	st.callers++
-	select {
-	case st.wake <- struct{}{}:
-	default:
-	}
-	return st
-}
-
-// leave ends the wait for p.
-func (k *keepAlives) leave(st *stream, p *prolongation) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	st.callers--
-	select {
-	case <-p.done:
-	default:
-		st.unsent = slices.DeleteFunc(st.unsent, func(o *prolongation) bool { return o == p })
-		if k.now == st && time.Since(st.heard) > silent {
-			k.now = nil
-		}
-	}
-	if k.now != st && st.callers == 0 {
-		st.cancel()
-	}
-}
-
-// run sends and receives until the stream breaks. Then it fails what was not answered.
-func (k *keepAlives) run(client *clientv3.Client, st *stream) {
+// run sends what callers ask for until the stream breaks.
+func (st *stream) run(client *clientv3.Client) {
 	defer close(st.ended)
-	err := k.exchange(client, st)
-	st.cancel()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.now == st {
-		k.now = nil
-	}
-	k.open = slices.DeleteFunc(k.open, func(o *stream) bool { return o == st })
-	for _, of := range st.pending {
-		st.unsent = append(st.unsent, of...)
-	}
-	for _, p := range st.unsent {
-		p.end(err)
-	}
-}
-
-func (p *prolongation) end(err error) {
-	p.err = err
-	close(p.done)
-}
-
-// errClosed is what callers get whose stream CloseIdle ends, or their client's end.
-var errClosed = errors.New("etcdlock: the stream that prolongs leases was closed")
-
-func (k *keepAlives) exchange(client *clientv3.Client, st *stream) error {
 	rpc, err := pb.NewLeaseClient(client.ActiveConnection()).LeaseKeepAlive(st.ctx)
 	if err != nil {
-		return st.why(err)
+		st.end(err)
+		return
 	}
+	st.mu.Lock()
+	st.since = time.Time{}
+	st.mu.Unlock()
 	var receiving sync.WaitGroup
 	defer receiving.Wait()
-	broken := make(chan error, 1)
-	receiving.Go(func() { broken <- k.receive(rpc, st) })
-	defer st.cancel() // the receiver ends with it
+	receiving.Go(func() { st.receive(rpc) })
 	for {
 		select {
-		case <-st.wake:
-		case err := <-broken:
-			return st.why(err)
-		}
-		for lease, more := k.next(st); more; lease, more = k.next(st) {
-			if rpc.Send(&pb.LeaseKeepAliveRequest{ID: lease}) != nil {
-				return st.why(<-broken) // where gRPC says why
+		case p := <-st.asks:
+			st.sends(p)
+			if rpc.Send(&pb.LeaseKeepAliveRequest{ID: p.lease}) != nil {
+				return // the receiver is told why
 			}
+		case <-st.ctx.Done():
+			return
 		}
 	}
 }
 
-func (st *stream) why(err error) error {
-	if st.ctx.Err() != nil {
-		return errClosed
+// sends notes a request. It counts as sent, whatever becomes of that.
+func (st *stream) sends(p prolongation) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.since.IsZero() {
+		st.since = time.Now()
 	}
-	return err
-}
-
-// next is what to send next. It counts as sent, whatever becomes of that.
-func (k *keepAlives) next(st *stream) (lease int64, more bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(st.unsent) == 0 {
-		return 0, false
-	}
-	p := st.unsent[0]
-	st.unsent = st.unsent[1:]
-	st.pending[p.lease] = append(st.pending[p.lease], p)
-	return p.lease, true
+	st.pending[p.lease] = append(st.pending[p.lease], p.told)
 }
 
 // receive hands out answers until there is an error.
-func (k *keepAlives) receive(rpc pb.Lease_LeaseKeepAliveClient, st *stream) error {
+func (st *stream) receive(rpc pb.Lease_LeaseKeepAliveClient) {
 	for {
 		answer, err := rpc.Recv()
 		if err != nil {
-			return err
+			st.end(err)
+			return
 		}
-		k.answer(st, answer)
+		st.answer(answer)
 	}
 }
 
-func (k *keepAlives) answer(st *stream, answer *pb.LeaseKeepAliveResponse) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	st.heard = time.Now()
+func (st *stream) answer(answer *pb.LeaseKeepAliveResponse) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	of := st.pending[answer.ID]
 	if len(of) == 0 { // that nobody asked for
 		return
@@ -218,30 +174,31 @@ func (k *keepAlives) answer(st *stream, answer *pb.LeaseKeepAliveResponse) {
 	if st.pending[answer.ID] = of[1:]; len(of) == 1 {
 		delete(st.pending, answer.ID)
 	}
-	var err error
-	if answer.TTL <= 0 {
-		err = rpctypes.ErrLeaseNotFound
+	st.since = time.Now()
+	if len(st.pending) == 0 {
+		st.since = time.Time{}
 	}
-	of[0].end(err)
+	if answer.TTL <= 0 {
+		of[0] <- rpctypes.ErrLeaseNotFound
+	} else {
+		of[0] <- nil
+	}
 }
 
-// CloseIdle implements driver.IdleCloser: it ends the stream that prolongs leases, and the watches of places.
-func (s *store) CloseIdle(ctx context.Context) error {
-	s.watches.endAll()
+// Close implements driver.Closer: it ends the stream that prolongs leases, and with it what keeps that of watches.
+func (s *Store) Close(ctx context.Context) error {
 	k := &s.keepAlives
 	k.mu.Lock()
-	open := slices.Clone(k.open)
-	k.now = nil
+	st := k.now
 	k.mu.Unlock()
-	for _, st := range open {
-		st.cancel()
+	if st == nil {
+		return nil
 	}
-	for _, st := range open {
-		select {
-		case <-st.ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	st.end(errClosed)
+	select {
+	case <-st.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return nil
 }

@@ -17,13 +17,22 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
-func (k *keepAlives) streams() int {
+// open says whether there is a stream.
+func (k *keepAlives) open() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.open)
+	if k.now == nil {
+		return false
+	}
+	select {
+	case <-k.now.ended:
+		return false
+	default:
+		return true
+	}
 }
 
-func aMinute(t *testing.T, s *store) int64 {
+func aMinute(t *testing.T, s *Store) int64 {
 	t.Helper()
 	lease, err := s.lease(t.Context(), time.Minute)
 	noError(t, err)
@@ -32,52 +41,43 @@ func aMinute(t *testing.T, s *store) int64 {
 
 func TestAnAnswerToWhoHasLeftIsNobodyElses(t *testing.T) {
 	t.Parallel()
-	var k keepAlives
-	st := &stream{pending: make(map[int64][]*prolongation)}
-	left, waits := &prolongation{lease: 7, done: make(chan struct{})}, &prolongation{lease: 7, done: make(chan struct{})}
-	st.unsent, st.callers = []*prolongation{left}, 1
-	k.now = st
-	if lease, sent := k.next(st); lease != 7 || !sent {
-		t.Fatal("nothing is sent")
-	}
-	st.heard = time.Now()
-	st.cancel = func() {}
-	k.leave(st, left)
-	st.unsent = append(st.unsent, waits)
-	k.next(st)
-	k.answer(st, &pb.LeaseKeepAliveResponse{ID: 7, TTL: 60}) // to the first
+	st := &stream{pending: make(map[int64][]chan error)}
+	left, waits := prolongation{7, make(chan error, 1)}, prolongation{7, make(chan error, 1)}
+	st.sends(left)
+	st.sends(waits)
+	st.answer(&pb.LeaseKeepAliveResponse{ID: 7, TTL: 60}) // to the first
 	select {
-	case <-waits.done:
-		t.Fatal("it was told of an earlier request")
+	case err := <-waits.told:
+		t.Fatalf("it was told of an earlier request: %v", err)
 	default:
 	}
-	k.answer(st, &pb.LeaseKeepAliveResponse{ID: 7, TTL: 0})
-	<-waits.done
-	if !errors.Is(waits.err, rpctypes.ErrLeaseNotFound) {
-		t.Error(waits.err)
+	st.answer(&pb.LeaseKeepAliveResponse{ID: 7, TTL: 0})
+	if err := <-waits.told; !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		t.Error(err)
 	}
-	k.answer(st, &pb.LeaseKeepAliveResponse{ID: 7, TTL: 60}) // nobody asked
-	if len(st.pending) != 0 {
-		t.Errorf("%d leases are waited for", len(st.pending))
+	st.answer(&pb.LeaseKeepAliveResponse{ID: 7, TTL: 60}) // nobody asked
+	if len(st.pending) != 0 || !st.since.IsZero() {
+		t.Errorf("%d leases are waited for since %s", len(st.pending), st.since)
 	}
 }
 
-func TestManyProlongationsShareAStreamWhichCloseIdleEnds(t *testing.T) {
+func TestManyProlongationsShareAStreamWhichCloseEnds(t *testing.T) {
 	t.Parallel()
 	s := open(t, servers.Etcd(t).Addr())
 	lease := aMinute(t, s)
 	for range 2 { // it is opened again
+		st := s.keepAlives.stream(s.client)
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() { noError(t, s.prolong(t.Context(), lease)) })
 		}
 		all.Wait()
-		if n := s.keepAlives.streams(); n != 1 {
-			t.Errorf("%d streams", n)
+		if s.keepAlives.stream(s.client) != st {
+			t.Error("another stream")
 		}
-		noError(t, s.CloseIdle(t.Context()))
-		if n := s.keepAlives.streams(); n != 0 {
-			t.Errorf("%d streams after CloseIdle", n)
+		noError(t, s.Close(t.Context()))
+		if s.keepAlives.open() {
+			t.Error("a stream after Close")
 		}
 	}
 	if err := s.prolong(t.Context(), 4711); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -95,9 +95,10 @@ func TestABrokenStreamIsOpenedAgainForWhoWaits(t *testing.T) {
 	told := make(chan error, 1)
 	go func() { told <- s.prolong(t.Context(), lease) }()
 	backendtest.Eventually(t, "it is asked for", func() bool {
-		s.keepAlives.mu.Lock()
-		defer s.keepAlives.mu.Unlock()
-		return s.keepAlives.now != nil && len(s.keepAlives.now.pending) == 1
+		st := s.keepAlives.stream(s.client)
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		return len(st.pending) == 1
 	})
 	proxy.Heal()
 	proxy.Reset()
@@ -113,8 +114,8 @@ func TestWhoLeavesASilentStreamLeavesNothingAndTheNextOneOpensAnother(t *testing
 	proxy.BlackHole(true)
 	for _, c := range []struct {
 		patience time.Duration
-		streams  int
-	}{{silent / 4, 1}, {silent, 0}} {
+		open     bool
+	}{{silent / 4, true}, {silent, false}} {
 		ctx, cancel := context.WithTimeout(t.Context(), c.patience)
 		began := time.Now()
 		if err := s.prolong(ctx, lease); !errors.Is(err, context.DeadlineExceeded) {
@@ -124,7 +125,7 @@ func TestWhoLeavesASilentStreamLeavesNothingAndTheNextOneOpensAnother(t *testing
 			t.Errorf("it came back %s late", late)
 		}
 		cancel()
-		backendtest.Eventually(t, "streams", func() bool { return s.keepAlives.streams() == c.streams })
+		backendtest.Eventually(t, "streams", func() bool { return s.keepAlives.open() == c.open })
 	}
 	proxy.Heal()
 	proxy.Reset()
@@ -135,10 +136,10 @@ func TestTheStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{servers.Etcd(t).Addr()}, Logger: zap.NewNop(), DialTimeout: time.Minute})
 	noError(t, err)
-	s := newStore(client)
+	s := New(client)
 	noError(t, s.prolong(t.Context(), aMinute(t, s)))
 	noError(t, client.Close())
-	backendtest.Eventually(t, "no stream is left", func() bool { return s.keepAlives.streams() == 0 })
+	backendtest.Eventually(t, "no stream is left", func() bool { return !s.keepAlives.open() })
 	if err := s.prolong(t.Context(), 7); err == nil {
 		t.Error("prolonged without a connection")
 	}

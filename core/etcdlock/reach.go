@@ -12,11 +12,10 @@ import (
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Location implements driver.Locator.
-func (s *store) Location() string { return strings.Join(s.client.Endpoints(), ", ") }
+func (s *Store) location() string { return strings.Join(s.client.Endpoints(), ", ") }
 
 // What an operator reads. core logs these texts, so nothing of the server's is in them.
 const (
@@ -44,42 +43,17 @@ func explain(err error) error {
 }
 
 // reach waits until the client has a connection. Without this, it would try in silence until ctx ends, and nobody would
-// be told why. The error says that nothing was sent.
-func (s *store) reach(ctx context.Context) error {
-	if err := driver.NotSent(ctx.Err()); err != nil {
-		return err
-	}
+// be told why: gRPC tells only those who make a request, and the client itself sends this one once. The error says that
+// nothing was sent.
+func (s *Store) reach(ctx context.Context) error {
 	conn := s.client.ActiveConnection()
-	for {
-		state := conn.GetState()
-		switch state {
-		case connectivity.Ready, connectivity.Shutdown: // the request itself says more
-			return nil
-		case connectivity.TransientFailure:
-			return s.unreachable(s.refusal(ctx))
-		case connectivity.Idle, connectivity.Connecting:
-			conn.Connect()
-		}
-		if !conn.WaitForStateChange(ctx, state) {
-			return driver.NotSent(ctx.Err())
-		}
+	var err error
+	if ctx.Err() == nil && conn.GetState() != connectivity.Ready {
+		_, err = health.NewHealthClient(conn).Check(ctx, &health.HealthCheckRequest{})
 	}
-}
-
-// refusal is why the last attempt to connect has failed, nil if there is a connection after all. gRPC tells it only
-// those who make a request, and the client itself sends this one once.
-func (s *store) refusal(ctx context.Context) error {
-	_, err := health.NewHealthClient(s.client.ActiveConnection()).Check(ctx, &health.HealthCheckRequest{})
-	if status.Code(err) == codes.Unavailable {
-		return err
+	if ctx.Err() != nil || status.Code(err) != codes.Unavailable { // after any other answer, the request itself says more
+		return driver.NotSent(ctx.Err())
 	}
-	return nil
-}
-
-func (s *store) unreachable(err error) error {
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("etcdlock: %s: %s", s.Location(), status.Convert(err).Message())
+	err = fmt.Errorf("etcdlock: %s: %s", s.location(), status.Convert(err).Message())
 	return driver.NotSent(driver.Unavailable(driver.Because(err, adviceUnreachable)))
 }

@@ -6,15 +6,12 @@ import (
 	"strings"
 	"time"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// record is the value of a lock, or of one of several holders:
+// record is the value of a lock, or of the key of one of several holders:
 //
 //	v1 <digest of the token> <TTL in ms> <label>       a lock with one owner
-//	shared - <longest TTL in ms> <fence>               a lock with several holders: readers, with the fence
-//	                                                   of the writer that let the others in, if one did,
-//	limited - <longest TTL in ms>                      or those of a semaphore
 //	kept <digest> <time in ms> <label>                 a lock that a release has left taken,
 //	handoff <digest of the hand-off> <time in ms> …    or has left for a hand-off
 //	<limit, 0 for a reader> <digest> <TTL in ms> …     one of several holders
@@ -27,12 +24,13 @@ type record struct {
 	label string
 }
 
+// Forms of a name. There is no lock where holders share it.
 const (
 	owned   = "v1"
-	shared  = "shared"
-	limited = "limited"
 	kept    = "kept"
 	handoff = "handoff"
+	shared  = "shared"
+	limited = "limited"
 )
 
 func (r record) String() string {
@@ -52,25 +50,13 @@ func read(value []byte) record {
 	return record{parts[0], parts[1], time.Duration(ms) * time.Millisecond, parts[3]}
 }
 
-// ours says whether a lock is that of a client of this library.
-func (r record) ours() bool {
-	switch r.form {
-	case owned, shared, limited, kept, handoff:
-		return true
-	}
-	return false
-}
-
-// several says whether a lock has holders with keys of their own.
-func (r record) several() bool { return r.form == shared || r.form == limited }
-
 // left says whether a release has left the lock taken.
 func (r record) left() bool { return r.form == kept || r.form == handoff }
 
-// formOf is the form of a lock that c owns.
+// formOf is the form of a name that c owns.
 func formOf(c driver.Claim) string {
 	switch {
-	case c.Shared:
+	case c.Shared():
 		return shared
 	case c.Exclusive():
 		return owned
@@ -79,17 +65,14 @@ func formOf(c driver.Claim) string {
 	}
 }
 
-func ownerOf(c driver.Claim) record { return record{owned, digest(c.Token), c.TTL, c.Label} }
-
+// holderOf is that of c as a holder: the lock itself, or the key of one of several.
 func holderOf(c driver.Claim) record {
-	return record{strconv.Itoa(c.Limit), digest(c.Token), c.TTL, c.Label}
+	form := owned
+	if !c.Exclusive() {
+		form = strconv.Itoa(max(0, c.Limit))
+	}
+	return record{form, digest(c.Token), c.TTL, c.Label}
 }
-
-// groupLife is how long several holders' lock lasts at least without renewals, so that holders with longer
-// TTLs than that of the first one can join.
-const groupLife = time.Minute
-
-func groupOf(c driver.Claim) record { return record{formOf(c), "-", max(c.TTL, groupLife), ""} }
 
 // leftBy is what a release with Keep leaves. Its digest is another one than that of the owner.
 func leftBy(c driver.Claim) record {

@@ -9,14 +9,14 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 const maxBatch = 128 // requests in one transaction, by etcd's default
 
 // Renew implements driver.Driver. It checks all locks in one read. Then it prolongs the leases of
 // those locks that their claims still own.
-func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	size := maxBatch
 	if slices.ContainsFunc(claims, func(c driver.Claim) bool { return !c.Exclusive() }) {
 		size /= 2 // for each of which two keys are read
@@ -28,80 +28,77 @@ func (s *store) Renew(ctx context.Context, claims []driver.Claim) []error {
 	return errs
 }
 
-func (s *store) renew(ctx context.Context, claims []driver.Claim) []error {
-	owned, err := s.owned(ctx, claims)
+func (s *Store) renew(ctx context.Context, claims []driver.Claim) []error {
+	if err := driver.NotSent(ctx.Err()); err != nil {
+		return slices.Repeat([]error{err}, len(claims))
+	}
+	var gets []clientv3.Op
+	for _, c := range claims {
+		gets = append(gets, clientv3.OpGet(s.lockKey(c.Name)))
+		if !c.Exclusive() {
+			gets = append(gets, clientv3.OpGet(s.ownKey(c)))
+		}
+	}
+	answer, err := s.client.Txn(ctx).Then(gets...).Commit()
 	if err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}
-	errs := make([]error, len(claims))
+	errs, found := make([]error, len(claims)), answer.Responses
 	var wg sync.WaitGroup
 	for i, c := range claims {
+		var now state
+		if c.Exclusive() {
+			now.locked(c, single(found[0]), nil)
+			found = found[1:]
+		} else {
+			now.locked(c, single(found[0]), found[1].GetResponseRange().GetKvs())
+			found = found[2:]
+		}
 		switch {
-		case !owned[i].owns(c):
+		case !now.owns(c):
 			errs[i] = driver.ErrNotOwner
 		case c.TTL > 0:
-			wg.Go(func() { errs[i] = s.extend(ctx, c, owned[i]) })
+			wg.Go(func() { errs[i] = s.extend(ctx, c, now) })
 		}
 	}
 	wg.Wait()
 	return errs
 }
 
-// owned returns what stands at each claim's name: the lock and, if there may be several holders, the claim's own key.
-func (s *store) owned(ctx context.Context, claims []driver.Claim) ([]state, error) {
-	if err := driver.NotSent(ctx.Err()); err != nil {
-		return nil, err
-	}
-	var gets []clientv3.Op
-	for _, c := range claims {
-		gets = append(gets, clientv3.OpGet(s.lockKey(c.Name)))
-		if !c.Exclusive() {
-			gets = append(gets, clientv3.OpGet(s.heldKey(c)))
-		}
-	}
-	answer, err := s.client.Txn(ctx).Then(gets...).Commit()
-	if err != nil {
-		return nil, err
-	}
-	states, at := make([]state, len(claims)), 0
-	for i, c := range claims {
-		now, lock := &states[i], single(answer, at)
-		at++
-		if c.Exclusive() {
-			now.locked(lock, nil)
-			continue
-		}
-		now.locked(lock, answer.Responses[at].GetResponseRange().GetKvs())
-		at++
-		if len(now.holders) > 0 {
-			now.mine = &now.holders[0]
-		}
-	}
-	return states, nil
-}
-
 // extend gives c, which owns the name, its full time again.
-func (s *store) extend(ctx context.Context, c driver.Claim, now state) error {
-	if now.changes(c) {
+func (s *Store) extend(ctx context.Context, c driver.Claim, now state) error {
+	if now.mine.ttl != c.TTL {
 		_, err := s.change(ctx, c, now)
 		return err
 	}
-	if now.mine != nil {
-		return s.keep(ctx, now.lock.Lease, now.mine.key.Lease)
+	err := s.prolong(ctx, now.mine.key.Lease)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return driver.ErrNotOwner
 	}
-	return s.keep(ctx, now.lock.Lease)
+	return err
 }
 
-// keep prolongs leases in their order: the lock of several holders lasts as long as each of them.
-func (s *store) keep(ctx context.Context, leases ...int64) error {
-	for _, lease := range leases {
-		err := s.prolong(ctx, lease)
-		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return driver.ErrNotOwner
-		}
-		if err != nil {
-			return err
-		}
+var errChanged = errors.New("etcdlock: the lock has changed meanwhile")
+
+// change gives c, which owns the name, the TTL and the label that it asks for now. A lease keeps the TTL that it was
+// made with: so the key goes to another lease. That is one more revision, which it returns: a fence that is not smaller.
+func (s *Store) change(ctx context.Context, c driver.Claim, now state) (revision int64, err error) {
+	lease, err := s.lease(ctx, c.TTL)
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	own := string(now.mine.key.Key)
+	conditions := []clientv3.Cmp{unchanged(s.lockKey(c.Name), now.lock), unchanged(own, now.mine.key)}
+	steps := []clientv3.Op{clientv3.OpPut(own, holderOf(c).String(), clientv3.WithLease(lease))}
+	answer, err := s.txn(ctx, c.Name, conditions, steps, nil)
+	switch {
+	case err != nil: // what it may have taken is there, and goes with its lease
+		s.doubt(ctx, c, err, lease)
+		return 0, err
+	case !answer.Succeeded:
+		s.drop(ctx, lease)
+		return 0, errChanged
+	}
+	s.drop(ctx, clientv3.LeaseID(now.mine.key.Lease)) // it keeps nothing any more
+	return answer.Header.Revision, nil
 }

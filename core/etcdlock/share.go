@@ -5,13 +5,14 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 const (
@@ -45,24 +46,15 @@ type part struct {
 	when            []clientv3.Cmp
 	then, otherwise []clientv3.Op
 
-	batch  *batch // with which it was sent; protected by share.mu
 	answer *clientv3.TxnResponse
 	err    error
 	done   chan struct{} // closed when the above two are set, or when it is to go by itself
 }
 
-// batch is what goes together.
-type batch struct {
-	parts   []*part
-	callers int // that have not left; protected by share.mu
-	ctx     context.Context
-	cancel  context.CancelFunc
-}
-
 var errLeft = errors.New("etcdlock: the caller left while its transaction was under way")
 
 // txn executes a transaction about one name. Without conditions it only reads.
-func (s *store) txn(ctx context.Context, name string, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+func (s *Store) txn(ctx context.Context, name string, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -82,7 +74,7 @@ func (s *store) txn(ctx context.Context, name string, when []clientv3.Cmp, then,
 	return p.answer, p.err
 }
 
-func (s *store) alone(p *part) (*clientv3.TxnResponse, error) {
+func (s *Store) alone(p *part) (*clientv3.TxnResponse, error) {
 	return s.client.Txn(p.ctx).If(p.when...).Then(p.then...).Else(p.otherwise...).Commit()
 }
 
@@ -105,33 +97,30 @@ func (p *part) conflicts(o *part) bool { return p.name == o.name && len(p.when)+
 func (q *share) abandon(p *part) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p.batch != nil {
-		if p.batch.callers--; p.batch.callers == 0 {
-			p.batch.cancel() // nobody is left who could use what it gets
-		}
-		return errors.Join(errLeft, p.ctx.Err())
+	if i := slices.Index(q.waiting, p); i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+		return driver.NotSent(p.ctx.Err())
 	}
-	q.waiting = slices.DeleteFunc(q.waiting, func(o *part) bool { return o == p })
-	return driver.NotSent(p.ctx.Err())
+	return errors.Join(errLeft, p.ctx.Err())
 }
 
 // depart begins a flight that counts. What it returns ends it, and has the next one go.
-func (s *store) depart() (land func()) {
-	var once sync.Once
+func (s *Store) depart() (land func()) {
 	next := func() {
-		if b := s.share.land(); b != nil {
-			go s.together(b) // only its callers wait for that goroutine
+		if parts := s.share.land(); parts != nil {
+			go s.together(parts) // only its callers wait for that goroutine
 		}
 	}
-	late := time.AfterFunc(stuck, func() { once.Do(next) })
+	late := time.AfterFunc(stuck, next)
 	return func() {
-		late.Stop()
-		once.Do(next)
+		if late.Stop() {
+			next()
+		}
 	}
 }
 
 // land ends a flight, and returns what goes next, which counts as one.
-func (q *share) land() *batch {
+func (q *share) land() []*part {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.flights--
@@ -140,25 +129,29 @@ func (q *share) land() *batch {
 		return nil
 	}
 	q.flights++
-	b := &batch{parts: q.waiting[:n:n], callers: n}
-	b.ctx, b.cancel = context.WithTimeout(context.Background(), sharedFor)
-	q.waiting = q.waiting[n:]
-	for _, p := range b.parts {
-		p.batch = b
-	}
-	return b
+	parts := slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	return parts
 }
 
 // together executes several transactions in one.
-func (s *store) together(b *batch) {
+func (s *Store) together(parts []*part) {
 	defer s.depart()()
-	defer b.cancel()
-	parts := make([]clientv3.Op, len(b.parts))
-	for i, p := range b.parts {
-		parts[i] = clientv3.OpTxn(p.when, p.then, p.otherwise)
+	ctx, cancel := context.WithTimeout(context.Background(), sharedFor)
+	defer cancel()
+	var callers atomic.Int64
+	callers.Store(int64(len(parts)))
+	ops := make([]clientv3.Op, len(parts))
+	for i, p := range parts {
+		ops[i] = clientv3.OpTxn(p.when, p.then, p.otherwise)
+		defer context.AfterFunc(p.ctx, func() {
+			if callers.Add(-1) == 0 {
+				cancel() // nobody is left who could use what it gets
+			}
+		})()
 	}
-	answer, err := s.client.Txn(b.ctx).Then(parts...).Commit()
-	for i, p := range b.parts {
+	answer, err := s.client.Txn(ctx).Then(ops...).Commit()
+	for i, p := range parts {
 		switch {
 		case err == nil:
 			r := answer.Responses[i].GetResponseTxn()

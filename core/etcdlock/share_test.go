@@ -14,13 +14,13 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	driver "github.com/holdfast-go/holdfast/core/internal/olddriver"
 )
 
 // gated is a Store whose transactions wait for a gate, and are counted, unless they end before.
-func gated(t *testing.T) (s *store, gate chan struct{}, sent *atomic.Int32) {
+func gated(t *testing.T) (s *Store, gate chan struct{}, sent *atomic.Int32) {
 	t.Helper()
 	gate, sent = make(chan struct{}), new(atomic.Int32)
 	wait := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -40,11 +40,11 @@ func gated(t *testing.T) (s *store, gate chan struct{}, sent *atomic.Int32) {
 	})
 	noError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
-	return newStore(client), gate, sent
+	return New(client), gate, sent
 }
 
 // gathered waits until so many transactions wait for others.
-func gathered(t *testing.T, s *store, n int) {
+func gathered(t *testing.T, s *Store, n int) {
 	t.Helper()
 	backendtest.Eventually(t, fmt.Sprint(n, " wait"), func() bool {
 		s.share.mu.Lock()
@@ -54,8 +54,8 @@ func gathered(t *testing.T, s *store, n int) {
 }
 
 // none is a look at a name, which finds nothing.
-func none(ctx context.Context, s *store, name string) error {
-	_, err := s.look(ctx, driver.Claim{Name: name, Token: "token"})
+func none(ctx context.Context, s *Store, name string) error {
+	_, err := s.read(ctx, driver.Claim{Name: name, Token: "token"})
 	return err
 }
 
@@ -147,8 +147,8 @@ func TestWhatIsWrittenAboutANameGoesWithNothingElseAboutIt(t *testing.T) {
 			t.Errorf("number %d goes alone: %t", i, alone)
 		}
 	}
-	if b := q.land(); len(b.parts) != 5 || len(q.waiting) != 0 {
-		t.Errorf("%d go together, %d go on waiting", len(b.parts), len(q.waiting))
+	if b := q.land(); len(b) != 5 || len(q.waiting) != 0 {
+		t.Errorf("%d go together, %d go on waiting", len(b), len(q.waiting))
 	}
 }
 

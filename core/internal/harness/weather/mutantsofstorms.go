@@ -22,8 +22,8 @@ func mutantsOfEtcd() []Mutant {
 		{
 			Name: "etcd: a name is taken, whoever has taken it meanwhile",
 			File: "core/etcdlock/commands.go",
-			Old:  "conditions := []clientv3.Cmp{unchanged(s.lockKey(c.Name), now.lock)}\n\tvar steps",
-			New:  "conditions := []clientv3.Cmp{}\n\tvar steps",
+			Old:  "conditions := []clientv3.Cmp{unchanged(s.lockKey(c.Name), now.lock)}\n\tswitch",
+			New:  "conditions := []clientv3.Cmp{}\n\tswitch",
 			Test: stormOfEtcd,
 		},
 		{
@@ -36,15 +36,15 @@ func mutantsOfEtcd() []Mutant {
 		{
 			Name: "etcd: a renewal prolongs nothing",
 			File: "core/etcdlock/renew.go",
-			Old:  "errs[i] = s.extend(ctx, c, owned[i])",
+			Old:  "errs[i] = s.extend(ctx, c, now)",
 			New:  "errs[i] = nil",
 			Test: stormOfEtcd,
 		},
 		{
-			Name: "etcd: a holder that leaves does not look for all others",
-			File: "core/etcdlock/release.go",
-			Old:  "older(all, own), older(own+\"\\x00\", clientv3.GetPrefixRangeEnd(all))},",
-			New:  "older(all, own)},",
+			Name: "etcd: an only owner comes in beside those who have come meanwhile",
+			File: "core/etcdlock/commands.go",
+			Old:  "conditions = append(conditions, absent(s.heldPrefix(c.Name)))",
+			New:  "_ = s.heldPrefix",
 			Test: stormOfEtcd,
 		},
 	}
