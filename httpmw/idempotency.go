@@ -26,7 +26,7 @@ const (
 const (
 	defaultWindow    = 24 * time.Hour
 	defaultMaxAnswer = 1 << 20
-	saveTimeout      = 5 * time.Second
+	storeTimeout     = 5 * time.Second
 
 	statusClientClosed = 499 // as nginx and gRPC's gateways say that the client has gone
 )
@@ -34,7 +34,7 @@ const (
 // IdempotencyStore keeps answers. Package redisstore has one for Redis, sqlstore one for SQL databases,
 // and [MemoryStore] is one for a single process. It is safe for concurrent use.
 type IdempotencyStore interface {
-	// Load returns what was saved under key, nil if there is nothing or its window is over.
+	// Load returns what was saved under key, nil if there is nothing or its window is over. Both have 5 seconds.
 	Load(ctx context.Context, key string) (answer []byte, err error)
 	// Save keeps answer for window. What is there already stays as it is, without an error.
 	Save(ctx context.Context, key string, answer []byte, window time.Duration) error
@@ -50,7 +50,7 @@ type IdempotencyStore interface {
 //
 //	the first one has been answered  the same answer, with Idempotent-Replayed: true
 //	it still runs                    409, type held; Retry-After
-//	it asked for something else      422: another method, URL or body
+//	it asked for something else      422: another method, host, URL or body
 //	it failed with 5xx, or crashed   it runs again; also if it wrote neither status nor body
 //	lock service or store silent     503; it does not run
 //
@@ -278,7 +278,9 @@ func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *d
 
 // again gives a kept answer again, if there is one.
 func (h *idempotent) again(ctx context.Context, w http.ResponseWriter, q identity) (found bool, _ *door.Fault) {
-	raw, err := h.Store.Load(ctx, q.key)
+	load, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	raw, err := h.Store.Load(load, q.key)
 	switch {
 	case err != nil:
 		return false, &door.Fault{Kind: door.Unavailable, Err: fmt.Errorf("idempotency store: %w", err)}
@@ -321,7 +323,7 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 	case r.Method != http.MethodHead && c.torn():
 		err = errTorn
 	default:
-		save, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout) // also if the client has gone
+		save, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // also if the client has gone
 		defer cancel()
 		err = h.Store.Save(save, q.key, c.answer(q.fingerprint).encode(), h.Window)
 	}

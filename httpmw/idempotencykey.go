@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -47,7 +48,10 @@ func idempotencyKey(values []string) (string, error) {
 	return key, nil
 }
 
-// fingerprint is that of what a request asks for.
+// overrides are headers that middleware takes a request's method from, inside or outside.
+var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// fingerprint is that of what the client asked for, before a router or [http.StripPrefix] has rewritten it.
 func fingerprint(r *http.Request, limit int64) (string, error) {
 	form, err := parsedForm(r) // before wholeBody, which reads nothing then
 	if err != nil {
@@ -57,7 +61,11 @@ func fingerprint(r *http.Request, limit int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return hash(append([]string{r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), string(body)}, form...)...), nil
+	asked := []string{r.Method, r.Host, cmp.Or(r.RequestURI, r.URL.RequestURI()), r.Header.Get("Content-Type"), string(body)}
+	for _, name := range overrides {
+		asked = append(asked, r.Header.Get(name))
+	}
+	return hash(append(asked, form...)...), nil
 }
 
 // parsedForm is what middleware outside has made of a body: it has read it, so that only the form
