@@ -492,7 +492,7 @@ func TestAnEmptyScopeIsRefused(t *testing.T) {
 	p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) {
 		c.Scope = func(*http.Request) (string, error) { return "", nil }
 	})
-	p.wants(p.ask("k1", "10"), 400, httpmw.TypeIdempotencyKey, false)
+	p.wants(p.ask("k1", "10"), 400, httpmw.TypeNobodysKey, false)
 	p.ranTimes(0)
 }
 
@@ -662,7 +662,7 @@ func TestTheFingerprintIsOfWhatTheClientSent(t *testing.T) {
 		"OverrideInside":     {plain, override, "POST http://a.test/pay PUT", "POST http://a.test/pay DELETE"},
 		"OverrideOutside":    {override, plain, "POST http://a.test/pay PUT", "POST http://a.test/pay PATCH"},
 		"RewrittenByItself":  {plain, strip, "POST http://a.test/charge/1", "POST http://a.test/refund/1"},
-		"TheHostOfARewriter": {func(next http.Handler) http.Handler { return rehost(next) }, plain, "POST http://a.test/pay?x=1", "POST http://a.test/pay?x=2"},
+		"TheHostOfARewriter": {rehost, plain, "POST http://a.test/pay?x=1", "POST http://a.test/pay?x=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

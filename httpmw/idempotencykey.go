@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 const maxIdempotencyKey = 255
@@ -24,7 +25,7 @@ var (
 	errNoRepeatKey  = fmt.Errorf("%w: no %s", core.ErrInvalid, IdempotencyHeader)
 	errBadRepeatKey = fmt.Errorf("%w: %s: not one value of 1 to %d visible ASCII characters", core.ErrInvalid, IdempotencyHeader, maxIdempotencyKey)
 	errNoScope      = fmt.Errorf("%w: the scope is empty: whose key is it?", core.ErrInvalid)
-	errLargeBody    = fmt.Errorf("%w: the body is larger than what is looked at", core.ErrInvalid)
+	errLargeBody    = fmt.Errorf("the body: %w", key.ErrTooLarge)
 )
 
 // idempotencyKey reads the header. The draft has a string of RFC 8941, with quotes; most clients send
@@ -33,19 +34,19 @@ func idempotencyKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", errNoRepeatKey
 	}
-	key := strings.TrimSpace(values[0])
-	if quoted, ok := strings.CutPrefix(key, `"`); ok {
+	sent := strings.TrimSpace(values[0])
+	if quoted, ok := strings.CutPrefix(sent, `"`); ok {
 		inner, closed := strings.CutSuffix(quoted, `"`)
 		if !closed {
 			return "", errBadRepeatKey
 		}
-		key = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(inner)
+		sent = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(inner)
 	}
-	invalid := strings.ContainsFunc(key, func(r rune) bool { return r < 0x20 || r > 0x7e })
-	if len(values) > 1 || key == "" || len(key) > maxIdempotencyKey || invalid {
+	invalid := strings.ContainsFunc(sent, func(r rune) bool { return r < 0x20 || r > 0x7e })
+	if len(values) > 1 || sent == "" || len(sent) > maxIdempotencyKey || invalid {
 		return "", errBadRepeatKey
 	}
-	return key, nil
+	return sent, nil
 }
 
 // overrides are headers that middleware takes a request's method from, inside or outside.

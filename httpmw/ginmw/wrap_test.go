@@ -110,16 +110,20 @@ func TestOnlyWhatSucceededIsDone(t *testing.T) {
 		answer int
 		done   bool
 	}{
-		"Nothing":            {func(*gin.Context) {}, http.StatusOK, true},
-		"AStatus":            {func(c *gin.Context) { c.Status(http.StatusNoContent) }, http.StatusNoContent, true},
-		"ABody":              {func(c *gin.Context) { c.String(http.StatusCreated, "made") }, http.StatusCreated, true},
-		"AFailureWithBody":   {func(c *gin.Context) { c.JSON(http.StatusBadGateway, "no") }, http.StatusBadGateway, false},
-		"AFailureWithout":    {func(c *gin.Context) { c.Status(http.StatusBadGateway) }, http.StatusBadGateway, false},
-		"AnAbort":            {func(c *gin.Context) { c.AbortWithStatus(http.StatusTeapot) }, http.StatusTeapot, false},
-		"AChangeOfMind":      {func(c *gin.Context) { c.Status(200); c.JSON(http.StatusBadGateway, "no") }, http.StatusBadGateway, false},
-		"AnErrorForOutside":  {func(c *gin.Context) { _ = c.Error(errors.New("no")) }, http.StatusGone, false},
-		"APanic":             {func(*gin.Context) { panic("thrown") }, http.StatusInternalServerError, false},
-		"AnErrorAfterAnswer": {func(c *gin.Context) { c.String(200, "ok"); _ = c.Error(errors.New("log")) }, http.StatusOK, true},
+		"Nothing":              {func(*gin.Context) {}, http.StatusOK, true},
+		"AStatus":              {func(c *gin.Context) { c.Status(http.StatusNoContent) }, http.StatusNoContent, true},
+		"ABody":                {func(c *gin.Context) { c.String(http.StatusCreated, "made") }, http.StatusCreated, true},
+		"AFailureWithBody":     {func(c *gin.Context) { c.JSON(http.StatusBadGateway, "no") }, http.StatusBadGateway, false},
+		"AFailureWithout":      {func(c *gin.Context) { c.Status(http.StatusBadGateway) }, http.StatusBadGateway, false},
+		"AnAbort":              {func(c *gin.Context) { c.AbortWithStatus(http.StatusTeapot) }, http.StatusTeapot, false},
+		"AChangeOfMind":        {func(c *gin.Context) { c.Status(200); c.JSON(http.StatusBadGateway, "no") }, http.StatusBadGateway, false},
+		"AnErrorForOutside":    {func(c *gin.Context) { _ = c.Error(errors.New("no")) }, http.StatusGone, false},
+		"APanic":               {func(*gin.Context) { panic("thrown") }, http.StatusInternalServerError, false},
+		"AFailureUnderAWriter": {func(c *gin.Context) { c.Writer = &zipper{c.Writer}; c.Status(http.StatusBadGateway) }, http.StatusBadGateway, false},
+		"AnErrorUnderAWriter":  {func(c *gin.Context) { c.Writer = &zipper{c.Writer}; _ = c.Error(errors.New("no")) }, http.StatusGone, false},
+		"ABodyUnderAWriter":    {func(c *gin.Context) { c.Writer = &zipper{c.Writer}; c.JSON(http.StatusBadGateway, "no") }, http.StatusBadGateway, false},
+		"ASuccessUnderAWriter": {func(c *gin.Context) { c.Writer = &zipper{c.Writer}; c.Status(http.StatusNoContent) }, http.StatusNoContent, true},
+		"AnErrorAfterAnswer":   {func(c *gin.Context) { c.String(200, "ok"); _ = c.Error(errors.New("log")) }, http.StatusOK, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,6 +150,9 @@ func TestOnlyWhatSucceededIsDone(t *testing.T) {
 		})
 	}
 }
+
+// zipper is a writer that a middleware inside the lock puts around gin's, and leaves there.
+type zipper struct{ gin.ResponseWriter }
 
 func TestALossIsAnsweredIfNothingWasWritten(t *testing.T) {
 	t.Parallel()

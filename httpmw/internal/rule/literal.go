@@ -1,4 +1,4 @@
-package reqkey
+package rule
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ var (
 	colon = regexp.MustCompile(`(?:^|[/: ]):([\pL_][\pL\d_-]*)`)
 )
 
-// CheckLiterals refuses text that was meant to be a source, as other frameworks write them. All
+// checkLiterals refuses text that was meant to be a source, as other frameworks write them. All
 // requests of such a route would share one lock.
-func CheckLiterals(tmpl string) error {
+func checkLiterals(tmpl string) error {
 	text := sourceText.ReplaceAllString(tmpl, "\x00")
 	for _, as := range []*regexp.Regexp{angled, colon} {
 		if m := as.FindStringSubmatch(text); m != nil {
@@ -30,12 +30,4 @@ func CheckLiterals(tmpl string) error {
 
 func meant(text, name string) error {
 	return fmt.Errorf("%[1]w: %[2]q is text and no source: did you mean {%[3]s|int}, {%[3]s|uuid} or {%[3]s|text}?", core.ErrInvalid, text, name)
-}
-
-// Has says which parameters a route has.
-func Has(params []string) string {
-	if len(params) == 0 {
-		return "it has none"
-	}
-	return "it has {" + strings.Join(params, "}, {") + "}"
 }

@@ -1,4 +1,4 @@
-package reqkey
+package rule
 
 import (
 	"bytes"
@@ -17,23 +17,34 @@ var (
 	errBroken   = fmt.Errorf("%w: the body could not be read", core.ErrInvalid)
 )
 
-// HTTP is a request of net/http.
+// Request is what names are made from: a request of any framework, with the values that its handlers read.
+type Request interface {
+	// Operation is the method, and the pattern that the request was routed by, "" if it was not.
+	Operation() Operation
+	// Params are the names of the route's parameters, for the log.
+	Params() []string
+	// Param returns a path parameter, unescaped, and whether the route has it.
+	Param(name string) (value string, known bool)
+	// Query and Header return all values of a name. Host is among the headers.
+	Query(name string) []string
+	Header(name string) []string
+	// Body returns the body, and leaves it to the handler: also if it fails. A larger one is key.ErrTooLarge.
+	Body(maxBody int64) ([]byte, error)
+	// Bound is a pointer to what Bind has decoded.
+	Bound() any
+}
+
+// HTTP is what all requests of net/http have. A framework adds what it knows of the route.
 type HTTP struct {
-	R         *http.Request
-	Pattern   string                           // for Route
-	PathParam func(name string) (string, bool) // for Param
+	R       *http.Request
+	Decoded any // for Bound
 
 	body   []byte
 	peeked bool // body is what the request's body is
 }
 
-var _ Request = (*HTTP)(nil)
-
-// Route implements Request.
-func (h *HTTP) Route() string { return h.Pattern }
-
-// Param implements Request.
-func (h *HTTP) Param(name string) (value string, known bool) { return h.PathParam(name) }
+// Bound implements Request.
+func (h *HTTP) Bound() any { return h.Decoded }
 
 // Query implements Request.
 func (h *HTTP) Query(name string) []string { return h.R.URL.Query()[name] }
