@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 type payment struct {
@@ -32,7 +32,7 @@ func pay(h http.Handler, contentType, body string) *httptest.ResponseRecorder {
 
 func TestWhatIsDecodedIsLocked(t *testing.T) {
 	t.Parallel()
-	h := httpmw.Bind(doortest.MemoryLocker(t), "order:{OrderID} account:{Account}", httpmw.JSON[payment],
+	h := httpmw.Bind(mwtest.MemoryLocker(t), "order:{OrderID} account:{Account}", httpmw.JSON[payment],
 		func(w http.ResponseWriter, r *http.Request, req *payment) {
 			for _, name := range []string{"order:" + strconv.FormatInt(req.OrderID, 10), "account:" + req.Account} {
 				if _, err := core.FenceFor(r.Context(), name); err != nil {
@@ -71,7 +71,7 @@ func TestADecodersErrorIsTheProblems(t *testing.T) {
 	for want, err := range map[string]error{httpmw.TypeInvalidKey: own, httpmw.TypeTooLarge: &http.MaxBytesError{Limit: 1}} {
 		var got *httpmw.Problem
 		h, failed := httpmw.NewBind(httpmw.Config{
-			Locker: doortest.MemoryLocker(t), Key: "order:{OrderID}",
+			Locker: mwtest.MemoryLocker(t), Key: "order:{OrderID}",
 			ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, p *httpmw.Problem) { got = p },
 		}, func(*http.Request) (*payment, error) { return nil, err }, func(http.ResponseWriter, *http.Request, *payment) { t.Error("it ran") })
 		if failed != nil {
@@ -85,7 +85,7 @@ func TestADecodersErrorIsTheProblems(t *testing.T) {
 
 func TestBindIsLockBehindTheDecoder(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	free := func(*http.Request) (*payment, error) { return &payment{OrderID: 7}, nil }
 	held := httpmw.Bind(locks, "order:{OrderID}", free, func(http.ResponseWriter, *http.Request, *payment) { t.Error("it ran") })
 	lost := httpmw.Bind(locks, "order:{OrderID}", free, func(_ http.ResponseWriter, r *http.Request, _ *payment) { <-r.Context().Done() },
@@ -113,7 +113,7 @@ func TestBindIsLockBehindTheDecoder(t *testing.T) {
 
 func TestBindChecksItsKeyAtConstruction(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	handler := func(http.ResponseWriter, *http.Request, *payment) {}
 	for what, config := range map[string]httpmw.Config{
 		"no Locker":     {Key: "order:{OrderID}"},

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/echo5mw"
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // frameworks returns the same route behind each door.
@@ -38,7 +38,7 @@ func frameworks(locks *core.Locker, work func()) map[string]http.Handler {
 
 func TestDoorsOfAllFrameworksExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	post := func(h http.Handler, path string) int {
 		srv := httptest.NewServer(h)
 		defer srv.Close()

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // brittle is a store that fails when it is told to.
@@ -55,7 +55,7 @@ func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*httpmw.
 	t.Helper()
 	p := &payments{t: t, store: new(brittle), locks: memlock.New()}
 	c := httpmw.IdempotencyConfig{
-		Locker: doortest.NewLocker(t, &doortest.Backend{Store: p.locks}), Store: p.store,
+		Locker: mwtest.NewLocker(t, &mwtest.Backend{Store: p.locks}), Store: p.store,
 		Scope:  func(r *http.Request) (string, error) { return cmp.Or(r.Header.Get("X-User"), "ann"), nil },
 		Logger: slog.New(slog.DiscardHandler),
 	}
@@ -611,7 +611,7 @@ func TestABodyWhereNoneIsAllowedIsNotSent(t *testing.T) {
 
 func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	scope := func(*http.Request) (string, error) { return "", nil }
 	store := new(httpmw.MemoryStore)
 	for name, c := range map[string]httpmw.IdempotencyConfig{

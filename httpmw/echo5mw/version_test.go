@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/echo5mw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // What only this version of Echo does.
@@ -19,7 +19,7 @@ import (
 // Parameters are unescaped once, whatever the router has done to them.
 func TestEveryRouterConfigMakesTheSameName(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	for _, config := range []echo.RouterConfig{
 		{}, {UnescapePathParamValues: true}, {UseEscapedPathForMatching: true}, // both together unescape twice
 	} {
@@ -32,7 +32,7 @@ func TestEveryRouterConfigMakesTheSameName(t *testing.T) {
 		} {
 			e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(config)})
 			e.POST("/orders/:id/:sku", leaseName, echo5mw.Lock(locks, "{id|text}:{sku|text}"))
-			if w := doortest.Call(t, e, http.MethodPost, path); w.Body.String() != want {
+			if w := mwtest.Call(t, e, http.MethodPost, path); w.Body.String() != want {
 				t.Errorf("%+v, %s: %d %s, want %s", config, path, w.Code, w.Body, want)
 			}
 		}
@@ -61,8 +61,8 @@ func TestALossBehindAnotherWriterIsAnswered(t *testing.T) {
 				}
 				return err
 			}
-		}, echo5mw.Lock(doortest.MemoryLocker(t), "order:{id|int}", short))
-		if w := doortest.Call(t, e, http.MethodPost, "/orders/42"); w.Code != want || body != "" && w.Body.String() != body {
+		}, echo5mw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", short))
+		if w := mwtest.Call(t, e, http.MethodPost, "/orders/42"); w.Code != want || body != "" && w.Body.String() != body {
 			t.Errorf("%q: answered %d %s", body, w.Code, w.Body)
 		}
 	}
@@ -83,7 +83,7 @@ func TestAHeadRequestForAGetRouteIsAnswered(t *testing.T) {
 		e.Use(withHeadWriter)
 		get = e.HEAD
 	}
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	get("/refused", leaseName, echo5mw.Lock(locks, "{query:x|text}"))
 	get("/lost", func(c *echo.Context) error {
 		<-c.Request().Context().Done()
@@ -93,7 +93,7 @@ func TestAHeadRequestForAGetRouteIsAnswered(t *testing.T) {
 	for path, want := range map[string]int{
 		"/refused": http.StatusBadRequest, "/lost": http.StatusServiceUnavailable, "/passes": http.StatusOK,
 	} {
-		w := doortest.Call(t, e, http.MethodHead, path)
+		w := mwtest.Call(t, e, http.MethodHead, path)
 		problem := strings.HasPrefix(w.Header().Get("Content-Type"), "application/problem+json")
 		if w.Code != want || problem != (want != http.StatusOK) || w.Body.Len() > 0 {
 			t.Errorf("%s: answered %d %v %s, want %d", path, w.Code, w.Header(), w.Body, want)

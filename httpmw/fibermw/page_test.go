@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/fibermw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // What follows is the code of docs/guides/http.md; examples/readme_test.go compares them.
@@ -41,7 +41,7 @@ func charge(ctx context.Context, _ string, _ uint64) error { return ctx.Err() }
 
 func TestTheCodeOfThePageRuns(t *testing.T) {
 	t.Parallel()
-	app := routes(doortest.MemoryLocker(t), func(c fiber.Ctx) error { return c.SendStatus(http.StatusNoContent) })
+	app := routes(mwtest.MemoryLocker(t), func(c fiber.Ctx) error { return c.SendStatus(http.StatusNoContent) })
 	for _, request := range []struct {
 		path string
 		code int

@@ -13,11 +13,11 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 func (v Version[C, H, M]) errorIsItsOwn(t *testing.T) {
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	held := &core.HeldError{Name: "stock:7"}
 	for _, own := range []error{
 		v.HTTPError(http.StatusTeapot, "own"), fmt.Errorf("own: %w", v.HTTPError(http.StatusTeapot, "own")), errors.New("own"),
@@ -41,49 +41,12 @@ func (v Version[C, H, M]) errorIsItsOwn(t *testing.T) {
 	}
 }
 
-// An inner lock's error has its name and its holder's label in the text.
-func (v Version[C, H, M]) innerErrorByTheTable(t *testing.T) {
-	held := &core.HeldError{Name: "stock:secret", Label: "host-secret", RetryAfter: time.Second}
-	for _, row := range []struct {
-		own    error
-		status int
-		typ    string
-	}{
-		{held, http.StatusConflict, httpmw.TypeHeld},
-		{fmt.Errorf("reserve: %w", held), http.StatusConflict, httpmw.TypeHeld},
-		{&core.DuplicateError{Name: "stock:secret"}, http.StatusConflict, httpmw.TypeDuplicate},
-		{&core.LostError{Name: "stock:secret", Reason: core.ReasonExpired}, http.StatusServiceUnavailable, httpmw.TypeLost},
-		{core.ErrUnavailable, http.StatusServiceUnavailable, httpmw.TypeUnavailable},
-		{core.ErrClosed, http.StatusServiceUnavailable, httpmw.TypeUnavailable},
-		{errors.Join(context.Canceled, core.ErrUnavailable), http.StatusServiceUnavailable, httpmw.TypeInterrupted},
-		{core.ErrInvalid, http.StatusBadRequest, httpmw.TypeInvalidKey},
-		{httpmw.ProblemFor(held), http.StatusConflict, httpmw.TypeHeld},
-	} {
-		for _, skipped := range []bool{false, true} {
-			mw, err := v.Middleware(Config[C]{
-				Locker: doortest.MemoryLocker(t), Key: "order:{id|int}", Skipper: func(C) bool { return skipped },
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := doortest.Call(t, v.orders(func(C) error { return row.own }, mw), http.MethodPost, "/orders/42")
-			if w.Code != row.status || !strings.Contains(w.Body.String(), row.typ) ||
-				!strings.Contains(w.Body.String(), `"started":true`) || w.Header().Get("Retry-After") != "" {
-				t.Errorf("%v: answered %d %s %s", row.own, w.Code, w.Header(), w.Body)
-			}
-			if strings.Contains(w.Body.String(), "secret") {
-				t.Errorf("the client is told %s", w.Body)
-			}
-		}
-	}
-}
-
 // What has begun to be written stays what the client gets.
 func (v Version[C, H, M]) innerErrorBehindAnAnswer(t *testing.T) {
 	own := &core.HeldError{Name: "stock:7"}
 	var seen error
 	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id|int}")},
+		Routes: []string{pay}, With: []M{v.Lock(mwtest.MemoryLocker(t), "order:{id|int}")},
 		Handler: func(c C) error {
 			_ = c.String(http.StatusOK, "partial")
 			return own
@@ -104,7 +67,7 @@ func (v Version[C, H, M]) errorIsNotDone(t *testing.T) {
 				return own
 			}
 			return leaseName(c)
-		}, v.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")))
+		}, v.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")))
 		order42(t, e)
 		for i, want := range []int{http.StatusOK, http.StatusConflict} {
 			if status, body := order42(t, e); status != want {
@@ -118,7 +81,7 @@ func (v Version[C, H, M]) lossWins(t *testing.T) {
 	own := errors.New("query canceled")
 	var seen error
 	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id|int}", short)},
+		Routes: []string{pay}, With: []M{v.Lock(mwtest.MemoryLocker(t), "order:{id|int}", short)},
 		Handler: wait[C](own),
 		OnError: func(_ C, err error) { seen = err },
 	}))
@@ -134,7 +97,7 @@ func (v Version[C, H, M]) lossAfterTheAnswer(t *testing.T) {
 	own := errors.New("own")
 	var seen error
 	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id|int}", short)},
+		Routes: []string{pay}, With: []M{v.Lock(mwtest.MemoryLocker(t), "order:{id|int}", short)},
 		Handler: func(c C) error {
 			_ = c.String(http.StatusOK, "partial")
 			return wait[C](own)(c)
@@ -183,19 +146,10 @@ func (v Version[C, H, M]) errorHandler(t *testing.T) {
 	}
 }
 
-func (v Version[C, H, M]) headRequest(t *testing.T) {
-	got := ask(t, v.Serve(App[C, H, M]{
-		Routes: []string{"HEAD /plain"}, With: []M{v.Lock(doortest.MemoryLocker(t), "{query:x|text}")}, Handler: leaseName[C],
-	}), http.MethodHead, "/plain")
-	if got.status != http.StatusBadRequest || got.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("answered %d %v", got.status, got.header)
-	}
-}
-
 // heldOrder42 returns a Locker that holds the name until the test ends.
 func heldOrder42(t *testing.T) *core.Locker {
 	t.Helper()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	x, err := locks.TryAcquire(t.Context(), "order:42")
 	if err != nil {
 		t.Fatal(err)

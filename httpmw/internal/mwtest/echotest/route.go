@@ -7,30 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
-func (v Version[C, H, M]) lockPanics(t *testing.T) {
-	locks := doortest.MemoryLocker(t)
-	for name, construct := range map[string]func(){
-		"key":    func() { v.Lock(locks, "order:{id") },
-		"option": func() { v.Lock(locks, "order:{id|int}", core.WithTTL(0)) },
-	} {
-		func() {
-			defer func() {
-				if s, ok := recover().(string); !ok || !strings.HasPrefix(s, v.Package+": ") {
-					t.Errorf("%s: panicked with %q", name, s)
-				}
-			}()
-			construct()
-		}()
-	}
-}
-
 func (v Version[C, H, M]) sources(t *testing.T) {
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	for _, test := range []struct {
 		key, route, path string
 		status           int
@@ -46,7 +28,7 @@ func (v Version[C, H, M]) sources(t *testing.T) {
 		e := v.Serve(App[C, H, M]{
 			Routes: []string{"POST " + test.route}, With: []M{v.Lock(locks, test.key)}, Handler: leaseName[C],
 		})
-		w := doortest.Call(t, e, http.MethodPost, test.path)
+		w := mwtest.Call(t, e, http.MethodPost, test.path)
 		if w.Code != test.status || w.Code == http.StatusOK && w.Body.String() != test.name {
 			t.Errorf("%s of %s: %d %s, want %d %s", test.key, test.path, w.Code, w.Body, test.status, test.name)
 		}
@@ -54,7 +36,7 @@ func (v Version[C, H, M]) sources(t *testing.T) {
 }
 
 func (v Version[C, H, M]) beforeTheRouter(t *testing.T) {
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	e := v.Serve(App[C, H, M]{Pre: []M{v.Lock(locks, "order:{id|int}")}, Routes: []string{pay}, Handler: leaseName[C]})
 	if status, body := order42(t, e); status != http.StatusInternalServerError {
 		t.Errorf("%d %s, want 500", status, body)
@@ -64,7 +46,7 @@ func (v Version[C, H, M]) beforeTheRouter(t *testing.T) {
 // On Echo.Use and on groups a lock sees requests that no route is for. It does not let them pass: who can make a
 // request look like one of them would get by the lock.
 func (v Version[C, H, M]) withoutARoute(t *testing.T) {
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	for _, key := range []string{"order:{id|int}", "tenant:{header:X-Tenant|text}"} {
 		lock, byPath := v.Lock(locks, key), key == "order:{id|int}"
 		for where, e := range map[string]http.Handler{
@@ -108,7 +90,7 @@ func ofTenant(t *testing.T, h http.Handler, path string) (status int, body strin
 
 // Before the router there is no route for any request, also after one that came behind it.
 func (v Version[C, H, M]) beforeAndBehindTheRouter(t *testing.T) {
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	lock := v.Lock(locks, "tenant:{header:X-Tenant|text}")
 	behind := v.Serve(App[C, H, M]{Routes: []string{pay}, Handler: leaseName[C], With: []M{lock}})
 	before := v.Serve(App[C, H, M]{Routes: []string{pay}, Handler: leaseName[C], Pre: []M{lock}})
@@ -146,7 +128,7 @@ func (v Version[C, H, M]) outsideGetsItsOwnBack(t *testing.T) {
 			}
 			order42(t, v.Serve(App[C, H, M]{
 				Use: []M{outside}, Routes: []string{pay}, Handler: handler,
-				With: []M{v.Lock(doortest.MemoryLocker(t), "order:{id|int}")},
+				With: []M{v.Lock(mwtest.MemoryLocker(t), "order:{id|int}")},
 			}))
 		})
 	}
@@ -166,13 +148,27 @@ func (v Version[C, H, M]) innerWriterStays(t *testing.T) {
 			}
 			return err
 		}
-	}, v.Lock(doortest.MemoryLocker(t), "order:{id|int}")))
+	}, v.Lock(mwtest.MemoryLocker(t), "order:{id|int}")))
 }
 
 // echo.WrapMiddleware replaces the response and does not put it back.
 func (v Version[C, H, M]) lossBehindWrapped(t *testing.T) {
-	status, body := order42(t, v.orders(wait[C](nil), v.Lock(doortest.MemoryLocker(t), "order:{id|int}", short), v.Wrap(passes)))
+	status, body := order42(t, v.orders(wait[C](nil), v.Lock(mwtest.MemoryLocker(t), "order:{id|int}", short), v.Wrap(passes)))
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, httpmw.TypeLost) {
 		t.Errorf("answered %d %s", status, body)
+	}
+}
+
+// The router has chosen the handler before that middleware changes the method.
+func (v Version[C, H, M]) overridden(t *testing.T) {
+	e := v.Serve(App[C, H, M]{
+		Use: []M{v.Override}, Routes: []string{pay}, Handler: leaseName[C], With: []M{v.Lock(mwtest.MemoryLocker(t), "order:{id|int}")},
+	})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42", http.NoBody)
+	r.Header.Set("X-HTTP-Method-Override", http.MethodPatch)
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	if w.Body.String() != "order:42" {
+		t.Errorf("%d, under %q", w.Code, w.Body)
 	}
 }

@@ -3,7 +3,6 @@ package ginmw_test
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -11,25 +10,27 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/ginmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
-func TestDoor(t *testing.T) {
+func TestTheTable(t *testing.T) {
 	t.Parallel()
-	doortest.Run(t, newDoor)
+	mwtest.Run(t, mwtest.Framework{Lock: mountLock, Bind: mountBind, Streams: true})
 }
 
-func newDoor(s doortest.Setup) (http.Handler, error) {
-	config := ginmw.Config{
-		Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
-	}
+func config(s mwtest.Setup) ginmw.Config {
+	c := ginmw.Config{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
 	if s.KeyFunc != nil {
-		config.KeyFunc = func(c *gin.Context) (string, error) { return s.KeyFunc(c.Request) }
+		c.KeyFunc = func(c *gin.Context) (string, error) { return s.KeyFunc(c.Request) }
 	}
 	if s.Skipper != nil {
-		config.Skipper = func(c *gin.Context) bool { return s.Skipper(c.Request) }
+		c.Skipper = func(c *gin.Context) bool { return s.Skipper(c.Request) }
 	}
-	lock, err := config.ToHandler()
+	return c
+}
+
+func mountLock(s mwtest.Setup) (http.Handler, error) {
+	lock, err := config(s).ToHandler()
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +38,25 @@ func newDoor(s doortest.Setup) (http.Handler, error) {
 	r.UseRawPath = true // paths with an escaped slash have a route
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
 		for _, path := range []string{"/orders/:id", "/refunds/:id", "/plain"} {
-			r.Handle(method, path, lock, func(c *gin.Context) { s.Handler(prompt{c.Writer}, c.Request) })
+			r.Handle(method, path, lock, func(c *gin.Context) { s.Answer(prompt{c.Writer}, c.Request) })
 		}
+	}
+	return r, nil
+}
+
+func mountBind(s mwtest.Setup) (http.Handler, error) {
+	var handler func(*gin.Context, *mwtest.Pay)
+	if s.Bound != nil {
+		handler = func(c *gin.Context, req *mwtest.Pay) { s.Bound(c.Writer, c.Request, req) }
+	}
+	h, err := ginmw.NewBind(config(s), handler)
+	if err != nil {
+		return nil, err
+	}
+	r := gin.New()
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		r.Handle(method, "/orders/:id", h)
+		r.Handle(method, "/pay", h)
 	}
 	return r, nil
 }
@@ -55,20 +73,27 @@ func (w prompt) WriteHeader(status int) {
 
 func (w prompt) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func TestLockPanicsAtConstruction(t *testing.T) {
+func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
 	t.Parallel()
-	defer func() {
-		if s, _ := recover().(string); !strings.HasPrefix(s, "ginmw: ") {
-			t.Errorf("%q", s)
-		}
-	}()
-	ginmw.Lock(doortest.MemoryLocker(t), "order:{id")
+	locks := mwtest.MemoryLocker(t)
+	mwtest.Panics(t, "ginmw", func() { ginmw.Lock(locks, "order:{id") })
+	mwtest.Panics(t, "ginmw", func() { ginmw.Bind(locks, "order:{ID}", func(*gin.Context, *mwtest.Pay) {}) })
+}
+
+// Whatever follows a bound handler runs under its lock, too.
+func TestHandlersAfterABoundOneAreUnderItsLock(t *testing.T) {
+	t.Parallel()
+	r := gin.New()
+	r.POST("/orders/:id", ginmw.Bind(mwtest.MemoryLocker(t), "order:{OrderID}", func(*gin.Context, *mwtest.Pay) {}), leaseName)
+	if w := call(t, r, "/orders/42"); w.Body.String() != "order:42" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }
 
 func TestKeyFuncAndErrorHandlerGetGinsContext(t *testing.T) {
 	t.Parallel()
 	lock, err := ginmw.Config{
-		Locker: doortest.MemoryLocker(t),
+		Locker: mwtest.MemoryLocker(t),
 		KeyFunc: func(c *gin.Context) (string, error) {
 			if user := c.GetString("user"); user != "" {
 				return "report:" + user, nil

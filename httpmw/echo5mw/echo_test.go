@@ -10,21 +10,23 @@ import (
 	"github.com/labstack/echo/v5/middleware"
 
 	"github.com/holdfast-go/holdfast/httpmw/echo5mw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest/echotest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest/echotest"
 )
 
-func TestDoor(t *testing.T) {
-	t.Parallel()
-	doortest.Run(t, version.Door)
-}
-
-func TestEcho(t *testing.T) {
+func TestTheTable(t *testing.T) {
 	t.Parallel()
 	version.Run(t)
 }
 
-func BenchmarkDoor(b *testing.B) { version.Bench(b) }
+func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	locks := mwtest.MemoryLocker(t)
+	mwtest.Panics(t, "echo5mw", func() { echo5mw.Lock(locks, "order:{id") })
+	mwtest.Panics(t, "echo5mw", func() { echo5mw.Bind(locks, "order:{ID}", func(*echo.Context, *mwtest.Pay) error { return nil }) })
+}
+
+func BenchmarkLock(b *testing.B) { version.Bench(b) }
 
 type app = echotest.App[*echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]
 
@@ -34,8 +36,7 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 	Middleware: func(c echotest.Config[*echo.Context]) (echo.MiddlewareFunc, error) {
 		return echo5mw.Config(c).ToMiddleware()
 	},
-	Bind: echo5mw.Bind[echotest.Pay],
-	NewBind: func(c echotest.Config[*echo.Context], handler func(*echo.Context, *echotest.Pay) error) (echo.HandlerFunc, error) {
+	NewBind: func(c echotest.Config[*echo.Context], handler func(*echo.Context, *mwtest.Pay) error) (echo.HandlerFunc, error) {
 		return echo5mw.NewBind(echo5mw.Config(c), handler)
 	},
 	Serve:    serve,
@@ -54,15 +55,8 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 		}
 		return 0
 	},
-	Recover: middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true}),
-	Gzip:    middleware.Gzip(),
-	Timeout: middleware.ContextTimeout,
-	BasicAuth: func(valid func(user, password string) bool) echo.MiddlewareFunc {
-		return middleware.BasicAuth(func(_ *echo.Context, user, password string) (bool, error) {
-			return valid(user, password), nil
-		})
-	},
-	Wrap: echo.WrapMiddleware,
+	Wrap:     echo.WrapMiddleware,
+	Override: middleware.MethodOverride(),
 }
 
 func serve(a app) http.Handler {

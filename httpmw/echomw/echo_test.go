@@ -12,21 +12,23 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest/echotest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest/echotest"
 )
 
-func TestDoor(t *testing.T) {
-	t.Parallel()
-	doortest.Run(t, version.Door)
-}
-
-func TestEcho(t *testing.T) {
+func TestTheTable(t *testing.T) {
 	t.Parallel()
 	version.Run(t)
 }
 
-func BenchmarkDoor(b *testing.B) { version.Bench(b) }
+func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	locks := mwtest.MemoryLocker(t)
+	mwtest.Panics(t, "echomw", func() { echomw.Lock(locks, "order:{id") })
+	mwtest.Panics(t, "echomw", func() { echomw.Bind(locks, "order:{ID}", func(echo.Context, *mwtest.Pay) error { return nil }) })
+}
+
+func BenchmarkLock(b *testing.B) { version.Bench(b) }
 
 type app = echotest.App[echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]
 
@@ -36,8 +38,7 @@ var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFu
 	Middleware: func(c echotest.Config[echo.Context]) (echo.MiddlewareFunc, error) {
 		return echomw.Config(c).ToMiddleware()
 	},
-	Bind: echomw.Bind[echotest.Pay],
-	NewBind: func(c echotest.Config[echo.Context], handler func(echo.Context, *echotest.Pay) error) (echo.HandlerFunc, error) {
+	NewBind: func(c echotest.Config[echo.Context], handler func(echo.Context, *mwtest.Pay) error) (echo.HandlerFunc, error) {
 		return echomw.NewBind(echomw.Config(c), handler)
 	},
 	Serve:     serve,
@@ -51,15 +52,8 @@ var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFu
 		}
 		return 0
 	},
-	Recover: middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true}),
-	Gzip:    middleware.Gzip(),
-	Timeout: middleware.ContextTimeout,
-	BasicAuth: func(valid func(user, password string) bool) echo.MiddlewareFunc {
-		return middleware.BasicAuth(func(user, password string, _ echo.Context) (bool, error) {
-			return valid(user, password), nil
-		})
-	},
-	Wrap: echo.WrapMiddleware,
+	Wrap:     echo.WrapMiddleware,
+	Override: middleware.MethodOverride(),
 }
 
 func serve(a app) http.Handler {
@@ -92,31 +86,10 @@ func TestARouteOfAHostIsLocked(t *testing.T) {
 			name = x.Name()
 		}
 		return c.NoContent(http.StatusNoContent)
-	}, echomw.Lock(doortest.MemoryLocker(t), "order:{id|int}"))
+	}, echomw.Lock(mwtest.MemoryLocker(t), "order:{id|int}"))
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://api.example.com/orders/42", http.NoBody))
 	if name != "order:42" {
-		t.Errorf("%d, and the handler ran under %q", w.Code, name)
-	}
-}
-
-// The router has chosen the handler before that middleware changes the method.
-func TestARequestWhoseMethodIsOverriddenIsLocked(t *testing.T) {
-	t.Parallel()
-	e := echo.New()
-	e.Use(middleware.MethodOverride())
-	var name string
-	e.POST("/orders/:id", func(c echo.Context) error {
-		if x, ok := core.FromContext(c.Request().Context()); ok {
-			name = x.Name()
-		}
-		return c.NoContent(http.StatusNoContent)
-	}, echomw.Lock(doortest.MemoryLocker(t), "order:{id|int}"))
-	r := httptest.NewRequest(http.MethodPost, "/orders/42", http.NoBody)
-	r.Header.Set(echo.HeaderXHTTPMethodOverride, http.MethodPatch)
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r)
-	if w.Code != http.StatusNoContent || name != "order:42" {
 		t.Errorf("%d, and the handler ran under %q", w.Code, name)
 	}
 }

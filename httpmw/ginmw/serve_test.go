@@ -1,7 +1,6 @@
 package ginmw_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -17,12 +16,12 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/ginmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 func call(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
 	t.Helper()
-	return doortest.Call(t, h, http.MethodPost, target)
+	return mwtest.Call(t, h, http.MethodPost, target)
 }
 
 func free(t *testing.T, l *core.Locker, name string) bool {
@@ -44,7 +43,7 @@ func TestKeysHaveGinsParametersAndRoute(t *testing.T) {
 		{"order:{query:x|int}", "/orders/:id", "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey},
 	} {
 		r := gin.New()
-		r.POST(test.route, ginmw.Lock(doortest.MemoryLocker(t), test.key), leaseName)
+		r.POST(test.route, ginmw.Lock(mwtest.MemoryLocker(t), test.key), leaseName)
 		w := call(t, r, test.path)
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("%s of %s: %d %s, want %d %s", test.key, test.path, w.Code, w.Body, test.status, test.want)
@@ -54,7 +53,7 @@ func TestKeysHaveGinsParametersAndRoute(t *testing.T) {
 
 func TestTheLockIsHeldWhileTheHandlersAfterItRun(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	var seen []string
 	note := func(name string) gin.HandlerFunc {
 		state := func(when string) {
@@ -83,23 +82,6 @@ func TestTheLockIsHeldWhileTheHandlersAfterItRun(t *testing.T) {
 	want := []string{"outside before free", "inside before locked", "inside after locked", "outside after free"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("%q, want %q", seen, want)
-	}
-}
-
-func TestARefusalEndsTheChain(t *testing.T) {
-	t.Parallel()
-	locks := doortest.MemoryLocker(t)
-	r := gin.New()
-	r.POST("/orders/:id", ginmw.Lock(locks, "order:{id|int}"), func(*gin.Context) { t.Error("it ran") })
-	err := locks.Do(t.Context(), "order:42", func(context.Context) error {
-		w := call(t, r, "/orders/42")
-		if w.Code != http.StatusConflict || w.Header().Get("Retry-After") != "1" || !strings.HasSuffix(w.Body.String(), `not started."}`) {
-			t.Errorf("answered %d %v %s", w.Code, w.Header(), w.Body)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
 	}
 }
 
@@ -135,7 +117,7 @@ func TestOnlyWhatSucceededIsDone(t *testing.T) {
 					c.JSON(http.StatusGone, c.Errors.JSON())
 				}
 			})
-			r.POST("/orders/:id", ginmw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")), func(c *gin.Context) {
+			r.POST("/orders/:id", ginmw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")), func(c *gin.Context) {
 				if calls++; calls == 1 {
 					test.first(c)
 				}
@@ -170,7 +152,7 @@ func TestALossIsAnsweredIfNothingWasWritten(t *testing.T) {
 			t.Parallel()
 			r := gin.New()
 			short := core.WithMaxHold(10 * time.Millisecond)
-			r.POST("/orders/:id", ginmw.Lock(doortest.MemoryLocker(t), "order:{id|int}", short), func(c *gin.Context) {
+			r.POST("/orders/:id", ginmw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", short), func(c *gin.Context) {
 				test.write(c)
 				<-c.Request.Context().Done()
 			})
@@ -181,62 +163,13 @@ func TestALossIsAnsweredIfNothingWasWritten(t *testing.T) {
 	}
 }
 
-func TestEventsArriveAndConnectionsCanBeTakenOver(t *testing.T) {
-	t.Parallel()
-	locks := doortest.MemoryLocker(t)
-	r := gin.New()
-	lock := ginmw.Lock(locks, "order:{id|int}")
-	r.GET("/orders/:id/events", lock, func(c *gin.Context) {
-		c.SSEvent("state", "paid")
-		c.Writer.Flush()
-		<-c.Request.Context().Done()
-	})
-	r.GET("/orders/:id/raw", lock, func(c *gin.Context) {
-		conn, _, err := c.Writer.Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nraw")
-	})
-	srv := httptest.NewServer(r)
-	defer srv.Close()
-	ask := func(ctx context.Context, path string) *http.Response {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := srv.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res
-	}
-	raw := ask(t.Context(), "/orders/41/raw") // of another order: it answers before it is released
-	defer raw.Body.Close()
-	if body, err := io.ReadAll(raw.Body); string(body) != "raw" {
-		t.Errorf("%q, %v", body, err)
-	}
-	ctx, leave := context.WithCancel(t.Context())
-	events := ask(ctx, "/orders/42/events")
-	defer events.Body.Close()
-	if line, err := bufio.NewReader(events.Body).ReadString('\n'); line != "event:state\n" {
-		t.Errorf("%q, %v", line, err)
-	}
-	if free(t, locks, "order:42") {
-		t.Error("free while events are sent")
-	}
-	leave()
-}
-
 // The status is the handler's; it is not written yet when the door looks.
 func TestAnErrorThatIsOnlyNotedLeavesTheStatusAlone(t *testing.T) {
 	t.Parallel()
 	noted := func(c *gin.Context) { _ = c.Error(errors.New("the mail goes out later")) }
 	for what, handlers := range map[string][]gin.HandlerFunc{
-		"by the handler": {ginmw.Lock(doortest.MemoryLocker(t), "order:{id|int}"), func(c *gin.Context) { noted(c); c.Status(http.StatusNoContent) }},
-		"before":         {noted, ginmw.Lock(doortest.MemoryLocker(t), "order:{id|int}"), func(c *gin.Context) { c.Status(http.StatusNoContent) }},
+		"by the handler": {ginmw.Lock(mwtest.MemoryLocker(t), "order:{id|int}"), func(c *gin.Context) { noted(c); c.Status(http.StatusNoContent) }},
+		"before":         {noted, ginmw.Lock(mwtest.MemoryLocker(t), "order:{id|int}"), func(c *gin.Context) { c.Status(http.StatusNoContent) }},
 	} {
 		r := gin.New()
 		r.POST("/orders/:id", handlers...)

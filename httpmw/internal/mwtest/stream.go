@@ -1,43 +1,37 @@
-package doortest
+package mwtest
 
 import (
 	"bufio"
 	"errors"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-func testStream(t *testing.T, door Door) {
-	for name, test := range map[string]func(*testing.T, Door){
-		"WhatIsFlushedArrivesWhileTheHandlerRuns":  flushed,
-		"ALargeFileArrives":                        largeFile,
-		"AConnectionCanBeHijacked":                 hijacked,
-		"TheResponseControllerWorks":               controller,
-		"TheWriterCanDoWhatItCouldWithout":         capabilities,
-		"InformationalHeadersPass":                 informational,
-		"AnUpgradedConnectionIsUnderTheLease":      upgraded,
-		"EventsEndWithTheLeaseAndTheObserverKnows": lateLoss,
-		"AHandlerThatHasToTellBreaksOff":           breaksOff,
+func testStream(t *testing.T, mount Mount) {
+	for name, test := range map[string]func(*testing.T, Mount){
+		"WhatIsFlushedArrivesWhileTheHandlerRuns": flushed,
+		"TheResponseControllerWorks":              controller,
+		"TheWriterCanDoWhatItCouldWithout":        capabilities,
+		"WhoGaveUpOrHijackedIsNotDone":            notDone,
+		"InformationalHeadersPass":                informational,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, door)
+			test(t, mount)
 		})
 	}
 }
 
-func flushed(t *testing.T, door Door) {
+func flushed(t *testing.T, mount Mount) {
 	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seen := make(chan struct{})
-			b := start(t, door, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
+			b := start(t, mount, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, "first\n")
 				w.(http.Flusher).Flush()
 				<-seen
@@ -70,33 +64,11 @@ func flushed(t *testing.T, door Door) {
 	}
 }
 
-func largeFile(t *testing.T, door Door) {
-	path := filepath.Join(t.TempDir(), "file")
-	want := strings.Repeat("0123456789abcdef", 256<<10)
-	if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b := start(t, door, Setup{Handler: func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, path) }})
-	if got := b.do("GET /orders/42", ""); got.status != http.StatusOK || got.body != want {
-		t.Errorf("answered %d with %d bytes, want %d", got.status, len(got.body), len(want))
-	}
-}
-
-func hijacked(t *testing.T, door Door) {
-	b := start(t, door, Setup{Handler: func(w http.ResponseWriter, _ *http.Request) {
-		if _, ok := w.(http.Hijacker); !ok {
-			t.Error("no http.Hijacker")
-		}
-		hijack(w, func() {})
-	}})
-	b.passed(b.do("POST /orders/42", ""), "raw")
-}
-
-func controller(t *testing.T, door Door) {
+func controller(t *testing.T, mount Mount) {
 	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := start(t, door, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
+			b := start(t, mount, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
 				c := http.NewResponseController(w)
 				err := errors.Join(c.EnableFullDuplex(), c.SetReadDeadline(time.Now().Add(time.Minute)),
 					c.SetWriteDeadline(time.Now().Add(time.Minute)), c.Flush())
@@ -111,11 +83,11 @@ func controller(t *testing.T, door Door) {
 	}
 }
 
-func capabilities(t *testing.T, door Door) {
+func capabilities(t *testing.T, mount Mount) {
 	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := start(t, door, Setup{
+			b := start(t, mount, Setup{
 				HTTP2:   http2,
 				Skipper: func(r *http.Request) bool { return r.Header.Get("Skip") != "" },
 				Handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, canDo(w)) },
@@ -149,10 +121,15 @@ func canDo(w http.ResponseWriter) string {
 	return strings.Join(can, " ")
 }
 
-func informational(t *testing.T, door Door) {
-	b := start(t, door, Setup{Handler: func(w http.ResponseWriter, _ *http.Request) {
+func informational(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Handler: func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
 		_, _ = io.WriteString(w, "body")
 	}})
 	b.passed(b.do("POST /orders/42", ""), "body")
+}
+
+func notDone(t *testing.T, mount Mount) {
+	t.Run("GaveUp", func(t *testing.T) { dedupGivenUp(t, mount) })
+	t.Run("Hijacked", func(t *testing.T) { dedupHijack(t, mount) })
 }

@@ -1,4 +1,4 @@
-package doortest
+package mwtest
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // A lease that is lost soon.
 var short = []core.Option{core.WithMaxHold(10 * time.Millisecond)}
 
-func testLoss(t *testing.T, door Door) {
+func testLoss(t *testing.T, mount Mount) {
 	partial := answer{status: http.StatusOK, body: "partial"}
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
@@ -70,7 +70,7 @@ func testLoss(t *testing.T, door Door) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := start(t, door, Setup{HTTP2: test.http2, Options: short, Handler: func(w http.ResponseWriter, r *http.Request) {
+			b := start(t, mount, Setup{HTTP2: test.http2, Options: short, Handler: func(w http.ResponseWriter, r *http.Request) {
 				test.handler(w, r)
 				<-r.Context().Done()
 				if _, ok := errors.AsType[*core.LostError](context.Cause(r.Context())); !ok {
@@ -88,7 +88,7 @@ func testLoss(t *testing.T, door Door) {
 	}
 	t.Run("HeadersAreThoseFromBefore", func(t *testing.T) {
 		t.Parallel()
-		b := start(t, door, Setup{
+		b := start(t, mount, Setup{
 			Options: short,
 			Outer: func(next http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,7 @@ func testLoss(t *testing.T, door Door) {
 	t.Run("FoundAtTheRelease", func(t *testing.T) {
 		t.Parallel()
 		var b *bench
-		b = start(t, door, Setup{Handler: func(http.ResponseWriter, *http.Request) { b.store.Robbed.Store(true) }})
+		b = start(t, mount, Setup{Handler: func(http.ResponseWriter, *http.Request) { b.store.Robbed.Store(true) }})
 		b.expect(b.do("POST /orders/42", ""), rowLost)
 		b.handled(1)
 	})

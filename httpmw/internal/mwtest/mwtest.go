@@ -1,6 +1,6 @@
-// Package doortest is what every HTTP door has to do, through its own framework, over
-// loopback. The tests of the doors run it.
-package doortest
+// Package mwtest is the table of cases that the middleware of all HTTP frameworks has to pass, each through its own
+// framework, over loopback.
+package mwtest
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-// Setup is one door with what is behind it and around it.
+// Setup is one lock with what is behind it and around it.
 type Setup struct {
 	Locker  *core.Locker
 	Key     string
@@ -28,6 +28,10 @@ type Setup struct {
 	MaxBody int64
 	Logger  *slog.Logger
 	Handler http.HandlerFunc
+	Fails   error // what the handler returns; where it returns nothing, it answers with httpmw.ProblemFor
+
+	// Bound is the handler behind Bind.
+	Bound func(w http.ResponseWriter, r *http.Request, req *Pay)
 
 	// Outer stands around the framework.
 	Outer func(http.Handler) http.Handler
@@ -35,34 +39,42 @@ type Setup struct {
 	HTTP2 bool
 }
 
-// Door mounts s.Handler behind the door under test: for GET, POST and PUT of
-// /orders/{id}, /refunds/{id} and /plain. Names of the routes are the framework's own.
-type Door func(s Setup) (http.Handler, error)
+// Mount serves a setup.
+type Mount func(s Setup) (http.Handler, error)
 
-// Run tests a door.
-func Run(t *testing.T, door Door) {
-	t.Helper()
-	for name, test := range map[string]func(*testing.T, Door){
-		"Table":        testTable,
-		"Loss":         testLoss,
-		"Dedup":        testDedup,
-		"SeveralNames": testSeveralNames,
-		"Lifetime":     testLifetime,
-		"Sources":      testSources,
-		"BadRequests":  testBadRequests,
-		"Hostile":      testHostile,
-		"Body":         testBody,
-		"Stream":       testStream,
-		"Construction": testConstruction,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, door)
-		})
-	}
+// Framework is a framework with its middleware.
+type Framework struct {
+	// Lock mounts s.Handler behind the lock: for GET, POST and PUT of /orders/{id}, /refunds/{id} and /plain. Names of
+	// the routes are the framework's own.
+	Lock Mount
+	// Bind mounts s.Bound behind Bind: for GET, POST, PUT and DELETE of /orders/{id} and /pay.
+	Bind Mount
+	// Streams says that it stands on net/http, with its streams, connections and contexts.
+	Streams bool
 }
 
-// bench is a server behind a door, on a backend of its own.
+// Run runs the table.
+func Run(t *testing.T, f Framework) {
+	t.Helper()
+	tests := map[string]func(*testing.T, Mount){
+		"Answers": testAnswers, "Names": testNames, "BadRequests": testBadRequests, "Hostile": testHostile, "Dedup": testDedup, "Construction": testConstruction,
+	}
+	if f.Streams {
+		tests["Loss"], tests["Lifetime"], tests["Body"], tests["Stream"] = testLoss, testLifetime, testBody, testStream
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, f.Lock)
+		})
+	}
+	t.Run("Bind", func(t *testing.T) {
+		t.Parallel()
+		testBind(t, f.Bind)
+	})
+}
+
+// bench is a server behind a lock, on a backend of its own.
 type bench struct {
 	t     *testing.T
 	store *Backend
@@ -77,12 +89,19 @@ type bench struct {
 
 // start serves s. Without a Locker, a key or a handler it gets locks on memory,
 // "order:{id|int}" and one that answers with the name of its lease.
-func start(t *testing.T, door Door, s Setup) *bench {
+func start(t *testing.T, mount Mount, s Setup) *bench {
 	t.Helper()
 	b := &bench{t: t, store: &Backend{Store: memlock.New(), Waits: make(chan struct{}, 1)}}
 	b.locks, b.other = NewLocker(t, b.store), NewLocker(t, b.store)
 	if s.Locker == nil {
 		s.Locker = b.locks
+	}
+	if s.Bound != nil {
+		bound := s.Bound
+		s.Bound = func(w http.ResponseWriter, r *http.Request, req *Pay) {
+			b.ran.Add(1)
+			bound(w, r, req)
+		}
 	}
 	if s.Key == "" && s.KeyFunc == nil {
 		s.Key = "order:{id|int}"
@@ -95,7 +114,7 @@ func start(t *testing.T, door Door, s Setup) *bench {
 		b.ran.Add(1)
 		handler(w, r)
 	}
-	h, err := door(s)
+	h, err := mount(s)
 	if err != nil {
 		t.Fatal(err)
 	}

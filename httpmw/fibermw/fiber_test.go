@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/fibermw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 func TestMain(m *testing.M) {
@@ -32,26 +32,73 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2")) // it sleeps before it looks whether it is over
 }
 
-func TestDoor(t *testing.T) {
+func TestTheTable(t *testing.T) {
 	t.Parallel()
-	doortest.RunSome(t, newDoor)
+	mwtest.Run(t, mwtest.Framework{Lock: mountLock, Bind: mountBind})
 }
 
-// newDoor returns a handler that hands the bytes of each request to a Fiber, and its context beside them.
-func newDoor(s doortest.Setup) (http.Handler, error) {
-	config := fibermw.Config{
-		Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
-	}
+func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	locks := mwtest.MemoryLocker(t)
+	mwtest.Panics(t, "fibermw", func() { fibermw.Lock(locks, "order:{id") })
+	mwtest.Panics(t, "fibermw", func() { fibermw.Bind(locks, "order:{ID}", func(fiber.Ctx, *mwtest.Pay) error { return nil }) })
+}
+
+func config(s mwtest.Setup) fibermw.Config {
+	c := fibermw.Config{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
 	if s.KeyFunc != nil {
-		config.KeyFunc = func(c fiber.Ctx) (string, error) { return s.KeyFunc(asHTTP(c)) }
+		c.KeyFunc = func(c fiber.Ctx) (string, error) { return s.KeyFunc(asHTTP(c)) }
 	}
 	if s.Skipper != nil {
-		config.Skipper = func(c fiber.Ctx) bool { return s.Skipper(asHTTP(c)) }
+		c.Skipper = func(c fiber.Ctx) bool { return s.Skipper(asHTTP(c)) }
 	}
-	lock, err := config.ToHandler()
+	return c
+}
+
+func mountLock(s mwtest.Setup) (http.Handler, error) {
+	lock, err := config(s).ToHandler()
 	if err != nil {
 		return nil, err
 	}
+	return bridge([]string{"/orders/:id", "/refunds/:id", "/plain"}, lock, func(c fiber.Ctx) error {
+		err := record(c, s.Handler)
+		if s.Fails != nil {
+			return s.Fails
+		}
+		return err
+	}), nil
+}
+
+func mountBind(s mwtest.Setup) (http.Handler, error) {
+	var handler func(fiber.Ctx, *mwtest.Pay) error
+	if s.Bound != nil {
+		handler = func(c fiber.Ctx, req *mwtest.Pay) error {
+			return record(c, func(w http.ResponseWriter, r *http.Request) { s.Bound(w, r, req) })
+		}
+	}
+	h, err := fibermw.NewBind(config(s), handler)
+	if err != nil {
+		return nil, err
+	}
+	return bridge([]string{"/orders/:id", "/pay"}, h), nil
+}
+
+// record has a handler of net/http answer.
+func record(c fiber.Ctx, handler http.HandlerFunc) error {
+	w := httptest.NewRecorder()
+	w.Code = 0
+	handler(w, asHTTP(c))
+	for name, values := range w.Header() {
+		c.Set(name, values[0])
+	}
+	if w.Code != 0 {
+		c.Status(w.Code)
+	}
+	return c.Send(w.Body.Bytes())
+}
+
+// bridge returns a handler that hands the bytes of each request to a Fiber, and its context beside them.
+func bridge(paths []string, handlers ...any) http.Handler {
 	var contexts sync.Map
 	var last atomic.Int64
 	app := fiber.New()
@@ -61,20 +108,8 @@ func newDoor(s doortest.Setup) (http.Handler, error) {
 		}
 		return c.Next()
 	}
-	handler := func(c fiber.Ctx) error {
-		w := httptest.NewRecorder()
-		w.Code = 0
-		s.Handler(w, asHTTP(c))
-		for name, values := range w.Header() {
-			c.Set(name, values[0])
-		}
-		if w.Code != 0 {
-			c.Status(w.Code)
-		}
-		return c.Send(w.Body.Bytes())
-	}
-	for _, path := range []string{"/orders/:id", "/refunds/:id", "/plain"} {
-		app.Add([]string{http.MethodGet, http.MethodPost, http.MethodPut}, path, before, lock, handler)
+	for _, path := range paths {
+		app.Add([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, path, before, handlers...)
 	}
 	serve := app.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,10 +135,10 @@ func newDoor(s doortest.Setup) (http.Handler, error) {
 		}
 		w.WriteHeader(in.Response.StatusCode())
 		_, _ = w.Write(in.Response.Body())
-	}), nil
+	})
 }
 
-// asHTTP is what doortest's handlers read of a request.
+// asHTTP is what mwtest's handlers read of a request.
 func asHTTP(c fiber.Ctx) *http.Request {
 	target := "/" + strings.TrimPrefix(c.OriginalURL(), "/")
 	r := httptest.NewRequestWithContext(c.Context(), c.Method(), target, bytes.NewReader(c.Body()))
@@ -137,24 +172,6 @@ func leaseName(c fiber.Ctx) error {
 	return c.SendString(x.Name())
 }
 
-func TestARefusalIsAProblemAndEndsTheChain(t *testing.T) {
-	t.Parallel()
-	locks := doortest.MemoryLocker(t)
-	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(locks, "order:{id|int}"), func(fiber.Ctx) error { t.Error("it ran"); return nil })
-	err := locks.Do(t.Context(), "order:42", func(context.Context) error {
-		status, body, header := call(t, app, "/orders/42")
-		if status != http.StatusConflict || header.Get("Retry-After") != "1" || header.Get("Content-Type") != "application/problem+json" ||
-			!strings.HasSuffix(body, `not started."}`) {
-			t.Errorf("%d %v %s", status, header, body)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 func TestALossReplacesAnErrorAndNoAnswerButNotACompleteOne(t *testing.T) {
 	t.Parallel()
 	for what, test := range map[string]struct {
@@ -170,7 +187,7 @@ func TestALossReplacesAnErrorAndNoAnswerButNotACompleteOne(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			app := fiber.New()
-			app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), test.handler)
+			app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), test.handler)
 			if status, body, _ := call(t, app, "/orders/42"); status != test.want || !strings.Contains(body, test.body) {
 				t.Errorf("%d %s", status, body)
 			}
@@ -181,7 +198,7 @@ func TestALossReplacesAnErrorAndNoAnswerButNotACompleteOne(t *testing.T) {
 func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")),
+	app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")),
 		func(fiber.Ctx) error { return fiber.NewError(http.StatusTeapot, "short and stout") })
 	for range 2 {
 		if status, body, _ := call(t, app, "/orders/42"); status != http.StatusTeapot || body != "short and stout" {
@@ -203,7 +220,7 @@ func TestTheNameIsMadeOfWhatTheHandlerReads(t *testing.T) {
 			return nil
 		}
 	}
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	app.Post("/query", fibermw.Lock(locks, "order:{query:id|text}"), same(func(c fiber.Ctx) string { return c.Query("id") }))
 	app.Post("/header", fibermw.Lock(locks, "order:{header:X-Order|text}"), same(func(c fiber.Ctx) string { return c.Get("X-Order") }))
 	for _, request := range []struct {
@@ -235,7 +252,7 @@ type unsized struct{ io.Reader }
 
 func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	app := fiber.New(fiber.Config{StreamRequestBody: true})
 	app.Post("/upload/:id", fibermw.Lock(locks, "order:{id|int}"), func(c fiber.Ctx) error {
 		if !c.Request().IsBodyStream() {
@@ -309,16 +326,12 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 		status int
 		typ    string
 	}{
-		{fmt.Errorf("reserve: %w", held), http.StatusConflict, httpmw.TypeHeld},
-		{&core.DuplicateError{Name: "stock:secret"}, http.StatusConflict, httpmw.TypeDuplicate},
-		{&core.LostError{Name: "stock:secret", Reason: core.ReasonExpired}, http.StatusServiceUnavailable, httpmw.TypeLost},
-		{core.ErrUnavailable, http.StatusServiceUnavailable, httpmw.TypeUnavailable},
 		{httpmw.ProblemFor(held), http.StatusConflict, httpmw.TypeHeld},
 		{fmt.Errorf("%w: %w", fiber.ErrTooManyRequests, held), http.StatusConflict, httpmw.TypeHeld},
 	} {
 		for _, skipped := range []bool{false, true} {
 			lock, err := fibermw.Config{
-				Locker: doortest.MemoryLocker(t), Key: "order:{id|int}", Skipper: func(fiber.Ctx) bool { return skipped },
+				Locker: mwtest.MemoryLocker(t), Key: "order:{id|int}", Skipper: func(fiber.Ctx) bool { return skipped },
 			}.ToHandler()
 			if err != nil {
 				t.Fatal(err)
@@ -341,7 +354,7 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 func TestTheHandlersValidatorsAreNotThoseOfTheProblemInItsPlace(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}"), func(c fiber.Ctx) error {
+	app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}"), func(c fiber.Ctx) error {
 		c.Set("ETag", `"7"`)
 		c.Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
 		return core.ErrUnavailable
@@ -359,7 +372,7 @@ func TestAfterALossTheHeadersAreThoseFromBefore(t *testing.T) {
 		c.Cookie(&fiber.Cookie{Name: "session", Value: "1"})
 		return c.Next()
 	})
-	app.Post("/orders/:id", fibermw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), func(c fiber.Ctx) error {
+	app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), func(c fiber.Ctx) error {
 		c.Cookie(&fiber.Cookie{Name: "paid", Value: "yes"})
 		c.Set("Location", "/receipts/42")
 		c.Response().Header.Del("Vary")
@@ -373,24 +386,11 @@ func TestAfterALossTheHeadersAreThoseFromBefore(t *testing.T) {
 	}
 }
 
-func TestHeadersOfHandlersOutsideStayOnARefusal(t *testing.T) {
-	t.Parallel()
-	app := fiber.New()
-	app.Use(func(c fiber.Ctx) error {
-		c.Set("Access-Control-Allow-Origin", "*")
-		return c.Next()
-	})
-	app.Post("/orders", fibermw.Lock(doortest.MemoryLocker(t), "order:{query:id|text}"), leaseName)
-	if status, body, header := call(t, app, "/orders"); status != http.StatusBadRequest || header.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("%d %v %s", status, header, body)
-	}
-}
-
 // Fiber reuses the memory of a request for the next one.
 func TestANameOutlivesItsRequest(t *testing.T) {
 	t.Parallel()
 	lock, err := fibermw.Config{
-		Locker:  doortest.MemoryLocker(t),
+		Locker:  mwtest.MemoryLocker(t),
 		KeyFunc: func(c fiber.Ctx) (string, error) { return c.Params("id"), nil },
 	}.ToHandler()
 	if err != nil {
@@ -419,7 +419,7 @@ func TestANameOutlivesItsRequest(t *testing.T) {
 func TestErrorHandlerAndKeyFuncGetFibersContext(t *testing.T) {
 	t.Parallel()
 	lock, err := fibermw.Config{
-		Locker:       doortest.MemoryLocker(t),
+		Locker:       mwtest.MemoryLocker(t),
 		KeyFunc:      func(c fiber.Ctx) (string, error) { return c.Query("name"), nil },
 		ErrorHandler: func(c fiber.Ctx, p *httpmw.Problem) error { return fiber.NewError(p.Status, "not for "+c.Query("as")) },
 	}.ToHandler()

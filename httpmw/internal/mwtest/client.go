@@ -1,4 +1,4 @@
-package doortest
+package mwtest
 
 import (
 	"encoding/json"
@@ -91,7 +91,7 @@ var (
 func (b *bench) expect(got answer, want row) {
 	b.t.Helper()
 	body := got.body
-	if want.status == rowBadKey.status || want.status == rowTooLarge.status {
+	if !strings.HasSuffix(want.body, "}") {
 		body = body[:min(len(body), len(want.body))] // the rest depends on the source
 	}
 	switch {

@@ -1,4 +1,4 @@
-// Package echotest is what the doors of all versions of Echo have to do. To a compiler the versions
+// Package echotest is what the middleware of all versions of Echo has to do. To a compiler the versions
 // are different types, so the tests are generic over those.
 package echotest
 
@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // Context is what the context of every version can do.
@@ -22,7 +22,7 @@ type Context interface {
 	NoContent(code int) error
 }
 
-// Config has the fields of every door's Config, and converts to it.
+// Config has the fields of every version's Config, and converts to it.
 type Config[C Context] struct {
 	Locker       *core.Locker
 	Key          string
@@ -44,14 +44,13 @@ type App[C Context, H ~func(C) error, M ~func(H) H] struct {
 	OnError  func(C, error) // HTTPErrorHandler, nil for Echo's own
 }
 
-// Version is a version of Echo with its door: C is its context, H its HandlerFunc, M its
+// Version is a version of Echo with its middleware: C is its context, H its HandlerFunc, M its
 // MiddlewareFunc.
 type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
-	Package    string // of the door
+	Package    string
 	Lock       func(l *core.Locker, key string, opts ...core.Option) M
 	Middleware func(Config[C]) (M, error)
-	Bind       func(l *core.Locker, key string, handler func(C, *Pay) error, opts ...core.Option) H
-	NewBind    func(c Config[C], handler func(C, *Pay) error) (H, error)
+	NewBind    func(c Config[C], handler func(C, *mwtest.Pay) error) (H, error)
 	Serve      func(App[C, H, M]) http.Handler
 
 	Response  func(C) http.ResponseWriter
@@ -60,43 +59,30 @@ type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
 	HTTPError func(code int, message string) error
 	Code      func(error) int // of an HTTPError, 0 for any other error
 
-	Recover   M // without a printed stack
-	Gzip      M
-	Timeout   func(time.Duration) M // ContextTimeout
-	BasicAuth func(valid func(user, password string) bool) M
-	Wrap      func(func(http.Handler) http.Handler) M // WrapMiddleware
+	Wrap     func(func(http.Handler) http.Handler) M // WrapMiddleware
+	Override M                                       // MethodOverride
 }
 
-// Run tests what a door does in Echo. What every HTTP door does is [doortest.Run], of v.Door.
+// Run runs the table, and what is Echo's alone.
 func (v Version[C, H, M]) Run(t *testing.T) {
 	t.Helper()
+	mwtest.Run(t, mwtest.Framework{Lock: v.mountLock, Bind: v.mountBind, Streams: true})
 	for name, test := range map[string]func(*testing.T){
-		"LockPanicsAtConstruction":                        v.lockPanics,
-		"SourcesOfARoute":                                 v.sources,
-		"BeforeTheRouterThereIsNoRoute":                   v.beforeTheRouter,
-		"RequestsWithoutARouteDoNotPass":                  v.withoutARoute,
-		"BeforeAndBehindTheRouterItIsTheSameLock":         v.beforeAndBehindTheRouter,
-		"WhatIsBoundIsLocked":                             v.boundIsLocked,
-		"WhatIsBoundMayNameNoLock":                        v.boundRefusals,
-		"ALossBehindBindIsAnswered":                       v.boundLoss,
-		"BindBindsForSkippedRequestsToo":                  v.boundSkipped,
-		"BindChecksItsKeyAtConstruction":                  v.boundConstruction,
-		"AHandlersErrorIsItsOwn":                          v.errorIsItsOwn,
-		"AnInnerErrorOfCoreIsAnsweredByTheTable":          v.innerErrorByTheTable,
-		"AnInnerErrorBehindAnAnswerAddsNothing":           v.innerErrorBehindAnAnswer,
-		"AnErrorIsNotDone":                                v.errorIsNotDone,
-		"ALossWinsOverTheHandlersErrorAndKeepsIt":         v.lossWins,
-		"ALossAfterTheAnswerLeavesTheHandlersError":       v.lossAfterTheAnswer,
-		"ALossBehindWrappedMiddlewareIsAnswered":          v.lossBehindWrapped,
-		"ACustomErrorHandlerSeesARefusalAndAddsNothing":   v.customErrorHandler,
-		"ErrorHandlerAnswersInstead":                      v.errorHandler,
-		"AHeadRequestIsRefusedWithoutABody":               v.headRequest,
-		"WhatStandsOutsideGetsItsOwnRequestBack":          v.outsideGetsItsOwnBack,
-		"AnInnerWriterStays":                              v.innerWriterStays,
-		"APanicReleasesAndIsNotDoneOnEitherSideOfRecover": v.panics,
-		"ContextTimeoutBoundsTheWaitAndTheWork":           v.timeout,
-		"StrangersDoNotReachTheLock":                      v.strangers,
-		"ARefusalIsReadableBehindCompression":             v.compression,
+		"SourcesOfARoute":                               v.sources,
+		"BeforeTheRouterThereIsNoRoute":                 v.beforeTheRouter,
+		"RequestsWithoutARouteDoNotPass":                v.withoutARoute,
+		"BeforeAndBehindTheRouterItIsTheSameLock":       v.beforeAndBehindTheRouter,
+		"AHandlersErrorIsItsOwn":                        v.errorIsItsOwn,
+		"AnInnerErrorBehindAnAnswerAddsNothing":         v.innerErrorBehindAnAnswer,
+		"AnErrorIsNotDone":                              v.errorIsNotDone,
+		"ALossWinsOverTheHandlersErrorAndKeepsIt":       v.lossWins,
+		"ALossAfterTheAnswerLeavesTheHandlersError":     v.lossAfterTheAnswer,
+		"ALossBehindWrappedMiddlewareIsAnswered":        v.lossBehindWrapped,
+		"ACustomErrorHandlerSeesARefusalAndAddsNothing": v.customErrorHandler,
+		"ErrorHandlerAnswersInstead":                    v.errorHandler,
+		"WhatStandsOutsideGetsItsOwnRequestBack":        v.outsideGetsItsOwnBack,
+		"AClientThatOverridesTheMethodIsLocked":         v.overridden,
+		"AnInnerWriterStays":                            v.innerWriterStays,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,16 +91,16 @@ func (v Version[C, H, M]) Run(t *testing.T) {
 	}
 }
 
-// Bench shows what the door costs beyond the lock: "bare" calls core.Locker.Do with a fixed name
+// Bench shows what the middleware costs beyond the lock: "bare" calls core.Locker.Do with a fixed name
 // around the same handler, in a middleware as well.
 func (v Version[C, H, M]) Bench(b *testing.B) {
-	locks := doortest.MemoryLocker(b)
+	locks := mwtest.MemoryLocker(b)
 	bare, err := locks.With(core.WithWait(0))
 	if err != nil {
 		b.Fatal(err)
 	}
 	for name, mw := range map[string]M{
-		"door": v.Lock(locks, "order:{id|int}"),
+		"lock": v.Lock(locks, "order:{id|int}"),
 		"bare": func(next H) H {
 			return func(c C) error {
 				return bare.Do(c.Request().Context(), "order:42", func(context.Context) error { return next(c) })
@@ -122,32 +108,52 @@ func (v Version[C, H, M]) Bench(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			doortest.Bench(b, v.orders(func(c C) error { return c.NoContent(http.StatusNoContent) }, mw))
+			mwtest.Bench(b, v.orders(func(c C) error { return c.NoContent(http.StatusNoContent) }, mw))
 		})
 	}
 }
 
-// Door is a [doortest.Door].
-func (v Version[C, H, M]) Door(s doortest.Setup) (http.Handler, error) {
-	c := Config[C]{
-		Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger,
-	}
+func config[C Context](s mwtest.Setup) Config[C] {
+	c := Config[C]{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
 	if s.KeyFunc != nil {
 		c.KeyFunc = func(c C) (string, error) { return s.KeyFunc(c.Request()) }
 	}
 	if s.Skipper != nil {
 		c.Skipper = func(c C) bool { return s.Skipper(c.Request()) }
 	}
-	mw, err := v.Middleware(c)
+	return c
+}
+
+func (v Version[C, H, M]) mountLock(s mwtest.Setup) (http.Handler, error) {
+	mw, err := v.Middleware(config[C](s))
 	if err != nil {
 		return nil, err
 	}
 	app := App[C, H, M]{With: []M{mw}, Handler: func(c C) error {
 		s.Handler(v.Response(c), c.Request())
-		return nil
+		return s.Fails
 	}}
 	for _, path := range []string{"/orders/:id", "/refunds/:id", "/plain"} {
 		app.Routes = append(app.Routes, "GET "+path, "POST "+path, "PUT "+path)
+	}
+	return v.Serve(app), nil
+}
+
+func (v Version[C, H, M]) mountBind(s mwtest.Setup) (http.Handler, error) {
+	var handler func(c C, req *mwtest.Pay) error
+	if s.Bound != nil {
+		handler = func(c C, req *mwtest.Pay) error {
+			s.Bound(v.Response(c), c.Request(), req)
+			return nil
+		}
+	}
+	h, err := v.NewBind(config[C](s), handler)
+	if err != nil {
+		return nil, err
+	}
+	app := App[C, H, M]{Handler: h}
+	for _, method := range []string{"GET ", "POST ", "PUT ", "DELETE "} {
+		app.Routes = append(app.Routes, method+"/orders/:id", method+"/pay")
 	}
 	return v.Serve(app), nil
 }
@@ -162,7 +168,7 @@ func (v Version[C, H, M]) orders(handler H, with ...M) http.Handler {
 // order42 asks for that route.
 func order42(t *testing.T, h http.Handler) (status int, body string) {
 	t.Helper()
-	w := doortest.Call(t, h, http.MethodPost, "/orders/42")
+	w := mwtest.Call(t, h, http.MethodPost, "/orders/42")
 	return w.Code, w.Body.String()
 }
 
