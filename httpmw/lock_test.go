@@ -24,6 +24,7 @@ func TestSourcesOfARoute(t *testing.T) {
 		{"file:{path|text}", "/files/{path...}", "/files/a/b", http.StatusOK, "file:a/b"},
 		{"file:{path|text}", "/files/{path...}", "/files/", http.StatusBadRequest, ""},
 		{"file:{pat|text}", "/files/{path...}", "/files/a", http.StatusInternalServerError, ""},
+		{"order:{id|text}", "/orders/{id}", "/orders/%2534", http.StatusOK, "order:%2534"},
 		{"{a|int}:{ab|int}", "/{ab}/{a}", "/1/2", http.StatusOK, "2:1"},
 	} {
 		mux := http.NewServeMux()

@@ -65,7 +65,10 @@ func (r *request) Params() []string {
 }
 
 // Param implements rule.Request.
-func (r *request) Param(name string) (value string, known bool) {
+func (r *request) Param(name string) (string, error) {
 	v := r.R.PathValue(name)
-	return v, v != "" || slices.Contains(r.Params(), name)
+	if v == "" && !slices.Contains(r.Params(), name) {
+		return "", rule.ErrRoute
+	}
+	return v, nil
 }

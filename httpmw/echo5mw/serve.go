@@ -102,9 +102,12 @@ func (r *request) Operation() rule.Operation {
 func (r *request) Params() []string { return r.c.RouteInfo().Parameters }
 
 // Param implements rule.Request.
-func (r *request) Param(name string) (value string, known bool) {
+func (r *request) Param(name string) (string, error) {
 	v, known := r.c.PathValues().Get(name)
-	return plain(r.c, v), known
+	if !known {
+		return "", rule.ErrRoute
+	}
+	return rule.OnceEscaped(plain(r.c, v))
 }
 
 // plain returns a path parameter unescaped. Where the URL has a RawPath, Echo routes by it,

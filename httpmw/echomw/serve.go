@@ -86,8 +86,11 @@ func (r *request) Operation() rule.Operation {
 func (r *request) Params() []string { return r.c.ParamNames() }
 
 // Param implements rule.Request.
-func (r *request) Param(name string) (value string, known bool) {
-	return param(r.c, name), slices.Contains(r.c.ParamNames(), name)
+func (r *request) Param(name string) (string, error) {
+	if !slices.Contains(r.c.ParamNames(), name) {
+		return "", rule.ErrRoute
+	}
+	return rule.OnceEscaped(param(r.c, name))
 }
 
 // param returns a path parameter unescaped: where the URL has a RawPath, Echo routes by it,

@@ -31,15 +31,15 @@ func (r request) Params() []string { return r.c.Route().Params }
 func (r request) Bound() any { return r.bound }
 
 // Param implements rule.Request. Fiber has parameters as they were sent, unless its Config says otherwise.
-func (r request) Param(name string) (value string, known bool) {
-	value, known = strings.Clone(r.c.Params(name)), slices.Contains(r.c.Route().Params, name)
-	if r.c.App().Config().UnescapePath {
-		return value, known
+func (r request) Param(name string) (string, error) {
+	value := strings.Clone(r.c.Params(name))
+	if !slices.Contains(r.c.Route().Params, name) {
+		return "", rule.ErrRoute
 	}
-	if plain, err := url.PathUnescape(value); err == nil {
-		return plain, known
+	if plain, err := url.PathUnescape(value); err == nil && !r.c.App().Config().UnescapePath {
+		return plain, nil
 	}
-	return value, known // "%" stands for itself, as in what the handler gets
+	return value, nil // "%" stands for itself, as in what the handler gets
 }
 
 // Query implements rule.Request. A malformed query has no values: fasthttp and net/http read them differently,

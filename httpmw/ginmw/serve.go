@@ -128,4 +128,10 @@ func (r *request) Params() []string {
 }
 
 // Param implements rule.Request.
-func (r *request) Param(name string) (value string, known bool) { return r.c.Params.Get(name) }
+func (r *request) Param(name string) (string, error) {
+	v, known := r.c.Params.Get(name)
+	if !known {
+		return "", rule.ErrRoute
+	}
+	return v, nil
+}

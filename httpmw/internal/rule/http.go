@@ -23,8 +23,8 @@ type Request interface {
 	Operation() Operation
 	// Params are the names of the route's parameters, for the log.
 	Params() []string
-	// Param returns a path parameter, unescaped, and whether the route has it.
-	Param(name string) (value string, known bool)
+	// Param returns a path parameter, unescaped. Its error is ErrRoute if the route does not have it.
+	Param(name string) (string, error)
 	// Query and Header return all values of a name. Host is among the headers.
 	Query(name string) []string
 	Header(name string) []string

@@ -138,7 +138,7 @@ func (r *Rule[R]) complain(ctx context.Context, req R, route string, err error) 
 	if _, old := r.logged.LoadOrStore(route, struct{}{}); old {
 		return
 	}
-	if errors.Is(err, errRoute) {
+	if errors.Is(err, ErrRoute) {
 		has := "none"
 		if params := req.Params(); len(params) > 0 {
 			has = "{" + strings.Join(params, "}, {") + "}"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/textproto"
+	"net/url"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -16,8 +17,21 @@ import (
 var (
 	errKind  = errors.New("there are {parameter}, {query:name}, {header:Name} and {body:a.b}")
 	errToken = errors.New("no header can have this name")
-	errRoute = fmt.Errorf("%w: the route does not have it", adapter.ErrMisconfigured)
 )
+
+// ErrRoute is for a path parameter that the route does not have.
+var ErrRoute = fmt.Errorf("%w: the route does not have it", adapter.ErrMisconfigured)
+
+var errEscaped = fmt.Errorf("%w: it has an escape in it, such as %%41, and handlers may read it in two ways", core.ErrInvalid)
+
+// OnceEscaped refuses a path parameter that has an escape left in it, of a framework that unescapes some paths and not others: to
+// its handlers "%41" can be "%41", or "A".
+func OnceEscaped(v string) (string, error) {
+	if u, err := url.PathUnescape(v); err == nil && u != v {
+		return "", errEscaped
+	}
+	return v, nil
+}
 
 // ErrNotJSON is for a body of another type.
 var ErrNotJSON = fmt.Errorf("%w: the Content-Type is not application/json, once and in exactly this spelling", core.ErrInvalid)
@@ -28,13 +42,7 @@ func sources[R Request](maxBody int64) adapter.Sources[R] {
 		kind, name, ok := strings.Cut(written, ":")
 		switch {
 		case !ok:
-			return adapter.Text(func(_ context.Context, r R) (string, error) {
-				v, known := r.Param(written)
-				if !known {
-					return "", errRoute
-				}
-				return v, nil
-			}), nil
+			return adapter.Text(func(_ context.Context, r R) (string, error) { return r.Param(written) }), nil
 		case kind == "query":
 			return adapter.Text(func(_ context.Context, r R) (string, error) { return adapter.Only(r.Query(name)) }), nil
 		case kind == "header" && strings.ContainsFunc(name, noToken):
