@@ -672,7 +672,7 @@ func TestTheFingerprintIsOfWhatTheClientSent(t *testing.T) {
 			ask := func(line string) *httptest.ResponseRecorder {
 				parts := append(strings.Split(line, " "), "")
 				r := httptest.NewRequestWithContext(t.Context(), parts[0], parts[1], http.NoBody)
-				r.RequestURI = strings.TrimPrefix(strings.TrimPrefix(parts[1], "http://a.test"), "http://shop.test") // as a server gets it
+				r.RequestURI = r.URL.RequestURI() // as a server gets it
 				r.Header.Set("Idempotency-Key", "k1")
 				if parts[2] != "" {
 					r.Header.Set("X-HTTP-Method-Override", parts[2])

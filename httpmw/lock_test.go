@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -140,28 +139,15 @@ func TestWhatAWriterCannotDoIsNotPromised(t *testing.T) {
 	mwtest.Call(t, h, http.MethodPost, "/")
 }
 
-func TestLockPanicsAtConstruction(t *testing.T) {
+func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	locks := mwtest.MemoryLocker(t)
-	for name, construct := range map[string]func(){
-		"key":     func() { httpmw.Lock(locks, "order:{id") },
-		"option":  func() { httpmw.Lock(locks, "order:{id|int}", core.WithTTL(0)) },
-		"handler": func() { httpmw.Lock(locks, "order:{id|int}")(nil) },
-	} {
-		func() {
-			defer func() {
-				if s, ok := recover().(string); !ok || !strings.HasPrefix(s, "httpmw: ") {
-					t.Errorf("%s: panicked with %q", name, s)
-				}
-			}()
-			construct()
-		}()
-	}
-}
-
-func TestMiddlewareReturnsItsErrors(t *testing.T) {
-	t.Parallel()
-	if _, err := (httpmw.Config{Key: "order:{id|int}"}).Middleware(); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("%v, want ErrInvalid", err)
+	mwtest.Panics(t, "httpmw", func() { httpmw.Lock(locks, "order:{id") })
+	mwtest.Panics(t, "httpmw", func() { httpmw.Lock(locks, "order:{id|int}")(nil) })
+	mwtest.Panics(t, "httpmw", func() {
+		httpmw.Bind(locks, "order:{ID}", httpmw.JSON[payment], func(http.ResponseWriter, *http.Request, *payment) {})
+	})
+	if _, err := httpmw.NewBind(httpmw.Config{Locker: locks, Key: "order:{OrderID}"}, nil, func(http.ResponseWriter, *http.Request, *payment) {}); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("no decoder: %v", err)
 	}
 }

@@ -2,12 +2,10 @@ package httpmw_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
@@ -51,32 +49,6 @@ func TestAPanicReleasesAndIsNotDoneOnEitherSideOfRecover(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestStrangersDoNotReachTheLock(t *testing.T) {
-	t.Parallel()
-	store := &mwtest.Backend{Store: memlock.New()}
-	auth := func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if _, password, _ := r.BasicAuth(); password != "right" {
-				w.WriteHeader(http.StatusUnauthorized)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	}
-	mux := http.NewServeMux()
-	mux.Handle("POST /orders/{id}", auth(httpmw.Lock(mwtest.NewLocker(t, store), "order:{id|int}")(leaseName)))
-	store.Down.Store(true) // who reaches the lock gets 503
-	for password, want := range map[string]int{"wrong": http.StatusUnauthorized, "right": http.StatusServiceUnavailable} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42", http.NoBody)
-		r.SetBasicAuth("ann", password)
-		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, r)
-		if w.Code != want {
-			t.Errorf("%s: answered %d, want %d", password, w.Code, want)
-		}
 	}
 }
 

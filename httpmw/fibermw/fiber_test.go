@@ -21,7 +21,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/fibermw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
@@ -203,46 +202,6 @@ func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
 	for range 2 {
 		if status, body, _ := call(t, app, "/orders/42"); status != http.StatusTeapot || body != "short and stout" {
 			t.Errorf("%d %s", status, body)
-		}
-	}
-}
-
-// What is locked is what the handler reads, or nothing runs.
-func TestTheNameIsMadeOfWhatTheHandlerReads(t *testing.T) {
-	t.Parallel()
-	app := fiber.New()
-	same := func(read func(c fiber.Ctx) string) fiber.Handler {
-		return func(c fiber.Ctx) error {
-			x, _ := core.FromContext(c.Context())
-			if want, err := key.MustParse("order:{id|text}").Name(read(c)); err != nil || x.Name() != want {
-				t.Errorf("%s: under %q, the handler reads %q (%v)", c.OriginalURL(), x.Name(), read(c), err)
-			}
-			return nil
-		}
-	}
-	locks := mwtest.MemoryLocker(t)
-	app.Post("/query", fibermw.Lock(locks, "order:{query:id|text}"), same(func(c fiber.Ctx) string { return c.Query("id") }))
-	app.Post("/header", fibermw.Lock(locks, "order:{header:X-Order|text}"), same(func(c fiber.Ctx) string { return c.Get("X-Order") }))
-	for _, request := range []struct {
-		status int
-		target string
-		header []string
-	}{
-		{200, "/query?id=42", nil},
-		{200, "/query?id=%34%32", nil},
-		{400, "/query?id=%zz", nil},
-		{400, "/query?id=a;b", nil},
-		{200, "/query?id=a+b%2Bc", nil},
-		{200, "/query?id=7&id=7", nil},
-		{400, "/query?id=1&id=2", nil},
-		{400, "/query?id=%zz&id=7", nil},
-		{400, "/query?id", nil},
-		{400, "/query", nil},
-		{200, "/header", []string{"X-Order: 1"}},
-		{400, "/header", []string{"X-Order: 1", "X-Order: 2"}},
-	} {
-		if status, body, _ := call(t, app, request.target, request.header...); status != request.status {
-			t.Errorf("%s %q: %d %s, want %d", request.target, request.header, status, body, request.status)
 		}
 	}
 }

@@ -25,7 +25,15 @@ func routes(locks *core.Locker, ship fiber.Handler) *fiber.App {
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
 	app.Post("/orders/:id/ship", fibermw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("ship")), ship)
+
+	app.Post("/pay", fibermw.Bind(locks, "order:{OrderID}", func(c fiber.Ctx, req *PayRequest) error {
+		return c.JSON(req) // under the lock of req.OrderID
+	}))
 	return app
+}
+
+type PayRequest struct {
+	OrderID int64 `json:"order_id"`
 }
 
 func pay(c fiber.Ctx) error {
@@ -45,7 +53,7 @@ func TestTheCodeOfThePageRuns(t *testing.T) {
 	for _, request := range []struct {
 		path string
 		code int
-	}{{"/orders/42/pay", 204}, {"/orders/42/ship", 204}, {"/orders/42/ship", 409}} {
+	}{{"/orders/42/pay", 204}, {"/orders/42/ship", 204}, {"/orders/42/ship", 409}, {"/pay", 400}} {
 		if status, body, _ := call(t, app, request.path); status != request.code {
 			t.Errorf("%s: %d %s, want %d", request.path, status, body, request.code)
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
 
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
@@ -24,7 +25,8 @@ func (l *lock) serve(c fiber.Ctx, bound any, next func() error) error {
 	if l.Skipper != nil && l.Skipper(c) {
 		return l.own(c, next())
 	}
-	before := headers(c)
+	var before fasthttp.ResponseHeader
+	c.Response().Header.CopyTo(&before)
 	out := l.rule.Run(c.Context(), request{c, bound}, func(ctx context.Context, seen *observe.Response) error {
 		err := run(ctx, c, next)
 		if err == nil && answered(c) {
@@ -33,7 +35,7 @@ func (l *lock) serve(c fiber.Ctx, bound any, next func() error) error {
 		return err
 	})
 	if out.Reason == adapter.Lost { // the answer is not the handlers'
-		restore(c, before)
+		before.CopyTo(&c.Response().Header)
 	}
 	if p := httpmw.ProblemOf(out); p != nil {
 		return l.ErrorHandler(c, p)
@@ -47,28 +49,6 @@ func run(inside context.Context, c fiber.Ctx, next func() error) error {
 	c.SetContext(inside)        //nolint:contextcheck,nolintlint // as above
 	defer c.SetContext(outside) //nolint:contextcheck,nolintlint // as above
 	return next()
-}
-
-// headers are those of the response so far.
-func headers(c fiber.Ctx) http.Header {
-	h := make(http.Header)
-	for name, value := range c.Response().Header.All() {
-		h.Add(string(name), string(value))
-	}
-	return h
-}
-
-// restore makes the response's headers what they were.
-func restore(c fiber.Ctx, before http.Header) {
-	h := &c.Response().Header
-	for name := range headers(c) {
-		h.Del(name)
-	}
-	for name, values := range before {
-		for _, v := range values {
-			h.Add(name, v)
-		}
-	}
 }
 
 // answered says whether the handlers have made an answer. Nothing of it is sent yet.

@@ -24,7 +24,15 @@ func routes(locks *core.Locker, ship gin.HandlerFunc) *gin.Engine {
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
 	r.POST("/orders/:id/ship", ginmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("ship")), ship)
+
+	r.POST("/pay", ginmw.Bind(locks, "order:{OrderID}", func(c *gin.Context, req *PayRequest) {
+		c.JSON(http.StatusOK, req) // under the lock of req.OrderID
+	}))
 	return r
+}
+
+type PayRequest struct {
+	OrderID int64 `json:"order_id"`
 }
 
 func pay(c *gin.Context) {
@@ -45,7 +53,7 @@ func TestTheCodeOfThePageRuns(t *testing.T) {
 	for _, request := range []struct {
 		path string
 		code int
-	}{{"/orders/42/pay", 204}, {"/orders/42/ship", 204}, {"/orders/42/ship", 409}} {
+	}{{"/orders/42/pay", 204}, {"/orders/42/ship", 204}, {"/orders/42/ship", 409}, {"/pay", 400}} {
 		if w := call(t, r, request.path); w.Code != request.code {
 			t.Errorf("%s: %d, want %d", request.path, w.Code, request.code)
 		}
