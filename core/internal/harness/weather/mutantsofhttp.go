@@ -71,7 +71,7 @@ func mutantsOfHTTP() []Mutant {
 			Name: "http: a body of any length is read",
 			File: "httpmw/internal/rule/http.go",
 			Old:  "if r.ContentLength > maxBody {",
-			New:  "if r.ContentLength < 0 {",
+			New:  "if r.ContentLength < -1 {",
 			Test: tableOfHTTP,
 		},
 		{
