@@ -71,7 +71,7 @@ func TestALossBehindAnotherWriterIsAnswered(t *testing.T) {
 	}
 }
 
-// With AutoHandleHEAD, Echo 5.3 and later put a writer of their own in front of the door. headWriter does as they,
+// With AutoHandleHEAD, Echo 5.3 and later put a writer of their own in front of the middleware. headWriter does as they,
 // for an Echo without it.
 func TestAHeadRequestForAGetRouteIsAnswered(t *testing.T) {
 	t.Parallel()

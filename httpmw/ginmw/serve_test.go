@@ -163,7 +163,7 @@ func TestALossIsAnsweredIfNothingWasWritten(t *testing.T) {
 	}
 }
 
-// The status is the handler's; it is not written yet when the door looks.
+// The status is the handler's; it is not written yet when the middleware looks.
 func TestAnErrorThatIsOnlyNotedLeavesTheStatusAlone(t *testing.T) {
 	t.Parallel()
 	noted := func(c *gin.Context) { _ = c.Error(errors.New("the mail goes out later")) }

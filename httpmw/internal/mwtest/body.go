@@ -247,7 +247,7 @@ func slowBody(t *testing.T, mount Mount) {
 }
 
 // A client that expects "100 Continue" gets it only if somebody reads the body: the handler,
-// or the door if the key is in it.
+// or the middleware if the key is in it.
 func refusedUpload(t *testing.T, mount Mount) {
 	for name, test := range map[string]struct {
 		key  string

@@ -58,7 +58,7 @@ func (v Version[C, H, M]) innerErrorBehindAnAnswer(t *testing.T) {
 	}
 }
 
-// Echo writes the status of an error later, outside the door.
+// Echo writes the status of an error later, outside the middleware.
 func (v Version[C, H, M]) errorIsNotDone(t *testing.T) {
 	for _, own := range []error{errors.New("own"), v.HTTPError(http.StatusTeapot, "own"), v.HTTPError(http.StatusOK, "odd")} {
 		calls := 0
