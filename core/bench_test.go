@@ -41,8 +41,7 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// What a label costs that each call makes anew. Each call has one option, since an option costs by itself. Doors make
-// their labels once for each route: BenchmarkDoor of package httpmw has that.
+// What a label costs that each call makes anew, as the middleware does. Each call has one option, since an option costs by itself.
 func BenchmarkLabel(b *testing.B) {
 	for name, opt := range map[string]core.Option{
 		"none": core.WithLabel(""), "process": core.WithOperation(""), "route": core.WithOperation("POST /orders/:id/pay"),

@@ -8,9 +8,9 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
-	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // Bind returns a handler that decodes each request to a T, holds the lock that the template names, and calls
@@ -42,24 +42,20 @@ func Bind[T any](
 func NewBind[T any](
 	c Config, decode func(*http.Request) (*T, error), handler func(http.ResponseWriter, *http.Request, *T),
 ) (http.Handler, error) {
-	b, err := door.NewBound[T](c.rule(), decode == nil || handler == nil)
+	if decode == nil || handler == nil {
+		return nil, fmt.Errorf("%w: Bind without a function", core.ErrInvalid)
+	}
+	l, err := c.lock(rule.Fields[*request, T]())
 	if err != nil {
 		return nil, err
 	}
-	l := &locked{Config: c, door: b.Door}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req, err := decode(r)
 		if err != nil {
-			l.answer(w, r, door.Unread(err))
+			answer(w, r, ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err}), l.ErrorHandler)
 			return
 		}
-		next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler(w, r, req) })
-		if l.Skipper != nil && l.Skipper(r) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		names, fault := b.Names(r.Context(), req)
-		l.hold(w, r, names, fault, next)
+		l.serve(w, r, req, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler(w, r, req) }))
 	}), nil
 }
 
@@ -69,8 +65,8 @@ const maxJSON = 1 << 20
 // JSON decodes a body for [Bind], with encoding/json. The Content-Type has to be application/json, once and in exactly
 // this spelling, and the body one JSON value of at most 1 MiB. A larger one is [key.ErrTooLarge].
 func JSON[T any](r *http.Request) (*T, error) {
-	if !reqkey.IsJSON(r.Header["Content-Type"]) {
-		return nil, reqkey.ErrNotJSON
+	if !rule.IsJSON(r.Header["Content-Type"]) {
+		return nil, rule.ErrNotJSON
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxJSON+1))
 	switch {

@@ -7,12 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 type payment struct {
@@ -32,7 +31,7 @@ func pay(h http.Handler, contentType, body string) *httptest.ResponseRecorder {
 
 func TestWhatIsDecodedIsLocked(t *testing.T) {
 	t.Parallel()
-	h := httpmw.Bind(doortest.MemoryLocker(t), "order:{OrderID} account:{Account}", httpmw.JSON[payment],
+	h := httpmw.Bind(mwtest.MemoryLocker(t), "order:{OrderID} account:{Account}", httpmw.JSON[payment],
 		func(w http.ResponseWriter, r *http.Request, req *payment) {
 			for _, name := range []string{"order:" + strconv.FormatInt(req.OrderID, 10), "account:" + req.Account} {
 				if _, err := core.FenceFor(r.Context(), name); err != nil {
@@ -71,7 +70,7 @@ func TestADecodersErrorIsTheProblems(t *testing.T) {
 	for want, err := range map[string]error{httpmw.TypeInvalidKey: own, httpmw.TypeTooLarge: &http.MaxBytesError{Limit: 1}} {
 		var got *httpmw.Problem
 		h, failed := httpmw.NewBind(httpmw.Config{
-			Locker: doortest.MemoryLocker(t), Key: "order:{OrderID}",
+			Locker: mwtest.MemoryLocker(t), Key: "order:{OrderID}",
 			ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, p *httpmw.Problem) { got = p },
 		}, func(*http.Request) (*payment, error) { return nil, err }, func(http.ResponseWriter, *http.Request, *payment) { t.Error("it ran") })
 		if failed != nil {
@@ -81,63 +80,6 @@ func TestADecodersErrorIsTheProblems(t *testing.T) {
 			t.Errorf("%v: %+v", err, got)
 		}
 	}
-}
-
-func TestBindIsLockBehindTheDecoder(t *testing.T) {
-	t.Parallel()
-	locks := doortest.MemoryLocker(t)
-	free := func(*http.Request) (*payment, error) { return &payment{OrderID: 7}, nil }
-	held := httpmw.Bind(locks, "order:{OrderID}", free, func(http.ResponseWriter, *http.Request, *payment) { t.Error("it ran") })
-	lost := httpmw.Bind(locks, "order:{OrderID}", free, func(_ http.ResponseWriter, r *http.Request, _ *payment) { <-r.Context().Done() },
-		core.WithMaxHold(10*time.Millisecond))
-	if w := pay(lost, "", ""); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), httpmw.TypeLost) {
-		t.Errorf("lost: %d %s", w.Code, w.Body)
-	}
-	x, err := locks.Acquire(t.Context(), "order:7")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Release(t.Context()) //nolint:errcheck // a test's end
-	if w := pay(held, "", ""); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), httpmw.TypeHeld) {
-		t.Errorf("held: %d %s", w.Code, w.Body)
-	}
-	skipped, err := httpmw.NewBind(httpmw.Config{Locker: locks, Key: "order:{OrderID}", Skipper: func(*http.Request) bool { return true }}, free,
-		func(w http.ResponseWriter, _ *http.Request, req *payment) { w.WriteHeader(200 + int(req.OrderID)) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w := pay(skipped, "", ""); w.Code != 207 {
-		t.Errorf("skipped: %d %s", w.Code, w.Body)
-	}
-}
-
-func TestBindChecksItsKeyAtConstruction(t *testing.T) {
-	t.Parallel()
-	locks := doortest.MemoryLocker(t)
-	handler := func(http.ResponseWriter, *http.Request, *payment) {}
-	for what, config := range map[string]httpmw.Config{
-		"no Locker":     {Key: "order:{OrderID}"},
-		"no such field": {Locker: locks, Key: "order:{order_id}"},
-		"a source":      {Locker: locks, Key: "order:{query:id|int}"},
-		"a KeyFunc":     {Locker: locks, KeyFunc: func(*http.Request) (string, error) { return "x", nil }},
-	} {
-		if _, err := httpmw.NewBind(config, httpmw.JSON[payment], handler); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	good := httpmw.Config{Locker: locks, Key: "order:{OrderID}"}
-	if _, err := httpmw.NewBind(good, nil, handler); !errors.Is(err, core.ErrInvalid) {
-		t.Error(err)
-	}
-	if _, err := httpmw.NewBind(good, httpmw.JSON[payment], nil); !errors.Is(err, core.ErrInvalid) {
-		t.Error(err)
-	}
-	defer func() {
-		if s, _ := recover().(string); !strings.HasPrefix(s, "httpmw: ") {
-			t.Errorf("panicked with %q", s)
-		}
-	}()
-	httpmw.Bind(locks, "order:{ID}", httpmw.JSON[payment], handler)
 }
 
 func TestJSONReadsNoMoreThanItsLimit(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 
 // kept is an answer as a store has it.
 type kept struct {
-	Fingerprint string      `json:"f"`
-	Status      int         `json:"s"`
-	Header      http.Header `json:"h,omitempty"`
-	Body        []byte      `json:"b,omitempty"`
-	Whole       bool        `json:"w"` // the body is all of it
+	Fingerprint string              `json:"f"`
+	Status      int                 `json:"s"`
+	Header      map[string][][]byte `json:"h,omitempty"` // what the handler has changed; bytes, since not all headers are UTF-8
+	Body        []byte              `json:"b,omitempty"`
+	Whole       bool                `json:"w"` // the body is all of it
 }
 
 func (a *kept) encode() []byte {
@@ -36,26 +36,53 @@ func decode(raw []byte) (*kept, error) {
 
 // write gives the answer again.
 func (a *kept) write(w http.ResponseWriter) {
-	merge(w.Header(), a.Header)
-	w.Header().Set(ReplayedHeader, "true")
+	h := w.Header()
+	for name, values := range a.Header {
+		if !collected(name) {
+			h.Del(name)
+		}
+		for _, v := range values {
+			if !slices.Contains(h[name], string(v)) || !collected(name) {
+				h[name] = append(h[name], string(v))
+			}
+		}
+	}
+	h.Set(ReplayedHeader, "true")
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(a.Body) // it fails if the client has gone
 }
 
-// merge adds the headers of a handler to those of middleware outside. To Set-Cookie and Vary each adds
-// its own, and none twice: informational answers have them before the real one.
-func merge(to, from http.Header) {
-	for name, values := range from {
-		if name != "Set-Cookie" && name != "Vary" {
-			to[name] = values
+// collected says of a header that middleware outside adds values to it that are of this request, such as its session.
+func collected(name string) bool { return name == "Set-Cookie" || name == "Vary" }
+
+// changed is what a handler has made of the headers that it found. What it removed has no values.
+func changed(found, left http.Header) map[string][][]byte {
+	diff := make(map[string][][]byte)
+	for name := range found {
+		if left[name] == nil && !collected(name) {
+			diff[name] = nil
+		}
+	}
+	for name, values := range left {
+		if slices.Equal(values, found[name]) {
 			continue
 		}
 		for _, v := range values {
-			if !slices.Contains(to[name], v) {
-				to[name] = append(to[name], v)
+			if !collected(name) || !slices.Contains(found[name], v) {
+				diff[name] = append(diff[name], []byte(v))
 			}
 		}
 	}
+	return diff
+}
+
+// replace makes to what from is.
+func replace(to, from http.Header) {
+	if from == nil { // nobody has asked for it
+		return
+	}
+	clear(to)
+	maps.Copy(to, from)
 }
 
 // capture holds an answer back until it is kept, up to a limit: who has got an answer gets it again.
@@ -64,7 +91,8 @@ type capture struct {
 	to    http.ResponseWriter
 	limit int64
 
-	header    http.Header
+	found     http.Header // as it was when the handler got it
+	header    http.Header // the handler's
 	begun     http.Header // as it was when the status was set: what comes later is too late
 	status    int         // 0: nothing was written
 	body      []byte
@@ -73,14 +101,16 @@ type capture struct {
 	hijacked  bool
 }
 
-// Header returns the headers that the handler sets. Those of middleware outside are not among them, and
-// are not kept.
+// Header returns the headers for the handler: as without the middleware it sees, replaces and removes those from outside.
 func (c *capture) Header() http.Header {
 	if c.committed {
 		return c.to.Header()
 	}
 	if c.header == nil {
-		c.header = make(http.Header)
+		c.found, c.header = c.to.Header().Clone(), c.to.Header().Clone()
+		if c.header == nil {
+			c.header = make(http.Header)
+		}
 	}
 	return c.header
 }
@@ -88,7 +118,7 @@ func (c *capture) Header() http.Header {
 func (c *capture) WriteHeader(status int) {
 	switch {
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
-		merge(c.to.Header(), c.header)
+		replace(c.to.Header(), c.header)
 		c.to.WriteHeader(status) // informational: the client still waits for the real one
 	case c.status == 0:
 		c.begin(status)
@@ -102,7 +132,7 @@ func (c *capture) begin(status int) { c.status, c.begun = status, c.header.Clone
 
 // headers are those of the answer. Trailers are set after its body.
 func (c *capture) headers() http.Header {
-	if c.status == 0 || len(c.header) == 0 {
+	if c.status == 0 || c.header == nil {
 		return c.header
 	}
 	all := make(http.Header, len(c.header))
@@ -179,7 +209,7 @@ func (c *capture) commit() {
 		return
 	}
 	c.committed = true
-	merge(c.to.Header(), c.headers())
+	replace(c.to.Header(), c.headers())
 	if c.status != 0 {
 		c.to.WriteHeader(c.status)
 	}
@@ -190,7 +220,7 @@ func (c *capture) commit() {
 
 // bare says that the answer is a 200 and nothing else.
 func (c *capture) bare() bool {
-	return c.status == http.StatusOK && len(c.body) == 0 && len(c.header) == 0 && !c.cut
+	return c.status == http.StatusOK && len(c.body) == 0 && len(changed(c.found, c.header)) == 0 && !c.cut
 }
 
 // torn says that the body is not what the handler had announced, such as one that it copies from an
@@ -207,9 +237,9 @@ func (c *capture) torn() bool {
 func (c *capture) answer(fingerprint string) *kept {
 	a := &kept{Fingerprint: fingerprint, Status: c.status, Whole: !c.cut}
 	if a.Whole {
-		a.Header, a.Body = c.headers().Clone(), c.body
+		a.Header, a.Body = changed(c.found, c.headers()), c.body
 		for _, own := range []string{"Date", "Connection", "Transfer-Encoding"} {
-			a.Header.Del(own)
+			delete(a.Header, own)
 		}
 	}
 	return a

@@ -75,7 +75,7 @@ func ExampleConfig() {
 	// 400 text/plain; charset=utf-8  Resource is not identified
 }
 
-// A handler that locks by itself can answer as the doors do.
+// A handler that locks by itself can answer as the middleware does.
 func ExampleProblemFor() {
 	ctx := context.Background()
 	locks, err := core.New(memlock.New(), core.WithWait(0))

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/fence"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 func TestTheFenceTravelsInAHeader(t *testing.T) {
@@ -46,7 +46,7 @@ func TestTheFenceTravelsInAHeader(t *testing.T) {
 		return nil
 	}
 	defer http.DefaultClient.CloseIdleConnections()
-	err := doortest.MemoryLocker(t).Do(t.Context(), "order:42", func(ctx context.Context) error {
+	err := mwtest.MemoryLocker(t).Do(t.Context(), "order:42", func(ctx context.Context) error {
 		if err := send(ctx); err != nil {
 			return err
 		}

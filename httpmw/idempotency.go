@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+	"github.com/holdfast-go/holdfast/core/adapter"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // IdempotencyHeader is the request header with the client's key, as in the IETF draft
@@ -26,7 +27,7 @@ const (
 const (
 	defaultWindow    = 24 * time.Hour
 	defaultMaxAnswer = 1 << 20
-	saveTimeout      = 5 * time.Second
+	storeTimeout     = 5 * time.Second
 
 	statusClientClosed = 499 // as nginx and gRPC's gateways say that the client has gone
 )
@@ -34,7 +35,7 @@ const (
 // IdempotencyStore keeps answers. Package redisstore has one for Redis, sqlstore one for SQL databases,
 // and [MemoryStore] is one for a single process. It is safe for concurrent use.
 type IdempotencyStore interface {
-	// Load returns what was saved under key, nil if there is nothing or its window is over.
+	// Load returns what was saved under key, nil if there is nothing or its window is over. Both have 5 seconds.
 	Load(ctx context.Context, key string) (answer []byte, err error)
 	// Save keeps answer for window. What is there already stays as it is, without an error.
 	Save(ctx context.Context, key string, answer []byte, window time.Duration) error
@@ -50,7 +51,7 @@ type IdempotencyStore interface {
 //
 //	the first one has been answered  the same answer, with Idempotent-Replayed: true
 //	it still runs                    409, type held; Retry-After
-//	it asked for something else      422: another method, URL or body
+//	it asked for something else      422: another method, host, URL or body
 //	it failed with 5xx, or crashed   it runs again; also if it wrote neither status nor body
 //	lock service or store silent     503; it does not run
 //
@@ -126,16 +127,19 @@ func (c IdempotencyConfig) Middleware() (func(http.Handler) http.Handler, error)
 	case c.Window < 0 || c.MaxBody < 0 || c.MaxAnswer < 0:
 		return nil, fmt.Errorf("%w: Idempotency: a negative Window, MaxBody or MaxAnswer", core.ErrInvalid)
 	}
-	opts := slices.Concat([]core.Option{core.WithWait(0), core.WithTemplate("idempotency:{key}")}, c.Options,
+	opts := slices.Concat([]core.Option{core.WithWait(0)}, c.Options,
 		[]core.Option{core.WithLimit(1)}) // exclusive: with a shared lock two first requests would run
-	locks, err := c.Locker.With(opts...)
+	k, err := adapter.KeyFunc("idempotency:{key}", func(_ context.Context, key string) (string, error) { return "idempotency:" + key, nil })
 	if err != nil {
 		return nil, err
 	}
-	if window, _ := locks.Dedup(); window > 0 {
+	ready, err := adapter.NewRule(c.Locker, k, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if window, _ := ready.Locker().Dedup(); window > 0 {
 		return nil, fmt.Errorf("%w: Idempotency: not with WithDedup, which would refuse what is to be given again", core.ErrInvalid)
 	}
-	c.Locker = locks
 	c.Window = orDefault(c.Window, defaultWindow)
 	c.MaxBody = orDefault(c.MaxBody, 1<<20)
 	c.MaxAnswer = orDefault(c.MaxAnswer, defaultMaxAnswer)
@@ -146,7 +150,7 @@ func (c IdempotencyConfig) Middleware() (func(http.Handler) http.Handler, error)
 		if next == nil {
 			panic("httpmw: nil handler")
 		}
-		return &idempotent{c, next}
+		return &idempotent{c, ready, next}
 	}, nil
 }
 
@@ -161,6 +165,7 @@ func orDefault[N int64 | time.Duration](n, d N) N {
 type idempotent struct {
 	IdempotencyConfig
 
+	rule *adapter.Rule[string]
 	next http.Handler
 }
 
@@ -169,19 +174,13 @@ func (h *idempotent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	q, fault := h.identify(r)
-	if fault == nil {
-		fault = h.once(w, r, q)
+	q, p := h.identify(r)
+	if p == nil {
+		p = h.once(w, r, q)
 	}
-	if fault == nil {
-		return
+	if p != nil {
+		answer(w, r, p, h.ErrorHandler)
 	}
-	p := ProblemFor(fault)
-	if h.ErrorHandler != nil {
-		h.ErrorHandler(w, r, p)
-		return
-	}
-	p.ServeHTTP(w, r)
 }
 
 // identity is what a request is known by.
@@ -191,22 +190,18 @@ type identity struct {
 }
 
 // identify finds out who asks for what. Scope and handler get the whole body, each for itself.
-func (h *idempotent) identify(r *http.Request) (identity, *door.Fault) {
+func (h *idempotent) identify(r *http.Request) (identity, *Problem) {
 	key, err := idempotencyKey(r.Header.Values(IdempotencyHeader))
 	if err != nil {
-		return identity{}, &door.Fault{Kind: door.BadRepeatKey, Err: err}
+		return identity{}, noRepeatKey.problem(err)
 	}
 	asked, err := fingerprint(r, h.MaxBody)
 	if err != nil {
-		kind := door.BadKey
-		if errors.Is(err, errLargeBody) {
-			kind = door.TooLarge
-		}
-		return identity{}, &door.Fault{Kind: kind, Err: err}
+		return identity{}, ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err})
 	}
 	scope, err := h.scope(r)
 	if err != nil {
-		return identity{}, &door.Fault{Kind: door.BadRepeatKey, Err: err}
+		return identity{}, nobodysKey.problem(err)
 	}
 	return identity{hash(scope, key), asked}, nil
 }
@@ -237,62 +232,57 @@ func hash(parts ...string) string {
 // once runs the handler, or gives again what it has answered. What is kept is looked up under the lock:
 // before it a first request could end in between. A repeat that finds the lock held looks all the same,
 // since the holder may be another repeat.
-func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *door.Fault {
-	var fault *door.Fault
+func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *Problem {
+	var found bool
+	var p *Problem
 	ran := false
 	c := &capture{to: w, limit: h.MaxAnswer}
-	err := h.Locker.Do(r.Context(), "idempotency:"+q.key, func(ctx context.Context) error {
-		var found bool
-		if found, fault = h.again(ctx, w, q); found || fault != nil {
+	out := h.rule.Run(r.Context(), q.key, func(ctx context.Context) error {
+		if found, p = h.again(ctx, w, q); found || p != nil {
 			return nil
 		}
 		ran = true
 		inside := r.WithContext(ctx)
-		defer door.HandBack(r, inside)
+		defer rule.HandBack(r, inside)
 		h.next.ServeHTTP(c, inside)
 		if lease, ok := core.FromContext(ctx); ok && lease.Err() == nil {
 			h.keep(inside, q, c)
 		}
 		return nil
 	})
-	lost, isLost := errors.AsType[*core.LostError](err)
 	switch {
-	case ran && isLost && !c.committed:
-		return &door.Fault{Kind: door.Lost, Err: lost}
-	case ran:
+	case ran && (out.Reason != adapter.Lost || c.committed):
 		c.commit()
 		return nil
-	case err == nil || isLost:
-		return fault
-	case core.KindOf(err) == core.KindHeld:
-		if found, fault := h.again(r.Context(), w, q); found || fault != nil {
-			return fault
+	case !ran && out.Ran():
+		return p
+	case out.Reason == adapter.Held:
+		if found, p := h.again(r.Context(), w, q); found || p != nil {
+			return p
 		}
 	}
-	kind := door.KindOf(err)
-	if kind == 0 {
-		kind = door.Unavailable
-	}
-	return &door.Fault{Kind: kind, Err: err}
+	return ProblemOf(out)
 }
 
 // again gives a kept answer again, if there is one.
-func (h *idempotent) again(ctx context.Context, w http.ResponseWriter, q identity) (found bool, _ *door.Fault) {
-	raw, err := h.Store.Load(ctx, q.key)
-	switch {
-	case err != nil:
-		return false, &door.Fault{Kind: door.Unavailable, Err: fmt.Errorf("idempotency store: %w", err)}
-	case raw == nil:
+func (h *idempotent) again(ctx context.Context, w http.ResponseWriter, q identity) (found bool, _ *Problem) {
+	load, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	raw, err := h.Store.Load(load, q.key)
+	if err == nil && raw == nil {
 		return false, nil
 	}
-	a, err := decode(raw)
+	var a *kept
+	if err == nil {
+		a, err = decode(raw)
+	}
 	switch {
 	case err != nil:
-		return false, &door.Fault{Kind: door.Unavailable, Err: fmt.Errorf("idempotency store: %w", err)}
+		return false, ProblemOf(adapter.Outcome{Reason: adapter.Unavailable, Err: fmt.Errorf("idempotency store: %w", err)})
 	case a.Fingerprint != q.fingerprint:
-		return false, &door.Fault{Kind: door.OtherRequest, Err: errOtherRequest}
+		return false, otherRequest.problem(errOtherRequest)
 	case !a.Whole:
-		return false, &door.Fault{Kind: door.Duplicate, Err: errNotKept}
+		return false, ProblemOf(adapter.Outcome{Reason: adapter.Duplicate, Err: errNotKept})
 	}
 	a.write(w)
 	return true, nil
@@ -321,7 +311,7 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 	case r.Method != http.MethodHead && c.torn():
 		err = errTorn
 	default:
-		save, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout) // also if the client has gone
+		save, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // also if the client has gone
 		defer cancel()
 		err = h.Store.Save(save, q.key, c.answer(q.fingerprint).encode(), h.Window)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // brittle is a store that fails when it is told to.
@@ -55,7 +55,7 @@ func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*httpmw.
 	t.Helper()
 	p := &payments{t: t, store: new(brittle), locks: memlock.New()}
 	c := httpmw.IdempotencyConfig{
-		Locker: doortest.NewLocker(t, &doortest.Backend{Store: p.locks}), Store: p.store,
+		Locker: mwtest.NewLocker(t, &mwtest.Backend{Store: p.locks}), Store: p.store,
 		Scope:  func(r *http.Request) (string, error) { return cmp.Or(r.Header.Get("X-User"), "ann"), nil },
 		Logger: slog.New(slog.DiscardHandler),
 	}
@@ -133,8 +133,8 @@ func TestARepeatedRequestGetsTheSameAnswer(t *testing.T) {
 func TestCookiesAndVaryOfMiddlewareOutsideStay(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Set-Cookie", "cart=7")
-		w.Header().Set("Vary", "Accept")
+		w.Header().Add("Set-Cookie", "cart=7")
+		w.Header().Add("Vary", "Accept")
 		w.Header().Set("Cache-Control", "private")
 		w.WriteHeader(http.StatusEarlyHints)
 		w.WriteHeader(http.StatusCreated)
@@ -492,7 +492,7 @@ func TestAnEmptyScopeIsRefused(t *testing.T) {
 	p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) {
 		c.Scope = func(*http.Request) (string, error) { return "", nil }
 	})
-	p.wants(p.ask("k1", "10"), 400, httpmw.TypeIdempotencyKey, false)
+	p.wants(p.ask("k1", "10"), 400, httpmw.TypeNobodysKey, false)
 	p.ranTimes(0)
 }
 
@@ -611,7 +611,7 @@ func TestABodyWhereNoneIsAllowedIsNotSent(t *testing.T) {
 
 func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	scope := func(*http.Request) (string, error) { return "", nil }
 	store := new(httpmw.MemoryStore)
 	for name, c := range map[string]httpmw.IdempotencyConfig{
@@ -632,4 +632,150 @@ func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 		}
 	}()
 	httpmw.Idempotency(locks, nil, scope)
+}
+
+// Two operations must never be taken for one, whatever stands outside the middleware.
+func TestTheFingerprintIsOfWhatTheClientSent(t *testing.T) {
+	t.Parallel()
+	override := func(next http.Handler) http.Handler { // inside, as Echo's MethodOverride in Use
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Method = cmp.Or(r.Header.Get("X-HTTP-Method-Override"), r.Method)
+			next.ServeHTTP(w, r)
+		})
+	}
+	strip := func(next http.Handler) http.Handler {
+		mux := http.NewServeMux()
+		mux.Handle("/charge/", http.StripPrefix("/charge", next))
+		mux.Handle("/refund/", http.StripPrefix("/refund", next))
+		return mux
+	}
+	plain := func(next http.Handler) http.Handler { return next }
+	for name, test := range map[string]struct {
+		outside, inside func(http.Handler) http.Handler
+		first, second   string // method, URL, method override
+	}{
+		"StripPrefix":        {strip, plain, "POST http://shop.test/charge/42", "POST http://shop.test/refund/42"},
+		"Hosts":              {plain, plain, "POST http://a.test/pay", "POST http://b.test/pay"},
+		"Queries":            {plain, plain, "POST http://a.test/pay?to=1", "POST http://a.test/pay?to=2"},
+		"Escapes":            {plain, plain, "POST http://a.test/a%2Fb", "POST http://a.test/a/b"},
+		"Methods":            {plain, plain, "POST http://a.test/pay", "PATCH http://a.test/pay"},
+		"OverrideInside":     {plain, override, "POST http://a.test/pay PUT", "POST http://a.test/pay DELETE"},
+		"OverrideOutside":    {override, plain, "POST http://a.test/pay PUT", "POST http://a.test/pay PATCH"},
+		"RewrittenByItself":  {plain, strip, "POST http://a.test/charge/1", "POST http://a.test/refund/1"},
+		"TheHostOfARewriter": {rehost, plain, "POST http://a.test/pay?x=1", "POST http://a.test/pay?x=2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) { c.Applies = func(*http.Request) bool { return true } })
+			h := test.outside(p.h)
+			p.h = nil
+			ask := func(line string) *httptest.ResponseRecorder {
+				parts := append(strings.Split(line, " "), "")
+				r := httptest.NewRequestWithContext(t.Context(), parts[0], parts[1], http.NoBody)
+				r.RequestURI = r.URL.RequestURI() // as a server gets it
+				r.Header.Set("Idempotency-Key", "k1")
+				if parts[2] != "" {
+					r.Header.Set("X-HTTP-Method-Override", parts[2])
+				}
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				return w
+			}
+			p.wants(ask(test.first), 201, "paid", false)
+			p.wants(ask(test.first), 201, "paid", true)
+			p.wants(ask(test.second), 422, httpmw.TypeKeyReused, false)
+			p.ranTimes(1)
+		})
+	}
+}
+
+func rehost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Host = "inner.test"
+		next.ServeHTTP(w, r)
+	})
+}
+
+func TestARepeatedHeaderHasTheSameBytes(t *testing.T) {
+	t.Parallel()
+	const latin = "attachment; filename=\"Gr\xf6\xdfe.pdf\""
+	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Disposition", latin)
+		w.WriteHeader(http.StatusCreated)
+	})
+	for _, replayed := range []bool{false, true} {
+		w := p.ask("k1", "10")
+		p.wants(w, 201, "", replayed)
+		if got := w.Header().Get("Content-Disposition"); got != latin {
+			t.Errorf("replayed %v: %q", replayed, got)
+		}
+	}
+}
+
+// A key changes nothing for the handler: it sees, replaces and removes what stands outside has set.
+func TestHeadersOfMiddlewareOutsideAreNotHiddenByAKey(t *testing.T) {
+	t.Parallel()
+	var seen string
+	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
+		seen = w.Header().Get("X-Request-Id")
+		w.Header().Del("X-Powered-By")
+		w.Header().Set("Cache-Control", "private")
+		w.Header().Add("Link", "</b>")
+		w.WriteHeader(http.StatusCreated)
+	})
+	inner := p.h
+	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Powered-By", "us")
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Link", "</a>")
+		inner.ServeHTTP(w, r)
+	})
+	for what, key := range map[string]string{"without": "", "first": "k1", "again": "k1"} {
+		h := p.ask(key, "10").Header()
+		if h.Get("X-Request-Id") != "of this request" || h.Get("X-Powered-By") != "" || h.Get("Cache-Control") != "private" ||
+			!slices.Equal(h["Link"], []string{"</a>", "</b>"}) || seen != "of this request" {
+			t.Errorf("%s: %v, the handler saw %q", what, h, seen)
+		}
+	}
+}
+
+// stuck is a store that does not answer.
+type stuck struct{ httpmw.MemoryStore }
+
+func (s *stuck) Load(ctx context.Context, _ string) ([]byte, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestAStoreThatDoesNotAnswerIsWaitedForNoLongerThanItsBound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) { c.Store = new(stuck) })
+		begun := time.Now()
+		p.wants(p.ask("k1", "10"), 503, httpmw.TypeUnavailable, false)
+		p.ranTimes(0)
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Error(took)
+		}
+	})
+}
+
+// While a body is on its way, nothing is locked.
+func TestABodyIsReadBeforeItsKeyIsLocked(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t, echoed)
+	body, upload := io.Pipe()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments", body)
+	r.Header.Set("Idempotency-Key", "k1")
+	answered := make(chan *httptest.ResponseRecorder)
+	go func() {
+		w := httptest.NewRecorder()
+		p.h.ServeHTTP(w, r)
+		answered <- w
+	}()
+	_, _ = io.WriteString(upload, "1")
+	p.wants(p.ask("k1", "10"), 201, "paid", false)
+	_, _ = io.WriteString(upload, "0")
+	_ = upload.Close()
+	p.wants(<-answered, 201, "paid 10", true)
 }

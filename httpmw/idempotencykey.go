@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/key"
 )
 
 const maxIdempotencyKey = 255
@@ -23,7 +25,7 @@ var (
 	errNoRepeatKey  = fmt.Errorf("%w: no %s", core.ErrInvalid, IdempotencyHeader)
 	errBadRepeatKey = fmt.Errorf("%w: %s: not one value of 1 to %d visible ASCII characters", core.ErrInvalid, IdempotencyHeader, maxIdempotencyKey)
 	errNoScope      = fmt.Errorf("%w: the scope is empty: whose key is it?", core.ErrInvalid)
-	errLargeBody    = fmt.Errorf("%w: the body is larger than what is looked at", core.ErrInvalid)
+	errLargeBody    = fmt.Errorf("the body: %w", key.ErrTooLarge)
 )
 
 // idempotencyKey reads the header. The draft has a string of RFC 8941, with quotes; most clients send
@@ -32,22 +34,25 @@ func idempotencyKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", errNoRepeatKey
 	}
-	key := strings.TrimSpace(values[0])
-	if quoted, ok := strings.CutPrefix(key, `"`); ok {
+	sent := strings.TrimSpace(values[0])
+	if quoted, ok := strings.CutPrefix(sent, `"`); ok {
 		inner, closed := strings.CutSuffix(quoted, `"`)
 		if !closed {
 			return "", errBadRepeatKey
 		}
-		key = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(inner)
+		sent = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(inner)
 	}
-	invalid := strings.ContainsFunc(key, func(r rune) bool { return r < 0x20 || r > 0x7e })
-	if len(values) > 1 || key == "" || len(key) > maxIdempotencyKey || invalid {
+	invalid := strings.ContainsFunc(sent, func(r rune) bool { return r < 0x20 || r > 0x7e })
+	if len(values) > 1 || sent == "" || len(sent) > maxIdempotencyKey || invalid {
 		return "", errBadRepeatKey
 	}
-	return key, nil
+	return sent, nil
 }
 
-// fingerprint is that of what a request asks for.
+// overrides are headers that middleware takes a request's method from, inside or outside.
+var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// fingerprint is that of what the client asked for, before a router or [http.StripPrefix] has rewritten it.
 func fingerprint(r *http.Request, limit int64) (string, error) {
 	form, err := parsedForm(r) // before wholeBody, which reads nothing then
 	if err != nil {
@@ -57,7 +62,11 @@ func fingerprint(r *http.Request, limit int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return hash(append([]string{r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), string(body)}, form...)...), nil
+	asked := []string{r.Method, r.Host, cmp.Or(r.RequestURI, r.URL.RequestURI()), r.Header.Get("Content-Type"), string(body)}
+	for _, name := range overrides {
+		asked = append(asked, r.Header.Get(name))
+	}
+	return hash(append(asked, form...)...), nil
 }
 
 // parsedForm is what middleware outside has made of a body: it has read it, so that only the form

@@ -5,7 +5,8 @@ import (
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+	"github.com/holdfast-go/holdfast/core/adapter"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // Lock returns middleware that holds the lock that key names around a handler. It panics on a key or
@@ -87,7 +88,7 @@ type Config struct {
 
 // Middleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
 func (c Config) Middleware() (func(http.Handler) http.Handler, error) {
-	d, err := door.New(c.rule())
+	l, err := c.lock(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +96,15 @@ func (c Config) Middleware() (func(http.Handler) http.Handler, error) {
 		if next == nil {
 			panic("httpmw: nil handler")
 		}
-		return &locked{Config: c, door: d, next: next}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { l.serve(w, r, nil, next) })
 	}, nil
 }
 
-func (c Config) rule() door.Rule {
-	return door.Rule{
-		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger,
+func (c Config) lock(fields adapter.Sources[*request]) (*lock, error) {
+	s := rule.Settings[*request]{Locker: c.Locker, Key: c.Key, Fields: fields, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger}
+	if c.KeyFunc != nil {
+		s.KeyFunc = func(r *request) (string, error) { return c.KeyFunc(r.R) }
 	}
+	ready, err := rule.New(s)
+	return &lock{c, ready}, err
 }

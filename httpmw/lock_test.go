@@ -4,18 +4,17 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 func TestSourcesOfARoute(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	for _, test := range []struct {
 		key, pattern, path string
 		status             int
@@ -24,11 +23,12 @@ func TestSourcesOfARoute(t *testing.T) {
 		{"file:{path|text}", "/files/{path...}", "/files/a/b", http.StatusOK, "file:a/b"},
 		{"file:{path|text}", "/files/{path...}", "/files/", http.StatusBadRequest, ""},
 		{"file:{pat|text}", "/files/{path...}", "/files/a", http.StatusInternalServerError, ""},
+		{"order:{id|text}", "/orders/{id}", "/orders/%2534", http.StatusOK, "order:%2534"},
 		{"{a|int}:{ab|int}", "/{ab}/{a}", "/1/2", http.StatusOK, "2:1"},
 	} {
 		mux := http.NewServeMux()
 		mux.Handle(test.pattern, httpmw.Lock(locks, test.key)(leaseName))
-		w := doortest.Call(t, mux, http.MethodPost, test.path)
+		w := mwtest.Call(t, mux, http.MethodPost, test.path)
 		if w.Code != test.status || w.Code == http.StatusOK && w.Body.String() != test.name {
 			t.Errorf("%s on %s: %d %s, want %d %s", test.key, test.pattern, w.Code, w.Body, test.status, test.name)
 		}
@@ -37,10 +37,10 @@ func TestSourcesOfARoute(t *testing.T) {
 
 func TestAroundTheMuxThereIsNoRoute(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}", leaseName)
-	if w := doortest.Call(t, httpmw.Lock(locks, "order:{id|int}")(mux), http.MethodPost, "/orders/42"); w.Code != http.StatusInternalServerError {
+	if w := mwtest.Call(t, httpmw.Lock(locks, "order:{id|int}")(mux), http.MethodPost, "/orders/42"); w.Code != http.StatusInternalServerError {
 		t.Errorf("%d %s, want 500", w.Code, w.Body)
 	}
 }
@@ -48,7 +48,7 @@ func TestAroundTheMuxThereIsNoRoute(t *testing.T) {
 // Chi sets path values and, in newer versions, the pattern.
 func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 	t.Parallel()
-	h := httpmw.Lock(doortest.MemoryLocker(t), "order:{id|int}")(leaseName)
+	h := httpmw.Lock(mwtest.MemoryLocker(t), "order:{id|int}")(leaseName)
 	for _, test := range []struct {
 		pattern, value string
 		status         int
@@ -63,7 +63,7 @@ func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 			r.SetPathValue("id", test.value)
 			h.ServeHTTP(w, r)
 		})
-		if w := doortest.Call(t, router, http.MethodPost, "/orders/42"); w.Code != test.status {
+		if w := mwtest.Call(t, router, http.MethodPost, "/orders/42"); w.Code != test.status {
 			t.Errorf("%+v: %d %s", test, w.Code, w.Body)
 		}
 	}
@@ -71,7 +71,7 @@ func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 
 func TestErrorHandlerAnswersInstead(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	mw, err := httpmw.Config{
 		Locker: locks, Key: "order:{id|int}", Options: []core.Option{core.WithMaxHold(10 * time.Millisecond)},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, p *httpmw.Problem) {
@@ -89,7 +89,7 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 	mux.Handle("POST /orders/{id}", mw(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	})))
-	if w := doortest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeLost {
+	if w := mwtest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeLost {
 		t.Errorf("lost: %d %s", w.Code, w.Body)
 	}
 	x, err := locks.TryAcquire(t.Context(), "order:43")
@@ -97,7 +97,7 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Release(t.Context()) //nolint:errcheck // a test's end
-	if w := doortest.Call(t, mux, http.MethodPost, "/orders/43"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeHeld {
+	if w := mwtest.Call(t, mux, http.MethodPost, "/orders/43"); w.Code != http.StatusTeapot || w.Body.String() != httpmw.TypeHeld {
 		t.Errorf("held: %d %s", w.Code, w.Body)
 	}
 }
@@ -106,7 +106,7 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 func TestALossIsNotAnsweredAsWhatTheHandlerHadInMind(t *testing.T) {
 	t.Parallel()
 	for _, outside := range []string{"", "gzip"} {
-		inner := httpmw.Lock(doortest.MemoryLocker(t), "order:{query:id|int}", core.WithMaxHold(10*time.Millisecond))(
+		inner := httpmw.Lock(mwtest.MemoryLocker(t), "order:{query:id|int}", core.WithMaxHold(10*time.Millisecond))(
 			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Encoding", "br")
 				w.Header().Set("Etag", `"1"`)
@@ -119,7 +119,7 @@ func TestALossIsNotAnsweredAsWhatTheHandlerHadInMind(t *testing.T) {
 			}
 			inner.ServeHTTP(w, r)
 		})
-		w := doortest.Call(t, h, http.MethodPost, "/?id=42")
+		w := mwtest.Call(t, h, http.MethodPost, "/?id=42")
 		if got := w.Header(); w.Code != 503 || got.Get("Content-Encoding") != outside || got.Get("Etag") != "" || got.Get("Last-Modified") != "" {
 			t.Errorf("%d %v, want 503 with the Content-Encoding %q", w.Code, got, outside)
 		}
@@ -128,7 +128,7 @@ func TestALossIsNotAnsweredAsWhatTheHandlerHadInMind(t *testing.T) {
 
 func TestWhatAWriterCannotDoIsNotPromised(t *testing.T) {
 	t.Parallel()
-	h := httpmw.Lock(doortest.MemoryLocker(t), "job:nightly")(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := httpmw.Lock(mwtest.MemoryLocker(t), "job:nightly")(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, ok := w.(http.Hijacker); ok {
 			t.Error("a Hijacker, on a recorder")
 		}
@@ -136,31 +136,18 @@ func TestWhatAWriterCannotDoIsNotPromised(t *testing.T) {
 			t.Error("no Flusher, on a recorder")
 		}
 	}))
-	doortest.Call(t, h, http.MethodPost, "/")
+	mwtest.Call(t, h, http.MethodPost, "/")
 }
 
-func TestLockPanicsAtConstruction(t *testing.T) {
+func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
-	for name, construct := range map[string]func(){
-		"key":     func() { httpmw.Lock(locks, "order:{id") },
-		"option":  func() { httpmw.Lock(locks, "order:{id|int}", core.WithTTL(0)) },
-		"handler": func() { httpmw.Lock(locks, "order:{id|int}")(nil) },
-	} {
-		func() {
-			defer func() {
-				if s, ok := recover().(string); !ok || !strings.HasPrefix(s, "httpmw: ") {
-					t.Errorf("%s: panicked with %q", name, s)
-				}
-			}()
-			construct()
-		}()
-	}
-}
-
-func TestMiddlewareReturnsItsErrors(t *testing.T) {
-	t.Parallel()
-	if _, err := (httpmw.Config{Key: "order:{id|int}"}).Middleware(); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("%v, want ErrInvalid", err)
+	locks := mwtest.MemoryLocker(t)
+	mwtest.Panics(t, "httpmw", func() { httpmw.Lock(locks, "order:{id") })
+	mwtest.Panics(t, "httpmw", func() { httpmw.Lock(locks, "order:{id|int}")(nil) })
+	mwtest.Panics(t, "httpmw", func() {
+		httpmw.Bind(locks, "order:{ID}", httpmw.JSON[payment], func(http.ResponseWriter, *http.Request, *payment) {})
+	})
+	if _, err := httpmw.NewBind(httpmw.Config{Locker: locks, Key: "order:{OrderID}"}, nil, func(http.ResponseWriter, *http.Request, *payment) {}); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("no decoder: %v", err)
 	}
 }

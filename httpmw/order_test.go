@@ -2,14 +2,12 @@ package httpmw_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // recoverer is what everybody writes for net/http, and chi has as middleware.Recoverer.
@@ -37,7 +35,7 @@ func TestAPanicReleasesAndIsNotDoneOnEitherSideOfRecover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			lock := httpmw.Lock(doortest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay"))
+			lock := httpmw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay"))
 			mux := http.NewServeMux()
 			mux.Handle("POST /orders/{id}", chain(lock, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if calls++; calls == 1 {
@@ -46,7 +44,7 @@ func TestAPanicReleasesAndIsNotDoneOnEitherSideOfRecover(t *testing.T) {
 				leaseName(w, r)
 			})))
 			for i, want := range []int{http.StatusInternalServerError, http.StatusOK, http.StatusConflict} {
-				if w := doortest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != want {
+				if w := mwtest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != want {
 					t.Errorf("request %d: %d %s, want %d", i, w.Code, w.Body, want)
 				}
 			}
@@ -54,36 +52,10 @@ func TestAPanicReleasesAndIsNotDoneOnEitherSideOfRecover(t *testing.T) {
 	}
 }
 
-func TestStrangersDoNotReachTheLock(t *testing.T) {
-	t.Parallel()
-	store := &doortest.Backend{Store: memlock.New()}
-	auth := func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if _, password, _ := r.BasicAuth(); password != "right" {
-				w.WriteHeader(http.StatusUnauthorized)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	}
-	mux := http.NewServeMux()
-	mux.Handle("POST /orders/{id}", auth(httpmw.Lock(doortest.NewLocker(t, store), "order:{id|int}")(leaseName)))
-	store.Down.Store(true) // who reaches the lock gets 503
-	for password, want := range map[string]int{"wrong": http.StatusUnauthorized, "right": http.StatusServiceUnavailable} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42", http.NoBody)
-		r.SetBasicAuth("ann", password)
-		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, r)
-		if w.Code != want {
-			t.Errorf("%s: answered %d, want %d", password, w.Code, want)
-		}
-	}
-}
-
 // TimeoutHandler answers and goes, and leaves what stands inside running.
 func TestInsideTheLockATimeoutHandlerFreesTheNameUnderTheWork(t *testing.T) {
 	t.Parallel()
-	locks := doortest.MemoryLocker(t)
+	locks := mwtest.MemoryLocker(t)
 	ended, checked, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	work := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		defer close(done)
@@ -93,7 +65,7 @@ func TestInsideTheLockATimeoutHandlerFreesTheNameUnderTheWork(t *testing.T) {
 	})
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{id}", httpmw.Lock(locks, "order:{id|int}")(http.TimeoutHandler(work, 10*time.Millisecond, "")))
-	if w := doortest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusServiceUnavailable {
+	if w := mwtest.Call(t, mux, http.MethodPost, "/orders/42"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %d", w.Code)
 	}
 	<-ended

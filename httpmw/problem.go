@@ -19,7 +19,7 @@ type Problem struct {
 	Detail string `json:"detail"`
 
 	// Source is the source of the key that is at fault, as the template has it between its braces, such
-	// as "query:page". Reason is "missing", "ambiguous" (several values that differ), "invalid" or
+	// as "query:page". Reason is "missing", "ambiguous" (several values that differ), "invalid", "content-type" or
 	// "too-large". Both are empty if no source is at fault, or it is not known which.
 	Source string `json:"source,omitempty"`
 	Reason string `json:"reason,omitempty"`

@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
+	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 )
 
 func TestProblemForCore(t *testing.T) {
@@ -27,10 +28,6 @@ func TestProblemForCore(t *testing.T) {
 		want  string
 		after time.Duration
 	}{
-		{&door.Fault{Kind: door.Held, Err: held}, httpmw.TypeHeld, 300 * time.Millisecond},
-		{&door.Fault{Kind: door.Held, Err: errors.Join(context.DeadlineExceeded, held)}, httpmw.TypeHeld, 300 * time.Millisecond},
-		{&door.Fault{Kind: door.Held, Err: core.ErrHeld}, httpmw.TypeHeld, time.Second},
-		{&door.Fault{Kind: door.Unavailable, Err: core.ErrUnavailable}, httpmw.TypeUnavailable, time.Second},
 		{held, httpmw.TypeHeld, 0},
 		{fmt.Errorf("pay: %w", held), httpmw.TypeHeld, 0},
 		{&core.DuplicateError{Name: "order:42"}, httpmw.TypeDuplicate, 0},
@@ -44,12 +41,8 @@ func TestProblemForCore(t *testing.T) {
 		{errors.Join(held, lost), httpmw.TypeLost, 0},
 	} {
 		p := httpmw.ProblemFor(test.err)
-		var refusal *door.Fault
-		if refused := errors.As(test.err, &refusal); p != nil && p.Started == refused {
-			t.Errorf("%v: started %v", test.err, p.Started)
-		}
-		if refusal != nil {
-			test.err = refusal.Err
+		if p != nil && !p.Started {
+			t.Errorf("%v: not started", test.err)
 		}
 		if p == nil || p.Type != test.want || p.RetryAfter != test.after || !errors.Is(p, test.err) {
 			t.Errorf("%v: %+v, want %s", test.err, p, test.want)
@@ -85,7 +78,50 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 	}
 }
 
-func TestDocsOfProblemsSayWhatDoorsAnswer(t *testing.T) {
+func TestWhatBecameOfARequestIsAnswered(t *testing.T) {
+	t.Parallel()
+	held := &core.HeldError{Name: "order:42", RetryAfter: 300 * time.Millisecond}
+	for _, test := range []struct {
+		out   adapter.Outcome
+		want  string
+		after time.Duration
+	}{
+		{adapter.Outcome{Reason: adapter.Held, Err: held}, httpmw.TypeHeld, 300 * time.Millisecond},
+		{adapter.Outcome{Reason: adapter.Held, Err: core.ErrHeld}, httpmw.TypeHeld, time.Second},
+		{adapter.Outcome{Reason: adapter.Unavailable, Err: core.ErrUnavailable}, httpmw.TypeUnavailable, time.Second},
+		{adapter.Outcome{Reason: adapter.BadKey, Err: &http.MaxBytesError{Limit: 1}}, httpmw.TypeTooLarge, 0},
+		{adapter.Outcome{Reason: adapter.Lost, Err: core.ErrLost, Own: io.EOF}, httpmw.TypeLost, 0},
+	} {
+		p := httpmw.ProblemOf(test.out)
+		if p.Type != test.want || p.RetryAfter != test.after || !errors.Is(p, test.out.Err) || p.Started != test.out.Ran() ||
+			test.out.Own != nil && !errors.Is(p, test.out.Own) {
+			t.Errorf("%+v: %+v", test.out, p)
+		}
+	}
+	if p := httpmw.ProblemOf(adapter.Outcome{Reason: adapter.Done, Own: core.ErrHeld}); p != nil {
+		t.Error(p)
+	}
+}
+
+// every returns an answer of each type.
+func every(t *testing.T) []*httpmw.Problem {
+	t.Helper()
+	all := []*httpmw.Problem{httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: key.ErrTooLarge})}
+	for reason := adapter.Held; reason <= adapter.Lost; reason++ {
+		all = append(all, httpmw.ProblemOf(adapter.Outcome{Reason: reason, Err: errors.New("secret")}))
+	}
+	p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) {
+		c.ErrorHandler = func(_ http.ResponseWriter, _ *http.Request, p *httpmw.Problem) { all = append(all, p) }
+		c.Scope = func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil }
+	})
+	p.ask("no spaces\x01", "10", "X-User", "ann")
+	p.ask("k1", "10")
+	p.ask("k1", "10", "X-User", "ann")
+	p.ask("k1", "11", "X-User", "ann")
+	return all
+}
+
+func TestDocsOfProblemsSayWhatIsAnswered(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/operate/problem-types.md")
 	if err != nil {
@@ -97,8 +133,7 @@ func TestDocsOfProblemsSayWhatDoorsAnswer(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = cells
 		}
 	}
-	for kind := door.Held; kind <= door.Duplicate; kind++ {
-		p := httpmw.ProblemFor(&door.Fault{Kind: kind})
+	for _, p := range every(t) {
 		id, ours := strings.CutPrefix(p.Type, "https://holdfast-go.github.io/problems/")
 		known[id] = true
 		row, after := rows[id], map[bool]string{true: "yes", false: "no"}[p.RetryAfter > 0]

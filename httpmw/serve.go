@@ -6,71 +6,69 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
-	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
-// locked is a handler behind a door.
-type locked struct {
+// lock is a rule made ready.
+type lock struct {
 	Config
 
-	door *door.Door
-	next http.Handler
+	rule *rule.Rule[*request]
 }
 
-func (h *locked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.Skipper != nil && h.Skipper(r) {
-		h.next.ServeHTTP(w, r)
+// serve calls next under the lock.
+func (l *lock) serve(w http.ResponseWriter, r *http.Request, bound any, next http.Handler) {
+	if l.Skipper != nil && l.Skipper(r) {
+		next.ServeHTTP(w, r)
 		return
 	}
-	names, fault := h.names(r)
-	h.hold(w, r, names, fault, h.next)
-}
-
-// hold calls next under the locks of the names, unless there is a fault with them.
-func (h *locked) hold(w http.ResponseWriter, r *http.Request, names []string, fault *door.Fault, next http.Handler) {
-	if fault == nil {
-		fault = h.door.Do(r.Context(), door.Operation{Method: r.Method, Route: r.Pattern}, names, func(ctx context.Context, seen *observe.Response) error {
-			inside := r.WithContext(ctx)
-			defer door.HandBack(r, inside)
-			next.ServeHTTP(seen.Wrap(w), inside)
-			return nil
-		})
-	}
-	if fault != nil {
-		h.answer(w, r, fault)
+	req := &request{rule.HTTP{R: r, Decoded: bound}}
+	out := l.rule.Run(r.Context(), req, func(ctx context.Context, seen *observe.Response) error {
+		inside := r.WithContext(ctx)
+		defer rule.HandBack(r, inside)
+		next.ServeHTTP(seen.Wrap(w), inside)
+		return nil
+	})
+	if p := ProblemOf(out); p != nil {
+		answer(w, r, p, l.ErrorHandler)
 	}
 }
 
-func (h *locked) names(r *http.Request) ([]string, *door.Fault) {
-	if h.KeyFunc != nil {
-		return door.Made(h.KeyFunc(r))
-	}
-	from := &reqkey.HTTP{R: r, Pattern: r.Pattern, PathParam: func(name string) (string, bool) {
-		v := r.PathValue(name)
-		return v, v != "" || slices.Contains(wildcards(r.Pattern), name)
-	}}
-	return h.door.Names(r.Context(), from, func() []string { return wildcards(r.Pattern) })
-}
-
-func (h *locked) answer(w http.ResponseWriter, r *http.Request, fault *door.Fault) {
-	p := ProblemFor(fault)
-	if h.ErrorHandler != nil {
-		h.ErrorHandler(w, r, p)
+func answer(w http.ResponseWriter, r *http.Request, p *Problem, handler func(http.ResponseWriter, *http.Request, *Problem)) {
+	if handler != nil {
+		handler(w, r, p)
 		return
 	}
 	p.ServeHTTP(w, r)
+}
+
+// request is one that net/http, or a router that sets path values, has routed.
+type request struct{ rule.HTTP }
+
+// Operation implements rule.Request.
+func (r *request) Operation() rule.Operation {
+	return rule.Operation{Method: r.R.Method, Route: r.R.Pattern}
 }
 
 // wildcard is a path parameter of a route's pattern: {name} or {name...}, or another router's
 // {name:regexp}.
 var wildcard = regexp.MustCompile(`\{([^{}:.$]+)(?:\.{3})?(?::|\})`)
 
-func wildcards(pattern string) []string {
+// Params implements rule.Request.
+func (r *request) Params() []string {
 	var names []string
-	for _, m := range wildcard.FindAllStringSubmatch(pattern, -1) {
+	for _, m := range wildcard.FindAllStringSubmatch(r.R.Pattern, -1) {
 		names = append(names, m[1])
 	}
 	return names
+}
+
+// Param implements rule.Request.
+func (r *request) Param(name string) (string, error) {
+	v := r.R.PathValue(name)
+	if v == "" && !slices.Contains(r.Params(), name) {
+		return "", rule.ErrRoute
+	}
+	return v, nil
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // The types of a [Problem], explained in docs/operate/problem-types.md. They are identifiers: compare them, do not
@@ -24,97 +24,131 @@ const (
 	TypeUnavailable    = "https://holdfast-go.github.io/problems/unavailable"
 	TypeInterrupted    = "https://holdfast-go.github.io/problems/interrupted"
 	TypeIdempotencyKey = "https://holdfast-go.github.io/problems/idempotency-key"
+	TypeNobodysKey     = "https://holdfast-go.github.io/problems/idempotency-scope"
 	TypeLost           = "https://holdfast-go.github.io/problems/lock-lost"
 )
 
-// retrySoon is when another try makes sense if nothing better is known.
-const retrySoon = time.Second
-
-// row is a row of the outcome table.
+// row is a row of the table of answers.
 type row struct {
 	typ    string
 	status int
 	title  string
-	retry  bool   // it makes sense soon
 	detail string // for a request that was not started; of TypeLost, for one that was
-	inside string // for an error from inside a handler, which had begun; "" for what comes from the door alone
+	inside string // for an error from inside a handler, which had begun; "" for what comes from the middleware alone
 }
 
-// table has a row for each door.Kind. It is not changed.
+// table has a row for each reason. It is not changed.
 var table = [...]row{
-	door.Held: {
-		TypeHeld, http.StatusConflict, "Resource is in use", true,
+	adapter.Held: {
+		TypeHeld, http.StatusConflict, "Resource is in use",
 		"Another request is working on the same resource. This one was not started.",
 		"Another request is working on something that this one needs. What this one has done so far is not known.",
 	},
-	door.Duplicate: {
-		TypeDuplicate, http.StatusConflict, "Already processed", false,
+	adapter.Duplicate: {
+		TypeDuplicate, http.StatusConflict, "Already processed",
 		"An earlier request has done this already. This one was not started.",
 		"A part of what this request asks for was done by an earlier one. What else it has done is not known.",
 	},
-	door.BadKey: {
-		TypeInvalidKey, http.StatusBadRequest, "Resource is not identified", false,
+	adapter.BadKey: {
+		TypeInvalidKey, http.StatusBadRequest, "Resource is not identified",
 		"The request does not say, or not unambiguously, which resource it is for. It was not started.",
 		"The request does not say, or not unambiguously, what it needs. What it has done so far is not known.",
 	},
-	door.TooLarge: {
-		TypeTooLarge, http.StatusRequestEntityTooLarge, "Body is too large", false,
-		"The body is larger than what the server looks at to find the resource. The request was not started.", "",
-	},
-	door.NoSource: {
-		TypeRoute, http.StatusInternalServerError, "Route is misconfigured", false,
-		"The server can not tell which resource a request of this route is for. It was not started.", "",
-	},
-	door.Unlockable: {
-		TypeRoute, http.StatusInternalServerError, "Route is misconfigured", false,
+	adapter.Misconfigured: {
+		TypeRoute, http.StatusInternalServerError, "Route is misconfigured",
 		"The server can not lock a resource in the way that this route wants. The request was not started.", "",
 	},
-	door.Unavailable: {
-		TypeUnavailable, http.StatusServiceUnavailable, "Lock service is unavailable", true,
+	adapter.Unavailable: {
+		TypeUnavailable, http.StatusServiceUnavailable, "Lock service is unavailable",
 		"The server can not tell now whether the resource is in use. The request was not started.",
 		"The server can not tell now whether something that the request needs is in use. What it has done so far is not known.",
 	},
-	door.Ended: {
-		TypeInterrupted, http.StatusServiceUnavailable, "Request was interrupted", false,
+	adapter.Stopping: {
+		TypeUnavailable, http.StatusServiceUnavailable, "Lock service is unavailable",
+		"The server is about to stop and takes no new work. The request was not started.",
+		"The server can not tell now whether something that the request needs is in use. What it has done so far is not known.",
+	},
+	adapter.Ended: {
+		TypeInterrupted, http.StatusServiceUnavailable, "Request was interrupted",
 		"The request ended before it was known whether the resource is in use. It was not started.",
 		"The request ended before it was known whether something that it needs is in use. What it has done so far is not known.",
 	},
-	door.Lost: {
-		TypeLost, http.StatusServiceUnavailable, "Lock was lost", false,
+	adapter.Lost: {
+		TypeLost, http.StatusServiceUnavailable, "Lock was lost",
 		"The server lost its claim on the resource while it worked on it. What it has done is not known.",
 		"The server lost its claim on the resource while it worked on it. What it has done is not known.",
 	},
-	door.BadRepeatKey: {
-		TypeIdempotencyKey, http.StatusBadRequest, "Idempotency-Key is missing or invalid", false,
+}
+
+// These are about the request or the route, beside a reason.
+var (
+	tooLarge = row{
+		TypeTooLarge, http.StatusRequestEntityTooLarge, "Body is too large",
+		"The body is larger than what the server looks at to find the resource. The request was not started.", "",
+	}
+	noSource = row{
+		TypeRoute, http.StatusInternalServerError, "Route is misconfigured",
+		"The server can not tell which resource a request of this route is for. It was not started.", "",
+	}
+	noRepeatKey = row{
+		TypeIdempotencyKey, http.StatusBadRequest, "Idempotency-Key is missing or invalid",
 		"The request needs one Idempotency-Key of 1 to 255 visible ASCII characters. It was not started.", "",
-	},
-	door.OtherRequest: {
-		TypeKeyReused, http.StatusUnprocessableEntity, "Idempotency-Key was used for another request", false,
+	}
+	nobodysKey = row{
+		TypeNobodysKey, http.StatusBadRequest, "Idempotency-Key is nobody's",
+		"The server can not tell whose Idempotency-Key this is: it does not know who asks. The request was not started.", "",
+	}
+	otherRequest = row{
+		TypeKeyReused, http.StatusUnprocessableEntity, "Idempotency-Key was used for another request",
 		"An earlier request with this Idempotency-Key asked for something else. This one was not started.", "",
-	},
+	}
+)
+
+// problem is the row's answer to a request that was not started.
+func (r row) problem(err error) *Problem {
+	return &Problem{Type: r.typ, Title: r.title, Status: r.status, Detail: r.detail, Err: err}
+}
+
+// ProblemOf returns the answer to what became of a request, for middleware that is made of package adapter. It is nil if the
+// work has run and nothing was lost.
+func ProblemOf(out adapter.Outcome) *Problem {
+	_, limited := errors.AsType[*http.MaxBytesError](out.Err)
+	r := table[out.Reason]
+	switch {
+	case out.Reason == adapter.Done:
+		return nil
+	case out.Reason == adapter.BadKey && (limited || errors.Is(out.Err, key.ErrTooLarge)):
+		r = tooLarge
+	case out.Reason == adapter.Misconfigured && errors.Is(out.Err, adapter.ErrMisconfigured):
+		r = noSource
+	}
+	p := r.problem(out.Join())
+	p.Started, p.RetryAfter = out.Ran(), out.RetryAfter()
+	p.blame(out.Err)
+	return p
 }
 
 // blame says which source of the key is at fault, and never with what value.
 func (p *Problem) blame(err error) {
-	source, ok := errors.AsType[*key.SourceError](err)
-	if !ok || p.Type != TypeInvalidKey && p.Type != TypeTooLarge {
+	if p.Type != TypeInvalidKey && p.Type != TypeTooLarge {
 		return
 	}
-	p.Source, p.Reason = source.Source, source.Reason()
-	switch p.Reason {
-	case "missing":
-		p.Detail = fmt.Sprintf("The request has no value for {%s}, which says which resource it is for. It was not started.", p.Source)
-	case "ambiguous":
-		p.Detail = fmt.Sprintf("The request has several values for {%s}, which says which resource it is for. It was not started.", p.Source)
-	case "invalid":
-		p.Detail = fmt.Sprintf("The request has no usable value for {%s}, which says which resource it is for. It was not started.", p.Source)
+	if source, ok := errors.AsType[*key.SourceError](err); ok {
+		p.Source, p.Reason = source.Source, source.Reason()
+	}
+	says := map[string]string{"missing": "no value", "ambiguous": "several values", "invalid": "no usable value"}[p.Reason]
+	switch {
+	case errors.Is(err, rule.ErrNotJSON):
+		p.Reason = "content-type"
+		p.Detail = "The Content-Type has to be application/json, once and in exactly this spelling. The request was not started."
+	case says != "":
+		p.Detail = fmt.Sprintf("The request has %s for {%s}, which says which resource it is for. It was not started.", says, p.Source)
 	}
 }
 
-// ProblemFor returns the [Problem] for an error of core, and nil for any other error. The doors use
-// it for their own refusals, and those of Echo and Fiber for what a handler returns. It is exported for handlers
-// of net/http, which return no error. ErrInvalid is treated as a request without a good value for the
-// key:
+// ProblemFor returns the [Problem] for an error of core, and nil for any other error. The middleware of Echo and Fiber
+// uses it for what a handler returns. It is exported for handlers of net/http, which return no error. ErrInvalid is
+// treated as a request without a good value for the key:
 //
 //	err := locks.Do(ctx, name, work)
 //	if p := httpmw.ProblemFor(err); p != nil {
@@ -126,31 +160,17 @@ func (p *Problem) blame(err error) {
 // Started set and no RetryAfter. If you know that nothing was done, clear Started. An error that is a
 // Problem already is returned as it is.
 func ProblemFor(err error) *Problem {
-	f, refused := errors.AsType[*door.Fault](err)
-	if p, ok := errors.AsType[*Problem](err); ok && !refused {
+	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	kind := door.KindOf(err)
-	if kind == 0 {
+	reason, ok := map[core.Kind]adapter.Reason{
+		core.KindHeld: adapter.Held, core.KindDuplicate: adapter.Duplicate, core.KindInvalid: adapter.BadKey, core.KindLost: adapter.Lost,
+		core.KindEnded: adapter.Ended, core.KindUnavailable: adapter.Unavailable, core.KindClosed: adapter.Stopping,
+	}[core.KindOf(err)]
+	if !ok {
 		return nil
 	}
-	r := table[kind]
-	p := &Problem{Type: r.typ, Title: r.title, Status: r.status, Detail: r.detail, Err: err}
-	if !refused {
-		p.Started, p.Detail = true, r.inside
-		return p
-	}
-	p.Err = f.Err
-	p.Started = kind == door.Lost
-	if errors.Is(f.Err, core.ErrDraining) || errors.Is(f.Err, core.ErrClosed) {
-		p.Detail = "The server is about to stop and takes no new work. The request was not started."
-	}
-	if r.retry {
-		p.RetryAfter = retrySoon
-	}
-	p.blame(f.Err)
-	if held, ok := errors.AsType[*core.HeldError](err); ok && p.Type == TypeHeld {
-		p.RetryAfter = held.RetryAfter
-	}
+	p := table[reason].problem(err)
+	p.Started, p.Detail = true, table[reason].inside
 	return p
 }

@@ -47,6 +47,14 @@ func Only(values []string) (string, error) {
 // "header:X-Tenant". [NewKey] calls it. Its error says which sources there are.
 type Sources[R any] func(name string) (Source[R], error)
 
+// Of are sources of a value that a request carries with it, such as what the framework has decoded it to.
+func Of[R, V any](sources Sources[V], value func(R) V) Sources[R] {
+	return func(name string) (Source[R], error) {
+		s, err := sources(name)
+		return Source[R]{func(ctx context.Context, req R) (string, error) { return s.read(ctx, value(req)) }, s.text}, err
+	}
+}
+
 // Key makes the names of the locks of a request, mostly one. The zero Key makes none. A Key never changes, and is
 // safe for concurrent use.
 type Key[R any] struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
-// JSONValue finds the value of a key's source in a JSON document. It is what the doors use for
+// JSONValue finds the value of a key's source in a JSON document. It is what the middleware uses for
 // {body:a.b} and, for tasks, {a.b}. doc must be exactly one JSON value in valid UTF-8. path has the
 // names of object members, outermost first, joined by dots. Their case counts.
 //

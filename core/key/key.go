@@ -1,5 +1,5 @@
-// Package key makes lock names from values by a template, such as "order:{id|int}". The doors use it,
-// and code that is no door can use it to make the same names. The rules are in docs/guides/names.md.
+// Package key makes lock names from values by a template, such as "order:{id|int}". Middleware uses it,
+// and other code can use it to make the same names. The rules are in docs/guides/names.md.
 package key
 
 import (
@@ -29,7 +29,7 @@ type part struct {
 // lower-case ASCII letters. Names are letters, digits and any of "_-*$@[]", joined by single dots.
 // Behind it there may be a [Form], {id|int}, {id|uuid} or {id|text}: text that may come in several
 // spellings needs one.
-// Parse accepts every kind; which kinds exist depends on the door (HTTP, gRPC, tasks) that uses the
+// Parse accepts every kind; which kinds exist depends on the middleware (HTTP, gRPC, tasks) that uses the
 // key. Literals are UTF-8 without braces, spaces, control characters and '%'. Between two sources
 // there must be a punctuation mark or a symbol, best ':'. Without it nobody could tell where the
 // first value ends.
@@ -53,7 +53,7 @@ func MustParse(tmpl string) *Key {
 }
 
 // Name makes the lock name from one value for each source, in the order of the sources. It does
-// what the doors do, for other code. A wrong number of values is core.ErrInvalid, and an empty value
+// what the middleware does, for other code. A wrong number of values is core.ErrInvalid, and an empty value
 // is a *[SourceError] with [ErrMissing].
 //
 // A value of a source with a form is brought into its one spelling first. If it is none, the error is a

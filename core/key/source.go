@@ -46,7 +46,7 @@ func (e *SourceError) Error() string {
 func (e *SourceError) Unwrap() error { return e.Err }
 
 // Reason says in one word what is wrong with the value: "missing", "ambiguous", "too-large" or, for
-// everything else, "invalid". Doors tell it their clients.
+// everything else, "invalid". Middleware tells it its clients.
 func (e *SourceError) Reason() string {
 	switch {
 	case errors.Is(e.Err, ErrMissing):

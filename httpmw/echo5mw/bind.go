@@ -1,10 +1,12 @@
 package echo5mw
 
 import (
+	"fmt"
+
 	"github.com/labstack/echo/v5"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // Bind returns a handler that binds each request to a T, as c.Bind does, holds the lock that key names, and
@@ -32,21 +34,18 @@ func Bind[T any](l *core.Locker, key string, handler func(c *echo.Context, req *
 // NewBind is [Bind] with all settings but a KeyFunc and MaxBody, which do not apply. Settings that cannot work
 // are [core.ErrInvalid].
 func NewBind[T any](c Config, handler func(c *echo.Context, req *T) error) (echo.HandlerFunc, error) {
-	b, err := door.NewBound[T](c.rule(), handler == nil)
+	if handler == nil {
+		return nil, fmt.Errorf("%w: Bind without a function", core.ErrInvalid)
+	}
+	l, err := c.lock(rule.Fields[*request, T]())
 	if err != nil {
 		return nil, err
 	}
-	l := c.lock(b.Door)
 	return func(c *echo.Context) error {
 		req := new(T)
 		if err := c.Bind(req); err != nil {
 			return err
 		}
-		next := func(c *echo.Context) error { return handler(c, req) }
-		if l.Skipper != nil && l.Skipper(c) {
-			return l.own(c, next(c))
-		}
-		names, fault := b.Names(c.Request().Context(), req)
-		return l.hold(c, names, fault, next)
+		return l.serve(c, req, func(c *echo.Context) error { return handler(c, req) })
 	}, nil
 }

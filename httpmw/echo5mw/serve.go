@@ -9,43 +9,30 @@ import (
 	"github.com/labstack/echo/v5"
 
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
-	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // lock is a rule made ready.
 type lock struct {
 	Config
 
-	door *door.Door
+	rule *rule.Rule[*request]
 }
 
-func (l *lock) serve(c *echo.Context, next echo.HandlerFunc) error {
+// serve calls next under the lock.
+func (l *lock) serve(c *echo.Context, bound any, next echo.HandlerFunc) error {
 	if l.Skipper != nil && l.Skipper(c) {
 		return l.own(c, next(c))
 	}
-	names, fault := l.names(c)
-	return l.hold(c, names, fault, next)
-}
-
-// hold calls next under the locks of the names, unless there is a fault with them.
-func (l *lock) hold(c *echo.Context, names []string, fault *door.Fault, next echo.HandlerFunc) error {
-	if fault != nil {
-		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
-	}
-	var err error // the handler's own
-	wanted := door.Operation{Method: c.Request().Method, Route: c.Path()}
-	fault = l.door.Do(c.Request().Context(), wanted, names, func(ctx context.Context, seen *observe.Response) error {
-		err = run(ctx, c, next, seen)
-		return err
+	req := &request{rule.HTTP{R: c.Request(), Decoded: bound}, c}
+	out := l.rule.Run(c.Request().Context(), req, func(ctx context.Context, seen *observe.Response) error {
+		return run(ctx, c, next, seen)
 	})
-	if fault == nil {
-		return l.own(c, err)
+	if p := httpmw.ProblemOf(out); p != nil {
+		return l.ErrorHandler(c, p)
 	}
-	p := httpmw.ProblemFor(fault)
-	p.Err = errors.Join(p.Err, err)
-	return l.ErrorHandler(c, p)
+	return l.own(c, out.Own)
 }
 
 // own is what becomes of a handler's error. One of core has the name of a lock in its text, and its
@@ -62,14 +49,14 @@ func (l *lock) own(c *echo.Context, err error) error {
 	return err
 }
 
-// run calls next with a request that ends with the lease. What stands outside the door gets
+// run calls next with a request that ends with the lease. What stands outside the middleware gets
 // its own request back, whose context goes on: for logs, say, or the error handler.
 func run(ctx context.Context, c *echo.Context, next echo.HandlerFunc, seen *observe.Response) error {
 	r := c.Request()
 	c.SetRequest(r.WithContext(ctx))
 	restore := watch(c, seen)
 	defer func() { // also if it panics: Recover writes
-		door.HandBack(r, c.Request())
+		rule.HandBack(r, c.Request())
 		c.SetRequest(r)
 		restore()
 	}()
@@ -99,15 +86,28 @@ func watch(c *echo.Context, seen *observe.Response) (restore func()) {
 	}
 }
 
-func (l *lock) names(c *echo.Context) ([]string, *door.Fault) {
-	if l.KeyFunc != nil {
-		return door.Made(l.KeyFunc(c))
+// request is one that Echo may have routed.
+type request struct {
+	rule.HTTP
+
+	c *echo.Context
+}
+
+// Operation implements rule.Request.
+func (r *request) Operation() rule.Operation {
+	return rule.Operation{Method: r.R.Method, Route: r.c.Path()}
+}
+
+// Params implements rule.Request.
+func (r *request) Params() []string { return r.c.RouteInfo().Parameters }
+
+// Param implements rule.Request.
+func (r *request) Param(name string) (string, error) {
+	v, known := r.c.PathValues().Get(name)
+	if !known {
+		return "", rule.ErrRoute
 	}
-	from := &reqkey.HTTP{R: c.Request(), Pattern: c.Path(), PathParam: func(name string) (string, bool) {
-		v, known := c.PathValues().Get(name)
-		return plain(c, v), known
-	}}
-	return l.door.Names(c.Request().Context(), from, func() []string { return c.RouteInfo().Parameters })
+	return rule.OnceEscaped(plain(r.c, v))
 }
 
 // plain returns a path parameter unescaped. Where the URL has a RawPath, Echo routes by it,

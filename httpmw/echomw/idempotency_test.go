@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // Echo writes the answer to a handler's error when all middleware has returned. Until then it looks as if the
@@ -25,7 +25,7 @@ func TestAnErrorOfAHandlerIsNotGivenAgainAsSuccess(t *testing.T) {
 				return own
 			}
 			return c.String(http.StatusCreated, "paid")
-		}, echo.WrapMiddleware(httpmw.Idempotency(doortest.MemoryLocker(t), new(httpmw.MemoryStore), account)))
+		}, echo.WrapMiddleware(httpmw.Idempotency(mwtest.MemoryLocker(t), new(httpmw.MemoryStore), account)))
 		for i, want := range []struct {
 			failed   bool
 			replayed string

@@ -6,8 +6,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // Lock returns middleware that holds the lock that key names around a handler. It panics on a key or
@@ -72,27 +73,25 @@ type Config struct {
 
 // ToMiddleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
 func (c Config) ToMiddleware() (echo.MiddlewareFunc, error) {
-	d, err := door.New(c.rule())
+	l, err := c.lock(nil)
 	if err != nil {
 		return nil, err
 	}
-	l := c.lock(d)
 	return func(next echo.HandlerFunc) echo.HandlerFunc { // called for every request
-		return func(c echo.Context) error { return l.serve(c, next) }
+		return func(c echo.Context) error { return l.serve(c, nil, next) }
 	}, nil
 }
 
-func (c Config) rule() door.Rule {
-	return door.Rule{
-		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger,
+func (c Config) lock(fields adapter.Sources[*request]) (*lock, error) {
+	s := rule.Settings[*request]{Locker: c.Locker, Key: c.Key, Fields: fields, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger}
+	if c.KeyFunc != nil {
+		s.KeyFunc = func(r *request) (string, error) { return c.KeyFunc(r.c) }
 	}
-}
-
-func (c Config) lock(d *door.Door) *lock {
 	if c.ErrorHandler == nil {
 		c.ErrorHandler = write
 	}
-	return &lock{Config: c, door: d}
+	ready, err := rule.New(s)
+	return &lock{c, ready}, err
 }
 
 // write is the default ErrorHandler. Since it declares the length of what it writes, a

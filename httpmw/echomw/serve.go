@@ -9,43 +9,30 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
-	"github.com/holdfast-go/holdfast/httpmw/internal/reqkey"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // lock is a rule made ready.
 type lock struct {
 	Config
 
-	door *door.Door
+	rule *rule.Rule[*request]
 }
 
-func (l *lock) serve(c echo.Context, next echo.HandlerFunc) error {
+// serve calls next under the lock.
+func (l *lock) serve(c echo.Context, bound any, next echo.HandlerFunc) error {
 	if l.Skipper != nil && l.Skipper(c) {
 		return l.own(c, next(c))
 	}
-	names, fault := l.names(c)
-	return l.hold(c, names, fault, next)
-}
-
-// hold calls next under the locks of the names, unless there is a fault with them.
-func (l *lock) hold(c echo.Context, names []string, fault *door.Fault, next echo.HandlerFunc) error {
-	if fault != nil {
-		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
-	}
-	var err error // the handler's own
-	wanted := door.Operation{Method: c.Request().Method, Route: c.Path()}
-	fault = l.door.Do(c.Request().Context(), wanted, names, func(ctx context.Context, seen *observe.Response) error {
-		err = run(ctx, c, next, seen)
-		return err
+	req := &request{rule.HTTP{R: c.Request(), Decoded: bound}, c}
+	out := l.rule.Run(c.Request().Context(), req, func(ctx context.Context, seen *observe.Response) error {
+		return run(ctx, c, next, seen)
 	})
-	if fault == nil {
-		return l.own(c, err)
+	if p := httpmw.ProblemOf(out); p != nil {
+		return l.ErrorHandler(c, p)
 	}
-	p := httpmw.ProblemFor(fault)
-	p.Err = errors.Join(p.Err, err)
-	return l.ErrorHandler(c, p)
+	return l.own(c, out.Own)
 }
 
 // own is what becomes of a handler's error. One of core has the name of a lock in its text, and its
@@ -61,7 +48,7 @@ func (l *lock) own(c echo.Context, err error) error {
 	return err
 }
 
-// run calls next with a request that ends with the lease. What stands outside the door gets
+// run calls next with a request that ends with the lease. What stands outside the middleware gets
 // its own request back, whose context goes on: for logs, say, or the error handler.
 func run(ctx context.Context, c echo.Context, next echo.HandlerFunc, seen *observe.Response) error {
 	r, response := c.Request(), c.Response()
@@ -70,7 +57,7 @@ func run(ctx context.Context, c echo.Context, next echo.HandlerFunc, seen *obser
 	response.Writer = observed
 	c.SetRequest(r.WithContext(ctx))
 	defer func() { // also if it panics: Recover writes
-		door.HandBack(r, c.Request())
+		rule.HandBack(r, c.Request())
 		c.SetRequest(r)
 		c.SetResponse(response)
 		if response.Writer == observed { // else somebody has put in his own, and not taken it out
@@ -83,14 +70,27 @@ func run(ctx context.Context, c echo.Context, next echo.HandlerFunc, seen *obser
 	return next(c)
 }
 
-func (l *lock) names(c echo.Context) ([]string, *door.Fault) {
-	if l.KeyFunc != nil {
-		return door.Made(l.KeyFunc(c))
+// request is one that Echo may have routed.
+type request struct {
+	rule.HTTP
+
+	c echo.Context
+}
+
+// Operation implements rule.Request.
+func (r *request) Operation() rule.Operation {
+	return rule.Operation{Method: r.R.Method, Route: r.c.Path()}
+}
+
+// Params implements rule.Request.
+func (r *request) Params() []string { return r.c.ParamNames() }
+
+// Param implements rule.Request.
+func (r *request) Param(name string) (string, error) {
+	if !slices.Contains(r.c.ParamNames(), name) {
+		return "", rule.ErrRoute
 	}
-	from := &reqkey.HTTP{R: c.Request(), Pattern: c.Path(), PathParam: func(name string) (string, bool) {
-		return param(c, name), slices.Contains(c.ParamNames(), name)
-	}}
-	return l.door.Names(c.Request().Context(), from, c.ParamNames)
+	return rule.OnceEscaped(param(r.c, name))
 }
 
 // param returns a path parameter unescaped: where the URL has a RawPath, Echo routes by it,

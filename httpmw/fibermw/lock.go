@@ -7,8 +7,9 @@ import (
 	"github.com/gofiber/fiber/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // Lock returns a handler that holds the lock that key names around the handlers after it. It panics on
@@ -62,21 +63,24 @@ type Config struct {
 
 // ToHandler returns the handler. Settings that cannot work are [core.ErrInvalid].
 func (c Config) ToHandler() (fiber.Handler, error) {
-	d, err := door.New(door.Rule{
-		Locker: c.Locker, Key: c.Key, KeyFunc: c.KeyFunc != nil, Options: c.Options,
-		MaxBody: c.MaxBody, Logger: c.Logger,
-	})
+	l, err := c.lock(nil)
 	if err != nil {
 		return nil, err
 	}
-	if named := c.KeyFunc; named != nil {
-		c.KeyFunc = func(f fiber.Ctx) (string, error) {
-			name, err := named(f)
+	return func(c fiber.Ctx) error { return l.serve(c, nil, c.Next) }, nil
+}
+
+func (c Config) lock(fields adapter.Sources[request]) (*lock, error) {
+	s := rule.Settings[request]{Locker: c.Locker, Key: c.Key, Fields: fields, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger}
+	if c.KeyFunc != nil {
+		s.KeyFunc = func(r request) (string, error) {
+			name, err := c.KeyFunc(r.c)
 			return strings.Clone(name), err // Fiber reuses the memory of its strings, and the name outlives the handler
 		}
 	}
 	if c.ErrorHandler == nil {
 		c.ErrorHandler = write
 	}
-	return (&lock{Config: c, door: d}).serve, nil
+	ready, err := rule.New(s)
+	return &lock{c, ready}, err
 }

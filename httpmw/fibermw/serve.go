@@ -2,85 +2,53 @@ package fibermw
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
 
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/door"
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // lock is a rule made ready.
 type lock struct {
 	Config
 
-	door *door.Door
+	rule *rule.Rule[request]
 }
 
-func (l *lock) serve(c fiber.Ctx) error {
+// serve calls next under the lock.
+func (l *lock) serve(c fiber.Ctx, bound any, next func() error) error {
 	if l.Skipper != nil && l.Skipper(c) {
-		return l.own(c, c.Next())
+		return l.own(c, next())
 	}
-	names, fault := l.names(c)
-	if fault != nil {
-		return l.ErrorHandler(c, httpmw.ProblemFor(fault))
-	}
-	var err error // the handlers' own
-	before := headers(c)
-	fault = l.door.Do(c.Context(), operation(c), names, func(ctx context.Context, seen *observe.Response) error {
-		if err = run(ctx, c); err == nil && answered(c) {
+	var before fasthttp.ResponseHeader
+	c.Response().Header.CopyTo(&before)
+	out := l.rule.Run(c.Context(), request{c, bound}, func(ctx context.Context, seen *observe.Response) error {
+		err := run(ctx, c, next)
+		if err == nil && answered(c) {
 			seen.Answered(c.Response().StatusCode())
 		}
 		return err
 	})
-	if fault == nil {
-		return l.own(c, err)
+	if out.Reason == adapter.Lost { // the answer is not the handlers'
+		before.CopyTo(&c.Response().Header)
 	}
-	if fault.Kind == door.Lost { // the answer is not the handlers'
-		restore(c, before)
+	if p := httpmw.ProblemOf(out); p != nil {
+		return l.ErrorHandler(c, p)
 	}
-	p := httpmw.ProblemFor(fault)
-	p.Err = errors.Join(p.Err, err)
-	return l.ErrorHandler(c, p)
-}
-
-func (l *lock) names(c fiber.Ctx) ([]string, *door.Fault) {
-	if l.KeyFunc != nil {
-		return door.Made(l.KeyFunc(c))
-	}
-	return l.door.Names(c.Context(), request{c}, func() []string { return c.Route().Params })
+	return l.own(c, out.Own)
 }
 
 // run calls the handlers with the lease's context. What stands outside gets its own back.
-func run(inside context.Context, c fiber.Ctx) error {
+func run(inside context.Context, c fiber.Ctx, next func() error) error {
 	outside := c.Context()      //nolint:contextcheck,nolintlint // to be put back; the linter sees it or not
 	c.SetContext(inside)        //nolint:contextcheck,nolintlint // as above
 	defer c.SetContext(outside) //nolint:contextcheck,nolintlint // as above
-	return c.Next()
-}
-
-// headers are those of the response so far.
-func headers(c fiber.Ctx) http.Header {
-	h := make(http.Header)
-	for name, value := range c.Response().Header.All() {
-		h.Add(string(name), string(value))
-	}
-	return h
-}
-
-// restore makes the response's headers what they were.
-func restore(c fiber.Ctx, before http.Header) {
-	h := &c.Response().Header
-	for name := range headers(c) {
-		h.Del(name)
-	}
-	for name, values := range before {
-		for _, v := range values {
-			h.Add(name, v)
-		}
-	}
+	return next()
 }
 
 // answered says whether the handlers have made an answer. Nothing of it is sent yet.

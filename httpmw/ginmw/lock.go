@@ -1,14 +1,14 @@
 package ginmw
 
 import (
-	"context"
 	"log/slog"
-	"net/http"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 // Lock returns a handler that holds the lock that key names around the handlers after it. It panics on
@@ -58,35 +58,18 @@ type Config struct {
 
 // ToHandler returns the handler. Settings that cannot work are [core.ErrInvalid].
 func (c Config) ToHandler() (gin.HandlerFunc, error) {
-	inner := httpmw.Config{
-		Locker: c.Locker, Key: c.Key, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger,
-	}
-	if c.KeyFunc != nil {
-		inner.KeyFunc = func(r *http.Request) (string, error) { return c.KeyFunc(of(r)) }
-	}
-	if c.ErrorHandler != nil {
-		inner.ErrorHandler = func(_ http.ResponseWriter, r *http.Request, p *httpmw.Problem) { c.ErrorHandler(of(r), p) }
-	}
-	mw, err := inner.Middleware()
+	l, err := c.lock(nil)
 	if err != nil {
 		return nil, err
 	}
-	named := c.KeyFunc != nil || c.ErrorHandler != nil
-	return func(g *gin.Context) {
-		if c.Skipper != nil && c.Skipper(g) {
-			return
-		}
-		outside := g.Request
-		if named { // what net/http calls finds gin's context again
-			outside = outside.WithContext(context.WithValue(outside.Context(), contextKey{}, g))
-		}
-		around(g, mw, outside)
-	}, nil
+	return func(c *gin.Context) { l.serve(c, nil, c.Next) }, nil
 }
 
-type contextKey struct{}
-
-func of(r *http.Request) *gin.Context {
-	g, _ := r.Context().Value(contextKey{}).(*gin.Context)
-	return g
+func (c Config) lock(fields adapter.Sources[*request]) (*lock, error) {
+	s := rule.Settings[*request]{Locker: c.Locker, Key: c.Key, Fields: fields, Options: c.Options, MaxBody: c.MaxBody, Logger: c.Logger}
+	if c.KeyFunc != nil {
+		s.KeyFunc = func(r *request) (string, error) { return c.KeyFunc(r.c) }
+	}
+	ready, err := rule.New(s)
+	return &lock{c, ready}, err
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/ginmw"
-	"github.com/holdfast-go/holdfast/httpmw/internal/doortest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // What follows is the code of docs/guides/http.md; examples/readme_test.go compares them.
@@ -24,7 +24,15 @@ func routes(locks *core.Locker, ship gin.HandlerFunc) *gin.Engine {
 
 	// The same lock, so paying and shipping exclude each other. An order ships once: later requests get 409 for a day.
 	r.POST("/orders/:id/ship", ginmw.Lock(locks, "order:{id|int}", core.WithDedup(24*time.Hour), core.WithDedupScope("ship")), ship)
+
+	r.POST("/pay", ginmw.Bind(locks, "order:{OrderID}", func(c *gin.Context, req *PayRequest) {
+		c.JSON(http.StatusOK, req) // under the lock of req.OrderID
+	}))
 	return r
+}
+
+type PayRequest struct {
+	OrderID int64 `json:"order_id"`
 }
 
 func pay(c *gin.Context) {
@@ -41,11 +49,11 @@ func charge(ctx context.Context, _ string, _ uint64) error { return ctx.Err() }
 
 func TestTheCodeOfThePageRuns(t *testing.T) {
 	t.Parallel()
-	r := routes(doortest.MemoryLocker(t), func(c *gin.Context) { c.Status(http.StatusNoContent) })
+	r := routes(mwtest.MemoryLocker(t), func(c *gin.Context) { c.Status(http.StatusNoContent) })
 	for _, request := range []struct {
 		path string
 		code int
-	}{{"/orders/42/pay", 204}, {"/orders/42/ship", 204}, {"/orders/42/ship", 409}} {
+	}{{"/orders/42/pay", 204}, {"/orders/42/ship", 204}, {"/orders/42/ship", 409}, {"/pay", 400}} {
 		if w := call(t, r, request.path); w.Code != request.code {
 			t.Errorf("%s: %d, want %d", request.path, w.Code, request.code)
 		}

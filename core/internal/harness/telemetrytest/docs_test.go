@@ -47,7 +47,7 @@ func TestThePageHasEveryLineOfTheLog(t *testing.T) {
 	t.Parallel()
 	text := read(t, page)
 	found := 0
-	for _, file := range []string{"../../../log.go", "../../../../httpmw/internal/door/door.go"} {
+	for _, file := range []string{"../../../log.go", "../../../../httpmw/internal/rule/rule.go"} {
 		for _, line := range regexp.MustCompile(`"holdfast: ([^"]+)"`).FindAllStringSubmatch(read(t, file), -1) {
 			found++
 			if !strings.Contains(text, "`"+line[1]) {

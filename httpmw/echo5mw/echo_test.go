@@ -1,0 +1,78 @@
+package echo5mw_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v5/middleware"
+
+	"github.com/holdfast-go/holdfast/httpmw/echo5mw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest/echotest"
+)
+
+func TestTheTable(t *testing.T) {
+	t.Parallel()
+	version.Run(t)
+}
+
+func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	locks := mwtest.MemoryLocker(t)
+	mwtest.Panics(t, "echo5mw", func() { echo5mw.Lock(locks, "order:{id") })
+	mwtest.Panics(t, "echo5mw", func() { echo5mw.Bind(locks, "order:{ID}", func(*echo.Context, *mwtest.Pay) error { return nil }) })
+}
+
+func BenchmarkLock(b *testing.B) { version.Bench(b) }
+
+type app = echotest.App[*echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]
+
+var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]{
+	Package: "echo5mw",
+	Lock:    echo5mw.Lock,
+	Middleware: func(c echotest.Config[*echo.Context]) (echo.MiddlewareFunc, error) {
+		return echo5mw.Config(c).ToMiddleware()
+	},
+	NewBind: func(c echotest.Config[*echo.Context], handler func(*echo.Context, *mwtest.Pay) error) (echo.HandlerFunc, error) {
+		return echo5mw.NewBind(echo5mw.Config(c), handler)
+	},
+	Serve:    serve,
+	Response: (*echo.Context).Response,
+	Writer: func(c *echo.Context) http.ResponseWriter {
+		if response, ok := c.Response().(*echo.Response); ok {
+			return response.ResponseWriter
+		}
+		return nil
+	},
+	SetWriter: func(c *echo.Context, w http.ResponseWriter) { c.Response().(*echo.Response).ResponseWriter = w },
+	HTTPError: func(code int, message string) error { return echo.NewHTTPError(code, message) },
+	Code: func(err error) int {
+		if he, ok := errors.AsType[*echo.HTTPError](err); ok {
+			return he.Code
+		}
+		return 0
+	},
+	Wrap:     echo.WrapMiddleware,
+	Override: middleware.MethodOverride(),
+}
+
+func serve(a app) http.Handler {
+	e := echo.New()
+	e.Pre(a.Pre...)
+	e.Use(a.Use...)
+	add, with := e.Add, a.With
+	if a.Group != "" {
+		add, with = e.Group(a.Group, a.With...).Add, nil
+	}
+	for _, route := range a.Routes {
+		method, path, _ := strings.Cut(route, " ")
+		add(method, path, a.Handler, with...)
+	}
+	if a.OnError != nil {
+		e.HTTPErrorHandler = a.OnError
+	}
+	return e
+}

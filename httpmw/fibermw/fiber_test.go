@@ -1,0 +1,395 @@
+package fibermw_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/fibermw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2")) // it sleeps before it looks whether it is over
+}
+
+func TestTheTable(t *testing.T) {
+	t.Parallel()
+	mwtest.Run(t, mwtest.Framework{Lock: mountLock, Bind: mountBind})
+}
+
+func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	locks := mwtest.MemoryLocker(t)
+	mwtest.Panics(t, "fibermw", func() { fibermw.Lock(locks, "order:{id") })
+	mwtest.Panics(t, "fibermw", func() { fibermw.Bind(locks, "order:{ID}", func(fiber.Ctx, *mwtest.Pay) error { return nil }) })
+}
+
+func config(s mwtest.Setup) fibermw.Config {
+	c := fibermw.Config{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
+	if s.KeyFunc != nil {
+		c.KeyFunc = func(c fiber.Ctx) (string, error) { return s.KeyFunc(asHTTP(c)) }
+	}
+	if s.Skipper != nil {
+		c.Skipper = func(c fiber.Ctx) bool { return s.Skipper(asHTTP(c)) }
+	}
+	return c
+}
+
+func mountLock(s mwtest.Setup) (http.Handler, error) {
+	lock, err := config(s).ToHandler()
+	if err != nil {
+		return nil, err
+	}
+	return bridge([]string{"/orders/:id", "/refunds/:id", "/plain"}, lock, func(c fiber.Ctx) error {
+		err := record(c, s.Handler)
+		if s.Fails != nil {
+			return s.Fails
+		}
+		return err
+	}), nil
+}
+
+func mountBind(s mwtest.Setup) (http.Handler, error) {
+	var handler func(fiber.Ctx, *mwtest.Pay) error
+	if s.Bound != nil {
+		handler = func(c fiber.Ctx, req *mwtest.Pay) error {
+			return record(c, func(w http.ResponseWriter, r *http.Request) { s.Bound(w, r, req) })
+		}
+	}
+	h, err := fibermw.NewBind(config(s), handler)
+	if err != nil {
+		return nil, err
+	}
+	return bridge([]string{"/orders/:id", "/pay"}, h), nil
+}
+
+// record has a handler of net/http answer.
+func record(c fiber.Ctx, handler http.HandlerFunc) error {
+	w := httptest.NewRecorder()
+	w.Code = 0
+	handler(w, asHTTP(c))
+	for name, values := range w.Header() {
+		c.Set(name, values[0])
+	}
+	if w.Code != 0 {
+		c.Status(w.Code)
+	}
+	return c.Send(w.Body.Bytes())
+}
+
+// bridge returns a handler that hands the bytes of each request to a Fiber, and its context beside them.
+func bridge(paths []string, handlers ...any) http.Handler {
+	var contexts sync.Map
+	var last atomic.Int64
+	app := fiber.New()
+	before := func(c fiber.Ctx) error {
+		if ctx, ok := contexts.Load(c.Get("Test-Context")); ok {
+			c.SetContext(ctx.(context.Context))
+		}
+		return c.Next()
+	}
+	for _, path := range paths {
+		app.Add([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, path, before, handlers...)
+	}
+	serve := app.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := time.Unix(0, last.Add(1)).String()
+		contexts.Store(id, r.Context())
+		defer contexts.Delete(id)
+		var in fasthttp.RequestCtx
+		in.Init(&fasthttp.Request{}, &net.TCPAddr{}, nil)
+		in.Request.Header.SetMethod(r.Method)
+		in.Request.SetRequestURI(r.RequestURI)
+		in.Request.Header.SetHost(r.Host)
+		for name, values := range r.Header {
+			for _, v := range values {
+				in.Request.Header.Add(name, v)
+			}
+		}
+		in.Request.Header.Set("Test-Context", id)
+		body, _ := io.ReadAll(r.Body)
+		in.Request.SetBody(body)
+		serve(&in)
+		for name, value := range in.Response.Header.All() {
+			w.Header().Add(string(name), string(value))
+		}
+		w.WriteHeader(in.Response.StatusCode())
+		_, _ = w.Write(in.Response.Body())
+	})
+}
+
+// asHTTP is what mwtest's handlers read of a request.
+func asHTTP(c fiber.Ctx) *http.Request {
+	target := "/" + strings.TrimPrefix(c.OriginalURL(), "/")
+	r := httptest.NewRequestWithContext(c.Context(), c.Method(), target, bytes.NewReader(c.Body()))
+	for name, value := range c.Request().Header.All() {
+		r.Header.Add(string(name), string(value))
+	}
+	return r
+}
+
+func call(t *testing.T, app *fiber.App, target string, headers ...string) (status int, body string, header http.Header) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Add(name, value)
+	}
+	res, err := app.Test(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text), res.Header
+}
+
+func leaseName(c fiber.Ctx) error {
+	x, _ := core.FromContext(c.Context())
+	return c.SendString(x.Name())
+}
+
+func TestALossReplacesAnErrorAndNoAnswerButNotACompleteOne(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct {
+		handler fiber.Handler
+		want    int
+		body    string
+	}{
+		"Nothing":  {func(c fiber.Ctx) error { <-c.Context().Done(); return nil }, http.StatusServiceUnavailable, httpmw.TypeLost},
+		"AnError":  {func(c fiber.Ctx) error { <-c.Context().Done(); return c.Context().Err() }, http.StatusServiceUnavailable, httpmw.TypeLost},
+		"AStatus":  {func(c fiber.Ctx) error { <-c.Context().Done(); return c.SendStatus(http.StatusAccepted) }, http.StatusAccepted, ""},
+		"AnAnswer": {func(c fiber.Ctx) error { <-c.Context().Done(); return c.SendString("done") }, http.StatusOK, "done"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			app := fiber.New()
+			app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), test.handler)
+			if status, body, _ := call(t, app, "/orders/42"); status != test.want || !strings.Contains(body, test.body) {
+				t.Errorf("%d %s", status, body)
+			}
+		})
+	}
+}
+
+func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")),
+		func(fiber.Ctx) error { return fiber.NewError(http.StatusTeapot, "short and stout") })
+	for range 2 {
+		if status, body, _ := call(t, app, "/orders/42"); status != http.StatusTeapot || body != "short and stout" {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+}
+
+// unsized hides how long a reader is, so that it is sent in chunks.
+type unsized struct{ io.Reader }
+
+func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
+	t.Parallel()
+	locks := mwtest.MemoryLocker(t)
+	app := fiber.New(fiber.Config{StreamRequestBody: true})
+	app.Post("/upload/:id", fibermw.Lock(locks, "order:{id|int}"), func(c fiber.Ctx) error {
+		if !c.Request().IsBodyStream() {
+			t.Error("somebody has read the stream")
+		}
+		n, err := io.Copy(io.Discard, c.Request().BodyStream())
+		if err != nil {
+			return err
+		}
+		return c.SendString(strconv.FormatInt(n, 10))
+	})
+	lock, err := fibermw.Config{Locker: locks, Key: "order:{body:id}", MaxBody: 1000}.ToHandler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Post("/json", lock, func(c fiber.Ctx) error {
+		if c.Request().BodyStream() != nil || string(c.Body()) != `{"id":42}` {
+			t.Errorf("stream %v, body %q", c.Request().BodyStream(), c.Body())
+		}
+		return leaseName(c)
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	t.Cleanup(func() {
+		if err := errors.Join(app.Shutdown(), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	large := strings.Repeat(" ", 1<<20)
+	for _, test := range []struct {
+		target string
+		body   io.Reader
+		status int
+		text   string
+	}{
+		{"/upload/42", strings.NewReader(large), 200, "1048576"},
+		{"/upload/42", unsized{strings.NewReader(large)}, 200, "1048576"},
+		{"/json", strings.NewReader(`{"id":42}`), 200, "order:42"},
+		// No larger, since fasthttp resets a connection of which it has not read all: the answer may be lost.
+		{"/json", strings.NewReader(`{"id":42}` + strings.Repeat(" ", 1000)), 413, httpmw.TypeTooLarge},
+		{"/json", unsized{strings.NewReader(`{"id":42}`)}, 413, httpmw.TypeTooLarge},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+listener.Addr().String()+test.target, test.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != test.status || !strings.Contains(string(text), test.text) {
+			t.Errorf("%s: %d %s (%v), want %d %s", test.target, res.StatusCode, text, err, test.status, test.text)
+		}
+	}
+}
+
+// The text of such an error has a name and a label, and Fiber's default ErrorHandler sends it.
+func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
+	t.Parallel()
+	held := &core.HeldError{Name: "stock:secret", Label: "host-secret", RetryAfter: time.Second}
+	for _, row := range []struct {
+		own    error
+		status int
+		typ    string
+	}{
+		{httpmw.ProblemFor(held), http.StatusConflict, httpmw.TypeHeld},
+		{fmt.Errorf("%w: %w", fiber.ErrTooManyRequests, held), http.StatusConflict, httpmw.TypeHeld},
+	} {
+		for _, skipped := range []bool{false, true} {
+			lock, err := fibermw.Config{
+				Locker: mwtest.MemoryLocker(t), Key: "order:{id|int}", Skipper: func(fiber.Ctx) bool { return skipped },
+			}.ToHandler()
+			if err != nil {
+				t.Fatal(err)
+			}
+			app := fiber.New()
+			app.Post("/orders/:id", lock, func(c fiber.Ctx) error {
+				_ = c.SendString("partial")
+				return row.own
+			})
+			status, body, header := call(t, app, "/orders/42")
+			if status != row.status || !strings.Contains(body, row.typ) || !strings.Contains(body, `"started":true`) ||
+				header.Get("Retry-After") != "" || strings.Contains(body, "secret") || strings.Contains(body, "partial") {
+				t.Errorf("%v: %d %v %s", row.own, status, header, body)
+			}
+		}
+	}
+}
+
+// A client would take them for those of the problem, and send them with its next request.
+func TestTheHandlersValidatorsAreNotThoseOfTheProblemInItsPlace(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}"), func(c fiber.Ctx) error {
+		c.Set("ETag", `"7"`)
+		c.Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+		return core.ErrUnavailable
+	})
+	if status, _, header := call(t, app, "/orders/42"); status != http.StatusServiceUnavailable || header.Get("ETag")+header.Get("Last-Modified") != "" {
+		t.Errorf("%d %v", status, header)
+	}
+}
+
+func TestAfterALossTheHeadersAreThoseFromBefore(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Use(func(c fiber.Ctx) error {
+		c.Set("Vary", "Origin")
+		c.Cookie(&fiber.Cookie{Name: "session", Value: "1"})
+		return c.Next()
+	})
+	app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), func(c fiber.Ctx) error {
+		c.Cookie(&fiber.Cookie{Name: "paid", Value: "yes"})
+		c.Set("Location", "/receipts/42")
+		c.Response().Header.Del("Vary")
+		<-c.Context().Done()
+		return nil
+	})
+	status, body, header := call(t, app, "/orders/42")
+	if cookies := strings.Join(header.Values("Set-Cookie"), "|"); status != http.StatusServiceUnavailable || !strings.Contains(body, httpmw.TypeLost) ||
+		!strings.HasPrefix(cookies, "session=1") || strings.Contains(cookies, "paid") || header.Get("Vary") != "Origin" || header.Get("Location") != "" {
+		t.Errorf("%d %v %s", status, header, body)
+	}
+}
+
+// Fiber reuses the memory of a request for the next one.
+func TestANameOutlivesItsRequest(t *testing.T) {
+	t.Parallel()
+	lock, err := fibermw.Config{
+		Locker:  mwtest.MemoryLocker(t),
+		KeyFunc: func(c fiber.Ctx) (string, error) { return c.Params("id"), nil },
+	}.ToHandler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fiber.New()
+	var leases []*core.Lease
+	app.Post("/:id", lock, func(c fiber.Ctx) error {
+		x, _ := core.FromContext(c.Context())
+		leases = append(leases, x)
+		return nil
+	})
+	serve := app.Handler()
+	var in fasthttp.RequestCtx
+	in.Init(&fasthttp.Request{}, &net.TCPAddr{}, nil)
+	for _, id := range []string{"aaaa", "bbbb"} {
+		in.Request.Header.SetMethod(http.MethodPost)
+		in.Request.SetRequestURI("/" + id)
+		serve(&in)
+	}
+	if leases[0].Name() != "aaaa" || leases[1].Name() != "bbbb" {
+		t.Errorf("%q, %q", leases[0].Name(), leases[1].Name())
+	}
+}
+
+func TestErrorHandlerAndKeyFuncGetFibersContext(t *testing.T) {
+	t.Parallel()
+	lock, err := fibermw.Config{
+		Locker:       mwtest.MemoryLocker(t),
+		KeyFunc:      func(c fiber.Ctx) (string, error) { return c.Query("name"), nil },
+		ErrorHandler: func(c fiber.Ctx, p *httpmw.Problem) error { return fiber.NewError(p.Status, "not for "+c.Query("as")) },
+	}.ToHandler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fiber.New()
+	app.Post("/report", lock, leaseName)
+	for target, want := range map[string]string{"/report?name=report:ann": "report:ann", "/report?as=stranger": "not for stranger"} {
+		if _, body, _ := call(t, app, target); body != want {
+			t.Errorf("%s: %s", target, body)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package mwtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+// transfer is a key of two names.
+const transfer = "account:{query:from|int} account:{query:to|int}"
+
+func named(name string, err error) func(*http.Request) (string, error) {
+	return func(*http.Request) (string, error) { return name, err }
+}
+
+// testAnswers is the table of what a client gets: for a request, in a state of the lock, with an error of the handler.
+func testAnswers(t *testing.T, mount Mount) {
+	held := &core.HeldError{Name: "stock:" + Secret, Label: Secret, RetryAfter: time.Second}
+	inside := func(row row, detail string) row {
+		row.retryAfter = ""
+		head, _, _ := strings.Cut(row.body, `"detail":`)
+		row.body = head + `"detail":"` + detail
+		return row
+	}
+	rowInside := inside(rowHeld, "Another request is working on something that this one needs.")
+	for name, test := range map[string]struct {
+		setup Setup
+		state func(*bench)
+		line  string
+		want  row
+		ran   int32
+	}{
+		"Held":              {state: func(b *bench) { b.hold("order:42", core.WithLabel("worker-1.internal")) }, want: rowHeld},
+		"OneOfSeveralHeld":  {setup: Setup{Key: transfer}, line: "POST /plain?from=1&to=2", state: func(b *bench) { b.hold("account:2") }, want: rowHeld},
+		"Duplicate":         {setup: Setup{Options: paid}, state: func(b *bench) { b.do("POST /orders/42", "") }, want: rowDone, ran: 1},
+		"NoSuchParameter":   {line: "POST /plain", want: rowRoute},
+		"Unavailable":       {state: func(b *bench) { b.store.Down.Store(true) }, want: rowUnavailable},
+		"Closed":            {state: func(b *bench) { _ = b.locks.Close(b.t.Context()) }, want: rowStopping},
+		"Draining":          {state: func(b *bench) { _ = b.locks.Drain(b.t.Context()) }, want: rowStopping},
+		"Ended":             {setup: Setup{Outer: ended}, want: rowInterrupted},
+		"KeyFuncFails":      {setup: Setup{KeyFunc: named("order:42", errors.New(Secret))}, want: rowBadKey},
+		"KeyFuncHeld":       {setup: Setup{KeyFunc: named("order:42", core.ErrHeld)}, want: rowBadKey},
+		"KeyFuncWithoutOne": {setup: Setup{KeyFunc: named("", nil)}, want: rowBadKey},
+		"KeyFuncSpace":      {setup: Setup{KeyFunc: named("order 42", nil)}, want: rowBadKey},
+		"KeyFuncTooLong":    {setup: Setup{KeyFunc: named(strings.Repeat("x", 201), nil)}, want: rowBadKey},
+		"LostAtTheRelease":  {state: func(b *bench) { b.store.Robbed.Store(true) }, setup: Setup{Handler: func(http.ResponseWriter, *http.Request) {}}, want: rowLost, ran: 1},
+		"InnerHeld":         {setup: Setup{Fails: held}, want: rowInside, ran: 1},
+		"InnerHeldWrapped":  {setup: Setup{Fails: fmt.Errorf("reserve: %w", held)}, want: rowInside, ran: 1},
+		"InnerHeldJoined":   {setup: Setup{Fails: errors.Join(errors.New(Secret), held)}, want: rowInside, ran: 1},
+		"InnerLost": {
+			setup: Setup{Fails: &core.LostError{Name: Secret, Reason: core.ReasonExpired}}, want: inside(rowLost, "The server lost its claim"), ran: 1,
+		},
+		"InnerUnavailable": {setup: Setup{Fails: core.ErrUnavailable}, want: inside(rowUnavailable, "The server can not tell now whether something"), ran: 1},
+		"InnerBadName":     {setup: Setup{Fails: core.ErrInvalid}, want: inside(row{400, "", rowBadKey.body + `"detail":`}, "The request does not say"), ran: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if test.setup.Fails != nil {
+				test.setup.Handler = func(http.ResponseWriter, *http.Request) {}
+			}
+			b := start(t, mount, test.setup)
+			if test.state != nil {
+				test.state(b)
+			}
+			got := b.do(or(test.line, "POST /orders/42"), "")
+			b.expect(got, test.want)
+			b.handled(test.ran)
+			if test.ran == 1 && name != "Duplicate" && !strings.Contains(got.body, `"started":true`) {
+				t.Errorf("the client is told that nothing was started: %s", got.body)
+			}
+			if strings.Contains(got.body+fmt.Sprint(got.header), Secret) {
+				t.Errorf("the client is told a secret: %v %s", got.header, got.body)
+			}
+		})
+	}
+	for name, test := range map[string]func(*testing.T, Mount){
+		"ABrokenRouteIsLoggedOnce": loggedOnce, "SkippedRequestsAreNotLocked": skipped, "TheLabelHasMethodAndRoute": operation,
+		"SeveralNamesAreHeldTogether": severalHeld,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, mount)
+		})
+	}
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// ended has requests end before they come.
+func ended(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// Core finds only with a request that a rule with dedup stands under the same lock, and the middleware that a route lacks a
+// parameter.
+func loggedOnce(t *testing.T, mount Mount) {
+	for name, test := range map[string]struct {
+		setup Setup
+		line  string
+		want  row
+		says  []string
+	}{
+		"NoSuchParameter": {Setup{}, "POST /plain", rowRoute, []string{"/plain", "{id|int}", "it has none"}},
+		"Unlockable":      {Setup{Key: "order:{id|int}", Options: paid}, "POST /orders/42", rowUnlockable, []string{"WithDedup"}},
+		"ByAKeyFunc":      {Setup{KeyFunc: named("order:42", nil), Options: paid}, "POST /orders/42", rowUnlockable, []string{"WithDedup"}},
+	} {
+		var log logBuffer
+		var b *bench
+		test.setup.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		test.setup.Outer = func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_ = b.locks.Do(r.Context(), "order:42", func(ctx context.Context) error {
+					next.ServeHTTP(w, r.WithContext(ctx))
+					return nil
+				})
+			})
+		}
+		b = start(t, mount, test.setup)
+		b.expect(b.do(test.line, ""), test.want)
+		b.expect(b.do(test.line, ""), test.want)
+		b.handled(0)
+		for _, says := range test.says {
+			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), says) {
+				t.Errorf("%s: want one line with %q:\n%s", name, says, log.String())
+			}
+		}
+	}
+}
+
+func skipped(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Skipper: func(r *http.Request) bool { return r.Method == http.MethodGet }})
+	b.hold("order:42")
+	b.passed(b.do("GET /orders/42", ""), "none")
+	b.expect(b.do("POST /orders/42", ""), rowHeld)
+}
+
+func operation(t *testing.T, mount Mount) {
+	var label string
+	var b *bench
+	b = start(t, mount, Setup{Handler: func(http.ResponseWriter, *http.Request) {
+		_, err := b.other.TryAcquire(context.Background(), "order:42")
+		if held, ok := errors.AsType[*core.HeldError](err); ok {
+			label = held.Label
+		}
+	}})
+	b.do("POST /orders/42", "")
+	who, what, _ := strings.Cut(label, " ")
+	if !strings.Contains(who, ":") || !strings.HasPrefix(what, "POST /") || strings.Contains(what, "42") {
+		t.Errorf("label %q", label)
+	}
+}
+
+func severalHeld(t *testing.T, mount Mount) {
+	var b *bench
+	b = start(t, mount, Setup{Key: transfer, Handler: func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range []string{"account:1", "account:2"} {
+			if _, err := core.FenceFor(r.Context(), name); err != nil || b.free(name) {
+				t.Errorf("%s: free while the handler runs, or %v", name, err)
+			}
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}})
+	b.do("POST /plain?from=2&to=1", "")
+	b.handled(1)
+	b.blames(b.do("POST /plain?from=1", ""), "query:to", "missing")
+}
+
+func testConstruction(t *testing.T, mount Mount) {
+	locks := NewLocker(t, &Backend{Store: memlock.New()})
+	for name, test := range map[string]struct {
+		setup Setup
+		says  string
+	}{
+		"NoLocker":           {Setup{Key: "order:{id|int}"}, ""},
+		"ALockerNotFromNew":  {Setup{Locker: new(core.Locker), Key: "order:{id|int}"}, ""},
+		"NoKey":              {Setup{Locker: locks}, "not exactly one of Key and KeyFunc"},
+		"TwoKeys":            {Setup{Locker: locks, Key: "order:{id|int}", KeyFunc: named("x", nil)}, "not exactly one of Key and KeyFunc"},
+		"APathWithoutAForm":  {Setup{Locker: locks, Key: "order:{id}"}, "the template gives it: {id|int}, {id|uuid} or {id|text}"},
+		"AQueryWithoutAForm": {Setup{Locker: locks, Key: "order:{query:id}"}, "{query:id|int}"},
+		"HeaderWithoutAForm": {Setup{Locker: locks, Key: "order:{header:X-Order}"}, "{header:X-Order|int}"},
+		"ABrokenTemplate":    {Setup{Locker: locks, Key: "order:{id"}, "brace"},
+		"AForm":              {Setup{Locker: locks, Key: "order:{form:id|int}"}, "{parameter}, {query:name}, {header:Name} and {body:a.b}"},
+		"NoHeaderName":       {Setup{Locker: locks, Key: "order:{header:x[1]|text}"}, "no header can have this name"},
+		"NoASCIIHeaderName":  {Setup{Locker: locks, Key: "order:{header:größe|text}"}, "no header can have this name"},
+		"AColonParameter":    {Setup{Locker: locks, Key: "orders/:id"}, "did you mean {id|int}"},
+		"AColonAtTheStart":   {Setup{Locker: locks, Key: ":id"}, "did you mean {id|int}"},
+		"AColonAfterAColon":  {Setup{Locker: locks, Key: "order::id"}, "did you mean {id|int}"},
+		"AngleBrackets":      {Setup{Locker: locks, Key: "order:<id>"}, "did you mean {id|int}"},
+		"ANegativeMaxBody":   {Setup{Locker: locks, Key: "order:{id|int}", MaxBody: -1}, "MaxBody -1"},
+		"AnImpossibleOption": {Setup{Locker: locks, Key: "order:{id|int}", Options: []core.Option{core.WithTTL(time.Nanosecond)}}, ""},
+		"DedupWithoutAScope": {Setup{Locker: locks, Key: "order:{id|int}", Options: []core.Option{day}}, "WithDedupScope"},
+	} {
+		test.setup.Handler = leaseName
+		if _, err := mount(test.setup); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want ErrInvalid that says %q", name, err, test.says)
+		}
+	}
+	for key, warns := range map[string]bool{"job:nightly": true, "order:{id|int}:pay": false} { // legal, and seldom what was meant
+		var log logBuffer
+		_, err := mount(Setup{Locker: locks, Key: key, Handler: leaseName, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "job:nightly"); err != nil || got != warns {
+			t.Errorf("%s: %v, logged %q", key, err, log.String())
+		}
+	}
+}
+
+// Panics fails the test unless construct panics with the name of its package in front.
+func Panics(t *testing.T, pkg string, construct func()) {
+	t.Helper()
+	defer func() {
+		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, pkg+": ") {
+			t.Errorf("panicked with %q", s)
+		}
+	}()
+	construct()
+}
+
+// MemoryLocker returns a Locker on a backend of its own.
+func MemoryLocker(t testing.TB) *core.Locker {
+	t.Helper()
+	return NewLocker(t, &Backend{Store: memlock.New()})
+}
+
+// Call has h answer a request without a server.
+func Call(t testing.TB, h http.Handler, method, target string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody))
+	return w
+}

@@ -1,0 +1,300 @@
+package mwtest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// document is a JSON body of n bytes.
+func document(n int) string {
+	const head, tail = `{"id":42,"pad":"`, `"}`
+	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
+}
+
+// echoBody answers with what it read.
+func echoBody(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusTeapot)
+	}
+	_ = r.Body.Close()
+	_, _ = w.Write(body)
+}
+
+func testBody(t *testing.T, mount Mount) {
+	for name, test := range map[string]func(*testing.T, Mount){
+		"TheHandlerReadsAllOfIt":                    wholeBody,
+		"LengthAndTrailersStay":                     trailers,
+		"TheLimitIsExact":                           bodyLimit,
+		"ALargeBodyIsReadableAfterARefusal":         refusedBody,
+		"WhatSaysItIsTooLargeIsNotRead":             tooLargeBody,
+		"ABodyThatBreaksOffIs400OrAnOuterLimits413": brokenBody,
+		"FilesOfAFormAreRemoved":                    formFiles,
+		"AnUploadIsStreamed":                        streamedUpload,
+		"ARefusedUploadIsNotSent":                   refusedUpload,
+		"NothingIsLockedWhileABodyComesIn":          slowBody,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, mount)
+		})
+	}
+}
+
+func wholeBody(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Key: "order:{body:id}", Handler: echoBody})
+	for _, n := range []int{100, 4 << 10, 1 << 20} {
+		if got := b.do("POST /plain", document(n), asJSON); got.status != http.StatusOK || got.body != document(n) {
+			t.Errorf("%d bytes: answered %d with %d bytes", n, got.status, len(got.body))
+		}
+	}
+}
+
+func trailers(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Key: "order:{body:id}", Handler: func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, string(body)+" "+r.Trailer.Get("X-Sum"))
+		if r.ContentLength != -1 {
+			t.Errorf("ContentLength %d of a chunked body", r.ContentLength)
+		}
+	}})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/plain", io.NopCloser(strings.NewReader(`{"id":42}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Trailer = http.Header{"X-Sum": {"abc"}}
+	b.passed(b.send(r), `{"id":42} abc`)
+
+	b = start(t, mount, Setup{Key: "order:{body:id}", Handler: func(_ http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 100 {
+			t.Errorf("ContentLength %d, want 100", r.ContentLength)
+		}
+	}})
+	b.do("POST /plain", document(100), asJSON)
+	b.handled(1)
+}
+
+func bodyLimit(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Key: "order:{body:id}", MaxBody: 1000, Handler: echoBody})
+	b.passed(b.do("POST /plain", document(1000), asJSON), document(1000))
+	b.expect(b.do("POST /plain", document(1001), asJSON), rowTooLarge)
+	b.handled(1)
+	chunked, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/plain", io.MultiReader(strings.NewReader(document(1001))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunked.Header.Set("Content-Type", "application/json")
+	b.expect(b.send(chunked), rowTooLarge)
+	b.handled(1)
+	if !b.free("order:42") {
+		t.Error("locked")
+	}
+}
+
+func refusedBody(t *testing.T, mount Mount) {
+	var rest bytes.Buffer
+	b := start(t, mount, Setup{Key: "order:{body:id}", MaxBody: 1000, Outer: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r)
+			rest.Reset()
+			_, _ = io.Copy(&rest, r.Body)
+		})
+	}})
+	sent := document(3000)
+	for name, body := range map[string]io.Reader{
+		"with its length": strings.NewReader(sent),
+		"in chunks":       io.MultiReader(strings.NewReader(sent)),
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/plain", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		b.expect(b.send(r), rowTooLarge)
+		if rest.String() != sent {
+			t.Errorf("%s: %d bytes of %d are left", name, rest.Len(), len(sent))
+		}
+	}
+	b.handled(0)
+}
+
+func brokenBody(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Key: "order:{body:id}", Outer: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, 50)
+			next.ServeHTTP(w, r)
+		})
+	}})
+	b.expect(b.do("POST /plain", document(100), asJSON), rowTooLarge)
+	b.expect(b.do("POST /plain", `{"id":42}`+strings.Repeat(" ", 100), asJSON), rowTooLarge)
+	b.handled(0)
+	b = start(t, mount, Setup{Key: "order:{body:id}", Outer: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, 50), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			next.ServeHTTP(w, r)
+		})
+	}})
+	got := b.do("POST /plain", document(100), asJSON)
+	b.expect(got, rowBadKey)
+	b.blames(got, "body:id", "invalid")
+	b.handled(0)
+}
+
+// unread is a body that nobody may read.
+type unread struct {
+	io.ReadCloser
+	t *testing.T
+}
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+func tooLargeBody(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Key: "order:{body:id}", MaxBody: 1000, Outer: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Body = unread{r.Body, t}
+			next.ServeHTTP(w, r)
+		})
+	}})
+	b.expect(b.do("POST /plain", document(1001), asJSON), rowTooLarge)
+}
+
+// The server removes the files of a multipart form if it finds the form in its own request.
+func formFiles(t *testing.T, mount Mount) {
+	var path string
+	b := start(t, mount, Setup{Key: "job:upload", Handler: func(_ http.ResponseWriter, r *http.Request) {
+		if err := r.ParseMultipartForm(1); err != nil { //nolint:gosec // so the file goes to disk
+			t.Error(err)
+			return
+		}
+		f, err := r.MultipartForm.File["sku"][0].Open()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		if file, ok := f.(*os.File); ok {
+			path = file.Name()
+		}
+	}})
+	if got := b.do("POST /plain", part, asPart); got.status != http.StatusOK {
+		t.Errorf("answered %d %s", got.status, got.body)
+	}
+	b.srv.Close() // which waits for the server's own cleaning up
+	if _, err := os.Stat(path); path == "" || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%q: %v, want a file that has gone", path, err)
+	}
+}
+
+// The handler answers to the first half while the second has not been sent.
+func streamedUpload(t *testing.T, mount Mount) {
+	const half = 1 << 20
+	first := make(chan struct{})
+	b := start(t, mount, Setup{Handler: func(_ http.ResponseWriter, r *http.Request) {
+		if n, err := io.CopyN(io.Discard, r.Body, half); n != half {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		close(first)
+		if n, err := io.Copy(io.Discard, r.Body); n != half || err != nil {
+			t.Errorf("%d more bytes, %v", n, err)
+		}
+	}})
+	body, upload := io.Pipe()
+	go func() {
+		_, _ = upload.Write(make([]byte, half))
+		<-first
+		_, _ = upload.Write(make([]byte, half))
+		_ = upload.Close()
+	}()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.send(r); got.status != http.StatusOK {
+		t.Errorf("answered %d", got.status)
+	}
+	b.handled(1)
+}
+
+// A client that sends its body byte by byte keeps nobody out: a key in the body is known only when it is there.
+func slowBody(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Key: "order:{body:id}", Handler: echoBody})
+	body, upload := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/plain", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answered := make(chan answer)
+	go func() { answered <- b.send(r) }()
+	_, _ = io.WriteString(upload, `{"id":42`)
+	b.passed(b.do("POST /plain", `{"id":42}`, asJSON), `{"id":42}`)
+	_, _ = io.WriteString(upload, `}`)
+	_ = upload.Close()
+	b.passed(<-answered, `{"id":42}`)
+}
+
+// A client that expects "100 Continue" gets it only if somebody reads the body: the handler,
+// or the middleware if the key is in it.
+func refusedUpload(t *testing.T, mount Mount) {
+	for name, test := range map[string]struct {
+		key  string
+		held bool
+		sent bool
+	}{
+		"Held":            {"order:{id|int}", true, false},
+		"Passes":          {"order:{id|int}", false, true},
+		"HeldByTheBody":   {"order:{body:id}", true, true},
+		"PassesByTheBody": {"order:{body:id}", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, mount, Setup{Key: test.key, Handler: echoBody})
+			if test.held {
+				b.hold("order:42")
+			}
+			b.srv.Client().Transport.(*http.Transport).ExpectContinueTimeout = time.Hour
+			body := &counted{r: strings.NewReader(document(100))}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.ContentLength = 100
+			r.Header.Set("Expect", "100-continue")
+			r.Header.Set("Content-Type", "application/json")
+			switch got := b.send(r); {
+			case test.held:
+				b.expect(got, rowHeld)
+			default:
+				b.passed(got, document(100))
+			}
+			if sent := body.n.Load() > 0; sent != test.sent {
+				t.Errorf("the body was sent: %t", sent)
+			}
+		})
+	}
+}
+
+// counted counts what was read.
+type counted struct {
+	r io.Reader
+	n atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}

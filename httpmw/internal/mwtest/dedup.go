@@ -1,0 +1,104 @@
+package mwtest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+)
+
+func testDedup(t *testing.T, mount Mount) {
+	for name, test := range map[string]func(*testing.T, Mount){
+		"WhatSucceededIsDone":        dedupByStatus,
+		"TheScopeIsChosenAtTheStart": dedupOperations,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, mount)
+		})
+	}
+}
+
+var (
+	day  = core.WithDedup(24 * time.Hour)
+	paid = []core.Option{day, core.WithDedupScope("pay")}
+)
+
+func dedupByStatus(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Options: paid, Handler: func(w http.ResponseWriter, r *http.Request) {
+		if status, err := strconv.Atoi(r.Header.Get("Status")); err == nil {
+			w.WriteHeader(status)
+		}
+	}})
+	for i, test := range []struct {
+		status string
+		done   bool
+	}{
+		{"", true}, {"200", true}, {"201", true}, {"204", true}, {"303", true}, {"399", true},
+		{"400", false}, {"404", false}, {"409", false}, {"500", false}, {"503", false},
+	} {
+		line := "POST /orders/" + strconv.Itoa(i)
+		b.do(line, "", "Status: "+test.status)
+		before := b.ran.Load()
+		again := b.do(line, "", "Status: 200")
+		switch {
+		case test.done:
+			b.expect(again, rowDone)
+			b.handled(before)
+		case again.status != http.StatusOK:
+			t.Errorf("after %s: answered %d %s, want to be let through", test.status, again.status, again.body)
+		}
+	}
+}
+
+type leaveKey struct{}
+
+// The client leaves, and the handler returns: it writes nothing, since nobody would read it.
+func dedupGivenUp(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{
+		Options: paid,
+		Outer: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ctx, leave := context.WithCancel(r.Context())
+				defer leave()
+				next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, leaveKey{}, leave)))
+			})
+		},
+		Handler: func(_ http.ResponseWriter, r *http.Request) {
+			if leave, ok := r.Context().Value(leaveKey{}).(context.CancelFunc); ok && r.Header.Get("Leave") != "" {
+				leave()
+				<-r.Context().Done()
+			}
+		},
+	})
+	b.do("POST /orders/42", "", "Leave: yes")
+	if again := b.do("POST /orders/42", ""); again.status != http.StatusOK {
+		t.Errorf("what was given up counts as done: %d %s", again.status, again.body)
+	}
+	b.expect(b.do("POST /orders/42", ""), rowDone)
+}
+
+// A scope names what is done once. Where none is chosen, a lock before several routes would take all of them for one.
+func dedupOperations(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Options: paid})
+	b.passed(b.do("POST /orders/42", ""), "order:42")
+	b.expect(b.do("PUT /orders/42", ""), rowDone)
+	b.expect(b.do("POST /refunds/42", ""), rowDone)
+	b.passed(b.do("POST /orders/43", ""), "order:43")
+	_, err := mount(Setup{Locker: NewLocker(t, &Backend{Store: memlock.New()}, day), Key: "order:{id|int}", Handler: leaseName})
+	if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "WithDedupScope") {
+		t.Errorf("New without a scope: %v", err)
+	}
+}
+
+func dedupHijack(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Options: append([]core.Option{core.WithWait(time.Minute)}, paid...), Handler: func(w http.ResponseWriter, _ *http.Request) { hijack(w, func() {}) }})
+	b.passed(b.do("POST /orders/42", ""), "raw")
+	b.passed(b.do("POST /orders/42", ""), "raw")
+}

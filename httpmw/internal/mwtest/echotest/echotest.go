@@ -1,0 +1,189 @@
+// Package echotest is what the middleware of all versions of Echo has to do. To a compiler the versions
+// are different types, so the tests are generic over those.
+package echotest
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+)
+
+// Context is what the context of every version can do.
+type Context interface {
+	Request() *http.Request
+	String(code int, s string) error
+	JSON(code int, v any) error
+	NoContent(code int) error
+}
+
+// Config has the fields of every version's Config, and converts to it.
+type Config[C Context] struct {
+	Locker       *core.Locker
+	Key          string
+	KeyFunc      func(c C) (string, error)
+	Options      []core.Option
+	Skipper      func(c C) bool
+	MaxBody      int64
+	ErrorHandler func(c C, p *httpmw.Problem) error
+	Logger       *slog.Logger
+}
+
+// App is an Echo. All its routes have the same handler and middleware.
+type App[C Context, H ~func(C) error, M ~func(H) H] struct {
+	Pre, Use []M
+	Group    string   // prefix of a group that has With as its own middleware, "" for none
+	Routes   []string // "POST /orders/:id"
+	Handler  H
+	With     []M
+	OnError  func(C, error) // HTTPErrorHandler, nil for Echo's own
+}
+
+// Version is a version of Echo with its middleware: C is its context, H its HandlerFunc, M its
+// MiddlewareFunc.
+type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
+	Package    string
+	Lock       func(l *core.Locker, key string, opts ...core.Option) M
+	Middleware func(Config[C]) (M, error)
+	NewBind    func(c Config[C], handler func(C, *mwtest.Pay) error) (H, error)
+	Serve      func(App[C, H, M]) http.Handler
+
+	Response  func(C) http.ResponseWriter
+	Writer    func(C) http.ResponseWriter // what Echo's own Response writes to
+	SetWriter func(C, http.ResponseWriter)
+	HTTPError func(code int, message string) error
+	Code      func(error) int // of an HTTPError, 0 for any other error
+
+	Wrap     func(func(http.Handler) http.Handler) M // WrapMiddleware
+	Override M                                       // MethodOverride
+}
+
+// Run runs the table, and what is Echo's alone.
+func (v Version[C, H, M]) Run(t *testing.T) {
+	t.Helper()
+	mwtest.Run(t, mwtest.Framework{Lock: v.mountLock, Bind: v.mountBind, Streams: true})
+	for name, test := range map[string]func(*testing.T){
+		"SourcesOfARoute":                               v.sources,
+		"BeforeTheRouterThereIsNoRoute":                 v.beforeTheRouter,
+		"RequestsWithoutARouteDoNotPass":                v.withoutARoute,
+		"BeforeAndBehindTheRouterItIsTheSameLock":       v.beforeAndBehindTheRouter,
+		"AHandlersErrorIsItsOwn":                        v.errorIsItsOwn,
+		"AnInnerErrorBehindAnAnswerAddsNothing":         v.innerErrorBehindAnAnswer,
+		"AnErrorIsNotDone":                              v.errorIsNotDone,
+		"ALossWinsOverTheHandlersErrorAndKeepsIt":       v.lossWins,
+		"ALossAfterTheAnswerLeavesTheHandlersError":     v.lossAfterTheAnswer,
+		"ALossBehindWrappedMiddlewareIsAnswered":        v.lossBehindWrapped,
+		"ACustomErrorHandlerSeesARefusalAndAddsNothing": v.customErrorHandler,
+		"ErrorHandlerAnswersInstead":                    v.errorHandler,
+		"WhatStandsOutsideGetsItsOwnRequestBack":        v.outsideGetsItsOwnBack,
+		"AClientThatOverridesTheMethodIsLocked":         v.overridden,
+		"AnInnerWriterStays":                            v.innerWriterStays,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// Bench shows what the middleware costs beyond the lock: "bare" calls core.Locker.Do with a fixed name
+// around the same handler, in a middleware as well.
+func (v Version[C, H, M]) Bench(b *testing.B) {
+	locks := mwtest.MemoryLocker(b)
+	bare, err := locks.With(core.WithWait(0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, mw := range map[string]M{
+		"lock": v.Lock(locks, "order:{id|int}"),
+		"bare": func(next H) H {
+			return func(c C) error {
+				return bare.Do(c.Request().Context(), "order:42", func(context.Context) error { return next(c) })
+			}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			mwtest.Bench(b, v.orders(func(c C) error { return c.NoContent(http.StatusNoContent) }, mw))
+		})
+	}
+}
+
+func config[C Context](s mwtest.Setup) Config[C] {
+	c := Config[C]{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
+	if s.KeyFunc != nil {
+		c.KeyFunc = func(c C) (string, error) { return s.KeyFunc(c.Request()) }
+	}
+	if s.Skipper != nil {
+		c.Skipper = func(c C) bool { return s.Skipper(c.Request()) }
+	}
+	return c
+}
+
+func (v Version[C, H, M]) mountLock(s mwtest.Setup) (http.Handler, error) {
+	mw, err := v.Middleware(config[C](s))
+	if err != nil {
+		return nil, err
+	}
+	app := App[C, H, M]{With: []M{mw}, Handler: func(c C) error {
+		s.Handler(v.Response(c), c.Request())
+		return s.Fails
+	}}
+	for _, path := range []string{"/orders/:id", "/refunds/:id", "/plain"} {
+		app.Routes = append(app.Routes, "GET "+path, "POST "+path, "PUT "+path)
+	}
+	return v.Serve(app), nil
+}
+
+func (v Version[C, H, M]) mountBind(s mwtest.Setup) (http.Handler, error) {
+	var handler func(c C, req *mwtest.Pay) error
+	if s.Bound != nil {
+		handler = func(c C, req *mwtest.Pay) error {
+			s.Bound(v.Response(c), c.Request(), req)
+			return nil
+		}
+	}
+	h, err := v.NewBind(config[C](s), handler)
+	if err != nil {
+		return nil, err
+	}
+	app := App[C, H, M]{Handler: h}
+	for _, method := range []string{"GET ", "POST ", "PUT ", "DELETE "} {
+		app.Routes = append(app.Routes, method+"/orders/:id", method+"/pay")
+	}
+	return v.Serve(app), nil
+}
+
+const pay = "POST /orders/:id"
+
+// orders serves one route.
+func (v Version[C, H, M]) orders(handler H, with ...M) http.Handler {
+	return v.Serve(App[C, H, M]{Routes: []string{pay}, Handler: handler, With: with})
+}
+
+// order42 asks for that route.
+func order42(t *testing.T, h http.Handler) (status int, body string) {
+	t.Helper()
+	w := mwtest.Call(t, h, http.MethodPost, "/orders/42")
+	return w.Code, w.Body.String()
+}
+
+// wait is a handler that waits for the end of its request, and returns err.
+func wait[C Context](err error) func(C) error {
+	return func(c C) error {
+		<-c.Request().Context().Done()
+		return err
+	}
+}
+
+// leaseName answers with the name of the lease.
+func leaseName[C Context](c C) error {
+	x, _ := core.FromContext(c.Request().Context())
+	return c.String(http.StatusOK, x.Name())
+}
+
+var short = core.WithMaxHold(10 * time.Millisecond)

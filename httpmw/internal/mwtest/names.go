@@ -1,0 +1,177 @@
+package mwtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
+)
+
+const (
+	asForm = "Content-Type: application/x-www-form-urlencoded"
+	asJSON = "Content-Type: application/json"
+	asPart = "Content-Type: multipart/form-data; boundary=B"
+)
+
+// part is a multipart form with a file.
+const part = "--B\r\nContent-Disposition: form-data; name=\"sku\"; filename=\"f\"\r\n\r\nfile\r\n--B--\r\n"
+
+func testNames(t *testing.T, mount Mount) {
+	for _, test := range []struct {
+		key, line, body string
+		headers         []string
+		want            string
+	}{
+		{key: "order:{id|int}", line: "POST /orders/42", want: "order:42"},
+		{key: "order:{id|int}", line: "POST /orders/042", want: "order:42"},
+		{key: "order:{id|int}", line: "POST /orders/+42", want: "order:42"},
+		{key: "order:{id|int}", line: "POST /orders/%2B%34%32", want: "order:42"},
+		{key: "order:{id|int}", line: "POST /orders/-7", want: "order:-7"},
+		{key: "order:{query:id|int}", line: "POST /plain?id=007", want: "order:7"},
+		{key: "order:{header:X-Order|uuid}", line: "POST /plain", headers: []string{"X-Order: 6F1C2A349A0B4C1D8E5F0123456789AB"},
+			want: "order:6f1c2a34-9a0b-4c1d-8e5f-0123456789ab"},
+		{key: "order:{id|text}", line: "POST /orders/42", want: "order:42"},
+		{key: "order:{id|text}", line: "POST /orders/042", want: "order:042"},
+		{key: "order:{id|text}", line: "POST /orders/%34%32", want: "order:42"},
+		{key: "order:{id|text}", line: "POST /orders/a%2Fb", want: "order:a/b"},
+		{key: "order:{id|text}", line: "POST /orders/1:2", want: "order:1%3A2"},
+		{key: "order:{id|text}", line: "POST /orders/%7Bx%7D", want: "order:%7Bx%7D"},
+		{key: "order:{id|text}", line: "POST /orders/gr%C3%B6%C3%9Fe", want: "order:größe"},
+		{key: "{id|text}:{id|text}", line: "POST /orders/42", want: "42:42"},
+		{key: "job:nightly", line: "POST /plain", want: "job:nightly"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=a+b", want: "a%20b"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=7", want: "7"},
+		{key: "{query:filter[id]|text}", line: "POST /plain?filter%5Bid%5D=7", want: "7"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=%37%20%38", want: "7%208"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=%2537", want: "%2537"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=%37", want: "7"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=7,8", want: "7,8"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=7&x=1&x=2", want: "7"},
+		{key: "{query:id|text}:{id|text}", line: "POST /orders/42?id=7", want: "7:42"},
+		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a%20b"}, want: "a%2520b"},
+		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a, b"}, want: "a,%20b"},
+		{key: "{header:x-tenant|text}:{id|text}", line: "POST /orders/42", headers: []string{"X-TENANT: acme"}, want: "acme:42"},
+		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: a"}, want: "a"},
+		{key: "{header:Host|text}", line: "POST /plain", headers: []string{"Host: shop.test"}, want: "shop.test"},
+		{key: "{body:order.id}", line: "POST /plain", body: `{"order":{"id":42}}`, headers: []string{asJSON}, want: "42"},
+		{key: "{body:id}", line: "PUT /plain", body: `{"id":"42"}`, headers: []string{"Content-Type: application/json; charset=utf-8"}, want: "42"},
+		{key: "{body:id|int}", line: "PUT /plain", body: `{"id":"042"}`, headers: []string{asJSON}, want: "42"},
+		{key: "{body:id}:{body:sku}", line: "POST /plain", body: `{"id":42,"sku":"a:b"}`, headers: []string{asJSON}, want: "42:a%3Ab"},
+	} {
+		t.Run(test.key+" "+test.line, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, mount, Setup{Key: test.key})
+			b.passed(b.do(test.line, test.body, test.headers...), test.want)
+		})
+	}
+}
+
+// testHostile sends hostile values. What gets a lock gets one of the name that every adapter makes of what the handler reads.
+func testHostile(t *testing.T, mount Mount) {
+	for source, by := range map[string]struct {
+		line, body func(v string) string
+		read       func(r *http.Request, v string) string
+	}{
+		"{query:id|text}": {func(v string) string { return "POST /plain?id=" + url.QueryEscape(v) }, nil, func(r *http.Request, _ string) string { return r.URL.Query().Get("id") }},
+		"{id|text}":       {func(v string) string { return "POST /orders/" + everyByte(v) }, nil, func(_ *http.Request, v string) string { return v }},
+		"{body:id}":       {func(string) string { return "POST /plain" }, asJSONString, func(_ *http.Request, v string) string { return v }},
+	} {
+		var names hostile.Names
+		var value string
+		b := start(t, mount, Setup{Key: strings.Replace(hostile.Template, "{v}", source, 1), Handler: func(_ http.ResponseWriter, r *http.Request) {
+			x, _ := core.FromContext(r.Context())
+			names.Check(t, by.read(r, value), x.Name())
+		}})
+		for _, value = range hostile.Values() {
+			body := ""
+			if by.body != nil {
+				body = by.body(value)
+			}
+			if len(value) < 1<<20 && (by.body == nil || utf8.ValidString(value)) {
+				b.do(by.line(value), body, asJSON)
+			}
+		}
+		if ran := b.ran.Load(); ran < 30 {
+			t.Errorf("%s: only %d requests reached the handler", source, ran)
+		}
+	}
+}
+
+func asJSONString(v string) string {
+	text, _ := json.Marshal(v) // of a string: it never fails
+	return `{"id":` + string(text) + `}`
+}
+
+// everyByte leaves nothing for a client or a router to tidy up.
+func everyByte(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
+}
+
+func testBadRequests(t *testing.T, mount Mount) {
+	for _, test := range []struct {
+		key, line, body string
+		headers         []string
+		reason          string
+	}{
+		{key: "{id|int}", line: "POST /orders/4e1", reason: "invalid"},
+		{key: "{id|int}", line: "POST /orders/0x2a", reason: "invalid"},
+		{key: "{id|uuid}", line: "POST /orders/42", reason: "invalid"},
+		{key: "{query:id|int}", line: "POST /plain?id=+42", reason: "invalid"},
+		{key: "{query:id|int}", line: "POST /plain?id=", reason: "missing"},
+		{key: "{query:id|int}", line: "POST /plain?id=7&id=07", reason: "ambiguous"},
+		{key: "{header:X-Order|uuid}", line: "POST /plain", headers: []string{"X-Order: 42"}, reason: "invalid"},
+		{key: "{query:sku|text}", line: "POST /plain", reason: "missing"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=", reason: "missing"},
+		{key: "{query:sku|text}", line: "POST /plain?SKU=7", reason: "missing"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=8", reason: "ambiguous"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=", reason: "ambiguous"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=%zz", reason: "missing"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=7;x=1", reason: "missing"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=%37&sku=%2537", reason: "ambiguous"},
+		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=07", reason: "ambiguous"},
+		{key: "{header:X-Tenant|text}", line: "POST /plain", reason: "missing"},
+		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: "}, reason: "missing"},
+		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: b"}, reason: "ambiguous"},
+		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: A"}, reason: "ambiguous"},
+		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: "}, reason: "ambiguous"},
+		{key: "{body:id}", line: "POST /plain", headers: []string{asJSON}, reason: "missing"},
+		{key: "{body:id}", line: "POST /plain", body: `{"ID":42}`, headers: []string{asJSON}, reason: "missing"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42,"ID":43}`, headers: []string{asJSON}, reason: "ambiguous"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42,"id":43}`, headers: []string{asJSON}, reason: "ambiguous"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":4.2}`, headers: []string{asJSON}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":""}`, headers: []string{asJSON}, reason: "missing"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":null}`, headers: []string{asJSON}, reason: "missing"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42`, headers: []string{asJSON}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}{"id":43}`, headers: []string{asJSON}, reason: "invalid"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42,"x":"&id=43&"}`, headers: []string{asForm}, reason: "content-type"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: application/json; x"}, reason: "content-type"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, reason: "content-type"}, // of no type
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: "}, reason: "content-type"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: application/merge-patch+json"}, reason: "content-type"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: text/json"}, reason: "content-type"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: Application/JSON"}, reason: "content-type"}, // gin reads a form
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: text/xml"}, reason: "content-type"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{asJSON, asForm}, reason: "content-type"},
+	} {
+		t.Run(test.key+" "+test.line+" "+test.body, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, mount, Setup{Key: test.key})
+			b.store.Down.Store(true) // nothing is asked of the backend
+			got := b.do(test.line, test.body, test.headers...)
+			b.expect(got, rowBadKey)
+			source, _, _ := strings.Cut(strings.Trim(test.key, "{}"), "|")
+			b.blames(got, source, test.reason)
+			b.handled(0)
+		})
+	}
+}

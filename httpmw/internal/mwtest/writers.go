@@ -1,0 +1,133 @@
+package mwtest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+)
+
+// A lease that is lost soon.
+var short = []core.Option{core.WithMaxHold(10 * time.Millisecond)}
+
+func testLoss(t *testing.T, mount Mount) {
+	partial := answer{status: http.StatusOK, body: "partial"}
+	for name, test := range map[string]struct {
+		handler http.HandlerFunc
+		want    answer
+		http2   bool
+	}{
+		"NothingWritten":      {handler: func(http.ResponseWriter, *http.Request) {}},
+		"NothingWrittenHTTP2": {http2: true, handler: func(http.ResponseWriter, *http.Request) {}},
+		"HeadersSetOnly": {handler: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "5")
+			w.Header().Set("Content-Type", "text/plain")
+			w.Header().Set("Cache-Control", "max-age=3600")
+			w.Header().Set("Retry-After", "77")
+		}},
+		"InformationalOnly": {handler: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+		}},
+		"EmptyCopy": {handler: func(w http.ResponseWriter, _ *http.Request) {
+			if rf, ok := w.(io.ReaderFrom); ok {
+				_, _ = rf.ReadFrom(http.NoBody)
+			}
+		}},
+		"Bytes": {want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("partial"))
+		}},
+		"BytesHTTP2": {http2: true, want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("partial"))
+		}},
+		"String": {want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "partial")
+		}},
+		"StringHTTP2": {http2: true, want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "partial")
+		}},
+		"Copy": {want: partial, handler: func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(w, r.Body)
+		}},
+		"Status": {want: answer{status: http.StatusAccepted}, handler: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusAccepted)
+		}},
+		"StatusHTTP2": {http2: true, want: answer{status: http.StatusAccepted}, handler: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusAccepted)
+		}},
+		"Flush": {want: answer{status: http.StatusOK}, handler: func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush()
+		}},
+		"FlushByController": {want: answer{status: http.StatusOK}, handler: flush},
+		"FlushHTTP2":        {http2: true, want: answer{status: http.StatusOK}, handler: flush},
+		"Hijack": {want: answer{status: http.StatusOK, body: "raw"}, handler: func(w http.ResponseWriter, r *http.Request) {
+			hijack(w, func() { <-r.Context().Done() })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, mount, Setup{HTTP2: test.http2, Options: short, Handler: func(w http.ResponseWriter, r *http.Request) {
+				test.handler(w, r)
+				<-r.Context().Done()
+				if _, ok := errors.AsType[*core.LostError](context.Cause(r.Context())); !ok {
+					t.Errorf("cause: %v, want a *LostError", context.Cause(r.Context()))
+				}
+			}})
+			got := b.do("POST /orders/42", "partial")
+			b.handled(1)
+			if test.want.status == 0 {
+				b.expect(got, rowLost)
+			} else if got.status != test.want.status || got.body != test.want.body {
+				t.Errorf("answered %d %q, want %d %q", got.status, got.body, test.want.status, test.want.body)
+			}
+		})
+	}
+	t.Run("HeadersAreThoseFromBefore", func(t *testing.T) {
+		t.Parallel()
+		b := start(t, mount, Setup{
+			Options: short,
+			Outer: func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Vary", "Origin")
+					w.Header().Set("Set-Cookie", "session=1")
+					next.ServeHTTP(w, r)
+				})
+			},
+			Handler: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Add("Set-Cookie", "paid=yes")
+				w.Header().Set("Location", "/receipts/42")
+				w.Header().Del("Vary")
+				<-r.Context().Done()
+			},
+		})
+		got := b.do("POST /orders/42", "")
+		b.expect(got, rowLost)
+		if cookies := strings.Join(got.header.Values("Set-Cookie"), "|"); cookies != "session=1" || got.header.Get("Vary") != "Origin" || got.header.Get("Location") != "" {
+			t.Errorf("%v", got.header)
+		}
+	})
+	t.Run("FoundAtTheRelease", func(t *testing.T) {
+		t.Parallel()
+		var b *bench
+		b = start(t, mount, Setup{Handler: func(http.ResponseWriter, *http.Request) { b.store.Robbed.Store(true) }})
+		b.expect(b.do("POST /orders/42", ""), rowLost)
+		b.handled(1)
+	})
+}
+
+func flush(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() }
+
+// hijack answers "raw" by hand, after wait.
+func hijack(w http.ResponseWriter, wait func()) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	wait()
+	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nraw")
+}
