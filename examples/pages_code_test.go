@@ -170,14 +170,14 @@ func taskRules(locks *core.Locker, redisOpt asynq.RedisConnOpt, ship func(contex
 		// One at a time for each order, and an order ships once.
 		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour)),
 		// All types that begin with "report:". Duplicates that arrive while one runs are finished unrun.
-		taskmw.WithType("report:*", "{asynq:type}:{header:tenant|text}", taskmw.OnConflict(taskmw.Skip))))
+		taskmw.WithType("report:*", "{asynq:type}:{header:tenant|text}").OnConflict(taskmw.Skip)))
 	mux.HandleFunc("order:ship", ship)
 	return srv
 }
 
 func taskCron(mux *asynq.ServeMux, locks *core.Locker) {
 	mux.Use(taskmw.Middleware(locks, taskmw.WithType("cleanup", "cron:cleanup",
-		taskmw.OnConflict(taskmw.Skip), core.WithMinHold(30*time.Second)))) // for a job of each minute
+		core.WithMinHold(30*time.Second)).OnConflict(taskmw.Skip))) // for a job of each minute
 }
 
 func taskFromRequest(ctx context.Context, client *asynq.Client) error {

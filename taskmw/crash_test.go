@@ -38,7 +38,7 @@ const crashTTL = 3 * time.Second
 
 // rule is that of the workers and of those who come after them.
 func rule(action taskmw.Action, dedup time.Duration) taskmw.Option {
-	return taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(dedup), taskmw.OnConflict(action))
+	return taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(dedup)).OnConflict(action)
 }
 
 // work is the process. It prints the ID of a task that has begun, and ends with its parent.
