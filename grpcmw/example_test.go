@@ -126,5 +126,5 @@ func ExampleNew() {
 	_, err = grpcmw.New(locks, grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.uuid}"))
 	fmt.Println(err)
 	// Output:
-	// grpcmw: method "/shop.v1.Orders/Refund": key "order:{order.uuid}": {order.uuid}: shop.v1.Order has no field "uuid"
+	// grpcmw: method "/shop.v1.Orders/Refund": holdfast: invalid: key "order:{order.uuid}": {order.uuid}: shop.v1.Order has no field "uuid"
 }
