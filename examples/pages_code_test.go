@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -141,6 +142,29 @@ func grpcClient(address string, creds grpc.DialOption) error {
 		return err
 	}
 	return conn.Close()
+}
+
+func httpClient(ctx context.Context, newRequest func(context.Context) (*http.Request, error)) (*http.Response, error) {
+	for {
+		req, err := newRequest(ctx) // a new one each time, since its body is used up
+		if err != nil {
+			return nil, err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, err // nobody knows whether it was done: see the guide about idempotency
+		}
+		seconds, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 32) // the largest number if it is too large
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return res, nil // the answer
+		}
+		res.Body.Close()
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(time.Duration(seconds) * time.Second):
+		}
+	}
 }
 
 func httpIdempotency(mux *http.ServeMux, locks *core.Locker, rdb *redis.Client, pay http.Handler) {
