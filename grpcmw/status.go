@@ -167,11 +167,11 @@ var reasons = map[core.Kind]adapter.Reason{
 // code, so the pushback tells it to stop.
 func answerTo(err error) *answer {
 	reason, ok := reasons[core.KindOf(err)]
-	switch {
-	case !ok:
+	if errors.Is(err, core.ErrDraining) {
+		reason, ok = adapter.Stopping, true
+	}
+	if !ok {
 		return nil
-	case errors.Is(err, core.ErrDraining):
-		reason = adapter.Stopping
 	}
 	return newAnswer(reason, err, "")
 }
