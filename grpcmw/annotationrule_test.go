@@ -25,17 +25,17 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 )
 
-// annotatedDoor returns a function that calls a method locked by r, beside Lockers of the
+// annotatedGuard returns a function that calls a method locked by r, beside Lockers of the
 // same store.
-func annotatedDoor(t *testing.T, d driver.Driver, r *holdfastpb.LockRule, defaults ...core.Option) (call func(context.Context, grpc.UnaryHandler) error) {
+func annotatedGuard(t *testing.T, d driver.Driver, r *holdfastpb.LockRule, defaults ...core.Option) (call func(context.Context, grpc.UnaryHandler) error) {
 	t.Helper()
 	files := annotated(t, r)
-	door, err := grpcmw.NewFrom(files, newLocker(t, d), grpcmw.WithAnnotations(defaults...))
+	guard, err := grpcmw.NewFrom(files, newLocker(t, d), grpcmw.WithAnnotations(defaults...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func(ctx context.Context, handler grpc.UnaryHandler) error {
-		_, err := door.Unary()(ctx, thing(t, files, 42), &grpc.UnaryServerInfo{FullMethod: touch}, handler)
+		_, err := guard.Unary()(ctx, thing(t, files, 42), &grpc.UnaryServerInfo{FullMethod: touch}, handler)
 		return err
 	}
 }
@@ -61,7 +61,7 @@ func TestWaitOfAnAnnotationBoundsTheWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New()
 				hold(t, newLocker(t, store), "thing:42", core.WithMaxHold(0))
-				call := annotatedDoor(t, store, &holdfastpb.LockRule{Key: "thing:{id}", Wait: row.wait}, row.defaults...)
+				call := annotatedGuard(t, store, &holdfastpb.LockRule{Key: "thing:{id}", Wait: row.wait}, row.defaults...)
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Second)
 				defer cancel()
 				began := time.Now()
@@ -74,7 +74,7 @@ func TestWaitOfAnAnnotationBoundsTheWait(t *testing.T) {
 	}
 }
 
-func TestTTLOfAnAnnotationIsTheTenures(t *testing.T) {
+func TestTTLOfAnAnnotationIsTheLeases(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		ttl      *string
@@ -90,7 +90,7 @@ func TestTTLOfAnAnnotationIsTheTenures(t *testing.T) {
 			t.Parallel()
 			store := memlock.New()
 			var claim driver.Claim
-			call := annotatedDoor(t, faulty{store, func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			call := annotatedGuard(t, faulty{store, func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 				claim = c
 				return store.Acquire(ctx, c)
 			}}, &holdfastpb.LockRule{Key: "thing:{id}", Ttl: row.ttl}, row.defaults...)
@@ -107,7 +107,7 @@ func TestTTLOfAnAnnotationIsTheTenures(t *testing.T) {
 func TestMaxHoldOfAnAnnotationEndsTheWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		call := annotatedDoor(t, memlock.New(), &holdfastpb.LockRule{Key: "thing:{id}", MaxHold: new("1m")})
+		call := annotatedGuard(t, memlock.New(), &holdfastpb.LockRule{Key: "thing:{id}", MaxHold: new("1m")})
 		began := time.Now()
 		err := call(t.Context(), func(ctx context.Context, _ any) (any, error) {
 			<-ctx.Done()
@@ -141,7 +141,7 @@ func TestDedupOfAnAnnotationRefusesFinishedWorkOfItsScope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			call := annotatedDoor(t, store, row.rule)
+			call := annotatedGuard(t, store, row.rule)
 			reason := map[codes.Code]string{codes.AlreadyExists: grpcmw.ReasonDuplicate}[row.code]
 			wantStatus(t, call(t.Context(), nothing), row.code, reason)
 		})
@@ -180,9 +180,9 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": row.opts, "Good": key("thing:{id}"), "Plain": nil})
-			door, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
-			if door != nil || !errors.Is(err, core.ErrInvalid) {
-				t.Fatalf("New: %v, %v", door, err)
+			guard, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+			if guard != nil || !errors.Is(err, core.ErrInvalid) {
+				t.Fatalf("New: %v, %v", guard, err)
 			}
 			for _, says := range []string{"grpcmw: ", touch, "(holdfast.v1.lock)", row.says} {
 				if !strings.Contains(err.Error(), says) {
@@ -193,8 +193,8 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 				t.Errorf("%q speaks of a rule that works", err)
 			}
 			// The server's own rule stands in place of the one that cannot work.
-			door, err = grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
-			if err != nil || len(door.Methods()) != 2 {
+			guard, err = grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
+			if err != nil || len(guard.Methods()) != 2 {
 				t.Errorf("with a rule of the server's own: %v", err)
 			}
 		})
@@ -271,9 +271,9 @@ func TestAnnotationInAnyFormLocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": opts})
-			door, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
-			if err != nil || len(door.Methods()) != 1 {
-				t.Errorf("New: %v, %v", door, err)
+			guard, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+			if err != nil || len(guard.Methods()) != 1 {
+				t.Errorf("New: %v, %v", guard, err)
 			}
 		})
 	}
@@ -317,7 +317,7 @@ func TestAnnotationsSayHowTheNameIsLocked(t *testing.T) {
 				row.rule.Key = "thing:{id}"
 			}
 			other := newLocker(t, store)
-			err := annotatedDoor(t, store, row.rule)(t.Context(), func(ctx context.Context, _ any) (any, error) {
+			err := annotatedGuard(t, store, row.rule)(t.Context(), func(ctx context.Context, _ any) (any, error) {
 				if row.during == nil {
 					return struct{}{}, nil
 				}
@@ -337,11 +337,11 @@ func TestAnnotationsSayHowTheNameIsLocked(t *testing.T) {
 		t.Parallel()
 		store := memlock.New()
 		store.SetDown(true)
-		call := annotatedDoor(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_LOCAL_ONLY})
+		call := annotatedGuard(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_LOCAL_ONLY})
 		if err := call(t.Context(), nothing); err != nil {
 			t.Error(err)
 		}
-		closed := annotatedDoor(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_FAIL_CLOSED},
+		closed := annotatedGuard(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_FAIL_CLOSED},
 			core.OnUnavailable(core.LocalOnly))
 		wantStatus(t, closed(t.Context(), nothing), codes.Unavailable, grpcmw.ReasonUnavailable)
 	})

@@ -195,5 +195,5 @@ func TestKilledOnItsLastAttemptATaskIsArchivedByAsynq(t *testing.T) {
 	v.kill()
 	q.expire(t, id)
 	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Retry, 0))))
-	q.await(t, id, asynq.TaskStateArchived) // the door is not asked
+	q.await(t, id, asynq.TaskStateArchived) // the middleware is not asked
 }

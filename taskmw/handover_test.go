@@ -51,9 +51,9 @@ func mustBeFree(t *testing.T, q *queue) {
 func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	mux, door := http.NewServeMux(), httpmw.Lock(newLocker(t, q.store()), "order:{id|int}")
+	mux, lock := http.NewServeMux(), httpmw.Lock(newLocker(t, q.store()), "order:{id|int}")
 	ids := make(chan string, 2)
-	mux.Handle("POST /orders/{id}/ship", door(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("POST /orders/{id}/ship", lock(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := taskmw.Enqueue(r.Context(), q.client, shipTask(), keep, asynq.Queue(q.name), asynq.Retention(time.Hour))
 		if err != nil {
 			t.Error(err)
