@@ -111,6 +111,9 @@ func TestABadValueIsInvalidArgumentAndNothingRuns(t *testing.T) {
 				client := serve(t, mustNotRun(t), grpcmw.ServerOptions(newLocker(t, memlock.New()), locked(row.key)...)...)
 				trailer, err := call(metadata.AppendToOutgoingContext(t.Context(), row.pairs...), client, row.req)
 				wantRefusal(t, err, trailer, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
+				if text := status.Convert(err).Message(); !strings.Contains(text, "}, which names a lock, is "+row.what) {
+					t.Errorf("%q does not say what is wrong", text)
+				}
 				source := row.key[strings.LastIndex(row.key, "{")+1 : len(row.key)-1]
 				source, _, _ = strings.Cut(source, "|")
 				var violations []*errdetails.BadRequest_FieldViolation

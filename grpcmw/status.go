@@ -128,6 +128,9 @@ func newAnswer(reason adapter.Reason, cause error, method string, details ...pro
 		}
 		details = append([]protoadapt.MessageV1{info}, details...)
 	}
+	if source, ok := errors.AsType[*key.SourceError](cause); ok && reason == adapter.BadKey && method != "" {
+		r.text = fmt.Sprintf("{%s}, which names a lock, is %s", source.Source, source.Reason())
+	}
 	s := status.New(r.code, r.text)
 	if detailed, err := s.WithDetails(details...); err == nil {
 		s = detailed
