@@ -334,7 +334,7 @@ func mutantsOfRPC() []Mutant {
 			File: "grpcmw/annotation.go",
 			Old:  "case r.GetShared() && r.Limit != nil:",
 			New:  "case r == nil:",
-			Test: "grpcmw TestAnnotationsSayHowTheNameIsLocked",
+			Test: "grpcmw TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod",
 		},
 	}
 }
