@@ -31,7 +31,7 @@ func New(l *core.Locker, opts ...core.Option) (*Group, error) {
 	if window, _ := locks.Dedup(); window > 0 {
 		return nil, fmt.Errorf("%w: coalesce: with WithDedup the call that waits would never run", core.ErrInvalid)
 	}
-	// Locks of one holder each that are free when they are given up, whatever the defaults are.
+	// Locks of one holder that are free when they are given up, whatever the defaults are.
 	waiters, err := locks.With(core.WithTemplate("coalesce"), core.WithLimit(1), core.WithMaxHold(0), core.WithMinHold(0),
 		core.OnUnavailable(core.FailClosed))
 	if err != nil {
@@ -82,16 +82,15 @@ func (g *Group) Do(ctx context.Context, c Call, work func(context.Context) error
 // lineUp makes the caller the one that waits.
 //
 // The waiter's lock is given up once its holder has the name, and before its work begins. So whoever finds it taken knows
-// that a run will begin after this moment. The check's lock is held while somebody looks. What must not happen is that
-// a call is covered and no run begins after it. The interleavings behind the order of things:
+// that a run will begin after this moment. What must not happen is that a call is covered and no run begins after it.
+// The interleavings behind the order of things:
 //
 //  1. A duplicate looks while the waiter gets the name. Its look comes before the waiter's lock is free at the
 //     lock service, and that before the work: the run covers it. After that it finds the lock free, and waits itself.
 //  2. The waiter gives its lock up and does not learn whether it did. Then the lock may be seen as taken while the
 //     work runs. So the work does not run.
-//  3. A look is answered by another call's that was under way before, as core shares the answer among the goroutines
-//     of a process: what it saw may be older than this call. Behind the check there is one look at a time, so it
-//     is the call's own. If the check's lock is lost meanwhile, the look proves nothing, and the error is [core.ErrLost].
+//  3. A look must not be answered by another call's that was under way before: what that saw may be older than this
+//     call. TryAcquire asks for itself, or knows that this process has the lock.
 //  4. The waiter dies. Until its lock has run out duplicates are covered in trust of it. A queue delivers its task again:
 //     that one finds its own self there, covers nothing, and waits. Then the first that comes is the waiter.
 //  5. The waiter gives up when its time is over. If its queue does not bring it again, that stands for all that it covered.
@@ -101,24 +100,17 @@ func (g *Group) Do(ctx context.Context, c Call, work func(context.Context) error
 // Beyond reach is a waiter's lock that is taken after its caller has given up: a command that was lost on the way,
 // and executed when that same caller, come again, runs already. core deletes such a grant when it learns of it, and it
 // is gone within one TTL.
-func (g *Group) lineUp(ctx context.Context, c Call, left func() time.Duration) (waiter *core.Lease, err error) {
-	place, label := c.derived("waiter"), core.WithLabel(c.Self)
-	var seen error
-	err = g.waiters.Do(ctx, c.derived("check"), func(ctx context.Context) error {
-		waiter, seen = g.waiters.TryAcquire(ctx, place, label)
-		return nil
-	}, label, core.WithWait(left()))
-	switch held, ok := errors.AsType[*core.HeldError](seen); {
-	case waiter != nil: // it has the place, whatever became of the check
-		return waiter, nil
-	case err != nil:
-		return nil, err
+func (g *Group) lineUp(ctx context.Context, c Call, left func() time.Duration) (*core.Lease, error) {
+	place, label := c.place(), core.WithLabel(c.Self)
+	waiter, err := g.waiters.TryAcquire(ctx, place, label)
+	held, ok := errors.AsType[*core.HeldError](err)
+	switch {
 	case ok && (c.Self == "" || held.Label != c.Self):
 		return nil, ErrCovered
 	case ok:
 		return g.waiters.Acquire(ctx, place, label, core.WithWait(left()))
 	default:
-		return nil, seen
+		return waiter, err
 	}
 }
 
@@ -131,11 +123,11 @@ func remaining(wait time.Duration) func() time.Duration {
 	return func() time.Duration { return max(0, time.Until(end).Truncate(time.Millisecond)) }
 }
 
-// derived makes a name that belongs to the call's name and work. No key makes it: in names of keys two
-// hexadecimal digits or "sha256-" follow a '%'. It is no longer than the names that core takes.
-func (c Call) derived(what string) string {
+// place is the name of the waiter's lock. No key makes it: in names of keys two hexadecimal digits or "sha256-" follow a
+// '%'. It is no longer than the names that core takes.
+func (c Call) place() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", c.Work, c.Name))
-	name, end := c.Name, "%"+what+"-"+hex.EncodeToString(sum[:])
+	name, end := c.Name, "%waiter-"+hex.EncodeToString(sum[:])
 	head := min(len(name), key.MaxName-len(end))
 	for head > 0 && head < len(name) && !utf8.RuneStart(name[head]) {
 		head--

@@ -137,8 +137,7 @@ func (h *history) work(t *testing.T, length time.Duration) func(context.Context)
 	}
 }
 
-// Every call that is covered is followed by a run that begins after it, whatever the order of
-// answers. Without the check some are not: core shares old answers.
+// Every call that is covered is followed by a run that begins after it, whatever the order of answers.
 func TestNoRunIsMissed(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {
@@ -219,6 +218,44 @@ func TestManyCallsDuringARunLeadToExactlyOneMore(t *testing.T) {
 	}
 }
 
+// A process that shared the answer to an attempt among its calls would cover a call with one that was under way before.
+func TestAnAnswerFromBeforeTheCallCoversNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, h := &far{Store: memlock.New()}, &history{}
+		here, there := newGroup(t, store), newGroup(t, store)
+		free := take(t, store.Store, "index", "somebody")
+		outcome := map[string]error{}
+		var wg sync.WaitGroup
+		call := func(g *Group, self string) {
+			wg.Go(func() {
+				err := g.Do(t.Context(), reindex(self), h.work(t, time.Minute))
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				outcome[self] = err
+			})
+			synctest.Wait()
+		}
+		call(there, "waits")
+		slow := true
+		store.fail = func(op string, c driver.Claim) error {
+			if op == "acquire" && slow && strings.Contains(c.Name, "%waiter-") {
+				slow = false
+				time.Sleep(time.Second) // the answer is on its way
+			}
+			return nil
+		}
+		call(here, "looks")
+		free()
+		synctest.Wait() // the one that waited runs
+		call(here, "comes later")
+		wg.Wait()
+		if len(h.begun) != 2 || outcome["waits"] != nil || !errors.Is(outcome["looks"], ErrCovered) || outcome["comes later"] != nil {
+			t.Errorf("%d runs, %v", len(h.begun), outcome)
+		}
+	})
+}
+
 func TestOtherWorkUnderTheNameIsNotCovered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -255,7 +292,7 @@ func TestWorkRunsOnlyOnceItsPlaceIsKnownToBeFree(t *testing.T) {
 	})
 }
 
-// What the waiter's lock and the check say, they say to all processes, or nothing.
+// What the waiter's lock says, it says to all processes, or nothing.
 func TestWorkDoesNotRunWithoutTheServiceWhateverThePolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -270,36 +307,11 @@ func TestWorkDoesNotRunWithoutTheServiceWhateverThePolicy(t *testing.T) {
 	})
 }
 
-func TestALookBehindALostCheckCoversNothing(t *testing.T) {
-	t.Parallel()
-	for _, late := range []time.Duration{0, 5 * time.Second} { // before, and after, a renewal has noticed
-		synctest.Test(t, func(t *testing.T) {
-			store := &far{Store: memlock.New()}
-			take(t, store, reindex("1").derived("waiter"), "1")
-			var check driver.Claim
-			store.fail = func(op string, c driver.Claim) error {
-				switch {
-				case op != "acquire":
-				case strings.Contains(c.Name, "%check-"):
-					check = c
-				default:
-					_ = store.Store.Release(context.Background(), check) // an operator's DEL; of a repeat, nothing
-					time.Sleep(late)
-				}
-				return nil
-			}
-			if err := newGroup(t, store).Do(t.Context(), reindex("2"), mustNotRun(t)); err == nil || errors.Is(err, ErrCovered) {
-				t.Errorf("the call is covered: %v", err)
-			}
-		})
-	}
-}
-
 func TestACallIsNotCoveredByItsOwnEarlierAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
-		free := take(t, store, reindex("1").derived("waiter"), "1")
+		free := take(t, store, reindex("1").place(), "1")
 		group, h := newGroup(t, store), &history{}
 		if err := group.Do(t.Context(), reindex("2"), h.work(t, 0)); !errors.Is(err, ErrCovered) {
 			t.Errorf("a duplicate: %v", err)
@@ -353,27 +365,25 @@ func TestAWaiterIsOneAndFreeAtOnceWhateverTheDefaults(t *testing.T) {
 	}
 }
 
-func TestDerivedNamesAreThoseOfNoKeyAndOfNoOther(t *testing.T) {
+func TestPlacesHaveNamesOfNoKeyAndOfNoOther(t *testing.T) {
 	t.Parallel()
 	l := newLocker(t, memlock.New())
 	seen := make(map[string]string)
 	for _, work := range []string{"", "a", "a:b", "%", "\x00", "\xff", strings.Repeat("x", 1<<12)} {
 		for _, name := range []string{
 			"a", "order:42", "a%20b", strings.Repeat("x", 127), strings.Repeat("x", 128), strings.Repeat("x", 129),
-			strings.Repeat("x", 200), strings.Repeat("é", 100), "x" + strings.Repeat("日", 66), Call{Name: "a", Work: "b"}.derived("check"),
+			strings.Repeat("x", 200), strings.Repeat("é", 100), "x" + strings.Repeat("日", 66), Call{Name: "a", Work: "b"}.place(),
 		} {
-			for _, what := range []string{"waiter", "check"} {
-				got, from := Call{Name: name, Work: work}.derived(what), fmt.Sprintf("%s of %.40q, %q", what, work, name)
-				if other, ok := seen[got]; ok {
-					t.Errorf("%s is %s", from, other)
-				}
-				seen[got] = from
-				if !strings.Contains(got, "%"+what+"-") || !utf8.ValidString(got) {
-					t.Errorf("%s is %q", from, got)
-				}
-				if err := l.Do(t.Context(), got, func(context.Context) error { return nil }); err != nil {
-					t.Errorf("%s: %v", from, err)
-				}
+			got, from := Call{Name: name, Work: work}.place(), fmt.Sprintf("the place of %.40q, %q", work, name)
+			if other, ok := seen[got]; ok {
+				t.Errorf("%s is %s", from, other)
+			}
+			seen[got] = from
+			if !strings.Contains(got, "%waiter-") || !utf8.ValidString(got) {
+				t.Errorf("%s is %q", from, got)
+			}
+			if err := l.Do(t.Context(), got, func(context.Context) error { return nil }); err != nil {
+				t.Errorf("%s: %v", from, err)
 			}
 		}
 	}

@@ -8,6 +8,6 @@
 //		// rebuild will run, or runs for somebody else after this moment: answer 202, say
 //	}
 //
-// Each call takes three locks: that of the name, and two more of the group, whose names no key makes. For asynq
+// Each call takes a second lock, of the one that waits. No key makes its name. For asynq
 // there is taskmw.Coalesce.
 package coalesce

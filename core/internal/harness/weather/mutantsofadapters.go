@@ -136,11 +136,11 @@ func mutantsOfTasks() []Mutant {
 func mutantsOfCoalescing() []Mutant {
 	return []Mutant{
 		{
-			Name: "refusal: many look at a waiter at once",
-			File: "core/coalesce/coalesce.go",
-			Old:  "c.derived(\"check\"), func",
-			New:  "c.derived(\"check\")+c.Self, func",
-			Test: "core/coalesce TestNoRunIsMissed",
+			Name: "refusal: calls share the answer of one that does not wait",
+			File: "core/internal/contend/caller.go",
+			Old:  "\ts := Step{Do: Over, Err: err}\n\tif c.line.GaveUp() {",
+			New:  "\ts := Step{Do: Over, Err: err}\n\tif h := r.Meaning().Held; h != nil {\n\t\tc.line.Tell(News{Held: h, At: r.Now.Awake()})\n\t}\n\tif c.line.GaveUp() {",
+			Test: "core/coalesce TestAnAnswerFromBeforeTheCallCoversNothing",
 		},
 		{
 			Name: "refusal: a call is covered by its own earlier attempt",
@@ -155,13 +155,6 @@ func mutantsOfCoalescing() []Mutant {
 			Old:  "if err := waiter.Release(ctx); err != nil {",
 			New:  "if err := waiter.Release(ctx); err != nil && ctx == nil {",
 			Test: "core/coalesce TestWorkRunsOnlyOnceItsPlaceIsKnownToBeFree",
-		},
-		{
-			Name: "refusal: a look without the check covers",
-			File: "core/coalesce/coalesce.go",
-			Old:  "\tcase err != nil:\n\t\treturn nil, err\n\tcase ok",
-			New:  "\tcase err != nil && !ok:\n\t\treturn nil, err\n\tcase ok",
-			Test: "core/coalesce TestALookBehindALostCheckCoversNothing",
 		},
 		{
 			Name: "refusal: coalescing goes with dedup",
