@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -143,6 +144,29 @@ func grpcClient(address string, creds grpc.DialOption) error {
 	return conn.Close()
 }
 
+func httpClient(ctx context.Context, newRequest func(context.Context) (*http.Request, error)) (*http.Response, error) {
+	for {
+		req, err := newRequest(ctx) // a new one each time, since its body is used up
+		if err != nil {
+			return nil, err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, err // nobody knows whether it was done: see the guide about idempotency
+		}
+		seconds, err := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 32) // the largest number if it is too large
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return res, nil // the answer
+		}
+		res.Body.Close()
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(time.Duration(seconds) * time.Second):
+		}
+	}
+}
+
 func httpIdempotency(mux *http.ServeMux, locks *core.Locker, rdb *redis.Client, pay http.Handler) {
 	// account says whose keys they are: a value that the client cannot choose.
 	account := func(r *http.Request) (string, error) { return userOf(r.Context()), nil }
@@ -170,14 +194,14 @@ func taskRules(locks *core.Locker, redisOpt asynq.RedisConnOpt, ship func(contex
 		// One at a time for each order, and an order ships once.
 		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour)),
 		// All types that begin with "report:". Duplicates that arrive while one runs are finished unrun.
-		taskmw.WithType("report:*", "{asynq:type}:{header:tenant|text}", taskmw.OnConflict(taskmw.Skip))))
+		taskmw.WithType("report:*", "{asynq:type}:{header:tenant|text}").OnConflict(taskmw.Skip)))
 	mux.HandleFunc("order:ship", ship)
 	return srv
 }
 
 func taskCron(mux *asynq.ServeMux, locks *core.Locker) {
 	mux.Use(taskmw.Middleware(locks, taskmw.WithType("cleanup", "cron:cleanup",
-		taskmw.OnConflict(taskmw.Skip), core.WithMinHold(30*time.Second)))) // for a job of each minute
+		core.WithMinHold(30*time.Second)).OnConflict(taskmw.Skip))) // for a job of each minute
 }
 
 func taskFromRequest(ctx context.Context, client *asynq.Client) error {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/hibiken/asynq"
 	"github.com/labstack/echo/v4"
@@ -52,6 +54,38 @@ func TestTheFunctionsOfThePagesRun(t *testing.T) {
 		if err := run(t.Context(), locks); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A stock client waits for as long as a refusal says, and for nothing else. It is not to be hurried by a number that it
+// cannot read.
+func TestTheClientOfThePagesSendsAgainWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	const late = 10 * time.Second // the client's deadline
+	for after, want := range map[string]int{"0": 5, "": 1, "-1": 1, "soon": 1, "3600": 1, "4294967296": 1, "99999999999999999999": 1} {
+		calls := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if calls++; calls < 5 && after != "" {
+				w.Header().Set("Retry-After", after)
+				w.WriteHeader(http.StatusConflict)
+			}
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), late)
+		if want == 1 && strings.Trim(after, "0123456789") == "" && after != "" { // it waits: nobody needs to
+			cancel()
+			ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+		}
+		res, err := httpClient(ctx, func(ctx context.Context) (*http.Request, error) {
+			return http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, server.URL, http.NoBody)
+		})
+		if err == nil {
+			res.Body.Close()
+		}
+		if calls != want || (err != nil) != (ctx.Err() != nil) {
+			t.Errorf("Retry-After %q: %d calls, %v", after, calls, err)
+		}
+		cancel()
+		server.Close()
 	}
 }
 

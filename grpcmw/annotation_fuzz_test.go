@@ -35,14 +35,14 @@ func FuzzLockRule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, rule []byte) {
 		raw := protowire.AppendBytes(protowire.AppendTag(nil, 85625, protowire.BytesType), rule)
 		files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": unknown(raw)})
-		door, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+		guard, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
 		switch {
 		case err != nil && (!errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), touch)):
 			t.Errorf("the error does not say where it belongs: %v", err)
-		case err == nil && len(door.Methods()) != 1:
+		case err == nil && len(guard.Methods()) != 1:
 			t.Error("neither an error nor a rule")
 		case err == nil:
-			_, err := door.Unary()(t.Context(), thing(t, files, 42), &grpc.UnaryServerInfo{FullMethod: touch}, nothing)
+			_, err := guard.Unary()(t.Context(), thing(t, files, 42), &grpc.UnaryServerInfo{FullMethod: touch}, nothing)
 			if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument { // metadata is missing
 				t.Errorf("the rule that was taken does not work: %v", err)
 			}

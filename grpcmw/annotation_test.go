@@ -116,21 +116,21 @@ func closeAndRecv(ss interface{ CloseAndRecv() (*testpb.Reply, error) }) error {
 func TestMethodsListsWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	const stock = "/shop.annotated.v1.Stock/"
-	door, err := grpcmw.New(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, orderKey), grpcmw.WithAnnotations())
+	guard, err := grpcmw.New(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, orderKey), grpcmw.WithAnnotations())
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{stock + "Import", stock + "Negotiate", stock + "Reserve", stock + "Ship", stock + "Watch", watch}
-	if got := door.Methods(); !slices.Equal(got, want) {
+	if got := guard.Methods(); !slices.Equal(got, want) {
 		t.Errorf("locked: %q, want %q", got, want)
 	}
 }
 
 func TestAnnotationsAreReadOnlyOnRequest(t *testing.T) {
 	t.Parallel()
-	door, err := grpcmw.New(newLocker(t, memlock.New()))
-	if err != nil || len(door.Methods()) != 0 {
-		t.Errorf("locked: %q, %v", door.Methods(), err)
+	guard, err := grpcmw.New(newLocker(t, memlock.New()))
+	if err != nil || len(guard.Methods()) != 0 {
+		t.Errorf("locked: %q, %v", guard.Methods(), err)
 	}
 }
 
@@ -157,16 +157,16 @@ func TestRuleOfTheServerStandsInPlaceOfAnAnnotation(t *testing.T) {
 // was locked, "" for none.
 func lockedBy(t *testing.T, opts []grpcmw.Option, method string, req any) (name string, err error) {
 	t.Helper()
-	door, err := grpcmw.New(newLocker(t, memlock.New()), opts...)
+	guard, err := grpcmw.New(newLocker(t, memlock.New()), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lockedIn(t, door, method, req)
+	return lockedIn(t, guard, method, req)
 }
 
-func lockedIn(t *testing.T, door *grpcmw.Interceptors, method string, req any) (name string, err error) {
+func lockedIn(t *testing.T, guard *grpcmw.Interceptors, method string, req any) (name string, err error) {
 	t.Helper()
-	_, err = door.Unary()(t.Context(), req, &grpc.UnaryServerInfo{FullMethod: method}, func(ctx context.Context, _ any) (any, error) {
+	_, err = guard.Unary()(t.Context(), req, &grpc.UnaryServerInfo{FullMethod: method}, func(ctx context.Context, _ any) (any, error) {
 		if x, locked := core.FromContext(ctx); locked {
 			name = x.Name()
 		}

@@ -3,7 +3,7 @@ package grpcmw_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,22 +25,71 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 )
 
-// annotatedDoor returns a function that calls a method locked by r, beside Lockers of the
+// annotatedGuard returns a function that calls a method locked by r, beside Lockers of the
 // same store.
-func annotatedDoor(t *testing.T, d driver.Driver, r *holdfastpb.LockRule, defaults ...core.Option) (call func(context.Context, grpc.UnaryHandler) error) {
+func annotatedGuard(t *testing.T, d driver.Driver, r *holdfastpb.LockRule, defaults ...core.Option) (call func(context.Context, grpc.UnaryHandler) error) {
 	t.Helper()
 	files := annotated(t, r)
-	door, err := grpcmw.NewFrom(files, newLocker(t, d), grpcmw.WithAnnotations(defaults...))
+	guard, err := grpcmw.NewFrom(files, newLocker(t, d), grpcmw.WithAnnotations(defaults...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func(ctx context.Context, handler grpc.UnaryHandler) error {
-		_, err := door.Unary()(ctx, thing(t, files, 42), &grpc.UnaryServerInfo{FullMethod: touch}, handler)
+		_, err := guard.Unary()(ctx, thing(t, files, 42), &grpc.UnaryServerInfo{FullMethod: touch}, handler)
 		return err
 	}
 }
 
 func nothing(context.Context, any) (any, error) { return struct{}{}, nil }
+
+// What an annotation says is what the same options of core say.
+func TestAnAnnotationIsItsOptions(t *testing.T) {
+	t.Parallel()
+	ttl30 := []core.Option{core.WithTTL(30 * time.Second)}
+	for name, row := range map[string]struct {
+		rule     *holdfastpb.LockRule
+		defaults []core.Option
+		want     []core.Option
+	}{
+		"nothing":               {&holdfastpb.LockRule{}, nil, nil},
+		"a default":             {&holdfastpb.LockRule{}, ttl30, ttl30},
+		"ttl":                   {&holdfastpb.LockRule{Ttl: new("20s")}, nil, []core.Option{core.WithTTL(20 * time.Second)}},
+		"ttl, over a default":   {&holdfastpb.LockRule{Ttl: new("20s")}, ttl30, []core.Option{core.WithTTL(20 * time.Second)}},
+		"shared":                {&holdfastpb.LockRule{Shared: true}, nil, []core.Option{core.WithShared()}},
+		"limit":                 {&holdfastpb.LockRule{Limit: new(int32(2))}, nil, []core.Option{core.WithLimit(2)}},
+		"min_hold":              {&holdfastpb.LockRule{MinHold: new("1m")}, nil, []core.Option{core.WithMinHold(time.Minute)}},
+		"dedup":                 {&holdfastpb.LockRule{Dedup: new("24h")}, nil, []core.Option{core.WithDedup(24 * time.Hour)}},
+		"dedup off":             {&holdfastpb.LockRule{Dedup: new("0")}, []core.Option{core.WithDedup(time.Hour)}, nil},
+		"dedup_scope":           {&holdfastpb.LockRule{Dedup: new("24h"), DedupScope: new("x")}, nil, []core.Option{core.WithDedup(24 * time.Hour), core.WithDedupScope("x")}},
+		"an empty dedup_scope":  {&holdfastpb.LockRule{Dedup: new("24h"), DedupScope: new("")}, nil, []core.Option{core.WithDedup(24 * time.Hour), core.WithDedupScope("")}},
+		"max_hold and wait are": {&holdfastpb.LockRule{MaxHold: new("1m"), Wait: new("2s")}, nil, nil}, // not in a claim
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row.rule.Key = "thing:{id}"
+			var claims []driver.Claim
+			spy := func() driver.Driver {
+				store := memlock.New()
+				return faulty{store, func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+					g, err := store.Acquire(ctx, c)
+					c.Token, c.Label, c.Heard, c.Fences = "", "", nil, 0
+					claims = append(claims, c)
+					return g, err
+				}}
+			}
+			if err := annotatedGuard(t, spy(), row.rule, row.defaults...)(t.Context(), nothing); err != nil {
+				t.Fatal(err)
+			}
+			opts := append([]core.Option{core.WithWait(0), core.WithDedupScope(touch)}, row.want...)
+			if err := newLocker(t, spy()).Do(t.Context(), "thing:42", func(context.Context) error { return nil }, opts...); err != nil {
+				t.Fatal(err)
+			}
+			if len(claims) != 2 || !reflect.DeepEqual(claims[0], claims[1]) {
+				t.Errorf("%+v", claims)
+			}
+		})
+	}
+}
 
 func TestWaitOfAnAnnotationBoundsTheWait(t *testing.T) {
 	t.Parallel()
@@ -61,7 +110,7 @@ func TestWaitOfAnAnnotationBoundsTheWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New()
 				hold(t, newLocker(t, store), "thing:42", core.WithMaxHold(0))
-				call := annotatedDoor(t, store, &holdfastpb.LockRule{Key: "thing:{id}", Wait: row.wait}, row.defaults...)
+				call := annotatedGuard(t, store, &holdfastpb.LockRule{Key: "thing:{id}", Wait: row.wait}, row.defaults...)
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Second)
 				defer cancel()
 				began := time.Now()
@@ -74,40 +123,10 @@ func TestWaitOfAnAnnotationBoundsTheWait(t *testing.T) {
 	}
 }
 
-func TestTTLOfAnAnnotationIsTheTenures(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		ttl      *string
-		defaults []core.Option
-		want     time.Duration
-	}{
-		"unset":                   {nil, nil, 10 * time.Second},
-		"20 s":                    {new("20s"), nil, 20 * time.Second},
-		"unset, with a default":   {nil, []core.Option{core.WithTTL(30 * time.Second)}, 30 * time.Second},
-		"its own, over a default": {new("20s"), []core.Option{core.WithTTL(30 * time.Second)}, 20 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store := memlock.New()
-			var claim driver.Claim
-			call := annotatedDoor(t, faulty{store, func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-				claim = c
-				return store.Acquire(ctx, c)
-			}}, &holdfastpb.LockRule{Key: "thing:{id}", Ttl: row.ttl}, row.defaults...)
-			if err := call(t.Context(), nothing); err != nil {
-				t.Fatal(err)
-			}
-			if claim.Name != "thing:42" || claim.TTL != row.want {
-				t.Errorf("claimed %q for %s, want %s", claim.Name, claim.TTL, row.want)
-			}
-		})
-	}
-}
-
 func TestMaxHoldOfAnAnnotationEndsTheWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		call := annotatedDoor(t, memlock.New(), &holdfastpb.LockRule{Key: "thing:{id}", MaxHold: new("1m")})
+		call := annotatedGuard(t, memlock.New(), &holdfastpb.LockRule{Key: "thing:{id}", MaxHold: new("1m")})
 		began := time.Now()
 		err := call(t.Context(), func(ctx context.Context, _ any) (any, error) {
 			<-ctx.Done()
@@ -118,34 +137,6 @@ func TestMaxHoldOfAnAnnotationEndsTheWork(t *testing.T) {
 			t.Errorf("held for %s", held)
 		}
 	})
-}
-
-func TestDedupOfAnAnnotationRefusesFinishedWorkOfItsScope(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		rule *holdfastpb.LockRule
-		done string // the scope in which the work is done already
-		code codes.Code
-	}{
-		"its method":      {&holdfastpb.LockRule{Key: "thing:{id}", Dedup: new("24h")}, touch, codes.AlreadyExists},
-		"another scope":   {&holdfastpb.LockRule{Key: "thing:{id}", Dedup: new("24h")}, "other", codes.OK},
-		"a scope it says": {&holdfastpb.LockRule{Key: "thing:{id}", Dedup: new("24h"), DedupScope: new("other")}, "other", codes.AlreadyExists},
-		"the empty scope": {&holdfastpb.LockRule{Key: "thing:{id}", Dedup: new("24h"), DedupScope: new("")}, "", codes.AlreadyExists},
-		"off":             {&holdfastpb.LockRule{Key: "thing:{id}", Dedup: new("0")}, touch, codes.OK},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store := memlock.New()
-			err := newLocker(t, store).Do(t.Context(), "thing:42", func(context.Context) error { return nil },
-				core.WithDedup(time.Hour), core.WithDedupScope(row.done))
-			if err != nil {
-				t.Fatal(err)
-			}
-			call := annotatedDoor(t, store, row.rule)
-			reason := map[codes.Code]string{codes.AlreadyExists: grpcmw.ReasonDuplicate}[row.code]
-			wantStatus(t, call(t.Context(), nothing), row.code, reason)
-		})
-	}
 }
 
 func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testing.T) {
@@ -173,6 +164,11 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 		"broken max_hold":       {lockedAs(&holdfastpb.LockRule{Key: "a", MaxHold: new("1")}), "max_hold: time: missing unit"},
 		"long dedup":            {lockedAs(&holdfastpb.LockRule{Key: "a", Dedup: new("100000h")}), "WithDedup"},
 		"broken dedup":          {lockedAs(&holdfastpb.LockRule{Key: "a", Dedup: new("1 day")}), "dedup: time:"},
+		"shared and limit":      {lockedAs(&holdfastpb.LockRule{Key: "a", Shared: true, Limit: new(int32(2))}), "shared and limit"},
+		"limit of none":         {lockedAs(&holdfastpb.LockRule{Key: "a", Limit: new(int32(0))}), "WithLimit(0)"},
+		"broken min_hold":       {lockedAs(&holdfastpb.LockRule{Key: "a", MinHold: new("soon")}), "min_hold"},
+		"unknown policy":        {lockedAs(&holdfastpb.LockRule{Key: "a", OnUnavailable: 9}), "on_unavailable"},
+		"a template twice":      {key("a:{id} a:{id}"), "given twice"},
 		"long scope":            {lockedAs(&holdfastpb.LockRule{Key: "a", DedupScope: new(strings.Repeat("x", 513))}), "WithDedupScope"},
 		"a field of the future": {future(t), "does not know"},
 		"broken bytes":          {unknown(protowire.AppendVarint(nil, 85625<<3|2), 200), "option (holdfast.v1.lock)"},
@@ -180,9 +176,9 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": row.opts, "Good": key("thing:{id}"), "Plain": nil})
-			door, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
-			if door != nil || !errors.Is(err, core.ErrInvalid) {
-				t.Fatalf("New: %v, %v", door, err)
+			guard, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+			if guard != nil || !errors.Is(err, core.ErrInvalid) {
+				t.Fatalf("New: %v, %v", guard, err)
 			}
 			for _, says := range []string{"grpcmw: ", touch, "(holdfast.v1.lock)", row.says} {
 				if !strings.Contains(err.Error(), says) {
@@ -193,8 +189,8 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 				t.Errorf("%q speaks of a rule that works", err)
 			}
 			// The server's own rule stands in place of the one that cannot work.
-			door, err = grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
-			if err != nil || len(door.Methods()) != 2 {
+			guard, err = grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
+			if err != nil || len(guard.Methods()) != 2 {
 				t.Errorf("with a rule of the server's own: %v", err)
 			}
 		})
@@ -242,14 +238,6 @@ func TestOptionThatFitsNoAnnotatedMethodIsAConstructionError(t *testing.T) {
 	}
 }
 
-func TestRepeatedReadingOfAnnotationsIsAConstructionError(t *testing.T) {
-	t.Parallel()
-	_, err := grpcmw.New(newLocker(t, memlock.New()), grpcmw.WithAnnotations(), grpcmw.WithAnnotations())
-	if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "WithAnnotations: given twice") {
-		t.Errorf("%v", err)
-	}
-}
-
 // A descriptor that was loaded by other means than generated code may have the option in
 // another form.
 func TestAnnotationInAnyFormLocks(t *testing.T) {
@@ -271,90 +259,23 @@ func TestAnnotationInAnyFormLocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": opts})
-			door, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
-			if err != nil || len(door.Methods()) != 1 {
-				t.Errorf("New: %v, %v", door, err)
+			guard, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+			if err != nil || len(guard.Methods()) != 1 {
+				t.Errorf("New: %v, %v", guard, err)
 			}
 		})
 	}
 }
 
-// What an annotation says of the kind of lock is what core is told.
-func TestAnnotationsSayHowTheNameIsLocked(t *testing.T) {
+func TestAnAnnotationSaysWhatBecomesOfAnOutage(t *testing.T) {
 	t.Parallel()
-	free := func(ctx context.Context, l *core.Locker, opts ...core.Option) error {
-		x, err := l.TryAcquire(context.WithoutCancel(ctx), "thing:42", opts...)
-		if err == nil {
-			err = x.Release(ctx)
-		}
-		return err
+	store := memlock.New()
+	store.SetDown(true)
+	call := annotatedGuard(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_LOCAL_ONLY})
+	if err := call(t.Context(), nothing); err != nil {
+		t.Error(err)
 	}
-	for name, row := range map[string]struct {
-		rule          *holdfastpb.LockRule
-		during, after func(context.Context, *core.Locker) error
-	}{
-		"shared": {&holdfastpb.LockRule{Shared: true}, func(ctx context.Context, l *core.Locker) error {
-			return free(ctx, l, core.WithShared())
-		}, nil},
-		"limit": {&holdfastpb.LockRule{Limit: new(int32(2))}, func(ctx context.Context, l *core.Locker) error {
-			return free(ctx, l, core.WithLimit(2))
-		}, nil},
-		"min_hold": {&holdfastpb.LockRule{MinHold: new("1m")}, nil, func(ctx context.Context, l *core.Locker) error {
-			if err := free(ctx, l); !errors.Is(err, core.ErrHeld) {
-				return fmt.Errorf("min_hold: %w", err)
-			}
-			return nil
-		}},
-		"several": {&holdfastpb.LockRule{Key: "thing:{id} all:{id}"}, func(ctx context.Context, _ *core.Locker) error {
-			_, err := core.FenceFor(ctx, "all:42")
-			return err
-		}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store := memlock.New()
-			if row.rule.Key == "" {
-				row.rule.Key = "thing:{id}"
-			}
-			other := newLocker(t, store)
-			err := annotatedDoor(t, store, row.rule)(t.Context(), func(ctx context.Context, _ any) (any, error) {
-				if row.during == nil {
-					return struct{}{}, nil
-				}
-				return struct{}{}, row.during(ctx, other)
-			})
-			if err != nil {
-				t.Error(err)
-			}
-			if row.after != nil {
-				if err := row.after(t.Context(), other); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	t.Run("on_unavailable", func(t *testing.T) {
-		t.Parallel()
-		store := memlock.New()
-		store.SetDown(true)
-		call := annotatedDoor(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_LOCAL_ONLY})
-		if err := call(t.Context(), nothing); err != nil {
-			t.Error(err)
-		}
-		closed := annotatedDoor(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_FAIL_CLOSED},
-			core.OnUnavailable(core.LocalOnly))
-		wantStatus(t, closed(t.Context(), nothing), codes.Unavailable, grpcmw.ReasonUnavailable)
-	})
-	for says, rule := range map[string]*holdfastpb.LockRule{
-		"shared and limit": {Key: "a", Shared: true, Limit: new(int32(2))},
-		"WithLimit(0)":     {Key: "a", Limit: new(int32(0))},
-		"min_hold":         {Key: "a", MinHold: new("soon")},
-		"on_unavailable":   {Key: "a", OnUnavailable: 9},
-		"given twice":      {Key: "a:{id} a:{id}"},
-	} {
-		_, err := grpcmw.NewFrom(annotated(t, rule), newLocker(t, memlock.New()), grpcmw.WithAnnotations())
-		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v, want ErrInvalid that says %q", err, says)
-		}
-	}
+	closed := annotatedGuard(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_FAIL_CLOSED},
+		core.OnUnavailable(core.LocalOnly))
+	wantStatus(t, closed(t.Context(), nothing), codes.Unavailable, grpcmw.ReasonUnavailable)
 }

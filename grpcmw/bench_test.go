@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
-// bare is what the door is compared with: Do, as quick to refuse.
+// bare is what the interceptor is compared with: Do, as quick to refuse.
 func bare(b *testing.B, l *core.Locker) *core.Locker {
 	b.Helper()
 	l, err := l.With(core.WithWait(0))
@@ -30,10 +30,10 @@ func BenchmarkUnary(b *testing.B) {
 	req := order()
 	handler := func(context.Context, any) (any, error) { return req, nil }
 	info := &grpc.UnaryServerInfo{FullMethod: refund}
-	door := func(opts ...grpcmw.Option) func(context.Context) error {
-		door := grpcmw.UnaryServerInterceptor(locks, opts...)
+	guard := func(opts ...grpcmw.Option) func(context.Context) error {
+		guard := grpcmw.UnaryServerInterceptor(locks, opts...)
 		return func(ctx context.Context) error {
-			_, err := door(ctx, req, info, handler)
+			_, err := guard(ctx, req, info, handler)
 			return err
 		}
 	}
@@ -44,10 +44,10 @@ func BenchmarkUnary(b *testing.B) {
 				return err
 			})
 		},
-		"field":    door(grpcmw.WithMethod(refund, orderKey)),
-		"metadata": door(grpcmw.WithMethod(refund, "{metadata:x-tenant|text}:{order.id}")),
-		"unlisted": door(grpcmw.WithMethod(quote, orderKey)),
-		"no door": func(ctx context.Context) error {
+		"field":    guard(grpcmw.WithMethod(refund, orderKey)),
+		"metadata": guard(grpcmw.WithMethod(refund, "{metadata:x-tenant|text}:{order.id}")),
+		"unlisted": guard(grpcmw.WithMethod(quote, orderKey)),
+		"no lock": func(ctx context.Context) error {
 			_, err := handler(ctx, req)
 			return err
 		},
@@ -69,9 +69,9 @@ func BenchmarkStream(b *testing.B) {
 	locks := newLocker(b, memlock.New())
 	bare := bare(b, locks)
 	info := &grpc.StreamServerInfo{FullMethod: watch, IsServerStream: true}
-	door := func(rule grpcmw.Option, handler grpc.StreamHandler) func(grpc.ServerStream) error {
-		door := grpcmw.StreamServerInterceptor(locks, rule)
-		return func(ss grpc.ServerStream) error { return door(nil, ss, info, handler) }
+	guard := func(rule grpcmw.Option, handler grpc.StreamHandler) func(grpc.ServerStream) error {
+		guard := grpcmw.StreamServerInterceptor(locks, rule)
+		return func(ss grpc.ServerStream) error { return guard(nil, ss, info, handler) }
 	}
 	handler := func(_ any, ss grpc.ServerStream) error {
 		if err := ss.RecvMsg(&testpb.RefundRequest{}); err != nil {
@@ -83,8 +83,8 @@ func BenchmarkStream(b *testing.B) {
 		"bare Do": func(ss grpc.ServerStream) error {
 			return bare.Do(ss.Context(), "order:42", func(context.Context) error { return handler(nil, ss) })
 		},
-		"field":  door(grpcmw.WithMethod(watch, orderKey), handler),
-		"method": door(grpcmw.WithMethod(watch, "{grpc:method}"), handler),
+		"field":  guard(grpcmw.WithMethod(watch, orderKey), handler),
+		"method": guard(grpcmw.WithMethod(watch, "{grpc:method}"), handler),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

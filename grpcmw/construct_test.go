@@ -55,6 +55,7 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 		"double":              {locks, []grpcmw.Option{key("{order.price}")}, []string{`"price"`, "double"}},
 		"float":               {locks, []grpcmw.Option{key("{order.weight}")}, []string{`"weight"`, "float"}},
 		"through a scalar":    {locks, []grpcmw.Option{key("{order.id.x}")}, []string{`"id"`, `"x"`}},
+		"annotations twice":   {locks, []grpcmw.Option{grpcmw.WithAnnotations(), grpcmw.WithAnnotations()}, []string{"WithAnnotations: given twice"}},
 		"impossible option":   {locks, []grpcmw.Option{grpcmw.WithMethod(refund, "a", core.WithTTL(time.Millisecond))}, []string{refund, "WithTTL"}},
 		"nil core option":     {locks, []grpcmw.Option{grpcmw.WithMethod(refund, "a", nil)}, []string{refund, "option: nil"}},
 		"nil key function":    {locks, []grpcmw.Option{grpcmw.WithMethodFunc[*testpb.RefundRequest](refund, nil)}, []string{refund, "key function: nil"}},

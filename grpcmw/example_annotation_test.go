@@ -29,13 +29,13 @@ func ExampleWithAnnotations() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	door, err := grpcmw.New(locks, grpcmw.WithAnnotations(core.WithTTL(20*time.Second)))
+	guard, err := grpcmw.New(locks, grpcmw.WithAnnotations(core.WithTTL(20*time.Second)))
 	if err != nil {
 		log.Fatal(err)
 	}
-	srv := grpc.NewServer(door.ServerOptions()...)
+	srv := grpc.NewServer(guard.ServerOptions()...)
 	shoppb.RegisterStockServer(srv, shoppb.UnimplementedStockServer{})
-	for _, method := range door.Methods() {
+	for _, method := range guard.Methods() {
 		fmt.Println(method)
 	}
 	// Output:

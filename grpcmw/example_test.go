@@ -96,7 +96,7 @@ func ExampleWithMethodFunc() {
 		}
 		return order.Name(tenant[0], fmt.Sprint(req.GetOrder().GetId()))
 	}
-	door := grpcmw.UnaryServerInterceptor(locks,
+	guard := grpcmw.UnaryServerInterceptor(locks,
 		grpcmw.WithMethodFunc("/shop.v1.Orders/Refund", name, core.WithDedup(24*time.Hour)))
 
 	// A server would call it like this:
@@ -104,7 +104,7 @@ func ExampleWithMethodFunc() {
 	info := &grpc.UnaryServerInfo{FullMethod: "/shop.v1.Orders/Refund"}
 	req := &shoppb.RefundRequest{Order: &shoppb.Order{Id: 42}}
 	for range 2 {
-		_, err := door(ctx, req, info, func(ctx context.Context, _ any) (any, error) {
+		_, err := guard(ctx, req, info, func(ctx context.Context, _ any) (any, error) {
 			lease, _ := core.FromContext(ctx)
 			fmt.Println("refunding under", lease.Name())
 			return &shoppb.Reply{}, nil
@@ -126,5 +126,5 @@ func ExampleNew() {
 	_, err = grpcmw.New(locks, grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.uuid}"))
 	fmt.Println(err)
 	// Output:
-	// grpcmw: method "/shop.v1.Orders/Refund": key "order:{order.uuid}": {order.uuid}: shop.v1.Order has no field "uuid"
+	// grpcmw: method "/shop.v1.Orders/Refund": holdfast: invalid: key "order:{order.uuid}": {order.uuid}: shop.v1.Order has no field "uuid"
 }

@@ -23,12 +23,12 @@ func Example_faults() {
 		panic(err)
 	}
 	defer locks.Close(ctx)
-	door := grpcmw.UnaryServerInterceptor(locks, grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.id}"))
+	guard := grpcmw.UnaryServerInterceptor(locks, grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.id}"))
 
 	// A server would call it like this:
 	refund := func(id int64) {
 		info := &grpc.UnaryServerInfo{FullMethod: "/shop.v1.Orders/Refund"}
-		_, err := door(ctx, &shoppb.RefundRequest{Order: &shoppb.Order{Id: id}}, info, func(ctx context.Context, _ any) (any, error) {
+		_, err := guard(ctx, &shoppb.RefundRequest{Order: &shoppb.Order{Id: id}}, info, func(ctx context.Context, _ any) (any, error) {
 			store.Steal("order:42") // while the method is at work
 			<-ctx.Done()
 			fmt.Println("the method:", context.Cause(ctx))

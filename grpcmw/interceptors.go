@@ -110,7 +110,7 @@ func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 	if r == nil {
 		err = work(ctx)
 	} else {
-		answered, err = r.do(ctx, req, work)
+		answered, err = r.run(ctx, req, work)
 	}
 	if answered {
 		resp = nil

@@ -32,23 +32,6 @@ func busy() (s *shop, running <-chan context.Context, letGo chan<- struct{}) {
 	}, contexts, let
 }
 
-// kinds are a unary call and a stream.
-func kinds() map[string]func(context.Context, testpb.OrdersClient) error {
-	return map[string]func(context.Context, testpb.OrdersClient) error{
-		"unary": func(ctx context.Context, c testpb.OrdersClient) error {
-			_, err := c.Refund(ctx, order())
-			return err
-		},
-		"stream": func(ctx context.Context, c testpb.OrdersClient) error {
-			ss, err := c.Watch(ctx, order())
-			if err == nil {
-				_, err = ss.Recv()
-			}
-			return err
-		},
-	}
-}
-
 // bothLocked are the rules for what kinds calls.
 func bothLocked(locks *core.Locker, opts ...core.Option) []grpc.ServerOption {
 	return grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, orderKey, opts...), grpcmw.WithMethod(watch, orderKey, opts...))
@@ -69,7 +52,7 @@ func stopGracefully(t *testing.T, srv *grpc.Server, conn *grpc.ClientConn) (stop
 
 func TestGracefulStopLetsHandlersFinishUnderTheirLock(t *testing.T) {
 	t.Parallel()
-	for name, call := range kinds() {
+	for name, call := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			locks, other := lockers(t)
@@ -77,7 +60,7 @@ func TestGracefulStopLetsHandlersFinishUnderTheirLock(t *testing.T) {
 			srv, addr := start(t, service, bothLocked(locks)...)
 			conn := connect(t, addr)
 			answered := make(chan error, 1)
-			go func() { answered <- call(t.Context(), testpb.NewOrdersClient(conn)) }()
+			go func() { _, err := call(t.Context(), testpb.NewOrdersClient(conn), order()); answered <- err }()
 			ctx := <-running
 			stopped := stopGracefully(t, srv, conn)
 			if ctx.Err() != nil || !isHeld(t, other, "order:42") {
@@ -126,9 +109,7 @@ func TestStopMakesThoseGiveUpWhoWaitForTheirLock(t *testing.T) {
 		close(asked)
 		return "order:42", nil
 	}
-	outcome := make(chan error, 1)
-	opts := append([]grpc.ServerOption{recorder(outcome)},
-		grpcmw.ServerOptions(locks, grpcmw.WithMethodFunc(refund, key, core.WithWait(core.WaitForever)))...)
+	opts := grpcmw.ServerOptions(locks, grpcmw.WithMethodFunc(refund, key, core.WithWait(core.WaitForever)))
 	srv, addr := start(t, &shop{refund: func(context.Context, *testpb.RefundRequest) (*testpb.Reply, error) {
 		t.Error("the handler ran")
 		return &testpb.Reply{}, nil
@@ -139,16 +120,13 @@ func TestStopMakesThoseGiveUpWhoWaitForTheirLock(t *testing.T) {
 	<-asked
 	srv.Stop() // waits for handlers
 	wantStatus(t, <-answered, codes.Unavailable, "")
-	if err := <-outcome; !errors.Is(err, context.Canceled) {
-		t.Errorf("the door returned %v", err)
-	}
 	release()
 	comesFree(t, other, "order:42")
 }
 
 func TestStopEndsTheContextAndTheLockStaysUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
-	for name, call := range kinds() {
+	for name, call := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			locks, other := lockers(t)
@@ -156,7 +134,7 @@ func TestStopEndsTheContextAndTheLockStaysUntilTheHandlerReturns(t *testing.T) {
 			srv, addr := start(t, service, bothLocked(locks)...)
 			client := dial(t, addr)
 			answered, stopped := make(chan error, 1), make(chan struct{})
-			go func() { answered <- call(t.Context(), client) }()
+			go func() { _, err := call(t.Context(), client, order()); answered <- err }()
 			ctx := <-running
 			go func() { srv.Stop(); close(stopped) }()
 			<-ctx.Done()
@@ -175,7 +153,7 @@ func TestStopEndsTheContextAndTheLockStaysUntilTheHandlerReturns(t *testing.T) {
 
 func TestCloseAfterStopWaitsForTheHandler(t *testing.T) {
 	t.Parallel()
-	for name, call := range kinds() {
+	for name, call := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			locks, other := lockers(t)
@@ -183,7 +161,7 @@ func TestCloseAfterStopWaitsForTheHandler(t *testing.T) {
 			srv, addr := start(t, service, append(bothLocked(locks), grpc.WaitForHandlers(false))...)
 			client := dial(t, addr)
 			answered, closed := make(chan error, 1), make(chan error, 1)
-			go func() { answered <- call(t.Context(), client) }()
+			go func() { _, err := call(t.Context(), client, order()); answered <- err }()
 			x, _ := core.FromContext(<-running)
 			srv.Stop()
 			wantStatus(t, <-answered, codes.Unavailable, "")
@@ -198,33 +176,6 @@ func TestCloseAfterStopWaitsForTheHandler(t *testing.T) {
 			}
 			if isHeld(t, other, "order:42") {
 				t.Error("Close returned before the release")
-			}
-		})
-	}
-}
-
-func TestGracefulStopAfterAStopWaitsForTheHandler(t *testing.T) {
-	t.Parallel()
-	for name, call := range kinds() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			locks, other := lockers(t)
-			service, running, letGo := busy()
-			srv, addr := start(t, service, append(bothLocked(locks), grpc.WaitForHandlers(false))...)
-			client := dial(t, addr)
-			answered, stopped := make(chan error, 1), make(chan struct{})
-			go func() { answered <- call(t.Context(), client) }()
-			<-running
-			srv.Stop()
-			wantStatus(t, <-answered, codes.Unavailable, "")
-			go func() { srv.GracefulStop(); close(stopped) }()
-			if !isHeld(t, other, "order:42") {
-				t.Error("released under running work")
-			}
-			close(letGo)
-			<-stopped
-			if isHeld(t, other, "order:42") {
-				t.Error("GracefulStop returned before the release")
 			}
 		})
 	}

@@ -8,85 +8,64 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/holdfast-go/holdfast/core/key"
+	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
-// source is one {source} of a key.
-type source struct {
-	value value
-	field bool // of the request
-	text  bool // it has no type, so it needs a form
-}
+// errRequestType is the program's fault: another interceptor has changed the request, or the server's code.
+var errRequestType = fmt.Errorf("%w: the request is not of the type that the method has", adapter.ErrMisconfigured)
 
-// value yields the value of a source, "" if it is missing. The message is nil for a key that has no
-// request field.
-type value func(ctx context.Context, req protoreflect.Message) (string, error)
-
-func constant(v string) value {
-	return func(context.Context, protoreflect.Message) (string, error) { return v, nil }
-}
-
-// newSource compiles the source that stands between the braces as text.
-func newSource(m protoreflect.MethodDescriptor, text string) (s source, err error) {
-	kind, name, ok := strings.Cut(text, ":")
+// source compiles the source that stands between the braces as name.
+func source(m protoreflect.MethodDescriptor, name string) (adapter.Source[any], error) {
+	kind, meta, ok := strings.Cut(name, ":")
 	switch {
 	case !ok:
-		s.value, err = fieldSource(m.Input(), text)
-		s.field = true
+		return fieldSource(m.Input(), name)
 	case kind == "metadata":
-		s.value, err = metadataSource(name)
-		s.text = true
-	case text == "grpc:method":
-		s.value = constant(fullName(m))
-	case text == "grpc:service":
-		s.value = constant(string(m.Parent().FullName()))
+		return metadataSource(meta)
+	case name == "grpc:method":
+		return constant(fullName(m)), nil
+	case name == "grpc:service":
+		return constant(string(m.Parent().FullName())), nil
 	default:
-		err = errors.New("no such source: there are request fields, metadata:x, grpc:method and grpc:service")
+		return adapter.Source[any]{}, errors.New("no such source: there are {field.path}, {metadata:x|form}, {grpc:method} and {grpc:service}")
 	}
-	if err != nil {
-		return source{}, fmt.Errorf("{%s}: %w", text, err)
-	}
-	return s, nil
 }
 
-func metadataSource(name string) (value, error) {
+func constant(v string) adapter.Source[any] {
+	return adapter.Typed(func(context.Context, any) (string, error) { return v, nil })
+}
+
+func metadataSource(name string) (adapter.Source[any], error) {
 	wanted := strings.ToLower(name)
 	other := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.", r)
 	}
 	switch {
 	case strings.ContainsFunc(wanted, other):
-		return nil, errors.New("not a metadata key: only letters, digits, '-', '_' and '.' are")
+		return adapter.Source[any]{}, errors.New("not a metadata key: only letters, digits, '-', '_' and '.' are")
 	case strings.HasSuffix(wanted, "-bin"):
-		return nil, errors.New("binary metadata cannot name a lock")
+		return adapter.Source[any]{}, errors.New("binary metadata cannot name a lock")
 	}
-	return func(ctx context.Context, _ protoreflect.Message) (string, error) {
-		values := metadata.ValueFromIncomingContext(ctx, wanted)
-		if len(values) == 0 {
-			return "", nil
-		}
-		for _, v := range values[1:] {
-			if v != values[0] { // which one would the handler read?
-				return "", key.ErrAmbiguous
-			}
-		}
-		return values[0], nil
-	}, nil
+	return adapter.Text(func(ctx context.Context, _ any) (string, error) {
+		return adapter.Only(metadata.ValueFromIncomingContext(ctx, wanted))
+	}), nil
 }
 
 // fieldSource compiles a path of proto field names, checked against the descriptor.
-func fieldSource(input protoreflect.MessageDescriptor, path string) (value, error) {
+func fieldSource(input protoreflect.MessageDescriptor, path string) (adapter.Source[any], error) {
+	none := adapter.Source[any]{}
 	var way []protoreflect.FieldDescriptor
 	in := input
 	for name := range strings.SplitSeq(path, ".") {
 		if in == nil {
-			return nil, fmt.Errorf("field %q is no message and has no field %q", way[len(way)-1].Name(), name)
+			return none, fmt.Errorf("field %q is no message and has no field %q", way[len(way)-1].Name(), name)
 		}
 		fd, err := field(in, name)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		way = append(way, fd)
 		in = fd.Message()
@@ -94,10 +73,15 @@ func fieldSource(input protoreflect.MessageDescriptor, path string) (value, erro
 	leaf := way[len(way)-1]
 	format := formatOf(leaf.Kind())
 	if format == nil {
-		return nil, fmt.Errorf("field %q is of kind %s: only string, integer, bool and enum fields name a lock", leaf.Name(), leaf.Kind())
+		return none, fmt.Errorf("field %q is of kind %s: only string, integer, bool and enum fields name a lock", leaf.Name(), leaf.Kind())
 	}
 	way = way[:len(way)-1]
-	return func(_ context.Context, msg protoreflect.Message) (string, error) {
+	return adapter.Typed(func(_ context.Context, req any) (string, error) {
+		m, ok := req.(proto.Message)
+		if !ok || m.ProtoReflect().Descriptor() != input { // descriptors of one type make every other type panic
+			return "", errRequestType
+		}
+		msg := m.ProtoReflect()
 		for _, fd := range way {
 			msg = msg.Get(fd).Message() // an empty one where it is not set
 		}
@@ -105,7 +89,7 @@ func fieldSource(input protoreflect.MessageDescriptor, path string) (value, erro
 			return "", nil
 		}
 		return format(msg.Get(leaf)), nil
-	}, nil
+	}), nil
 }
 
 func field(in protoreflect.MessageDescriptor, name string) (protoreflect.FieldDescriptor, error) {

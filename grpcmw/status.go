@@ -3,9 +3,8 @@ package grpcmw
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -15,10 +14,11 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
-// What the ErrorInfo of a door's own status says: clients tell by it that no handler has
+// What the ErrorInfo of an interceptor's own status says: clients tell by it that no handler has
 // answered, or that its answer does not count.
 const (
 	Domain = "holdfast"
@@ -34,9 +34,6 @@ const (
 	MethodMetadata = "method"
 )
 
-// retrySoon is when another try makes sense if nothing better is known.
-const retrySoon = time.Second
-
 // The trailer that tells clients with a retryPolicy when to try again.
 const (
 	pushbackKey  = "grpc-retry-pushback-ms"
@@ -45,7 +42,24 @@ const (
 	pushbackStop = "-1"           // do not try again
 )
 
-// answer is a status that the door itself gives. All that reaches a client is the status
+// row is what clients are told of a reason.
+type row struct {
+	code   codes.Code
+	text   string
+	reason string // "" for no ErrorInfo
+}
+
+var rows = map[adapter.Reason]row{
+	adapter.Held:          {codes.Aborted, "another request holds a lock that this one needs", ReasonHeld},
+	adapter.Duplicate:     {codes.AlreadyExists, "the request was processed before", ReasonDuplicate},
+	adapter.BadKey:        {codes.InvalidArgument, "a value that names a lock is missing or invalid", ReasonKeyInvalid},
+	adapter.Misconfigured: {codes.Internal, "a lock cannot be taken as the server's rules say", ""},
+	adapter.Unavailable:   {codes.Unavailable, "the lock service did not answer", ReasonUnavailable},
+	adapter.Stopping:      {codes.Unavailable, "the server is about to stop", ReasonUnavailable},
+	adapter.Lost:          {codes.Aborted, "a lock was lost while the request ran", ReasonLost},
+}
+
+// answer is a status that an interceptor itself gives. All that reaches a client is the status
 // and the trailer; interceptors further out can look for core's error with errors.Is.
 type answer struct {
 	status   *status.Status
@@ -66,112 +80,169 @@ func trailer(err error) metadata.MD {
 	return metadata.Pairs(pushbackKey, a.pushback)
 }
 
-// refused is the answer where core gave no lease. The name is usable: what core finds invalid
-// is how the rule wants it locked, such as WithDedup on a name that the context holds already.
-//
-// The order matters: the end of a context is joined with what was known before it, and
-// "held" is what a client can act on.
-func refused(method string, err error) *answer {
-	switch core.KindOf(err) {
-	case core.KindHeld:
-		return held(method, err)
-	case core.KindDuplicate:
-		return newAnswer(err, codes.AlreadyExists, "the request was processed before", refusal(method, ReasonDuplicate))
-	case core.KindInvalid:
-		return newAnswer(err, codes.Internal, "the lock cannot be taken as its rule says")
-	case core.KindEnded:
-		return ended(err)
-	default: // unavailable, closed
-		return newAnswer(err, codes.Unavailable, unanswered(err),
-			refusal(method, ReasonUnavailable), &errdetails.RetryInfo{RetryDelay: durationpb.New(retrySoon)})
+// refusalOf is what becomes of a request whose handler did not run, or lost its lock. An error of a key function that is a
+// status already is the service's own, as a handler's is.
+func refusalOf(method string, out adapter.Outcome) error {
+	reason, cause := out.Reason, out.Err
+	if reason == adapter.Lost { // part of the work may be done
+		return newAnswer(reason, out.Join(), "")
 	}
+	if _, own := errors.AsType[statusError](cause); own && reason == adapter.BadKey {
+		return cause
+	}
+	if reason == adapter.BadKey && (errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled)) {
+		reason = adapter.Ended
+	}
+	var details []protoadapt.MessageV1
+	if after := out.RetryAfter(); after > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+	}
+	if source, ok := errors.AsType[*key.SourceError](cause); ok { // which one is at fault, and never with what value
+		details = append(details, &errdetails.BadRequest{
+			FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: source.Source, Description: source.Reason()}},
+		})
+	}
+	a := newAnswer(reason, cause, method, details...)
+	a.pushback = ""
+	if reason == adapter.Held {
+		a.pushback = fmt.Sprint(pushbackMS - pushbackSpan + rand.IntN(2*pushbackSpan+1)) //nolint:gosec // G404: it spreads retries
+	}
+	return a
 }
 
-// unanswered says whose fault it is that nobody knows whether the lock is free.
-func unanswered(err error) string {
-	if errors.Is(err, core.ErrDraining) || errors.Is(err, core.ErrClosed) {
-		return "the server is about to stop"
-	}
-	return "the lock service did not answer"
-}
-
-// unnamed is the answer where the request gave no name to lock. An error of a key function
-// that is a status already is the service's own, as a handler's is.
-func unnamed(method string, err error) error {
-	_, own := errors.AsType[interface {
-		error
-		GRPCStatus() *status.Status
-	}](err)
+// newAnswer makes the answer of a reason. Only the server that was asked to run a method can say of it that it did not run, so
+// a refusal names the method. Without a method, clients must not repeat the request by themselves.
+func newAnswer(reason adapter.Reason, cause error, method string, details ...protoadapt.MessageV1) *answer {
+	r, ok := rows[reason]
 	switch {
-	case own:
-		return err
-	case errors.Is(err, errRequestType):
-		return newAnswer(err, codes.Internal, "the request is not of the type that the method has")
-	case isContextError(err):
-		return ended(err)
+	case ok:
+	case errors.Is(cause, context.DeadlineExceeded):
+		r = row{codes.DeadlineExceeded, "the deadline passed before the lock was held", ""}
 	default:
-		return newAnswer(err, codes.InvalidArgument, "a value that names the lock is missing or invalid",
-			append([]protoadapt.MessageV1{refusal(method, ReasonKeyInvalid)}, violation(err)...)...)
+		r = row{codes.Canceled, "the request was canceled before the lock was held", ""}
 	}
-}
-
-// violation says which source is at fault, and never with what value.
-func violation(err error) []protoadapt.MessageV1 {
-	source, ok := errors.AsType[*key.SourceError](err)
-	if !ok {
-		return nil
+	if r.reason != "" {
+		info := &errdetails.ErrorInfo{Reason: r.reason, Domain: Domain}
+		if method != "" {
+			info.Metadata = map[string]string{MethodMetadata: method}
+		}
+		details = append([]protoadapt.MessageV1{info}, details...)
 	}
-	return []protoadapt.MessageV1{&errdetails.BadRequest{
-		FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: source.Source, Description: source.Reason()}},
-	}}
-}
-
-// lost is the answer where the lock did not last as long as the handler. Part of its work
-// may be done, so clients must not repeat it by themselves.
-func lost(err error) *answer {
-	a := newAnswer(err, codes.Aborted, "the lock was lost while the request ran", info(ReasonLost))
-	a.pushback = pushbackStop
-	return a
-}
-
-func held(method string, err error) *answer {
-	details := []protoadapt.MessageV1{refusal(method, ReasonHeld)}
-	if h, ok := errors.AsType[*core.HeldError](err); ok {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(h.RetryAfter)})
+	if source, ok := errors.AsType[*key.SourceError](cause); ok && reason == adapter.BadKey && method != "" {
+		r.text = fmt.Sprintf("{%s}, which names a lock, is %s", source.Source, source.Reason())
 	}
-	a := newAnswer(err, codes.Aborted, "another request holds the lock", details...)
-	ms := pushbackMS - pushbackSpan + rand.IntN(2*pushbackSpan+1) //nolint:gosec // G404: it spreads retries
-	a.pushback = strconv.Itoa(ms)
-	return a
-}
-
-func isContextError(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-}
-
-func ended(err error) *answer {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return newAnswer(err, codes.DeadlineExceeded, "the deadline passed before the lock was held")
-	}
-	return newAnswer(err, codes.Canceled, "the request was canceled before the lock was held")
-}
-
-func info(reason string) *errdetails.ErrorInfo {
-	return &errdetails.ErrorInfo{Reason: reason, Domain: Domain}
-}
-
-// refusal names the method: only the server that was asked to run it can say so of it. A handler that
-// passes on the status of a service that it has called itself names another one.
-func refusal(method, reason string) *errdetails.ErrorInfo {
-	i := info(reason)
-	i.Metadata = map[string]string{MethodMetadata: method}
-	return i
-}
-
-func newAnswer(cause error, code codes.Code, text string, details ...protoadapt.MessageV1) *answer {
-	s := status.New(code, text)
+	s := status.New(r.code, r.text)
 	if detailed, err := s.WithDetails(details...); err == nil {
 		s = detailed
 	}
-	return &answer{status: s, cause: cause}
+	return &answer{s, pushbackStop, cause}
+}
+
+// StatusFor returns the status for an error of core that came up inside a handler, and nil for any
+// other error. The interceptors use it for what handlers return, of methods with a rule and of others:
+// the text of such an error has the name of a lock and the label of its holder. It is exported for
+// code that stands elsewhere, such as a handler behind another server.
+//
+//	held           ABORTED, ErrorInfo LOCK_HELD
+//	invalid        INVALID_ARGUMENT, ErrorInfo LOCK_KEY_INVALID
+//	unavailable    UNAVAILABLE, ErrorInfo LOCK_UNAVAILABLE; also if the Locker is closed
+//	ended          DEADLINE_EXCEEDED or CANCELED, if the caller's context ended first
+//	lost           ABORTED, ErrorInfo LOCK_LOST
+//	duplicate      ALREADY_EXISTS, ErrorInfo LOCK_DUPLICATE
+//	released       INTERNAL
+//
+// The handler may have done something before. So the status does not name the method, as a refusal by
+// the interceptors does, and clients do not take it for a proof that nothing was done.
+func StatusFor(err error) *status.Status {
+	if a := answerTo(err); a != nil {
+		return a.status
+	}
+	return nil
+}
+
+var reasons = map[core.Kind]adapter.Reason{
+	core.KindLost: adapter.Lost, core.KindHeld: adapter.Held, core.KindDuplicate: adapter.Duplicate, core.KindInvalid: adapter.BadKey,
+	core.KindUnavailable: adapter.Unavailable, core.KindClosed: adapter.Stopping, core.KindEnded: adapter.Ended,
+	core.KindReleased: adapter.Misconfigured,
+}
+
+// answerTo is the answer to an error of core that came out of a handler, nil for other errors. A stock client knows only the
+// code, so the pushback tells it to stop.
+func answerTo(err error) *answer {
+	reason, ok := reasons[core.KindOf(err)]
+	if errors.Is(err, core.ErrDraining) {
+		reason, ok = adapter.Stopping, true
+	}
+	if !ok {
+		return nil
+	}
+	return newAnswer(reason, err, "")
+}
+
+// own is what becomes of an error that the method's handler has returned. A status is the handler's own answer.
+// One that is only wrapped does not count: gRPC would send the whole error's text with it.
+func own(method string, err error) error {
+	if _, outermost := err.(withStatus); outermost {
+		return passedOn(method, err)
+	}
+	if a := answerTo(err); a != nil {
+		return a
+	}
+	return err
+}
+
+// withStatus is what gRPC takes for a status.
+type withStatus interface{ GRPCStatus() *status.Status }
+
+type statusError interface {
+	error
+	withStatus
+}
+
+// passedOn is the status of another server that a handler returns. If it was asked for the same method, it says that this
+// one's handler did not run, and clients would repeat what the handler has done. An interceptor further in may say so.
+func passedOn(method string, err error) error {
+	if _, ours := errors.AsType[*answer](err); ours || infoOf(err).GetMetadata()[MethodMetadata] != method {
+		return err
+	}
+	p := status.Convert(err).Proto() // a copy
+	for _, d := range p.GetDetails() {
+		var i errdetails.ErrorInfo
+		if d.UnmarshalTo(&i) == nil && i.GetDomain() == Domain {
+			delete(i.GetMetadata(), MethodMetadata)
+			_ = d.MarshalFrom(&i) // which it was
+		}
+	}
+	return status.ErrorProto(p)
+}
+
+// IsHeld says that the status that a client got is LOCK_HELD: another request holds a lock.
+func IsHeld(err error) bool { return infoOf(err).GetReason() == ReasonHeld }
+
+// IsDuplicate says that the status that a client got is LOCK_DUPLICATE: it was done before.
+func IsDuplicate(err error) bool { return infoOf(err).GetReason() == ReasonDuplicate }
+
+// IsLost says that the status that a client got is LOCK_LOST: a lock was lost while the request ran, and
+// what it has done is not known.
+func IsLost(err error) bool { return infoOf(err).GetReason() == ReasonLost }
+
+// IsUnavailable says that the status that a client got is LOCK_UNAVAILABLE: the lock service did not
+// answer, or the server is about to stop.
+func IsUnavailable(err error) bool { return infoOf(err).GetReason() == ReasonUnavailable }
+
+// IsKeyInvalid says that the status that a client got is LOCK_KEY_INVALID: a value that names a lock is
+// missing or invalid. The status' BadRequest says which.
+func IsKeyInvalid(err error) bool { return infoOf(err).GetReason() == ReasonKeyInvalid }
+
+// infoOf returns our ErrorInfo of a status, nil if it has none.
+func infoOf(err error) *errdetails.ErrorInfo {
+	if err == nil {
+		return nil
+	}
+	for _, d := range status.Convert(err).Details() {
+		if i, ok := d.(*errdetails.ErrorInfo); ok && i.GetDomain() == Domain {
+			return i
+		}
+	}
+	return nil
 }

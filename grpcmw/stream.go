@@ -12,23 +12,25 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
-var errNoMessage = errors.New("the stream ended before its first message")
+// errNoMessage is a request that names nothing.
+var errNoMessage = adapter.Outcome{Reason: adapter.BadKey, Err: errors.New("the stream ended before its first message")}
 
 // serve runs the handler of a stream under the lock. If a name needs the request, which is the one
 // message of a server stream, it is received first, and handed on to the handler.
 func (r *rule) serve(srv any, ss grpc.ServerStream, handler grpc.StreamHandler) (answered bool, err error) {
 	var first proto.Message
-	if r.fromMessage {
+	if r.request != nil {
 		first = r.request.New().Interface()
 		if err := ss.RecvMsg(first); errors.Is(err, io.EOF) {
-			return true, unnamed(r.method, errNoMessage)
+			return true, refusalOf(r.method, errNoMessage)
 		} else if err != nil {
 			return true, err
 		}
 	}
-	return r.do(ss.Context(), first, func(ctx context.Context) error {
+	return r.run(ss.Context(), first, func(ctx context.Context) error {
 		return handler(srv, &stream{ServerStream: ss, ctx: ctx, first: first})
 	})
 }
@@ -61,7 +63,7 @@ func (s *stream) RecvMsg(m any) error {
 func (s *stream) hand(m any) error {
 	msg, ok := m.(proto.Message)
 	if !ok || msg.ProtoReflect().Descriptor().FullName() != s.first.ProtoReflect().Descriptor().FullName() {
-		return status.Error(codes.Internal, "RecvMsg: "+errRequestType.Error())
+		return status.Error(codes.Internal, "RecvMsg: the message is not of the type that the method has")
 	}
 	proto.Reset(msg)
 	proto.Merge(msg, s.first)
@@ -90,11 +92,11 @@ func (s *stream) SendHeader(md metadata.MD) error {
 func (s *stream) standing() error {
 	if x, ok := core.FromContext(s.ctx); ok {
 		if err := x.Err(); err != nil {
-			return lost(err)
+			return answerTo(err)
 		}
 	}
 	if l, ok := errors.AsType[*core.LostError](context.Cause(s.ctx)); ok { // of another one of several names
-		return lost(l)
+		return answerTo(l)
 	}
 	return nil
 }

@@ -3,17 +3,18 @@ package grpcmw_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -63,55 +64,6 @@ func TestAKeyOfTheMessagesOfAClientsStreamIsRefusedAtTheStart(t *testing.T) {
 				t.Errorf("%s, %s: %v", method, what, err)
 			}
 		}
-	}
-}
-
-func TestServerStreamIsLockedBeforeItsHandler(t *testing.T) {
-	t.Parallel()
-	locks, other := lockers(t)
-	full := transfer(42, "a")
-	full.Note = "note"
-	client := serve(t, &shop{watch: func(req *testpb.RefundRequest, ss watchServer) error {
-		if x, locked := core.FromContext(ss.Context()); !locked || x.Name() != "order:42" || !isHeld(t, other, "order:42") {
-			t.Errorf("lease %v", x)
-		}
-		if !proto.Equal(req, full) {
-			t.Errorf("the handler got %v", req)
-		}
-		return ss.Send(&testpb.Reply{Text: "ok"})
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)
-	ss, err := client.Watch(t.Context(), full)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if reply, err := ss.Recv(); err != nil || reply.GetText() != "ok" {
-		t.Errorf("%v, %v", reply, err)
-	}
-	if _, err := ss.Recv(); !errors.Is(err, io.EOF) {
-		t.Error(err)
-	}
-	comesFree(t, other, "order:42")
-}
-
-func TestRefusedStreamAnswersByTheTable(t *testing.T) {
-	t.Parallel()
-	for name, row := range refusals() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			locks := newLocker(t, row.driver)
-			client := serve(t, &shop{watch: func(*testpb.RefundRequest, watchServer) error {
-				t.Error("the handler ran")
-				return nil
-			}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey,
-				core.WithDedup(time.Hour), core.WithDedupScope("scope")))...)
-			row.prepare(t, locks)
-			ss, err := client.Watch(t.Context(), row.req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = ss.Recv()
-			wantRefusal(t, err, ss.Trailer(), row.code, row.reason, row.pushed)
-		})
 	}
 }
 
@@ -202,7 +154,7 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 	wantStatus(t, err, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-tenant", "acme")
 	trailer, err := call(ctx)
-	wantRefusal(t, err, trailer, codes.Aborted, grpcmw.ReasonHeld, true)
+	wantRefusal(t, err, trailer, codes.Aborted, grpcmw.ReasonHeld)
 	release()
 	if _, err := call(ctx); err != nil {
 		t.Error(err)
@@ -210,124 +162,192 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 	comesFree(t, other, "tenant:acme")
 }
 
-func TestErrorsOfAStreamHandlersInnerLockAreAnsweredByTheTable(t *testing.T) {
-	t.Parallel()
-	locks, other := lockers(t)
-	hold(t, other, "taken")
-	client := serve(t, &shop{watch: func(_ *testpb.RefundRequest, ss watchServer) error {
-		_, err := locks.TryAcquire(ss.Context(), "taken")
-		return err
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)
-	ss, err := client.Watch(t.Context(), order())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = ss.Recv()
-	wantInside(t, err, ss.Trailer(), codes.Aborted, grpcmw.ReasonHeld)
-}
-
-func TestStreamHandlerMayReenterItsOwnLock(t *testing.T) {
+func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 	t.Parallel()
 	locks, _ := lockers(t)
-	client := serve(t, &shop{watch: func(_ *testpb.RefundRequest, ss watchServer) error {
-		return locks.Do(ss.Context(), "order:42", func(ctx context.Context) error { return ctx.Err() }, core.WithWait(0))
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)
-	ss, err := client.Watch(t.Context(), order())
-	if err != nil {
-		t.Fatal(err)
+	lostIt := make(chan struct{})
+	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
+		if _, err := ss.Recv(); err != nil {
+			return err
+		}
+		received := make(chan error, 1)
+		go func() { // waits for the client when the lock is lost
+			_, err := ss.Recv()
+			received <- err
+		}()
+		<-ss.Context().Done()
+		close(lostIt)
+		wantStatus(t, ss.Send(&testpb.Reply{Text: "stale"}), codes.Aborted, grpcmw.ReasonLost)
+		wantStatus(t, ss.SendHeader(metadata.Pairs("stale", "1")), codes.Aborted, grpcmw.ReasonLost)
+		wantStatus(t, <-received, codes.Aborted, grpcmw.ReasonLost)
+		_, err := ss.Recv()
+		wantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
+		return nil
+	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "nightly", shortLived()...))...)
+	ss := open(t, client)
+	send(t, ss, order())
+	<-lostIt
+	send(t, ss, order())
+	reply, err := ss.Recv()
+	if reply != nil {
+		t.Errorf("sent after the loss: %v", reply)
 	}
-	if _, err := ss.Recv(); !errors.Is(err, io.EOF) {
+	wantBegun(t, err, ss.Trailer(), codes.Aborted, grpcmw.ReasonLost)
+}
+
+func TestStreamsSendAndReceiveFromTwoGoroutines(t *testing.T) {
+	t.Parallel()
+	locks, _ := lockers(t)
+	var mu sync.Mutex
+	inside := map[string]int{}
+	enter := func(id string, by int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		inside[id] += by
+		return inside[id]
+	}
+	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
+		x, _ := core.FromContext(ss.Context())
+		id := x.Name()
+		if n := enter(id, 1); n != 1 {
+			t.Errorf("%d streams inside %s", n, id)
+		}
+		defer enter(id, -1)
+		sent := make(chan error, 1)
+		go func() {
+			err := ss.SetHeader(nil)
+			for n := 0; err == nil && n < 5; n++ {
+				err = ss.Send(&testpb.Reply{Text: fmt.Sprint(n)})
+			}
+			sent <- err
+		}()
+		var err error
+		for n := 0; err == nil && n < 5; n++ {
+			_, err = ss.Recv()
+		}
+		return errors.Join(err, <-sent)
+	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "order:{metadata:x-order|text}", core.WithWait(core.WaitForever)))...)
+	var wg sync.WaitGroup
+	for n := range 24 {
+		wg.Go(func() {
+			ss, err := client.Negotiate(metadata.AppendToOutgoingContext(t.Context(), "x-order", fmt.Sprint(n%3+1)))
+			for i := 0; err == nil && i < 5; i++ {
+				err = ss.Send(order())
+			}
+			for i := 0; err == nil && i < 5; i++ {
+				_, err = ss.Recv()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// serverStream is a stream without a transport that receives one request.
+type serverStream struct {
+	grpc.ServerStream
+	ctx      context.Context
+	err      error // of RecvMsg
+	received int
+}
+
+func (s *serverStream) Context() context.Context    { return s.ctx }
+func (s *serverStream) SetTrailer(metadata.MD)      {}
+func (s *serverStream) SetHeader(metadata.MD) error { return nil }
+func (s *serverStream) SendMsg(any) error           { return nil }
+func (s *serverStream) RecvMsg(m any) error {
+	m.(*testpb.RefundRequest).Order = &testpb.Order{Id: 42}
+	s.received++
+	return s.err
+}
+
+func TestAStreamWithoutAMessageHasNoKey(t *testing.T) {
+	t.Parallel()
+	middleware := grpcmw.StreamServerInterceptor(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, orderKey))
+	ss := &serverStream{ctx: t.Context(), err: io.EOF} // as Connect has it; grpc answers by itself
+	err := middleware(nil, ss, &grpc.StreamServerInfo{FullMethod: watch}, func(any, grpc.ServerStream) error {
+		t.Error("the handler ran")
+		return nil
+	})
+	wantStatus(t, err, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
+}
+
+// A server with a codec of its own may receive into anything.
+func TestTheMessageIsHandedToItsOwnTypeOnly(t *testing.T) {
+	t.Parallel()
+	middleware := grpcmw.StreamServerInterceptor(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, orderKey))
+	below := &serverStream{ctx: t.Context()}
+	err := middleware(nil, below, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+		for _, m := range []any{new(string), &testpb.Reply{}} {
+			wantStatus(t, ss.RecvMsg(m), codes.Internal, "")
+		}
+		req := &testpb.RefundRequest{Note: "of an earlier one"}
+		if err := ss.RecvMsg(req); err != nil || req.GetOrder().GetId() != 42 || req.GetNote() != "" {
+			t.Errorf("%v, %v", req, err)
+		}
+		if err := ss.RecvMsg(req); err != nil || below.received != 2 { // it is handed on once
+			t.Errorf("%d messages received, %v", below.received, err)
+		}
+		return nil
+	})
+	if err != nil {
 		t.Error(err)
 	}
 }
 
-func TestDedupOfAStreamCompletesWhenItsHandlerReturnsNil(t *testing.T) {
+func TestHeldIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
-	locks, _ := lockers(t)
-	results := make(chan error, 3)
-	results <- status.Error(codes.Internal, "own")
-	results <- nil
-	client := serve(t, &shop{watch: func(*testpb.RefundRequest, watchServer) error { return <-results }},
-		grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey, core.WithDedup(time.Hour)))...)
-	for _, want := range []codes.Code{codes.Internal, codes.OK, codes.AlreadyExists} {
-		ss, err := client.Watch(t.Context(), order())
+	synctest.Test(t, func(t *testing.T) {
+		locks, other := lockers(t)
+		hold(t, other, "order:42")
+		middleware, err := grpcmw.New(locks, grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(watch, orderKey))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = ss.Recv(); errors.Is(err, io.EOF) {
-			err = nil
+		began := time.Now()
+		_, err = middleware.Unary()(t.Context(), order(), &grpc.UnaryServerInfo{FullMethod: refund}, nil)
+		wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
+		err = middleware.Stream()(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+			return ss.RecvMsg(&testpb.RefundRequest{})
+		})
+		wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("waited %s", waited)
 		}
-		if status.Code(err) != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
+	})
 }
 
-func TestPanicOfAStreamHandlerPassesAndReleases(t *testing.T) {
+func TestStreamHasNoMaxHoldUnlessItsRuleSaysSo(t *testing.T) {
 	t.Parallel()
-	locks, other := lockers(t)
-	values := make(chan any, 1)
-	boom := &struct{ int }{1}
-	contexts := make(chan context.Context, 1)
-	client := serve(t, &shop{watch: func(_ *testpb.RefundRequest, ss watchServer) error {
-		contexts <- ss.Context()
-		panic(boom)
-	}}, append(recoverer(values), grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)...)
-	ss, err := client.Watch(t.Context(), order())
-	if err != nil {
-		t.Fatal(err)
+	for name, row := range map[string]struct {
+		key  string
+		opts []core.Option
+		lost bool
+	}{
+		"locked by its message":     {orderKey, nil, false},
+		"locked by its method":      {"{grpc:method}", nil, false},
+		"locked by its message, 1h": {orderKey, []core.Option{core.WithMaxHold(time.Hour)}, true},
+		"locked by its method, 1h":  {"{grpc:method}", []core.Option{core.WithMaxHold(time.Hour)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				middleware := grpcmw.StreamServerInterceptor(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, row.key, row.opts...))
+				err := middleware(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+					if err := ss.RecvMsg(&testpb.RefundRequest{}); err != nil {
+						return err
+					}
+					time.Sleep(2 * time.Hour)
+					return ss.Context().Err()
+				})
+				if row.lost {
+					wantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
-	_, err = ss.Recv()
-	wantStatus(t, err, codes.Internal, "")
-	if v := <-values; v != boom {
-		t.Errorf("panic value %v", v)
-	}
-	<-(<-contexts).Done()
-	comesFree(t, other, "order:42")
-}
-
-func TestGoexitOfAStreamHandlerReleases(t *testing.T) {
-	t.Parallel()
-	locks, other := lockers(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	client := serve(t, &shop{watch: func(*testpb.RefundRequest, watchServer) error {
-		defer cancel() // gRPC sends no status then
-		runtime.Goexit()
-		return nil
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)
-	ss, err := client.Watch(ctx, order())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ss.Recv(); err == nil {
-		t.Error("no error")
-	}
-	comesFree(t, other, "order:42")
-}
-
-func TestStreamLockOutlivesACallerThatIsGone(t *testing.T) {
-	t.Parallel()
-	locks, other := lockers(t)
-	running, let := make(chan context.Context), make(chan struct{})
-	client := serve(t, &shop{watch: func(_ *testpb.RefundRequest, ss watchServer) error {
-		running <- ss.Context()
-		<-let
-		return nil
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	if _, err := client.Watch(ctx, order()); err != nil {
-		t.Fatal(err)
-	}
-	work := <-running
-	cancel()
-	<-work.Done()
-	if cause := context.Cause(work); !errors.Is(cause, context.Canceled) {
-		t.Errorf("cause %v", cause)
-	}
-	if !isHeld(t, other, "order:42") {
-		t.Error("released under running work")
-	}
-	close(let)
-	comesFree(t, other, "order:42")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-// BenchmarkTask compares a task behind the door with one whose handler calls core.Do for a
-// name that it knows already: the difference is what the door costs.
+// BenchmarkTask compares a task behind the middleware with one whose handler calls core.Do for a
+// name that it knows already: the difference is what the middleware costs.
 func BenchmarkTask(b *testing.B) {
 	ctx := taskContext(b)
 	task := asynq.NewTaskWithHeaders("order:ship", []byte(`{"order_id":42}`), map[string]string{"order": "42"})
@@ -29,8 +29,8 @@ func BenchmarkTask(b *testing.B) {
 		{"do", muxOf(func(ctx context.Context, t *asynq.Task) error {
 			return once.Do(ctx, "order:42", func(ctx context.Context) error { return work(ctx, t) })
 		})},
-		{"door", muxOf(work, taskmw.Middleware(locks, taskmw.WithType("order:ship", "order:{order_id}")))},
-		{"door/header", muxOf(work, taskmw.Middleware(locks, taskmw.WithType("order:ship", "order:{header:order|int}")))},
+		{"middleware", muxOf(work, taskmw.Middleware(locks, taskmw.WithType("order:ship", "order:{order_id}")))},
+		{"middleware/header", muxOf(work, taskmw.Middleware(locks, taskmw.WithType("order:ship", "order:{header:order|int}")))},
 		{"unlisted", muxOf(work, taskmw.Middleware(locks, taskmw.WithType("other", "order:{order_id}")))},
 	} {
 		b.Run(c.name, func(b *testing.B) {

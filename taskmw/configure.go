@@ -18,23 +18,30 @@ const (
 )
 
 // ConfigOption configures [Configure].
-type ConfigOption interface{ apply(*composer) }
+type ConfigOption func(*config) error
 
-type configOptionFunc func(*composer)
+type config struct{ delay time.Duration }
 
-func (f configOptionFunc) apply(c *composer) { f(c) }
+// configured is the key of the mark that Configure leaves in the context of a server's tasks.
+type configured struct{}
 
 // WithConflictDelay sets the time, ± 20%, after which a task that found its name held is tried again.
 // The default is 5 s. Zero means the server's next check of the retry queue, every
 // asynq.Config.DelayedTaskCheckInterval. asynq counts in whole seconds. If it is given twice, the
 // last one wins. A negative duration, or one above a year, is an error.
 func WithConflictDelay(d time.Duration) ConfigOption {
-	return configOptionFunc(func(c *composer) { c.delay = d })
+	return func(c *config) error {
+		if d < 0 || d > maxConflictDelay {
+			return fmt.Errorf("WithConflictDelay(%s): %w: negative, or more than a year", d, core.ErrInvalid)
+		}
+		c.delay = d
+		return nil
+	}
 }
 
 // Configure prepares a server for [Middleware]: a conflict is not a failure. It does not use up the
-// task's retries, and is retried soon. Configure panics where [Configured] returns an error, and on a
-// nil cfg.
+// task's retries, and is retried soon. A server without it fails its tasks with an error that says what to add. Configure
+// panics where [Configured] returns an error, and on a nil cfg.
 //
 // Call it last, on a complete config, because it wraps what is there:
 //
@@ -42,10 +49,8 @@ func WithConflictDelay(d time.Duration) ConfigOption {
 //   - ErrorHandler is not told of conflicts, which are no errors, except one that archives its task.
 //   - BaseContext's context gets a mark, so that the middleware knows that the server is ready.
 //
-// If IsFailure is replaced later, conflicts count as failures again. The middleware notices that after
-// the first one, logs a warning, and does as on a server without Configure.
-//
-// If it is called several times, the options of the last call win.
+// If IsFailure or RetryDelayFunc is replaced later, conflicts are failures again. If Configure is called several times,
+// the options of the last call win.
 //
 // A task in conflict stays in asynq's retry queue as long as its name is held, whatever its MaxRetry.
 // Only its last attempt, and asynq.Deadline, can end that.
@@ -53,84 +58,60 @@ func Configure(cfg *asynq.Config, opts ...ConfigOption) {
 	if cfg == nil {
 		panic("taskmw: Configure: nil config")
 	}
-	configured, err := Configured(*cfg, opts...)
+	done, err := Configured(*cfg, opts...)
 	if err != nil {
 		panic(err.Error())
 	}
-	*cfg = configured
+	*cfg = done
 }
 
 // Configured is like [Configure], but leaves cfg unchanged and returns a new config. For an option
 // that cannot work it returns an error that matches [core.ErrInvalid].
 func Configured(cfg asynq.Config, opts ...ConfigOption) (asynq.Config, error) {
-	c := composer{delay: defaultConflictDelay, mark: new(mark)}
+	c := config{delay: defaultConflictDelay}
 	for _, o := range opts {
 		if o == nil {
-			return cfg, fmt.Errorf("taskmw: %w: nil option", core.ErrInvalid)
+			return cfg, fmt.Errorf("taskmw: Configure: %w: nil option", core.ErrInvalid)
 		}
-		o.apply(&c)
+		if err := o(&c); err != nil {
+			return cfg, fmt.Errorf("taskmw: %w", err)
+		}
 	}
-	if c.delay < 0 || c.delay > maxConflictDelay {
-		return cfg, fmt.Errorf("taskmw: WithConflictDelay(%s): %w: negative, or more than a year", c.delay, core.ErrInvalid)
-	}
-	cfg.BaseContext = c.baseContext(cfg.BaseContext)
-	cfg.IsFailure = c.isFailure(cfg.IsFailure)
-	cfg.RetryDelayFunc = c.retryDelay(cfg.RetryDelayFunc)
-	cfg.ErrorHandler = c.errorHandler(cfg.ErrorHandler)
+	c.wrap(&cfg)
 	return cfg, nil
 }
 
-// composer puts the door's part around what a config has. Every function may be nil, which
-// stands for asynq's default.
-type composer struct {
-	delay time.Duration
-	mark  *mark
-}
-
-func (c composer) baseContext(next func() context.Context) func() context.Context {
-	if next == nil {
-		next = context.Background
-	}
-	return func() context.Context { return context.WithValue(next(), configuredKey{}, c.mark) }
-}
-
-func (c composer) isFailure(next func(error) bool) func(error) bool {
-	if next == nil {
-		next = func(err error) bool { return err != nil }
-	}
-	return func(err error) bool {
-		if excused(err) {
-			c.mark.asked.Store(true)
-			return false
+func (c config) wrap(cfg *asynq.Config) {
+	base, isFailure, retryDelay, handler := cfg.BaseContext, cfg.IsFailure, cfg.RetryDelayFunc, cfg.ErrorHandler
+	cfg.BaseContext = func() context.Context {
+		ctx := context.Background()
+		if base != nil {
+			ctx = base()
 		}
-		return next(err)
+		return context.WithValue(ctx, configured{}, true)
 	}
-}
-
-func (c composer) retryDelay(next asynq.RetryDelayFunc) asynq.RetryDelayFunc {
-	if next == nil {
-		next = asynq.DefaultRetryDelayFunc
+	cfg.IsFailure = func(err error) bool {
+		if isFailure == nil || err == nil {
+			return err != nil && !excused(err)
+		}
+		return !excused(err) && isFailure(err)
 	}
-	return func(n int, err error, t *asynq.Task) time.Duration {
+	if retryDelay == nil {
+		retryDelay = asynq.DefaultRetryDelayFunc
+	}
+	cfg.RetryDelayFunc = func(n int, err error, t *asynq.Task) time.Duration {
 		if !excused(err) {
-			return next(n, err, t)
+			return retryDelay(n, err, t)
 		}
 		spread := c.delay / 5
 		return c.delay - spread + rand.N(2*spread+1) //nolint:gosec // G404: jitter is no secret
 	}
-}
-
-func (composer) errorHandler(next asynq.ErrorHandler) asynq.ErrorHandler {
-	if next == nil {
-		return nil
+	if handler != nil {
+		cfg.ErrorHandler = asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
+			p, _ := errors.AsType[*postponed](err)
+			if isLast := p != nil && p.held && p.last; isLast || isFinal(err) || !excused(err) {
+				handler.HandleError(ctx, t, err)
+			}
+		})
 	}
-	return asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
-		if _, ok := errors.AsType[*postponedError](err); ok {
-			return
-		}
-		if conflict, ok := errors.AsType[*ConflictError](err); ok && !conflict.Last && !isFinal(err) {
-			return
-		}
-		next.HandleError(ctx, t, err)
-	})
 }

@@ -1,14 +1,20 @@
 package taskmw
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// Action is what happens to a task that finds its name held; see [OnConflict].
+// Action is what happens to a task that finds its name held; see [Rule.OnConflict].
 //
 // The middleware recognises the holder by its label. A holder with the task's own ID is an earlier
 // delivery of the same task, which asynq has given up and which still runs. A task is never finished
@@ -37,79 +43,76 @@ const (
 	// Coalesce lets one task of a type run and one more wait for it. It finishes all others without
 	// running them. Any number of duplicates that arrive during a run lead to exactly one more run,
 	// which begins after the last of them was delivered. They share the fate of that task, including
-	// its retries and its archive.
+	// its retries and its archive. A task that [Enqueue] has sent runs in any case.
 	//
-	// The waiting task keeps a worker busy, as under Wait. Each task costs three locks: "seat" and
-	// "gate", and the name itself. The names of seat and gate are made of the type and the name in a
-	// way that no key can produce, so other code never meets them. With several keys it is an error,
+	// The waiting task keeps a worker busy, as under Wait. Package coalesce of core says what it costs, and
+	// has the same for requests. With several keys it is an error,
 	// as for Skip. With [core.WithDedup] it is one too, because the first run's marker would finish
-	// the waiting task. [core.OnUnavailable] has no effect: seat and gate are for all processes, and
-	// no task runs while they are unavailable.
+	// the waiting task.
 	Coalesce
 )
 
-var actionNames = [...]string{"Retry", "Wait", "Skip", "Coalesce"}
-
 func (a Action) String() string {
-	if int(a) < len(actionNames) {
-		return actionNames[a]
+	if a > Coalesce {
+		return fmt.Sprintf("Action(%d)", uint8(a))
 	}
-	return fmt.Sprintf("Action(%d)", uint8(a))
+	return [...]string{"Retry", "Wait", "Skip", "Coalesce"}[a]
 }
 
-// OnConflict sets what happens to a task that finds its name held. It is an option for [WithType] and
-// [WithTypeFunc], next to core's options. If it is given twice, the last one wins. The default, and
-// the zero Action, is [Retry]. An unknown Action is an error.
-//
-// With [core.WithWait] the task first waits that long. Wait and Coalesce ignore it, because they wait
-// anyway. On a task's last attempt, and on a server without [Configure], the task waits instead of a
-// retry.
-//
-// It is for rules only. Elsewhere, as in core.New or in another middleware, it is [core.ErrInvalid].
-func OnConflict(a Action) core.Option {
-	return conflictOption{misplaced, a}
-}
-
-// conflictOption goes among core's options, whose interface is sealed, by holding one; as
-// grpc's EmptyCallOption does it. The door takes it out before core sees it.
-type conflictOption struct {
-	core.Option
-
-	action Action
-}
-
-// misplaced is what core makes of a conflictOption that no door has taken out: an error.
-var misplaced = core.WithLabel("taskmw.OnConflict, out of its place\n")
-
-// actionOf splits the options of a rule.
-func actionOf(opts []core.Option) (action Action, others []core.Option, err error) {
-	for _, o := range opts {
-		if c, ok := o.(conflictOption); ok {
-			action = c.action
-			continue
-		}
-		others = append(others, o)
-	}
-	if int(action) >= len(actionNames) {
-		return 0, nil, fmt.Errorf("OnConflict(%s): %w: no such action", action, core.ErrInvalid)
-	}
-	return action, others, nil
-}
-
-// conflict is the outcome of a task whose name is held.
-func (v *delivery) conflict(err error) error {
+// isTwin says whether another task of the same type holds the name, for a rule with Skip.
+func (a *attempt) isTwin(err error) bool {
 	held, ok := errors.AsType[*core.HeldError](err)
-	if ok && v.rule.action == Skip && v.isTwin(held.Label) {
-		v.unrun("another task of its type runs, or has run just now")
-		return nil
+	if !ok || a.rule.action != Skip {
+		return false
 	}
-	return &ConflictError{Err: err, Last: v.last}
+	// Behind the last colon stands the ID.
+	kind := a.label[:strings.LastIndexByte(a.label, ':')+1]
+	id, ok := strings.CutPrefix(held.Label, kind)
+	return ok && a.label != kind && held.Label != a.label && id != "" && !strings.Contains(id, ":")
 }
 
-// isTwin says whether a holder's label is that of another task of the same type.
-func (v *delivery) isTwin(holder string) bool {
-	// Behind the last colon stands the ID.
-	kind := v.label[:strings.LastIndexByte(v.label, ':')+1]
-	id, ok := strings.CutPrefix(holder, kind)
-	return ok && v.label != kind && holder != v.label && id != "" && !strings.Contains(id, ":")
+// label names a task to those who find its name held: task:<type>:<id>. No two tasks have
+// the same one, and the ID is what follows the last colon.
+func label(taskType, id string) string { return "task:" + part(taskType, "") + ":" + part(id, ":") }
+
+// maxPart is the longest type or ID in a label, whose 256 bytes have to do for both.
+const maxPart = 120
+
+// odd says what a label cannot have as it is.
+func odd(r rune) bool { return r == '%' || r == utf8.RuneError || unicode.IsControl(r) }
+
+// part makes of any s what core takes in labels and scopes. Different strings stay different.
+func part(s, special string) string {
+	short := s
+	if strings.ContainsFunc(s, odd) || special != "" && strings.Contains(s, special) {
+		short = url.QueryEscape(s)
+	}
+	if len(short) > maxPart { // elsewhere two hexadecimal digits follow a '%'
+		return fmt.Sprintf("%%sha256-%x", sha256.Sum256([]byte(s)))
+	}
+	return short
+}
+
+const (
+	maxMargin  = 250 * time.Millisecond
+	longBudget = 365 * 24 * time.Hour
+)
+
+// budget is how long to wait. It ends a little before the task's time does: once that is
+// over, asynq does not listen any more, and archives the task without saying why. A handler
+// that gets the name with so little time left could not finish.
+func budget(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return core.WaitForever
+	}
+	left := time.Until(deadline)
+	switch wait := left - min(maxMargin, left/10); {
+	case wait < time.Millisecond:
+		return 0
+	case wait > longBudget:
+		return core.WaitForever
+	default:
+		return wait
+	}
 }

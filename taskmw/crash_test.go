@@ -38,7 +38,7 @@ const crashTTL = 3 * time.Second
 
 // rule is that of the workers and of those who come after them.
 func rule(action taskmw.Action, dedup time.Duration) taskmw.Option {
-	return taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(dedup), taskmw.OnConflict(action))
+	return taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(dedup)).OnConflict(action)
 }
 
 // work is the process. It prints the ID of a task that has begun, and ends with its parent.
@@ -195,5 +195,5 @@ func TestKilledOnItsLastAttemptATaskIsArchivedByAsynq(t *testing.T) {
 	v.kill()
 	q.expire(t, id)
 	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Retry, 0))))
-	q.await(t, id, asynq.TaskStateArchived) // the door is not asked
+	q.await(t, id, asynq.TaskStateArchived) // the middleware is not asked
 }

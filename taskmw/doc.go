@@ -17,12 +17,14 @@
 //	… with another OnConflict    waits, is finished without a run, or is coalesced
 //	key missing or invalid       is archived at once: the error wraps asynq.SkipRetry
 //	unavailable, Locker closed   fails with core's error: asynq's retry, counted
+//	a server without Configure   fails, and the error says what to add
 //	its context has ended        fails with the context's error
 //	lost while it ran            fails: a *core.LostError is joined to the handler's error
 //	duplicate: a dedup marker    is finished, and the handler does not run
 //
 // These are the middleware's own refusals and losses. What the handler returns is passed on
-// unchanged, including an inner core.ErrHeld, asynq.SkipRetry and asynq.RevokeTask.
+// unchanged, including an inner core.ErrHeld, asynq.SkipRetry and asynq.RevokeTask. But the verdict of a
+// handler that had lost its lock is not final: such a task is retried.
 //
 // asynq sometimes delivers a task again, with the same ID, while its first delivery still runs: after
 // a shutdown that did not wait long enough, and after a timeout. The middleware keeps the lease until
@@ -31,7 +33,7 @@
 // of that first run.
 //
 // Schedulers on many nodes may enqueue the same job, which should run once for each tick. Give its
-// rule [OnConflict] with [Skip], and [core.WithMinHold]: MinHold shorter than the period, and longer
+// rule [Rule.OnConflict] with [Skip], and [core.WithMinHold]: MinHold shorter than the period, and longer
 // than the clock skew plus the queue latency. It counts from the start of the run, so the other nodes'
 // tasks for this tick are finished without a run, and the next tick's task finds the name free. Do
 // not use [core.WithDedup] for this. Its window counts from the end of the work, so a long run

@@ -89,7 +89,7 @@ func ExampleConfigure() {
 
 	// What asynq asks about a task whose lock is held, and about one that failed:
 	task := asynq.NewTask("order:ship", nil)
-	held := error(&taskmw.ConflictError{Err: &core.HeldError{Name: "order:42"}})
+	held := fmt.Errorf("%w by somebody", taskmw.ErrConflict)
 	for _, err := range []error{held, errors.New("no such order")} {
 		fmt.Println("a failure:", cfg.IsFailure(err))
 		cfg.ErrorHandler.HandleError(context.Background(), task, err)

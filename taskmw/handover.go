@@ -10,6 +10,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
 // HandoffHeader is the header of a task that carries the hand-off of a lock, see [Enqueue]. It is a
@@ -68,8 +69,8 @@ func hasOptions(task *asynq.Task) bool {
 	return opts.IsValid() && opts.Kind() == reflect.Slice && opts.Len() > 0
 }
 
-// handed returns the hand-off that came with a task; ok is false if none did.
-func handed(task *asynq.Task) (handoff core.Handoff, ok bool, err error) {
+// handoffOf returns the hand-off that came with a task; ok is false if none did.
+func handoffOf(task *asynq.Task) (handoff core.Handoff, ok bool, err error) {
 	text, ok := task.Headers()[HandoffHeader]
 	if !ok {
 		return core.Handoff{}, false, nil
@@ -81,28 +82,29 @@ func handed(task *asynq.Task) (handoff core.Handoff, ok bool, err error) {
 	return handoff, true, nil
 }
 
+// handedRule locks the name of the hand-off that a task comes with.
+func handedRule(l *core.Locker) (*rule, error) {
+	k, err := adapter.KeyFunc("", func(_ context.Context, t *asynq.Task) (string, error) {
+		handoff, _, err := handoffOf(t)
+		return handoff.Name(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	locks, err := adapter.NewRule(l, k, core.WithWait(0))
+	return &rule{Rule: locks}, err
+}
+
 // giveBack frees the name of a hand-off that nobody will come for. The Locker's defaults may be those of
 // a lease that no hand-off is for, or that keeps its name.
-func (d *Door) giveBack(ctx context.Context, handoff core.Handoff) {
+func (m *middleware) giveBack(ctx context.Context, handoff core.Handoff) {
 	if handoff.Name() == "" {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // one attempt has a limit of its own
-	x, err := d.locks.Attach(ctx, handoff, core.WithWait(0), core.WithLimit(1), core.WithMinHold(0), core.WithDedup(0),
+	x, err := m.locks.Attach(ctx, handoff, core.WithWait(0), core.WithLimit(1), core.WithMinHold(0), core.WithDedup(0),
 		core.OnUnavailable(core.FailClosed))
 	if err == nil {
 		_ = x.Release(ctx) // it is gone at its time, at the latest
 	}
-}
-
-// namesFor are the names of a task. The zero Handoff is that of a task that came without one.
-func (d *Door) namesFor(ctx context.Context, task *asynq.Task, r *rule, handoff core.Handoff) ([]string, error) {
-	if r == d.unruled {
-		return []string{handoff.Name()}, nil
-	}
-	names, err := r.names(ctx, task)
-	if err == nil && handoff.Name() != "" && (len(names) > 1 || handoff.Name() != names[0]) {
-		err = fmt.Errorf("%w: the task was enqueued under %q, and its rule makes %q of it", core.ErrInvalid, handoff.Name(), names)
-	}
-	return names, err
 }

@@ -51,9 +51,9 @@ func mustBeFree(t *testing.T, q *queue) {
 func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	mux, door := http.NewServeMux(), httpmw.Lock(newLocker(t, q.store()), "order:{id|int}")
+	mux, lock := http.NewServeMux(), httpmw.Lock(newLocker(t, q.store()), "order:{id|int}")
 	ids := make(chan string, 2)
-	mux.Handle("POST /orders/{id}/ship", door(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("POST /orders/{id}/ship", lock(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := taskmw.Enqueue(r.Context(), q.client, shipTask(), keep, asynq.Queue(q.name), asynq.Retention(time.Hour))
 		if err != nil {
 			t.Error(err)
@@ -80,7 +80,7 @@ func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 		fences <- lease.Fence()
 		<-finish
 		return nil
-	}, shipOnly(t, newLocker(t, q.store()))))
+	}, ship(t, newLocker(t, q.store()), taskmw.Retry)))
 	first := <-fences
 	request(http.StatusConflict) // it runs
 	close(finish)
@@ -144,12 +144,12 @@ func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
 	locks := newLocker(t, q.store())
 	cfg := q.quick()
 	cfg.ShutdownTimeout = 10 * time.Millisecond
-	first := q.serve(t, cfg, muxOf(d.handler(t), shipOnly(t, newLocker(t, q.store()))))
+	first := q.serve(t, cfg, muxOf(d.handler(t), ship(t, newLocker(t, q.store()), taskmw.Retry)))
 	id := q.handOver(t, locks, shipTask())
 	<-d.started
 	first.Shutdown() // abandons the run, and pushes the task back
 	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()))))
+	q.serve(t, q.quick(), muxOf(d.handler(t), record, ship(t, newLocker(t, q.store()), taskmw.Retry)))
 	for range 2 {
 		if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
 			t.Errorf("redelivered while it runs, with a used hand-off: %v", r.err)
@@ -175,7 +175,7 @@ func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 		}
 		isHeld(t, locks)
 		return nil
-	}, shipOnly(t, newLocker(t, q.store()))))
+	}, ship(t, newLocker(t, q.store()), taskmw.Retry)))
 	task := asynq.NewTaskWithHeaders("other:index", nil, map[string]string{"x": "kept"})
 	q.await(t, q.handOver(t, locks, task), asynq.TaskStateCompleted)
 	if got := <-names; got != "order:42 kept" || len(task.Headers()) != 1 {
@@ -188,7 +188,7 @@ func TestATaskThatWasHandedAnotherNameIsArchivedAndNothingStaysTaken(t *testing.
 	t.Parallel()
 	q := newQueue(t)
 	locks := newLocker(t, q.store())
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), shipOnly(t, newLocker(t, q.store()))))
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, newLocker(t, q.store()), taskmw.Retry)))
 	id := q.handOver(t, locks, asynq.NewTask("order:ship", []byte(`{"order_id":43}`)))
 	q.await(t, id, asynq.TaskStateArchived)
 	mustBeFree(t, q)
@@ -223,7 +223,7 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 				t.Fatal(err)
 			}
 			headers := map[string]string{taskmw.HandoffHeader: handoff.Encode()}
-			err = muxOf(mustNotRun(t), shipOnly(t, locks, test.rule)).
+			err = muxOf(mustNotRun(t), ship(t, locks, taskmw.Retry, test.rule)).
 				ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(test.payload), headers))
 			if !errors.Is(err, asynq.SkipRetry) {
 				t.Errorf("%v, want an archived task", err)
@@ -248,7 +248,7 @@ func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T
 func TestWhatIsNoHandoffIsArchived(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), shipOnly(t, newLocker(t, q.store()))))
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, newLocker(t, q.store()), taskmw.Retry)))
 	headers := map[string]string{taskmw.HandoffHeader: "no hand-off"}
 	q.await(t, q.enqueue(t, asynq.NewTaskWithHeaders("order:ship", []byte(`{"order_id":42}`), headers)), asynq.TaskStateArchived)
 }

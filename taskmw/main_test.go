@@ -2,6 +2,7 @@ package taskmw_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -146,12 +147,49 @@ func muxOf(h asynq.HandlerFunc, mws ...asynq.MiddlewareFunc) *asynq.ServeMux {
 
 func shipTask() *asynq.Task { return asynq.NewTask("order:ship", []byte(`{"order_id":42}`)) }
 
-func shipOnly(tb testing.TB, l *core.Locker, opts ...core.Option) asynq.MiddlewareFunc {
+// ship is the middleware with one rule, for shipTask.
+func ship(tb testing.TB, l *core.Locker, action taskmw.Action, opts ...core.Option) asynq.MiddlewareFunc {
 	tb.Helper()
-	d, err := taskmw.New(l, taskmw.WithLogger(slog.New(slog.DiscardHandler)),
-		taskmw.WithType("order:ship", "order:{order_id}", opts...))
+	return middleware(tb, l, taskmw.WithType("order:ship", "order:{order_id}", opts...).OnConflict(action))
+}
+
+func middleware(tb testing.TB, l *core.Locker, opts ...taskmw.Option) asynq.MiddlewareFunc {
+	tb.Helper()
+	mw, err := taskmw.New(l, append([]taskmw.Option{taskmw.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return d.Middleware()
+	return mw
+}
+
+func succeed(context.Context, *asynq.Task) error { return nil }
+
+// mustNotRun is the handler of tasks that are refused.
+func mustNotRun(tb testing.TB) asynq.HandlerFunc {
+	tb.Helper()
+	return func(context.Context, *asynq.Task) error {
+		tb.Error("the handler ran")
+		return nil
+	}
+}
+
+// exclusive notices when two runs overlap.
+type exclusive struct{ inside, runs atomic.Int32 }
+
+// enter counts a run that ends when leave is called.
+func (e *exclusive) enter(tb testing.TB) (leave func()) {
+	tb.Helper()
+	e.runs.Add(1)
+	if n := e.inside.Add(1); n != 1 {
+		tb.Errorf("%d runs at once", n)
+	}
+	return func() { e.inside.Add(-1) }
+}
+
+// isPlain says that asynq counts err as a failure and tries again by its own rules.
+func isPlain(tb testing.TB, err error) bool {
+	tb.Helper()
+	cfg := configured(tb, asynq.Config{RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return time.Hour }})
+	return err != nil && !errors.Is(err, asynq.SkipRetry) && !errors.Is(err, asynq.RevokeTask) && !errors.Is(err, taskmw.ErrConflict) &&
+		cfg.IsFailure(err) && cfg.RetryDelayFunc(0, err, shipTask()) == time.Hour
 }

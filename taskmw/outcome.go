@@ -3,83 +3,84 @@ package taskmw
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
+	"github.com/holdfast-go/holdfast/core/coalesce"
 )
 
-// ErrConflict says that a task did not run because someone else holds its name. The error is a
-// *[ConflictError].
+// ErrConflict says that a task did not run because someone else holds its name. The error wraps core's error, which
+// matches [core.ErrHeld]. If a handler returns an error because some other lock is held, that does not match ErrConflict.
 var ErrConflict = errors.New("taskmw: the task's lock is held")
 
-// ConflictError is what the middleware returns for a task that did not run because someone else holds
-// its name. It matches [ErrConflict] and wraps core's error, which matches [core.ErrHeld]. If a
-// handler returns an error because some other lock is held, that is not a ConflictError.
-type ConflictError struct {
-	Err error
-	// Last says that the attempt was the task's last one. The middleware has waited, and asynq
-	// archives the task.
-	Last bool
+// postponed is the outcome of a task that did not run, and has not failed: it runs later, or on another server.
+type postponed struct {
+	err  error
+	held bool // by someone else; otherwise the Locker drains
+	last bool // the attempt was the task's last one
 }
 
-func (e *ConflictError) Error() string {
-	if e.Last {
-		return fmt.Sprintf("taskmw: the lock did not come free in time on the task's last attempt: %v", e.Err)
+func (p *postponed) Error() string {
+	if p.held && p.last {
+		return fmt.Sprintf("taskmw: the lock did not come free in time on the task's last attempt: %v", p.err)
 	}
-	return fmt.Sprintf("taskmw: %v", e.Err)
+	return fmt.Sprintf("taskmw: %v", p.err)
 }
 
 // Is makes errors.Is(err, ErrConflict) true.
-func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+func (p *postponed) Is(target error) bool { return p.held && target == ErrConflict }
 
-// Unwrap returns core's error.
-func (e *ConflictError) Unwrap() error { return e.Err }
+func (p *postponed) Unwrap() error { return p.err }
 
-// ErrorType returns "held", as core's error does.
-func (e *ConflictError) ErrorType() string { return "held" }
-
-// refused is the outcome of a task whose handler did not run, though nobody holds its name.
-func refused(err error) error {
-	if errors.Is(err, core.ErrDraining) {
-		return &postponedError{err}
-	}
-	return keyless(err) // or the context's error, unavailable, closed
-}
-
-// postponedError is the outcome of a task that came while the Locker drains. It is no failure: the
-// task runs on another server, or later.
-type postponedError struct{ err error }
-
-func (e *postponedError) Error() string { return fmt.Sprintf("taskmw: %v", e.err) }
-
-func (e *postponedError) Unwrap() error { return e.err }
-
-// ErrorType returns "draining".
-func (e *postponedError) ErrorType() string { return "draining" }
-
-// excused says of an error of the middleware that it is no failure of the task.
+// excused says of an error that it is no failure of the task.
 func excused(err error) bool {
-	_, postponed := errors.AsType[*postponedError](err)
-	return postponed || errors.Is(err, ErrConflict)
+	_, is := errors.AsType[*postponed](err)
+	return is || errors.Is(err, ErrConflict)
 }
 
-// keyless is the outcome of a task without a usable name. Another attempt would find the
-// same, unless a key function says otherwise.
-func keyless(err error) error {
+// settled is what asynq is told of a task.
+func (a *attempt) settled(out adapter.Outcome) error {
+	switch out.Reason {
+	case adapter.Lost: // a final verdict is no more to be trusted than success would be
+		if isFinal(out.Own) {
+			return fmt.Errorf("%w: %s", out.Err, out.Own) //nolint:errorlint // without its finality
+		}
+		return out.Join()
+	case adapter.Done:
+		return out.Own
+	case adapter.Duplicate:
+		a.unrun("its work is already done")
+		return nil
+	case adapter.Held:
+		if a.isTwin(out.Err) {
+			a.unrun("another task of its type runs, or has run just now")
+			return nil
+		}
+		return &postponed{out.Err, true, a.last}
+	case adapter.BadKey, adapter.Misconfigured: // another attempt would find the same, unless a function says otherwise
+		return archived(out.Err)
+	default:
+	}
+	switch {
+	case errors.Is(out.Err, coalesce.ErrCovered):
+		a.unrun("another task of its type waits, and runs after this moment")
+		return nil
+	case errors.Is(out.Err, core.ErrDraining):
+		return &postponed{out.Err, false, a.last}
+	default: // unavailable, closed, or the context's error
+		return out.Err
+	}
+}
+
+// archived is the outcome of a task that no attempt can run. The error of a key function is its own.
+func archived(err error) error {
 	if !errors.Is(err, core.ErrInvalid) {
 		return err
 	}
 	return fmt.Errorf("taskmw: %w: %w", err, asynq.SkipRetry)
-}
-
-// settled is the outcome of a task whose handler ran. core has joined the loss of the lease
-// to the handler's error.
-func settled(err error, lost bool) error {
-	if !isFinal(err) || !lost {
-		return err
-	}
-	return &unsettledError{err}
 }
 
 // isFinal says that asynq does not retry a task after err.
@@ -87,18 +88,15 @@ func isFinal(err error) bool {
 	return errors.Is(err, asynq.SkipRetry) || errors.Is(err, asynq.RevokeTask)
 }
 
-// unsettledError is a final verdict of a handler that had lost its lease: no more to be
-// trusted than its success would be. It is the same error but for the finality, so that the
-// task is retried.
-type unsettledError struct{ err error }
-
-func (e *unsettledError) Error() string { return e.err.Error() }
-
-func (e *unsettledError) Is(target error) bool {
-	return target != asynq.SkipRetry && target != asynq.RevokeTask && errors.Is(e.err, target)
+// unrun tells that a task is finished without a run. It names no lock and no holder.
+func (a *attempt) unrun(because string) {
+	log := a.m.log
+	if log == nil {
+		log = slog.Default()
+	}
+	id, _ := asynq.GetTaskID(a.ctx)
+	queue, _ := asynq.GetQueueName(a.ctx)
+	log.LogAttrs(a.ctx, slog.LevelInfo, "holdfast: task finished without a run",
+		slog.String("because", because), slog.String("type", a.task.Type()),
+		slog.String("queue", queue), slog.String("id", id))
 }
-
-func (e *unsettledError) As(target any) bool { return errors.As(e.err, target) }
-
-// ErrorType returns "lost".
-func (e *unsettledError) ErrorType() string { return "lost" }

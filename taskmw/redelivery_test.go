@@ -39,115 +39,48 @@ func (d *deaf) handler(t *testing.T) asynq.HandlerFunc {
 	}
 }
 
-// abandon makes a server give up the first run of a task after a shutdown that does not
-// wait for it, and has a second server pick the task up while that run goes on. It returns
-// the ID of the task.
-func (d *deaf) abandon(t *testing.T, q *queue, opts ...core.Option) (id string) {
-	t.Helper()
-	cfg := q.quick()
-	cfg.ShutdownTimeout = 10 * time.Millisecond
-	first := q.serve(t, cfg, muxOf(d.handler(t), shipOnly(t, newLocker(t, q.store()), opts...)))
-	id = q.enqueue(t, shipTask())
-	<-d.started
-	first.Shutdown() // abandons the run, and pushes the task back
-
-	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()), opts...)))
-	for range 2 {
-		r := <-runs
-		if again, _ := asynq.GetTaskID(r.ctx); again != id || !errors.Is(r.err, taskmw.ErrConflict) {
-			t.Errorf("redelivered while it runs: task %s, %v", again, r.err)
-		}
-	}
-	return id
-}
-
-func TestRedeliveredTaskNeitherOverlapsNorGetsLost(t *testing.T) {
+// asynq gives up a run that goes on, and delivers its task again: after a shutdown that does not wait for it, after its
+// timeout, and when it is cancelled.
+func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
 	t.Parallel()
-	q, d := newQueue(t), newDeaf()
-	id := d.abandon(t, q)
-	close(d.finish)
-	<-d.ended
-	info := q.await(t, id, asynq.TaskStateCompleted)
-	if n := d.runs.Load(); n != 2 || info.Retried != 0 {
-		t.Errorf("%d runs, retried %d times", n, info.Retried)
-	}
-}
-
-func TestRedeliveredTaskThatSucceededMeanwhileIsFinishedUnrun(t *testing.T) {
-	t.Parallel()
-	q, d := newQueue(t), newDeaf()
-	id := d.abandon(t, q, core.WithDedup(time.Hour))
-	close(d.finish)
-	<-d.ended
-	q.await(t, id, asynq.TaskStateCompleted)
-	if n := d.runs.Load(); n != 1 {
-		t.Errorf("%d runs", n)
-	}
-}
-
-func TestTimedOutTaskDoesNotOverlapWithItself(t *testing.T) {
-	t.Parallel()
-	q, d := newQueue(t), newDeaf()
-	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()))))
-	id := q.enqueue(t, shipTask(), asynq.MaxRetry(3), asynq.Timeout(time.Second))
-	<-d.started
-	for range 2 { // the first run tells nothing: it goes on
-		if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
-			t.Errorf("after the timeout: %v", r.err)
-		}
-	}
-	close(d.finish)
-	<-d.ended
-	info := q.await(t, id, asynq.TaskStateCompleted)
-	if n := d.runs.Load(); n != 2 || info.Retried != 1 {
-		t.Errorf("%d runs, retried %d times", n, info.Retried)
-	}
-}
-
-func TestTimedOutTaskThatSucceededMeanwhileIsFinishedUnrun(t *testing.T) {
-	t.Parallel()
-	q, d := newQueue(t), newDeaf()
-	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()), core.WithDedup(time.Hour))))
-	id := q.enqueue(t, shipTask(), asynq.MaxRetry(3), asynq.Timeout(time.Second))
-	<-d.started
-	<-runs // in conflict with itself
-	close(d.finish)
-	<-d.ended
-	q.await(t, id, asynq.TaskStateCompleted)
-	if n := d.runs.Load(); n != 1 {
-		t.Errorf("%d runs", n)
-	}
-}
-
-func TestCancelledTaskNeitherOverlapsNorRunsTwiceInsideTheDedupWindow(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		dedup time.Duration
-		runs  int32
-	}{"without dedup": {0, 2}, "with dedup": {time.Hour, 1}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q, d := newQueue(t), newDeaf()
-			record, runs := recorder()
-			q.serve(t, q.quick(), muxOf(d.handler(t), record, shipOnly(t, newLocker(t, q.store()), core.WithDedup(c.dedup))))
-			id := q.enqueue(t, shipTask())
-			<-d.started
-			q.cancel(t, id, d.told)
-			for range 2 {
-				if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
-					t.Errorf("after the cancellation: %v", r.err)
+	for why, giveUp := range map[string]func(t *testing.T, q *queue, d *deaf, first *asynq.Server, id string){
+		"shutdown": func(t *testing.T, _ *queue, _ *deaf, first *asynq.Server, _ string) { t.Helper(); first.Shutdown() },
+		"timeout":  func(*testing.T, *queue, *deaf, *asynq.Server, string) {},
+		"cancel":   func(t *testing.T, q *queue, d *deaf, _ *asynq.Server, id string) { t.Helper(); q.cancel(t, id, d.told) },
+	} {
+		for _, dedup := range []time.Duration{0, time.Hour} {
+			t.Run(why+" "+dedup.String(), func(t *testing.T) {
+				t.Parallel()
+				q, d := newQueue(t), newDeaf()
+				record, runs := recorder()
+				serve := func() *asynq.Server {
+					cfg := q.quick()
+					cfg.ShutdownTimeout = 10 * time.Millisecond
+					return q.serve(t, cfg, muxOf(d.handler(t), record, ship(t, newLocker(t, q.store()), taskmw.Retry, core.WithDedup(dedup))))
 				}
-			}
-			close(d.finish)
-			<-d.ended
-			info := q.await(t, id, asynq.TaskStateCompleted)
-			if n := d.runs.Load(); n != c.runs || info.Retried != 1 {
-				t.Errorf("%d runs, retried %d times", n, info.Retried)
-			}
-		})
+				first := serve()
+				opts := []asynq.Option{asynq.MaxRetry(3)}
+				if why == "timeout" {
+					opts = append(opts, asynq.Timeout(time.Second))
+				}
+				id := q.enqueue(t, shipTask(), opts...)
+				<-d.started
+				giveUp(t, q, d, first, id)
+				serve()
+				for range 2 { // the first run tells nothing: it goes on
+					r := <-runs
+					if again, _ := asynq.GetTaskID(r.ctx); again != id || !errors.Is(r.err, taskmw.ErrConflict) {
+						t.Errorf("delivered again while it runs: task %s, %v", again, r.err)
+					}
+				}
+				close(d.finish)
+				<-d.ended
+				q.await(t, id, asynq.TaskStateCompleted)
+				if n := d.runs.Load(); (n == 1) != (dedup > 0) || n > 2 {
+					t.Errorf("%d runs", n)
+				}
+			})
+		}
 	}
 }
 

@@ -3,36 +3,25 @@ package taskmw
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
+	"github.com/holdfast-go/holdfast/core/coalesce"
 )
 
-// Option configures a [Door].
-type Option interface{ apply(*Door) error }
-
-type optionFunc func(*Door) error
-
-func (f optionFunc) apply(d *Door) error { return f(d) }
-
-// keyFunc makes the lock's name from a task.
-type keyFunc func(context.Context, *asynq.Task) (string, error)
-
-// rule is what holds for the tasks of one pattern.
-type rule struct {
-	pattern string
-	prefix  string // of the types that match, for a pattern ending in *
-	names   namesFunc
-	several bool // names
-	action  Action
-	locker  *core.Locker
-	seats   *core.Locker  // for Coalesce
-	byType  bool          // the default dedup scope is known only when a task is
-	opts    []core.Option // the user's, for core
+// Rule says how the tasks of a type are locked. It is an [Option] of the middleware. Make it with [WithType] or
+// [WithTypeFunc].
+type Rule struct {
+	option, pattern string
+	key             func() (adapter.Key[*asynq.Task], error)
+	action          Action
+	opts            []core.Option
 }
 
 // WithType locks the tasks of a type by a key such as "order:{order_id}". The package documentation
@@ -46,20 +35,14 @@ type rule struct {
 // an error.
 //
 // By default the middleware does not wait for a held name: asynq retries the task. With
-// [core.WithWait] it waits that long first. [OnConflict], also an option of a rule, chooses another
+// [core.WithWait] it waits that long first. [Rule.OnConflict] chooses another
 // action. On a task's last attempt it waits as long as the task's own time allows, whatever WithWait
 // says. So asynq.Timeout must cover waiting and work, and a worker is busy meanwhile.
 //
 // The default scope of [core.WithDedup] is the type of the current task. [core.WithLabel] does
 // nothing, because the middleware sets the label.
-func WithType(pattern, key string, opts ...core.Option) Option {
-	return optionFunc(func(d *Door) error {
-		fn, err := templateNames(key)
-		if err != nil {
-			return fmt.Errorf("WithType(%q): %w", pattern, err)
-		}
-		return d.add("WithType", pattern, key, fn, opts)
-	})
+func WithType(pattern, key string, opts ...core.Option) Rule {
+	return Rule{"WithType", pattern, func() (adapter.Key[*asynq.Task], error) { return adapter.NewKey(key, sources) }, Retry, opts}
 }
 
 // WithTypeFunc is [WithType] with a function that returns the name to lock. Use key.Key's Name, of
@@ -68,85 +51,95 @@ func WithType(pattern, key string, opts ...core.Option) Option {
 // If key returns an error, the handler does not run. An error that matches [core.ErrInvalid] archives
 // the task. Any other error is returned unchanged, so asynq retries the task unless the error wraps
 // asynq.SkipRetry. Observers see the pattern instead of a key template.
-func WithTypeFunc(pattern string, key func(context.Context, *asynq.Task) (string, error), opts ...core.Option) Option {
-	return optionFunc(func(d *Door) error {
-		if key == nil {
-			return fmt.Errorf("WithTypeFunc(%q): %w: nil function", pattern, core.ErrInvalid)
-		}
-		return d.add("WithTypeFunc", pattern, text(pattern, ""), one(key), opts)
-	})
+func WithTypeFunc(pattern string, key func(context.Context, *asynq.Task) (string, error), opts ...core.Option) Rule {
+	return Rule{"WithTypeFunc", pattern, func() (adapter.Key[*asynq.Task], error) { return adapter.KeyFunc(pattern, key) }, Retry, opts}
 }
 
-// WithLogger sets where the middleware logs: a warning about a missing [Configure], and a line at level
-// Info for each task that is finished without a run, with the task's type, queue and ID. The default,
-// also for nil, is slog.Default(). If it is given twice, the last one wins.
-func WithLogger(log *slog.Logger) Option {
-	return optionFunc(func(d *Door) error {
-		d.log = log
-		return nil
-	})
+// OnConflict returns the rule with another action for tasks that find their name held. The default is [Retry]. The last
+// one wins. An unknown Action is an error of [New].
+//
+// With [core.WithWait] the task first waits that long. Wait and Coalesce ignore it, because they wait
+// anyway. On a task's last attempt the task waits instead of a retry.
+func (r Rule) OnConflict(a Action) Rule {
+	r.action = a
+	return r
 }
 
-func (d *Door) add(option, pattern, keys string, names namesFunc, opts []core.Option) error {
-	prefix, many := strings.CutSuffix(pattern, "*")
-	if strings.TrimSpace(pattern) == "" || strings.Contains(prefix, "*") {
-		return fmt.Errorf("%s(%q): %w: a pattern is a task type, or a prefix and one * at its end",
-			option, pattern, core.ErrInvalid)
+// rule is a Rule made ready.
+type rule struct {
+	*adapter.Rule[*asynq.Task]
+
+	pattern string
+	prefix  string // of the types that match, for a pattern ending in *
+	action  Action
+	group   *coalesce.Group // for Coalesce
+	byType  []core.Option   // the rule's own, if the default dedup scope is known only when a task is
+}
+
+func (r Rule) apply(m *middleware) error {
+	compiled, err := r.compile(m.locks)
+	isRepeat := func(other *rule) bool { return other.pattern == r.pattern }
+	if err == nil && (m.exact[r.pattern] != nil || slices.ContainsFunc(m.prefixes, isRepeat)) {
+		err = fmt.Errorf("%w: the pattern has a rule already", core.ErrInvalid)
 	}
-	isRepeat := func(r *rule) bool { return r.pattern == pattern }
-	if d.exact[pattern] != nil || slices.ContainsFunc(d.prefixes, isRepeat) {
-		return fmt.Errorf("%s(%q): %w: the pattern has a rule already", option, pattern, core.ErrInvalid)
-	}
-	r, err := d.compile(pattern, keys, opts)
 	if err != nil {
-		return fmt.Errorf("%s(%q): %w", option, pattern, err)
+		return fmt.Errorf("%s(%q): %w", r.option, r.pattern, err)
 	}
-	r.prefix, r.names = prefix, names
-	window, _ := r.locker.Dedup()
-	r.byType = many && window > 0
-	if !many {
-		d.exact[pattern] = r
+	if !strings.HasSuffix(r.pattern, "*") {
+		m.exact[r.pattern] = compiled
 		return nil
 	}
-	d.prefixes = append(d.prefixes, r)
-	slices.SortFunc(d.prefixes, func(a, b *rule) int { return len(b.prefix) - len(a.prefix) })
+	m.prefixes = append(m.prefixes, compiled)
+	slices.SortFunc(m.prefixes, func(a, b *rule) int { return len(b.prefix) - len(a.prefix) })
 	return nil
 }
 
-// compile makes a rule's Lockers of its options.
-func (d *Door) compile(pattern, keys string, opts []core.Option) (*rule, error) {
-	action, others, err := actionOf(opts)
-	if err != nil {
-		return nil, err
-	}
-	defaults := []core.Option{core.WithWait(0), core.WithTemplate(keys), core.WithDedupScope(text(pattern, ""))}
-	locker, err := d.locks.With(slices.Concat(defaults, others)...)
-	if err != nil {
-		return nil, err
-	}
-	r := &rule{pattern: pattern, several: strings.Contains(keys, " "), action: action, locker: locker, opts: others}
-	if r.several && (action == Skip || action == Coalesce) {
-		return nil, fmt.Errorf("OnConflict(%s): %w: not with several keys: a task that has one of them does other work", action, core.ErrInvalid)
-	}
-	if action != Coalesce {
-		return r, nil
-	}
-	if window, _ := locker.Dedup(); window > 0 {
-		return nil, fmt.Errorf("OnConflict(Coalesce): %w: with WithDedup the one that waits would never run", core.ErrInvalid)
-	}
-	r.seats, err = d.locks.With(seatOptions(keys)...)
-	return r, err
-}
-
-// match returns the most specific rule for a task type, nil if there is none.
-func (d *Door) match(taskType string) *rule {
-	if r := d.exact[taskType]; r != nil {
-		return r
-	}
-	for _, r := range d.prefixes {
-		if strings.HasPrefix(taskType, r.prefix) {
-			return r
-		}
+// checkPattern refuses what no task type can be, or no log.
+func checkPattern(pattern, prefix string) error {
+	isControl := func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
+	if strings.TrimSpace(pattern) == "" || strings.Contains(prefix, "*") || strings.ContainsFunc(prefix, isControl) || len(prefix) > 500 {
+		return fmt.Errorf("%w: a pattern is a task type, or a prefix and one * at its end, "+
+			"in at most 500 bytes of UTF-8 without control characters", core.ErrInvalid)
 	}
 	return nil
+}
+
+func (r Rule) compile(l *core.Locker) (*rule, error) {
+	prefix, many := strings.CutSuffix(r.pattern, "*")
+	if err := checkPattern(r.pattern, prefix); err != nil {
+		return nil, err
+	}
+	k, err := r.key()
+	if err != nil {
+		return nil, err
+	}
+	defaults := []core.Option{core.WithWait(0), core.WithDedupScope(part(r.pattern, ""))}
+	locks, err := adapter.NewRule(l, k, slices.Concat(defaults, r.opts)...)
+	if err != nil {
+		return nil, err
+	}
+	compiled := &rule{Rule: locks, pattern: r.pattern, prefix: prefix, action: r.action}
+	window, _ := locks.Locker().Dedup()
+	if many && window > 0 {
+		compiled.byType = r.opts
+	}
+	switch several := strings.Contains(k.String(), " "); {
+	case r.action > Coalesce:
+		return nil, fmt.Errorf("OnConflict(%s): %w: there are Retry, Wait, Skip and Coalesce", r.action, core.ErrInvalid)
+	case several && (r.action == Skip || r.action == Coalesce):
+		return nil, fmt.Errorf("OnConflict(%s): %w: not with several keys: a task that has one of them does other work", r.action, core.ErrInvalid)
+	case r.action == Coalesce:
+		if compiled.group, err = coalesce.New(locks.Locker()); err != nil {
+			return nil, fmt.Errorf("OnConflict(Coalesce): %w", err)
+		}
+	}
+	return compiled, nil
+}
+
+// scope is the default of a pattern that several types match, and what the rule itself says of it.
+func (r *rule) scope(t *asynq.Task) []core.Option {
+	if r.byType == nil {
+		return nil
+	}
+	return append([]core.Option{core.WithDedupScope(part(t.Type(), ""))}, r.byType...)
 }

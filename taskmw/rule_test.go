@@ -3,6 +3,7 @@ package taskmw_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,43 +15,30 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-func TestMostSpecificPatternWins(t *testing.T) {
+func TestTheMostSpecificPatternWinsAndOthersPassThrough(t *testing.T) {
 	t.Parallel()
 	store := newSpy()
-	mw := taskmw.Middleware(newLocker(t, store),
+	mux := muxOf(succeed, middleware(t, newLocker(t, store),
 		taskmw.WithType("order:*", "by-short-prefix"),
 		taskmw.WithType("order:ship", "by-exact-type"),
-		taskmw.WithType("order:ship*", "by-long-prefix"))
-	mux := muxOf(func(context.Context, *asynq.Task) error { return nil }, mw)
+		taskmw.WithType("order:ship*", "by-long-prefix")))
 	for taskType, want := range map[string]string{
 		"order:ship":     "by-exact-type",
 		"order:shipment": "by-long-prefix",
 		"order:shop":     "by-short-prefix",
 		"order:":         "by-short-prefix",
+		"other:ship":     "",
 	} {
 		if err := mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, nil)); err != nil {
 			t.Fatal(err)
 		}
-		if c := <-store.claims; c.Name != want {
-			t.Errorf("%s took %s, want %s", taskType, c.Name, want)
+		var got string
+		if len(store.claims) > 0 {
+			got = (<-store.claims).Name
 		}
-	}
-}
-
-func TestUnlistedTypesPassThrough(t *testing.T) {
-	t.Parallel()
-	store := memlock.New()
-	locks := newLocker(t, store)
-	hold(t, store, "order:42")
-	ran := false
-	mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
-		_, leased := core.FromContext(ctx)
-		ran = !leased
-		return nil
-	}, shipOnly(t, locks))
-	task := asynq.NewTask("other:ship", []byte(`{"order_id":42}`))
-	if err := mux.ProcessTask(taskContext(t), task); err != nil || !ran {
-		t.Errorf("ran: %v, error: %v", ran, err)
+		if got != want {
+			t.Errorf("%s took %q, want %q", taskType, got, want)
+		}
 	}
 }
 
@@ -58,27 +46,34 @@ func TestWrongRulesAreConstructionErrors(t *testing.T) {
 	t.Parallel()
 	locks := newLocker(t, memlock.New())
 	keyFunc := func(context.Context, *asynq.Task) (string, error) { return "x", nil }
-	for name, opts := range map[string][]taskmw.Option{
-		"empty pattern":      {taskmw.WithType("", "x")},
-		"blank pattern":      {taskmw.WithType(" ", "x")},
-		"star in the middle": {taskmw.WithType("a*b", "x")},
-		"two stars":          {taskmw.WithType("a**", "x")},
-		"repeat":             {taskmw.WithType("a", "x"), taskmw.WithType("a", "y")},
-		"repeated prefix":    {taskmw.WithType("a*", "x"), taskmw.WithTypeFunc("a*", keyFunc)},
-		"empty key":          {taskmw.WithType("a", "")},
-		"broken key":         {taskmw.WithType("a", "order:{id")},
-		"source of HTTP":     {taskmw.WithType("a", "order:{query:id}")},
-		"text without form":  {taskmw.WithType("a", "order:{header:id}")},
-		"unknown asynq":      {taskmw.WithType("a", "order:{asynq:retries}")},
-		"nil function":       {taskmw.WithTypeFunc("a", nil)},
-		"nil option":         {nil},
-		"impossible option":  {taskmw.WithType("a", "x", core.WithTTL(time.Microsecond))},
-		"nil core option":    {taskmw.WithType("a", "x", nil)},
-		"unknown action":     {taskmw.WithType("a", "x", taskmw.OnConflict(taskmw.Coalesce+1))},
-		"done but to be run": {taskmw.WithType("a", "x", taskmw.OnConflict(taskmw.Coalesce), core.WithDedup(time.Hour))},
+	for name, c := range map[string]struct {
+		says string
+		opts []taskmw.Option
+	}{
+		"empty pattern":       {"a pattern is", []taskmw.Option{taskmw.WithType("", "x")}},
+		"blank pattern":       {"a pattern is", []taskmw.Option{taskmw.WithType(" ", "x")}},
+		"star in the middle":  {"a pattern is", []taskmw.Option{taskmw.WithType("a*b", "x")}},
+		"two stars":           {"a pattern is", []taskmw.Option{taskmw.WithType("a**", "x")}},
+		"control character":   {"a pattern is", []taskmw.Option{taskmw.WithTypeFunc("a\n", keyFunc)}},
+		"long pattern":        {"a pattern is", []taskmw.Option{taskmw.WithTypeFunc(strings.Repeat("a", 501), keyFunc)}},
+		"repeat":              {"has a rule already", []taskmw.Option{taskmw.WithType("a", "x"), taskmw.WithType("a", "y")}},
+		"repeated prefix":     {"has a rule already", []taskmw.Option{taskmw.WithType("a*", "x"), taskmw.WithTypeFunc("a*", keyFunc)}},
+		"empty key":           {"empty", []taskmw.Option{taskmw.WithType("a", "")}},
+		"broken key":          {"brace", []taskmw.Option{taskmw.WithType("a", "order:{id")}},
+		"source of HTTP":      {"there are {json.path}", []taskmw.Option{taskmw.WithType("a", "order:{query:id}")}},
+		"text without form":   {"|text", []taskmw.Option{taskmw.WithType("a", "order:{header:id}")}},
+		"unknown asynq":       {"{asynq:queue}", []taskmw.Option{taskmw.WithType("a", "order:{asynq:retries}")}},
+		"nil function":        {"nil function", []taskmw.Option{taskmw.WithTypeFunc("a", nil)}},
+		"nil option":          {"nil option", []taskmw.Option{nil}},
+		"impossible option":   {"WithTTL", []taskmw.Option{taskmw.WithType("a", "x", core.WithTTL(time.Microsecond))}},
+		"nil core option":     {"nil", []taskmw.Option{taskmw.WithType("a", "x", nil)}},
+		"unknown action":      {"there are Retry", []taskmw.Option{taskmw.WithType("a", "x").OnConflict(taskmw.Coalesce + 1)}},
+		"done but to be run":  {"WithDedup", []taskmw.Option{taskmw.WithType("a", "x", core.WithDedup(time.Hour)).OnConflict(taskmw.Coalesce)}},
+		"skip of several":     {"not with several keys", []taskmw.Option{taskmw.WithType("a", both).OnConflict(taskmw.Skip)}},
+		"coalesce of several": {"not with several keys", []taskmw.Option{taskmw.WithType("a", both).OnConflict(taskmw.Coalesce)}},
 	} {
-		_, err := taskmw.New(locks, opts...)
-		if !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), "taskmw: ") {
+		_, err := taskmw.New(locks, c.opts...)
+		if !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), "taskmw: ") || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -87,65 +82,51 @@ func TestWrongRulesAreConstructionErrors(t *testing.T) {
 			t.Errorf("no Locker: %v", err)
 		}
 	}
+	mustPanic(t, "Middleware", func() { taskmw.Middleware(locks, taskmw.WithType("a", "{")) })
 }
 
-func TestMiddlewarePanicsAtConstruction(t *testing.T) {
-	t.Parallel()
-	locks := newLocker(t, memlock.New())
+func mustPanic(tb testing.TB, name string, fn func()) {
+	tb.Helper()
 	defer func() {
-		text, _ := recover().(string)
-		if !strings.HasPrefix(text, `taskmw: WithType("a"): `) {
-			t.Errorf("recovered %q", text)
+		tb.Helper()
+		if text, _ := recover().(string); !strings.HasPrefix(text, "taskmw: ") {
+			tb.Errorf("%s: recovered %q", name, text)
 		}
 	}()
-	taskmw.Middleware(locks, taskmw.WithType("a", "{"))
+	fn()
 }
 
-func TestDedupScopeIsTheTaskType(t *testing.T) {
+func TestTheDedupScopeIsTheTaskType(t *testing.T) {
 	t.Parallel()
-	var ran []string
-	mux := muxOf(func(_ context.Context, task *asynq.Task) error {
-		ran = append(ran, task.Type())
-		return nil
-	}, taskmw.Middleware(newLocker(t, memlock.New()),
-		taskmw.WithType("order:*", "order:{order_id}", core.WithDedup(time.Hour)),
-		taskmw.WithType("order:bill", "order:{order_id}", core.WithDedup(time.Hour))))
-	for _, taskType := range []string{"order:ship", "order:bill", "order:pack", "order:ship", "order:bill", "order:pack"} {
-		if err := mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, shipTask().Payload())); err != nil {
-			t.Fatal(err)
+	types := []string{"order:ship", "order:bill", "order:pack", "order:ship", "order:bill", "order:pack"}
+	for want, opts := range map[string][]core.Option{
+		"order:ship order:bill order:pack": {core.WithDedup(time.Hour)},
+		"order:ship":                       {core.WithDedup(time.Hour), core.WithDedupScope("any")}, // the user's wins
+	} {
+		var ran []string
+		mux := muxOf(func(_ context.Context, task *asynq.Task) error {
+			ran = append(ran, task.Type())
+			return nil
+		}, middleware(t, newLocker(t, memlock.New()),
+			taskmw.WithType("order:*", "order:{order_id}", opts...), taskmw.WithType("order:bill", "order:{order_id}", opts...)))
+		for _, taskType := range types {
+			if err := mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, shipTask().Payload())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := strings.Join(ran, " "); got != want {
+			t.Errorf("ran %s, want %s", got, want)
 		}
 	}
-	if got := strings.Join(ran, " "); got != "order:ship order:bill order:pack" {
-		t.Errorf("ran %s", got)
-	}
 }
 
-func TestUsersDedupScopeWins(t *testing.T) {
-	t.Parallel()
-	runs := 0
-	mux := muxOf(func(context.Context, *asynq.Task) error { runs++; return nil },
-		taskmw.Middleware(newLocker(t, memlock.New()),
-			taskmw.WithType("order:*", "order:{order_id}", core.WithDedup(time.Hour), core.WithDedupScope("any")),
-			taskmw.WithType("order:bill", "order:{order_id}", core.WithDedup(time.Hour), core.WithDedupScope("any"))))
-	for _, taskType := range []string{"order:ship", "order:pack", "order:bill"} {
-		if err := mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, shipTask().Payload())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if runs != 1 {
-		t.Errorf("%d runs", runs)
-	}
-}
-
-func TestRulesOptionsWinOverTheDoorsDefaults(t *testing.T) {
+func TestARulesOptionsWinExceptItsLabel(t *testing.T) {
 	t.Parallel()
 	store := newSpy()
-	locks := newLocker(t, store)
 	release := hold(t, store, "order:42")
 	<-store.claims
 	result := make(chan error)
-	mux := muxOf(func(context.Context, *asynq.Task) error { return nil },
-		shipOnly(t, locks, core.WithWait(time.Minute), core.WithTTL(time.Minute), core.WithLabel("mine")))
+	mux := muxOf(succeed, ship(t, newLocker(t, store), taskmw.Retry, core.WithWait(time.Minute), core.WithTTL(time.Minute), core.WithLabel("mine")))
 	go func() { result <- mux.ProcessTask(taskContext(t), shipTask()) }()
 	<-store.refused
 	release()
@@ -157,7 +138,7 @@ func TestRulesOptionsWinOverTheDoorsDefaults(t *testing.T) {
 	}
 }
 
-func TestObserversSeeTheTemplate(t *testing.T) {
+func TestObserversSeeTheTemplateOrThePattern(t *testing.T) {
 	t.Parallel()
 	seen := make(chan core.Event, 2)
 	locks, err := core.New(memlock.New(), core.WithObserver(func(e core.Event) {
@@ -168,7 +149,7 @@ func TestObserversSeeTheTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := muxOf(func(context.Context, *asynq.Task) error { return nil }, taskmw.Middleware(locks,
+	mux := muxOf(succeed, middleware(t, locks,
 		taskmw.WithType("order:ship", "order:{order_id}"),
 		taskmw.WithTypeFunc("order:*", func(context.Context, *asynq.Task) (string, error) { return "n", nil })))
 	for _, step := range []struct{ taskType, want string }{
@@ -185,4 +166,95 @@ func TestObserversSeeTheTemplate(t *testing.T) {
 	if err := locks.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestActionsHaveNames(t *testing.T) {
+	t.Parallel()
+	if got := fmt.Sprint(taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Coalesce, taskmw.Action(9)); got != "Retry Wait Skip Coalesce Action(9)" {
+		t.Error(got)
+	}
+}
+
+func TestConfigureKeepsWhatTheConfigHas(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	ignored, other := errors.New("ignored"), errors.New("other")
+	var told []error
+	cfg := asynq.Config{
+		Concurrency:    7,
+		BaseContext:    func() context.Context { return context.WithValue(context.Background(), key{}, "base") },
+		IsFailure:      func(err error) bool { return !errors.Is(err, ignored) },
+		RetryDelayFunc: func(n int, _ error, _ *asynq.Task) time.Duration { return time.Duration(n) * time.Hour },
+		ErrorHandler: asynq.ErrorHandlerFunc(func(_ context.Context, _ *asynq.Task, err error) {
+			told = append(told, err)
+		}),
+	}
+	taskmw.Configure(&cfg)
+	if cfg.Concurrency != 7 || cfg.BaseContext().Value(key{}) != "base" {
+		t.Error("a field of the config is lost")
+	}
+	store := memlock.New()
+	hold(t, store, "order:42")
+	conflict := muxOf(mustNotRun(t), ship(t, newLocker(t, store), taskmw.Retry)).ProcessTask(cfg.BaseContext(), shipTask())
+	for err, failure := range map[error]bool{other: true, ignored: false, conflict: false, core.ErrHeld: true} {
+		if cfg.IsFailure(err) != failure {
+			t.Errorf("IsFailure(%v) is %v", err, !failure)
+		}
+		cfg.ErrorHandler.HandleError(t.Context(), shipTask(), err)
+	}
+	if d := cfg.RetryDelayFunc(3, other, shipTask()); d != 3*time.Hour {
+		t.Errorf("other errors are retried in %s", d)
+	}
+	if len(told) != 3 { // and not of the conflict
+		t.Errorf("ErrorHandler was told of %v", told)
+	}
+}
+
+func TestConfigureOfAnEmptyConfigKeepsAsynqsDefaults(t *testing.T) {
+	t.Parallel()
+	var cfg asynq.Config
+	taskmw.Configure(&cfg)
+	if cfg.ErrorHandler != nil || !cfg.IsFailure(errors.New("x")) || cfg.IsFailure(nil) {
+		t.Error("ErrorHandler and IsFailure are not asynq's")
+	}
+	if d := cfg.RetryDelayFunc(2, errors.New("x"), shipTask()); d < 31*time.Second || d > 121*time.Second {
+		t.Errorf("RetryDelayFunc is not asynq's: %s", d)
+	}
+}
+
+func TestTheConflictDelayIsTheLastOneAndNothingImpossible(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		opts     []taskmw.ConfigOption
+		from, to time.Duration // 0, 0 for an error
+	}{
+		"twice":    {[]taskmw.ConfigOption{taskmw.WithConflictDelay(time.Hour), taskmw.WithConflictDelay(time.Minute)}, 48 * time.Second, 72 * time.Second},
+		"at once":  {[]taskmw.ConfigOption{taskmw.WithConflictDelay(0)}, 0, 1},
+		"a year":   {[]taskmw.ConfigOption{taskmw.WithConflictDelay(year)}, year * 4 / 5, year * 6 / 5},
+		"nil":      {[]taskmw.ConfigOption{nil}, 0, 0},
+		"negative": {[]taskmw.ConfigOption{taskmw.WithConflictDelay(-1)}, 0, 0},
+		"too long": {[]taskmw.ConfigOption{taskmw.WithConflictDelay(year + 1)}, 0, 0},
+		"overflow": {[]taskmw.ConfigOption{taskmw.WithConflictDelay(1<<63 - 1)}, 0, 0},
+	} {
+		cfg := asynq.Config{Concurrency: 7}
+		got, err := taskmw.Configured(cfg, c.opts...)
+		if c.to == 0 {
+			if !errors.Is(err, core.ErrInvalid) || got.IsFailure != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			mustPanic(t, name, func() { taskmw.Configure(&cfg, c.opts...) })
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		taskmw.Configure(&got, c.opts...) // again: its own options count
+		for range 100 {
+			if d := got.RetryDelayFunc(0, taskmw.ErrConflict, shipTask()); d < c.from || d > c.to {
+				t.Fatalf("%s: retried in %s", name, d)
+			}
+		}
+	}
+	mustPanic(t, "nil config", func() { taskmw.Configure(nil) })
 }

@@ -15,8 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-func succeed(context.Context, *asynq.Task) error { return nil }
-
 func TestContendingTaskIsRetriedUntilTheNameIsFree(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
@@ -27,7 +25,7 @@ func TestContendingTaskIsRetriedUntilTheNameIsFree(t *testing.T) {
 		started <- id
 		<-finish
 		return nil
-	}, record, shipOnly(t, newLocker(t, q.store())))
+	}, record, ship(t, newLocker(t, q.store()), taskmw.Retry))
 	cfg := q.quick()
 	cfg.ErrorHandler = asynq.ErrorHandlerFunc(func(_ context.Context, _ *asynq.Task, err error) {
 		t.Errorf("ErrorHandler was told: %v", err)
@@ -71,7 +69,7 @@ func TestTasksOfOneKeyNeverOverlapOverManyServers(t *testing.T) {
 		ids[i] = q.enqueue(t, shipTask(), asynq.MaxRetry(1))
 	}
 	for range 3 {
-		q.serve(t, q.quick(), muxOf(work, shipOnly(t, newLocker(t, q.store()))))
+		q.serve(t, q.quick(), muxOf(work, ship(t, newLocker(t, q.store()), taskmw.Retry)))
 	}
 	for _, id := range ids {
 		q.await(t, id, asynq.TaskStateCompleted)
@@ -94,36 +92,8 @@ func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 		t.Errorf("claimed %s with label %s", c.Name, c.Label)
 	}
 	q.await(t, q.enqueue(t, task, asynq.TaskID(odd)), asynq.TaskStateCompleted)
-	if c := <-store.claims; !strings.HasPrefix(c.Label, "task:order:ship:ship%3A42%0Aship") {
+	if c := <-store.claims; !strings.HasPrefix(c.Label, "task:order:ship:%sha256-") {
 		t.Errorf("label %q", c.Label)
-	}
-}
-
-func TestBadPayloadIsArchivedAtOnceWithTheReason(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), shipOnly(t, newLocker(t, q.store()))))
-	id := q.enqueue(t, asynq.NewTask("order:ship", []byte(`{"order_id":null}`)))
-	info := q.await(t, id, asynq.TaskStateArchived)
-	if info.Retried != 0 || !strings.Contains(info.LastErr, "{order_id}") || !strings.Contains(info.LastErr, "null") {
-		t.Errorf("retried %d times, reason %q", info.Retried, info.LastErr)
-	}
-}
-
-func TestDoneTaskIsProcessedWithoutARun(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	var only exclusive
-	work := func(context.Context, *asynq.Task) error {
-		defer only.enter(t)()
-		return nil
-	}
-	q.serve(t, q.quick(), muxOf(work, shipOnly(t, newLocker(t, q.store()), core.WithDedup(time.Hour))))
-	for range 3 {
-		q.await(t, q.enqueue(t, shipTask()), asynq.TaskStateCompleted)
-	}
-	if n := only.runs.Load(); n != 1 {
-		t.Errorf("%d runs", n)
 	}
 }
 
@@ -133,7 +103,7 @@ func TestTaskIsRetriedWhileTheLockServiceIsDown(t *testing.T) {
 	locks := servers.Redis(t) // of its own, to be broken
 	locks.Stop()
 	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(succeed, record, shipOnly(t, newLocker(t, redislock.New(dial(t, locks.Addr()))))))
+	q.serve(t, q.quick(), muxOf(succeed, record, ship(t, newLocker(t, redislock.New(dial(t, locks.Addr()))), taskmw.Retry)))
 	id := q.enqueue(t, shipTask())
 	if r := <-runs; !errors.Is(r.err, core.ErrUnavailable) || !isPlain(t, r.err) {
 		t.Errorf("got %v", r.err)
@@ -143,5 +113,88 @@ func TestTaskIsRetriedWhileTheLockServiceIsDown(t *testing.T) {
 	info := q.await(t, id, asynq.TaskStateCompleted)
 	if info.Retried < 2 || q.failures(t) < 2 {
 		t.Errorf("retried %d times, %d failures", info.Retried, q.failures(t))
+	}
+}
+
+func TestLastAttemptWaitsForTheName(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]int{"no retries": 0, "retries used up": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t)
+			store := newSpy()
+			record, runs := recorder()
+			held := make(chan struct{})
+			mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
+				if n, _ := asynq.GetRetryCount(ctx); n == limit {
+					return nil
+				}
+				return errors.New("broken")
+			}, record, before(held), ship(t, newLocker(t, store), taskmw.Retry))
+			q.serve(t, q.quick(), mux)
+			var release func()
+			take := func() { release = hold(t, store, "order:42"); close(held) }
+			if limit == 0 {
+				take()
+			}
+			id := q.enqueue(t, shipTask(), asynq.MaxRetry(limit))
+			if limit > 0 {
+				<-runs // and so has been released
+				take()
+			}
+			<-store.refused
+			if info, err := q.inspect.GetTaskInfo(q.name, id); err != nil || info.State != asynq.TaskStateActive {
+				t.Errorf("while it waits: %+v, %v", info, err)
+			}
+			release()
+			if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != limit {
+				t.Errorf("retried %d times", info.Retried)
+			}
+		})
+	}
+}
+
+// before is a middleware that lets a task's last attempt pass once ready is closed.
+func before(ready <-chan struct{}) asynq.MiddlewareFunc {
+	return func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+			retried, _ := asynq.GetRetryCount(ctx)
+			if limit, _ := asynq.GetMaxRetry(ctx); retried == limit {
+				<-ready
+			}
+			return next.ProcessTask(ctx, t)
+		})
+	}
+}
+
+func TestADrainingServerPutsTasksBack(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]int{"with another attempt": 1, "on its last attempt": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t)
+			locks := newLocker(t, q.store())
+			if err := locks.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			begun := make(chan struct{}, 100)
+			tell := func(next asynq.Handler) asynq.Handler {
+				return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+					begun <- struct{}{}
+					return next.ProcessTask(ctx, task)
+				})
+			}
+			cfg := q.quick()
+			cfg.ShutdownTimeout = 100 * time.Millisecond
+			handler := func(context.Context, *asynq.Task) error { return nil }
+			srv := q.serve(t, cfg, muxOf(handler, tell, ship(t, locks, taskmw.Retry)))
+			id := q.enqueue(t, shipTask(), asynq.MaxRetry(limit))
+			<-begun
+			srv.Shutdown()
+			q.serve(t, q.quick(), muxOf(handler, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+			if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 0 {
+				t.Errorf("it counted as a failure: %+v", info)
+			}
+		})
 	}
 }

@@ -2,14 +2,18 @@ package taskmw_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
@@ -30,7 +34,7 @@ func TestKeysAreMadeOfTheTask(t *testing.T) {
 	} {
 		store := newSpy()
 		mux := muxOf(func(context.Context, *asynq.Task) error { return nil },
-			taskmw.Middleware(newLocker(t, store), taskmw.WithType("order:ship", key)))
+			middleware(t, newLocker(t, store), taskmw.WithType("order:ship", key)))
 		task := asynq.NewTaskWithHeaders("order:ship", payload, headers)
 		if err := mux.ProcessTask(taskContext(t), task); err != nil {
 			t.Errorf("%s: %v", key, err)
@@ -44,34 +48,43 @@ func TestKeysAreMadeOfTheTask(t *testing.T) {
 
 func TestTasksWithoutAUsableKeyAreArchived(t *testing.T) {
 	t.Parallel()
+	headers := map[string]string{"empty": "", "id": "secret", "uuid": "secret-0000"}
 	for name, c := range map[string]struct{ key, payload string }{
-		"no payload":       {"order:{id}", ``},
-		"no JSON":          {"order:{id}", `id=secret`},
-		"cut JSON":         {"order:{id}", `{"id":"secret"`},
-		"two documents":    {"order:{id}", `{"id":"secret"}{}`},
-		"not an object":    {"order:{id}", `["secret"]`},
-		"missing":          {"order:{id}", `{"secret":1}`},
-		"other case":       {"order:{id}", `{"ID":"secret"}`},
-		"twice":            {"order:{id}", `{"id":"secret","id":2}`},
-		"twice in case":    {"order:{id}", `{"id":"secret","Id":2}`},
-		"null":             {"order:{id}", `{"id":null}`},
-		"empty":            {"order:{id}", `{"id":""}`},
-		"object":           {"order:{id}", `{"id":{"secret":1}}`},
-		"array":            {"order:{id}", `{"id":["secret"]}`},
-		"fraction":         {"order:{id}", `{"id":4.2}`},
-		"exponent":         {"order:{id}", `{"id":1e3}`},
-		"missing inside":   {"order:{order.id}", `{"order":{"secret":1}}`},
-		"scalar inside":    {"order:{order.id}", `{"order":"secret"}`},
-		"missing header":   {"order:{header:id|int}", `{}`},
-		"no asynq context": {"order:{asynq:queue}", `{}`},
+		"no payload":        {"order:{id}", ``},
+		"no JSON":           {"order:{id}", `id=secret`},
+		"cut JSON":          {"order:{id}", `{"id":"secret"`},
+		"two documents":     {"order:{id}", `{"id":"secret"}{}`},
+		"not an object":     {"order:{id}", `["secret"]`},
+		"missing":           {"order:{id}", `{"secret":1}`},
+		"other case":        {"order:{id}", `{"ID":"secret"}`},
+		"twice":             {"order:{id}", `{"id":"secret","id":2}`},
+		"twice in case":     {"order:{id}", `{"id":"secret","Id":2}`},
+		"null":              {"order:{id}", `{"id":null}`},
+		"empty":             {"order:{id}", `{"id":""}`},
+		"object":            {"order:{id}", `{"id":{"secret":1}}`},
+		"array":             {"order:{id}", `{"id":["secret"]}`},
+		"fraction":          {"order:{id}", `{"id":4.2}`},
+		"exponent":          {"order:{id}", `{"id":1e3}`},
+		"missing inside":    {"order:{order.id}", `{"order":{"secret":1}}`},
+		"scalar inside":     {"order:{order.id}", `{"order":"secret"}`},
+		"no number":         {"order:{id|int}", `{"id":"secret"}`},
+		"missing header":    {"order:{header:none|int}", `{}`},
+		"empty header":      {"order:{header:empty|text}", `{}`},
+		"no integer":        {"order:{header:id|int}", `{}`},
+		"no UUID":           {"order:{header:uuid|uuid}", `{}`},
+		"other case of it":  {"order:{header:Id|text}", `{}`},
+		"no asynq context":  {"order:{asynq:queue}", `{}`},
+		"no task ID":        {"order:{asynq:id}", `{}`},
+		"the second of two": {"{header:id|text} order:{id}", `{}`},
 	} {
-		mux := muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, memlock.New()), taskmw.WithType("order:ship", c.key)))
-		err := mux.ProcessTask(taskContext(t), asynq.NewTask("order:ship", []byte(c.payload)))
+		mux := muxOf(mustNotRun(t), middleware(t, newLocker(t, memlock.New()), taskmw.WithType("order:ship", c.key)))
+		err := mux.ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(c.payload), headers))
 		if !errors.Is(err, asynq.SkipRetry) || !errors.Is(err, core.ErrInvalid) || errors.Is(err, taskmw.ErrConflict) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		_, source, _ := strings.Cut(c.key, ":")
+		source := c.key[strings.LastIndex(c.key, "order:")+len("order:"):]
+		source, _, _ = strings.Cut(source, "|")
 		if text := err.Error(); !strings.Contains(text, source) || strings.Contains(text, "secret") {
 			t.Errorf("%s: the reason is %q", name, text)
 		}
@@ -82,7 +95,7 @@ func TestKeyFunctionNamesTheLock(t *testing.T) {
 	t.Parallel()
 	store := newSpy()
 	type tenant struct{}
-	mux := muxOf(func(context.Context, *asynq.Task) error { return nil }, taskmw.Middleware(newLocker(t, store),
+	mux := muxOf(func(context.Context, *asynq.Task) error { return nil }, middleware(t, newLocker(t, store),
 		taskmw.WithTypeFunc("order:*", func(ctx context.Context, task *asynq.Task) (string, error) {
 			name, _ := ctx.Value(tenant{}).(string)
 			return name + ":" + task.Type(), nil
@@ -113,7 +126,7 @@ func TestKeyFunctionsErrorDecidesAboutTheRetry(t *testing.T) {
 		"name with a space":   {"a b", nil, true},
 		"name too long":       {strings.Repeat("a", 201), nil, true},
 	} {
-		mux := muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, memlock.New()),
+		mux := muxOf(mustNotRun(t), middleware(t, newLocker(t, memlock.New()),
 			taskmw.WithTypeFunc("*", func(context.Context, *asynq.Task) (string, error) { return c.key, c.err })))
 		err := mux.ProcessTask(taskContext(t), shipTask())
 		if archive := errors.Is(err, asynq.SkipRetry); err == nil || archive != c.archive {
@@ -121,6 +134,58 @@ func TestKeyFunctionsErrorDecidesAboutTheRetry(t *testing.T) {
 		}
 		if !errors.Is(err, c.err) && c.err != nil || errors.Is(err, taskmw.ErrConflict) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// hostileTasks are the ways by which a value gets into a task: as it lies in the queue.
+func hostileTasks() map[string]func(value string) *asynq.Task {
+	return map[string]func(string) *asynq.Task{
+		"{id}": func(v string) *asynq.Task {
+			text := []byte(`"` + v + `"`)
+			if utf8.ValidString(v) {
+				text, _ = json.Marshal(v) // of a string: never fails
+			}
+			return asynq.NewTask("order:ship", []byte(`{"id":`+string(text)+`}`))
+		},
+		"{header:id|text}": func(v string) *asynq.Task {
+			return asynq.NewTaskWithHeaders("order:ship", nil, map[string]string{"id": v})
+		},
+		"{asynq:type}": func(v string) *asynq.Task { return asynq.NewTask("order:"+v, nil) },
+	}
+}
+
+// hostileRule is the rule with the source.
+func hostileRule(source string) taskmw.Rule {
+	return taskmw.WithType("order:*", strings.Replace(hostile.Template, "{v}", source, 1))
+}
+
+func TestHostileTasksGetLocksOfTheirOwnNames(t *testing.T) {
+	t.Parallel()
+	for source, task := range hostileTasks() {
+		store := newSpy()
+		mux := muxOf(succeed, middleware(t, newLocker(t, store), hostileRule(source)))
+		var names hostile.Names
+		for what, value := range hostile.Values() {
+			err := mux.ProcessTask(taskContext(t), task(value))
+			if !utf8.ValidString(value) && err != nil {
+				if !errors.Is(err, asynq.SkipRetry) || strings.Contains(err.Error(), value) {
+					t.Errorf("%s, %s: %v", source, what, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s, %s: %v", source, what, err)
+				continue
+			}
+			c := <-store.claims
+			if source == "{asynq:type}" {
+				value = "order:" + value
+			}
+			names.Check(t, value, c.Name)
+			if len(c.Label) > driver.MaxLabel || strings.ContainsAny(c.Label, "\x00\r\n\x1b") {
+				t.Errorf("%s, %s: label %q", source, what, c.Label)
+			}
 		}
 	}
 }

@@ -48,24 +48,32 @@ var errFailed = errors.New("the work did not succeed")
 // Run runs work while it holds the names of req. The context of work ends when a lock is lost. With
 // [core.WithDedup], work is done if it returns nil. A panic passes through after the release.
 func (r *Rule[R]) Run(ctx context.Context, req R, work func(context.Context) error, opts ...core.Option) Outcome {
+	return r.RunWith(ctx, req, work, func(ctx context.Context, names []string, inside func(context.Context) error) error {
+		if len(names) == 1 {
+			return r.locks.Do(ctx, names[0], inside, opts...)
+		}
+		return r.locks.DoAll(ctx, names, inside, opts...)
+	})
+}
+
+// RunWith is Run with another way to hold the names, such as [core.Locker.DoAttached] or package coalesce. hold calls
+// inside, once at most, while it holds them, and returns what core's Do would.
+func (r *Rule[R]) RunWith(ctx context.Context, req R, work func(context.Context) error,
+	hold func(ctx context.Context, names []string, inside func(context.Context) error) error,
+) Outcome {
 	names, err := r.key.Names(ctx, req)
 	if err != nil {
 		return unnamed(err)
 	}
 	var out Outcome
 	ran := false
-	inside := func(ctx context.Context) error {
+	err = hold(ctx, names, func(ctx context.Context) error {
 		ran = true
 		if out.Own = work(ctx); out.Own != nil {
 			return errFailed
 		}
 		return nil
-	}
-	if len(names) == 1 {
-		err = r.locks.Do(ctx, names[0], inside, opts...)
-	} else {
-		err = r.locks.DoAll(ctx, names, inside, opts...)
-	}
+	})
 	if !ran {
 		return refused(err)
 	}

@@ -22,8 +22,7 @@
 // [SQL] keeps the largest fence in a table next to the data, and checks it in the transaction of the
 // write. A table that has a column for the fence needs no guard: see [Number] and [Wrote]. [Memory]
 // is for a resource that one process owns. For Redis, use redislock.Guard. If the write happens in
-// another service, send the fence with the request: see SetFence and Fence in packages httpmw, grpcmw
-// and taskmw.
+// another service, send the fence with the request: see [Header] and [Parse].
 //
 // # Show the fence before you read
 //

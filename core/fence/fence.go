@@ -3,7 +3,6 @@ package fence
 import (
 	"database/sql/driver"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -26,19 +25,6 @@ func Check(fence uint64) error {
 		return invalidf("fence %d: larger than 2^53", fence)
 	}
 	return nil
-}
-
-// Parse reads a fence from text: decimal digits, without a sign, spaces or leading zeros. Anything
-// else is [ErrInvalid].
-func Parse(text string) (uint64, error) {
-	fence, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || text[0] == '0' && text != "0" {
-		return 0, invalidf("fence %.40q: not a number in decimal digits", text)
-	}
-	if err := Check(fence); err != nil {
-		return 0, err
-	}
-	return fence, nil
 }
 
 // Number is a fence as an argument of an SQL statement. An invalid fence fails the statement with

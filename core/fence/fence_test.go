@@ -33,6 +33,11 @@ func TestParseTakesDecimalDigitsOnly(t *testing.T) {
 			t.Errorf("%.30q: the error has %d bytes", text, len(err.Error()))
 		}
 	}
+	for _, values := range [][]string{nil, {"1", "1"}, {"1", "2"}} { // a header that is missing, or there twice
+		if got, err := fence.Parse(values...); got != 0 || !errors.Is(err, fence.ErrInvalid) {
+			t.Errorf("%q: %d, %v", values, got, err)
+		}
+	}
 }
 
 func TestWhatIsNoFenceIsNoArgument(t *testing.T) {

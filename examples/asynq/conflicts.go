@@ -59,7 +59,7 @@ func conflicts(ctx context.Context, out io.Writer, s *service) error {
 	var rules []taskmw.Option
 	for _, c := range all {
 		byType[c.taskType()] = c
-		rules = append(rules, taskmw.WithType(c.taskType(), "{asynq:type}", taskmw.OnConflict(c.action)))
+		rules = append(rules, taskmw.WithType(c.taskType(), "{asynq:type}").OnConflict(c.action))
 	}
 	cfg := asynq.Config{Concurrency: len(all) * (1 + duplicates)}
 	taskmw.Configure(&cfg, taskmw.WithConflictDelay(0))
@@ -83,7 +83,7 @@ func conflicts(ctx context.Context, out io.Writer, s *service) error {
 
 func (c *scene) taskType() string { return "report:" + c.action.String() }
 
-// watch counts what the door answers.
+// watch counts what the middleware answers.
 func watch(byType map[string]*scene) asynq.MiddlewareFunc {
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {

@@ -94,7 +94,7 @@ func (b *board) worker(s *service, queue string, node int, guarded bool) (stop f
 		// plus the queue latency. core.WithDedup would not do: its window counts from the end of the
 		// work, so a long run swallows the next tick, and a job that fails leaves no marker.
 		mux.Use(taskmw.Middleware(locks,
-			taskmw.WithType("cleanup", "cron:cleanup", taskmw.OnConflict(taskmw.Skip), core.WithMinHold(period/2))))
+			taskmw.WithType("cleanup", "cron:cleanup", core.WithMinHold(period/2)).OnConflict(taskmw.Skip)))
 	}
 	mux.HandleFunc("cleanup", func(ctx context.Context, _ *asynq.Task) error {
 		b.mu.Lock()

@@ -4,7 +4,7 @@
 //
 // First three nodes, each with a scheduler and a worker, all enqueue the same cron job, which
 // runs once for each tick. Then four tasks of one key meet, under each action that
-// taskmw.OnConflict knows. Last a request hands its lock over to the task that it enqueues.
+// taskmw.Rule.OnConflict knows. Last a request hands its lock over to the task that it enqueues.
 //
 // Redis is an embedded miniredis; -redis host:port takes a real server, which is left as it
 // was. The exit status is 0 only if all went as the output says.

@@ -9,8 +9,10 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/fence"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/connectmw"
 )
@@ -243,14 +245,14 @@ func TestHeadersNameLocksAndCarryFences(t *testing.T) {
 	t.Parallel()
 	locks, _, _ := lockers(t)
 	h := connect.NewUnaryHandler(refund, func(ctx context.Context, req *connect.Request[request]) (*connect.Response[reply], error) {
-		if f, err := grpcmw.Fence(ctx); err != nil || f != 7 {
+		if f, err := fence.Parse(metadata.ValueFromIncomingContext(ctx, fence.Header)...); err != nil || f != 7 {
 			t.Errorf("fence %d, %v", f, err)
 		}
 		return leaseName(ctx, req)
 	}, connectmw.WithLocks(locks, grpcmw.WithMethod(refund, "tenant:{metadata:x-tenant|text}")))
 	req := order(1)
 	req.Header().Set("X-Tenant", "acme")
-	req.Header().Set(grpcmw.FenceMetadata, "7")
+	req.Header().Set(fence.Header, "7")
 	res, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), req)
 	if err != nil || res.Msg.GetText() != "tenant:acme" {
 		t.Errorf("%v, %v", res, err)

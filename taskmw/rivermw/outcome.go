@@ -13,18 +13,18 @@ import (
 )
 
 // settled is what River is told of a job.
-func (d *Door) settled(ctx context.Context, job *rivertype.JobRow, out adapter.Outcome) error {
+func (m *middleware) settled(ctx context.Context, job *rivertype.JobRow, out adapter.Outcome) error {
 	switch out.Reason {
 	case adapter.Lost:
 		return &lostError{out.Join()}
 	case adapter.Duplicate:
-		d.unrun(ctx, job)
+		m.unrun(ctx, job)
 		return nil
 	case adapter.Held:
-		return &rivertype.JobSnoozeError{Duration: spread(d.snooze)}
+		return &rivertype.JobSnoozeError{Duration: spread(m.snooze)}
 	case adapter.Stopping:
 		if errors.Is(out.Err, core.ErrDraining) { // another process has the job at once
-			return &rivertype.JobSnoozeError{Duration: spread(d.snooze)}
+			return &rivertype.JobSnoozeError{Duration: spread(m.snooze)}
 		}
 	case adapter.BadKey, adapter.Misconfigured: // another attempt would find the same, unless a function says otherwise
 		if errors.Is(out.Err, core.ErrInvalid) {
@@ -36,8 +36,8 @@ func (d *Door) settled(ctx context.Context, job *rivertype.JobRow, out adapter.O
 }
 
 // unrun tells that a job is completed without a run: River shows no difference. It names no lock and no holder.
-func (d *Door) unrun(ctx context.Context, job *rivertype.JobRow) {
-	log := d.log
+func (m *middleware) unrun(ctx context.Context, job *rivertype.JobRow) {
+	log := m.log
 	if log == nil {
 		log = slog.Default()
 	}

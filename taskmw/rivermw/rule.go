@@ -23,12 +23,12 @@ import (
 // together below River's RescueStuckJobsAfter. The default scope of [core.WithDedup] is the kind.
 // A holder's default label has the job: "worker-3:4711 job:ship_order:17".
 func WithKind(kind, template string, opts ...core.Option) Option {
-	return optionFunc(func(d *Door) error {
+	return optionFunc(func(m *middleware) error {
 		k, err := adapter.NewKey(template, sources)
 		if err != nil {
 			return fmt.Errorf("WithKind(%q): %w", kind, err)
 		}
-		return d.add(kind, k, opts)
+		return m.add(kind, k, opts)
 	})
 }
 
@@ -38,24 +38,24 @@ func WithKind(kind, template string, opts ...core.Option) Option {
 // If it returns an error, the worker does not run. An error that matches [core.ErrInvalid] cancels the job.
 // Any other error is returned unchanged, so River retries the job.
 func WithKindFunc(kind string, name func(context.Context, *rivertype.JobRow) (string, error), opts ...core.Option) Option {
-	return optionFunc(func(d *Door) error {
+	return optionFunc(func(m *middleware) error {
 		k, err := adapter.KeyFunc(kind, name)
 		if err != nil {
 			return fmt.Errorf("WithKindFunc(%q): %w", kind, err)
 		}
-		return d.add(kind, k, opts)
+		return m.add(kind, k, opts)
 	})
 }
 
-func (d *Door) add(kind string, k adapter.Key[*rivertype.JobRow], opts []core.Option) error {
-	if strings.TrimSpace(kind) == "" || d.rules[kind] != nil {
+func (m *middleware) add(kind string, k adapter.Key[*rivertype.JobRow], opts []core.Option) error {
+	if strings.TrimSpace(kind) == "" || m.rules[kind] != nil {
 		return fmt.Errorf("kind %q: %w: empty, or it has a rule already", kind, core.ErrInvalid)
 	}
 	defaults := []core.Option{core.WithWait(0), core.WithDedupScope(kind)}
-	r, err := adapter.NewRule(d.locks, k, append(defaults, opts...)...)
+	r, err := adapter.NewRule(m.locks, k, append(defaults, opts...)...)
 	if err != nil {
 		return fmt.Errorf("kind %q: %w", kind, err)
 	}
-	d.rules[kind] = r
+	m.rules[kind] = r
 	return nil
 }

@@ -59,20 +59,20 @@ func newMiddleware(l *core.Locker, k adapter.Key[*message.Message], opts []core.
 		return nil, err
 	}
 	window, scope := rule.Locker().Dedup()
-	d := &door{rule: rule, scoped: window > 0 && scope == ""}
+	d := &lock{rule: rule, scoped: window > 0 && scope == ""}
 	return func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *message.Message) ([]*message.Message, error) { return d.handle(msg, next) }
 	}, nil
 }
 
-// door is a rule made ready.
-type door struct {
+// lock is a rule made ready.
+type lock struct {
 	rule   *adapter.Rule[*message.Message]
 	scoped bool     // a dedup marker's scope is the handler
 	known  sync.Map // handler → *adapter.Rule[*message.Message]
 }
 
-func (d *door) handle(msg *message.Message, next message.HandlerFunc) (produced []*message.Message, err error) {
+func (d *lock) handle(msg *message.Message, next message.HandlerFunc) (produced []*message.Message, err error) {
 	outside := msg.Context()
 	defer msg.SetContext(outside) // also if the handler panics
 	rule, err := d.forHandler(message.HandlerNameFromCtx(outside))
@@ -106,7 +106,7 @@ var errUnpublished = errors.New("what the handler returned is not published yet"
 
 // forHandler is the rule with what only a message says: the handler's name, empty without a router. It is a part
 // of the holder's label, and the scope of a dedup marker unless somebody has chosen another one.
-func (d *door) forHandler(name string) (*adapter.Rule[*message.Message], error) {
+func (d *lock) forHandler(name string) (*adapter.Rule[*message.Message], error) {
 	if name == "" {
 		return d.rule, nil
 	}

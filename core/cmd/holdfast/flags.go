@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -26,7 +27,7 @@ func (d duration) Set(text string) error {
 	v, err := time.ParseDuration(text)
 	if err != nil {
 		seconds, e := strconv.ParseFloat(text, 64)
-		if e != nil || seconds > 1e9 {
+		if e != nil || math.IsNaN(seconds) || seconds > 1e9 {
 			return errors.New("neither like 1m30s nor a number of seconds")
 		}
 		v = time.Duration(seconds * float64(time.Second))

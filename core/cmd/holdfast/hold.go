@@ -118,7 +118,7 @@ func (t *terms) find(words []string) (int, error) {
 	path, err := exec.LookPath(words[0])
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return notFound, fmt.Errorf("%s: not found", words[0])
+		return notFound, fmt.Errorf("%s: not found, as a command to run under the name %q", words[0], t.name)
 	case err != nil:
 		return unusable, err
 	}

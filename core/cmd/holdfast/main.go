@@ -137,7 +137,6 @@ const usage = `usage: holdfast [-url URL] [-prefix prefix] command
   watch [filter…]                the same, live
   inspect [-o format] NAME       all that is known of one name
   release -handle H NAME         take the name from the holder with that handle
-  release -handle H NAME         take the name from the holder with that handle
   markers [-o format] [filter…]  what counts as done (-done-for, WithDedup), and for how long
   markers -remove NAME           remove the marker, so that the work can be done again
   ui [-listen host:port]         serve a page with all that, live

@@ -159,6 +159,9 @@ func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 		"run -- echo hi":                 "no name before --",
 		"run -wait 0 -- echo hi":         "no name before --",
 		"run --":                         "no name before --",
+		"run -wait NaN name -- true":     "neither like 1m30s",
+		"run -wait 1e10 name -- true":    "neither like 1m30s",
+		"run -wait -1 name -- true":      "negative",
 		"run -- -name --":                "no command behind the name",
 		"-prefix { ls":                   "WithPrefix",
 		"ls -prefix {":                   "WithPrefix",
@@ -170,6 +173,12 @@ func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 		if status != misused || out != "" || !strings.Contains(complaint, want) || strings.Contains(complaint, "level=") {
 			t.Errorf("%q: status %d, %q, %q", line, status, out, complaint)
 		}
+	}
+	if _, complaint, _ := call(t, nil, "-h"); strings.Count(complaint, "  release ") != 1 {
+		t.Errorf("a command is not listed once: %s", complaint)
+	}
+	if _, complaint, status := call(t, env, "run", "echo", "no-such-command"); status != notFound || !strings.Contains(complaint, `under the name "echo"`) {
+		t.Errorf("status %d, %q", status, complaint)
 	}
 	for _, line := range []string{"-h", "ls -h", "release --help", "run -h", "watch -h", "markers -h", "version -h"} {
 		if _, complaint, status := call(t, env, strings.Fields(line)...); status != done || !strings.Contains(complaint, "usage: holdfast") || strings.Contains(complaint, "default 0s") {

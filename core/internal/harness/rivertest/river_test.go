@@ -27,7 +27,7 @@ type ship struct {
 func (ship) Kind() string { return "ship" }
 
 // start runs a River with one kind of job until the test ends.
-func start(t *testing.T, door *rivermw.Door, work func(context.Context) error) (*river.Client[*sql.Tx], <-chan *river.Event) {
+func start(t *testing.T, mw rivertype.WorkerMiddleware, work func(context.Context) error) (*river.Client[*sql.Tx], <-chan *river.Event) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "river.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
@@ -49,7 +49,7 @@ func start(t *testing.T, door *rivermw.Door, work func(context.Context) error) (
 		Logger:            slog.New(slog.DiscardHandler),
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}},
 		Workers:           workers,
-		Middleware:        []rivertype.Middleware{door},
+		Middleware:        []rivertype.Middleware{mw},
 		FetchPollInterval: 50 * time.Millisecond,
 		FetchCooldown:     20 * time.Millisecond,
 	})

@@ -7,7 +7,7 @@ import "slices"
 // mutantsOfTests break what no weather shows: a storm has no herd of a thousand, no server that echoes
 // secrets or refuses one command, no observer that panics, and too few leases and names. A test does.
 func mutantsOfTests() []Mutant {
-	return slices.Concat(mutantsOfCore(), mutantsOfQuorums(), mutantsOfOffersByTest(), mutantsOfBackends(), mutantsOfStorms(), mutantsOfHTTP())
+	return slices.Concat(mutantsOfCore(), mutantsOfQuorums(), mutantsOfOffersByTest(), mutantsOfBackends(), mutantsOfStorms(), mutantsOfHTTP(), mutantsOfAdapters())
 }
 
 func mutantsOfQuorums() []Mutant {

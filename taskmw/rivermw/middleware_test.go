@@ -53,8 +53,8 @@ func TestAJobRunsUnderTheNameOfItsArguments(t *testing.T) {
 		"{river:kind}:{river:queue}:{river:id}":   "ship:default:7",
 		"customer:{customer.id}:order:{order_id}": "customer:c1:order:42",
 	} {
-		door := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKind("ship", template))
-		err := door.Work(t.Context(), job(`{"order_id":42,"customer":{"id":"c1"}}`), func(ctx context.Context) error {
+		mw := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKind("ship", template))
+		err := mw.Work(t.Context(), job(`{"order_id":42,"customer":{"id":"c1"}}`), func(ctx context.Context) error {
 			if x, ok := core.FromContext(ctx); !ok || x.Name() != want {
 				t.Errorf("%s: %v", template, x)
 			}
@@ -126,8 +126,8 @@ func TestWhoFindsTheNameHeldIsToldOfTheJob(t *testing.T) {
 	locks, other := newLocker(t, store), newLocker(t, store)
 	own := fmt.Sprintf(":%d job:ship:7", os.Getpid())
 	for want, opts := range map[string][]core.Option{own: nil, "mine": {core.WithLabel("mine")}} {
-		door := rivermw.Middleware(locks, rivermw.WithKind("ship", "order:{order_id}", opts...))
-		err := door.Work(t.Context(), job(`{"order_id":42}`), func(context.Context) error {
+		mw := rivermw.Middleware(locks, rivermw.WithKind("ship", "order:{order_id}", opts...))
+		err := mw.Work(t.Context(), job(`{"order_id":42}`), func(context.Context) error {
 			_, err := other.TryAcquire(t.Context(), "order:42")
 			if held, ok := errors.AsType[*core.HeldError](err); !ok || !strings.HasSuffix(held.Label, want) {
 				t.Error(err)
@@ -145,9 +145,9 @@ func TestAJobHoldsAllNamesOfItsKeys(t *testing.T) {
 	store := memlock.New()
 	locks, other := newLocker(t, store), newLocker(t, store)
 	rule := rivermw.WithKind("ship", "account:{from} account:{to}", core.WithMaxHold(50*time.Millisecond))
-	door := rivermw.Middleware(locks, rule)
+	mw := rivermw.Middleware(locks, rule)
 	transfer := job(`{"from":"ann","to":"bob"}`)
-	err := door.Work(t.Context(), transfer, func(ctx context.Context) error {
+	err := mw.Work(t.Context(), transfer, func(ctx context.Context) error {
 		for _, name := range []string{"account:ann", "account:bob"} {
 			if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, core.ErrHeld) {
 				t.Errorf("%s: %v", name, err)
@@ -164,11 +164,11 @@ func TestAJobHoldsAllNamesOfItsKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = x.Release(context.WithoutCancel(t.Context())) }()
-	err = door.Work(t.Context(), transfer, func(context.Context) error { t.Error("it ran"); return nil })
+	err = mw.Work(t.Context(), transfer, func(context.Context) error { t.Error("it ran"); return nil })
 	if _, snoozed := errors.AsType[*rivertype.JobSnoozeError](err); !snoozed {
 		t.Errorf("one of them held: %v", err)
 	}
-	err = door.Work(t.Context(), job(`{"from":"ann"}`), func(context.Context) error { t.Error("it ran"); return nil })
+	err = mw.Work(t.Context(), job(`{"from":"ann"}`), func(context.Context) error { t.Error("it ran"); return nil })
 	if _, cancelled := errors.AsType[*rivertype.JobCancelError](err); !cancelled {
 		t.Errorf("one of them missing: %v", err)
 	}
@@ -177,11 +177,11 @@ func TestAJobHoldsAllNamesOfItsKeys(t *testing.T) {
 func TestADuplicateIsCompletedAndLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	door := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKind("ship", "order:{order_id}", core.WithDedup(time.Hour)),
+	mw := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKind("ship", "order:{order_id}", core.WithDedup(time.Hour)),
 		rivermw.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	ran := 0
 	for range 2 {
-		if err := door.Work(t.Context(), job(`{"order_id":42}`), func(context.Context) error { ran++; return nil }); err != nil {
+		if err := mw.Work(t.Context(), job(`{"order_id":42}`), func(context.Context) error { ran++; return nil }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -196,9 +196,9 @@ func TestADuplicateIsCompletedAndLogged(t *testing.T) {
 func TestAWorkerThatLostItsLockDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []error{nil, errBroken, rivertype.JobCancel(errBroken), &rivertype.JobSnoozeError{Duration: time.Hour}} {
-		door := rivermw.Middleware(newLocker(t, memlock.New()),
+		mw := rivermw.Middleware(newLocker(t, memlock.New()),
 			rivermw.WithKind("ship", "order:{order_id}", core.WithMaxHold(10*time.Millisecond)))
-		err := door.Work(t.Context(), job(`{"order_id":42}`), func(ctx context.Context) error {
+		err := mw.Work(t.Context(), job(`{"order_id":42}`), func(ctx context.Context) error {
 			<-ctx.Done()
 			return verdict
 		})
@@ -216,9 +216,9 @@ func TestAWorkerThatLostItsLockDecidesNothing(t *testing.T) {
 func TestAFunctionsErrorDecides(t *testing.T) {
 	t.Parallel()
 	for _, want := range []error{errBroken, core.ErrInvalid} {
-		door := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKindFunc("ship",
+		mw := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKindFunc("ship",
 			func(context.Context, *rivertype.JobRow) (string, error) { return "", want }))
-		err := door.Work(t.Context(), job(`{}`), func(context.Context) error { t.Error("it ran"); return nil })
+		err := mw.Work(t.Context(), job(`{}`), func(context.Context) error { t.Error("it ran"); return nil })
 		if _, cancelled := errors.AsType[*rivertype.JobCancelError](err); cancelled != (want == core.ErrInvalid) || !errors.Is(err, want) { //nolint:errorlint // that very error
 			t.Errorf("%v became %v", want, err)
 		}
@@ -227,8 +227,8 @@ func TestAFunctionsErrorDecides(t *testing.T) {
 
 func TestKindsWithoutARuleAreNotLocked(t *testing.T) {
 	t.Parallel()
-	door := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKind("bill", "order:{order_id}"))
-	err := door.Work(t.Context(), job(`{}`), func(ctx context.Context) error {
+	mw := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKind("bill", "order:{order_id}"))
+	err := mw.Work(t.Context(), job(`{}`), func(ctx context.Context) error {
 		if x, ok := core.FromContext(ctx); ok {
 			t.Error(x)
 		}
@@ -241,7 +241,7 @@ func TestKindsWithoutARuleAreNotLocked(t *testing.T) {
 
 func TestHostileArgumentsGetLocksOfTheirOwnNames(t *testing.T) {
 	t.Parallel()
-	door := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKind("ship", hostile.Template))
+	mw := rivermw.Middleware(newLocker(t, memlock.New()), rivermw.WithKind("ship", hostile.Template))
 	var names hostile.Names
 	for what, value := range hostile.Values() {
 		args, err := json.Marshal(map[string]string{"v": value})
@@ -251,7 +251,7 @@ func TestHostileArgumentsGetLocksOfTheirOwnNames(t *testing.T) {
 		if !utf8.ValidString(value) {
 			continue // JSON has no such strings
 		}
-		err = door.Work(t.Context(), job(string(args)), func(ctx context.Context) error {
+		err = mw.Work(t.Context(), job(string(args)), func(ctx context.Context) error {
 			x, _ := core.FromContext(ctx)
 			names.Check(t, value, x.Name())
 			return nil

@@ -1,0 +1,173 @@
+package taskmw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
+	"github.com/holdfast-go/holdfast/core/coalesce"
+)
+
+// Option configures the middleware: a [Rule], or [WithLogger].
+type Option interface{ apply(*middleware) error }
+
+type optionFunc func(*middleware) error
+
+func (f optionFunc) apply(m *middleware) error { return f(m) }
+
+// middleware is a checked and compiled set of rules.
+type middleware struct {
+	locks    *core.Locker
+	exact    map[string]*rule
+	prefixes []*rule // longest first
+	handed   *rule   // for tasks that have none, and come with a hand-off
+	log      *slog.Logger
+}
+
+// New returns the middleware for asynq's ServeMux.Use. A task passes through unchanged if no rule matches it and
+// [Enqueue] has not sent it. Several servers may share the middleware. Each needs [Configure].
+//
+// New returns an error that matches [core.ErrInvalid] for a nil Locker, a pattern that is given twice, a key that
+// cannot be parsed or has an unknown source, and options that cannot work.
+func New(l *core.Locker, opts ...Option) (asynq.MiddlewareFunc, error) {
+	m := &middleware{locks: l, exact: make(map[string]*rule)}
+	var err error
+	if m.handed, err = handedRule(l); err != nil {
+		return nil, fmt.Errorf("taskmw: %w", err)
+	}
+	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("taskmw: %w: nil option", core.ErrInvalid)
+		}
+		if err := o.apply(m); err != nil {
+			return nil, fmt.Errorf("taskmw: %w", err)
+		}
+	}
+	// asynq calls the outer function for every task.
+	return func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error { return m.process(ctx, t, next) })
+	}, nil
+}
+
+// Middleware is [New] for a program that cannot run without its rules: it panics where New returns an
+// error.
+func Middleware(l *core.Locker, opts ...Option) asynq.MiddlewareFunc {
+	mw, err := New(l, opts...)
+	if err != nil {
+		panic(err.Error())
+	}
+	return mw
+}
+
+// WithLogger sets where the middleware logs each task that is finished without a run, at level Info, with the
+// task's type, queue and ID. The default, also for nil, is slog.Default(). If it is given twice, the last one wins.
+func WithLogger(log *slog.Logger) Option {
+	return optionFunc(func(m *middleware) error {
+		m.log = log
+		return nil
+	})
+}
+
+// match returns the most specific rule for a task type, nil if there is none.
+func (m *middleware) match(taskType string) *rule {
+	if r := m.exact[taskType]; r != nil {
+		return r
+	}
+	for _, r := range m.prefixes {
+		if strings.HasPrefix(taskType, r.prefix) {
+			return r
+		}
+	}
+	return nil
+}
+
+// errNotConfigured is what becomes of a task on a server that would count a held lock as a failure.
+var errNotConfigured = errors.New("taskmw: this server has not been configured: " +
+	"call taskmw.Configure(&cfg) on its asynq.Config before asynq.NewServer")
+
+func (m *middleware) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
+	handoff, handed, err := handoffOf(t)
+	r := m.match(t.Type())
+	switch {
+	case err != nil:
+		return archived(err)
+	case r == nil && !handed:
+		return next.ProcessTask(ctx, t)
+	case r == nil:
+		r = m.handed
+	}
+	id, _ := asynq.GetTaskID(ctx)
+	retried, ok := asynq.GetRetryCount(ctx)
+	limit, _ := asynq.GetMaxRetry(ctx)
+	a := &attempt{m: m, rule: r, ctx: ctx, task: t, next: next, handoff: handoff, label: label(t.Type(), id), last: ok && retried >= limit}
+	if ctx.Value(configured{}) == nil {
+		err = errNotConfigured
+	} else {
+		err = a.process()
+	}
+	if !a.ran && (err == nil || isFinal(err) || a.last && ctx.Err() == nil) { // asynq does not bring it again
+		m.giveBack(ctx, handoff)
+	}
+	return err
+}
+
+// attempt is one attempt at a task.
+type attempt struct {
+	m       *middleware
+	rule    *rule
+	ctx     context.Context
+	task    *asynq.Task
+	next    asynq.Handler
+	handoff core.Handoff // the zero one for a task that came without
+	label   string
+	last    bool // a failure of this attempt archives the task
+	ran     bool // the handler has begun
+}
+
+// process runs the handler, or says what becomes of the task without. On the last attempt it waits, for what would
+// otherwise be tried again: the name, or, while the Locker drains, another server, to which asynq gives the
+// task as this one stops.
+func (a *attempt) process() error {
+	var opts []core.Option
+	if a.rule.action == Wait || a.rule.action == Coalesce {
+		opts = []core.Option{core.WithWait(budget(a.ctx))}
+	}
+	out := a.run(opts)
+	if out.Reason == adapter.Held && a.last && opts == nil && !a.isTwin(out.Err) {
+		out = a.run([]core.Option{core.WithWait(budget(a.ctx))})
+	}
+	a.ran = out.Ran()
+	if a.last && errors.Is(out.Err, core.ErrDraining) && !a.ran {
+		<-a.ctx.Done()
+	}
+	return a.settled(out)
+}
+
+// run runs the handler under the names of the task.
+func (a *attempt) run(opts []core.Option) adapter.Outcome {
+	work := func(ctx context.Context) error { return a.next.ProcessTask(ctx, a.task) }
+	opts = slices.Concat(a.rule.scope(a.task), []core.Option{core.WithLabel(a.label)}, opts)
+	switch {
+	case a.handoff.Name() != "": // the name is the task's already, so it needs nobody's run
+		return a.rule.RunWith(a.ctx, a.task, work, func(ctx context.Context, names []string, inside func(context.Context) error) error {
+			if len(names) > 1 || names[0] != a.handoff.Name() {
+				return fmt.Errorf("%w: the task was enqueued under %q, and its rule makes %q of it", core.ErrInvalid, a.handoff.Name(), names)
+			}
+			return a.rule.Locker().DoAttached(ctx, a.handoff, inside, opts...)
+		})
+	case a.rule.action == Coalesce:
+		return a.rule.RunWith(a.ctx, a.task, work, func(ctx context.Context, names []string, inside func(context.Context) error) error {
+			call := coalesce.Call{Name: names[0], Work: a.task.Type(), Self: a.label, Wait: budget(ctx)}
+			return a.rule.group.Do(ctx, call, inside)
+		})
+	default:
+		return a.rule.Run(a.ctx, a.task, work, opts...)
+	}
+}

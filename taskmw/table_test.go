@@ -1,0 +1,307 @@
+package taskmw_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/taskmw"
+)
+
+// What the middleware makes of a task whose handler does not run: the table of the package documentation. A task's last
+// attempt is in the tests of servers.
+func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
+	t.Parallel()
+	const (
+		conflict = "is retried, and has not failed"
+		failed   = "has failed"
+		archived = "is archived"
+		finished = "is finished"
+	)
+	for name, c := range map[string]struct {
+		given func(t *testing.T, s *memlock.Store, l *core.Locker) context.Context
+		opts  []core.Option
+		want  string
+		is    error
+		log   string // "" for no line
+	}{
+		"held": {func(t *testing.T, s *memlock.Store, _ *core.Locker) context.Context {
+			t.Helper()
+			hold(t, s, "order:42")
+			return taskContext(t)
+		}, nil, conflict, core.ErrHeld, ""},
+		"held by another task of its type": {func(t *testing.T, s *memlock.Store, _ *core.Locker) context.Context {
+			t.Helper()
+			holdAs(t, s, "order:42", "task:order:ship:8f3c")
+			return taskContext(t)
+		}, nil, conflict, core.ErrHeld, ""},
+		"done": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
+			t.Helper()
+			if err := muxOf(succeed, ship(t, l, taskmw.Retry, core.WithDedup(time.Hour))).ProcessTask(taskContext(t), shipTask()); err != nil {
+				t.Fatal(err)
+			}
+			return taskContext(t)
+		}, []core.Option{core.WithDedup(time.Hour)}, finished, nil, "its work is already done"},
+		"unavailable": {func(t *testing.T, s *memlock.Store, _ *core.Locker) context.Context {
+			t.Helper()
+			s.SetDown(true)
+			return taskContext(t)
+		}, nil, failed, core.ErrUnavailable, ""},
+		"closed": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
+			t.Helper()
+			if err := l.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return taskContext(t)
+		}, nil, failed, core.ErrClosed, ""},
+		"draining": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
+			t.Helper()
+			if err := l.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return taskContext(t)
+		}, nil, conflict, core.ErrDraining, ""},
+		"its context has ended": {func(t *testing.T, _ *memlock.Store, _ *core.Locker) context.Context {
+			t.Helper()
+			ctx, cancel := context.WithCancel(taskContext(t))
+			cancel()
+			return ctx
+		}, nil, failed, context.Canceled, ""},
+		"a rule that cannot work where it stands": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
+			t.Helper()
+			x, err := l.TryAcquire(taskContext(t), "order:42", core.WithShared())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = x.Release(context.Background()) })
+			return x.Context()
+		}, nil, archived, core.ErrInvalid, ""},
+		"a server without Configure": {func(t *testing.T, _ *memlock.Store, _ *core.Locker) context.Context {
+			t.Helper()
+			return t.Context()
+		}, nil, failed, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := memlock.New()
+			locks := newLocker(t, store)
+			ctx := c.given(t, store, locks)
+			var log bytes.Buffer
+			err := muxOf(mustNotRun(t), middleware(t, locks, taskmw.WithType("order:ship", "order:{order_id}", c.opts...),
+				taskmw.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))).ProcessTask(ctx, shipTask())
+			var got string
+			switch cfg := configured(t, asynq.Config{}); {
+			case err == nil:
+				got = finished
+			case errors.Is(err, asynq.SkipRetry):
+				got = archived
+			case !cfg.IsFailure(err):
+				got = conflict
+				if d := cfg.RetryDelayFunc(3, err, shipTask()); d < 4*time.Second || d > 6*time.Second {
+					t.Errorf("retried in %s", d)
+				}
+			case isPlain(t, err):
+				got = failed
+			}
+			if got != c.want || !errors.Is(err, c.is) && c.is != nil || errors.Is(err, taskmw.ErrConflict) != errors.Is(err, core.ErrHeld) {
+				t.Errorf("it %s: %v", got, err)
+			}
+			if name == "a server without Configure" && !strings.Contains(fmt.Sprint(err), "taskmw.Configure(&cfg)") {
+				t.Errorf("the error does not say what to add: %v", err)
+			}
+			if s := log.String(); strings.Contains(s, "order:42") || !strings.Contains(s, c.log) || strings.Count(s, "\n") != min(1, len(c.log)) {
+				t.Errorf("logged %q", s)
+			}
+		})
+	}
+}
+
+// What a handler returns is the task's, whatever the action. With a lost lock it is not to be trusted.
+func TestWhatAHandlerReturns(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Coalesce} {
+		for _, own := range []error{
+			nil, broken, &core.HeldError{Name: "stock:7"}, core.ErrDuplicate, core.ErrUnavailable, core.ErrInvalid, taskmw.ErrConflict,
+			&core.LostError{Name: "stock:7", Reason: core.ReasonTaken}, asynq.SkipRetry, fmt.Errorf("gone: %w", asynq.RevokeTask), context.DeadlineExceeded,
+		} {
+			mux := muxOf(func(context.Context, *asynq.Task) error { return own }, ship(t, newLocker(t, memlock.New()), action))
+			if err := mux.ProcessTask(taskContext(t), shipTask()); err != own { //nolint:errorlint // the very value
+				t.Errorf("%s: the handler returned %v, asynq is told %v", action, own, err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
+					<-ctx.Done()
+					if lost, ok := errors.AsType[*core.LostError](context.Cause(ctx)); !ok || lost.Name != "order:42" {
+						t.Errorf("the cause is %v", context.Cause(ctx))
+					}
+					return own
+				}, ship(t, newLocker(t, memlock.New()), action, core.WithMaxHold(time.Second)))
+				err := mux.ProcessTask(taskContext(t), shipTask())
+				isFinal := errors.Is(own, asynq.SkipRetry) || errors.Is(own, asynq.RevokeTask)
+				if !errors.Is(err, core.ErrLost) || !isPlain(t, err) && own != taskmw.ErrConflict || //nolint:errorlint // that very error
+					own != nil && !isFinal && !errors.Is(err, own) || isFinal && !strings.Contains(err.Error(), own.Error()) {
+					t.Errorf("%s, with a lost lock: the handler returned %v, asynq is told %v", action, own, err)
+				}
+			})
+		}
+	}
+	if !configured(t, asynq.Config{}).IsFailure(&core.HeldError{Name: "stock:7"}) {
+		t.Error("a handler's ErrHeld is taken for the middleware's")
+	}
+}
+
+func TestAFailedTaskIsNotDone(t *testing.T) {
+	t.Parallel()
+	runs, broken := 0, errors.New("broken")
+	mux := muxOf(func(context.Context, *asynq.Task) error { runs++; return broken },
+		ship(t, newLocker(t, memlock.New()), taskmw.Retry, core.WithDedup(time.Hour)))
+	for range 2 {
+		if err := mux.ProcessTask(taskContext(t), shipTask()); !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if runs != 2 {
+		t.Errorf("%d runs", runs)
+	}
+}
+
+func TestAConflictOfAMiddlewareFurtherInIsAConflict(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	locks := newLocker(t, store)
+	hold(t, store, "stock")
+	err := muxOf(mustNotRun(t), ship(t, locks, taskmw.Retry), middleware(t, locks, taskmw.WithType("*", "stock"))).
+		ProcessTask(taskContext(t), shipTask())
+	if !errors.Is(err, taskmw.ErrConflict) || configured(t, asynq.Config{}).IsFailure(err) || !isFree(t, store) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// asynq abandons a handler whose time is over, and redelivers its task.
+func TestTheLeaseOutlivesTheTasksContextUntilTheHandlerReturns(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	started, finish, result := make(chan struct{}), make(chan struct{}), make(chan error)
+	mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
+		close(started)
+		<-ctx.Done()
+		<-finish // deaf for a while
+		return nil
+	}, ship(t, newLocker(t, store), taskmw.Retry))
+	ctx, cancel := context.WithCancel(taskContext(t))
+	go func() { result <- mux.ProcessTask(ctx, shipTask()) }()
+	<-started
+	cancel()
+	if isFree(t, store) {
+		t.Error("released while the handler runs")
+	}
+	close(finish)
+	if err := <-result; err != nil || !isFree(t, store) {
+		t.Errorf("not released after the handler returned: %v", err)
+	}
+}
+
+func TestWaitWaitsAsLongAsTheTasksTimeAllows(t *testing.T) {
+	t.Parallel()
+	for _, left := range []time.Duration{time.Second, time.Minute, 30 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New()
+			hold(t, store, "order:42")
+			ctx, cancel := context.WithTimeout(taskContext(t), left)
+			defer cancel()
+			began := time.Now()
+			err := muxOf(mustNotRun(t), ship(t, newLocker(t, store), taskmw.Wait, core.WithWait(time.Millisecond))).ProcessTask(ctx, shipTask())
+			if !errors.Is(err, taskmw.ErrConflict) || ctx.Err() != nil {
+				t.Errorf("with %s: %v, context: %v", left, err, ctx.Err())
+			}
+			if waited := time.Since(began); waited < left*9/10 || left-waited > 260*time.Millisecond {
+				t.Errorf("with %s: waited %s", left, waited)
+			}
+		})
+	}
+	for _, left := range []time.Duration{time.Microsecond, 100 * 365 * 24 * time.Hour, 0} { // 0: none
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New()
+			ctx, cancel := taskContext(t), context.CancelFunc(func() {})
+			if left > 0 {
+				ctx, cancel = context.WithTimeout(ctx, left)
+			}
+			defer cancel()
+			if left != time.Microsecond {
+				time.AfterFunc(10*time.Minute, hold(t, store, "order:42"))
+			}
+			if err := muxOf(succeed, ship(t, newLocker(t, store), taskmw.Wait)).ProcessTask(ctx, shipTask()); err != nil {
+				t.Errorf("with %s: %v", left, err)
+			}
+		})
+	}
+}
+
+func TestARulesOwnPatienceComesBeforeItsAction(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		hold(t, store, "order:42")
+		began := time.Now()
+		err := muxOf(mustNotRun(t), ship(t, newLocker(t, store), taskmw.Skip, core.WithWait(time.Minute))).ProcessTask(taskContext(t), shipTask())
+		if waited := time.Since(began); !errors.Is(err, taskmw.ErrConflict) || waited != time.Minute {
+			t.Errorf("after %s: %v", waited, err)
+		}
+	})
+}
+
+var both = "account:{from} account:{to}"
+
+func TestSeveralNamesAreHeldTogether(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	ran := 0
+	mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
+		ran++
+		for _, name := range []string{"account:1", "account:2"} {
+			if _, err := core.FenceFor(ctx, name); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	}, middleware(t, newLocker(t, store), taskmw.WithType("order:transfer", both)))
+	transfer := asynq.NewTask("order:transfer", []byte(`{"from":2,"to":1}`))
+	if err := mux.ProcessTask(taskContext(t), transfer); err != nil || ran != 1 {
+		t.Fatalf("ran %d times: %v", ran, err)
+	}
+	hold(t, store, "account:2")
+	if err := mux.ProcessTask(taskContext(t), transfer); !errors.Is(err, taskmw.ErrConflict) || ran != 1 {
+		t.Errorf("%v, want a conflict", err)
+	}
+}
+
+func TestLocalOnlyTasksGoOnWithoutTheService(t *testing.T) {
+	t.Parallel()
+	store := memlock.New()
+	var mux *asynq.ServeMux
+	mux = muxOf(func(ctx context.Context, task *asynq.Task) error {
+		if x, _ := core.FromContext(ctx); !x.Degraded() || x.Fence() != 0 {
+			t.Errorf("degraded %v, fence %d", x.Degraded(), x.Fence())
+		}
+		if err := mux.ProcessTask(taskContext(t), task); !errors.Is(err, core.ErrHeld) {
+			t.Errorf("beside it: %v", err)
+		}
+		return nil
+	}, ship(t, newLocker(t, fallback.New(store)), taskmw.Retry, core.OnUnavailable(core.LocalOnly)))
+	store.SetDown(true)
+	if err := mux.ProcessTask(taskContext(t), shipTask()); err != nil {
+		t.Error(err)
+	}
+}
