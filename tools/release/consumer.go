@@ -140,7 +140,7 @@ func (s *stage) copyCode(name, dir string) error {
 	}
 	if bytes.Contains(code, []byte(ours)) {
 		code = bytes.ReplaceAll(code, []byte(ours), []byte(theirs))
-		if err := os.CopyFS(filepath.Join(dir, "shoppb"), os.DirFS(filepath.Join(s.dir, "examples/demo/shoppb"))); err != nil {
+		if err := os.CopyFS(filepath.Join(dir, "shoppb"), os.DirFS(filepath.Join(s.dir, "examples", "demo", "shoppb"))); err != nil {
 			return err
 		}
 	}
