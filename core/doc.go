@@ -7,11 +7,10 @@
 //		return pay(ctx) // ctx ends with the caller's, or when the lease is lost
 //	})
 //
-// The doors are middleware: package httpmw for net/http, with echomw and echo5mw below it, package
-// grpcmw and package taskmw. They do the same around a route, a method or a task, and they make the
-// name from the request. Backends are in the packages below this one: memlock for one process,
-// redislock for Redis, redlock for several independent servers, and others for ZooKeeper, etcd, SQL
-// databases and memcached.
+// Middleware does the same around a route, a method or a task, and makes the name from the request:
+// package httpmw for net/http, with echomw and echo5mw below it, package grpcmw and package taskmw.
+// Backends are in the packages below this one: memlock for one process, redislock for Redis, redlock
+// for several independent servers, and others for ZooKeeper, etcd, SQL databases and memcached.
 //
 // # The model
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // ErrDraining: the Locker takes no new work, because [Locker.Drain] was called. It matches
@@ -11,7 +12,7 @@ import (
 var ErrDraining error = &sentinel{"draining", "the process is about to stop and takes no new work"}
 
 // Drain prepares a process for its end, before its servers are stopped: it refuses new work, waits
-// until all work under way is done, and returns nil. Doors then answer as if the lock service were
+// until all work under way is done, and returns nil. Middleware then answers as if the lock service were
 // unavailable: 503 with Retry-After, UNAVAILABLE, or a task that is retried. So clients and queues turn
 // to another process, while this one still answers them.
 //
@@ -45,9 +46,17 @@ func (r *engine) drain(ctx context.Context) error {
 	r.room.Poke()
 	err := r.still(ctx, r.life.Done())
 	if err != nil && !errors.Is(err, ErrClosed) {
-		return fmt.Errorf("holdfast: drain: %d leases still in use: %w", r.dog.Count(), err)
+		return fmt.Errorf("holdfast: drain: %s still in use: %w", leases(r.dog.Count()), err)
 	}
 	return err
+}
+
+// leases counts them in words.
+func leases(n int) string {
+	if n == 1 {
+		return "1 lease"
+	}
+	return strconv.Itoa(n) + " leases"
 }
 
 // begun says that the call belongs to work under way. An AcquireAll that has only some of its names is no

@@ -87,7 +87,7 @@ func TestWorkUnderWayMayWaitWhileTheLockerDrains(t *testing.T) {
 			short, cancel := context.WithTimeout(b.Context(), time.Second)
 			defer cancel()
 			err := b.locks.Drain(short)
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 leases") {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 lease ") {
 				t.Errorf("Drain: %v", err)
 			}
 			b.ok(held.Release(b.Context()))
@@ -174,5 +174,26 @@ func TestACallThatDrainEndsStillEndsWithItsContext(t *testing.T) {
 		})
 		b.link.Heal()
 		b.freeWithin(time.Second, "name")
+	})
+}
+
+func TestWhatIsStillInUseIsCountedInWords(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		l := b.other()
+		one, two := b.acquire(l, "one"), b.acquire(l, "two")
+		says := func(call func(context.Context) error, want string) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+			defer cancel()
+			if err := call(ctx); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+		says(l.Drain, "drain: 2 leases still in use: ")
+		b.ok(one.Release(b.Context()))
+		says(l.Drain, "drain: 1 lease still in use: ")
+		says(l.Close, "close: 1 lease still in use, left to the TTL: ")
+		_ = two.Release(b.Context())
 	})
 }

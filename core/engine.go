@@ -127,7 +127,7 @@ func (r *engine) close(ctx context.Context) error {
 	r.abandoned.Store(true)
 	n := r.dog.Abandon()
 	if err != nil {
-		return fmt.Errorf("holdfast: close: %d leases still in use are left to their TTL: %w", n, err)
+		return fmt.Errorf("holdfast: close: %s still in use, left to the TTL: %w", leases(n), err)
 	}
 	if c, ok := r.driver.(driver.Closer); ok {
 		if err := c.Close(ctx); err != nil {

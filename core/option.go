@@ -91,7 +91,7 @@ func WithTTL(d time.Duration) Option {
 // WithWait sets the wait budget of Acquire, Do, DoValue and Wrap: how long they wait for a name
 // that someone else holds. After that they return [ErrHeld].
 //
-// The default is [WaitForever], until ctx ends. Doors have defaults of their own. 0 tries once. One
+// The default is [WaitForever], until ctx ends. Middleware has defaults of its own. 0 tries once. One
 // attempt may use its own time limit, a third of the TTL and at most 2 s, even if the budget is
 // smaller. The budget does not limit the work.
 func WithWait(d time.Duration) Option {
@@ -261,7 +261,7 @@ func WithLabel(s string) Option {
 	})
 }
 
-// WithOperation says what the lock is taken for: it becomes a part of the default label. Doors set it
+// WithOperation says what the lock is taken for: it becomes a part of the default label. Middleware sets it
 // to the route, the method or the task type. It has no effect beside [WithLabel].
 //
 // The default, which "" also means, is none. What does not fit into the label is cut off, and
@@ -282,7 +282,7 @@ func WithoutReentry() Option {
 }
 
 // WithTemplate sets a name of low cardinality, which metrics and logs use instead of the lock's
-// name. Observers get both. Doors set it to their key template.
+// name. Observers get both. Middleware sets it to its key template.
 //
 // The default is none. The limit is 512 bytes of UTF-8 without control characters.
 func WithTemplate(s string) Option {
@@ -346,8 +346,8 @@ const (
 )
 
 // WithMaxLeases limits how many leases the process holds at once, with this Locker and all Lockers
-// derived from it. One more acquire gets [ErrUnavailable] at once, without a command; the doors
-// then answer 503, Unavailable or a retry. A re-entry does not count, because its lease exists
+// derived from it. One more acquire gets [ErrUnavailable] at once, without a command; middleware
+// then answers 503, Unavailable or a retry. A re-entry does not count, because its lease exists
 // already. Calls that ask at the same moment can exceed the limit by as many as they are.
 //
 // The default is a million, about 600 MB. n below 1 is [ErrInvalid]. The last one wins.

@@ -226,7 +226,7 @@ func TestAStopEndsThoughWorkDoesNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := p.ends(); err == nil || !strings.Contains(p.log.String(), "1 leases still in use") {
+	if err := p.ends(); err == nil || !strings.Contains(p.log.String(), "1 lease still in use") {
 		t.Errorf("%v: %s", err, p.log.String())
 	}
 	if took := time.Since(began); took > 30*time.Second {
