@@ -208,7 +208,7 @@ func silent(err error) bool {
 	return errors.Is(err, call.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// Kind is what an error means to code that has to answer it, such as a door.
+// Kind is what an error means to code that has to answer it, such as middleware.
 type Kind uint8
 
 // The kinds of errors.

@@ -13,7 +13,7 @@ import (
 const readyName = "holdfast.ready"
 
 // Ready says whether locks can be taken now, and if not, why not. It is for health checks: see
-// docs/operating.md.
+// docs/operate/running.md.
 //
 // It takes the name "holdfast.ready" and gives it back, so it needs everything that a lock needs:
 // the connection, the password, each permission, the scripts, room for the key, a master. If another
