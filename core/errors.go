@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -223,6 +224,19 @@ const (
 	KindReleased                // the lease has ended by its own release
 	KindLost                    // the lease was lost, mostly while the work ran
 )
+
+var kinds = []string{"other", "held", "duplicate", "invalid", "unavailable", "closed", "ended", "released", "lost"}
+
+// String is the kind in a word, such as "held", for a log.
+func (k Kind) String() string { return inWords(kinds, int(k), "Kind") }
+
+// inWords is the word of a number, or its type and the number if there is none.
+func inWords(words []string, i int, kind string) string {
+	if i < len(words) {
+		return words[i]
+	}
+	return kind + "(" + strconv.Itoa(i) + ")"
+}
 
 // KindOf says what an error of this package means. It looks through wrapped and joined errors. Two
 // rules decide where an error matches more than one kind. A loss comes first, because it is joined

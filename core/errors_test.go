@@ -120,3 +120,20 @@ func TestRetryAfterIsExactOnlyWhereAReleaseLeftTheNameTaken(t *testing.T) {
 		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
 	})
 }
+
+func TestKindsPrintWords(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[fmt.Stringer]string{
+		core.KindOther: "other", core.KindHeld: "held", core.KindDuplicate: "duplicate", core.KindInvalid: "invalid",
+		core.KindUnavailable: "unavailable", core.KindClosed: "closed", core.KindEnded: "ended", core.KindReleased: "released",
+		core.KindLost: "lost", core.Kind(9): "Kind(9)",
+		core.EventAcquired: "acquired", core.EventHeld: "held", core.EventWaiting: "waiting", core.EventLongWait: "long wait",
+		core.EventWaited: "waited", core.EventFailed: "failed", core.EventLimited: "limited", core.EventRenewed: "renewed",
+		core.EventLost: "lost", core.EventReleased: "released", core.EventUnconfirmed: "unconfirmed", core.EventMissed: "missed",
+		core.EventDropped: "dropped", core.EventDegraded: "degraded", core.EventKind(0): "EventKind(0)", core.EventKind(15): "EventKind(15)",
+	} {
+		if got := kind.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -50,6 +50,14 @@ const (
 	EventDegraded
 )
 
+var eventKinds = []string{
+	"EventKind(0)", "acquired", "held", "waiting", "long wait", "waited", "failed", "limited", "renewed", "lost",
+	"released", "unconfirmed", "missed", "dropped", "degraded",
+}
+
+// String is the kind in words, such as "acquired", for a log.
+func (k EventKind) String() string { return inWords(eventKinds, int(k), "EventKind") }
+
 // Event is what an observer is told: see [WithObserver].
 //
 // Observers are called one event after the other, in the order of what befell one lease; those of two leases may come in another
