@@ -60,7 +60,7 @@ var waitCases = []testCase{
 		e.grant(holder, held)
 		ctx, cancel := context.WithTimeout(e.ctx, e.ttl/2)
 		defer cancel()
-		end := time.Now().Add(e.ttl / 2)
+		end, _ := ctx.Deadline()
 		e.within(e.ttl/2+e.ttl/20, "the wait", func() {
 			_, err := d.Wait(ctx, c)
 			last, ok := errors.AsType[*driver.Held](err)
