@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -267,5 +269,37 @@ func TestWithoutAFreeConnectionNothingIsSent(t *testing.T) {
 	defer cancel()
 	if err := s.Release(ctx, c); !errors.Is(err, driver.ErrNotSent) {
 		t.Error(err)
+	}
+}
+
+// Whoever reads that a release was not answered is not sent to look at the address.
+func TestAReleaseThatFindsNoFreeConnectionSaysSo(t *testing.T) {
+	t.Parallel()
+	for what, opts := range map[string][]core.Option{"alone": nil, "shared": {core.WithShared()}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s, db := onFake(t, func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+				switch {
+				case strings.HasPrefix(text, "SELECT"):
+					return row(int64(7), "", "", "", int64(0), int64(0), int64(0), ""), nil
+				case strings.Contains(text, "RETURNING ''"):
+					return row(""), nil
+				default:
+					return row(int64(7)), nil
+				}
+			})
+			db.SetMaxOpenConns(1)
+			locks := backendtest.Locker(t, s, 3*time.Second)
+			x, err := locks.TryAcquire(t.Context(), "name", append(opts, core.WithoutRenewal())...)
+			ok(t, err)
+			conn, err := db.Conn(t.Context())
+			ok(t, err)
+			defer func() { _ = conn.Close() }()
+			err = x.Release(t.Context())
+			is(t, err, core.ErrUnavailable)
+			if !strings.Contains(err.Error(), "SetMaxOpenConns") || strings.Contains(err.Error(), "address") {
+				t.Error(err)
+			}
+		})
 	}
 }
