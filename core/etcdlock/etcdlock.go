@@ -20,7 +20,7 @@ type Store struct {
 	client *clientv3.Client
 	prefix string
 
-	share      share      // transactions that go together
+	share      sharing    // transactions that go together
 	keepAlives keepAlives // over one stream
 	doubts     doubts     // leases that keep something or nothing
 }
@@ -49,6 +49,7 @@ func WithPrefix(prefix string) Option {
 // client. New does no I/O. core.New reports what cannot work: a nil client, or an impossible prefix.
 func New(client *clientv3.Client, opts ...Option) *Store {
 	s := &Store{client: client, prefix: "holdfast/"}
+	s.share.Apart, s.share.Send = apart, s.together
 	for _, o := range opts {
 		o.apply(s)
 	}

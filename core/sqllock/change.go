@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/share"
 )
 
 const (
@@ -50,7 +51,7 @@ func (s *Store) change(ctx context.Context, c driver.Claim, decide func(r *row))
 		defer s.changes.next(s, c.Name)
 		return s.apply(ctx, []*change{x})
 	}
-	timer := time.NewTimer(stuck)
+	timer := time.NewTimer(share.Stuck)
 	defer timer.Stop()
 	select {
 	case err := <-x.done:
@@ -68,7 +69,7 @@ func (s *Store) change(ctx context.Context, c driver.Claim, decide func(r *row))
 	case err := <-x.done:
 		return err
 	case <-ctx.Done():
-		return errors.Join(errLeft, ctx.Err())
+		return errors.Join(share.ErrLeft, ctx.Err())
 	}
 }
 
@@ -104,7 +105,11 @@ func (q *changes) next(s *Store, name string) {
 	if batch := q.take(name); batch != nil {
 		go func() {
 			for ; batch != nil; batch = q.take(name) {
-				ctx, cancel := outliving(batch)
+				callers := make([]context.Context, len(batch))
+				for i, x := range batch {
+					callers[i] = x.ctx
+				}
+				ctx, cancel := share.Outlive(callers)
 				err := s.apply(ctx, batch)
 				cancel()
 				for _, x := range batch {
@@ -136,8 +141,6 @@ func (q *changes) take(name string) []*change {
 	}
 	return batch
 }
-
-func (x *change) caller() context.Context { return x.ctx }
 
 // apply reads a row, does to it what the batch wants, and writes it if it is still as it was read. Otherwise it
 // begins again. Nothing is locked between the two statements, so a process that stops there holds nobody up.

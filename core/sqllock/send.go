@@ -72,17 +72,19 @@ func (s *Store) changed(ctx context.Context, stmt statement, args ...any) (rows 
 }
 
 // number runs a statement that answers with one number or none.
-func (s *Store) number(ctx context.Context, stmt statement, args ...any) (number int64, found bool, err error) {
+func (s *Store) number(ctx context.Context, stmt statement, args ...any) (said number, err error) {
 	if s.dialect != MySQL {
-		n, err := s.once(ctx, stmt, args, answer{dest: []any{&number}})
-		return number, n > 0, err
+		rows, err := s.once(ctx, stmt, args, answer{dest: []any{&said.n}})
+		said.found = rows > 0
+		return said, err
 	}
 	result, err := s.exec(ctx, stmt, args)
 	if err != nil {
-		return 0, false, err
+		return said, err
 	}
-	number, err = result.LastInsertId()
-	return number, number > 0, err
+	said.n, err = result.LastInsertId()
+	said.found = said.n > 0
+	return said, err
 }
 
 // once is rows for a statement that must not be sent again.
