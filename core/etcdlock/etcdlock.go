@@ -93,7 +93,7 @@ func (s *Store) ownKey(c driver.Claim) string {
 	return s.formPrefix(c.Name, formOf(c)) + digest(c.Token)
 }
 
-func (s *Store) queuePrefix(name string) string { return s.prefix + name + "\x00line/" }
+func (s *Store) queuePrefix(name string) string { return s.prefix + name + "\x00queue/" }
 
 func (s *Store) entryKey(c driver.Claim) string { return s.queuePrefix(c.Name) + digest(c.Token) }
 

@@ -99,7 +99,7 @@ func (s *Store) attempt(ctx context.Context, b *ballot, c driver.Claim, how rank
 		v.own = v.own || s.leftAt(i, b) // as it asked, or since then
 		votes <- v
 	})
-	late = s.count(ctx, t, b, votes)
+	late = s.count(ctx, t, votes)
 	if ctx.Err() != nil {
 		stop()
 	}
@@ -178,7 +178,7 @@ func (t *tally) mayTake() time.Duration {
 }
 
 // count takes answers until they decide, or those that are missing are not worth the wait: then they count as failed.
-func (s *Store) count(ctx context.Context, t *tally, b *ballot, votes <-chan vote) (late bool) {
+func (s *Store) count(ctx context.Context, t *tally, votes <-chan vote) (late bool) {
 	timer := time.NewTimer(maxBound)
 	defer timer.Stop()
 	wait := maxBound

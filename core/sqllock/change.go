@@ -105,11 +105,7 @@ func (q *changes) next(s *Store, name string) {
 	if batch := q.take(name); batch != nil {
 		go func() {
 			for ; batch != nil; batch = q.take(name) {
-				callers := make([]context.Context, len(batch))
-				for i, x := range batch {
-					callers[i] = x.ctx
-				}
-				ctx, cancel := share.Outlive(callers)
+				ctx, cancel := share.Outlive(batch, func(x *change) context.Context { return x.ctx })
 				err := s.apply(ctx, batch)
 				cancel()
 				for _, x := range batch {

@@ -128,11 +128,7 @@ func (s *Share[C, A]) take() []*Part[C, A] {
 
 func (s *Share[C, A]) fly(land func(), batch []*Part[C, A]) {
 	defer land()
-	callers := make([]context.Context, len(batch))
-	for i, p := range batch {
-		callers[i] = p.ctx
-	}
-	ctx, cancel := Outlive(callers)
+	ctx, cancel := Outlive(batch, func(p *Part[C, A]) context.Context { return p.ctx })
 	defer cancel()
 	s.Send(ctx, batch)
 	for _, p := range batch {
@@ -140,18 +136,18 @@ func (s *Share[C, A]) fly(land func(), batch []*Part[C, A]) {
 	}
 }
 
-// Outlive returns a context that ends when all of these have ended. It has none of their values, since it may outlive each of
-// them.
-func Outlive(callers []context.Context) (context.Context, context.CancelFunc) {
+// Outlive returns a context that ends when those of all these callers have ended, or their deadlines have passed. It has none of
+// their values, since it may outlive each of them.
+func Outlive[T any](callers []T, of func(T) context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	if latest, ok := latest(callers); ok {
-		ctx, cancel = context.WithDeadline(context.Background(), latest)
+	if last, ok := latest(callers, of); ok {
+		ctx, cancel = context.WithDeadline(context.Background(), last)
 	}
 	var left atomic.Int64
 	left.Store(int64(len(callers)))
 	stops := make([]func() bool, len(callers))
 	for i, c := range callers {
-		stops[i] = context.AfterFunc(c, func() {
+		stops[i] = context.AfterFunc(of(c), func() {
 			if left.Add(-1) == 0 {
 				cancel() // nobody is left who could use what it gets
 			}
@@ -166,9 +162,9 @@ func Outlive(callers []context.Context) (context.Context, context.CancelFunc) {
 }
 
 // latest is the latest of their deadlines, if all have one.
-func latest(callers []context.Context) (last time.Time, ok bool) {
+func latest[T any](callers []T, of func(T) context.Context) (last time.Time, ok bool) {
 	for _, c := range callers {
-		deadline, ok := c.Deadline()
+		deadline, ok := of(c).Deadline()
 		if !ok {
 			return last, false
 		}

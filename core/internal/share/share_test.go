@@ -82,7 +82,8 @@ func TestFewGoAloneAndManyTogether(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, c := range []string{"ask", "better", "unsaid"} {
 			wg.Go(func() {
-				if answer, err := s.ask(t.Context(), c); err != nil || answer != strings.ToUpper(c) {
+				answer, err := s.ask(t.Context(), c)
+				if want := strings.ToUpper(c); err != nil || answer != want {
 					t.Errorf("%s: %s, %v", c, answer, err)
 				}
 			})
