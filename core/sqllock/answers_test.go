@@ -303,3 +303,28 @@ func TestAReleaseThatFindsNoFreeConnectionSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// Whoever frees a name tells the first of its queue. If that one is just leaving, it tells the next.
+func TestWhoLeavesTheQueueOfANameThatHasComeFreeTellsTheNext(t *testing.T) {
+	t.Parallel()
+	var told atomic.Int32
+	life := time.Now().Add(time.Hour).UnixMicro()
+	queue := fmt.Sprintf(`{"q":[{"t":"token","c":1,"d":%[1]d,"w":"us"},{"t":"next","c":2,"d":%[1]d,"w":"them"}]}`, life)
+	s, _ := onFake(t, func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+		switch {
+		case strings.HasPrefix(text, "SELECT pg_catalog.pg_notify"):
+			told.Add(1)
+		case strings.HasPrefix(text, "SELECT"): // as it was
+			return row(life-1_000_000, "name", "holder", "", int64(7), life, int64(7), queue), nil
+		case strings.Contains(text, "SET head"): // as it is
+			return row(true), nil
+		}
+		return nil, nil
+	})
+	if err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}); !errors.Is(err, driver.ErrNotOwner) {
+		t.Error(err)
+	}
+	if n := told.Load(); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+}

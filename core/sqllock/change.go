@@ -160,7 +160,12 @@ func (s *Store) apply(ctx context.Context, batch []*change) error {
 		}
 		written := !r.changed
 		if r.changed {
-			if written, err = s.write(ctx, &old, &r, c); err != nil {
+			if len(batch) == 1 && s.queues(&old, &r) {
+				written, err = s.writeQueue(ctx, &old, &r, c)
+			} else {
+				written, err = s.write(ctx, &old, &r, c)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -213,13 +218,44 @@ func (r *row) dest() []any {
 	return []any{&r.now, &r.name, &r.token, &r.label, &r.fence, &r.expires, &r.turn, &r.raw}
 }
 
+// queues says whether r differs from old in its queue only.
+func (s *Store) queues(old, r *row) bool {
+	return s.do.queue.text != "" && old.there && !r.durable && !r.marks
+}
+
+// writeQueue is write for what differs in the queue only, of one claim. Who owns the name may have changed meanwhile, as long as that is
+// not the claim's token: a row on which others write all the time, and wait for the disk, would never be as it was read. If
+// the name has come free, nobody has told an entry that was not there yet, or was behind one that leaves: so c reads the row
+// again if it is the first, and tells the one that is.
+func (s *Store) writeQueue(ctx context.Context, old, r *row, c driver.Claim) (written bool, err error) {
+	text, err := r.encodeWithin(s.roomForState())
+	if err != nil {
+		return false, driver.NotSent(err)
+	}
+	args := []any{r.name, r.head(), text, old.raw, c.Token}
+	if s.dialect != Postgres { // where waiters look again by themselves
+		n, err := s.changed(ctx, s.do.queue, args...)
+		return n > 0, err
+	}
+	var free bool
+	n, err := s.once(ctx, s.do.queue, args, answer{dest: []any{&free}})
+	if free {
+		r.vacate()
+	}
+	return n > 0 && !(free && r.standing(c.Token) == 0), err
+}
+
+// roomForState is how long a state can be. MySQL cuts off what is longer, unless its mode is strict.
+func (s *Store) roomForState() int {
+	if s.dialect == MySQL {
+		return maxState
+	}
+	return math.MaxInt
+}
+
 // write puts r in the place of old. It leaves c's marker if r says so. It says whether the row was still as old has it.
 func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written bool, err error) {
-	most := math.MaxInt
-	if s.dialect == MySQL { // which cuts off what is longer, unless its mode is strict
-		most = maxState
-	}
-	text, err := r.encodeWithin(most)
+	text, err := r.encodeWithin(s.roomForState())
 	if err != nil {
 		return false, driver.NotSent(err)
 	}
@@ -233,11 +269,8 @@ func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written
 	stmt := s.do.create
 	if old.there {
 		stmt, args = s.do.swap, append(args, old.token, old.fence, old.expires, old.raw, old.turn)
-		switch {
-		case r.marks:
+		if r.marks {
 			stmt, args = s.do.swapMark, append(args, markerOf(c), c.Label, c.Dedup.Microseconds())
-		case !r.durable:
-			stmt = s.do.swapQueue
 		}
 	}
 	n, err := s.changed(ctx, stmt, args...)

@@ -12,7 +12,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	if c.Exclusive() && c.Handoff == "" && c.Dedup == 0 && s.dialect != SQLite { // where a refusal would be a write
+	if c.Exclusive() && c.Handoff == "" && c.Dedup == 0 && s.do.take.text != "" {
 		n := fencesOf(c, false)
 		last, err := s.takes.Do(ctx, c, func() (number, error) {
 			return s.number(ctx, s.do.take, c.Name, c.Token, c.Label, c.TTL.Microseconds(), n, sign(n))
