@@ -317,7 +317,7 @@ func TestWhoLeavesTheQueueOfANameThatHasComeFreeTellsTheNext(t *testing.T) {
 		case strings.HasPrefix(text, "SELECT"): // as it was
 			return row(life-1_000_000, "name", "holder", "", int64(7), life, int64(7), queue), nil
 		case strings.Contains(text, "SET head"): // as it is
-			return row(true), nil
+			return row("off free"), nil
 		}
 		return nil, nil
 	})

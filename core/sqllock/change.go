@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -237,8 +238,9 @@ func (s *Store) writeQueue(ctx context.Context, old, r *row, c driver.Claim) (wr
 		n, err := s.changed(ctx, s.do.queue, args...)
 		return n > 0, err
 	}
-	var free bool
-	n, err := s.once(ctx, s.do.queue, args, answer{dest: []any{&free}})
+	var said string
+	n, err := s.once(ctx, s.do.queue, args, answer{dest: []any{&said}})
+	free := strings.HasSuffix(said, postgresFree)
 	if free {
 		r.vacate()
 	}

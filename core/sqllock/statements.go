@@ -57,7 +57,7 @@ func (d Dialect) statements(table string) statements {
 		s.takeMany, s.endMany = of(postgresTakeMany), of(postgresEndMany)
 		s.create = of(create + ` ON CONFLICT (name) DO NOTHING RETURNING ''`)
 		s.swap, s.swapMark = of(swap+` RETURNING ''`), of(postgresMark(swap, 14))
-		s.queue = of(queue + ` RETURNING CASE WHEN ` + postgresSoon + ` <> '' THEN expires <= NOW END`)
+		s.queue = of(queue + ` RETURNING pg_catalog.concat(` + postgresSoon + `, CASE WHEN expires <= NOW THEN '` + postgresFree + `' ELSE '' END)`)
 		s.renew = of(renew + ` RETURNING ''`)
 		s.unmark = of(unmark + ` RETURNING ''`)
 		s.forget = of(`DELETE FROM TABLE_NAME WHERE name IN (SELECT name FROM TABLE_NAME WHERE ` + idlePage() + ` FOR UPDATE SKIP LOCKED) RETURNING ''`)
@@ -133,6 +133,9 @@ const (
 	// next look brings back, and a release that somebody waits for. The grant that follows does wait, and nothing is on the
 	// disk before all that came earlier is.
 	postgresSoon = `pg_catalog.set_config('synchronous_commit', 'off', true)`
+
+	// postgresFree ends what is said of a name that nobody has.
+	postgresFree = " free"
 
 	// postgresNotify tells the first of the queue, in the statement that frees the name. PostgreSQL lets one transaction at a
 	// time commit that notifies, in all of the database.
