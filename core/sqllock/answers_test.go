@@ -289,7 +289,7 @@ func TestAReleaseThatFindsNoFreeConnectionSaysSo(t *testing.T) {
 				}
 			})
 			db.SetMaxOpenConns(1)
-			locks := backendtest.Locker(t, s, 3*time.Second)
+			locks := backendtest.Locker(t, s, 30*time.Second)
 			x, err := locks.TryAcquire(t.Context(), "name", append(opts, core.WithoutRenewal())...)
 			ok(t, err)
 			conn, err := db.Conn(t.Context())
