@@ -12,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -272,35 +270,22 @@ func TestWithoutAFreeConnectionNothingIsSent(t *testing.T) {
 	}
 }
 
-// Whoever reads that a release was not answered is not sent to look at the address.
-func TestAReleaseThatFindsNoFreeConnectionSaysSo(t *testing.T) {
+func TestAFullPoolIsTheReason(t *testing.T) {
 	t.Parallel()
-	for what, opts := range map[string][]core.Option{"alone": nil, "shared": {core.WithShared()}} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			s, db := onFake(t, func(_ context.Context, text string) ([][]sqldriver.Value, error) {
-				switch {
-				case strings.HasPrefix(text, "SELECT"):
-					return row(int64(7), "", "", "", int64(0), int64(0), int64(0), ""), nil
-				case strings.Contains(text, "RETURNING ''"):
-					return row(""), nil
-				default:
-					return row(int64(7)), nil
-				}
-			})
-			db.SetMaxOpenConns(1)
-			locks := backendtest.Locker(t, s, 30*time.Second)
-			x, err := locks.TryAcquire(t.Context(), "name", append(opts, core.WithoutRenewal())...)
-			ok(t, err)
-			conn, err := db.Conn(t.Context())
-			ok(t, err)
-			defer func() { _ = conn.Close() }()
-			err = x.Release(t.Context())
-			is(t, err, core.ErrUnavailable)
-			if !strings.Contains(err.Error(), "SetMaxOpenConns") || strings.Contains(err.Error(), "address") {
-				t.Error(err)
-			}
-		})
+	for what, limit := range map[string]int{"alone": 1, "shared": driver.Readers} {
+		s, db := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, nil })
+		c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Limit: limit}
+		_ = s.Release(t.Context(), c) // it has asked what the server is
+		db.SetMaxOpenConns(1)
+		conn, err := db.Conn(t.Context())
+		ok(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		err = s.Release(ctx, c)
+		if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(driver.Reason(err), "SetMaxOpenConns") {
+			t.Errorf("%s: %v, because %q", what, err, driver.Reason(err))
+		}
+		cancel()
+		_ = conn.Close()
 	}
 }
 

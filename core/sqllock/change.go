@@ -244,7 +244,7 @@ func (s *Store) writeQueue(ctx context.Context, old, r *row, c driver.Claim) (wr
 	if free {
 		r.vacate()
 	}
-	return n > 0 && !(free && r.standing(c.Token) == 0), err
+	return n > 0 && (!free || r.standing(c.Token) != 0), err
 }
 
 // roomForState is how long a state can be. MySQL cuts off what is longer, unless its mode is strict.
