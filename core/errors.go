@@ -196,12 +196,16 @@ var (
 )
 
 // opaque hides context errors that come from our own time limits. To the caller, errors.Is(err,
-// context.DeadlineExceeded) is only ever about the caller's context.
+// context.DeadlineExceeded) is only ever about the caller's context. What the backend knows of the reason stays.
 func opaque(err error) error {
-	if silent(err) {
+	switch why := driver.Reason(err); {
+	case !silent(err):
+		return err
+	case why != "":
+		return driver.Because(fmt.Errorf("no answer within the attempt's bound: %s", why), why)
+	default:
 		return errNoAnswer
 	}
-	return err
 }
 
 // silent says of the outcome of a command that it had no answer in its time.

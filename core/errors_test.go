@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
@@ -136,4 +139,31 @@ func TestKindsPrintWords(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+}
+
+// unreleasing is a backend that knows why its releases are not answered.
+type unreleasing struct{ *memlock.Store }
+
+func (unreleasing) Release(context.Context, driver.Claim) error {
+	return driver.Because(context.DeadlineExceeded, "the pool is full")
+}
+
+// Whoever reads that a release was not answered is not sent to look at the address, if the backend knows better.
+func TestWhatABackendKnowsOfASilenceIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		locks, err := core.New(unreleasing{memlock.New()}, core.WithTTL(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := locks.Acquire(t.Context(), "name")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = x.Release(t.Context())
+		if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "the pool is full") || strings.Contains(err.Error(), "address") {
+			t.Error(err)
+		}
+		_ = locks.Close(t.Context())
+	})
 }

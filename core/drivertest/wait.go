@@ -60,7 +60,7 @@ var waitCases = []testCase{
 		e.grant(holder, held)
 		ctx, cancel := context.WithTimeout(e.ctx, e.ttl/2)
 		defer cancel()
-		end := time.Now().Add(e.ttl / 2)
+		end, _ := ctx.Deadline()
 		e.within(e.ttl/2+e.ttl/20, "the wait", func() {
 			_, err := d.Wait(ctx, c)
 			last, ok := errors.AsType[*driver.Held](err)
@@ -95,10 +95,12 @@ var waitCases = []testCase{
 		holder, d := e.Driver(), e.Driver()
 		held, c := e.lasting("name"), e.long("name")
 		e.grant(holder, held)
+		began := time.Now()
 		w := e.waits(d, c)
 		e.sleep(3*driver.Recheck(c.TTL) + driver.Recheck(c.TTL)/2 + e.Slow)
-		if n := len(w.said()); n < 3 || n > 20 {
-			e.Errorf("%d looks", n)
+		n, rounds := len(w.said()), int(time.Since(began)/driver.Recheck(c.TTL)) // more of them where the machine is busy
+		if n < 3 || n > 6*(rounds+1) {                                           // each node of redlock may tell of its own
+			e.Errorf("%d looks in %d rounds", n, rounds)
 		}
 		w.stop("the waiter")
 		e.leaves(d, c, "leaving")

@@ -14,7 +14,7 @@
 //	holdfast/order:42                          the lock of an only owner: a digest of its token, TTL, label
 //	holdfast/order:42\x00held/shared/<digest>  one of several readers: TTL, label
 //	holdfast/order:42\x00held/limited/<digest> one of a limited number of holders: limit, TTL, label
-//	holdfast/order:42\x00line/<digest>         an entry in the queue: the label of its first waiter
+//	holdfast/order:42\x00queue/<digest>        an entry in the queue: the label of its first waiter
 //	holdfast/order:42\x00done/<scope>          a dedup marker, which ends with its window: its label
 //
 // Holders that share a name have no lock. Each has a key with its own etcd lease, and a transaction of another kind

@@ -20,7 +20,7 @@ type Store struct {
 	client *clientv3.Client
 	prefix string
 
-	share      share      // transactions that go together
+	share      sharing    // transactions that go together
 	keepAlives keepAlives // over one stream
 	doubts     doubts     // leases that keep something or nothing
 }
@@ -49,6 +49,7 @@ func WithPrefix(prefix string) Option {
 // client. New does no I/O. core.New reports what cannot work: a nil client, or an impossible prefix.
 func New(client *clientv3.Client, opts ...Option) *Store {
 	s := &Store{client: client, prefix: "holdfast/"}
+	s.share.Apart, s.share.Send = apart, s.together
 	for _, o := range opts {
 		o.apply(s)
 	}
@@ -92,7 +93,7 @@ func (s *Store) ownKey(c driver.Claim) string {
 	return s.formPrefix(c.Name, formOf(c)) + digest(c.Token)
 }
 
-func (s *Store) queuePrefix(name string) string { return s.prefix + name + "\x00line/" }
+func (s *Store) queuePrefix(name string) string { return s.prefix + name + "\x00queue/" }
 
 func (s *Store) entryKey(c driver.Claim) string { return s.queuePrefix(c.Name) + digest(c.Token) }
 

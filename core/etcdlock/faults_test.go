@@ -213,10 +213,10 @@ func TestAWaiterNoticesThatItsEntryIsLost(t *testing.T) {
 		}
 		got <- err
 	}()
-	first := w.leaseOf(t, "holdfast/name\x00line/")
+	first := w.leaseOf(t, "holdfast/name\x00queue/")
 	_, err := w.direct.Revoke(t.Context(), first)
 	ok(t, err)
-	if w.leaseOf(t, "holdfast/name\x00line/") == first {
+	if w.leaseOf(t, "holdfast/name\x00queue/") == first {
 		t.Error("the same entry")
 	}
 	ok(t, x.Release(t.Context()))
@@ -234,7 +234,7 @@ func TestADeadWaiterLeavesTheQueue(t *testing.T) {
 		defer close(gone)
 		_, _ = w.locks.Acquire(ctx, "name")
 	}()
-	w.leaseOf(t, "holdfast/name\x00line/")
+	w.leaseOf(t, "holdfast/name\x00queue/")
 	w.proxy.BlackHole(true) // it cannot even say goodbye
 	cancel()
 	<-gone
@@ -262,7 +262,7 @@ func TestWaitersAreServedInTheOrderInWhichTheyCame(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		eventually(t, "it is in the queue", func() bool { return len(w.keys(t, "name\x00line/")) == i+1 })
+		eventually(t, "it is in the queue", func() bool { return len(w.keys(t, "name\x00queue/")) == i+1 })
 	}
 	ok(t, holder.Release(t.Context()))
 	wg.Wait()

@@ -39,7 +39,7 @@ func TestAnEntryThatComesLateIsLeft(t *testing.T) {
 		lines := false
 		if ok {
 			for _, op := range r.Success {
-				if p := op.GetRequestPut(); p != nil && bytes.Contains(p.Key, []byte("line/")) {
+				if p := op.GetRequestPut(); p != nil && bytes.Contains(p.Key, []byte("queue/")) {
 					lines = true
 				}
 			}
@@ -81,7 +81,7 @@ func TestAnEntryThatComesLateIsLeft(t *testing.T) {
 	for stands := true; stands; {
 		answer, err := direct.Get(t.Context(), "holdfast/name", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 		ok(t, err)
-		stands = slices.ContainsFunc(answer.Kvs, func(kv *mvccpb.KeyValue) bool { return strings.Contains(string(kv.Key), "line/") })
+		stands = slices.ContainsFunc(answer.Kvs, func(kv *mvccpb.KeyValue) bool { return strings.Contains(string(kv.Key), "queue/") })
 		if stands && time.Since(began) > 2*time.Second {
 			t.Fatal("an entry that came late is not left: its lease ends it after 3 s")
 		}

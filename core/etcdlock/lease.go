@@ -59,9 +59,12 @@ func (s *Store) drop(ctx context.Context, leases ...clientv3.LeaseID) {
 	}
 }
 
+// longest is how long a command may take that belongs to no caller.
+const longest = 10 * time.Second
+
 // longer calls f with a context of its own, which has nothing of a caller's.
 func (s *Store) longer(f func(context.Context)) {
-	ctx, cancel := context.WithTimeout(s.client.Ctx(), sharedFor)
+	ctx, cancel := context.WithTimeout(s.client.Ctx(), longest)
 	defer cancel()
 	f(ctx)
 }

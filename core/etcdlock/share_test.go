@@ -2,7 +2,6 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	"github.com/holdfast-go/holdfast/core/internal/share"
 )
 
 // gated is a Store whose transactions wait for a gate, and are counted, unless they end before.
@@ -43,14 +43,13 @@ func gated(t *testing.T) (s *Store, gate chan struct{}, sent *atomic.Int32) {
 	return New(client), gate, sent
 }
 
-// gathered waits until so many transactions wait for others.
-func gathered(t *testing.T, s *Store, n int) {
+// busy has transactions under way that no gate lets through, so that others gather. They count for a while: see package share.
+func busy(t *testing.T, s *Store, sent *atomic.Int32) {
 	t.Helper()
-	backendtest.Eventually(t, fmt.Sprint(n, " wait"), func() bool {
-		s.share.mu.Lock()
-		defer s.share.mu.Unlock()
-		return len(s.share.waiting) == n
-	})
+	for i := range share.MaxFlights {
+		go func() { _ = none(t.Context(), s, fmt.Sprint("busy-", i)) }()
+	}
+	backendtest.Eventually(t, "they are under way", func() bool { return sent.Load() == share.MaxFlights })
 }
 
 // none is a look at a name, which finds nothing.
@@ -62,54 +61,25 @@ func none(ctx context.Context, s *Store, name string) error {
 func TestManyClaimsShareATransaction(t *testing.T) {
 	t.Parallel()
 	s, gate, sent := gated(t)
-	s.share.flights = maxFlights // as if others were under way
+	busy(t, s, sent)
 	const claims = 100
 	var looking sync.WaitGroup
 	for i := range claims {
 		looking.Go(func() { noError(t, none(t.Context(), s, fmt.Sprint("name-", i))) })
 	}
-	gathered(t, s, claims)
+	backendtest.Eventually(t, "those under way count no more", func() bool { return sent.Load() > share.MaxFlights })
 	close(gate)
-	s.share.flights++
-	s.depart()()
 	looking.Wait()
-	if n := sent.Load(); n != 1 {
+	if n := sent.Load() - share.MaxFlights; n > claims/10 {
 		t.Errorf("%d transactions for %d looks", n, claims)
 	}
-}
-
-// Else it would go on after them, and after Close, for as long as the server is away.
-func TestASharedTransactionEndsWithTheLastOfItsCallers(t *testing.T) {
-	t.Parallel()
-	s, _, sent := gated(t)
-	s.share.flights = maxFlights
-	var looking sync.WaitGroup
-	leave := make([]context.CancelFunc, 2)
-	for i := range leave {
-		ctx, cancel := context.WithCancel(t.Context())
-		leave[i] = cancel
-		looking.Go(func() {
-			if err := none(ctx, s, fmt.Sprint("name-", i)); !errors.Is(err, errLeft) {
-				t.Error(err)
-			}
-		})
-	}
-	gathered(t, s, 2)
-	s.share.flights++
-	s.depart()()
-	backendtest.Eventually(t, "they go together", func() bool { return sent.Load() == 1 })
-	leave[0]()
-	leave[1]()
-	looking.Wait()
-	backendtest.Within(t, sharedFor/2, "it ends", func() bool { return sent.Load() == 0 })
 }
 
 // Of one that is refused nothing was executed, so who has not caused that gets an answer all the same.
 func TestATransactionThatIsRefusedForOneIsExecutedForTheOthers(t *testing.T) {
 	t.Parallel()
-	s, gate, _ := gated(t)
-	close(gate)
-	s.share.flights = maxFlights
+	s, gate, sent := gated(t)
+	busy(t, s, sent)
 	put := func(name string, lease clientv3.LeaseID) error {
 		key := s.lockKey(name)
 		_, err := s.txn(t.Context(), name, []clientv3.Cmp{unchanged(key, nil)}, []clientv3.Op{clientv3.OpPut(key, "x", clientv3.WithLease(lease))}, nil)
@@ -118,9 +88,8 @@ func TestATransactionThatIsRefusedForOneIsExecutedForTheOthers(t *testing.T) {
 	bad, good := make(chan error, 1), make(chan error, 1)
 	go func() { bad <- put("bad", 4711) }() // there is no such lease
 	go func() { good <- put("good", clientv3.NoLease) }()
-	gathered(t, s, 2)
-	s.share.flights++
-	s.depart()()
+	backendtest.Eventually(t, "they go together", func() bool { return sent.Load() == share.MaxFlights+1 })
+	close(gate)
 	noError(t, <-good)
 	if err := <-bad; err == nil {
 		t.Error("a lease that there is not")
@@ -133,53 +102,18 @@ func TestATransactionThatIsRefusedForOneIsExecutedForTheOthers(t *testing.T) {
 // All have one revision, so a look could not tell what came before it from what came after it.
 func TestWhatIsWrittenAboutANameGoesWithNothingElseAboutIt(t *testing.T) {
 	t.Parallel()
-	q := share{flights: maxFlights}
 	write := []clientv3.Cmp{{}}
-	for i, c := range []struct {
-		part
-
-		alone bool
+	for _, c := range []struct {
+		a, b  transaction
+		apart bool
 	}{
-		{part{name: "a"}, false}, {part{name: "a"}, false}, {part{name: "b", when: write}, false}, {part{name: "c"}, false},
-		{part{name: "a", when: write}, true}, {part{name: "b"}, true}, {part{name: "b", when: write}, true}, {part{name: "d", when: write}, false},
+		{transaction{name: "a"}, transaction{name: "a"}, false},
+		{transaction{name: "a"}, transaction{name: "a", when: write}, true},
+		{transaction{name: "a", when: write}, transaction{name: "a"}, true},
+		{transaction{name: "a", when: write}, transaction{name: "b", when: write}, false},
 	} {
-		if alone := q.departs(&c.part); alone != c.alone {
-			t.Errorf("number %d goes alone: %t", i, alone)
+		if got := apart(c.a, c.b); got != c.apart {
+			t.Errorf("%v and %v: %t", c.a, c.b, got)
 		}
 	}
-	if b := q.land(); len(b) != 5 || len(q.waiting) != 0 {
-		t.Errorf("%d go together, %d go on waiting", len(b), len(q.waiting))
-	}
-}
-
-func TestWhoLeavesBeforeItsTransactionIsSentSaysSo(t *testing.T) {
-	t.Parallel()
-	s, gate, sent := gated(t)
-	defer close(gate)
-	s.share.flights = maxFlights
-	ctx, cancel := context.WithCancel(t.Context())
-	told := make(chan error, 1)
-	go func() { told <- none(ctx, s, "name") }()
-	gathered(t, s, 1)
-	cancel()
-	if err := <-told; !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	if n := sent.Load(); n != 0 {
-		t.Errorf("%d were sent", n)
-	}
-	gathered(t, s, 0)
-}
-
-// A transaction that gets no answer holds up only those that are in it.
-func TestAStuckTransactionHoldsNobodyUp(t *testing.T) {
-	t.Parallel()
-	s, gate, sent := gated(t)
-	var looking sync.WaitGroup
-	defer looking.Wait()
-	defer close(gate)
-	for i := range maxFlights + 1 {
-		looking.Go(func() { noError(t, none(t.Context(), s, fmt.Sprint("name-", i))) })
-	}
-	backendtest.Eventually(t, "the last one goes", func() bool { return sent.Load() > maxFlights }) // the others count no more
 }

@@ -48,7 +48,7 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 	waits(ctx, t, store, waiter)
 	answer, err := w.direct.Get(t.Context(), "holdfast/", clientv3.WithPrefix())
 	ok(t, err)
-	form := regexp.MustCompile(`^holdfast/name(=v1 [0-9a-f]{32} 30000 web 1|\x00line/[0-9a-f]{32}=)$`)
+	form := regexp.MustCompile(`^holdfast/name(=v1 [0-9a-f]{32} 30000 web 1|\x00queue/[0-9a-f]{32}=)$`)
 	for _, kv := range answer.Kvs {
 		if pair := string(kv.Key) + "=" + string(kv.Value); !form.MatchString(pair) || strings.Contains(pair, "secret") {
 			t.Errorf("%q", pair)

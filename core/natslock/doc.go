@@ -37,7 +37,7 @@
 // JSON: digests of tokens, TTLs, fences, since when, and labels.
 //
 //	order=3A42.lock         the lock: who has the name
-//	order=3A42.line.0       an entry in the queue, and when it came
+//	order=3A42.queue.0      an entry in the queue, and when it came
 //	order=3A42.done.pay     a dedup marker, which ends with its window
 //
 // An entry is written again at least every [driver.Recheck], and keeps its order. There are 512 of them for each

@@ -17,9 +17,9 @@ func lockKey(name string) string { return encode(name) + ".lock" }
 // used again: it is remembered for a while, so a key for each entry would soon be more than that.
 const slots = 512
 
-func slotKey(name string, slot int) string { return encode(name) + ".line." + strconv.Itoa(slot) }
+func slotKey(name string, slot int) string { return encode(name) + ".queue." + strconv.Itoa(slot) }
 
-func queueKeys(name string) string { return encode(name) + ".line.*" }
+func queueKeys(name string) string { return encode(name) + ".queue.*" }
 
 func doneKey(name, scope string) string { return encode(name) + ".done." + encode(scope) }
 

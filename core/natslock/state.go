@@ -104,7 +104,7 @@ func stateOf(c driver.Claim, entries []*entry) *state {
 			now.locked(e)
 		case "done":
 			now.done = e
-		case "line":
+		case "queue":
 			now.slots[n] = e
 			if r := recordOf(e); e.there() && r.known() {
 				now.queue = append(now.queue, waiter{r, e, n})

@@ -183,7 +183,7 @@ func TestNothingIsLeftOfManyHandOvers(t *testing.T) {
 	eventually(t, "no key is left", func() bool { return len(w.keys(t)) == 0 })
 	stream, err := w.js.Stream(t.Context(), "KV_locks")
 	ok(t, err)
-	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("$KV.locks.*.line.*"))
+	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("$KV.locks.*.queue.*"))
 	ok(t, err)
 	if seats := len(info.State.Subjects); seats > 20 {
 		t.Errorf("%d seats were used for two queues of two places", seats)

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -47,12 +48,43 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return driver.Grant{}, err
 	}
-	b := s.open(c, 0)
+	for began := time.Now(); ; {
+		b := s.open(c, 0)
+		g, inWay, err := s.acquire(ctx, b, c)
+		if len(inWay) == 0 || !b.outlasts(ctx, inWay, began.Add(maxBound)) {
+			return g, err
+		}
+	}
+}
+
+// acquire makes one attempt. If it has failed because earlier attempts of this process are still at some nodes, inWay are
+// these nodes.
+func (s *Store) acquire(ctx context.Context, b *ballot, c driver.Claim) (g driver.Grant, inWay []int, err error) {
 	t, late := s.attempt(ctx, b, c, ranked.Claim{Rank: b.rank})
 	if granted, _, _ := t.counts(); granted >= s.quorum {
-		return s.win(ctx, b, c, t)
+		if g, t, late = s.win(ctx, b, c, t); t == nil {
+			return g, nil, nil
+		}
 	}
-	return driver.Grant{}, s.lose(ctx, b, c, t, late)
+	return s.lose(ctx, b, c, t, late)
+}
+
+// outlasts waits until nothing of an attempt of this process before b is at the given nodes, and says whether that has
+// come before the bound and the end of ctx.
+func (b *ballot) outlasts(ctx context.Context, nodes []int, bound time.Time) bool {
+	const look = 5 * time.Millisecond
+	for ctx.Err() == nil && time.Now().Before(bound) {
+		if !slices.ContainsFunc(nodes, func(i int) bool { return b.store.leftAt(i, b) }) {
+			return true
+		}
+		timer := time.NewTimer(look)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+	return false
 }
 
 // attempt asks every node once, in the way of how. late says that nodes whose answers are missing were not waited for.
@@ -62,10 +94,12 @@ func (s *Store) attempt(ctx context.Context, b *ballot, c driver.Claim, how rank
 	t = s.newTally(c)
 	votes := make(chan vote, len(s.nodes))
 	stop := s.fan(ctx, func(ctx context.Context, i int) {
-		g, err := b.fly(i, func() (driver.Grant, error) { return s.acquireAt(ctx, i, how) })
-		votes <- vote{node: i, grant: g, err: err}
+		v := vote{node: i, own: s.leftAt(i, b)}
+		v.grant, v.err = b.fly(i, func() (driver.Grant, error) { return s.acquireAt(ctx, i, how) })
+		v.own = v.own || s.leftAt(i, b) // as it asked, or since then
+		votes <- v
 	})
-	late = s.count(ctx, t, b, votes)
+	late = s.count(ctx, t, votes)
 	if ctx.Err() != nil {
 		stop()
 	}
@@ -79,38 +113,45 @@ func (s *Store) acquireAt(ctx context.Context, i int, c ranked.Claim) (driver.Gr
 	return s.nodes[i].Acquire(ctx, c.Claim)
 }
 
-// win makes a quorum's grant that of the ballot.
-func (s *Store) win(ctx context.Context, b *ballot, c driver.Claim, t *tally) (driver.Grant, error) {
-	g := t.grant()
-	late := false
+// win makes a quorum's grant that of the ballot. Otherwise it returns what the nodes have answered to the last step.
+func (s *Store) win(ctx context.Context, b *ballot, c driver.Claim, t *tally) (g driver.Grant, lost *tally, late bool) {
+	g = t.grant()
 	if g.TTL > 0 && s.fenced {
 		g.Fence = b.largest(g.Fence)
 		t, late = s.raise(ctx, b, c, g.Fence)
 		if granted, _, _ := t.counts(); granted < s.quorum {
-			return driver.Grant{}, s.lose(ctx, b, c, t, late)
+			return driver.Grant{}, t, late
 		}
 	}
 	if !s.fenced {
 		g.Fence = 0
 	}
 	if !b.won(&g) { // it was ended while its votes were counted
-		return driver.Grant{}, s.lose(ctx, b, c, t, late)
+		return driver.Grant{}, t, late
 	}
 	if b.rank > 0 {
 		s.complete(b)
 	}
-	return g, nil
+	return g, nil, false
 }
 
-// lose gives back an attempt without a quorum. The error says that the name is held if any node says so, unless it is
-// ours and we were only asking again, or may be held by what is left of our earlier attempts. Otherwise it has what the
-// others said.
-func (s *Store) lose(ctx context.Context, b *ballot, c driver.Claim, t *tally, late bool) error {
+// lose gives back an attempt without a quorum. The error says that the name is held if a node says so, unless it is ours
+// and we were only asking again, or may be held by what is left of our earlier attempts. Otherwise it has what the
+// others said. inWay are the nodes of those attempts, if there may be a quorum without them.
+func (s *Store) lose(ctx context.Context, b *ballot, c driver.Claim, t *tally, late bool) (g driver.Grant, inWay []int, err error) {
 	left := s.giveBack(ctx, c, b, late)
-	if t.heldByOthers() && left != owned {
-		return t.held()
+	some, decisive := t.others()
+	if left != owned && !decisive {
+		for i, v := range t.votes {
+			if v.own && v.held() != nil {
+				inWay = append(inWay, i)
+			}
+		}
 	}
-	return t.failure(left == nothing)
+	if some && left != owned {
+		return g, inWay, t.held()
+	}
+	return g, inWay, t.failure(left == nothing)
 }
 
 // How long a node may take when a quorum of the others has answered: when they have granted or refused, or so many have
@@ -137,13 +178,14 @@ func (t *tally) mayTake() time.Duration {
 }
 
 // count takes answers until they decide, or those that are missing are not worth the wait: then they count as failed.
-func (s *Store) count(ctx context.Context, t *tally, b *ballot, votes <-chan vote) (late bool) {
+func (s *Store) count(ctx context.Context, t *tally, votes <-chan vote) (late bool) {
 	timer := time.NewTimer(maxBound)
 	defer timer.Stop()
 	wait := maxBound
 	for {
 		granted, _, _ := t.counts()
-		if t.answers() == len(s.nodes) || t.refused() || granted >= s.quorum && t.grant().TTL == t.claim.TTL {
+		_, refused := t.others()
+		if t.answers() == len(s.nodes) || refused || granted >= s.quorum && t.grant().TTL == t.claim.TTL {
 			return false
 		}
 		if least := t.mayTake(); least < wait {
@@ -152,7 +194,6 @@ func (s *Store) count(ctx context.Context, t *tally, b *ballot, votes <-chan vot
 		}
 		select {
 		case v := <-votes:
-			v.own = v.held() != nil && s.leftAt(v.node, b)
 			t.add(v)
 		case <-timer.C:
 			t.close(errNoAnswer)

@@ -163,29 +163,27 @@ func (s *Store) tidyBehind(name string) {
 func (s *Store) leftAt(node int, b *ballot) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.behind[b.name], func(earlier *ballot) bool {
-		return earlier != b && earlier.lingersAt(node, b.asked.Token == earlier.asked.Token)
-	})
+	return slices.ContainsFunc(s.behind[b.name], func(earlier *ballot) bool { return earlier != b && earlier.lingersAt(node) })
 }
 
 func (b *ballot) lingers() bool {
 	for i := range b.seats {
-		if b.lingersAt(i, true) {
+		if b.lingersAt(i) {
 			return true
 		}
 	}
 	return false
 }
 
-// lingersAt says whether a ballot that is over may be at a node. Among attempts of one token, a call under way may soon
-// have it there. Those of others refuse each other all the time.
-func (b *ballot) lingersAt(i int, flying bool) bool {
+// lingersAt says whether a ballot that is over may be at a node, in its queue too, or may soon be: a call is under way there.
+func (b *ballot) lingersAt(i int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seat := &b.seats[i]
-	lives := time.Since(b.used) < b.most || b.stands()
-	return flying && seat.flying > 0 || seat.granted && seat.left == unknown && lives ||
-		!seat.stray.IsZero() && time.Since(seat.stray) < b.most
+	unfreed := seat.left == unknown && (time.Since(b.used) < b.most || b.stands())
+	return seat.flying+seat.waiting > 0 || (seat.granted || b.rank > 0) && unfreed ||
+		!seat.stray.IsZero() && time.Since(seat.stray) < b.most ||
+		!seat.queued.IsZero() && time.Since(seat.queued) < driver.PlaceLife(b.most)
 }
 
 const minPrune = 1024

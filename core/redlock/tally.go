@@ -16,7 +16,7 @@ type vote struct {
 	err   error
 	came  bool
 	last  bool // it has stopped waiting
-	own   bool // it may be held by an earlier attempt of this process
+	own   bool // an earlier attempt of this process may have been there
 }
 
 func (v vote) held() *driver.Held {
@@ -69,7 +69,7 @@ func (t *tally) answers() int {
 func (t *tally) errs() (errs []error) {
 	for _, v := range t.votes {
 		switch {
-		case v.own:
+		case v.own && v.held() != nil:
 			errs = append(errs, t.store.at(v.node, errOwn))
 		case v.came && v.err != nil && v.held() == nil:
 			errs = append(errs, v.err)
@@ -130,9 +130,17 @@ func (t *tally) refused() bool {
 	return held > 0 && len(t.votes)-held-failed < t.store.quorum
 }
 
-// heldByOthers says whether somebody is in the way who is certainly not an earlier attempt of this process.
-func (t *tally) heldByOthers() bool {
-	return slices.ContainsFunc(t.votes, func(v vote) bool { return v.held() != nil && !v.own })
+// others says whether somebody is in the way who is certainly not an earlier attempt of this process, and whether no
+// quorum is possible for that, even once those attempts have gone.
+func (t *tally) others() (some, decisive bool) {
+	others := 0
+	for _, v := range t.votes {
+		if v.held() != nil && !v.own {
+			others++
+		}
+	}
+	_, _, failed := t.counts()
+	return others > 0, others > 0 && len(t.votes)-others-failed < t.store.quorum
 }
 
 // held says who is in the way, and when enough of the nodes come free at the latest. It

@@ -269,3 +269,47 @@ func TestWithoutAFreeConnectionNothingIsSent(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAFullPoolIsTheReason(t *testing.T) {
+	t.Parallel()
+	for what, limit := range map[string]int{"alone": 1, "shared": driver.Readers} {
+		s, db := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, nil })
+		c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Limit: limit}
+		_ = s.Release(t.Context(), c) // it has asked what the server is
+		db.SetMaxOpenConns(1)
+		conn, err := db.Conn(t.Context())
+		ok(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		err = s.Release(ctx, c)
+		if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(driver.Reason(err), "SetMaxOpenConns") {
+			t.Errorf("%s: %v, because %q", what, err, driver.Reason(err))
+		}
+		cancel()
+		_ = conn.Close()
+	}
+}
+
+// Whoever frees a name tells the first of its queue. If that one is just leaving, it tells the next.
+func TestWhoLeavesTheQueueOfANameThatHasComeFreeTellsTheNext(t *testing.T) {
+	t.Parallel()
+	var told atomic.Int32
+	life := time.Now().Add(time.Hour).UnixMicro()
+	queue := fmt.Sprintf(`{"q":[{"t":"token","c":1,"d":%[1]d,"w":"us"},{"t":"next","c":2,"d":%[1]d,"w":"them"}]}`, life)
+	s, _ := onFake(t, func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+		switch {
+		case strings.HasPrefix(text, "SELECT pg_catalog.pg_notify"):
+			told.Add(1)
+		case strings.HasPrefix(text, "SELECT"): // as it was
+			return row(life-1_000_000, "name", "holder", "", int64(7), life, int64(7), queue), nil
+		case strings.Contains(text, "SET head"): // as it is
+			return row("off free"), nil
+		}
+		return nil, nil
+	})
+	if err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}); !errors.Is(err, driver.ErrNotOwner) {
+		t.Error(err)
+	}
+	if n := told.Load(); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+}

@@ -6,10 +6,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/share"
 )
 
 const (
@@ -50,7 +52,7 @@ func (s *Store) change(ctx context.Context, c driver.Claim, decide func(r *row))
 		defer s.changes.next(s, c.Name)
 		return s.apply(ctx, []*change{x})
 	}
-	timer := time.NewTimer(stuck)
+	timer := time.NewTimer(share.Stuck)
 	defer timer.Stop()
 	select {
 	case err := <-x.done:
@@ -68,7 +70,7 @@ func (s *Store) change(ctx context.Context, c driver.Claim, decide func(r *row))
 	case err := <-x.done:
 		return err
 	case <-ctx.Done():
-		return errors.Join(errLeft, ctx.Err())
+		return errors.Join(share.ErrLeft, ctx.Err())
 	}
 }
 
@@ -104,7 +106,7 @@ func (q *changes) next(s *Store, name string) {
 	if batch := q.take(name); batch != nil {
 		go func() {
 			for ; batch != nil; batch = q.take(name) {
-				ctx, cancel := outliving(batch)
+				ctx, cancel := share.Outlive(batch, func(x *change) context.Context { return x.ctx })
 				err := s.apply(ctx, batch)
 				cancel()
 				for _, x := range batch {
@@ -137,8 +139,6 @@ func (q *changes) take(name string) []*change {
 	return batch
 }
 
-func (x *change) caller() context.Context { return x.ctx }
-
 // apply reads a row, does to it what the batch wants, and writes it if it is still as it was read. Otherwise it
 // begins again. Nothing is locked between the two statements, so a process that stops there holds nobody up.
 //
@@ -161,7 +161,12 @@ func (s *Store) apply(ctx context.Context, batch []*change) error {
 		}
 		written := !r.changed
 		if r.changed {
-			if written, err = s.write(ctx, &old, &r, c); err != nil {
+			if len(batch) == 1 && s.queues(&old, &r) {
+				written, err = s.writeQueue(ctx, &old, &r, c)
+			} else {
+				written, err = s.write(ctx, &old, &r, c)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -214,13 +219,45 @@ func (r *row) dest() []any {
 	return []any{&r.now, &r.name, &r.token, &r.label, &r.fence, &r.expires, &r.turn, &r.raw}
 }
 
+// queues says whether r differs from old in its queue only.
+func (s *Store) queues(old, r *row) bool {
+	return s.do.queue.text != "" && old.there && !r.durable && !r.marks
+}
+
+// writeQueue is write for what differs in the queue only, of one claim. Who owns the name may have changed meanwhile, as long as that is
+// not the claim's token: a row on which others write all the time, and wait for the disk, would never be as it was read. If
+// the name has come free, nobody has told an entry that was not there yet, or was behind one that leaves: so c reads the row
+// again if it is the first, and tells the one that is.
+func (s *Store) writeQueue(ctx context.Context, old, r *row, c driver.Claim) (written bool, err error) {
+	text, err := r.encodeWithin(s.roomForState())
+	if err != nil {
+		return false, driver.NotSent(err)
+	}
+	args := []any{r.name, r.head(), text, old.raw, c.Token}
+	if s.dialect != Postgres { // where waiters look again by themselves
+		n, err := s.changed(ctx, s.do.queue, args...)
+		return n > 0, err
+	}
+	var said string
+	n, err := s.once(ctx, s.do.queue, args, answer{dest: []any{&said}})
+	free := strings.HasSuffix(said, postgresFree)
+	if free {
+		r.vacate()
+	}
+	return n > 0 && (!free || r.standing(c.Token) != 0), err
+}
+
+// roomForState is how long a state can be. MySQL cuts off what is longer, unless its mode is strict.
+func (s *Store) roomForState() int {
+	if s.dialect == MySQL {
+		return maxState
+	}
+	return math.MaxInt
+}
+
 // write puts r in the place of old. It leaves c's marker if r says so. It says whether the row was still as old has it.
 func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written bool, err error) {
-	most := math.MaxInt
-	if s.dialect == MySQL { // which cuts off what is longer, unless its mode is strict
-		most = maxState
-	}
-	text, err := r.encodeWithin(most)
+	text, err := r.encodeWithin(s.roomForState())
 	if err != nil {
 		return false, driver.NotSent(err)
 	}
@@ -234,11 +271,8 @@ func (s *Store) write(ctx context.Context, old, r *row, c driver.Claim) (written
 	stmt := s.do.create
 	if old.there {
 		stmt, args = s.do.swap, append(args, old.token, old.fence, old.expires, old.raw, old.turn)
-		switch {
-		case r.marks:
+		if r.marks {
 			stmt, args = s.do.swapMark, append(args, markerOf(c), c.Label, c.Dedup.Microseconds())
-		case !r.durable:
-			stmt = s.do.swapQueue
 		}
 	}
 	n, err := s.changed(ctx, stmt, args...)

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -12,4 +13,18 @@ func (s *Store) Queue(ctx context.Context, c driver.Claim, between func()) error
 		between()
 		r.stand(c, "", true)
 	})
+}
+
+// Pause is how long a waiter that has waited for so long waits before it looks again, where so many are before it, and the
+// name was taken, or freed, a while ago.
+func Pause(waited, ago time.Duration, before int, held bool) time.Duration {
+	r := row{now: time.Now().UnixMicro()}
+	r.fence = r.now - ago.Microseconds()
+	if held {
+		r.token, r.turn = "holder", r.fence
+	}
+	for i := range before + 1 {
+		r.Queue = append(r.Queue, entry{Token: string(rune('a' + i)), Came: r.now - waited.Microseconds()})
+	}
+	return r.pause(driver.Claim{Token: string(rune('a' + before))}, lastPoll)
 }

@@ -43,7 +43,7 @@ func (c fakeConn) QueryContext(ctx context.Context, text string, _ []sqldriver.N
 	if len(rows) == 0 && err != nil {
 		return nil, err
 	}
-	return &fakeRows{rows, err}, nil
+	return &fakeRows{columnsOf(rows), rows, err}, nil
 }
 
 func (c fakeConn) ExecContext(ctx context.Context, text string, _ []sqldriver.NamedValue) (sqldriver.Result, error) {
@@ -68,16 +68,19 @@ func (s fakeStmt) Exec([]sqldriver.Value) (sqldriver.Result, error) {
 }
 
 type fakeRows struct {
-	left [][]sqldriver.Value
-	err  error
+	columns []string // whatever has been read: package sql names one in an error
+	left    [][]sqldriver.Value
+	err     error
 }
 
-func (r *fakeRows) Columns() []string {
-	if len(r.left) == 0 {
+func columnsOf(rows [][]sqldriver.Value) []string {
+	if len(rows) == 0 {
 		return nil
 	}
-	return make([]string, len(r.left[0]))
+	return make([]string, len(rows[0]))
 }
+
+func (r *fakeRows) Columns() []string { return r.columns }
 
 func (*fakeRows) Close() error { return nil }
 

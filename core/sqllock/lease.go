@@ -12,16 +12,16 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	if c.Exclusive() && c.Handoff == "" && c.Dedup == 0 && s.dialect != SQLite { // where a refusal would be a write
+	if c.Exclusive() && c.Handoff == "" && c.Dedup == 0 && s.do.take.text != "" {
 		n := fencesOf(c, false)
-		last, granted, err := s.takes.do(ctx, c, func() (int64, bool, error) {
+		last, err := s.takes.Do(ctx, c, func() (number, error) {
 			return s.number(ctx, s.do.take, c.Name, c.Token, c.Label, c.TTL.Microseconds(), n, sign(n))
 		})
 		if err != nil {
 			return driver.Grant{}, err
 		}
-		if granted {
-			return grantOf(last, n), nil
+		if last.found {
+			return grantOf(last.n, n), nil
 		}
 	}
 	var said struct {
@@ -75,11 +75,11 @@ func (s *Store) end(ctx context.Context, c driver.Claim) (mine bool, err error) 
 	case !c.Exclusive():
 		return false, nil
 	case c.Dedup == 0:
-		_, mine, err = s.ends.do(ctx, c, func() (int64, bool, error) {
+		said, err := s.ends.Do(ctx, c, func() (number, error) {
 			n, err := s.changed(ctx, s.do.end, args...)
-			return n, n > 0, err
+			return number{n, n > 0}, err
 		})
-		return mine, err
+		return said.found, err
 	case s.do.complete.text == "":
 		return false, nil
 	}

@@ -290,3 +290,67 @@ func TestAReleaseThatTellsAWaiterHoldsUpNoOther(t *testing.T) {
 	ok(t, <-durably)
 	hear(6)
 }
+
+// A row whose owner changes all the time is never as it was read. Whoever wants nothing but a place in its queue gets it.
+func TestAPlaceInTheQueueIsHadWhateverTheOwnersDo(t *testing.T) {
+	t.Parallel()
+	for what, d := range map[string]database{
+		"postgres": postgres(servers.Postgres(t).Addr(), ""),
+		"mariadb":  mariadb(servers.MariaDB(t).Addr(), ""),
+	} {
+		table := d.tableNamed(t)
+		s, other := d.store(t, table), d.store(t, table)
+		held := driver.Claim{Name: "name", Token: "holder", TTL: time.Minute}
+		_, err := s.Acquire(t.Context(), held)
+		ok(t, err)
+		reads := 0
+		ok(t, other.Queue(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: time.Minute}, func() {
+			reads++
+			ok(t, s.Renew(t.Context(), []driver.Claim{held})[0])
+		}))
+		if reads != 1 {
+			t.Errorf("%s: the row was read %d times", what, reads)
+		}
+	}
+}
+
+// A release that has not seen the entry has told nobody.
+func TestWhoJoinsTheQueueOfANameThatHasComeFreeLooksAgain(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.tableNamed(t)
+	s, other := d.store(t, table), d.store(t, table)
+	held := driver.Claim{Name: "name", Token: "holder", TTL: time.Minute}
+	_, err := s.Acquire(t.Context(), held)
+	ok(t, err)
+	reads := 0
+	ok(t, other.Queue(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: time.Minute}, func() {
+		switch reads++; reads {
+		case 1:
+			ok(t, s.Release(t.Context(), held))
+		case 2: // it would take the name, if it asked for it
+			d.exec(t, "UPDATE "+table+" SET token = 'another', expires = 9000000000000000 WHERE name = 'name'")
+		}
+	}))
+	if reads != 2 {
+		t.Errorf("the row was read %d times", reads)
+	}
+}
+
+// A lock of the row would be a commit, which waits for the disk and holds up the owner's.
+func TestARefusedAcquireLocksNoRow(t *testing.T) {
+	t.Parallel()
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.tableNamed(t)
+	s, other := d.store(t, table), d.store(t, table)
+	_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "holder", TTL: time.Minute})
+	ok(t, err)
+	if _, err := other.Acquire(t.Context(), driver.Claim{Name: "name", Token: "other", TTL: time.Minute}); err == nil {
+		t.Fatal("two owners")
+	}
+	var locked string
+	ok(t, d.open(t).QueryRowContext(t.Context(), "SELECT xmax FROM "+table+" WHERE name = 'name'").Scan(&locked))
+	if locked != "0" {
+		t.Errorf("transaction %s has locked it", locked)
+	}
+}

@@ -127,3 +127,16 @@ func TestTheEndOfAWaitCutsOffNoLook(t *testing.T) {
 		ok(t, db.Close())
 	})
 }
+
+// The next owner comes soon where the last one has just come or gone: also for a waiter that looks between the two.
+func TestThePaceFollowsTheLastChangeOfTheName(t *testing.T) {
+	t.Parallel()
+	for _, held := range []bool{false, true} {
+		if d := sqllock.Pause(10*time.Second, time.Millisecond, 2, held); d > 50*time.Millisecond {
+			t.Errorf("held %t: the third looks again after %s", held, d)
+		}
+		if d := sqllock.Pause(10*time.Second, 10*time.Second, 0, held); d != 250*time.Millisecond {
+			t.Errorf("held %t: after 10 s of the same the first looks again after %s", held, d)
+		}
+	}
+}

@@ -85,20 +85,22 @@ func (r *row) pause(c driver.Claim, last time.Duration) time.Duration {
 	if ahead < 0 { // it owns the name otherwise than it asks for
 		return last
 	}
-	waited := micros(r.now - max(r.Queue[ahead].Came, r.lastGrant()))
+	waited := micros(r.now - max(r.Queue[ahead].Came, r.lastChange()))
 	return min(max(waited/8, firstPoll), last) * time.Duration(ahead+1)
 }
 
-// lastGrant is when somebody got the name last, as far as the fences tell: 0 if they are ahead of the clock.
-func (r *row) lastGrant() int64 {
-	at := max(r.turn, -r.turn)
+// lastChange is when the name was last taken or freed, as far as the fences tell: 0 if the clock was set back. A block of fences
+// may be a little ahead of it.
+func (r *row) lastChange() int64 {
+	const block = driver.MaxFences
+	at := r.fence
 	for _, h := range r.Holders {
 		at = max(at, h.Since)
 	}
-	if at > r.now {
+	if at > r.now+block {
 		return 0
 	}
-	return at
+	return min(at, r.now)
 }
 
 // turn is what the first of a queue writes to take the name, without reading the row once more. It works if the state

@@ -52,7 +52,9 @@ func TestAHotStandbyIsUnavailableAndSaysSo(t *testing.T) {
 	if info, err := s.Inspect(t.Context(), "held"); err != nil || !info.Held {
 		t.Errorf("%+v, %v", info, err)
 	}
-	locks := locker(t, d.open(t), d.dialect, sqllock.WithTable(table), sqllock.WithListen(pgxlisten.Connect(d.source)))
+	db := d.open(t)
+	ok(t, db.PingContext(t.Context())) // a busy machine may need longer to connect than an attempt has
+	locks := backendtest.Locker(t, sqllock.New(db, d.dialect, sqllock.WithTable(table), sqllock.WithListen(pgxlisten.Connect(d.source))), time.Minute)
 	for _, name := range []string{"held", "free"} {
 		_, err := locks.Acquire(t.Context(), name, core.WithWait(100*time.Millisecond))
 		is(t, err, core.ErrUnavailable)

@@ -127,8 +127,8 @@ func (s *Store) renewed(ctx context.Context, c driver.Claim) (found bool, err er
 	}
 	args := []any{c.Name, c.Token, c.TTL.Microseconds()}
 	if s.dialect == MySQL {
-		_, found, err = s.number(ctx, s.do.renew, args...)
-		return found, err
+		said, err := s.number(ctx, s.do.renew, args...)
+		return said.found, err
 	}
 	rows, err := s.changed(ctx, s.do.renew, args...)
 	return rows > 0, err

@@ -28,9 +28,11 @@ type answer struct {
 
 // rows runs a statement that answers with rows.
 func (s *Store) rows(ctx context.Context, stmt statement, args []any, a answer) error {
+	ctx, stop := s.patient(ctx)
+	defer stop()
 	return s.send(ctx, stmt, func(db querier) error {
 		_, err := a.scan(ctx, db, stmt, args)
-		return err
+		return s.exhausted(err)
 	})
 }
 
@@ -70,17 +72,19 @@ func (s *Store) changed(ctx context.Context, stmt statement, args ...any) (rows 
 }
 
 // number runs a statement that answers with one number or none.
-func (s *Store) number(ctx context.Context, stmt statement, args ...any) (number int64, found bool, err error) {
+func (s *Store) number(ctx context.Context, stmt statement, args ...any) (said number, err error) {
 	if s.dialect != MySQL {
-		n, err := s.once(ctx, stmt, args, answer{dest: []any{&number}})
-		return number, n > 0, err
+		rows, err := s.once(ctx, stmt, args, answer{dest: []any{&said.n}})
+		said.found = rows > 0
+		return said, err
 	}
 	result, err := s.exec(ctx, stmt, args)
 	if err != nil {
-		return 0, false, err
+		return said, err
 	}
-	number, err = result.LastInsertId()
-	return number, number > 0, err
+	said.n, err = result.LastInsertId()
+	said.found = said.n > 0
+	return said, err
 }
 
 // once is rows for a statement that must not be sent again.
@@ -117,9 +121,11 @@ func (s *Store) onConn(ctx context.Context, stmt statement, f func(conn querier)
 		if s.dialect == SQLite { // it is no server, to which a connection could break
 			return f(db)
 		}
-		conn, err := s.db.Conn(ctx)
+		patient, stop := s.patient(ctx)
+		conn, err := s.db.Conn(patient)
+		stop()
 		if err != nil {
-			return driver.NotSent(err)
+			return driver.NotSent(s.exhausted(err))
 		}
 		defer func() { _ = conn.Close() }() // it goes back to the pool
 		return f(conn)
@@ -155,6 +161,28 @@ func (s *Store) send(ctx context.Context, stmt statement, f func(db querier) err
 			return err
 		}
 	}
+}
+
+// patient is ctx, but ends earlier where the pool has no connection left: then there is time to say so.
+func (s *Store) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok && s.crowded() {
+		return context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/4))
+	}
+	return ctx, func() {}
+}
+
+// exhausted adds to the error of a statement that had no answer in time that the pool has no connection left. That is why, or
+// the database answers none of them.
+func (s *Store) exhausted(err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) || !s.crowded() {
+		return err
+	}
+	return driver.Because(err, "all connections of the pool were in use: raise its SetMaxOpenConns, unless the database is slow")
+}
+
+func (s *Store) crowded() bool {
+	pool := s.db.Stats()
+	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
 }
 
 // retire closes the connection that was used last, on which a server has said that it takes no writes. After a planned

@@ -13,7 +13,7 @@ import (
 // past: a lease that it sets ends earlier, and one that has ended since is not seen as over.
 // Nobody can have prolonged or taken it without having had the row.
 type statements struct {
-	take          statement // name, token, label, TTL, number of fences, 1 for one and -1 for more; see grantOf
+	take          statement // name, token, label, TTL, number of fences, 1 for one and -1 for more; see grantOf; without text where a refusal would be a write
 	claim         statement // take, and the state as it was, the new head, the new state, when the entry is dead; without text where nobody is told
 	end           statement // name, token, token that it leaves, for how long
 	complete      statement // end, and marker, its label, its window; answers with the head; without text where there is none
@@ -24,7 +24,7 @@ type statements struct {
 	renewTogether statement // as renewMany, for holders that share a name
 	read          statement // name, marker
 	swap          statement // the new row; token, fence, expires, state, turn as read
-	swapQueue     statement // swap, where only the queue changes
+	queue         statement // name, the new head, the new state, the state as read, token that must not be the owner; PostgreSQL's says whether the name is free; without text in SQLite
 	swapMark      statement // swap, and marker, its label, its window
 	create        statement // the new row
 	list          statement // the first name, one that is left out, the name before which it ends, how many
@@ -37,7 +37,7 @@ type statements struct {
 func (d Dialect) statements(table string) statements {
 	of := func(template string) statement { return d.statement(template, table) }
 	s := statements{
-		end: of(end), read: of(read), swap: of(swap), swapQueue: of(swap), create: of(create + ` ON CONFLICT (name) DO NOTHING`), renew: of(renew),
+		end: of(end), read: of(read), swap: of(swap), create: of(create + ` ON CONFLICT (name) DO NOTHING`), renew: of(renew),
 		list: of(list + `token <> ''` + inPages), marks: of(list + `token = '' AND name LIKE '_% %'` + inPages),
 		unmark: of(unmark),
 		idle:   of(`SELECT name FROM (SELECT name, expires, fence FROM TABLE_NAME WHERE name > $1 ORDER BY name LIMIT $3) AS page WHERE ` + idle),
@@ -45,10 +45,11 @@ func (d Dialect) statements(table string) statements {
 	}
 	switch d {
 	case MySQL:
+		s.queue = of(queue)
 		s.take, s.renew, s.swapMark = of(mysqlTake), of(mysqlRenew), of(mysqlSwapMark)
 		s.create = of(strings.Replace(create, "INSERT", "INSERT IGNORE", 1))
 	case SQLite:
-		s.take, s.swapMark, s.renewMany = of(take), of(sqliteSwapMark), of(sqliteRenewMany)
+		s.swapMark, s.renewMany = of(sqliteSwapMark), of(sqliteRenewMany)
 	default:
 		s.take, s.renewMany, s.renewTogether = of(take), of(postgresRenewMany), of(postgresRenewTogether)
 		s.claim = of(claim)
@@ -56,7 +57,7 @@ func (d Dialect) statements(table string) statements {
 		s.takeMany, s.endMany = of(postgresTakeMany), of(postgresEndMany)
 		s.create = of(create + ` ON CONFLICT (name) DO NOTHING RETURNING ''`)
 		s.swap, s.swapMark = of(swap+` RETURNING ''`), of(postgresMark(swap, 14))
-		s.swapQueue = of(swap + ` RETURNING ` + postgresSoon)
+		s.queue = of(queue + ` RETURNING pg_catalog.concat(` + postgresSoon + `, CASE WHEN expires <= NOW THEN '` + postgresFree + `' ELSE '' END)`)
 		s.renew = of(renew + ` RETURNING ''`)
 		s.unmark = of(unmark + ` RETURNING ''`)
 		s.forget = of(`DELETE FROM TABLE_NAME WHERE name IN (SELECT name FROM TABLE_NAME WHERE ` + idlePage() + ` FOR UPDATE SKIP LOCKED) RETURNING ''`)
@@ -79,9 +80,13 @@ func idlePage() string {
 
 // The column fence is the last one of those reserved. A row with a state needs more than SQL can say
 // briefly: see Store.change.
+//
+// PostgreSQL locks a row that it then leaves as it is, and that lock is a commit which waits for the disk. So whoever sees that
+// somebody else has the name does not come so far.
 const take = `INSERT INTO TABLE_NAME AS l (name, token, label, fence, expires, turn)
 SELECT TXT($1), TXT($2), TXT($3), us + INT($5) - 1, us + INT($4), us * INT($6)
-FROM (SELECT NOW AS us) AS clock WHERE true
+FROM (SELECT NOW AS us) AS clock
+WHERE NOT EXISTS (SELECT FROM TABLE_NAME WHERE name = TXT($1) AND (state <> '' OR token <> TXT($2) AND expires > us))
 ON CONFLICT (name) DO UPDATE SET token = excluded.token, label = excluded.label, expires = excluded.expires,
 	fence = CASE WHEN l.fence + INT($5) > excluded.fence THEN l.fence + INT($5) ELSE excluded.fence END,
 	turn = CASE WHEN l.fence + INT($5) > excluded.fence THEN (l.fence + 1) * INT($6) ELSE excluded.turn END
@@ -119,6 +124,8 @@ WHERE name >= $1 AND name <> $2 AND name < $3 AND expires > NOW AND `
 	asRead = `token = $9 AND fence = $10 AND expires = $11 AND state = $12 AND turn = $13`
 	swap   = `UPDATE TABLE_NAME SET token = $2, label = $3, fence = $4, expires = $5, turn = $6, head = $7, state = $8
 WHERE name = $1 AND ` + asRead
+
+	queue = `UPDATE TABLE_NAME SET head = $2, state = $3 WHERE name = $1 AND state = $4 AND token <> $5`
 )
 
 const (
@@ -126,6 +133,9 @@ const (
 	// next look brings back, and a release that somebody waits for. The grant that follows does wait, and nothing is on the
 	// disk before all that came earlier is.
 	postgresSoon = `pg_catalog.set_config('synchronous_commit', 'off', true)`
+
+	// postgresFree ends what is said of a name that nobody has.
+	postgresFree = " free"
 
 	// postgresNotify tells the first of the queue, in the statement that frees the name. PostgreSQL lets one transaction at a
 	// time commit that notifies, in all of the database.

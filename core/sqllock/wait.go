@@ -90,9 +90,9 @@ func (w *waiter) look(ctx context.Context, told bool) (driver.Grant, error) {
 
 // takeTurn takes the name if c is still the first in the queue, and the name is free now.
 func (s *Store) takeTurn(ctx context.Context, c driver.Claim, t *turn) (g driver.Grant, granted bool, err error) {
-	last, granted, err := s.number(ctx, s.do.claim, c.Name, c.Token, c.Label, c.TTL.Microseconds(), t.fences, sign(t.fences),
+	last, err := s.number(ctx, s.do.claim, c.Name, c.Token, c.Label, c.TTL.Microseconds(), t.fences, sign(t.fences),
 		t.before, t.head, t.after, t.dead)
-	return grantOf(last, t.fences), granted, err
+	return grantOf(last.n, t.fences), last.found, err
 }
 
 // unsettled is the error of a look that was certainly not executed: an earlier call may have put the token into the queue.

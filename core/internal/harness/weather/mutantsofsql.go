@@ -51,9 +51,9 @@ func mutantsOfSQL() []Mutant {
 		},
 		{
 			Name: "a statement that waits for a row holds up all claims",
-			File: "core/sqllock/share.go",
-			Old:  "time.AfterFunc(stuck, func() { s.land(f) })",
-			New:  "time.AfterFunc(time.Hour, func() { s.land(f) })",
+			File: "core/internal/share/share.go",
+			Old:  "time.AfterFunc(Stuck, landed)",
+			New:  "time.AfterFunc(time.Hour, landed)",
 			Test: "core/sqllock TestClaimsDoNotWaitForOthersWhoseRowsAreLocked",
 		},
 		{
