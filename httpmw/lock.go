@@ -49,8 +49,8 @@ type Config struct {
 	// Work that needs several names at once has several templates, with a space between them, such as
 	// "account:{query:from|int} account:{query:to|int}". docs/guides/names.md has the rules.
 	//
-	// Path parameters are those of [http.Request.PathValue], which net/http unescapes. Chi does not
-	// unescape them if a path has unusual escapes. Use a KeyFunc there.
+	// Path parameters are those of [http.Request.PathValue], which net/http unescapes. Chi does not if a path has
+	// unusual escapes. Such a request gets 400, since its handler may unescape or not; the recipe for chi unescapes.
 	Key string
 	// KeyFunc makes the lock's name, where no template can. Names are 1 to 200 bytes of UTF-8 without
 	// braces, spaces and control characters; (*key.Key).Name makes a valid name from any values. An

@@ -204,6 +204,44 @@ func TestRulesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
+func TestDedupIsOfAHandler(t *testing.T) {
+	t.Parallel()
+	lock := watermillmw.Lock(newLocker(t, memlock.New()), "order:{id}", core.WithDedup(time.Hour))
+	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
+	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handled := make(chan string, 2)
+	for _, name := range []string{"pay", "ship"} { // each has the message
+		router.AddNoPublisherHandler(name, "orders", pubsub, func(msg *message.Message) error {
+			handled <- message.HandlerNameFromCtx(msg.Context())
+			return nil
+		}).AddMiddleware(func(next message.HandlerFunc) message.HandlerFunc {
+			return func(msg *message.Message) ([]*message.Message, error) {
+				defer func() { handled <- "" }() // also if it was not handled
+				return next(msg)
+			}
+		}, lock)
+	}
+	over := make(chan error, 1)
+	go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
+	<-router.Running()
+	if err := pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for got[""] < 2 {
+		got[<-handled]++
+	}
+	if got["pay"] != 1 || got["ship"] != 1 {
+		t.Errorf("handled %v", got)
+	}
+	if err := errors.Join(router.Close(), <-over, pubsub.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // flaky refuses the first message, as a broker does that has a new leader.
 type flaky struct {
 	refused   bool

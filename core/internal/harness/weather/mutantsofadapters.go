@@ -6,7 +6,7 @@ import "slices"
 
 // mutantsOfAdapters break what the middleware of gRPC and asynq refuses. No weather shows that: a test does.
 func mutantsOfAdapters() []Mutant {
-	return slices.Concat(mutantsOfTasks(), mutantsOfCoalescing(), mutantsOfRPC())
+	return slices.Concat(mutantsOfTasks(), mutantsOfCoalescing(), mutantsOfRPC(), mutantsOfRefusals())
 }
 
 func mutantsOfTasks() []Mutant {
