@@ -195,6 +195,30 @@ func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 	wantBegun(t, err, ss.Trailer(), codes.Aborted, grpcmw.ReasonLost)
 }
 
+// Whoever gives the lock up, or hands it off to a task, knows of it.
+func TestAStreamGoesOnWithoutTheLockThatItsHandlerHasGivenUp(t *testing.T) {
+	t.Parallel()
+	locks, other := lockers(t)
+	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
+		x, _ := core.FromContext(ss.Context())
+		if err := x.Release(ss.Context()); err != nil || isHeld(t, other, "nightly") {
+			t.Errorf("not released: %v", err)
+		}
+		if _, err := ss.Recv(); err != nil {
+			return err
+		}
+		return ss.Send(&testpb.Reply{Text: "accepted"})
+	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "nightly"))...)
+	ss := open(t, client)
+	send(t, ss, order())
+	if reply, err := ss.Recv(); err != nil || reply.GetText() != "accepted" {
+		t.Errorf("%v, %v", reply, err)
+	}
+	if _, err := ss.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
 func TestStreamsSendAndReceiveFromTwoGoroutines(t *testing.T) {
 	t.Parallel()
 	locks, _ := lockers(t)
