@@ -273,7 +273,7 @@ func mutantsOfAnswers() []Mutant {
 			File: "httpmw/fibermw/request.go",
 			Old:  "err != nil {\n\t\treturn nil\n",
 			New:  "err != nil && r.c == nil {\n\t\treturn nil\n",
-			Test: "core/internal/harness/httpnames TestTheLockIsOfWhatTheHandlerReads",
+			Test: "httpmw/fibermw TestTheTable",
 		},
 		{
 			Name: "refusal: an escape that is left in a path value passes",
