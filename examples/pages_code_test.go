@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/httpmw/redisstore"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
@@ -171,7 +172,7 @@ func httpIdempotency(mux *http.ServeMux, locks *core.Locker, rdb *redis.Client, 
 	// account says whose keys they are: a value that the client cannot choose.
 	account := func(r *http.Request) (string, error) { return userOf(r.Context()), nil }
 
-	mux.Handle("POST /payments", httpmw.Idempotency(locks, redisstore.New(rdb), account)(pay))
+	mux.Handle("POST /payments", idempotency.Middleware(locks, redisstore.New(rdb), account)(pay))
 }
 
 func grpcStop(srv *grpc.Server) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
@@ -25,7 +25,7 @@ func TestAnErrorOfAHandlerIsNotGivenAgainAsSuccess(t *testing.T) {
 				return own
 			}
 			return c.String(http.StatusCreated, "paid")
-		}, echo.WrapMiddleware(httpmw.Idempotency(mwtest.MemoryLocker(t), new(httpmw.MemoryStore), account)))
+		}, echo.WrapMiddleware(idempotency.Middleware(mwtest.MemoryLocker(t), new(idempotency.MemoryStore), account)))
 		for i, want := range []struct {
 			failed   bool
 			replayed string

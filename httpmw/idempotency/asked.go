@@ -1,4 +1,4 @@
-package httpmw
+package idempotency
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ import (
 const maxIdempotencyKey = 255
 
 var (
-	errNoRepeatKey  = fmt.Errorf("%w: no %s", core.ErrInvalid, IdempotencyHeader)
-	errBadRepeatKey = fmt.Errorf("%w: %s: not one value of 1 to %d visible ASCII characters", core.ErrInvalid, IdempotencyHeader, maxIdempotencyKey)
+	errNoRepeatKey  = fmt.Errorf("%w: no %s", core.ErrInvalid, Header)
+	errBadRepeatKey = fmt.Errorf("%w: %s: not one value of 1 to %d visible ASCII characters", core.ErrInvalid, Header, maxIdempotencyKey)
 	errNoScope      = fmt.Errorf("%w: the scope is empty: whose key is it?", core.ErrInvalid)
 	errLargeBody    = fmt.Errorf("the body: %w", key.ErrTooLarge)
 )

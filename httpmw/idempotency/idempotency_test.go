@@ -1,4 +1,4 @@
-package httpmw_test
+package idempotency_test
 
 import (
 	"cmp"
@@ -19,12 +19,13 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // brittle is a store that fails when it is told to.
 type brittle struct {
-	httpmw.MemoryStore
+	idempotency.MemoryStore
 	load, save atomic.Bool
 }
 
@@ -51,10 +52,10 @@ type payments struct {
 	ran   atomic.Int32
 }
 
-func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*httpmw.IdempotencyConfig)) *payments {
+func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*idempotency.Config)) *payments {
 	t.Helper()
 	p := &payments{t: t, store: new(brittle), locks: memlock.New()}
-	c := httpmw.IdempotencyConfig{
+	c := idempotency.Config{
 		Locker: mwtest.NewLocker(t, &mwtest.Backend{Store: p.locks}), Store: p.store,
 		Scope:  func(r *http.Request) (string, error) { return cmp.Or(r.Header.Get("X-User"), "ann"), nil },
 		Logger: slog.New(slog.DiscardHandler),
@@ -202,7 +203,7 @@ func TestTheSameKeyForAnotherFormIs422WhoeverHasParsedIt(t *testing.T) {
 					t.Errorf("the handler sees the form %v", r.PostForm)
 				}
 				w.WriteHeader(http.StatusCreated)
-			}, func(c *httpmw.IdempotencyConfig) {
+			}, func(c *idempotency.Config) {
 				c.Scope = func(r *http.Request) (string, error) { test.scope(r); return "ann", nil }
 			})
 			inner := p.h
@@ -354,7 +355,7 @@ func TestAnAnswerThatIsNotAsLongAsItSaysIsNotKept(t *testing.T) {
 			w.Header().Set("Content-Length", "9")
 			w.WriteHeader(test.status)
 			_, _ = io.WriteString(w, test.body)
-		}, func(c *httpmw.IdempotencyConfig) {
+		}, func(c *idempotency.Config) {
 			c.Logger, c.Applies = slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) bool { return true }
 		})
 		for range 2 {
@@ -379,7 +380,7 @@ func TestALostLockKeepsNothing(t *testing.T) {
 			<-r.Context().Done()
 		}
 		echoed(w, r)
-	}, func(c *httpmw.IdempotencyConfig) { c.Options = []core.Option{core.WithTTL(200 * time.Millisecond)} })
+	}, func(c *idempotency.Config) { c.Options = []core.Option{core.WithTTL(200 * time.Millisecond)} })
 	p.wants(p.ask("k1", "10"), 503, httpmw.TypeLost, false)
 	p.wants(p.ask("k1", "10"), 201, "paid 10", false)
 }
@@ -422,7 +423,7 @@ func TestAnswersThatAreTooLargeOrFlushedAreDoneAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPayments(t, handler, func(c *httpmw.IdempotencyConfig) { c.MaxAnswer = 100 })
+			p := newPayments(t, handler, func(c *idempotency.Config) { c.MaxAnswer = 100 })
 			w := p.ask("k1", "10")
 			p.wants(w, 200, "xy", false)
 			if w.Body.Len() != 120 {
@@ -450,7 +451,7 @@ func TestAnAnswerIsKeptForItsWindow(t *testing.T) {
 
 func TestBadKeysAreRefusedAndNothingOfABodyIsLost(t *testing.T) {
 	t.Parallel()
-	p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) { c.Required, c.MaxBody = true, 100 })
+	p := newPayments(t, echoed, func(c *idempotency.Config) { c.Required, c.MaxBody = true, 100 })
 	for name, key := range map[string]string{
 		"none": "", "empty": `""`, "not closed": `"k`, "long": strings.Repeat("k", 256), "not ASCII": "ké", "a control character": "k\x01",
 	} {
@@ -481,7 +482,7 @@ func TestTheLockIsExclusiveWhateverTheOptionsSay(t *testing.T) {
 				p.wants(p.ask("k1", "10"), 409, httpmw.TypeHeld, false)
 			}
 			echoed(w, r)
-		}, func(c *httpmw.IdempotencyConfig) { c.Options = []core.Option{opt} })
+		}, func(c *idempotency.Config) { c.Options = []core.Option{opt} })
 		p.wants(p.ask("k1", "10"), 201, "paid 10", false)
 		p.ranTimes(1)
 	}
@@ -489,7 +490,7 @@ func TestTheLockIsExclusiveWhateverTheOptionsSay(t *testing.T) {
 
 func TestAnEmptyScopeIsRefused(t *testing.T) {
 	t.Parallel()
-	p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) {
+	p := newPayments(t, echoed, func(c *idempotency.Config) {
 		c.Scope = func(*http.Request) (string, error) { return "", nil }
 	})
 	p.wants(p.ask("k1", "10"), 400, httpmw.TypeNobodysKey, false)
@@ -613,8 +614,8 @@ func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
 	locks := mwtest.MemoryLocker(t)
 	scope := func(*http.Request) (string, error) { return "", nil }
-	store := new(httpmw.MemoryStore)
-	for name, c := range map[string]httpmw.IdempotencyConfig{
+	store := new(idempotency.MemoryStore)
+	for name, c := range map[string]idempotency.Config{
 		"no Locker": {Store: store, Scope: scope},
 		"no store":  {Locker: locks, Scope: scope},
 		"no scope":  {Locker: locks, Store: store},
@@ -627,11 +628,11 @@ func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 		}
 	}
 	defer func() {
-		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, "httpmw: ") {
+		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, "idempotency: ") {
 			t.Errorf("panicked with %q", s)
 		}
 	}()
-	httpmw.Idempotency(locks, nil, scope)
+	idempotency.Middleware(locks, nil, scope)
 }
 
 // Two operations must never be taken for one, whatever stands outside the middleware.
@@ -666,7 +667,7 @@ func TestTheFingerprintIsOfWhatTheClientSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) { c.Applies = func(*http.Request) bool { return true } })
+			p := newPayments(t, echoed, func(c *idempotency.Config) { c.Applies = func(*http.Request) bool { return true } })
 			h := test.outside(p.h)
 			p.h = nil
 			ask := func(line string) *httptest.ResponseRecorder {
@@ -740,7 +741,7 @@ func TestHeadersOfMiddlewareOutsideAreNotHiddenByAKey(t *testing.T) {
 }
 
 // stuck is a store that does not answer.
-type stuck struct{ httpmw.MemoryStore }
+type stuck struct{ idempotency.MemoryStore }
 
 func (s *stuck) Load(ctx context.Context, _ string) ([]byte, error) {
 	<-ctx.Done()
@@ -750,7 +751,7 @@ func (s *stuck) Load(ctx context.Context, _ string) ([]byte, error) {
 func TestAStoreThatDoesNotAnswerIsWaitedForNoLongerThanItsBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) { c.Store = new(stuck) })
+		p := newPayments(t, echoed, func(c *idempotency.Config) { c.Store = new(stuck) })
 		begun := time.Now()
 		p.wants(p.ask("k1", "10"), 503, httpmw.TypeUnavailable, false)
 		p.ranTimes(0)
