@@ -40,7 +40,7 @@ func withElector(ctx context.Context, locks *core.Locker) (gocron.Scheduler, err
 
 func TestTheCodeOfThePageWorks(t *testing.T) {
 	t.Parallel()
-	locks := memory(t)
+	locks := jobtest.Locker(t, memlock.New())
 	c, err := withRobfig(locks, cron.DiscardLogger, func(context.Context) error { return nil })
 	if err != nil || len(c.Entries()) != 1 {
 		t.Error(err)
