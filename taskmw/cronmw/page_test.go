@@ -9,6 +9,8 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/jobtest"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
