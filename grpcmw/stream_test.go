@@ -342,36 +342,3 @@ func TestHeldIsAnsweredAtOnce(t *testing.T) {
 		}
 	})
 }
-
-func TestStreamHasNoMaxHoldUnlessItsRuleSaysSo(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		key  string
-		opts []core.Option
-		lost bool
-	}{
-		"locked by its message":     {orderKey, nil, false},
-		"locked by its method":      {"{grpc:method}", nil, false},
-		"locked by its message, 1h": {orderKey, []core.Option{core.WithMaxHold(time.Hour)}, true},
-		"locked by its method, 1h":  {"{grpc:method}", []core.Option{core.WithMaxHold(time.Hour)}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				middleware := grpcmw.StreamServerInterceptor(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, row.key, row.opts...))
-				err := middleware(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
-					if err := ss.RecvMsg(&testpb.RefundRequest{}); err != nil {
-						return err
-					}
-					time.Sleep(2 * time.Hour)
-					return ss.Context().Err()
-				})
-				if row.lost {
-					wantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
-				} else if err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
@@ -424,26 +422,6 @@ func recoverer() []grpc.ServerOption {
 	}
 }
 
-func TestGoexitOfAHandlerReleases(t *testing.T) {
-	t.Parallel()
-	for what, call := range ways() {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			locks, other := lockers(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			client := serve(t, handled(func(context.Context, *testpb.RefundRequest) error {
-				defer cancel() // gRPC sends no status then
-				runtime.Goexit()
-				return nil
-			}), grpcmw.ServerOptions(locks, locked(orderKey)...)...)
-			if _, err := call(ctx, client, order()); err == nil {
-				t.Error("no error")
-			}
-			comesFree(t, other, "order:42")
-		})
-	}
-}
-
 func TestTheLockOutlivesACallerThatIsGone(t *testing.T) {
 	t.Parallel()
 	for what, call := range ways() {
@@ -499,26 +477,6 @@ func TestMethodsWithoutARulePassThroughAndDedupIsPerMethod(t *testing.T) {
 	}
 }
 
-func TestARuleThatWaitsWaits(t *testing.T) {
-	t.Parallel()
-	locks, other := lockers(t)
-	release := hold(t, other, "order:42")
-	locks, err := locks.With(core.WithWait(0)) // a rule's own option wins over the middleware's and the Locker's
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := make(chan struct{})
-	client := serve(t, &shop{refund: ok}, grpcmw.ServerOptions(locks, grpcmw.WithMethodFunc(refund,
-		func(context.Context, *testpb.RefundRequest) (string, error) {
-			close(asked)
-			return "order:42", nil
-		}, core.WithWait(time.Minute)))...)
-	go func() { <-asked; release() }()
-	if _, err := client.Refund(t.Context(), order()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestSeveralNamesAreHeldTogether(t *testing.T) {
 	t.Parallel()
 	for what, call := range ways() {
@@ -559,25 +517,5 @@ const both = "order:{order.id} mail:{email}"
 func transfer(id int64, email string) *testpb.RefundRequest {
 	return &testpb.RefundRequest{
 		Order: &testpb.Order{Id: id}, Receiver: &testpb.RefundRequest_Email{Email: email},
-	}
-}
-
-func TestLocalOnlyMethodsGoOnWithoutTheService(t *testing.T) {
-	t.Parallel()
-	for what, call := range ways() {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			store := memlock.New()
-			client := serve(t, handled(func(ctx context.Context, _ *testpb.RefundRequest) error {
-				if x, ok := core.FromContext(ctx); !ok || !x.Degraded() || x.Fence() != 0 {
-					t.Errorf("a lease %v, degraded %v, fence %d", ok, x.Degraded(), x.Fence())
-				}
-				return nil
-			}), grpcmw.ServerOptions(newLocker(t, fallback.New(store)), locked(orderKey, core.OnUnavailable(core.LocalOnly))...)...)
-			store.SetDown(true)
-			if _, err := call(t.Context(), client, order()); err != nil {
-				t.Error(err)
-			}
-		})
 	}
 }

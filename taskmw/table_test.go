@@ -14,7 +14,6 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/internal/jobtest"
 	"github.com/holdfast-go/holdfast/taskmw"
@@ -257,22 +256,3 @@ func TestARulesOwnPatienceComesBeforeItsAction(t *testing.T) {
 }
 
 var both = "account:{from} account:{to}"
-
-func TestLocalOnlyTasksGoOnWithoutTheService(t *testing.T) {
-	t.Parallel()
-	store := memlock.New()
-	var mux *asynq.ServeMux
-	mux = muxOf(func(ctx context.Context, task *asynq.Task) error {
-		if x, _ := core.FromContext(ctx); !x.Degraded() || x.Fence() != 0 {
-			t.Errorf("degraded %v, fence %d", x.Degraded(), x.Fence())
-		}
-		if err := mux.ProcessTask(taskContext(t), task); !errors.Is(err, core.ErrHeld) {
-			t.Errorf("beside it: %v", err)
-		}
-		return nil
-	}, ship(t, newLocker(t, fallback.New(store)), taskmw.Retry, core.OnUnavailable(core.LocalOnly)))
-	store.SetDown(true)
-	if err := mux.ProcessTask(taskContext(t), shipTask()); err != nil {
-		t.Error(err)
-	}
-}
