@@ -90,14 +90,14 @@ func httpAnswers(w http.ResponseWriter, r *http.Request, locks *core.Locker, rep
 }
 
 func httpConfig(locks *core.Locker) (func(http.Handler) http.Handler, error) {
-	lock, err := httpmw.Config{
+	lock, err := httpmw.New(httpmw.Config{
 		Locker:  locks,
 		Key:     "order:{id|int}",
 		Skipper: func(r *http.Request) bool { return r.URL.Query().Get("force") == "yes" },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, "not now: "+p.Title, p.Status)
 		},
-	}.Middleware()
+	})
 	return lock, err
 }
 

@@ -83,7 +83,7 @@ func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 func TestErrorHandlerAnswersInstead(t *testing.T) {
 	t.Parallel()
 	locks := mwtest.MemoryLocker(t)
-	mw, err := httpmw.Config{
+	mw, err := httpmw.New(httpmw.Config{
 		Locker: locks, Key: "order:{id|int}", Options: []core.Option{core.WithMaxHold(10 * time.Millisecond)},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, p *httpmw.Problem) {
 			if r.Context().Err() != nil {
@@ -92,7 +92,7 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = io.WriteString(w, p.Type)
 		},
-	}.Middleware()
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

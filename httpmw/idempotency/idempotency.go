@@ -65,9 +65,9 @@ type Store interface {
 // same scope and key get each other's answers, so it must never be a value that a client can choose.
 // An empty one is refused.
 //
-// It panics on arguments that cannot work; [Config.Middleware] has all settings and returns an error.
+// It panics on arguments that cannot work; [New] has all settings and returns an error.
 func Middleware(l *core.Locker, store Store, scope func(*http.Request) (string, error)) func(http.Handler) http.Handler {
-	mw, err := Config{Locker: l, Store: store, Scope: scope}.Middleware()
+	mw, err := New(Config{Locker: l, Store: store, Scope: scope})
 	if err != nil {
 		panic("idempotency: " + err.Error())
 	}
@@ -120,8 +120,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Middleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
-func (c Config) Middleware() (func(http.Handler) http.Handler, error) {
+// New returns the middleware. Settings that cannot work are [core.ErrInvalid].
+func New(c Config) (func(http.Handler) http.Handler, error) {
 	switch {
 	case c.Store == nil:
 		return nil, fmt.Errorf("%w: no store", core.ErrInvalid)

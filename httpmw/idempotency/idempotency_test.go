@@ -63,7 +63,7 @@ func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*idempot
 	for _, f := range change {
 		f(&c)
 	}
-	mw, err := c.Middleware()
+	mw, err := idempotency.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -623,7 +623,7 @@ func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 		"dedup":     {Locker: locks, Store: store, Scope: scope, Options: []core.Option{core.WithDedup(time.Hour)}},
 		"an option": {Locker: locks, Store: store, Scope: scope, Options: []core.Option{core.WithTTL(1)}},
 	} {
-		if _, err := c.Middleware(); !errors.Is(err, core.ErrInvalid) {
+		if _, err := idempotency.New(c); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
 	}

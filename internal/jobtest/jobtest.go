@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -122,9 +123,7 @@ func runs(t *testing.T, q Queue) {
 	store := memlock.New()
 	locks, other := Locker(t, store), Locker(t, store)
 	all := map[string]string{orderKey: "order:42", "customer:{customer.id}:order:{order_id}": "customer:c1:order:42", "nightly": "nightly", "": ""}
-	for template, name := range q.Names {
-		all[template] = name
-	}
+	maps.Copy(all, q.Names)
 	for template, want := range all {
 		err := q.Mount(t, locks, template)(args, func(ctx context.Context) error {
 			x, ok := core.FromContext(ctx)
@@ -199,10 +198,10 @@ func several(t *testing.T, q Queue) {
 	store := memlock.New()
 	locks, other := Locker(t, store), Locker(t, store)
 	run, ran := q.Mount(t, locks, transfer, core.WithWait(0)), 0
-	if err := run(args, func(context.Context) error {
+	if err := run(args, func(ctx context.Context) error {
 		ran++
 		for _, name := range []string{"account:ann", "account:bob"} {
-			if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, core.ErrHeld) {
+			if _, err := other.TryAcquire(ctx, name); !errors.Is(err, core.ErrHeld) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -37,7 +37,8 @@ func TestTheTable(t *testing.T) {
 				msg.SetContext(t.Context())
 				var own error
 				produced, err := lock(func(msg *message.Message) ([]*message.Message, error) {
-					if own = work(msg.Context()); own != nil {
+					own = work(msg.Context())
+					if own != nil {
 						return done, own // both are passed on, but for a loss
 					}
 					return nil, nil
