@@ -45,7 +45,7 @@ func mutantsOfConnect() []Mutant {
 			File: "grpcmw/connectmw/answer.go",
 			Old:  "translated.AddDetail(d)",
 			New:  "_ = d",
-			Test: "grpcmw/connectmw TestARefusalIsToldByItsCodeAndReason",
+			Test: "grpcmw/connectmw TestTheTable",
 		},
 		{
 			Name: "refusal: Connect's refusal hides core's error from interceptors",
