@@ -192,6 +192,8 @@ func TestWhatCannotWorkIsRefusedWhereItStands(t *testing.T) {
 		"//holdfast:lock order:{id}\n\tF(ctx context.Context, id int) (error, bool)": "last result",
 		"//holdfast:lock order:{id}\n\tF(ctx context.Context, id int)":               "last result",
 		"//holdfast:lock order:{_}\n\tF(ctx context.Context, _ int) error":           "no parameter",
+		"//holdfast:lock o\n\tF(ctx context.Context, string int) error":              "rename it",
+		"//holdfast:lock o\n\tF(context context.Context) error":                      "rename it",
 		"//holdfast:lock o\n\tF(a, b context.Context) error":                         "one context",
 		"F(ctx context.Context) error":                                               "no method",
 		"//holdfast:lock o\n\tF(ctx context.Context) (unknown.T, error)":             "package unknown",

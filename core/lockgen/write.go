@@ -108,7 +108,7 @@ func (s *source) decorator(w *bytes.Buffer, d *decorated) {
 	}
 	decl, args := s.typeParams(d.spec)
 	wrapped := "locked" + strings.ToUpper(name[:1]) + name[1:]
-	fmt.Fprintf(w, "\n// %s returns a %s that calls its methods while it holds their locks.\n", maker, withArticle(name))
+	fmt.Fprintf(w, "\n// %s returns %s that calls its methods while it holds their locks.\n", maker, withArticle(name))
 	fmt.Fprintf(w, "func %s%s(locks *core.Locker, next %s%s) (%s%s, error) {\n", maker, decl, name, args, name, args)
 	fmt.Fprintf(w, "if next == nil {\nreturn nil, fmt.Errorf(\"%s: nil: %%w\", core.ErrInvalid)\n}\n", maker)
 	fmt.Fprintf(w, "x := &%s%s{%s: next}\nvar err error\n", wrapped, args, name)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// LockOrders returns a an Orders that calls its methods while it holds their locks.
+// LockOrders returns an Orders that calls its methods while it holds their locks.
 func LockOrders(locks *core.Locker, next Orders) (Orders, error) {
 	if next == nil {
 		return nil, fmt.Errorf("LockOrders: nil: %w", core.ErrInvalid)
@@ -208,7 +208,7 @@ func (lockSelf *lockedOrders) Debit(ctx context.Context, key Refund, time string
 	return
 }
 
-// lockStore returns a a store that calls its methods while it holds their locks.
+// lockStore returns a store that calls its methods while it holds their locks.
 func lockStore[K comparable, V io.Reader](locks *core.Locker, next store[K, V]) (store[K, V], error) {
 	if next == nil {
 		return nil, fmt.Errorf("lockStore: nil: %w", core.ErrInvalid)
