@@ -69,6 +69,7 @@ func (v Version[C, H, M]) Run(t *testing.T) {
 		"ALossAfterTheAnswerLeavesTheHandlersError":     v.lossAfterTheAnswer,
 		"ALossBehindWrappedMiddlewareIsAnswered":        v.lossBehindWrapped,
 		"ACustomErrorHandlerSeesARefusalAndAddsNothing": v.customErrorHandler,
+		"AFailureIsNotGivenAgainAsSuccess":              v.failureIsNotGivenAgain,
 		"ErrorHandlerAnswersInstead":                    v.errorHandler,
 		"WhatStandsOutsideGetsItsOwnRequestBack":        v.outsideGetsItsOwnBack,
 		"AClientThatOverridesTheMethodIsLocked":         v.overridden,
