@@ -27,6 +27,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -115,7 +116,8 @@ type Config struct {
 	// ErrorHandler answers instead of [httpmw.Problem.ServeHTTP], the default.
 	ErrorHandler func(http.ResponseWriter, *http.Request, *httpmw.Problem)
 
-	// Logger gets a line for each answer that could not be kept. For nil, the default, it is
+	// Logger gets a line for each answer that could not be kept, and one if middleware outside has read a body and not put
+	// it back: nobody can tell what such a request asks for, so it gets 500. For nil, the default, it is
 	// [slog.Default] at that time.
 	Logger *slog.Logger
 }
@@ -153,7 +155,7 @@ func New(c Config) (func(http.Handler) http.Handler, error) {
 		if next == nil {
 			panic("idempotency: nil handler")
 		}
-		return &idempotent{c, ready, next}
+		return &idempotent{Config: c, rule: ready, next: next}
 	}, nil
 }
 
@@ -168,8 +170,9 @@ func orDefault[N int64 | time.Duration](n, d N) N {
 type idempotent struct {
 	Config
 
-	rule *adapter.Rule[string]
-	next http.Handler
+	rule     *adapter.Rule[string]
+	next     http.Handler
+	complain sync.Once
 }
 
 func (h *idempotent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -203,6 +206,12 @@ func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
 		return identity{}, noKey(err)
 	}
 	asked, err := fingerprint(r, h.MaxBody)
+	if errors.Is(err, adapter.ErrMisconfigured) {
+		h.complain.Do(func() {
+			h.log().LogAttrs(r.Context(), slog.LevelError, "holdfast: requests with an Idempotency-Key fail", slog.Any("error", err))
+		})
+		return identity{}, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.Misconfigured, Err: err})
+	}
 	if err != nil {
 		return identity{}, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err})
 	}
@@ -346,12 +355,15 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 	if err == nil {
 		return
 	}
-	log := h.Logger
-	if log == nil {
-		log = slog.Default()
-	}
-	log.LogAttrs(ctx, slog.LevelError, "holdfast: the answer of a request with an Idempotency-Key is not kept, a repeat would run again",
+	h.log().LogAttrs(ctx, slog.LevelError, "holdfast: the answer of a request with an Idempotency-Key is not kept, a repeat would run again",
 		slog.Int("status", c.status), slog.Any("error", err))
+}
+
+func (h *idempotent) log() *slog.Logger {
+	if h.Logger != nil {
+		return h.Logger
+	}
+	return slog.Default()
 }
 
 func (h *idempotent) keeps(status int) bool {

@@ -215,6 +215,35 @@ func TestTheSameKeyForAnotherFormIs422WhoeverHasParsedIt(t *testing.T) {
 	}
 }
 
+// What it asked for cannot be told from what another request has asked for.
+func TestARequestWhoseBodyWasReadOutsideIsRefused(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	p := newPayments(t, echoed, func(c *idempotency.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	inner := p.h
+	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Kept") == "" {
+			_, _ = r.MultipartReader() // after which there is an empty form
+			_ = r.ParseForm()
+			_, _ = io.ReadAll(r.Body) // as a decoder does
+		}
+		inner.ServeHTTP(w, r)
+	})
+	for _, body := range []string{"10", "99"} {
+		p.wants(p.ask("k1", body), 500, httpmw.TypeRoute, false)
+	}
+	p.ranTimes(0)
+	if strings.Count(log.String(), "level=ERROR") != 1 || !strings.Contains(log.String(), "put it back") {
+		t.Errorf("logged %s", log.String())
+	}
+	p.wants(p.ask("k1", "10", "Kept", "yes"), 201, "paid 10", false)
+	p.wants(p.ask("k2", ""), 201, "paid ", false)                                   // it has none
+	p.wants(p.ask("k3", "zipped", "Content-Encoding", "gzip"), 201, "paid ", false) // what a decompressor leaves has another length
+	for _, kind := range []string{"application/x-www-form-urlencoded", "multipart/form-data; boundary=b"} {
+		p.wants(p.ask("k4", "&", "Content-Type", kind), 500, httpmw.TypeRoute, false)
+	}
+}
+
 func TestARepeatOfARequestThatStillRunsIs409(t *testing.T) {
 	t.Parallel()
 	inside, leave := make(chan struct{}), make(chan struct{})

@@ -206,6 +206,13 @@ func mutantsOfAnswers() []Mutant {
 			Test: "httpmw/idempotency TestAnAnswerThatIsNotAsLongAsItSaysIsNotKept",
 		},
 		{
+			Name: "refusal: a body that was read outside is an empty one",
+			File: "httpmw/idempotency/asked.go",
+			Old:  "r.ContentLength > 0 && r.Header",
+			New:  "r.ContentLength < -1 && r.Header",
+			Test: "httpmw/idempotency TestARequestWhoseBodyWasReadOutsideIsRefused",
+		},
+		{
 			Name: "refusal: idempotency goes with dedup",
 			File: "httpmw/idempotency/idempotency.go",
 			Old:  "window > 0",
