@@ -139,7 +139,7 @@ func mutantsOfCoalescing() []Mutant {
 			Name: "refusal: calls share the answer of one that does not wait",
 			File: "core/internal/contend/caller.go",
 			Old:  "\ts := Step{Do: Over, Err: err}\n\tif c.line.GaveUp() {",
-			New:  "\ts := Step{Do: Over, Err: err}\n\tif h := r.Meaning().Held; h != nil {\n\t\tc.line.Tell(News{Held: h, At: r.Now.Awake()})\n\t\ts.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())\n\t} else if c.line.GaveUp() {",
+			New:  "\ts := Step{Do: Over, Err: err}\n\tif h := r.Meaning().Held; h != nil {\n\t\tc.line.Tell(News{Held: h, At: r.Now.Awake()})\n\t\ts.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(r.Now.Awake())\n\t} else if c.line.GaveUp() {",
 			Test: "core/coalesce TestAnAnswerFromBeforeTheCallCoversNothing",
 		},
 		{
