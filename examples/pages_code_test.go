@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/httpmw/redisstore"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
@@ -89,14 +90,14 @@ func httpAnswers(w http.ResponseWriter, r *http.Request, locks *core.Locker, rep
 }
 
 func httpConfig(locks *core.Locker) (func(http.Handler) http.Handler, error) {
-	lock, err := httpmw.Config{
+	lock, err := httpmw.New(httpmw.Config{
 		Locker:  locks,
 		Key:     "order:{id|int}",
 		Skipper: func(r *http.Request) bool { return r.URL.Query().Get("force") == "yes" },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, "not now: "+p.Title, p.Status)
 		},
-	}.Middleware()
+	})
 	return lock, err
 }
 
@@ -171,7 +172,7 @@ func httpIdempotency(mux *http.ServeMux, locks *core.Locker, rdb *redis.Client, 
 	// account says whose keys they are: a value that the client cannot choose.
 	account := func(r *http.Request) (string, error) { return userOf(r.Context()), nil }
 
-	mux.Handle("POST /payments", httpmw.Idempotency(locks, redisstore.New(rdb), account)(pay))
+	mux.Handle("POST /payments", idempotency.Middleware(locks, redisstore.New(rdb), account)(pay))
 }
 
 func grpcStop(srv *grpc.Server) {

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
@@ -62,15 +63,15 @@ func TestAnnotatedMethodsOfEveryKindAreLocked(t *testing.T) {
 		call func(context.Context, testpb.StockClient) error
 	}{
 		"unary": {"order:42", func(ctx context.Context, c testpb.StockClient) error {
-			_, err := c.Reserve(ctx, order())
+			_, err := c.Reserve(ctx, rpctest.Order())
 			return err
 		}},
 		"client stream, by metadata": {"order:42", func(ctx context.Context, c testpb.StockClient) error {
 			ss, err := c.Import(metadata.AppendToOutgoingContext(ctx, "x-order", "42"))
-			return errors.Join(err, ss.Send(order()), closeAndRecv(ss))
+			return errors.Join(err, ss.Send(rpctest.Order()), closeAndRecv(ss))
 		}},
 		"server stream": {"order:42", func(ctx context.Context, c testpb.StockClient) error {
-			ss, err := c.Watch(ctx, order())
+			ss, err := c.Watch(ctx, rpctest.Order())
 			return errors.Join(err, recv(ss))
 		}},
 		"bidi stream, by metadata": {"tenant:acme", func(ctx context.Context, c testpb.StockClient) error {
@@ -78,18 +79,18 @@ func TestAnnotatedMethodsOfEveryKindAreLocked(t *testing.T) {
 			return errors.Join(err, recv(ss))
 		}},
 		"not annotated": {"", func(ctx context.Context, c testpb.StockClient) error {
-			_, err := c.Look(ctx, order())
+			_, err := c.Look(ctx, rpctest.Order())
 			return err
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks, other := lockers(t)
+			locks, other := rpctest.Lockers(t)
 			ran := 0
 			service := &stock{check: func(ctx context.Context) {
 				ran++
 				x, locked := core.FromContext(ctx)
-				if locked != (row.want != "") || locked && (x.Name() != row.want || !isHeld(t, other, row.want)) {
+				if locked != (row.want != "") || locked && (x.Name() != row.want || !rpctest.IsHeld(t, other, row.want)) {
 					t.Errorf("lease %v, want that of %q", x, row.want)
 				}
 			}}
@@ -116,7 +117,7 @@ func closeAndRecv(ss interface{ CloseAndRecv() (*testpb.Reply, error) }) error {
 func TestMethodsListsWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	const stock = "/shop.annotated.v1.Stock/"
-	guard, err := grpcmw.New(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, orderKey), grpcmw.WithAnnotations())
+	guard, err := grpcmw.New(rpctest.NewLocker(t, memlock.New()), grpcmw.WithMethod(watch, rpctest.OrderKey), grpcmw.WithAnnotations())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestMethodsListsWhatIsLocked(t *testing.T) {
 
 func TestAnnotationsAreReadOnlyOnRequest(t *testing.T) {
 	t.Parallel()
-	guard, err := grpcmw.New(newLocker(t, memlock.New()))
+	guard, err := grpcmw.New(rpctest.NewLocker(t, memlock.New()))
 	if err != nil || len(guard.Methods()) != 0 {
 		t.Errorf("locked: %q, %v", guard.Methods(), err)
 	}
@@ -146,7 +147,7 @@ func TestRuleOfTheServerStandsInPlaceOfAnAnnotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, err := lockedBy(t, opts, reserve, order()); got != "mine:42" {
+			if got, err := lockedBy(t, opts, reserve, rpctest.Order()); got != "mine:42" {
 				t.Errorf("locked %q, %v", got, err)
 			}
 		})
@@ -157,7 +158,7 @@ func TestRuleOfTheServerStandsInPlaceOfAnAnnotation(t *testing.T) {
 // was locked, "" for none.
 func lockedBy(t *testing.T, opts []grpcmw.Option, method string, req any) (name string, err error) {
 	t.Helper()
-	guard, err := grpcmw.New(newLocker(t, memlock.New()), opts...)
+	guard, err := grpcmw.New(rpctest.NewLocker(t, memlock.New()), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 )
 
 // annotatedGuard returns a function that calls a method locked by r, beside Lockers of the
@@ -30,7 +31,7 @@ import (
 func annotatedGuard(t *testing.T, d driver.Driver, r *holdfastpb.LockRule, defaults ...core.Option) (call func(context.Context, grpc.UnaryHandler) error) {
 	t.Helper()
 	files := annotated(t, r)
-	guard, err := grpcmw.NewFrom(files, newLocker(t, d), grpcmw.WithAnnotations(defaults...))
+	guard, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, d), grpcmw.WithAnnotations(defaults...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestAnAnnotationIsItsOptions(t *testing.T) {
 			var claims []driver.Claim
 			spy := func() driver.Driver {
 				store := memlock.New()
-				return faulty{store, func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				return rpctest.Faulty{Store: store, Ask: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 					g, err := store.Acquire(ctx, c)
 					c.Token, c.Label, c.Heard, c.Fences = "", "", nil, 0
 					claims = append(claims, c)
@@ -81,7 +82,7 @@ func TestAnAnnotationIsItsOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			opts := append([]core.Option{core.WithWait(0), core.WithDedupScope(touch)}, row.want...)
-			if err := newLocker(t, spy()).Do(t.Context(), "thing:42", func(context.Context) error { return nil }, opts...); err != nil {
+			if err := rpctest.NewLocker(t, spy()).Do(t.Context(), "thing:42", func(context.Context) error { return nil }, opts...); err != nil {
 				t.Fatal(err)
 			}
 			if len(claims) != 2 || !reflect.DeepEqual(claims[0], claims[1]) {
@@ -109,12 +110,12 @@ func TestWaitOfAnAnnotationBoundsTheWait(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New()
-				hold(t, newLocker(t, store), "thing:42", core.WithMaxHold(0))
+				rpctest.Hold(t, rpctest.NewLocker(t, store), "thing:42", core.WithMaxHold(0))
 				call := annotatedGuard(t, store, &holdfastpb.LockRule{Key: "thing:{id}", Wait: row.wait}, row.defaults...)
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Second)
 				defer cancel()
 				began := time.Now()
-				wantStatus(t, call(ctx, nothing), codes.Aborted, grpcmw.ReasonHeld)
+				rpctest.WantStatus(t, call(ctx, nothing), codes.Aborted, grpcmw.ReasonHeld)
 				if waited := time.Since(began); waited != row.waits {
 					t.Errorf("waited %s, want %s", waited, row.waits)
 				}
@@ -132,7 +133,7 @@ func TestMaxHoldOfAnAnnotationEndsTheWork(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
-		wantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
+		rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
 		if held := time.Since(began); held != time.Minute {
 			t.Errorf("held for %s", held)
 		}
@@ -176,7 +177,7 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": row.opts, "Good": key("thing:{id}"), "Plain": nil})
-			guard, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+			guard, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations())
 			if guard != nil || !errors.Is(err, core.ErrInvalid) {
 				t.Fatalf("New: %v, %v", guard, err)
 			}
@@ -189,7 +190,7 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 				t.Errorf("%q speaks of a rule that works", err)
 			}
 			// The server's own rule stands in place of the one that cannot work.
-			guard, err = grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
+			guard, err = grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
 			if err != nil || len(guard.Methods()) != 2 {
 				t.Errorf("with a rule of the server's own: %v", err)
 			}
@@ -217,7 +218,7 @@ func TestEveryWrongAnnotationIsNamedInOneError(t *testing.T) {
 	files := private(t, map[string]*descriptorpb.MethodOptions{
 		"B": lockedAs(&holdfastpb.LockRule{}), "A": lockedAs(&holdfastpb.LockRule{Key: "{"}), "C": lockedAs(&holdfastpb.LockRule{Key: "c"}),
 	})
-	_, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+	_, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations())
 	first, second, _ := strings.Cut(err.Error(), "\n")
 	if !strings.Contains(first, "Things/A") || !strings.Contains(second, "Things/B") || strings.Contains(second, "\n") {
 		t.Errorf("%v", err)
@@ -231,7 +232,7 @@ func TestOptionThatFitsNoAnnotatedMethodIsAConstructionError(t *testing.T) {
 		"WithRenewEvery(5s)": core.WithRenewEvery(5 * time.Second), // beyond the annotation's TTL
 		"option: nil":        nil,
 	} {
-		_, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations(opt))
+		_, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations(opt))
 		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), touch) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
 		}
@@ -259,7 +260,7 @@ func TestAnnotationInAnyFormLocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": opts})
-			guard, err := grpcmw.NewFrom(files, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+			guard, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations())
 			if err != nil || len(guard.Methods()) != 1 {
 				t.Errorf("New: %v, %v", guard, err)
 			}
@@ -277,5 +278,5 @@ func TestAnAnnotationSaysWhatBecomesOfAnOutage(t *testing.T) {
 	}
 	closed := annotatedGuard(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_FAIL_CLOSED},
 		core.OnUnavailable(core.LocalOnly))
-	wantStatus(t, closed(t.Context(), nothing), codes.Unavailable, grpcmw.ReasonUnavailable)
+	rpctest.WantStatus(t, closed(t.Context(), nothing), codes.Unavailable, grpcmw.ReasonUnavailable)
 }

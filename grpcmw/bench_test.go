@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
@@ -24,10 +25,10 @@ func bare(b *testing.B, l *core.Locker) *core.Locker {
 }
 
 func BenchmarkUnary(b *testing.B) {
-	locks := newLocker(b, memlock.New())
+	locks := rpctest.NewLocker(b, memlock.New())
 	bare := bare(b, locks)
 	md := metadata.Pairs("x-tenant", "acme")
-	req := order()
+	req := rpctest.Order()
 	handler := func(context.Context, any) (any, error) { return req, nil }
 	info := &grpc.UnaryServerInfo{FullMethod: refund}
 	guard := func(opts ...grpcmw.Option) func(context.Context) error {
@@ -44,9 +45,9 @@ func BenchmarkUnary(b *testing.B) {
 				return err
 			})
 		},
-		"field":    guard(grpcmw.WithMethod(refund, orderKey)),
+		"field":    guard(grpcmw.WithMethod(refund, rpctest.OrderKey)),
 		"metadata": guard(grpcmw.WithMethod(refund, "{metadata:x-tenant|text}:{order.id}")),
-		"unlisted": guard(grpcmw.WithMethod(quote, orderKey)),
+		"unlisted": guard(grpcmw.WithMethod(quote, rpctest.OrderKey)),
 		"no lock": func(ctx context.Context) error {
 			_, err := handler(ctx, req)
 			return err
@@ -66,7 +67,7 @@ func BenchmarkUnary(b *testing.B) {
 }
 
 func BenchmarkStream(b *testing.B) {
-	locks := newLocker(b, memlock.New())
+	locks := rpctest.NewLocker(b, memlock.New())
 	bare := bare(b, locks)
 	info := &grpc.StreamServerInfo{FullMethod: watch, IsServerStream: true}
 	guard := func(rule grpcmw.Option, handler grpc.StreamHandler) func(grpc.ServerStream) error {
@@ -83,7 +84,7 @@ func BenchmarkStream(b *testing.B) {
 		"bare Do": func(ss grpc.ServerStream) error {
 			return bare.Do(ss.Context(), "order:42", func(context.Context) error { return handler(nil, ss) })
 		},
-		"field":  guard(grpcmw.WithMethod(watch, orderKey), handler),
+		"field":  guard(grpcmw.WithMethod(watch, rpctest.OrderKey), handler),
 		"method": guard(grpcmw.WithMethod(watch, "{grpc:method}"), handler),
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
@@ -42,8 +43,11 @@ func attempts(count *atomic.Int32, each func(n int32)) []grpc.ServerOption {
 func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 	t.Parallel()
 	calls := make(map[string]func(context.Context, testpb.OrdersClient) error)
-	for what, call := range ways() {
-		calls[what] = func(ctx context.Context, c testpb.OrdersClient) error { _, err := call(ctx, c, order()); return err }
+	for what, call := range rpctest.Ways() {
+		calls[what] = func(ctx context.Context, c testpb.OrdersClient) error {
+			_, err := call(ctx, c, rpctest.Order())
+			return err
+		}
 	}
 	calls["client stream"] = func(ctx context.Context, c testpb.OrdersClient) error {
 		ss, err := c.Import(ctx)
@@ -51,7 +55,7 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 			return err
 		}
 		for range 3 { // the client keeps them, and sends them again
-			if err := ss.Send(order()); err != nil {
+			if err := ss.Send(rpctest.Order()); err != nil {
 				return err
 			}
 		}
@@ -66,13 +70,13 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(ss.Send(order()), recv(ss), ss.CloseSend())
+		return errors.Join(ss.Send(rpctest.Order()), recv(ss), ss.CloseSend())
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks, other := lockers(t)
-			release := hold(t, other, "order:42")
+			locks, other := rpctest.Lockers(t)
+			release := rpctest.Hold(t, other, "order:42")
 			var count atomic.Int32
 			opts := attempts(&count, func(n int32) {
 				if n == 3 { // the lock comes free when the client tries for the third time
@@ -80,8 +84,8 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 				}
 			})
 			opts = append(opts, grpcmw.ServerOptions(locks,
-				grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(imports, "order:{metadata:x-order|text}"),
-				grpcmw.WithMethod(watch, orderKey), grpcmw.WithMethod(negotiate, "order:{metadata:x-order|text}"))...)
+				grpcmw.WithMethod(refund, rpctest.OrderKey), grpcmw.WithMethod(imports, "order:{metadata:x-order|text}"),
+				grpcmw.WithMethod(watch, rpctest.OrderKey), grpcmw.WithMethod(negotiate, "order:{metadata:x-order|text}"))...)
 			// A header that is set behind the interceptor must not keep the pushback from working.
 			opts = append(opts, grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 				if err := grpc.SetHeader(ss.Context(), metadata.Pairs("x-request-id", "1")); err != nil {
@@ -119,15 +123,15 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 
 func TestStockClientDoesNotRetryLostWork(t *testing.T) {
 	t.Parallel()
-	locks, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	var count atomic.Int32
-	opts := append(attempts(&count, func(int32) {}), grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, orderKey, shortLived()...))...)
+	opts := append(attempts(&count, func(int32) {}), grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, rpctest.OrderKey, rpctest.ShortLived()...))...)
 	_, addr := start(t, &shop{refund: func(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}, opts...)
-	_, err := dial(t, addr, retrying("0.001s")).Refund(t.Context(), order())
-	wantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
+	_, err := dial(t, addr, retrying("0.001s")).Refund(t.Context(), rpctest.Order())
+	rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
 	if count.Load() != 1 {
 		t.Errorf("%d attempts", count.Load())
 	}

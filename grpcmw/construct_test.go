@@ -12,12 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
 func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t, memlock.New())
+	locks := rpctest.NewLocker(t, memlock.New())
 	key := func(key string) grpcmw.Option { return grpcmw.WithMethod(refund, key) }
 	for name, row := range map[string]struct {
 		locks *core.Locker

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
@@ -99,7 +100,7 @@ func TestHostileFieldsGetLocksOfTheirOwnNames(t *testing.T) {
 				}
 			}
 			n.name = ""
-			wantStatus(t, call(t.Context(), conn, ""), codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
+			rpctest.WantStatus(t, call(t.Context(), conn, ""), codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
 			if n.name != "" || log.Len() > 0 {
 				t.Errorf("locked %q, logged %s", n.name, log)
 			}
@@ -134,7 +135,7 @@ func startHostile(t *testing.T, source string) (*named, *grpc.ClientConn, *bytes
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	key := strings.Replace(hostile.Template, "{v}", source, 1)
 	n := newNamed()
-	_, addr := startService(t, func(srv *grpc.Server) { testpb.RegisterOrdersServer(srv, n) }, grpcmw.ServerOptions(newLocker(t, memlock.New(), core.WithLogger(logger)), grpcmw.WithLogger(logger),
+	_, addr := startService(t, func(srv *grpc.Server) { testpb.RegisterOrdersServer(srv, n) }, grpcmw.ServerOptions(rpctest.NewLocker(t, memlock.New(), core.WithLogger(logger)), grpcmw.WithLogger(logger),
 		grpcmw.WithMethod(refund, key), grpcmw.WithMethod(watch, key))...)
 	return n, connect(t, addr), &log
 }

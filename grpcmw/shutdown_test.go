@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
@@ -34,7 +35,7 @@ func busy() (s *shop, running <-chan context.Context, letGo chan<- struct{}) {
 
 // bothLocked are the rules for what kinds calls.
 func bothLocked(locks *core.Locker, opts ...core.Option) []grpc.ServerOption {
-	return grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, orderKey, opts...), grpcmw.WithMethod(watch, orderKey, opts...))
+	return grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, rpctest.OrderKey, opts...), grpcmw.WithMethod(watch, rpctest.OrderKey, opts...))
 }
 
 // stopGracefully returns once the client knows that the server is about to stop.
@@ -52,18 +53,18 @@ func stopGracefully(t *testing.T, srv *grpc.Server, conn *grpc.ClientConn) (stop
 
 func TestGracefulStopLetsHandlersFinishUnderTheirLock(t *testing.T) {
 	t.Parallel()
-	for name, call := range ways() {
+	for name, call := range rpctest.Ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks, other := lockers(t)
+			locks, other := rpctest.Lockers(t)
 			service, running, letGo := busy()
 			srv, addr := start(t, service, bothLocked(locks)...)
 			conn := connect(t, addr)
 			answered := make(chan error, 1)
-			go func() { _, err := call(t.Context(), testpb.NewOrdersClient(conn), order()); answered <- err }()
+			go func() { _, err := call(t.Context(), testpb.NewOrdersClient(conn), rpctest.Order()); answered <- err }()
 			ctx := <-running
 			stopped := stopGracefully(t, srv, conn)
-			if ctx.Err() != nil || !isHeld(t, other, "order:42") {
+			if ctx.Err() != nil || !rpctest.IsHeld(t, other, "order:42") {
 				t.Errorf("the handler was disturbed: %v", context.Cause(ctx))
 			}
 			close(letGo)
@@ -71,7 +72,7 @@ func TestGracefulStopLetsHandlersFinishUnderTheirLock(t *testing.T) {
 				t.Error(err)
 			}
 			<-stopped
-			if isHeld(t, other, "order:42") {
+			if rpctest.IsHeld(t, other, "order:42") {
 				t.Error("GracefulStop returned before the release")
 			}
 		})
@@ -80,8 +81,8 @@ func TestGracefulStopLetsHandlersFinishUnderTheirLock(t *testing.T) {
 
 func TestGracefulStopServesRequestsThatWaitForTheirLock(t *testing.T) {
 	t.Parallel()
-	locks, other := lockers(t)
-	release := hold(t, other, "order:42")
+	locks, other := rpctest.Lockers(t)
+	release := rpctest.Hold(t, other, "order:42")
 	asked := make(chan struct{})
 	key := func(context.Context, *testpb.RefundRequest) (string, error) {
 		close(asked)
@@ -90,7 +91,7 @@ func TestGracefulStopServesRequestsThatWaitForTheirLock(t *testing.T) {
 	srv, addr := start(t, &shop{refund: ok}, grpcmw.ServerOptions(locks, grpcmw.WithMethodFunc(refund, key, core.WithWait(core.WaitForever)))...)
 	conn := connect(t, addr)
 	answered := make(chan error, 1)
-	go func() { _, err := testpb.NewOrdersClient(conn).Refund(t.Context(), order()); answered <- err }()
+	go func() { _, err := testpb.NewOrdersClient(conn).Refund(t.Context(), rpctest.Order()); answered <- err }()
 	<-asked
 	stopped := stopGracefully(t, srv, conn)
 	release()
@@ -102,8 +103,8 @@ func TestGracefulStopServesRequestsThatWaitForTheirLock(t *testing.T) {
 
 func TestStopMakesThoseGiveUpWhoWaitForTheirLock(t *testing.T) {
 	t.Parallel()
-	locks, other := lockers(t)
-	release := hold(t, other, "order:42")
+	locks, other := rpctest.Lockers(t)
+	release := rpctest.Hold(t, other, "order:42")
 	asked := make(chan struct{})
 	key := func(context.Context, *testpb.RefundRequest) (string, error) {
 		close(asked)
@@ -116,35 +117,35 @@ func TestStopMakesThoseGiveUpWhoWaitForTheirLock(t *testing.T) {
 	}}, opts...)
 	client := dial(t, addr)
 	answered := make(chan error, 1)
-	go func() { _, err := client.Refund(t.Context(), order()); answered <- err }()
+	go func() { _, err := client.Refund(t.Context(), rpctest.Order()); answered <- err }()
 	<-asked
 	srv.Stop() // waits for handlers
-	wantStatus(t, <-answered, codes.Unavailable, "")
+	rpctest.WantStatus(t, <-answered, codes.Unavailable, "")
 	release()
-	comesFree(t, other, "order:42")
+	rpctest.ComesFree(t, other, "order:42")
 }
 
 func TestStopEndsTheContextAndTheLockStaysUntilTheHandlerReturns(t *testing.T) {
 	t.Parallel()
-	for name, call := range ways() {
+	for name, call := range rpctest.Ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks, other := lockers(t)
+			locks, other := rpctest.Lockers(t)
 			service, running, letGo := busy()
 			srv, addr := start(t, service, bothLocked(locks)...)
 			client := dial(t, addr)
 			answered, stopped := make(chan error, 1), make(chan struct{})
-			go func() { _, err := call(t.Context(), client, order()); answered <- err }()
+			go func() { _, err := call(t.Context(), client, rpctest.Order()); answered <- err }()
 			ctx := <-running
 			go func() { srv.Stop(); close(stopped) }()
 			<-ctx.Done()
-			wantStatus(t, <-answered, codes.Unavailable, "")
-			if !isHeld(t, other, "order:42") {
+			rpctest.WantStatus(t, <-answered, codes.Unavailable, "")
+			if !rpctest.IsHeld(t, other, "order:42") {
 				t.Error("released under running work")
 			}
 			close(letGo)
 			<-stopped
-			if isHeld(t, other, "order:42") {
+			if rpctest.IsHeld(t, other, "order:42") {
 				t.Error("a Stop that waits for handlers returned before the release")
 			}
 		})
@@ -153,28 +154,28 @@ func TestStopEndsTheContextAndTheLockStaysUntilTheHandlerReturns(t *testing.T) {
 
 func TestCloseAfterStopWaitsForTheHandler(t *testing.T) {
 	t.Parallel()
-	for name, call := range ways() {
+	for name, call := range rpctest.Ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			locks, other := lockers(t)
+			locks, other := rpctest.Lockers(t)
 			service, running, letGo := busy()
 			srv, addr := start(t, service, append(bothLocked(locks), grpc.WaitForHandlers(false))...)
 			client := dial(t, addr)
 			answered, closed := make(chan error, 1), make(chan error, 1)
-			go func() { _, err := call(t.Context(), client, order()); answered <- err }()
+			go func() { _, err := call(t.Context(), client, rpctest.Order()); answered <- err }()
 			x, _ := core.FromContext(<-running)
 			srv.Stop()
-			wantStatus(t, <-answered, codes.Unavailable, "")
+			rpctest.WantStatus(t, <-answered, codes.Unavailable, "")
 			go func() { closed <- locks.Close(context.WithoutCancel(t.Context())) }()
 			<-x.Context().Done()
-			if cause := context.Cause(x.Context()); !errors.Is(cause, core.ErrClosed) || !isHeld(t, other, "order:42") {
+			if cause := context.Cause(x.Context()); !errors.Is(cause, core.ErrClosed) || !rpctest.IsHeld(t, other, "order:42") {
 				t.Errorf("released under running work, %v", cause)
 			}
 			close(letGo)
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-			if isHeld(t, other, "order:42") {
+			if rpctest.IsHeld(t, other, "order:42") {
 				t.Error("Close returned before the release")
 			}
 		})

@@ -88,10 +88,10 @@ func (s *stream) SendHeader(md metadata.MD) error {
 }
 
 // standing returns the answer to a loss. The lease itself knows of it first: the timer that ends the
-// context may be late.
+// context may be late. What the handler has given up itself is no loss.
 func (s *stream) standing() error {
 	if x, ok := core.FromContext(s.ctx); ok {
-		if err := x.Err(); err != nil {
+		if err := x.Err(); err != nil && !errors.Is(err, core.ErrReleased) {
 			return answerTo(err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
@@ -55,11 +56,11 @@ func TestAKeyOfTheMessagesOfAClientsStreamIsRefusedAtTheStart(t *testing.T) {
 	byFunc := func(context.Context, *testpb.RefundRequest) (string, error) { return "a", nil }
 	for _, method := range []string{imports, negotiate} {
 		for what, rule := range map[string]grpcmw.Option{
-			"a field":                  grpcmw.WithMethod(method, orderKey),
-			"one of several templates": grpcmw.WithMethod(method, "tenant:{metadata:x-tenant|text} "+orderKey),
+			"a field":                  grpcmw.WithMethod(method, rpctest.OrderKey),
+			"one of several templates": grpcmw.WithMethod(method, "tenant:{metadata:x-tenant|text} "+rpctest.OrderKey),
 			"a key function":           grpcmw.WithMethodFunc(method, byFunc),
 		} {
-			_, err := grpcmw.New(newLocker(t, memlock.New()), rule)
+			_, err := grpcmw.New(rpctest.NewLocker(t, memlock.New()), rule)
 			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), method) || !strings.Contains(err.Error(), "{metadata:x|text}") {
 				t.Errorf("%s, %s: %v", method, what, err)
 			}
@@ -81,7 +82,7 @@ func watching(t *testing.T, addr string) grpc.ClientStream {
 
 func TestAServerStreamWithoutItsOneMessageDoesNotRun(t *testing.T) {
 	t.Parallel()
-	locks, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	began := make(chan struct{})
 	tell := grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		began <- struct{}{}
@@ -90,11 +91,11 @@ func TestAServerStreamWithoutItsOneMessageDoesNotRun(t *testing.T) {
 	_, addr := start(t, &shop{watch: func(*testpb.RefundRequest, watchServer) error {
 		t.Error("the handler ran")
 		return nil
-	}}, append([]grpc.ServerOption{tell}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)...)
+	}}, append([]grpc.ServerOption{tell}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, rpctest.OrderKey))...)...)
 	for what, end := range map[string]func(grpc.ClientStream) error{
 		"none at all": func(ss grpc.ClientStream) error { return ss.CloseSend() },
 		"two of them": func(ss grpc.ClientStream) error {
-			return errors.Join(ss.SendMsg(order()), ss.SendMsg(order()), ss.CloseSend())
+			return errors.Join(ss.SendMsg(rpctest.Order()), ss.SendMsg(rpctest.Order()), ss.CloseSend())
 		},
 	} {
 		ss := watching(t, addr)
@@ -110,7 +111,7 @@ func TestAServerStreamWithoutItsOneMessageDoesNotRun(t *testing.T) {
 
 func TestStreamCanceledBeforeItsFirstMessageTakesNoLock(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t, faulty{memlock.New(), func(context.Context, driver.Claim) (driver.Grant, error) {
+	locks := rpctest.NewLocker(t, rpctest.Faulty{Store: memlock.New(), Ask: func(context.Context, driver.Claim) (driver.Grant, error) {
 		t.Error("asked for the lock")
 		return driver.Grant{}, driver.ErrNotSent
 	}})
@@ -121,23 +122,23 @@ func TestStreamCanceledBeforeItsFirstMessageTakesNoLock(t *testing.T) {
 		ended <- err
 		return err
 	})
-	_, addr := start(t, &shop{}, append([]grpc.ServerOption{tell}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, orderKey))...)...)
+	_, addr := start(t, &shop{}, append([]grpc.ServerOption{tell}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(watch, rpctest.OrderKey))...)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := connect(t, addr).NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, watch); err != nil {
 		t.Fatal(err)
 	}
 	<-waiting
 	cancel()
-	wantStatus(t, <-ended, codes.Canceled, "")
+	rpctest.WantStatus(t, <-ended, codes.Canceled, "")
 }
 
 func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 	t.Parallel()
-	locks, other := lockers(t)
-	release := hold(t, other, "tenant:acme")
+	locks, other := rpctest.Lockers(t)
+	release := rpctest.Hold(t, other, "tenant:acme")
 	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
 		x, locked := core.FromContext(ss.Context())
-		if !locked || x.Name() != "tenant:acme" || !isHeld(t, other, "tenant:acme") {
+		if !locked || x.Name() != "tenant:acme" || !rpctest.IsHeld(t, other, "tenant:acme") {
 			t.Errorf("lease %v", x)
 		}
 		return errors.Join(ss.SendHeader(metadata.Pairs("x", "y")), ss.Send(&testpb.Reply{})) // without any message
@@ -151,20 +152,20 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 		return ss.Trailer(), err
 	}
 	_, err := call(t.Context())
-	wantStatus(t, err, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
+	rpctest.WantStatus(t, err, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-tenant", "acme")
 	trailer, err := call(ctx)
-	wantRefusal(t, err, trailer, codes.Aborted, grpcmw.ReasonHeld)
+	rpctest.WantRefusal(t, err, trailer, codes.Aborted, grpcmw.ReasonHeld)
 	release()
 	if _, err := call(ctx); err != nil {
 		t.Error(err)
 	}
-	comesFree(t, other, "tenant:acme")
+	rpctest.ComesFree(t, other, "tenant:acme")
 }
 
 func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 	t.Parallel()
-	locks, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	lostIt := make(chan struct{})
 	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
 		if _, err := ss.Recv(); err != nil {
@@ -177,27 +178,51 @@ func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 		}()
 		<-ss.Context().Done()
 		close(lostIt)
-		wantStatus(t, ss.Send(&testpb.Reply{Text: "stale"}), codes.Aborted, grpcmw.ReasonLost)
-		wantStatus(t, ss.SendHeader(metadata.Pairs("stale", "1")), codes.Aborted, grpcmw.ReasonLost)
-		wantStatus(t, <-received, codes.Aborted, grpcmw.ReasonLost)
+		rpctest.WantStatus(t, ss.Send(&testpb.Reply{Text: "stale"}), codes.Aborted, grpcmw.ReasonLost)
+		rpctest.WantStatus(t, ss.SendHeader(metadata.Pairs("stale", "1")), codes.Aborted, grpcmw.ReasonLost)
+		rpctest.WantStatus(t, <-received, codes.Aborted, grpcmw.ReasonLost)
 		_, err := ss.Recv()
-		wantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
+		rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
 		return nil
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "nightly", shortLived()...))...)
+	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "nightly", rpctest.ShortLived()...))...)
 	ss := open(t, client)
-	send(t, ss, order())
+	send(t, ss, rpctest.Order())
 	<-lostIt
-	send(t, ss, order())
+	send(t, ss, rpctest.Order())
 	reply, err := ss.Recv()
 	if reply != nil {
 		t.Errorf("sent after the loss: %v", reply)
 	}
-	wantBegun(t, err, ss.Trailer(), codes.Aborted, grpcmw.ReasonLost)
+	rpctest.WantBegun(t, err, ss.Trailer(), codes.Aborted, grpcmw.ReasonLost)
+}
+
+// Whoever gives the lock up, or hands it off to a task, knows of it.
+func TestAStreamGoesOnWithoutTheLockThatItsHandlerHasGivenUp(t *testing.T) {
+	t.Parallel()
+	locks, other := rpctest.Lockers(t)
+	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
+		x, _ := core.FromContext(ss.Context())
+		if err := x.Release(ss.Context()); err != nil || rpctest.IsHeld(t, other, "nightly") {
+			t.Errorf("not released: %v", err)
+		}
+		if _, err := ss.Recv(); err != nil {
+			return err
+		}
+		return ss.Send(&testpb.Reply{Text: "accepted"})
+	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "nightly"))...)
+	ss := open(t, client)
+	send(t, ss, rpctest.Order())
+	if reply, err := ss.Recv(); err != nil || reply.GetText() != "accepted" {
+		t.Errorf("%v, %v", reply, err)
+	}
+	if _, err := ss.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("ended with %v", err)
+	}
 }
 
 func TestStreamsSendAndReceiveFromTwoGoroutines(t *testing.T) {
 	t.Parallel()
-	locks, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	var mu sync.Mutex
 	inside := map[string]int{}
 	enter := func(id string, by int) int {
@@ -232,7 +257,7 @@ func TestStreamsSendAndReceiveFromTwoGoroutines(t *testing.T) {
 		wg.Go(func() {
 			ss, err := client.Negotiate(metadata.AppendToOutgoingContext(t.Context(), "x-order", fmt.Sprint(n%3+1)))
 			for i := 0; err == nil && i < 5; i++ {
-				err = ss.Send(order())
+				err = ss.Send(rpctest.Order())
 			}
 			for i := 0; err == nil && i < 5; i++ {
 				_, err = ss.Recv()
@@ -265,23 +290,23 @@ func (s *serverStream) RecvMsg(m any) error {
 
 func TestAStreamWithoutAMessageHasNoKey(t *testing.T) {
 	t.Parallel()
-	middleware := grpcmw.StreamServerInterceptor(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, orderKey))
+	middleware := grpcmw.StreamServerInterceptor(rpctest.NewLocker(t, memlock.New()), grpcmw.WithMethod(watch, rpctest.OrderKey))
 	ss := &serverStream{ctx: t.Context(), err: io.EOF} // as Connect has it; grpc answers by itself
 	err := middleware(nil, ss, &grpc.StreamServerInfo{FullMethod: watch}, func(any, grpc.ServerStream) error {
 		t.Error("the handler ran")
 		return nil
 	})
-	wantStatus(t, err, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
+	rpctest.WantStatus(t, err, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
 }
 
 // A server with a codec of its own may receive into anything.
 func TestTheMessageIsHandedToItsOwnTypeOnly(t *testing.T) {
 	t.Parallel()
-	middleware := grpcmw.StreamServerInterceptor(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, orderKey))
+	middleware := grpcmw.StreamServerInterceptor(rpctest.NewLocker(t, memlock.New()), grpcmw.WithMethod(watch, rpctest.OrderKey))
 	below := &serverStream{ctx: t.Context()}
 	err := middleware(nil, below, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
 		for _, m := range []any{new(string), &testpb.Reply{}} {
-			wantStatus(t, ss.RecvMsg(m), codes.Internal, "")
+			rpctest.WantStatus(t, ss.RecvMsg(m), codes.Internal, "")
 		}
 		req := &testpb.RefundRequest{Note: "of an earlier one"}
 		if err := ss.RecvMsg(req); err != nil || req.GetOrder().GetId() != 42 || req.GetNote() != "" {
@@ -300,54 +325,21 @@ func TestTheMessageIsHandedToItsOwnTypeOnly(t *testing.T) {
 func TestHeldIsAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		locks, other := lockers(t)
-		hold(t, other, "order:42")
-		middleware, err := grpcmw.New(locks, grpcmw.WithMethod(refund, orderKey), grpcmw.WithMethod(watch, orderKey))
+		locks, other := rpctest.Lockers(t)
+		rpctest.Hold(t, other, "order:42")
+		middleware, err := grpcmw.New(locks, grpcmw.WithMethod(refund, rpctest.OrderKey), grpcmw.WithMethod(watch, rpctest.OrderKey))
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		_, err = middleware.Unary()(t.Context(), order(), &grpc.UnaryServerInfo{FullMethod: refund}, nil)
-		wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
+		_, err = middleware.Unary()(t.Context(), rpctest.Order(), &grpc.UnaryServerInfo{FullMethod: refund}, nil)
+		rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
 		err = middleware.Stream()(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
 			return ss.RecvMsg(&testpb.RefundRequest{})
 		})
-		wantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
+		rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
 		if waited := time.Since(began); waited > 0 {
 			t.Errorf("waited %s", waited)
 		}
 	})
-}
-
-func TestStreamHasNoMaxHoldUnlessItsRuleSaysSo(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		key  string
-		opts []core.Option
-		lost bool
-	}{
-		"locked by its message":     {orderKey, nil, false},
-		"locked by its method":      {"{grpc:method}", nil, false},
-		"locked by its message, 1h": {orderKey, []core.Option{core.WithMaxHold(time.Hour)}, true},
-		"locked by its method, 1h":  {"{grpc:method}", []core.Option{core.WithMaxHold(time.Hour)}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				middleware := grpcmw.StreamServerInterceptor(newLocker(t, memlock.New()), grpcmw.WithMethod(watch, row.key, row.opts...))
-				err := middleware(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
-					if err := ss.RecvMsg(&testpb.RefundRequest{}); err != nil {
-						return err
-					}
-					time.Sleep(2 * time.Hour)
-					return ss.Context().Err()
-				})
-				if row.lost {
-					wantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
-				} else if err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
 }

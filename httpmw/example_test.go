@@ -56,13 +56,13 @@ func ExampleConfig() {
 	}
 	defer locks.Close(ctx)
 
-	exclusive, err := httpmw.Config{
+	exclusive, err := httpmw.New(httpmw.Config{
 		Locker: locks,
 		Key:    "tenant:{query:tenant|text}",
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, p.Title, p.Status)
 		},
-	}.Middleware()
+	})
 	if err != nil {
 		panic(err)
 	}

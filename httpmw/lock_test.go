@@ -67,12 +67,23 @@ func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 			t.Errorf("%+v: %d %s", test, w.Code, w.Body)
 		}
 	}
+	text := httpmw.Lock(mwtest.MemoryLocker(t), "order:{id|text}")(leaseName)
+	for sent, status := range map[string]int{"%34%32": http.StatusBadRequest, "a%2Fb": http.StatusBadRequest, "100%": http.StatusOK, "A7": http.StatusOK} {
+		asSent := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // as chi without the recipe
+			r.URL.RawPath = "/orders/" + sent
+			r.SetPathValue("id", sent)
+			text.ServeHTTP(w, r)
+		})
+		if w := mwtest.Call(t, asSent, http.MethodPost, "/orders/x"); w.Code != status {
+			t.Errorf("%s as it was sent: %d %s", sent, w.Code, w.Body)
+		}
+	}
 }
 
 func TestErrorHandlerAnswersInstead(t *testing.T) {
 	t.Parallel()
 	locks := mwtest.MemoryLocker(t)
-	mw, err := httpmw.Config{
+	mw, err := httpmw.New(httpmw.Config{
 		Locker: locks, Key: "order:{id|int}", Options: []core.Option{core.WithMaxHold(10 * time.Millisecond)},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, p *httpmw.Problem) {
 			if r.Context().Err() != nil {
@@ -81,7 +92,7 @@ func TestErrorHandlerAnswersInstead(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = io.WriteString(w, p.Type)
 		},
-	}.Middleware()
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,5 +70,5 @@ func (r *request) Param(name string) (string, error) {
 	if v == "" && !slices.Contains(r.Params(), name) {
 		return "", rule.ErrRoute
 	}
-	return v, nil
+	return r.Unescaped(v)
 }

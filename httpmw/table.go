@@ -90,18 +90,6 @@ var (
 		TypeRoute, http.StatusInternalServerError, "Route is misconfigured",
 		"The server can not tell which resource a request of this route is for. It was not started.", "",
 	}
-	noRepeatKey = row{
-		TypeIdempotencyKey, http.StatusBadRequest, "Idempotency-Key is missing or invalid",
-		"The request needs one Idempotency-Key of 1 to 255 visible ASCII characters. It was not started.", "",
-	}
-	nobodysKey = row{
-		TypeNobodysKey, http.StatusBadRequest, "Idempotency-Key is nobody's",
-		"The server can not tell whose Idempotency-Key this is: it does not know who asks. The request was not started.", "",
-	}
-	otherRequest = row{
-		TypeKeyReused, http.StatusUnprocessableEntity, "Idempotency-Key was used for another request",
-		"An earlier request with this Idempotency-Key asked for something else. This one was not started.", "",
-	}
 )
 
 // problem is the row's answer to a request that was not started.

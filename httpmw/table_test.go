@@ -20,7 +20,7 @@ func config(s mwtest.Setup) httpmw.Config {
 }
 
 func mountLock(s mwtest.Setup) (http.Handler, error) {
-	mw, err := config(s).Middleware()
+	mw, err := httpmw.New(config(s))
 	if err != nil {
 		return nil, err
 	}

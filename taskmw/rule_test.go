@@ -138,36 +138,6 @@ func TestARulesOptionsWinExceptItsLabel(t *testing.T) {
 	}
 }
 
-func TestObserversSeeTheTemplateOrThePattern(t *testing.T) {
-	t.Parallel()
-	seen := make(chan core.Event, 2)
-	locks, err := core.New(memlock.New(), core.WithObserver(func(e core.Event) {
-		if e.Kind == core.EventAcquired {
-			seen <- e
-		}
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux := muxOf(succeed, middleware(t, locks,
-		taskmw.WithType("order:ship", "order:{order_id}"),
-		taskmw.WithTypeFunc("order:*", func(context.Context, *asynq.Task) (string, error) { return "n", nil })))
-	for _, step := range []struct{ taskType, want string }{
-		{"order:ship", "order:{order_id}"},
-		{"order:bill", "order:*"},
-	} {
-		if err := mux.ProcessTask(taskContext(t), asynq.NewTask(step.taskType, shipTask().Payload())); err != nil {
-			t.Fatal(err)
-		}
-		if e := <-seen; e.Template != step.want {
-			t.Errorf("template %q, want %q", e.Template, step.want)
-		}
-	}
-	if err := locks.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestActionsHaveNames(t *testing.T) {
 	t.Parallel()
 	if got := fmt.Sprint(taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Coalesce, taskmw.Action(9)); got != "Retry Wait Skip Coalesce Action(9)" {

@@ -46,44 +46,27 @@ func TestKeysAreMadeOfTheTask(t *testing.T) {
 	}
 }
 
+// What is wrong with a payload is in the table of all queues.
 func TestTasksWithoutAUsableKeyAreArchived(t *testing.T) {
 	t.Parallel()
 	headers := map[string]string{"empty": "", "id": "secret", "uuid": "secret-0000"}
-	for name, c := range map[string]struct{ key, payload string }{
-		"no payload":        {"order:{id}", ``},
-		"no JSON":           {"order:{id}", `id=secret`},
-		"cut JSON":          {"order:{id}", `{"id":"secret"`},
-		"two documents":     {"order:{id}", `{"id":"secret"}{}`},
-		"not an object":     {"order:{id}", `["secret"]`},
-		"missing":           {"order:{id}", `{"secret":1}`},
-		"other case":        {"order:{id}", `{"ID":"secret"}`},
-		"twice":             {"order:{id}", `{"id":"secret","id":2}`},
-		"twice in case":     {"order:{id}", `{"id":"secret","Id":2}`},
-		"null":              {"order:{id}", `{"id":null}`},
-		"empty":             {"order:{id}", `{"id":""}`},
-		"object":            {"order:{id}", `{"id":{"secret":1}}`},
-		"array":             {"order:{id}", `{"id":["secret"]}`},
-		"fraction":          {"order:{id}", `{"id":4.2}`},
-		"exponent":          {"order:{id}", `{"id":1e3}`},
-		"missing inside":    {"order:{order.id}", `{"order":{"secret":1}}`},
-		"scalar inside":     {"order:{order.id}", `{"order":"secret"}`},
-		"no number":         {"order:{id|int}", `{"id":"secret"}`},
-		"missing header":    {"order:{header:none|int}", `{}`},
-		"empty header":      {"order:{header:empty|text}", `{}`},
-		"no integer":        {"order:{header:id|int}", `{}`},
-		"no UUID":           {"order:{header:uuid|uuid}", `{}`},
-		"other case of it":  {"order:{header:Id|text}", `{}`},
-		"no asynq context":  {"order:{asynq:queue}", `{}`},
-		"no task ID":        {"order:{asynq:id}", `{}`},
-		"the second of two": {"{header:id|text} order:{id}", `{}`},
+	for name, template := range map[string]string{
+		"missing header":    "order:{header:none|int}",
+		"empty header":      "order:{header:empty|text}",
+		"no integer":        "order:{header:id|int}",
+		"no UUID":           "order:{header:uuid|uuid}",
+		"other case of it":  "order:{header:Id|text}",
+		"no asynq context":  "order:{asynq:queue}",
+		"no task ID":        "order:{asynq:id}",
+		"the second of two": "{header:id|text} order:{id}",
 	} {
-		mux := muxOf(mustNotRun(t), middleware(t, newLocker(t, memlock.New()), taskmw.WithType("order:ship", c.key)))
-		err := mux.ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(c.payload), headers))
+		mux := muxOf(mustNotRun(t), middleware(t, newLocker(t, memlock.New()), taskmw.WithType("order:ship", template)))
+		err := mux.ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(`{}`), headers))
 		if !errors.Is(err, asynq.SkipRetry) || !errors.Is(err, core.ErrInvalid) || errors.Is(err, taskmw.ErrConflict) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		source := c.key[strings.LastIndex(c.key, "order:")+len("order:"):]
+		source := template[strings.LastIndex(template, "order:")+len("order:"):]
 		source, _, _ = strings.Cut(source, "|")
 		if text := err.Error(); !strings.Contains(text, source) || strings.Contains(text, "secret") {
 			t.Errorf("%s: the reason is %q", name, text)

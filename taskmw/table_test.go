@@ -14,13 +14,45 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/jobtest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-// What the middleware makes of a task whose handler does not run: the table of the package documentation. A task's last
-// attempt is in the tests of servers.
+func TestTheTable(t *testing.T) {
+	t.Parallel()
+	cfg := configured(t, asynq.Config{})
+	is := func(want error) func(error) bool {
+		return func(err error) bool { return errors.Is(err, want) && isPlain(t, err) }
+	}
+	jobtest.Test(t, jobtest.Queue{
+		Mount: func(t *testing.T, l *core.Locker, template string, opts ...core.Option) jobtest.Run {
+			t.Helper()
+			kind := "order:ship"
+			if template == "" {
+				kind, template = "order:bill", "order:{order_id}"
+			}
+			mw := middleware(t, l, taskmw.WithType(kind, template, opts...))
+			return func(args string, work jobtest.Work) error {
+				mux := muxOf(func(ctx context.Context, _ *asynq.Task) error { return work(ctx) }, mw)
+				return mux.ProcessTask(taskContext(t), asynq.NewTask("order:ship", []byte(args)))
+			}
+		},
+		Told: map[jobtest.Outcome]func(error) bool{
+			jobtest.Held:     func(err error) bool { return errors.Is(err, taskmw.ErrConflict) && !cfg.IsFailure(err) },
+			jobtest.Draining: func(err error) bool { return errors.Is(err, core.ErrDraining) && !cfg.IsFailure(err) },
+			jobtest.Closed:   is(core.ErrClosed), jobtest.Unavailable: is(core.ErrUnavailable), jobtest.Lost: is(core.ErrLost),
+			jobtest.BadKey:    func(err error) bool { return errors.Is(err, asynq.SkipRetry) && errors.Is(err, core.ErrInvalid) },
+			jobtest.Duplicate: func(err error) bool { return err == nil },
+		},
+		Names:    map[string]string{"{asynq:type}": "order%3Aship"},
+		Verdicts: []error{asynq.SkipRetry, asynq.RevokeTask},
+		Label:    "task:order:ship:",
+	})
+}
+
+// What the middleware makes of a task whose handler does not run, beside the table of all queues. A task's last attempt is in
+// the tests of servers.
 func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 	t.Parallel()
 	const (
@@ -36,11 +68,6 @@ func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 		is    error
 		log   string // "" for no line
 	}{
-		"held": {func(t *testing.T, s *memlock.Store, _ *core.Locker) context.Context {
-			t.Helper()
-			hold(t, s, "order:42")
-			return taskContext(t)
-		}, nil, conflict, core.ErrHeld, ""},
 		"held by another task of its type": {func(t *testing.T, s *memlock.Store, _ *core.Locker) context.Context {
 			t.Helper()
 			holdAs(t, s, "order:42", "task:order:ship:8f3c")
@@ -53,25 +80,6 @@ func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 			}
 			return taskContext(t)
 		}, []core.Option{core.WithDedup(time.Hour)}, finished, nil, "its work is already done"},
-		"unavailable": {func(t *testing.T, s *memlock.Store, _ *core.Locker) context.Context {
-			t.Helper()
-			s.SetDown(true)
-			return taskContext(t)
-		}, nil, failed, core.ErrUnavailable, ""},
-		"closed": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
-			t.Helper()
-			if err := l.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			return taskContext(t)
-		}, nil, failed, core.ErrClosed, ""},
-		"draining": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
-			t.Helper()
-			if err := l.Drain(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			return taskContext(t)
-		}, nil, conflict, core.ErrDraining, ""},
 		"its context has ended": {func(t *testing.T, _ *memlock.Store, _ *core.Locker) context.Context {
 			t.Helper()
 			ctx, cancel := context.WithCancel(taskContext(t))
@@ -162,21 +170,6 @@ func TestWhatAHandlerReturns(t *testing.T) {
 	}
 }
 
-func TestAFailedTaskIsNotDone(t *testing.T) {
-	t.Parallel()
-	runs, broken := 0, errors.New("broken")
-	mux := muxOf(func(context.Context, *asynq.Task) error { runs++; return broken },
-		ship(t, newLocker(t, memlock.New()), taskmw.Retry, core.WithDedup(time.Hour)))
-	for range 2 {
-		if err := mux.ProcessTask(taskContext(t), shipTask()); !errors.Is(err, broken) {
-			t.Errorf("got %v", err)
-		}
-	}
-	if runs != 2 {
-		t.Errorf("%d runs", runs)
-	}
-}
-
 func TestAConflictOfAMiddlewareFurtherInIsAConflict(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
@@ -263,45 +256,3 @@ func TestARulesOwnPatienceComesBeforeItsAction(t *testing.T) {
 }
 
 var both = "account:{from} account:{to}"
-
-func TestSeveralNamesAreHeldTogether(t *testing.T) {
-	t.Parallel()
-	store := memlock.New()
-	ran := 0
-	mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
-		ran++
-		for _, name := range []string{"account:1", "account:2"} {
-			if _, err := core.FenceFor(ctx, name); err != nil {
-				t.Error(err)
-			}
-		}
-		return nil
-	}, middleware(t, newLocker(t, store), taskmw.WithType("order:transfer", both)))
-	transfer := asynq.NewTask("order:transfer", []byte(`{"from":2,"to":1}`))
-	if err := mux.ProcessTask(taskContext(t), transfer); err != nil || ran != 1 {
-		t.Fatalf("ran %d times: %v", ran, err)
-	}
-	hold(t, store, "account:2")
-	if err := mux.ProcessTask(taskContext(t), transfer); !errors.Is(err, taskmw.ErrConflict) || ran != 1 {
-		t.Errorf("%v, want a conflict", err)
-	}
-}
-
-func TestLocalOnlyTasksGoOnWithoutTheService(t *testing.T) {
-	t.Parallel()
-	store := memlock.New()
-	var mux *asynq.ServeMux
-	mux = muxOf(func(ctx context.Context, task *asynq.Task) error {
-		if x, _ := core.FromContext(ctx); !x.Degraded() || x.Fence() != 0 {
-			t.Errorf("degraded %v, fence %d", x.Degraded(), x.Fence())
-		}
-		if err := mux.ProcessTask(taskContext(t), task); !errors.Is(err, core.ErrHeld) {
-			t.Errorf("beside it: %v", err)
-		}
-		return nil
-	}, ship(t, newLocker(t, fallback.New(store)), taskmw.Retry, core.OnUnavailable(core.LocalOnly)))
-	store.SetDown(true)
-	if err := mux.ProcessTask(taskContext(t), shipTask()); err != nil {
-		t.Error(err)
-	}
-}

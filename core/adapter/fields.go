@@ -3,6 +3,7 @@ package adapter
 import (
 	"context"
 	"encoding"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -34,7 +35,7 @@ func Fields[T any]() Sources[*T] {
 		}
 		if !spelled(at) {
 			return Source[*T]{}, fmt.Errorf("a %v has more than one spelling, or none: there are strings, integers, bools and types "+
-				"that implement encoding.TextMarshaler, except time.Time", at)
+				"that implement encoding.TextMarshaler, except time.Time and json.Number", at)
 		}
 		return Typed(func(_ context.Context, req *T) (string, error) { return walk(reflect.ValueOf(req), way) }), nil
 	}
@@ -52,7 +53,7 @@ var marshaler = reflect.TypeFor[encoding.TextMarshaler]()
 // spelled says whether values of a type have one text each.
 func spelled(t reflect.Type) bool {
 	switch t = pointed(t); {
-	case t == reflect.TypeFor[time.Time](): // the same instant differs by its location
+	case t == reflect.TypeFor[time.Time](), t == reflect.TypeFor[json.Number](): // an instant differs by its location; 42 is 42.0
 		return false
 	case reflect.PointerTo(t).Implements(marshaler):
 		return true
@@ -90,6 +91,12 @@ func walk(v reflect.Value, way [][]int) (string, error) {
 		}
 	}
 	return read(v)
+}
+
+// IsNil says whether v is a nil pointer, as one may be on the way to a field. Generated code asks it.
+func IsNil[T any](v T) bool {
+	p := reflect.ValueOf(&v).Elem()
+	return p.Kind() == reflect.Pointer && p.IsNil()
 }
 
 // read is the text of v, "" if it is missing.

@@ -1,6 +1,7 @@
 package adapter_test
 
 import (
+	"encoding/json"
 	"errors"
 	"math/big"
 	"strings"
@@ -44,6 +45,7 @@ type order struct {
 	Price   float64
 	Items   []string
 	Any     any
+	Literal json.Number
 	hidden  string
 }
 
@@ -80,7 +82,7 @@ func TestFieldsNameTheLockOfAStruct(t *testing.T) {
 func TestFieldsThatNameNoLockAreRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
-		"Id": "no exported field", "hidden": "no exported field", "At": "spelling", "Price": "spelling", "Items": "spelling", "Any": "spelling",
+		"Id": "no exported field", "hidden": "no exported field", "At": "spelling", "Price": "spelling", "Items": "spelling", "Any": "spelling", "Literal": "spelling",
 		"Line": "spelling", "Next": "spelling", "ID.X": "no struct", "Next.Nothing": "no exported field",
 	} {
 		if _, err := adapter.NewKey("{"+name+"}", adapter.Fields[order]()); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) {

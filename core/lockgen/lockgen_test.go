@@ -68,7 +68,10 @@ func (o *orders) Count(ctx context.Context) (int, io.Writer, error) {
 	return 1, io.Discard, o.held(ctx)
 }
 func (o *orders) Float(ctx context.Context, _ shop.Refund) error { return o.held(ctx) }
-func (o *orders) List(ctx context.Context) ([]string, error)     { return nil, o.held(ctx) }
+func (o *orders) Debit(ctx context.Context, _ shop.Refund, _ string) error {
+	return o.held(ctx)
+}
+func (o *orders) List(ctx context.Context) ([]string, error) { return nil, o.held(ctx) }
 
 func locked(t *testing.T) (*core.Locker, *orders, shop.Orders) {
 	t.Helper()
@@ -100,6 +103,7 @@ func TestMethodsRunUnderTheLocksOfTheirComments(t *testing.T) {
 		{func() error { return x.Ship(t.Context(), id) }, "[order:" + strings.ToLower(id) + "]"},
 		{func() error { n, err := x.Move(t.Context(), 2, 1, true, "a", "b"); return is(n, 2, err) }, "[account:1 account:2]"},
 		{func() error { n, w, err := x.Count(t.Context()); return is(n == 1 && w == io.Discard, true, err) }, "[orders]"},
+		{func() error { return x.Debit(t.Context(), shop.Refund{From: &shop.Account{ID: 7}}, "noon") }, "[account:7:noon]"},
 		{func() error { _, err := x.List(t.Context()); return err }, "[]"},
 		{x.Close, "[]"},
 	} {
@@ -129,6 +133,7 @@ func TestWhatAMethodReturnsAndWhatKeepsItFromRunning(t *testing.T) {
 	}{
 		"a nil request":  {func() error { _, err := x.Refund(t.Context(), nil); return err }, key.ErrMissing},
 		"an empty field": {func() error { _, err := x.Refund(t.Context(), &shop.Refund{}); return err }, key.ErrMissing},
+		"a nil part":     {func() error { return x.Debit(t.Context(), shop.Refund{}, "noon") }, key.ErrMissing},
 		"no UUID":        {func() error { return x.Ship(t.Context(), "42") }, core.ErrInvalid},
 		"a float":        {func() error { return x.Float(t.Context(), shop.Refund{Ratio: 0.5}) }, adapter.ErrMisconfigured},
 		"somebody else's": {func() error {
@@ -187,6 +192,8 @@ func TestWhatCannotWorkIsRefusedWhereItStands(t *testing.T) {
 		"//holdfast:lock order:{id}\n\tF(ctx context.Context, id int) (error, bool)": "last result",
 		"//holdfast:lock order:{id}\n\tF(ctx context.Context, id int)":               "last result",
 		"//holdfast:lock order:{_}\n\tF(ctx context.Context, _ int) error":           "no parameter",
+		"//holdfast:lock o\n\tF(ctx context.Context, string int) error":              "rename it",
+		"//holdfast:lock o\n\tF(context context.Context) error":                      "rename it",
 		"//holdfast:lock o\n\tF(a, b context.Context) error":                         "one context",
 		"F(ctx context.Context) error":                                               "no method",
 		"//holdfast:lock o\n\tF(ctx context.Context) (unknown.T, error)":             "package unknown",

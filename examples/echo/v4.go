@@ -28,14 +28,14 @@ func shopV4(locks *core.Locker) (http.Handler, error) {
 	e.PUT("/stock", work, echomw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second)))
 
 	// Everything that can be chosen.
-	lock, err := echomw.Config{
+	lock, err := echomw.New(echomw.Config{
 		Locker:  locks,
 		Key:     "order:{id|int}",
 		Skipper: func(c echo.Context) bool { return c.QueryParam("force") == "yes" },
 		ErrorHandler: func(_ echo.Context, p *httpmw.Problem) error {
 			return echo.NewHTTPError(p.Status, "not now: "+p.Title) // for Echo's HTTPErrorHandler
 		},
-	}.ToMiddleware()
+	})
 	if err != nil {
 		return nil, err
 	}

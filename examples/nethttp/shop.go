@@ -24,14 +24,14 @@ func newShop(locks *core.Locker) (http.Handler, error) {
 	mux.Handle("PUT /stock", httpmw.Lock(locks, "stock:{body:sku}", core.WithWait(5*time.Second))(work))
 
 	// Everything that can be chosen.
-	lock, err := httpmw.Config{
+	lock, err := httpmw.New(httpmw.Config{
 		Locker:  locks,
 		Key:     "order:{id|int}",
 		Skipper: func(r *http.Request) bool { return r.URL.Query().Get("force") == "yes" },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
 			http.Error(w, "not now: "+p.Title, p.Status)
 		},
-	}.Middleware()
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
@@ -56,6 +54,11 @@ func serve(t *testing.T, procedure string, h http.Handler) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle(procedure, h)
+	return serveAll(t, mux)
+}
+
+func serveAll(t *testing.T, mux *http.ServeMux) *httptest.Server {
+	t.Helper()
 	srv := httptest.NewUnstartedServer(mux)
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
@@ -65,44 +68,4 @@ func serve(t *testing.T, procedure string, h http.Handler) *httptest.Server {
 
 func client(srv *httptest.Server, procedure string, opts ...connect.ClientOption) *connect.Client[request, reply] {
 	return connect.NewClient[request, reply](srv.Client(), srv.URL+procedure, opts...)
-}
-
-// lockers returns two Lockers of one store: the server's, and that of another process.
-func lockers(t *testing.T) (locks, other *core.Locker, store *memlock.Store) {
-	t.Helper()
-	store = memlock.New()
-	return newLocker(t, store), newLocker(t, store), store
-}
-
-func newLocker(t *testing.T, d driver.Driver) *core.Locker {
-	t.Helper()
-	l, err := core.New(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
-}
-
-// hold takes a name until the test ends.
-func hold(t *testing.T, l *core.Locker, name string) {
-	t.Helper()
-	x, err := l.TryAcquire(t.Context(), name, core.WithLabel("worker-1.internal"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = x.Release(context.WithoutCancel(t.Context())) })
-}
-
-func isFree(t *testing.T, l *core.Locker, name string) bool {
-	t.Helper()
-	x, err := l.TryAcquire(t.Context(), name)
-	if err != nil {
-		return false
-	}
-	return x.Release(t.Context()) == nil
 }

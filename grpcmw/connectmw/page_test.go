@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/connectmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 )
 
 // generated stands for what protoc-gen-connect-go writes: shopv1connect.NewOrdersHandler.
@@ -36,7 +37,7 @@ func handlers(mux *http.ServeMux, locks *core.Locker, orders any) {
 
 func TestTheCodeOfThePageRuns(t *testing.T) {
 	t.Parallel()
-	locks, _, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	mux := http.NewServeMux()
 	handlers(mux, locks, nil)
 	res, err := client(serve(t, refund, mux), refund).CallUnary(t.Context(), order(42))

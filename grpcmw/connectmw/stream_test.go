@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/connectmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 )
 
 func TestAServerStreamHoldsTheLockOfItsRequest(t *testing.T) {
@@ -19,12 +20,12 @@ func TestAServerStreamHoldsTheLockOfItsRequest(t *testing.T) {
 	for protocol, opts := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			locks, other, _ := lockers(t)
+			locks, other := rpctest.Lockers(t)
 			h := connect.NewServerStreamHandler(watch, func(ctx context.Context, req *connect.Request[request], s *connect.ServerStream[reply]) error {
 				if req.Msg.GetOrder().GetId() != 42 {
 					t.Errorf("the handler got %v", req.Msg)
 				}
-				if isFree(t, other, "order:42") {
+				if !rpctest.IsHeld(t, other, "order:42") {
 					t.Error("free while the handler runs")
 				}
 				return s.Send(&reply{Text: name(ctx)})
@@ -41,39 +42,13 @@ func TestAServerStreamHoldsTheLockOfItsRequest(t *testing.T) {
 	}
 }
 
-func TestARefusedStreamIsToldByItsCodeAndReason(t *testing.T) {
-	t.Parallel()
-	for protocol, opts := range protocols {
-		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			locks, other, _ := lockers(t)
-			hold(t, other, "order:42")
-			h := connect.NewServerStreamHandler(watch, func(context.Context, *connect.Request[request], *connect.ServerStream[reply]) error {
-				t.Error("it ran")
-				return nil
-			}, connectmw.WithLocks(locks, grpcmw.WithMethod(watch, "order:{order.id}")))
-			s, err := client(serve(t, watch, h), watch, opts...).CallServerStream(t.Context(), order(42))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = s.Close() }()
-			if s.Receive() {
-				t.Errorf("a message: %v", s.Msg())
-			}
-			if is, _ := reason(t, s.Err()); connect.CodeOf(s.Err()) != connect.CodeAborted || is != grpcmw.ReasonHeld {
-				t.Errorf("%v (%s)", s.Err(), is)
-			}
-		})
-	}
-}
-
 func TestAClientStreamHoldsTheLockOfItsHeader(t *testing.T) {
 	t.Parallel()
-	locks, other, _ := lockers(t)
+	locks, other := rpctest.Lockers(t)
 	h := connect.NewClientStreamHandler(imports, func(ctx context.Context, s *connect.ClientStream[request]) (*connect.Response[reply], error) {
 		n := 0
 		for s.Receive() {
-			if n++; isFree(t, other, "order:42") {
+			if n++; !rpctest.IsHeld(t, other, "order:42") {
 				t.Error("free while the handler runs")
 			}
 		}
@@ -93,14 +68,14 @@ func TestAClientStreamHoldsTheLockOfItsHeader(t *testing.T) {
 	if err != nil || res.Msg.GetText() != "order:42" {
 		t.Errorf("%v, %v", res, err)
 	}
-	if !isFree(t, other, "order:42") {
+	if rpctest.IsHeld(t, other, "order:42") {
 		t.Error("held after the call")
 	}
 }
 
 func TestALostStreamEnds(t *testing.T) {
 	t.Parallel()
-	locks, _, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	h := connect.NewBidiStreamHandler(negotiate, func(ctx context.Context, s *connect.BidiStream[request, reply]) error {
 		if _, err := s.Receive(); err != nil {
 			return err

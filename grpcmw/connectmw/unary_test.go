@@ -2,19 +2,26 @@ package connectmw_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/fence"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/connectmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
 var byOrder = grpcmw.WithMethod(refund, "order:{order.id}")
@@ -46,9 +53,9 @@ func TestACallHoldsTheLockOfItsMessage(t *testing.T) {
 	for protocol, opts := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			locks, other, _ := lockers(t)
+			locks, other := rpctest.Lockers(t)
 			h := connect.NewUnaryHandler(refund, func(ctx context.Context, req *connect.Request[request]) (*connect.Response[reply], error) {
-				if isFree(t, other, "order:42") {
+				if !rpctest.IsHeld(t, other, "order:42") {
 					t.Error("free while the handler runs")
 				}
 				return leaseName(ctx, req)
@@ -57,61 +64,48 @@ func TestACallHoldsTheLockOfItsMessage(t *testing.T) {
 			if err != nil || res.Msg.GetText() != "order:42" {
 				t.Fatalf("%v, %v", res, err)
 			}
-			if !isFree(t, other, "order:42") {
+			if rpctest.IsHeld(t, other, "order:42") {
 				t.Error("held after the call")
 			}
 		})
 	}
 }
 
-func TestARefusalIsToldByItsCodeAndReason(t *testing.T) {
+// A client of gRPC sees no difference between the two servers.
+func TestTheTable(t *testing.T) {
 	t.Parallel()
-	for what, test := range map[string]struct {
-		id     int64
-		before func(t *testing.T, locks, other *core.Locker, down func(bool))
-		code   connect.Code
-		reason string
-	}{
-		"Held": {42, func(t *testing.T, _, other *core.Locker, _ func(bool)) { t.Helper(); hold(t, other, "order:42") },
-			connect.CodeAborted, grpcmw.ReasonHeld},
-		"KeyMissing": {0, func(*testing.T, *core.Locker, *core.Locker, func(bool)) {},
-			connect.CodeInvalidArgument, grpcmw.ReasonKeyInvalid},
-		"Unavailable": {42, func(_ *testing.T, _, _ *core.Locker, down func(bool)) { down(true) },
-			connect.CodeUnavailable, grpcmw.ReasonUnavailable},
-		"Closed": {42, func(t *testing.T, locks, _ *core.Locker, _ func(bool)) { t.Helper(); _ = locks.Close(t.Context()) },
-			connect.CodeUnavailable, grpcmw.ReasonUnavailable},
-	} {
-		for protocol, opts := range protocols {
-			t.Run(what+protocol, func(t *testing.T) {
-				t.Parallel()
-				locks, other, store := lockers(t)
-				h := connect.NewUnaryHandler(refund, func(context.Context, *connect.Request[request]) (*connect.Response[reply], error) {
-					t.Error("it ran")
-					return nil, nil
-				}, connectmw.WithLocks(locks, byOrder))
-				c := client(serve(t, refund, h), refund, opts...)
-				test.before(t, locks, other, store.SetDown)
-				_, err := c.CallUnary(t.Context(), order(test.id))
-				store.SetDown(false)
-				is, retry := reason(t, err)
-				if connect.CodeOf(err) != test.code || is != test.reason {
-					t.Errorf("%v (%s), want %v (%s)", err, is, test.code, test.reason)
-				}
-				if what == "Held" && retry <= 0 {
-					t.Error("no time for a retry")
-				}
-				if strings.Contains(err.Error(), "order:42") || strings.Contains(err.Error(), "worker-1") {
-					t.Errorf("the client is told too much: %v", err)
-				}
-			})
-		}
-	}
+	rpctest.Test(t, rpctest.Framework{
+		Mount: func(t *testing.T, work rpctest.Work, l *core.Locker, rules ...grpcmw.Option) testpb.OrdersClient {
+			t.Helper()
+			locks, mux := connectmw.WithLocks(l, rules...), http.NewServeMux()
+			for _, procedure := range []string{rpctest.Refund, rpctest.Quote} {
+				mux.Handle(procedure, connect.NewUnaryHandler(procedure, func(ctx context.Context, req *connect.Request[request]) (*connect.Response[reply], error) {
+					return connect.NewResponse(&reply{Text: "reply"}), work(ctx, req.Msg)
+				}, locks))
+			}
+			mux.Handle(watch, connect.NewServerStreamHandler(watch, func(ctx context.Context, req *connect.Request[request], _ *connect.ServerStream[reply]) error {
+				return work(ctx, req.Msg)
+			}, locks))
+			srv := serveAll(t, mux)
+			pool := x509.NewCertPool()
+			pool.AddCert(srv.Certificate())
+			conn, err := grpc.NewClient(srv.Listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool, "example.com")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			return testpb.NewOrdersClient(conn)
+		},
+		Status: func(code codes.Code, text string) error {
+			return connect.NewError(connect.Code(code), errors.New(text))
+		},
+	})
 }
 
 func TestAHeldLockTellsHTTPClientsWhenToRetry(t *testing.T) {
 	t.Parallel()
-	locks, other, _ := lockers(t)
-	hold(t, other, "order:42")
+	locks, other := rpctest.Lockers(t)
+	rpctest.Hold(t, other, "order:42")
 	c := client(serve(t, refund, connect.NewUnaryHandler(refund, leaseName, connectmw.WithLocks(locks, byOrder))), refund)
 	_, err := c.CallUnary(t.Context(), order(42))
 	e, ok := errors.AsType[*connect.Error](err)
@@ -120,37 +114,9 @@ func TestAHeldLockTellsHTTPClientsWhenToRetry(t *testing.T) {
 	}
 }
 
-func TestADuplicateIsNotRunAgain(t *testing.T) {
-	t.Parallel()
-	locks, _, _ := lockers(t)
-	once := connectmw.WithLocks(locks, grpcmw.WithMethod(refund, "order:{order.id}", core.WithDedup(time.Hour)))
-	c := client(serve(t, refund, connect.NewUnaryHandler(refund, leaseName, once)), refund)
-	if _, err := c.CallUnary(t.Context(), order(42)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := c.CallUnary(t.Context(), order(42))
-	if is, _ := reason(t, err); connect.CodeOf(err) != connect.CodeAlreadyExists || is != grpcmw.ReasonDuplicate {
-		t.Errorf("%v (%s)", err, is)
-	}
-}
-
-func TestALossIsToldWhateverTheHandlerReturns(t *testing.T) {
-	t.Parallel()
-	locks, _, _ := lockers(t)
-	short := connectmw.WithLocks(locks, grpcmw.WithMethod(refund, "order:{order.id}", core.WithMaxHold(10*time.Millisecond)))
-	h := connect.NewUnaryHandler(refund, func(ctx context.Context, _ *connect.Request[request]) (*connect.Response[reply], error) {
-		<-ctx.Done()
-		return nil, connect.NewError(connect.CodeDataLoss, context.Cause(ctx))
-	}, short)
-	_, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), order(42))
-	if is, _ := reason(t, err); connect.CodeOf(err) != connect.CodeAborted || is != grpcmw.ReasonLost {
-		t.Errorf("%v (%s)", err, is)
-	}
-}
-
 func TestAHandlersErrorIsItsOwn(t *testing.T) {
 	t.Parallel()
-	locks, _, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	var seen error
 	outside := connect.WithInterceptors(connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
@@ -178,7 +144,7 @@ type wrapped struct{ error }
 
 func TestAHandlersErrorMayBeOfATypeThatCannotBeCompared(t *testing.T) {
 	t.Parallel()
-	locks, _, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	for _, own := range []error{several{"order.id"}, wrapped{several{"order.id"}}} {
 		for _, rule := range [][]grpcmw.Option{{byOrder, grpcmw.WithMethod(watch, "order:{order.id}")}, nil} {
 			unary := connect.NewUnaryHandler(refund, func(context.Context, *connect.Request[request]) (*connect.Response[reply], error) {
@@ -203,30 +169,10 @@ func TestAHandlersErrorMayBeOfATypeThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// connect.NewError(code, err) is how handlers of Connect return any error, and sends its text.
-func TestAnErrorOfAnInnerLockTellsNothing(t *testing.T) {
-	t.Parallel()
-	held := &core.HeldError{Name: "stock:secret", Label: "host-secret"}
-	for own, code := range map[error]connect.Code{
-		held: connect.CodeAborted, connect.NewError(connect.CodeInternal, held): connect.CodeAborted,
-	} {
-		for _, rule := range [][]grpcmw.Option{{byOrder}, nil} {
-			locks, _, _ := lockers(t)
-			h := connect.NewUnaryHandler(refund, func(context.Context, *connect.Request[request]) (*connect.Response[reply], error) {
-				return nil, own
-			}, connectmw.WithLocks(locks, rule...))
-			_, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), order(42))
-			if connect.CodeOf(err) != code || strings.Contains(err.Error(), "secret") {
-				t.Errorf("%v became %v", own, err)
-			}
-		}
-	}
-}
-
 func TestInterceptorsOutsideFindCoresError(t *testing.T) {
 	t.Parallel()
-	locks, other, _ := lockers(t)
-	hold(t, other, "order:42")
+	locks, other := rpctest.Lockers(t)
+	rpctest.Hold(t, other, "order:42")
 	var seen error
 	outside := connect.WithInterceptors(connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
@@ -243,7 +189,7 @@ func TestInterceptorsOutsideFindCoresError(t *testing.T) {
 
 func TestHeadersNameLocksAndCarryFences(t *testing.T) {
 	t.Parallel()
-	locks, _, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	h := connect.NewUnaryHandler(refund, func(ctx context.Context, req *connect.Request[request]) (*connect.Response[reply], error) {
 		if f, err := fence.Parse(metadata.ValueFromIncomingContext(ctx, fence.Header)...); err != nil || f != 7 {
 			t.Errorf("fence %d, %v", f, err)
@@ -261,8 +207,8 @@ func TestHeadersNameLocksAndCarryFences(t *testing.T) {
 
 func TestMethodsWithoutARuleAndClientsAreNotLocked(t *testing.T) {
 	t.Parallel()
-	locks, other, _ := lockers(t)
-	hold(t, other, "order:42")
+	locks, other := rpctest.Lockers(t)
+	rpctest.Hold(t, other, "order:42")
 	i, err := connectmw.NewInterceptor(locks, grpcmw.WithMethod(watch, "order:{order.id}"))
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +226,7 @@ func TestMethodsWithoutARuleAndClientsAreNotLocked(t *testing.T) {
 
 func TestRulesThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
-	locks, _, _ := lockers(t)
+	locks, _ := rpctest.Lockers(t)
 	if _, err := connectmw.NewInterceptor(locks, grpcmw.WithMethod(refund, "order:{order.nothing}")); !errors.Is(err, core.ErrInvalid) {
 		t.Error(err)
 	}

@@ -37,7 +37,7 @@ func NewBind[T any](c Config, handler func(c *echo.Context, req *T) error) (echo
 	if handler == nil {
 		return nil, fmt.Errorf("%w: Bind without a function", core.ErrInvalid)
 	}
-	l, err := c.lock(rule.Fields[*request, T]())
+	l, err := newLock(c, rule.Fields[*request, T]())
 	if err != nil {
 		return nil, err
 	}

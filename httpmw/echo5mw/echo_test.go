@@ -31,16 +31,12 @@ func BenchmarkLock(b *testing.B) { version.Bench(b) }
 type app = echotest.App[*echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]
 
 var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]{
-	Package: "echo5mw",
-	Lock:    echo5mw.Lock,
-	Middleware: func(c echotest.Config[*echo.Context]) (echo.MiddlewareFunc, error) {
-		return echo5mw.Config(c).ToMiddleware()
-	},
-	NewBind: func(c echotest.Config[*echo.Context], handler func(*echo.Context, *mwtest.Pay) error) (echo.HandlerFunc, error) {
-		return echo5mw.NewBind(echo5mw.Config(c), handler)
-	},
-	Serve:    serve,
-	Response: (*echo.Context).Response,
+	Package:    "echo5mw",
+	Lock:       echo5mw.Lock,
+	Middleware: echo5mw.New,
+	NewBind:    echo5mw.NewBind[mwtest.Pay],
+	Serve:      serve,
+	Response:   (*echo.Context).Response,
 	Writer: func(c *echo.Context) http.ResponseWriter {
 		if response, ok := c.Response().(*echo.Response); ok {
 			return response.ResponseWriter

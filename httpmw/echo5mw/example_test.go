@@ -84,13 +84,13 @@ func ExampleConfig() {
 	}
 	defer locks.Close(ctx)
 
-	mw, err := echo5mw.Config{
+	mw, err := echo5mw.New(echo5mw.Config{
 		Locker: locks,
 		Key:    "tenant:{query:tenant|text}",
 		ErrorHandler: func(_ *echo.Context, p *httpmw.Problem) error {
 			return echo.NewHTTPError(p.Status, p.Title)
 		},
-	}.ToMiddleware()
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -118,13 +118,13 @@ func ExampleConfig_keyFunc() {
 		return password == "secret", nil
 	})
 	report := key.MustParse("report:{user}")
-	lock, err := echo5mw.Config{
+	lock, err := echo5mw.New(echo5mw.Config{
 		Locker: locks,
 		KeyFunc: func(c *echo.Context) (string, error) {
 			user, _ := c.Get("user").(string)
 			return report.Name(user)
 		},
-	}.ToMiddleware()
+	})
 	if err != nil {
 		panic(err)
 	}

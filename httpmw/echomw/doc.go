@@ -1,5 +1,5 @@
 // Package echomw holds a lock around handlers of Echo v4: one request at a time for each order, user
-// or anything else that the key names, on all machines. Package echo5mw is for Echo v5.
+// or anything else that the key names, on all machines. Package echo5mw is for Echo v5; its examples of Config are for both.
 //
 //	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id|int}"))
 //

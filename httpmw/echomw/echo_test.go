@@ -33,19 +33,15 @@ func BenchmarkLock(b *testing.B) { version.Bench(b) }
 type app = echotest.App[echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]
 
 var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]{
-	Package: "echomw",
-	Lock:    echomw.Lock,
-	Middleware: func(c echotest.Config[echo.Context]) (echo.MiddlewareFunc, error) {
-		return echomw.Config(c).ToMiddleware()
-	},
-	NewBind: func(c echotest.Config[echo.Context], handler func(echo.Context, *mwtest.Pay) error) (echo.HandlerFunc, error) {
-		return echomw.NewBind(echomw.Config(c), handler)
-	},
-	Serve:     serve,
-	Response:  func(c echo.Context) http.ResponseWriter { return c.Response() },
-	Writer:    func(c echo.Context) http.ResponseWriter { return c.Response().Writer },
-	SetWriter: func(c echo.Context, w http.ResponseWriter) { c.Response().Writer = w },
-	HTTPError: func(code int, message string) error { return echo.NewHTTPError(code, message) },
+	Package:    "echomw",
+	Lock:       echomw.Lock,
+	Middleware: echomw.New,
+	NewBind:    echomw.NewBind[mwtest.Pay],
+	Serve:      serve,
+	Response:   func(c echo.Context) http.ResponseWriter { return c.Response() },
+	Writer:     func(c echo.Context) http.ResponseWriter { return c.Response().Writer },
+	SetWriter:  func(c echo.Context, w http.ResponseWriter) { c.Response().Writer = w },
+	HTTPError:  func(code int, message string) error { return echo.NewHTTPError(code, message) },
 	Code: func(err error) int {
 		if he, ok := errors.AsType[*echo.HTTPError](err); ok {
 			return he.Code

@@ -44,18 +44,11 @@ func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
 }
 
 func config(s mwtest.Setup) fibermw.Config {
-	c := fibermw.Config{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
-	if s.KeyFunc != nil {
-		c.KeyFunc = func(c fiber.Ctx) (string, error) { return s.KeyFunc(asHTTP(c)) }
-	}
-	if s.Skipper != nil {
-		c.Skipper = func(c fiber.Ctx) bool { return s.Skipper(asHTTP(c)) }
-	}
-	return c
+	return mwtest.Config[fiber.Ctx, func(c fiber.Ctx, p *httpmw.Problem) error](s, asHTTP)
 }
 
 func mountLock(s mwtest.Setup) (http.Handler, error) {
-	lock, err := config(s).ToHandler()
+	lock, err := fibermw.New(config(s))
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +216,7 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 		}
 		return c.SendString(strconv.FormatInt(n, 10))
 	})
-	lock, err := fibermw.Config{Locker: locks, Key: "order:{body:id}", MaxBody: 1000}.ToHandler()
+	lock, err := fibermw.New(fibermw.Config{Locker: locks, Key: "order:{body:id}", MaxBody: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,9 +282,9 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 		{fmt.Errorf("%w: %w", fiber.ErrTooManyRequests, held), http.StatusConflict, httpmw.TypeHeld},
 	} {
 		for _, skipped := range []bool{false, true} {
-			lock, err := fibermw.Config{
+			lock, err := fibermw.New(fibermw.Config{
 				Locker: mwtest.MemoryLocker(t), Key: "order:{id|int}", Skipper: func(fiber.Ctx) bool { return skipped },
-			}.ToHandler()
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -348,10 +341,10 @@ func TestAfterALossTheHeadersAreThoseFromBefore(t *testing.T) {
 // Fiber reuses the memory of a request for the next one.
 func TestANameOutlivesItsRequest(t *testing.T) {
 	t.Parallel()
-	lock, err := fibermw.Config{
+	lock, err := fibermw.New(fibermw.Config{
 		Locker:  mwtest.MemoryLocker(t),
 		KeyFunc: func(c fiber.Ctx) (string, error) { return c.Params("id"), nil },
-	}.ToHandler()
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,11 +370,11 @@ func TestANameOutlivesItsRequest(t *testing.T) {
 
 func TestErrorHandlerAndKeyFuncGetFibersContext(t *testing.T) {
 	t.Parallel()
-	lock, err := fibermw.Config{
+	lock, err := fibermw.New(fibermw.Config{
 		Locker:       mwtest.MemoryLocker(t),
 		KeyFunc:      func(c fiber.Ctx) (string, error) { return c.Query("name"), nil },
 		ErrorHandler: func(c fiber.Ctx, p *httpmw.Problem) error { return fiber.NewError(p.Status, "not for "+c.Query("as")) },
-	}.ToHandler()
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

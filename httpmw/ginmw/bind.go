@@ -42,7 +42,7 @@ func NewBind[T any](c Config, handler func(c *gin.Context, req *T)) (gin.Handler
 	if handler == nil {
 		return nil, fmt.Errorf("%w: Bind without a function", core.ErrInvalid)
 	}
-	l, err := c.lock(rule.Fields[*request, T]())
+	l, err := newLock(c, rule.Fields[*request, T]())
 	if err != nil {
 		return nil, err
 	}

@@ -19,18 +19,11 @@ func TestTheTable(t *testing.T) {
 }
 
 func config(s mwtest.Setup) ginmw.Config {
-	c := ginmw.Config{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
-	if s.KeyFunc != nil {
-		c.KeyFunc = func(c *gin.Context) (string, error) { return s.KeyFunc(c.Request) }
-	}
-	if s.Skipper != nil {
-		c.Skipper = func(c *gin.Context) bool { return s.Skipper(c.Request) }
-	}
-	return c
+	return mwtest.Config[*gin.Context, func(c *gin.Context, p *httpmw.Problem)](s, func(c *gin.Context) *http.Request { return c.Request })
 }
 
 func mountLock(s mwtest.Setup) (http.Handler, error) {
-	lock, err := config(s).ToHandler()
+	lock, err := ginmw.New(config(s))
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +85,7 @@ func TestHandlersAfterABoundOneAreUnderItsLock(t *testing.T) {
 
 func TestKeyFuncAndErrorHandlerGetGinsContext(t *testing.T) {
 	t.Parallel()
-	lock, err := ginmw.Config{
+	lock, err := ginmw.New(ginmw.Config{
 		Locker: mwtest.MemoryLocker(t),
 		KeyFunc: func(c *gin.Context) (string, error) {
 			if user := c.GetString("user"); user != "" {
@@ -101,7 +94,7 @@ func TestKeyFuncAndErrorHandlerGetGinsContext(t *testing.T) {
 			return "", errors.New("nobody")
 		},
 		ErrorHandler: func(c *gin.Context, p *httpmw.Problem) { c.String(p.Status, "not for "+c.Query("as")) },
-	}.ToHandler()
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

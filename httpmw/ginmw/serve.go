@@ -133,5 +133,5 @@ func (r *request) Param(name string) (string, error) {
 	if !known {
 		return "", rule.ErrRoute
 	}
-	return v, nil
+	return r.Unescaped(v)
 }

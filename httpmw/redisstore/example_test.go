@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/redislock"
-	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/httpmw/redisstore"
 )
 
@@ -37,7 +37,7 @@ func Example() {
 		fmt.Fprint(w, "payment ", payments)
 	})
 	account := func(*http.Request) (string, error) { return "ann", nil } // who has authenticated
-	h := httpmw.Idempotency(locks, redisstore.New(rdb), account)(pay)
+	h := idempotency.Middleware(locks, redisstore.New(rdb), account)(pay)
 
 	for range 2 {
 		r := httptest.NewRequest(http.MethodPost, "/payments", http.NoBody)

@@ -1,6 +1,6 @@
-// Package redisstore keeps the answers of httpmw.Idempotency in Redis.
+// Package redisstore keeps the answers of package idempotency in Redis.
 //
-//	httpmw.Idempotency(locks, redisstore.New(rdb), account)
+//	idempotency.Middleware(locks, redisstore.New(rdb), account)
 //
 // Each answer is one key with a TTL. It works with a single server, Sentinel and Cluster. What a failover
 // loses, or eviction removes, runs again when it is repeated: use a Redis that does not evict.
@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 )
 
 // Store is a store for answers. Make it with [New]. The client stays yours, to close.
@@ -22,7 +22,7 @@ type Store struct {
 	prefix string
 }
 
-var _ httpmw.IdempotencyStore = (*Store)(nil)
+var _ idempotency.Store = (*Store)(nil)
 
 // Option configures a [Store].
 type Option interface{ apply(*Store) }
@@ -44,7 +44,7 @@ func New(rdb redis.Cmdable, opts ...Option) *Store {
 	return s
 }
 
-// Load implements [httpmw.IdempotencyStore]. GETEX without an option only reads. But it counts as a write, so no client sends
+// Load implements [idempotency.Store]. GETEX without an option only reads. But it counts as a write, so no client sends
 // it to a replica, which may not know yet what was answered.
 func (s *Store) Load(ctx context.Context, key string) ([]byte, error) {
 	raw, err := s.rdb.GetEx(ctx, s.prefix+key, redis.KeepTTL).Bytes()
@@ -54,7 +54,7 @@ func (s *Store) Load(ctx context.Context, key string) ([]byte, error) {
 	return raw, err
 }
 
-// Save implements [httpmw.IdempotencyStore]. A lost reply does no harm: what is there stays.
+// Save implements [idempotency.Store]. A lost reply does no harm: what is there stays.
 func (s *Store) Save(ctx context.Context, key string, answer []byte, window time.Duration) error {
 	err := s.rdb.SetArgs(ctx, s.prefix+key, answer, redis.SetArgs{Mode: "NX", TTL: window}).Err()
 	if errors.Is(err, redis.Nil) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/httpmw/sqlstore"
 )
 
@@ -28,7 +28,7 @@ func Example() {
 	pay := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 
 	mux := http.NewServeMux()
-	mux.Handle("POST /payments", httpmw.Idempotency(locks, answers, account)(pay))
+	mux.Handle("POST /payments", idempotency.Middleware(locks, answers, account)(pay))
 
 	_, err = sqlstore.New(db, sqlstore.Postgres, "answers; DROP TABLE orders")
 	fmt.Println(errors.Is(err, core.ErrInvalid))

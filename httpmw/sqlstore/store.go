@@ -1,4 +1,4 @@
-// Package sqlstore keeps the answers of httpmw.Idempotency in a table of PostgreSQL, MySQL, MariaDB or
+// Package sqlstore keeps the answers of package idempotency in a table of PostgreSQL, MySQL, MariaDB or
 // SQLite.
 //
 //	CREATE TABLE holdfast_answers (
@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 )
 
 // Dialect is the SQL of a product.
@@ -42,7 +42,7 @@ type Store struct {
 	table   string
 }
 
-var _ httpmw.IdempotencyStore = (*Store)(nil)
+var _ idempotency.Store = (*Store)(nil)
 
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
 
@@ -85,7 +85,7 @@ func (s *Store) Purge(ctx context.Context) error {
 	return s.exec(ctx, "DELETE FROM "+s.table+" WHERE until <= "+s.arg(1), time.Now().UnixMilli())
 }
 
-// Load implements [httpmw.IdempotencyStore].
+// Load implements [idempotency.Store].
 func (s *Store) Load(ctx context.Context, key string) ([]byte, error) {
 	var answer []byte
 	err := s.db.QueryRowContext(ctx, "SELECT answer FROM "+s.table+" WHERE id = "+s.arg(1)+" AND until > "+s.arg(2),
@@ -96,7 +96,7 @@ func (s *Store) Load(ctx context.Context, key string) ([]byte, error) {
 	return answer, err
 }
 
-// Save implements [httpmw.IdempotencyStore].
+// Save implements [idempotency.Store].
 func (s *Store) Save(ctx context.Context, key string, answer []byte, window time.Duration) error {
 	now := time.Now()
 	if err := s.exec(ctx, "DELETE FROM "+s.table+" WHERE id = "+s.arg(1)+" AND until <= "+s.arg(2), key, now.UnixMilli()); err != nil {

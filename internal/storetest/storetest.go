@@ -1,4 +1,4 @@
-// Package storetest is what every httpmw.IdempotencyStore has to do.
+// Package storetest is what every idempotency.Store has to do.
 package storetest
 
 import (
@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 )
 
 // Run tests a store. Its keys are fresh for each run.
-func Run(t *testing.T, s httpmw.IdempotencyStore) {
+func Run(t *testing.T, s idempotency.Store) {
 	t.Helper()
 	run := time.Now().UnixNano()
 	key := func(name string) string { return fmt.Sprintf("%d-%s", run, name) }

@@ -9,6 +9,8 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/jobtest"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
@@ -40,7 +42,7 @@ func withElector(ctx context.Context, locks *core.Locker) (gocron.Scheduler, err
 
 func TestTheCodeOfThePageWorks(t *testing.T) {
 	t.Parallel()
-	locks := memory(t)
+	locks := jobtest.Locker(t, memlock.New())
 	c, err := withRobfig(locks, cron.DiscardLogger, func(context.Context) error { return nil })
 	if err != nil || len(c.Entries()) != 1 {
 		t.Error(err)

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/jobtest"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
@@ -43,7 +45,7 @@ func (l *lines) has(t *testing.T, words ...string) {
 func TestAJobRunsUnderItsName(t *testing.T) {
 	t.Parallel()
 	var log lines
-	locks := memory(t)
+	locks := jobtest.Locker(t, memlock.New())
 	ran := 0
 	wrap := cronmw.SkipIfHeld(locks, "cron:report", &log)
 	cron.NewChain(wrap).Then(cronmw.Func(func(ctx context.Context) error {
@@ -62,7 +64,7 @@ func TestAJobRunsUnderItsName(t *testing.T) {
 func TestATickThatAnotherNodeHasRunIsSkippedAndLogged(t *testing.T) {
 	t.Parallel()
 	var log lines
-	locks := memory(t)
+	locks := jobtest.Locker(t, memlock.New())
 	ran := 0
 	for range 2 { // one after the other: the second node fires late
 		cronmw.SkipIfHeld(locks, "cron:report", &log, core.WithMinHold(time.Hour))(cron.FuncJob(func() { ran++ })).Run()
@@ -76,9 +78,9 @@ func TestATickThatAnotherNodeHasRunIsSkippedAndLogged(t *testing.T) {
 func TestAJobsErrorAndALossAreLogged(t *testing.T) {
 	t.Parallel()
 	var log, lost lines
-	cronmw.SkipIfHeld(memory(t), "cron:report", &log)(cronmw.Func(func(context.Context) error { return errors.New("no paper") })).Run()
+	cronmw.SkipIfHeld(jobtest.Locker(t, memlock.New()), "cron:report", &log)(cronmw.Func(func(context.Context) error { return errors.New("no paper") })).Run()
 	log.has(t, "error run", "no paper")
-	cronmw.SkipIfHeld(memory(t), "cron:report", &lost, core.WithMaxHold(10*time.Millisecond))(cronmw.Func(func(ctx context.Context) error {
+	cronmw.SkipIfHeld(jobtest.Locker(t, memlock.New()), "cron:report", &lost, core.WithMaxHold(10*time.Millisecond))(cronmw.Func(func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	})).Run()
@@ -88,7 +90,7 @@ func TestAJobsErrorAndALossAreLogged(t *testing.T) {
 func TestAJobThatCouldNotBeLockedIsLoggedAsNotRun(t *testing.T) {
 	t.Parallel()
 	var log lines
-	locks := memory(t)
+	locks := jobtest.Locker(t, memlock.New())
 	if err := locks.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -99,13 +101,13 @@ func TestAJobThatCouldNotBeLockedIsLoggedAsNotRun(t *testing.T) {
 func TestAnInnerHeldIsTheJobsOwnError(t *testing.T) {
 	t.Parallel()
 	var log lines
-	cronmw.SkipIfHeld(memory(t), "cron:report", &log)(cronmw.Func(func(context.Context) error { return core.ErrHeld })).Run()
+	cronmw.SkipIfHeld(jobtest.Locker(t, memlock.New()), "cron:report", &log)(cronmw.Func(func(context.Context) error { return core.ErrHeld })).Run()
 	log.has(t, "error run")
 }
 
 func TestWrappersThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
-	locks := memory(t)
+	locks := jobtest.Locker(t, memlock.New())
 	for what, err := range map[string]error{
 		"no locker": second(cronmw.NewWrapper(nil, "cron:report", cron.DiscardLogger)),
 		"no logger": second(cronmw.NewWrapper(locks, "cron:report", nil)),

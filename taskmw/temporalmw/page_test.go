@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/jobtest"
 	"github.com/holdfast-go/holdfast/taskmw/temporalmw"
 )
 
@@ -48,5 +49,5 @@ func TestTheCodeOfThePageWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	newWorker(c, newLocker(t, memlock.New())).RegisterActivity(Ship)
+	newWorker(c, jobtest.Locker(t, memlock.New())).RegisterActivity(Ship)
 }

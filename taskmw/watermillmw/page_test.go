@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/jobtest"
 	"github.com/holdfast-go/holdfast/taskmw/watermillmw"
 )
 
@@ -48,7 +49,7 @@ func TestTheCodeOfThePageWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := handlers(router, pubsub, pubsub, newLocker(t, memlock.New())); err != nil {
+	if err := handlers(router, pubsub, pubsub, jobtest.Locker(t, memlock.New())); err != nil {
 		t.Fatal(err)
 	}
 	poisoned, err := pubsub.Subscribe(t.Context(), "orders.poison")

@@ -103,6 +103,8 @@ func (t *terms) split(p *program, words []string) ([]string, error) {
 	switch {
 	case len(words) == 2 && words[0] == "-c":
 		words = []string{"/bin/sh", "-c", words[1]}
+	case len(words) > 0 && words[0] == "-c":
+		return nil, p.misuse("run: -c takes one word behind the name %q, the command for the shell in quotes: -c 'echo hi'", t.name)
 	case len(words) > 0 && words[0] == "--":
 		words = words[1:]
 	case len(words) > 0 && strings.HasPrefix(words[0], "-"):

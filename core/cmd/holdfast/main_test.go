@@ -159,6 +159,8 @@ func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 		"run -- echo hi":                 "no name before --",
 		"run -wait 0 -- echo hi":         "no name before --",
 		"run --":                         "no name before --",
+		"run job -c":                     "-c takes one word",
+		"run job -c echo hi":             "-c takes one word",
 		"run -wait NaN name -- true":     "neither like 1m30s",
 		"run -wait 1e10 name -- true":    "neither like 1m30s",
 		"run -wait -1 name -- true":      "negative",

@@ -17,8 +17,8 @@ import (
 )
 
 // PathValues unescapes path values. Chi has them as they were sent, if a path has escapes
-// that it could do without, so that /orders/%34%32 and /orders/42 would be two orders. It
-// is chi.URLParam that stays as it is: handlers read r.PathValue, as the lock does.
+// that it could do without, such as /orders/%34%32, and the lock refuses those. It is
+// chi.URLParam that stays as it is: handlers read r.PathValue, as the lock does.
 func PathValues(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.RawPath != "" { // else chi has routed by URL.Path, which is unescaped

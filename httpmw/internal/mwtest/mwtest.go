@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/httpmw"
 )
 
 // Setup is one lock with what is behind it and around it.
@@ -37,6 +38,18 @@ type Setup struct {
 	Outer func(http.Handler) http.Handler
 	// HTTP2 serves HTTP/2, over TLS.
 	HTTP2 bool
+}
+
+// Config is s as the Config of a framework, whose C has a request.
+func Config[C, E any](s Setup, request func(C) *http.Request) httpmw.Settings[C, E] {
+	c := httpmw.Settings[C, E]{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
+	if s.KeyFunc != nil {
+		c.KeyFunc = func(c C) (string, error) { return s.KeyFunc(request(c)) }
+	}
+	if s.Skipper != nil {
+		c.Skipper = func(c C) bool { return s.Skipper(request(c)) }
+	}
+	return c
 }
 
 // Mount serves a setup.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/key"
@@ -48,6 +49,14 @@ func (h *HTTP) Bound() any { return h.Decoded }
 
 // Query implements Request.
 func (h *HTTP) Query(name string) []string { return h.R.URL.Query()[name] }
+
+// Unescaped is a path value, but for one that its router has left as it was sent: see OnceEscaped.
+func (h *HTTP) Unescaped(v string) (string, error) {
+	if raw := h.R.URL.RawPath; raw == "" || !strings.Contains(raw, v) {
+		return v, nil
+	}
+	return OnceEscaped(v)
+}
 
 // Header implements Request.
 func (h *HTTP) Header(name string) []string {

@@ -6,7 +6,7 @@ import "slices"
 
 // mutantsOfAdapters break what the middleware of gRPC and asynq refuses. No weather shows that: a test does.
 func mutantsOfAdapters() []Mutant {
-	return slices.Concat(mutantsOfTasks(), mutantsOfCoalescing(), mutantsOfRPC())
+	return slices.Concat(mutantsOfTasks(), mutantsOfCoalescing(), mutantsOfRPC(), mutantsOfRefusals())
 }
 
 func mutantsOfTasks() []Mutant {
@@ -139,7 +139,7 @@ func mutantsOfCoalescing() []Mutant {
 			Name: "refusal: calls share the answer of one that does not wait",
 			File: "core/internal/contend/caller.go",
 			Old:  "\ts := Step{Do: Over, Err: err}\n\tif c.line.GaveUp() {",
-			New:  "\ts := Step{Do: Over, Err: err}\n\tif h := r.Meaning().Held; h != nil {\n\t\tc.line.Tell(News{Held: h, At: r.Now.Awake()})\n\t\ts.Behind, s.Clean = c.claim, c.claim.Drop(r.Now.Awake())\n\t} else if c.line.GaveUp() {",
+			New:  "\ts := Step{Do: Over, Err: err}\n\tif h := r.Meaning().Held; h != nil {\n\t\tc.line.Tell(News{Held: h, At: r.Now.Awake()})\n\t\ts.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(r.Now.Awake())\n\t} else if c.line.GaveUp() {",
 			Test: "core/coalesce TestAnAnswerFromBeforeTheCallCoversNothing",
 		},
 		{
@@ -201,35 +201,35 @@ func mutantsOfRPC() []Mutant {
 			File: "grpcmw/status.go",
 			Old:  "\t\treturn a\n\t}\n\treturn err",
 			New:  "\t\treturn err\n\t}\n\treturn err",
-			Test: "grpcmw TestWhatAHandlerReturns",
+			Test: "grpcmw TestTheTable",
 		},
 		{
 			Name: "refusal: a stock client repeats what was begun",
 			File: "grpcmw/status.go",
 			Old:  "return &answer{s, pushbackStop, cause}",
 			New:  "return &answer{s, \"\", cause}",
-			Test: "grpcmw TestWhatAHandlerReturns",
+			Test: "grpcmw TestTheTable",
 		},
 		{
 			Name: "refusal: a refusal of gRPC says when not to come again",
 			File: "grpcmw/status.go",
 			Old:  "\ta.pushback = \"\"\n",
 			New:  "",
-			Test: "grpcmw TestARefusalIsAnsweredByTheTable",
+			Test: "grpcmw TestTheTable",
 		},
 		{
 			Name: "refusal: of several values of metadata the first one counts",
 			File: "grpcmw/source.go",
 			Old:  "return adapter.Only(metadata.ValueFromIncomingContext(ctx, wanted))",
 			New:  "return append(metadata.ValueFromIncomingContext(ctx, wanted), \"\")[0], nil",
-			Test: "grpcmw TestABadValueIsInvalidArgumentAndNothingRuns",
+			Test: "grpcmw TestTheTable",
 		},
 		{
 			Name: "refusal: a field that is not set names a lock",
 			File: "grpcmw/source.go",
 			Old:  "if !msg.Has(leaf) {",
 			New:  "if !msg.Has(leaf) && leaf.HasPresence() {",
-			Test: "grpcmw TestABadValueIsInvalidArgumentAndNothingRuns",
+			Test: "grpcmw TestTheTable",
 		},
 		{
 			Name: "refusal: a stream of messages is locked by one of them",

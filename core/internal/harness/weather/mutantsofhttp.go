@@ -5,7 +5,7 @@ package weather
 const (
 	tableOfHTTP  = "httpmw TestTheTable"
 	namesOfHTTP  = "core/internal/harness/httpnames TestTheLockIsOfWhatTheHandlerReads"
-	fingerprints = "httpmw TestTheFingerprintIsOfWhatTheClientSent"
+	fingerprints = "httpmw/idempotency TestTheFingerprintIsOfWhatTheClientSent"
 )
 
 // mutantsOfHTTP let the middleware guess where it has to refuse.
@@ -125,38 +125,38 @@ func mutantsOfHTTP() []Mutant {
 		},
 		{
 			Name: "http: an Idempotency-Key is for the path that is left",
-			File: "httpmw/idempotencykey.go",
+			File: "httpmw/idempotency/asked.go",
 			Old:  "cmp.Or(r.RequestURI, r.URL.RequestURI())",
 			New:  "cmp.Or(r.URL.RequestURI(), r.RequestURI)",
 			Test: fingerprints,
 		},
 		{
 			Name: "http: an Idempotency-Key is for any host",
-			File: "httpmw/idempotencykey.go",
+			File: "httpmw/idempotency/asked.go",
 			Old:  "{r.Method, r.Host,",
 			New:  "{r.Method,",
 			Test: fingerprints,
 		},
 		{
 			Name: "http: an Idempotency-Key is for any overridden method",
-			File: "httpmw/idempotencykey.go",
+			File: "httpmw/idempotency/asked.go",
 			Old:  "range overrides {",
 			New:  "range overrides[:0] {",
 			Test: fingerprints,
 		},
 		{
 			Name: "http: strangers share their Idempotency-Keys",
-			File: "httpmw/idempotency.go",
+			File: "httpmw/idempotency/idempotency.go",
 			Old:  "if err == nil && scope == \"\" {",
 			New:  "if err != nil && scope == \"\" {",
-			Test: "httpmw TestAnEmptyScopeIsRefused",
+			Test: "httpmw/idempotency TestAnEmptyScopeIsRefused",
 		},
 		{
 			Name: "http: a silent store holds the request",
-			File: "httpmw/idempotency.go",
+			File: "httpmw/idempotency/idempotency.go",
 			Old:  "context.WithTimeout(ctx, storeTimeout)",
 			New:  "context.WithTimeout(ctx, 1000*storeTimeout)",
-			Test: "httpmw TestAStoreThatDoesNotAnswerIsWaitedForNoLongerThanItsBound",
+			Test: "httpmw/idempotency TestAStoreThatDoesNotAnswerIsWaitedForNoLongerThanItsBound",
 		},
 	}
 }

@@ -15,8 +15,12 @@ type OrderID string
 type Refund struct {
 	OrderID OrderID
 	To      struct{ Account int64 }
+	From    *Account
 	Ratio   float64
 }
+
+// Account may be missing in a request.
+type Account struct{ ID int64 }
 
 // Orders is what a service offers.
 type Orders interface {
@@ -32,6 +36,8 @@ type Orders interface {
 	Count(context.Context) (n int, w io.Writer, err error)
 	//holdfast:lock ratio:{req.Ratio}
 	Float(ctx context.Context, req Refund) error
+	//holdfast:lock account:{key.From.ID}:{time}
+	Debit(ctx context.Context, key Refund, time string) error
 	List(ctx context.Context) ([]string, error)
 }
 

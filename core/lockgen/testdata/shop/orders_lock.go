@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// LockOrders returns a an Orders that calls its methods while it holds their locks.
+// LockOrders returns an Orders that calls its methods while it holds their locks.
 func LockOrders(locks *core.Locker, next Orders) (Orders, error) {
 	if next == nil {
 		return nil, fmt.Errorf("LockOrders: nil: %w", core.ErrInvalid)
@@ -34,6 +34,9 @@ func LockOrders(locks *core.Locker, next Orders) (Orders, error) {
 	if x.locksOfFloat, err = locks.With(core.WithTemplate("ratio:{req.Ratio}")); err != nil {
 		return nil, err
 	}
+	if x.locksOfDebit, err = locks.With(core.WithTemplate("account:{key.From.ID}:{time}")); err != nil {
+		return nil, err
+	}
 	return x, nil
 }
 
@@ -45,6 +48,7 @@ type lockedOrders struct {
 	locksOfMove   *core.Locker
 	locksOfCount  *core.Locker
 	locksOfFloat  *core.Locker
+	locksOfDebit  *core.Locker
 }
 
 var lockKeyOrdersRefund0 = key.MustParse("order:{req.OrderID}")
@@ -54,14 +58,15 @@ func (lockSelf *lockedOrders) Refund(ctx context.Context, req *Refund) (lockResu
 	if lockNames[0], lockResult1 = lockKeyOrdersRefund0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "req.OrderID":
-			if req == nil {
-				return "", key.ErrMissing
+//line orders.go:29
+			if adapter.IsNil(req) {
+				return "", nil
 			}
-//line orders.go:25
+//line orders.go:29
 			return adapter.Value(req.OrderID)
-//line orders_lock.go:63
+//line orders_lock.go:68
 		}
-		return "", key.ErrMissing
+		return "", nil
 	}); lockResult1 != nil {
 		return
 	}
@@ -79,11 +84,11 @@ func (lockSelf *lockedOrders) Ship(ctx context.Context, id string) (lockResult0 
 	if lockNames[0], lockResult0 = lockKeyOrdersShip0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "id":
-//line orders.go:27
+//line orders.go:31
 			return adapter.Value(id)
-//line orders_lock.go:85
+//line orders_lock.go:90
 		}
-		return "", key.ErrMissing
+		return "", nil
 	}); lockResult0 != nil {
 		return
 	}
@@ -103,22 +108,22 @@ func (lockSelf *lockedOrders) Move(ctx context.Context, from int64, to int64, lo
 	if lockNames[0], lockResult1 = lockKeyOrdersMove0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "from":
-//line orders.go:29
+//line orders.go:33
 			return adapter.Value(from)
-//line orders_lock.go:109
+//line orders_lock.go:114
 		}
-		return "", key.ErrMissing
+		return "", nil
 	}); lockResult1 != nil {
 		return
 	}
 	if lockNames[1], lockResult1 = lockKeyOrdersMove1.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "to":
-//line orders.go:29
+//line orders.go:33
 			return adapter.Value(to)
-//line orders_lock.go:120
+//line orders_lock.go:125
 		}
-		return "", key.ErrMissing
+		return "", nil
 	}); lockResult1 != nil {
 		return
 	}
@@ -136,7 +141,7 @@ func (lockSelf *lockedOrders) Count(lockParam0 context.Context) (lockResult0 int
 	if lockNames[0], lockResult2 = lockKeyOrdersCount0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		}
-		return "", key.ErrMissing
+		return "", nil
 	}); lockResult2 != nil {
 		return
 	}
@@ -154,11 +159,15 @@ func (lockSelf *lockedOrders) Float(ctx context.Context, req Refund) (lockResult
 	if lockNames[0], lockResult0 = lockKeyOrdersFloat0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "req.Ratio":
-//line orders.go:33
+//line orders.go:37
+			if adapter.IsNil(req) {
+				return "", nil
+			}
+//line orders.go:37
 			return adapter.Value(req.Ratio)
-//line orders_lock.go:160
+//line orders_lock.go:169
 		}
-		return "", key.ErrMissing
+		return "", nil
 	}); lockResult0 != nil {
 		return
 	}
@@ -169,7 +178,37 @@ func (lockSelf *lockedOrders) Float(ctx context.Context, req Refund) (lockResult
 	return
 }
 
-// lockStore returns a a store that calls its methods while it holds their locks.
+var lockKeyOrdersDebit0 = key.MustParse("account:{key.From.ID}:{time}")
+
+func (lockSelf *lockedOrders) Debit(ctx context.Context, key Refund, time string) (lockResult0 error) {
+	lockNames := make([]string, 1)
+	if lockNames[0], lockResult0 = lockKeyOrdersDebit0.Expand(func(lockSource string) (string, error) {
+		switch lockSource {
+		case "key.From.ID":
+//line orders.go:39
+			if adapter.IsNil(key) || adapter.IsNil(key.From) {
+				return "", nil
+			}
+//line orders.go:39
+			return adapter.Value(key.From.ID)
+//line orders_lock.go:195
+		case "time":
+//line orders.go:39
+			return adapter.Value(time)
+//line orders_lock.go:199
+		}
+		return "", nil
+	}); lockResult0 != nil {
+		return
+	}
+	lockResult0 = lockSelf.locksOfDebit.Do(ctx, lockNames[0], func(ctx context.Context) error {
+		lockResult0 = lockSelf.Orders.Debit(ctx, key, time)
+		return lockResult0
+	})
+	return
+}
+
+// lockStore returns a store that calls its methods while it holds their locks.
 func lockStore[K comparable, V io.Reader](locks *core.Locker, next store[K, V]) (store[K, V], error) {
 	if next == nil {
 		return nil, fmt.Errorf("lockStore: nil: %w", core.ErrInvalid)
@@ -195,11 +234,11 @@ func (lockSelf *lockedStore[K, V]) get(ctx context.Context, id K) (lockResult0 V
 	if lockNames[0], lockResult1 = lockKeystoreget0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "id":
-//line orders.go:39
+//line orders.go:45
 			return adapter.Value(id)
-//line orders_lock.go:201
+//line orders_lock.go:240
 		}
-		return "", key.ErrMissing
+		return "", nil
 	}); lockResult1 != nil {
 		return
 	}

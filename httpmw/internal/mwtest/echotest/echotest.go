@@ -4,7 +4,6 @@ package echotest
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -22,17 +21,8 @@ type Context interface {
 	NoContent(code int) error
 }
 
-// Config has the fields of every version's Config, and converts to it.
-type Config[C Context] struct {
-	Locker       *core.Locker
-	Key          string
-	KeyFunc      func(c C) (string, error)
-	Options      []core.Option
-	Skipper      func(c C) bool
-	MaxBody      int64
-	ErrorHandler func(c C, p *httpmw.Problem) error
-	Logger       *slog.Logger
-}
+// Config is that of every version.
+type Config[C Context] = httpmw.Settings[C, func(c C, p *httpmw.Problem) error]
 
 // App is an Echo. All its routes have the same handler and middleware.
 type App[C Context, H ~func(C) error, M ~func(H) H] struct {
@@ -79,6 +69,7 @@ func (v Version[C, H, M]) Run(t *testing.T) {
 		"ALossAfterTheAnswerLeavesTheHandlersError":     v.lossAfterTheAnswer,
 		"ALossBehindWrappedMiddlewareIsAnswered":        v.lossBehindWrapped,
 		"ACustomErrorHandlerSeesARefusalAndAddsNothing": v.customErrorHandler,
+		"AFailureIsNotGivenAgainAsSuccess":              v.failureIsNotGivenAgain,
 		"ErrorHandlerAnswersInstead":                    v.errorHandler,
 		"WhatStandsOutsideGetsItsOwnRequestBack":        v.outsideGetsItsOwnBack,
 		"AClientThatOverridesTheMethodIsLocked":         v.overridden,
@@ -114,14 +105,7 @@ func (v Version[C, H, M]) Bench(b *testing.B) {
 }
 
 func config[C Context](s mwtest.Setup) Config[C] {
-	c := Config[C]{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
-	if s.KeyFunc != nil {
-		c.KeyFunc = func(c C) (string, error) { return s.KeyFunc(c.Request()) }
-	}
-	if s.Skipper != nil {
-		c.Skipper = func(c C) bool { return s.Skipper(c.Request()) }
-	}
-	return c
+	return mwtest.Config[C, func(c C, p *httpmw.Problem) error](s, C.Request)
 }
 
 func (v Version[C, H, M]) mountLock(s mwtest.Setup) (http.Handler, error) {

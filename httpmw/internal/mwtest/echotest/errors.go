@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
@@ -143,6 +144,36 @@ func (v Version[C, H, M]) errorHandler(t *testing.T) {
 	status, body := order42(t, v.orders(leaseName[C], mw))
 	if status != http.StatusConflict || strings.TrimSpace(body) != `{"message":"Resource is in use"}` {
 		t.Errorf("answered %d %s", status, body)
+	}
+}
+
+// Echo writes the answer to a handler's error when all middleware has returned. Until then it looks as if the
+// handler had answered 200 with nothing.
+func (v Version[C, H, M]) failureIsNotGivenAgain(t *testing.T) {
+	account := func(*http.Request) (string, error) { return "ann", nil }
+	for _, own := range []error{errors.New("no database"), v.HTTPError(http.StatusInternalServerError, "no database"), v.HTTPError(http.StatusPaymentRequired, "no money")} {
+		calls := 0
+		h := v.Serve(App[C, H, M]{
+			Routes: []string{pay}, With: []M{v.Wrap(idempotency.Middleware(mwtest.MemoryLocker(t), new(idempotency.MemoryStore), account))},
+			Handler: func(c C) error {
+				if calls++; calls == 1 {
+					return own
+				}
+				return c.String(http.StatusCreated, "paid")
+			},
+		})
+		for i, replayed := range []string{"", "", "true"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42", http.NoBody)
+			r.Header.Set(idempotency.Header, "k1")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code >= http.StatusBadRequest != (i == 0) || w.Header().Get(idempotency.ReplayedHeader) != replayed {
+				t.Errorf("%v, request %d: %d %v %s", own, i, w.Code, w.Header(), w.Body)
+			}
+		}
+		if calls != 2 {
+			t.Errorf("%v: it ran %d times", own, calls)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package httpmw
+package idempotency
 
 import (
 	"bytes"
@@ -16,16 +16,18 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
 const maxIdempotencyKey = 255
 
 var (
-	errNoRepeatKey  = fmt.Errorf("%w: no %s", core.ErrInvalid, IdempotencyHeader)
-	errBadRepeatKey = fmt.Errorf("%w: %s: not one value of 1 to %d visible ASCII characters", core.ErrInvalid, IdempotencyHeader, maxIdempotencyKey)
+	errNoRepeatKey  = fmt.Errorf("%w: no %s", core.ErrInvalid, Header)
+	errBadRepeatKey = fmt.Errorf("%w: %s: not one value of 1 to %d visible ASCII characters", core.ErrInvalid, Header, maxIdempotencyKey)
 	errNoScope      = fmt.Errorf("%w: the scope is empty: whose key is it?", core.ErrInvalid)
 	errLargeBody    = fmt.Errorf("the body: %w", key.ErrTooLarge)
+	errRead         = fmt.Errorf("%w: middleware outside has read the body: it has to put it back", adapter.ErrMisconfigured)
 )
 
 // idempotencyKey reads the header. The draft has a string of RFC 8941, with quotes; most clients send
@@ -61,6 +63,10 @@ func fingerprint(r *http.Request, limit int64) (string, error) {
 	body, err := wholeBody(r, limit)
 	if err != nil {
 		return "", err
+	}
+	gone := len(body) == 0 && r.ContentLength > 0 && r.Header.Get("Content-Encoding") == "" // what a decompressor leaves is of any length
+	if m := r.MultipartForm; gone && len(r.PostForm) == 0 && (m == nil || len(m.Value)+len(m.File) == 0) {
+		return "", errRead
 	}
 	asked := []string{r.Method, r.Host, cmp.Or(r.RequestURI, r.URL.RequestURI()), r.Header.Get("Content-Type"), string(body)}
 	for _, name := range overrides {

@@ -1,4 +1,4 @@
-package httpmw_test
+package idempotency_test
 
 import (
 	"cmp"
@@ -19,12 +19,13 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 // brittle is a store that fails when it is told to.
 type brittle struct {
-	httpmw.MemoryStore
+	idempotency.MemoryStore
 	load, save atomic.Bool
 }
 
@@ -51,10 +52,10 @@ type payments struct {
 	ran   atomic.Int32
 }
 
-func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*httpmw.IdempotencyConfig)) *payments {
+func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*idempotency.Config)) *payments {
 	t.Helper()
 	p := &payments{t: t, store: new(brittle), locks: memlock.New()}
-	c := httpmw.IdempotencyConfig{
+	c := idempotency.Config{
 		Locker: mwtest.NewLocker(t, &mwtest.Backend{Store: p.locks}), Store: p.store,
 		Scope:  func(r *http.Request) (string, error) { return cmp.Or(r.Header.Get("X-User"), "ann"), nil },
 		Logger: slog.New(slog.DiscardHandler),
@@ -62,7 +63,7 @@ func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*httpmw.
 	for _, f := range change {
 		f(&c)
 	}
-	mw, err := c.Middleware()
+	mw, err := idempotency.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +203,7 @@ func TestTheSameKeyForAnotherFormIs422WhoeverHasParsedIt(t *testing.T) {
 					t.Errorf("the handler sees the form %v", r.PostForm)
 				}
 				w.WriteHeader(http.StatusCreated)
-			}, func(c *httpmw.IdempotencyConfig) {
+			}, func(c *idempotency.Config) {
 				c.Scope = func(r *http.Request) (string, error) { test.scope(r); return "ann", nil }
 			})
 			inner := p.h
@@ -211,6 +212,35 @@ func TestTheSameKeyForAnotherFormIs422WhoeverHasParsedIt(t *testing.T) {
 			p.wants(p.ask("k1", test.body, "Content-Type", test.typ), 201, "", true)
 			p.wants(p.ask("k1", test.other, "Content-Type", test.typ), 422, httpmw.TypeKeyReused, false)
 		})
+	}
+}
+
+// What it asked for cannot be told from what another request has asked for.
+func TestARequestWhoseBodyWasReadOutsideIsRefused(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	p := newPayments(t, echoed, func(c *idempotency.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	inner := p.h
+	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Kept") == "" {
+			_, _ = r.MultipartReader() // after which there is an empty form
+			_ = r.ParseForm()
+			_, _ = io.ReadAll(r.Body) // as a decoder does
+		}
+		inner.ServeHTTP(w, r)
+	})
+	for _, body := range []string{"10", "99"} {
+		p.wants(p.ask("k1", body), 500, httpmw.TypeRoute, false)
+	}
+	p.ranTimes(0)
+	if strings.Count(log.String(), "level=ERROR") != 1 || !strings.Contains(log.String(), "put it back") {
+		t.Errorf("logged %s", log.String())
+	}
+	p.wants(p.ask("k1", "10", "Kept", "yes"), 201, "paid 10", false)
+	p.wants(p.ask("k2", ""), 201, "paid ", false)                                   // it has none
+	p.wants(p.ask("k3", "zipped", "Content-Encoding", "gzip"), 201, "paid ", false) // what a decompressor leaves has another length
+	for _, kind := range []string{"application/x-www-form-urlencoded", "multipart/form-data; boundary=b"} {
+		p.wants(p.ask("k4", "&", "Content-Type", kind), 500, httpmw.TypeRoute, false)
 	}
 }
 
@@ -354,7 +384,7 @@ func TestAnAnswerThatIsNotAsLongAsItSaysIsNotKept(t *testing.T) {
 			w.Header().Set("Content-Length", "9")
 			w.WriteHeader(test.status)
 			_, _ = io.WriteString(w, test.body)
-		}, func(c *httpmw.IdempotencyConfig) {
+		}, func(c *idempotency.Config) {
 			c.Logger, c.Applies = slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) bool { return true }
 		})
 		for range 2 {
@@ -379,7 +409,7 @@ func TestALostLockKeepsNothing(t *testing.T) {
 			<-r.Context().Done()
 		}
 		echoed(w, r)
-	}, func(c *httpmw.IdempotencyConfig) { c.Options = []core.Option{core.WithTTL(200 * time.Millisecond)} })
+	}, func(c *idempotency.Config) { c.Options = []core.Option{core.WithTTL(200 * time.Millisecond)} })
 	p.wants(p.ask("k1", "10"), 503, httpmw.TypeLost, false)
 	p.wants(p.ask("k1", "10"), 201, "paid 10", false)
 }
@@ -422,7 +452,7 @@ func TestAnswersThatAreTooLargeOrFlushedAreDoneAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPayments(t, handler, func(c *httpmw.IdempotencyConfig) { c.MaxAnswer = 100 })
+			p := newPayments(t, handler, func(c *idempotency.Config) { c.MaxAnswer = 100 })
 			w := p.ask("k1", "10")
 			p.wants(w, 200, "xy", false)
 			if w.Body.Len() != 120 {
@@ -450,7 +480,7 @@ func TestAnAnswerIsKeptForItsWindow(t *testing.T) {
 
 func TestBadKeysAreRefusedAndNothingOfABodyIsLost(t *testing.T) {
 	t.Parallel()
-	p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) { c.Required, c.MaxBody = true, 100 })
+	p := newPayments(t, echoed, func(c *idempotency.Config) { c.Required, c.MaxBody = true, 100 })
 	for name, key := range map[string]string{
 		"none": "", "empty": `""`, "not closed": `"k`, "long": strings.Repeat("k", 256), "not ASCII": "ké", "a control character": "k\x01",
 	} {
@@ -481,7 +511,7 @@ func TestTheLockIsExclusiveWhateverTheOptionsSay(t *testing.T) {
 				p.wants(p.ask("k1", "10"), 409, httpmw.TypeHeld, false)
 			}
 			echoed(w, r)
-		}, func(c *httpmw.IdempotencyConfig) { c.Options = []core.Option{opt} })
+		}, func(c *idempotency.Config) { c.Options = []core.Option{opt} })
 		p.wants(p.ask("k1", "10"), 201, "paid 10", false)
 		p.ranTimes(1)
 	}
@@ -489,7 +519,7 @@ func TestTheLockIsExclusiveWhateverTheOptionsSay(t *testing.T) {
 
 func TestAnEmptyScopeIsRefused(t *testing.T) {
 	t.Parallel()
-	p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) {
+	p := newPayments(t, echoed, func(c *idempotency.Config) {
 		c.Scope = func(*http.Request) (string, error) { return "", nil }
 	})
 	p.wants(p.ask("k1", "10"), 400, httpmw.TypeNobodysKey, false)
@@ -613,8 +643,8 @@ func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
 	locks := mwtest.MemoryLocker(t)
 	scope := func(*http.Request) (string, error) { return "", nil }
-	store := new(httpmw.MemoryStore)
-	for name, c := range map[string]httpmw.IdempotencyConfig{
+	store := new(idempotency.MemoryStore)
+	for name, c := range map[string]idempotency.Config{
 		"no Locker": {Store: store, Scope: scope},
 		"no store":  {Locker: locks, Scope: scope},
 		"no scope":  {Locker: locks, Store: store},
@@ -622,16 +652,16 @@ func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 		"dedup":     {Locker: locks, Store: store, Scope: scope, Options: []core.Option{core.WithDedup(time.Hour)}},
 		"an option": {Locker: locks, Store: store, Scope: scope, Options: []core.Option{core.WithTTL(1)}},
 	} {
-		if _, err := c.Middleware(); !errors.Is(err, core.ErrInvalid) {
+		if _, err := idempotency.New(c); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
 	}
 	defer func() {
-		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, "httpmw: ") {
+		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, "idempotency: ") {
 			t.Errorf("panicked with %q", s)
 		}
 	}()
-	httpmw.Idempotency(locks, nil, scope)
+	idempotency.Middleware(locks, nil, scope)
 }
 
 // Two operations must never be taken for one, whatever stands outside the middleware.
@@ -666,7 +696,7 @@ func TestTheFingerprintIsOfWhatTheClientSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) { c.Applies = func(*http.Request) bool { return true } })
+			p := newPayments(t, echoed, func(c *idempotency.Config) { c.Applies = func(*http.Request) bool { return true } })
 			h := test.outside(p.h)
 			p.h = nil
 			ask := func(line string) *httptest.ResponseRecorder {
@@ -740,7 +770,7 @@ func TestHeadersOfMiddlewareOutsideAreNotHiddenByAKey(t *testing.T) {
 }
 
 // stuck is a store that does not answer.
-type stuck struct{ httpmw.MemoryStore }
+type stuck struct{ idempotency.MemoryStore }
 
 func (s *stuck) Load(ctx context.Context, _ string) ([]byte, error) {
 	<-ctx.Done()
@@ -750,7 +780,7 @@ func (s *stuck) Load(ctx context.Context, _ string) ([]byte, error) {
 func TestAStoreThatDoesNotAnswerIsWaitedForNoLongerThanItsBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPayments(t, echoed, func(c *httpmw.IdempotencyConfig) { c.Store = new(stuck) })
+		p := newPayments(t, echoed, func(c *idempotency.Config) { c.Store = new(stuck) })
 		begun := time.Now()
 		p.wants(p.ask("k1", "10"), 503, httpmw.TypeUnavailable, false)
 		p.ranTimes(0)

@@ -1,13 +1,13 @@
-package httpmw_test
+package idempotency_test
 
 import (
 	"testing"
 
-	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 func TestMemoryStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, new(httpmw.MemoryStore))
+	storetest.Run(t, new(idempotency.MemoryStore))
 }

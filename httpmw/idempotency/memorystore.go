@@ -1,4 +1,4 @@
-package httpmw
+package idempotency
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// MemoryStore is an [IdempotencyStore] in memory, for tests and single processes. The zero value is
+// MemoryStore is an [Store] in memory, for tests and single processes. The zero value is
 // ready. It forgets what is over when something is saved. It is not limited otherwise.
 type MemoryStore struct {
 	mu    sync.Mutex // protects the fields below
@@ -19,9 +19,9 @@ type memoryRecord struct {
 	until  time.Time
 }
 
-var _ IdempotencyStore = (*MemoryStore)(nil)
+var _ Store = (*MemoryStore)(nil)
 
-// Load implements [IdempotencyStore].
+// Load implements [Store].
 func (m *MemoryStore) Load(ctx context.Context, key string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,7 +31,7 @@ func (m *MemoryStore) Load(ctx context.Context, key string) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
-// Save implements [IdempotencyStore].
+// Save implements [Store].
 func (m *MemoryStore) Save(ctx context.Context, key string, answer []byte, window time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

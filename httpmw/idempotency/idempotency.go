@@ -1,4 +1,21 @@
-package httpmw
+// Package idempotency gives the answer of a request again when the request is repeated with the same Idempotency-Key.
+// So a client whose answer was lost repeats it, and learns how it went.
+//
+//	mux.Handle("POST /payments", idempotency.Middleware(locks, redisstore.New(rdb), account)(pay))
+//
+// The first request runs under a lock, and its answer is kept: status, headers and body. What a repeat
+// gets:
+//
+//	the first one has been answered  the same answer, with Idempotent-Replayed: true
+//	it still runs                    409, type held; Retry-After
+//	it asked for something else      422: another method, host, URL or body
+//	it failed with 5xx, or crashed   it runs again; also if it wrote neither status nor body
+//	lock service or store silent     503; it does not run
+//
+// Put it inside authentication and outside a lock of package httpmw. It is at-least-once: a process that dies after the
+// work and before the answer is kept lets a repeat run again. The page docs/guides/idempotency.md compares it
+// with others.
+package idempotency
 
 import (
 	"context"
@@ -10,18 +27,20 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
+	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
-// IdempotencyHeader is the request header with the client's key, as in the IETF draft
+// Header is the request header with the client's key, as in the IETF draft
 // "The Idempotency-Key HTTP Header Field". ReplayedHeader marks an answer that is given again.
 const (
-	IdempotencyHeader = "Idempotency-Key"
-	ReplayedHeader    = "Idempotent-Replayed"
+	Header         = "Idempotency-Key"
+	ReplayedHeader = "Idempotent-Replayed"
 )
 
 const (
@@ -32,49 +51,34 @@ const (
 	statusClientClosed = 499 // as nginx and gRPC's gateways say that the client has gone
 )
 
-// IdempotencyStore keeps answers. Package redisstore has one for Redis, sqlstore one for SQL databases,
+// Store keeps answers. Package redisstore has one for Redis, sqlstore one for SQL databases,
 // and [MemoryStore] is one for a single process. It is safe for concurrent use.
-type IdempotencyStore interface {
+type Store interface {
 	// Load returns what was saved under key, nil if there is nothing or its window is over. Both have 5 seconds.
 	Load(ctx context.Context, key string) (answer []byte, err error)
 	// Save keeps answer for window. What is there already stays as it is, without an error.
 	Save(ctx context.Context, key string, answer []byte, window time.Duration) error
 }
 
-// Idempotency returns middleware that gives the answer of a request again when the request is repeated
-// with the same Idempotency-Key. So a client whose answer was lost repeats it, and learns how it went.
-//
-//	mux.Handle("POST /payments", httpmw.Idempotency(locks, redisstore.New(rdb), account)(pay))
-//
-// The first request runs under a lock, and its answer is kept: status, headers and body. What a repeat
-// gets:
-//
-//	the first one has been answered  the same answer, with Idempotent-Replayed: true
-//	it still runs                    409, type held; Retry-After
-//	it asked for something else      422: another method, host, URL or body
-//	it failed with 5xx, or crashed   it runs again; also if it wrote neither status nor body
-//	lock service or store silent     503; it does not run
+// Middleware returns the middleware.
 //
 // scope says whose keys they are: the account or user that has authenticated. Two callers with the
 // same scope and key get each other's answers, so it must never be a value that a client can choose.
 // An empty one is refused.
 //
-// It panics on arguments that cannot work; [IdempotencyConfig] has all settings and returns an error.
-// Put it inside authentication and outside [Lock]. It is at-least-once: a process that dies after the
-// work and before the answer is kept lets a repeat run again. The page docs/guides/idempotency.md compares it
-// with others.
-func Idempotency(l *core.Locker, store IdempotencyStore, scope func(*http.Request) (string, error)) func(http.Handler) http.Handler {
-	mw, err := IdempotencyConfig{Locker: l, Store: store, Scope: scope}.Middleware()
+// It panics on arguments that cannot work; [New] has all settings and returns an error.
+func Middleware(l *core.Locker, store Store, scope func(*http.Request) (string, error)) func(http.Handler) http.Handler {
+	mw, err := New(Config{Locker: l, Store: store, Scope: scope})
 	if err != nil {
-		panic("httpmw: " + err.Error())
+		panic("idempotency: " + err.Error())
 	}
 	return mw
 }
 
-// IdempotencyConfig is [Idempotency] with all settings. Locker, Store and Scope are required.
-type IdempotencyConfig struct {
+// Config is [Middleware] with all settings. Locker, Store and Scope are required.
+type Config struct {
 	Locker *core.Locker
-	Store  IdempotencyStore
+	Store  Store
 
 	// Scope says whose keys they are. An error, or "", is answered with 400, and becomes the Problem's
 	// Err. It may read the body, and parse a form.
@@ -109,23 +113,24 @@ type IdempotencyConfig struct {
 	// does not wait for the first request.
 	Options []core.Option
 
-	// ErrorHandler answers instead of [Problem.ServeHTTP], the default.
-	ErrorHandler func(http.ResponseWriter, *http.Request, *Problem)
+	// ErrorHandler answers instead of [httpmw.Problem.ServeHTTP], the default.
+	ErrorHandler func(http.ResponseWriter, *http.Request, *httpmw.Problem)
 
-	// Logger gets a line for each answer that could not be kept. For nil, the default, it is
+	// Logger gets a line for each answer that could not be kept, and one if middleware outside has read a body and not put
+	// it back: nobody can tell what such a request asks for, so it gets 500. For nil, the default, it is
 	// [slog.Default] at that time.
 	Logger *slog.Logger
 }
 
-// Middleware returns the middleware. Settings that cannot work are [core.ErrInvalid].
-func (c IdempotencyConfig) Middleware() (func(http.Handler) http.Handler, error) {
+// New returns the middleware. Settings that cannot work are [core.ErrInvalid].
+func New(c Config) (func(http.Handler) http.Handler, error) {
 	switch {
 	case c.Store == nil:
-		return nil, fmt.Errorf("%w: Idempotency: no store", core.ErrInvalid)
+		return nil, fmt.Errorf("%w: no store", core.ErrInvalid)
 	case c.Scope == nil:
-		return nil, fmt.Errorf("%w: Idempotency: no scope: whose keys are they?", core.ErrInvalid)
+		return nil, fmt.Errorf("%w: no scope: whose keys are they?", core.ErrInvalid)
 	case c.Window < 0 || c.MaxBody < 0 || c.MaxAnswer < 0:
-		return nil, fmt.Errorf("%w: Idempotency: a negative Window, MaxBody or MaxAnswer", core.ErrInvalid)
+		return nil, fmt.Errorf("%w: a negative Window, MaxBody or MaxAnswer", core.ErrInvalid)
 	}
 	opts := slices.Concat([]core.Option{core.WithWait(0)}, c.Options,
 		[]core.Option{core.WithLimit(1)}) // exclusive: with a shared lock two first requests would run
@@ -138,7 +143,7 @@ func (c IdempotencyConfig) Middleware() (func(http.Handler) http.Handler, error)
 		return nil, err
 	}
 	if window, _ := ready.Locker().Dedup(); window > 0 {
-		return nil, fmt.Errorf("%w: Idempotency: not with WithDedup, which would refuse what is to be given again", core.ErrInvalid)
+		return nil, fmt.Errorf("%w: not with WithDedup, which would refuse what is to be given again", core.ErrInvalid)
 	}
 	c.Window = orDefault(c.Window, defaultWindow)
 	c.MaxBody = orDefault(c.MaxBody, 1<<20)
@@ -148,9 +153,9 @@ func (c IdempotencyConfig) Middleware() (func(http.Handler) http.Handler, error)
 	}
 	return func(next http.Handler) http.Handler {
 		if next == nil {
-			panic("httpmw: nil handler")
+			panic("idempotency: nil handler")
 		}
-		return &idempotent{c, ready, next}
+		return &idempotent{Config: c, rule: ready, next: next}
 	}, nil
 }
 
@@ -161,16 +166,17 @@ func orDefault[N int64 | time.Duration](n, d N) N {
 	return n
 }
 
-// idempotent is a handler behind [Idempotency].
+// idempotent is a handler behind the middleware.
 type idempotent struct {
-	IdempotencyConfig
+	Config
 
-	rule *adapter.Rule[string]
-	next http.Handler
+	rule     *adapter.Rule[string]
+	next     http.Handler
+	complain sync.Once
 }
 
 func (h *idempotent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.Applies(r) || len(r.Header.Values(IdempotencyHeader)) == 0 && !h.Required {
+	if !h.Applies(r) || len(r.Header.Values(Header)) == 0 && !h.Required {
 		h.next.ServeHTTP(w, r)
 		return
 	}
@@ -178,8 +184,12 @@ func (h *idempotent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p == nil {
 		p = h.once(w, r, q)
 	}
-	if p != nil {
-		answer(w, r, p, h.ErrorHandler)
+	switch {
+	case p == nil:
+	case h.ErrorHandler != nil:
+		h.ErrorHandler(w, r, p)
+	default:
+		p.ServeHTTP(w, r)
 	}
 }
 
@@ -190,18 +200,24 @@ type identity struct {
 }
 
 // identify finds out who asks for what. Scope and handler get the whole body, each for itself.
-func (h *idempotent) identify(r *http.Request) (identity, *Problem) {
-	key, err := idempotencyKey(r.Header.Values(IdempotencyHeader))
+func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
+	key, err := idempotencyKey(r.Header.Values(Header))
 	if err != nil {
-		return identity{}, noRepeatKey.problem(err)
+		return identity{}, noKey(err)
 	}
 	asked, err := fingerprint(r, h.MaxBody)
+	if errors.Is(err, adapter.ErrMisconfigured) {
+		h.complain.Do(func() {
+			h.log().LogAttrs(r.Context(), slog.LevelError, "holdfast: requests with an Idempotency-Key fail", slog.Any("error", err))
+		})
+		return identity{}, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.Misconfigured, Err: err})
+	}
 	if err != nil {
-		return identity{}, ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err})
+		return identity{}, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err})
 	}
 	scope, err := h.scope(r)
 	if err != nil {
-		return identity{}, nobodysKey.problem(err)
+		return identity{}, nobodys(err)
 	}
 	return identity{hash(scope, key), asked}, nil
 }
@@ -232,9 +248,9 @@ func hash(parts ...string) string {
 // once runs the handler, or gives again what it has answered. What is kept is looked up under the lock:
 // before it a first request could end in between. A repeat that finds the lock held looks all the same,
 // since the holder may be another repeat.
-func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *Problem {
+func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *httpmw.Problem {
 	var found bool
-	var p *Problem
+	var p *httpmw.Problem
 	ran := false
 	c := &capture{to: w, limit: h.MaxAnswer}
 	out := h.rule.Run(r.Context(), q.key, func(ctx context.Context) error {
@@ -261,11 +277,11 @@ func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *P
 			return p
 		}
 	}
-	return ProblemOf(out)
+	return httpmw.ProblemOf(out)
 }
 
 // again gives a kept answer again, if there is one.
-func (h *idempotent) again(ctx context.Context, w http.ResponseWriter, q identity) (found bool, _ *Problem) {
+func (h *idempotent) again(ctx context.Context, w http.ResponseWriter, q identity) (found bool, _ *httpmw.Problem) {
 	load, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	raw, err := h.Store.Load(load, q.key)
@@ -278,22 +294,43 @@ func (h *idempotent) again(ctx context.Context, w http.ResponseWriter, q identit
 	}
 	switch {
 	case err != nil:
-		return false, ProblemOf(adapter.Outcome{Reason: adapter.Unavailable, Err: fmt.Errorf("idempotency store: %w", err)})
+		return false, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.Unavailable, Err: fmt.Errorf("idempotency store: %w", err)})
 	case a.Fingerprint != q.fingerprint:
-		return false, otherRequest.problem(errOtherRequest)
+		return false, reused()
 	case !a.Whole:
-		return false, ProblemOf(adapter.Outcome{Reason: adapter.Duplicate, Err: errNotKept})
+		return false, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.Duplicate, Err: errNotKept})
 	}
 	a.write(w)
 	return true, nil
 }
 
 var (
-	errOtherRequest = errors.New("the Idempotency-Key was used for another request")
-	errNotKept      = errors.New("the answer was too large to be kept, or flushed")
-	errNothing      = errors.New("the handler wrote neither a status nor a body")
-	errTorn         = errors.New("the body is not as long as its Content-Length says")
+	errNotKept = errors.New("the answer was too large to be kept, or flushed")
+	errNothing = errors.New("the handler wrote neither a status nor a body")
+	errTorn    = errors.New("the body is not as long as its Content-Length says")
 )
+
+func noKey(err error) *httpmw.Problem {
+	return &httpmw.Problem{
+		Type: httpmw.TypeIdempotencyKey, Title: "Idempotency-Key is missing or invalid", Status: http.StatusBadRequest, Err: err,
+		Detail: "The request needs one Idempotency-Key of 1 to 255 visible ASCII characters. It was not started.",
+	}
+}
+
+func nobodys(err error) *httpmw.Problem {
+	return &httpmw.Problem{
+		Type: httpmw.TypeNobodysKey, Title: "Idempotency-Key is nobody's", Status: http.StatusBadRequest, Err: err,
+		Detail: "The server can not tell whose Idempotency-Key this is: it does not know who asks. The request was not started.",
+	}
+}
+
+func reused() *httpmw.Problem {
+	return &httpmw.Problem{
+		Type: httpmw.TypeKeyReused, Title: "Idempotency-Key was used for another request", Status: http.StatusUnprocessableEntity,
+		Err:    errors.New("the Idempotency-Key was used for another request"),
+		Detail: "An earlier request with this Idempotency-Key asked for something else. This one was not started.",
+	}
+}
 
 // keep saves the answer, still under the lock: a repeat finds the one or the other.
 func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
@@ -318,12 +355,15 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 	if err == nil {
 		return
 	}
-	log := h.Logger
-	if log == nil {
-		log = slog.Default()
-	}
-	log.LogAttrs(ctx, slog.LevelError, "holdfast: the answer of a request with an Idempotency-Key is not kept, a repeat would run again",
+	h.log().LogAttrs(ctx, slog.LevelError, "holdfast: the answer of a request with an Idempotency-Key is not kept, a repeat would run again",
 		slog.Int("status", c.status), slog.Any("error", err))
+}
+
+func (h *idempotent) log() *slog.Logger {
+	if h.Logger != nil {
+		return h.Logger
+	}
+	return slog.Default()
 }
 
 func (h *idempotent) keeps(status int) bool {

@@ -1,0 +1,283 @@
+// Package rpctest is the table of cases that the interceptors have to pass, of gRPC and of Connect, each with a client of gRPC.
+package rpctest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+)
+
+// The methods that the table calls.
+const (
+	Refund = "/shop.v1.Orders/Refund"
+	Quote  = "/shop.v1.Orders/Quote"
+	Watch  = "/shop.v1.Orders/Watch"
+)
+
+// Work is what a method does.
+type Work func(ctx context.Context, req *testpb.RefundRequest) error
+
+// Framework is a framework with its interceptors.
+type Framework struct {
+	// Mount serves Refund, Quote and Watch, which do the same. Those that are no stream reply with "reply".
+	Mount func(t *testing.T, work Work, l *core.Locker, rules ...grpcmw.Option) testpb.OrdersClient
+	// Status is an error by which a handler answers.
+	Status func(code codes.Code, text string) error
+}
+
+// Test runs the table.
+func Test(t *testing.T, f Framework) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, Framework){
+		"ARefusalIsAnsweredByTheTable": refusals, "WhatAHandlerReturns": returns, "DedupIsPerMethod": dedup, "SeveralNamesAreHeldTogether": several,
+		"SourcesNameTheLock": sources, "ABadValueIsInvalidArgumentAndNothingRuns": badValues, "AKeyFunctionThatRefuses": keyFunctions,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, f)
+		})
+	}
+}
+
+// The keys of one name and of two.
+const (
+	OrderKey = "order:{order.id}"
+	both     = "order:{order.id} mail:{email}"
+)
+
+// MustNotRun is the work of a method that is refused.
+func MustNotRun(t *testing.T) Work {
+	t.Helper()
+	return func(context.Context, *testpb.RefundRequest) error {
+		t.Error("the handler ran")
+		return nil
+	}
+}
+
+// Way is a unary call or a stream: whatever is promised of one is promised of the other.
+type Way func(context.Context, testpb.OrdersClient, *testpb.RefundRequest) (trailer metadata.MD, err error)
+
+// Ways are a unary call and a stream.
+func Ways() map[string]Way {
+	return map[string]Way{
+		"unary": func(ctx context.Context, c testpb.OrdersClient, req *testpb.RefundRequest) (trailer metadata.MD, err error) {
+			_, err = c.Refund(ctx, req, grpc.Trailer(&trailer))
+			return trailer, err
+		},
+		"stream": func(ctx context.Context, c testpb.OrdersClient, req *testpb.RefundRequest) (metadata.MD, error) {
+			ss, err := c.Watch(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			for err == nil {
+				_, err = ss.Recv()
+			}
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return ss.Trailer(), err
+		},
+	}
+}
+
+// Locked are rules for both ways.
+func Locked(key string, opts ...core.Option) []grpcmw.Option {
+	return []grpcmw.Option{grpcmw.WithMethod(Refund, key, opts...), grpcmw.WithMethod(Watch, key, opts...)}
+}
+
+// Order is the request whose key, under OrderKey, is "order:42".
+func Order() *testpb.RefundRequest {
+	return &testpb.RefundRequest{Order: &testpb.Order{Id: 42}}
+}
+
+// Transfer is a request of two names, under the key of several.
+func Transfer(id int64, email string) *testpb.RefundRequest {
+	return &testpb.RefundRequest{
+		Order: &testpb.Order{Id: id}, Receiver: &testpb.RefundRequest_Email{Email: email},
+	}
+}
+
+// NewLocker returns a Locker that is closed with the test.
+func NewLocker(t testing.TB, d driver.Driver, opts ...core.NewOption) *core.Locker {
+	t.Helper()
+	l, err := core.New(d, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// Lockers returns two Lockers of one store: the server's, and that of another process.
+func Lockers(t testing.TB) (locks, other *core.Locker) {
+	t.Helper()
+	store := memlock.New()
+	return NewLocker(t, store), NewLocker(t, store)
+}
+
+// Hold takes name until the test ends or release is called.
+func Hold(t testing.TB, l *core.Locker, name string, opts ...core.Option) (release func()) {
+	t.Helper()
+	x, err := l.TryAcquire(t.Context(), name, opts...)
+	if err != nil {
+		t.Fatalf("hold %q: %v", name, err)
+	}
+	release = func() { _ = x.Release(context.Background()) }
+	t.Cleanup(release)
+	return release
+}
+
+// IsHeld says whether somebody else cannot have name.
+func IsHeld(t testing.TB, other *core.Locker, name string) bool {
+	t.Helper()
+	x, err := other.TryAcquire(t.Context(), name)
+	if err == nil {
+		_ = x.Release(t.Context())
+		return false
+	}
+	if !errors.Is(err, core.ErrHeld) {
+		t.Fatalf("TryAcquire(%q): %v", name, err)
+	}
+	return true
+}
+
+// ComesFree waits until name is released.
+func ComesFree(t testing.TB, other *core.Locker, name string) {
+	t.Helper()
+	x, err := other.Acquire(t.Context(), name, core.WithWait(3*time.Second))
+	if err != nil {
+		t.Fatalf("%q was not released: %v", name, err)
+	}
+	_ = x.Release(t.Context())
+}
+
+// ErrorInfo is that of a status, nil if it has none.
+func ErrorInfo(err error) *errdetails.ErrorInfo {
+	for _, d := range status.Convert(err).Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			return info
+		}
+	}
+	return nil
+}
+
+// RetryInfo is that of a status, nil if it has none.
+func RetryInfo(err error) *errdetails.RetryInfo {
+	for _, d := range status.Convert(err).Details() {
+		if info, ok := d.(*errdetails.RetryInfo); ok {
+			return info
+		}
+	}
+	return nil
+}
+
+// WantStatus checks code and reason, "" for no ErrorInfo.
+func WantStatus(t testing.TB, err error, code codes.Code, reason string) {
+	t.Helper()
+	if got := status.Code(err); got != code {
+		t.Errorf("code %s, want %s: %v", got, code, err)
+	}
+	info := ErrorInfo(err)
+	if info.GetReason() != reason {
+		t.Errorf("reason %q, want %q", info.GetReason(), reason)
+	}
+	if info != nil && info.GetDomain() != grpcmw.Domain {
+		t.Errorf("domain %q", info.GetDomain())
+	}
+}
+
+// WantRefusal checks an answer to a request whose handler did not run.
+func WantRefusal(t *testing.T, err error, trailer metadata.MD, code codes.Code, reason string) {
+	t.Helper()
+	WantStatus(t, err, code, reason)
+	for _, secret := range []string{"order:42", "secret", "6379"} {
+		if text := fmt.Sprint(status.Convert(err).Proto(), trailer); strings.Contains(text, secret) {
+			t.Errorf("%q reached the client: %s", secret, text)
+		}
+	}
+	if method := ErrorInfo(err).GetMetadata()[grpcmw.MethodMetadata]; (method == "") != (reason == "") {
+		t.Errorf("the refusal names the method %q", method)
+	}
+	pushed := code == codes.Aborted
+	wait := RetryInfo(err).GetRetryDelay().AsDuration()
+	if (pushed || code == codes.Unavailable) != (wait > 0) || wait > time.Second {
+		t.Errorf("RetryInfo %s", wait)
+	}
+	pushback := trailer.Get("grpc-retry-pushback-ms")
+	if !pushed && len(pushback) > 0 || pushed && len(pushback) != 1 {
+		t.Fatalf("pushback %q", pushback)
+	}
+	if pushed {
+		if ms, err := strconv.Atoi(pushback[0]); err != nil || ms < 200 || ms > 300 {
+			t.Errorf("pushback %q, want 250 ± 20%%", pushback)
+		}
+	}
+}
+
+// WantBegun is an answer of ours to a request that has begun.
+func WantBegun(t *testing.T, err error, trailer metadata.MD, code codes.Code, reason string) {
+	t.Helper()
+	WantStatus(t, err, code, reason)
+	if text := fmt.Sprint(status.Convert(err).Proto(), trailer); strings.Contains(text, "secret") {
+		t.Errorf("the client is told %s", text)
+	}
+	if ErrorInfo(err).GetMetadata()[grpcmw.MethodMetadata] != "" || RetryInfo(err) != nil {
+		t.Error("it claims that no handler ran")
+	}
+	if p := trailer.Get("grpc-retry-pushback-ms"); len(p) != 1 || p[0] != "-1" {
+		t.Errorf("pushback %q: a stock client may repeat what was begun", p)
+	}
+}
+
+// WantLostCause checks that ctx has ended since the lock was lost.
+func WantLostCause(t testing.TB, ctx context.Context, name string) {
+	t.Helper()
+	lost, ok := errors.AsType[*core.LostError](context.Cause(ctx))
+	if !ok || lost.Name != name {
+		t.Errorf("cause %v, want a *core.LostError of %q", context.Cause(ctx), name)
+	}
+}
+
+// ShortLived makes a lease that is lost soon, unless its work is quicker.
+func ShortLived() []core.Option {
+	return []core.Option{core.WithTTL(300 * time.Millisecond), core.WithoutRenewal()}
+}
+
+// Faulty is a memlock whose Acquire can be replaced.
+type Faulty struct {
+	*memlock.Store
+	Ask func(context.Context, driver.Claim) (driver.Grant, error)
+}
+
+// Acquire implements driver.Driver.
+func (f Faulty) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return f.Ask(ctx, c)
+}
+
+// Wait implements driver.Driver.
+func (f Faulty) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return driver.Poll(ctx, c, f.Ask)
+}

@@ -1,0 +1,344 @@
+package rpctest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+)
+
+// What a client is told if no handler runs: the table of the package documentation.
+func refusals(t *testing.T, f Framework) {
+	nothing := func(*testing.T, *core.Locker) {}
+	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("scope")}
+	unreachable := Faulty{memlock.New(), func(context.Context, driver.Claim) (driver.Grant, error) {
+		return driver.Grant{}, fmt.Errorf("dial redis-secret:6379: %w", driver.ErrNotSent)
+	}}
+	for name, row := range map[string]struct {
+		driver  driver.Driver // nil for memory
+		prepare func(*testing.T, *core.Locker)
+		opts    []core.Option
+		code    codes.Code
+		reason  string
+		text    string
+	}{
+		"held": {nil, func(t *testing.T, l *core.Locker) {
+			t.Helper()
+			Hold(t, l, "order:42", core.WithLabel("host-secret"))
+		}, nil, codes.Aborted, grpcmw.ReasonHeld, "another request holds"},
+		"unavailable": {unreachable, nothing, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "did not answer"},
+		"closed": {nil, func(t *testing.T, l *core.Locker) {
+			t.Helper()
+			if err := l.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "about to stop"},
+		"draining": {nil, func(t *testing.T, l *core.Locker) {
+			t.Helper()
+			if err := l.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "about to stop"},
+		"done": {nil, func(t *testing.T, l *core.Locker) {
+			t.Helper()
+			err := l.Do(t.Context(), "order:42", func(context.Context) error { return nil }, append(dedup, core.WithLabel("host-secret"))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, dedup, codes.AlreadyExists, grpcmw.ReasonDuplicate, "processed before"},
+	} {
+		for what, call := range Ways() {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				d := row.driver
+				if d == nil {
+					d = memlock.New()
+				}
+				locks := NewLocker(t, d)
+				row.prepare(t, locks)
+				client := f.Mount(t, MustNotRun(t), locks, Locked(OrderKey, row.opts...)...)
+				trailer, err := call(t.Context(), client, Order())
+				WantRefusal(t, err, trailer, row.code, row.reason)
+				if text := status.Convert(err).Message(); !strings.Contains(text, row.text) {
+					t.Errorf("%q does not say %q", text, row.text)
+				}
+			})
+		}
+	}
+}
+
+// A handler's own answer is the client's, and no error of core tells of names and holders. With a lost lock, the loss is the answer.
+func returns(t *testing.T, f Framework) {
+	failed := f.Status(codes.FailedPrecondition, "own")
+	held := &core.HeldError{Name: "stock:secret", Label: "host-secret", RetryAfter: time.Second}
+	lost := &core.LostError{Name: "stock:secret", Reason: core.ReasonExpired}
+	for name, row := range map[string]struct {
+		own    error
+		code   codes.Code
+		reason string
+		core   bool // an error of core
+	}{
+		"nothing":        {nil, codes.OK, "", false},
+		"status":         {failed, codes.FailedPrecondition, "", false},
+		"wrapped status": {fmt.Errorf("own: %w", failed), codes.FailedPrecondition, "", false},
+		"plain":          {errors.New("own"), codes.Unknown, "", false},
+		"ctx error":      {context.DeadlineExceeded, codes.DeadlineExceeded, "", false},
+		"held":           {held, codes.Aborted, grpcmw.ReasonHeld, true},
+		"held, wrapped":  {fmt.Errorf("reserve: %w", held), codes.Aborted, grpcmw.ReasonHeld, true},
+		"lost":           {lost, codes.Aborted, grpcmw.ReasonLost, true},
+		"lost, status":   {errors.Join(failed, lost), codes.Aborted, grpcmw.ReasonLost, true},
+		"duplicate":      {&core.DuplicateError{Name: "stock:secret", Label: "host-secret"}, codes.AlreadyExists, grpcmw.ReasonDuplicate, true},
+		"invalid":        {fmt.Errorf("secret: %w", core.ErrInvalid), codes.InvalidArgument, grpcmw.ReasonKeyInvalid, true},
+		"unavailable":    {fmt.Errorf("secret: %w", core.ErrUnavailable), codes.Unavailable, grpcmw.ReasonUnavailable, true},
+		"closed":         {core.ErrClosed, codes.Unavailable, grpcmw.ReasonUnavailable, true},
+		"draining":       {core.ErrDraining, codes.Unavailable, grpcmw.ReasonUnavailable, true},
+		"released":       {core.ErrReleased, codes.Internal, "", true},
+		"ended":          {errors.Join(context.DeadlineExceeded, fmt.Errorf("secret: %w", core.ErrUnavailable)), codes.DeadlineExceeded, "", true},
+	} {
+		if s := grpcmw.StatusFor(row.own); (s != nil) != row.core || row.core && s.Code() != row.code {
+			t.Errorf("%s: StatusFor: %v", name, s)
+		}
+		for kind, rules := range map[string][]grpcmw.Option{"with a rule": Locked(OrderKey), "without a rule": nil, "lost lock": Locked(OrderKey, ShortLived()...)} {
+			for what, call := range Ways() {
+				t.Run(strings.Join([]string{name, kind, what}, ", "), func(t *testing.T) {
+					t.Parallel()
+					client := f.Mount(t, func(ctx context.Context, _ *testpb.RefundRequest) error {
+						if kind == "lost lock" {
+							<-ctx.Done()
+							WantLostCause(t, ctx, "order:42")
+						}
+						return row.own
+					}, NewLocker(t, memlock.New()), rules...)
+					trailer, err := call(t.Context(), client, Order())
+					switch {
+					case kind == "lost lock":
+						WantBegun(t, err, trailer, codes.Aborted, grpcmw.ReasonLost)
+					case row.core:
+						WantBegun(t, err, trailer, row.code, row.reason)
+					default:
+						WantStatus(t, err, row.code, row.reason)
+						if trailer.Get("grpc-retry-pushback-ms") != nil {
+							t.Error("pushback on a handler's own answer")
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func dedup(t *testing.T, f Framework) {
+	locks, other := Lockers(t)
+	results := []error{f.Status(codes.Internal, "own"), nil, nil}
+	client := f.Mount(t, func(ctx context.Context, _ *testpb.RefundRequest) error {
+		if _, isLocked := core.FromContext(ctx); !isLocked {
+			return nil
+		}
+		err := results[0]
+		results = results[1:]
+		return err
+	}, locks,
+		grpcmw.WithMethod(Refund, OrderKey, core.WithDedup(time.Hour)), grpcmw.WithMethod(Watch, OrderKey, core.WithDedup(time.Hour)))
+	unary, stream := Ways()["unary"], Ways()["stream"]
+	for i, step := range []struct {
+		call Way
+		code codes.Code
+	}{
+		{unary, codes.Internal}, {unary, codes.OK}, {unary, codes.AlreadyExists}, // a failure is not done
+		{stream, codes.OK}, {stream, codes.AlreadyExists}, // it is another method's work
+	} {
+		if _, err := step.call(t.Context(), client, Order()); status.Code(err) != step.code {
+			t.Errorf("step %d: %v, want %s", i, err, step.code)
+		}
+	}
+	Hold(t, other, "order:42")
+	if _, err := client.Quote(t.Context(), Order()); err != nil {
+		t.Error(err)
+	}
+}
+
+func several(t *testing.T, f Framework) {
+	for what, call := range Ways() {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			store := memlock.New()
+			locks, other := NewLocker(t, store), NewLocker(t, store)
+			client := f.Mount(t, func(ctx context.Context, req *testpb.RefundRequest) error {
+				for _, name := range []string{"order:42", "mail:a"} {
+					if _, err := core.FenceFor(ctx, name); err != nil {
+						t.Error(err)
+					}
+				}
+				if req.GetNote() == "lose" {
+					store.Lose("mail:a")
+					<-ctx.Done()
+				}
+				return nil
+			}, locks, Locked(both, core.WithTTL(300*time.Millisecond))...)
+			if _, err := call(t.Context(), client, Transfer(42, "a")); err != nil {
+				t.Error(err)
+			}
+			lose := Transfer(42, "a")
+			lose.Note = "lose"
+			trailer, err := call(t.Context(), client, lose)
+			WantBegun(t, err, trailer, codes.Aborted, grpcmw.ReasonLost)
+			Hold(t, other, "mail:a")
+			trailer, err = call(t.Context(), client, Transfer(42, "a"))
+			WantRefusal(t, err, trailer, codes.Aborted, grpcmw.ReasonHeld)
+			ComesFree(t, other, "order:42")
+		})
+	}
+}
+
+func sources(t *testing.T, f Framework) {
+	req := &testpb.RefundRequest{Note: "42", Receiver: &testpb.RefundRequest_Account{Account: 5}, Order: &testpb.Order{
+		Id: -42, Code: "a:b {c}%", Revision: new(int64(0)), Alias: new("x"), Paid: new(false),
+		Origin: testpb.Channel_CHANNEL_UNSPECIFIED.Enum(), Urgent: true, Channel: testpb.Channel_CHANNEL_PHONE,
+		Number: 1<<64 - 1, Offset: -7, Hash: 8, Shard: -9, LineItem: 10,
+		Parent: &testpb.Order{Id: 1, Parent: &testpb.Order{Id: 2}},
+	}}
+	typed := func(_ context.Context, req *testpb.RefundRequest) (string, error) {
+		return fmt.Sprint("f:", req.GetOrder().GetId()), nil
+	}
+	untyped := func(ctx context.Context, req proto.Message) (string, error) {
+		return fmt.Sprint("f:", metadata.ValueFromIncomingContext(ctx, "x-tenant")[0], req.(*testpb.RefundRequest).GetNote()), nil
+	}
+	rules := map[string]grpcmw.Option{"f:-42": grpcmw.WithMethodFunc(Refund, typed), "f:acme42": grpcmw.WithMethodFunc(Refund, untyped)}
+	for key, want := range map[string]string{
+		"{order.id}":                    "-42",
+		"{order.code}":                  "a%3Ab%20%7Bc%7D%25",
+		"{order.revision}":              "0", // optional and set
+		"{order.alias}":                 "x",
+		"{order.paid}":                  "false", // optional and set
+		"{order.origin}":                "0",     // optional and set
+		"{order.urgent}":                "true",
+		"{order.channel}":               "2",
+		"{order.number}":                "18446744073709551615",
+		"{order.offset}":                "-7",
+		"{order.hash}":                  "8",
+		"{order.shard}":                 "-9",
+		"{order.line_item}":             "10",
+		"{order.parent.parent.id}":      "2",
+		"{note}":                        "42", // the same as an integer 42
+		"{account}":                     "5",  // in a oneof
+		"{metadata:X-Tenant|text}":      "acme",
+		"{metadata:x-tenant|text}/same": "acme/same", // sent twice
+		"{metadata:x-number|int}":       "7",         // sent as 007
+		"nightly":                       "nightly",
+		"{grpc:method}":                 "/shop.v1.Orders/Refund",
+		"{grpc:service}:{note}:{note}":  "shop.v1.Orders:42:42",
+	} {
+		rules[want] = grpcmw.WithMethod(Refund, key)
+	}
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-tenant", "acme", "X-Tenant", "acme", "x-number", "007")
+	for want, rule := range rules {
+		var name string
+		client := f.Mount(t, func(ctx context.Context, _ *testpb.RefundRequest) error {
+			x, _ := core.FromContext(ctx)
+			name = x.Name()
+			return nil
+		}, NewLocker(t, memlock.New()), rule)
+		if _, err := client.Refund(ctx, req); err != nil || name != want {
+			t.Errorf("locked %q, %v, want %q", name, err, want)
+		}
+	}
+}
+
+// Whatever is wrong with a value of a request: the client is told which source it is, and what is wrong, and never the
+// value. No handler has run.
+func badValues(t *testing.T, f Framework) {
+	few := func(o *testpb.Order) *testpb.RefundRequest { return &testpb.RefundRequest{Order: o} }
+	email := &testpb.RefundRequest{Receiver: &testpb.RefundRequest_Email{Email: "secret"}}
+	for name, row := range map[string]struct {
+		key   string
+		req   *testpb.RefundRequest
+		pairs []string // metadata
+		what  string
+	}{
+		"message not set":         {"{order.id}", &testpb.RefundRequest{}, nil, "missing"},
+		"inner message not set":   {"{order.parent.id}", Order(), nil, "missing"},
+		"0 without presence":      {"{order.id}", few(&testpb.Order{}), nil, "missing"},
+		"false without presence":  {"{order.urgent}", Order(), nil, "missing"},
+		"enum 0 without presence": {"{order.channel}", Order(), nil, "missing"},
+		"string not set":          {"{note}", Order(), nil, "missing"},
+		"optional not set":        {"{order.revision}", Order(), nil, "missing"},
+		"empty optional string":   {"{order.alias}", few(&testpb.Order{Alias: new("")}), nil, "missing"},
+		"other of a oneof":        {"{account}", email, nil, "missing"},
+		"the second of two":       {"a:{email}:{note}", email, nil, "missing"},
+		"of the second template":  {"mail:{email} note:{note}", email, nil, "missing"},
+		"field not of its form":   {"{note|int}", &testpb.RefundRequest{Note: "secret"}, nil, "invalid"},
+		"no metadata":             {"{metadata:x-tenant|text}", Order(), nil, "missing"},
+		"empty metadata":          {"{metadata:x-tenant|text}", Order(), []string{"x-tenant", ""}, "missing"},
+		"metadata that differ":    {"{metadata:x-tenant|text}", Order(), []string{"x-tenant", "secret", "x-tenant", "b"}, "ambiguous"},
+		"an empty one, and one":   {"{metadata:x-tenant|text}", Order(), []string{"x-tenant", "", "x-tenant", "secret"}, "ambiguous"},
+		"no integer":              {"{metadata:x-tenant|int}", Order(), []string{"x-tenant", "secret"}, "invalid"},
+		"no UUID":                 {"{metadata:x-tenant|uuid}", Order(), []string{"x-tenant", "secret"}, "invalid"},
+	} {
+		for what, call := range Ways() {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				client := f.Mount(t, MustNotRun(t), NewLocker(t, memlock.New()), Locked(row.key)...)
+				trailer, err := call(metadata.AppendToOutgoingContext(t.Context(), row.pairs...), client, row.req)
+				WantRefusal(t, err, trailer, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
+				if text := status.Convert(err).Message(); !strings.Contains(text, "}, which names a lock, is "+row.what) {
+					t.Errorf("%q does not say what is wrong", text)
+				}
+				source := row.key[strings.LastIndex(row.key, "{")+1 : len(row.key)-1]
+				source, _, _ = strings.Cut(source, "|")
+				var violations []*errdetails.BadRequest_FieldViolation
+				for _, d := range status.Convert(err).Details() {
+					if bad, ok := d.(*errdetails.BadRequest); ok {
+						violations = append(violations, bad.GetFieldViolations()...)
+					}
+				}
+				if len(violations) != 1 || violations[0].GetField() != source || !strings.Contains(violations[0].GetDescription(), row.what) {
+					t.Errorf("%v, want %s: %s", violations, source, row.what)
+				}
+			})
+		}
+	}
+}
+
+func keyFunctions(t *testing.T, f Framework) {
+	for name, row := range map[string]struct {
+		name   string
+		err    error
+		code   codes.Code
+		reason string
+	}{
+		"any error":     {"", errors.New("secret"), codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
+		"own status":    {"", status.Error(codes.PermissionDenied, "own"), codes.PermissionDenied, ""},
+		"ctx error":     {"", fmt.Errorf("secret: %w", context.DeadlineExceeded), codes.DeadlineExceeded, ""},
+		"empty name":    {"", nil, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
+		"unusable name": {"secret\x00{b}", nil, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
+		"long name":     {strings.Repeat("secret", 34), nil, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
+	} {
+		for what, call := range Ways() {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				key := func(context.Context, *testpb.RefundRequest) (string, error) { return row.name, row.err }
+				client := f.Mount(t, MustNotRun(t), NewLocker(t, memlock.New()),
+					grpcmw.WithMethodFunc(Refund, key), grpcmw.WithMethodFunc(Watch, key))
+				_, err := call(t.Context(), client, Order())
+				WantStatus(t, err, row.code, row.reason)
+				if strings.Contains(err.Error(), "secret") {
+					t.Errorf("the client sees %v", err)
+				}
+			})
+		}
+	}
+}
