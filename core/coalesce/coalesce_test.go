@@ -250,7 +250,18 @@ func TestAnAnswerFromBeforeTheCallCoversNothing(t *testing.T) {
 		synctest.Wait() // the one that waited runs
 		call(here, "comes later")
 		wg.Wait()
-		if len(h.begun) != 2 || outcome["waits"] != nil || !errors.Is(outcome["looks"], ErrCovered) || outcome["comes later"] != nil {
+		// The place that the later one finds free may go to the first one in this process's line. Either of them runs then, after
+		// both calls, and covers the other. If both were covered, the later one would miss its run.
+		covered := 0
+		for _, self := range []string{"looks", "comes later"} {
+			switch err := outcome[self]; {
+			case errors.Is(err, ErrCovered):
+				covered++
+			case err != nil:
+				t.Errorf("%s: %v", self, err)
+			}
+		}
+		if len(h.begun) != 2 || outcome["waits"] != nil || covered != 1 {
 			t.Errorf("%d runs, %v", len(h.begun), outcome)
 		}
 	})
