@@ -1,0 +1,161 @@
+// Command mutants breaks the engine and the adapters in small ways, one at a time, and asks whether a test notices:
+//
+//	mutants [-n 300] [-seed N] [-file PART] [-list]
+//
+// Every condition becomes true, false, and wrong at its bound; every call statement and defer is left out. All mutants
+// are compiled once, each behind a switch (package mutant), on an overlay: the tree stays as it is. Each test runs once
+// to tell which mutants make a difference in it, and only those tests judge a mutant.
+//
+// survivors.tsv lists what survives for a reason: function, mutation, reason. A survivor that is not listed is
+// a complaint, and so is a listed one that is killed or no longer in the code.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"flag"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const switches = "github.com/holdfast-go/holdfast/internal/mutant"
+
+var (
+	//go:embed mutant/mutant.go
+	switchSource []byte
+	//go:embed survivors.tsv
+	survivors []byte
+
+	packages = []string{
+		"core/internal/call", "core/internal/callctx", "core/internal/claim", "core/internal/clock", "core/internal/contend",
+		"core/internal/hold", "core/internal/look", "core/internal/queue", "core/internal/sweep", "core/internal/tasks",
+		"core/internal/term", "core/internal/watchdog", "core", "core/fallback", "core/operate", "core/adapter", "core/fence",
+		"core/coalesce", "httpmw", "grpcmw", "taskmw",
+	}
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("mutants: ")
+	n := flag.Int("n", 300, "how many mutants to try; 0 tries all")
+	seed := flag.Uint64("seed", uint64(time.Now().Unix()/86400), "which ones; another each day unless given") //nolint:gosec // G115: not negative
+	file := flag.String("file", "", "only mutants whose place contains this")
+	list := flag.Bool("list", false, "list the mutants and try none")
+	root := flag.String("root", "..", "the repository's folder")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	complaints, err := mutants(ctx, *root, *n, *seed, *file, *list)
+	stop()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if complaints > 0 {
+		log.Fatalf("%d complaints", complaints) //nolint:gosec // G706: a number
+	}
+}
+
+func mutants(ctx context.Context, root string, n int, seed uint64, file string, list bool) (int, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return 0, err
+	}
+	temp, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(temp) //nolint:errcheck // the system cleans up as well
+	b := &bench{root: root, temp: temp}
+	all, err := b.overlay(packages)
+	if err != nil {
+		return 0, err
+	}
+	reasons, complaints := explained(all)
+	chosen := slices.DeleteFunc(slices.Clone(all), func(c *change) bool { return !strings.Contains(c.place, file) })
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: the same mutants for the same seed
+	r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+	if n > 0 {
+		chosen = chosen[:min(n, len(chosen))]
+	}
+	fmt.Printf("%d mutants, %d chosen by seed %d\n", len(all), len(chosen), seed)
+	if list {
+		for _, c := range chosen {
+			fmt.Printf("%s\t%s\n", c.place, c.key())
+		}
+		return complaints, nil
+	}
+	for _, dir := range needed(chosen) {
+		if err := b.build(ctx, dir); err != nil {
+			return 0, err
+		}
+	}
+	if err := b.reach(ctx, all); err != nil {
+		return 0, err
+	}
+	twoAtATime(chosen, func(c *change) {
+		if ctx.Err() == nil {
+			b.try(ctx, c)
+			fmt.Printf("%s\t%s\t%s\t%s\t%s\n", c.result, c.place, c.key(), c.killer, reasons[c.key()])
+		}
+	})
+	count := map[string]int{}
+	for _, c := range chosen {
+		reason := reasons[c.key()]
+		switch {
+		case c.result == "killed" && reason != "":
+			fmt.Printf("killed, but listed as a survivor: %s\n", c.key())
+			complaints++
+		case c.result != "killed" && reason == "":
+			complaints++
+		case c.result != "killed":
+			c.result = "explained"
+		}
+		count[c.result]++
+	}
+	fmt.Printf("%d killed, %d survived, %d not reached, %d explained\n",
+		count["killed"], count["survived"], count["not reached"], count["explained"])
+	return complaints, ctx.Err()
+}
+
+// needed are the packages whose tests may judge the chosen mutants: their own, and core for what is below core.
+func needed(chosen []*change) []string {
+	dirs := map[string]bool{}
+	for _, c := range chosen {
+		dirs[c.dir] = true
+		if strings.HasPrefix(c.dir, "core/internal/") {
+			dirs["core"] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(packages), func(dir string) bool { return !dirs[dir] })
+}
+
+// explained reads survivors.tsv, and complains about what is not in the code.
+func explained(all []*change) (map[string]string, int) {
+	known := map[string]bool{}
+	for _, c := range all {
+		known[c.key()] = true
+	}
+	reasons := map[string]string{}
+	complaints := 0
+	for lines := bufio.NewScanner(bytes.NewReader(survivors)); lines.Scan(); {
+		parts := strings.SplitN(lines.Text(), "\t", 3)
+		if len(parts) < 3 || strings.HasPrefix(parts[0], "#") {
+			continue
+		}
+		key := parts[0] + "\t" + parts[1]
+		if !known[key] {
+			fmt.Printf("a survivor that is not in the code: %s\n", key)
+			complaints++
+		}
+		reasons[key] = parts[2]
+	}
+	return reasons, complaints
+}
