@@ -108,14 +108,10 @@ func (s *source) visit(n ast.Node) bool {
 		}
 	case *ast.SwitchStmt:
 		if n.Tag == nil {
-			for _, c := range n.Body.List {
-				for _, e := range c.(*ast.CaseClause).List { //nolint:errcheck // a switch has no other statements
-					s.cond(e, true, true)
-				}
-			}
+			s.cases(n.Body.List)
 		}
 	case *ast.BinaryExpr:
-		if n.Op == token.LAND || n.Op == token.LOR || compares(n.Op) {
+		if slices.Contains(truths, n.Op) {
 			s.cond(n, true, true)
 		}
 	case *ast.UnaryExpr:
@@ -132,7 +128,18 @@ func (s *source) visit(n ast.Node) bool {
 	return true
 }
 
-func compares(op token.Token) bool { return op == token.EQL || op == token.NEQ || relations[op] != "" }
+func (s *source) cases(list []ast.Stmt) {
+	for _, c := range list {
+		if c, ok := c.(*ast.CaseClause); ok {
+			for _, e := range c.List {
+				s.cond(e, true, true)
+			}
+		}
+	}
+}
+
+// truths are the operators whose result is a bool.
+var truths = []token.Token{token.LAND, token.LOR, token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ}
 
 var relations = map[token.Token]string{
 	token.LSS: "Less", token.LEQ: "LessEqual", token.GTR: "Greater", token.GEQ: "GreaterEqual",
@@ -251,16 +258,15 @@ func (s *source) around(n ast.Node, before, after string) {
 
 // apply returns the text with all edits. At one place, what ends there comes first, the innermost before the others.
 func (s *source) apply() []byte {
-	var ends []edit
-	var begins []edit
+	var all, begins []edit
 	for _, e := range s.edits {
 		if e.closes {
-			ends = append([]edit{e}, ends...)
+			all = slices.Insert(all, 0, e)
 		} else {
 			begins = append(begins, e)
 		}
 	}
-	all := append(ends, begins...)
+	all = append(all, begins...)
 	slices.SortStableFunc(all, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
 	var out []byte
 	at := 0

@@ -59,7 +59,7 @@ func main() {
 		log.Fatal(err)
 	}
 	if complaints > 0 {
-		log.Fatalf("%d complaints", complaints) //nolint:gosec // G706: a number
+		log.Fatalf("%d complaints", complaints)
 	}
 }
 
@@ -106,7 +106,12 @@ func mutants(ctx context.Context, root string, n int, seed uint64, file string, 
 			fmt.Printf("%s\t%s\t%s\t%s\t%s\n", c.result, c.place, c.key(), c.killer, reasons[c.key()])
 		}
 	})
-	count := map[string]int{}
+	return complaints + verdict(chosen, reasons), ctx.Err()
+}
+
+// verdict prints how many had which end, and returns how many need a test, a reason, or none any more.
+func verdict(chosen []*change, reasons map[string]string) int {
+	complaints, count := 0, map[string]int{}
 	for _, c := range chosen {
 		reason := reasons[c.key()]
 		switch {
@@ -122,7 +127,7 @@ func mutants(ctx context.Context, root string, n int, seed uint64, file string, 
 	}
 	fmt.Printf("%d killed, %d survived, %d not reached, %d explained\n",
 		count["killed"], count["survived"], count["not reached"], count["explained"])
-	return complaints, ctx.Err()
+	return complaints
 }
 
 // needed are the packages whose tests may judge the chosen mutants: their own, and core for what is below core.

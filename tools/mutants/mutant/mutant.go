@@ -30,7 +30,9 @@ func open(path string) *os.File {
 
 func on(n int) bool {
 	if reached != nil && !known[n].Swap(true) {
-		fmt.Fprintln(reached, n)
+		if _, err := fmt.Fprintln(reached, n); err != nil {
+			panic(err)
+		}
 	}
 	return chosen == n
 }
