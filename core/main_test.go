@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -57,7 +58,7 @@ func (b *bench) other(opts ...core.NewOption) *core.Locker {
 
 func (b *bench) locker(d driver.Driver, opts ...core.NewOption) *core.Locker {
 	b.Helper()
-	locks, err := core.New(d, opts...)
+	locks, err := core.New(drivertest.Orderly(d, b.Errorf), opts...) // what a backend may rely on core for, in every test
 	b.ok(err)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -65,7 +65,7 @@ func (a *Asker) Next(now clock.Awake, broken func()) Step {
 		a.hold = hold.New(a.name, &a.place.Site)
 	}
 	a.want = w.Want
-	s := Step{Do: Send, Op: call.Wait, Claim: &a.hold.Claim, Want: a.want, Fences: a.place.fences(behind), For: a.place.round(a.want.TTL, a.fails)}
+	s := Step{Do: Send, Op: call.Wait, Claim: &a.hold.Claim, Want: a.want, Fences: a.place.fences(a.want, behind), For: a.place.round(a.want.TTL, a.fails)}
 	if a.again {
 		s.Op, s.For = call.Acquire, driver.Patience(a.want.TTL)
 	}

@@ -119,8 +119,8 @@ func Key(w *hold.Want) string {
 
 // fences is how many fences to ask for. Blocks adapt to how many turns a hold has had: a large one would use up
 // a counter that names share.
-func (p *Place) fences(behind bool) int {
-	if !behind || !p.Can.Block {
+func (p *Place) fences(w *hold.Want, behind bool) int {
+	if !behind || !p.Can.Block || w.Limit != 0 && w.Limit != 1 { // holds that are shared have no turns
 		return 0
 	}
 	if n := p.block.Load(); n > 0 {
