@@ -411,41 +411,50 @@ func TestAGrantThatComesWithTheEndOfTheContextIsGivenBack(t *testing.T) {
 // pause of the process.
 type sleepy struct {
 	*memlock.Store
+	in    string // the command that it is the grant of
 	slept bool
-	first driver.Claim
 }
 
-func (s *sleepy) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, c)
-	if !s.slept {
-		s.slept, s.first = true, c
+func (s *sleepy) sleep(in string, g driver.Grant, err error) (driver.Grant, error) {
+	if err == nil && s.in == in && !s.slept {
+		s.slept = true
 		time.Sleep(ttl * 3 / 4)
 	}
 	return g, err
 }
 
+func (s *sleepy) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, c)
+	return s.sleep("acquire", g, err)
+}
+
+func (s *sleepy) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	asked := time.Now()
+	g, err := s.Store.Wait(ctx, c)
+	g.Asked = asked
+	return s.sleep("wait", g, err)
+}
+
 func TestAGrantThatIsNearlyOverIsGivenBackAndAskedForAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := &sleepy{Store: memlock.New()}
-		locks, err := core.New(store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := locks.Acquire(context.Background(), "name") // one that cannot be cancelled
-		if err != nil {
-			t.Fatal(err)
-		}
-		if left := time.Until(x.ValidUntil()); left < ttl/2 {
-			t.Errorf("granted with %s left", left)
-		}
-		if err := x.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := locks.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+	for _, in := range []string{"acquire", "wait"} {
+		virtual(t, func(b *bench) {
+			store := &sleepy{Store: b.store, in: in}
+			locks := b.locker(store)
+			holder := b.acquire(b.locks, "name")
+			if in == "acquire" {
+				b.ok(holder.Release(b.Context()))
+			} else {
+				time.AfterFunc(time.Second/2, func() { b.ok(holder.Release(context.Background())) })
+			}
+			x, err := locks.Acquire(context.Background(), "name") // one that cannot be cancelled
+			b.ok(err)
+			if left := time.Until(x.ValidUntil()); left < ttl/2 || !store.slept {
+				b.Errorf("%s: granted with %s left", in, left)
+			}
+			b.ok(x.Release(b.Context()))
+		})
+	}
 }
 
 // Called up with a few milliseconds left, it has one attempt that is cut short: that says nothing

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -92,107 +90,6 @@ func TestManyCallersOfFewNamesExcludeEachOther(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-func TestDoHoldsRenewsAndReleases(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New()
-		a, b := locker(t, store), locker(t, store)
-		err := a.Do(t.Context(), "job", func(ctx context.Context) error {
-			time.Sleep(time.Minute)
-			if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, core.ErrHeld) {
-				t.Errorf("beside a holder: %v", err)
-			}
-			return ctx.Err()
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := b.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := x.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := x.Err(); !errors.Is(err, core.ErrReleased) {
-			t.Errorf("after its release: %v", err)
-		}
-	})
-}
-
-func TestALostLeaseEndsItsContextWithTheReason(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New()
-		var kinds []core.EventKind
-		var mu sync.Mutex
-		l := locker(t, store, core.WithObserver(func(e core.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			kinds = append(kinds, e.Kind)
-		}))
-		err := l.Do(t.Context(), "job", func(ctx context.Context) error {
-			store.Steal("job")
-			<-ctx.Done()
-			if lost := new(core.LostError); !errors.As(context.Cause(ctx), &lost) || lost.Reason != core.ReasonTaken {
-				t.Errorf("the cause: %v", context.Cause(ctx))
-			}
-			return nil
-		})
-		if !errors.Is(err, core.ErrLost) {
-			t.Errorf("Do: %v", err)
-		}
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		if got, want := fmt.Sprintf("%d", kinds), "[1 8 9]"; got != want {
-			t.Errorf("events %v, not %s", kinds, want)
-		}
-	})
-}
-
-func TestWaitersAreServedInTheirOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New()
-		a, b := locker(t, store), locker(t, store)
-		x, err := a.Acquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var order []int
-		var all sync.WaitGroup
-		for i := range 6 {
-			l := a
-			if i >= 3 {
-				l = b
-			}
-			all.Go(func() {
-				if err := l.Do(t.Context(), "job", func(context.Context) error {
-					order = append(order, i)
-					return nil
-				}); err != nil {
-					t.Error(err)
-				}
-			})
-			time.Sleep(time.Millisecond)
-		}
-		if err := x.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		all.Wait()
-		for _, of := range [][3]int{{0, 1, 2}, {3, 4, 5}} { // of each process
-			var got [3]int
-			for i, n := range of {
-				got[i] = slices.Index(order, n)
-			}
-			if !slices.IsSorted(got[:]) {
-				t.Errorf("order %v", order)
-			}
-		}
-	})
 }
 
 func locker(t testing.TB, d driver.Driver, opts ...core.NewOption) *core.Locker {
