@@ -24,7 +24,7 @@ chaos() {
 	return $rc
 }
 mutants() { cd "$weather" && go test -count=1 -timeout=90m -v -run Mutant . -args -weather.mutants; }
-# 300 of the small mutants that tools/mutants makes, others each night.
+# 300 of the small mutants that tools/mutants makes, others each day. Not among the steps by default until survivors.tsv has them all.
 generated() { (cd tools && go run ./mutants); }
 # Random combinations of calls and faults, and leases through hours of faults, in virtual time.
 models() {
@@ -35,7 +35,7 @@ fuzz() { FUZZTIME=${FUZZTIME:-10s} tools/fuzz.sh; }
 docs() { make docs; }
 release() { make release; }
 
-if [ $# -eq 0 ]; then set -- slow newest fips lockorder spec chaos mutants generated models fuzz docs release; fi
+if [ $# -eq 0 ]; then set -- slow newest fips lockorder spec chaos mutants models fuzz docs release; fi
 said=()
 failed=0
 for step in "$@"; do
