@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -12,8 +13,10 @@ import (
 )
 
 const (
-	// maxFlights is how many round trips are under way before commands begin to share them.
+	// maxFlights is how many round trips are under way before commands begin to share them. Those that share
+	// are fewShared flights, or maxFlights if there are too many for fewShared.
 	maxFlights = 3
+	fewShared  = 2
 	// maxShare is how many commands share a round trip at most.
 	maxShare = 128
 	// stuck is how long commands wait for a round trip to share at most.
@@ -21,8 +24,9 @@ const (
 )
 
 // share puts the commands of many goroutines into few round trips. A caller that finds fewer than
-// maxFlights under way sends its own command at once, by itself. Other commands gather until a round
-// trip ends, and travel together in the next one. Commands that can be merged share one call of a
+// maxFlights under way, and no others who share one, sends its own command at once, by itself. Other
+// commands gather until a round trip ends. Each that begins takes its part of all that there are, so that
+// the server works for one while we work for another. Commands that can be merged share one call of a
 // script.
 //
 // A shared round trip belongs to no caller: no caller's ctx ends it. A caller whose ctx ends leaves
@@ -34,6 +38,8 @@ type share struct {
 
 	mu      sync.Mutex // protects the fields below
 	flights int
+	shared  int // how many of them are shared
+	riding  int // commands in those
 	waiting []*parcel
 	hurry   *time.Timer // runs while anything waits
 }
@@ -53,7 +59,7 @@ var errLeft = errors.New("redislock: the caller left while its command was under
 // do sends cmd and returns its reply.
 func (s *share) do(ctx context.Context, cmd command) (any, error) {
 	s.mu.Lock()
-	if s.flights < maxFlights && len(s.waiting) == 0 {
+	if s.flights < maxFlights && s.shared == 0 && len(s.waiting) == 0 {
 		s.flights++
 		s.mu.Unlock()
 		defer s.landed()
@@ -102,39 +108,66 @@ func (s *share) abandon(p *parcel) error {
 func (s *share) landed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) == 0 {
-		s.flights--
-		return
+	s.flights--
+	if len(s.waiting) > 0 && s.shared < s.most() {
+		s.begin()
 	}
+}
+
+// begin begins a flight that commands share. The caller holds the mutex.
+func (s *share) begin() {
+	s.flights++
+	s.shared++
 	go s.fly()
 }
 
-func (s *share) fly() {
-	for {
-		batch := s.take()
-		if batch == nil {
-			return
-		}
-		s.send(batch)
+// most is how many flights all commands share. The caller holds the mutex.
+func (s *share) most() int {
+	if len(s.waiting)+s.riding > fewShared*maxShare {
+		return maxFlights
 	}
+	return fewShared
+}
+
+// fly makes round trips while there are commands. Most of those who have their answers send again at once.
+// It lets them run before it takes what goes next.
+func (s *share) fly() {
+	for batch := s.take(); batch != nil; batch = s.take() {
+		s.send(batch)
+		runtime.Gosched()
+		runtime.Gosched()
+	}
+}
+
+// arrived says that n commands have their answers, and before their callers do: nobody is counted twice.
+func (s *share) arrived(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.riding -= n
 }
 
 // take returns the commands that go next. If there are none, it returns nil and ends the flight.
 func (s *share) take() []*parcel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(len(s.waiting), maxShare)
-	if n == 0 {
+	if len(s.waiting) == 0 {
 		s.flights--
+		s.shared--
 		s.waiting = nil
 		return nil
 	}
+	most := s.most()
+	n := min(len(s.waiting), maxShare, (len(s.waiting)+s.riding+most-1)/most)
 	batch := s.waiting[:n:n]
 	s.waiting = s.waiting[n:]
+	s.riding += n
 	for _, p := range batch {
 		p.sent = true
 	}
 	s.setHurry()
+	if len(s.waiting) > 0 && s.shared < most {
+		s.begin()
+	}
 	return batch
 }
 
@@ -155,8 +188,7 @@ func (s *share) overtake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.waiting) > 0 {
-		s.flights++
-		go s.fly()
+		s.begin()
 	}
 }
 
@@ -180,6 +212,7 @@ func (s *share) send(batch []*parcel) {
 	if len(unknown) > 0 {
 		s.exec(ctx, unknown, first)
 	}
+	s.arrived(len(batch))
 	for _, l := range loads {
 		l.deliver(ctx, s)
 	}
@@ -213,7 +246,7 @@ func (s *Store) trip(ctx context.Context, commands []command) []*parcel {
 	for i, cmd := range commands {
 		batch[i] = &parcel{ctx: ctx, cmd: cmd, done: make(chan struct{}, 1)}
 	}
-	alone := &share{rdb: s.rdb, replicas: s.replicas}
+	alone := &share{rdb: s.rdb, replicas: s.replicas, riding: len(batch)}
 	alone.send(batch) //nolint:contextcheck // ctx is in each parcel
 	return batch
 }
