@@ -5,7 +5,7 @@ package redislock
 // digests are the SHA-1 sums by which a server knows the scripts.
 var digests = map[string]string{
 	"acquire.lua":      "f70d8aa72b1fd5879859f47fccfba9265665c40b",
-	"acquire_many.lua": "afa519b2a0678bfbd438727ba9f0581d314f3f13",
+	"acquire_many.lua": "d9bea2cef5f9826d0dfcf2bc00e42bcefc9516c5",
 	"ask.lua":          "f034478863865834521e3a04da0e69dda04cb605",
 	"ask_together.lua": "55090d11b39fa98f08cd29d7fee6dbfd3b112181",
 	"evict.lua":        "06376e474ae6d883345dd93da103eb4c881af9b8",
@@ -17,6 +17,6 @@ var digests = map[string]string{
 	"part.lua":         "3066d6cd00a140e05fb40f9bd852095d4d7376d8",
 	"rank.lua":         "71da5cbe2d6a43012d8112b017a38ccfa526d3e7",
 	"release.lua":      "ff8829ff9664865056019bb55e041b2cefe80721",
-	"release_many.lua": "ff2004584d47105640ce98fe0001ff8341521bb3",
+	"release_many.lua": "93436f6adbcdd383338e639100d8703889ef190d",
 	"renew.lua":        "03bde1c4a7684e78f7846b7a4ad61b4abde1623a",
 }

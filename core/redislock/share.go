@@ -32,9 +32,8 @@ const (
 // A shared round trip belongs to no caller: no caller's ctx ends it. A caller whose ctx ends leaves
 // it behind.
 type share struct {
-	rdb      redis.UniversalClient
-	replicas replicas
-	spare    sync.Pool // of *parcel
+	store *Store    // that spells commands
+	spare sync.Pool // of *parcel
 
 	mu      sync.Mutex // protects the fields below
 	flights int
@@ -63,7 +62,8 @@ func (s *share) do(ctx context.Context, cmd command) (any, error) {
 		s.flights++
 		s.mu.Unlock()
 		defer s.landed()
-		return cmd.alone(ctx, s.rdb, s.replicas)
+		cmd = s.store.spelled(cmd)
+		return cmd.alone(ctx, s.store.rdb, s.store.replicas)
 	}
 	p, _ := s.spare.Get().(*parcel)
 	if p == nil {
@@ -197,7 +197,7 @@ func (s *share) overtake() {
 func (s *share) send(batch []*parcel) {
 	ctx, cancel := together(batch)
 	defer cancel()
-	loads := stow(batch)
+	loads := s.stow(batch)
 	s.exec(ctx, loads, nil)
 	var unknown []*load
 	first := map[*script]*load{}
@@ -220,7 +220,7 @@ func (s *share) send(batch []*parcel) {
 
 // exec makes one round trip. The first command of each script has the whole script with it, if told.
 func (s *share) exec(ctx context.Context, loads []*load, first map[*script]*load) {
-	trip := newBatch(s.rdb.Pipeline())
+	trip := newBatch(s.store.rdb.Pipeline())
 	lasting := false
 	for _, l := range loads {
 		if l.sent = l.cmd.evalsha(ctx); first[l.cmd.script] == l {
@@ -230,8 +230,8 @@ func (s *share) exec(ctx context.Context, loads []*load, first map[*script]*load
 		lasting = lasting || l.cmd.lasting
 	}
 	var ack *redis.Cmd // one for all of them
-	if lasting && s.replicas.n > 0 {
-		ack = s.replicas.wait(ctx, trip)
+	if lasting && s.store.replicas.n > 0 {
+		ack = s.store.replicas.wait(ctx, trip)
 	}
 	for _, l := range loads {
 		l.ack = ack
@@ -246,7 +246,7 @@ func (s *Store) trip(ctx context.Context, commands []command) []*parcel {
 	for i, cmd := range commands {
 		batch[i] = &parcel{ctx: ctx, cmd: cmd, done: make(chan struct{}, 1)}
 	}
-	alone := &share{rdb: s.rdb, replicas: s.replicas, riding: len(batch)}
+	alone := &share{store: s, riding: len(batch)}
 	alone.send(batch) //nolint:contextcheck // ctx is in each parcel
 	return batch
 }
@@ -276,7 +276,7 @@ type load struct {
 }
 
 // stow merges what can be merged.
-func stow(batch []*parcel) []*load {
+func (s *share) stow(batch []*parcel) []*load {
 	var loads []*load
 	type kind struct {
 		merger *merger
@@ -297,7 +297,9 @@ func stow(batch []*parcel) []*load {
 	}
 	for _, l := range loads {
 		if len(l.parcels) > 1 {
-			l.cmd = l.cmd.merger.of(l.parcels)
+			l.cmd = l.cmd.merger.of(s.store, l.parcels)
+		} else {
+			l.cmd = s.store.spelled(l.cmd)
 		}
 	}
 	return loads
@@ -308,20 +310,15 @@ func stow(batch []*parcel) []*load {
 func (l *load) deliver(ctx context.Context, s *share) {
 	reply, err := l.sent.Result()
 	if says(err, "NOSCRIPT") {
-		reply, err = l.cmd.whole(ctx, s.rdb, s.replicas)
+		reply, err = l.cmd.whole(ctx, s.store.rdb, s.store.replicas)
 	} else if err == nil && l.cmd.lasting && l.ack != nil {
-		err = s.replicas.heard(l.ack)
+		err = s.store.replicas.heard(l.ack)
 	}
 	err = l.cmd.script.explained(err)
-	answers, ok := reply.([]any)
-	merged := len(l.parcels) > 1
-	if merged && reply != nil && (!ok || len(answers) != len(l.parcels)) {
-		reply, err = nil, errUnknownReply
-	}
 	for i, p := range l.parcels {
 		p.reply, p.err = reply, err
-		if merged && reply != nil {
-			p.reply, p.err = l.cmd.answer(answers[i], err)
+		if len(l.parcels) > 1 {
+			p.reply, p.err = l.cmd.answered(reply, i, len(l.parcels), err)
 		}
 		p.done <- struct{}{}
 	}

@@ -74,7 +74,7 @@ func newShare(t *testing.T) (*share, *wire) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	w := &wire{}
 	rdb.AddHook(w)
-	return &share{rdb: rdb}, w
+	return &share{store: &Store{base: base{rdb: rdb}}}, w
 }
 
 func (s *share) atRest(t *testing.T) {
