@@ -252,6 +252,9 @@ func prolongs(claims []driver.Claim) bool {
 
 // renewed reads the answers to c, the renewal of n claims.
 func renewed(c *command, n int, reply any, err error) []error {
+	if err == nil && reply == int64(1) {
+		return make([]error, n) // one answer for all
+	}
 	answers, ok := reply.([]any)
 	ok = ok && len(answers) == n
 	if err == nil && !ok {

@@ -12,7 +12,7 @@ func TestEveryCallInAScriptNamesItsKeysLiterally(t *testing.T) {
 	var (
 		call    = regexp.MustCompile(`redis\.p?call\(([^,)]*)((?:, [^,)]*)*)`)
 		literal = regexp.MustCompile(`^KEYS\[\d\]$`)
-		ofKeys  = regexp.MustCompile(`^unpack\((locks|lines|freed)$`)
+		ofKeys  = regexp.MustCompile(`^unpack\((KEYS|locks|lines|freed)$`)
 		inLoop  = regexp.MustCompile(`^KEYS\[(\d \* )?i( [+-] \d)?\]$`)
 	)
 	for name := range digests {

@@ -18,5 +18,5 @@ var digests = map[string]string{
 	"rank.lua":         "71da5cbe2d6a43012d8112b017a38ccfa526d3e7",
 	"release.lua":      "f66b99bf3940b43fdf0c73f53ccc67a8f4fd5f96",
 	"release_many.lua": "6d984a82b9a334b8a67564928603c6ef94562cde",
-	"renew.lua":        "03bde1c4a7684e78f7846b7a4ad61b4abde1623a",
+	"renew.lua":        "42574ed6ad691630cfbcffd964be9b2dbe86fd49",
 }
