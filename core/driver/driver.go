@@ -148,7 +148,7 @@ const MaxRenewals = 128
 // backend reserves while others are in the queue.
 const (
 	MaxFences          = 4096
-	FencesBesideOthers = 32
+	FencesBesideOthers = 128
 )
 
 // Recheck is how long a waiter that hears nothing waits before it looks again.

@@ -69,7 +69,6 @@ func (c *command) bare() command {
 		return *c
 	}
 	bare := *c
-	bare.merger = nil
 	bare.keys, bare.least = c.least, 0
 	bare.parts = slices.Concat(c.parts[:c.least], c.parts[c.keys:])
 	return bare

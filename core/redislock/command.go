@@ -15,9 +15,10 @@ type command struct {
 	script *script
 	keys   int      // how many of parts are keys
 	parts  []string // the keys, then the arguments
-	merger *merger  // nil if it cannot be merged with other commands of its kind and group
+	merger *merger  // nil if it cannot be merged with others of its kind and group; else plain takes the place of parts
 	group  int      // of the layout
-	least  int      // how many of the keys it needs while their slot moves, if it can do without the others
+	plain  plain
+	least  int // how many of the keys it needs while their slot moves, if it can do without the others
 
 	lasting bool // a grant or a renewal, which replicas may have to acknowledge
 }
@@ -70,11 +71,15 @@ func (s *Store) run(ctx context.Context, c command) (reply any, err error) {
 		return nil, err
 	}
 	if rdb, ok := s.rdb.(*redis.ClusterClient); ok {
-		reply, err = toCluster(ctx, rdb, c, s.replicas)
+		reply, err = toCluster(ctx, rdb, s.spelled(c), s.replicas)
 	} else if reply, err = s.send(ctx, c); isMoving(err) {
+		c = s.spelled(c)
 		reply, err = s.sendBare(ctx, c.bare())
 	} else if says(err, "MOVED") { // a plain client never follows
 		err = driver.Refused(err)
+	}
+	if err != nil {
+		c = s.spelled(c)
 	}
 	s.leaveReplica(ctx, err)
 	return reply, c.classify(err)
@@ -90,5 +95,6 @@ func (s *Store) send(ctx context.Context, c command) (any, error) {
 	if s.share != nil {
 		return s.share.do(ctx, c)
 	}
+	c = s.spelled(c)
 	return c.alone(ctx, s.rdb, s.replicas)
 }

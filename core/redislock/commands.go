@@ -44,8 +44,23 @@ func (s *Store) acquire(ctx context.Context, at ranked.Claim) (driver.Grant, err
 	if joins(c) || c.Handoff != "" || at.Rank > 0 || at.Floor > 0 {
 		return s.ask(ctx, at)
 	}
+	var cmd command
+	if c.Fences > 1 || c.Dedup > 0 {
+		cmd = s.attempt(c)
+	} else {
+		cmd = s.merged(acquires, c)
+	}
+	reply, err := s.run(ctx, cmd)
+	if reply == int64(0) {
+		return s.ask(ctx, at)
+	}
+	return decided(c, reply, err)
+}
+
+// attempt is acquire for a claim without a place in the queue.
+func (s *Store) attempt(c driver.Claim) command {
 	line, _ := s.lineKeys(c.Name)
-	cmd := command{script: acquireScript, lasting: true, keys: 3, parts: make([]string, 0, 6)}
+	cmd := command{script: acquireScript, lasting: true, keys: 3, parts: make([]string, 0, 7)}
 	cmd.parts = append(cmd.parts, s.lockKey(c.Name), s.layout.fence(c.Name), line)
 	if c.Dedup > 0 {
 		cmd.keys++
@@ -54,14 +69,8 @@ func (s *Store) acquire(ctx context.Context, at ranked.Claim) (driver.Grant, err
 	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL))
 	if c.Fences > 1 {
 		cmd.parts = append(cmd.parts, decimal(int64(c.Fences)))
-	} else if c.Dedup == 0 {
-		cmd.merger, cmd.group = acquires, s.layout.group(c.Name)
 	}
-	reply, err := s.run(ctx, cmd)
-	if reply == int64(0) {
-		return s.ask(ctx, at)
-	}
-	return decided(c, reply, err)
+	return cmd
 }
 
 // ask asks for a name that may have a queue, or was left for a hand-off, or that several can own.
@@ -222,8 +231,8 @@ func (s *Store) renewal(claims []driver.Claim) command {
 	n.grow(s.prefix, claims)
 	for i := range claims {
 		c := &claims[i]
-		parts[i] = n.key(s.prefix, c.Name)
-		parts[len(claims)+i] = n.owner(c)
+		parts[i] = n.of(s.prefix, c.Name)
+		parts[len(claims)+i] = n.of(c.Token, magic)
 	}
 	ttl := claims[0].TTL
 	if slices.ContainsFunc(claims, func(c driver.Claim) bool { return c.TTL != ttl }) {
@@ -243,6 +252,9 @@ func prolongs(claims []driver.Claim) bool {
 
 // renewed reads the answers to c, the renewal of n claims.
 func renewed(c *command, n int, reply any, err error) []error {
+	if err == nil && reply == int64(1) {
+		return make([]error, n) // one answer for all
+	}
 	answers, ok := reply.([]any)
 	ok = ok && len(answers) == n
 	if err == nil && !ok {
@@ -278,7 +290,7 @@ func (c *command) renewal(answer any) error {
 // Release implements driver.Driver. It runs one script: the one for owners, who are not in the queue, or the one that
 // leaves the queue. If the first finds no owner, it has changed nothing, and the other follows.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	ends, leaves := s.release, s.leave
+	ends, leaves := s.free, s.leave
 	switch {
 	case joins(c):
 		ends, leaves = s.part, s.partQueued
@@ -300,7 +312,7 @@ func (s *Store) end(ctx context.Context, c driver.Claim, by func(driver.Claim) c
 		cmd = by(c)
 		reply, err = s.run(ctx, cmd)
 	}
-	return cmd.released(reply, err)
+	return s.released(cmd, reply, err)
 }
 
 // leave gives up c's entry in the queue, and releases the name if c's token owns it.
@@ -315,6 +327,14 @@ func (s *Store) leave(c driver.Claim) command {
 	}
 }
 
+// free is release for a claim that leaves nothing, in company if there is some.
+func (s *Store) free(c driver.Claim) command {
+	if c.Dedup > 0 {
+		return s.release(c)
+	}
+	return s.merged(releases, c)
+}
+
 func (s *Store) release(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	cmd := command{script: releaseScript, keys: 4, parts: make([]string, 0, 9)}
@@ -323,7 +343,6 @@ func (s *Store) release(c driver.Claim) command {
 		cmd.keys++
 		cmd.parts = append(cmd.parts, s.doneKey(c))
 	} else {
-		cmd.merger, cmd.group = releases, s.layout.group(c.Name)
 		cmd.least = 1
 	}
 	cmd.parts = append(cmd.parts, owned(c), s.hubs.channels(c.Name))
@@ -347,7 +366,7 @@ func (s *Store) keep(c driver.Claim) command {
 	return cmd
 }
 
-func (c *command) released(reply any, err error) error {
+func (s *Store) released(c command, reply any, err error) error {
 	if err != nil {
 		return err
 	}
@@ -358,6 +377,7 @@ func (c *command) released(reply any, err error) error {
 		return driver.ErrNotOwner
 	}
 	if text, ok := reply.(string); ok {
+		c = s.spelled(c)
 		return fmt.Errorf("%w: %w", driver.ErrUnmarked, c.says(text))
 	}
 	return fmt.Errorf("redislock: unknown reply %T to a release", reply)

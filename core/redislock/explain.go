@@ -116,7 +116,7 @@ var (
 )
 
 // sent are the commands that locking needs.
-var sent = strings.Fields("evalsha eval get set del pexpire pttl time exists zadd zrange zrem zscore zcount zrangebyscore" +
+var sent = strings.Fields("evalsha eval get mget set del pexpire pttl time exists zadd zrange zrem zscore zcount zrangebyscore" +
 	" zremrangebyrank hset hget hdel publish spublish subscribe ssubscribe scan wait watch unwatch multi exec hello ping" +
 	" cluster cluster|slots command")
 

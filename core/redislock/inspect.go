@@ -178,7 +178,7 @@ func (s *Store) Evict(ctx context.Context, name, handle string) error {
 	if reply, ok := reply.([]any); ok && err == nil && len(reply) == 2 {
 		return refusal(reply)
 	}
-	return cmd.released(reply, err)
+	return s.released(cmd, reply, err)
 }
 
 func (s *Store) eviction(name, handle string) command {

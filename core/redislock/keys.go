@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"strings"
 	"unicode"
 
 	"github.com/redis/go-redis/v9"
@@ -73,14 +72,7 @@ func (b *base) validate() error {
 func (b *base) lockKey(name string) string { return b.prefix + name }
 
 func (b *base) sideKey(name, kind string) string {
-	var key strings.Builder
-	key.Grow(len(b.prefix) + len(name) + len(kind) + 6)
-	key.WriteByte('{')
-	key.WriteString(b.prefix)
-	key.WriteString(name)
-	key.WriteString("}:v1:")
-	key.WriteString(kind)
-	return key.String()
+	return "{" + b.prefix + name + "}:v1:" + kind
 }
 
 func (b *base) doneKey(c driver.Claim) string { return b.sideKey(c.Name, "done:"+c.Scope) }

@@ -19,7 +19,7 @@ import (
 
 // calledByScripts are the commands that scripts call.
 var calledByScripts = []string{
-	"get", "set", "del", "exists", "pttl", "pexpire", "time", "publish",
+	"get", "mget", "set", "del", "exists", "pttl", "pexpire", "time", "publish",
 	"zadd", "zrange", "zrem", "zscore", "zcount", "zrangebyscore", "zremrangebyrank", "hset", "hget", "hdel",
 }
 

@@ -20,18 +20,11 @@ func (n *notes) grow(prefix string, claims []driver.Claim) {
 	n.text.Grow(size)
 }
 
-// key is the lock's key.
-func (n *notes) key(prefix, name string) string {
+// of is what some texts make together.
+func (n *notes) of(texts ...string) string {
 	from := n.text.Len()
-	n.text.WriteString(prefix)
-	n.text.WriteString(name)
-	return n.text.String()[from:]
-}
-
-// owner is how the values of one tenure begin.
-func (n *notes) owner(c *driver.Claim) string {
-	from := n.text.Len()
-	n.text.WriteString(c.Token)
-	n.text.WriteString(magic)
+	for _, text := range texts {
+		n.text.WriteString(text)
+	}
 	return n.text.String()[from:]
 }

@@ -112,7 +112,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 	s.layout = newLayout(rdb, &s.base)
 	s.hubs = newHubs(s.rdb, s.layout)
 	if _, ok := s.rdb.(*redis.Client); ok {
-		s.share = &share{rdb: s.rdb, replicas: s.replicas}
+		s.share = &share{store: s}
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -12,8 +13,10 @@ import (
 )
 
 const (
-	// maxFlights is how many round trips are under way before commands begin to share them.
+	// maxFlights is how many round trips are under way before commands begin to share them. Those that share
+	// are fewShared flights, or maxFlights if there are too many for fewShared.
 	maxFlights = 3
+	fewShared  = 2
 	// maxShare is how many commands share a round trip at most.
 	maxShare = 128
 	// stuck is how long commands wait for a round trip to share at most.
@@ -21,19 +24,21 @@ const (
 )
 
 // share puts the commands of many goroutines into few round trips. A caller that finds fewer than
-// maxFlights under way sends its own command at once, by itself. Other commands gather until a round
-// trip ends, and travel together in the next one. Commands that can be merged share one call of a
+// maxFlights under way, and no others who share one, sends its own command at once, by itself. Other
+// commands gather until a round trip ends. Each that begins takes its part of all that there are, so that
+// the server works for one while we work for another. Commands that can be merged share one call of a
 // script.
 //
 // A shared round trip belongs to no caller: no caller's ctx ends it. A caller whose ctx ends leaves
 // it behind.
 type share struct {
-	rdb      redis.UniversalClient
-	replicas replicas
-	spare    sync.Pool // of *parcel
+	store *Store    // that spells commands
+	spare sync.Pool // of *parcel
 
 	mu      sync.Mutex // protects the fields below
 	flights int
+	shared  int // how many of them are shared
+	riding  int // commands in those
 	waiting []*parcel
 	hurry   *time.Timer // runs while anything waits
 }
@@ -53,11 +58,12 @@ var errLeft = errors.New("redislock: the caller left while its command was under
 // do sends cmd and returns its reply.
 func (s *share) do(ctx context.Context, cmd command) (any, error) {
 	s.mu.Lock()
-	if s.flights < maxFlights && len(s.waiting) == 0 {
+	if s.flights < maxFlights && s.shared == 0 && len(s.waiting) == 0 {
 		s.flights++
 		s.mu.Unlock()
 		defer s.landed()
-		return cmd.alone(ctx, s.rdb, s.replicas)
+		cmd = s.store.spelled(cmd)
+		return cmd.alone(ctx, s.store.rdb, s.store.replicas)
 	}
 	p, _ := s.spare.Get().(*parcel)
 	if p == nil {
@@ -102,39 +108,66 @@ func (s *share) abandon(p *parcel) error {
 func (s *share) landed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) == 0 {
-		s.flights--
-		return
+	s.flights--
+	if len(s.waiting) > 0 && s.shared < s.most() {
+		s.begin()
 	}
+}
+
+// begin begins a flight that commands share. The caller holds the mutex.
+func (s *share) begin() {
+	s.flights++
+	s.shared++
 	go s.fly()
 }
 
-func (s *share) fly() {
-	for {
-		batch := s.take()
-		if batch == nil {
-			return
-		}
-		s.send(batch)
+// most is how many flights all commands share. The caller holds the mutex.
+func (s *share) most() int {
+	if len(s.waiting)+s.riding > fewShared*maxShare {
+		return maxFlights
 	}
+	return fewShared
+}
+
+// fly makes round trips while there are commands. Most of those who have their answers send again at once.
+// It lets them run before it takes what goes next.
+func (s *share) fly() {
+	for batch := s.take(); batch != nil; batch = s.take() {
+		s.send(batch)
+		runtime.Gosched()
+		runtime.Gosched()
+	}
+}
+
+// arrived says that n commands have their answers, and before their callers do: nobody is counted twice.
+func (s *share) arrived(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.riding -= n
 }
 
 // take returns the commands that go next. If there are none, it returns nil and ends the flight.
 func (s *share) take() []*parcel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(len(s.waiting), maxShare)
-	if n == 0 {
+	if len(s.waiting) == 0 {
 		s.flights--
+		s.shared--
 		s.waiting = nil
 		return nil
 	}
+	most := s.most()
+	n := min(len(s.waiting), maxShare, (len(s.waiting)+s.riding+most-1)/most)
 	batch := s.waiting[:n:n]
 	s.waiting = s.waiting[n:]
+	s.riding += n
 	for _, p := range batch {
 		p.sent = true
 	}
 	s.setHurry()
+	if len(s.waiting) > 0 && s.shared < most {
+		s.begin()
+	}
 	return batch
 }
 
@@ -155,8 +188,7 @@ func (s *share) overtake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.waiting) > 0 {
-		s.flights++
-		go s.fly()
+		s.begin()
 	}
 }
 
@@ -165,7 +197,7 @@ func (s *share) overtake() {
 func (s *share) send(batch []*parcel) {
 	ctx, cancel := together(batch)
 	defer cancel()
-	loads := stow(batch)
+	loads := s.stow(batch)
 	s.exec(ctx, loads, nil)
 	var unknown []*load
 	first := map[*script]*load{}
@@ -180,6 +212,7 @@ func (s *share) send(batch []*parcel) {
 	if len(unknown) > 0 {
 		s.exec(ctx, unknown, first)
 	}
+	s.arrived(len(batch))
 	for _, l := range loads {
 		l.deliver(ctx, s)
 	}
@@ -187,7 +220,7 @@ func (s *share) send(batch []*parcel) {
 
 // exec makes one round trip. The first command of each script has the whole script with it, if told.
 func (s *share) exec(ctx context.Context, loads []*load, first map[*script]*load) {
-	trip := newBatch(s.rdb.Pipeline())
+	trip := newBatch(s.store.rdb.Pipeline())
 	lasting := false
 	for _, l := range loads {
 		if l.sent = l.cmd.evalsha(ctx); first[l.cmd.script] == l {
@@ -197,8 +230,8 @@ func (s *share) exec(ctx context.Context, loads []*load, first map[*script]*load
 		lasting = lasting || l.cmd.lasting
 	}
 	var ack *redis.Cmd // one for all of them
-	if lasting && s.replicas.n > 0 {
-		ack = s.replicas.wait(ctx, trip)
+	if lasting && s.store.replicas.n > 0 {
+		ack = s.store.replicas.wait(ctx, trip)
 	}
 	for _, l := range loads {
 		l.ack = ack
@@ -213,7 +246,7 @@ func (s *Store) trip(ctx context.Context, commands []command) []*parcel {
 	for i, cmd := range commands {
 		batch[i] = &parcel{ctx: ctx, cmd: cmd, done: make(chan struct{}, 1)}
 	}
-	alone := &share{rdb: s.rdb, replicas: s.replicas}
+	alone := &share{store: s, riding: len(batch)}
 	alone.send(batch) //nolint:contextcheck // ctx is in each parcel
 	return batch
 }
@@ -243,7 +276,7 @@ type load struct {
 }
 
 // stow merges what can be merged.
-func stow(batch []*parcel) []*load {
+func (s *share) stow(batch []*parcel) []*load {
 	var loads []*load
 	type kind struct {
 		merger *merger
@@ -264,7 +297,9 @@ func stow(batch []*parcel) []*load {
 	}
 	for _, l := range loads {
 		if len(l.parcels) > 1 {
-			l.cmd = l.cmd.merger.of(l.parcels)
+			l.cmd = l.cmd.merger.of(s.store, l.parcels)
+		} else {
+			l.cmd = s.store.spelled(l.cmd)
 		}
 	}
 	return loads
@@ -275,20 +310,15 @@ func stow(batch []*parcel) []*load {
 func (l *load) deliver(ctx context.Context, s *share) {
 	reply, err := l.sent.Result()
 	if says(err, "NOSCRIPT") {
-		reply, err = l.cmd.whole(ctx, s.rdb, s.replicas)
+		reply, err = l.cmd.whole(ctx, s.store.rdb, s.store.replicas)
 	} else if err == nil && l.cmd.lasting && l.ack != nil {
-		err = s.replicas.heard(l.ack)
+		err = s.store.replicas.heard(l.ack)
 	}
 	err = l.cmd.script.explained(err)
-	answers, ok := reply.([]any)
-	merged := len(l.parcels) > 1
-	if merged && reply != nil && (!ok || len(answers) != len(l.parcels)) {
-		reply, err = nil, errUnknownReply
-	}
 	for i, p := range l.parcels {
 		p.reply, p.err = reply, err
-		if merged && reply != nil {
-			p.reply, p.err = l.cmd.answer(answers[i], err)
+		if len(l.parcels) > 1 {
+			p.reply, p.err = l.cmd.answered(reply, i, len(l.parcels), err)
 		}
 		p.done <- struct{}{}
 	}

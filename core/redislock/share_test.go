@@ -74,7 +74,7 @@ func newShare(t *testing.T) (*share, *wire) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	w := &wire{}
 	rdb.AddHook(w)
-	return &share{rdb: rdb}, w
+	return &share{store: &Store{base: base{rdb: rdb}}}, w
 }
 
 func (s *share) atRest(t *testing.T) {
@@ -109,7 +109,7 @@ func TestALoneCallerSendsAtOnceAndOthersShare(t *testing.T) {
 		if took := time.Since(began); took != time.Second+stuck && took != 2*time.Second {
 			t.Errorf("took %s", took)
 		}
-		want := append(make([]int, 0), 1, 1, 1, 10)
+		want := []int{1, 1, 1, 5, 5} // each flight takes its part
 		if got := w.sizes(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("round trips of %v commands, want %v", got, want)
 		}
@@ -165,13 +165,15 @@ func TestACallerWhoLeavesSaysWhetherItsCommandWasSent(t *testing.T) {
 			}
 			return err
 		}
-		stays := make(chan error, 1)
-		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			_, err := s.do(ctx, unmerged(1))
-			stays <- err
-		}()
+		stays := make(chan error, 3)
+		for range cap(stays) {
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := s.do(ctx, unmerged(1))
+				stays <- err
+			}()
+		}
 		synctest.Wait()
 		if err := leave(stuck / 5); !errors.Is(err, driver.ErrNotSent) {
 			t.Errorf("nothing was sent, and yet %v", err)
@@ -179,12 +181,14 @@ func TestACallerWhoLeavesSaysWhetherItsCommandWasSent(t *testing.T) {
 		if err := leave(stuck); errors.Is(err, driver.ErrNotSent) {
 			t.Errorf("it was sent, and yet %v", err)
 		}
-		if err := <-stays; err != nil { // it has shared its round trip with the one that left
-			t.Error(err)
+		for range cap(stays) {
+			if err := <-stays; err != nil { // one has shared its round trip with the one that left
+				t.Error(err)
+			}
 		}
 		wg.Wait()
 		synctest.Wait()
-		if got := w.sizes(); fmt.Sprint(got[maxFlights:]) != "[2]" {
+		if got := w.sizes(); fmt.Sprint(got[maxFlights:]) != "[2 2]" {
 			t.Errorf("round trips of %v commands", got)
 		}
 	})
@@ -205,6 +209,55 @@ func TestARoundTripCarriesNoMoreThanItsShare(t *testing.T) {
 			}
 		}
 	})
+}
+
+// While one flight is on its way, the server works for another. So none takes all that there are, unless
+// they are very few, and no third one begins until two cannot carry all.
+func TestTwoFlightsShareWhatThereIs(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ callers, most, flights int }{{4, 2, 2}, {64, 32, 2}, {fewShared * maxShare, maxShare, 2}, {maxFlights * maxShare, maxShare, 3}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, w := newShare(t)
+			thaw := make(chan struct{})
+			w.hold = func(trip int) {
+				if trip < maxFlights { // until all have gathered
+					<-thaw
+					return
+				}
+				s.mu.Lock()
+				shared := s.shared
+				s.mu.Unlock()
+				if shared > row.flights {
+					t.Errorf("%d callers: %d flights", row.callers, shared)
+				}
+				time.Sleep(stuck / 2)
+			}
+			var wg sync.WaitGroup
+			for range maxFlights {
+				wg.Go(func() { _, _ = s.do(t.Context(), unmerged(1)) })
+			}
+			synctest.Wait()
+			for range row.callers {
+				wg.Go(func() {
+					for range 20 {
+						_, _ = s.do(t.Context(), unmerged(1))
+					}
+				})
+			}
+			synctest.Wait()
+			close(thaw)
+			wg.Wait()
+			for _, n := range w.sizes() {
+				if n > row.most {
+					t.Errorf("%d callers: %d commands in one round trip", row.callers, n)
+				}
+			}
+			s.atRest(t)
+			if s.shared != 0 || s.riding != 0 {
+				t.Errorf("%d shared flights with %d commands in the end", s.shared, s.riding)
+			}
+		})
+	}
 }
 
 func TestASharedRoundTripHasNobodysValues(t *testing.T) {

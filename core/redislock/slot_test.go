@@ -95,10 +95,10 @@ func TestCommandsOfTwoLayoutsAreNotMerged(t *testing.T) {
 	for i := 0; slot("holdfast:"+inFirst) != 0; i++ {
 		inFirst = strconv.Itoa(i)
 	}
-	batch := []*parcel{{cmd: s.release(driver.Claim{Name: "other"})}}
+	batch := []*parcel{{cmd: s.merged(releases, driver.Claim{Name: "other"})}}
 	s.layout.slots.Store(true)
-	batch = append(batch, &parcel{cmd: s.release(driver.Claim{Name: inFirst})})
-	if loads := stow(batch); len(loads) != 2 {
+	batch = append(batch, &parcel{cmd: s.merged(releases, driver.Claim{Name: inFirst})})
+	if loads := s.share.stow(batch); len(loads) != 2 {
 		t.Errorf("%d commands", len(loads))
 	}
 }
@@ -114,10 +114,10 @@ func TestBySlotsOnlyNamesOfOneSlotAreMerged(t *testing.T) {
 		name := strconv.Itoa(i)
 		if at := slot("holdfast:" + name); at < 3 {
 			want[at]++
-			batch = append(batch, &parcel{cmd: s.release(driver.Claim{Name: name})})
+			batch = append(batch, &parcel{cmd: s.merged(releases, driver.Claim{Name: name})})
 		}
 	}
-	loads := stow(batch)
+	loads := s.share.stow(batch)
 	for _, l := range loads {
 		for key := range l.cmd.keys {
 			text := l.cmd.parts[key]

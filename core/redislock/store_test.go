@@ -158,7 +158,7 @@ func TestNothingIsLeftOfThoseWhoShareAName(t *testing.T) {
 // The permissions that docs and README give for a Redis user of its own.
 var minimalACL = []any{
 	"resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels", "&{holdfast:*",
-	"-@all", "+evalsha", "+eval", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+exists", "+zadd", "+zrange", "+zrem", "+zscore", "+zcount", "+zrangebyscore", "+zremrangebyrank", "+hset", "+hget", "+hdel",
+	"-@all", "+evalsha", "+eval", "+get", "+mget", "+set", "+del", "+pexpire", "+pttl", "+time", "+exists", "+zadd", "+zrange", "+zrem", "+zscore", "+zcount", "+zrangebyscore", "+zremrangebyrank", "+hset", "+hget", "+hdel",
 	"+publish", "+subscribe", "+unsubscribe", "+hello", "+ping",
 }
 

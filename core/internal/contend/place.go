@@ -129,11 +129,14 @@ func (p *Place) fences(w *hold.Want, behind bool) int {
 	return firstBlock
 }
 
-const firstBlock = 256
+const (
+	firstBlock = 256
+	leastBlock = 32
+)
 
 // used takes note of how many turns a hold had that ends while others wait.
 func (p *Place) used(turns int) {
-	p.block.Store(int32(min(max(2*turns, driver.FencesBesideOthers), driver.MaxFences)))
+	p.block.Store(int32(min(max(2*turns, leastBlock), driver.MaxFences)))
 }
 
 // round is how long the asker waits at a time. After silence it waits longer, so that the patience of everybody is tried.

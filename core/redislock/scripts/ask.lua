@@ -62,7 +62,7 @@ end
 leave(me)
 local n = tonumber(ARGV[3])
 if n > 1 and first(now) then
-  n = math.min(n, 32) -- driver.FencesBesideOthers
+  n = math.min(n, 128) -- driver.FencesBesideOthers
 end
 local fence = mint(n, time, ARGV[10])
 if not value then -- not every server runs scripts one after the other

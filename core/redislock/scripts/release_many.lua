@@ -1,29 +1,39 @@
--- release.lua for many claims in one call. They leave no marker.
+-- release.lua for n claims in one call. They leave no marker.
 --
 -- KEYS[1] the fence counter    KEYS[3i-1] a lock    KEYS[3i] its queue    KEYS[3i+1] the queue's beats
--- ARGV[1] the beginning of the channels' names    ARGV[i+1] a lock's value: token, magic byte, label
+-- ARGV[i] a lock's value: token, magic byte, label    ARGV[n+1] the beginning of the channels' names
 --
--- Answers for each claim: 1, or 0 for "not the owner", or the text of an error.
-local answers, lines = {}, {}
-for i = 1, (#KEYS - 1) / 3 do
-  local value = ARGV[i + 1]
-  lines[i] = KEYS[3 * i]
-  local there = redis.pcall('GET', KEYS[3 * i - 1])
-  if there and there ~= value and type(there) == 'string' then
+-- Answers 1 if all are released. Otherwise answers for each claim: 1, or 0 for "not the owner", or the text of an error.
+-- Who may not call MGET is asked for each lock by itself.
+local n = #ARGV - 1
+local locks, lines = {}, {}
+for i = 1, n do
+  locks[i], lines[i] = KEYS[3 * i - 1], KEYS[3 * i]
+end
+local values = redis.pcall('MGET', unpack(locks))
+local answers, freed, all = {}, {}, true
+for i = 1, n do
+  local there = values[i]
+  if there ~= ARGV[i] then
+    there = redis.pcall('GET', KEYS[3 * i - 1]) -- MGET does not tell another type from none
 -- include value.lua
-    local mine = owner(value)
-    if string.sub(there, 1, #mine) == mine then
-      there = value
+    local mine = owner(ARGV[i])
+    if type(there) == 'string' and string.sub(there, 1, #mine) == mine then
+      there = ARGV[i]
     end
   end
-  if type(there) == 'table' then
-    answers[i] = there.err
-  elseif there ~= value then
-    answers[i] = 0
+  if there == ARGV[i] then
+    freed[#freed + 1], answers[i] = locks[i], 1
   else
-    local freed = redis.pcall('DEL', KEYS[3 * i - 1])
-    answers[i] = type(freed) == 'table' and freed.err or 1
+    answers[i], all = type(there) == 'table' and there.err or 0, false
   end
+end
+local gone = #freed == 0 or redis.pcall('DEL', unpack(freed))
+if type(gone) == 'table' then -- nothing was deleted
+  for i = 1, n do
+    answers[i] = answers[i] == 1 and gone.err or answers[i]
+  end
+  return answers
 end
 local waiting = redis.pcall('EXISTS', unpack(lines))
 if type(waiting) == 'number' and waiting > 0 then
@@ -32,12 +42,12 @@ if type(waiting) == 'number' and waiting > 0 then
 -- include line.lua QUEUE=KEYS[3 * i] BEATS=KEYS[3 * i + 1]
 -- include mint.lua FENCE=KEYS[1]
 -- include serve.lua LOCK=KEYS[3 * i - 1] QUEUE=KEYS[3 * i] BEATS=KEYS[3 * i + 1]
-    for each = 1, #lines do
+    for each = 1, n do
       i = each
-      if answers[i] == 1 then
-        serve(ARGV[1], clock())
+      if answers[i] == 1 and redis.call('EXISTS', KEYS[3 * i - 1]) == 0 then -- a name may come twice
+        serve(ARGV[n + 1], clock())
       end
     end
   end)
 end
-return answers
+return all and 1 or answers

@@ -16,7 +16,7 @@ local function serve(channels, now, time)
       leave(head)
       n = tonumber(n)
       if n > 1 and first(now) then
-        n = math.min(n, 32) -- driver.FencesBesideOthers
+        n = math.min(n, 128) -- driver.FencesBesideOthers
       end
       local fence = mint(n, time)
       if redis.call('SET', LOCK, value, 'PX', dead - now, 'NX') then

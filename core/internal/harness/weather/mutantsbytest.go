@@ -107,6 +107,20 @@ func mutantsOfBackends() []Mutant {
 			Test: "core/redislock TestWhoLacksACommandIsNeverToldAnythingWrong",
 		},
 		{
+			Name: "a merged release deletes whatever is there",
+			File: scripts + "release_many.lua",
+			Old:  "  if there == ARGV[i] then\n    freed",
+			New:  "  if there then\n    freed",
+			Test: "core/redislock TestAnAnswerIsTheSameWhetherACommandWasMergedOrNot",
+		},
+		{
+			Name: "a name that is released twice in a call is served twice",
+			File: scripts + "release_many.lua",
+			Old:  "answers[i] == 1 and redis.call('EXISTS', KEYS[3 * i - 1]) == 0 then",
+			New:  "answers[i] == 1 then",
+			Test: "core/redislock TestANameThatIsReleasedTwiceInOneCallIsServedOnce",
+		},
+		{
 			Name: "a server that is silent is one that answers nonsense",
 			File: "core/",
 			Old:  "ok && slow.Timeout():",
