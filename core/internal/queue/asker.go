@@ -19,6 +19,7 @@ func (l *Line[W, H, N]) over() {
 	if l.broken != nil {
 		l.broken = nil
 	}
+	l.tell()
 	l.prune()
 }
 
@@ -115,10 +116,14 @@ func (l *Line[W, H, N]) Fail(judge func(W) error) {
 	}
 }
 
-// Tell has everybody who watches told of the last answer.
+// Tell has everybody who watches told of the last answer. If nobody waits any more, it is none: the name may have come free since, and
+// nobody asks for it.
 func (l *Line[W, H, N]) Tell(n N) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
+	if l.first == nil {
+		return
+	}
 	l.crowded()
 	l.news, l.known = n, true
 	l.tell()

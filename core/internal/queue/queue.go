@@ -40,7 +40,7 @@ type crowd[W any, H comparable, N any] struct {
 	last    *Waiter[W, H, N]
 	broken  func()        // breaks the asker's round off; nil between rounds
 	news    N             // the last answer
-	known   bool          // there is one
+	known   bool          // there is one, for those who wait
 	changed chan struct{} // closed when there is another one; nil if nobody watches
 }
 
@@ -195,6 +195,7 @@ func (w *Waiter[W, H, N]) Leave(t *Table[W, H, N]) (word Word[H], told bool, bro
 	}
 	if l.first == nil {
 		broken, l.broken = l.broken, nil
+		l.known = false // the asker only clears up from now on
 	}
 	l.prune()
 	return word, false, broken

@@ -384,3 +384,28 @@ func TestManyGoroutinesAndOneLine(t *testing.T) {
 		t.Errorf("%d wait in %d lines", n, lines)
 	}
 }
+
+// What was said to those who have left is no news, and neither is what the asker hears as it goes: nobody asks for the name any more.
+func TestATryIsToldThatTheAskerHasGone(t *testing.T) {
+	t.Parallel()
+	q := New[int, int, string]()
+	l, _, _ := q.Enter("n", false, new(waiter))
+	w := &waiter{Of: 1}
+	l.Refused(w)
+	l.Tell("held")
+	w.Leave(q)
+	l.Tell("held, as it was")
+	v := q.Watch("n")
+	if v.Known || !v.Asked {
+		t.Error(v)
+	}
+	l.First(nil)
+	select {
+	case <-v.Changed:
+	default:
+		t.Error("a try waits on")
+	}
+	if v = q.Watch("n"); v.Changed != nil {
+		t.Error(v)
+	}
+}

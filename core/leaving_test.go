@@ -1,0 +1,37 @@
+package core_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+)
+
+// What those who waited were told is no answer to a call that comes once they have left: it asks by itself when the asker, who only
+// clears up behind them, has gone. A wait that hangs does not hold it up.
+func TestATryAfterTheLastWaiterHasLeftAsksByItself(t *testing.T) {
+	t.Parallel()
+	for what, fate := range map[string]lab.Fate{"its wait ends": lab.Delivered, "its wait hangs": lab.ReplyHeldBack} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				b.Cleanup(func() { b.link.Deliver() })
+				holder := b.acquire(b.other(), "name")
+				b.link.All(fate, lab.OpWait)
+				gone := b.call(b.locks)
+				b.link.Delay(20*time.Millisecond, 20*time.Millisecond)
+				gone.cancel()
+				synctest.Wait()
+				asked := b.link.Calls(lab.OpAcquire)
+				_, err := b.locks.TryAcquire(b.Context(), "name")
+				b.is(err, core.ErrHeld)
+				if n := b.link.Calls(lab.OpAcquire) - asked; n != 1 {
+					b.Errorf("it asked %d times", n)
+				}
+				b.ok(holder.Release(b.Context()))
+			})
+		})
+	}
+}
