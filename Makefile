@@ -18,8 +18,7 @@ STEPS ?=
 # Of "make chaos". Any seed can be run again, with its faults and every worker's choices.
 SEED ?= 1
 FOR ?= 30s
-SERVICES ?= one plain redlock cluster sentinel replicas
-STORMS ?= sqllock etcdlock natslock zklock
+SERVICE ?= one plain redlock cluster replicas postgres mysql sqlite etcd etcd3 nats nats3 zookeeper zookeeper3
 
 # $(call each,command) runs the command in every module, all of them even if one fails.
 each = @rc=0; for m in $(MODULES); do echo "== $$m"; (cd "$$m" && $(1)) || rc=1; done; exit $$rc
@@ -39,10 +38,6 @@ FAILURES = { echo "== what has failed:"; grep -E -A4 '^== |^ *--- FAIL: |^panic:
 LONGEST := ./ ./core/sqllock/ ./core/zklock/ ./core/internal/harness/
 # zklock goes without -race: go-zookeeper/zk 1.0.4 has a race of its own as it connects again (conn.go:614 and 849).
 TEST = HOLDFAST_REQUIRE_SERVERS=1 go test $$(case $$PWD in */core/zklock) ;; *) echo -race;; esac) -vet=off -toolexec "nice -n 19" $(TESTFLAGS) ./...
-
-CHAOS = cd core/internal/harness/weather && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=90m -v .
-# The figures of the runs, as tables.
-FIGURES := $(CURDIR)/.weather
 
 .DEFAULT_GOAL := help
 .PHONY: help build test test-all lint fmt tidy docs bench chaos explore release servers
@@ -79,12 +74,11 @@ docs: ## look at the documentation as pkg.go.dev shows it: everything has some, 
 bench: servers ## measure beside other lock libraries, 6 minutes (BENCHFLAGS="-only pair,handover", -scale, -help), or beside the commit AGAINST
 	@$(if $(AGAINST),tools/bench-against.sh $(AGAINST),cd core/internal/harness/bench && go run .) $(BENCHFLAGS)
 
-chaos: servers ## break processes, links and servers, FOR=30s in each of SERVICES and STORMS, from SEED=1
-	@rc=0; rm -f "$(FIGURES)"; for s in $(SERVICES); do \
-	($(CHAOS) -run '^TestWeather$$' -args -weather.service $$s -weather.for $(FOR) -weather.seed $(SEED) -weather.figures "$(FIGURES)") || rc=1; done; \
-	(cd core/internal/harness/weather && go run ./figures <"$(FIGURES)") || rc=1; \
-	for m in $(STORMS); do (cd core/$$m && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=10m -v -run '^TestAStorm' . \
-	-args -storm.for $(FOR) -storm.seed $(SEED)) || rc=1; done; exit $$rc
+comma := ,
+space := $(subst ,, )
+chaos: servers ## break processes, links and servers, FOR=30s in each SERVICE, from SEED=1; RESULTS=file gets a line for each, KEEP=dir all of it
+	cd core/internal/harness/chaos && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=90m -v -run '^TestChaos$$' . -args \
+	-chaos.service $(subst $(space),$(comma),$(strip $(SERVICE))) -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.results '$(abspath $(RESULTS))' -chaos.keep '$(abspath $(KEEP))'
 
 explore: ## play the engine's steps deeper, and break its rules: 20 minutes (SEED, DEPTH, SCHEDULES)
 	go test -count=1 -v -timeout 2h -run TestEverySchedule ./core/internal/explore -args -explore.seed $(SEED) -explore.depth $(or $(DEPTH),3) -explore.most $(or $(SCHEDULES),30000) -explore.random $(or $(SCHEDULES),30000)

@@ -7,7 +7,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 root=$PWD
 export GOWORK=off HOLDFAST_REQUIRE_SERVERS=1
-weather="$root/core/internal/harness/weather"
+chaos="$root/core/internal/harness/chaos"
 mapfile -t modules < <(find . -name go.mod -not -path '*/testdata/*' -not -path '*/.*/*' -exec dirname {} + | grep -v "^./tools$" | sort)
 
 # All tests: the topologies, clocks that step, TLS.
@@ -20,10 +20,10 @@ spec() { tools/install-servers.sh spin && tools/spec.sh; }
 chaos() {
 	local rc=0
 	make chaos || rc=1
-	(cd "$weather" && go test -count=1 -timeout=90m -v -run '^TestWeather$' . -args -weather.for 30s -weather.gap 2s -weather.only uneven,pause,hold) || rc=1
+	(cd "$chaos" && go test -count=1 -timeout=90m -v -run '^TestChaos$' . -args -chaos.service one -chaos.for 30s -chaos.gap 2s -chaos.only uneven,pause,hold) || rc=1
 	return $rc
 }
-mutants() { cd "$weather" && go test -count=1 -timeout=90m -v -run Mutant . -args -weather.mutants; }
+mutants() { cd "$chaos" && go test -count=1 -timeout=90m -v -run Mutant . -args -chaos.mutants all; }
 # 300 of the small mutants that tools/mutants makes, others each day. Not among the steps by default until survivors.tsv has them all.
 generated() { (cd tools && go run ./mutants); }
 # Random combinations of calls and faults, and leases through hours of faults, in virtual time.

@@ -104,3 +104,18 @@ func (d database) refuse(t *testing.T) (empty func()) {
 	d.exec(t, "CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE OR DELETE ON holdfast_locks EXECUTE FUNCTION full_disk()")
 	return func() { d.exec(t, "ALTER TABLE holdfast_locks DISABLE TRIGGER full_disk") }
 }
+
+// holdHorizon calls f in a transaction whose snapshot keeps the server from clearing away what is out of date.
+func holdHorizon(t *testing.T, d database, f func(tx *sql.Tx)) {
+	t.Helper()
+	db, err := sql.Open(d.driver, d.source)
+	ok(t, err)
+	defer func() { _ = db.Close() }()
+	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		return
+	}
+	defer func() { _ = tx.Rollback() }()
+	_, _ = tx.ExecContext(t.Context(), "SELECT txid_current(), count(*) FROM holdfast_locks")
+	f(tx)
+}

@@ -55,3 +55,12 @@ func unevenly(process uint64) func(n int) (toServer, toClient time.Duration) {
 		return some(8), some(7)
 	}
 }
+
+// Addrs are the addresses of servers, or of links.
+func Addrs[T interface{ Addr() string }](all []T) []string {
+	addrs := make([]string, len(all))
+	for i, one := range all {
+		addrs[i] = one.Addr()
+	}
+	return addrs
+}

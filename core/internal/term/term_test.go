@@ -204,6 +204,10 @@ func TestATurnNeedsTrustAndNothingInDoubt(t *testing.T) {
 			x.Confirm(at(2 * ms))
 			x.Renewed(at(2*ms), at(3*ms), 3*time.Second, Yes)
 		}, 4 * ms, true},
+		"a renewal begins no turns": {func(x *Term) {
+			x.Confirm(at(2 * ms))
+			x.Renewed(at(2*ms), at(5*ms), 3*time.Second, Yes)
+		}, 6 * ms, false},
 		"fences used up": {func(x *Term) {
 			for range 3 {
 				x.Next(at(2*ms), usual)

@@ -16,15 +16,8 @@ import (
 // connections, a watchdog, and places in queues of its own. The members live in a few processes, since
 // hundreds of them would measure how this machine switches between processes.
 type fleet struct {
-	members []*mate
+	members []*holdfast
 	next    atomic.Uint64
-}
-
-// mate is a member of a fleet.
-type mate struct {
-	holdfast
-
-	store *redislock.Store
 }
 
 // hands is in how many processes a fleet lives.
@@ -39,17 +32,16 @@ func hands(members int) int {
 func part(all, i, n int) (from, to int) { return all * i / n, all * (i + 1) / n }
 
 // openFleet opens what falls to this process of so many members.
-func openFleet(e *env, members int, ttl time.Duration, opts ...redislock.Option) (*fleet, error) {
+func openFleet(e *env, members int, ttl time.Duration) (*fleet, error) {
 	f := &fleet{}
 	from, to := part(members, e.Proc, hands(members))
 	for range to - from {
 		var rdb redis.UniversalClient = client(e.Addr, e.traffic)
-		store := redislock.New(rdb, opts...)
-		locks, err := core.New(store, core.WithTTL(ttl))
+		locks, err := core.New(redislock.New(rdb), core.WithTTL(ttl))
 		if err != nil {
 			return nil, err
 		}
-		f.members = append(f.members, &mate{holdfast{rdb, locks}, store})
+		f.members = append(f.members, &holdfast{rdb, locks})
 	}
 	return f, nil
 }
@@ -59,7 +51,7 @@ func (f *fleet) lock(ctx context.Context, name string) (lease, error) {
 	return f.member(int(f.next.Add(1))).lock(ctx, name) //nolint:gosec // G115: a small number
 }
 
-func (f *fleet) member(i int) *mate { return f.members[i%len(f.members)] }
+func (f *fleet) member(i int) *holdfast { return f.members[i%len(f.members)] }
 
 func (f *fleet) close(ctx context.Context) error {
 	var errs []error
@@ -76,17 +68,12 @@ type inFleet struct {
 	ctx     context.Context
 	members int
 	ttl     time.Duration
-	slots   bool
 }
 
 func (f *inFleet) prepare(e *env) error {
 	one := e.locks
-	var opts []redislock.Option
-	if f.slots {
-		opts = append(opts, redislock.WithSlots())
-	}
 	var err error
-	if e.locks, err = openFleet(e, f.members, f.ttl, opts...); err != nil {
+	if e.locks, err = openFleet(e, f.members, f.ttl); err != nil {
 		return err
 	}
 	if err := one.close(f.ctx); err != nil {

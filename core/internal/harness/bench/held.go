@@ -86,7 +86,7 @@ func (h *held) measure(e *env) error {
 	}
 	memory, idle := inUse(), runtime.NumGoroutine()
 	var mu sync.Mutex // protects faults
-	h.each(func(i int) {
+	each(h.n, func(i int) {
 		x, err := e.locks.lock(h.ctx, names[i])
 		mu.Lock()
 		defer mu.Unlock()
@@ -122,7 +122,7 @@ func (h *held) measure(e *env) error {
 func (h *held) finish(e *env) error {
 	var gone atomic.Int64
 	var mu sync.Mutex // protects faults
-	h.each(func(i int) {
+	each(h.n, func(i int) {
 		x := h.leases[i]
 		if x == nil {
 			return // counted as failed
@@ -143,12 +143,12 @@ func (h *held) finish(e *env) error {
 	return nil
 }
 
-// each does something for all leases, a number of them at once.
-func (h *held) each(do func(i int)) {
+// each does something n times, by a number of goroutines.
+func each(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	for w := range crowd {
 		wg.Go(func() {
-			for i := w; i < h.n; i += crowd {
+			for i := w; i < n; i += crowd {
 				do(i)
 			}
 		})

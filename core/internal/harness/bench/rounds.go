@@ -19,9 +19,9 @@ type bench struct {
 	rounds int
 	length time.Duration // of one contestant's round
 	quick  bool
-	before footprint // of the empty server
-	idle   float64   // CPU time that it uses in a second
-	dir    string    // for sections
+	before float64 // memory of the empty server
+	idle   float64 // CPU time that it uses in a second
+	dir    string  // for sections
 	say    func(progress string)
 }
 
@@ -76,7 +76,7 @@ func (b *bench) once(ctx context.Context, s scenario, name string) (map[string]f
 		return nil, faults{}, err
 	}
 	var err error
-	if b.before, err = b.server.footprint(ctx); err != nil {
+	if b.before, err = b.server.memory(ctx); err != nil {
 		return nil, faults{}, err
 	}
 	// Fences are remembered from round to round, and of each contestant apart.
@@ -140,7 +140,7 @@ func (b *bench) lead(ctx context.Context, c *crew, r *run) error {
 	if err != nil {
 		return err
 	}
-	now, err := b.server.footprint(ctx)
+	now, err := b.server.memory(ctx)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (b *bench) lead(ctx context.Context, c *crew, r *run) error {
 	}
 	r.server = serverTime(before, after, r.Sent)
 	r.calls = calls(before, after)
-	r.grown = now.since(b.before)
+	r.grown = now - b.before
 	return nil
 }
 

@@ -40,7 +40,7 @@ type run struct {
 	server time.Duration      // spent on commands of clients
 	cpu    time.Duration      // used by the server, for all that it does, beyond that of an idle one
 	calls  map[string]float64 // of commands by name, inside scripts too
-	grown  footprint          // of the server, at the end
+	grown  float64            // of the server's memory, at the end
 }
 
 func (r run) acquisitions() float64 {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -142,31 +143,15 @@ func calls(before, after map[string]usage) map[string]float64 {
 	return n
 }
 
-// footprint is what a server keeps in memory, in bytes: for clients, and for all else.
-type footprint struct{ data, clients, connections float64 }
-
-func (s *server) footprint(ctx context.Context) (f footprint, err error) {
-	memory, err := s.info(ctx, "memory")
+// memory is what a server keeps, in bytes, without its connections.
+func (s *server) memory(ctx context.Context) (float64, error) {
+	info, err := s.info(ctx, "memory")
 	if err != nil {
-		return f, err
+		return 0, err
 	}
-	clients, err := s.info(ctx, "clients")
-	if err != nil {
-		return f, err
-	}
-	number := func(text string) float64 {
-		x, _ := strconv.ParseFloat(text, 64)
-		return x
-	}
-	f.clients = number(memory["mem_clients_normal"])
-	f.data = number(memory["used_memory"]) - f.clients
-	f.connections = number(clients["connected_clients"])
-	return f, nil
-}
-
-// since is what has been added after an earlier reading.
-func (f footprint) since(before footprint) footprint {
-	return footprint{f.data - before.data, f.clients - before.clients, f.connections - before.connections}
+	used, err := strconv.ParseFloat(info["used_memory"], 64)
+	clients, err2 := strconv.ParseFloat(info["mem_clients_normal"], 64)
+	return used - clients, errors.Join(err, err2)
 }
 
 func (s *server) info(ctx context.Context, section string) (map[string]string, error) {
@@ -183,21 +168,17 @@ func (s *server) info(ctx context.Context, section string) (map[string]string, e
 	return info, nil
 }
 
-// keys counts the keys with a prefix.
-func (s *server) keys(ctx context.Context, prefix string) (int, error) {
-	keys, err := s.admin.Keys(ctx, prefix+"*").Result()
-	return len(keys), err
-}
-
 // left counts the keys with a prefix that stay. What a command has made that was executed after its caller had left
 // goes within a place's life, 3 s: docs/decisions/008-offers.md.
 func (s *server) left(ctx context.Context, prefix string) (n int, err error) {
 	for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(50 * time.Millisecond) {
-		if n, err = s.keys(ctx, prefix); n == 0 || err != nil {
-			break
+		var keys []string
+		if keys, err = s.admin.Keys(ctx, prefix+"*").Result(); len(keys) == 0 || err != nil {
+			return 0, err
 		}
+		n = len(keys)
 	}
-	return n, err
+	return n, nil
 }
 
 func (s *server) empty(ctx context.Context) error { return s.admin.FlushAll(ctx).Err() }

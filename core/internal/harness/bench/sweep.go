@@ -15,7 +15,6 @@ import (
 type sweep struct {
 	name, title, about string
 	what               string // is counted by the sizes
-	by                 string // is what tells the lines of the chart apart; "" for a single line
 	sizes              []size
 	columns            []growing
 	scenario           func(z size) scenario
@@ -92,36 +91,26 @@ func (b *bench) sweep(ctx context.Context, s sweep, all bool, w io.Writer) (soun
 // table is what came out, in Markdown.
 func (s sweep) table(rows []grown) string {
 	w := &strings.Builder{}
-	fmt.Fprintf(w, "\n### %s (`%s`)\n\n%s\n\n| %s |", s.title, s.name, s.about, s.what)
-	if s.by != "" {
-		fmt.Fprintf(w, " %s |", s.by)
-	}
+	fmt.Fprintf(w, "\n### %s (`%s`)\n\n%s\n\n| %s | processes |", s.title, s.name, s.about, s.what)
 	for _, c := range s.columns {
 		fmt.Fprintf(w, " %s |", c.title)
 	}
-	fmt.Fprintf(w, " faults |\n|%s---|\n", strings.Repeat("---:|", len(s.columns)+1+min(1, len(s.by))))
+	fmt.Fprintf(w, " faults |\n|%s---|\n", strings.Repeat("---:|", len(s.columns)+2))
 	for line := range slices.Values(lines(rows)) {
 		for _, r := range line {
-			s.row(w, fmt.Sprint(r.n), r.by)
+			fmt.Fprintf(w, "| %d | %d |", r.n, r.by)
 			for _, c := range s.columns {
 				fmt.Fprintf(w, " %s |", number(c.format, spreadOf(r.values(c.figure)).Median))
 			}
 			fmt.Fprintf(w, " %s |\n", &r.Faults)
 		}
-		s.row(w, "*grows as*", line[0].by)
+		fmt.Fprintf(w, "| *grows as* | %d |", line[0].by)
 		for _, c := range s.columns {
 			fmt.Fprintf(w, " %s |", c.grows(power(line, c)))
 		}
 		fmt.Fprint(w, " |\n")
 	}
 	return w.String()
-}
-
-func (s sweep) row(w *strings.Builder, first string, by int) {
-	fmt.Fprintf(w, "| %s |", first)
-	if s.by != "" {
-		fmt.Fprintf(w, " %d |", by)
-	}
 }
 
 // lines are the rows, apart for each line of the chart.

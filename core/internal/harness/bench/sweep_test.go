@@ -24,10 +24,7 @@ func TestEverySweepRunsAndSaysHowItGrows(t *testing.T) {
 				t.Errorf("Holdfast is at fault:\n%s", &text)
 			}
 			for _, z := range s.sizes {
-				row := fmt.Sprintf("\n| %d | ", z.n)
-				if s.by != "" {
-					row += fmt.Sprintf("%d | ", z.by)
-				}
+				row := fmt.Sprintf("\n| %d | %d | ", z.n, z.by)
 				if !z.large && !strings.Contains(text.String(), row) {
 					t.Errorf("no row of %d and %d in\n%s", z.n, z.by, &text)
 				}

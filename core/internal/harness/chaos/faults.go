@@ -1,0 +1,535 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+)
+
+// Fault is one fault of a schedule.
+type Fault struct {
+	At   time.Duration // since the traffic began
+	For  time.Duration // 0 if it is over at once
+	Kind string
+	Who  int    // the worker, of faults of a process or a link
+	Node int    // the server, of its faults; of a link's the first one
+	Span int    // to how many servers a worker's links are disturbed
+	Name string // of faults of a key
+}
+
+// faultKinds: how often each comes in proportion, how long it lasts at most, and in which services; in all of them, if none
+// is said.
+var faultKinds = []struct {
+	name  string
+	share int
+	most  time.Duration
+	in    []string
+}{
+	// A worker's links.
+	{"delay", 5, 900 * time.Millisecond, linked},
+	{"drop", 8, 1500 * time.Millisecond, linked}, // replies
+	{"cut", 3, 900 * time.Millisecond, linked},   // connections, in the middle of a request or a reply
+	{"dark", 4, 2200 * time.Millisecond, linked},
+	{"fade", 5, 2200 * time.Millisecond, linked}, // slow, then dark
+	{"reset", 3, 0, linked},
+	{"refuse", 2, 900 * time.Millisecond, linked},
+	{"hold", 3, 700 * time.Millisecond, linked},    // requests arrive later
+	{"astray", 2, 1500 * time.Millisecond, linked}, // new connections go nowhere
+	{"uneven", 4, 1500 * time.Millisecond, linked}, // some connections are slow, and open slowly
+	// A worker's process.
+	{"stop", 5, 2200 * time.Millisecond, nil},
+	{"kill", 2, 300 * time.Millisecond, nil},
+	{"starve", 1, 300 * time.Millisecond, nil}, // all of them
+	// A server.
+	{"pause", 2, 1300 * time.Millisecond, linked},
+	{"crash", 2, 300 * time.Millisecond, others},
+	{"restart", 1, 100 * time.Millisecond, alone},           // it has forgotten everything
+	{"leave", 2, 800 * time.Millisecond, []string{Redlock}}, // a restart that keeps the restart rule
+	{"busy", 2, 400 * time.Millisecond, redises},            // a slow script
+	{"disconnect", 2, 0, redises},                           // CLIENT KILL
+	{"deafen", 2, 0, redises},                               // CLIENT KILL TYPE pubsub
+	{"scripts", 3, 0, redises},                              // SCRIPT FLUSH
+	{"memory", 2, 600 * time.Millisecond, redises},
+	{"readonly", 2, 600 * time.Millisecond, []string{One, Plain, Redlock}},
+	{"end", 2, 0, []string{Postgres, MySQL}},           // all connections
+	{"rows", 3, 1500 * time.Millisecond, sqls},         // are locked, by somebody else's transaction
+	{"frozen", 2, 2 * time.Second, []string{Postgres}}, // one of the server's processes, with what it has locked
+	{"failover", 3, 0, []string{Replicas}},
+	{"move", 8, 300 * time.Millisecond, []string{Cluster}}, // the slot of a name
+	// The data.
+	{"flush", 1, 0, alone},
+	{"delete", 3, 0, alone},
+	{"foreign", 3, 500 * time.Millisecond, alone},
+	{"expire", 3, 0, alone},
+	{"persist", 2, 600 * time.Millisecond, alone},
+	{"counter", 2, 0, alone}, // the fence counter is deleted
+	{"ahead", 0, 0, alone},   // it stands ahead of the clock, as it does when that is set back
+}
+
+// forgetful faults take the fence counter away. After "ahead" they would make fences fall, which is no promise: fences grow
+// as long as counter and clock are not both set back.
+var forgetful = []string{"restart", "flush", "counter"}
+
+// harmless faults keep nobody from asking: they take names away, and leave everybody able to hear of it.
+var harmless = []string{"flush", "delete", "foreign", "expire", "persist", "counter", "ahead", "deafen", "scripts"}
+
+// Plan is what a run is made of.
+type Plan struct {
+	Seed        uint64
+	Service     string
+	Servers     int
+	Workers     int
+	Length, Gap time.Duration // there is a fault every gap or so
+	Only        []string      // kinds of faults; all of them if none is named
+}
+
+// NewSchedule makes the faults of a plan. The same plan makes the same ones.
+func NewSchedule(p Plan) (faults []Fault) {
+	random := rand.New(rand.NewPCG(p.Seed, 0)) //nolint:gosec // G404: a seed is to be repeated
+	names := slices.Concat(sharedNames, otherNames)
+	for i := range p.Workers {
+		names = append(names, soloName(workerID(i)))
+	}
+	var lots []int // the kinds that may come, each as often as its share
+	for i, k := range faultKinds {
+		if (len(p.Only) == 0 || slices.Contains(p.Only, k.name)) && (k.in == nil || slices.Contains(k.in, p.Service)) {
+			lots = append(lots, slices.Repeat([]int{i}, max(1, k.share))...)
+		}
+	}
+	ahead := false
+	for at := p.Gap; at < p.Length && len(lots) > 0; at += p.Gap/2 + time.Duration(random.Int64N(int64(p.Gap))) {
+		k := faultKinds[lots[random.IntN(len(lots))]]
+		f := Fault{
+			At: at, Kind: k.name, Who: random.IntN(p.Workers), Name: names[random.IntN(len(names))],
+			Node: random.IntN(max(1, p.Servers)), Span: 1 + random.IntN(max(1, p.Servers)),
+		}
+		if k.most > 0 {
+			f.For = k.most/3 + time.Duration(random.Int64N(int64(k.most)*2/3))
+		}
+		if k.name == "ahead" && at < p.Length/2 || ahead && slices.Contains(forgetful, k.name) {
+			continue
+		}
+		ahead = ahead || k.name == "ahead"
+		faults = append(faults, f)
+	}
+	return faults
+}
+
+func workerID(i int) string { return "w" + strconv.Itoa(i+1) }
+
+// inject makes one fault happen, for as long as it lasts. A link has one at a time: the end of one would end the other.
+func (r *run) inject(f Fault) {
+	ctx := r.tb.Context()
+	if f.Kind == "stop" {
+		f.Who = r.holder(f.Who)
+	}
+	strike, mine := r.onLink(f), true
+	switch {
+	case strike != nil:
+		if !r.links[f.Who].TryLock() {
+			return
+		}
+		defer r.links[f.Who].Unlock()
+	case f.Kind == "failover" || f.Kind == "move":
+		if !r.service.changing.TryLock() {
+			return
+		}
+		defer r.service.changing.Unlock()
+	}
+	if strike == nil {
+		strike = r.onProcess(f)
+	}
+	if strike == nil {
+		strike, mine = r.onServer(ctx, f), false
+	}
+	if strike == nil {
+		return // SQLite has neither links nor servers
+	}
+	e := Event{Kind: Faulted, ID: r.count(f.Kind), Fault: f.Kind, Name: f.Name}
+	if mine {
+		e.Worker = workerID(f.Who)
+	}
+	r.log.write(e)
+	strike()
+	r.log.write(Event{Kind: Healed, ID: e.ID, Fault: f.Kind, Worker: e.Worker})
+}
+
+// count gives a fault its number.
+func (r *run) count(kind string) (id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults++
+	r.counts[kind]++
+	return fmt.Sprintf("fault-%d", r.faults)
+}
+
+// onLinks are the faults of a link: what begins and ends them.
+var onLinks = map[string]func(r *run, f Fault, p *faultproxy.Proxy, on bool){
+	"delay": func(_ *run, _ Fault, p *faultproxy.Proxy, on bool) {
+		p.SetDelay(only(on, 40*time.Millisecond), only(on, 20*time.Millisecond))
+	},
+	"drop": func(r *run, f Fault, p *faultproxy.Proxy, on bool) { r.again(f, p, on, func() { p.DropReply(1) }) },
+	"cut": func(r *run, f Fault, p *faultproxy.Proxy, on bool) {
+		r.again(f, p, on, func() {
+			if f.Who%2 == 0 {
+				p.CutRequest(1)
+			} else {
+				p.CutReply(1)
+			}
+		})
+	},
+	"dark": func(_ *run, _ Fault, p *faultproxy.Proxy, on bool) { p.BlackHole(on) },
+	"fade": func(_ *run, f Fault, p *faultproxy.Proxy, on bool) {
+		p.SetDelay(0, only(on, 60*time.Millisecond+f.For%(200*time.Millisecond)))
+		if on {
+			time.AfterFunc(f.For/3, func() { p.BlackHole(true) })
+		} else {
+			p.BlackHole(false)
+		}
+	},
+	"reset":  func(_ *run, _ Fault, p *faultproxy.Proxy, _ bool) { p.Reset() },
+	"refuse": func(r *run, _ Fault, p *faultproxy.Proxy, on bool) { r.refuse(p, on) },
+	"hold": func(r *run, _ Fault, p *faultproxy.Proxy, on bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if on {
+			r.letGo[p] = p.Hold()
+		} else {
+			r.letGo[p]()
+		}
+	},
+	"astray": func(_ *run, _ Fault, p *faultproxy.Proxy, on bool) { p.BlackHoleNew(on) },
+	"uneven": func(_ *run, f Fault, p *faultproxy.Proxy, on bool) {
+		p.DelayEach(nil)
+		if on {
+			p.DelayEach(unevenly(f))
+		}
+	},
+}
+
+func only(on bool, d time.Duration) time.Duration {
+	if on {
+		return d
+	}
+	return 0
+}
+
+// again loses something now and then, with time for what is sent again to be answered. A stream with a hole is nothing that TCP
+// would deliver; go-redis gives it up by itself.
+func (r *run) again(f Fault, p *faultproxy.Proxy, on bool, lose func()) {
+	if !on {
+		if !r.isRedis() {
+			p.Reset()
+		}
+		return
+	}
+	for after := time.Duration(0); after < f.For; after += 250 * time.Millisecond {
+		time.AfterFunc(after, lose)
+	}
+}
+
+// onLink returns a fault of a worker's links, nil if it is none.
+func (r *run) onLink(f Fault) func() {
+	set := onLinks[f.Kind]
+	if set == nil || len(r.service.nodes) == 0 {
+		return nil
+	}
+	all := func(on bool) {
+		for i := range f.Span {
+			set(r, f, r.proxies[f.Who][(f.Node+i)%len(r.service.nodes)], on)
+		}
+	}
+	return func() {
+		all(true)
+		time.Sleep(f.For)
+		all(false)
+	}
+}
+
+// unevenly has half of all connections be slow, each in its own way: a request on one of them arrives after what was sent
+// later on another. A new one that is slow takes three of these times until its first request is there: the client says who it is
+// before.
+func unevenly(f Fault) func(n int) (toServer, toClient time.Duration) {
+	return func(n int) (toServer, toClient time.Duration) {
+		random := rand.New(rand.NewPCG(uint64(f.At), uint64(n))) //nolint:gosec // G404, G115: to be repeated, not negative
+		if random.IntN(2) == 0 {
+			return 0, 0
+		}
+		return 100*time.Millisecond + time.Duration(random.Int64N(int64(500*time.Millisecond))), 0
+	}
+}
+
+// refuse begins or ends a fault that has a link refuse connections. The end of one leaves another one be: a server that
+// is not watched yet would be reached.
+func (r *run) refuse(p *faultproxy.Proxy, on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if on {
+		r.refusals[p]++
+	} else {
+		r.refusals[p]--
+	}
+	p.Refuse(r.refusals[p] > 0)
+	if on {
+		p.Reset()
+	}
+}
+
+// onProcess returns a fault of a worker's process, nil if it is none.
+func (r *run) onProcess(f Fault) func() {
+	switch f.Kind {
+	case "stop":
+		return func() {
+			_ = r.signal(f.Who, syscall.SIGSTOP)
+			time.Sleep(f.For)
+			_ = r.signal(f.Who, syscall.SIGCONT)
+		}
+	case "kill":
+		return func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.workers[f.Who].kill()
+			time.Sleep(f.For)
+			r.startWorker(f.Who)
+		}
+	}
+	return nil
+}
+
+// holder is the worker that wrote last under one of the shared names, or other if nobody did: it probably still holds what
+// others want.
+func (r *run) holder(other int) int {
+	text, err := os.ReadFile(filepath.Join(r.dir, "store.jsonl"))
+	if err != nil {
+		return other
+	}
+	for _, line := range slices.Backward(bytes.Split(text, []byte("\n"))) {
+		var e Event
+		if json.Unmarshal(line, &e) != nil || !slices.Contains(sharedNames, e.Name) {
+			continue
+		}
+		for i := range r.workers {
+			if isOf(e.Worker, workerID(i)) {
+				return i
+			}
+		}
+	}
+	return other
+}
+
+func (r *run) signal(who int, s syscall.Signal) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.workers[who].cmd.Process.Signal(s) // of a successor, if it was killed meanwhile: harmless
+}
+
+// onServers are the faults of a server, and of what it keeps.
+var onServers = map[string]func(ctx context.Context, r *run, n *node, f Fault){
+	"pause":   func(_ context.Context, _ *run, n *node, f Fault) { n.away(f, n.server.Pause, n.server.Resume) },
+	"crash":   func(_ context.Context, _ *run, n *node, f Fault) { n.away(f, n.server.Kill, n.server.Restart) },
+	"restart": func(_ context.Context, r *run, _ *node, f Fault) { r.restart(f.Node, f.For) },
+	"leave": func(_ context.Context, r *run, _ *node, f Fault) {
+		r.restart(f.Node, r.ttl+f.For) // for longer than anything it knew can be trusted
+	},
+	"readonly": func(ctx context.Context, _ *run, n *node, f Fault) { // the replica of nobody: it keeps what it has, and takes no writes
+		n.away(f, func() { n.admin.ReplicaOf(ctx, "127.0.0.1", "1") }, func() { n.admin.ReplicaOf(ctx, "NO", "ONE") })
+	},
+	"busy": func(ctx context.Context, _ *run, n *node, f Fault) {
+		const rounds = 60_000_000 // in a second, about; before Redis 7.4, scripts have no clock that goes on
+		n.admin.Eval(ctx, "for _ = 1, ARGV[1] do end return 1", nil, int(rounds*f.For.Seconds()))
+	},
+	"disconnect": func(ctx context.Context, _ *run, n *node, _ Fault) { n.disconnect(ctx) },
+	"deafen": func(ctx context.Context, _ *run, n *node, _ Fault) {
+		n.admin.Do(ctx, "client", "kill", "type", "pubsub")
+	},
+	"scripts": func(ctx context.Context, _ *run, n *node, _ Fault) { n.admin.ScriptFlush(ctx) },
+	"memory": func(ctx context.Context, _ *run, n *node, f Fault) {
+		n.admin.ConfigSet(ctx, "maxmemory", "1")
+		time.Sleep(f.For)
+		n.admin.ConfigSet(ctx, "maxmemory", "0")
+	},
+	"failover": func(_ context.Context, r *run, _ *node, f Fault) { r.service.failover(r, f) },
+	"move":     func(ctx context.Context, r *run, _ *node, f Fault) { r.service.move(ctx, f) },
+
+	"flush":  func(ctx context.Context, _ *run, n *node, _ Fault) { n.admin.FlushAll(ctx) },
+	"delete": func(ctx context.Context, _ *run, n *node, f Fault) { n.admin.Del(ctx, prefix+f.Name) },
+	"foreign": func(ctx context.Context, _ *run, n *node, f Fault) {
+		n.admin.Set(ctx, prefix+f.Name, "somebody else's", f.For)
+		time.Sleep(f.For)
+	},
+	"expire": func(ctx context.Context, _ *run, n *node, f Fault) {
+		n.admin.PExpire(ctx, prefix+f.Name, time.Millisecond)
+	},
+	"persist": func(ctx context.Context, r *run, n *node, f Fault) { // against renewals, and made good in the end
+		for end := time.Now().Add(f.For); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			n.admin.Persist(ctx, prefix+f.Name)
+		}
+		if n.admin.PTTL(ctx, prefix+f.Name).Val() == -1 { // nobody may be left to renew it
+			n.admin.PExpire(ctx, prefix+f.Name, r.ttl)
+		}
+	},
+	"counter": func(ctx context.Context, r *run, n *node, f Fault) { n.admin.Del(ctx, r.counter(f)) },
+	"ahead": func(ctx context.Context, r *run, n *node, f Fault) {
+		n.admin.Set(ctx, r.counter(f), time.Now().Add(10*time.Minute).UnixMicro(), 0)
+	},
+}
+
+// counter is where the fence of a name is counted.
+func (r *run) counter(f Fault) string {
+	if r.service.kind == Plain { // each name has its own
+		return "{" + prefix + f.Name + "}:v1:fence"
+	}
+	return "{" + prefix + "}:v1:fence"
+}
+
+// onServer returns a fault of a server or of its data, nil if there is none.
+func (r *run) onServer(ctx context.Context, f Fault) func() {
+	switch {
+	case f.Kind == "starve":
+		return func() { starve(f.For) }
+	case slices.Contains(sqls, r.Service) && onServers[f.Kind] == nil:
+		return func() { r.service.onDatabase(ctx, f) }
+	case len(r.service.nodes) == 0:
+		return nil
+	}
+	return func() { onServers[f.Kind](ctx, r, r.service.nodes[f.Node], f) }
+}
+
+// away has a server not be there for a while.
+func (n *node) away(f Fault, away, back func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	away()
+	time.Sleep(f.For)
+	back()
+}
+
+// disconnect ends the workers' connections, not the one that watches.
+func (n *node) disconnect(ctx context.Context) {
+	lines, _ := n.connections(ctx) // a server that is not there has none
+	for _, line := range lines {
+		var id string
+		if _, err := fmt.Sscanf(line, "connection id=%s", &id); err == nil {
+			n.admin.ClientKillByFilter(ctx, "id", id)
+		}
+	}
+}
+
+// starve leaves little of the processors to anybody else.
+func starve(d time.Duration) {
+	end := time.Now().Add(d)
+	done := make(chan struct{})
+	const greedy = 8
+	for range greedy {
+		go func() {
+			for time.Now().Before(end) { // it is meant to spin
+			}
+			done <- struct{}{}
+		}()
+	}
+	for range greedy {
+		<-done
+	}
+}
+
+// restart kills a server and starts it again with nothing. Nobody reaches it before what it does is watched.
+func (r *run) restart(node int, pause time.Duration) {
+	n := r.service.nodes[node]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, links := range r.proxies {
+		r.refuse(links[node], true)
+	}
+	n.unseen.Lock()
+	defer n.unseen.Unlock()
+	n.server.Kill()
+	<-n.watcher.done // it has read all that the server still said
+	killed := now()
+	_ = n.watcher.stop()
+	n.watcher.commands = append(n.watcher.commands, Command{At: killed, Client: operator, Args: []string{restarted}})
+	time.Sleep(pause)
+	n.server.Restart()
+	next, err := watch(n.server.Addr(), n.watcher)
+	if err != nil {
+		r.tb.Errorf("MONITOR: %v", err)
+		return
+	}
+	n.watcher = next
+	for _, links := range r.proxies {
+		r.refuse(links[node], false)
+	}
+}
+
+// onDatabase does what somebody else may do to a database. What that is told, such as that the server is gone, does not matter.
+func (s *service) onDatabase(ctx context.Context, f Fault) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	const others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+	switch f.Kind + " " + s.kind {
+	case "end " + Postgres:
+		_, _ = s.db.ExecContext(ctx, "SELECT pg_terminate_backend(pid) "+others)
+	case "end " + MySQL:
+		s.endAll(ctx)
+	case "frozen " + Postgres: // one that is at work, if there is any
+		var pid int
+		if s.db.QueryRowContext(ctx, "SELECT pid "+others+" ORDER BY state = 'active' DESC, random() LIMIT 1").Scan(&pid) == nil {
+			_ = syscall.Kill(pid, syscall.SIGSTOP) // it may have ended
+			time.Sleep(f.For)
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	case "rows " + Postgres: // in a long transaction, whose snapshot keeps the server from clearing away what is out of date
+		s.within(ctx, f, "SELECT txid_current(), count(*) FROM holdfast_locks", "SELECT FROM holdfast_locks LIMIT 1 FOR UPDATE")
+	case "rows " + MySQL:
+		s.within(ctx, f, "SELECT name FROM holdfast_locks FOR UPDATE")
+	case "rows " + SQLite:
+		s.within(ctx, f, "UPDATE holdfast_locks SET turn = turn")
+	}
+}
+
+// endAll ends all connections to MariaDB but the operator's.
+func (s *service) endAll(ctx context.Context) {
+	rows, err := s.db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID()")
+	if err != nil {
+		return
+	}
+	defer func() { _ = rows.Close() }()
+	var ids []int
+	for rows.Next() {
+		var id int
+		if rows.Scan(&id) == nil {
+			ids = append(ids, id)
+		}
+	}
+	if rows.Err() != nil {
+		return
+	}
+	for _, id := range ids {
+		_, _ = s.db.ExecContext(ctx, "KILL "+strconv.Itoa(id))
+	}
+}
+
+// within executes statements in one transaction, and pauses after each.
+func (s *service) within(ctx context.Context, f Fault, statements ...string) {
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		return
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, statement := range statements {
+		_, _ = tx.ExecContext(ctx, statement)
+		time.Sleep(f.For)
+	}
+}

@@ -1,0 +1,45 @@
+//go:build linux
+
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each promise says what breaks it and what proves it.
+func TestEveryGuaranteeHasItsProof(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "guarantees.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	promised, _, _ := strings.Cut(string(page), "## Not promised")
+	promises := strings.Split(promised, "\n### ")[1:]
+	if len(promises) != promisesMade {
+		t.Errorf("%d promises; want %d", len(promises), promisesMade)
+	}
+	for _, p := range promises {
+		title, text, _ := strings.Cut(p, "\n")
+		for _, part := range []string{"- Breaks it: ", "- Proof: `Test"} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: has no %q", title, part)
+			}
+		}
+	}
+}
+
+func TestThePageNamesEveryChecker(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "verification.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Checkers() {
+		if c.Name != "evidence" && !strings.Contains(string(page), "| `"+c.Name+"` |") {
+			t.Errorf("%s is not in the table", c.Name)
+		}
+	}
+}
