@@ -18,6 +18,8 @@ STEPS ?=
 # Of "make chaos". Any seed can be run again, with its faults and every worker's choices.
 SEED ?= 1
 FOR ?= 30s
+# How much later than promised a call may come back: on a machine that others use, more.
+SLACK ?=
 SERVICE ?= one plain redlock cluster replicas postgres mysql sqlite etcd etcd3 nats nats3 zookeeper zookeeper3
 
 # $(call each,command) runs the command in every module, all of them even if one fails.
@@ -78,7 +80,7 @@ comma := ,
 space := $(subst ,, )
 chaos: servers ## break processes, links and servers, FOR=30s in each SERVICE, from SEED=1; RESULTS=file gets a line for each, KEEP=dir all of it
 	cd core/internal/harness/chaos && HOLDFAST_REQUIRE_SERVERS=1 go test -count=1 -timeout=90m -v -run '^TestChaos$$' . -args \
-	-chaos.service $(subst $(space),$(comma),$(strip $(SERVICE))) -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.results '$(abspath $(RESULTS))' -chaos.keep '$(abspath $(KEEP))'
+	-chaos.service $(subst $(space),$(comma),$(strip $(SERVICE))) -chaos.for $(FOR) -chaos.seed $(SEED) $(if $(SLACK),-chaos.slack $(SLACK)) -chaos.results '$(abspath $(RESULTS))' -chaos.keep '$(abspath $(KEEP))'
 
 explore: ## play the engine's steps deeper, and break its rules: 20 minutes (SEED, DEPTH, SCHEDULES)
 	go test -count=1 -v -timeout 2h -run TestEverySchedule ./core/internal/explore -args -explore.seed $(SEED) -explore.depth $(or $(DEPTH),3) -explore.most $(or $(SCHEDULES),30000) -explore.random $(or $(SCHEDULES),30000)

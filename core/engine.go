@@ -90,8 +90,8 @@ func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
 	if !r.observed(EventRenewed, err != nil) {
 		return
 	}
-	x := leaseUnder(h)
-	e := x.event(EventRenewed)
+	x := leaseUnder(h) // whose caller may not have h yet
+	e := x.cfg.event(x.values(), EventRenewed, x.want.Name)
 	e.Took, e.Err = took, renewalError(x.want.Name, err)
 	r.tell(e)
 }

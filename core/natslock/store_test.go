@@ -74,7 +74,7 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 			ok(t, w.near.Release(t.Context(), c))
 		}
 	}
-	form := regexp.MustCompile(`^(name|read|limited|kept|left)\.(lock=v1 {"kind":"(exclusive|shared|limited|kept|handed off)","holders":\[|line\.[0-9]+=v1 )` +
+	form := regexp.MustCompile(`^(name|read|limited|kept|left)\.(lock=v1 {"kind":"(exclusive|shared|limited|kept|handed off)","holders":\[|queue\.[0-9]+=v1 )` +
 		`{"id":"[0-9a-f]{32}","ttl":[0-9]+(,"(limit|order|since|ends)":[0-9]+)*(,"label":"web [12]")?}(\]})?$`)
 	for _, key := range w.keys(t) {
 		entry, err := w.bucket.Get(t.Context(), key)

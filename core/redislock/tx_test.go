@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,13 +54,13 @@ func TestConformanceWithoutScripts(t *testing.T) {
 	each(t, func(t testing.TB, prefix string) drivertest.Config {
 		s := onRedisWithoutScripts(t, server.Addr(), prefix)
 		s.Own = func() drivertest.Config {
-			own := servers.Redis(t, "--appendonly", "yes", "--appendfsync", "always") // this one remembers
-			s := onRedisWithoutScripts(t, own.Addr(), "holdfast:")
-			s.Kill = own.Kill
-			s.Restart = func() {
-				own.Restart()
-				allowWithoutScripts(t, own.Addr())
+			args := []string{"--appendonly", "yes", "--appendfsync", "always", "--user"} // this one remembers, and knows its user as it starts
+			for _, word := range slices.Concat(noScripts[2:], withTxLooks[3:]) {
+				args = append(args, fmt.Sprint(word))
 			}
+			own := servers.Redis(t, args...)
+			s := onRedisWithoutScripts(t, own.Addr(), "holdfast:")
+			s.Kill, s.Restart = own.Kill, own.Restart
 			return s
 		}
 		return s

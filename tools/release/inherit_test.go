@@ -11,12 +11,13 @@ import (
 // compiled is what the packages of the root module are compiled with, by package: a user inherits no more than
 // that of those that are imported. Packages that are not here are compiled with the standard library alone.
 var compiled = map[string]string{
-	"core/redislock":    "github.com/cespare/xxhash/v2 github.com/redis/go-redis/v9 go.uber.org/atomic",
-	"core/telemetry":    "github.com/go-logr/logr github.com/go-logr/stdr go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/trace",
-	"httpmw":            "github.com/felixge/httpsnoop",
-	"httpmw/sqlstore":   "github.com/felixge/httpsnoop",
-	"httpmw/redisstore": "github.com/cespare/xxhash/v2 github.com/felixge/httpsnoop github.com/redis/go-redis/v9 go.uber.org/atomic",
-	"httpmw/echo5mw":    "github.com/felixge/httpsnoop github.com/labstack/echo/v5",
+	"core/redislock":     "github.com/cespare/xxhash/v2 github.com/redis/go-redis/v9 go.uber.org/atomic",
+	"core/telemetry":     "github.com/go-logr/logr github.com/go-logr/stdr go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/trace",
+	"httpmw":             "github.com/felixge/httpsnoop",
+	"httpmw/idempotency": "github.com/felixge/httpsnoop",
+	"httpmw/sqlstore":    "github.com/felixge/httpsnoop",
+	"httpmw/redisstore":  "github.com/cespare/xxhash/v2 github.com/felixge/httpsnoop github.com/redis/go-redis/v9 go.uber.org/atomic",
+	"httpmw/echo5mw":     "github.com/felixge/httpsnoop github.com/labstack/echo/v5",
 	"httpmw/echomw": "github.com/felixge/httpsnoop github.com/labstack/echo/v4 github.com/labstack/gommon github.com/mattn/go-colorable github.com/mattn/go-isatty github.com/valyala/bytebufferpool " +
 		"github.com/valyala/fasttemplate golang.org/x/crypto golang.org/x/net golang.org/x/sys golang.org/x/text",
 }

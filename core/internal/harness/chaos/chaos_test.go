@@ -21,6 +21,7 @@ var (
 	flagSeed    = flag.Uint64("chaos.seed", 1, "seed of the faults and of the workers' choices")
 	flagFor     = flag.Duration("chaos.for", 4*time.Second, "how long there are faults")
 	flagService = flag.String("chaos.service", strings.Join([]string{One, Postgres, MySQL, SQLite, Etcd, NATS, ZooKeeper}, ","), "where the locks are, with commas")
+	flagSlack   = flag.Duration("chaos.slack", usualSlack, "how much later than its bound a call may come back; 10s with -short, where other tests run beside this one")
 	flagGap     = flag.Duration("chaos.gap", 250*time.Millisecond, "time between faults")
 	flagWorkers = flag.Int("chaos.workers", 4, "worker processes")
 	flagOnly    = flag.String("chaos.only", "", "kinds of faults, with commas; all of them if empty")
@@ -56,6 +57,9 @@ func play(t *testing.T, service string) {
 		only = strings.Split(*flagOnly, ",")
 	}
 	v, faults, dir := Run(t, Plan{Seed: *flagSeed, Service: service, Workers: *flagWorkers, Length: *flagFor, Gap: *flagGap, Only: only})
+	if v.slack = *flagSlack; testing.Short() {
+		v.slack = max(v.slack, 10*time.Second)
+	}
 	found := v.Findings()
 	f := v.Result()
 	f.Seed, f.For, f.Red = *flagSeed, flagFor.String(), Red(found)

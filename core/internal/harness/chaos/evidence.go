@@ -40,7 +40,8 @@ type Evidence struct {
 	Idle    []string // what the servers still had of the workers in the end
 	Failed  error    // the evidence itself is incomplete
 
-	ttl time.Duration
+	ttl   time.Duration
+	slack time.Duration // how much later than its bound a call may come back; 0 means usualSlack
 }
 
 func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
