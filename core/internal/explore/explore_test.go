@@ -44,8 +44,10 @@ func (s *sim) check() {
 			x.hear()
 		}
 	}
-	if len(s.live) > 1 {
-		s.fail("%s and %s work at the same time", s.live[0].player.name, s.live[1].player.name)
+	for _, w := range s.live[min(1, len(s.live)):] {
+		if l := w.player.is.limit; !together(l) || l != s.live[0].player.is.limit || l > 0 && len(s.live) > l {
+			s.fail("%s and %s work at the same time", s.live[0].player.name, w.player.name)
+		}
 	}
 	for _, t := range s.timers {
 		if t.strict && !t.off && t.at <= s.now {
@@ -58,7 +60,7 @@ func (s *sim) check() {
 		if left <= 0 {
 			s.fail("%s works, and is not trusted", w.player.name)
 		}
-		if s.server.owner != h.Claim.Cleaner().Token || s.server.expires < s.theirs(s.now+left) {
+		if s.server.until(h.Claim.Cleaner().Token) < s.theirs(s.now+left) {
 			s.fail("%s is trusted for %s, and the backend says: %v", w.player.name, left, &s.server)
 		}
 	}
@@ -86,6 +88,11 @@ func (s *sim) over() {
 	s.server.meet(s.theirs(s.now))
 	if s.server.owner != "" && !s.excused[s.server.owner] {
 		s.fail("an orphan: %v", &s.server)
+	}
+	for _, x := range s.server.sharers {
+		if !s.excused[x.token] {
+			s.fail("an orphan: %v", &s.server)
+		}
 	}
 	if len(s.server.queue) > 0 {
 		s.fail("a dead entry: %v", &s.server)

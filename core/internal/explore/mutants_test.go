@@ -88,6 +88,7 @@ var mutants = []mutant{
 	{"work that was stopped ends with what it was told", "contend/leaver.go", "hold.Outcome{Result: term.WasLost, Loss: loss}", "hold.Outcome{Result: term.Freed, Loss: loss}", ""},
 	{"a marker is not left by a turn", "contend/leaver.go", "return l.left == (claim.Left{}) && !l.place", "return !l.place", ""},
 	{"a hand-off passes the queue", "contend/place.go", "	case w.Handoff != \"\": // it passes the queue: the name is not free, but kept for it\n		return w.Name + \"\\x00\" + w.Handoff\n", "", "a hand-off"},
+	{"a limit has a line of its own", "contend/place.go", "	case w.Limit > 1:\n", "	case w.Limit > 1 && false:\n", "a limit and long work"},
 	{"a lost hold vacates its name", "contend/leaver.go", "return p.vacate(h, h.Ended(now), now)", "return Step{Do: Over, Behind: &h.Claim, Clean: h.Ended(now)}", ""},
 }
 

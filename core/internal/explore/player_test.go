@@ -221,7 +221,7 @@ func (x *player) begin() {
 		if x.now < x.takenUntil-x.takenUntil/50-2*ms {
 			x.fail("%s works at %s, and the name is to stay taken until %s", x.name, x.now, x.takenUntil)
 		}
-		if x.is.takes && x.faults == 0 && !x.before.hands {
+		if x.is.takes && x.faults == 0 && !x.before.hands && !x.before.takes {
 			x.fail("%s takes over, and somebody else has worked in between", x.name)
 		}
 		x.before = x.is
@@ -232,11 +232,11 @@ func (x *player) begin() {
 		if x.is.scope != "" && x.server.marked[x.is.scope] {
 			x.fail("%s works, and its work is done", x.name)
 		}
-		if f := x.got.Fence(); f <= x.fenced {
+		f := x.got.Fence()
+		if f <= x.fenced && !together(x.is.limit) { // of those who share, any may be the first to hear
 			x.fail("%s works with fence %d after %d", x.name, f, x.fenced)
-		} else {
-			x.fenced = f
 		}
+		x.fenced = max(x.fenced, f)
 	}
 	works := x.is.works
 	if works == 0 {
@@ -338,7 +338,8 @@ func (x *player) justified() bool {
 	case errors.As(x.err, &done):
 		return x.is.scope != "" && x.server.marked[x.is.scope]
 	case x.is.takes:
-		return x.faults > 0 // it may come too late, or nobody has left it a name
+		other := func(y *player) bool { return y != x && y.is.takes && y.got != nil }
+		return x.faults > 0 || slices.ContainsFunc(x.leavers(), other) // it may come too late, or nobody has left it a name
 	case x.is.once:
 		return errors.As(x.err, &here) || x.faults > 0 || x.world.down[1] > 0 || x.ended-x.began >= driver.Patience(x.steps.Want.TTL)/2
 	default: // nobody has answered for a TTL

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -18,6 +19,27 @@ type server struct {
 	marked  map[string]bool // scopes
 	queue   []entry
 	direct  bool // it grants directly
+	sharers []share
+}
+
+// share is one of several who have the name at the same time.
+type share struct {
+	token   string
+	limit   int
+	expires time.Duration
+}
+
+// until is until when a token has the name, 0 if it has not.
+func (s *server) until(token string) time.Duration {
+	for _, x := range s.sharers {
+		if x.token == token {
+			return x.expires
+		}
+	}
+	if s.owner == token {
+		return s.expires
+	}
+	return 0
 }
 
 // entry is one place in the queue.
@@ -53,6 +75,7 @@ func (s *server) meet(now time.Duration) {
 	if (s.owner != "" || s.kept) && now >= s.expires {
 		s.owner, s.kept = "", false
 	}
+	s.sharers = slices.DeleteFunc(s.sharers, func(x share) bool { return now >= x.expires })
 	alive := s.queue[:0]
 	for _, e := range s.queue {
 		if now < e.dies {
@@ -78,16 +101,35 @@ func (s *server) grant(c driver.Claim, until time.Duration) driver.Grant {
 	}
 	g := driver.Grant{Fence: s.fence + 1, Fences: n}
 	s.fence += uint64(n)
+	if together(c.Limit) {
+		s.sharers = slices.DeleteFunc(s.sharers, func(x share) bool { return x.token == c.Token })
+		s.sharers = append(s.sharers, share{c.Token, c.Limit, until})
+		s.leave(c.Token)
+		return g
+	}
 	s.owner, s.kept, s.expires, s.label = c.Token, false, until, c.Label
 	s.leave(c.Token)
 	return g
 }
 
-func (s *server) free() bool { return s.owner == "" && !s.kept }
+func together(limit int) bool { return limit == driver.Readers || limit > 1 }
+
+// free says whether somebody with this limit may have the name, beside those who have it.
+func (s *server) free(limit int) bool {
+	switch {
+	case s.owner != "" || s.kept:
+		return false
+	case len(s.sharers) == 0:
+		return true
+	case !together(limit) || s.sharers[0].limit != limit:
+		return false
+	}
+	return limit == driver.Readers || len(s.sharers) < limit
+}
 
 // serve gives a free name to the first entry, or has it told.
 func (s *server) serve(now time.Duration) (notes []note) {
-	if !s.free() || len(s.queue) == 0 {
+	if len(s.queue) == 0 || !s.free(s.queue[0].look.claim.Limit) {
 		return nil
 	}
 	e := s.queue[0]
@@ -115,8 +157,8 @@ func (s *server) ask(now time.Duration, c driver.Claim) (answer, []note) {
 	case s.kept && c.Handoff != "" && s.handoff == c.Handoff:
 		s.handoff = ""
 		return answer{grant: s.grant(c, now+c.TTL)}, nil
-	case s.owner == c.Token, s.free() && (len(s.queue) == 0 || s.queue[0].token == c.Token):
-		return answer{grant: s.grant(c, now+c.TTL)}, nil
+	case s.until(c.Token) > 0, s.free(c.Limit) && (len(s.queue) == 0 || s.queue[0].token == c.Token):
+		return answer{grant: s.grant(c, now+c.TTL)}, s.serve(now) // who is next may have it beside c
 	}
 	return answer{err: s.held(now)}, s.serve(now)
 }
@@ -135,7 +177,7 @@ func (s *server) wait(now time.Duration, l look, queues bool) (answer, []note) {
 			return a, notes
 		}
 	}
-	if s.owner == l.claim.Token { // served just now
+	if s.until(l.claim.Token) > 0 { // served just now
 		return a, notes
 	}
 	s.queue = append(s.queue, entry{l.claim.Token, l, now + driver.PlaceLife(l.claim.TTL), l.number})
@@ -144,6 +186,12 @@ func (s *server) wait(now time.Duration, l look, queues bool) (answer, []note) {
 
 func (s *server) renew(now time.Duration, c driver.Claim) error {
 	s.meet(now)
+	for i := range s.sharers {
+		if x := &s.sharers[i]; x.token == c.Token {
+			x.expires = now + c.TTL
+			return nil
+		}
+	}
 	if s.owner != c.Token {
 		return driver.ErrNotOwner
 	}
@@ -155,6 +203,12 @@ func (s *server) release(now time.Duration, c driver.Claim) (answer, []note) {
 	s.meet(now)
 	s.leave(c.Token)
 	a := answer{err: driver.ErrNotOwner}
+	if n := len(s.sharers); n > 0 {
+		s.sharers = slices.DeleteFunc(s.sharers, func(x share) bool { return x.token == c.Token })
+		if len(s.sharers) < n {
+			a.err = nil
+		}
+	}
 	if s.owner == c.Token {
 		a.err = nil
 		s.owner = ""
@@ -169,5 +223,5 @@ func (s *server) release(now time.Duration, c driver.Claim) (answer, []note) {
 }
 
 func (s *server) String() string {
-	return fmt.Sprintf("owner %.4q until %s, kept %t, %d queue", s.owner, s.expires, s.kept, len(s.queue))
+	return fmt.Sprintf("owner %.4q until %s, kept %t, %d share it, %d queue", s.owner, s.expires, s.kept, len(s.sharers), len(s.queue))
 }

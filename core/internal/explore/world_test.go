@@ -23,6 +23,7 @@ type caller struct {
 	label   string
 	minHold time.Duration
 	maxHold time.Duration
+	limit   int    // as in driver.Claim
 	scope   string // with Dedup; the work is done, and leaves the marker
 	fixed   bool   // no renewal
 	once    bool
@@ -40,7 +41,7 @@ func (c caller) want(w hold.Work) *hold.Want {
 	if ttl == 0 {
 		ttl = 3 * time.Second
 	}
-	want := &hold.Want{Name: "n", Work: w, Terms: &hold.Terms{Wish: claim.Wish{Label: c.label, TTL: ttl, Scope: c.scope, MinHold: c.minHold, NoRenewal: c.fixed}}}
+	want := &hold.Want{Name: "n", Work: w, Terms: &hold.Terms{Wish: claim.Wish{Label: c.label, TTL: ttl, Scope: c.scope, MinHold: c.minHold, Limit: c.limit, NoRenewal: c.fixed}}}
 	want.Turn = term.Turn{Every: ttl / 3, MaxHold: c.maxHold}
 	if c.fixed {
 		want.Turn.Every = 0
@@ -69,6 +70,7 @@ var worlds = []world{
 	{name: "tries", procs: [][]caller{{{}, {once: true}, {once: true, comes: 5 * ms}}, {{once: true}, {}}}},
 	{name: "max hold", procs: [][]caller{{{maxHold: 20 * ms, works: 50 * ms}, {maxHold: 20 * ms, works: 4 * time.Second}}, {{}}}},
 	{name: "a hand-off", procs: [][]caller{{{hands: true, works: ms}, {works: ms}}, {{takes: true, once: true, comes: 30 * ms}, {}}}},
+	{name: "a limit and long work", procs: [][]caller{{{limit: 2, ttl: 300 * ms, works: 400 * ms}, {limit: 2, ttl: 300 * ms}}, {{limit: 2, ttl: 300 * ms}, {ttl: 300 * ms}}}},
 	{name: "long work", procs: [][]caller{{{ttl: 300 * ms, works: 500 * ms}, {ttl: 300 * ms}}, {{ttl: 300 * ms}}}},
 	{name: "no renewal", procs: [][]caller{{{fixed: true, ttl: 300 * ms, works: 400 * ms}, {}}, {{fixed: true, ttl: 300 * ms}}}},
 	{name: "an outage", down: [2]time.Duration{0, 450 * ms}, procs: [][]caller{{{ttl: 300 * ms}, {ttl: 300 * ms}, {ttl: 300 * ms, comes: 400 * ms}}, {{ttl: 300 * ms, once: true}, {ttl: 300 * ms, comes: 200 * ms}}}},
