@@ -162,8 +162,9 @@ func TestUnderMaxmemoryOnlyNewGrantsFail(t *testing.T) {
 	w := newWorld(t)
 	x := acquire(t, w.locks, "name")
 	y := acquire(t, w.locks, "done", core.WithDedup(time.Hour))
-	z := acquire(t, w.locks, "read", core.WithShared())
-	k := acquire(t, w.locks, "kept", core.WithMinHold(time.Minute))
+	const patient = 6 * time.Second // a release may take 2 s then, where other tests have the machine
+	z := acquire(t, w.locks, "read", core.WithShared(), core.WithTTL(patient))
+	k := acquire(t, w.locks, "kept", core.WithMinHold(time.Minute), core.WithTTL(patient))
 	w.do(t, "config", "set", "maxmemory-policy", "noeviction")
 	w.do(t, "config", "set", "maxmemory", "1")
 	_, err := w.locks.TryAcquire(t.Context(), "other")
