@@ -106,7 +106,7 @@ func mutants(ctx context.Context, root string, n int, seed uint64, file string, 
 			fmt.Printf("%s\t%s\t%s\t%s\t%s\n", c.result, c.place, c.key(), c.killer, reasons[c.key()])
 		}
 	})
-	return complaints + verdict(chosen, reasons), ctx.Err()
+	return complaints + b.leftOut + verdict(chosen, reasons), ctx.Err()
 }
 
 // verdict prints how many had which end, and returns how many need a test, a reason, or none any more.
@@ -114,19 +114,20 @@ func verdict(chosen []*change, reasons map[string]string) int {
 	complaints, count := 0, map[string]int{}
 	for _, c := range chosen {
 		reason := reasons[c.key()]
+		noticed := c.result == "killed" || c.result == "hung"
 		switch {
-		case c.result == "killed" && reason != "":
+		case noticed && reason != "":
 			fmt.Printf("killed, but listed as a survivor: %s\n", c.key())
 			complaints++
-		case c.result != "killed" && reason == "":
+		case !noticed && reason == "":
 			complaints++
-		case c.result != "killed":
+		case !noticed:
 			c.result = "explained"
 		}
 		count[c.result]++
 	}
-	fmt.Printf("%d killed, %d survived, %d not reached, %d explained\n",
-		count["killed"], count["survived"], count["not reached"], count["explained"])
+	fmt.Printf("%d killed, %d hung, %d survived, %d not reached, %d explained\n",
+		count["killed"], count["hung"], count["survived"], count["not reached"], count["explained"])
 	return complaints
 }
 

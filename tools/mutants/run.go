@@ -26,6 +26,7 @@ type test struct {
 type bench struct {
 	root, temp string
 	tests      []*test
+	leftOut    int // tests that fail without a mutant
 }
 
 // overlay writes what the packages in dirs look like with switches, and returns their mutants.
@@ -132,6 +133,7 @@ func (b *bench) reach(ctx context.Context, changes []*change) error {
 	if len(failed) > 0 {
 		fmt.Fprintf(os.Stderr, "without a mutant, these fail and are left out:\n%s\n", strings.Join(failed, "\n"))
 	}
+	b.leftOut = len(failed)
 	return ctx.Err()
 }
 
@@ -151,7 +153,7 @@ func (b *bench) try(ctx context.Context, c *change) {
 			byDir[t.dir] = append(byDir[t.dir], t)
 		}
 		for dir, tests := range byDir {
-			if c.killer != "" {
+			if c.result != "survived" {
 				break
 			}
 			limit := 15 * time.Second
@@ -162,20 +164,21 @@ func (b *bench) try(ctx context.Context, c *change) {
 			}
 			out, ok := b.run(ctx, dir, "-test.run=^("+strings.Join(names, "|")+")$", []string{"MUTANT=" + strconv.Itoa(c.number)}, limit)
 			if !ok {
-				c.result, c.killer = "killed", killer(out)
+				c.result, c.killer = killer(out)
 			}
 		}
 	}
 }
 
-// killer is the test whose failure an output tells of.
-func killer(out string) string {
+// killer is the test whose failure an output tells of. Without one the limit of time or memory has ended the run: most mutants that do
+// this hang, but on a busy machine others may.
+func killer(out string) (result, test string) {
 	for line := range strings.Lines(out) {
 		if _, after, ok := strings.Cut(line, "--- FAIL: "); ok {
-			return strings.Fields(after)[0]
+			return "killed", strings.Fields(after)[0]
 		}
 	}
-	return "ended without a verdict"
+	return "hung", ""
 }
 
 func twoAtATime[T any](list []T, f func(T)) {
