@@ -59,7 +59,7 @@ func TestThePageHasEveryLineOfTheLog(t *testing.T) {
 		t.Errorf("%d lines in the code", found)
 	}
 	for _, reason := range []core.Reason{core.ReasonExpired, core.ReasonTaken, core.ReasonUnreachable, core.ReasonMaxHold} {
-		if !strings.Contains(text, "| `"+string(reason)+"` |") {
+		if !strings.Contains(text, "\n- `"+string(reason)+"`: ") {
 			t.Errorf("the page does not explain %q", reason)
 		}
 	}
