@@ -194,7 +194,7 @@ func TestADeadlineThatIsOverByTheClockEndsTheCall(t *testing.T) {
 	})
 }
 
-// After an answer nobody pauses: docs/decisions/006-three-queues.md. TryAcquire was answered.
+// After an answer nobody pauses: docs/decisions/006-queues-and-turns.md. TryAcquire was answered.
 func TestASuccessorOfOneWhoWasAnsweredAsksAtOnce(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

@@ -22,6 +22,7 @@ var pages = map[string][]string{
 	"README.md":                       {"readme_code_test.go"},
 	"README.zh-CN.md":                 {"readme_code_test.go"},
 	"docs/getting-started.md":         {"start/main.go", "readme_code_test.go", "pages_code_test.go"},
+	"docs/guides/answers.md":          {"pages_code_test.go"},
 	"docs/guides/http.md":             {"pages_code_test.go", "readme_code_test.go", "recipes/chi/page_test.go", "../httpmw/ginmw/page_test.go", "../httpmw/fibermw/page_test.go"},
 	"docs/guides/idempotency.md":      {"pages_code_test.go"},
 	"docs/guides/rpc.md":              {"pages_code_test.go", "../grpcmw/connectmw/page_test.go"},

@@ -44,7 +44,7 @@
 //
 // [WithFence] makes one. Each node mints a fence for its grant. The largest of a quorum is the lease's,
 // once a quorum of nodes has promised that all their later fences are larger. That costs one more round
-// trip for an acquire. The proof is in docs/decisions/014-quorum-fence.md. It needs what exclusion
+// trip for an acquire. The proof is in docs/decisions/014-quorum.md. It needs what exclusion
 // needs. A node that comes back without its counter counts from its clock. So the clocks of the nodes
 // must differ by less than the longest TTL, and the restart rule must hold.
 //
@@ -97,7 +97,7 @@
 // the same moment may come in any order. A process that reaches no quorum leaves the queues. What it
 // leaves behind where it cannot go, and a process that dies, holds others up for three re-check
 // intervals at most. A waiter listens at every node, and asks for the name when a quorum has told it
-// that it is the first. docs/decisions/015-quorum-queue.md has the reasons.
+// that it is the first. docs/decisions/014-quorum.md has the reasons.
 //
 // With other nodes, or without a quorum, waiters poll: one process sends an acquire for a name to each
 // node, at first every 25 ms, in the end every second or every third of the TTL. So a waiter notices

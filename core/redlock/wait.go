@@ -13,7 +13,7 @@ import (
 )
 
 // The queue for a name is on every node. All nodes have the same order, since an entry has one rank, which is
-// larger than all ranks that a quorum knew when the entry came. See docs/decisions/015-quorum-queue.md.
+// larger than all ranks that a quorum knew when the entry came. See docs/decisions/014-quorum.md.
 
 // firstRest is the first one after an attempt that was refused though it was its turn.
 const firstRest = 25 * time.Millisecond

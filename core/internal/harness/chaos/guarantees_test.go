@@ -38,8 +38,8 @@ func TestThePageNamesEveryChecker(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range Checkers() {
-		if c.Name != "evidence" && !strings.Contains(string(page), "| `"+c.Name+"` |") {
-			t.Errorf("%s is not in the table", c.Name)
+		if c.Name != "evidence" && !strings.Contains(string(page), "\n- `"+c.Name+"`: ") {
+			t.Errorf("%s is not in the list", c.Name)
 		}
 	}
 }

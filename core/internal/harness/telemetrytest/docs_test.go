@@ -47,19 +47,22 @@ func TestThePageHasEveryLineOfTheLog(t *testing.T) {
 	t.Parallel()
 	text := read(t, page)
 	found := 0
-	for _, file := range []string{"../../../log.go", "../../../../httpmw/internal/rule/rule.go"} {
-		for _, line := range regexp.MustCompile(`"holdfast: ([^"]+)"`).FindAllStringSubmatch(read(t, file), -1) {
+	for _, file := range []string{
+		"core/log.go", "core/inspector/change.go", "core/natslock/bucket.go", "core/sqllock/listen.go", "grpcmw/rule.go",
+		"httpmw/idempotency/idempotency.go", "httpmw/internal/rule/rule.go", "taskmw/outcome.go", "taskmw/rivermw/outcome.go",
+	} {
+		for _, line := range regexp.MustCompile(`"holdfast: ([^"]+)"`).FindAllStringSubmatch(read(t, "../../../../"+file), -1) {
 			found++
 			if !strings.Contains(text, "`"+line[1]) {
 				t.Errorf("the page does not explain %q", line[1])
 			}
 		}
 	}
-	if found != 10 {
+	if found != 19 {
 		t.Errorf("%d lines in the code", found)
 	}
 	for _, reason := range []core.Reason{core.ReasonExpired, core.ReasonTaken, core.ReasonUnreachable, core.ReasonMaxHold} {
-		if !strings.Contains(text, "| `"+string(reason)+"` |") {
+		if !strings.Contains(text, "\n- `"+string(reason)+"`: ") {
 			t.Errorf("the page does not explain %q", reason)
 		}
 	}
