@@ -169,6 +169,7 @@ func (e *errand) work() string {
 func (s *scene) marks(h *holding, completed bool) (marks []*mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	h.spoilt = s.isLost(h)
 	for _, p := range h.parts {
 		if completed {
 			marks = append(marks, &mark{name: p.name, work: h.request.errand.work(), began: time.Now()})

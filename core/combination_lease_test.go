@@ -19,6 +19,7 @@ type holding struct {
 	// Protected by scene.mu.
 	over   time.Time // when its end was answered; zero until then
 	unsure bool      // whether the end took effect is not known
+	spoilt bool      // it, or a part of it, was lost before its end began
 }
 
 // leases is a *core.Lease or a *core.LeaseSet.
@@ -79,12 +80,39 @@ func (s *scene) enter(r *request, x leases) *holding {
 		s.parts = append(s.parts, p)
 		s.beside(p)
 		s.inOrder(p)
+		if left := time.Until(p.ValidUntil()); r.errand.way == several && p.Inside() == nil && p.Err() == nil && left < max(s.ttl, r.errand.ttl)/3-slack {
+			s.fault("%v: %q counts as held with the others, and has %v left", r, p.name, left)
+		}
 		if one.Degraded() && one.Inside() == nil && (!r.errand.local || s.refusedLately(p) || s.calm(r.process, r.began.Add(-s.linger()))) {
 			s.fault("%v: a degraded lease, unasked, without an outage, or after a refusal", r)
 		}
 	}
 	s.notDone(h)
+	if r.errand.bound == maxHeld && h.parts[0].Inside() == nil {
+		context.AfterFunc(x.Context(), func() { s.stopped(h) })
+	}
 	return h
+}
+
+// maxHold is that of errands that have one.
+func (s *scene) maxHold() time.Duration { return (s.ttl / 3).Truncate(time.Millisecond) }
+
+// stopped fails the test if MaxHold has ended h before its time, which begins when all of h is there.
+func (s *scene) stopped(h *holding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost, ok := errors.AsType[*core.LostError](h.lease.Err())
+	if early := h.since.Add(s.maxHold()).Sub(time.Now()); ok && lost.Reason == core.ReasonMaxHold && early > 0 {
+		s.fault("%v: %v, %v before its time", h.request, lost, early)
+	}
+}
+
+// overlong fails the test if h stands though its MaxHold is over. The caller holds the mutex.
+func (s *scene) overlong(h *holding) {
+	over := h.since.Add(s.maxHold() + slack)
+	if h.request.errand.bound == maxHeld && h.parts[0].Inside() == nil && h.over.IsZero() && h.lease.Err() == nil && time.Now().After(over) {
+		s.fault("%v stands since %v, and its MaxHold is %v", h.request, time.Since(h.since), s.maxHold())
+	}
 }
 
 // refusedLately says whether the server has called the name held, to whoever asks for p, because of another process. The caller
