@@ -110,7 +110,9 @@ func (s *scene) detach(h *holding) {
 		s.mu.Lock()
 		until := began.Add(keep)
 		s.given = append(s.given, &given{handoff: handoff, until: until})
-		s.reserved = append(s.reserved, reserved{x.Name(), x.Token(), until, handoff})
+		if !s.robbed[x.Token()] { // a second "not the owner" means that the first command has released it
+			s.reserved = append(s.reserved, reserved{x.Name(), x.Token(), until, handoff})
+		}
 		s.mu.Unlock()
 	} else if x.Err() == nil {
 		if !errors.Is(err, core.ErrUnavailable) || !x.Degraded() {

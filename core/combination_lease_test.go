@@ -131,7 +131,7 @@ func (s *scene) refusedLately(p *part) bool {
 func (s *scene) beside(p *part) {
 	limit, holders := p.holding.request.errand.limit, 1
 	for _, q := range s.parts {
-		if q == p || q.lost || q.name != p.name || q.Err() != nil || p.Err() != nil || related(p.Lease, q.Lease) {
+		if q == p || q.lost || s.robbed[q.Token()] || s.robbed[p.Token()] || q.name != p.name || q.Err() != nil || p.Err() != nil || related(p.Lease, q.Lease) {
 			continue
 		}
 		switch inside := p.Token() == q.Token(); {
@@ -174,6 +174,9 @@ func (s *scene) inOrder(p *part) {
 		}
 		return
 	}
+	if s.robbed[p.Token()] {
+		return
+	}
 	if p.Degraded() || kind == limited {
 		if fence != 0 {
 			s.fault("%v, degraded %v, %s, has a fence", p, p.Degraded(), kind)
@@ -208,7 +211,7 @@ func (s *scene) inOrder(p *part) {
 func (s *scene) alone(t *tenancy) {
 	now := time.Now()
 	for _, p := range s.parts {
-		if p.lost || p.name != t.name || p.Degraded() || p.Token() == t.token || p.Err() != nil {
+		if p.lost || s.robbed[p.Token()] || p.name != t.name || p.Degraded() || p.Token() == t.token || p.Err() != nil {
 			continue
 		}
 		if p.kind == reader && t.claim.Shared() || p.kind == limited && t.claim.Limit > 1 {
@@ -244,7 +247,7 @@ func (s *scene) look(p *part) bool {
 	}
 	p.lost = true
 	s.note("%v has lost %v: %v", p.holding.request, p.Lease, err)
-	explained := p.process().isClosing() || !s.calm(p.process(), p.holding.since.Add(-s.linger())) ||
+	explained := p.process().isClosing() || s.robbed[p.Token()] || !s.calm(p.process(), p.holding.since.Add(-s.linger())) ||
 		lost.Reason == core.ReasonMaxHold && s.bounded(p, maxHeld) || lost.Reason == core.ReasonExpired && s.bounded(p, unwatched)
 	if !explained {
 		s.fault("%v: %v for no reason", p.holding.request, err)
