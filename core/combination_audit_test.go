@@ -32,6 +32,7 @@ func (s *scene) audit() {
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, p := range s.parts {
+		s.overlong(p.holding)
 		if s.look(p); p.Err() != nil && p.Context().Err() == nil {
 			s.fault("%v: %v, and its context stands", p.holding.request, p.Err())
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 )
 
 // work does what the errand says while it holds what it has got.
@@ -23,6 +24,8 @@ func (s *scene) work(ctx context.Context, h *holding) {
 			s.nest(ctx, h)
 		case cross:
 			s.cross(ctx, h)
+		case rob:
+			s.rob(h)
 		case nothing:
 		}
 		s.pause(ctx, e)
@@ -46,9 +49,39 @@ func (s *scene) confirm(ctx context.Context, h *holding) {
 	err := core.Confirm(ctx)
 	s.note("%v: Confirm is %v", h.request, err)
 	s.asked(h, confirm, began, err, 2*(1+h.request.errand.depth)*len(h.parts))
-	if err != nil && stood && ctx.Err() == nil && s.calm(h.request.process, began.Add(-s.linger())) {
+	if err != nil && stood && ctx.Err() == nil && !s.isRobbed(h) && s.calm(h.request.process, began.Add(-s.linger())) {
 		s.fault("%v: Confirm is %v, and the link is in order", h.request, err)
 	}
+}
+
+// isRobbed says whether somebody has deleted a lock of h, or of what it is inside of.
+func (s *scene) isRobbed(h *holding) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ; h != nil; h = h.request.errand.outer {
+		if slices.ContainsFunc(h.parts, func(p *part) bool { return s.robbed[p.Token()] }) {
+			return true
+		}
+	}
+	return false
+}
+
+// rob deletes the last lock of h at the server, as an operator could. From then on nothing is promised of its token, but that its holder
+// hears of the loss, and that nothing else suffers.
+func (s *scene) rob(h *holding) {
+	s.mu.Lock()
+	p := h.parts[len(h.parts)-1]
+	t := s.tenancies[p.Token()]
+	if t == nil || p.Inside() != nil || p.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.robbed[t.token] = true
+	s.reserved = slices.DeleteFunc(s.reserved, func(r reserved) bool { return r.token == t.token })
+	s.note("%v: somebody deletes %q", h.request, p.name)
+	s.mu.Unlock()
+	robber := &server{Store: s.store, scene: s, process: p.process(), mu: s.order}
+	_ = robber.Release(context.Background(), driver.Claim{Name: t.name, Token: t.token, Limit: t.claim.Limit}) // it may be over
 }
 
 // asked judges the answer to a question about a lease.

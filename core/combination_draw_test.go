@@ -99,7 +99,7 @@ func (a *artist) errands() {
 		kinds:   some(a, []kind{exclusive, exclusive}, reader, limited, minHeld, deduped),
 		leaves:  some(a, []leaving{never}, noContext, deadline, cancelled),
 		bounds:  some(a, []holdBound{renewed, renewed, renewed}, unwatched, maxHeld),
-		deeds:   some(a, []deed{nothing, nothing}, confirm, siblings, nest),
+		deeds:   some(a, []deed{nothing, nothing}, confirm, siblings, nest, rob),
 		endings: some(a, []ending{release, release}, lateEnd, finish, panics, outlived),
 	}
 	m.local, m.handoffs, m.several = a.has(), a.has(), a.has()

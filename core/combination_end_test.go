@@ -110,7 +110,9 @@ func (s *scene) detach(h *holding) {
 		s.mu.Lock()
 		until := began.Add(keep)
 		s.given = append(s.given, &given{handoff: handoff, until: until})
-		s.reserved = append(s.reserved, reserved{x.Name(), x.Token(), until, handoff})
+		if !s.robbed[x.Token()] { // a second "not the owner" means that the first command has released it
+			s.reserved = append(s.reserved, reserved{x.Name(), x.Token(), until, handoff})
+		}
 		s.mu.Unlock()
 	} else if x.Err() == nil {
 		if !errors.Is(err, core.ErrUnavailable) || !x.Degraded() {
@@ -169,6 +171,7 @@ func (e *errand) work() string {
 func (s *scene) marks(h *holding, completed bool) (marks []*mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	h.spoilt = s.isLost(h)
 	for _, p := range h.parts {
 		if completed {
 			marks = append(marks, &mark{name: p.name, work: h.request.errand.work(), began: time.Now()})

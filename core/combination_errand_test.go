@@ -85,7 +85,7 @@ func (s *scene) options(r *request) []core.Option {
 	add(e.label == unlabeled, core.WithLabel(""))
 	add(e.label == operation, core.WithOperation("POST /orders"))
 	add(e.bound == unwatched, core.WithoutRenewal())
-	add(e.bound == maxHeld, core.WithMaxHold(s.ttl/3))
+	add(e.bound == maxHeld, core.WithMaxHold(s.maxHold()))
 	return opts
 }
 

@@ -19,6 +19,7 @@ type holding struct {
 	// Protected by scene.mu.
 	over   time.Time // when its end was answered; zero until then
 	unsure bool      // whether the end took effect is not known
+	spoilt bool      // it, or a part of it, was lost before its end began
 }
 
 // leases is a *core.Lease or a *core.LeaseSet.
@@ -79,12 +80,39 @@ func (s *scene) enter(r *request, x leases) *holding {
 		s.parts = append(s.parts, p)
 		s.beside(p)
 		s.inOrder(p)
+		if left := time.Until(p.ValidUntil()); r.errand.way == several && p.Inside() == nil && p.Err() == nil && left < max(s.ttl, r.errand.ttl)/3-slack {
+			s.fault("%v: %q counts as held with the others, and has %v left", r, p.name, left)
+		}
 		if one.Degraded() && one.Inside() == nil && (!r.errand.local || s.refusedLately(p) || s.calm(r.process, r.began.Add(-s.linger()))) {
 			s.fault("%v: a degraded lease, unasked, without an outage, or after a refusal", r)
 		}
 	}
 	s.notDone(h)
+	if r.errand.bound == maxHeld && h.parts[0].Inside() == nil {
+		context.AfterFunc(x.Context(), func() { s.stopped(h) })
+	}
 	return h
+}
+
+// maxHold is that of errands that have one.
+func (s *scene) maxHold() time.Duration { return (s.ttl / 3).Truncate(time.Millisecond) }
+
+// stopped fails the test if MaxHold has ended h before its time, which begins when all of h is there.
+func (s *scene) stopped(h *holding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost, ok := errors.AsType[*core.LostError](h.lease.Err())
+	if early := h.since.Add(s.maxHold()).Sub(time.Now()); ok && lost.Reason == core.ReasonMaxHold && early > 0 {
+		s.fault("%v: %v, %v before its time", h.request, lost, early)
+	}
+}
+
+// overlong fails the test if h stands though its MaxHold is over. The caller holds the mutex.
+func (s *scene) overlong(h *holding) {
+	over := h.since.Add(s.maxHold() + slack)
+	if h.request.errand.bound == maxHeld && h.parts[0].Inside() == nil && h.over.IsZero() && h.lease.Err() == nil && time.Now().After(over) {
+		s.fault("%v stands since %v, and its MaxHold is %v", h.request, time.Since(h.since), s.maxHold())
+	}
 }
 
 // refusedLately says whether the server has called the name held, to whoever asks for p, because of another process. The caller
@@ -103,7 +131,7 @@ func (s *scene) refusedLately(p *part) bool {
 func (s *scene) beside(p *part) {
 	limit, holders := p.holding.request.errand.limit, 1
 	for _, q := range s.parts {
-		if q == p || q.lost || q.name != p.name || q.Err() != nil || p.Err() != nil || related(p.Lease, q.Lease) {
+		if q == p || q.lost || s.robbed[q.Token()] || s.robbed[p.Token()] || q.name != p.name || q.Err() != nil || p.Err() != nil || related(p.Lease, q.Lease) {
 			continue
 		}
 		switch inside := p.Token() == q.Token(); {
@@ -146,6 +174,9 @@ func (s *scene) inOrder(p *part) {
 		}
 		return
 	}
+	if s.robbed[p.Token()] {
+		return
+	}
 	if p.Degraded() || kind == limited {
 		if fence != 0 {
 			s.fault("%v, degraded %v, %s, has a fence", p, p.Degraded(), kind)
@@ -180,7 +211,7 @@ func (s *scene) inOrder(p *part) {
 func (s *scene) alone(t *tenancy) {
 	now := time.Now()
 	for _, p := range s.parts {
-		if p.lost || p.name != t.name || p.Degraded() || p.Token() == t.token || p.Err() != nil {
+		if p.lost || s.robbed[p.Token()] || p.name != t.name || p.Degraded() || p.Token() == t.token || p.Err() != nil {
 			continue
 		}
 		if p.kind == reader && t.claim.Shared() || p.kind == limited && t.claim.Limit > 1 {
@@ -216,7 +247,7 @@ func (s *scene) look(p *part) bool {
 	}
 	p.lost = true
 	s.note("%v has lost %v: %v", p.holding.request, p.Lease, err)
-	explained := p.process().isClosing() || !s.calm(p.process(), p.holding.since.Add(-s.linger())) ||
+	explained := p.process().isClosing() || s.robbed[p.Token()] || !s.calm(p.process(), p.holding.since.Add(-s.linger())) ||
 		lost.Reason == core.ReasonMaxHold && s.bounded(p, maxHeld) || lost.Reason == core.ReasonExpired && s.bounded(p, unwatched)
 	if !explained {
 		s.fault("%v: %v for no reason", p.holding.request, err)

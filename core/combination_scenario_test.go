@@ -96,6 +96,7 @@ const (
 	siblings deed = "siblings"
 	nest     deed = "AcquireAll inside"
 	cross    deed = "Acquire inside, in any order"
+	rob      deed = "somebody deletes a lock"
 
 	release   ending = "Release"
 	lateEnd   ending = "Release in a context that has ended"

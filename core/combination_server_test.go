@@ -72,6 +72,9 @@ func (s *server) Release(ctx context.Context, c driver.Claim) error {
 	if err == nil {
 		s.scene.extended(c.Token, time.Now().Add(c.Keep), c.Handoff)
 	}
+	if err == nil {
+		s.scene.left(c)
+	}
 	return err
 }
 
@@ -101,6 +104,27 @@ func (s *scene) knows(token string) bool {
 	defer s.mu.Unlock()
 	t := s.tenancies[token]
 	return t != nil && t.until.After(time.Now())
+}
+
+// left judges what a release leaves behind.
+func (s *scene) left(c driver.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var h *holding // the last one with this token
+	for _, p := range s.parts {
+		if p.Token() == c.Token && p.Inside() == nil {
+			h = p.holding
+		}
+	}
+	switch {
+	case c.Keep > 0 && c.Handoff == "" && h == nil:
+		s.fault("%q is kept by MinHold, and nobody had received it", c.Name)
+	case c.Dedup == 0 || h == nil:
+	case h.spoilt:
+		s.fault("%v: it was lost before its end, and leaves a marker on %q", h.request, c.Name)
+	case c.Name != h.parts[0].name:
+		s.fault("%v: the marker is on %q", h.request, c.Name)
+	}
 }
 
 // waits is a claim that may be granted while it waits.

@@ -48,6 +48,9 @@ func (a *tally) add(s *scene) {
 		a.count(t.unheard, "grants to commands that were left")
 		a.count(t.inLine, "grants in line")
 	}
+	for range s.robbed {
+		a.count(true, "deleted locks")
+	}
 	for _, m := range s.allMarks {
 		a.count(m.sure, "completions")
 	}
@@ -72,6 +75,7 @@ func (a *tally) judge(t *testing.T) {
 	} {
 		a.count(false, fmt.Sprint(kind))
 	}
+	a.count(false, "deleted locks")
 	for what, n := range a.counts {
 		if a.played >= 500 && n < a.played/50 {
 			t.Errorf("%d scenarios, and %d of %q: too few to say anything", a.played, n, what)

@@ -71,6 +71,7 @@ type scene struct {
 	store     *memlock.Store
 	processes [2]*process
 	stop      context.Context // ends only if somebody waits for ever
+	order     *sync.Mutex     // of the server
 
 	mu        sync.Mutex // protects the fields below
 	requests  []*request
@@ -79,6 +80,7 @@ type scene struct {
 	waits     map[string]waits    // by token
 	fences    map[string]*fences  // by name
 	reserved  []reserved
+	robbed    map[string]bool // tokens whose locks somebody has deleted
 	given     []*given
 	allMarks  []*mark
 	moves     int // requests answered and leases ended
@@ -97,7 +99,7 @@ func (p *scenario) play(t *testing.T, all *tally) (story *chronicle) {
 		story.began = time.Now()
 		s := &scene{
 			scenario: p, chronicle: story, store: memlock.New(),
-			tenancies: make(map[string]*tenancy), waits: make(map[string]waits), fences: make(map[string]*fences),
+			tenancies: make(map[string]*tenancy), waits: make(map[string]waits), fences: make(map[string]*fences), robbed: make(map[string]bool), order: new(sync.Mutex),
 		}
 		s.perform()
 		all.add(s)
@@ -109,9 +111,8 @@ func (s *scene) perform() {
 	stop, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s.stop = stop
-	var order sync.Mutex
 	for i := range s.processes {
-		s.open(i, &order)
+		s.open(i)
 	}
 	over := make(chan struct{})
 	var all sync.WaitGroup
@@ -137,9 +138,9 @@ func (s *scene) perform() {
 }
 
 // open makes a process.
-func (s *scene) open(i int, order *sync.Mutex) {
+func (s *scene) open(i int) {
 	p := &process{number: i, prompt: s.prompt[i]}
-	p.link = lab.New(&server{Store: s.store, scene: s, process: p, mu: order})
+	p.link = lab.New(&server{Store: s.store, scene: s, process: p, mu: s.order})
 	var d driver.Driver = p.link
 	if p.prompt {
 		d = prompt{p.link}

@@ -166,7 +166,7 @@ func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
 	x.mu.Lock()
 	told := x.loss != nil // a lease ends only once, so that counts stay right
 	if told {
-		err = x.loss
+		err, l.last.loss = x.loss, x.loss
 	}
 	x.freed = true
 	l.last.known = true

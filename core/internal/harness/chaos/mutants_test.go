@@ -88,7 +88,7 @@ func TestEveryMutantIsCaught(t *testing.T) { //nolint:paralleltest // one fault 
 			const most = 4 // a fault, or an instant of chance, may miss what it is for
 			if m.Test != "" {
 				for range most {
-					run := exec.Command(binary, "-test.run", "^"+strings.ReplaceAll(test, "/", "$/^")+"$", "-test.timeout", "3m", "-test.v")
+					run := exec.Command(binary, "-test.failfast", "-test.run", "^"+strings.ReplaceAll(test, "/", "$/^")+"$", "-test.timeout", "3m", "-test.v")
 					run.Dir = filepath.Join(repository, folder)
 					out, err := run.CombinedOutput() // a mutant may hang
 					if !strings.Contains(string(out), "=== RUN   "+test) {

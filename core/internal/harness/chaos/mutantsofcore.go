@@ -435,5 +435,33 @@ func mutantsOfTests() []Mutant {
 			New:  "  if true then\n    note(me",
 			Test: "core/redlock TestConformanceOverUnevenConnections/ALookBesideItsOwnGrantDoesNotQueueTheOwner",
 		},
+		{
+			Name: "a set of which a name was lost leaves its marker",
+			File: "core/leaseset.go",
+			Old:  "\tmark = !slices.ContainsFunc(s.leases, (*Lease).lost)\n",
+			New:  "",
+			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
+		},
+		{
+			Name: "a set that is nearly over counts as whole",
+			File: "core/leaseset.go",
+			Old:  "!x.live() || left < g.cfg.ttl/3 {",
+			New:  "left < 0 {",
+			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
+		},
+		{
+			Name: "a set has no MaxHold",
+			File: "core/leaseset.go",
+			Old:  "\t\tx.hold.Turn(now, g.cfg.terms.Turn)\n",
+			New:  "",
+			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
+		},
+		{
+			Name: "a set that was not completed keeps its names by MinHold",
+			File: "core/leaseset.go",
+			Old:  "x.hold.Claim.Forgo()",
+			New:  "_ = x",
+			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
+		},
 	}
 }
