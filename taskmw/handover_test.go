@@ -235,14 +235,25 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 	}
 }
 
-// Its key function fails on the only attempt.
 func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T) {
 	t.Parallel()
-	q := newQueue(t)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, q.store()),
-		taskmw.WithTypeFunc("order:ship", func(context.Context, *asynq.Task) (string, error) { return "", context.DeadlineExceeded }))))
-	q.await(t, q.handOver(t, newLocker(t, q.store()), shipTask(), asynq.MaxRetry(0)), asynq.TaskStateArchived)
-	mustBeFree(t, q)
+	for what, key := range map[string]func(context.Context, *asynq.Task) (string, error){
+		"a key function that fails":             func(context.Context, *asynq.Task) (string, error) { return "", context.DeadlineExceeded },
+		"a key function that outlasts the task": func(ctx context.Context, _ *asynq.Task) (string, error) { <-ctx.Done(); return "", ctx.Err() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t)
+			q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, q.store()), taskmw.WithTypeFunc("order:ship", key))))
+			locks := newLocker(t, q.store())
+			q.await(t, q.handOver(t, locks, shipTask(), asynq.MaxRetry(0), asynq.Timeout(time.Second)), asynq.TaskStateArchived)
+			x, err := locks.Acquire(t.Context(), "order:42", core.WithWait(keep/4)) // asynq is first if the time is over
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = x.Release(t.Context())
+		})
+	}
 }
 
 func TestWhatIsNoHandoffIsArchived(t *testing.T) {
@@ -257,15 +268,17 @@ func TestATaskThatCannotBeEnqueuedLeavesTheNameFree(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	locks := newLocker(t, q.store())
-	id := q.enqueue(t, asynq.NewTask("other:index", nil))
-	err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
-		_, err := taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.Queue(q.name), asynq.TaskID(id))
-		return err
-	})
-	if !errors.Is(err, asynq.ErrTaskIDConflict) {
-		t.Errorf("%v", err)
+	q.enqueue(t, shipTask(), asynq.TaskID("ship:42"), asynq.Unique(time.Hour))
+	for want, option := range map[error]asynq.Option{asynq.ErrTaskIDConflict: asynq.TaskID("ship:42"), asynq.ErrDuplicateTask: asynq.Unique(time.Hour)} {
+		err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
+			_, err := taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.Queue(q.name), option)
+			return err
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+		mustBeFree(t, q)
 	}
-	mustBeFree(t, q)
 }
 
 func TestWhatCannotBeHandedOverStaysWithTheRequest(t *testing.T) {
@@ -283,6 +296,16 @@ func TestWhatCannotBeHandedOverStaysWithTheRequest(t *testing.T) {
 			"no time":        func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, shipTask(), 0) },
 			"lost options":   func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, withOptions, keep) },
 			"a negative one": func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, shipTask(), -1) },
+			// Its aggregator makes another task of it, without the hand-off.
+			"a group": func() (*asynq.TaskInfo, error) {
+				return taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.Group("g"))
+			},
+			"too late": func() (*asynq.TaskInfo, error) {
+				return taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.ProcessAt(time.Now()), asynq.ProcessIn(keep))
+			},
+			"at too late a time": func() (*asynq.TaskInfo, error) {
+				return taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.ProcessIn(0), asynq.ProcessAt(time.Now().Add(2*keep)))
+			},
 		} {
 			if info, err := enqueue(); !errors.Is(err, core.ErrInvalid) || info != nil {
 				t.Errorf("%s: %+v, %v", what, info, err)
