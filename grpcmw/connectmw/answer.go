@@ -3,7 +3,6 @@ package connectmw
 import (
 	"errors"
 	"math"
-	"reflect"
 	"strconv"
 	"time"
 
@@ -14,10 +13,23 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// own is a handler's error on its way through package grpcmw.
+type own struct{ error }
+
+func (o *own) Unwrap() error { return o.error }
+
+// asOwn marks a handler's error. nil is none.
+func asOwn(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &own{err}
+}
+
 // translate turns an answer of package grpcmw into Connect's error. A handler's own error stays what it is.
-func translate(err, own error, trailer metadata.MD) error {
-	if err == nil || same(err, own) {
-		return err
+func translate(err error, trailer metadata.MD) error {
+	if o, ok := err.(*own); ok { //nolint:errorlint // what package grpcmw answers may wrap it
+		return o.error
 	}
 	answer, ok := errors.AsType[interface {
 		error
@@ -46,19 +58,6 @@ func translate(err, own error, trailer metadata.MD) error {
 		}
 	}
 	return translated
-}
-
-// same says whether err is that very error of the handler. == panics on errors that cannot be compared, such as slices.
-// Those of package grpcmw can be.
-func same(err, own error) bool {
-	switch {
-	case own == nil:
-		return false
-	case !reflect.ValueOf(err).Comparable():
-		return true
-	default:
-		return reflect.ValueOf(own).Comparable() && err == own //nolint:errorlint // that very error, and no other
-	}
 }
 
 // seconds is a Retry-After, rounded up.

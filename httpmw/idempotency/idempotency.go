@@ -18,6 +18,7 @@
 package idempotency
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -68,11 +69,7 @@ type Store interface {
 //
 // It panics on arguments that cannot work; [New] has all settings and returns an error.
 func Middleware(l *core.Locker, store Store, scope func(*http.Request) (string, error)) func(http.Handler) http.Handler {
-	mw, err := New(Config{Locker: l, Store: store, Scope: scope})
-	if err != nil {
-		panic("idempotency: " + err.Error())
-	}
-	return mw
+	return rule.Must[func(http.Handler) http.Handler]("idempotency")(New(Config{Locker: l, Store: store, Scope: scope}))
 }
 
 // Config is [Middleware] with all settings. Locker, Store and Scope are required.
@@ -205,7 +202,7 @@ func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
 	if err != nil {
 		return identity{}, noKey(err)
 	}
-	asked, err := fingerprint(r, h.MaxBody)
+	asked, body, err := fingerprint(r, h.MaxBody)
 	if errors.Is(err, adapter.ErrMisconfigured) {
 		h.complain.Do(func() {
 			h.log().LogAttrs(r.Context(), slog.LevelError, "holdfast: requests with an Idempotency-Key fail", slog.Any("error", err))
@@ -215,7 +212,7 @@ func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
 	if err != nil {
 		return identity{}, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err})
 	}
-	scope, err := h.scope(r)
+	scope, err := h.scope(r, body)
 	if err != nil {
 		return identity{}, nobodys(err)
 	}
@@ -223,10 +220,10 @@ func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
 }
 
 // scope asks whose key it is.
-func (h *idempotent) scope(r *http.Request) (string, error) {
-	if unread, ok := r.Body.(*readBody); ok {
+func (h *idempotent) scope(r *http.Request, body []byte) (string, error) {
+	if unread := r.Body; len(body) > 0 {
 		defer func() { r.Body = unread }()
-		r.Body = unread.again() // the scope may parse a form in it
+		r.Body = io.NopCloser(bytes.NewReader(body)) // the scope may parse a form in it
 	}
 	scope, err := h.Scope(r)
 	if err == nil && scope == "" { // somebody who is not known, most likely: strangers would share their keys

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/idempotency"
-	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // brittle is a store that fails when it is told to.
@@ -56,7 +56,7 @@ func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*idempot
 	t.Helper()
 	p := &payments{t: t, store: new(brittle), locks: memlock.New()}
 	c := idempotency.Config{
-		Locker: mwtest.NewLocker(t, &mwtest.Backend{Store: p.locks}), Store: p.store,
+		Locker: locktest.Locker(t, p.locks), Store: p.store,
 		Scope:  func(r *http.Request) (string, error) { return cmp.Or(r.Header.Get("X-User"), "ann"), nil },
 		Logger: slog.New(slog.DiscardHandler),
 	}
@@ -641,7 +641,7 @@ func TestABodyWhereNoneIsAllowedIsNotSent(t *testing.T) {
 
 func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
-	locks := mwtest.MemoryLocker(t)
+	locks := locktest.Memory(t)
 	scope := func(*http.Request) (string, error) { return "", nil }
 	store := new(idempotency.MemoryStore)
 	for name, c := range map[string]idempotency.Config{

@@ -157,6 +157,16 @@ func HandBack(outside, inside *http.Request) {
 	}
 }
 
+// Must is for constructors that panic, with the name of their package.
+func Must[T any](pkg string) func(T, error) T {
+	return func(v T, err error) T {
+		if err != nil {
+			panic(pkg + ": " + err.Error())
+		}
+		return v
+	}
+}
+
 // Operation is what a request wants.
 type Operation struct{ Method, Route string }
 

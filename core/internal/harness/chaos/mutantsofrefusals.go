@@ -29,7 +29,7 @@ func mutantsOfConnect() []Mutant {
 		{
 			Name: "refusal: Connect's stream sends after a loss",
 			File: "grpcmw/connectmw/stream.go",
-			Old:  "translate(c.locked.SendMsg(m), nil, nil)",
+			Old:  "translate(c.locked.SendMsg(m), nil)",
 			New:  "c.StreamingHandlerConn.Send(m)",
 			Test: "grpcmw/connectmw TestALostStreamEnds",
 		},
@@ -235,16 +235,16 @@ func mutantsOfAnswers() []Mutant {
 		},
 		{
 			Name: "refusal: a client of Fiber is told what an inner lock's error says",
-			File: "httpmw/fibermw/serve.go",
+			File: "httpmw/internal/settings/settings.go",
 			Old:  "if p := httpmw.ProblemFor(err); p != nil {",
-			New:  "if p := httpmw.ProblemFor(err); p != nil && c == nil {",
+			New:  "if p := httpmw.ProblemFor(err); p != nil && false {",
 			Test: "httpmw/fibermw TestTheTable",
 		},
 		{
 			Name: "refusal: a client of Echo v5 is told what an inner lock's error says",
-			File: "httpmw/echo5mw/serve.go",
+			File: "httpmw/internal/settings/settings.go",
 			Old:  "if p := httpmw.ProblemFor(err); p != nil {",
-			New:  "if p := httpmw.ProblemFor(err); p != nil && c == nil {",
+			New:  "if p := httpmw.ProblemFor(err); p != nil && false {",
 			Test: "httpmw/echo5mw TestTheTable",
 		},
 		{
