@@ -52,7 +52,7 @@ func mutantsOfConnect() []Mutant {
 			File: "grpcmw/connectmw/answer.go",
 			Old:  "func (r *refusal) Unwrap() error { return r.cause }",
 			New:  "",
-			Test: "grpcmw/connectmw TestInterceptorsOutsideFindCoresError",
+			Test: "grpcmw/connectmw TestInterceptorsOutsideFindCoresErrorAndAHandlersOwn",
 		},
 	}
 }
