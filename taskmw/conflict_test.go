@@ -11,6 +11,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -49,7 +50,7 @@ func TestActionsDependOnTheHolder(t *testing.T) {
 		{"order:other", "task:order:other:other", retried},
 	}
 	record, runs := recorder()
-	srv := q.serve(t, q.quick(), muxOf(mustNotRun(t), record, taskmw.Middleware(newLocker(t, q.store()),
+	srv := q.serve(t, q.quick(), muxOf(mustNotRun(t), record, taskmw.Middleware(locktest.Locker(t, q.store()),
 		taskmw.WithType("order:*", "{asynq:id}"),
 		taskmw.WithType(skip, "{asynq:id}").OnConflict(taskmw.Wait).OnConflict(taskmw.Skip))))
 	defer srv.Shutdown() // before the names are free
@@ -98,9 +99,9 @@ func TestActionsOnTheLastAttempt(t *testing.T) {
 			reason := context.DeadlineExceeded.Error()
 			for try := 0; try < 3 && reason == context.DeadlineExceeded.Error(); try++ { // asynq is first if the machine stands still
 				q := newQueue(t)
-				store := newSpy()
+				store := locktest.NewBackend()
 				holdAs(t, store, "order:42", c.holder)
-				q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, newLocker(t, store), c.action, core.WithWait(c.wait))))
+				q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, locktest.Locker(t, store), c.action, core.WithWait(c.wait))))
 				id := q.enqueue(t, shipTask(), asynq.TaskID("me"), asynq.MaxRetry(0), asynq.Timeout(2*time.Second))
 				reason = q.await(t, id, c.state).LastErr
 			}

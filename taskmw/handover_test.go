@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -36,8 +37,8 @@ func (q *queue) handOver(t *testing.T, l *core.Locker, task *asynq.Task, opts ..
 
 func isHeld(t *testing.T, l *core.Locker) {
 	t.Helper()
-	if _, err := l.TryAcquire(t.Context(), "order:42"); !errors.Is(err, core.ErrHeld) {
-		t.Errorf("not held: %v", err)
+	if locktest.IsFree(t, l, "order:42") {
+		t.Error("not held")
 	}
 }
 
@@ -51,7 +52,7 @@ func mustBeFree(t *testing.T, q *queue) {
 func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	mux, lock := http.NewServeMux(), httpmw.Lock(newLocker(t, q.store()), "order:{id|int}")
+	mux, lock := http.NewServeMux(), httpmw.Lock(locktest.Locker(t, q.store()), "order:{id|int}")
 	ids := make(chan string, 2)
 	mux.Handle("POST /orders/{id}/ship", lock(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := taskmw.Enqueue(r.Context(), q.client, shipTask(), keep, asynq.Queue(q.name), asynq.Retention(time.Hour))
@@ -80,7 +81,7 @@ func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 		fences <- lease.Fence()
 		<-finish
 		return nil
-	}, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	}, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	first := <-fences
 	request(http.StatusConflict) // it runs
 	close(finish)
@@ -98,13 +99,13 @@ func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 		t.Run(action.String(), func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
-			locks, ran := newLocker(t, q.store()), make(chan struct{}, 1)
+			locks, ran := locktest.Locker(t, q.store()), make(chan struct{}, 1)
 			id := q.handOver(t, locks, shipTask(), asynq.MaxRetry(0))
 			q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
 				isHeld(t, locks)
 				ran <- struct{}{}
 				return nil
-			}, taskmw.Middleware(newLocker(t, q.store()), rule(action, 0))))
+			}, taskmw.Middleware(locktest.Locker(t, q.store()), rule(action, 0))))
 			q.await(t, id, asynq.TaskStateCompleted)
 			if len(ran) != 1 {
 				t.Error("it did not run")
@@ -117,7 +118,7 @@ func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := newLocker(t, q.store())
+	locks := locktest.Locker(t, q.store())
 	v := q.spawn(t, worker{})
 	id := q.handOver(t, locks, shipTask())
 	if got := v.begun(t); got != id {
@@ -131,7 +132,7 @@ func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
 	q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
 		defer only.enter(t)()
 		return nil
-	}, taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Retry, 0))))
+	}, taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, 0))))
 	if info := q.await(t, id, asynq.TaskStateCompleted); only.runs.Load() != 1 {
 		t.Errorf("%d runs: %+v", only.runs.Load(), info)
 	}
@@ -141,15 +142,15 @@ func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
 func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
 	t.Parallel()
 	q, d := newQueue(t), newDeaf()
-	locks := newLocker(t, q.store())
+	locks := locktest.Locker(t, q.store())
 	cfg := q.quick()
 	cfg.ShutdownTimeout = 10 * time.Millisecond
-	first := q.serve(t, cfg, muxOf(d.handler(t), ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	first := q.serve(t, cfg, muxOf(d.handler(t), ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	id := q.handOver(t, locks, shipTask())
 	<-d.started
 	first.Shutdown() // abandons the run, and pushes the task back
 	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(d.handler(t), record, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	q.serve(t, q.quick(), muxOf(d.handler(t), record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	for range 2 {
 		if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
 			t.Errorf("redelivered while it runs, with a used hand-off: %v", r.err)
@@ -167,7 +168,7 @@ func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
 func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := newLocker(t, q.store())
+	locks := locktest.Locker(t, q.store())
 	names := make(chan string, 1)
 	q.serve(t, q.quick(), muxOf(func(ctx context.Context, task *asynq.Task) error {
 		if x, ok := core.FromContext(ctx); ok {
@@ -175,7 +176,7 @@ func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 		}
 		isHeld(t, locks)
 		return nil
-	}, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	}, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	task := asynq.NewTaskWithHeaders("other:index", nil, map[string]string{"x": "kept"})
 	q.await(t, q.handOver(t, locks, task), asynq.TaskStateCompleted)
 	if got := <-names; got != "order:42 kept" || len(task.Headers()) != 1 {
@@ -187,8 +188,8 @@ func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 func TestATaskThatWasHandedAnotherNameIsArchivedAndNothingStaysTaken(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := newLocker(t, q.store())
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	locks := locktest.Locker(t, q.store())
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	id := q.handOver(t, locks, asynq.NewTask("order:ship", []byte(`{"order_id":43}`)))
 	q.await(t, id, asynq.TaskStateArchived)
 	mustBeFree(t, q)
@@ -210,11 +211,11 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			store := memlock.New()
-			locks, err := newLocker(t, store).With(test.defaults)
+			locks, err := locktest.Locker(t, store).With(test.defaults)
 			if err != nil {
 				t.Fatal(err)
 			}
-			request, err := newLocker(t, store).TryAcquire(t.Context(), "order:42")
+			request, err := locktest.Locker(t, store).TryAcquire(t.Context(), "order:42")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,14 +245,10 @@ func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
-			q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, q.store()), taskmw.WithTypeFunc("order:ship", key))))
-			locks := newLocker(t, q.store())
+			q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(locktest.Locker(t, q.store()), taskmw.WithTypeFunc("order:ship", key))))
+			locks := locktest.Locker(t, q.store())
 			q.await(t, q.handOver(t, locks, shipTask(), asynq.MaxRetry(0), asynq.Timeout(time.Second)), asynq.TaskStateArchived)
-			x, err := locks.Acquire(t.Context(), "order:42", core.WithWait(keep/4)) // asynq is first if the time is over
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = x.Release(t.Context())
+			locktest.ComesFree(t, locks, "order:42") // asynq is first if the time is over
 		})
 	}
 }
@@ -259,7 +256,7 @@ func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T
 func TestWhatIsNoHandoffIsArchived(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	headers := map[string]string{taskmw.HandoffHeader: "no hand-off"}
 	q.await(t, q.enqueue(t, asynq.NewTaskWithHeaders("order:ship", []byte(`{"order_id":42}`), headers)), asynq.TaskStateArchived)
 }
@@ -267,7 +264,7 @@ func TestWhatIsNoHandoffIsArchived(t *testing.T) {
 func TestATaskThatCannotBeEnqueuedLeavesTheNameFree(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := newLocker(t, q.store())
+	locks := locktest.Locker(t, q.store())
 	q.enqueue(t, shipTask(), asynq.TaskID("ship:42"), asynq.Unique(time.Hour))
 	for want, option := range map[error]asynq.Option{asynq.ErrTaskIDConflict: asynq.TaskID("ship:42"), asynq.ErrDuplicateTask: asynq.Unique(time.Hour)} {
 		err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
@@ -284,7 +281,7 @@ func TestATaskThatCannotBeEnqueuedLeavesTheNameFree(t *testing.T) {
 func TestWhatCannotBeHandedOverStaysWithTheRequest(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := newLocker(t, memlock.New())
+	locks := locktest.Memory(t)
 	withOptions := asynq.NewTask("order:ship", nil, asynq.MaxRetry(1))
 	if _, err := taskmw.Enqueue(t.Context(), q.client, shipTask(), keep); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("without a lease: %v", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -30,9 +31,9 @@ func TestAConflictIsNoFailureHoweverPatientTheRule(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
 			record, runs := recorder()
-			store := newSpy()
+			store := locktest.NewBackend()
 			release := hold(t, store, "order:42")
-			q.serve(t, q.quick(), muxOf(succeed, record, ship(t, newLocker(t, store), taskmw.Retry, core.WithWait(c.wait))))
+			q.serve(t, q.quick(), muxOf(succeed, record, ship(t, locktest.Locker(t, store), taskmw.Retry, core.WithWait(c.wait))))
 			id := q.enqueue(t, shipTask(), asynq.MaxRetry(1), c.time())
 			if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) || r.ctx.Err() != nil {
 				t.Errorf("%v, the task's context: %v", r.err, r.ctx.Err())
@@ -77,7 +78,7 @@ func TestATaskOfAGroupIsLockedByWhatItNames(t *testing.T) {
 				x, _ := core.FromContext(ctx)
 				names <- x.Name()
 				return nil
-			}, record, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+			}, record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 			for range 2 {
 				q.enqueue(t, shipTask(), asynq.Group("orders"))
 			}
@@ -101,9 +102,9 @@ func TestAUniqueTaskIsUniqueUntilItIsDone(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	record, runs := recorder()
-	store := newSpy()
+	store := locktest.NewBackend()
 	release := holdAs(t, store, "order:42", "task:order:bill:other")
-	q.serve(t, q.quick(), muxOf(succeed, record, middleware(t, newLocker(t, store),
+	q.serve(t, q.quick(), muxOf(succeed, record, middleware(t, locktest.Locker(t, store),
 		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(time.Hour)),
 		taskmw.WithType("order:bill", "order:{order_id}").OnConflict(taskmw.Skip))))
 	unique := func(kind string) (string, error) {

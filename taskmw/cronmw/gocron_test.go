@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
@@ -54,7 +54,7 @@ func gocronLocker(t *testing.T, locks *core.Locker, key string, opts ...core.Opt
 
 func TestASchedulerSkipsTheRunThatAnotherOneIsAt(t *testing.T) {
 	t.Parallel()
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	running, finish := make(chan struct{}), make(chan struct{})
 	first, second := make(outcomes, 1), make(outcomes, 1)
 	schedule(t, gocronLocker(t, locks, "cron:{job}"), func() { close(running); <-finish }, first)
@@ -71,7 +71,7 @@ func TestASchedulerSkipsTheRunThatAnotherOneIsAt(t *testing.T) {
 
 func TestASchedulerThatFiresLateSkipsTheRun(t *testing.T) {
 	t.Parallel()
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	run, err := gocronLocker(t, locks, "cron:{job}", core.WithMinHold(time.Hour)).Lock(t.Context(), "report")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestASchedulerThatFiresLateSkipsTheRun(t *testing.T) {
 
 func TestAGocronLockerRefusesDedup(t *testing.T) {
 	t.Parallel()
-	if _, err := cronmw.NewLocker(jobtest.Locker(t, memlock.New()), "cron:{job}", core.WithDedup(time.Hour)); !errors.Is(err, core.ErrInvalid) {
+	if _, err := cronmw.NewLocker(locktest.Memory(t), "cron:{job}", core.WithDedup(time.Hour)); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("%v, want ErrInvalid", err)
 	}
 }
@@ -97,7 +97,7 @@ func TestAGocronLockerRefusesDedup(t *testing.T) {
 // The process's Locker has a dedup window by default.
 func TestAFailedGocronRunLeavesNoMarker(t *testing.T) {
 	t.Parallel()
-	locks, err := jobtest.Locker(t, memlock.New()).With(core.WithDedup(time.Hour))
+	locks, err := locktest.Memory(t).With(core.WithDedup(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestAFailedGocronRunLeavesNoMarker(t *testing.T) {
 func TestALockersKeyHasOneSource(t *testing.T) {
 	t.Parallel()
 	for _, template := range []string{"cron:{job", "cron", "cron:{a}:{b}"} {
-		if _, err := cronmw.NewLocker(jobtest.Locker(t, memlock.New()), template); !errors.Is(err, core.ErrInvalid) {
+		if _, err := cronmw.NewLocker(locktest.Memory(t), template); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%s: %v", template, err)
 		}
 	}

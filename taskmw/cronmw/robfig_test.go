@@ -12,8 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
@@ -45,7 +44,7 @@ func (l *lines) has(t *testing.T, words ...string) {
 func TestAJobRunsUnderItsName(t *testing.T) {
 	t.Parallel()
 	var log lines
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	ran := 0
 	wrap := cronmw.SkipIfHeld(locks, "cron:report", &log)
 	cron.NewChain(wrap).Then(cronmw.Func(func(ctx context.Context) error {
@@ -64,7 +63,7 @@ func TestAJobRunsUnderItsName(t *testing.T) {
 func TestATickThatAnotherNodeHasRunIsSkippedAndLogged(t *testing.T) {
 	t.Parallel()
 	var log lines
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	ran := 0
 	for range 2 { // one after the other: the second node fires late
 		cronmw.SkipIfHeld(locks, "cron:report", &log, core.WithMinHold(time.Hour))(cron.FuncJob(func() { ran++ })).Run()
@@ -78,9 +77,9 @@ func TestATickThatAnotherNodeHasRunIsSkippedAndLogged(t *testing.T) {
 func TestAJobsErrorAndALossAreLogged(t *testing.T) {
 	t.Parallel()
 	var log, lost lines
-	cronmw.SkipIfHeld(jobtest.Locker(t, memlock.New()), "cron:report", &log)(cronmw.Func(func(context.Context) error { return errors.New("no paper") })).Run()
+	cronmw.SkipIfHeld(locktest.Memory(t), "cron:report", &log)(cronmw.Func(func(context.Context) error { return errors.New("no paper") })).Run()
 	log.has(t, "error run", "no paper")
-	cronmw.SkipIfHeld(jobtest.Locker(t, memlock.New()), "cron:report", &lost, core.WithMaxHold(10*time.Millisecond))(cronmw.Func(func(ctx context.Context) error {
+	cronmw.SkipIfHeld(locktest.Memory(t), "cron:report", &lost, core.WithMaxHold(10*time.Millisecond))(cronmw.Func(func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	})).Run()
@@ -90,7 +89,7 @@ func TestAJobsErrorAndALossAreLogged(t *testing.T) {
 func TestAJobThatCouldNotBeLockedIsLoggedAsNotRun(t *testing.T) {
 	t.Parallel()
 	var log lines
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	if err := locks.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +100,13 @@ func TestAJobThatCouldNotBeLockedIsLoggedAsNotRun(t *testing.T) {
 func TestAnInnerHeldIsTheJobsOwnError(t *testing.T) {
 	t.Parallel()
 	var log lines
-	cronmw.SkipIfHeld(jobtest.Locker(t, memlock.New()), "cron:report", &log)(cronmw.Func(func(context.Context) error { return core.ErrHeld })).Run()
+	cronmw.SkipIfHeld(locktest.Memory(t), "cron:report", &log)(cronmw.Func(func(context.Context) error { return core.ErrHeld })).Run()
 	log.has(t, "error run")
 }
 
 func TestWrappersThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	for what, err := range map[string]error{
 		"no locker": second(cronmw.NewWrapper(nil, "cron:report", cron.DiscardLogger)),
 		"no logger": second(cronmw.NewWrapper(locks, "cron:report", nil)),

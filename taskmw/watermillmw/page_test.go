@@ -12,8 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/watermillmw"
 )
 
@@ -49,7 +48,7 @@ func TestTheCodeOfThePageWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := handlers(router, pubsub, pubsub, jobtest.Locker(t, memlock.New())); err != nil {
+	if err := handlers(router, pubsub, pubsub, locktest.Memory(t)); err != nil {
 		t.Fatal(err)
 	}
 	poisoned, err := pubsub.Subscribe(t.Context(), "orders.poison")
