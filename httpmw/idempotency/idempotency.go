@@ -19,6 +19,7 @@ package idempotency
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -142,9 +143,7 @@ func New(c Config) (func(http.Handler) http.Handler, error) {
 	if window, _ := ready.Locker().Dedup(); window > 0 {
 		return nil, fmt.Errorf("%w: not with WithDedup, which would refuse what is to be given again", core.ErrInvalid)
 	}
-	c.Window = orDefault(c.Window, defaultWindow)
-	c.MaxBody = orDefault(c.MaxBody, 1<<20)
-	c.MaxAnswer = orDefault(c.MaxAnswer, defaultMaxAnswer)
+	c.Window, c.MaxBody, c.MaxAnswer = cmp.Or(c.Window, defaultWindow), cmp.Or(c.MaxBody, 1<<20), cmp.Or(c.MaxAnswer, defaultMaxAnswer)
 	if c.Applies == nil {
 		c.Applies = func(r *http.Request) bool { return r.Method == http.MethodPost || r.Method == http.MethodPatch }
 	}
@@ -154,13 +153,6 @@ func New(c Config) (func(http.Handler) http.Handler, error) {
 		}
 		return &idempotent{Config: c, rule: ready, next: next}
 	}, nil
-}
-
-func orDefault[N int64 | time.Duration](n, d N) N {
-	if n == 0 {
-		return d
-	}
-	return n
 }
 
 // idempotent is a handler behind the middleware.
@@ -356,12 +348,7 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 		slog.Int("status", c.status), slog.Any("error", err))
 }
 
-func (h *idempotent) log() *slog.Logger {
-	if h.Logger != nil {
-		return h.Logger
-	}
-	return slog.Default()
-}
+func (h *idempotent) log() *slog.Logger { return cmp.Or(h.Logger, slog.Default()) }
 
 func (h *idempotent) keeps(status int) bool {
 	if status < http.StatusOK || status >= http.StatusInternalServerError {
