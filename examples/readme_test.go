@@ -25,7 +25,7 @@ var pages = map[string][]string{
 	"docs/guides/http.md":             {"pages_code_test.go", "readme_code_test.go", "recipes/chi/page_test.go", "../httpmw/ginmw/example_test.go", "../httpmw/fibermw/example_test.go"},
 	"docs/guides/idempotency.md":      {"pages_code_test.go"},
 	"docs/guides/rpc.md":              {"pages_code_test.go", "../grpcmw/connectmw/example_test.go"},
-	"docs/guides/jobs.md":             {"pages_code_test.go", "../core/internal/harness/rivertest/page_test.go", "../taskmw/cronmw/page_test.go", "../taskmw/watermillmw/page_test.go", "../taskmw/temporalmw/page_test.go"},
+	"docs/guides/jobs.md":             {"pages_code_test.go", "../core/internal/harness/rivertest/page_test.go", "../taskmw/cronmw/page_test.go", "../taskmw/watermillmw/example_test.go", "../taskmw/temporalmw/page_test.go"},
 	"docs/backends/sql.md":            {"../core/sqllock/example_test.go"},
 	"docs/backends/etcd.md":           {"../core/etcdlock/example_test.go"},
 	"docs/backends/zookeeper.md":      {"../core/zklock/example_test.go"},

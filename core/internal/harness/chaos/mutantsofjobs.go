@@ -199,7 +199,7 @@ func mutantsOfJobs() []Mutant {
 			File: "taskmw/cronmw/robfig.go",
 			Old:  "case !ran && (",
 			New:  "case (",
-			Test: "taskmw/cronmw TestAnInnerHeldIsTheJobsOwnError",
+			Test: "taskmw/cronmw TestWhatBecomesOfAJobIsLogged",
 		},
 		{
 			Name: "refusal: a wrapper of cron jobs has no logger",
