@@ -186,15 +186,3 @@ func TestKilledAfterItsWorkATaskIsNotRunAgainInsideTheDedupWindow(t *testing.T) 
 	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, time.Hour))))
 	q.await(t, id, asynq.TaskStateCompleted)
 }
-
-func TestKilledOnItsLastAttemptATaskIsArchivedByAsynq(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	v := q.spawn(t, worker{})
-	id := q.enqueue(t, shipTask(), asynq.MaxRetry(0))
-	v.begun(t)
-	v.kill()
-	q.expire(t, id)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, 0))))
-	q.await(t, id, asynq.TaskStateArchived) // the middleware is not asked
-}

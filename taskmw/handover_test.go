@@ -185,16 +185,6 @@ func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 	mustBeFree(t, q)
 }
 
-func TestATaskThatWasHandedAnotherNameIsArchivedAndNothingStaysTaken(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	locks := locktest.Locker(t, q.store())
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-	id := q.handOver(t, locks, asynq.NewTask("order:ship", []byte(`{"order_id":43}`)))
-	q.await(t, id, asynq.TaskStateArchived)
-	mustBeFree(t, q)
-}
-
 func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 	t.Parallel()
 	for what, test := range map[string]struct {
@@ -202,6 +192,7 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 		rule     core.Option
 		defaults core.Option // the Locker's
 	}{
+		"another name":                 {`{"order_id":43}`, core.WithMaxHold(0), core.WithMaxHold(0)},
 		"no name":                      {`{}`, core.WithMaxHold(0), core.WithMaxHold(0)},
 		"no name, limits by default":   {`{}`, core.WithMaxHold(0), core.WithLimit(3)},
 		"no name, min-hold by default": {`{}`, core.WithMaxHold(0), core.WithMinHold(time.Hour)},

@@ -10,8 +10,6 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
@@ -95,25 +93,6 @@ func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 	q.await(t, q.enqueue(t, task, asynq.TaskID(odd)), asynq.TaskStateCompleted)
 	if c := <-store.Granted; !strings.HasPrefix(c.Label, "task:order:ship:%sha256-") {
 		t.Errorf("label %q", c.Label)
-	}
-}
-
-func TestTaskIsRetriedWhileTheLockServiceIsDown(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	locks := servers.Redis(t) // of its own, to be broken
-	locks.Stop()
-	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(succeed, record, ship(t, locktest.Locker(t, redislock.New(dial(t, locks.Addr()))), taskmw.Retry)))
-	id := q.enqueue(t, shipTask())
-	if r := <-runs; !errors.Is(r.err, core.ErrUnavailable) || !isPlain(t, r.err) {
-		t.Errorf("got %v", r.err)
-	}
-	<-runs // again
-	locks.Restart()
-	info := q.await(t, id, asynq.TaskStateCompleted)
-	if info.Retried < 2 || q.failures(t) < 2 {
-		t.Errorf("retried %d times, %d failures", info.Retried, q.failures(t))
 	}
 }
 

@@ -196,30 +196,6 @@ func TestAConflictOfAMiddlewareFurtherInIsAConflict(t *testing.T) {
 	}
 }
 
-// asynq abandons a handler whose time is over, and redelivers its task.
-func TestTheLeaseOutlivesTheTasksContextUntilTheHandlerReturns(t *testing.T) {
-	t.Parallel()
-	store := memlock.New()
-	started, finish, result := make(chan struct{}), make(chan struct{}), make(chan error)
-	mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
-		close(started)
-		<-ctx.Done()
-		<-finish // deaf for a while
-		return nil
-	}, ship(t, locktest.Locker(t, store), taskmw.Retry))
-	ctx, cancel := context.WithCancel(taskContext(t))
-	go func() { result <- mux.ProcessTask(ctx, shipTask()) }()
-	<-started
-	cancel()
-	if isFree(t, store) {
-		t.Error("released while the handler runs")
-	}
-	close(finish)
-	if err := <-result; err != nil || !isFree(t, store) {
-		t.Errorf("not released after the handler returned: %v", err)
-	}
-}
-
 func TestWaitWaitsAsLongAsTheTasksTimeAllows(t *testing.T) {
 	t.Parallel()
 	for _, left := range []time.Duration{time.Second, time.Minute, 30 * time.Minute} {

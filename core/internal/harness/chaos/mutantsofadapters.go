@@ -51,7 +51,7 @@ func mutantsOfTasks() []Mutant {
 			File: "taskmw/middleware.go",
 			Old:  "if len(names) > 1 || names[0] != a.handoff.Name() {",
 			New:  "if false {",
-			Test: "taskmw TestATaskThatWasHandedAnotherNameIsArchivedAndNothingStaysTaken",
+			Test: "taskmw TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded",
 		},
 		{
 			Name: "refusal: the hand-off of a task that never runs stays",
