@@ -23,7 +23,6 @@ import (
 )
 
 type (
-	importServer    = grpc.ClientStreamingServer[testpb.RefundRequest, testpb.Reply]
 	watchServer     = grpc.ServerStreamingServer[testpb.Reply]
 	negotiateServer = grpc.BidiStreamingServer[testpb.RefundRequest, testpb.Reply]
 	negotiateClient = grpc.BidiStreamingClient[testpb.RefundRequest, testpb.Reply]

@@ -50,7 +50,7 @@ func (l *Lock[R, C]) Serve(ctx context.Context, req R, next func() error, locked
 }
 
 // own is what becomes of a handler's error. One of core has the name of a lock in its text, and its holder's label, and the
-// framework does not know what it means: the table does. So is a Problem.
+// framework does not know what it means: the table does. A Problem is its own answer.
 func (l *Lock[R, C]) own(c C, err error) error {
 	if err == nil || l.Known(c, err) {
 		return err
