@@ -58,7 +58,7 @@ func TestATaskOfAGroupIsLockedByWhatItNames(t *testing.T) {
 	}{
 		"one order": {func(p [][]byte) []byte { return p[0] }, true},
 		"lines":     {func(p [][]byte) []byte { return bytes.Join(p, []byte("\n")) }, false}, // as in asynq's examples
-		"an array":  {func(p [][]byte) []byte { return fmtArray(p) }, false},
+		"an array":  {array, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +93,7 @@ func TestATaskOfAGroupIsLockedByWhatItNames(t *testing.T) {
 	}
 }
 
-func fmtArray(payloads [][]byte) []byte {
+func array(payloads [][]byte) []byte {
 	return append(append([]byte("["), bytes.Join(payloads, []byte(","))...), ']')
 }
 

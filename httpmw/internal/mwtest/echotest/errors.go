@@ -93,7 +93,7 @@ func (v Version[C, H, M]) customErrorHandler(t *testing.T) {
 		},
 	}))
 	defer srv.Close()
-	res, err := srv.Client().Post(srv.URL+"/orders/42", "", http.NoBody) //nolint:noctx // a test's own server
+	res, err := srv.Client().Post(srv.URL+"/orders/42", "", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
