@@ -75,6 +75,14 @@ func (l *Locker) Dedup() (window time.Duration, scope string) {
 	return l.cfg.dedup, l.cfg.scope
 }
 
+// Wait returns what New and With were told by [WithWait], for middleware. The default is [WaitForever].
+func (l *Locker) Wait() time.Duration {
+	if l.none() {
+		return WaitForever
+	}
+	return l.cfg.wait
+}
+
 // Close refuses new work, fails waiting calls with [ErrClosed], and ends the contexts of all leases
 // with the same cause. It releases nothing under work that still runs: it keeps renewing each lease
 // until its Release, or the Do that it belongs to, has returned.

@@ -167,13 +167,13 @@ func ofNew(opts []core.Option) (all []core.NewOption) {
 	return all
 }
 
-func TestDedupIsWhatNewAndWithHaveChosen(t *testing.T) {
+func TestDedupAndWaitAreWhatNewAndWithHaveChosen(t *testing.T) {
 	t.Parallel()
 	plain, err := core.New(memlock.New(), core.WithDedup(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	derived, err := plain.With(core.WithDedupScope("settle"), core.WithTTL(time.Minute))
+	derived, err := plain.With(core.WithDedupScope("settle"), core.WithWait(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,5 +181,8 @@ func TestDedupIsWhatNewAndWithHaveChosen(t *testing.T) {
 		if window, scope := l.Dedup(); window != time.Hour || scope != want {
 			t.Errorf("%s, %q, want %q", window, scope, want)
 		}
+	}
+	if plain.Wait() != core.WaitForever || derived.Wait() != time.Minute {
+		t.Errorf("wait %s, %s", plain.Wait(), derived.Wait())
 	}
 }

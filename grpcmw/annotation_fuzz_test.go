@@ -13,10 +13,9 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
-	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // Whatever bytes stand where the rule should be: it is taken, and works, or the error says
@@ -36,7 +35,7 @@ func FuzzLockRule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, rule []byte) {
 		raw := protowire.AppendBytes(protowire.AppendTag(nil, 85625, protowire.BytesType), rule)
 		files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": unknown(raw)})
-		guard, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations())
+		guard, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations())
 		switch {
 		case err != nil && (!errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), touch)):
 			t.Errorf("the error does not say where it belongs: %v", err)

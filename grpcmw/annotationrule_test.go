@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // annotatedGuard returns a function that calls a method locked by r, beside Lockers of the
@@ -31,7 +32,7 @@ import (
 func annotatedGuard(t *testing.T, d driver.Driver, r *holdfastpb.LockRule, defaults ...core.Option) (call func(context.Context, grpc.UnaryHandler) error) {
 	t.Helper()
 	files := annotated(t, r)
-	guard, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, d), grpcmw.WithAnnotations(defaults...))
+	guard, err := grpcmw.NewFrom(files, locktest.Locker(t, d), grpcmw.WithAnnotations(defaults...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,25 +69,24 @@ func TestAnAnnotationIsItsOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			row.rule.Key = "thing:{id}"
-			var claims []driver.Claim
-			spy := func() driver.Driver {
-				store := memlock.New()
-				return rpctest.Faulty{Store: store, Ask: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-					g, err := store.Acquire(ctx, c)
-					c.Token, c.Label, c.Heard, c.Fences = "", "", nil, 0
-					claims = append(claims, c)
-					return g, err
-				}}
+			claim := func(do func(driver.Driver) error) driver.Claim {
+				store := locktest.NewBackend()
+				if err := do(store); err != nil {
+					t.Fatal(err)
+				}
+				c := <-store.Granted
+				c.Token, c.Label, c.Heard, c.Fences = "", "", nil, 0
+				return c
 			}
-			if err := annotatedGuard(t, spy(), row.rule, row.defaults...)(t.Context(), nothing); err != nil {
-				t.Fatal(err)
-			}
+			got := claim(func(d driver.Driver) error {
+				return annotatedGuard(t, d, row.rule, row.defaults...)(t.Context(), nothing)
+			})
 			opts := append([]core.Option{core.WithWait(0), core.WithDedupScope(touch)}, row.want...)
-			if err := rpctest.NewLocker(t, spy()).Do(t.Context(), "thing:42", func(context.Context) error { return nil }, opts...); err != nil {
-				t.Fatal(err)
-			}
-			if len(claims) != 2 || !reflect.DeepEqual(claims[0], claims[1]) {
-				t.Errorf("%+v", claims)
+			want := claim(func(d driver.Driver) error {
+				return locktest.Locker(t, d).Do(t.Context(), "thing:42", func(context.Context) error { return nil }, opts...)
+			})
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestWaitOfAnAnnotationBoundsTheWait(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New()
-				rpctest.Hold(t, rpctest.NewLocker(t, store), "thing:42", core.WithMaxHold(0))
+				locktest.Hold(t, locktest.Locker(t, store), "thing:42", core.WithMaxHold(0))
 				call := annotatedGuard(t, store, &holdfastpb.LockRule{Key: "thing:{id}", Wait: row.wait}, row.defaults...)
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Second)
 				defer cancel()
@@ -177,7 +177,7 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": row.opts, "Good": key("thing:{id}"), "Plain": nil})
-			guard, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations())
+			guard, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations())
 			if guard != nil || !errors.Is(err, core.ErrInvalid) {
 				t.Fatalf("New: %v, %v", guard, err)
 			}
@@ -190,7 +190,7 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 				t.Errorf("%q speaks of a rule that works", err)
 			}
 			// The server's own rule stands in place of the one that cannot work.
-			guard, err = grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
+			guard, err = grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
 			if err != nil || len(guard.Methods()) != 2 {
 				t.Errorf("with a rule of the server's own: %v", err)
 			}
@@ -218,7 +218,7 @@ func TestEveryWrongAnnotationIsNamedInOneError(t *testing.T) {
 	files := private(t, map[string]*descriptorpb.MethodOptions{
 		"B": lockedAs(&holdfastpb.LockRule{}), "A": lockedAs(&holdfastpb.LockRule{Key: "{"}), "C": lockedAs(&holdfastpb.LockRule{Key: "c"}),
 	})
-	_, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations())
+	_, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations())
 	first, second, _ := strings.Cut(err.Error(), "\n")
 	if !strings.Contains(first, "Things/A") || !strings.Contains(second, "Things/B") || strings.Contains(second, "\n") {
 		t.Errorf("%v", err)
@@ -232,7 +232,7 @@ func TestOptionThatFitsNoAnnotatedMethodIsAConstructionError(t *testing.T) {
 		"WithRenewEvery(5s)": core.WithRenewEvery(5 * time.Second), // beyond the annotation's TTL
 		"option: nil":        nil,
 	} {
-		_, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations(opt))
+		_, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations(opt))
 		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), touch) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
 		}
@@ -260,7 +260,7 @@ func TestAnnotationInAnyFormLocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": opts})
-			guard, err := grpcmw.NewFrom(files, rpctest.NewLocker(t, memlock.New()), grpcmw.WithAnnotations())
+			guard, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations())
 			if err != nil || len(guard.Methods()) != 1 {
 				t.Errorf("New: %v, %v", guard, err)
 			}

@@ -10,15 +10,14 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
-	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 	t.Parallel()
-	locks := rpctest.NewLocker(t, memlock.New())
+	locks := locktest.Memory(t)
 	key := func(key string) grpcmw.Option { return grpcmw.WithMethod(refund, key) }
 	for name, row := range map[string]struct {
 		locks *core.Locker

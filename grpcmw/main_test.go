@@ -28,7 +28,6 @@ type shop struct {
 	testpb.UnimplementedOrdersServer
 	refund    func(context.Context, *testpb.RefundRequest) (*testpb.Reply, error)
 	quote     func(context.Context, *testpb.RefundRequest) (*testpb.Reply, error)
-	imports   func(grpc.ClientStreamingServer[testpb.RefundRequest, testpb.Reply]) error
 	watch     func(*testpb.RefundRequest, grpc.ServerStreamingServer[testpb.Reply]) error
 	negotiate func(grpc.BidiStreamingServer[testpb.RefundRequest, testpb.Reply]) error
 }
@@ -39,10 +38,6 @@ func (s *shop) Refund(ctx context.Context, req *testpb.RefundRequest) (*testpb.R
 
 func (s *shop) Quote(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
 	return s.quote(ctx, req)
-}
-
-func (s *shop) Import(ss grpc.ClientStreamingServer[testpb.RefundRequest, testpb.Reply]) error {
-	return s.imports(ss)
 }
 
 func (s *shop) Watch(req *testpb.RefundRequest, ss grpc.ServerStreamingServer[testpb.Reply]) error {

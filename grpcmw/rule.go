@@ -1,6 +1,7 @@
 package grpcmw
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,11 +175,7 @@ func (r *rule) run(ctx context.Context, req any, work func(context.Context) erro
 	}
 	if out.Reason == adapter.Misconfigured { // the program is at fault, and not the request
 		r.logged.Do(func() {
-			log := r.log
-			if log == nil {
-				log = slog.Default()
-			}
-			log.LogAttrs(ctx, slog.LevelError, "holdfast: requests of this method fail",
+			cmp.Or(r.log, slog.Default()).LogAttrs(ctx, slog.LevelError, "holdfast: requests of this method fail",
 				slog.String("method", r.method), slog.String("key", r.key), slog.Any("error", out.Err))
 		})
 	}

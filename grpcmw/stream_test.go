@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,15 +16,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 type (
-	importServer    = grpc.ClientStreamingServer[testpb.RefundRequest, testpb.Reply]
 	watchServer     = grpc.ServerStreamingServer[testpb.Reply]
 	negotiateServer = grpc.BidiStreamingServer[testpb.RefundRequest, testpb.Reply]
 	negotiateClient = grpc.BidiStreamingClient[testpb.RefundRequest, testpb.Reply]
@@ -60,7 +57,7 @@ func TestAKeyOfTheMessagesOfAClientsStreamIsRefusedAtTheStart(t *testing.T) {
 			"one of several templates": grpcmw.WithMethod(method, "tenant:{metadata:x-tenant|text} "+rpctest.OrderKey),
 			"a key function":           grpcmw.WithMethodFunc(method, byFunc),
 		} {
-			_, err := grpcmw.New(rpctest.NewLocker(t, memlock.New()), rule)
+			_, err := grpcmw.New(locktest.Memory(t), rule)
 			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), method) || !strings.Contains(err.Error(), "{metadata:x|text}") {
 				t.Errorf("%s, %s: %v", method, what, err)
 			}
@@ -82,7 +79,7 @@ func watching(t *testing.T, addr string) grpc.ClientStream {
 
 func TestAServerStreamWithoutItsOneMessageDoesNotRun(t *testing.T) {
 	t.Parallel()
-	locks, _ := rpctest.Lockers(t)
+	locks, _ := locktest.Two(t)
 	began := make(chan struct{})
 	tell := grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		began <- struct{}{}
@@ -111,10 +108,8 @@ func TestAServerStreamWithoutItsOneMessageDoesNotRun(t *testing.T) {
 
 func TestStreamCanceledBeforeItsFirstMessageTakesNoLock(t *testing.T) {
 	t.Parallel()
-	locks := rpctest.NewLocker(t, rpctest.Faulty{Store: memlock.New(), Ask: func(context.Context, driver.Claim) (driver.Grant, error) {
-		t.Error("asked for the lock")
-		return driver.Grant{}, driver.ErrNotSent
-	}})
+	store := locktest.NewBackend()
+	locks := locktest.Locker(t, store)
 	waiting, ended := make(chan struct{}), make(chan error, 1)
 	tell := grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		close(waiting)
@@ -130,15 +125,18 @@ func TestStreamCanceledBeforeItsFirstMessageTakesNoLock(t *testing.T) {
 	<-waiting
 	cancel()
 	rpctest.WantStatus(t, <-ended, codes.Canceled, "")
+	if len(store.Granted) > 0 {
+		t.Error("took the lock")
+	}
 }
 
 func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 	t.Parallel()
-	locks, other := rpctest.Lockers(t)
-	release := rpctest.Hold(t, other, "tenant:acme")
+	locks, other := locktest.Two(t)
+	release := locktest.Hold(t, other, "tenant:acme")
 	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
 		x, locked := core.FromContext(ss.Context())
-		if !locked || x.Name() != "tenant:acme" || !rpctest.IsHeld(t, other, "tenant:acme") {
+		if !locked || x.Name() != "tenant:acme" || locktest.IsFree(t, other, "tenant:acme") {
 			t.Errorf("lease %v", x)
 		}
 		return errors.Join(ss.SendHeader(metadata.Pairs("x", "y")), ss.Send(&testpb.Reply{})) // without any message
@@ -160,12 +158,12 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 	if _, err := call(ctx); err != nil {
 		t.Error(err)
 	}
-	rpctest.ComesFree(t, other, "tenant:acme")
+	locktest.ComesFree(t, other, "tenant:acme")
 }
 
 func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 	t.Parallel()
-	locks, _ := rpctest.Lockers(t)
+	locks, _ := locktest.Two(t)
 	lostIt := make(chan struct{})
 	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
 		if _, err := ss.Recv(); err != nil {
@@ -199,10 +197,10 @@ func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 // Whoever gives the lock up, or hands it off to a task, knows of it.
 func TestAStreamGoesOnWithoutTheLockThatItsHandlerHasGivenUp(t *testing.T) {
 	t.Parallel()
-	locks, other := rpctest.Lockers(t)
+	locks, other := locktest.Two(t)
 	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
 		x, _ := core.FromContext(ss.Context())
-		if err := x.Release(ss.Context()); err != nil || rpctest.IsHeld(t, other, "nightly") {
+		if err := x.Release(ss.Context()); err != nil || !locktest.IsFree(t, other, "nightly") {
 			t.Errorf("not released: %v", err)
 		}
 		if _, err := ss.Recv(); err != nil {
@@ -222,7 +220,7 @@ func TestAStreamGoesOnWithoutTheLockThatItsHandlerHasGivenUp(t *testing.T) {
 
 func TestStreamsSendAndReceiveFromTwoGoroutines(t *testing.T) {
 	t.Parallel()
-	locks, _ := rpctest.Lockers(t)
+	locks, _ := locktest.Two(t)
 	var mu sync.Mutex
 	inside := map[string]int{}
 	enter := func(id string, by int) int {
@@ -290,7 +288,7 @@ func (s *serverStream) RecvMsg(m any) error {
 
 func TestAStreamWithoutAMessageHasNoKey(t *testing.T) {
 	t.Parallel()
-	middleware := grpcmw.StreamServerInterceptor(rpctest.NewLocker(t, memlock.New()), grpcmw.WithMethod(watch, rpctest.OrderKey))
+	middleware := grpcmw.StreamServerInterceptor(locktest.Memory(t), grpcmw.WithMethod(watch, rpctest.OrderKey))
 	ss := &serverStream{ctx: t.Context(), err: io.EOF} // as Connect has it; grpc answers by itself
 	err := middleware(nil, ss, &grpc.StreamServerInfo{FullMethod: watch}, func(any, grpc.ServerStream) error {
 		t.Error("the handler ran")
@@ -302,7 +300,7 @@ func TestAStreamWithoutAMessageHasNoKey(t *testing.T) {
 // A server with a codec of its own may receive into anything.
 func TestTheMessageIsHandedToItsOwnTypeOnly(t *testing.T) {
 	t.Parallel()
-	middleware := grpcmw.StreamServerInterceptor(rpctest.NewLocker(t, memlock.New()), grpcmw.WithMethod(watch, rpctest.OrderKey))
+	middleware := grpcmw.StreamServerInterceptor(locktest.Memory(t), grpcmw.WithMethod(watch, rpctest.OrderKey))
 	below := &serverStream{ctx: t.Context()}
 	err := middleware(nil, below, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
 		for _, m := range []any{new(string), &testpb.Reply{}} {
@@ -320,26 +318,4 @@ func TestTheMessageIsHandedToItsOwnTypeOnly(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-}
-
-func TestHeldIsAnsweredAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		locks, other := rpctest.Lockers(t)
-		rpctest.Hold(t, other, "order:42")
-		middleware, err := grpcmw.New(locks, grpcmw.WithMethod(refund, rpctest.OrderKey), grpcmw.WithMethod(watch, rpctest.OrderKey))
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		_, err = middleware.Unary()(t.Context(), rpctest.Order(), &grpc.UnaryServerInfo{FullMethod: refund}, nil)
-		rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
-		err = middleware.Stream()(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
-			return ss.RecvMsg(&testpb.RefundRequest{})
-		})
-		rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld)
-		if waited := time.Since(began); waited > 0 {
-			t.Errorf("waited %s", waited)
-		}
-	})
 }

@@ -16,11 +16,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestTheTable(t *testing.T) {
@@ -36,18 +36,17 @@ func TestTheTable(t *testing.T) {
 
 func TestADeadlineThatPassesIsTold(t *testing.T) {
 	t.Parallel()
-	silent := rpctest.Faulty{Store: memlock.New(), Ask: func(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
-		<-ctx.Done()
-		return driver.Grant{}, ctx.Err()
-	}}
+	silent := memlock.New()
+	silent.SetDelay(time.Hour)
+	defer silent.SetDelay(0)
 	for what, call := range rpctest.Ways() {
-		locks, other := rpctest.Lockers(t)
-		rpctest.Hold(t, other, "order:42")
+		locks, other := locktest.Two(t)
+		locktest.Hold(t, other, "order:42")
 		for _, row := range []struct {
 			locks  *core.Locker
 			code   codes.Code
 			reason string
-		}{{rpctest.NewLocker(t, silent), codes.DeadlineExceeded, ""}, {locks, codes.Aborted, grpcmw.ReasonHeld}} {
+		}{{locktest.Locker(t, silent), codes.DeadlineExceeded, ""}, {locks, codes.Aborted, grpcmw.ReasonHeld}} {
 			opts := append(deadline(300*time.Millisecond), grpcmw.ServerOptions(row.locks, rpctest.Locked(rpctest.OrderKey, core.WithWait(time.Minute))...)...)
 			trailer, err := call(t.Context(), serve(t, handled(rpctest.MustNotRun(t)), opts...), rpctest.Order())
 			rpctest.WantRefusal(t, err, trailer, row.code, row.reason)
@@ -122,7 +121,7 @@ func TestAFaultOfTheProgramIsInternalAndLoggedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var logged bytes.Buffer
-			locks, _ := rpctest.Lockers(t)
+			locks, _ := locktest.Two(t)
 			unary := grpcmw.UnaryServerInterceptor(locks, row.rule, grpcmw.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
 			for range 3 {
 				err := row.run(t.Context(), locks, func(ctx context.Context) error {
@@ -149,14 +148,14 @@ func TestAFaultOfTheProgramIsInternalAndLoggedOnce(t *testing.T) {
 // of the same method that the handler did not run. Here it has run.
 func TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt(t *testing.T) {
 	t.Parallel()
-	locks, other := rpctest.Lockers(t)
-	rpctest.Hold(t, other, "order:42")
+	locks, other := locktest.Two(t)
+	locktest.Hold(t, other, "order:42")
 	next := serve(t, &shop{refund: ok}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, rpctest.OrderKey))...)
 	forward := func(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
 		return next.Refund(ctx, req)
 	}
 	for what, rule := range map[string]string{"with a rule": refund, "without a rule": quote} {
-		opts := grpcmw.ServerOptions(rpctest.NewLocker(t, memlock.New()), grpcmw.WithMethod(rule, rpctest.OrderKey))
+		opts := grpcmw.ServerOptions(locktest.Memory(t), grpcmw.WithMethod(rule, rpctest.OrderKey))
 		_, err := serve(t, &shop{refund: forward}, opts...).Refund(t.Context(), rpctest.Order())
 		if rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld); rpctest.ErrorInfo(err).GetMetadata()[grpcmw.MethodMetadata] != "" {
 			t.Errorf("%s: %v", what, rpctest.ErrorInfo(err))
@@ -199,11 +198,11 @@ func TestAHandlerRunsUnderTheLockOfItsRequest(t *testing.T) {
 		for what, call := range rpctest.Ways() {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
-				locks, other := rpctest.Lockers(t)
+				locks, other := locktest.Two(t)
 				ran := make(chan context.Context, 1)
 				client := serve(t, handled(func(ctx context.Context, req *testpb.RefundRequest) error {
 					x, ok := core.FromContext(ctx)
-					if !ok || x.Name() != "order:42" || !rpctest.IsHeld(t, other, "order:42") || !proto.Equal(req, full) {
+					if !ok || x.Name() != "order:42" || locktest.IsFree(t, other, "order:42") || !proto.Equal(req, full) {
 						t.Errorf("lease %v, request %v", x, req)
 					}
 					if err := locks.Do(ctx, "order:42", func(context.Context) error { return nil }, core.WithWait(0)); err != nil {
@@ -215,7 +214,7 @@ func TestAHandlerRunsUnderTheLockOfItsRequest(t *testing.T) {
 				_, err := call(t.Context(), client, full)
 				rpctest.WantStatus(t, err, row.code, "")
 				<-(<-ran).Done()
-				rpctest.ComesFree(t, other, "order:42")
+				locktest.ComesFree(t, other, "order:42")
 			})
 		}
 	}
@@ -240,26 +239,49 @@ func recoverer() []grpc.ServerOption {
 	}
 }
 
-func TestTheLockOutlivesACallerThatIsGone(t *testing.T) {
+// busy is a shop whose methods run until they are let go.
+func busy() (s *shop, running <-chan context.Context, letGo chan<- struct{}) {
+	contexts, let := make(chan context.Context, 1), make(chan struct{})
+	return handled(func(ctx context.Context, _ *testpb.RefundRequest) error {
+		contexts <- ctx
+		<-let
+		return ctx.Err()
+	}), contexts, let
+}
+
+func TestTheLockOutlivesWhateverEndsItsRequest(t *testing.T) {
 	t.Parallel()
-	for what, call := range rpctest.Ways() {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			locks, other := rpctest.Lockers(t)
-			service, running, letGo := busy()
-			client := serve(t, service, grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { _, err := call(ctx, client, rpctest.Order()); done <- err }()
-			work := <-running
-			cancel()
-			rpctest.WantStatus(t, <-done, codes.Canceled, "")
-			<-work.Done()
-			if cause := context.Cause(work); !errors.Is(cause, context.Canceled) || errors.Is(cause, core.ErrLost) || !rpctest.IsHeld(t, other, "order:42") {
-				t.Errorf("released under running work, cause %v", cause)
-			}
-			close(letGo)
-			rpctest.ComesFree(t, other, "order:42")
-		})
+	for why, c := range map[string]struct {
+		end  func(leave func(), srv *grpc.Server)
+		code codes.Code
+	}{
+		"the client leaves": {func(leave func(), _ *grpc.Server) { leave() }, codes.Canceled},
+		"the server stops":  {func(_ func(), srv *grpc.Server) { srv.Stop() }, codes.Unavailable}, // which waits for handlers
+	} {
+		for what, call := range rpctest.Ways() {
+			t.Run(why+", "+what, func(t *testing.T) {
+				t.Parallel()
+				locks, other := locktest.Two(t)
+				service, running, letGo := busy()
+				srv, addr := start(t, service, grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
+				client := dial(t, addr)
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				answered, ended := make(chan error, 1), make(chan struct{})
+				go func() { _, err := call(ctx, client, rpctest.Order()); answered <- err }()
+				work := <-running
+				go func() { c.end(leave, srv); close(ended) }()
+				rpctest.WantStatus(t, <-answered, c.code, "")
+				<-work.Done()
+				if cause := context.Cause(work); !errors.Is(cause, context.Canceled) || errors.Is(cause, core.ErrLost) || locktest.IsFree(t, other, "order:42") {
+					t.Errorf("released under running work, cause %v", cause)
+				}
+				close(letGo)
+				if <-ended; c.code == codes.Unavailable && !locktest.IsFree(t, other, "order:42") {
+					t.Error("a Stop that waits for handlers returned before the release")
+				}
+				locktest.ComesFree(t, other, "order:42")
+			})
+		}
 	}
 }

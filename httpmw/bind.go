@@ -30,11 +30,7 @@ import (
 func Bind[T any](
 	l *core.Locker, template string, decode func(*http.Request) (*T, error), handler func(http.ResponseWriter, *http.Request, *T), opts ...core.Option,
 ) http.Handler {
-	h, err := NewBind(Config{Locker: l, Key: template, Options: opts}, decode, handler)
-	if err != nil {
-		panic("httpmw: " + err.Error())
-	}
-	return h
+	return rule.Must[http.Handler]("httpmw")(NewBind(Config{Locker: l, Key: template, Options: opts}, decode, handler))
 }
 
 // NewBind is [Bind] with all settings but KeyFunc and MaxBody, which do not apply. Settings that cannot work are

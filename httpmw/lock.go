@@ -19,11 +19,7 @@ import (
 // An answer that fits into the server's buffer reaches the client after the release. So the client's
 // next request finds the lock free. A larger or flushed answer is sent before the release.
 func Lock(l *core.Locker, key string, opts ...core.Option) func(http.Handler) http.Handler {
-	mw, err := New(Config{Locker: l, Key: key, Options: opts})
-	if err != nil {
-		panic("httpmw: " + err.Error())
-	}
-	return mw
+	return rule.Must[func(http.Handler) http.Handler]("httpmw")(New(Config{Locker: l, Key: key, Options: opts}))
 }
 
 // Config is [Lock] with all settings.

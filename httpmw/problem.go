@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -60,10 +61,4 @@ func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 }
 
 // seconds rounds up.
-func seconds(d time.Duration) int64 {
-	s := int64(d / time.Second)
-	if d%time.Second > 0 {
-		s++
-	}
-	return s
-}
+func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }

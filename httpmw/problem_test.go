@@ -3,7 +3,6 @@ package httpmw_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,27 +20,19 @@ func TestProblemForCore(t *testing.T) {
 	held := &core.HeldError{Name: "order:42", RetryAfter: 300 * time.Millisecond}
 	lost := &core.LostError{Name: "order:42", Reason: core.ReasonExpired}
 	for _, test := range []struct {
-		err   error
-		want  string
-		after time.Duration
+		err  error
+		want string
 	}{
-		{held, httpmw.TypeHeld, 0},
-		{fmt.Errorf("pay: %w", held), httpmw.TypeHeld, 0},
-		{&core.DuplicateError{Name: "order:42"}, httpmw.TypeDuplicate, 0},
-		{core.ErrInvalid, httpmw.TypeInvalidKey, 0},
-		{core.ErrUnavailable, httpmw.TypeUnavailable, 0},
-		{core.ErrClosed, httpmw.TypeUnavailable, 0},
-		{errors.Join(context.Canceled, core.ErrUnavailable), httpmw.TypeInterrupted, 0},
-		{errors.Join(context.DeadlineExceeded, core.ErrUnavailable), httpmw.TypeInterrupted, 0},
-		{lost, httpmw.TypeLost, 0},
-		{errors.Join(context.Canceled, lost), httpmw.TypeLost, 0},
-		{errors.Join(held, lost), httpmw.TypeLost, 0},
+		{held, httpmw.TypeHeld},
+		{&core.DuplicateError{Name: "order:42"}, httpmw.TypeDuplicate},
+		{core.ErrClosed, httpmw.TypeUnavailable},
+		{errors.Join(context.Canceled, core.ErrUnavailable), httpmw.TypeInterrupted},
+		{errors.Join(context.DeadlineExceeded, core.ErrUnavailable), httpmw.TypeInterrupted},
+		{errors.Join(context.Canceled, lost), httpmw.TypeLost},
+		{errors.Join(held, lost), httpmw.TypeLost},
 	} {
-		p := httpmw.ProblemFor(test.err)
-		if p != nil && !p.Started {
-			t.Errorf("%v: not started", test.err)
-		}
-		if p == nil || p.Type != test.want || p.RetryAfter != test.after || !errors.Is(p, test.err) {
+		if p := httpmw.ProblemFor(test.err); p == nil || p.Type != test.want || p.RetryAfter != 0 || !p.Started || !errors.Is(p, test.err) ||
+			strings.Contains(p.Error(), "order:42") || strings.Contains(p.Detail, "not started") {
 			t.Errorf("%v: %+v, want %s", test.err, p, test.want)
 		}
 	}
@@ -49,16 +40,6 @@ func TestProblemForCore(t *testing.T) {
 		if p := httpmw.ProblemFor(err); p != nil {
 			t.Errorf("%v: %+v, want nil", err, p)
 		}
-	}
-}
-
-func TestProblemTellsNothingInternal(t *testing.T) {
-	t.Parallel()
-	p := httpmw.ProblemFor(&core.HeldError{Name: "order:secret", Label: "secret"})
-	w := httptest.NewRecorder()
-	p.ServeHTTP(w, nil)
-	if s := p.Error() + w.Body.String() + fmt.Sprint(w.Header()); strings.Contains(s, "secret") {
-		t.Error(s)
 	}
 }
 
@@ -97,15 +78,5 @@ func TestWhatBecameOfARequestIsAnswered(t *testing.T) {
 	}
 	if p := httpmw.ProblemOf(adapter.Outcome{Reason: adapter.Done, Own: core.ErrHeld}); p != nil {
 		t.Error(p)
-	}
-}
-
-func TestAnAnswerFromInsideSaysWhatWasWrongThere(t *testing.T) {
-	t.Parallel()
-	lost := httpmw.ProblemFor(core.ErrLost)
-	for _, err := range []error{core.ErrHeld, core.ErrDuplicate, core.ErrInvalid, core.ErrUnavailable} {
-		if p := httpmw.ProblemFor(err); !p.Started || p.Detail == "" || p.Detail == lost.Detail || strings.Contains(p.Detail, "not started") {
-			t.Errorf("%v: %+v", err, p)
-		}
 	}
 }

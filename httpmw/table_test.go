@@ -4,18 +4,36 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 )
 
 func TestTheTable(t *testing.T) {
 	t.Parallel()
-	mwtest.Run(t, mwtest.Framework{Lock: mountLock, Bind: mountBind, Streams: true})
+	mwtest.Run(t, mwtest.Framework{
+		Package: "httpmw", Lock: mountLock, Bind: mountBind, Streams: true,
+		Panics: []func(*core.Locker, string){
+			func(l *core.Locker, key string) { httpmw.Lock(l, key) },
+			func(l *core.Locker, key string) {
+				httpmw.Bind(l, key, httpmw.JSON[payment], func(http.ResponseWriter, *http.Request, *payment) {})
+			},
+			func(l *core.Locker, _ string) { httpmw.Lock(l, "order:{id|int}")(nil) },
+		},
+		Routes: []mwtest.Route{
+			{Key: "file:{path|text}", Route: "/files/{path...}", Path: "/files/a/b", Status: http.StatusOK, Name: "file:a/b"},
+			{Key: "file:{path|text}", Route: "/files/{path...}", Path: "/files/", Status: http.StatusBadRequest},
+			{Key: "file:{pat|text}", Route: "/files/{path...}", Path: "/files/a", Status: http.StatusInternalServerError},
+			{Key: "order:{id|text}", Route: "/orders/{id}", Path: "/orders/%2534", Status: http.StatusOK, Name: "order:%2534"},
+			{Key: "{a|int}:{ab|int}", Route: "/{ab}/{a}", Path: "/1/2", Status: http.StatusOK, Name: "2:1"},
+		},
+	})
 }
 
 func config(s mwtest.Setup) httpmw.Config {
 	return httpmw.Config{
 		Locker: s.Locker, Key: s.Key, KeyFunc: s.KeyFunc, Options: s.Options, Skipper: s.Skipper, MaxBody: s.MaxBody, Logger: s.Logger,
+		ErrorHandler: s.ErrorHandler,
 	}
 }
 
@@ -26,10 +44,10 @@ func mountLock(s mwtest.Setup) (http.Handler, error) {
 	}
 	h := mw(http.HandlerFunc(s.Answer))
 	mux := http.NewServeMux()
-	for _, method := range []string{"GET ", "POST ", "PUT "} {
-		mux.Handle(method+"/orders/{id}", h)
-		mux.Handle(method+"/refunds/{id}", h)
-		mux.Handle(method+"/plain", h)
+	for _, path := range s.Paths("{id}") {
+		for _, method := range []string{"GET ", "POST ", "PUT "} {
+			mux.Handle(method+path, h)
+		}
 	}
 	return mux, nil
 }

@@ -2,14 +2,13 @@ package taskmw_test
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hibiken/asynq"
 
-	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -42,7 +41,7 @@ func (r *turns) handler(t *testing.T) asynq.HandlerFunc {
 func (q *queue) coalesce(t *testing.T, h asynq.Handler, mws ...asynq.MiddlewareFunc) *asynq.Server {
 	t.Helper()
 	return q.serve(t, q.quick(), muxOf(h.ProcessTask, append(mws,
-		taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Coalesce, 0)))...))
+		taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Coalesce, 0)))...))
 }
 
 func TestCoalesceEndsDuplicatesOnManyServersInExactlyOneRunMore(t *testing.T) {
@@ -127,31 +126,4 @@ func (q *queue) seated(t *testing.T) {
 		}
 	}
 	t.Fatal("nobody sits down")
-}
-
-func TestCoalesceOutlivesAShutdownOfTheOneThatWaits(t *testing.T) {
-	t.Parallel()
-	q, r := newQueue(t), newTurns()
-	theirs := newQueue(t)
-	theirs.addr, theirs.rdb, theirs.prefix = q.addr, q.rdb, q.prefix
-	q.coalesce(t, r.handler(t))
-	q.enqueue(t, shipTask())
-	<-r.began
-	cfg := theirs.quick()
-	cfg.ShutdownTimeout = 10 * time.Millisecond
-	record, runs := recorder()
-	first := theirs.serve(t, cfg, muxOf(mustNotRun(t), record, taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Coalesce, 0))))
-	waiting := theirs.enqueue(t, shipTask())
-	q.seated(t)
-	first.Shutdown()
-	if r := <-runs; !errors.Is(r.err, context.Canceled) || !errors.Is(r.err, core.ErrHeld) {
-		t.Errorf("it waited until %v", r.err)
-	}
-	theirs.coalesce(t, r.handler(t))
-	q.seated(t)
-	close(r.finish)
-	theirs.await(t, waiting, asynq.TaskStateCompleted)
-	if n := r.runs.Load(); n != 2 {
-		t.Errorf("%d runs", n)
-	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -48,7 +50,7 @@ func TestActionsDependOnTheHolder(t *testing.T) {
 		{"order:other", "task:order:other:other", retried},
 	}
 	record, runs := recorder()
-	srv := q.serve(t, q.quick(), muxOf(mustNotRun(t), record, taskmw.Middleware(newLocker(t, q.store()),
+	srv := q.serve(t, q.quick(), muxOf(mustNotRun(t), record, taskmw.Middleware(locktest.Locker(t, q.store()),
 		taskmw.WithType("order:*", "{asynq:id}"),
 		taskmw.WithType(skip, "{asynq:id}").OnConflict(taskmw.Wait).OnConflict(taskmw.Skip))))
 	defer srv.Shutdown() // before the names are free
@@ -79,24 +81,27 @@ func TestActionsOnTheLastAttempt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		action taskmw.Action
+		wait   time.Duration // the rule's own
 		holder string
 		state  asynq.TaskState
 		reason string
 	}{
-		"skip, a twin":         {taskmw.Skip, "task:order:ship:other", asynq.TaskStateCompleted, ""},
-		"skip, another":        {taskmw.Skip, "someone", asynq.TaskStateArchived, "last attempt"},
-		"skip, itself":         {taskmw.Skip, "task:order:ship:me", asynq.TaskStateArchived, "last attempt"},
-		"wait, another":        {taskmw.Wait, "someone", asynq.TaskStateArchived, "last attempt"},
-		"coalesce, not a task": {taskmw.Coalesce, "someone", asynq.TaskStateArchived, "last attempt"},
+		"retry":                {taskmw.Retry, 0, "someone", asynq.TaskStateArchived, "last attempt"},
+		"retry, patient":       {taskmw.Retry, time.Minute, "someone", asynq.TaskStateArchived, "last attempt"},
+		"skip, a twin":         {taskmw.Skip, 0, "task:order:ship:other", asynq.TaskStateCompleted, ""},
+		"skip, another":        {taskmw.Skip, 0, "someone", asynq.TaskStateArchived, "last attempt"},
+		"skip, itself":         {taskmw.Skip, 0, "task:order:ship:me", asynq.TaskStateArchived, "last attempt"},
+		"wait, another":        {taskmw.Wait, 0, "someone", asynq.TaskStateArchived, "last attempt"},
+		"coalesce, not a task": {taskmw.Coalesce, 0, "someone", asynq.TaskStateArchived, "last attempt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reason := context.DeadlineExceeded.Error()
 			for try := 0; try < 3 && reason == context.DeadlineExceeded.Error(); try++ { // asynq is first if the machine stands still
 				q := newQueue(t)
-				store := newSpy()
+				store := locktest.NewBackend()
 				holdAs(t, store, "order:42", c.holder)
-				q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, newLocker(t, store), c.action)))
+				q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, locktest.Locker(t, store), c.action, core.WithWait(c.wait))))
 				id := q.enqueue(t, shipTask(), asynq.TaskID("me"), asynq.MaxRetry(0), asynq.Timeout(2*time.Second))
 				reason = q.await(t, id, c.state).LastErr
 			}

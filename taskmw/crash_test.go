@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -164,7 +165,7 @@ func TestKilledWorkersTaskIsRunAgainWithoutOverlap(t *testing.T) {
 			t.Error("without the lock")
 		}
 		return nil
-	}, own, taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Retry, time.Hour))))
+	}, own, taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, time.Hour))))
 	if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 1 {
 		t.Errorf("retried %d times", info.Retried)
 	}
@@ -182,18 +183,6 @@ func TestKilledAfterItsWorkATaskIsNotRunAgainInsideTheDedupWindow(t *testing.T) 
 	v.begun(t)
 	v.kill()
 	q.expire(t, id)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Retry, time.Hour))))
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, time.Hour))))
 	q.await(t, id, asynq.TaskStateCompleted)
-}
-
-func TestKilledOnItsLastAttemptATaskIsArchivedByAsynq(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	v := q.spawn(t, worker{})
-	id := q.enqueue(t, shipTask(), asynq.MaxRetry(0))
-	v.begun(t)
-	v.kill()
-	q.expire(t, id)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Retry, 0))))
-	q.await(t, id, asynq.TaskStateArchived) // the middleware is not asked
 }

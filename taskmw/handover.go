@@ -27,16 +27,18 @@ const HandoffHeader = "holdfast-handoff"
 // It has a lease of its own, with a newer fence. If the task's type has a rule, that rule must make
 // the same name from the task, and without [core.WithShared] and [core.WithLimit]. Otherwise the task is
 // archived. Without a rule, the task runs under the name with the defaults of the middleware's Locker.
-// A task that is archived or finished before it ran frees the name.
+// A task that is archived or finished before it ran frees the name, except one that asynq does not even give to the
+// middleware, since its asynq.Deadline has passed.
 //
 // keep is how long the name stays taken if the task does not start. It must be longer than the task's
 // time in the queue, or the name comes free before the task begins. A task that starts later, or
 // again after a failure or a crash, acquires its name like any other task.
 //
 // The task is sent as a copy with one more header. Give options to Enqueue. A task that was made with
-// options is [core.ErrInvalid], because they cannot be read from it. A ctx without a lease is
-// [core.ErrInvalid] too. In both cases the lease is kept. If the task could not be enqueued, the name
-// comes free, and the error is asynq's.
+// options is [core.ErrInvalid], because they cannot be read from it. So is a ctx without a lease, a task of a group
+// (asynq.Group), whose aggregator does not know of the hand-off, and one that starts after keep. The lease is
+// kept then. If the task could not be enqueued, as with asynq.Unique beside an equal one, the name comes free, and the
+// error is asynq's.
 func Enqueue(ctx context.Context, c *asynq.Client, task *asynq.Task, keep time.Duration, opts ...asynq.Option) (*asynq.TaskInfo, error) {
 	lease, ok := core.FromContext(ctx)
 	switch {
@@ -46,6 +48,9 @@ func Enqueue(ctx context.Context, c *asynq.Client, task *asynq.Task, keep time.D
 		return nil, fmt.Errorf("taskmw: Enqueue: %w: nil client or task", core.ErrInvalid)
 	case hasOptions(task):
 		return nil, fmt.Errorf("taskmw: Enqueue: %w: the task was made with options: give them to Enqueue", core.ErrInvalid)
+	}
+	if err := unfit(opts, keep); err != nil {
+		return nil, err
 	}
 	var info *asynq.TaskInfo
 	err := lease.HandOff(ctx, keep, func(ctx context.Context, handoff core.Handoff) (err error) {
@@ -61,6 +66,30 @@ func Enqueue(ctx context.Context, c *asynq.Client, task *asynq.Task, keep time.D
 		return nil, fmt.Errorf("taskmw: %w", err)
 	}
 	return info, nil
+}
+
+// unfit refuses options with which a hand-off is never taken over.
+func unfit(opts []asynq.Option, keep time.Duration) error {
+	var in time.Duration // when asynq starts the task, at the earliest
+	for _, o := range opts {
+		if o == nil { // asynq takes it for none
+			continue
+		}
+		switch o.Type() {
+		case asynq.GroupOpt:
+			return fmt.Errorf("taskmw: Enqueue: %w: a group: asynq makes another task of it, without the hand-off", core.ErrInvalid)
+		case asynq.ProcessInOpt:
+			in, _ = o.Value().(time.Duration)
+		case asynq.ProcessAtOpt:
+			at, _ := o.Value().(time.Time)
+			in = time.Until(at)
+		default:
+		}
+	}
+	if in >= keep {
+		return fmt.Errorf("taskmw: Enqueue: %w: the name comes free before the task starts", core.ErrInvalid)
+	}
+	return nil
 }
 
 // hasOptions looks at a field that asynq does not export, so that they are not lost in silence.

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -36,8 +37,8 @@ func (q *queue) handOver(t *testing.T, l *core.Locker, task *asynq.Task, opts ..
 
 func isHeld(t *testing.T, l *core.Locker) {
 	t.Helper()
-	if _, err := l.TryAcquire(t.Context(), "order:42"); !errors.Is(err, core.ErrHeld) {
-		t.Errorf("not held: %v", err)
+	if locktest.IsFree(t, l, "order:42") {
+		t.Error("not held")
 	}
 }
 
@@ -51,7 +52,7 @@ func mustBeFree(t *testing.T, q *queue) {
 func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	mux, lock := http.NewServeMux(), httpmw.Lock(newLocker(t, q.store()), "order:{id|int}")
+	mux, lock := http.NewServeMux(), httpmw.Lock(locktest.Locker(t, q.store()), "order:{id|int}")
 	ids := make(chan string, 2)
 	mux.Handle("POST /orders/{id}/ship", lock(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := taskmw.Enqueue(r.Context(), q.client, shipTask(), keep, asynq.Queue(q.name), asynq.Retention(time.Hour))
@@ -80,7 +81,7 @@ func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 		fences <- lease.Fence()
 		<-finish
 		return nil
-	}, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	}, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	first := <-fences
 	request(http.StatusConflict) // it runs
 	close(finish)
@@ -98,13 +99,13 @@ func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 		t.Run(action.String(), func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
-			locks, ran := newLocker(t, q.store()), make(chan struct{}, 1)
+			locks, ran := locktest.Locker(t, q.store()), make(chan struct{}, 1)
 			id := q.handOver(t, locks, shipTask(), asynq.MaxRetry(0))
 			q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
 				isHeld(t, locks)
 				ran <- struct{}{}
 				return nil
-			}, taskmw.Middleware(newLocker(t, q.store()), rule(action, 0))))
+			}, taskmw.Middleware(locktest.Locker(t, q.store()), rule(action, 0))))
 			q.await(t, id, asynq.TaskStateCompleted)
 			if len(ran) != 1 {
 				t.Error("it did not run")
@@ -117,7 +118,7 @@ func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := newLocker(t, q.store())
+	locks := locktest.Locker(t, q.store())
 	v := q.spawn(t, worker{})
 	id := q.handOver(t, locks, shipTask())
 	if got := v.begun(t); got != id {
@@ -131,7 +132,7 @@ func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
 	q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
 		defer only.enter(t)()
 		return nil
-	}, taskmw.Middleware(newLocker(t, q.store()), rule(taskmw.Retry, 0))))
+	}, taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, 0))))
 	if info := q.await(t, id, asynq.TaskStateCompleted); only.runs.Load() != 1 {
 		t.Errorf("%d runs: %+v", only.runs.Load(), info)
 	}
@@ -141,15 +142,15 @@ func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
 func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
 	t.Parallel()
 	q, d := newQueue(t), newDeaf()
-	locks := newLocker(t, q.store())
+	locks := locktest.Locker(t, q.store())
 	cfg := q.quick()
 	cfg.ShutdownTimeout = 10 * time.Millisecond
-	first := q.serve(t, cfg, muxOf(d.handler(t), ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	first := q.serve(t, cfg, muxOf(d.handler(t), ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	id := q.handOver(t, locks, shipTask())
 	<-d.started
 	first.Shutdown() // abandons the run, and pushes the task back
 	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(d.handler(t), record, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	q.serve(t, q.quick(), muxOf(d.handler(t), record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	for range 2 {
 		if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
 			t.Errorf("redelivered while it runs, with a used hand-off: %v", r.err)
@@ -167,7 +168,7 @@ func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
 func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := newLocker(t, q.store())
+	locks := locktest.Locker(t, q.store())
 	names := make(chan string, 1)
 	q.serve(t, q.quick(), muxOf(func(ctx context.Context, task *asynq.Task) error {
 		if x, ok := core.FromContext(ctx); ok {
@@ -175,22 +176,12 @@ func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 		}
 		isHeld(t, locks)
 		return nil
-	}, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	}, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	task := asynq.NewTaskWithHeaders("other:index", nil, map[string]string{"x": "kept"})
 	q.await(t, q.handOver(t, locks, task), asynq.TaskStateCompleted)
 	if got := <-names; got != "order:42 kept" || len(task.Headers()) != 1 {
 		t.Errorf("ran under %q; headers %v", got, task.Headers())
 	}
-	mustBeFree(t, q)
-}
-
-func TestATaskThatWasHandedAnotherNameIsArchivedAndNothingStaysTaken(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	locks := newLocker(t, q.store())
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, newLocker(t, q.store()), taskmw.Retry)))
-	id := q.handOver(t, locks, asynq.NewTask("order:ship", []byte(`{"order_id":43}`)))
-	q.await(t, id, asynq.TaskStateArchived)
 	mustBeFree(t, q)
 }
 
@@ -201,6 +192,7 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 		rule     core.Option
 		defaults core.Option // the Locker's
 	}{
+		"another name":                 {`{"order_id":43}`, core.WithMaxHold(0), core.WithMaxHold(0)},
 		"no name":                      {`{}`, core.WithMaxHold(0), core.WithMaxHold(0)},
 		"no name, limits by default":   {`{}`, core.WithMaxHold(0), core.WithLimit(3)},
 		"no name, min-hold by default": {`{}`, core.WithMaxHold(0), core.WithMinHold(time.Hour)},
@@ -210,11 +202,11 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			store := memlock.New()
-			locks, err := newLocker(t, store).With(test.defaults)
+			locks, err := locktest.Locker(t, store).With(test.defaults)
 			if err != nil {
 				t.Fatal(err)
 			}
-			request, err := newLocker(t, store).TryAcquire(t.Context(), "order:42")
+			request, err := locktest.Locker(t, store).TryAcquire(t.Context(), "order:42")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,20 +227,27 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 	}
 }
 
-// Its key function fails on the only attempt.
 func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T) {
 	t.Parallel()
-	q := newQueue(t)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(newLocker(t, q.store()),
-		taskmw.WithTypeFunc("order:ship", func(context.Context, *asynq.Task) (string, error) { return "", context.DeadlineExceeded }))))
-	q.await(t, q.handOver(t, newLocker(t, q.store()), shipTask(), asynq.MaxRetry(0)), asynq.TaskStateArchived)
-	mustBeFree(t, q)
+	for what, key := range map[string]func(context.Context, *asynq.Task) (string, error){
+		"a key function that fails":             func(context.Context, *asynq.Task) (string, error) { return "", context.DeadlineExceeded },
+		"a key function that outlasts the task": func(ctx context.Context, _ *asynq.Task) (string, error) { <-ctx.Done(); return "", ctx.Err() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t)
+			q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(locktest.Locker(t, q.store()), taskmw.WithTypeFunc("order:ship", key))))
+			locks := locktest.Locker(t, q.store())
+			q.await(t, q.handOver(t, locks, shipTask(), asynq.MaxRetry(0), asynq.Timeout(time.Second)), asynq.TaskStateArchived)
+			locktest.ComesFree(t, locks, "order:42") // asynq is first if the time is over
+		})
+	}
 }
 
 func TestWhatIsNoHandoffIsArchived(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, newLocker(t, q.store()), taskmw.Retry)))
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	headers := map[string]string{taskmw.HandoffHeader: "no hand-off"}
 	q.await(t, q.enqueue(t, asynq.NewTaskWithHeaders("order:ship", []byte(`{"order_id":42}`), headers)), asynq.TaskStateArchived)
 }
@@ -256,22 +255,24 @@ func TestWhatIsNoHandoffIsArchived(t *testing.T) {
 func TestATaskThatCannotBeEnqueuedLeavesTheNameFree(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := newLocker(t, q.store())
-	id := q.enqueue(t, asynq.NewTask("other:index", nil))
-	err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
-		_, err := taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.Queue(q.name), asynq.TaskID(id))
-		return err
-	})
-	if !errors.Is(err, asynq.ErrTaskIDConflict) {
-		t.Errorf("%v", err)
+	locks := locktest.Locker(t, q.store())
+	q.enqueue(t, shipTask(), asynq.TaskID("ship:42"), asynq.Unique(time.Hour))
+	for want, option := range map[error]asynq.Option{asynq.ErrTaskIDConflict: asynq.TaskID("ship:42"), asynq.ErrDuplicateTask: asynq.Unique(time.Hour)} {
+		err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
+			_, err := taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.Queue(q.name), option)
+			return err
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+		mustBeFree(t, q)
 	}
-	mustBeFree(t, q)
 }
 
 func TestWhatCannotBeHandedOverStaysWithTheRequest(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := newLocker(t, memlock.New())
+	locks := locktest.Memory(t)
 	withOptions := asynq.NewTask("order:ship", nil, asynq.MaxRetry(1))
 	if _, err := taskmw.Enqueue(t.Context(), q.client, shipTask(), keep); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("without a lease: %v", err)
@@ -283,6 +284,16 @@ func TestWhatCannotBeHandedOverStaysWithTheRequest(t *testing.T) {
 			"no time":        func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, shipTask(), 0) },
 			"lost options":   func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, withOptions, keep) },
 			"a negative one": func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, shipTask(), -1) },
+			// Its aggregator makes another task of it, without the hand-off.
+			"a group": func() (*asynq.TaskInfo, error) {
+				return taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.Group("g"))
+			},
+			"too late": func() (*asynq.TaskInfo, error) {
+				return taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.ProcessAt(time.Now()), asynq.ProcessIn(keep))
+			},
+			"at too late a time": func() (*asynq.TaskInfo, error) {
+				return taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.ProcessIn(0), asynq.ProcessAt(time.Now().Add(2*keep)))
+			},
 		} {
 			if info, err := enqueue(); !errors.Is(err, core.ErrInvalid) || info != nil {
 				t.Errorf("%s: %+v, %v", what, info, err)

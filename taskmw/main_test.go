@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -26,62 +26,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// newLocker returns a Locker that is closed with the test.
-func newLocker(tb testing.TB, d driver.Driver) *core.Locker {
-	tb.Helper()
-	l, err := core.New(d)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return l
-}
-
-// spy is a memory backend that can be down, and tells what it refuses.
-type spy struct {
-	*memlock.Store
-	down    atomic.Bool
-	refused chan struct{} // of size one: the last command that found the name held
-	claims  chan driver.Claim
-}
-
-func newSpy() *spy {
-	return &spy{Store: memlock.New(), refused: make(chan struct{}, 1), claims: make(chan driver.Claim, 100)}
-}
-
-func (s *spy) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return s.ask(ctx, c, s.Store.Acquire)
-}
-
-func (s *spy) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return s.ask(ctx, c, s.Store.Wait)
-}
-
-func (s *spy) ask(ctx context.Context, c driver.Claim, do func(context.Context, driver.Claim) (driver.Grant, error)) (driver.Grant, error) {
-	if s.down.Load() {
-		return driver.Grant{}, driver.ErrNotSent
-	}
-	g, err := do(ctx, c)
-	if err != nil {
-		select {
-		case s.refused <- struct{}{}:
-		default:
-		}
-		return g, err
-	}
-	select {
-	case s.claims <- c:
-	default:
-	}
-	return g, nil
-}
-
 // hold takes a name as another process would, until release is called or the test ends.
 func hold(tb testing.TB, d driver.Driver, name string) (release func()) {
 	tb.Helper()
@@ -90,30 +34,13 @@ func hold(tb testing.TB, d driver.Driver, name string) (release func()) {
 
 func holdAs(tb testing.TB, d driver.Driver, name, holder string) (release func()) {
 	tb.Helper()
-	x, err := newLocker(tb, d).TryAcquire(tb.Context(), name, core.WithLabel(holder))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	release = func() {
-		if err := x.Release(context.Background()); err != nil {
-			tb.Errorf("Release: %v", err)
-		}
-	}
-	tb.Cleanup(release)
-	return release
+	return locktest.Hold(tb, locktest.Locker(tb, d), name, core.WithLabel(holder))
 }
 
 // isFree says whether nobody has the name that shipTask wants.
 func isFree(tb testing.TB, d driver.Driver) bool {
 	tb.Helper()
-	x, err := newLocker(tb, d).TryAcquire(tb.Context(), "order:42")
-	if err != nil {
-		return false
-	}
-	if err := x.Release(tb.Context()); err != nil {
-		tb.Error(err)
-	}
-	return true
+	return locktest.IsFree(tb, locktest.Locker(tb, d), "order:42")
 }
 
 // configured returns a config that went through Configure.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -112,7 +112,8 @@ func (m *middleware) process(ctx context.Context, t *asynq.Task, next asynq.Hand
 	} else {
 		err = a.process()
 	}
-	if !a.ran && (err == nil || isFinal(err) || a.last && ctx.Err() == nil) { // asynq does not bring it again
+	// asynq does not bring it again; but a task that it puts back as the server stops has been cancelled, too.
+	if !a.ran && (err == nil || isFinal(err) || a.last && !errors.Is(ctx.Err(), context.Canceled)) {
 		m.giveBack(ctx, handoff)
 	}
 	return err
@@ -133,15 +134,16 @@ type attempt struct {
 
 // process runs the handler, or says what becomes of the task without. On the last attempt it waits, for what would
 // otherwise be tried again: the name, or, while the Locker drains, another server, to which asynq gives the
-// task as this one stops.
+// task as this one stops. It never waits for longer than the task has time: asynq would count that as a failure.
 func (a *attempt) process() error {
-	var opts []core.Option
-	if a.rule.action == Wait || a.rule.action == Coalesce {
-		opts = []core.Option{core.WithWait(budget(a.ctx))}
+	patience := budget(a.ctx)
+	wait := patience
+	if a.rule.action == Retry || a.rule.action == Skip {
+		wait = min(a.rule.Locker().Wait(), patience)
 	}
-	out := a.run(opts)
-	if out.Reason == adapter.Held && a.last && opts == nil && !a.isTwin(out.Err) {
-		out = a.run([]core.Option{core.WithWait(budget(a.ctx))})
+	out := a.run(wait)
+	if out.Reason == adapter.Held && a.last && wait < patience && !a.isTwin(out.Err) {
+		out = a.run(budget(a.ctx))
 	}
 	a.ran = out.Ran()
 	if a.last && errors.Is(out.Err, core.ErrDraining) && !a.ran {
@@ -151,9 +153,9 @@ func (a *attempt) process() error {
 }
 
 // run runs the handler under the names of the task.
-func (a *attempt) run(opts []core.Option) adapter.Outcome {
+func (a *attempt) run(wait time.Duration) adapter.Outcome {
 	work := func(ctx context.Context) error { return a.next.ProcessTask(ctx, a.task) }
-	opts = slices.Concat(a.rule.scope(a.task), []core.Option{core.WithLabel(a.label)}, opts)
+	opts := append(a.rule.scope(a.task), core.WithLabel(a.label), core.WithWait(wait))
 	switch {
 	case a.handoff.Name() != "": // the name is the task's already, so it needs nobody's run
 		return a.rule.RunWith(a.ctx, a.task, work, func(ctx context.Context, names []string, inside func(context.Context) error) error {
@@ -164,7 +166,7 @@ func (a *attempt) run(opts []core.Option) adapter.Outcome {
 		})
 	case a.rule.action == Coalesce:
 		return a.rule.RunWith(a.ctx, a.task, work, func(ctx context.Context, names []string, inside func(context.Context) error) error {
-			call := coalesce.Call{Name: names[0], Work: a.task.Type(), Self: a.label, Wait: budget(ctx)}
+			call := coalesce.Call{Name: names[0], Work: a.task.Type(), Self: a.label, Wait: wait}
 			return a.rule.group.Do(ctx, call, inside)
 		})
 	default:

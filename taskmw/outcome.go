@@ -1,6 +1,7 @@
 package taskmw
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -90,13 +91,9 @@ func isFinal(err error) bool {
 
 // unrun tells that a task is finished without a run. It names no lock and no holder.
 func (a *attempt) unrun(because string) {
-	log := a.m.log
-	if log == nil {
-		log = slog.Default()
-	}
 	id, _ := asynq.GetTaskID(a.ctx)
 	queue, _ := asynq.GetQueueName(a.ctx)
-	log.LogAttrs(a.ctx, slog.LevelInfo, "holdfast: task finished without a run",
+	cmp.Or(a.m.log, slog.Default()).LogAttrs(a.ctx, slog.LevelInfo, "holdfast: task finished without a run",
 		slog.String("because", because), slog.String("type", a.task.Type()),
 		slog.String("queue", queue), slog.String("id", id))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -56,7 +57,7 @@ func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
 				serve := func() *asynq.Server {
 					cfg := q.quick()
 					cfg.ShutdownTimeout = 10 * time.Millisecond
-					return q.serve(t, cfg, muxOf(d.handler(t), record, ship(t, newLocker(t, q.store()), taskmw.Retry, core.WithDedup(dedup))))
+					return q.serve(t, cfg, muxOf(d.handler(t), record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry, core.WithDedup(dedup))))
 				}
 				first := serve()
 				opts := []asynq.Option{asynq.MaxRetry(3)}

@@ -35,7 +35,7 @@ type Rule struct {
 // an error.
 //
 // By default the middleware does not wait for a held name: asynq retries the task. With
-// [core.WithWait] it waits that long first. [Rule.OnConflict] chooses another
+// [core.WithWait] it waits that long first, or as long as the task's own time allows. [Rule.OnConflict] chooses another
 // action. On a task's last attempt it waits as long as the task's own time allows, whatever WithWait
 // says. So asynq.Timeout must cover waiting and work, and a worker is busy meanwhile.
 //

@@ -10,8 +10,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -25,7 +24,7 @@ func TestContendingTaskIsRetriedUntilTheNameIsFree(t *testing.T) {
 		started <- id
 		<-finish
 		return nil
-	}, record, ship(t, newLocker(t, q.store()), taskmw.Retry))
+	}, record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry))
 	cfg := q.quick()
 	cfg.ErrorHandler = asynq.ErrorHandlerFunc(func(_ context.Context, _ *asynq.Task, err error) {
 		t.Errorf("ErrorHandler was told: %v", err)
@@ -69,7 +68,7 @@ func TestTasksOfOneKeyNeverOverlapOverManyServers(t *testing.T) {
 		ids[i] = q.enqueue(t, shipTask(), asynq.MaxRetry(1))
 	}
 	for range 3 {
-		q.serve(t, q.quick(), muxOf(work, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+		q.serve(t, q.quick(), muxOf(work, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	}
 	for _, id := range ids {
 		q.await(t, id, asynq.TaskStateCompleted)
@@ -82,37 +81,18 @@ func TestTasksOfOneKeyNeverOverlapOverManyServers(t *testing.T) {
 func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	store := newSpy()
-	q.serve(t, q.quick(), muxOf(succeed, taskmw.Middleware(newLocker(t, store),
+	store := locktest.NewBackend()
+	q.serve(t, q.quick(), muxOf(succeed, taskmw.Middleware(locktest.Locker(t, store),
 		taskmw.WithType("order:*", "{asynq:queue}/{asynq:id}/{header:tenant|text}"))))
 	task := asynq.NewTaskWithHeaders("order:ship", nil, map[string]string{"tenant": "acme"})
 	odd := strings.Repeat("ship:42\n", 40)
 	q.await(t, q.enqueue(t, task, asynq.TaskID("ship:42")), asynq.TaskStateCompleted)
-	if c := <-store.claims; c.Name != q.name+"/ship%3A42/acme" || c.Label != "task:order:ship:ship%3A42" {
+	if c := <-store.Granted; c.Name != q.name+"/ship%3A42/acme" || c.Label != "task:order:ship:ship%3A42" {
 		t.Errorf("claimed %s with label %s", c.Name, c.Label)
 	}
 	q.await(t, q.enqueue(t, task, asynq.TaskID(odd)), asynq.TaskStateCompleted)
-	if c := <-store.claims; !strings.HasPrefix(c.Label, "task:order:ship:%sha256-") {
+	if c := <-store.Granted; !strings.HasPrefix(c.Label, "task:order:ship:%sha256-") {
 		t.Errorf("label %q", c.Label)
-	}
-}
-
-func TestTaskIsRetriedWhileTheLockServiceIsDown(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	locks := servers.Redis(t) // of its own, to be broken
-	locks.Stop()
-	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(succeed, record, ship(t, newLocker(t, redislock.New(dial(t, locks.Addr()))), taskmw.Retry)))
-	id := q.enqueue(t, shipTask())
-	if r := <-runs; !errors.Is(r.err, core.ErrUnavailable) || !isPlain(t, r.err) {
-		t.Errorf("got %v", r.err)
-	}
-	<-runs // again
-	locks.Restart()
-	info := q.await(t, id, asynq.TaskStateCompleted)
-	if info.Retried < 2 || q.failures(t) < 2 {
-		t.Errorf("retried %d times, %d failures", info.Retried, q.failures(t))
 	}
 }
 
@@ -122,7 +102,7 @@ func TestLastAttemptWaitsForTheName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
-			store := newSpy()
+			store := locktest.NewBackend()
 			record, runs := recorder()
 			held := make(chan struct{})
 			mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
@@ -130,7 +110,7 @@ func TestLastAttemptWaitsForTheName(t *testing.T) {
 					return nil
 				}
 				return errors.New("broken")
-			}, record, before(held), ship(t, newLocker(t, store), taskmw.Retry))
+			}, record, before(held), ship(t, locktest.Locker(t, store), taskmw.Retry))
 			q.serve(t, q.quick(), mux)
 			var release func()
 			take := func() { release = hold(t, store, "order:42"); close(held) }
@@ -142,7 +122,7 @@ func TestLastAttemptWaitsForTheName(t *testing.T) {
 				<-runs // and so has been released
 				take()
 			}
-			<-store.refused
+			<-store.Refused
 			if info, err := q.inspect.GetTaskInfo(q.name, id); err != nil || info.State != asynq.TaskStateActive {
 				t.Errorf("while it waits: %+v, %v", info, err)
 			}
@@ -173,7 +153,7 @@ func TestADrainingServerPutsTasksBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
-			locks := newLocker(t, q.store())
+			locks := locktest.Locker(t, q.store())
 			if err := locks.Drain(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +171,7 @@ func TestADrainingServerPutsTasksBack(t *testing.T) {
 			id := q.enqueue(t, shipTask(), asynq.MaxRetry(limit))
 			<-begun
 			srv.Shutdown()
-			q.serve(t, q.quick(), muxOf(handler, ship(t, newLocker(t, q.store()), taskmw.Retry)))
+			q.serve(t, q.quick(), muxOf(handler, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 			if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 0 {
 				t.Errorf("it counted as a failure: %+v", info)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -26,18 +27,28 @@ func TestTheTable(t *testing.T) {
 		return func(err error) bool { return errors.Is(err, want) && isPlain(t, err) }
 	}
 	jobtest.Test(t, jobtest.Queue{
-		Mount: func(t *testing.T, l *core.Locker, template string, opts ...core.Option) jobtest.Run {
+		Package: "taskmw: ", Kind: "order:ship",
+		New: func(t *testing.T, l *core.Locker, rules ...jobtest.Rule) (jobtest.Run, error) {
 			t.Helper()
-			kind := "order:ship"
-			if template == "" {
-				kind, template = "order:bill", "order:{order_id}"
+			opts := []taskmw.Option{taskmw.WithLogger(slog.New(slog.DiscardHandler))}
+			for _, r := range rules {
+				if r.Key != "" {
+					opts = append(opts, taskmw.WithType(r.Kind, r.Key, r.Opts...))
+					continue
+				}
+				var name func(context.Context, *asynq.Task) (string, error)
+				if r.Func != nil {
+					name = func(ctx context.Context, _ *asynq.Task) (string, error) { return r.Func(ctx) }
+				}
+				opts = append(opts, taskmw.WithTypeFunc(r.Kind, name, r.Opts...))
 			}
-			mw := middleware(t, l, taskmw.WithType(kind, template, opts...))
+			mw, err := taskmw.New(l, opts...)
 			return func(args string, work jobtest.Work) error {
 				mux := muxOf(func(ctx context.Context, _ *asynq.Task) error { return work(ctx) }, mw)
-				return mux.ProcessTask(taskContext(t), asynq.NewTask("order:ship", []byte(args)))
-			}
+				return mux.ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(args), map[string]string{"tenant": "acme:eu", "Tenant": "other"}))
+			}, err
 		},
+		Refused: []string{"order:{query:id}", "order:{header:id}", "order:{asynq:retries}"},
 		Told: map[jobtest.Outcome]func(error) bool{
 			jobtest.Held:     func(err error) bool { return errors.Is(err, taskmw.ErrConflict) && !cfg.IsFailure(err) },
 			jobtest.Draining: func(err error) bool { return errors.Is(err, core.ErrDraining) && !cfg.IsFailure(err) },
@@ -45,7 +56,10 @@ func TestTheTable(t *testing.T) {
 			jobtest.BadKey:    func(err error) bool { return errors.Is(err, asynq.SkipRetry) && errors.Is(err, core.ErrInvalid) },
 			jobtest.Duplicate: func(err error) bool { return err == nil },
 		},
-		Names:    map[string]string{"{asynq:type}": "order%3Aship"},
+		Names: map[string]string{
+			"{asynq:type}": "order%3Aship", "{header:tenant|text}:{order_id}": "acme%3Aeu:42", "{header:Tenant|text}": "other",
+			"{order_id}/{asynq:type}/{order_id}/{customer.id}": "42/order%3Aship/42/c1",
+		},
 		Verdicts: []error{asynq.SkipRetry, asynq.RevokeTask},
 		Label:    "task:order:ship:",
 	})
@@ -103,7 +117,7 @@ func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := memlock.New()
-			locks := newLocker(t, store)
+			locks := locktest.Locker(t, store)
 			ctx := c.given(t, store, locks)
 			var log bytes.Buffer
 			err := muxOf(mustNotRun(t), middleware(t, locks, taskmw.WithType("order:ship", "order:{order_id}", c.opts...),
@@ -144,7 +158,7 @@ func TestWhatAHandlerReturns(t *testing.T) {
 			nil, broken, &core.HeldError{Name: "stock:7"}, core.ErrDuplicate, core.ErrUnavailable, core.ErrInvalid, taskmw.ErrConflict,
 			&core.LostError{Name: "stock:7", Reason: core.ReasonTaken}, asynq.SkipRetry, fmt.Errorf("gone: %w", asynq.RevokeTask), context.DeadlineExceeded,
 		} {
-			mux := muxOf(func(context.Context, *asynq.Task) error { return own }, ship(t, newLocker(t, memlock.New()), action))
+			mux := muxOf(func(context.Context, *asynq.Task) error { return own }, ship(t, locktest.Memory(t), action))
 			if err := mux.ProcessTask(taskContext(t), shipTask()); err != own { //nolint:errorlint // the very value
 				t.Errorf("%s: the handler returned %v, asynq is told %v", action, own, err)
 			}
@@ -155,7 +169,7 @@ func TestWhatAHandlerReturns(t *testing.T) {
 						t.Errorf("the cause is %v", context.Cause(ctx))
 					}
 					return own
-				}, ship(t, newLocker(t, memlock.New()), action, core.WithMaxHold(time.Second)))
+				}, ship(t, locktest.Memory(t), action, core.WithMaxHold(time.Second)))
 				err := mux.ProcessTask(taskContext(t), shipTask())
 				isFinal := errors.Is(own, asynq.SkipRetry) || errors.Is(own, asynq.RevokeTask)
 				if !errors.Is(err, core.ErrLost) || !isPlain(t, err) && own != taskmw.ErrConflict || //nolint:errorlint // that very error
@@ -173,36 +187,12 @@ func TestWhatAHandlerReturns(t *testing.T) {
 func TestAConflictOfAMiddlewareFurtherInIsAConflict(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
-	locks := newLocker(t, store)
+	locks := locktest.Locker(t, store)
 	hold(t, store, "stock")
 	err := muxOf(mustNotRun(t), ship(t, locks, taskmw.Retry), middleware(t, locks, taskmw.WithType("*", "stock"))).
 		ProcessTask(taskContext(t), shipTask())
 	if !errors.Is(err, taskmw.ErrConflict) || configured(t, asynq.Config{}).IsFailure(err) || !isFree(t, store) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// asynq abandons a handler whose time is over, and redelivers its task.
-func TestTheLeaseOutlivesTheTasksContextUntilTheHandlerReturns(t *testing.T) {
-	t.Parallel()
-	store := memlock.New()
-	started, finish, result := make(chan struct{}), make(chan struct{}), make(chan error)
-	mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
-		close(started)
-		<-ctx.Done()
-		<-finish // deaf for a while
-		return nil
-	}, ship(t, newLocker(t, store), taskmw.Retry))
-	ctx, cancel := context.WithCancel(taskContext(t))
-	go func() { result <- mux.ProcessTask(ctx, shipTask()) }()
-	<-started
-	cancel()
-	if isFree(t, store) {
-		t.Error("released while the handler runs")
-	}
-	close(finish)
-	if err := <-result; err != nil || !isFree(t, store) {
-		t.Errorf("not released after the handler returned: %v", err)
 	}
 }
 
@@ -215,7 +205,7 @@ func TestWaitWaitsAsLongAsTheTasksTimeAllows(t *testing.T) {
 			ctx, cancel := context.WithTimeout(taskContext(t), left)
 			defer cancel()
 			began := time.Now()
-			err := muxOf(mustNotRun(t), ship(t, newLocker(t, store), taskmw.Wait, core.WithWait(time.Millisecond))).ProcessTask(ctx, shipTask())
+			err := muxOf(mustNotRun(t), ship(t, locktest.Locker(t, store), taskmw.Wait, core.WithWait(time.Millisecond))).ProcessTask(ctx, shipTask())
 			if !errors.Is(err, taskmw.ErrConflict) || ctx.Err() != nil {
 				t.Errorf("with %s: %v, context: %v", left, err, ctx.Err())
 			}
@@ -235,7 +225,7 @@ func TestWaitWaitsAsLongAsTheTasksTimeAllows(t *testing.T) {
 			if left != time.Microsecond {
 				time.AfterFunc(10*time.Minute, hold(t, store, "order:42"))
 			}
-			if err := muxOf(succeed, ship(t, newLocker(t, store), taskmw.Wait)).ProcessTask(ctx, shipTask()); err != nil {
+			if err := muxOf(succeed, ship(t, locktest.Locker(t, store), taskmw.Wait)).ProcessTask(ctx, shipTask()); err != nil {
 				t.Errorf("with %s: %v", left, err)
 			}
 		})
@@ -248,7 +238,7 @@ func TestARulesOwnPatienceComesBeforeItsAction(t *testing.T) {
 		store := memlock.New()
 		hold(t, store, "order:42")
 		began := time.Now()
-		err := muxOf(mustNotRun(t), ship(t, newLocker(t, store), taskmw.Skip, core.WithWait(time.Minute))).ProcessTask(taskContext(t), shipTask())
+		err := muxOf(mustNotRun(t), ship(t, locktest.Locker(t, store), taskmw.Skip, core.WithWait(time.Minute))).ProcessTask(taskContext(t), shipTask())
 		if waited := time.Since(began); !errors.Is(err, taskmw.ErrConflict) || waited != time.Minute {
 			t.Errorf("after %s: %v", waited, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // request is one of a framework that does not exist.
@@ -44,20 +45,6 @@ func texts(of ...string) *request {
 		r.text[pair[0]] = append(r.text[pair[0]], pair[1])
 	}
 	return r
-}
-
-func newLocker(t *testing.T, store *memlock.Store, opts ...core.NewOption) *core.Locker {
-	t.Helper()
-	l, err := core.New(store, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
 }
 
 func newRule(t *testing.T, l *core.Locker, template string, opts ...core.Option) *adapter.Rule[*request] {
@@ -118,14 +105,14 @@ func TestAKeyThatCannotWorkIsRefusedAtTheStart(t *testing.T) {
 	if _, err := adapter.KeyFunc[*request]("x", nil); !errors.Is(err, core.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, err := adapter.NewRule(newLocker(t, memlock.New()), adapter.Key[*request]{}); !errors.Is(err, core.ErrInvalid) {
+	if _, err := adapter.NewRule(locktest.Memory(t), adapter.Key[*request]{}); !errors.Is(err, core.ErrInvalid) {
 		t.Error(err)
 	}
 	k, _ := adapter.NewKey("order:{field}", sources)
 	if _, err := adapter.NewRule(nil, k); !errors.Is(err, core.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, err := adapter.NewRule(newLocker(t, memlock.New()), k, core.WithTTL(1)); !errors.Is(err, core.ErrInvalid) {
+	if _, err := adapter.NewRule(locktest.Memory(t), k, core.WithTTL(1)); !errors.Is(err, core.ErrInvalid) {
 		t.Error(err)
 	}
 }
@@ -133,7 +120,7 @@ func TestAKeyThatCannotWorkIsRefusedAtTheStart(t *testing.T) {
 func TestWorkRunsUnderItsNamesAndItsErrorIsUntouched(t *testing.T) {
 	t.Parallel()
 	own := errors.New("own")
-	rule := newRule(t, newLocker(t, memlock.New()), "account:{text:from|int} account:{text:to|int}")
+	rule := newRule(t, locktest.Memory(t), "account:{text:from|int} account:{text:to|int}")
 	out := rule.Run(t.Context(), texts("from", "2", "to", "1"), func(ctx context.Context) error {
 		for _, name := range []string{"account:1", "account:2"} {
 			if f, err := core.FenceFor(ctx, name); err != nil || f == 0 {
@@ -202,7 +189,7 @@ func TestWorkDoesNotRunAndTheOutcomeSaysWhy(t *testing.T) {
 			t.Parallel()
 			store := memlock.New()
 			defer store.SetDown(false)
-			s := setup{store: store, locks: newLocker(t, store), other: newLocker(t, store)}
+			s := setup{store: store, locks: locktest.Locker(t, store), other: locktest.Locker(t, store)}
 			s.ctx, s.cancel = context.WithCancel(t.Context())
 			defer s.cancel()
 			if row.before != nil {
@@ -223,7 +210,7 @@ func TestWorkDoesNotRunAndTheOutcomeSaysWhy(t *testing.T) {
 
 func TestARuleThatCannotWorkWhereItStandsIsMisconfigured(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t, memlock.New())
+	locks := locktest.Memory(t)
 	fails := func(context.Context) error { t.Error("it ran"); return nil }
 	if out := newRule(t, locks, "order:{route}").Run(t.Context(), texts(), fails); out.Reason != adapter.Misconfigured {
 		t.Errorf("%+v", out)
@@ -243,7 +230,7 @@ func TestARuleThatCannotWorkWhereItStandsIsMisconfigured(t *testing.T) {
 func TestALossIsJoinedToTheWorksOwnError(t *testing.T) {
 	t.Parallel()
 	own := errors.New("own")
-	rule := newRule(t, newLocker(t, memlock.New()), "order:{text:id|int}", core.WithMaxHold(10*time.Millisecond))
+	rule := newRule(t, locktest.Memory(t), "order:{text:id|int}", core.WithMaxHold(10*time.Millisecond))
 	for _, own := range []error{nil, own} {
 		out := rule.Run(t.Context(), texts("id", "42"), func(ctx context.Context) error {
 			<-ctx.Done()
@@ -259,7 +246,7 @@ func TestALossIsJoinedToTheWorksOwnError(t *testing.T) {
 // Such an error looks like one of this rule's, and is not.
 func TestWhatALockInsideSaysIsTheWorksOwn(t *testing.T) {
 	t.Parallel()
-	locks := newLocker(t, memlock.New())
+	locks := locktest.Memory(t)
 	for _, own := range []error{&core.HeldError{Name: "x"}, &core.LostError{Name: "x"}, core.ErrInvalid, core.ErrUnavailable, core.ErrDraining} {
 		rule := newRule(t, locks, "order:{text:id|int}", core.WithDedup(time.Hour))
 		for range 2 { // not done, so it runs again
@@ -290,7 +277,7 @@ func TestAFunctionsNameIsCheckedAndItsErrorKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rule, err := adapter.NewRule(newLocker(t, memlock.New()), k)
+		rule, err := adapter.NewRule(locktest.Memory(t), k)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +290,7 @@ func TestAFunctionsNameIsCheckedAndItsErrorKept(t *testing.T) {
 func TestObserversSeeTheTemplatesAndARuleCanBeRefined(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 2)
-	locks := newLocker(t, memlock.New(), core.WithObserver(func(e core.Event) {
+	locks := locktest.Locker(t, memlock.New(), core.WithObserver(func(e core.Event) {
 		if e.Kind == core.EventAcquired {
 			seen <- e.Template
 		}
@@ -326,7 +313,7 @@ func TestObserversSeeTheTemplatesAndARuleCanBeRefined(t *testing.T) {
 
 func TestHostileValuesGetLocksOfTheirOwnNames(t *testing.T) {
 	t.Parallel()
-	rule := newRule(t, newLocker(t, memlock.New()), strings.Replace(hostile.Template, "{v}", "{text:v|text}", 1))
+	rule := newRule(t, locktest.Memory(t), strings.Replace(hostile.Template, "{v}", "{text:v|text}", 1))
 	var names hostile.Names
 	for what, value := range hostile.Values() {
 		out := rule.Run(t.Context(), texts("v", value), func(ctx context.Context) error {

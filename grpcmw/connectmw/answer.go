@@ -3,7 +3,6 @@ package connectmw
 import (
 	"errors"
 	"math"
-	"reflect"
 	"strconv"
 	"time"
 
@@ -12,12 +11,50 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/holdfast-go/holdfast/grpcmw"
 )
 
-// translate turns an answer of package grpcmw into Connect's error. A handler's own error stays what it is.
-func translate(err, own error, trailer metadata.MD) error {
-	if err == nil || same(err, own) {
+// own is a handler's error on its way through package grpcmw.
+type own struct{ error }
+
+func (o *own) Unwrap() error { return o.error }
+
+// asOwn marks a handler's error. nil is none.
+func asOwn(procedure string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &own{passedOn(procedure, err)}
+}
+
+// passedOn is the refusal of another server that a handler returns. If it was asked for the same procedure, it says that this
+// one's handler did not run, and it has. An interceptor further in may say so.
+func passedOn(procedure string, err error) error {
+	e, ok := errors.AsType[*connect.Error](err)
+	if _, ours := errors.AsType[*refusal](err); ours || !ok {
 		return err
+	}
+	copied, claims := connect.NewError(e.Code(), e.Unwrap()), false
+	for _, d := range e.Details() {
+		v, _ := d.Value() // of a type that is not known here it has none
+		if i, ok := v.(*errdetails.ErrorInfo); ok && i.GetDomain() == grpcmw.Domain && i.GetMetadata()[grpcmw.MethodMetadata] == procedure {
+			delete(i.GetMetadata(), grpcmw.MethodMetadata)
+			claims = true
+			d, _ = connect.NewErrorDetail(i) // which it was
+		}
+		copied.AddDetail(d)
+	}
+	if !claims {
+		return err
+	}
+	return copied // without the other server's headers, as Connect sends it on
+}
+
+// translate turns an answer of package grpcmw into Connect's error. A handler's own error stays what it is.
+func translate(err error, trailer metadata.MD) error {
+	if o, ok := err.(*own); ok { //nolint:errorlint // what package grpcmw answers may wrap it
+		return o.error
 	}
 	answer, ok := errors.AsType[interface {
 		error
@@ -46,19 +83,6 @@ func translate(err, own error, trailer metadata.MD) error {
 		}
 	}
 	return translated
-}
-
-// same says whether err is that very error of the handler. == panics on errors that cannot be compared, such as slices.
-// Those of package grpcmw can be.
-func same(err, own error) bool {
-	switch {
-	case own == nil:
-		return false
-	case !reflect.ValueOf(err).Comparable():
-		return true
-	default:
-		return reflect.ValueOf(own).Comparable() && err == own //nolint:errorlint // that very error, and no other
-	}
 }
 
 // seconds is a Retry-After, rounded up.

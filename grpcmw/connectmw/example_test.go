@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -15,31 +16,45 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
-func ExampleWithLocks() {
-	ctx := context.Background()
+// generated stands for what protoc-gen-connect-go writes: shopv1connect.NewOrdersHandler.
+type generated struct{}
+
+var shopv1connect generated
+
+func (generated) NewOrdersHandler(_ any, opts ...connect.HandlerOption) (path string, h http.Handler) {
+	return refund, connect.NewUnaryHandler(refund, leaseName, opts...)
+}
+
+// What follows is the code of docs/guides/rpc.md; examples/readme_test.go compares them.
+
+func handlers(mux *http.ServeMux, locks *core.Locker, orders any) {
+	guard := connectmw.WithLocks(locks,
+		// One at a time for each order. A second call gets "aborted" at once.
+		grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.id}"),
+
+		// A header names the order; the lock is held until the stream is over.
+		grpcmw.WithMethod("/shop.v1.Orders/Negotiate", "order:{metadata:x-order|text}", core.WithWait(5*time.Second)),
+	)
+	mux.Handle(shopv1connect.NewOrdersHandler(orders, guard))
+}
+
+func Example() {
 	locks, err := core.New(memlock.New())
 	if err != nil {
 		panic(err)
 	}
-	defer locks.Close(ctx)
-
-	guard := connectmw.WithLocks(locks, grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.id}"))
 	mux := http.NewServeMux()
-	mux.Handle("/shop.v1.Orders/Refund", connect.NewUnaryHandler("/shop.v1.Orders/Refund",
-		func(ctx context.Context, _ *connect.Request[testpb.RefundRequest]) (*connect.Response[testpb.Reply], error) {
-			lease, _ := core.FromContext(ctx)
-			return connect.NewResponse(&testpb.Reply{Text: "refunded under " + lease.Name()}), nil
-		}, guard)) // generated code: mux.Handle(shopv1connect.NewOrdersHandler(orders, guard))
+	handlers(mux, locks, nil)
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 
 	client := connect.NewClient[testpb.RefundRequest, testpb.Reply](srv.Client(), srv.URL+"/shop.v1.Orders/Refund")
-	res, err := client.CallUnary(ctx, connect.NewRequest(&testpb.RefundRequest{Order: &testpb.Order{Id: 42}}))
+	res, err := client.CallUnary(context.Background(), connect.NewRequest(&testpb.RefundRequest{Order: &testpb.Order{Id: 42}}))
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(res.Msg.GetText())
-	_, err = client.CallUnary(ctx, connect.NewRequest(&testpb.RefundRequest{}))
+	fmt.Println("refunded under", res.Msg.GetText())
+	_, err = client.CallUnary(context.Background(), connect.NewRequest(&testpb.RefundRequest{}))
 	fmt.Println(connect.CodeOf(err))
 	// Output:
 	// refunded under order:42

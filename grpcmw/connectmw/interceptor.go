@@ -46,15 +46,14 @@ func (i *Interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		t := &transport{procedure: req.Spec().Procedure}
 		var resp connect.AnyResponse
-		var own error // the handler's
-		handler := func(ctx context.Context, _ any) (any, error) {
-			resp, own = next(ctx, req)
-			return nil, own
+		handler := func(ctx context.Context, _ any) (_ any, err error) {
+			resp, err = next(ctx, req)
+			return nil, asOwn(t.procedure, err)
 		}
 		info := &grpc.UnaryServerInfo{FullMethod: t.procedure}
 		_, err := i.rules.Unary()(t.context(ctx, req.Header()), req.Any(), info, handler)
 		if err != nil {
-			return nil, translate(err, own, t.trailer)
+			return nil, translate(err, t.trailer)
 		}
 		return resp, nil
 	}
@@ -66,14 +65,12 @@ func (i *Interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		t := &transport{procedure: conn.Spec().Procedure}
 		below := &stream{transport: t, ctx: t.context(ctx, conn.RequestHeader()), conn: conn}
 		t.header = below.SetHeader
-		var own error                                            // the handler's
 		handler := func(_ any, locked grpc.ServerStream) error { //nolint:contextcheck,nolintlint // the lock's is made of ctx; the linter sees it or not
-			own = next(locked.Context(), &lockedConn{conn, locked}) //nolint:contextcheck,nolintlint // as above
-			return own
+			return asOwn(t.procedure, next(locked.Context(), &lockedConn{conn, locked})) //nolint:contextcheck,nolintlint // as above
 		}
 		info := &grpc.StreamServerInfo{FullMethod: t.procedure}
-		err := i.rules.Stream()(nil, below, info, handler) // sets own
-		return translate(err, own, t.trailer)
+		err := i.rules.Stream()(nil, below, info, handler) // which sets the trailer
+		return translate(err, t.trailer)
 	}
 }
 

@@ -86,7 +86,7 @@ type lockedConn struct {
 }
 
 // Receive returns the answer to a loss once the lock is lost.
-func (c *lockedConn) Receive(m any) error { return translate(c.locked.RecvMsg(m), nil, nil) }
+func (c *lockedConn) Receive(m any) error { return translate(c.locked.RecvMsg(m), nil) }
 
 // Send sends nothing once the lock is lost.
-func (c *lockedConn) Send(m any) error { return translate(c.locked.SendMsg(m), nil, nil) }
+func (c *lockedConn) Send(m any) error { return translate(c.locked.SendMsg(m), nil) }

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/connectmw"
-	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestAServerStreamHoldsTheLockOfItsRequest(t *testing.T) {
@@ -20,12 +20,12 @@ func TestAServerStreamHoldsTheLockOfItsRequest(t *testing.T) {
 	for protocol, opts := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			locks, other := rpctest.Lockers(t)
+			locks, other := locktest.Two(t)
 			h := connect.NewServerStreamHandler(watch, func(ctx context.Context, req *connect.Request[request], s *connect.ServerStream[reply]) error {
 				if req.Msg.GetOrder().GetId() != 42 {
 					t.Errorf("the handler got %v", req.Msg)
 				}
-				if !rpctest.IsHeld(t, other, "order:42") {
+				if locktest.IsFree(t, other, "order:42") {
 					t.Error("free while the handler runs")
 				}
 				return s.Send(&reply{Text: name(ctx)})
@@ -44,11 +44,11 @@ func TestAServerStreamHoldsTheLockOfItsRequest(t *testing.T) {
 
 func TestAClientStreamHoldsTheLockOfItsHeader(t *testing.T) {
 	t.Parallel()
-	locks, other := rpctest.Lockers(t)
+	locks, other := locktest.Two(t)
 	h := connect.NewClientStreamHandler(imports, func(ctx context.Context, s *connect.ClientStream[request]) (*connect.Response[reply], error) {
 		n := 0
 		for s.Receive() {
-			if n++; !rpctest.IsHeld(t, other, "order:42") {
+			if n++; locktest.IsFree(t, other, "order:42") {
 				t.Error("free while the handler runs")
 			}
 		}
@@ -68,14 +68,14 @@ func TestAClientStreamHoldsTheLockOfItsHeader(t *testing.T) {
 	if err != nil || res.Msg.GetText() != "order:42" {
 		t.Errorf("%v, %v", res, err)
 	}
-	if rpctest.IsHeld(t, other, "order:42") {
+	if !locktest.IsFree(t, other, "order:42") {
 		t.Error("held after the call")
 	}
 }
 
 func TestALostStreamEnds(t *testing.T) {
 	t.Parallel()
-	locks, _ := rpctest.Lockers(t)
+	locks, _ := locktest.Two(t)
 	h := connect.NewBidiStreamHandler(negotiate, func(ctx context.Context, s *connect.BidiStream[request, reply]) error {
 		if _, err := s.Receive(); err != nil {
 			return err

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw/connectmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 var byOrder = grpcmw.WithMethod(refund, "order:{order.id}")
@@ -53,9 +54,9 @@ func TestACallHoldsTheLockOfItsMessage(t *testing.T) {
 	for protocol, opts := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			locks, other := rpctest.Lockers(t)
+			locks, other := locktest.Two(t)
 			h := connect.NewUnaryHandler(refund, func(ctx context.Context, req *connect.Request[request]) (*connect.Response[reply], error) {
-				if !rpctest.IsHeld(t, other, "order:42") {
+				if locktest.IsFree(t, other, "order:42") {
 					t.Error("free while the handler runs")
 				}
 				return leaseName(ctx, req)
@@ -64,7 +65,7 @@ func TestACallHoldsTheLockOfItsMessage(t *testing.T) {
 			if err != nil || res.Msg.GetText() != "order:42" {
 				t.Fatalf("%v, %v", res, err)
 			}
-			if rpctest.IsHeld(t, other, "order:42") {
+			if !locktest.IsFree(t, other, "order:42") {
 				t.Error("held after the call")
 			}
 		})
@@ -104,34 +105,13 @@ func TestTheTable(t *testing.T) {
 
 func TestAHeldLockTellsHTTPClientsWhenToRetry(t *testing.T) {
 	t.Parallel()
-	locks, other := rpctest.Lockers(t)
-	rpctest.Hold(t, other, "order:42")
+	locks, other := locktest.Two(t)
+	locktest.Hold(t, other, "order:42")
 	c := client(serve(t, refund, connect.NewUnaryHandler(refund, leaseName, connectmw.WithLocks(locks, byOrder))), refund)
 	_, err := c.CallUnary(t.Context(), order(42))
 	e, ok := errors.AsType[*connect.Error](err)
 	if !ok || e.Meta().Get("Retry-After") != "1" || e.Meta().Get("Grpc-Retry-Pushback-Ms") == "" {
 		t.Errorf("%v: %v", err, e.Meta())
-	}
-}
-
-func TestAHandlersErrorIsItsOwn(t *testing.T) {
-	t.Parallel()
-	locks, _ := rpctest.Lockers(t)
-	var seen error
-	outside := connect.WithInterceptors(connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
-		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-			res, err := next(ctx, req)
-			seen = err
-			return res, err
-		}
-	}))
-	mine := connect.NewError(connect.CodeResourceExhausted, errors.New("sold out"))
-	h := connect.NewUnaryHandler(refund, func(context.Context, *connect.Request[request]) (*connect.Response[reply], error) {
-		return nil, mine
-	}, outside, connectmw.WithLocks(locks, byOrder))
-	_, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), order(42))
-	if connect.CodeOf(err) != connect.CodeResourceExhausted || seen != error(mine) { //nolint:errorlint // that very error
-		t.Errorf("%v; outside: %v", err, seen)
 	}
 }
 
@@ -144,7 +124,7 @@ type wrapped struct{ error }
 
 func TestAHandlersErrorMayBeOfATypeThatCannotBeCompared(t *testing.T) {
 	t.Parallel()
-	locks, _ := rpctest.Lockers(t)
+	locks, _ := locktest.Two(t)
 	for _, own := range []error{several{"order.id"}, wrapped{several{"order.id"}}} {
 		for _, rule := range [][]grpcmw.Option{{byOrder, grpcmw.WithMethod(watch, "order:{order.id}")}, nil} {
 			unary := connect.NewUnaryHandler(refund, func(context.Context, *connect.Request[request]) (*connect.Response[reply], error) {
@@ -169,27 +149,59 @@ func TestAHandlersErrorMayBeOfATypeThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-func TestInterceptorsOutsideFindCoresError(t *testing.T) {
+func TestInterceptorsOutsideFindCoresErrorAndAHandlersOwn(t *testing.T) {
 	t.Parallel()
-	locks, other := rpctest.Lockers(t)
-	rpctest.Hold(t, other, "order:42")
-	var seen error
-	outside := connect.WithInterceptors(connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
-		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-			res, err := next(ctx, req)
-			seen = err
-			return res, err
+	mine := connect.NewError(connect.CodeResourceExhausted, errors.New("sold out"))
+	for want, code := range map[error]connect.Code{core.ErrHeld: connect.CodeAborted, mine: connect.CodeResourceExhausted} {
+		locks, other := locktest.Two(t)
+		if want == core.ErrHeld { //nolint:errorlint // that very error
+			locktest.Hold(t, other, "order:42")
 		}
-	}))
-	c := client(serve(t, refund, connect.NewUnaryHandler(refund, leaseName, outside, connectmw.WithLocks(locks, byOrder))), refund)
-	if _, err := c.CallUnary(t.Context(), order(42)); err == nil || !errors.Is(seen, core.ErrHeld) {
-		t.Errorf("%v; outside: %v", err, seen)
+		var seen error
+		outside := connect.WithInterceptors(connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+			return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+				res, err := next(ctx, req)
+				seen = err
+				return res, err
+			}
+		}))
+		h := connect.NewUnaryHandler(refund, func(context.Context, *connect.Request[request]) (*connect.Response[reply], error) {
+			return nil, mine
+		}, outside, connectmw.WithLocks(locks, byOrder))
+		_, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), order(42))
+		if connect.CodeOf(err) != code || !errors.Is(seen, want) || code == connect.CodeResourceExhausted && seen != want { //nolint:errorlint // that very error
+			t.Errorf("%v; outside: %v, want %v", err, seen, want)
+		}
+	}
+}
+
+// The other server is another region's, a shard, or the next version of the service. Here the handler has run.
+func TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt(t *testing.T) {
+	t.Parallel()
+	locks, other := locktest.Two(t)
+	locktest.Hold(t, other, "order:42")
+	next := client(serve(t, refund, connect.NewUnaryHandler(refund, leaseName, connectmw.WithLocks(locks, byOrder))), refund)
+	for _, rule := range [][]grpcmw.Option{{byOrder}, nil} {
+		h := connect.NewUnaryHandler(refund, func(ctx context.Context, _ *connect.Request[request]) (*connect.Response[reply], error) {
+			return next.CallUnary(ctx, order(42))
+		}, connectmw.WithLocks(locktest.Memory(t), rule...))
+		_, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), order(42))
+		if is, retry := reason(t, err); is != grpcmw.ReasonHeld || retry == 0 || connect.CodeOf(err) != connect.CodeAborted {
+			t.Errorf("%v (%s, %s): not as it was", err, is, retry)
+		}
+		e, _ := errors.AsType[*connect.Error](err)
+		for _, d := range e.Details() {
+			v, _ := d.Value()
+			if i, ok := v.(*errdetails.ErrorInfo); ok && i.GetMetadata()[grpcmw.MethodMetadata] != "" {
+				t.Errorf("it claims that no handler ran: %v", i)
+			}
+		}
 	}
 }
 
 func TestHeadersNameLocksAndCarryFences(t *testing.T) {
 	t.Parallel()
-	locks, _ := rpctest.Lockers(t)
+	locks, _ := locktest.Two(t)
 	h := connect.NewUnaryHandler(refund, func(ctx context.Context, req *connect.Request[request]) (*connect.Response[reply], error) {
 		if f, err := fence.Parse(metadata.ValueFromIncomingContext(ctx, fence.Header)...); err != nil || f != 7 {
 			t.Errorf("fence %d, %v", f, err)
@@ -207,8 +219,8 @@ func TestHeadersNameLocksAndCarryFences(t *testing.T) {
 
 func TestMethodsWithoutARuleAndClientsAreNotLocked(t *testing.T) {
 	t.Parallel()
-	locks, other := rpctest.Lockers(t)
-	rpctest.Hold(t, other, "order:42")
+	locks, other := locktest.Two(t)
+	locktest.Hold(t, other, "order:42")
 	i, err := connectmw.NewInterceptor(locks, grpcmw.WithMethod(watch, "order:{order.id}"))
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +238,7 @@ func TestMethodsWithoutARuleAndClientsAreNotLocked(t *testing.T) {
 
 func TestRulesThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
-	locks, _ := rpctest.Lockers(t)
+	locks, _ := locktest.Two(t)
 	if _, err := connectmw.NewInterceptor(locks, grpcmw.WithMethod(refund, "order:{order.nothing}")); !errors.Is(err, core.ErrInvalid) {
 		t.Error(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/labstack/echo/v5"
-	"github.com/labstack/echo/v5/middleware"
 
 	"github.com/holdfast-go/holdfast/httpmw/echo5mw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
@@ -19,15 +18,6 @@ func TestTheTable(t *testing.T) {
 	version.Run(t)
 }
 
-func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
-	t.Parallel()
-	locks := mwtest.MemoryLocker(t)
-	mwtest.Panics(t, "echo5mw", func() { echo5mw.Lock(locks, "order:{id") })
-	mwtest.Panics(t, "echo5mw", func() { echo5mw.Bind(locks, "order:{ID}", func(*echo.Context, *mwtest.Pay) error { return nil }) })
-}
-
-func BenchmarkLock(b *testing.B) { version.Bench(b) }
-
 type app = echotest.App[*echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]
 
 var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareFunc]{
@@ -35,6 +25,7 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 	Lock:       echo5mw.Lock,
 	Middleware: echo5mw.New,
 	NewBind:    echo5mw.NewBind[mwtest.Pay],
+	Bind:       echo5mw.Bind[mwtest.Pay],
 	Serve:      serve,
 	Response:   (*echo.Context).Response,
 	Writer: func(c *echo.Context) http.ResponseWriter {
@@ -51,8 +42,7 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 		}
 		return 0
 	},
-	Wrap:     echo.WrapMiddleware,
-	Override: middleware.MethodOverride(),
+	Wrap: echo.WrapMiddleware,
 }
 
 func serve(a app) http.Handler {

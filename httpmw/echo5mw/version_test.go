@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/echo5mw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // What only this version of Echo does.
@@ -20,7 +21,7 @@ import (
 func TestEveryRouterConfigMakesTheSameName(t *testing.T) {
 	t.Parallel()
 	const refused = "400"
-	locks := mwtest.MemoryLocker(t)
+	locks := locktest.Memory(t)
 	for _, config := range []echo.RouterConfig{
 		{}, {UnescapePathParamValues: true}, {UseEscapedPathForMatching: true}, // both together unescape twice
 	} {
@@ -64,7 +65,7 @@ func TestALossBehindAnotherWriterIsAnswered(t *testing.T) {
 				}
 				return err
 			}
-		}, echo5mw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", short))
+		}, echo5mw.Lock(locktest.Memory(t), "order:{id|int}", short))
 		if w := mwtest.Call(t, e, http.MethodPost, "/orders/42"); w.Code != want || body != "" && w.Body.String() != body {
 			t.Errorf("%q: answered %d %s", body, w.Code, w.Body)
 		}
@@ -86,7 +87,7 @@ func TestAHeadRequestForAGetRouteIsAnswered(t *testing.T) {
 		e.Use(withHeadWriter)
 		get = e.HEAD
 	}
-	locks := mwtest.MemoryLocker(t)
+	locks := locktest.Memory(t)
 	get("/refused", leaseName, echo5mw.Lock(locks, "{query:x|text}"))
 	get("/lost", func(c *echo.Context) error {
 		<-c.Request().Context().Done()

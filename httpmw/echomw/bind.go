@@ -24,11 +24,7 @@ import (
 // What c.Bind refuses is answered by Echo, with 400 or 415. Everything else is as with [Lock]. Bind panics on a key or
 // an option that cannot work; [NewBind] returns an error instead.
 func Bind[T any](l *core.Locker, key string, handler func(c echo.Context, req *T) error, opts ...core.Option) echo.HandlerFunc {
-	h, err := NewBind(Config{Locker: l, Key: key, Options: opts}, handler)
-	if err != nil {
-		panic("echomw: " + err.Error())
-	}
-	return h
+	return rule.Must[echo.HandlerFunc]("echomw")(NewBind(Config{Locker: l, Key: key, Options: opts}, handler))
 }
 
 // NewBind is [Bind] with all settings but a KeyFunc and MaxBody, which do not apply. Settings that cannot work
@@ -46,6 +42,6 @@ func NewBind[T any](c Config, handler func(c echo.Context, req *T) error) (echo.
 		if err := c.Bind(req); err != nil {
 			return err
 		}
-		return l.serve(c, req, func(c echo.Context) error { return handler(c, req) })
+		return serve(l, c, req, func(c echo.Context) error { return handler(c, req) })
 	}, nil
 }

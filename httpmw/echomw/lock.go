@@ -1,11 +1,14 @@
 package echomw
 
 import (
+	"errors"
+
 	"github.com/labstack/echo/v4"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 	"github.com/holdfast-go/holdfast/httpmw/internal/settings"
 )
 
@@ -17,11 +20,7 @@ import (
 // locked, too. They have no parameters, and neither has any request before the router (Echo.Pre). If the key
 // needs one, such requests get 500, unless Config.Skipper lets them pass.
 func Lock(l *core.Locker, key string, opts ...core.Option) echo.MiddlewareFunc {
-	mw, err := New(Config{Locker: l, Key: key, Options: opts})
-	if err != nil {
-		panic("echomw: " + err.Error())
-	}
-	return mw
+	return rule.Must[echo.MiddlewareFunc]("echomw")(New(Config{Locker: l, Key: key, Options: opts}))
 }
 
 // Config is [Lock] with all settings.
@@ -40,16 +39,23 @@ func New(c Config) (echo.MiddlewareFunc, error) {
 		return nil, err
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc { // called for every request
-		return func(c echo.Context) error { return l.serve(c, nil, next) }
+		return func(c echo.Context) error { return serve(l, c, nil, next) }
 	}, nil
 }
+
+type lock = settings.Lock[*request, echo.Context]
 
 func newLock(c Config, fields adapter.Sources[*request]) (*lock, error) {
 	if c.ErrorHandler == nil {
 		c.ErrorHandler = write
 	}
-	ready, err := settings.Rule(c, fields, func(r *request) echo.Context { return r.c })
-	return &lock{c, ready}, err
+	return settings.New(c, fields, settings.Framework[*request, echo.Context]{
+		Of: func(r *request) echo.Context { return r.c }, Answer: c.ErrorHandler,
+		Known: func(c echo.Context, err error) bool {
+			_, known := errors.AsType[*echo.HTTPError](err)
+			return known || c.Response().Committed
+		},
+	})
 }
 
 // write is the default ErrorHandler. Since it declares the length of what it writes, a

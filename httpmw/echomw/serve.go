@@ -2,50 +2,20 @@ package echomw
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
-// lock is a rule made ready.
-type lock struct {
-	Config
-
-	rule *rule.Rule[*request]
-}
-
 // serve calls next under the lock.
-func (l *lock) serve(c echo.Context, bound any, next echo.HandlerFunc) error {
-	if l.Skipper != nil && l.Skipper(c) {
-		return l.own(c, next(c))
-	}
+func serve(l *lock, c echo.Context, bound any, next echo.HandlerFunc) error {
 	req := &request{rule.HTTP{R: c.Request(), Decoded: bound}, c}
-	out := l.rule.Run(c.Request().Context(), req, func(ctx context.Context, seen *observe.Response) error {
-		return run(ctx, c, next, seen)
-	})
-	if p := httpmw.ProblemOf(out); p != nil {
-		return l.ErrorHandler(c, p)
-	}
-	return l.own(c, out.Own)
-}
-
-// own is what becomes of a handler's error. One of core has the name of a lock in its text, and its
-// holder's label, and Echo does not know what it means: the table does. An error that Echo knows is
-// the handler's own answer, and so is a Problem.
-func (l *lock) own(c echo.Context, err error) error {
-	if _, known := errors.AsType[*echo.HTTPError](err); err == nil || known || c.Response().Committed {
-		return err
-	}
-	if p := httpmw.ProblemFor(err); p != nil {
-		return l.ErrorHandler(c, p)
-	}
-	return err
+	return l.Serve(c.Request().Context(), req, func() error { return next(c) },
+		func(ctx context.Context, seen *observe.Response) error { return run(ctx, c, next, seen) })
 }
 
 // run calls next with a request that ends with the lease. What stands outside the middleware gets

@@ -27,11 +27,7 @@ import (
 // What cannot be bound is answered with 400, and becomes the Problem's Err. Everything else is as with [Lock]. Bind panics
 // on a key or an option that cannot work; [NewBind] returns an error instead.
 func Bind[T any](l *core.Locker, key string, handler func(c fiber.Ctx, req *T) error, opts ...core.Option) fiber.Handler {
-	h, err := NewBind(Config{Locker: l, Key: key, Options: opts}, handler)
-	if err != nil {
-		panic("fibermw: " + err.Error())
-	}
-	return h
+	return rule.Must[fiber.Handler]("fibermw")(NewBind(Config{Locker: l, Key: key, Options: opts}, handler))
 }
 
 // NewBind is [Bind] with all settings but a KeyFunc and MaxBody, which do not apply. Settings that cannot work
@@ -47,8 +43,8 @@ func NewBind[T any](c Config, handler func(c fiber.Ctx, req *T) error) (fiber.Ha
 	return func(c fiber.Ctx) error {
 		req := new(T)
 		if err := c.Bind().All(req); err != nil {
-			return l.ErrorHandler(c, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err}))
+			return l.Answer(c, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err}))
 		}
-		return l.serve(c, req, func() error { return handler(c, req) })
+		return serve(l, c, req, func() error { return handler(c, req) })
 	}, nil
 }

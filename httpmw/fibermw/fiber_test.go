@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/fibermw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestMain(m *testing.M) {
@@ -33,18 +35,29 @@ func TestMain(m *testing.M) {
 
 func TestTheTable(t *testing.T) {
 	t.Parallel()
-	mwtest.Run(t, mwtest.Framework{Lock: mountLock, Bind: mountBind})
-}
-
-func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
-	t.Parallel()
-	locks := mwtest.MemoryLocker(t)
-	mwtest.Panics(t, "fibermw", func() { fibermw.Lock(locks, "order:{id") })
-	mwtest.Panics(t, "fibermw", func() { fibermw.Bind(locks, "order:{ID}", func(fiber.Ctx, *mwtest.Pay) error { return nil }) })
+	mwtest.Run(t, mwtest.Framework{
+		Package: "fibermw", Lock: mountLock, Bind: mountBind,
+		Panics: []func(*core.Locker, string){
+			func(l *core.Locker, key string) { fibermw.Lock(l, key) },
+			func(l *core.Locker, key string) {
+				fibermw.Bind(l, key, func(fiber.Ctx, *mwtest.Pay) error { return nil })
+			},
+		},
+		Routes: []mwtest.Route{
+			{Key: "file:{*1|text}", Route: "/files/*", Path: "/files/a/b", Status: http.StatusOK, Name: "file:a/b"},
+			{Key: "order:{x|int}", Route: "/orders/:id", Path: "/orders/42", Status: http.StatusInternalServerError},
+		},
+	})
 }
 
 func config(s mwtest.Setup) fibermw.Config {
-	return mwtest.Config[fiber.Ctx, func(c fiber.Ctx, p *httpmw.Problem) error](s, asHTTP)
+	c := mwtest.Config[fiber.Ctx, func(c fiber.Ctx, p *httpmw.Problem) error](s, asHTTP)
+	if s.ErrorHandler != nil {
+		c.ErrorHandler = func(c fiber.Ctx, p *httpmw.Problem) error {
+			return record(c, func(w http.ResponseWriter, r *http.Request) { s.ErrorHandler(w, r, p) })
+		}
+	}
+	return c
 }
 
 func mountLock(s mwtest.Setup) (http.Handler, error) {
@@ -52,7 +65,7 @@ func mountLock(s mwtest.Setup) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bridge([]string{"/orders/:id", "/refunds/:id", "/plain"}, lock, func(c fiber.Ctx) error {
+	return bridge(s.Paths(":id"), lock, func(c fiber.Ctx) error {
 		err := record(c, s.Handler)
 		if s.Fails != nil {
 			return s.Fails
@@ -75,13 +88,25 @@ func mountBind(s mwtest.Setup) (http.Handler, error) {
 	return bridge([]string{"/orders/:id", "/pay"}, h), nil
 }
 
-// record has a handler of net/http answer.
+// record has a handler of net/http answer. It finds the headers that are set.
 func record(c fiber.Ctx, handler http.HandlerFunc) error {
-	w := httptest.NewRecorder()
+	w, header := httptest.NewRecorder(), &c.Response().Header
 	w.Code = 0
+	copyHeader(w.Header(), header)
+	found := w.Header().Clone()
 	handler(w, asHTTP(c))
+	for name := range found {
+		if w.Header()[name] == nil {
+			header.Del(name)
+		}
+	}
 	for name, values := range w.Header() {
-		c.Set(name, values[0])
+		if !slices.Equal(values, found[name]) {
+			header.Del(name)
+			for _, v := range values {
+				header.Add(name, v)
+			}
+		}
 	}
 	if w.Code != 0 {
 		c.Status(w.Code)
@@ -89,14 +114,31 @@ func record(c fiber.Ctx, handler http.HandlerFunc) error {
 	return c.Send(w.Body.Bytes())
 }
 
-// bridge returns a handler that hands the bytes of each request to a Fiber, and its context beside them.
+func copyHeader(to http.Header, from *fasthttp.ResponseHeader) {
+	for name, value := range from.All() {
+		to.Add(string(name), string(value))
+	}
+}
+
+// asked is what a request for a Fiber comes with, beside its bytes.
+type asked struct {
+	ctx    context.Context
+	header http.Header // of the answer, as it is outside
+}
+
+// bridge returns a handler that hands the bytes of each request to a Fiber.
 func bridge(paths []string, handlers ...any) http.Handler {
-	var contexts sync.Map
+	var all sync.Map
 	var last atomic.Int64
 	app := fiber.New()
 	before := func(c fiber.Ctx) error {
-		if ctx, ok := contexts.Load(c.Get("Test-Context")); ok {
-			c.SetContext(ctx.(context.Context))
+		if a, ok := all.Load(c.Get("Test-Context")); ok {
+			c.SetContext(a.(asked).ctx)
+			for name, values := range a.(asked).header {
+				for _, v := range values {
+					c.Response().Header.Add(name, v)
+				}
+			}
 		}
 		return c.Next()
 	}
@@ -106,8 +148,8 @@ func bridge(paths []string, handlers ...any) http.Handler {
 	serve := app.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := time.Unix(0, last.Add(1)).String()
-		contexts.Store(id, r.Context())
-		defer contexts.Delete(id)
+		all.Store(id, asked{r.Context(), w.Header()})
+		defer all.Delete(id)
 		var in fasthttp.RequestCtx
 		in.Init(&fasthttp.Request{}, &net.TCPAddr{}, nil)
 		in.Request.Header.SetMethod(r.Method)
@@ -122,9 +164,8 @@ func bridge(paths []string, handlers ...any) http.Handler {
 		body, _ := io.ReadAll(r.Body)
 		in.Request.SetBody(body)
 		serve(&in)
-		for name, value := range in.Response.Header.All() {
-			w.Header().Add(string(name), string(value))
-		}
+		clear(w.Header())
+		copyHeader(w.Header(), &in.Response.Header)
 		w.WriteHeader(in.Response.StatusCode())
 		_, _ = w.Write(in.Response.Body())
 	})
@@ -140,14 +181,9 @@ func asHTTP(c fiber.Ctx) *http.Request {
 	return r
 }
 
-func call(t *testing.T, app *fiber.App, target string, headers ...string) (status int, body string, header http.Header) {
+func call(t *testing.T, app *fiber.App, target string) (status int, body string, header http.Header) {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody)
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Add(name, value)
-	}
-	res, err := app.Test(r)
+	res, err := app.Test(httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,33 +200,10 @@ func leaseName(c fiber.Ctx) error {
 	return c.SendString(x.Name())
 }
 
-func TestALossReplacesAnErrorAndNoAnswerButNotACompleteOne(t *testing.T) {
-	t.Parallel()
-	for what, test := range map[string]struct {
-		handler fiber.Handler
-		want    int
-		body    string
-	}{
-		"Nothing":  {func(c fiber.Ctx) error { <-c.Context().Done(); return nil }, http.StatusServiceUnavailable, httpmw.TypeLost},
-		"AnError":  {func(c fiber.Ctx) error { <-c.Context().Done(); return c.Context().Err() }, http.StatusServiceUnavailable, httpmw.TypeLost},
-		"AStatus":  {func(c fiber.Ctx) error { <-c.Context().Done(); return c.SendStatus(http.StatusAccepted) }, http.StatusAccepted, ""},
-		"AnAnswer": {func(c fiber.Ctx) error { <-c.Context().Done(); return c.SendString("done") }, http.StatusOK, "done"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			app := fiber.New()
-			app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), test.handler)
-			if status, body, _ := call(t, app, "/orders/42"); status != test.want || !strings.Contains(body, test.body) {
-				t.Errorf("%d %s", status, body)
-			}
-		})
-	}
-}
-
 func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
 	t.Parallel()
 	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")),
+	app.Post("/orders/:id", fibermw.Lock(locktest.Memory(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")),
 		func(fiber.Ctx) error { return fiber.NewError(http.StatusTeapot, "short and stout") })
 	for range 2 {
 		if status, body, _ := call(t, app, "/orders/42"); status != http.StatusTeapot || body != "short and stout" {
@@ -204,7 +217,7 @@ type unsized struct{ io.Reader }
 
 func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 	t.Parallel()
-	locks := mwtest.MemoryLocker(t)
+	locks := locktest.Memory(t)
 	app := fiber.New(fiber.Config{StreamRequestBody: true})
 	app.Post("/upload/:id", fibermw.Lock(locks, "order:{id|int}"), func(c fiber.Ctx) error {
 		if !c.Request().IsBodyStream() {
@@ -283,7 +296,7 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 	} {
 		for _, skipped := range []bool{false, true} {
 			lock, err := fibermw.New(fibermw.Config{
-				Locker: mwtest.MemoryLocker(t), Key: "order:{id|int}", Skipper: func(fiber.Ctx) bool { return skipped },
+				Locker: locktest.Memory(t), Key: "order:{id|int}", Skipper: func(fiber.Ctx) bool { return skipped },
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -302,47 +315,11 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 	}
 }
 
-// A client would take them for those of the problem, and send them with its next request.
-func TestTheHandlersValidatorsAreNotThoseOfTheProblemInItsPlace(t *testing.T) {
-	t.Parallel()
-	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}"), func(c fiber.Ctx) error {
-		c.Set("ETag", `"7"`)
-		c.Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
-		return core.ErrUnavailable
-	})
-	if status, _, header := call(t, app, "/orders/42"); status != http.StatusServiceUnavailable || header.Get("ETag")+header.Get("Last-Modified") != "" {
-		t.Errorf("%d %v", status, header)
-	}
-}
-
-func TestAfterALossTheHeadersAreThoseFromBefore(t *testing.T) {
-	t.Parallel()
-	app := fiber.New()
-	app.Use(func(c fiber.Ctx) error {
-		c.Set("Vary", "Origin")
-		c.Cookie(&fiber.Cookie{Name: "session", Value: "1"})
-		return c.Next()
-	})
-	app.Post("/orders/:id", fibermw.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), func(c fiber.Ctx) error {
-		c.Cookie(&fiber.Cookie{Name: "paid", Value: "yes"})
-		c.Set("Location", "/receipts/42")
-		c.Response().Header.Del("Vary")
-		<-c.Context().Done()
-		return nil
-	})
-	status, body, header := call(t, app, "/orders/42")
-	if cookies := strings.Join(header.Values("Set-Cookie"), "|"); status != http.StatusServiceUnavailable || !strings.Contains(body, httpmw.TypeLost) ||
-		!strings.HasPrefix(cookies, "session=1") || strings.Contains(cookies, "paid") || header.Get("Vary") != "Origin" || header.Get("Location") != "" {
-		t.Errorf("%d %v %s", status, header, body)
-	}
-}
-
 // Fiber reuses the memory of a request for the next one.
 func TestANameOutlivesItsRequest(t *testing.T) {
 	t.Parallel()
 	lock, err := fibermw.New(fibermw.Config{
-		Locker:  mwtest.MemoryLocker(t),
+		Locker:  locktest.Memory(t),
 		KeyFunc: func(c fiber.Ctx) (string, error) { return c.Params("id"), nil },
 	})
 	if err != nil {
@@ -365,24 +342,5 @@ func TestANameOutlivesItsRequest(t *testing.T) {
 	}
 	if leases[0].Name() != "aaaa" || leases[1].Name() != "bbbb" {
 		t.Errorf("%q, %q", leases[0].Name(), leases[1].Name())
-	}
-}
-
-func TestErrorHandlerAndKeyFuncGetFibersContext(t *testing.T) {
-	t.Parallel()
-	lock, err := fibermw.New(fibermw.Config{
-		Locker:       mwtest.MemoryLocker(t),
-		KeyFunc:      func(c fiber.Ctx) (string, error) { return c.Query("name"), nil },
-		ErrorHandler: func(c fiber.Ctx, p *httpmw.Problem) error { return fiber.NewError(p.Status, "not for "+c.Query("as")) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	app := fiber.New()
-	app.Post("/report", lock, leaseName)
-	for target, want := range map[string]string{"/report?name=report:ann": "report:ann", "/report?as=stranger": "not for stranger"} {
-		if _, body, _ := call(t, app, target); body != want {
-			t.Errorf("%s: %s", target, body)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 	"github.com/holdfast-go/holdfast/httpmw/internal/settings"
 )
 
@@ -18,11 +19,7 @@ import (
 // Use it on routes. In App.Use, requests have no parameters. If the key needs one, such requests get
 // 500, unless Config.Skipper lets them pass.
 func Lock(l *core.Locker, key string, opts ...core.Option) fiber.Handler {
-	h, err := New(Config{Locker: l, Key: key, Options: opts})
-	if err != nil {
-		panic("fibermw: " + err.Error())
-	}
-	return h
+	return rule.Must[fiber.Handler]("fibermw")(New(Config{Locker: l, Key: key, Options: opts}))
 }
 
 // Config is [Lock] with all settings.
@@ -39,8 +36,10 @@ func New(c Config) (fiber.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c fiber.Ctx) error { return l.serve(c, nil, c.Next) }, nil
+	return func(c fiber.Ctx) error { return serve(l, c, nil, c.Next) }, nil
 }
+
+type lock = settings.Lock[request, fiber.Ctx]
 
 func newLock(c Config, fields adapter.Sources[request]) (*lock, error) {
 	if name := c.KeyFunc; name != nil {
@@ -52,6 +51,11 @@ func newLock(c Config, fields adapter.Sources[request]) (*lock, error) {
 	if c.ErrorHandler == nil {
 		c.ErrorHandler = write
 	}
-	ready, err := settings.Rule(c, fields, func(r request) fiber.Ctx { return r.c })
-	return &lock{c, ready}, err
+	return settings.New(c, fields, settings.Framework[request, fiber.Ctx]{
+		Of: func(r request) fiber.Ctx { return r.c }, Answer: c.ErrorHandler,
+		Known: func(_ fiber.Ctx, err error) bool {
+			_, outermost := err.(*fiber.Error) //nolint:errorlint // Fiber would send the text of what it is wrapped in
+			return outermost
+		},
+	})
 }

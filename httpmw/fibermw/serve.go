@@ -7,40 +7,22 @@ import (
 	"github.com/gofiber/fiber/v3"
 	"github.com/valyala/fasthttp"
 
-	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
-	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
-// lock is a rule made ready.
-type lock struct {
-	Config
-
-	rule *rule.Rule[request]
-}
-
 // serve calls next under the lock.
-func (l *lock) serve(c fiber.Ctx, bound any, next func() error) error {
-	if l.Skipper != nil && l.Skipper(c) {
-		return l.own(c, next())
-	}
+func serve(l *lock, c fiber.Ctx, bound any, next func() error) error {
 	var before fasthttp.ResponseHeader
 	c.Response().Header.CopyTo(&before)
-	out := l.rule.Run(c.Context(), request{c, bound}, func(ctx context.Context, seen *observe.Response) error {
+	return l.Serve(c.Context(), request{c, bound}, next, func(ctx context.Context, seen *observe.Response) error {
+		seen.Undo = func() { before.CopyTo(&c.Response().Header) }
 		err := run(ctx, c, next)
 		if err == nil && answered(c) {
 			seen.Answered(c.Response().StatusCode())
 		}
 		return err
 	})
-	if out.Reason == adapter.Lost { // the answer is not the handlers'
-		before.CopyTo(&c.Response().Header)
-	}
-	if p := httpmw.ProblemOf(out); p != nil {
-		return l.ErrorHandler(c, p)
-	}
-	return l.own(c, out.Own)
 }
 
 // run calls the handlers with the lease's context. What stands outside gets its own back.
@@ -55,19 +37,6 @@ func run(inside context.Context, c fiber.Ctx, next func() error) error {
 func answered(c fiber.Ctx) bool {
 	r := c.Response()
 	return r.StatusCode() != http.StatusOK || r.IsBodyStream() || len(r.Body()) > 0
-}
-
-// own is what becomes of a handler's error. One of core has the name of a lock in its text, and its
-// holder's label, and Fiber would send it: the table knows what it means. An error that Fiber knows is
-// the handler's own answer. One that is only wrapped does not count: Fiber would send the whole error's text with it.
-func (l *lock) own(c fiber.Ctx, err error) error {
-	if _, outermost := err.(*fiber.Error); err == nil || outermost { //nolint:errorlint // as above
-		return err
-	}
-	if p := httpmw.ProblemFor(err); p != nil {
-		return l.ErrorHandler(c, p)
-	}
-	return err
 }
 
 // write is the default ErrorHandler. Headers of handlers outside stay, such as those of CORS.

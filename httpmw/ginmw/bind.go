@@ -29,11 +29,7 @@ import (
 // What cannot be bound is answered with 400, and becomes the Problem's Err. Everything else is as with [Lock]. Bind panics
 // on a key or an option that cannot work; [NewBind] returns an error instead.
 func Bind[T any](l *core.Locker, key string, handler func(c *gin.Context, req *T), opts ...core.Option) gin.HandlerFunc {
-	h, err := NewBind(Config{Locker: l, Key: key, Options: opts}, handler)
-	if err != nil {
-		panic("ginmw: " + err.Error())
-	}
-	return h
+	return rule.Must[gin.HandlerFunc]("ginmw")(NewBind(Config{Locker: l, Key: key, Options: opts}, handler))
 }
 
 // NewBind is [Bind] with all settings but a KeyFunc and MaxBody, which do not apply. Settings that cannot work
@@ -49,10 +45,10 @@ func NewBind[T any](c Config, handler func(c *gin.Context, req *T)) (gin.Handler
 	return func(c *gin.Context) {
 		req := new(T)
 		if err := bind(c, req); err != nil {
-			l.answer(c, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err}))
+			_ = l.Answer(c, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err}))
 			return
 		}
-		l.serve(c, req, func() {
+		serve(l, c, req, func() {
 			handler(c, req)
 			c.Next() // here, and not after the lock is released
 		})

@@ -1,7 +1,6 @@
 package ginmw_test
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 
@@ -11,15 +10,30 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/ginmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestTheTable(t *testing.T) {
 	t.Parallel()
-	mwtest.Run(t, mwtest.Framework{Lock: mountLock, Bind: mountBind, Streams: true})
+	mwtest.Run(t, mwtest.Framework{
+		Package: "ginmw", Lock: mountLock, Bind: mountBind, Streams: true,
+		Panics: []func(*core.Locker, string){
+			func(l *core.Locker, key string) { ginmw.Lock(l, key) },
+			func(l *core.Locker, key string) { ginmw.Bind(l, key, func(*gin.Context, *mwtest.Pay) {}) },
+		},
+		Routes: []mwtest.Route{
+			{Key: "file:{path|text}", Route: "/files/*path", Path: "/files/a/b", Status: http.StatusOK, Name: "file:/a/b"},
+			{Key: "order:{x|int}", Route: "/orders/:id", Path: "/orders/42", Status: http.StatusInternalServerError},
+		},
+	})
 }
 
 func config(s mwtest.Setup) ginmw.Config {
-	return mwtest.Config[*gin.Context, func(c *gin.Context, p *httpmw.Problem)](s, func(c *gin.Context) *http.Request { return c.Request })
+	c := mwtest.Config[*gin.Context, func(c *gin.Context, p *httpmw.Problem)](s, func(c *gin.Context) *http.Request { return c.Request })
+	if s.ErrorHandler != nil {
+		c.ErrorHandler = func(c *gin.Context, p *httpmw.Problem) { s.ErrorHandler(c.Writer, c.Request, p) }
+	}
+	return c
 }
 
 func mountLock(s mwtest.Setup) (http.Handler, error) {
@@ -29,10 +43,8 @@ func mountLock(s mwtest.Setup) (http.Handler, error) {
 	}
 	r := gin.New()
 	r.UseRawPath = true // paths with an escaped slash have a route
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
-		for _, path := range []string{"/orders/:id", "/refunds/:id", "/plain"} {
-			r.Handle(method, path, lock, func(c *gin.Context) { s.Answer(prompt{c.Writer}, c.Request) })
-		}
+	for _, path := range s.Paths(":id") {
+		r.Match([]string{http.MethodGet, http.MethodPost, http.MethodPut}, path, lock, func(c *gin.Context) { s.Answer(prompt{c.Writer}, c.Request) })
 	}
 	return r, nil
 }
@@ -47,10 +59,8 @@ func mountBind(s mwtest.Setup) (http.Handler, error) {
 		return nil, err
 	}
 	r := gin.New()
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		r.Handle(method, "/orders/:id", h)
-		r.Handle(method, "/pay", h)
-	}
+	r.Any("/orders/:id", h)
+	r.Any("/pay", h)
 	return r, nil
 }
 
@@ -66,44 +76,13 @@ func (w prompt) WriteHeader(status int) {
 
 func (w prompt) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func TestConstructorsPanicOnWhatCannotWork(t *testing.T) {
-	t.Parallel()
-	locks := mwtest.MemoryLocker(t)
-	mwtest.Panics(t, "ginmw", func() { ginmw.Lock(locks, "order:{id") })
-	mwtest.Panics(t, "ginmw", func() { ginmw.Bind(locks, "order:{ID}", func(*gin.Context, *mwtest.Pay) {}) })
-}
-
 // Whatever follows a bound handler runs under its lock, too.
 func TestHandlersAfterABoundOneAreUnderItsLock(t *testing.T) {
 	t.Parallel()
 	r := gin.New()
-	r.POST("/orders/:id", ginmw.Bind(mwtest.MemoryLocker(t), "order:{OrderID}", func(*gin.Context, *mwtest.Pay) {}), leaseName)
+	r.POST("/orders/:id", ginmw.Bind(locktest.Memory(t), "order:{OrderID}", func(*gin.Context, *mwtest.Pay) {}), leaseName)
 	if w := call(t, r, "/orders/42"); w.Body.String() != "order:42" {
 		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
-
-func TestKeyFuncAndErrorHandlerGetGinsContext(t *testing.T) {
-	t.Parallel()
-	lock, err := ginmw.New(ginmw.Config{
-		Locker: mwtest.MemoryLocker(t),
-		KeyFunc: func(c *gin.Context) (string, error) {
-			if user := c.GetString("user"); user != "" {
-				return "report:" + user, nil
-			}
-			return "", errors.New("nobody")
-		},
-		ErrorHandler: func(c *gin.Context, p *httpmw.Problem) { c.String(p.Status, "not for "+c.Query("as")) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := gin.New()
-	r.POST("/report", func(c *gin.Context) { c.Set("user", c.Query("user")) }, lock, leaseName)
-	for target, want := range map[string]string{"/report?user=ann": "report:ann", "/report?as=stranger": "not for stranger"} {
-		if w := call(t, r, target); w.Body.String() != want {
-			t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
-		}
 	}
 }
 

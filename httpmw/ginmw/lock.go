@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 	"github.com/holdfast-go/holdfast/httpmw/internal/settings"
 )
 
@@ -16,11 +17,7 @@ import (
 // Use it on routes. In Engine.Use, requests that match no route have no parameters. If the key needs
 // one, such requests get 500, unless Config.Skipper lets them pass.
 func Lock(l *core.Locker, key string, opts ...core.Option) gin.HandlerFunc {
-	h, err := New(Config{Locker: l, Key: key, Options: opts})
-	if err != nil {
-		panic("ginmw: " + err.Error())
-	}
-	return h
+	return rule.Must[gin.HandlerFunc]("ginmw")(New(Config{Locker: l, Key: key, Options: opts}))
 }
 
 // Config is [Lock] with all settings.
@@ -34,10 +31,22 @@ func New(c Config) (gin.HandlerFunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c *gin.Context) { l.serve(c, nil, c.Next) }, nil
+	return func(c *gin.Context) { serve(l, c, nil, c.Next) }, nil
 }
 
+type lock = settings.Lock[*request, *gin.Context]
+
 func newLock(c Config, fields adapter.Sources[*request]) (*lock, error) {
-	ready, err := settings.Rule(c, fields, func(r *request) *gin.Context { return r.c })
-	return &lock{c, ready}, err
+	answer := c.ErrorHandler
+	if answer == nil {
+		answer = func(c *gin.Context, p *httpmw.Problem) { p.ServeHTTP(c.Writer, c.Request) }
+	}
+	return settings.New(c, fields, settings.Framework[*request, *gin.Context]{
+		Of: func(r *request) *gin.Context { return r.c },
+		Answer: func(c *gin.Context, p *httpmw.Problem) error {
+			c.Abort()
+			answer(c, p)
+			return nil
+		},
+	})
 }

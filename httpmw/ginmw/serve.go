@@ -8,41 +8,21 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
-// lock is a rule made ready.
-type lock struct {
-	Config
-
-	rule *rule.Rule[*request]
-}
-
 // serve calls next under the lock.
-func (l *lock) serve(c *gin.Context, bound any, next func()) {
-	if l.Skipper != nil && l.Skipper(c) {
-		next()
-		return
-	}
+func serve(l *lock, c *gin.Context, bound any, next func()) {
 	req := &request{rule.HTTP{R: c.Request, Decoded: bound}, c}
-	out := l.rule.Run(c.Request.Context(), req, func(ctx context.Context, seen *observe.Response) error {
+	none := func() error { // no handler of gin returns an error
+		next()
+		return nil
+	}
+	_ = l.Serve(c.Request.Context(), req, none, func(ctx context.Context, seen *observe.Response) error {
 		run(ctx, c, seen, next)
 		return nil
 	})
-	if p := httpmw.ProblemOf(out); p != nil {
-		l.answer(c, p)
-	}
-}
-
-func (l *lock) answer(c *gin.Context, p *httpmw.Problem) {
-	c.Abort()
-	if l.ErrorHandler != nil {
-		l.ErrorHandler(c, p)
-		return
-	}
-	p.ServeHTTP(c.Writer, c.Request)
 }
 
 func run(ctx context.Context, c *gin.Context, seen *observe.Response, next func()) {

@@ -1,11 +1,9 @@
 package idempotency
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,7 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
-	"github.com/holdfast-go/holdfast/core/key"
+	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
 const maxIdempotencyKey = 255
@@ -26,7 +24,6 @@ var (
 	errNoRepeatKey  = fmt.Errorf("%w: no %s", core.ErrInvalid, Header)
 	errBadRepeatKey = fmt.Errorf("%w: %s: not one value of 1 to %d visible ASCII characters", core.ErrInvalid, Header, maxIdempotencyKey)
 	errNoScope      = fmt.Errorf("%w: the scope is empty: whose key is it?", core.ErrInvalid)
-	errLargeBody    = fmt.Errorf("the body: %w", key.ErrTooLarge)
 	errRead         = fmt.Errorf("%w: middleware outside has read the body: it has to put it back", adapter.ErrMisconfigured)
 )
 
@@ -55,24 +52,24 @@ func idempotencyKey(values []string) (string, error) {
 var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // fingerprint is that of what the client asked for, before a router or [http.StripPrefix] has rewritten it.
-func fingerprint(r *http.Request, limit int64) (string, error) {
-	form, err := parsedForm(r) // before wholeBody, which reads nothing then
+// The body is put back as far as it was read.
+func fingerprint(r *http.Request, limit int64) (asked string, body []byte, err error) {
+	form, err := parsedForm(r)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	body, err := wholeBody(r, limit)
-	if err != nil {
-		return "", err
+	if body, err = (&rule.HTTP{R: r}).Body(limit); err != nil { // it is empty if the form was parsed
+		return "", nil, err
 	}
 	gone := len(body) == 0 && r.ContentLength > 0 && r.Header.Get("Content-Encoding") == "" // what a decompressor leaves is of any length
 	if m := r.MultipartForm; gone && len(r.PostForm) == 0 && (m == nil || len(m.Value)+len(m.File) == 0) {
-		return "", errRead
+		return "", nil, errRead
 	}
-	asked := []string{r.Method, r.Host, cmp.Or(r.RequestURI, r.URL.RequestURI()), r.Header.Get("Content-Type"), string(body)}
+	parts := []string{r.Method, r.Host, cmp.Or(r.RequestURI, r.URL.RequestURI()), r.Header.Get("Content-Type"), string(body)}
 	for _, name := range overrides {
-		asked = append(asked, r.Header.Get(name))
+		parts = append(parts, r.Header.Get(name))
 	}
-	return hash(append(asked, form...)...), nil
+	return hash(append(parts, form...)...), body, nil
 }
 
 // parsedForm is what middleware outside has made of a body: it has read it, so that only the form
@@ -108,33 +105,4 @@ func fileSum(file *multipart.FileHeader) (string, error) {
 	h := sha256.New()
 	_, err = io.Copy(h, f)
 	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-// readBody is a body that was read, and can be read again.
-type readBody struct {
-	io.Reader
-	io.Closer
-
-	whole []byte
-}
-
-func (b *readBody) again() io.ReadCloser { return io.NopCloser(bytes.NewReader(b.whole)) }
-
-// wholeBody reads the body, and puts it back as far as it was read.
-func wholeBody(r *http.Request, limit int64) ([]byte, error) {
-	if r.Body == nil || r.Body == http.NoBody {
-		return nil, nil
-	}
-	if r.ContentLength > limit {
-		return nil, errLargeBody
-	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
-	r.Body = &readBody{io.MultiReader(bytes.NewReader(body), r.Body), r.Body, body}
-	switch _, limited := errors.AsType[*http.MaxBytesError](err); {
-	case limited || int64(len(body)) > limit:
-		return nil, errLargeBody
-	case err != nil:
-		return nil, fmt.Errorf("%w: the body could not be read", core.ErrInvalid)
-	}
-	return body, nil
 }

@@ -18,6 +18,8 @@
 package idempotency
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -68,11 +70,7 @@ type Store interface {
 //
 // It panics on arguments that cannot work; [New] has all settings and returns an error.
 func Middleware(l *core.Locker, store Store, scope func(*http.Request) (string, error)) func(http.Handler) http.Handler {
-	mw, err := New(Config{Locker: l, Store: store, Scope: scope})
-	if err != nil {
-		panic("idempotency: " + err.Error())
-	}
-	return mw
+	return rule.Must[func(http.Handler) http.Handler]("idempotency")(New(Config{Locker: l, Store: store, Scope: scope}))
 }
 
 // Config is [Middleware] with all settings. Locker, Store and Scope are required.
@@ -145,9 +143,7 @@ func New(c Config) (func(http.Handler) http.Handler, error) {
 	if window, _ := ready.Locker().Dedup(); window > 0 {
 		return nil, fmt.Errorf("%w: not with WithDedup, which would refuse what is to be given again", core.ErrInvalid)
 	}
-	c.Window = orDefault(c.Window, defaultWindow)
-	c.MaxBody = orDefault(c.MaxBody, 1<<20)
-	c.MaxAnswer = orDefault(c.MaxAnswer, defaultMaxAnswer)
+	c.Window, c.MaxBody, c.MaxAnswer = cmp.Or(c.Window, defaultWindow), cmp.Or(c.MaxBody, 1<<20), cmp.Or(c.MaxAnswer, defaultMaxAnswer)
 	if c.Applies == nil {
 		c.Applies = func(r *http.Request) bool { return r.Method == http.MethodPost || r.Method == http.MethodPatch }
 	}
@@ -157,13 +153,6 @@ func New(c Config) (func(http.Handler) http.Handler, error) {
 		}
 		return &idempotent{Config: c, rule: ready, next: next}
 	}, nil
-}
-
-func orDefault[N int64 | time.Duration](n, d N) N {
-	if n == 0 {
-		return d
-	}
-	return n
 }
 
 // idempotent is a handler behind the middleware.
@@ -205,7 +194,7 @@ func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
 	if err != nil {
 		return identity{}, noKey(err)
 	}
-	asked, err := fingerprint(r, h.MaxBody)
+	asked, body, err := fingerprint(r, h.MaxBody)
 	if errors.Is(err, adapter.ErrMisconfigured) {
 		h.complain.Do(func() {
 			h.log().LogAttrs(r.Context(), slog.LevelError, "holdfast: requests with an Idempotency-Key fail", slog.Any("error", err))
@@ -215,7 +204,7 @@ func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
 	if err != nil {
 		return identity{}, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err})
 	}
-	scope, err := h.scope(r)
+	scope, err := h.scope(r, body)
 	if err != nil {
 		return identity{}, nobodys(err)
 	}
@@ -223,10 +212,10 @@ func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
 }
 
 // scope asks whose key it is.
-func (h *idempotent) scope(r *http.Request) (string, error) {
-	if unread, ok := r.Body.(*readBody); ok {
+func (h *idempotent) scope(r *http.Request, body []byte) (string, error) {
+	if unread := r.Body; len(body) > 0 {
 		defer func() { r.Body = unread }()
-		r.Body = unread.again() // the scope may parse a form in it
+		r.Body = io.NopCloser(bytes.NewReader(body)) // the scope may parse a form in it
 	}
 	scope, err := h.Scope(r)
 	if err == nil && scope == "" { // somebody who is not known, most likely: strangers would share their keys
@@ -359,12 +348,7 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 		slog.Int("status", c.status), slog.Any("error", err))
 }
 
-func (h *idempotent) log() *slog.Logger {
-	if h.Logger != nil {
-		return h.Logger
-	}
-	return slog.Default()
-}
+func (h *idempotent) log() *slog.Logger { return cmp.Or(h.Logger, slog.Default()) }
 
 func (h *idempotent) keeps(status int) bool {
 	if status < http.StatusOK || status >= http.StatusInternalServerError {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -20,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/idempotency"
-	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // brittle is a store that fails when it is told to.
@@ -56,7 +57,7 @@ func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*idempot
 	t.Helper()
 	p := &payments{t: t, store: new(brittle), locks: memlock.New()}
 	c := idempotency.Config{
-		Locker: mwtest.NewLocker(t, &mwtest.Backend{Store: p.locks}), Store: p.store,
+		Locker: locktest.Locker(t, p.locks), Store: p.store,
 		Scope:  func(r *http.Request) (string, error) { return cmp.Or(r.Header.Get("X-User"), "ann"), nil },
 		Logger: slog.New(slog.DiscardHandler),
 	}
@@ -75,17 +76,27 @@ func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*idempot
 }
 
 func (p *payments) ask(key, body string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequestWithContext(p.t.Context(), http.MethodPost, "/payments", strings.NewReader(body))
+	return p.send(p.t.Context(), http.MethodPost, "/payments", key, body, headers...)
+}
+
+func (p *payments) send(ctx context.Context, method, target, key, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}
 	for pair := range slices.Chunk(headers, 2) {
-		r.Header.Set(pair[0], pair[1])
+		r.Header.Add(pair[0], pair[1])
 	}
 	w := httptest.NewRecorder()
 	w.Header().Set("X-Request-Id", "of this request") // by middleware outside
 	p.h.ServeHTTP(w, r)
 	return w
+}
+
+// outside has f look at each request before.
+func (p *payments) outside(f http.HandlerFunc) {
+	inner := p.h
+	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f(w, r); inner.ServeHTTP(w, r) })
 }
 
 func (p *payments) wants(w *httptest.ResponseRecorder, status int, body string, replayed bool) {
@@ -131,30 +142,40 @@ func TestARepeatedRequestGetsTheSameAnswer(t *testing.T) {
 	p.ranTimes(4)
 }
 
-func TestCookiesAndVaryOfMiddlewareOutsideStay(t *testing.T) {
+// A key changes nothing for the handler: it sees, replaces and removes what stands outside has set. What that adds for each request
+// stays, and a header has the same bytes again.
+func TestHeadersOfMiddlewareOutsideAreNotHiddenByAKey(t *testing.T) {
 	t.Parallel()
+	const latin = "attachment; filename=\"Gr\xf6\xdfe.pdf\""
+	var seen string
 	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Add("Set-Cookie", "cart=7")
-		w.Header().Add("Vary", "Accept")
+		seen = w.Header().Get("X-Request-Id")
+		w.Header().Del("X-Powered-By")
 		w.Header().Set("Cache-Control", "private")
+		w.Header().Set("Content-Disposition", latin)
+		for name, value := range map[string]string{"Link": "</b>", "Set-Cookie": "cart=7", "Vary": "Accept"} {
+			w.Header().Add(name, value)
+		}
 		w.WriteHeader(http.StatusEarlyHints)
 		w.WriteHeader(http.StatusCreated)
 	})
-	inner := p.h
-	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Set-Cookie", "session=new")
-		w.Header().Set("Vary", "Origin")
-		w.Header().Set("Cache-Control", "no-store")
-		inner.ServeHTTP(w, r)
+	p.outside(func(w http.ResponseWriter, _ *http.Request) {
+		for name, value := range map[string]string{"X-Powered-By": "us", "Cache-Control": "no-store", "Link": "</a>", "Set-Cookie": "session=new", "Vary": "Origin"} {
+			w.Header().Set(name, value)
+		}
 	})
-	for range 2 {
-		h := p.ask("k1", "10").Header()
-		if c, v, other := h["Set-Cookie"], h["Vary"], h["Cache-Control"]; !slices.Equal(c, []string{"session=new", "cart=7"}) ||
-			!slices.Equal(v, []string{"Origin", "Accept"}) || !slices.Equal(other, []string{"private"}) {
-			t.Errorf("%q, %q, %q", c, v, other)
+	for _, key := range []string{"", "k1", "k1"} {
+		h := p.ask(key, "10").Header()
+		delete(h, "Idempotent-Replayed")
+		want := http.Header{
+			"X-Request-Id": {"of this request"}, "Cache-Control": {"private"}, "Content-Disposition": {latin},
+			"Link": {"</a>", "</b>"}, "Set-Cookie": {"session=new", "cart=7"}, "Vary": {"Origin", "Accept"},
+		}
+		if !maps.EqualFunc(h, want, slices.Equal) || seen != "of this request" {
+			t.Errorf("%q: %v, the handler saw %q", key, h, seen)
 		}
 	}
-	p.ranTimes(1)
+	p.ranTimes(2)
 }
 
 func TestTheSameKeyForSomethingElseIs422(t *testing.T) {
@@ -163,11 +184,7 @@ func TestTheSameKeyForSomethingElseIs422(t *testing.T) {
 	p.ask("k1", "10")
 	p.wants(p.ask("k1", "11"), 422, httpmw.TypeKeyReused, false)
 	p.wants(p.ask("k1", "10", "Content-Type", "text/plain"), 422, httpmw.TypeKeyReused, false)
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, "/payments?x=1", strings.NewReader("10"))
-	r.Header.Set("Idempotency-Key", "k1")
-	w := httptest.NewRecorder()
-	p.h.ServeHTTP(w, r)
-	p.wants(w, 422, httpmw.TypeKeyReused, false)
+	p.wants(p.send(t.Context(), http.MethodPatch, "/payments?x=1", "k1", "10"), 422, httpmw.TypeKeyReused, false)
 	p.ranTimes(1)
 }
 
@@ -206,8 +223,7 @@ func TestTheSameKeyForAnotherFormIs422WhoeverHasParsedIt(t *testing.T) {
 			}, func(c *idempotency.Config) {
 				c.Scope = func(r *http.Request) (string, error) { test.scope(r); return "ann", nil }
 			})
-			inner := p.h
-			p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { test.outside(r); inner.ServeHTTP(w, r) })
+			p.outside(func(_ http.ResponseWriter, r *http.Request) { test.outside(r) })
 			p.wants(p.ask("k1", test.body, "Content-Type", test.typ), 201, "", false)
 			p.wants(p.ask("k1", test.body, "Content-Type", test.typ), 201, "", true)
 			p.wants(p.ask("k1", test.other, "Content-Type", test.typ), 422, httpmw.TypeKeyReused, false)
@@ -220,14 +236,12 @@ func TestARequestWhoseBodyWasReadOutsideIsRefused(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	p := newPayments(t, echoed, func(c *idempotency.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	inner := p.h
-	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.outside(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Kept") == "" {
 			_, _ = r.MultipartReader() // after which there is an empty form
 			_ = r.ParseForm()
 			_, _ = io.ReadAll(r.Body) // as a decoder does
 		}
-		inner.ServeHTTP(w, r)
 	})
 	for _, body := range []string{"10", "99"} {
 		p.wants(p.ask("k1", body), 500, httpmw.TypeRoute, false)
@@ -354,9 +368,7 @@ func TestABare200ToNobodyIsNoAnswer(t *testing.T) {
 			}
 			test.answer(w, r)
 		})
-		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/payments", strings.NewReader("10"))
-		r.Header.Set("Idempotency-Key", "k1")
-		p.h.ServeHTTP(httptest.NewRecorder(), r)
+		p.send(ctx, http.MethodPost, "/payments", "k1", "10")
 		p.ask("k1", "10")
 		if leave(); p.ran.Load() != test.ran {
 			t.Errorf("%s: ran %d times, want %d", name, p.ran.Load(), test.ran)
@@ -388,9 +400,7 @@ func TestAnAnswerThatIsNotAsLongAsItSaysIsNotKept(t *testing.T) {
 			c.Logger, c.Applies = slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) bool { return true }
 		})
 		for range 2 {
-			r := httptest.NewRequestWithContext(t.Context(), test.method, "/payments", http.NoBody)
-			r.Header.Set("Idempotency-Key", "k1")
-			p.h.ServeHTTP(httptest.NewRecorder(), r)
+			p.send(t.Context(), test.method, "/payments", "k1", "")
 		}
 		if want := map[bool]int32{true: 1, false: 2}[test.kept]; p.ran.Load() != want || (log.Len() == 0) != test.kept {
 			t.Errorf("%s: ran %d times, want %d; logged %s", name, p.ran.Load(), want, log.String())
@@ -488,17 +498,11 @@ func TestBadKeysAreRefusedAndNothingOfABodyIsLost(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments", http.NoBody)
-	r.Header["Idempotency-Key"] = []string{"a", "b"}
-	w := httptest.NewRecorder()
-	p.h.ServeHTTP(w, r)
-	p.wants(w, 400, httpmw.TypeIdempotencyKey, false)
+	p.wants(p.ask("a", "", "Idempotency-Key", "b"), 400, httpmw.TypeIdempotencyKey, false)
 	p.wants(p.ask("k1", strings.Repeat("x", 101)), 413, httpmw.TypeTooLarge, false)
 	p.ranTimes(0)
 	p.wants(p.ask("k1", strings.Repeat("x", 100)), 201, "paid "+strings.Repeat("x", 100), false)
-	get := httptest.NewRecorder()
-	p.h.ServeHTTP(get, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/payments", http.NoBody))
-	p.wants(get, 201, "paid", false) // idempotent by itself: no key is needed
+	p.wants(p.send(t.Context(), http.MethodGet, "/payments", "", ""), 201, "paid", false) // idempotent by itself: no key is needed
 }
 
 // Two first requests under a shared lock would both run.
@@ -535,33 +539,23 @@ func (closing) CloseNotify() <-chan bool {
 	return gone
 }
 
+// Gin's c.Stream panics without it.
 func TestHandlersThatAskForCloseNotifyAreTold(t *testing.T) {
 	t.Parallel()
-	for _, knows := range []bool{false, true} {
-		p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
-			n, ok := w.(http.CloseNotifier) //nolint:staticcheck // SA1019: gin's c.Stream asks for it
-			if !ok {
-				t.Fatal("no CloseNotifier")
-			}
-			select {
-			case <-n.CloseNotify():
-				if !knows {
-					t.Error("told of an end that nobody has seen")
-				}
-			default:
-				if knows {
-					t.Error("not told")
-				}
-			}
-		})
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments", http.NoBody)
-		r.Header.Set("Idempotency-Key", "k1")
-		var w http.ResponseWriter = httptest.NewRecorder()
-		if knows {
-			w = closing{httptest.NewRecorder()}
+	told := 0
+	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case <-w.(http.CloseNotifier).CloseNotify(): //nolint:staticcheck // SA1019: see above
+			told++
+		default: // on a recorder, nobody knows
 		}
-		p.h.ServeHTTP(w, r)
-		p.ranTimes(1)
+	})
+	p.ask("k1", "10")
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments", http.NoBody)
+	r.Header.Set("Idempotency-Key", "k2")
+	p.h.ServeHTTP(closing{httptest.NewRecorder()}, r)
+	if p.ranTimes(2); told != 1 {
+		t.Errorf("told %d times", told)
 	}
 }
 
@@ -641,7 +635,7 @@ func TestABodyWhereNoneIsAllowedIsNotSent(t *testing.T) {
 
 func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
-	locks := mwtest.MemoryLocker(t)
+	locks := locktest.Memory(t)
 	scope := func(*http.Request) (string, error) { return "", nil }
 	store := new(idempotency.MemoryStore)
 	for name, c := range map[string]idempotency.Config{
@@ -724,49 +718,6 @@ func rehost(next http.Handler) http.Handler {
 		r.Host = "inner.test"
 		next.ServeHTTP(w, r)
 	})
-}
-
-func TestARepeatedHeaderHasTheSameBytes(t *testing.T) {
-	t.Parallel()
-	const latin = "attachment; filename=\"Gr\xf6\xdfe.pdf\""
-	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Disposition", latin)
-		w.WriteHeader(http.StatusCreated)
-	})
-	for _, replayed := range []bool{false, true} {
-		w := p.ask("k1", "10")
-		p.wants(w, 201, "", replayed)
-		if got := w.Header().Get("Content-Disposition"); got != latin {
-			t.Errorf("replayed %v: %q", replayed, got)
-		}
-	}
-}
-
-// A key changes nothing for the handler: it sees, replaces and removes what stands outside has set.
-func TestHeadersOfMiddlewareOutsideAreNotHiddenByAKey(t *testing.T) {
-	t.Parallel()
-	var seen string
-	p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
-		seen = w.Header().Get("X-Request-Id")
-		w.Header().Del("X-Powered-By")
-		w.Header().Set("Cache-Control", "private")
-		w.Header().Add("Link", "</b>")
-		w.WriteHeader(http.StatusCreated)
-	})
-	inner := p.h
-	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Powered-By", "us")
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Link", "</a>")
-		inner.ServeHTTP(w, r)
-	})
-	for what, key := range map[string]string{"without": "", "first": "k1", "again": "k1"} {
-		h := p.ask(key, "10").Header()
-		if h.Get("X-Request-Id") != "of this request" || h.Get("X-Powered-By") != "" || h.Get("Cache-Control") != "private" ||
-			!slices.Equal(h["Link"], []string{"</a>", "</b>"}) || seen != "of this request" {
-			t.Errorf("%s: %v, the handler saw %q", what, h, seen)
-		}
-	}
 }
 
 // stuck is a store that does not answer.

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // Work is what a job does.
@@ -23,10 +23,24 @@ type Work func(context.Context) error
 // Run runs work as a job with these arguments, and returns what the queue is told.
 type Run func(args string, work Work) error
 
+// Rule is one that a middleware is made with.
+type Rule struct {
+	Kind string
+	Key  string                                           // the template; "" for a function
+	Func func(ctx context.Context) (name string, _ error) // nil is nil for the middleware, too
+	Opts []core.Option
+}
+
 // Queue is a queue with its middleware.
 type Queue struct {
-	// Mount makes a rule of a template. "" is none: the middleware has a rule for other jobs.
-	Mount func(t *testing.T, l *core.Locker, template string, opts ...core.Option) Run
+	// Package is in front of errors of construction, "" for nothing.
+	Package string
+	// Kind is what Run's jobs are of, "" for a queue without kinds.
+	Kind string
+	// New makes the middleware with rules.
+	New func(t *testing.T, l *core.Locker, rules ...Rule) (Run, error)
+	// Refused are templates that cannot work, of the queue's own.
+	Refused []string
 	// Told says what the queue is told of a job that did not run, and of a loss.
 	Told map[Outcome]func(error) bool
 	// Names are what templates with sources of the queue's own make.
@@ -70,6 +84,7 @@ func Test(t *testing.T, q Queue) {
 	for name, test := range map[string]func(*testing.T, Queue){
 		"AJobRunsUnderItsName": runs, "ARefusedJobDoesNotRun": refused, "AJobWithoutAUsableKeyDoesNotRun": keyless, "SeveralNamesAreHeldTogether": several,
 		"ADuplicateDoesNotRun": duplicate, "AJobThatLostItsLockDecidesNothing": lost, "HostileValuesGetLocksOfTheirOwnNames": hostileValues,
+		"AFunctionMakesTheName": functions, "RulesThatCannotWorkAreRefused": construction,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,29 +93,26 @@ func Test(t *testing.T, q Queue) {
 	}
 }
 
-// Locker returns a Locker that is closed with the test.
-func Locker(t testing.TB, d driver.Driver) *core.Locker {
+// mount makes a rule of a template. "" is none: the middleware has a rule for other jobs.
+func (q Queue) mount(t *testing.T, l *core.Locker, template string, opts ...core.Option) Run {
 	t.Helper()
-	l, err := core.New(d)
+	rules := []Rule{{Kind: q.Kind, Key: template, Opts: opts}}
+	if template == "" && q.Kind == "" {
+		return func(_ string, work Work) error { return work(t.Context()) }
+	}
+	if template == "" {
+		rules = []Rule{{Kind: q.Kind + "Other", Key: orderKey}}
+	}
+	run, err := q.New(t, l, rules...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
+	return run
 }
 
-// Hold takes a name until the test ends.
-func Hold(t testing.TB, l *core.Locker, name string) {
+func hold(t *testing.T, l *core.Locker, name string) {
 	t.Helper()
-	x, err := l.TryAcquire(t.Context(), name, core.WithLabel("worker-1.internal"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = x.Release(context.WithoutCancel(t.Context())) })
+	locktest.Hold(t, l, name, core.WithLabel("worker-1.internal"))
 }
 
 // unrun is the work of a job that is refused.
@@ -121,11 +133,11 @@ func (q Queue) expect(t *testing.T, outcome Outcome, err error) {
 
 func runs(t *testing.T, q Queue) {
 	store := memlock.New()
-	locks, other := Locker(t, store), Locker(t, store)
+	locks, other := locktest.Locker(t, store), locktest.Locker(t, store)
 	all := map[string]string{orderKey: "order:42", "customer:{customer.id}:order:{order_id}": "customer:c1:order:42", "nightly": "nightly", "": ""}
 	maps.Copy(all, q.Names)
 	for template, want := range all {
-		err := q.Mount(t, locks, template)(args, func(ctx context.Context) error {
+		err := q.mount(t, locks, template)(args, func(ctx context.Context) error {
 			x, ok := core.FromContext(ctx)
 			if ok != (want != "") || ok && x.Name() != want {
 				t.Errorf("%s: %v", template, x)
@@ -146,15 +158,15 @@ func runs(t *testing.T, q Queue) {
 
 func refused(t *testing.T, q Queue) {
 	for outcome, before := range map[Outcome]func(t *testing.T, store *memlock.Store, locks, other *core.Locker){
-		Held:        func(t *testing.T, _ *memlock.Store, _, other *core.Locker) { t.Helper(); Hold(t, other, "order:42") },
+		Held:        func(t *testing.T, _ *memlock.Store, _, other *core.Locker) { t.Helper(); hold(t, other, "order:42") },
 		Draining:    func(t *testing.T, _ *memlock.Store, locks, _ *core.Locker) { t.Helper(); _ = locks.Drain(t.Context()) },
 		Closed:      func(t *testing.T, _ *memlock.Store, locks, _ *core.Locker) { t.Helper(); _ = locks.Close(t.Context()) },
 		Unavailable: func(_ *testing.T, store *memlock.Store, _, _ *core.Locker) { store.SetDown(true) },
 	} {
 		store := memlock.New()
-		locks, other := Locker(t, store), Locker(t, store)
+		locks, other := locktest.Locker(t, store), locktest.Locker(t, store)
 		before(t, store, locks, other)
-		q.expect(t, outcome, q.Mount(t, locks, orderKey, core.WithWait(0))(args, unrun(t)))
+		q.expect(t, outcome, q.mount(t, locks, orderKey, core.WithWait(0))(args, unrun(t)))
 		store.SetDown(false)
 	}
 }
@@ -187,8 +199,10 @@ func keyless(t *testing.T, q Queue) {
 		if q.Typed && !test.typed {
 			continue
 		}
-		err := q.Mount(t, Locker(t, memlock.New()), test.key)(test.args, unrun(t))
-		if q.expect(t, BadKey, err); err != nil && strings.Contains(err.Error(), "secret") {
+		err := q.mount(t, locktest.Memory(t), test.key)(test.args, unrun(t))
+		q.expect(t, BadKey, err)
+		source := strings.FieldsFunc(test.key[strings.LastIndex(test.key, "{"):], func(r rune) bool { return r == '|' || r == '}' })[0]
+		if err != nil && (strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), source)) {
 			t.Errorf("%s of %s: %v", test.key, test.args, err)
 		}
 	}
@@ -196,8 +210,8 @@ func keyless(t *testing.T, q Queue) {
 
 func several(t *testing.T, q Queue) {
 	store := memlock.New()
-	locks, other := Locker(t, store), Locker(t, store)
-	run, ran := q.Mount(t, locks, transfer, core.WithWait(0)), 0
+	locks, other := locktest.Locker(t, store), locktest.Locker(t, store)
+	run, ran := q.mount(t, locks, transfer, core.WithWait(0)), 0
 	if err := run(args, func(ctx context.Context) error {
 		ran++
 		for _, name := range []string{"account:ann", "account:bob"} {
@@ -209,12 +223,12 @@ func several(t *testing.T, q Queue) {
 	}); err != nil || ran != 1 {
 		t.Errorf("ran %d times, %v", ran, err)
 	}
-	Hold(t, other, "account:bob")
+	hold(t, other, "account:bob")
 	q.expect(t, Held, run(args, unrun(t)))
 }
 
 func duplicate(t *testing.T, q Queue) {
-	run, ran := q.Mount(t, Locker(t, memlock.New()), orderKey, core.WithDedup(time.Hour)), 0
+	run, ran := q.mount(t, locktest.Memory(t), orderKey, core.WithDedup(time.Hour)), 0
 	for i, own := range []error{ErrBroken, nil, nil} { // a job that failed is not done
 		err := run(args, func(context.Context) error { ran++; return own })
 		if ran != min(i+1, 2) {
@@ -228,7 +242,7 @@ func duplicate(t *testing.T, q Queue) {
 
 func lost(t *testing.T, q Queue) {
 	for _, template := range []string{orderKey, transfer} { // one lost is all lost
-		run := q.Mount(t, Locker(t, memlock.New()), template, core.WithMaxHold(10*time.Millisecond))
+		run := q.mount(t, locktest.Memory(t), template, core.WithMaxHold(10*time.Millisecond))
 		for _, verdict := range append([]error{nil, ErrBroken}, q.Verdicts...) {
 			err := run(args, func(ctx context.Context) error {
 				<-ctx.Done()
@@ -246,7 +260,7 @@ func lost(t *testing.T, q Queue) {
 }
 
 func hostileValues(t *testing.T, q Queue) {
-	run := q.Mount(t, Locker(t, memlock.New()), hostile.Template)
+	run := q.mount(t, locktest.Memory(t), hostile.Template)
 	var names hostile.Names
 	for what, value := range hostile.Values() {
 		if !utf8.ValidString(value) {
@@ -263,5 +277,64 @@ func hostileValues(t *testing.T, q Queue) {
 		}); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// A function's own error is the job's. Only a bad name is like a bad value.
+func functions(t *testing.T, q Queue) {
+	for _, c := range []struct {
+		name string
+		err  error
+		told Outcome // "" for the error itself
+	}{
+		{"order:42", nil, ""}, {"", ErrBroken, ""}, {"", core.ErrInvalid, BadKey}, {"", nil, BadKey}, {"order 42", nil, BadKey}, {strings.Repeat("x", 201), nil, BadKey},
+	} {
+		run, err := q.New(t, locktest.Memory(t), Rule{Kind: q.Kind, Func: func(context.Context) (string, error) { return c.name, c.err }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := false
+		err = run(args, func(ctx context.Context) error {
+			x, _ := core.FromContext(ctx)
+			ran = x.Name() == c.name
+			return nil
+		})
+		switch {
+		case ran != (c.name == "order:42"):
+			t.Errorf("%q, %v: ran %v", c.name, c.err, ran)
+		case c.told != "":
+			q.expect(t, c.told, err)
+		case c.err != nil && (err == nil || q.Told[BadKey](err) || !strings.Contains(err.Error(), c.err.Error())), c.err == nil && err != nil:
+			t.Errorf("%q, %v: the queue is told %v", c.name, c.err, err)
+		}
+	}
+}
+
+func construction(t *testing.T, q Queue) {
+	locks := locktest.Memory(t)
+	rule := Rule{Kind: q.Kind, Key: orderKey}
+	with := func(change func(*Rule)) []Rule {
+		r := rule
+		change(&r)
+		return []Rule{r}
+	}
+	all := map[string][]Rule{
+		"a template twice": with(func(r *Rule) { r.Key = "order:{id} order:{id}" }),
+		"a broken option":  with(func(r *Rule) { r.Opts = []core.Option{core.WithTTL(1)} }),
+		"no function":      with(func(r *Rule) { r.Key = "" }),
+	}
+	for _, template := range append([]string{"order:{id", "order:{nothing:id}"}, q.Refused...) {
+		all[template] = with(func(r *Rule) { r.Key = template })
+	}
+	if q.Kind != "" {
+		all["no kind"], all["a kind twice"] = with(func(r *Rule) { r.Kind = "" }), []Rule{rule, rule}
+	}
+	for what, rules := range all {
+		if _, err := q.New(t, locks, rules...); !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), q.Package) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := q.New(t, nil, rule); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("no Locker: %v", err)
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
@@ -42,7 +41,7 @@ func withElector(ctx context.Context, locks *core.Locker) (gocron.Scheduler, err
 
 func TestTheCodeOfThePageWorks(t *testing.T) {
 	t.Parallel()
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	c, err := withRobfig(locks, cron.DiscardLogger, func(context.Context) error { return nil })
 	if err != nil || len(c.Entries()) != 1 {
 		t.Error(err)

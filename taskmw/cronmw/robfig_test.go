@@ -12,8 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
@@ -45,7 +44,7 @@ func (l *lines) has(t *testing.T, words ...string) {
 func TestAJobRunsUnderItsName(t *testing.T) {
 	t.Parallel()
 	var log lines
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	ran := 0
 	wrap := cronmw.SkipIfHeld(locks, "cron:report", &log)
 	cron.NewChain(wrap).Then(cronmw.Func(func(ctx context.Context) error {
@@ -64,7 +63,7 @@ func TestAJobRunsUnderItsName(t *testing.T) {
 func TestATickThatAnotherNodeHasRunIsSkippedAndLogged(t *testing.T) {
 	t.Parallel()
 	var log lines
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	ran := 0
 	for range 2 { // one after the other: the second node fires late
 		cronmw.SkipIfHeld(locks, "cron:report", &log, core.WithMinHold(time.Hour))(cron.FuncJob(func() { ran++ })).Run()
@@ -75,39 +74,33 @@ func TestATickThatAnotherNodeHasRunIsSkippedAndLogged(t *testing.T) {
 	log.has(t, "info skip", "cron:report", "held")
 }
 
-func TestAJobsErrorAndALossAreLogged(t *testing.T) {
+func TestWhatBecomesOfAJobIsLogged(t *testing.T) {
 	t.Parallel()
-	var log, lost lines
-	cronmw.SkipIfHeld(jobtest.Locker(t, memlock.New()), "cron:report", &log)(cronmw.Func(func(context.Context) error { return errors.New("no paper") })).Run()
-	log.has(t, "error run", "no paper")
-	cronmw.SkipIfHeld(jobtest.Locker(t, memlock.New()), "cron:report", &lost, core.WithMaxHold(10*time.Millisecond))(cronmw.Func(func(ctx context.Context) error {
-		<-ctx.Done()
-		return nil
-	})).Run()
-	lost.has(t, "error run", "lost")
-}
-
-func TestAJobThatCouldNotBeLockedIsLoggedAsNotRun(t *testing.T) {
-	t.Parallel()
-	var log lines
-	locks := jobtest.Locker(t, memlock.New())
-	if err := locks.Drain(t.Context()); err != nil {
-		t.Fatal(err)
+	for says, c := range map[string]struct {
+		job   cronmw.Func
+		drain bool
+		ran   bool
+	}{
+		"no paper":      {func(context.Context) error { return errors.New("no paper") }, false, true},
+		"lost":          {func(ctx context.Context) error { <-ctx.Done(); return nil }, false, true},
+		"held":          {func(context.Context) error { return core.ErrHeld }, false, true}, // by a lock of its own
+		"about to stop": {func(context.Context) error { t.Error("it ran"); return nil }, true, false},
+	} {
+		var log lines
+		locks := locktest.Memory(t)
+		if c.drain {
+			if err := locks.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cronmw.SkipIfHeld(locks, "cron:report", &log, core.WithMaxHold(10*time.Millisecond))(c.job).Run()
+		log.has(t, map[bool]string{true: "error run", false: "error not run"}[c.ran], says)
 	}
-	cronmw.SkipIfHeld(locks, "cron:report", &log)(cron.FuncJob(func() { t.Error("it ran") })).Run()
-	log.has(t, "error not run", "about to stop")
-}
-
-func TestAnInnerHeldIsTheJobsOwnError(t *testing.T) {
-	t.Parallel()
-	var log lines
-	cronmw.SkipIfHeld(jobtest.Locker(t, memlock.New()), "cron:report", &log)(cronmw.Func(func(context.Context) error { return core.ErrHeld })).Run()
-	log.has(t, "error run")
 }
 
 func TestWrappersThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
-	locks := jobtest.Locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	for what, err := range map[string]error{
 		"no locker": second(cronmw.NewWrapper(nil, "cron:report", cron.DiscardLogger)),
 		"no logger": second(cronmw.NewWrapper(locks, "cron:report", nil)),

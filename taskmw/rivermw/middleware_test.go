@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/rivermw"
 )
 
@@ -37,14 +37,25 @@ func TestTheTable(t *testing.T) {
 		}
 	}
 	jobtest.Test(t, jobtest.Queue{
-		Mount: func(_ *testing.T, l *core.Locker, template string, opts ...core.Option) jobtest.Run {
-			kind := "ship"
-			if template == "" {
-				kind, template = "bill", "order:{order_id}"
+		Package: "rivermw: ", Kind: "ship",
+		New: func(t *testing.T, l *core.Locker, rules ...jobtest.Rule) (jobtest.Run, error) {
+			t.Helper()
+			var opts []rivermw.Option
+			for _, r := range rules {
+				if r.Key != "" {
+					opts = append(opts, rivermw.WithKind(r.Kind, r.Key, r.Opts...))
+					continue
+				}
+				var name func(context.Context, *rivertype.JobRow) (string, error)
+				if r.Func != nil {
+					name = func(ctx context.Context, _ *rivertype.JobRow) (string, error) { return r.Func(ctx) }
+				}
+				opts = append(opts, rivermw.WithKindFunc(r.Kind, name, r.Opts...))
 			}
-			mw := rivermw.Middleware(l, rivermw.WithKind(kind, template, opts...))
-			return func(args string, work jobtest.Work) error { return mw.Work(t.Context(), job(args), work) }
+			mw, err := rivermw.New(l, opts...)
+			return func(args string, work jobtest.Work) error { return mw.Work(t.Context(), job(args), work) }, err
 		},
+		Refused: []string{"order:{header:id}", "order:{river:attempt}"},
 		Told: map[jobtest.Outcome]func(error) bool{
 			jobtest.Held: snoozed, jobtest.Draining: snoozed, jobtest.Closed: is(core.ErrClosed), jobtest.Unavailable: is(core.ErrUnavailable),
 			jobtest.BadKey: cancelled, jobtest.Duplicate: func(err error) bool { return err == nil }, jobtest.Lost: is(core.ErrLost),
@@ -58,7 +69,7 @@ func TestTheTable(t *testing.T) {
 func TestADuplicateIsCompletedAndLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	mw := rivermw.Middleware(jobtest.Locker(t, memlock.New()), rivermw.WithKind("ship", "order:{order_id}", core.WithDedup(time.Hour)),
+	mw := rivermw.Middleware(locktest.Memory(t), rivermw.WithKind("ship", "order:{order_id}", core.WithDedup(time.Hour)),
 		rivermw.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	ran := 0
 	for range 2 {
@@ -74,37 +85,11 @@ func TestADuplicateIsCompletedAndLogged(t *testing.T) {
 	}
 }
 
-func TestAFunctionsErrorDecides(t *testing.T) {
+func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, want := range []error{jobtest.ErrBroken, core.ErrInvalid} {
-		mw := rivermw.Middleware(jobtest.Locker(t, memlock.New()), rivermw.WithKindFunc("ship",
-			func(context.Context, *rivertype.JobRow) (string, error) { return "", want }))
-		err := mw.Work(t.Context(), job(`{}`), func(context.Context) error { t.Error("it ran"); return nil })
-		if _, cancelled := errors.AsType[*rivertype.JobCancelError](err); cancelled != (want == core.ErrInvalid) || !errors.Is(err, want) { //nolint:errorlint // that very error
-			t.Errorf("%v became %v", want, err)
+	for _, opt := range []rivermw.Option{nil, rivermw.WithSnooze(0), rivermw.WithSnooze(-1)} {
+		if _, err := rivermw.New(locktest.Memory(t), opt); !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), "rivermw: ") {
+			t.Error(err)
 		}
-	}
-}
-
-func TestRulesThatCannotWorkAreRefused(t *testing.T) {
-	t.Parallel()
-	locks := jobtest.Locker(t, memlock.New())
-	for what, opts := range map[string][]rivermw.Option{
-		"a nil option":      {nil},
-		"a broken template": {rivermw.WithKind("ship", "order:{id")},
-		"an unknown source": {rivermw.WithKind("ship", "order:{header:id}")},
-		"no kind":           {rivermw.WithKind("", "order:{id}")},
-		"a template twice":  {rivermw.WithKind("ship", "order:{id} order:{id}")},
-		"a kind twice":      {rivermw.WithKind("ship", "a"), rivermw.WithKind("ship", "b")},
-		"a broken option":   {rivermw.WithKind("ship", "a", core.WithTTL(1))},
-		"no function":       {rivermw.WithKindFunc("ship", nil)},
-		"no snooze":         {rivermw.WithSnooze(0)},
-	} {
-		if _, err := rivermw.New(locks, opts...); !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), "rivermw: ") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if _, err := rivermw.New(nil); !errors.Is(err, core.ErrInvalid) {
-		t.Error(err)
 	}
 }

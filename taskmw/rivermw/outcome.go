@@ -1,6 +1,7 @@
 package rivermw
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,11 +38,7 @@ func (m *middleware) settled(ctx context.Context, job *rivertype.JobRow, out ada
 
 // unrun tells that a job is completed without a run: River shows no difference. It names no lock and no holder.
 func (m *middleware) unrun(ctx context.Context, job *rivertype.JobRow) {
-	log := m.log
-	if log == nil {
-		log = slog.Default()
-	}
-	log.LogAttrs(ctx, slog.LevelInfo, "holdfast: job completed without a run", slog.String("because", "its work is already done"),
+	cmp.Or(m.log, slog.Default()).LogAttrs(ctx, slog.LevelInfo, "holdfast: job completed without a run", slog.String("because", "its work is already done"),
 		slog.String("kind", job.Kind), slog.String("queue", job.Queue), slog.Int64("id", job.ID))
 }
 

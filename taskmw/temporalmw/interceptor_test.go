@@ -15,19 +15,27 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/temporalmw"
 )
 
-// mount runs activities, registered as Ship, behind a rule. Their arguments are the job's and "ann".
-func mount(t *testing.T, l *core.Locker, template string, opts ...core.Option) jobtest.Run {
+// mount runs activities, registered as Ship. Their arguments are the job's and "ann".
+func mount(t *testing.T, l *core.Locker, rules ...jobtest.Rule) (jobtest.Run, error) {
 	t.Helper()
-	kind := "Ship"
-	if template == "" {
-		kind, template = "Bill", "order:{order_id}"
+	var opts []temporalmw.Option
+	for _, r := range rules {
+		if r.Key != "" {
+			opts = append(opts, temporalmw.WithActivity(r.Kind, r.Key, r.Opts...))
+			continue
+		}
+		var name func(context.Context, []any) (string, error)
+		if r.Func != nil {
+			name = func(ctx context.Context, _ []any) (string, error) { return r.Func(ctx) }
+		}
+		opts = append(opts, temporalmw.WithActivityFunc(r.Kind, name, r.Opts...))
 	}
-	i := temporalmw.Interceptor(l, temporalmw.WithActivity(kind, template, opts...))
+	i, err := temporalmw.New(l, opts...)
 	return func(args string, work jobtest.Work) error {
 		background, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -43,7 +51,7 @@ func mount(t *testing.T, l *core.Locker, template string, opts ...core.Option) j
 		}, activity.RegisterOptions{Name: "Ship"})
 		_, err := env.ExecuteActivity("Ship", json.RawMessage(args), "ann")
 		return err
-	}
+	}, err
 }
 
 func TestTheTable(t *testing.T) {
@@ -56,13 +64,14 @@ func TestTheTable(t *testing.T) {
 		}
 	}
 	jobtest.Test(t, jobtest.Queue{
-		Mount: mount,
+		Package: "temporalmw: ", Kind: "Ship", New: mount,
+		Refused: []string{"order:{header:id}", "order:{arg:x}", "order:{arg:-1}"},
 		Told: map[jobtest.Outcome]func(error) bool{
 			jobtest.Held:        is(temporalmw.TypeHeld, "is held", true, 4*time.Second, 6*time.Second),
 			jobtest.Draining:    is(temporalmw.TypeUnavailable, "about to stop", true, 0, 0),
 			jobtest.Closed:      is(temporalmw.TypeUnavailable, "about to stop", true, 0, 0),
 			jobtest.Unavailable: is(temporalmw.TypeUnavailable, "did not answer", true, 0, 0),
-			jobtest.BadKey:      is(temporalmw.TypeKey, "} is ", false, 0, 0),
+			jobtest.BadKey:      is(temporalmw.TypeKey, "do not say what to lock", false, 0, 0),
 			jobtest.Duplicate:   is(temporalmw.TypeDuplicate, "done before", false, 0, 0),
 			jobtest.Lost:        is(temporalmw.TypeLost, "was lost", true, 0, 0),
 		},
@@ -78,7 +87,11 @@ func TestTheTable(t *testing.T) {
 
 func TestAnActivitysErrorIsItsOwn(t *testing.T) {
 	t.Parallel()
-	err := mount(t, jobtest.Locker(t, memlock.New()), "order:{order_id}")(`{"order_id":42}`, func(context.Context) error {
+	run, err := mount(t, locktest.Memory(t), jobtest.Rule{Kind: "Ship", Key: "order:{order_id}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = run(`{"order_id":42}`, func(context.Context) error {
 		return temporal.NewNonRetryableApplicationError("no stock", "NoStock", nil)
 	})
 	if failed, ok := errors.AsType[*temporal.ApplicationError](err); !ok || failed.Type() != "NoStock" || !failed.NonRetryable() {
@@ -86,25 +99,9 @@ func TestAnActivitysErrorIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestRulesThatCannotWorkAreRefused(t *testing.T) {
+func TestANilOptionIsRefused(t *testing.T) {
 	t.Parallel()
-	locks := jobtest.Locker(t, memlock.New())
-	for what, opts := range map[string][]temporalmw.Option{
-		"a nil option":      {nil},
-		"a broken template": {temporalmw.WithActivity("Ship", "order:{id")},
-		"an unknown source": {temporalmw.WithActivity("Ship", "order:{header:id}")},
-		"no number":         {temporalmw.WithActivity("Ship", "order:{arg:x}")},
-		"a negative number": {temporalmw.WithActivity("Ship", "order:{arg:-1}")},
-		"no type":           {temporalmw.WithActivity("", "order:{id}")},
-		"a type twice":      {temporalmw.WithActivity("Ship", "a"), temporalmw.WithActivity("Ship", "b")},
-		"a broken option":   {temporalmw.WithActivity("Ship", "a", core.WithTTL(1))},
-		"no function":       {temporalmw.WithActivityFunc("Ship", nil)},
-	} {
-		if _, err := temporalmw.New(locks, opts...); !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), "temporalmw: ") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if _, err := temporalmw.New(nil); !errors.Is(err, core.ErrInvalid) {
+	if _, err := temporalmw.New(locktest.Memory(t), nil); !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), "temporalmw: ") {
 		t.Error(err)
 	}
 }

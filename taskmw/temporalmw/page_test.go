@@ -10,8 +10,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/temporalmw"
 )
 
@@ -49,5 +48,5 @@ func TestTheCodeOfThePageWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	newWorker(c, jobtest.Locker(t, memlock.New())).RegisterActivity(Ship)
+	newWorker(c, locktest.Memory(t)).RegisterActivity(Ship)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/internal/jobtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/watermillmw"
 )
 
@@ -25,11 +26,16 @@ func TestTheTable(t *testing.T) {
 	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
 	done := []*message.Message{message.NewMessage("m-2", nil)}
 	jobtest.Test(t, jobtest.Queue{
-		Mount: func(t *testing.T, l *core.Locker, template string, opts ...core.Option) jobtest.Run {
+		New: func(t *testing.T, l *core.Locker, rules ...jobtest.Rule) (jobtest.Run, error) {
 			t.Helper()
-			lock := func(next message.HandlerFunc) message.HandlerFunc { return next }
-			if template != "" {
-				lock = watermillmw.Lock(l, template, opts...)
+			r := rules[0]
+			var name func(*message.Message) (string, error)
+			if r.Func != nil {
+				name = func(msg *message.Message) (string, error) { return r.Func(msg.Context()) }
+			}
+			lock, err := watermillmw.LockFunc(l, name, r.Opts...)
+			if r.Key != "" {
+				lock, err = watermillmw.New(l, r.Key, r.Opts...)
 			}
 			return func(args string, work jobtest.Work) error {
 				msg := message.NewMessage("m-1", message.Payload(args))
@@ -50,8 +56,9 @@ func TestTheTable(t *testing.T) {
 					t.Error("the context was not put back")
 				}
 				return err
-			}
+			}, err
 		},
+		Refused: []string{"order:{metadata:id}", "order:{header:id}"}, // text without a form
 		Told: map[jobtest.Outcome]func(error) bool{
 			jobtest.Held: is(core.ErrHeld), jobtest.Draining: is(core.ErrDraining), jobtest.Closed: is(core.ErrClosed), jobtest.Unavailable: is(core.ErrUnavailable),
 			jobtest.BadKey: is(watermillmw.ErrKey), jobtest.Duplicate: is(nil), jobtest.Lost: is(core.ErrLost),
@@ -61,26 +68,9 @@ func TestTheTable(t *testing.T) {
 	})
 }
 
-func TestRulesThatCannotWorkAreRefused(t *testing.T) {
-	t.Parallel()
-	locks := jobtest.Locker(t, memlock.New())
-	for what, made := range map[string]func() (message.HandlerMiddleware, error){
-		"no locker":           func() (message.HandlerMiddleware, error) { return watermillmw.New(nil, "a") },
-		"a broken template":   func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{id") },
-		"text without a form": func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{metadata:id}") },
-		"an unknown source":   func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "order:{header:id}") },
-		"an option":           func() (message.HandlerMiddleware, error) { return watermillmw.New(locks, "a", core.WithTTL(1)) },
-		"no function":         func() (message.HandlerMiddleware, error) { return watermillmw.LockFunc(locks, nil) },
-	} {
-		if _, err := made(); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
 func TestDedupIsOfAHandler(t *testing.T) {
 	t.Parallel()
-	lock := watermillmw.Lock(jobtest.Locker(t, memlock.New()), "order:{id}", core.WithDedup(time.Hour))
+	lock := watermillmw.Lock(locktest.Memory(t), "order:{id}", core.WithDedup(time.Hour))
 	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
 	if err != nil {
@@ -157,7 +147,7 @@ func TestAMessageWhoseResultIsNotPublishedIsHandledAgain(t *testing.T) {
 				return produced, err
 			}
 		},
-		watermillmw.Lock(jobtest.Locker(t, memlock.New()), "order:{id}", core.WithDedup(time.Hour)),
+		watermillmw.Lock(locktest.Memory(t), "order:{id}", core.WithDedup(time.Hour)),
 	)
 	over := make(chan error, 1)
 	go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
@@ -184,7 +174,7 @@ func TestAMessageWhoseResultIsNotPublishedIsHandledAgain(t *testing.T) {
 func TestARedeliveredMessageIsHandledOnce(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
-	other := jobtest.Locker(t, store)
+	other := locktest.Locker(t, store)
 	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
 	handled := make(chan string, 2)
 	acknowledged := make(chan struct{}, 2)
@@ -212,7 +202,7 @@ func TestARedeliveredMessageIsHandledOnce(t *testing.T) {
 					return produced, err
 				}
 			},
-			watermillmw.Lock(jobtest.Locker(t, store), "order:{id}", core.WithDedup(time.Hour)),
+			watermillmw.Lock(locktest.Locker(t, store), "order:{id}", core.WithDedup(time.Hour)),
 		)
 		over := make(chan error, 1)
 		go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()

@@ -18,8 +18,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
@@ -47,7 +45,7 @@ func Test(t *testing.T, f Framework) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Framework){
 		"ARefusalIsAnsweredByTheTable": refusals, "WhatAHandlerReturns": returns, "DedupIsPerMethod": dedup, "SeveralNamesAreHeldTogether": several,
-		"SourcesNameTheLock": sources, "ABadValueIsInvalidArgumentAndNothingRuns": badValues, "AKeyFunctionThatRefuses": keyFunctions,
+		"SourcesNameTheLock": sources, "HostileValuesGetLocksOfTheirOwnNames": hostileValues, "ABadValueIsInvalidArgumentAndNothingRuns": badValues, "AKeyFunctionThatRefuses": keyFunctions,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,66 +110,6 @@ func Transfer(id int64, email string) *testpb.RefundRequest {
 	return &testpb.RefundRequest{
 		Order: &testpb.Order{Id: id}, Receiver: &testpb.RefundRequest_Email{Email: email},
 	}
-}
-
-// NewLocker returns a Locker that is closed with the test.
-func NewLocker(t testing.TB, d driver.Driver, opts ...core.NewOption) *core.Locker {
-	t.Helper()
-	l, err := core.New(d, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
-}
-
-// Lockers returns two Lockers of one store: the server's, and that of another process.
-func Lockers(t testing.TB) (locks, other *core.Locker) {
-	t.Helper()
-	store := memlock.New()
-	return NewLocker(t, store), NewLocker(t, store)
-}
-
-// Hold takes name until the test ends or release is called.
-func Hold(t testing.TB, l *core.Locker, name string, opts ...core.Option) (release func()) {
-	t.Helper()
-	x, err := l.TryAcquire(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatalf("hold %q: %v", name, err)
-	}
-	release = func() { _ = x.Release(context.Background()) }
-	t.Cleanup(release)
-	return release
-}
-
-// IsHeld says whether somebody else cannot have name.
-func IsHeld(t testing.TB, other *core.Locker, name string) bool {
-	t.Helper()
-	x, err := other.TryAcquire(t.Context(), name)
-	if err == nil {
-		_ = x.Release(t.Context())
-		return false
-	}
-	if !errors.Is(err, core.ErrHeld) {
-		t.Fatalf("TryAcquire(%q): %v", name, err)
-	}
-	return true
-}
-
-// ComesFree waits until name is released.
-func ComesFree(t testing.TB, other *core.Locker, name string) {
-	t.Helper()
-	x, err := other.Acquire(t.Context(), name, core.WithWait(3*time.Second))
-	if err != nil {
-		t.Fatalf("%q was not released: %v", name, err)
-	}
-	_ = x.Release(t.Context())
 }
 
 // ErrorInfo is that of a status, nil if it has none.
@@ -264,20 +202,4 @@ func WantLostCause(t testing.TB, ctx context.Context, name string) {
 // ShortLived makes a lease that is lost soon, unless its work is quicker.
 func ShortLived() []core.Option {
 	return []core.Option{core.WithTTL(300 * time.Millisecond), core.WithoutRenewal()}
-}
-
-// Faulty is a memlock whose Acquire can be replaced.
-type Faulty struct {
-	*memlock.Store
-	Ask func(context.Context, driver.Claim) (driver.Grant, error)
-}
-
-// Acquire implements driver.Driver.
-func (f Faulty) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return f.Ask(ctx, c)
-}
-
-// Wait implements driver.Driver.
-func (f Faulty) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return driver.Poll(ctx, c, f.Ask)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -16,18 +17,19 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // What a client is told if no handler runs: the table of the package documentation.
 func refusals(t *testing.T, f Framework) {
 	nothing := func(*testing.T, *core.Locker) {}
 	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("scope")}
-	unreachable := Faulty{memlock.New(), func(context.Context, driver.Claim) (driver.Grant, error) {
-		return driver.Grant{}, fmt.Errorf("dial redis-secret:6379: %w", driver.ErrNotSent)
-	}}
+	unreachable := locktest.NewBackend()
+	unreachable.Down.Store(true)
 	for name, row := range map[string]struct {
 		driver  driver.Driver // nil for memory
 		prepare func(*testing.T, *core.Locker)
@@ -38,7 +40,7 @@ func refusals(t *testing.T, f Framework) {
 	}{
 		"held": {nil, func(t *testing.T, l *core.Locker) {
 			t.Helper()
-			Hold(t, l, "order:42", core.WithLabel("host-secret"))
+			locktest.Hold(t, l, "order:42", core.WithLabel("host-secret"))
 		}, nil, codes.Aborted, grpcmw.ReasonHeld, "another request holds"},
 		"unavailable": {unreachable, nothing, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "did not answer"},
 		"closed": {nil, func(t *testing.T, l *core.Locker) {
@@ -68,7 +70,7 @@ func refusals(t *testing.T, f Framework) {
 				if d == nil {
 					d = memlock.New()
 				}
-				locks := NewLocker(t, d)
+				locks := locktest.Locker(t, d)
 				row.prepare(t, locks)
 				client := f.Mount(t, MustNotRun(t), locks, Locked(OrderKey, row.opts...)...)
 				trailer, err := call(t.Context(), client, Order())
@@ -122,7 +124,7 @@ func returns(t *testing.T, f Framework) {
 							WantLostCause(t, ctx, "order:42")
 						}
 						return row.own
-					}, NewLocker(t, memlock.New()), rules...)
+					}, locktest.Memory(t), rules...)
 					trailer, err := call(t.Context(), client, Order())
 					switch {
 					case kind == "lost lock":
@@ -142,7 +144,7 @@ func returns(t *testing.T, f Framework) {
 }
 
 func dedup(t *testing.T, f Framework) {
-	locks, other := Lockers(t)
+	locks, other := locktest.Two(t)
 	results := []error{f.Status(codes.Internal, "own"), nil, nil}
 	client := f.Mount(t, func(ctx context.Context, _ *testpb.RefundRequest) error {
 		if _, isLocked := core.FromContext(ctx); !isLocked {
@@ -165,7 +167,7 @@ func dedup(t *testing.T, f Framework) {
 			t.Errorf("step %d: %v, want %s", i, err, step.code)
 		}
 	}
-	Hold(t, other, "order:42")
+	locktest.Hold(t, other, "order:42")
 	if _, err := client.Quote(t.Context(), Order()); err != nil {
 		t.Error(err)
 	}
@@ -176,7 +178,7 @@ func several(t *testing.T, f Framework) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			store := memlock.New()
-			locks, other := NewLocker(t, store), NewLocker(t, store)
+			locks, other := locktest.Locker(t, store), locktest.Locker(t, store)
 			client := f.Mount(t, func(ctx context.Context, req *testpb.RefundRequest) error {
 				for _, name := range []string{"order:42", "mail:a"} {
 					if _, err := core.FenceFor(ctx, name); err != nil {
@@ -196,10 +198,10 @@ func several(t *testing.T, f Framework) {
 			lose.Note = "lose"
 			trailer, err := call(t.Context(), client, lose)
 			WantBegun(t, err, trailer, codes.Aborted, grpcmw.ReasonLost)
-			Hold(t, other, "mail:a")
+			locktest.Hold(t, other, "mail:a")
 			trailer, err = call(t.Context(), client, Transfer(42, "a"))
 			WantRefusal(t, err, trailer, codes.Aborted, grpcmw.ReasonHeld)
-			ComesFree(t, other, "order:42")
+			locktest.ComesFree(t, other, "order:42")
 		})
 	}
 }
@@ -251,9 +253,42 @@ func sources(t *testing.T, f Framework) {
 			x, _ := core.FromContext(ctx)
 			name = x.Name()
 			return nil
-		}, NewLocker(t, memlock.New()), rule)
+		}, locktest.Memory(t), rule)
 		if _, err := client.Refund(ctx, req); err != nil || name != want {
 			t.Errorf("locked %q, %v, want %q", name, err, want)
+		}
+	}
+}
+
+func hostileValues(t *testing.T, f Framework) {
+	for source, send := range map[string]func(ctx context.Context, v string) (context.Context, *testpb.RefundRequest){
+		"{note}": func(ctx context.Context, v string) (context.Context, *testpb.RefundRequest) {
+			return ctx, &testpb.RefundRequest{Note: v}
+		},
+		"{metadata:x-id|text}": func(ctx context.Context, v string) (context.Context, *testpb.RefundRequest) {
+			return metadata.AppendToOutgoingContext(ctx, "x-id", v), Order()
+		},
+	} {
+		var name string
+		client := f.Mount(t, func(ctx context.Context, _ *testpb.RefundRequest) error {
+			x, _ := core.FromContext(ctx)
+			name = x.Name()
+			return nil
+		}, locktest.Memory(t), Locked(strings.Replace(hostile.Template, "{v}", source, 1))...)
+		var names hostile.Names
+		for what, value := range hostile.Values() {
+			odd := func(r rune) bool { return r < ' ' || r > '~' }
+			if !utf8.ValidString(value) || source != "{note}" && (len(value) >= 1<<20 || strings.ContainsFunc(value, odd) || strings.TrimSpace(value) != value) {
+				continue // no client of gRPC sends it
+			}
+			for way, call := range Ways() {
+				ctx, req := send(t.Context(), value)
+				if _, err := call(ctx, client, req); err != nil {
+					t.Errorf("%s, %s, %s: %v", source, what, way, err)
+					continue
+				}
+				names.Check(t, value, name)
+			}
 		}
 	}
 }
@@ -291,7 +326,7 @@ func badValues(t *testing.T, f Framework) {
 		for what, call := range Ways() {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
-				client := f.Mount(t, MustNotRun(t), NewLocker(t, memlock.New()), Locked(row.key)...)
+				client := f.Mount(t, MustNotRun(t), locktest.Memory(t), Locked(row.key)...)
 				trailer, err := call(metadata.AppendToOutgoingContext(t.Context(), row.pairs...), client, row.req)
 				WantRefusal(t, err, trailer, codes.InvalidArgument, grpcmw.ReasonKeyInvalid)
 				if text := status.Convert(err).Message(); !strings.Contains(text, "}, which names a lock, is "+row.what) {
@@ -331,7 +366,7 @@ func keyFunctions(t *testing.T, f Framework) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
 				key := func(context.Context, *testpb.RefundRequest) (string, error) { return row.name, row.err }
-				client := f.Mount(t, MustNotRun(t), NewLocker(t, memlock.New()),
+				client := f.Mount(t, MustNotRun(t), locktest.Memory(t),
 					grpcmw.WithMethodFunc(Refund, key), grpcmw.WithMethodFunc(Watch, key))
 				_, err := call(t.Context(), client, Order())
 				WantStatus(t, err, row.code, row.reason)

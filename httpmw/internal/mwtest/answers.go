@@ -1,18 +1,19 @@
 package mwtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // transfer is a key of two names.
@@ -24,7 +25,7 @@ func named(name string, err error) func(*http.Request) (string, error) {
 
 // testAnswers is the table of what a client gets: for a request, in a state of the lock, with an error of the handler.
 func testAnswers(t *testing.T, mount Mount) {
-	held := &core.HeldError{Name: "stock:" + Secret, Label: Secret, RetryAfter: time.Second}
+	held := &core.HeldError{Name: "stock:" + locktest.Secret, Label: locktest.Secret, RetryAfter: time.Second}
 	inside := func(row row, detail string) row {
 		row.retryAfter = ""
 		head, _, _ := strings.Cut(row.body, `"detail":`)
@@ -47,7 +48,7 @@ func testAnswers(t *testing.T, mount Mount) {
 		"Closed":            {state: func(b *bench) { _ = b.locks.Close(b.t.Context()) }, want: rowStopping},
 		"Draining":          {state: func(b *bench) { _ = b.locks.Drain(b.t.Context()) }, want: rowStopping},
 		"Ended":             {setup: Setup{Outer: ended}, want: rowInterrupted},
-		"KeyFuncFails":      {setup: Setup{KeyFunc: named("order:42", errors.New(Secret))}, want: rowBadKey},
+		"KeyFuncFails":      {setup: Setup{KeyFunc: named("order:42", errors.New(locktest.Secret))}, want: rowBadKey},
 		"KeyFuncHeld":       {setup: Setup{KeyFunc: named("order:42", core.ErrHeld)}, want: rowBadKey},
 		"KeyFuncWithoutOne": {setup: Setup{KeyFunc: named("", nil)}, want: rowBadKey},
 		"KeyFuncSpace":      {setup: Setup{KeyFunc: named("order 42", nil)}, want: rowBadKey},
@@ -55,9 +56,9 @@ func testAnswers(t *testing.T, mount Mount) {
 		"LostAtTheRelease":  {state: func(b *bench) { b.store.Robbed.Store(true) }, setup: Setup{Handler: func(http.ResponseWriter, *http.Request) {}}, want: rowLost, ran: 1},
 		"InnerHeld":         {setup: Setup{Fails: held}, want: rowInside, ran: 1},
 		"InnerHeldWrapped":  {setup: Setup{Fails: fmt.Errorf("reserve: %w", held)}, want: rowInside, ran: 1},
-		"InnerHeldJoined":   {setup: Setup{Fails: errors.Join(errors.New(Secret), held)}, want: rowInside, ran: 1},
+		"InnerHeldJoined":   {setup: Setup{Fails: errors.Join(errors.New(locktest.Secret), held)}, want: rowInside, ran: 1},
 		"InnerLost": {
-			setup: Setup{Fails: &core.LostError{Name: Secret, Reason: core.ReasonExpired}}, want: inside(rowLost, "The server lost its claim"), ran: 1,
+			setup: Setup{Fails: &core.LostError{Name: locktest.Secret, Reason: core.ReasonExpired}}, want: inside(rowLost, "The server lost its claim"), ran: 1,
 		},
 		"InnerUnavailable": {setup: Setup{Fails: core.ErrUnavailable}, want: inside(rowUnavailable, "The server can not tell now whether something"), ran: 1},
 		"InnerBadName":     {setup: Setup{Fails: core.ErrInvalid}, want: inside(row{400, "", rowBadKey.body + `"detail":`}, "The request does not say"), ran: 1},
@@ -65,39 +66,48 @@ func testAnswers(t *testing.T, mount Mount) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if test.setup.Fails != nil {
-				test.setup.Handler = func(http.ResponseWriter, *http.Request) {}
+				test.setup.Handler = func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Etag", `"7"`) } // which is not the answer's
 			}
 			b := start(t, mount, test.setup)
 			if test.state != nil {
 				test.state(b)
 			}
-			got := b.do(or(test.line, "POST /orders/42"), "")
+			got := b.do(cmp.Or(test.line, "POST /orders/42"), "")
 			b.expect(got, test.want)
 			b.handled(test.ran)
 			if test.ran == 1 && name != "Duplicate" && !strings.Contains(got.body, `"started":true`) {
 				t.Errorf("the client is told that nothing was started: %s", got.body)
 			}
-			if strings.Contains(got.body+fmt.Sprint(got.header), Secret) {
+			if strings.Contains(got.body+fmt.Sprint(got.header), locktest.Secret) || got.header.Get("Etag") != "" {
 				t.Errorf("the client is told a secret: %v %s", got.header, got.body)
 			}
 		})
 	}
-	for name, test := range map[string]func(*testing.T, Mount){
+	run(t, mount, map[string]func(*testing.T, Mount){
 		"ABrokenRouteIsLoggedOnce": loggedOnce, "SkippedRequestsAreNotLocked": skipped, "TheLabelHasMethodAndRoute": operation,
-		"SeveralNamesAreHeldTogether": severalHeld,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, mount)
-		})
-	}
+		"SeveralNamesAreHeldTogether": severalHeld, "AnErrorHandlerAnswersInstead": answeredInstead,
+	})
 }
 
-func or(s, other string) string {
-	if s == "" {
-		return other
+// answeredInstead has the request from outside, whose context goes on.
+func answeredInstead(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{
+		Options: short, Handler: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, p *httpmw.Problem) {
+			if r.Context().Err() != nil {
+				t.Error("the error handler's context has ended")
+			}
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = w.Write([]byte(p.Type))
+		},
+	})
+	if got := b.do("POST /orders/42", ""); got.status != http.StatusTeapot || got.body != httpmw.TypeLost {
+		t.Errorf("lost: %d %s", got.status, got.body)
 	}
-	return s
+	b.hold("order:42")
+	if got := b.do("POST /orders/42", ""); got.status != http.StatusTeapot || got.body != httpmw.TypeHeld {
+		t.Errorf("held: %d %s", got.status, got.body)
+	}
 }
 
 // ended has requests end before they come.
@@ -184,7 +194,7 @@ func severalHeld(t *testing.T, mount Mount) {
 }
 
 func testConstruction(t *testing.T, mount Mount) {
-	locks := NewLocker(t, &Backend{Store: memlock.New()})
+	locks := locktest.Memory(t)
 	for name, test := range map[string]struct {
 		setup Setup
 		says  string
@@ -220,29 +230,4 @@ func testConstruction(t *testing.T, mount Mount) {
 			t.Errorf("%s: %v, logged %q", key, err, log.String())
 		}
 	}
-}
-
-// Panics fails the test unless construct panics with the name of its package in front.
-func Panics(t *testing.T, pkg string, construct func()) {
-	t.Helper()
-	defer func() {
-		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, pkg+": ") {
-			t.Errorf("panicked with %q", s)
-		}
-	}()
-	construct()
-}
-
-// MemoryLocker returns a Locker on a backend of its own.
-func MemoryLocker(t testing.TB) *core.Locker {
-	t.Helper()
-	return NewLocker(t, &Backend{Store: memlock.New()})
-}
-
-// Call has h answer a request without a server.
-func Call(t testing.TB, h http.Handler, method, target string) *httptest.ResponseRecorder {
-	t.Helper()
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody))
-	return w
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // Pay is a request that is bound.
@@ -20,15 +21,8 @@ type Pay struct {
 }
 
 func testBind(t *testing.T, mount Mount) {
-	t.Run("WhatIsBoundIsLocked", func(t *testing.T) {
-		t.Parallel()
-		boundIsLocked(t, mount)
-	})
-	t.Run("Answers", func(t *testing.T) {
-		t.Parallel()
-		boundAnswers(t, mount)
-	})
-	locks := MemoryLocker(t)
+	run(t, mount, map[string]func(*testing.T, Mount){"WhatIsBoundIsLocked": boundIsLocked, "Answers": boundAnswers})
+	locks := locktest.Memory(t)
 	for what, s := range map[string]Setup{
 		"NoLocker":    {Key: "order:{OrderID}"},
 		"NoKey":       {Locker: locks},
@@ -53,7 +47,7 @@ func boundIsLocked(t *testing.T, mount Mount) {
 	orders := key.MustParse("order:{id}:{account}")
 	var ran int
 	var request string
-	h, err := mount(Setup{Locker: MemoryLocker(t), Key: "order:{OrderID}:{Account}", Bound: func(_ http.ResponseWriter, r *http.Request, req *Pay) {
+	h, err := mount(Setup{Locker: locktest.Memory(t), Key: "order:{OrderID}:{Account}", Bound: func(_ http.ResponseWriter, r *http.Request, req *Pay) {
 		ran++
 		x, _ := core.FromContext(r.Context())
 		if want, err := orders.Name(strconv.FormatInt(req.OrderID, 10), req.Account); err != nil || x.Name() != want {

@@ -11,18 +11,11 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func testDedup(t *testing.T, mount Mount) {
-	for name, test := range map[string]func(*testing.T, Mount){
-		"WhatSucceededIsDone":        dedupByStatus,
-		"TheScopeIsChosenAtTheStart": dedupOperations,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, mount)
-		})
-	}
+	run(t, mount, map[string]func(*testing.T, Mount){"WhatSucceededIsDone": dedupByStatus, "TheScopeIsChosenAtTheStart": dedupOperations})
 }
 
 var (
@@ -91,7 +84,7 @@ func dedupOperations(t *testing.T, mount Mount) {
 	b.expect(b.do("PUT /orders/42", ""), rowDone)
 	b.expect(b.do("POST /refunds/42", ""), rowDone)
 	b.passed(b.do("POST /orders/43", ""), "order:43")
-	_, err := mount(Setup{Locker: NewLocker(t, &Backend{Store: memlock.New()}, day), Key: "order:{id|int}", Handler: leaseName})
+	_, err := mount(Setup{Locker: locktest.Locker(t, memlock.New(), day), Key: "order:{id|int}", Handler: leaseName})
 	if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "WithDedupScope") {
 		t.Errorf("New without a scope: %v", err)
 	}

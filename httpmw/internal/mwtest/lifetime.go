@@ -10,17 +10,12 @@ import (
 )
 
 func testLifetime(t *testing.T, mount Mount) {
-	for name, test := range map[string]func(*testing.T, Mount){
+	run(t, mount, map[string]func(*testing.T, Mount){
 		"TheHandlerRunsUnderTheLease":             underTheLease,
 		"SmallAnswersComeAfterTheRelease":         releasedBeforeTheAnswer,
 		"APanicPassesAfterTheRelease":             panics,
 		"ACallerThatLeavesFreesNothingUnderneath": callerLeaves,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, mount)
-		})
-	}
+	})
 }
 
 func underTheLease(t *testing.T, mount Mount) {

@@ -4,19 +4,18 @@ package mwtest
 
 import (
 	"bytes"
-	"context"
 	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // Setup is one lock with what is behind it and around it.
@@ -31,16 +30,20 @@ type Setup struct {
 	Handler http.HandlerFunc
 	Fails   error // what the handler returns; where it returns nothing, it answers with httpmw.ProblemFor
 
+	ErrorHandler func(http.ResponseWriter, *http.Request, *httpmw.Problem)
+
 	// Bound is the handler behind Bind.
 	Bound func(w http.ResponseWriter, r *http.Request, req *Pay)
 
+	// Route is the only one, as the framework writes it.
+	Route string
 	// Outer stands around the framework.
 	Outer func(http.Handler) http.Handler
 	// HTTP2 serves HTTP/2, over TLS.
 	HTTP2 bool
 }
 
-// Config is s as the Config of a framework, whose C has a request.
+// Config is s as the Config of a framework, whose C has a request. Its ErrorHandler is missing.
 func Config[C, E any](s Setup, request func(C) *http.Request) httpmw.Settings[C, E] {
 	c := httpmw.Settings[C, E]{Locker: s.Locker, Key: s.Key, Options: s.Options, MaxBody: s.MaxBody, Logger: s.Logger}
 	if s.KeyFunc != nil {
@@ -52,18 +55,38 @@ func Config[C, E any](s Setup, request func(C) *http.Request) httpmw.Settings[C,
 	return c
 }
 
+// Paths are the routes of s, for GET, POST and PUT. param is how the framework writes {id}.
+func (s Setup) Paths(param string) []string {
+	if s.Route != "" {
+		return []string{s.Route}
+	}
+	return []string{"/orders/" + param, "/refunds/" + param, "/plain"}
+}
+
 // Mount serves a setup.
 type Mount func(s Setup) (http.Handler, error)
 
 // Framework is a framework with its middleware.
 type Framework struct {
-	// Lock mounts s.Handler behind the lock: for GET, POST and PUT of /orders/{id}, /refunds/{id} and /plain. Names of
-	// the routes are the framework's own.
+	// Package is in front of the text of its panics.
+	Package string
+	// Lock mounts s.Handler behind the lock, on s.Paths.
 	Lock Mount
 	// Bind mounts s.Bound behind Bind: for GET, POST, PUT and DELETE of /orders/{id} and /pay.
 	Bind Mount
+	// Panics call constructors with the key.
+	Panics []func(l *core.Locker, key string)
+	// Routes are of the framework's own.
+	Routes []Route
 	// Streams says that it stands on net/http, with its streams, connections and contexts.
 	Streams bool
+}
+
+// Route is what a key makes of a path.
+type Route struct {
+	Key, Route, Path string
+	Status           int
+	Name             string // of the lock, if the status is 200
 }
 
 // Run runs the table.
@@ -71,9 +94,12 @@ func Run(t *testing.T, f Framework) {
 	t.Helper()
 	tests := map[string]func(*testing.T, Mount){
 		"Answers": testAnswers, "Names": testNames, "BadRequests": testBadRequests, "Hostile": testHostile, "Dedup": testDedup, "Construction": testConstruction,
+		"Loss":   func(t *testing.T, mount Mount) { t.Helper(); testLoss(t, mount, f.Streams) },
+		"Routes": func(t *testing.T, mount Mount) { t.Helper(); testRoutes(t, mount, f.Routes) },
+		"Bind":   func(t *testing.T, _ Mount) { t.Helper(); testBind(t, f.Bind) },
 	}
 	if f.Streams {
-		tests["Loss"], tests["Lifetime"], tests["Body"], tests["Stream"] = testLoss, testLifetime, testBody, testStream
+		tests["Lifetime"], tests["Body"], tests["Stream"] = testLifetime, testBody, testStream
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,16 +107,62 @@ func Run(t *testing.T, f Framework) {
 			test(t, f.Lock)
 		})
 	}
-	t.Run("Bind", func(t *testing.T) {
-		t.Parallel()
-		testBind(t, f.Bind)
-	})
+	for _, construct := range f.Panics {
+		Panics(t, f.Package, func() { construct(locktest.Memory(t), "order:{nothing") })
+	}
+}
+
+// run runs parts of a table, each with a framework.
+func run(t *testing.T, mount Mount, parts map[string]func(*testing.T, Mount)) {
+	t.Helper()
+	for name, test := range parts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, mount)
+		})
+	}
+}
+
+// Panics fails the test unless construct panics with the name of its package in front.
+func Panics(t *testing.T, pkg string, construct func()) {
+	t.Helper()
+	defer func() {
+		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, pkg+": ") {
+			t.Errorf("panicked with %q", s)
+		}
+	}()
+	construct()
+}
+
+// Call has h answer a request without a server. Headers are "Name: value".
+func Call(t testing.TB, h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Add(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func testRoutes(t *testing.T, mount Mount, routes []Route) {
+	for _, test := range routes {
+		h, err := mount(Setup{Locker: locktest.Memory(t), Key: test.Key, Route: test.Route, Handler: leaseName})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := Call(t, h, http.MethodPost, test.Path); w.Code != test.Status || w.Code == http.StatusOK && w.Body.String() != test.Name {
+			t.Errorf("%s of %s: %d %s, want %d %s", test.Key, test.Path, w.Code, w.Body, test.Status, test.Name)
+		}
+	}
 }
 
 // bench is a server behind a lock, on a backend of its own.
 type bench struct {
 	t     *testing.T
-	store *Backend
+	store *locktest.Backend
 	locks *core.Locker
 	other *core.Locker // of another process, as it were
 	ran   atomic.Int32 // how often the handler was called
@@ -104,8 +176,8 @@ type bench struct {
 // "order:{id|int}" and one that answers with the name of its lease.
 func start(t *testing.T, mount Mount, s Setup) *bench {
 	t.Helper()
-	b := &bench{t: t, store: &Backend{Store: memlock.New(), Waits: make(chan struct{}, 1)}}
-	b.locks, b.other = NewLocker(t, b.store), NewLocker(t, b.store)
+	b := &bench{t: t, store: locktest.NewBackend()}
+	b.locks, b.other = locktest.Locker(t, b.store), locktest.Locker(t, b.store)
 	if s.Locker == nil {
 		s.Locker = b.locks
 	}
@@ -179,42 +251,16 @@ func leaseName(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(name))
 }
 
-// NewLocker returns a Locker that is closed with the test.
-func NewLocker(t testing.TB, d driver.Driver, opts ...core.NewOption) *core.Locker {
-	t.Helper()
-	l, err := core.New(d, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return l
-}
-
 // hold takes name until the test ends or free is called.
 func (b *bench) hold(name string, opts ...core.Option) (free func()) {
 	b.t.Helper()
-	x, err := b.other.TryAcquire(b.t.Context(), name, opts...)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	free = func() { _ = x.Release(context.WithoutCancel(b.t.Context())) }
-	b.t.Cleanup(free)
-	return free
+	return locktest.Hold(b.t, b.other, name, opts...)
 }
 
 // free says whether nobody holds name.
 func (b *bench) free(name string) bool {
 	b.t.Helper()
-	x, err := b.other.TryAcquire(context.WithoutCancel(b.t.Context()), name)
-	if err != nil {
-		return false
-	}
-	_ = x.Release(context.WithoutCancel(b.t.Context()))
-	return true
+	return locktest.IsFree(b.t, b.other, name)
 }
 
 // handled fails the test unless the handler ran n times.

@@ -12,93 +12,94 @@ import (
 )
 
 func testStream(t *testing.T, mount Mount) {
-	for name, test := range map[string]func(*testing.T, Mount){
+	run(t, mount, map[string]func(*testing.T, Mount){
 		"WhatIsFlushedArrivesWhileTheHandlerRuns": flushed,
 		"TheResponseControllerWorks":              controller,
 		"TheWriterCanDoWhatItCouldWithout":        capabilities,
-		"WhoGaveUpOrHijackedIsNotDone":            notDone,
+		"WhoGaveUpIsNotDone":                      dedupGivenUp,
+		"WhoHijackedIsNotDone":                    dedupHijack,
 		"InformationalHeadersPass":                informational,
-	} {
+	})
+}
+
+// both runs a test over HTTP/1 and HTTP/2.
+func both(t *testing.T, test func(t *testing.T, http2 bool)) {
+	t.Helper()
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, mount)
+			test(t, http2)
 		})
 	}
 }
 
 func flushed(t *testing.T, mount Mount) {
-	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			seen := make(chan struct{})
-			b := start(t, mount, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = io.WriteString(w, "first\n")
-				w.(http.Flusher).Flush()
-				<-seen
-				_, _ = io.WriteString(w, "second\n")
-			}})
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			res, err := b.srv.Client().Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer res.Body.Close()
-			if http2 != (res.ProtoMajor == 2) {
-				t.Errorf("served by %s", res.Proto)
-			}
-			body := bufio.NewReader(res.Body)
-			if line, _ := body.ReadString('\n'); line != "first\n" {
-				t.Errorf("first line: %q", line)
-			}
-			if b.free("order:42") {
-				t.Error("free while the handler runs")
-			}
-			close(seen)
-			if line, _ := body.ReadString('\n'); line != "second\n" {
-				t.Errorf("second line: %q", line)
-			}
-		})
-	}
+	both(t, func(t *testing.T, http2 bool) {
+		t.Helper()
+		seen := make(chan struct{})
+		b := start(t, mount, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "first\n")
+			w.(http.Flusher).Flush()
+			<-seen
+			_, _ = io.WriteString(w, "second\n")
+		}})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := b.srv.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if http2 != (res.ProtoMajor == 2) {
+			t.Errorf("served by %s", res.Proto)
+		}
+		body := bufio.NewReader(res.Body)
+		if line, _ := body.ReadString('\n'); line != "first\n" {
+			t.Errorf("first line: %q", line)
+		}
+		if b.free("order:42") {
+			t.Error("free while the handler runs")
+		}
+		close(seen)
+		if line, _ := body.ReadString('\n'); line != "second\n" {
+			t.Errorf("second line: %q", line)
+		}
+	})
 }
 
 func controller(t *testing.T, mount Mount) {
-	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := start(t, mount, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
-				c := http.NewResponseController(w)
-				err := errors.Join(c.EnableFullDuplex(), c.SetReadDeadline(time.Now().Add(time.Minute)),
-					c.SetWriteDeadline(time.Now().Add(time.Minute)), c.Flush())
-				if err != nil {
-					t.Error(err)
-				}
-			}})
-			if got := b.do("POST /orders/42", ""); got.status != http.StatusOK {
-				t.Errorf("answered %d", got.status)
+	both(t, func(t *testing.T, http2 bool) {
+		t.Helper()
+		b := start(t, mount, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
+			c := http.NewResponseController(w)
+			err := errors.Join(c.EnableFullDuplex(), c.SetReadDeadline(time.Now().Add(time.Minute)),
+				c.SetWriteDeadline(time.Now().Add(time.Minute)), c.Flush())
+			if err != nil {
+				t.Error(err)
 			}
-		})
-	}
+		}})
+		if got := b.do("POST /orders/42", ""); got.status != http.StatusOK {
+			t.Errorf("answered %d", got.status)
+		}
+	})
 }
 
 func capabilities(t *testing.T, mount Mount) {
-	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := start(t, mount, Setup{
-				HTTP2:   http2,
-				Skipper: func(r *http.Request) bool { return r.Header.Get("Skip") != "" },
-				Handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, canDo(w)) },
-			})
-			without := b.do("POST /orders/42", "", "Skip: yes").body
-			if without == "" {
-				t.Error("it can do nothing")
-			}
-			b.passed(b.do("POST /orders/42", ""), without)
+	both(t, func(t *testing.T, http2 bool) {
+		t.Helper()
+		b := start(t, mount, Setup{
+			HTTP2:   http2,
+			Skipper: func(r *http.Request) bool { return r.Header.Get("Skip") != "" },
+			Handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, canDo(w)) },
 		})
-	}
+		without := b.do("POST /orders/42", "", "Skip: yes").body
+		if without == "" {
+			t.Error("it can do nothing")
+		}
+		b.passed(b.do("POST /orders/42", ""), without)
+	})
 }
 
 // canDo lists what a writer can do besides writing.
@@ -127,9 +128,4 @@ func informational(t *testing.T, mount Mount) {
 		_, _ = io.WriteString(w, "body")
 	}})
 	b.passed(b.do("POST /orders/42", ""), "body")
-}
-
-func notDone(t *testing.T, mount Mount) {
-	t.Run("GaveUp", func(t *testing.T) { dedupGivenUp(t, mount) })
-	t.Run("Hijacked", func(t *testing.T) { dedupHijack(t, mount) })
 }

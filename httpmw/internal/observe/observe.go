@@ -19,6 +19,9 @@ type Response struct {
 	hijacked bool
 
 	header, before http.Header // as it is, and as it was when the handler got it
+
+	// Undo is Restore for a framework without a ResponseWriter.
+	Undo func()
 }
 
 // Written says whether the response has begun, so that nothing can be put in its place.
@@ -30,6 +33,9 @@ func (o *Response) Succeeded() bool { return o.status < http.StatusBadRequest &&
 
 // Restore makes the header what it was before the handler. The answer in its place is not the handler's.
 func (o *Response) Restore() {
+	if o.Undo != nil {
+		o.Undo()
+	}
 	clear(o.header)
 	maps.Copy(o.header, o.before)
 }

@@ -3,6 +3,7 @@
 package rule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,12 +75,9 @@ func (s Settings[R]) compile() (k adapter.Key[R], constant bool, err error) {
 	if err := checkLiterals(s.Key); err != nil {
 		return k, false, fmt.Errorf("key %q: %w", s.Key, err)
 	}
-	if s.MaxBody == 0 {
-		s.MaxBody = defaultMaxBody
-	}
 	from, constant := s.Fields, true
 	if from == nil {
-		from = sources[R](s.MaxBody)
+		from = sources[R](cmp.Or(s.MaxBody, defaultMaxBody))
 	}
 	k, err = adapter.NewKey(s.Key, func(name string) (adapter.Source[R], error) {
 		constant = false
@@ -96,12 +94,7 @@ func Fields[R Request, T any]() adapter.Sources[R] {
 	})
 }
 
-func (r *Rule[R]) log() *slog.Logger {
-	if r.logger != nil {
-		return r.logger
-	}
-	return slog.Default()
-}
+func (r *Rule[R]) log() *slog.Logger { return cmp.Or(r.logger, slog.Default()) }
 
 // errFailed stands for an answer that says so.
 var errFailed = errors.New("the handler did not succeed")
@@ -154,6 +147,16 @@ func (r *Rule[R]) complain(ctx context.Context, req R, route string, err error) 
 func HandBack(outside, inside *http.Request) {
 	if outside.MultipartForm == nil && inside.MultipartForm != nil {
 		outside.Form, outside.PostForm, outside.MultipartForm = inside.Form, inside.PostForm, inside.MultipartForm
+	}
+}
+
+// Must is for constructors that panic, with the name of their package.
+func Must[T any](pkg string) func(T, error) T {
+	return func(v T, err error) T {
+		if err != nil {
+			panic(pkg + ": " + err.Error())
+		}
+		return v
 	}
 }
 

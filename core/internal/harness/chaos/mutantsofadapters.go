@@ -51,7 +51,7 @@ func mutantsOfTasks() []Mutant {
 			File: "taskmw/middleware.go",
 			Old:  "if len(names) > 1 || names[0] != a.handoff.Name() {",
 			New:  "if false {",
-			Test: "taskmw TestATaskThatWasHandedAnotherNameIsArchivedAndNothingStaysTaken",
+			Test: "taskmw TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded",
 		},
 		{
 			Name: "refusal: the hand-off of a task that never runs stays",
@@ -115,6 +115,34 @@ func mutantsOfTasks() []Mutant {
 			Old:  "case hasOptions(task):",
 			New:  "case false:",
 			Test: "taskmw TestWhatCannotBeHandedOverStaysWithTheRequest",
+		},
+		{
+			Name: "refusal: the hand-off of a group's task is lost",
+			File: "taskmw/handover.go",
+			Old:  "case asynq.GroupOpt:",
+			New:  "case -1:",
+			Test: "taskmw TestWhatCannotBeHandedOverStaysWithTheRequest",
+		},
+		{
+			Name: "refusal: a name comes free before the task that it is handed to starts",
+			File: "taskmw/handover.go",
+			Old:  "if in >= keep {",
+			New:  "if in < 0 {",
+			Test: "taskmw TestWhatCannotBeHandedOverStaysWithTheRequest",
+		},
+		{
+			Name: "refusal: a conflict that outlasts the task's time is a failure",
+			File: "taskmw/middleware.go",
+			Old:  "wait = min(a.rule.Locker().Wait(), patience)",
+			New:  "wait = a.rule.Locker().Wait()",
+			Test: "taskmw TestAConflictIsNoFailureHoweverPatientTheRule",
+		},
+		{
+			Name: "refusal: a task whose time is over keeps the name it was handed",
+			File: "taskmw/middleware.go",
+			Old:  "a.last && !errors.Is(ctx.Err(), context.Canceled)",
+			New:  "a.last && ctx.Err() == nil",
+			Test: "taskmw TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded",
 		},
 		{
 			Name: "refusal: a server that drains archives a last attempt",

@@ -90,7 +90,7 @@ func mutantsOfHTTP() []Mutant {
 		},
 		{
 			Name: "http: a client is told what an inner lock's error says",
-			File: "httpmw/echomw/serve.go",
+			File: "httpmw/internal/settings/settings.go",
 			Old:  "if p := httpmw.ProblemFor(err); p != nil {",
 			New:  "if p := httpmw.ProblemFor(err); p != nil && false {",
 			Test: "httpmw/echomw TestTheTable",

@@ -38,7 +38,7 @@ func mutantsOfJobs() []Mutant {
 			File: "taskmw/rivermw/outcome.go",
 			Old:  "if errors.Is(out.Err, core.ErrInvalid) {",
 			New:  "if out.Err != nil {",
-			Test: "taskmw/rivermw TestAFunctionsErrorDecides",
+			Test: "taskmw/rivermw TestTheTable",
 		},
 		{
 			Name: "refusal: a job that was done before fails",
@@ -52,14 +52,14 @@ func mutantsOfJobs() []Mutant {
 			File: "taskmw/rivermw/rule.go",
 			Old:  " || m.rules[kind] != nil {",
 			New:  " {",
-			Test: "taskmw/rivermw TestRulesThatCannotWorkAreRefused",
+			Test: "taskmw/rivermw TestTheTable",
 		},
 		{
 			Name: "refusal: a job is snoozed for no time",
 			File: "taskmw/rivermw/middleware.go",
 			Old:  "if d <= 0 {",
 			New:  "if d < 0 {",
-			Test: "taskmw/rivermw TestRulesThatCannotWorkAreRefused",
+			Test: "taskmw/rivermw TestOptionsThatCannotWorkAreRefused",
 		},
 		{
 			Name: "refusal: an activity that has lost its lock has the last word",
@@ -108,14 +108,14 @@ func mutantsOfJobs() []Mutant {
 			File: "taskmw/temporalmw/interceptor.go",
 			Old:  " || l.rules[activityType] != nil {",
 			New:  " {",
-			Test: "taskmw/temporalmw TestRulesThatCannotWorkAreRefused",
+			Test: "taskmw/temporalmw TestTheTable",
 		},
 		{
 			Name: "refusal: an argument has a negative number",
 			File: "taskmw/temporalmw/source.go",
 			Old:  "n >= 0 && ",
 			New:  "",
-			Test: "taskmw/temporalmw TestRulesThatCannotWorkAreRefused",
+			Test: "taskmw/temporalmw TestTheTable",
 		},
 		{
 			Name: "refusal: messages of a handler that has lost its lock are published",
@@ -164,7 +164,7 @@ func mutantsOfJobs() []Mutant {
 			File: "taskmw/watermillmw/source.go",
 			Old:  "return adapter.Text(",
 			New:  "return adapter.Typed(",
-			Test: "taskmw/watermillmw TestRulesThatCannotWorkAreRefused",
+			Test: "taskmw/watermillmw TestTheTable",
 		},
 		{
 			Name: "refusal: gocron goes with dedup",
@@ -199,7 +199,7 @@ func mutantsOfJobs() []Mutant {
 			File: "taskmw/cronmw/robfig.go",
 			Old:  "case !ran && (",
 			New:  "case (",
-			Test: "taskmw/cronmw TestAnInnerHeldIsTheJobsOwnError",
+			Test: "taskmw/cronmw TestWhatBecomesOfAJobIsLogged",
 		},
 		{
 			Name: "refusal: a wrapper of cron jobs has no logger",

@@ -29,7 +29,7 @@ func mutantsOfConnect() []Mutant {
 		{
 			Name: "refusal: Connect's stream sends after a loss",
 			File: "grpcmw/connectmw/stream.go",
-			Old:  "translate(c.locked.SendMsg(m), nil, nil)",
+			Old:  "translate(c.locked.SendMsg(m), nil)",
 			New:  "c.StreamingHandlerConn.Send(m)",
 			Test: "grpcmw/connectmw TestALostStreamEnds",
 		},
@@ -48,11 +48,18 @@ func mutantsOfConnect() []Mutant {
 			Test: "grpcmw/connectmw TestTheTable",
 		},
 		{
+			Name: "refusal: a refusal that Connect forwards says that nothing ran",
+			File: "grpcmw/connectmw/answer.go",
+			Old:  "delete(i.GetMetadata(), grpcmw.MethodMetadata)",
+			New:  "_ = i.GetMetadata()",
+			Test: "grpcmw/connectmw TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt",
+		},
+		{
 			Name: "refusal: Connect's refusal hides core's error from interceptors",
 			File: "grpcmw/connectmw/answer.go",
 			Old:  "func (r *refusal) Unwrap() error { return r.cause }",
 			New:  "",
-			Test: "grpcmw/connectmw TestInterceptorsOutsideFindCoresError",
+			Test: "grpcmw/connectmw TestInterceptorsOutsideFindCoresErrorAndAHandlersOwn",
 		},
 	}
 }
@@ -235,16 +242,16 @@ func mutantsOfAnswers() []Mutant {
 		},
 		{
 			Name: "refusal: a client of Fiber is told what an inner lock's error says",
-			File: "httpmw/fibermw/serve.go",
+			File: "httpmw/internal/settings/settings.go",
 			Old:  "if p := httpmw.ProblemFor(err); p != nil {",
-			New:  "if p := httpmw.ProblemFor(err); p != nil && c == nil {",
+			New:  "if p := httpmw.ProblemFor(err); p != nil && false {",
 			Test: "httpmw/fibermw TestTheTable",
 		},
 		{
 			Name: "refusal: a client of Echo v5 is told what an inner lock's error says",
-			File: "httpmw/echo5mw/serve.go",
+			File: "httpmw/internal/settings/settings.go",
 			Old:  "if p := httpmw.ProblemFor(err); p != nil {",
-			New:  "if p := httpmw.ProblemFor(err); p != nil && c == nil {",
+			New:  "if p := httpmw.ProblemFor(err); p != nil && false {",
 			Test: "httpmw/echo5mw TestTheTable",
 		},
 		{

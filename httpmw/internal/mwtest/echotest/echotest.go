@@ -3,10 +3,8 @@
 package echotest
 
 import (
-	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
@@ -41,6 +39,7 @@ type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
 	Lock       func(l *core.Locker, key string, opts ...core.Option) M
 	Middleware func(Config[C]) (M, error)
 	NewBind    func(c Config[C], handler func(C, *mwtest.Pay) error) (H, error)
+	Bind       func(l *core.Locker, key string, handler func(C, *mwtest.Pay) error, opts ...core.Option) H
 	Serve      func(App[C, H, M]) http.Handler
 
 	Response  func(C) http.ResponseWriter
@@ -49,30 +48,38 @@ type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
 	HTTPError func(code int, message string) error
 	Code      func(error) int // of an HTTPError, 0 for any other error
 
-	Wrap     func(func(http.Handler) http.Handler) M // WrapMiddleware
-	Override M                                       // MethodOverride
+	Wrap func(func(http.Handler) http.Handler) M // WrapMiddleware
 }
 
 // Run runs the table, and what is Echo's alone.
 func (v Version[C, H, M]) Run(t *testing.T) {
 	t.Helper()
-	mwtest.Run(t, mwtest.Framework{Lock: v.mountLock, Bind: v.mountBind, Streams: true})
+	mwtest.Run(t, mwtest.Framework{
+		Package: v.Package, Lock: v.mountLock, Bind: v.mountBind, Streams: true,
+		Panics: []func(*core.Locker, string){
+			func(l *core.Locker, key string) { v.Lock(l, key) }, func(l *core.Locker, key string) { v.Bind(l, key, func(C, *mwtest.Pay) error { return nil }) },
+		},
+		Routes: []mwtest.Route{
+			{Key: "file:{*|text}", Route: "/files/*", Path: "/files/a/b", Status: http.StatusOK, Name: "file:a/b"},
+			{Key: "file:{*|text}", Route: "/files/*", Path: "/files/a%2Fb/%63", Status: http.StatusOK, Name: "file:a/b/c"},
+			{Key: "file:{*|text}", Route: "/files/*", Path: "/files/", Status: http.StatusBadRequest},
+			{Key: "order:{i|int}", Route: "/orders/:id", Path: "/orders/42", Status: http.StatusInternalServerError},
+			{Key: "order:{id|int}", Route: "/orders/:id/items", Path: "/orders//items", Status: http.StatusBadRequest},
+			{Key: "order:{id|text}", Route: "/orders/:id", Path: "/orders/%2534%41", Status: http.StatusBadRequest}, // a handler may read "%34A", or unescape it
+			{Key: "order:{id|text}", Route: "/orders/:id", Path: "/orders/%2541", Status: http.StatusBadRequest},
+			{Key: "order:{id|text}", Route: "/orders/:id", Path: "/orders/100%25", Status: http.StatusOK, Name: "order:100%25"},
+			{Key: "order:{id|text}", Route: "/orders/:id", Path: "/orders/%41", Status: http.StatusOK, Name: "order:A"},
+		},
+	})
 	for name, test := range map[string]func(*testing.T){
-		"SourcesOfARoute":                               v.sources,
-		"BeforeTheRouterThereIsNoRoute":                 v.beforeTheRouter,
 		"RequestsWithoutARouteDoNotPass":                v.withoutARoute,
-		"BeforeAndBehindTheRouterItIsTheSameLock":       v.beforeAndBehindTheRouter,
 		"AHandlersErrorIsItsOwn":                        v.errorIsItsOwn,
 		"AnInnerErrorBehindAnAnswerAddsNothing":         v.innerErrorBehindAnAnswer,
 		"AnErrorIsNotDone":                              v.errorIsNotDone,
-		"ALossWinsOverTheHandlersErrorAndKeepsIt":       v.lossWins,
-		"ALossAfterTheAnswerLeavesTheHandlersError":     v.lossAfterTheAnswer,
 		"ALossBehindWrappedMiddlewareIsAnswered":        v.lossBehindWrapped,
 		"ACustomErrorHandlerSeesARefusalAndAddsNothing": v.customErrorHandler,
 		"AFailureIsNotGivenAgainAsSuccess":              v.failureIsNotGivenAgain,
-		"ErrorHandlerAnswersInstead":                    v.errorHandler,
 		"WhatStandsOutsideGetsItsOwnRequestBack":        v.outsideGetsItsOwnBack,
-		"AClientThatOverridesTheMethodIsLocked":         v.overridden,
 		"AnInnerWriterStays":                            v.innerWriterStays,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,34 +89,19 @@ func (v Version[C, H, M]) Run(t *testing.T) {
 	}
 }
 
-// Bench shows what the middleware costs beyond the lock: "bare" calls core.Locker.Do with a fixed name
-// around the same handler, in a middleware as well.
-func (v Version[C, H, M]) Bench(b *testing.B) {
-	locks := mwtest.MemoryLocker(b)
-	bare, err := locks.With(core.WithWait(0))
-	if err != nil {
-		b.Fatal(err)
+func (v Version[C, H, M]) config(s mwtest.Setup) Config[C] {
+	c := mwtest.Config[C, func(c C, p *httpmw.Problem) error](s, C.Request)
+	if s.ErrorHandler != nil {
+		c.ErrorHandler = func(c C, p *httpmw.Problem) error {
+			s.ErrorHandler(v.Response(c), c.Request(), p)
+			return nil
+		}
 	}
-	for name, mw := range map[string]M{
-		"lock": v.Lock(locks, "order:{id|int}"),
-		"bare": func(next H) H {
-			return func(c C) error {
-				return bare.Do(c.Request().Context(), "order:42", func(context.Context) error { return next(c) })
-			}
-		},
-	} {
-		b.Run(name, func(b *testing.B) {
-			mwtest.Bench(b, v.orders(func(c C) error { return c.NoContent(http.StatusNoContent) }, mw))
-		})
-	}
-}
-
-func config[C Context](s mwtest.Setup) Config[C] {
-	return mwtest.Config[C, func(c C, p *httpmw.Problem) error](s, C.Request)
+	return c
 }
 
 func (v Version[C, H, M]) mountLock(s mwtest.Setup) (http.Handler, error) {
-	mw, err := v.Middleware(config[C](s))
+	mw, err := v.Middleware(v.config(s))
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +109,7 @@ func (v Version[C, H, M]) mountLock(s mwtest.Setup) (http.Handler, error) {
 		s.Handler(v.Response(c), c.Request())
 		return s.Fails
 	}}
-	for _, path := range []string{"/orders/:id", "/refunds/:id", "/plain"} {
+	for _, path := range s.Paths(":id") {
 		app.Routes = append(app.Routes, "GET "+path, "POST "+path, "PUT "+path)
 	}
 	return v.Serve(app), nil
@@ -131,7 +123,7 @@ func (v Version[C, H, M]) mountBind(s mwtest.Setup) (http.Handler, error) {
 			return nil
 		}
 	}
-	h, err := v.NewBind(config[C](s), handler)
+	h, err := v.NewBind(v.config(s), handler)
 	if err != nil {
 		return nil, err
 	}
@@ -156,18 +148,8 @@ func order42(t *testing.T, h http.Handler) (status int, body string) {
 	return w.Code, w.Body.String()
 }
 
-// wait is a handler that waits for the end of its request, and returns err.
-func wait[C Context](err error) func(C) error {
-	return func(c C) error {
-		<-c.Request().Context().Done()
-		return err
-	}
-}
-
 // leaseName answers with the name of the lease.
 func leaseName[C Context](c C) error {
 	x, _ := core.FromContext(c.Request().Context())
 	return c.String(http.StatusOK, x.Name())
 }
-
-var short = core.WithMaxHold(10 * time.Millisecond)

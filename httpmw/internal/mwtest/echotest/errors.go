@@ -15,10 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/idempotency"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func (v Version[C, H, M]) errorIsItsOwn(t *testing.T) {
-	locks := mwtest.MemoryLocker(t)
+	locks := locktest.Memory(t)
 	held := &core.HeldError{Name: "stock:7"}
 	for _, own := range []error{
 		v.HTTPError(http.StatusTeapot, "own"), fmt.Errorf("own: %w", v.HTTPError(http.StatusTeapot, "own")), errors.New("own"),
@@ -47,7 +48,7 @@ func (v Version[C, H, M]) innerErrorBehindAnAnswer(t *testing.T) {
 	own := &core.HeldError{Name: "stock:7"}
 	var seen error
 	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(mwtest.MemoryLocker(t), "order:{id|int}")},
+		Routes: []string{pay}, With: []M{v.Lock(locktest.Memory(t), "order:{id|int}")},
 		Handler: func(c C) error {
 			_ = c.String(http.StatusOK, "partial")
 			return own
@@ -68,7 +69,7 @@ func (v Version[C, H, M]) errorIsNotDone(t *testing.T) {
 				return own
 			}
 			return leaseName(c)
-		}, v.Lock(mwtest.MemoryLocker(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")))
+		}, v.Lock(locktest.Memory(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")))
 		order42(t, e)
 		for i, want := range []int{http.StatusOK, http.StatusConflict} {
 			if status, body := order42(t, e); status != want {
@@ -78,72 +79,32 @@ func (v Version[C, H, M]) errorIsNotDone(t *testing.T) {
 	}
 }
 
-func (v Version[C, H, M]) lossWins(t *testing.T) {
-	own := errors.New("query canceled")
-	var seen error
-	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(mwtest.MemoryLocker(t), "order:{id|int}", short)},
-		Handler: wait[C](own),
-		OnError: func(_ C, err error) { seen = err },
-	}))
-	if status != http.StatusServiceUnavailable || !strings.Contains(body, httpmw.TypeLost) {
-		t.Errorf("answered %d %s", status, body)
-	}
-	if !errors.Is(seen, core.ErrLost) || !errors.Is(seen, own) {
-		t.Errorf("Echo got %v, want the loss and the handler's error", seen)
-	}
-}
-
-func (v Version[C, H, M]) lossAfterTheAnswer(t *testing.T) {
-	own := errors.New("own")
-	var seen error
-	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(mwtest.MemoryLocker(t), "order:{id|int}", short)},
-		Handler: func(c C) error {
-			_ = c.String(http.StatusOK, "partial")
-			return wait[C](own)(c)
-		},
-		OnError: func(_ C, err error) { seen = err },
-	}))
-	if status != http.StatusOK || body != "partial" {
-		t.Errorf("answered %d %s", status, body)
-	}
-	if seen != own { //nolint:errorlint // the very same
-		t.Errorf("Echo got %v", seen)
-	}
-}
-
 // Through a server: the declared length is what keeps a second body away.
 func (v Version[C, H, M]) customErrorHandler(t *testing.T) {
 	seen := make(chan error, 1)
-	got := ask(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(heldOrder42(t), "order:{id|int}")},
+	locks := locktest.Memory(t)
+	locktest.Hold(t, locks, "order:42")
+	srv := httptest.NewServer(v.Serve(App[C, H, M]{
+		Routes: []string{pay}, With: []M{v.Lock(locks, "order:{id|int}")},
 		Handler: leaseName[C],
 		OnError: func(c C, err error) {
 			seen <- err
 			_ = c.JSON(http.StatusInternalServerError, err.Error()) // does not look at Committed
 		},
-	}), http.MethodPost, "/orders/42")
-	if got.status != http.StatusConflict || !strings.HasSuffix(got.body, `not started."}`) {
-		t.Errorf("answered %d %s", got.status, got.body)
-	}
-	err := <-seen
-	if p, ok := errors.AsType[*httpmw.Problem](err); v.Code(err) != http.StatusConflict || !ok || !errors.Is(p, core.ErrHeld) {
-		t.Errorf("Echo got %v", err)
-	}
-}
-
-func (v Version[C, H, M]) errorHandler(t *testing.T) {
-	mw, err := v.Middleware(Config[C]{
-		Locker: heldOrder42(t), Key: "order:{id|int}",
-		ErrorHandler: func(_ C, p *httpmw.Problem) error { return v.HTTPError(p.Status, p.Title) },
-	})
+	}))
+	defer srv.Close()
+	res, err := srv.Client().Post(srv.URL+"/orders/42", "", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, body := order42(t, v.orders(leaseName[C], mw))
-	if status != http.StatusConflict || strings.TrimSpace(body) != `{"message":"Resource is in use"}` {
-		t.Errorf("answered %d %s", status, body)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusConflict || !strings.HasSuffix(string(body), `not started."}`) {
+		t.Errorf("answered %d %s (%v)", res.StatusCode, body, err)
+	}
+	err = <-seen
+	if p, ok := errors.AsType[*httpmw.Problem](err); v.Code(err) != http.StatusConflict || !ok || !errors.Is(p, core.ErrHeld) {
+		t.Errorf("Echo got %v", err)
 	}
 }
 
@@ -154,7 +115,7 @@ func (v Version[C, H, M]) failureIsNotGivenAgain(t *testing.T) {
 	for _, own := range []error{errors.New("no database"), v.HTTPError(http.StatusInternalServerError, "no database"), v.HTTPError(http.StatusPaymentRequired, "no money")} {
 		calls := 0
 		h := v.Serve(App[C, H, M]{
-			Routes: []string{pay}, With: []M{v.Wrap(idempotency.Middleware(mwtest.MemoryLocker(t), new(idempotency.MemoryStore), account))},
+			Routes: []string{pay}, With: []M{v.Wrap(idempotency.Middleware(locktest.Memory(t), new(idempotency.MemoryStore), account))},
 			Handler: func(c C) error {
 				if calls++; calls == 1 {
 					return own
@@ -163,10 +124,7 @@ func (v Version[C, H, M]) failureIsNotGivenAgain(t *testing.T) {
 			},
 		})
 		for i, replayed := range []string{"", "", "true"} {
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42", http.NoBody)
-			r.Header.Set(idempotency.Header, "k1")
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
+			w := mwtest.Call(t, h, http.MethodPost, "/orders/42", idempotency.Header+": k1")
 			if w.Code >= http.StatusBadRequest != (i == 0) || w.Header().Get(idempotency.ReplayedHeader) != replayed {
 				t.Errorf("%v, request %d: %d %v %s", own, i, w.Code, w.Header(), w.Body)
 			}
@@ -175,45 +133,4 @@ func (v Version[C, H, M]) failureIsNotGivenAgain(t *testing.T) {
 			t.Errorf("%v: it ran %d times", own, calls)
 		}
 	}
-}
-
-// heldOrder42 returns a Locker that holds the name until the test ends.
-func heldOrder42(t *testing.T) *core.Locker {
-	t.Helper()
-	locks := mwtest.MemoryLocker(t)
-	x, err := locks.TryAcquire(t.Context(), "order:42")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = x.Release(context.WithoutCancel(t.Context())) })
-	return locks
-}
-
-// answer is what a client gets to see.
-type answer struct {
-	status       int
-	header       http.Header
-	body         string
-	uncompressed bool // it came compressed
-}
-
-// ask sends a request to a server, and accepts gzip.
-func ask(t *testing.T, h http.Handler, method, path string) answer {
-	t.Helper()
-	srv := httptest.NewServer(h)
-	defer srv.Close()
-	r, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := srv.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{res.StatusCode, res.Header, string(body), res.Uncompressed}
 }
