@@ -102,7 +102,7 @@ func (s *scene) stopped(h *holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lost, ok := errors.AsType[*core.LostError](h.lease.Err())
-	if early := h.since.Add(s.maxHold()).Sub(time.Now()); ok && lost.Reason == core.ReasonMaxHold && early > 0 {
+	if early := time.Until(h.since.Add(s.maxHold())); ok && lost.Reason == core.ReasonMaxHold && early > 0 {
 		s.fault("%v: %v, %v before its time", h.request, lost, early)
 	}
 }
