@@ -19,8 +19,8 @@ cases='AGrantExcludesOthersUntilItsRelease|RenewalGivesTheFullTTLAgain|OnlyTheOw
 
 # Bubbles of synctest are left out: Go's source of randomness measures real time, and panics in them.
 fips . ./core/key ./core/telemetry ./core/fence ./httpmw/...
-fips . -run "^TestConformanceOn(Redis|Cluster)\$/($cases)" ./core/redislock
-fips . -run "^TestLocksWork(OverTLSWithThoseWhoProveWhoTheyAre|OverTLSOnACluster|ByAnyProtocolDatabaseAndSocket)\$|^TestWithoutScriptsALeaseIsRenewedLostAndCompleted\$" ./core/redislock
+fips . -run "^TestConformance(OnRedis|OnCluster|WithoutScripts)\$/($cases)" ./core/redislock
+fips . -run "^Test(LocksWork(OverTLSWithThoseWhoProveWhoTheyAre|ByAnyProtocolDatabaseAndSocket)|AnAnswerIsTheSameWhetherACommandWasMergedOrNot|GuardRefusesTheLateWrite)\$" ./core/redislock
 fips . -run "^TestConformanceOnFiveRedisServers\$/($cases)" ./core/redlock
 fips core/etcdlock -run "^TestConformance\$/($cases)" .
 fips core/natslock -run "^TestConformance\$/($cases)" .

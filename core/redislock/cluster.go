@@ -175,15 +175,23 @@ func (s *Store) renewAt(ctx context.Context, rdb *redis.ClusterClient, master *r
 // renewalsAt sends commands to their master. With replicas, it does not follow a slot that has
 // moved: it sends the commands of that slot again, each by itself.
 func (s *Store) renewalsAt(ctx context.Context, rdb *redis.ClusterClient, master *redis.Client, commands []command) []error {
+	errs := make([]error, len(commands))
 	if s.replicas.n == 0 {
-		return renewTogether(ctx, rdb, commands)
+		for i, p := range s.trip(ctx, commands) {
+			look(ctx, rdb, p.err)
+			errs[i] = renewed(&commands[i], 1, p.reply, commands[i].classify(p.err))[0]
+		}
+		return errs
 	}
 	trip := newBatch(master.Pipeline())
-	sent := put(ctx, trip, commands, (*command).evalsha)
+	sent := make([]*redis.Cmd, len(commands))
+	for i := range commands {
+		sent[i] = commands[i].evalsha(ctx)
+		trip.put(ctx, sent[i])
+	}
 	ack := s.replicas.wait(ctx, trip)
 	trip.exec(ctx)
 	heard := s.replicas.heard(ack)
-	errs := make([]error, len(commands))
 	for i, cmd := range sent {
 		reply, err := cmd.Result()
 		if addr, _ := redirect(err); addr != "" || says(err, "NOSCRIPT") {
@@ -197,47 +205,4 @@ func (s *Store) renewalsAt(ctx context.Context, rdb *redis.ClusterClient, master
 		errs[i] = renewed(&commands[i], 1, reply, commands[i].classify(err))[0]
 	}
 	return errs
-}
-
-func renewTogether(ctx context.Context, rdb *redis.ClusterClient, commands []command) []error {
-	sent := pipelined(ctx, rdb, commands, (*command).evalsha)
-	errs := make([]error, len(commands))
-	var unknown []int // the scripts, to their nodes
-	for i, cmd := range sent {
-		if says(cmd.Err(), "NOSCRIPT") {
-			unknown = append(unknown, i)
-		}
-	}
-	if len(unknown) > 0 {
-		whole := make([]command, len(unknown))
-		for i, at := range unknown {
-			whole[i] = commands[at]
-		}
-		for i, cmd := range pipelined(ctx, rdb, whole, (*command).eval) {
-			sent[unknown[i]] = cmd
-		}
-	}
-	for i, cmd := range sent {
-		reply, err := cmd.Result()
-		look(ctx, rdb, err)
-		errs[i] = renewed(&commands[i], 1, reply, commands[i].classify(err))[0]
-	}
-	return errs
-}
-
-// pipelined sends commands in one round trip to each node.
-func pipelined(ctx context.Context, rdb *redis.ClusterClient, commands []command, as func(*command, context.Context) *redis.Cmd) []*redis.Cmd {
-	trip := newBatch(rdb.Pipeline())
-	sent := put(ctx, trip, commands, as)
-	trip.exec(ctx)
-	return sent
-}
-
-func put(ctx context.Context, trip *batch, commands []command, as func(*command, context.Context) *redis.Cmd) []*redis.Cmd {
-	sent := make([]*redis.Cmd, len(commands))
-	for i := range commands {
-		sent[i] = as(&commands[i], ctx)
-		trip.put(ctx, sent[i])
-	}
-	return sent
 }

@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -9,10 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
@@ -22,110 +23,250 @@ import (
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-var shared servers.SharedRedis
-
 func TestConformanceOnMiniredis(t *testing.T) {
 	t.Parallel()
 	drivertest.RunInBubble(t, func(t testing.TB) drivertest.Config {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
-		return service(t, &redis.Options{
-			Addr:   "127.0.0.1:0", // of no meaning, but go-redis would look up the name localhost, which spoils other bubbles
-			Dialer: func(context.Context, string, string) (net.Conn, error) { return buffered(m.Dial()) },
-		}, "holdfast:")
+		s := site{driver: scripts, client: func(through dialer) redis.UniversalClient {
+			if through == nil {
+				through = func(context.Context, string, string) (net.Conn, error) { return buffered(m.Dial()) }
+			}
+			return dial(t, &redis.Options{Addr: "127.0.0.1:0", Dialer: through}) // go-redis would look up the name localhost, which spoils other bubbles
+		}}
+		s.admin = s.client(nil)
+		return s.config(t, "holdfast:")
 	})
 }
 
 func TestConformanceOnRedis(t *testing.T) {
 	t.Parallel()
-	server := servers.Redis(t) // for all cases; each has a prefix of its own
-	allow(t, server.Addr(), forClaims, withLooks)
-	each(t, func(t testing.TB, prefix string) drivertest.Config {
-		s := asLocks(t, server.Addr(), prefix)
-		s.Own = func() drivertest.Config {
-			own := servers.Redis(t)
-			s := onRedis(t, own.Addr(), "holdfast:")
-			s.Kill, s.Restart, s.Forgetful = own.Kill, own.Restart, true
-			return s
-		}
-		return s
+	atRedis(t, servers.Redis(t), forClaims, withLooks).each(t, func(t testing.TB) (site, func(), func()) {
+		own := servers.Redis(t, knowing(forClaims, withLooks)...)
+		return atRedis(t, own, forClaims, withLooks), own.Kill, own.Restart
+	})
+}
+
+func TestConformanceWithTheLeastPermissionsAndReplicas(t *testing.T) {
+	t.Parallel()
+	backendtest.Slow(t)
+	server := servers.Redis(t, "--repl-diskless-sync-delay", "0")
+	follow(t, server)
+	s := atRedis(t, server, forClaims, withLooks, withWait)
+	s.opts = []redislock.Option{redislock.WithReplicas(1, time.Second)}
+	s.each(t, nil)
+}
+
+func TestConformanceWithoutScripts(t *testing.T) {
+	t.Parallel()
+	atRedis(t, servers.Redis(t), noScripts, withTxLooks).each(t, func(t testing.TB) (site, func(), func()) {
+		own := servers.Redis(t, append(knowing(noScripts, withTxLooks), "--appendonly", "yes", "--appendfsync", "always")...) // this one remembers
+		return atRedis(t, own, noScripts, withTxLooks), own.Kill, own.Restart
+	})
+}
+
+func TestConformanceOfAPlainClientWhereSlotsAreChecked(t *testing.T) {
+	t.Parallel()
+	backendtest.Slow(t)
+	s := atRedis(t, slotted(t), forClaims, withLooks, withSlots)
+	s.silent = true // the channels are sharded
+	s.each(t, nil)
+}
+
+func TestConformanceOnCluster(t *testing.T) {
+	t.Parallel()
+	inCluster(t, servers.Cluster(t)).each(t, func(t testing.TB) (site, func(), func()) {
+		c := servers.Cluster(t, knowing(forClaims, withLooks, withSlots)...)
+		slot := keySlot(t, c, "holdfast:name")
+		master := c.Owner(slot)
+		return inCluster(t, c), func() {
+				inStep(t, dial(t, &redis.Options{Addr: master.Addr()}), "{holdfast:name}:in-step")
+				master.Kill()
+			}, func() {
+				c.Owner(slot) // the replica has taken over
+				master.Restart()
+				c.AwaitComplete()
+			}
+	})
+}
+
+func TestConformanceBySentinel(t *testing.T) {
+	t.Parallel()
+	backendtest.Slow(t)
+	bySentinel(t, servers.Sentinel(t, "secret")).each(t, func(t testing.TB) (site, func(), func()) {
+		s := servers.Sentinel(t, "secret")
+		return bySentinel(t, s), func() {
+				inStep(t, dial(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}), "in-step")
+				s.Nodes[0].Kill()
+			}, func() {
+				s.AwaitMaster(s.Nodes[1])
+				s.Nodes[0].Restart()
+			}
 	})
 }
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	server := servers.Redis(t)
-	each(t, func(t testing.TB, prefix string) drivertest.Config {
-		return behind(t, server.Addr(), prefix).Uneven(onRedis(t, server.Addr(), prefix))
+	for what, at := range map[string]func(t testing.TB) site{
+		"Redis":           func(t testing.TB) site { return atRedis(t, servers.Redis(t), forClaims, withLooks) },
+		"without scripts": func(t testing.TB) site { return atRedis(t, servers.Redis(t), noScripts, withTxLooks) },
+		"Cluster":         func(t testing.TB) site { return inCluster(t, servers.Cluster(t)) },
+		"Sentinel":        func(t testing.TB) site { return bySentinel(t, servers.Sentinel(t, "secret")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := at(t)
+			s.run(t, func(t testing.TB, prefix string) drivertest.Config {
+				return s.process(t, prefix).Uneven(s.config(t, prefix))
+			})
+		})
+	}
+}
+
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// site is servers, and how processes reach them, with the permissions of the docs.
+type site struct {
+	nodes  []*servers.Server                          // before which a case may put proxies
+	admin  redis.UniversalClient                      // sees and does what other software does
+	client func(through dialer) redis.UniversalClient // straight if that is nil
+	driver func(redis.UniversalClient, ...redislock.Option) driver.Driver
+	opts   []redislock.Option
+	silent bool // nobody else hears what waiters are told, if they are
+}
+
+func scripts(rdb redis.UniversalClient, opts ...redislock.Option) driver.Driver {
+	return redislock.New(rdb, opts...)
+}
+
+func transactions(rdb redis.UniversalClient, opts ...redislock.Option) driver.Driver {
+	return redislock.NewTx(rdb, opts...)
+}
+
+// atRedis is a server, used with some permissions: with those of transactions, by them.
+func atRedis(t testing.TB, server *servers.Server, permissions ...[]any) site {
+	t.Helper()
+	allow(t, server.Addr(), permissions...)
+	s := site{nodes: []*servers.Server{server}, admin: dial(t, &redis.Options{Addr: server.Addr()}), driver: scripts}
+	if slices.Equal(permissions[0], noScripts) {
+		s.driver, s.silent = transactions, true
+	}
+	s.client = func(through dialer) redis.UniversalClient { return dial(t, asLocks(server.Addr(), through)) }
+	return s
+}
+
+// asLocks are the options of a client with the permissions of the docs.
+func asLocks(addr string, through dialer) *redis.Options {
+	return &redis.Options{Addr: addr, Username: "locks", Password: "secret", Dialer: through}
+}
+
+func inCluster(t testing.TB, c *servers.RedisCluster) site {
+	t.Helper()
+	for _, n := range c.Nodes { // permissions are not replicated
+		allow(t, n.Addr(), forClaims, withLooks, withSlots)
+	}
+	return site{nodes: c.Nodes, admin: dialCluster(t, c, true), driver: scripts, silent: true, client: func(through dialer) redis.UniversalClient {
+		return clusterAsLocks(t, c, through)
+	}}
+}
+
+func clusterAsLocks(t testing.TB, c *servers.RedisCluster, through dialer) *redis.ClusterClient {
+	t.Helper()
+	return warmCluster(t, &redis.ClusterOptions{
+		Addrs: c.Addrs(), Username: "locks", Password: "secret", Dialer: through, ContextTimeoutEnabled: through == nil,
 	})
 }
 
-// each runs the suite at a server that all cases share. Each has a prefix of its own.
-func each(t *testing.T, open func(t testing.TB, prefix string) drivertest.Config) {
+// bySentinel is a master that the Sentinels name.
+func bySentinel(t testing.TB, s *servers.RedisSentinel) site {
+	t.Helper()
+	return site{
+		nodes: s.Nodes, admin: dial(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}), driver: scripts,
+		client: func(through dialer) redis.UniversalClient { return dialSentinel(t, s, "secret", through) },
+	}
+}
+
+// each runs the suite at servers that all cases share. own makes others for the case that kills them: what kills them, and
+// what brings them back.
+func (s site) each(t *testing.T, own func(t testing.TB) (another site, kill, restart func())) {
+	t.Helper()
+	s.run(t, func(t testing.TB, prefix string) drivertest.Config {
+		c := s.config(t, prefix)
+		if own != nil {
+			c.Own = func() drivertest.Config {
+				o, kill, restart := own(t)
+				c := o.config(t, "holdfast:")
+				c.Kill, c.Restart = kill, restart
+				c.Forgetful = len(o.nodes) == 1 && !o.silent
+				return c
+			}
+		}
+		return c
+	})
+}
+
+// run runs the suite. Each case has a prefix of its own.
+func (s site) run(t *testing.T, open func(t testing.TB, prefix string) drivertest.Config) {
 	t.Helper()
 	var cases atomic.Int64
 	drivertest.Run(t, func(t testing.TB) drivertest.Config { return open(t, fmt.Sprintf("holdfast:%d:", cases.Add(1))) })
 }
 
-// onRedis is a service at a real server.
-func onRedis(t testing.TB, addr, prefix string) drivertest.Config {
-	t.Helper()
-	s := service(t, &redis.Options{Addr: addr}, prefix)
-	s.Through = behind(t, addr, prefix).Through
-	return s
+func (s site) backend(through dialer, prefix string) driver.Driver {
+	return s.driver(s.client(through), append(slices.Clone(s.opts), redislock.WithPrefix(prefix))...)
 }
 
-// behind makes processes that reach a server through a proxy.
-func behind(t testing.TB, addr, prefix string) backendtest.Process {
+// process makes processes that reach each node through a proxy.
+func (s site) process(t testing.TB, prefix string) backendtest.Process {
 	return func() (driver.Driver, []*faultproxy.Proxy) {
-		p := faultproxy.New(t, addr)
-		return redislock.New(dial(t, &redis.Options{Addr: p.Addr()}), redislock.WithPrefix(prefix)), []*faultproxy.Proxy{p}
+		through, proxies := proxied(t, s.nodes)
+		return s.backend(through, prefix), proxies
 	}
 }
 
-// service is what all have.
-func service(t testing.TB, o *redis.Options, prefix string) drivertest.Config {
+// config is the service, and what other software sees there, and does.
+func (s site) config(t testing.TB, prefix string) drivertest.Config {
 	t.Helper()
-	s := seen(t, dial(t, o), prefix)
-	s.Driver = func() driver.Driver { return redislock.New(dial(t, o), redislock.WithPrefix(prefix)) }
-	s.Unreachable = func() driver.Driver {
-		return redislock.New(dial(t, &redis.Options{Addr: o.Addr, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:1")
-		}}))
+	c := drivertest.Config{
+		Driver:    func() driver.Driver { return s.backend(nil, prefix) },
+		Overwrite: func(name string) { ok(t, s.admin.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
+		Delete:    func(name string) { ok(t, s.admin.Del(t.Context(), prefix+name).Err()) },
 	}
-	return s
+	if s.nodes != nil {
+		c.Through = s.process(t, prefix).Through
+	}
+	if _, ok := s.admin.(*redis.Client); !ok {
+		return c // the keys are at several nodes
+	}
+	c.Unreachable = func() driver.Driver { return s.backend(nowhere, prefix) }
+	c.Leftovers = func() (left []string) {
+		for _, key := range s.admin.Keys(t.Context(), "*"+prefix+"*").Val() {
+			if !strings.HasSuffix(key, ":v1:fence") {
+				left = append(left, key)
+			}
+		}
+		return left
+	}
+	if !s.silent {
+		c.Messages = func(string) (func() []drivertest.Message, func(drivertest.Message)) {
+			return messages(t, s.admin, prefix)
+		}
+	}
+	return c
 }
 
-// seen is what other software sees at a server, and does there.
-func seen(t testing.TB, other redis.UniversalClient, prefix string) drivertest.Config {
-	messages := &messages{}
-	return drivertest.Config{
-		Overwrite: func(name string) { ok(t, other.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
-		Delete:    func(name string) { ok(t, other.Del(t.Context(), prefix+name).Err()) },
-		Leftovers: func() (left []string) {
-			for _, key := range other.Keys(t.Context(), "*"+prefix+"*").Val() {
-				if !strings.HasSuffix(key, ":v1:fence") {
-					left = append(left, key)
-				}
-			}
-			return left
-		},
-		Messages: func(string) (func() []drivertest.Message, func(drivertest.Message)) {
-			return messages.open(t, other, prefix)
-		},
-	}
+func nowhere(ctx context.Context, _, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:1")
 }
 
 // messages hears all that is told on channels with a prefix, and tells it again.
-type messages struct {
-	mu  sync.Mutex // protects all
-	all []drivertest.Message
-}
-
-func (m *messages) open(t testing.TB, rdb redis.UniversalClient, prefix string) (func() []drivertest.Message, func(drivertest.Message)) {
+func messages(t testing.TB, rdb redis.UniversalClient, prefix string) (func() []drivertest.Message, func(drivertest.Message)) {
 	t.Helper()
+	var mu sync.Mutex // protects all
+	var all []drivertest.Message
 	sub := rdb.PSubscribe(t.Context(), "*"+prefix+"*")
+	t.Cleanup(func() { _ = sub.Close() })
 	_, err := sub.Receive(t.Context())
 	ok(t, err)
 	go func() {
@@ -134,29 +275,90 @@ func (m *messages) open(t testing.TB, rdb redis.UniversalClient, prefix string) 
 			if err != nil {
 				return // closed
 			}
-			m.mu.Lock()
-			m.all = append(m.all, drivertest.Message{To: msg.Channel, Text: msg.Payload})
-			m.mu.Unlock()
+			mu.Lock()
+			all = append(all, drivertest.Message{To: msg.Channel, Text: msg.Payload})
+			mu.Unlock()
 		}
 	}()
-	t.Cleanup(func() { _ = sub.Close() })
-	return func() []drivertest.Message {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return slices.Clone(m.all)
-		}, func(msg drivertest.Message) {
-			if err := rdb.Publish(context.Background(), msg.To, msg.Text).Err(); err != nil {
-				t.Error(err)
-			}
+	heard := func() []drivertest.Message {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+	return heard, func(msg drivertest.Message) {
+		if err := rdb.Publish(context.Background(), msg.To, msg.Text).Err(); err != nil {
+			t.Error(err)
 		}
+	}
 }
 
-// dial returns a client that ends with the test.
-func dial(t testing.TB, o *redis.Options) *redis.Client {
+// proxied dials each of some servers through a proxy of its own.
+func proxied(t testing.TB, nodes []*servers.Server) (dialer, []*faultproxy.Proxy) {
 	t.Helper()
-	own := *o
-	own.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	rdb := redis.NewClient(&own)
-	t.Cleanup(func() { _ = rdb.Close() })
-	return rdb
+	proxies := make([]*faultproxy.Proxy, len(nodes))
+	instead := make(map[string]string, len(nodes))
+	for i, n := range nodes {
+		proxies[i] = faultproxy.New(t, n.Addr())
+		instead[n.Addr()] = proxies[i].Addr()
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, cmp.Or(instead[addr], addr))
+	}, proxies
+}
+
+// inStep returns once a replica has all that its master had.
+func inStep(t testing.TB, rdb *redis.Client, key string) {
+	t.Helper()
+	conn := rdb.Conn() // WAIT is about what its own connection has written
+	defer func() { ok(t, conn.Close()) }()
+	ok(t, conn.Set(t.Context(), key, "", time.Minute).Err())
+	if n, err := conn.Wait(t.Context(), 1, 0).Result(); err != nil || n < 1 {
+		t.Errorf("%d replicas: %v", n, err)
+	}
+}
+
+// bufferedConn is a connection whose writes do not wait for a reader. A go-redis
+// subscription reads under the mutex under which it writes: over a bare net.Pipe, both ends
+// would wait for the other to read.
+type bufferedConn struct {
+	net.Conn
+	out    chan []byte
+	closed chan struct{}
+	once   sync.Once
+}
+
+func buffered(conn net.Conn, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	c := &bufferedConn{Conn: conn, out: make(chan []byte, 1024), closed: make(chan struct{})}
+	go c.pump()
+	return c, nil
+}
+
+func (c *bufferedConn) Write(p []byte) (int, error) {
+	select {
+	case c.out <- slices.Clone(p):
+		return len(p), nil
+	case <-c.closed:
+		return 0, net.ErrClosed
+	}
+}
+
+func (c *bufferedConn) pump() {
+	for {
+		select {
+		case p := <-c.out:
+			if _, err := c.Conn.Write(p); err != nil {
+				return
+			}
+		case <-c.closed:
+			return
+		}
+	}
+}
+
+func (c *bufferedConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
 }

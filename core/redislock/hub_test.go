@@ -1,10 +1,14 @@
 package redislock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,41 +16,44 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
-// A subscription is a hint. Who cannot have one stands in line all the same.
+// listening is how many channels somebody hears of.
+func (p place) listening(t testing.TB) int {
+	t.Helper()
+	return len(p.direct.PubSubChannels(t.Context(), "*"+p.prefix+"*").Val())
+}
+
+// deaf is a client that may not listen on channels, for want of a permission.
+func (p place) deaf(t *testing.T) *redis.Client {
+	t.Helper()
+	p.do(t, "acl", "setuser", "deaf", "on", ">secret", "~*", "+@all", "resetchannels")
+	return dial(t, &redis.Options{Addr: p.addr, Username: "deaf", Password: "secret"})
+}
+
+// A subscription is a hint. Who cannot have one stands in line all the same, and does not dial all the time. Once it is
+// allowed to, a process that waits is told again.
 func TestWhoCannotSubscribeIsServedInItsTurn(t *testing.T) {
 	t.Parallel()
-	for what, deaf := range map[string]func(t *testing.T, addr string) *redis.Client{
-		"no permission for channels": func(t *testing.T, addr string) *redis.Client {
+	var tries atomic.Int64
+	for what, deaf := range map[string]func(t *testing.T, p place) *redis.Client{
+		"no permission for channels": func(t *testing.T, p place) *redis.Client { t.Helper(); return p.deaf(t) },
+		"a proxy that does not know the command": func(t *testing.T, p place) *redis.Client {
 			t.Helper()
-			ok(t, dial(t, &redis.Options{Addr: addr}).Do(t.Context(), "acl", "setuser", "deaf", "on", ">secret", "~*", "+@all", "resetchannels").Err())
-			return dial(t, &redis.Options{Addr: addr, Username: "deaf", Password: "secret"})
+			return dial(t, &redis.Options{Addr: p.addr, Dialer: replace("$9\r\nsubscribe\r\n", "$9\r\nsubskribe\r\n", &tries)})
 		},
-		"a proxy that does not know the command": func(t *testing.T, addr string) *redis.Client {
+		"a proxy that hangs up": func(t *testing.T, p place) *redis.Client {
 			t.Helper()
-			return dial(t, &redis.Options{Addr: addr, Dialer: replace("$9\r\nsubscribe\r\n", "$9\r\nsubskribe\r\n", nil)})
-		},
-		"a proxy that hangs up": func(t *testing.T, addr string) *redis.Client {
-			t.Helper()
-			return dial(t, &redis.Options{Addr: addr, Dialer: hangUp(nil)})
-		},
-		"new connections go nowhere": func(t *testing.T, addr string) *redis.Client {
-			t.Helper()
-			p := faultproxy.New(t, addr)
-			rdb := dial(t, &redis.Options{Addr: p.Addr()})
-			ok(t, acquire(t, locker(t, rdb), "before").Release(t.Context()))
-			p.BlackHoleNew(true)
-			return rdb
+			return dial(t, &redis.Options{Addr: p.addr, Dialer: replace("subscribe", hangUp, &tries)})
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			server := servers.Redis(t)
-			rdb := deaf(t, server.Addr())
-			busy := locker(t, dial(t, &redis.Options{Addr: server.Addr()}))
+			p, _ := own(t)
+			rdb := deaf(t, p)
+			busy := p.locker(t)
 			keepBusy(t, busy, acquire(t, busy, "name"))
 			locks := locker(t, rdb)
 			for range 3 {
@@ -59,45 +66,37 @@ func TestWhoCannotSubscribeIsServedInItsTurn(t *testing.T) {
 
 func TestASubscriptionThatFailsIsNotDialledAllTheTime(t *testing.T) {
 	t.Parallel()
-	server := servers.Redis(t)
-	var tries atomic.Int64
-	for what, deaf := range map[string]*redis.Client{
-		"a proxy that hangs up":                   dial(t, &redis.Options{Addr: server.Addr(), Dialer: hangUp(&tries)}),
-		"a server that does not know the command": dial(t, &redis.Options{Addr: server.Addr(), Dialer: replace("subscribe", "subskribe", &tries)}),
-	} {
-		tries.Store(0)
-		locks := locker(t, deaf)
-		held := acquire(t, locker(t, dial(t, &redis.Options{Addr: server.Addr()})), "name")
-		_, err := locks.Acquire(t.Context(), "name", core.WithWait(2*ttl))
-		is(t, err, core.ErrHeld)
-		if n := tries.Load(); n < 2 || n > 10 { // 100 ms apart, and further each time
-			t.Errorf("%s: tried %d times in %s", what, n, 2*ttl)
+	p := part(t)
+	for what, other := range map[string]string{"a proxy that hangs up": hangUp, "a server that does not know the command": "subskribe"} {
+		var tries atomic.Int64
+		name := strings.ReplaceAll(what, " ", "-")
+		locks := locker(t, dial(t, &redis.Options{Addr: p.addr, Dialer: replace("subscribe", other, &tries)}))
+		held := acquire(t, locker(t, p.direct), name)
+		began := time.Now()
+		got := next(t, locks, name, core.WithWait(2*ttl))
+		eventually(t, "it tries again", func() bool { return tries.Load() >= 3 })
+		if took := time.Since(began); took < 250*time.Millisecond { // 100 ms apart, and further each time
+			t.Errorf("%s: tried %d times in %s", what, tries.Load(), took)
 		}
 		ok(t, held.Release(t.Context()))
+		if err := <-got; err != nil { // it may be too late
+			is(t, err, core.ErrHeld)
+		}
 	}
 }
 
-// Once it is allowed to, a process that waits all the time is told again.
 func TestWhoMaySubscribeAgainIsTold(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.do(t, "acl", "setuser", "deaf", "on", ">secret", "~*", "+@all", "resetchannels")
-	locks := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "deaf", Password: "secret"}))
-	x := acquire(t, w.other, "name")
-	got := make(chan error, 1)
-	go func() {
-		y, err := locks.Acquire(t.Context(), "name")
-		if err == nil {
-			err = y.Release(t.Context())
-		}
-		got <- err
-	}()
-	eventually(t, "it stands in line", func() bool { return w.direct.ZCard(t.Context(), lineKey).Val() == 1 })
-	if n := len(w.direct.PubSubChannels(t.Context(), "*").Val()); n != 0 {
+	p, _ := own(t)
+	locks, other := locker(t, p.deaf(t)), p.locker(t)
+	x := acquire(t, other, "name")
+	got := next(t, locks, "name")
+	p.lineUp(t, 1)
+	if n := p.listening(t); n != 0 {
 		t.Errorf("%d channels", n)
 	}
-	w.do(t, "acl", "setuser", "deaf", "allchannels")
-	eventually(t, "it listens", func() bool { return len(w.direct.PubSubChannels(t.Context(), "*").Val()) == 1 })
+	p.do(t, "acl", "setuser", "deaf", "allchannels")
+	eventually(t, "it listens", func() bool { return p.listening(t) == 1 })
 	ok(t, x.Release(t.Context()))
 	ok(t, <-got)
 }
@@ -105,25 +104,17 @@ func TestWhoMaySubscribeAgainIsTold(t *testing.T) {
 // go-redis would dial by itself, besides us, while those who listen believe that they hear.
 func TestASubscriptionThatBreaksIsReplacedByOneOther(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	p, _ := own(t)
 	var tries atomic.Int64
-	locks := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Dialer: replace("subscribe", "subscribe", &tries)}))
-	x := acquire(t, w.other, "name")
-	got := make(chan error, 1)
-	go func() {
-		y, err := locks.Acquire(t.Context(), "name")
-		if err == nil {
-			err = y.Release(t.Context())
-		}
-		got <- err
-	}()
-	listens := func() bool { return len(w.direct.PubSubChannels(t.Context(), "*").Val()) == 1 }
+	locks, other := locker(t, dial(t, &redis.Options{Addr: p.addr, Dialer: replace("subscribe", "subscribe", &tries)})), p.locker(t)
+	x := acquire(t, other, "name")
+	got := next(t, locks, "name")
 	for n := int64(1); n < 4; n++ {
-		eventually(t, "it listens", listens)
+		eventually(t, "it listens", func() bool { return p.listening(t) == 1 })
 		if tries.Load() != n {
 			t.Errorf("subscribed %d times; it broke %d times", tries.Load(), n-1)
 		}
-		w.do(t, "client", "kill", "type", "pubsub")
+		p.do(t, "client", "kill", "type", "pubsub")
 		eventually(t, "it has noticed", func() bool { return tries.Load() > n })
 	}
 	ok(t, x.Release(t.Context()))
@@ -147,7 +138,7 @@ func TestCloseHeedsItsContextWhileASubscriptionIsDialled(t *testing.T) {
 				_, err := w.locks.Acquire(ctx, "name")
 				waited <- err
 			}()
-			eventually(t, "it stands in line", func() bool { return w.direct.ZCard(t.Context(), lineKey).Val() == 1 })
+			w.lineUp(t, 1)
 			if !stays {
 				leave()
 				is(t, <-waited, core.ErrHeld)
@@ -171,8 +162,6 @@ func TestCloseHeedsItsContextWhileASubscriptionIsDialled(t *testing.T) {
 		})
 	}
 }
-
-type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // edited is a connection that changes what is written to it.
 type edited struct {
@@ -198,25 +187,189 @@ func editing(edit func([]byte) ([]byte, error)) dialer {
 	}
 }
 
-// hangUp ends a connection in place of a subscription, and counts.
-func hangUp(tries *atomic.Int64) dialer {
+// replace writes one text instead of another, or hangs up, and counts.
+func replace(text, other string, times *atomic.Int64) dialer {
 	return editing(func(b []byte) ([]byte, error) {
-		if !bytes.Contains(b, []byte("subscribe")) {
+		if !strings.Contains(string(b), text) {
 			return b, nil
 		}
-		if tries != nil {
-			tries.Add(1)
+		if times.Add(1); other == hangUp {
+			return nil, errors.New("hung up")
 		}
-		return nil, errors.New("hung up")
+		return []byte(strings.ReplaceAll(string(b), text, other)), nil
 	})
 }
 
-// replace writes one text instead of another, and counts.
-func replace(text, other string, times *atomic.Int64) dialer {
-	return editing(func(b []byte) ([]byte, error) {
-		if times != nil && bytes.Contains(b, []byte(text)) {
-			times.Add(1)
+// line is two processes of which one holds a name in a Cluster and the other one waits for it.
+type line struct {
+	cluster        *servers.RedisCluster
+	holder, waiter driver.Driver
+	held, wanted   driver.Claim
+	nodes          []*redis.Client
+	slot           int
+	waited         chan driver.Grant
+}
+
+func newLine(t *testing.T, args ...string) *line {
+	t.Helper()
+	c := servers.Cluster(t, args...)
+	l := &line{
+		cluster: c, holder: store(t, dialCluster(t, c, true)), waiter: store(t, dialCluster(t, c, true)),
+		held: claim("name", "holder"), wanted: claim("name", "waiter"), slot: keySlot(t, c, "holdfast:name"), waited: make(chan driver.Grant, 1),
+	}
+	for _, n := range c.Nodes {
+		l.nodes = append(l.nodes, dial(t, &redis.Options{Addr: n.Addr()}))
+	}
+	grant(t, l.holder, l.held)
+	return l
+}
+
+// wait waits for the name.
+func (l *line) wait(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	refused := make(chan struct{}, 16)
+	c := l.wanted
+	c.Heard = func(*driver.Held) { refused <- struct{}{} }
+	go func() {
+		defer cancel()
+		g, err := l.waiter.Wait(ctx, c)
+		check(t, err)
+		l.waited <- g
+	}()
+	<-refused // it stands in line
+}
+
+// channels waits until there are so many sharded channels, and plain ones.
+func (l *line) channels(t *testing.T, sharded, plain int) {
+	t.Helper()
+	eventually(t, fmt.Sprint("channels: ", sharded, plain), func() bool {
+		s, p := 0, 0
+		for _, n := range l.nodes {
+			s += len(n.PubSubShardChannels(t.Context(), "{holdfast:*}:v1:shard:*").Val())
+			p += len(n.PubSubChannels(t.Context(), "*holdfast*").Val())
 		}
-		return bytes.ReplaceAll(b, []byte(text), []byte(other)), nil
+		return s == sharded && p == plain
 	})
 }
+
+// told has the holder release the name until the waiter is told of its grant, and does not find it by a look. Looks are rare.
+func (l *line) told(t *testing.T) {
+	t.Helper()
+	for try := range 5 {
+		release(t, l.holder, l.held)
+		if g := <-l.waited; g.TTL > 0 {
+			return
+		}
+		release(t, l.waiter, l.wanted) // a look of its own came first: once more
+		grant(t, l.holder, l.held)
+		l.wanted.Token = strings.Repeat(strconv.Itoa(try), 22)
+		l.wait(t)
+	}
+	t.Error("nobody has told it")
+}
+
+func TestWaitersInClusterAreToldThroughAChannelInTheSlot(t *testing.T) {
+	t.Parallel()
+	l := newLine(t)
+	l.wait(t)
+	l.channels(t, 1, 0)
+	moving(t, l.cluster, 0, "holdfast:name")()
+	at := l.nodes[slices.Index(l.cluster.Nodes, l.cluster.Owner(l.slot))]
+	eventually(t, "it listens at the new node", func() bool { return len(at.PubSubShardChannels(t.Context(), "{holdfast:*}:v1:shard:*").Val()) == 1 })
+	l.told(t)
+	ok(t, l.waiter.(driver.Closer).Close(t.Context()))
+	l.channels(t, 0, 0)
+}
+
+// As on Redis 6.2. In the middle of a move a release cannot read the queue, so it tells nobody, and no subscription ends: a
+// waiter looks again by itself.
+func TestWaitersInAClusterWithoutShardedChannelsAreTold(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", "")
+	l.wait(t)
+	l.channels(t, 0, 1)
+	l.told(t)
+	release(t, l.waiter, l.wanted)
+	grant(t, l.holder, l.held)
+	l.wanted = claim("name", "another")
+	l.wait(t)
+	end := moving(t, l.cluster, 1, "holdfast:name")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	ok(t, l.holder.Release(ctx, l.held)) // a release names the lock and its queue; it goes without the queue
+	end()
+	<-l.waited
+}
+
+// Whoever chooses the names that a process waits for must not choose how many connections it has.
+func TestInClusterTheSubscriptionsAtANodeAreBounded(t *testing.T) {
+	t.Parallel()
+	const perNode, most = 24, 16
+	c := servers.Cluster(t)
+	holder, rdb := store(t, dialCluster(t, c, true)), dialCluster(t, c, true)
+	waiter := clusterLocker(t, dialCluster(t, c, true))
+	var names, late []string // in slots of their own; as many as may be listened to at a time are late
+	at := make(map[*servers.Server]int)
+	for i, seen := 0, make(map[int]bool); len(names) < 3*perNode; i++ {
+		name := fmt.Sprint("name-", i)
+		slot := keySlot(t, c, "holdfast:"+name)
+		node := c.Owner(slot)
+		if seen[slot] || at[node] == perNode {
+			continue
+		}
+		seen[slot] = true
+		if at[node]++; at[node] > perNode-most {
+			late = append(late, name)
+		}
+		names = append(names, name)
+	}
+	var waiting sync.WaitGroup
+	for _, name := range names {
+		grant(t, holder, claim(name, "holder", lastingLong))
+		waiting.Go(func() { check(t, waiter.Do(t.Context(), name, func(context.Context) error { return nil })) })
+	}
+	inLine := func(what string, n int) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			there := 0
+			for _, name := range names {
+				there += int(rdb.ZCard(t.Context(), "{holdfast:"+name+"}:v1:line").Val())
+			}
+			return there == n
+		})
+	}
+	masters := make([]*redis.Client, 3)
+	for i := range masters {
+		masters[i] = dial(t, &redis.Options{Addr: c.Nodes[i].Addr()})
+	}
+	listening := func(what string, want int) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			full := true
+			for _, there := range masters {
+				if clients := strings.Count(there.Do(t.Context(), "client", "list", "type", "pubsub").String(), "laddr="); clients > most {
+					t.Fatalf("%d connections at a node", clients)
+				}
+				full = full && len(there.PubSubShardChannels(t.Context(), "*").Val()) == want
+			}
+			return full
+		})
+	}
+	inLine("all stand in line", len(names))
+	listening("as many listen as may", most)
+	for _, name := range names {
+		if !slices.Contains(late, name) {
+			release(t, holder, claim(name, "holder"))
+		}
+	}
+	inLine("the first are served, told or not", len(late))
+	listening("those who are left listen", most)
+	for _, name := range late {
+		release(t, holder, claim(name, "holder"))
+	}
+	waiting.Wait()
+	listening("nobody listens", 0)
+}
+
+func lastingLong(c *driver.Claim) { c.TTL = 5 * time.Minute }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
@@ -40,20 +38,12 @@ func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.Lea
 // look asks for all names in one round trip.
 func (s *Store) look(ctx context.Context, names []string) ([]inspect.LeaseInfo, error) {
 	asked := make([]command, len(names))
-	sent := make([]*redis.Cmd, len(names))
-	trip := newBatch(s.rdb.Pipeline())
 	for i, name := range names {
 		asked[i] = s.inspection(name)
-		sent[i] = asked[i].evalsha(ctx)
-		trip.put(ctx, sent[i])
 	}
-	trip.exec(ctx)
 	infos := make([]inspect.LeaseInfo, len(names))
-	for i, cmd := range sent {
-		reply, err := cmd.Result()
-		if says(err, "NOSCRIPT") {
-			reply, err = asked[i].whole(ctx, s.rdb, replicas{})
-		}
+	for i, p := range s.trip(ctx, asked) {
+		reply, err := p.reply, p.err
 		if isMoving(err) { // by itself, it needs only the lock
 			reply, err = s.run(ctx, asked[i])
 		}

@@ -1,11 +1,14 @@
 package redislock_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,15 +36,7 @@ func TestWhoLacksACommandIsNeverToldAnythingWrong(t *testing.T) {
 	for _, lacks := range calledByScripts {
 		t.Run(lacks, func(t *testing.T) {
 			t.Parallel()
-			x, rdb := newLacker(t, server.Addr(), lacks, minimalACL)
-			x.store = redislock.New(rdb, redislock.WithPrefix(x.prefix))
-			t.Cleanup(func() { ok(t, x.store.Close(context.WithoutCancel(t.Context()))) })
-			x.driver = x.store
-			for i, d := range deeds() {
-				x.what, x.name = d.what, fmt.Sprint("name-", i)
-				x.try(d)
-			}
-			x.many()
+			newLacker(t, server.Addr(), lacks, minimalACL).tryAll()
 		})
 	}
 }
@@ -54,54 +49,137 @@ func TestWithoutScriptsWhoLacksACommandIsNeverToldAnythingWrong(t *testing.T) {
 	for _, lacks := range []string{"watch", "multi", "exec", "get", "set", "del", "pexpire", "pttl", "time"} {
 		t.Run(lacks, func(t *testing.T) {
 			t.Parallel()
-			x, rdb := newLacker(t, server.Addr(), lacks, noScripts[5:])
-			x.driver = redislock.NewTx(rdb, redislock.WithPrefix(x.prefix))
-			for i, d := range txDeeds() {
-				x.what, x.name = d.what, fmt.Sprint("name-", i)
+			x := newLacker(t, server.Addr(), lacks, noScripts[5:])
+			x.driver = redislock.NewTx(x.rdb, redislock.WithPrefix(x.prefix))
+			for i, d := range plainDeeds("exclusive", alone) {
+				x.name = fmt.Sprint("name-", i)
 				x.try(d)
 			}
 		})
 	}
 }
 
+// Some servers refuse a key that a call of a script does not declare. Redis does not, but MONITOR shows
+// which keys the commands in a script use.
+func TestScriptsUseNoKeyThatTheirCallDoesNotDeclare(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	lines := monitored(t, server.Addr())
+	x := newLacker(t, server.Addr(), "object", minimalACL) // which nothing needs
+	x.tryAll()
+	ok(t, x.direct.Echo(t.Context(), "the end").Err())
+	var declared []string
+	for calls, inside := 0, 0; ; {
+		source, args := monitorLine(t, lines)
+		switch {
+		case args[0] == "echo":
+			if calls < 100 || inside < 500 {
+				t.Errorf("%d calls with %d commands", calls, inside)
+			}
+			return
+		case strings.HasPrefix(args[0], "eval"):
+			n, err := strconv.Atoi(args[2])
+			ok(t, err)
+			declared = args[3 : 3+n]
+			calls++
+		case strings.HasSuffix(source, " lua"):
+			inside++
+			keys := args[1:min(2, len(args))]
+			switch args[0] {
+			case "time", "publish", "spublish":
+				keys = nil
+			case "exists", "del", "mget":
+				keys = args[1:]
+			}
+			for _, key := range keys {
+				if !slices.Contains(declared, key) {
+					t.Errorf("%q uses %q; declared are %q", args[0], key, declared)
+				}
+			}
+		}
+	}
+}
+
+// monitored returns what the server says of each command from now on.
+func monitored(t *testing.T, addr string) *bufio.Reader {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	ok(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = io.WriteString(conn, "MONITOR\r\n")
+	ok(t, err)
+	lines := bufio.NewReaderSize(conn, 1<<20)
+	if line, err := lines.ReadString('\n'); line != "+OK\r\n" {
+		t.Fatalf("MONITOR: %q, %v", line, err)
+	}
+	return lines
+}
+
+// monitorLine reads a line: +1339518083.107412 [0 127.0.0.1:60866] "keys" "*"
+func monitorLine(t *testing.T, lines *bufio.Reader) (source string, args []string) {
+	t.Helper()
+	line, err := lines.ReadString('\n')
+	ok(t, err)
+	_, line, _ = strings.Cut(strings.TrimRight(line, "\r\n"), " [")
+	source, words, _ := strings.Cut(line, "] ")
+	if strings.HasPrefix(words, `"eval" "`) { // Valkey 8.1 does not escape the quotes in a script
+		_, rest, _ := strings.Cut(words[strings.LastIndex(words, `\n" "`):], " ")
+		words = `"eval" "" ` + rest
+	}
+	for words != "" {
+		quoted, err := strconv.QuotedPrefix(words)
+		if err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		arg, err := strconv.Unquote(quoted)
+		ok(t, err)
+		args = append(args, arg)
+		words = strings.TrimPrefix(words[len(quoted):], " ")
+	}
+	args[0] = strings.ToLower(args[0])
+	return source, args
+}
+
 // lacker is a user who may do everything but, when it matters, send one command.
 type lacker struct {
 	*testing.T
-	admin  *redis.Client
+	place
+	rdb    *redis.Client
 	driver driver.Driver
 	store  *redislock.Store // the same, with scripts
-	prefix string
 	lacks  string
 	what   string
 	name   string // of the lock
 	tokens int
 }
 
-func newLacker(t *testing.T, addr, lacks string, acl []any) (*lacker, *redis.Client) {
+func newLacker(t *testing.T, addr, lacks string, acl []any) *lacker {
 	t.Helper()
-	x := &lacker{T: t, admin: dial(t, &redis.Options{Addr: addr}), prefix: "holdfast:" + lacks + ":", lacks: lacks}
-	ok(t, x.admin.Do(t.Context(), append([]any{"acl", "setuser", lacks, "on", ">secret"}, acl...)...).Err())
-	rdb := dial(t, &redis.Options{
-		Addr: addr, Username: lacks, Password: "secret",
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return hesitant{conn}, err
-		},
-	})
-	return x, rdb
+	x := &lacker{T: t, lacks: lacks, place: place{addr, "holdfast:" + lacks + ":", dial(t, &redis.Options{Addr: addr})}}
+	x.do(t, append([]any{"acl", "setuser", lacks, "on", ">secret"}, acl...)...)
+	x.rdb = dial(t, &redis.Options{Addr: addr, Username: lacks, Password: "secret", Dialer: editing(func(b []byte) ([]byte, error) {
+		time.Sleep(time.Millisecond) // commands gather, and so are merged
+		return b, nil
+	})})
+	return x
 }
 
-// hesitant is a connection on which commands gather, and so are merged.
-type hesitant struct{ net.Conn }
-
-func (c hesitant) Write(p []byte) (int, error) {
-	time.Sleep(time.Millisecond)
-	return c.Conn.Write(p)
+// tryAll tries everything that scripts do.
+func (x *lacker) tryAll() {
+	x.Helper()
+	x.store = store(x.T, x.rdb, redislock.WithPrefix(x.prefix))
+	x.driver = x.store
+	for i, d := range deeds() {
+		x.name = fmt.Sprint("name-", i)
+		x.try(d)
+	}
+	x.many()
 }
 
 // try does one thing without the permission.
 func (x *lacker) try(d deed) {
 	x.Helper()
+	x.what = d.what
 	c := d.begin(x)
 	before, marked := x.owners(), x.marked()
 	x.may("-")
@@ -111,27 +189,27 @@ func (x *lacker) try(d deed) {
 	x.may("+")
 	after := x.owners()
 	x.named(err)
-	_, held := errors.AsType[*driver.Held](err)
-	_, done := errors.AsType[*driver.Duplicate](err)
+	m := driver.Explain(err)
+	ours, was := slices.Contains(after, c.Token), slices.Contains(before, c.Token)
 	said := ""
 	switch {
-	case err == nil && d.takes && !slices.Contains(after, c.Token):
+	case err == nil && d.takes && !ours:
 		said = "granted, or still ours"
-	case err == nil && d.frees && slices.Contains(after, c.Token):
+	case err == nil && d.frees && ours:
 		said = "freed"
-	case err == nil && d.frees && c.Dedup > 0 && !x.marked(), errors.Is(err, driver.ErrUnmarked) && x.marked():
+	case err == nil && d.frees && c.Dedup > 0 && !x.marked(), m.Kind == driver.Unmarked && x.marked():
 		said = "completed"
-	case errors.Is(err, driver.ErrUnmarked) && slices.Contains(after, c.Token):
+	case m.Kind == driver.Unmarked && ours:
 		said = "freed without a marker"
-	case held && (slices.Contains(after, c.Token) || len(before) == 0 && !d.queued):
+	case m.Held != nil && (ours || len(before) == 0 && !d.queued):
 		said = "held by somebody else"
-	case done && !marked:
+	case m.Duplicate != nil && !marked:
 		said = "done"
 	case d.takes && len(before) == 1 && before[0] != c.Token && before[0] != "kept" && !slices.Equal(before, after):
 		said = "nothing of another one's lock"
-	case errors.Is(err, driver.ErrNotOwner) && slices.Contains(before, c.Token):
+	case m.Kind == driver.NotOwner && was:
 		said = "not ours"
-	case errors.Is(err, driver.ErrNotSent) && (!slices.Equal(before, after) || marked != x.marked()):
+	case m.Kind == driver.NotDone && (!slices.Equal(before, after) || marked != x.marked()):
 		said = "nothing was executed"
 	}
 	if said != "" {
@@ -142,9 +220,8 @@ func (x *lacker) try(d deed) {
 // named fails the test if err is no answer and does not name the command.
 func (x *lacker) named(err error) {
 	x.Helper()
-	_, held := errors.AsType[*driver.Held](err)
-	_, done := errors.AsType[*driver.Duplicate](err)
-	if err == nil || held || done || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, context.DeadlineExceeded) || driver.Explain(err).Nobody {
+	m := driver.Explain(err)
+	if m.Answered() && m.Kind != driver.Unmarked || errors.Is(err, context.DeadlineExceeded) || m.Nobody {
 		return
 	}
 	if !strings.Contains(strings.ToLower(err.Error()), x.lacks) {
@@ -156,16 +233,9 @@ func (x *lacker) named(err error) {
 func (x *lacker) many() {
 	x.Helper()
 	const n = 64
-	name := func(i int) driver.Claim {
-		c := claimOf(i)
-		c.Name = "many-" + c.Name
-		return c
-	}
+	name := func(i int) driver.Claim { return claim(fmt.Sprint("many-", i), fmt.Sprint("mine-", i)) }
 	for i := range n / 4 {
-		c := name(4 * i)
-		c.Token = fmt.Sprintf("other-%016d", i)
-		_, err := x.store.Acquire(x.Context(), c)
-		ok(x.T, err)
+		grant(x.T, x.store, claim(name(4*i).Name, fmt.Sprint("other-", i)))
 	}
 	judge := func(what string, send func(c driver.Claim) error) {
 		x.Helper()
@@ -182,11 +252,10 @@ func (x *lacker) many() {
 			x.what, x.name = fmt.Sprintf("%s %d", what, i), name(i).Name
 			x.named(err)
 			after := x.owners()
-			_, held := errors.AsType[*driver.Held](err)
-			ours := slices.Contains(after, name(i).Token)
-			if err == nil && ours != (what == "acquire") || held && ours || held && len(before[i]) == 0 ||
-				errors.Is(err, driver.ErrNotSent) && !slices.Equal(before[i], after) ||
-				errors.Is(err, driver.ErrNotOwner) && slices.Contains(before[i], name(i).Token) {
+			m, ours := driver.Explain(err), slices.Contains(after, name(i).Token)
+			if err == nil && ours != (what == "acquire") || m.Held != nil && (ours || len(before[i]) == 0) ||
+				m.Kind == driver.NotDone && !slices.Equal(before[i], after) ||
+				m.Kind == driver.NotOwner && slices.Contains(before[i], name(i).Token) {
 				x.Errorf("%s: %v; the owners were %q and are %q", x.what, err, before[i], after)
 			}
 		}
@@ -199,13 +268,13 @@ func (x *lacker) many() {
 // may gives the permission, or takes it.
 func (x *lacker) may(sign string) {
 	x.Helper()
-	ok(x.T, x.admin.Do(x.Context(), "acl", "setuser", x.lacks, sign+x.lacks).Err())
+	x.do(x.T, "acl", "setuser", x.lacks, sign+x.lacks)
 }
 
 // owners says who has the name, as the server has it.
 func (x *lacker) owners() []string {
 	x.Helper()
-	value, err := x.admin.Get(x.Context(), x.prefix+x.name).Result()
+	value, err := x.direct.Get(x.Context(), x.key(x.name)).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil
@@ -214,7 +283,7 @@ func (x *lacker) owners() []string {
 	case !strings.HasPrefix(value, "+") && !strings.HasPrefix(value, "*"):
 		return []string{value[:22]}
 	}
-	members := x.admin.ZRange(x.Context(), "{"+x.prefix+x.name+"}:v1:holders", 0, -1).Val()
+	members := x.direct.ZRange(x.Context(), x.side(x.name, "holders"), 0, -1).Val()
 	for i, member := range members {
 		members[i] = member[1:23]
 	}
@@ -223,42 +292,34 @@ func (x *lacker) owners() []string {
 }
 
 func (x *lacker) marked() bool {
-	return x.admin.Exists(x.Context(), "{"+x.prefix+x.name+"}:v1:done:pay").Val() == 1
+	return x.direct.Exists(x.Context(), x.side(x.name, "done:pay")).Val() == 1
 }
 
 // claim makes one with a token of its own.
 func (x *lacker) claim(opts ...func(*driver.Claim)) driver.Claim {
 	x.tokens++
-	c := driver.Claim{Name: x.name, Token: fmt.Sprintf("token-%016d", x.tokens), TTL: time.Minute, Label: "who", Scope: "pay"}
-	for _, set := range opts {
-		set(&c)
-	}
-	return c
+	return claim(x.name, fmt.Sprintf("token-%016d", x.tokens), append(opts, labelled)...)
 }
 
 // has grants a claim.
 func (x *lacker) has(opts ...func(*driver.Claim)) driver.Claim {
 	x.Helper()
 	c := x.claim(opts...)
-	_, err := x.driver.Acquire(x.Context(), c)
-	ok(x.T, err)
+	grant(x.T, x.driver, c)
 	return c
 }
 
 // waits stands in line with a claim, behind whoever has the name.
 func (x *lacker) waits(c driver.Claim) driver.Claim {
 	x.Helper()
-	ctx, cancel := context.WithTimeout(x.Context(), 150*time.Millisecond) // enough to line up on a busy machine
-	defer cancel()
-	_, err := x.store.Wait(ctx, c)
-	_ = another(x.T, err)
+	look(x.T, x.driver, c)
 	return c
 }
 
 // queue has somebody of another process stand in line.
 func (x *lacker) queue() {
 	x.Helper()
-	line, member := "{"+x.prefix+x.name+"}:v1:line", strings.Repeat("c", 22)+"place"
-	ok(x.T, x.admin.ZAdd(x.Context(), line, redis.Z{Score: 1, Member: member}).Err())
-	ok(x.T, x.admin.HSet(x.Context(), line+":beats", member, time.Now().Add(9*time.Second).UnixMilli()).Err())
+	line, member := x.side(x.name, "line"), strings.Repeat("c", 22)+"place"
+	ok(x.T, x.direct.ZAdd(x.Context(), line, redis.Z{Score: 1, Member: member}).Err())
+	ok(x.T, x.direct.HSet(x.Context(), line+":beats", member, time.Now().Add(9*time.Second).UnixMilli()).Err())
 }

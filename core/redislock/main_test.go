@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
@@ -28,6 +33,10 @@ var (
 	renewed    = backendtest.Renewed
 )
 
+// ttl of the leases in tests on real servers: short enough to wait for, long enough for a
+// machine that is busy with something else.
+const ttl = 3 * time.Second
+
 func TestMain(m *testing.M) {
 	// go-redis looks up the name FailoverClient for each client of Sentinels. A name server that is slow to say that there
 	// is none would hold up each process of a case, for longer than its leases last.
@@ -39,27 +48,249 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// ttl of the leases in tests on real servers: short enough to wait for, long enough for a
-// machine that is busy with something else.
-const ttl = 3 * time.Second
+// quiet keeps go-redis from asking for what no server here has.
+var quiet = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+
+// dial returns a client that ends with the test.
+func dial(t testing.TB, o *redis.Options) *redis.Client {
+	t.Helper()
+	own := *o
+	own.MaintNotificationsConfig = quiet
+	rdb := redis.NewClient(&own)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
 
 // locker returns a Locker that ends with the test.
-func locker(t *testing.T, rdb redis.UniversalClient, opts ...redislock.Option) *core.Locker {
+func locker(t testing.TB, rdb redis.UniversalClient, opts ...redislock.Option) *core.Locker {
 	t.Helper()
-	return lockerOn(t, redislock.New(rdb, opts...))
+	return backendtest.Locker(t, redislock.New(rdb, opts...), ttl)
 }
 
-// operator is a Locker that ends with the test, and what its Store shows.
-type operator struct {
-	*core.Locker
-	inspect.Inspector
-	inspect.MarkerInspector
-}
-
-func operates(t *testing.T, rdb redis.UniversalClient, opts ...redislock.Option) operator {
+// store is a backend whose subscription ends with the test.
+func store(t testing.TB, rdb redis.UniversalClient, opts ...redislock.Option) *redislock.Store {
 	t.Helper()
 	s := redislock.New(rdb, opts...)
-	return operator{lockerOn(t, s), s, s}
+	t.Cleanup(func() { ok(t, s.Close(context.WithoutCancel(t.Context()))) })
+	return s
+}
+
+var shared servers.SharedRedis
+
+// place is where a test has its locks, and a client that sees all that is there.
+type place struct {
+	addr, prefix string
+	direct       *redis.Client
+}
+
+// part is a place at a server that other tests use, too.
+func part(t testing.TB) place {
+	t.Helper()
+	share := shared.Use(t)
+	return place{share.Addr, share.Prefix, dial(t, &redis.Options{Addr: share.Addr})}
+}
+
+// own is a place at a server of its own.
+func own(t testing.TB, args ...string) (place, *servers.Server) {
+	t.Helper()
+	server := servers.Redis(t, args...)
+	return place{server.Addr(), "holdfast:", dial(t, &redis.Options{Addr: server.Addr()})}, server
+}
+
+func (p place) key(name string) string        { return p.prefix + name }
+func (p place) side(name, kind string) string { return "{" + p.prefix + name + "}:v1:" + kind }
+
+// store is one more process there, as another program would have it, and locker is, too.
+func (p place) store(t testing.TB, opts ...redislock.Option) *redislock.Store {
+	t.Helper()
+	return store(t, dial(t, &redis.Options{Addr: p.addr}), append(opts, redislock.WithPrefix(p.prefix))...)
+}
+
+func (p place) locker(t testing.TB, opts ...redislock.Option) *core.Locker {
+	t.Helper()
+	return locker(t, dial(t, &redis.Options{Addr: p.addr}), append(opts, redislock.WithPrefix(p.prefix))...)
+}
+
+func (p place) do(t testing.TB, args ...any) {
+	t.Helper()
+	ok(t, p.direct.Do(t.Context(), args...).Err())
+}
+
+// value is what the lock's key has.
+func (p place) value(t testing.TB, name string) string {
+	t.Helper()
+	return p.direct.Get(t.Context(), p.key(name)).Val()
+}
+
+// inLine is how many are in the queue for "name".
+func (p place) inLine(t testing.TB) int64 {
+	t.Helper()
+	return p.direct.ZCard(t.Context(), p.side("name", "line")).Val()
+}
+
+func (p place) lineUp(t testing.TB, n int64) {
+	t.Helper()
+	eventually(t, "they stand in line", func() bool { return p.inLine(t) == n })
+}
+
+// world is a server of its own, a Locker behind a proxy, and one with a good connection.
+type world struct {
+	place
+	server       *servers.Server
+	proxy        *faultproxy.Proxy
+	through      *redis.Client
+	locks, other *core.Locker
+}
+
+func newWorld(t *testing.T, args ...string) *world {
+	t.Helper()
+	w := &world{}
+	w.place, w.server = own(t, args...)
+	w.proxy = faultproxy.New(t, w.addr)
+	w.through = dial(t, &redis.Options{Addr: w.proxy.Addr()})
+	w.locks, w.other = locker(t, w.through), locker(t, w.direct)
+	return w
+}
+
+// recovers fails the test unless a name can be locked and unlocked again.
+func recovers(t *testing.T, locks *core.Locker, name string) {
+	t.Helper()
+	eventually(t, "the lock service is back", func() bool {
+		x, err := locks.TryAcquire(t.Context(), name)
+		return err == nil && x.Release(t.Context()) == nil
+	})
+}
+
+// next has one more call wait for a name, which it then releases.
+func next(t testing.TB, locks *core.Locker, name string, opts ...core.Option) <-chan error {
+	t.Helper()
+	got := make(chan error, 1)
+	go func() {
+		x, err := locks.Acquire(t.Context(), name, opts...)
+		if err == nil {
+			err = x.Release(t.Context())
+		}
+		got <- err
+	}()
+	return got
+}
+
+// grows fails the test unless one fence is larger than another.
+func grows(t testing.TB, fence, before uint64) {
+	t.Helper()
+	if fence <= before {
+		t.Errorf("fence %d after %d", fence, before)
+	}
+}
+
+// lasts checks that the lease is renewed again and again.
+func lasts(t *testing.T, x *core.Lease) {
+	t.Helper()
+	for range 2 {
+		renewed(t, x)
+	}
+}
+
+// disturb does something every so often until the test ends, or the returned function is called.
+func disturb(t testing.TB, every time.Duration, do func(ctx context.Context)) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			do(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(every): // without a pause, it takes a whole processor from other tests
+			}
+		}
+	})
+	end = func() { cancel(); wg.Wait() }
+	t.Cleanup(end)
+	return end
+}
+
+// crowd has many goroutines do the same, so that their commands are merged.
+func crowd(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-begin
+			f(i)
+		})
+	}
+	close(begin)
+	wg.Wait()
+}
+
+// claim is one for a minute, by a token that is as long as core's.
+func claim(name, token string, opts ...func(*driver.Claim)) driver.Claim {
+	return with(driver.Claim{Name: name, Token: (token + strings.Repeat("-", 22))[:22], TTL: time.Minute}, opts...)
+}
+
+func with(c driver.Claim, opts ...func(*driver.Claim)) driver.Claim {
+	for _, set := range opts {
+		set(&c)
+	}
+	return c
+}
+
+func alone(*driver.Claim)       {}
+func reader(c *driver.Claim)    { c.Limit = driver.Readers }
+func permit(c *driver.Claim)    { c.Limit = 2 }
+func labelled(c *driver.Claim)  { c.Label = "who" }
+func dedups(c *driver.Claim)    { c.Scope, c.Dedup = "pay", time.Hour }
+func kept(c *driver.Claim)      { c.Keep = time.Minute }
+func handedOff(c *driver.Claim) { c.Handoff = strings.Repeat("k", driver.HandoffWidth) }
+func unrenewed(c *driver.Claim) { c.TTL = 0 }
+
+// kinds are those of claims.
+var kinds = map[string]func(*driver.Claim){"exclusive": alone, "shared": reader, "limited": permit}
+
+func grant(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
+	t.Helper()
+	g, err := d.Acquire(t.Context(), c)
+	ok(t, err)
+	return g
+}
+
+func renew(t testing.TB, d driver.Driver, c driver.Claim) error {
+	t.Helper()
+	return d.Renew(t.Context(), []driver.Claim{c})[0]
+}
+
+func release(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	ok(t, d.Release(t.Context(), c))
+}
+
+// look has a claim stand in line behind whoever holds its name, until it was refused once.
+func look(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c.Heard = func(*driver.Held) { cancel() }
+	_, err := d.Wait(ctx, c)
+	_ = another(t, err)
+}
+
+// list collects what Leases says, by name.
+func list(t testing.TB, i inspect.Inspector, prefix string) map[string]inspect.LeaseInfo {
+	t.Helper()
+	infos := make(map[string]inspect.LeaseInfo)
+	for info, err := range i.Leases(t.Context(), prefix) {
+		ok(t, err)
+		infos[info.Name] = info
+	}
+	return infos
+}
+
+func known(t testing.TB, i inspect.Inspector, name string) inspect.LeaseInfo {
+	t.Helper()
+	info, err := i.Inspect(t.Context(), name)
+	ok(t, err)
+	return info
 }
 
 // refused fails the test unless a server has refused to do what was asked.
@@ -79,27 +310,4 @@ func another(t testing.TB, err error) *driver.Held {
 		return &driver.Held{}
 	}
 	return m.Held
-}
-
-func lockerOn(t *testing.T, d driver.Driver) *core.Locker {
-	t.Helper()
-	locks, err := core.New(d, core.WithTTL(ttl))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = locks.Close(ctx) // the test may have left leases
-	})
-	return locks
-}
-
-// lasts checks that the lease stands for several TTLs.
-func lasts(t *testing.T, x *core.Lease) {
-	t.Helper()
-	for range 10 {
-		time.Sleep(ttl / 4)
-		ok(t, x.Err())
-	}
 }

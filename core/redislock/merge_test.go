@@ -3,205 +3,174 @@ package redislock_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-// crowd has many goroutines do the same, so that their commands are merged.
-func crowd(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range n {
-		wg.Go(func() {
-			<-begin
-			f(i)
-		})
-	}
-	close(begin)
-	wg.Wait()
-}
-
-func claimOf(i int) driver.Claim {
-	return driver.Claim{Name: fmt.Sprint("name-", i), Token: fmt.Sprintf("token-%016d", i), TTL: time.Minute, Label: "mine"}
-}
-
-// Merged commands answer as single ones do: each claim for itself.
+// Merged commands answer as single ones do: each claim for itself. Of several claims of one name, one is granted.
 func TestAnAnswerIsTheSameWhetherACommandWasMergedOrNot(t *testing.T) {
 	t.Parallel()
-	const n = 200
-	share := shared.Use(t)
-	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	s := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
-	other := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
+	const n = 240
+	const ( // whose the names are
+		free = iota
+		theirs
+		foreign
+		poisoned
+		wanted
+		kinds
+	)
+	p := part(t)
+	s, other := p.store(t), p.store(t)
+	of := func(i int) driver.Claim {
+		c := claim(fmt.Sprint("name-", i), fmt.Sprint("mine-", i), labelled)
+		if i%kinds == wanted {
+			c.Name = fmt.Sprint("wanted-", i%3)
+		}
+		return c
+	}
 	for i := range n {
-		key := share.Prefix + claimOf(i).Name
-		switch i % 5 {
-		case 1: // somebody else's
-			c := claimOf(i)
-			c.Token, c.Label = fmt.Sprintf("other-%016d", i), "theirs"
-			_, err := other.Acquire(t.Context(), c)
-			ok(t, err)
-		case 2: // foreign
-			ok(t, rdb.Set(t.Context(), key, "x", time.Minute).Err())
-		case 3: // poisoned
-			ok(t, rdb.RPush(t.Context(), key, "x").Err())
+		switch i % kinds {
+		case theirs:
+			c := claim(of(i).Name, fmt.Sprint("other-", i), labelled)
+			grant(t, other, c)
+		case foreign:
+			p.do(t, "set", p.key(of(i).Name), "x", "ex", 60)
+		case poisoned:
+			p.do(t, "rpush", p.key(of(i).Name), "x")
 		}
 	}
+	granted := make(map[string]string)
 	for _, again := range []string{"", "again: "} { // the second time, what we own is ours already
-		var mu sync.Mutex
+		var mu sync.Mutex // protects fences and granted
 		fences := make(map[uint64]bool)
 		crowd(n, func(i int) {
-			g, err := s.Acquire(t.Context(), claimOf(i))
-			held, isHeld := errors.AsType[*driver.Held](err)
-			switch i % 5 {
-			case 0, 4:
-				mu.Lock()
-				defer mu.Unlock()
+			c := of(i)
+			g, err := s.Acquire(t.Context(), c)
+			m := driver.Explain(err)
+			mu.Lock()
+			defer mu.Unlock()
+			switch i % kinds {
+			case free:
 				if err != nil || fences[g.Fence] || g.Fence < 1e15 {
 					t.Errorf("%sfree: %v, %v", again, g, err)
 				}
 				fences[g.Fence] = true
-			case 1:
-				if !isHeld || held.Label != "theirs" || held.Remaining <= 0 {
+			case theirs:
+				if m.Held == nil || m.Held.Label != "who" || m.Held.Remaining <= 0 {
 					t.Errorf("%ssomebody else's: %v", again, err)
 				}
-			case 2:
-				if !isHeld || held.Label != "" || held.Remaining <= 0 {
+			case foreign:
+				if m.Held == nil || m.Held.Label != "" || m.Held.Remaining <= 0 {
 					t.Errorf("%sforeign: %v", again, err)
 				}
-			case 3:
-				if !errors.Is(err, driver.ErrNotSent) || isHeld {
+			case poisoned:
+				if m.Kind != driver.NotDone {
 					t.Errorf("%spoisoned: %v", again, err)
+				}
+			case wanted:
+				if err == nil && granted[c.Name] != "" && granted[c.Name] != c.Token || err != nil && m.Held == nil {
+					t.Errorf("%s%s: %v; granted to %q, too", again, c.Name, err, granted[c.Name])
+				}
+				if err == nil {
+					granted[c.Name] = c.Token
 				}
 			}
 		})
 	}
+	if len(granted) != 3 {
+		t.Errorf("granted: %v", granted)
+	}
 	crowd(n, func(i int) {
-		err := s.Release(t.Context(), claimOf(i))
-		switch i % 5 {
-		case 0, 4:
+		c := of(i)
+		err := s.Release(t.Context(), c)
+		switch i % kinds {
+		case free:
 			if err != nil {
 				t.Errorf("ours: %v", err)
 			}
-		case 3:
+		case poisoned:
 			if err == nil || errors.Is(err, driver.ErrNotOwner) {
 				t.Errorf("poisoned: %v", err)
 			}
 		default:
-			if !errors.Is(err, driver.ErrNotOwner) {
-				t.Errorf("not ours: %v", err)
+			if mine := granted[c.Name] == c.Token; mine != (err == nil) || !mine && !errors.Is(err, driver.ErrNotOwner) {
+				t.Errorf("%s, ours: %t: %v", c.Name, mine, err)
 			}
 		}
 	})
 	for i := range n {
-		if exists := rdb.Exists(t.Context(), share.Prefix+claimOf(i).Name).Val() == 1; exists == (i%5 == 0 || i%5 == 4) {
-			t.Errorf("name %d: exists: %t", i, exists)
+		if exists := p.direct.Exists(t.Context(), p.key(of(i).Name)).Val() == 1; exists == (i%kinds == free || i%kinds == wanted) {
+			t.Errorf("%s: exists: %t", of(i).Name, exists)
 		}
 	}
 }
 
-// Two claims of one name in one call: only one is granted.
-func TestOneCallGrantsANameOnce(t *testing.T) {
-	t.Parallel()
-	share := shared.Use(t)
-	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	s := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
-	var mu sync.Mutex
-	granted := make(map[string]int)
-	crowd(300, func(i int) {
-		c := claimOf(i)
-		c.Name = fmt.Sprint("name-", i%3)
-		_, err := s.Acquire(t.Context(), c)
-		if _, held := errors.AsType[*driver.Held](err); err != nil && !held {
-			t.Error(err)
-		}
-		if err == nil {
-			mu.Lock()
-			granted[c.Name]++
-			mu.Unlock()
-		}
-	})
-	for i := range 3 {
-		if n := granted[fmt.Sprint("name-", i)]; n != 1 {
-			t.Errorf("name %d granted %d times", i, n)
-		}
-	}
-}
-
-// A merged release tells those who wait, and a merged acquire does not get in before them.
+// A merged release serves those who wait, and a merged acquire does not get in before them.
 func TestMergedCommandsRespectTheLine(t *testing.T) {
 	t.Parallel()
 	const n = 100
-	share := shared.Use(t)
-	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	s := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
-	waiting := redislock.New(rdb, redislock.WithPrefix(share.Prefix))
-	defer func() { ok(t, waiting.Close(t.Context())) }()
-	crowd(n, func(i int) {
-		_, err := s.Acquire(t.Context(), claimOf(i))
-		ok(t, err)
-	})
+	p := part(t)
+	s, waiting := p.store(t), p.store(t)
+	name := func(i int, who string) driver.Claim { return claim(fmt.Sprint("name-", i), fmt.Sprint(who, i)) }
+	crowd(n, func(i int) { _, err := s.Acquire(t.Context(), name(i, "mine-")); check(t, err) })
 	heard := make(chan error, n)
-	next := func(i int) driver.Claim {
-		c := claimOf(i)
-		c.Token = fmt.Sprintf("next--%016d", i)
-		return c
-	}
 	for i := range n {
-		go func() {
-			_, err := waiting.Wait(t.Context(), next(i))
-			heard <- err
-		}()
+		go func() { _, err := waiting.Wait(t.Context(), name(i, "next-")); heard <- err }()
 	}
-	eventually(t, "all have lined up", func() bool {
-		return len(rdb.Keys(t.Context(), "{"+share.Prefix+"*:line").Val()) == n
-	})
-	crowd(n, func(i int) { ok(t, s.Release(t.Context(), claimOf(i))) })
+	eventually(t, "all have lined up", func() bool { return len(p.direct.Keys(t.Context(), "{"+p.prefix+"*:line").Val()) == n })
+	crowd(n, func(i int) { check(t, s.Release(t.Context(), name(i, "mine-"))) })
 	for range n {
-		if err := <-heard; err != nil {
-			t.Error(err)
-		}
+		check(t, <-heard)
 	}
-	crowd(n, func(i int) {
-		if _, err := s.Acquire(t.Context(), claimOf(i)); err == nil {
-			t.Error("got in before those who wait")
-		}
-	})
-	crowd(n, func(i int) {
-		_, err := waiting.Acquire(t.Context(), next(i))
-		ok(t, err)
-	})
+	crowd(n, func(i int) { _, err := s.Acquire(t.Context(), name(i, "mine-")); _ = another(t, err) })
 }
 
-func TestAMergedCommandSurvivesScriptFlush(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s := redislock.New(w.rdb)
-	stop := make(chan struct{})
-	var flusher sync.WaitGroup
-	flusher.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				w.do(t, "script", "flush")
-			}
-		}
-	})
-	for range 20 {
-		crowd(100, func(i int) {
-			_, err := s.Acquire(t.Context(), claimOf(i))
-			ok(t, err)
-			ok(t, s.Release(t.Context(), claimOf(i)))
-		})
+// check is ok on any goroutine.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
 	}
-	close(stop)
-	flusher.Wait()
+}
+
+func TestARenewalGivesEachNameItsOwnTTL(t *testing.T) {
+	t.Parallel()
+	p := part(t)
+	s := p.store(t)
+	ttls := []time.Duration{time.Minute, 0, time.Hour, time.Minute}
+	claims := make([]driver.Claim, len(ttls))
+	for i, ttl := range ttls {
+		c := claim(fmt.Sprint("name-", i), "mine")
+		c.TTL = 10 * time.Second
+		grant(t, s, c)
+		claims[i], claims[i].TTL = c, ttl
+	}
+	claims[3].Token = strings.Repeat("x", 22) // somebody else's
+	errs := s.Renew(t.Context(), claims)
+	ok(t, errors.Join(errs[:3]...))
+	is(t, errs[3], driver.ErrNotOwner)
+	ttls[1], ttls[3] = 10*time.Second, 10*time.Second // as they were
+	for i, ttl := range ttls {
+		if left := p.direct.PTTL(t.Context(), p.key(claims[i].Name)).Val(); left > ttl || left < ttl/2 {
+			t.Errorf("%s: %s left of %s", claims[i].Name, left, ttl)
+		}
+	}
+}
+
+// BenchmarkRenew is one command for 128 leases.
+func BenchmarkRenew(b *testing.B) {
+	s := part(b).store(b)
+	claims := make([]driver.Claim, 128)
+	for i := range claims {
+		claims[i] = claim(fmt.Sprint("name-", i), "mine")
+		grant(b, s, claims[i])
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		ok(b, errors.Join(s.Renew(b.Context(), claims)...))
+	}
 }

@@ -1,8 +1,9 @@
-package redislock
+package redislock_test
 
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -13,7 +14,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
 // What a scripted server does instead of answering.
@@ -24,165 +27,204 @@ const (
 
 // scripted is a server that answers each command as the test says, and writes down what it got.
 type scripted struct {
-	addr   string
-	answer func(words []string) string
-	wrap   func(net.Conn) net.Conn // for the clients' ends of connections; nil for none
+	addr string
 
-	mu  sync.Mutex // protects got
-	got []request
+	mu     sync.Mutex // protects what follows
+	answer func(words []string) string
+	got    []request
 }
 
-// request is a command, by its words in lower case, and the connection on which it came.
+// request is a command, its first word in lower case, and the connection on which it came.
 type request struct {
 	conn  int
 	words []string
 }
 
-func serve(t *testing.T, answer func(words []string) string) *scripted {
+func serve(t testing.TB, answer func(words []string) string) *scripted {
+	t.Helper()
+	s := &scripted{answer: answer}
+	s.addr = accept(t, s.talk)
+	return s
+}
+
+// accept has talk serve whoever comes. What go-redis leaves open ends with the test.
+func accept(t testing.TB, talk func(conn net.Conn, n int)) (addr string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &scripted{addr: l.Addr().String(), answer: answer}
+	ok(t, err)
+	open, end := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	t.Cleanup(all.Wait)
-	t.Cleanup(func() { _ = l.Close() })
+	t.Cleanup(func() { _ = l.Close(); end(); all.Wait() })
 	all.Go(func() {
 		for n := 0; ; n++ {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			stop := context.AfterFunc(t.Context(), func() { _ = conn.Close() })
+			stop := context.AfterFunc(open, func() { _ = conn.Close() })
 			all.Go(func() {
 				defer stop()
-				s.talk(conn, n)
+				defer func() { _ = conn.Close() }()
+				talk(conn, n)
 			})
 		}
 	})
-	return s
+	return l.Addr().String()
 }
 
 func (s *scripted) talk(conn net.Conn, n int) {
-	defer func() { _ = conn.Close() }()
 	r := bufio.NewReader(conn)
 	for {
-		words, err := readWords(r)
+		words, err := arguments(r)
 		if err != nil {
 			return
 		}
-		answer := "-ERR unknown command\r\n"
-		if !slices.Contains([]string{"hello", "client", "command"}, words[0]) { // of the client's own
-			s.mu.Lock()
-			s.got = append(s.got, request{n, words})
-			s.mu.Unlock()
-			answer = s.answer(words)
-		}
-		switch answer {
+		switch answer := s.reply(n, words); answer {
 		case hangUp:
 			return
 		case silence:
 		default:
-			if _, err := io.WriteString(conn, answer); err != nil {
+			text, cut := strings.CutSuffix(answer, silence)
+			if _, err := io.WriteString(conn, text); err != nil || cut {
 				return
 			}
 		}
 	}
 }
 
-// requests are those whose first word is the given one.
-func (s *scripted) requests(first string) (found []request) {
+// reply lets clients begin as at an old server.
+func (s *scripted) reply(conn int, words []string) string {
+	switch words[0] {
+	case "hello", "client":
+		return "-ERR unknown command\r\n"
+	case "command":
+		return "*0\r\n"
+	}
+	s.mu.Lock()
+	s.got = append(s.got, request{conn, words})
+	answer := s.answer
+	s.mu.Unlock()
+	return answer(words)
+}
+
+// says changes the answers.
+func (s *scripted) says(answer func(words []string) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
+// requests are those whose first word is one of some.
+func (s *scripted) requests(first ...string) (found []request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.got {
-		if r.words[0] == first {
+		if slices.Contains(first, r.words[0]) {
 			found = append(found, r)
 		}
 	}
 	return found
 }
 
-// connections is how many have been used.
-func (s *scripted) connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	used := make(map[int]bool)
-	for _, r := range s.got {
-		used[r.conn] = true
-	}
-	return len(used)
-}
-
-// readWords reads one command.
-func readWords(r *bufio.Reader) ([]string, error) {
-	count := func(mark string) (int, error) {
+// arguments reads one command.
+func arguments(r *bufio.Reader) (args []string, err error) {
+	number := func(kind string) (int, error) {
 		line, err := r.ReadString('\n')
 		if err != nil {
 			return 0, err
 		}
-		return strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, mark)))
+		return strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, kind)))
 	}
-	n, err := count("*")
-	if err != nil {
-		return nil, err
-	}
-	words := make([]string, n)
-	for i := range words {
-		size, err := count("$")
+	n, err := number("*")
+	for range n {
+		length, err := number("$")
 		if err != nil {
 			return nil, err
 		}
-		word := make([]byte, size+len("\r\n"))
-		if _, err := io.ReadFull(r, word); err != nil {
+		arg := make([]byte, length+len("\r\n"))
+		if _, err := io.ReadFull(r, arg); err != nil {
 			return nil, err
 		}
-		words[i] = strings.ToLower(string(word[:size]))
+		args = append(args, string(arg[:length]))
 	}
-	return words, nil
+	if err == nil && len(args) == 0 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if err == nil {
+		args[0] = strings.ToLower(args[0])
+	}
+	return args, err
+}
+
+func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+
+func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
+
+// lenient lets transactions and subscriptions begin, and leaves what counts to answer.
+func lenient(answer func(words []string) string) func(words []string) string {
+	return func(words []string) string {
+		switch words[0] {
+		case "subscribe", "ssubscribe":
+			return "*3\r\n" + bulk(words[0]) + bulk(words[1]) + ":1\r\n"
+		case "watch", "unwatch", "multi":
+			return "+OK\r\n"
+		case "get":
+			if strings.HasSuffix(words[1], "fence") || strings.HasSuffix(words[1], "pay") {
+				return "$-1\r\n"
+			}
+			return bulk(secretToken + "\x1fwho")
+		case "pttl":
+			return ":1000\r\n"
+		case "time":
+			return "*2\r\n" + bulk("1763751600") + bulk("0")
+		case "exec":
+			return "-EXECABORT Transaction discarded because of previous errors.\r\n"
+		default:
+			return answer(words)
+		}
+	}
 }
 
 // hasty are a client's options with which it would repeat a command often, and soon.
 func hasty(addr string) *redis.Options {
 	return &redis.Options{
-		Addr: addr, Protocol: 2, ReadTimeout: 100 * time.Millisecond, DialerRetries: 1,
+		Addr: addr, Protocol: 2, ReadTimeout: 500 * time.Millisecond, DialerRetries: 1,
 		MaxRetries: 3, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 2 * time.Millisecond,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
-}
-
-func (s *scripted) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-	if err == nil && s.wrap != nil {
-		conn = s.wrap(conn)
-	}
-	return conn, err
-}
-
-func (s *scripted) plain(t *testing.T) *redis.Client {
-	t.Helper()
-	o := hasty(s.addr)
-	o.Dialer = s.dial
-	return opened(t, redis.NewClient(o))
 }
 
 // cluster is a client for which the server is the only master.
-func (s *scripted) cluster(t *testing.T) *redis.ClusterClient {
+func (s *scripted) cluster(t testing.TB) *redis.ClusterClient {
 	t.Helper()
 	o := hasty(s.addr)
-	return opened(t, redis.NewClusterClient(&redis.ClusterOptions{
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
 		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
-			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: s.addr}}}}, nil
+			return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: s.addr}}}}, nil
 		},
-		Dialer:   s.dial,
-		Protocol: o.Protocol, ReadTimeout: o.ReadTimeout, DialerRetries: o.DialerRetries,
-		MaxRedirects: 3, MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
-		MaintNotificationsConfig: o.MaintNotificationsConfig,
-	}))
+		Protocol: o.Protocol, ReadTimeout: o.ReadTimeout, DialerRetries: o.DialerRetries, MaxRedirects: 3, ContextTimeoutEnabled: true,
+		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff, MaintNotificationsConfig: quiet,
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
 }
 
-func opened[C io.Closer](t *testing.T, client C) C {
+// stores are Stores of every kind at the server.
+func (s *scripted) stores(t testing.TB, opts ...redislock.Option) map[string]driver.Driver {
 	t.Helper()
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	rdb, cluster := dial(t, hasty(s.addr)), s.cluster(t)
+	and := func(more redislock.Option) []redislock.Option { return append(slices.Clone(opts), more) }
+	replicas := redislock.WithReplicas(1, time.Millisecond)
+	all := map[string]driver.Driver{
+		"scripts": redislock.New(rdb, opts...), "by slots": redislock.New(rdb, and(redislock.WithSlots())...),
+		"replicas": redislock.New(rdb, and(replicas)...), "transactions": redislock.NewTx(rdb, opts...),
+		"a cluster": redislock.New(cluster, opts...), "a cluster's replicas": redislock.New(cluster, and(replicas)...),
+	}
+	t.Cleanup(func() {
+		for _, s := range all {
+			if idle, ok := s.(driver.Closer); ok {
+				_ = idle.Close(context.WithoutCancel(t.Context())) // nobody answers any more
+			}
+		}
+	})
+	return all
 }

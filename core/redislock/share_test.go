@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -68,23 +69,31 @@ func (w *wire) sizes() (sizes []int) {
 	return sizes
 }
 
-func newShare(t *testing.T) (*share, *wire) {
+// sharing runs f in a bubble, which ends with nothing under way.
+func sharing(t *testing.T, f func(t *testing.T, s *share, w *wire)) {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nothing is dialed
-	t.Cleanup(func() { _ = rdb.Close() })
-	w := &wire{}
-	rdb.AddHook(w)
-	return &share{store: &Store{base: base{rdb: rdb}}}, w
+	synctest.Test(t, func(t *testing.T) {
+		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nothing is dialed
+		defer func() { _ = rdb.Close() }()
+		w := &wire{}
+		rdb.AddHook(w)
+		s := &share{store: &Store{base: base{rdb: rdb}}}
+		f(t, s, w)
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.flights != 0 || len(s.waiting) != 0 || s.shared != 0 || s.riding != 0 {
+			t.Errorf("%d flights, %d waiting, %d shared flights with %d commands in the end", s.flights, len(s.waiting), s.shared, s.riding)
+		}
+	})
 }
 
-func (s *share) atRest(t *testing.T) {
-	t.Helper()
-	synctest.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.flights != 0 || len(s.waiting) != 0 {
-		t.Errorf("%d flights, %d waiting in the end", s.flights, len(s.waiting))
+// sends has n callers send one command each.
+func (s *share) sends(ctx context.Context, wg *sync.WaitGroup, n int) {
+	for range n {
+		wg.Go(func() { _, _ = s.do(ctx, unmerged(1)) })
 	}
+	synctest.Wait()
 }
 
 // unmerged is a command of n parts that goes as it is.
@@ -92,8 +101,7 @@ func unmerged(n int) command { return command{script: rankScript, keys: 1, parts
 
 func TestALoneCallerSendsAtOnceAndOthersShare(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, w := newShare(t)
+	sharing(t, func(t *testing.T, s *share, w *wire) {
 		var wg sync.WaitGroup
 		began := time.Now()
 		for i := range maxFlights + 10 {
@@ -109,18 +117,15 @@ func TestALoneCallerSendsAtOnceAndOthersShare(t *testing.T) {
 		if took := time.Since(began); took != time.Second+stuck && took != 2*time.Second {
 			t.Errorf("took %s", took)
 		}
-		want := []int{1, 1, 1, 5, 5} // each flight takes its part
-		if got := w.sizes(); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("round trips of %v commands, want %v", got, want)
+		if got := w.sizes(); fmt.Sprint(got) != "[1 1 1 5 5]" { // each flight takes its part
+			t.Errorf("round trips of %v commands", got)
 		}
-		s.atRest(t)
 	})
 }
 
 func TestAStuckRoundTripHoldsOthersUpForAQuarterOfASecond(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, w := newShare(t)
+	sharing(t, func(t *testing.T, s *share, w *wire) {
 		thaw := make(chan struct{})
 		w.hold = func(trip int) {
 			if trip < maxFlights {
@@ -128,10 +133,7 @@ func TestAStuckRoundTripHoldsOthersUpForAQuarterOfASecond(t *testing.T) {
 			}
 		}
 		var wg sync.WaitGroup
-		for range maxFlights {
-			wg.Go(func() { _, _ = s.do(t.Context(), unmerged(1)) })
-		}
-		synctest.Wait()
+		s.sends(t.Context(), &wg, maxFlights)
 		for range 3 {
 			began := time.Now()
 			_, err := s.do(t.Context(), unmerged(1))
@@ -141,29 +143,22 @@ func TestAStuckRoundTripHoldsOthersUpForAQuarterOfASecond(t *testing.T) {
 		}
 		close(thaw)
 		wg.Wait()
-		synctest.Wait()
-		s.atRest(t)
 	})
 }
 
 func TestACallerWhoLeavesSaysWhetherItsCommandWasSent(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, w := newShare(t)
+	sharing(t, func(t *testing.T, s *share, w *wire) {
 		w.hold = func(int) { time.Sleep(stuck * 4 / 5) }
 		var wg sync.WaitGroup
-		for range maxFlights {
-			wg.Go(func() { _, _ = s.do(t.Context(), unmerged(1)) })
-		}
-		synctest.Wait()
-		leave := func(after time.Duration) error {
+		s.sends(t.Context(), &wg, maxFlights)
+		leave := func(after time.Duration, sent bool) {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			defer cancel()
 			_, err := s.do(ctx, unmerged(1))
-			if !errors.Is(err, context.DeadlineExceeded) {
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrNotSent) == sent {
 				t.Errorf("left after %s: %v", after, err)
 			}
-			return err
 		}
 		stays := make(chan error, 3)
 		for range cap(stays) {
@@ -175,16 +170,10 @@ func TestACallerWhoLeavesSaysWhetherItsCommandWasSent(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if err := leave(stuck / 5); !errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("nothing was sent, and yet %v", err)
-		}
-		if err := leave(stuck); errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("it was sent, and yet %v", err)
-		}
+		leave(stuck/5, false)
+		leave(stuck, true)
 		for range cap(stays) {
-			if err := <-stays; err != nil { // one has shared its round trip with the one that left
-				t.Error(err)
-			}
+			noError(t, <-stays) // one has shared its round trip with the one that left
 		}
 		wg.Wait()
 		synctest.Wait()
@@ -196,17 +185,12 @@ func TestACallerWhoLeavesSaysWhetherItsCommandWasSent(t *testing.T) {
 
 func TestARoundTripCarriesNoMoreThanItsShare(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, w := newShare(t)
+	sharing(t, func(t *testing.T, s *share, w *wire) {
 		var wg sync.WaitGroup
-		for range maxFlights + 3*maxShare {
-			wg.Go(func() { _, _ = s.do(t.Context(), unmerged(1)) })
-		}
+		s.sends(t.Context(), &wg, maxFlights+3*maxShare)
 		wg.Wait()
-		for _, n := range w.sizes() {
-			if n > maxShare {
-				t.Errorf("%d commands in one round trip", n)
-			}
+		if most := slices.Max(w.sizes()); most > maxShare {
+			t.Errorf("%d commands in one round trip", most)
 		}
 	})
 }
@@ -216,8 +200,7 @@ func TestARoundTripCarriesNoMoreThanItsShare(t *testing.T) {
 func TestTwoFlightsShareWhatThereIs(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ callers, most, flights int }{{4, 2, 2}, {64, 32, 2}, {fewShared * maxShare, maxShare, 2}, {maxFlights * maxShare, maxShare, 3}} {
-		synctest.Test(t, func(t *testing.T) {
-			s, w := newShare(t)
+		sharing(t, func(t *testing.T, s *share, w *wire) {
 			thaw := make(chan struct{})
 			w.hold = func(trip int) {
 				if trip < maxFlights { // until all have gathered
@@ -233,10 +216,7 @@ func TestTwoFlightsShareWhatThereIs(t *testing.T) {
 				time.Sleep(stuck / 2)
 			}
 			var wg sync.WaitGroup
-			for range maxFlights {
-				wg.Go(func() { _, _ = s.do(t.Context(), unmerged(1)) })
-			}
-			synctest.Wait()
+			s.sends(t.Context(), &wg, maxFlights)
 			for range row.callers {
 				wg.Go(func() {
 					for range 20 {
@@ -247,14 +227,8 @@ func TestTwoFlightsShareWhatThereIs(t *testing.T) {
 			synctest.Wait()
 			close(thaw)
 			wg.Wait()
-			for _, n := range w.sizes() {
-				if n > row.most {
-					t.Errorf("%d callers: %d commands in one round trip", row.callers, n)
-				}
-			}
-			s.atRest(t)
-			if s.shared != 0 || s.riding != 0 {
-				t.Errorf("%d shared flights with %d commands in the end", s.shared, s.riding)
+			if most := slices.Max(w.sizes()); most > row.most {
+				t.Errorf("%d callers: %d commands in one round trip", row.callers, most)
 			}
 		})
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -29,7 +28,7 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 		return c
 	}
 	var none *redis.Client
-	stores := map[string]*redislock.Store{
+	stores := map[string]driver.Driver{
 		"nil client":     redislock.New(nil),
 		"nil client ":    redislock.New(none),
 		"Ring":           redislock.New(ring),
@@ -39,8 +38,15 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 		"WithPrefix":     redislock.New(plain, redislock.WithPrefix("a{b")),
 		"WithPrefix ":    redislock.New(plain, redislock.WithPrefix("a}b")),
 		"WithPrefix  ":   redislock.New(plain, redislock.WithPrefix("a\nb")),
+		"WithPrefix   ":  redislock.NewTx(plain, redislock.WithPrefix("{")),
+
+		"WithReplicas(-1, 1s)":  redislock.New(plain, redislock.WithReplicas(-1, time.Second)),
+		"WithReplicas(1, 0s)":   redislock.New(plain, redislock.WithReplicas(1, 0)),
+		"WithReplicas(1, 1µs)":  redislock.New(plain, redislock.WithReplicas(1, time.Microsecond)),
+		"WithReplicas(1, -1s)":  redislock.New(plain, redislock.WithReplicas(1, -time.Second)),
+		"WithReplicas(-1, 1s) ": redislock.NewTx(plain, redislock.WithReplicas(-1, time.Second)),
 	}
-	if cached := (&redis.Options{Addr: "127.0.0.1:1", Protocol: 3}); redislock.SetNewerOption(cached, "ClientSideCacheConfig", 0) {
+	if cached := (&redis.Options{Addr: "127.0.0.1:1", Protocol: 3}); setNewer(cached, "ClientSideCacheConfig", 0) {
 		stores["client-side caching"] = redislock.New(dial(t, cached))
 	}
 	for want, store := range stores {
@@ -52,43 +58,36 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	}
 	byValue := struct{ redis.UniversalClient }{plain} // such as one that counts commands
 	for _, rdb := range []redis.UniversalClient{plain, cluster(redis.ClusterOptions{}), byValue} {
-		if _, err := core.New(redislock.New(rdb, redislock.WithPrefix(""))); err != nil {
-			t.Error(err)
-		}
+		_, err := core.New(redislock.New(rdb, redislock.WithPrefix(""), redislock.WithReplicas(0, 0)))
+		ok(t, err)
 	}
-}
-
-func TestTheClientStaysAsItWas(t *testing.T) {
-	t.Parallel()
-	share := shared.Use(t)
-	rdb := dial(t, &redis.Options{Addr: share.Addr, ReadTimeout: time.Second, WriteTimeout: 2 * time.Second})
-	locks := locker(t, rdb, redislock.WithPrefix(share.Prefix))
-	ok(t, acquire(t, locks, "name").Release(t.Context()))
-	ok(t, locks.Close(t.Context()))
-	if o := rdb.Options(); o.ContextTimeoutEnabled || o.ReadTimeout != time.Second || o.WriteTimeout != 2*time.Second {
-		t.Errorf("%+v", o)
+	// What core finds in a driver it uses, and tells its callers that they have it.
+	can, want := redislock.NewTx(plain).Capabilities(), driver.Capabilities{Backend: "redis", Location: "127.0.0.1:1", Punctual: true, Fence: true, Dedup: true}
+	if can != want {
+		t.Errorf("%+v; want %+v", can, want)
 	}
-	ok(t, rdb.Ping(t.Context()).Err())
 }
 
 func TestTheLockIsAPlainKeyThatOtherLibrariesRespect(t *testing.T) {
 	t.Parallel()
-	share := shared.Use(t)
-	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	locks := locker(t, rdb, redislock.WithPrefix(share.Prefix))
-	x := acquire(t, locks, "order:42", core.WithLabel("web-1"))
-	value := rdb.Get(t.Context(), share.Prefix+"order:42").Val()
+	p := part(t)
+	locks := p.locker(t)
+	x := acquire(t, locks, "order:42", core.WithLabel("web-1"), core.WithRenewEvery(ttl/10))
+	value := p.value(t, "order:42")
 	if len(value) != 22+1+5 || value[22:] != "\x1fweb-1" {
 		t.Errorf("a value of %d bytes", len(value))
 	}
-	if d := rdb.PTTL(t.Context(), share.Prefix+"order:42").Val(); d <= 0 || d > ttl {
+	if d := p.direct.PTTL(t.Context(), p.key("order:42")).Val(); d <= 0 || d > ttl {
 		t.Errorf("expires in %s", d)
 	}
-	if rdb.SetNX(t.Context(), share.Prefix+"order:42", "theirs", time.Minute).Val() {
+	if renewed(t, x); p.value(t, "order:42") != value {
+		t.Error("a renewal has changed the value")
+	}
+	if p.direct.SetNX(t.Context(), p.key("order:42"), "theirs", time.Minute).Val() {
 		t.Error("another library got it too")
 	}
 	ok(t, x.Release(t.Context()))
-	if !rdb.SetNX(t.Context(), share.Prefix+"order:42", "theirs", time.Minute).Val() {
+	if !p.direct.SetNX(t.Context(), p.key("order:42"), "theirs", time.Minute).Val() {
 		t.Error("another library does not get it")
 	}
 	_, err := locks.TryAcquire(t.Context(), "order:42")
@@ -97,141 +96,29 @@ func TestTheLockIsAPlainKeyThatOtherLibrariesRespect(t *testing.T) {
 
 func TestNothingIsLeftAfterTheLastWaiter(t *testing.T) {
 	t.Parallel()
-	share := shared.Use(t)
-	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	locks := locker(t, rdb, redislock.WithPrefix(share.Prefix))
-	other := locker(t, dial(t, &redis.Options{Addr: share.Addr}), redislock.WithPrefix(share.Prefix))
-	var wg sync.WaitGroup
+	p := part(t)
+	lockers := []*core.Locker{p.locker(t), p.locker(t)}
 	var served atomic.Int64
-	for i := range 100 {
-		wg.Go(func() {
-			name := fmt.Sprintf("name-%d", i%20)
-			for range 20 {
-				for _, l := range []*core.Locker{locks, other} {
-					err := l.Do(t.Context(), name, func(context.Context) error { return nil }, core.WithWait(10*time.Millisecond))
-					if err == nil {
-						served.Add(1)
-					} else if !errors.Is(err, core.ErrHeld) && !errors.Is(err, core.ErrUnavailable) { // by a busy machine
-						t.Error(err)
-					}
-				}
+	crowd(100, func(i int) {
+		for n := range 40 {
+			err := lockers[n%2].Do(t.Context(), fmt.Sprintf("name-%d", i%20), func(context.Context) error { return nil }, core.WithWait(10*time.Millisecond))
+			if err == nil {
+				served.Add(1)
+			} else if !errors.Is(err, core.ErrHeld) && !errors.Is(err, core.ErrUnavailable) { // by a busy machine
+				t.Error(err)
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	if served.Load() < 20 {
 		t.Errorf("%d of 4000 served", served.Load())
 	}
 	eventually(t, "no channel has a subscriber", func() bool {
-		return len(rdb.PubSubChannels(t.Context(), "*"+share.Prefix+"*").Val()) == 0
+		return len(p.direct.PubSubChannels(t.Context(), "*"+p.prefix+"*").Val()) == 0
 	})
-	ok(t, locks.Close(t.Context()))
-	ok(t, other.Close(t.Context()))
-	keys := rdb.Keys(t.Context(), "*"+share.Prefix+"*").Val()
-	if len(keys) != 1 || keys[0] != "{"+share.Prefix+"}:v1:fence" {
+	for _, locks := range lockers {
+		ok(t, locks.Close(t.Context()))
+	}
+	if keys := p.direct.Keys(t.Context(), "*"+p.prefix+"*").Val(); len(keys) != 1 || keys[0] != "{"+p.prefix+"}:v1:fence" {
 		t.Errorf("keys %q", keys)
-	}
-}
-
-func TestNothingIsLeftOfThoseWhoShareAName(t *testing.T) {
-	t.Parallel()
-	share := shared.Use(t)
-	rdb := dial(t, &redis.Options{Addr: share.Addr})
-	locks := locker(t, rdb, redislock.WithPrefix(share.Prefix))
-	kinds := []core.Option{core.WithLimit(1), core.WithShared(), core.WithLimit(2)}
-	var wg sync.WaitGroup
-	for i := range 9 {
-		wg.Go(func() {
-			for range 10 {
-				ok(t, locks.Do(t.Context(), "name", func(context.Context) error { return nil }, kinds[i%3]))
-			}
-		})
-	}
-	wg.Wait()
-	ok(t, locks.Close(t.Context()))
-	keys := rdb.Keys(t.Context(), "*"+share.Prefix+"*").Val()
-	if len(keys) != 1 || keys[0] != "{"+share.Prefix+"}:v1:fence" {
-		t.Errorf("keys %q", keys)
-	}
-}
-
-// The permissions that docs and README give for a Redis user of its own.
-var minimalACL = []any{
-	"resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels", "&{holdfast:*",
-	"-@all", "+evalsha", "+eval", "+get", "+mget", "+set", "+del", "+pexpire", "+pttl", "+time", "+exists", "+zadd", "+zrange", "+zrem", "+zscore", "+zcount", "+zrangebyscore", "+zremrangebyrank", "+hset", "+hget", "+hdel",
-	"+publish", "+subscribe", "+unsubscribe", "+hello", "+ping",
-}
-
-func TestTheDocsGiveThePermissionsThatAreTested(t *testing.T) {
-	t.Parallel()
-	docs, err := os.ReadFile("../../docs/backends/redis.md")
-	ok(t, err)
-	for _, words := range [][]any{forClaims, noScripts, withWait, withSlots, withLooks, withInfo, forLooking} {
-		line := strings.TrimSuffix(strings.ReplaceAll(fmt.Sprintln(words...), "acl setuser", "ACL SETUSER"), "\n")
-		if !strings.Contains(string(docs), "\n"+line+"\n") {
-			t.Errorf("docs/backends/redis.md does not say:\n%s", line)
-		}
-	}
-}
-
-func TestTheMinimalACLIsEnoughAndNoMore(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.do(t, append([]any{"acl", "setuser", "locks", "on", ">secret"}, minimalACL...)...)
-	dialLocks := func() *redis.Client {
-		return dial(t, &redis.Options{Addr: w.server.Addr(), Username: "locks", Password: "secret"})
-	}
-	rdb := dialLocks()
-	a, b := locker(t, rdb), locker(t, dialLocks())
-	x := acquire(t, a, "name", core.WithDedup(time.Hour))
-	got := make(chan error, 1)
-	go func() {
-		y, err := b.Acquire(t.Context(), "name")
-		if err == nil {
-			err = y.Release(t.Context())
-		}
-		got <- err
-	}()
-	lasts(t, x)
-	ok(t, x.Complete(t.Context()))
-	ok(t, <-got)
-	_, err := a.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))
-	is(t, err, core.ErrDuplicate)
-	kinds := []core.Option{core.WithShared(), core.WithLimit(2), core.WithMinHold(time.Millisecond)}
-	leases := make([]*core.Lease, len(kinds))
-	for i, kind := range kinds {
-		leases[i] = acquire(t, a, fmt.Sprint("kind-", i), kind)
-		go func() {
-			y, err := b.Acquire(t.Context(), fmt.Sprint("kind-", i))
-			if err == nil {
-				err = y.Release(t.Context())
-			}
-			got <- err
-		}()
-	}
-	lasts(t, leases[0])
-	for _, x := range leases {
-		ok(t, x.Release(t.Context()))
-		ok(t, <-got)
-	}
-	many, err := a.AcquireAll(t.Context(), []string{"x", "y"}, core.WithLimit(3))
-	ok(t, err)
-	_, err = b.AcquireAll(t.Context(), []string{"w", "x"}, core.WithLimit(2), core.WithWait(0)) // looks at each
-	ok(t, err)
-	_, err = b.TryAcquire(t.Context(), "x", core.WithLimit(3))
-	is(t, err, core.ErrHeld)
-	ok(t, many.Release(t.Context()))
-	for what, err := range map[string]error{
-		"FLUSHALL":             rdb.FlushAll(t.Context()).Err(),
-		"a foreign key":        rdb.Set(t.Context(), "other", "x", 0).Err(),
-		"FLUSHALL by script":   rdb.Eval(t.Context(), "return redis.call('FLUSHALL')", nil).Err(),
-		"foreign key, script":  rdb.Eval(t.Context(), "return redis.call('SET', 'other', 'x')", nil).Err(),
-		"CONFIG":               rdb.ConfigGet(t.Context(), "*").Err(),
-		"KEYS":                 rdb.Keys(t.Context(), "*").Err(),
-		"another user's topic": rdb.Publish(t.Context(), "other", "x").Err(),
-	} {
-		if err == nil || !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't") && !strings.Contains(err.Error(), "ACL failure") {
-			t.Errorf("%s: %v", what, err)
-		}
 	}
 }

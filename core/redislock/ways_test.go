@@ -1,11 +1,21 @@
 package redislock_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"maps"
+	"math/big"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,7 +29,6 @@ import (
 	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
@@ -27,37 +36,65 @@ import (
 
 // The ways by which a client reaches its server, and what changes there.
 
+// handsOver has a name renewed, waited for and handed over.
+func handsOver(t *testing.T, locks, other *core.Locker) {
+	t.Helper()
+	x := acquire(t, locks, "name", core.WithRenewEvery(ttl/10))
+	got := next(t, other, "name")
+	renewed(t, x)
+	ok(t, x.Release(t.Context()))
+	ok(t, <-got)
+}
+
+// taken are the arguments of a server on which an administrator has taken commands away.
+func taken(commands ...string) (args []string) {
+	for _, c := range commands {
+		args = append(args, "--rename-command", c, "")
+	}
+	return args
+}
+
 func TestLocksWorkByAnyProtocolDatabaseAndSocket(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "holdfast-") //nolint:usetesting // the path of a socket has at most 107 bytes
 	ok(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "redis.sock")
-	server := servers.Redis(t, "--unixsocket", socket)
-	for way, o := range map[string]*redis.Options{
-		"RESP2":            {Addr: server.Addr(), Protocol: 2},
-		"RESP3":            {Addr: server.Addr(), Protocol: 3},
-		"another database": {Addr: server.Addr(), DB: 5},
-		"a unix socket":    {Network: "unix", Addr: socket},
+	for way, c := range map[string]struct {
+		args []string
+		o    redis.Options
+		host string
+	}{
+		"RESP2":            {o: redis.Options{Protocol: 2}},
+		"RESP3":            {o: redis.Options{Protocol: 3}},
+		"another database": {o: redis.Options{DB: 5}},
+		"a unix socket":    {args: []string{"--unixsocket", socket}, o: redis.Options{Network: "unix", Addr: socket}},
+		"IPv6":             {args: []string{"--bind", "127.0.0.1", "::1"}, host: "::1"},
+		// Servers before Redis 6 know neither HELLO nor users. The client asks for RESP3.
+		"a server that knows RESP2 only": {args: append(taken("HELLO", "CLIENT"), "--requirepass", "secret"), o: redis.Options{Password: "secret"}},
+		"without the commands of administrators": {args: taken(
+			"FLUSHALL", "FLUSHDB", "CONFIG", "KEYS", "SHUTDOWN", "DEBUG", "MONITOR", "SAVE", "BGSAVE", "BGREWRITEAOF",
+			"REPLICAOF", "SLAVEOF", "ACL", "SCRIPT", "CLIENT", "INFO", "COMMAND", "SCAN", "RENAME",
+		)},
+		"without those of notifications": {args: taken("PUBLISH", "SUBSCRIBE")},
 	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			prefix := redislock.WithPrefix(way + ":")
-			locks := clusterLocker(t, dial(t, o), prefix)
+			server := servers.Redis(t, c.args...)
+			if c.o.Addr == "" {
+				c.o.Addr = server.Addr()
+			}
+			if c.host != "" {
+				withIPv6(t)
+				_, port, err := net.SplitHostPort(server.Addr())
+				ok(t, err)
+				c.o.Addr = net.JoinHostPort(c.host, port)
+			}
+			locks := clusterLocker(t, dial(t, &c.o))
 			ok(t, locks.Ready(t.Context()))
-			handsOver(t, locks, clusterLocker(t, dial(t, o), prefix))
+			handsOver(t, locks, clusterLocker(t, dial(t, &c.o)))
 		})
 	}
-}
-
-// Servers before Redis 6 know neither HELLO nor users.
-func TestLocksWorkOnAServerThatKnowsRESP2Only(t *testing.T) {
-	t.Parallel()
-	server := servers.Redis(t, "--rename-command", "HELLO", "", "--rename-command", "CLIENT", "", "--requirepass", "secret")
-	o := &redis.Options{Addr: server.Addr(), Password: "secret"} // asks for RESP3
-	locks := clusterLocker(t, dial(t, o))
-	ok(t, locks.Ready(t.Context()))
-	handsOver(t, locks, clusterLocker(t, dial(t, o)))
 }
 
 // withIPv6 fails or skips the test where the machine has no IPv6.
@@ -70,73 +107,167 @@ func withIPv6(t *testing.T) {
 	ok(t, l.Close())
 }
 
-func TestLocksWorkOverIPv6(t *testing.T) {
+func TestACommandThatIsRenamedIsNamedByTheError(t *testing.T) {
 	t.Parallel()
-	withIPv6(t)
-	server := servers.Redis(t, "--bind", "127.0.0.1", "::1")
-	_, port, err := net.SplitHostPort(server.Addr())
-	ok(t, err)
-	o := &redis.Options{Addr: net.JoinHostPort("::1", port)}
-	handsOver(t, clusterLocker(t, dial(t, o)), clusterLocker(t, dial(t, o)))
-}
-
-// The nodes call themselves by addresses with colons, in CLUSTER SLOTS and where they send a client elsewhere.
-func TestLocksWorkOnAClusterOverIPv6(t *testing.T) {
-	t.Parallel()
-	backendtest.Slow(t)
-	withIPv6(t)
-	c := servers.Cluster(t, "--bind", "127.0.0.1", "::1", "--cluster-announce-ip", "::1")
-	locks, other := clusterLocker(t, dialCluster(t, c, true)), clusterLocker(t, dialCluster(t, c, true), redislock.WithReplicas(1, time.Second))
-	handsOver(t, locks, other)
-	handsOver(t, other, locks)
-	x, y := acquire(t, locks, "x"), acquire(t, other, "y")
-	w := contend(t, loaded, locks, other)
-	for _, to := range c.Nodes[:3] {
-		reshard(t, c, append(slotsOf(t, c, loaded, 0), keySlot(t, c, "holdfast:x"), keySlot(t, c, "holdfast:y")), to)
-		w.flows(t)
+	const forbids, script = "the server forbids or does not know a command that locking needs", "a script calls a command that the server forbids or does not know"
+	const instead = "; without scripts, use redislock.NewTx"
+	for command, want := range map[string]string{
+		"EVALSHA": forbids + instead, "EVAL": forbids + instead, "SET": script + instead, "GET": script + instead, "TIME": script + instead,
+		"NewTx WATCH": "the server forbids or does not know ", "NewTx MULTI": "the server forbids or does not know ",
+		"NewTx EXEC": "the server forbids or does not know ", "NewTx GET": "the server forbids or does not know ",
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			command, tx := strings.CutPrefix(command, "NewTx ")
+			rdb := dial(t, &redis.Options{Addr: servers.Redis(t, taken(command)...).Addr()})
+			locks := locker(t, rdb)
+			if tx {
+				locks = backendtest.Locker(t, redislock.NewTx(rdb), ttl)
+			}
+			if said := toldThat(t, locks, want); tx && strings.Contains(said, "without scripts") {
+				t.Errorf("%s: it has none", said)
+			}
+		})
 	}
-	w.undisturbed(t)
-	renewedAndReleased(t, []*core.Lease{x, y})
 }
 
-// A service with one endpoint moves the name of that endpoint to another server. Connections that a client has go
-// on to the old one.
-func TestAFailoverByDNSIsFollowed(t *testing.T) {
+// unused is an address at which nobody listens.
+func unused(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer func() { ok(t, l.Close()) }()
+	return l.Addr().String()
+}
+
+// daemon runs a program, with the configuration that args name as "conf", until the test ends. It returns once
+// somebody listens at addr.
+func daemon(t *testing.T, addr, path, conf string, args ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "conf")
+	ok(t, os.WriteFile(file, []byte(conf), 0o600))
+	for i, arg := range args {
+		args[i] = strings.ReplaceAll(arg, "conf", file)
+	}
+	var log bytes.Buffer
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), path, args...)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	ok(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", path, log.String())
+		}
+	})
+	eventually(t, filepath.Base(path)+" listens", func() bool {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+}
+
+// haproxy passes connections on to the one of some servers that is the master, and cuts those that are idle.
+func haproxy(t *testing.T, idle time.Duration, targets ...*servers.Server) (addr string) {
+	t.Helper()
+	path := servers.Find(t, "haproxy", "haproxy")
+	addr = unused(t)
+	var conf strings.Builder
+	fmt.Fprintf(&conf, `defaults
+  mode tcp
+  timeout connect 5s
+  timeout client %[1]dms
+  timeout server %[1]dms
+listen redis
+  bind %[2]s
+  option tcp-check
+  tcp-check send info\ replication\r\n
+  tcp-check expect string role:master
+  default-server check inter 100ms fall 2 rise 1 on-marked-down shutdown-sessions
+`, idle.Milliseconds(), addr)
+	for i, s := range targets {
+		fmt.Fprintf(&conf, "  server s%d %s\n", i, s.Addr())
+	}
+	daemon(t, addr, path, conf.String(), "-db", "-f", "conf")
+	rdb := dial(t, &redis.Options{Addr: addr})
+	eventually(t, "HAProxy has found the master", func() bool { return rdb.Ping(t.Context()).Err() == nil })
+	return addr
+}
+
+func TestLocksWorkBehindHAProxyWhichCutsIdleConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	for what, retire := range map[string]func(old, next *servers.Server, admin *redis.Client){
-		"the old master is a replica": func(_, next *servers.Server, admin *redis.Client) {
-			host, port, _ := net.SplitHostPort(next.Addr())
-			ok(t, admin.ReplicaOf(t.Context(), host, port).Err())
+	addr := haproxy(t, 300*time.Millisecond, servers.Redis(t))
+	locks, other := clusterLocker(t, dial(t, &redis.Options{Addr: addr})), clusterLocker(t, dial(t, &redis.Options{Addr: addr}))
+	ok(t, locks.Ready(t.Context()))
+	x := acquire(t, locks, "held", core.WithTTL(ttl)) // each renewal comes after a cut
+	for range 2 {
+		handsOver(t, locks, other)
+		lasts(t, x)
+	}
+	ok(t, x.Release(t.Context()))
+	w := contend(t, locks, other)
+	w.flows(t)
+	w.end(t, true)
+}
+
+// twemproxy knows no HELLO, and hangs up without a word.
+func TestTwemproxyIsRefusedWithAReason(t *testing.T) {
+	t.Parallel()
+	path := servers.Find(t, "nutcracker", "nutcracker")
+	addr, stats := unused(t), unused(t)
+	_, port, err := net.SplitHostPort(stats)
+	ok(t, err)
+	daemon(t, addr, path, fmt.Sprintf(`main:
+  listen: %s
+  redis: true
+  hash: fnv1a_64
+  distribution: ketama
+  servers:
+  - %s:1
+`, addr, servers.Redis(t).Addr()), "-c", "conf", "-a", "127.0.0.1", "-s", port)
+	// A client that says HELLO four times may not be through with that when the attempt's time is over.
+	toldThat(t, locker(t, dial(t, &redis.Options{Addr: addr, MaxRetries: -1})), "twemproxy")
+}
+
+// A service with one endpoint moves the name of that endpoint to another server, or HAProxy finds it. Connections that a
+// client has go on to the old one.
+func TestAFailoverBehindOneEndpointIsFollowed(t *testing.T) {
+	t.Parallel()
+	backendtest.Slow(t)
+	for what, retire := range map[string]func(t *testing.T, old, next *servers.Server){
+		"DNS, the old master is a replica": func(t *testing.T, old, next *servers.Server) {
+			t.Helper()
+			host, port, _ := strings.Cut(next.Addr(), ":")
+			ok(t, dial(t, &redis.Options{Addr: old.Addr()}).ReplicaOf(t.Context(), host, port).Err())
 		},
-		"the old master is gone":   func(old, _ *servers.Server, _ *redis.Client) { old.Kill() },
-		"the old master is silent": func(old, _ *servers.Server, _ *redis.Client) { old.Pause() },
+		"DNS, the old master is gone":     func(_ *testing.T, old, _ *servers.Server) { old.Kill() },
+		"DNS, the old master is silent":   func(_ *testing.T, old, _ *servers.Server) { old.Pause() },
+		"HAProxy, the old master is gone": func(_ *testing.T, old, _ *servers.Server) { old.Kill() },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			old := servers.Redis(t)
 			host, port, _ := strings.Cut(old.Addr(), ":")
-			next := servers.Redis(t, "--replicaof", host, port, "--repl-diskless-sync-delay", "0")
+			to := servers.Redis(t, "--replicaof", host, port, "--repl-diskless-sync-delay", "0")
 			var resolves atomic.Pointer[servers.Server]
 			resolves.Store(old)
 			o := &redis.Options{Addr: "redis.example:6379", Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, network, resolves.Load().Addr())
 			}}
+			if strings.HasPrefix(what, "HAProxy") {
+				o = &redis.Options{Addr: haproxy(t, time.Minute, old, to)}
+			}
 			locks, other := clusterLocker(t, dial(t, o)), clusterLocker(t, dial(t, o))
 			x := acquire(t, locks, "held", core.WithRenewEvery(ttl/10))
-			got := make(chan error, 1)
-			go func() {
-				y, err := other.Acquire(t.Context(), "held")
-				if err == nil {
-					err = y.Release(t.Context())
-				}
-				got <- err
-			}()
-			admin, promoted := dial(t, &redis.Options{Addr: old.Addr()}), dial(t, &redis.Options{Addr: next.Addr()})
+			got := next(t, other, "held")
+			promoted := dial(t, &redis.Options{Addr: to.Addr()})
 			eventually(t, "the replica has heard of it", func() bool { return promoted.Exists(t.Context(), "holdfast:held").Val() == 1 })
 			ok(t, promoted.ReplicaOf(t.Context(), "no", "one").Err())
-			retire(old, next, admin)
-			resolves.Store(next)
+			retire(t, old, to)
+			resolves.Store(to)
 			renewed(t, x)
 			ok(t, x.Release(t.Context()))
 			ok(t, <-got)
@@ -172,9 +303,6 @@ func (c *credentials) set(password string) {
 func (c *credentials) Subscribe(l auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.listeners == nil {
-		c.listeners = make(map[auth.CredentialsListener]bool)
-	}
 	c.listeners[l] = true
 	return auth.NewBasicCredentials("locks", c.password), func() error {
 		c.mu.Lock()
@@ -198,18 +326,17 @@ func TestAPasswordThatChangesCostsNoLease(t *testing.T) {
 	} {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.do(t, "acl", "setuser", "locks", "on", ">first", "~*", "&*", "+@all")
-			c := &credentials{password: "first"}
-			o := &redis.Options{Addr: w.server.Addr()}
+			p, _ := own(t, "--user", "locks", "on", ">first", "~*", "&*", "+@all")
+			c := &credentials{password: "first", listeners: make(map[auth.CredentialsListener]bool)}
+			o := &redis.Options{Addr: p.addr}
 			use(o, c)
 			locks, other := clusterLocker(t, dial(t, o)), clusterLocker(t, dial(t, o))
 			x := acquire(t, locks, "held", core.WithRenewEvery(ttl/10))
 			for i := range 3 {
-				next := "password-" + strconv.Itoa(i)
-				w.do(t, "acl", "setuser", "locks", "resetpass", ">"+next)
-				c.set(next)
-				ok(t, w.direct.ClientKillByFilter(t.Context(), "user", "locks").Err()) // the subscriptions, too
+				password := "password-" + strconv.Itoa(i)
+				p.do(t, "acl", "setuser", "locks", "resetpass", ">"+password)
+				c.set(password)
+				ok(t, p.direct.ClientKillByFilter(t.Context(), "user", "locks").Err()) // the subscriptions, too
 				renewed(t, x)
 				handsOver(t, locks, other)
 			}
@@ -218,28 +345,136 @@ func TestAPasswordThatChangesCostsNoLease(t *testing.T) {
 	}
 }
 
-func TestAPasswordThatIsOutOfDateIsToldAtOnce(t *testing.T) {
+func TestLocksWorkOverTLSWithThoseWhoProveWhoTheyAre(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.do(t, "acl", "setuser", "locks", "on", ">first", "~*", "&*", "+@all")
-	locks := locker(t, dial(t, &redis.Options{Addr: w.server.Addr(), Username: "locks", Password: "first"}))
-	ok(t, locks.Ready(t.Context()))
-	w.do(t, "acl", "setuser", "locks", "resetpass", ">next")
-	ok(t, w.direct.ClientKillByFilter(t.Context(), "user", "locks").Err())
-	told(t, locks, "WRONGPASS: the server does not know this user and password")
+	for what, start := range map[string]func(t *testing.T, args []string) (nodes []*servers.Server, over func(*tls.Config) redis.UniversalClient, fails func()){
+		"Redis": func(t *testing.T, args []string) ([]*servers.Server, func(*tls.Config) redis.UniversalClient, func()) {
+			t.Helper()
+			s := servers.Redis(t, args...)
+			return []*servers.Server{s}, func(config *tls.Config) redis.UniversalClient {
+				return dial(t, &redis.Options{Addr: s.TLSAddr(), TLSConfig: config})
+			}, nil
+		},
+		"Sentinel": func(t *testing.T, args []string) ([]*servers.Server, func(*tls.Config) redis.UniversalClient, func()) {
+			t.Helper()
+			s := servers.Sentinel(t, "secret", args...)
+			var addrs []string
+			for _, w := range s.Sentinels {
+				addrs = append(addrs, w.TLSAddr())
+			}
+			over := func(config *tls.Config) redis.UniversalClient {
+				rdb := redis.NewFailoverClient(&redis.FailoverOptions{
+					MasterName: servers.MasterName, SentinelAddrs: addrs, TLSConfig: config,
+					SentinelUsername: "default", SentinelPassword: "secret", Username: "default", Password: "secret",
+				})
+				t.Cleanup(func() { _ = rdb.Close() })
+				return rdb
+			}
+			return append(slices.Clone(s.Nodes), s.Sentinels...), over, func() {
+				inStep(t, dial(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}), "in-step")
+				s.Nodes[0].Kill()
+				s.AwaitMaster(s.Nodes[1])
+			}
+		},
+		"Cluster": func(t *testing.T, args []string) ([]*servers.Server, func(*tls.Config) redis.UniversalClient, func()) {
+			t.Helper()
+			c := servers.Cluster(t, args...)
+			return c.Nodes, func(config *tls.Config) redis.UniversalClient {
+				rdb := redis.NewClusterClient(&redis.ClusterOptions{
+					Addrs: []string{c.Nodes[0].TLSAddr()}, TLSConfig: config, ContextTimeoutEnabled: true, MaintNotificationsConfig: quiet, // finds the others
+				})
+				t.Cleanup(func() { _ = rdb.Close() })
+				return rdb
+			}, nil
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			if what != "Redis" {
+				backendtest.Slow(t)
+			}
+			ours, theirs := newAuthority(t), newAuthority(t)
+			nodes, over, fails := start(t, ours.args())
+			var addrs []string
+			for _, n := range nodes {
+				addrs = append(addrs, n.TLSAddr())
+				if err := dial(t, &redis.Options{Addr: n.TLSAddr()}).Ping(t.Context()).Err(); err == nil {
+					t.Errorf("%s answers without TLS", n.TLSAddr())
+				}
+			}
+			rdb := over(ours.client())
+			locks, other := clusterLocker(t, rdb), clusterLocker(t, over(ours.client()))
+			handsOver(t, locks, other)
+			if fails != nil {
+				x := acquire(t, locks, "held", core.WithRenewEvery(ttl/10))
+				fails()
+				renewed(t, x) // by the new master
+				ok(t, x.Release(t.Context()))
+			}
+			if cluster, is := rdb.(*redis.ClusterClient); is {
+				for i := range 60 { // at all three masters
+					ok(t, acquire(t, locks, fmt.Sprintf("name-%d", i)).Release(t.Context()))
+				}
+				ok(t, cluster.ForEachShard(t.Context(), func(_ context.Context, n *redis.Client) error {
+					if !slices.Contains(addrs, n.Options().Addr) {
+						return fmt.Errorf("the client was sent to %s", n.Options().Addr)
+					}
+					return nil
+				}))
+			}
+			for who, config := range map[string]*tls.Config{
+				"a server that nobody vouches for": {RootCAs: theirs.pool, Certificates: []tls.Certificate{ours.pair}},
+				"a client without a certificate":   {RootCAs: ours.pool},
+				"a client that nobody vouches for": {RootCAs: ours.pool, Certificates: []tls.Certificate{theirs.pair}},
+			} {
+				if _, err := locker(t, over(config)).TryAcquire(t.Context(), "name"); err == nil {
+					t.Error(who)
+				} else {
+					is(t, err, core.ErrUnavailable)
+				}
+			}
+		})
+	}
 }
 
-// told fails the test unless Ready and an acquire say what is wrong. It returns what they say.
-func told(t *testing.T, locks *core.Locker, want string) string {
+// authority vouches for itself, as server and as client.
+type authority struct {
+	pool              *x509.CertPool
+	pair              tls.Certificate
+	certFile, keyFile string
+}
+
+// client is what one of its clients has, and args are those of its servers.
+func (a *authority) client() *tls.Config {
+	return &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{a.pair}, MinVersion: tls.VersionTLS12}
+}
+
+func (a *authority) args() []string {
+	return []string{"--tls-cert-file", a.certFile, "--tls-key-file", a.keyFile, "--tls-ca-cert-file", a.certFile}
+}
+
+func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	ready := locks.Ready(t.Context())
-	is(t, ready, core.ErrUnavailable)
-	_, err := locks.Acquire(t.Context(), "name")
-	is(t, err, core.ErrUnavailable)
-	said := fmt.Sprintf("%v; Ready: %v", driver.Reason(err), ready)
-	if !strings.Contains(driver.Reason(err), want) || !strings.Contains(said[len(driver.Reason(err)):], want) {
-		t.Errorf("%v: %s: does not say %q", err, said, want)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ok(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "holdfast test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	t.Log(ready)
-	return said
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	ok(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	ok(t, err)
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	a := &authority{pool: x509.NewCertPool(), certFile: filepath.Join(t.TempDir(), "cert.pem"), keyFile: filepath.Join(t.TempDir(), "key.pem")}
+	a.pool.AppendCertsFromPEM(certPEM)
+	a.pair, err = tls.X509KeyPair(certPEM, keyPEM)
+	ok(t, err)
+	ok(t, os.WriteFile(a.certFile, certPEM, 0o600))
+	ok(t, os.WriteFile(a.keyFile, keyPEM, 0o600))
+	return a
 }

@@ -1,8 +1,8 @@
 package redlock_test
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,65 +10,149 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
-func TestWhatTheNodesSayDecidesAnAcquire(t *testing.T) {
+// want is what a call comes to.
+type want int
+
+const (
+	done want = iota
+	held
+	notOwner
+	unknown
+	notSent
+)
+
+func TestWhatTheNodesSayDecides(t *testing.T) {
 	t.Parallel()
-	type want int
-	const (
-		granted want = iota
-		held
-		unknown
-		notSent
-	)
-	for name, c := range map[string]struct {
-		fates []lab.Fate
-		squat []int
-		want  want
-	}{
-		"all grant":                            {fates: []lab.Fate{0, 0, 0}, want: granted},
-		"a quorum of three":                    {fates: []lab.Fate{0, lab.Refused, 0}, want: granted},
-		"no quorum of three":                   {fates: []lab.Fate{0, lab.Refused, lab.Refused}, want: notSent}, // the one is given back
-		"nobody was asked":                     {fates: []lab.Fate{lab.Refused, lab.Refused, lab.Refused}, want: notSent},
-		"one may have granted":                 {fates: []lab.Fate{lab.Refused, lab.RequestLost, lab.Refused}, want: unknown},
-		"two are enough to hold three":         {fates: []lab.Fate{0, 0, 0}, squat: []int{0, 2}, want: held},
-		"one of three is in nobody's way":      {fates: []lab.Fate{0, 0, 0}, squat: []int{1}, want: granted},
-		"one says held, others nothing":        {fates: []lab.Fate{0, lab.RequestLost, lab.ReplyLost}, squat: []int{0}, want: held},
-		"one says held, others are down":       {fates: []lab.Fate{0, lab.Refused, lab.Refused}, squat: []int{0}, want: held},
-		"half of four is no quorum":            {fates: []lab.Fate{0, 0, lab.Refused, lab.Refused}, want: notSent},
-		"half of four is no quorum for either": {fates: []lab.Fate{0, 0, 0, 0}, squat: []int{0, 1}, want: held},
-		"three of four are":                    {fates: []lab.Fate{0, 0, lab.Refused, 0}, want: granted},
-		"three of five, two black holes":       {fates: []lab.Fate{lab.RequestLost, 0, 0, lab.ReplyLost, 0}, want: granted},
-		"three of five, two squatters":         {fates: []lab.Fate{0, 0, 0, 0, 0}, squat: []int{0, 1}, want: granted},
-		"two of five, a squatter, two down":    {fates: []lab.Fate{0, 0, 0, lab.Refused, lab.ReplyReset}, squat: []int{0}, want: held},
-		"two of five, three resets":            {fates: []lab.Fate{0, 0, lab.ReplyReset, lab.ReplyReset, lab.ReplyReset}, want: unknown},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inMesh(t, len(c.fates), func(t *testing.T, m *mesh) {
-				p := m.process()
-				p.next(lab.OpAcquire, c.fates...)
-				m.squat(c.squat...)
-				_, err := p.store.Acquire(t.Context(), p.claim("token"))
-				synctest.Wait()
-				switch c.want {
-				case granted:
-					ok(t, err)
-					ok(t, p.store.Release(t.Context(), p.claim("token")))
-				case held:
-					isHeld(t, err)
-				case unknown:
-					isUnknown(t, err)
-				case notSent:
-					isErr(t, err, driver.ErrNotSent)
-				}
-				time.Sleep(ttl / 2) // less than it would take by itself
-				m.wantTaken(len(c.squat))
-			})
-		})
+	const down, lost, mute, reset = lab.Refused, lab.RequestLost, lab.ReplyLost, lab.ReplyReset
+	type row struct {
+		fates        []lab.Fate
+		flush, squat []int // nodes that have forgotten it, or that somebody else has
+		want         want
 	}
+	for op, rows := range map[lab.Op]map[string]row{
+		lab.OpAcquire: {
+			"all grant":                            {fates: []lab.Fate{0, 0, 0}},
+			"a quorum of three":                    {fates: []lab.Fate{0, down, 0}},
+			"no quorum of three":                   {fates: []lab.Fate{0, down, down}, want: notSent}, // the one is given back
+			"nobody was asked":                     {fates: []lab.Fate{down, down, down}, want: notSent},
+			"one may have granted":                 {fates: []lab.Fate{down, lost, down}, want: unknown},
+			"two are enough to hold three":         {fates: []lab.Fate{0, 0, 0}, squat: []int{0, 2}, want: held},
+			"one of three is in nobody's way":      {fates: []lab.Fate{0, 0, 0}, squat: []int{1}},
+			"one says held, others nothing":        {fates: []lab.Fate{0, lost, mute}, squat: []int{0}, want: held},
+			"one says held, others are down":       {fates: []lab.Fate{0, down, down}, squat: []int{0}, want: held},
+			"half of four is no quorum":            {fates: []lab.Fate{0, 0, down, down}, want: notSent},
+			"half of four is no quorum for either": {fates: []lab.Fate{0, 0, 0, 0}, squat: []int{0, 1}, want: held},
+			"three of four are":                    {fates: []lab.Fate{0, 0, down, 0}},
+			"three of five, two black holes":       {fates: []lab.Fate{lost, 0, 0, mute, 0}},
+			"three of five, two squatters":         {fates: []lab.Fate{0, 0, 0, 0, 0}, squat: []int{0, 1}},
+			"two of five, a squatter, two down":    {fates: []lab.Fate{0, 0, 0, down, reset}, squat: []int{0}, want: held},
+			"two of five, three resets":            {fates: []lab.Fate{0, 0, reset, reset, reset}, want: unknown},
+		},
+		lab.OpRenew: { // where it was lost it is healed, if a quorum has it
+			"all":                                 {fates: []lab.Fate{0, 0, 0}},
+			"a quorum; one is down":               {fates: []lab.Fate{0, down, 0}},
+			"a quorum; one has lost it":           {fates: []lab.Fate{0, 0, 0}, flush: []int{1}},
+			"no quorum answers":                   {fates: []lab.Fate{0, lost, mute}, want: unknown},
+			"one has lost it, one may have it":    {fates: []lab.Fate{0, 0, mute}, flush: []int{0}, want: unknown},
+			"two of three have lost it":           {fates: []lab.Fate{0, 0, 0}, flush: []int{0, 1}, want: notOwner},
+			"two have lost it, one is silent":     {fates: []lab.Fate{0, 0, lost}, flush: []int{0, 1}, want: notOwner},
+			"half of four have lost it":           {fates: []lab.Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
+			"half of four are down":               {fates: []lab.Fate{0, 0, down, down}, want: unknown},
+			"two of five lost it, one is silent":  {fates: []lab.Fate{0, 0, 0, 0, reset}, flush: []int{0, 1}, want: unknown},
+			"three of five have lost it":          {fates: []lab.Fate{0, 0, 0, 0, 0}, flush: []int{0, 1, 2}, want: notOwner},
+			"two of five have lost it":            {fates: []lab.Fate{0, 0, 0, 0, 0}, flush: []int{0, 1}},
+			"two of five are somebody else's":     {fates: []lab.Fate{0, 0, 0, 0, 0}, flush: []int{0, 1}, squat: []int{0, 1}},
+			"one lost it, one is down, of five":   {fates: []lab.Fate{0, 0, 0, 0, down}, flush: []int{0}},
+			"one lost it, two are down, of five":  {fates: []lab.Fate{0, 0, 0, down, down}, flush: []int{0}, want: unknown},
+			"two lost it, three may not, of five": {fates: []lab.Fate{0, 0, down, down, down}, flush: []int{0, 1}, want: unknown},
+		},
+		lab.OpRelease: {
+			"all":                              {fates: []lab.Fate{0, 0, 0}},
+			"a quorum":                         {fates: []lab.Fate{0, lost, 0}},
+			"one has lost it":                  {fates: []lab.Fate{0, 0, 0}, flush: []int{2}},
+			"two of three have lost it":        {fates: []lab.Fate{0, 0, 0}, flush: []int{0, 2}, want: notOwner},
+			"half of four have lost it":        {fates: []lab.Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
+			"two are silent":                   {fates: []lab.Fate{0, lost, lost}, want: unknown},
+			"one has lost it, one is silent":   {fates: []lab.Fate{0, 0, lost}, flush: []int{0}, want: unknown},
+			"nobody was asked, and will be":    {fates: []lab.Fate{down, down, down}, want: unknown},
+			"nobody knows":                     {fates: []lab.Fate{down, reset, down}, want: unknown},
+			"two of five are silent":           {fates: []lab.Fate{0, 0, 0, lost, mute}},
+			"two of five lost it, one is down": {fates: []lab.Fate{0, 0, 0, 0, down}, flush: []int{0, 1}, want: unknown},
+		},
+	} {
+		for what, c := range rows {
+			t.Run(fmt.Sprint(op, ": ", what), func(t *testing.T) {
+				t.Parallel()
+				inMesh(t, len(c.fates), func(t *testing.T, m *mesh) {
+					p := m.process()
+					if op != lab.OpAcquire {
+						p = m.holder("token")
+					}
+					for _, i := range c.flush {
+						p.flush(i)
+					}
+					m.squat(c.squat...)
+					p.next(op, c.fates...)
+					left := len(c.squat)
+					var err error
+					switch op {
+					case lab.OpAcquire:
+						if err = acquires(t, p, p.claim("token")); err == nil {
+							synctest.Wait()
+							ok(t, p.store.Release(t.Context(), p.claim("token")))
+						}
+					case lab.OpRelease:
+						err = p.store.Release(t.Context(), p.claim("token"))
+					default:
+						if left = len(c.fates); c.want != done {
+							left -= len(c.flush)
+						}
+						err = p.renew()
+						for _, i := range c.flush {
+							if synctest.Wait(); c.want == done && c.squat == nil { // with the same token
+								ok(t, m.stores[i].Renew(t.Context(), []driver.Claim{p.links[i].LastClaim()})[0])
+							}
+						}
+						m.wantTaken(left)
+					}
+					switch c.want {
+					case done:
+						ok(t, err)
+					case held:
+						isHeld(t, err)
+					case unknown:
+						isUnknown(t, err)
+					case notOwner:
+						isErr(t, err, driver.ErrNotOwner)
+					case notSent:
+						isErr(t, err, driver.ErrNotSent)
+					}
+					time.Sleep(ttl / 2) // less than it would take by itself
+					m.wantTaken(left)   // the rest was cleaned up all the same
+				})
+			})
+		}
+	}
+}
+
+func TestOnlyWhatWasNeverAskedForIsCertainNotToBeSentAndAVerificationHealsNothing(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		p.next(lab.OpRelease, lab.Refused, lab.Refused, lab.Refused)
+		isErr(t, p.store.Release(t.Context(), p.claim("token")), driver.ErrNotSent)
+		p = m.holder("token")
+		p.flush(0)
+		verify := p.claim("token")
+		verify.TTL = 0
+		ok(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0])
+		m.wantTaken(2)
+		time.Sleep(ttl)
+		isErr(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
+	})
 }
 
 func TestAQuorumDoesNotWaitForSlowNodes(t *testing.T) {
@@ -133,101 +217,6 @@ func TestHeldSaysWhenAQuorumComesFreeAtTheLatest(t *testing.T) {
 	})
 }
 
-// capped is a node that grants no more than its own TTL.
-type capped struct {
-	driver.Driver
-	ttl time.Duration
-}
-
-func (c capped) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
-	claim.TTL = min(claim.TTL, c.ttl)
-	g, err := c.Driver.Acquire(ctx, claim)
-	g.TTL, g.Longest = claim.TTL, claim.TTL
-	return g, err
-}
-
-func (c capped) Renew(ctx context.Context, claims []driver.Claim) []error {
-	own := append([]driver.Claim(nil), claims...)
-	for i := range own {
-		own[i].TTL = min(own[i].TTL, c.ttl)
-	}
-	return c.Driver.Renew(ctx, own)
-}
-
-func TestValidityIsTheShortestOfTheBestQuorum(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		ttls []int // in seconds
-		want int
-	}{
-		{[]int{5, 4, 3, 2, 1}, 3},
-		{[]int{1, 9, 2, 8, 7}, 7},
-		{[]int{1, 2, 99, 99, 99}, 10},
-		{[]int{4, 3, 2, 1}, 2},
-		{[]int{3, 1, 2}, 2},
-	} {
-		inMesh(t, 0, func(t *testing.T, _ *mesh) {
-			var nodes []driver.Driver
-			for _, seconds := range c.ttls {
-				nodes = append(nodes, &capped{memlock.New(), time.Duration(seconds) * time.Second})
-			}
-			s := redlock.New(nodes)
-			for range 2 { // asked again, it is the same
-				g, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: ttl})
-				ok(t, err)
-				if g.TTL != time.Duration(c.want)*time.Second {
-					t.Errorf("%v: %s", c.ttls, g.TTL)
-				}
-			}
-			synctest.Wait()
-		})
-	}
-}
-
-// Of five nodes two grant less than the other three promise. They are no help when one of
-// those three is gone.
-func TestANodeThatGrantsLessThanWasPromisedDoesNotCount(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 0, func(t *testing.T, _ *mesh) {
-		var nodes []driver.Driver
-		var links []*lab.Net
-		for _, seconds := range []int{2, 2, 99, 99, 99} {
-			links = append(links, lab.New(&capped{memlock.New(), time.Duration(seconds) * time.Second}))
-			nodes = append(nodes, links[len(links)-1])
-		}
-		s := redlock.New(nodes)
-		c := driver.Claim{Name: "name", Token: "token", TTL: ttl}
-		_, err := s.Acquire(t.Context(), c)
-		ok(t, err)
-		synctest.Wait()
-		ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
-		links[4].All(lab.Refused)
-		isUnknown(t, s.Renew(t.Context(), []driver.Claim{c})[0])
-		synctest.Wait()
-	})
-}
-
-type limited struct {
-	*memlock.Store
-	can driver.Capabilities
-}
-
-func (l *limited) Capabilities() driver.Capabilities { return l.can }
-
-func TestTheNodesBoundWhatItCan(t *testing.T) {
-	t.Parallel()
-	nodes := []driver.Driver{
-		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MinTTL: time.Second, MaxName: 100}},
-		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MinTTL: 2 * time.Second}},
-		&limited{memlock.New(), driver.Capabilities{Fence: true, Dedup: true, Block: true, MaxName: 50}},
-	}
-	s := redlock.New(nodes)
-	want := driver.Capabilities{Backend: "redlock", Punctual: true, Hears: true, Queue: true, MinTTL: 2 * time.Second, MaxName: 50}
-	if can := s.Capabilities(); can != want {
-		t.Errorf("%+v; want %+v", can, want)
-	}
-}
-
 // Core asks again with the same token where it has not heard the answer. What this grants must not be given back since
 // the first promise has ended meanwhile.
 func TestWhatAnAcquireIsGrantedAgainIsKeptBeyondTheFirstPromise(t *testing.T) {
@@ -283,26 +272,6 @@ func TestNodesThatAreDownHurryNobody(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The operator mends the one while the others come back.
-func TestOneNodeThatRefusesItsClientEndsNoWait(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		wrong := driver.NotSent(driver.Refused(errors.New("WRONGPASS")))
-		p := m.process()
-		p.links[0].All(lab.Refused)
-		p.links[1].All(lab.Refused)
-		one := m.over([]driver.Driver{p.links[0], p.links[1], m.stores[2], m.stores[3], says{m.stores[4], wrong}})
-		time.AfterFunc(time.Second, p.heal)
-		x, err := one.locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		ok(t, x.Release(t.Context()))
-
-		all := m.over([]driver.Driver{m.stores[0], m.stores[1], says{m.stores[2], wrong}, says{m.stores[3], wrong}, says{m.stores[4], wrong}})
-		_, err = all.store.Acquire(t.Context(), all.claim("token"))
-		is(t, err, driver.ErrRefused)
-	})
 }
 
 func TestNothingIsLeftOfAnAcquireThatWasNotSent(t *testing.T) {

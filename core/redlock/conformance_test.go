@@ -20,52 +20,36 @@ import (
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
-func TestConformanceInMemory(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{3, 4, 5} {
-		drivertest.RunInBubble(t, func(testing.TB) drivertest.Config { return ofMemory(n) })
-	}
-}
-
-func TestConformanceOfFencesInMemory(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{3, 5} {
-		drivertest.RunInBubble(t, func(testing.TB) drivertest.Config { return ofMemory(n, redlock.WithFence()) })
-	}
-}
-
-// plain is a node without a queue whose order can be set.
+// plain is a node without a queue whose order can be set: such nodes are polled.
 type plain struct {
 	driver.Driver
 	inspect.Inspector
 }
 
-// Nodes that have no queue whose order can be set are polled.
-func TestConformanceOfNodesWithoutAQueueInMemory(t *testing.T) {
+func TestConformanceInMemory(t *testing.T) {
 	t.Parallel()
-	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
-		stores, down := memory(3), memory(3)
-		for i := range stores {
-			down[i].(*memlock.Store).SetDown(true)
-			stores[i], down[i] = plain{stores[i], stores[i].(inspect.Inspector)}, plain{down[i], nil}
-		}
-		return drivertest.Config{
-			Driver:      func() driver.Driver { return redlock.New(stores) },
-			Unreachable: func() driver.Driver { return redlock.New(down) },
-		}
-	})
-}
-
-// ofMemory is a service of n nodes with queues.
-func ofMemory(n int, opts ...redlock.Option) drivertest.Config {
-	stores, down := memory(n), memory(n)
-	for _, node := range down {
-		node.(*memlock.Store).SetDown(true)
-	}
-	return drivertest.Config{
-		Driver:      func() driver.Driver { return redlock.New(stores, opts...) },
-		Unreachable: func() driver.Driver { return redlock.New(down, opts...) },
-		Slow:        time.Millisecond, // it asks for a rank before it stands in the queue
+	fenced := []redlock.Option{redlock.WithFence()}
+	for what, row := range map[string]struct {
+		nodes int
+		opts  []redlock.Option
+	}{"three": {3, nil}, "four": {4, nil}, "five": {5, nil}, "three with fences": {3, fenced}, "five with fences": {5, fenced}, "without queues": {3, nil}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
+				stores, down := memory(row.nodes), memory(row.nodes)
+				for i := range stores {
+					down[i].(*memlock.Store).SetDown(true)
+					if what == "without queues" {
+						stores[i], down[i] = plain{stores[i], stores[i].(inspect.Inspector)}, plain{down[i], nil}
+					}
+				}
+				return drivertest.Config{
+					Driver:      func() driver.Driver { return redlock.New(stores, row.opts...) },
+					Unreachable: func() driver.Driver { return redlock.New(down, row.opts...) },
+					Slow:        time.Millisecond, // it asks for a rank before it stands in the queue
+				}
+			})
+		})
 	}
 }
 
@@ -80,38 +64,40 @@ func memory(n int) []driver.Driver {
 func TestConformanceOnFiveRedisServers(t *testing.T) {
 	t.Parallel()
 	nodes := five(t)
-	var cases atomic.Int64
-	drivertest.Run(t, func(t testing.TB) drivertest.Config {
-		c := over(t, backendtest.Addrs(nodes), fmt.Sprintf("holdfast:%d:", cases.Add(1)), redlock.WithFence())
+	run(t, func(t testing.TB, prefix string) drivertest.Config {
+		c := over(t, backendtest.Addrs(nodes), prefix, redlock.WithFence())
 		c.Own = func() drivertest.Config {
 			own := five(t)
 			c := over(t, backendtest.Addrs(own), "holdfast:", redlock.WithFence())
-			c.Kill = func() {
-				for _, s := range own {
-					s.Kill()
-				}
-			}
-			c.Restart = func() {
-				for _, s := range own {
-					s.Restart()
-				}
-			}
-			c.Forgetful = true
+			c.Kill, c.Restart, c.Forgetful = each(own, (*servers.Server).Kill), each(own, (*servers.Server).Restart), true
 			return c
 		}
 		return c
 	})
 }
 
+func each(nodes []*servers.Server, do func(*servers.Server)) func() {
+	return func() {
+		for _, s := range nodes {
+			do(s)
+		}
+	}
+}
+
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	nodes := five(t)
-	var cases atomic.Int64
-	drivertest.Run(t, func(t testing.TB) drivertest.Config {
-		addrs, prefix := backendtest.Addrs(nodes), fmt.Sprintf("holdfast:%d:", cases.Add(1))
+	addrs := backendtest.Addrs(five(t))
+	run(t, func(t testing.TB, prefix string) drivertest.Config {
 		return behind(t, addrs, prefix).Uneven(over(t, addrs, prefix))
 	})
+}
+
+// run runs the suite. Each case has a prefix of its own.
+func run(t *testing.T, open func(t testing.TB, prefix string) drivertest.Config) {
+	t.Helper()
+	var cases atomic.Int64
+	drivertest.Run(t, func(t testing.TB) drivertest.Config { return open(t, fmt.Sprintf("holdfast:%d:", cases.Add(1))) })
 }
 
 func five(t testing.TB) []*servers.Server {

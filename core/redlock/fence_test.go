@@ -1,8 +1,6 @@
 package redlock_test
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,19 +88,17 @@ func TestWhoAsksAgainGetsNoSmallerFence(t *testing.T) {
 func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		forgets := new(forgetful)
-		forgets.Store(m.stores[1])
+		forgets := newNode(m.stores[1])
 		linked := func() *process {
-			links, nodes := make([]*lab.Net, 5), make([]driver.Driver, 5)
-			for i, s := range m.stores {
-				if links[i] = lab.New(s); i == 1 {
-					links[i] = lab.New(forgets)
-				}
-				nodes[i] = links[i]
+			p := m.fenced()
+			nodes := make([]driver.Driver, 5)
+			p.links[1] = lab.New(forgets)
+			for i, l := range p.links {
+				nodes[i] = l
 			}
-			p := m.over(nodes, redlock.WithFence())
-			p.links = links
-			return p
+			q := m.over(nodes, redlock.WithFence())
+			q.links = p.links
+			return q
 		}
 		p, q := linked(), linked()
 		m.ahead(0, 1<<52)
@@ -158,50 +154,12 @@ func TestACrashBetweenTheTwoStepsCostsNoOrder(t *testing.T) {
 	})
 }
 
-// forgetful is a node that can lose its memory, counter and all.
-type forgetful struct{ atomic.Pointer[memlock.Store] }
-
-func (n *forgetful) Capabilities() driver.Capabilities { return n.Load().Capabilities() }
-
-func (n *forgetful) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return n.Load().Acquire(ctx, c)
-}
-
-func (n *forgetful) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return n.Load().Wait(ctx, c)
-}
-
-func (n *forgetful) Renew(ctx context.Context, claims []driver.Claim) []error {
-	return n.Load().Renew(ctx, claims)
-}
-
-func (n *forgetful) Release(ctx context.Context, c driver.Claim) error {
-	return n.Load().Release(ctx, c)
-}
-
-func (n *forgetful) Rank(ctx context.Context, name string) (uint64, error) {
-	return n.Load().Rank(ctx, name)
-}
-
-func (n *forgetful) AcquireRanked(ctx context.Context, c ranked.Claim) (driver.Grant, error) {
-	return n.Load().AcquireRanked(ctx, c)
-}
-
-func (n *forgetful) WaitRanked(ctx context.Context, c ranked.Claim) error {
-	return n.Load().WaitRanked(ctx, c)
-}
-
 // A node that forgets takes the counter from whoever holds a name there, as it takes the lock.
 func TestANodeThatForgetsLearnsTheFenceFromItsHolder(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		nodes, forgetting := make([]driver.Driver, 5), make([]*forgetful, 5)
-		for i, s := range m.stores {
-			forgetting[i] = new(forgetful)
-			forgetting[i].Store(s)
-			nodes[i] = forgetting[i]
-		}
-		p := m.over(nodes, redlock.WithFence())
+		forgetting := make([]*node, 5)
+		p := m.over(m.wrapped(func(i int, n *node) { forgetting[i] = n }), redlock.WithFence())
 		m.ahead(0, 1<<52)
 		x, err := p.locks.Acquire(t.Context(), "name")
 		ok(t, err)

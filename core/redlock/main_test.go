@@ -11,7 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
@@ -36,15 +35,6 @@ func dial(t testing.TB, addr string) *redis.Client {
 	})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
-}
-
-// locker returns a Locker that ends with the test.
-func locker(t *testing.T, d driver.Driver, ttl time.Duration) *core.Locker {
-	t.Helper()
-	locks, err := core.New(d, core.WithTTL(ttl))
-	ok(t, err)
-	t.Cleanup(func() { end(locks) })
-	return locks
 }
 
 func end(locks *core.Locker) {

@@ -15,64 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
-func TestWhatTheNodesSayDecidesARelease(t *testing.T) {
-	t.Parallel()
-	type want int
-	const (
-		released want = iota
-		notOwner
-		unknown
-	)
-	for name, c := range map[string]struct {
-		fates []lab.Fate
-		flush []int
-		want  want
-	}{
-		"all":                              {fates: []lab.Fate{0, 0, 0}, want: released},
-		"a quorum":                         {fates: []lab.Fate{0, lab.RequestLost, 0}, want: released},
-		"one has lost it":                  {fates: []lab.Fate{0, 0, 0}, flush: []int{2}, want: released},
-		"two of three have lost it":        {fates: []lab.Fate{0, 0, 0}, flush: []int{0, 2}, want: notOwner},
-		"half of four have lost it":        {fates: []lab.Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
-		"two are silent":                   {fates: []lab.Fate{0, lab.RequestLost, lab.RequestLost}, want: unknown},
-		"one has lost it, one is silent":   {fates: []lab.Fate{0, 0, lab.RequestLost}, flush: []int{0}, want: unknown},
-		"nobody was asked, and will be":    {fates: []lab.Fate{lab.Refused, lab.Refused, lab.Refused}, want: unknown},
-		"nobody knows":                     {fates: []lab.Fate{lab.Refused, lab.ReplyReset, lab.Refused}, want: unknown},
-		"two of five are silent":           {fates: []lab.Fate{0, 0, 0, lab.RequestLost, lab.ReplyLost}, want: released},
-		"two of five lost it, one is down": {fates: []lab.Fate{0, 0, 0, 0, lab.Refused}, flush: []int{0, 1}, want: unknown},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inMesh(t, len(c.fates), func(t *testing.T, m *mesh) {
-				p := m.holder("token")
-				for _, i := range c.flush {
-					p.flush(i)
-				}
-				p.next(lab.OpRelease, c.fates...)
-				switch err := p.store.Release(t.Context(), p.claim("token")); c.want {
-				case released:
-					ok(t, err)
-				case notOwner:
-					isErr(t, err, driver.ErrNotOwner)
-				case unknown:
-					isUnknown(t, err)
-				}
-				time.Sleep(ttl * 9 / 10) // less than it would take by itself
-				m.wantTaken(0)           // the rest was cleaned up all the same
-			})
-		})
-	}
-}
-
-// Where there can be something to release, a node that could not be reached is asked again.
-func TestOnlyAReleaseOfNothingIsCertainNotToBeSent(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
-		p := m.process()
-		p.next(lab.OpRelease, lab.Refused, lab.Refused, lab.Refused)
-		isErr(t, p.store.Release(t.Context(), p.claim("token")), driver.ErrNotSent)
-	})
-}
-
 // A reply that was lost at a node is confirmed by the next one there.
 func TestAReleaseAskedForAgainRemembersWhatItHasHeard(t *testing.T) {
 	t.Parallel()
@@ -176,25 +118,6 @@ func TestAnAcquireOfATokenInUseThatFailsLeavesItInUse(t *testing.T) {
 		ok(t, err)
 		ok(t, p.store.Release(t.Context(), p.claim("token")))
 		m.wantTaken(1)
-	})
-}
-
-func TestACallWhoseContextHasEndedSendsNothing(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
-		p := m.process()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := p.store.Acquire(ctx, p.claim("token"))
-		isErr(t, err, driver.ErrNotSent)
-		isErr(t, p.store.Release(ctx, p.claim("token")), driver.ErrNotSent)
-		isErr(t, p.store.Renew(ctx, []driver.Claim{p.claim("token")})[0], driver.ErrNotSent)
-		synctest.Wait()
-		for _, l := range p.links {
-			if n := l.Calls(lab.OpAcquire) + l.Calls(lab.OpRenew) + l.Calls(lab.OpRelease); n != 0 {
-				t.Errorf("%d calls", n)
-			}
-		}
 	})
 }
 

@@ -1,11 +1,11 @@
 package redlock_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/redlock"
@@ -23,63 +23,6 @@ func (m *mesh) holder(token string) *process {
 
 func (p *process) renew() error {
 	return p.store.Renew(p.m.t.Context(), []driver.Claim{p.claim("token")})[0]
-}
-
-func TestWhatTheNodesSayDecidesARenewal(t *testing.T) {
-	t.Parallel()
-	type want int
-	const (
-		renewed want = iota
-		notOwner
-		unknown
-	)
-	for name, c := range map[string]struct {
-		fates []lab.Fate
-		flush []int
-		want  want
-	}{
-		"all":                                 {fates: []lab.Fate{0, 0, 0}, want: renewed},
-		"a quorum; one is down":               {fates: []lab.Fate{0, lab.Refused, 0}, want: renewed},
-		"a quorum; one has lost it":           {fates: []lab.Fate{0, 0, 0}, flush: []int{1}, want: renewed},
-		"no quorum answers":                   {fates: []lab.Fate{0, lab.RequestLost, lab.ReplyLost}, want: unknown},
-		"one has lost it, one may have it":    {fates: []lab.Fate{0, 0, lab.ReplyLost}, flush: []int{0}, want: unknown},
-		"two of three have lost it":           {fates: []lab.Fate{0, 0, 0}, flush: []int{0, 1}, want: notOwner},
-		"two have lost it, one is silent":     {fates: []lab.Fate{0, 0, lab.RequestLost}, flush: []int{0, 1}, want: notOwner},
-		"half of four have lost it":           {fates: []lab.Fate{0, 0, 0, 0}, flush: []int{0, 1}, want: notOwner},
-		"half of four are down":               {fates: []lab.Fate{0, 0, lab.Refused, lab.Refused}, want: unknown},
-		"two of five lost it, one is silent":  {fates: []lab.Fate{0, 0, 0, 0, lab.ReplyReset}, flush: []int{0, 1}, want: unknown},
-		"three of five have lost it":          {fates: []lab.Fate{0, 0, 0, 0, 0}, flush: []int{0, 1, 2}, want: notOwner},
-		"two of five have lost it":            {fates: []lab.Fate{0, 0, 0, 0, 0}, flush: []int{0, 1}, want: renewed},
-		"one lost it, one is down, of five":   {fates: []lab.Fate{0, 0, 0, 0, lab.Refused}, flush: []int{0}, want: renewed},
-		"one lost it, two are down, of five":  {fates: []lab.Fate{0, 0, 0, lab.Refused, lab.Refused}, flush: []int{0}, want: unknown},
-		"two lost it, three may not, of five": {fates: []lab.Fate{0, 0, lab.Refused, lab.Refused, lab.Refused}, flush: []int{0, 1}, want: unknown},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inMesh(t, len(c.fates), func(t *testing.T, m *mesh) {
-				p := m.holder("token")
-				for _, i := range c.flush {
-					p.flush(i)
-				}
-				p.next(lab.OpRenew, c.fates...)
-				switch err := p.renew(); c.want {
-				case renewed:
-					ok(t, err)
-					m.wantTaken(len(c.fates)) // where it was lost it is back
-					for _, i := range c.flush {
-						c := p.links[i].LastClaim()
-						ok(t, m.stores[i].Renew(t.Context(), []driver.Claim{c})[0]) // with the same token
-					}
-				case notOwner:
-					isErr(t, err, driver.ErrNotOwner)
-					m.wantTaken(len(c.fates) - len(c.flush)) // nothing is healed
-				case unknown:
-					isUnknown(t, err)
-					m.wantTaken(len(c.fates) - len(c.flush))
-				}
-			})
-		})
-	}
 }
 
 func TestALeaseOutlivesEveryNodesMemoryOneAtATime(t *testing.T) {
@@ -101,47 +44,6 @@ func TestALeaseOutlivesEveryNodesMemoryOneAtATime(t *testing.T) {
 			m.wantTaken(0)
 		})
 	}
-}
-
-func TestAMinorityOfOthersIsNoObstacleAndIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		m.squat(1, 3)
-		p := m.process()
-		x, err := p.locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		time.Sleep(5 * ttl)
-		ok(t, x.Err())
-		ok(t, x.Release(t.Context()))
-		m.wantTaken(2)
-	})
-}
-
-func TestVerificationNeitherRenewsNorHeals(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		p := m.holder("token")
-		p.flush(0)
-		verify := p.claim("token")
-		verify.TTL = 0
-		ok(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0])
-		m.wantTaken(4)
-		time.Sleep(ttl)
-		isErr(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
-	})
-}
-
-func TestARenewalThatHasNoQuorumByItselfIsNotHelpedByHealing(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
-		p := m.holder("token")
-		p.links[0].All(lab.Refused)
-		p.flush(1)
-		for range 3 {
-			isUnknown(t, p.renew())
-		}
-		m.wantTaken(2)
-	})
 }
 
 func TestALateHealingDoesNotOutliveTheRelease(t *testing.T) {
@@ -264,48 +166,29 @@ func TestOneStoreRenewsManyAndAnswersEach(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 5, func(t *testing.T, m *mesh) {
 		p := m.process()
-		var claims []driver.Claim
-		for i := range 2000 { // more than the number at which it looks for what is over
-			c := driver.Claim{Name: string(rune('a'+i%26)) + time.Duration(i).String(), Token: "token", TTL: ttl}
-			_, err := p.store.Acquire(t.Context(), c)
-			ok(t, err)
-			if i >= 1950 {
+		acquire := func(from, to int) (claims []driver.Claim) {
+			for i := from; i < to; i++ {
+				c := driver.Claim{Name: fmt.Sprint("name-", i), Token: "token", TTL: ttl}
+				ok(t, acquires(t, p, c))
 				claims = append(claims, c)
 			}
+			return claims
 		}
-		for range 20 {
-			time.Sleep(ttl / 3)
+		renewed := func(claims []driver.Claim) {
 			for _, err := range p.store.Renew(t.Context(), claims) {
 				ok(t, err)
 			}
 		}
-		for i := range 3000 { // throws out the others, not these
-			c := driver.Claim{Name: "more " + time.Duration(i).String(), Token: "token", TTL: ttl}
-			_, err := p.store.Acquire(t.Context(), c)
-			ok(t, err)
+		claims := acquire(0, 2000)[1950:] // more than the number at which it looks for what is over
+		for range 20 {
+			time.Sleep(ttl / 3)
+			renewed(claims)
 		}
-		for _, err := range p.store.Renew(t.Context(), claims) {
-			ok(t, err)
-		}
+		acquire(2000, 5000) // throws out the others, not these
+		renewed(claims)
 		if n := redlock.Ballots(p.store); n > 3500 {
 			t.Errorf("%d ballots", n)
 		}
-	})
-}
-
-func TestALostQuorumIsALoss(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		p := m.process()
-		x, err := p.locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		synctest.Wait()
-		for i := range 3 {
-			p.flush(i)
-		}
-		<-x.Context().Done()
-		is(t, x.Err(), core.ErrLost)
-		is(t, x.Release(t.Context()), core.ErrLost)
 	})
 }
 

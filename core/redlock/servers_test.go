@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
@@ -34,10 +36,8 @@ type farm struct {
 
 func newFarm(t *testing.T) *farm {
 	t.Helper()
-	f := &farm{t: t}
-	for range 5 {
-		s := servers.Redis(t)
-		f.servers = append(f.servers, s)
+	f := &farm{t: t, servers: five(t)}
+	for _, s := range f.servers {
 		f.proxies = append(f.proxies, faultproxy.New(t, s.Addr()))
 		f.direct = append(f.direct, dial(t, s.Addr()))
 	}
@@ -47,37 +47,37 @@ func newFarm(t *testing.T) *farm {
 // locker is one as one more process would have it.
 func (f *farm) locker() *core.Locker {
 	f.t.Helper()
-	nodes := make([]driver.Driver, len(f.proxies))
-	for i, p := range f.proxies {
-		nodes[i] = redislock.New(dial(f.t, p.Addr()))
-	}
-	return locker(f.t, redlock.New(nodes), realTTL)
+	return backendtest.Locker(f.t, quorum(f.t, backendtest.Addrs(f.proxies), "holdfast:"), realTTL)
 }
 
-// everywhere waits until the name is locked at every server.
-func (f *farm) everywhere(name string) {
+// steady is a lease that is renewed often.
+func (f *farm) steady(locks *core.Locker) *core.Lease {
+	f.t.Helper()
+	return backendtest.Acquire(f.t, locks, "steady", core.WithTTL(steadyTTL), core.WithRenewEvery(realTTL/10))
+}
+
+// at waits until the name is locked at every server, or at none.
+func (f *farm) at(n int64) {
 	f.t.Helper()
 	for i, rdb := range f.direct {
-		eventually(f.t, fmt.Sprintf("server %d has %s", i, name), func() bool {
-			return rdb.Exists(f.t.Context(), "holdfast:"+name).Val() == 1
-		})
+		eventually(f.t, fmt.Sprintf("server %d has it: %d", i, n), func() bool { return rdb.Exists(f.t.Context(), "holdfast:steady").Val() == n })
 	}
 }
 
-// load has three processes contend for two names until it is told to stop, and says how many
-// turns they had. No two may hold a name at once.
-func (f *farm) load() (stop func() (runs int)) {
+// load has three processes contend for two names until the test ends. No two may hold a name at once. What it returns waits
+// for a few turns more.
+func (f *farm) load() (goesOn func()) {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(f.t.Context())
 	checkers := make([]checker, 2)
 	var wg sync.WaitGroup
+	f.t.Cleanup(func() { cancel(); wg.Wait() })
 	for who := range 3 {
 		locks := f.locker()
 		for i := range checkers {
 			wg.Go(func() {
-				name := fmt.Sprint("name-", i)
 				for ctx.Err() == nil {
-					x, err := locks.Acquire(ctx, name)
+					x, err := locks.Acquire(ctx, fmt.Sprint("name-", i))
 					if err != nil {
 						if errors.Is(err, core.ErrInvalid) {
 							f.t.Error(err)
@@ -90,85 +90,70 @@ func (f *farm) load() (stop func() (runs int)) {
 			})
 		}
 	}
-	return func() (runs int) {
-		cancel()
-		wg.Wait()
-		for i := range checkers {
-			runs += checkers[i].runs
-		}
-		return runs
+	return func() {
+		f.t.Helper()
+		before := checkers[0].had() + checkers[1].had()
+		eventually(f.t, "others have their turns", func() bool { return checkers[0].had()+checkers[1].had() >= before+3 })
 	}
 }
 
 func TestALeaseStandsWhateverBefallsOneServerAtATime(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
-	steady, err := f.locker().Acquire(t.Context(), "steady", core.WithTTL(steadyTTL))
-	ok(t, err)
-	stop := f.load()
-	const long = realTTL + realTTL/4
-	for i, fault := range []func(node int){
-		func(n int) { f.servers[n].Kill(); time.Sleep(long); f.servers[n].RestartEmpty() }, // by the restart rule
-		func(n int) { f.servers[n].Pause(); time.Sleep(long); f.servers[n].Resume() },
-		func(n int) { f.proxies[n].BlackHole(true); time.Sleep(long); f.proxies[n].Heal() },
-		func(n int) { f.proxies[n].Refuse(true); f.proxies[n].Reset(); time.Sleep(long); f.proxies[n].Heal() },
-		func(n int) { f.proxies[n].SetDelay(long/4, long/4); time.Sleep(long); f.proxies[n].Heal() },
+	x := f.steady(f.locker())
+	goesOn := f.load()
+	for i, fault := range []struct{ begin, end func(node int) }{
+		{func(n int) { f.servers[n].Kill(); time.Sleep(realTTL + realTTL/4) }, func(n int) { f.servers[n].RestartEmpty() }}, // by the restart rule
+		{func(n int) { f.servers[n].Pause() }, func(n int) { f.servers[n].Resume() }},
+		{func(n int) { f.proxies[n].BlackHole(true) }, func(n int) { f.proxies[n].Heal() }},
+		{func(n int) { f.proxies[n].Refuse(true); f.proxies[n].Reset() }, func(n int) { f.proxies[n].Heal() }},
+		{func(n int) { f.proxies[n].SetDelay(realTTL/3, realTTL/3) }, func(n int) { f.proxies[n].Heal() }},
 	} {
-		fault(i)
-		ok(t, steady.Err())
-		f.everywhere("steady") // healed
+		fault.begin(i)
+		backendtest.Renewed(t, x)
+		goesOn()
+		fault.end(i)
+		f.at(1) // healed
 	}
-	if runs := stop(); runs < 10 {
-		t.Errorf("%d turns beside it", runs)
-	}
-	ok(t, steady.Release(t.Context()))
+	ok(t, x.Release(t.Context()))
 }
 
 func TestALeaseOutlivesTheMemoryOfEveryServer(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
-	steady, err := f.locker().Acquire(t.Context(), "steady")
-	ok(t, err)
-	f.everywhere("steady")
+	x := f.steady(f.locker())
+	f.at(1)
 	for round := range 10 {
-		n := round % 5
-		if round < 5 {
+		if n := round % 5; round < 5 {
 			ok(t, f.direct[n].FlushAll(t.Context()).Err())
 		} else {
 			f.servers[n].Kill()
 			f.servers[n].RestartEmpty()
 		}
-		f.everywhere("steady")
-		ok(t, steady.Err())
+		f.at(1)
+		ok(t, x.Err())
 	}
-	ok(t, steady.Release(t.Context()))
-	for i, rdb := range f.direct {
-		eventually(t, fmt.Sprintf("server %d is free of it", i), func() bool {
-			return rdb.Exists(t.Context(), "holdfast:steady").Val() == 0
-		})
-	}
+	ok(t, x.Release(t.Context()))
+	f.at(0)
 }
 
 func TestTwoServersMayBeGoneAndThreeMayNot(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
 	locks := f.locker()
-	steady, err := locks.Acquire(t.Context(), "steady", core.WithTTL(steadyTTL))
-	ok(t, err)
-	stop := f.load()
+	x := f.steady(locks)
+	goesOn := f.load()
 	f.servers[0].Pause()
 	f.servers[1].Kill()
-	time.Sleep(steadyTTL + realTTL)
-	ok(t, steady.Err())
-	if runs := stop(); runs < 3 {
-		t.Errorf("%d turns without two servers", runs)
+	for range 3 {
+		backendtest.Renewed(t, x)
+		goesOn()
 	}
-
 	f.proxies[2].BlackHole(true)
-	_, err = locks.TryAcquire(t.Context(), "another")
+	_, err := locks.TryAcquire(t.Context(), "another")
 	is(t, err, core.ErrUnavailable)
-	<-steady.Context().Done()
-	is(t, steady.Err(), core.ErrLost)
+	<-x.Context().Done()
+	is(t, x.Err(), core.ErrLost)
 
 	f.servers[0].Resume()
 	f.servers[1].RestartEmpty()
@@ -177,4 +162,53 @@ func TestTwoServersMayBeGoneAndThreeMayNot(t *testing.T) {
 		x, err := locks.TryAcquire(t.Context(), "steady")
 		return err == nil && x.Release(t.Context()) == nil
 	})
+}
+
+// Its holder does not renew. So nothing but the rule keeps servers that have forgotten it from granting the name again.
+func TestServersThatForgetGrantNothingUntilTheLongestTTLIsOver(t *testing.T) {
+	t.Parallel()
+	const longest = 2 * time.Second
+	nodes := five(t)
+	store := func() *redlock.Store {
+		drivers := make([]driver.Driver, len(nodes))
+		for i, s := range nodes {
+			rdb := redis.NewClient(&redis.Options{
+				Addr: s.Addr(), OnConnect: redislock.RestartRule(longest), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			})
+			t.Cleanup(func() { _ = rdb.Close() })
+			drivers[i] = redislock.New(rdb)
+		}
+		s := redlock.New(drivers, redlock.WithFence())
+		t.Cleanup(func() { _ = s.Close(context.WithoutCancel(t.Context())) })
+		return s
+	}
+	holder, other := store(), store()
+	var granted time.Time
+	acquire := func(what string, s *redlock.Store, token string) (g driver.Grant) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			var err error
+			g, err = s.Acquire(ctx, driver.Claim{Name: "name", Token: token, TTL: longest})
+			if err == nil && time.Since(granted) < longest {
+				t.Fatal("two holders")
+			}
+			if err == nil {
+				granted = began
+			}
+			return err == nil
+		})
+		return g
+	}
+	first := acquire("servers that are new are used", holder, "token-0000000000000001")
+	var all sync.WaitGroup
+	for _, s := range nodes {
+		all.Go(func() { s.Kill(); s.RestartEmpty() })
+	}
+	all.Wait()
+	if second := acquire("they are used again", other, "token-0000000000000002"); second.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", second.Fence, first.Fence)
+	}
 }

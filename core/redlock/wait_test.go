@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/internal/ranked"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -92,58 +90,6 @@ func TestAMinorityThatIsDownChangesNothingForThoseWhoWait(t *testing.T) {
 	}
 }
 
-// Commands reach the nodes in any order, so each node would have an order of its own.
-func TestAllNodesServeInOneOrder(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(20) {
-		inMesh(t, 5, func(t *testing.T, m *mesh) {
-			x, err := m.process().locks.Acquire(t.Context(), "name")
-			ok(t, err)
-			rnd := rand.New(rand.NewPCG(seed, 2))
-			var wg sync.WaitGroup
-			var links []*lab.Net
-			for range 8 {
-				p := m.process()
-				links = append(links, p.links[0])
-				for _, l := range p.links {
-					l.Delay(time.Duration(rnd.IntN(5000))*time.Microsecond, time.Duration(rnd.IntN(5000))*time.Microsecond)
-				}
-				wg.Go(func() {
-					x, err := p.locks.Acquire(t.Context(), "name")
-					ok(t, err)
-					ok(t, x.Release(t.Context()))
-				})
-			}
-			time.Sleep(100 * time.Millisecond)
-			began := time.Now()
-			ok(t, x.Release(t.Context()))
-			wg.Wait()
-			attempts := 0
-			for _, l := range links {
-				attempts += l.Calls(lab.OpAcquire)
-			}
-			if took := time.Since(began); took > 500*time.Millisecond || attempts > 40 {
-				t.Errorf("seed %d: 8 turns took %s and %d attempts", seed, took, attempts)
-			}
-		})
-	}
-}
-
-// slow is a node whose Wait comes to nothing, while it is so: ctx ends before it was asked, or before it answers.
-type slow struct {
-	*memlock.Store
-	err *atomic.Pointer[error]
-}
-
-func (s slow) WaitRanked(ctx context.Context, c ranked.Claim) error {
-	err := s.err.Load()
-	if err == nil {
-		return s.Store.WaitRanked(ctx, c)
-	}
-	<-ctx.Done()
-	return *err
-}
-
 // stands waits for so long, and is refused.
 func (p *process) stands(c driver.Claim, d time.Duration) error {
 	p.m.t.Helper()
@@ -159,11 +105,16 @@ func TestAnEntryOutlastsAWaitThatNoNodeAnswersInTime(t *testing.T) {
 		for _, fades := range []bool{false, true} {
 			inMesh(t, 5, func(t *testing.T, m *mesh) {
 				var err atomic.Pointer[error]
-				nodes := make([]driver.Driver, len(m.stores))
-				for i, s := range m.stores {
-					nodes[i] = slow{s, &err}
-				}
-				p, other := m.over(nodes), m.process()
+				p, other := m.over(m.wrapped(func(_ int, n *node) {
+					n.around = func(ctx context.Context, op lab.Op, call func(context.Context) error) error {
+						why := err.Load()
+						if why == nil || op != lab.OpWait {
+							return call(ctx)
+						}
+						<-ctx.Done()
+						return *why
+					}
+				})), m.process()
 				held, a, b := p.claim("holder"), p.claim("first"), p.claim("second")
 				ok(t, acquires(t, other, held))
 				isHeld(t, p.stands(a, ttl/20))
@@ -176,13 +127,7 @@ func TestAnEntryOutlastsAWaitThatNoNodeAnswersInTime(t *testing.T) {
 					}
 					isUnknown(t, p.stands(a, ttl/20))
 				}
-				synctest.Wait()
-				for i, s := range m.stores {
-					info, err := s.Inspect(t.Context(), "name")
-					if want := map[bool]int{false: 2, true: 1}[fades]; err != nil || len(info.Line) != want {
-						t.Errorf("%v, fades %v: node %d: %d in the queue, %v", why, fades, i, len(info.Line), err)
-					}
-				}
+				m.wantLine(map[bool]int{false: 2, true: 1}[fades], m.stores...)
 				err.Store(nil)
 				ok(t, other.store.Release(t.Context(), held))
 				first, next := func() error { return p.stands(a, ttl/20) }, func() error { return other.stands(b, ttl/20) }
@@ -202,61 +147,57 @@ func acquires(t *testing.T, p *process, c driver.Claim) error {
 	return err
 }
 
-func TestWhoReachesNoQuorumStandsInNobodysWay(t *testing.T) {
+// Who reaches no quorum leaves the queue. Who hears of none polls, and each attempt has the nodes that it reaches.
+func TestWhoHasNoQuorumStandsInNobodysWay(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		x, err := m.process().locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		apart := m.process()
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = apart.locks.Acquire(ctx, "name") })
-		synctest.Wait() // it is the first in line
-		for i := range 3 {
-			apart.links[i].All(lab.Refused)
-		}
-		time.Sleep(driver.Recheck(ttl) + 50*time.Millisecond)
-		for i, s := range m.stores[3:] {
-			if info, err := s.Inspect(t.Context(), "name"); err != nil || len(info.Line) > 0 {
-				t.Errorf("node %d: %+v, %v", i+3, info.Line, err)
-			}
-		}
-		order, took := m.serve(x, m.queue(1))
-		if len(order) != 1 || took > driver.PlaceLife(ttl) { // what it has left where it cannot go
-			t.Errorf("the other one: %v after %s", order, took)
-		}
-		cancel()
-		wg.Wait()
-		apart.heal()
-	})
+	for what, cut := range map[string]func(l *lab.Net){
+		"reaches none":  func(l *lab.Net) { l.All(lab.Refused) },
+		"hears of none": func(l *lab.Net) { l.All(lab.RequestLost); l.All(lab.RequestLost, lab.OpRank) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			inMesh(t, 5, func(t *testing.T, m *mesh) {
+				x, err := m.process().locks.Acquire(t.Context(), "name")
+				ok(t, err)
+				apart := m.process()
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				wg.Go(func() { _, _ = apart.locks.Acquire(ctx, "name") })
+				synctest.Wait() // it is the first in line
+				for _, l := range apart.links[:3] {
+					cut(l)
+				}
+				life := driver.Recheck(ttl) + 50*time.Millisecond
+				if what == "hears of none" {
+					ok(t, x.Release(t.Context()))
+					life = 3 * driver.PlaceLife(ttl)
+				}
+				time.Sleep(life)
+				m.wantLine(0, m.stores[3:]...)
+				if what == "reaches none" {
+					order, took := m.serve(x, m.queue(1))
+					if len(order) != 1 || took > driver.PlaceLife(ttl) { // what it has left where it cannot go
+						t.Errorf("the other one: %v after %s", order, took)
+					}
+				}
+				cancel()
+				wg.Wait()
+				apart.heal()
+			})
+		})
+	}
 }
 
-// Its nodes are silent, so it polls, and each attempt has the two that it reaches.
-func TestWhoHearsOfNoQuorumStandsInNobodysWayForLong(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		x, err := m.process().locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		apart := m.process()
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = apart.locks.Acquire(ctx, "name") })
-		synctest.Wait() // it is the first in line
-		for i := range 3 {
-			apart.links[i].All(lab.RequestLost)
-			apart.links[i].All(lab.RequestLost, lab.OpRank)
+// wantLine fails the test unless so many are in the queue at each of some nodes.
+func (m *mesh) wantLine(n int, nodes ...*memlock.Store) {
+	m.t.Helper()
+	synctest.Wait()
+	for i, s := range nodes {
+		info, err := s.Inspect(m.t.Context(), "name")
+		if ok(m.t, err); len(info.Line) != n {
+			m.t.Errorf("node %d: %d in the queue, not %d", i, len(info.Line), n)
 		}
-		ok(t, x.Release(t.Context()))
-		time.Sleep(3 * driver.PlaceLife(ttl))
-		for i, s := range m.stores[3:] {
-			if info, err := s.Inspect(t.Context(), "name"); err != nil || len(info.Line) > 0 {
-				t.Errorf("node %d: %+v, %v", i+3, info.Line, err)
-			}
-		}
-		cancel()
-		wg.Wait()
-		apart.heal()
-	})
+	}
 }
 
 // Whoever has a quorum comes before those who wait. Otherwise nodes that have lost its lock would be lost to it for
@@ -306,10 +247,6 @@ func TestTheNextHolderSoonHasAllNodes(t *testing.T) {
 		ok(t, x.Release(t.Context()))
 		wg.Wait()
 		m.wantTaken(0)
-		for i, s := range m.stores {
-			if info, err := s.Inspect(t.Context(), "name"); err != nil || len(info.Line) > 0 {
-				t.Errorf("node %d: the entry is not left: %v", i, err)
-			}
-		}
+		m.wantLine(0, m.stores...)
 	})
 }

@@ -44,6 +44,10 @@ func OK(t testing.TB, err error) {
 // Is fails the test unless err matches want, and no other error of core.
 func Is(t testing.TB, err, want error) {
 	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%v, and not %v", err, want)
+		return
+	}
 	for _, sentinel := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrLost, core.ErrDuplicate, core.ErrInvalid, core.ErrClosed} {
 		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the sentinels themselves
 			t.Errorf("%v, and not %v", err, want)

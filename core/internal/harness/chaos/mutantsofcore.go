@@ -286,7 +286,7 @@ func mutantsOfTests() []Mutant {
 			File: "core/redislock/commands.go",
 			Old:  "cmd := command{script: askScript, lasting: true,",
 			New:  "cmd := command{script: askScript, lasting: !joins(c),",
-			Test: "core/redislock TestASharedGrantCountsOnlyOnceReplicasHaveIt",
+			Test: "core/redislock TestAGrantCountsOnlyOnceReplicasHaveIt",
 		},
 		{
 			Name: "a grant in line has the fence of the one before",
@@ -426,7 +426,7 @@ func mutantsOfTests() []Mutant {
 			File: "core/",
 			Old:  "ok && slow.Timeout():",
 			New:  "ok && !slow.Timeout():",
-			Test: "core/redislock TestTheLogSaysWhatBefellTheServer",
+			Test: "core/redislock TestWhatBefallsTheServerIsUnavailableAndTheLogSaysIt",
 		},
 		{
 			Name: "a place in line is taken again beside its grant",

@@ -1,0 +1,400 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	"github.com/holdfast-go/holdfast/core/redislock"
+)
+
+// traffic is what contends for some names while their servers change.
+type traffic struct {
+	turns, refused atomic.Int64 // leases that were had; calls that found the service unavailable
+	ends           []func()
+}
+
+// contended is a name, and what its holders see.
+type contended struct {
+	name   string
+	inside atomic.Int32
+	fence  atomic.Uint64 // of the last holder
+}
+
+var loaded = []string{"a", "b", "c", "d", "e", "f"} // at all three masters of a Cluster
+
+// contend has Lockers contend for names until the traffic is ended, at the latest with the test. The test fails
+// if a name ever has two holders, or a fence that is not larger than the last one.
+func contend(t *testing.T, lockers ...*core.Locker) *traffic {
+	t.Helper()
+	w := &traffic{}
+	for _, name := range loaded {
+		c := &contended{name: name}
+		for _, locks := range lockers {
+			w.ends = append(w.ends, disturb(t, 0, func(ctx context.Context) { w.turn(ctx, t, locks, c) }))
+		}
+	}
+	return w
+}
+
+func (w *traffic) turn(ctx context.Context, t *testing.T, locks *core.Locker, c *contended) {
+	x, err := locks.Acquire(ctx, c.name)
+	switch {
+	case ctx.Err() != nil:
+		if err == nil {
+			_ = x.Release(context.WithoutCancel(ctx))
+		}
+		return
+	case errors.Is(err, core.ErrUnavailable):
+		w.refused.Add(1)
+		return
+	case err != nil:
+		t.Errorf("%s: %v", c.name, err)
+		return
+	}
+	if n, last := c.inside.Add(1), c.fence.Swap(x.Fence()); n != 1 || last >= x.Fence() {
+		t.Errorf("%s: %d holders; fence %d after %d", c.name, n, x.Fence(), last)
+	}
+	select { // the work
+	case <-time.After(5 * time.Millisecond): // many turns, and processors for other tests
+	case <-x.Context().Done():
+	}
+	c.inside.Add(-1)
+	w.turns.Add(1)
+	err = x.Release(context.WithoutCancel(ctx))
+	if err != nil && !errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrLost) {
+		t.Errorf("%s: %v", c.name, err)
+	}
+}
+
+// flows waits until there have been more turns.
+func (w *traffic) flows(t *testing.T) {
+	t.Helper()
+	before := w.turns.Load()
+	const failover = 2 * time.Minute // a name whose release it has forgotten is free after a TTL
+	within(t, failover, fmt.Sprint("20 more turns after ", before), func() bool { return w.turns.Load() >= before+20 })
+}
+
+// end ends the traffic. An undisturbed one has found no service unavailable.
+func (w *traffic) end(t *testing.T, undisturbed bool) {
+	t.Helper()
+	for _, end := range w.ends {
+		end()
+	}
+	if n := w.refused.Load(); undisturbed && n > 0 {
+		t.Errorf("%d calls found the service unavailable", n)
+	}
+}
+
+// leases are held while the servers change.
+func leases(t *testing.T, locks *core.Locker, n int) (all []*core.Lease) {
+	t.Helper()
+	for i := range n {
+		all = append(all, acquire(t, locks, fmt.Sprintf("held-%d", i), core.WithRenewEvery(ttl/2)))
+	}
+	return all
+}
+
+// renewedAndReleased checks that leases are renewed, from now on.
+func renewedAndReleased(t *testing.T, held []*core.Lease) {
+	t.Helper()
+	before := make([]time.Time, len(held))
+	for i, x := range held {
+		before[i] = x.ValidUntil()
+	}
+	for i, x := range held {
+		eventually(t, "a renewal", func() bool { return x.Err() != nil || x.ValidUntil().After(before[i]) })
+		ok(t, x.Release(t.Context()))
+	}
+}
+
+func TestLocksGoOnWhileSlotsMove(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t)
+	locks := clusterLocker(t, dialCluster(t, c, true))
+	other := clusterLocker(t, dialCluster(t, c, false), redislock.WithReplicas(1, time.Second))
+	held := acquire(t, locks, "held", core.WithRenewEvery(ttl/20))
+	w := contend(t, locks, other)
+	for _, name := range []string{loaded[0], loaded[1], "held"} {
+		end := moving(t, c, 1, "holdfast:"+name)
+		renewed(t, held)
+		w.flows(t)
+		end()
+	}
+	w.end(t, false)
+	ok(t, held.Release(t.Context()))
+}
+
+// reshard moves the slots of names to a node, and some beside each, from wherever they are.
+func reshard(t *testing.T, c *servers.RedisCluster, held []*core.Lease, beside int, to *servers.Server) {
+	t.Helper()
+	names := slices.Clone(loaded)
+	for _, x := range held {
+		names = append(names, x.Name())
+	}
+	byOwner := make(map[*servers.Server][]int)
+	for _, name := range names {
+		at := keySlot(t, c, "holdfast:"+name)
+		for slot := at; slot <= min(at+beside, 16383); slot++ {
+			if owner := c.Owner(slot); owner != to && !slices.Contains(byOwner[owner], slot) {
+				byOwner[owner] = append(byOwner[owner], slot)
+			}
+		}
+	}
+	for owner, slots := range byOwner {
+		c.MoveSlots(slots, owner, to)
+	}
+}
+
+// Clusters as they change in production, under load.
+func TestAClusterThatChangesUnderLoadKeepsOneHolderAndEveryLease(t *testing.T) {
+	t.Parallel()
+	backendtest.Slow(t)
+	type world struct {
+		c      *servers.RedisCluster
+		w      *traffic
+		leases []*core.Lease
+	}
+	for what, row := range map[string]struct {
+		undisturbed bool
+		args        []string
+		opts        []redislock.Option // of both
+		change      func(t *testing.T, x world)
+	}{
+		"a resharding": {undisturbed: true, change: func(t *testing.T, x world) {
+			t.Helper()
+			for _, to := range x.c.Nodes[:3] {
+				reshard(t, x.c, x.leases, 20, to)
+				x.w.flows(t)
+			}
+		}},
+		"a master that joins and leaves": {undisturbed: true, change: func(t *testing.T, x world) {
+			t.Helper()
+			joined := x.c.Add()
+			reshard(t, x.c, x.leases, 0, joined)
+			x.w.flows(t)
+			for _, lease := range x.leases {
+				renewed(t, lease) // at the new node
+			}
+			reshard(t, x.c, x.leases, 0, x.c.Nodes[0])
+			x.c.Remove(joined)
+		}},
+		"a replica that is promoted in agreement while a script runs": {change: func(t *testing.T, x world) {
+			t.Helper()
+			slot := keySlot(t, x.c, "holdfast:"+loaded[0])
+			for range 2 {
+				old := x.c.Owner(slot)
+				next := x.c.Replica(old)
+				done := busy(t, old, "", 500*time.Millisecond)
+				var asked time.Time
+				eventually(t, "the replica has taken over", func() bool {
+					if time.Since(asked) > 2*time.Second { // a request is forgotten after five seconds
+						x.c.Promote(next)
+						asked = time.Now()
+					}
+					return x.c.Owner(slot) == next
+				})
+				ok(t, <-done)
+				x.w.flows(t)
+			}
+		}},
+		// Nobody asks the master, which grants what its replica never hears of. So grants wait for the replica.
+		"a replica that takes over while a script runs": {opts: []redislock.Option{redislock.WithReplicas(1, 2*time.Second)}, change: func(t *testing.T, x world) {
+			t.Helper()
+			slot := keySlot(t, x.c, "holdfast:"+loaded[0])
+			for range 2 {
+				old := x.c.Owner(slot)
+				next := x.c.Replica(old)
+				done := busy(t, old, "", time.Second)
+				x.c.Promote(next, "TAKEOVER")
+				ok(t, <-done)
+				if follows := x.c.Replica(next); follows != old {
+					t.Errorf("%s follows", follows.Addr())
+				}
+				x.w.flows(t)
+			}
+		}},
+		"addresses with colons": {undisturbed: true, args: []string{"--bind", "127.0.0.1", "::1", "--cluster-announce-ip", "::1"}, change: func(t *testing.T, x world) {
+			t.Helper()
+			reshard(t, x.c, x.leases, 0, x.c.Nodes[1])
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			if row.args != nil {
+				withIPv6(t)
+			}
+			x := world{c: servers.Cluster(t, row.args...)}
+			locks, other := clusterLocker(t, dialCluster(t, x.c, true), row.opts...), clusterLocker(t, dialCluster(t, x.c, false), row.opts...)
+			x.leases, x.w = leases(t, locks, 20), contend(t, locks, other)
+			x.w.flows(t)
+			row.change(t, x)
+			x.w.flows(t)
+			x.w.end(t, row.undisturbed)
+			renewedAndReleased(t, x.leases)
+		})
+	}
+}
+
+// The client asks for the topology only when something is wrong. It knows one node, by which it found the others.
+func TestAClientWhoseTopologyIsStaleFindsTheNewOne(t *testing.T) {
+	t.Parallel()
+	backendtest.Slow(t)
+	c := servers.Cluster(t)
+	stale := func() *core.Locker {
+		return clusterLocker(t, warmCluster(t, &redis.ClusterOptions{
+			Addrs: c.Addrs()[:1], ContextTimeoutEnabled: true, ClusterStateReloadInterval: time.Hour,
+		}))
+	}
+	locks, idle := stale(), stale()
+	held := leases(t, locks, 30)
+	reshard(t, c, nil, 0, c.Nodes[1])
+	at, next := c.Nodes[0], c.Replica(c.Nodes[0])
+	ok(t, dial(t, &redis.Options{Addr: at.Addr()}).Wait(t.Context(), 1, 0).Err()) // it has heard of all
+	at.Kill()                                                                     // the one that both were told of
+	if owner := c.Owner(0); owner != next {
+		t.Fatalf("the owner is %s", owner.Addr())
+	}
+	for _, x := range held {
+		heldBy(t, idle, x.Name()) // who has slept finds out who holds what
+	}
+	w := contend(t, locks, idle)
+	w.flows(t)
+	w.end(t, false)
+	renewedAndReleased(t, held)
+}
+
+// heldBy waits until a process hears that a name is held.
+func heldBy(t *testing.T, locks *core.Locker, name string) {
+	t.Helper()
+	eventually(t, "it hears who holds "+name, func() bool {
+		_, err := locks.TryAcquire(t.Context(), name)
+		return errors.Is(err, core.ErrHeld)
+	})
+}
+
+// busy has a server run a script for about d, in the background. Scripts have no clock that goes on meanwhile.
+func busy(t *testing.T, s *servers.Server, password string, d time.Duration) (done chan error) {
+	t.Helper()
+	rdb := dial(t, &redis.Options{Addr: s.Addr(), Password: password, ReadTimeout: time.Minute, MaxRetries: -1})
+	ok(t, rdb.Ping(t.Context()).Err())
+	const loop, sample = "for _ = 1, ARGV[1] do end return 1", 5_000_000
+	began := time.Now()
+	ok(t, rdb.Eval(t.Context(), loop, nil, sample).Err())
+	rounds := int(sample * d.Seconds() / time.Since(began).Seconds())
+	done = make(chan error, 1)
+	go func() { done <- rdb.Eval(t.Context(), loop, nil, rounds).Err() }()
+	return done
+}
+
+func dialSentinel(t testing.TB, s *servers.RedisSentinel, password string, through dialer) *redis.Client {
+	t.Helper()
+	rdb := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: servers.MasterName, SentinelAddrs: s.Addrs(), SentinelPassword: password, Password: password, Dialer: through,
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+func TestAFailoverBySentinelIsSurvived(t *testing.T) {
+	t.Parallel()
+	s := servers.Sentinel(t, "secret")
+	rdb := dialSentinel(t, s, "secret", nil)
+	locks, other := clusterLocker(t, rdb), clusterLocker(t, dialSentinel(t, s, "secret", nil))
+	held := leases(t, locks, 20)
+	got := next(t, other, held[0].Name())    // waits over the failover
+	ok(t, rdb.Wait(t.Context(), 1, 0).Err()) // the replica has heard of all
+	s.Nodes[0].Kill()
+	s.AwaitMaster(s.Nodes[1])
+	for _, locks := range []*core.Locker{locks, other} {
+		heldBy(t, locks, held[1].Name())
+	}
+	last := held[len(held)-1].Fence()
+	renewedAndReleased(t, held)
+	ok(t, <-got)
+	// What a replica has not heard of before it is promoted is lost, and its holder is told.
+	x := acquire(t, locks, "forgotten", core.WithRenewEvery(ttl/10))
+	ok(t, dial(t, &redis.Options{Addr: s.Nodes[1].Addr(), Password: "secret"}).Del(t.Context(), "holdfast:forgotten").Err())
+	<-x.Context().Done()
+	is(t, x.Err(), core.ErrLost)
+	z := acquire(t, other, "forgotten")
+	grows(t, x.Fence(), last)
+	grows(t, z.Fence(), x.Fence())
+	ok(t, z.Release(t.Context()))
+	_, err := locker(t, dialSentinel(t, s, "wrong", nil)).TryAcquire(t.Context(), "name") // without the password no Sentinel answers
+	is(t, err, core.ErrUnavailable)
+}
+
+// For two seconds and more, Sentinel hears nothing of a master that runs a script, and promotes its replica.
+func TestSentinelsThatPromoteAReplicaWhileAScriptRunsLeaveOneHolder(t *testing.T) {
+	t.Parallel()
+	backendtest.Slow(t)
+	s := servers.Sentinel(t, "secret")
+	replicated := redislock.WithReplicas(1, 2*time.Second)
+	w := contend(t, clusterLocker(t, dialSentinel(t, s, "secret", nil), replicated), clusterLocker(t, dialSentinel(t, s, "secret", nil), replicated))
+	w.flows(t)
+	next := dial(t, &redis.Options{Addr: s.Nodes[1].Addr(), Password: "secret"})
+	for range 10 { // a script that was too short by our measure is run again
+		if err := <-busy(t, s.Nodes[0], "secret", 8*time.Second); err != nil {
+			t.Log(err) // it may have been cut off when the master was demoted
+		}
+		if strings.Contains(next.Info(t.Context(), "replication").Val(), "role:master") {
+			break
+		}
+	}
+	s.AwaitMaster(s.Nodes[1])
+	w.flows(t)
+}
+
+// A client that reaches no Sentinel goes on with the master that it knows.
+func TestAClientThatHearsNothingOfAFailoverKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	backendtest.Slow(t)
+	s := servers.Sentinel(t, "secret")
+	through, proxies := proxied(t, append(slices.Clone(s.Nodes), s.Sentinels...))
+	rdb := dialSentinel(t, s, "secret", through)
+	locks, other := clusterLocker(t, rdb), clusterLocker(t, dialSentinel(t, s, "secret", nil))
+	x := acquire(t, locks, "name", core.WithTTL(time.Minute), core.WithRenewEvery(time.Second))
+	ok(t, rdb.Wait(t.Context(), 1, 0).Err()) // the replica has heard of it
+	for _, p := range proxies[len(s.Nodes):] {
+		p.Refuse(true)
+		p.Reset()
+	}
+	admin := dial(t, &redis.Options{Addr: s.Sentinels[0].Addr(), Password: "secret"})
+	ok(t, admin.Do(t.Context(), "sentinel", "failover", servers.MasterName).Err()) // the old master goes on, as a replica
+	s.AwaitMaster(s.Nodes[1])
+	old := dial(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"})
+	eventually(t, "the old master is a replica", func() bool { return strings.Contains(old.Info(t.Context(), "replication").Val(), "role:slave") })
+	heldBy(t, other, "name")
+	ok(t, x.Err())
+	_, err := locks.TryAcquire(t.Context(), "other")
+	is(t, err, core.ErrUnavailable)
+	for _, p := range proxies {
+		p.Heal()
+	}
+	renewed(t, x) // by the new master
+	ok(t, x.Release(t.Context()))
+	recovers(t, other, "name")
+	recovers(t, locks, "other")
+}
+
+// follow starts a replica and waits until it is in step.
+func follow(t *testing.T, master *servers.Server) *servers.Server {
+	t.Helper()
+	replica := servers.Redis(t, "--replicaof", strings.Replace(master.Addr(), ":", " ", 1))
+	rdb := dial(t, &redis.Options{Addr: master.Addr()})
+	eventually(t, "the replica follows", func() bool {
+		return strings.Contains(rdb.Info(t.Context(), "replication").Val(), "state=online")
+	})
+	return replica
+}
