@@ -42,6 +42,7 @@ func TestConformanceOnRedis(t *testing.T) {
 	allow(t, server.Addr(), forClaims, withLooks)
 	each(t, func(t testing.TB, prefix string) drivertest.Config {
 		s := asLocks(t, server.Addr(), prefix)
+		s.Names = 10_000
 		s.Own = func() drivertest.Config {
 			own := servers.Redis(t)
 			s := onRedis(t, own.Addr(), "holdfast:")
@@ -101,6 +102,7 @@ func service(t testing.TB, o *redis.Options, prefix string) drivertest.Config {
 func seen(t testing.TB, other redis.UniversalClient, prefix string) drivertest.Config {
 	messages := &messages{}
 	return drivertest.Config{
+		Names:     100, // each takes long where Go interprets its scripts, or over a slow network: TestConformanceOnRedis has many
 		Overwrite: func(name string) { ok(t, other.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
 		Delete:    func(name string) { ok(t, other.Del(t.Context(), prefix+name).Err()) },
 		Leftovers: func() (left []string) {

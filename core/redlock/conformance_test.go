@@ -56,6 +56,24 @@ func TestConformanceOfNodesWithoutAQueueInMemory(t *testing.T) {
 	})
 }
 
+// Requests, answers and messages of every node are late, each for itself, so that they overtake each other. An entry whose
+// attempt comes before a quorum has heard of the release leaves the queue, as doc.go says: without the part "queue".
+func TestConformanceOverJitterInMemory(t *testing.T) {
+	t.Parallel()
+	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
+		c, nodes := ofMemory(5), memory(5)
+		c.Slow = 300 * time.Millisecond // three commands, each of which may be late there and back
+		c.Driver = func() driver.Driver {
+			late := make([]driver.Driver, len(nodes))
+			for i, node := range nodes {
+				late[i] = jittery{node.(*memlock.Store), 4 * time.Millisecond}
+			}
+			return redlock.New(late)
+		}
+		return c
+	}, "renew", "wait", "direct")
+}
+
 // ofMemory is a service of n nodes with queues.
 func ofMemory(n int, opts ...redlock.Option) drivertest.Config {
 	stores, down := memory(n), memory(n)

@@ -33,6 +33,12 @@ func (j jittery) AcquireRanked(ctx context.Context, c ranked.Claim) (driver.Gran
 	return j.Store.AcquireRanked(context.WithoutCancel(ctx), c)
 }
 
+func (j jittery) Rank(ctx context.Context, name string) (uint64, error) {
+	defer j.lag()
+	j.lag()
+	return j.Store.Rank(context.WithoutCancel(ctx), name)
+}
+
 func (j jittery) Renew(ctx context.Context, claims []driver.Claim) []error {
 	defer j.lag()
 	j.lag()
