@@ -15,7 +15,7 @@ fips() {
 	[ "${PIPESTATUS[0]}" -eq 0 ] || rc=1
 }
 
-cases='AGrantExcludesOthersUntilItsRelease|RenewalGivesTheFullTTLAgain|OnlyTheOwnerReleases|AllWaitersAreServed'
+cases='AGrantExcludesOthersUntilItsRelease|RenewalGivesTheFullTTLAgain|OnlyTheOwnerReleases|AWaiterIsGrantedTheNameAtItsRelease'
 
 # Bubbles of synctest are left out: Go's source of randomness measures real time, and panics in them.
 fips . ./core/key ./core/telemetry ./core/fence ./httpmw/...

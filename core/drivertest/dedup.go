@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -32,6 +31,8 @@ func (e *env) duplicate(d driver.Driver, c driver.Claim, what string) {
 
 // dedupCases test dedup markers.
 var dedupCases = []testCase{
+	// A marker stops those who ask for its scope at its name, and nobody else. It stays while others have the name, and
+	// release it without a marker of their own.
 	{name: "AMarkerStopsThoseWhoAskForIt", needs: []need{dedups}, run: func(e *env) {
 		d, c := e.Driver(), e.marked("name", "pay")
 		e.grant(d, c)
@@ -49,8 +50,10 @@ var dedupCases = []testCase{
 			}
 			e.release(d, bare(c))
 		}
-		e.duplicate(d, same, "after releases without a marker")
+		e.sleep(e.ttl * 12 / 10)
+		e.duplicate(d, same, "after others")
 	}},
+	// A marker stands for its window, not longer.
 	{name: "AMarkerGoesWithItsWindow", needs: []need{dedups}, run: func(e *env) {
 		d, c := e.Driver(), e.marked("name", "pay")
 		e.grant(d, c)
@@ -63,6 +66,7 @@ var dedupCases = []testCase{
 			e.Errorf("it has stood for %s", lived)
 		}
 	}},
+	// Only a release by the owner leaves a marker.
 	{name: "OnlyTheOwnerCompletes", needs: []need{dedups}, run: func(e *env) {
 		d, c, forged := e.Driver(), e.marked("name", "pay"), e.marked("name", "pay")
 		e.leaves(d, forged, "nobody owns it")
@@ -71,60 +75,74 @@ var dedupCases = []testCase{
 		e.release(d, bare(c))
 		e.grant(d, e.marked("name", "pay"))
 	}},
+	// A Wait for work that is done says so at once, beside whoever has the name. So it does if the holder leaves the marker while
+	// it waits; then it is not in the queue, and the next one is served.
 	{name: "AWaitForWorkThatIsDoneSaysSoAtOnce", needs: []need{dedups}, run: func(e *env) {
-		d, c := e.Driver(), e.marked("name", "pay")
-		e.grant(d, c)
-		e.release(d, c)
-		e.grant(d, e.long("name"))
-		next := e.marked("name", "pay")
-		e.within(0, "the wait", func() {
-			_, err := d.Wait(e.ctx, next)
+		d, holder, c := e.Driver(), e.Driver(), e.marked("name", "pay")
+		told := func(d driver.Driver, c driver.Claim, err error) {
 			if mark, ok := errors.AsType[*driver.Duplicate](err); !ok || mark.Label != "who" {
 				e.Errorf("%v", err)
 			}
+			e.leaves(d, c, "leaving")
+		}
+		e.grant(d, c)
+		e.release(d, c)
+		e.holds(holder, "name")
+		next := e.marked("name", "pay")
+		e.within(0, "the wait", func() {
+			_, err := d.Wait(e.ctx, next)
+			told(d, next, err)
 		})
-		e.leaves(d, next, "leaving")
+		held := e.marked("later", "pay")
+		e.grant(holder, held)
+		same, other := e.waits(d, e.marked("later", "pay")), e.waits(e.Driver(), e.marked("later", "refund"))
+		e.release(holder, held)
+		e.within(e.hearing(held)+e.ttl/100, "the answer", func() { <-same.over })
+		told(d, same.c, same.err)
+		other.granted(e.hearing(held)+driver.Recheck(held.TTL), "another scope")
 	}},
+	// A release leaves the marker however the name was got, shared or not, and also where it keeps the name.
 	{name: "AMarkerIsLeftHoweverTheNameWasGot", needs: []need{dedups}, run: func(e *env) {
 		d, other := e.Driver(), e.Driver()
 		got := func(_ driver.Grant, err error) { e.noError(err) }
-		waiting := func(c driver.Claim, get func()) { // one who has stood in the queue
-			held := e.lasting(c.Name)
-			e.grant(other, held)
+		queued := func(c driver.Claim) { // one who has stood in the queue
+			held := e.holds(other, c.Name)
 			e.queue(d, c, c.Name)
-			e.release(other, held)
-			get()
+			held.release()
 		}
-		ways := map[string]func(c driver.Claim){
-			"an acquire":              func(c driver.Claim) { got(e.again(c, d.Acquire)) },
-			"a wait":                  func(c driver.Claim) { got(e.wait(d, c)) },
-			"a plain wait":            func(c driver.Claim) { got(e.wait(d, bare(c))) },
-			"an acquire after a wait": func(c driver.Claim) { waiting(c, func() { got(e.again(c, d.Acquire)) }) },
-			"a wait after a wait":     func(c driver.Claim) { waiting(c, func() { got(e.wait(d, c)) }) },
-			"a direct grant": func(c driver.Claim) {
-				held := e.lasting(c.Name)
-				e.grant(other, held)
-				w := e.waits(d, bare(c))
-				e.release(other, held)
-				w.granted(e.hearing(c)+driver.Recheck(c.TTL), c.Name)
+		ways := map[string]func(c *driver.Claim){
+			"acquire":      func(c *driver.Claim) { e.grant(d, *c) },
+			"wait":         func(c *driver.Claim) { got(e.wait(d, *c)) },
+			"wait-plain":   func(c *driver.Claim) { got(e.wait(d, bare(*c))) },
+			"wait-acquire": func(c *driver.Claim) { queued(*c); e.grant(d, *c) },
+			"wait-wait":    func(c *driver.Claim) { queued(*c); got(e.wait(d, *c)) },
+			"direct": func(c *driver.Claim) {
+				held := e.holds(other, c.Name)
+				w := e.waits(d, bare(*c))
+				held.release()
+				w.granted(e.hearing(*c)+driver.Recheck(c.TTL), c.Name)
 			},
 		}
+		if e.can.Shared {
+			ways["shared"] = func(c *driver.Claim) { c.Limit = driver.Readers; e.grant(d, *c) }
+		}
+		if e.can.Keep {
+			ways["kept"] = func(c *driver.Claim) { e.grant(d, *c); c.Keep = time.Minute }
+		}
 		for what, get := range ways {
-			c := e.marked(strings.ReplaceAll(what, " ", "-"), "pay")
-			get(c)
+			c := e.marked(what, "pay")
+			get(&c)
 			e.release(d, c)
-			e.duplicate(other, e.marked(c.Name, "pay"), what)
-			e.free(c.Name)
+			for _, limit := range []int{0, c.Limit} {
+				again := e.marked(what, "pay")
+				again.Limit = limit
+				e.duplicate(other, again, what)
+			}
+			if c.Keep > 0 {
+				e.refused(other, e.claim(what), "within its time")
+			} else {
+				e.free(what)
+			}
 		}
-	}},
-	{name: "AMarkerOutlivesTheNextHolders", needs: []need{dedups}, run: func(e *env) {
-		d, c := e.Driver(), e.marked("name", "pay")
-		e.grant(d, c)
-		e.release(d, c)
-		for range 3 {
-			e.free("name")
-		}
-		e.sleep(e.ttl * 12 / 10)
-		e.duplicate(d, e.marked("name", "pay"), "after others")
 	}},
 }

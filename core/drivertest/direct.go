@@ -2,9 +2,9 @@ package drivertest
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,25 +14,20 @@ import (
 // directCases test grants by whoever frees a name, and messages that are lost, late, doubled or forged. A backend that
 // only tells passes them, too.
 var directCases = []testCase{
+	// A grant that nobody has heard of is found by the next Wait or Acquire, or given back by leaving. After each of them the
+	// token is not in the queue any more.
 	{name: "AGrantThatNobodyHearsOfIsFoundOrGivenBack", needs: []need{queues}, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
+		holder, d, f := e.Driver(), e.Driver(), fences{e: e}
 		for what, settle := range map[string]func(c driver.Claim){
 			"a wait finds it": func(c driver.Claim) {
-				e.within(driver.Recheck(c.TTL), "the wait", func() {
-					if _, err := e.wait(d, c); err != nil {
-						e.Fatal(err)
-					}
-				})
+				e.within(driver.Recheck(c.TTL), "the wait", func() { _, err := e.wait(d, c); e.noError(err) })
 			},
 			"an acquire finds it":   func(c driver.Claim) { e.grant(d, c) },
 			"leaving gives it back": func(driver.Claim) {},
 		} {
 			held, c := e.lasting("name"), e.long("name")
-			f := fences{e: e}
-			if e.can.Fence {
-				f.next("the holder", e.grant(holder, held), 1)
-			} else {
-				e.grant(holder, held)
+			if g := e.grantAfterRelease(holder, held); e.can.Fence {
+				f.next("the holder", g, 1)
 			}
 			e.queue(d, c, what)
 			e.release(holder, held)
@@ -42,118 +37,66 @@ var directCases = []testCase{
 		}
 		e.nothingLeft()
 	}},
-	{name: "AGrantThatNobodyHearsOfEndsWithTheEntry", needs: []need{queues}, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held, c := e.lasting("name"), e.long("name")
-		c.TTL *= 10 // the grant ends long before
-		e.grant(holder, held)
-		began := time.Now()
-		e.queue(d, c, "the waiter")
-		e.sleep(driver.Recheck(c.TTL) / 2)
-		e.release(holder, held)
-		e.freeAfter(driver.PlaceLife(c.TTL), "the grant that nobody has heard of")
-		if lived := time.Since(began); lived < driver.PlaceLife(c.TTL) {
-			e.Errorf("it has lived for %s", lived)
-		}
-	}},
+	// What must be looked at in the step that grants is never granted directly. That counts for what the last look of an entry
+	// wants, whatever earlier ones wanted. The name is for that entry, whom nobody else is told of, until it asks itself,
+	// and has its full TTL.
 	{name: "WhatMustBeLookedAtIsNeverGrantedDirectly", needs: []need{queues}, run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
-		claims := map[string]driver.Claim{}
-		if e.can.Dedup {
-			claims["a marker"] = e.marked("name", "pay")
-		}
-		if e.can.Keep {
-			c := e.long("name")
-			c.Keep = c.TTL / 2
-			claims["Keep"] = c
-		}
-		if e.can.Detach {
-			c := e.long("name")
-			c.Handoff = someHandoff
-			claims["a hand-off"] = c
-		}
-		if e.can.Shared {
-			claims["shared"] = e.reader("name")
-		}
-		if e.can.Limit {
-			claims["a limit"] = e.permit("name", 2)
-		}
-		for what, c := range claims {
-			held := e.lasting("name")
-			e.grant(holder, held)
-			e.queue(d, c, what)
-			e.release(holder, held)
-			if e.owns(d, c) {
-				e.Errorf("%s: it owns the name before it has looked", what)
+		plain := func(*driver.Claim) {}
+		marked := func(c *driver.Claim) { c.Scope, c.Dedup = "pay", time.Hour }
+		granted := make(map[string]driver.Claim)
+		for name, row := range map[string]struct {
+			can   bool
+			looks []func(c *driver.Claim)
+		}{
+			"marker":         {e.can.Dedup, []func(*driver.Claim){marked}},
+			"marker-later":   {e.can.Dedup, []func(*driver.Claim){plain, marked}},
+			"marker-between": {e.can.Dedup, []func(*driver.Claim){marked, plain, marked}},
+			"keep":           {e.can.Keep, []func(*driver.Claim){func(c *driver.Claim) { c.Keep = c.TTL }}},
+			"handoff":        {e.can.Detach, []func(*driver.Claim){func(c *driver.Claim) { c.Handoff = someHandoff }}},
+			"shared":         {e.can.Shared, []func(*driver.Claim){func(c *driver.Claim) { c.Limit = driver.Readers }}},
+			"limited":        {e.can.Limit, []func(*driver.Claim){func(c *driver.Claim) { c.Limit = 2 }}},
+		} {
+			if !row.can {
+				continue
 			}
-			e.refused(holder, e.long("name"), what+": a stranger")
-			e.waits(d, c).granted(driver.Recheck(c.TTL), what)
+			held, c := e.holds(holder, name), e.lasting(name)
+			c.Label = "waits"
+			wish := c
+			for _, look := range row.looks {
+				wish = c
+				look(&wish)
+				e.queue(d, wish, name)
+			}
+			held.release()
+			if e.owns(d, wish) {
+				e.Errorf("%s: it owns the name before it has looked", name)
+			}
+			if h := e.refusal(holder, e.long(name), name+": a stranger"); h.Label != "" || h.Exact {
+				e.Errorf("%s: a stranger is told %+v", name, h)
+			}
+			e.waits(d, wish).granted(driver.Recheck(c.TTL), name)
+			granted[name] = wish
+		}
+		e.sleep(driver.PlaceLife(2*time.Minute) + e.ttl/10)
+		for name, c := range granted {
+			if !e.owns(d, c) {
+				e.Errorf("%s: its grant was cut short", name)
+			}
 			e.release(d, bare(c))
 		}
 	}},
-	{name: "AWishThatIsNoLongerPlainIsNotGrantedDirectly", needs: []need{queues, dedups}, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		for _, plainFirst := range []bool{true, false} {
-			held, c := e.lasting("name"), e.long("name")
-			marked := c
-			marked.Scope, marked.Dedup = "pay", time.Hour
-			e.grant(holder, held)
-			looks := []driver.Claim{c, marked} // of one token: another caller of the process is the first now
-			if !plainFirst {
-				looks = []driver.Claim{marked, c, marked}
-			}
-			for _, wish := range looks {
-				e.queue(d, wish, "the waiter")
-			}
-			e.release(holder, held)
-			if e.owns(d, c) {
-				e.Error("it owns the name before it has looked for the marker")
-			}
-			e.grant(d, marked)
-			e.release(d, bare(marked))
-		}
-	}},
-	{name: "AWaiterForAMarkerSeesTheOneThatTheHolderLeaves", needs: []need{queues, dedups}, run: func(e *env) {
-		holder, first, second := e.Driver(), e.Driver(), e.Driver()
-		held, same, other := e.marked("name", "pay"), e.marked("name", "pay"), e.marked("name", "refund")
-		e.grant(holder, held)
-		w, next := e.waits(first, same), e.waits(second, other)
-		e.release(holder, held)
-		e.within(e.hearing(same)+e.ttl/100, "the answer", func() { <-w.over })
-		if d, ok := errors.AsType[*driver.Duplicate](w.err); !ok || d.Label != "who" {
-			e.Errorf("%+v, %v", w.g, w.err)
-		}
-		e.leaves(first, same, "leaving")
-		next.granted(e.hearing(other)+driver.Recheck(other.TTL), "another scope")
-	}},
-	{name: "AWaiterWithKeepHasItsFullTTLAtOnce", needs: []need{queues, keeps}, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held, c := e.lasting("name"), e.long("name")
-		c.TTL *= 2
-		c.Keep = c.TTL
-		e.grant(holder, held)
-		w := e.waits(d, c)
-		e.release(holder, held)
-		g := w.granted(e.hearing(c), "the waiter")
-		if g.TTL != 0 && g.TTL < c.TTL {
-			e.Errorf("a TTL of %s", g.TTL)
-		}
-		e.sleep(driver.PlaceLife(c.TTL) + e.ttl/10)
-		if !e.owns(d, c) {
-			e.Error("its grant was cut short")
-		}
-	}},
+	// A look that overtakes or is overtaken by the release that grants its own entry does not queue the owner again.
 	{name: "ALookBesideItsOwnGrantDoesNotQueueTheOwner", needs: []need{queues}, crowd: true, run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
 		for range e.rounds(40) {
-			held, c := e.lasting("name"), e.long("name")
-			e.grant(holder, held)
+			held, c := e.holds(holder, "name"), e.long("name")
 			e.queue(d, c, "the waiter")
 			freed := make(chan error, 1)
 			jitter := time.Duration(rand.IntN(1000)) * time.Microsecond //nolint:gosec // G404: no secret
 			go func() {
 				time.Sleep(jitter)
-				freed <- holder.Release(e.ctx, held)
+				freed <- holder.Release(e.ctx, held.c)
 			}()
 			for granted := false; !granted; { // looks as often as it can
 				ctx, cancel := context.WithTimeout(e.ctx, time.Millisecond+e.Slow)
@@ -170,76 +113,55 @@ var directCases = []testCase{
 		}
 		e.nothingLeft()
 	}},
-	{name: "AnOldMessageGrantsNothing", needs: []need{queues, says}, run: func(e *env) {
+	// A message grants nothing unless it names the very look that left the entry: not an old one again, to the same token or
+	// another, and not one that is made up.
+	{name: "AForgedMessageGrantsNothing", needs: []need{queues, says}, run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
 		heard, send := e.Messages("name")
-		held, c := e.lasting("name"), e.long("name")
+		held, c, other := e.lasting("name"), e.long("name"), e.long("name")
 		e.grant(holder, held)
 		w := e.waits(d, c)
 		e.release(holder, held)
 		w.granted(driver.Recheck(c.TTL)+e.hearing(c), "the waiter")
 		e.eventually("the message", func() bool { return len(heard()) > 0 })
 		old := heard()
-		twice := func(what string) {
-			for range 2 {
-				for _, m := range old {
-					send(m)
-				}
+		again := func() {
+			for _, m := range slices.Concat(old, old) {
+				send(m)
 			}
 			e.sleep(e.ttl / 20)
-			_ = what
 		}
-		twice("beside its own grant")
+		again() // beside its own grant
 		e.release(d, c)
 		e.grant(holder, held)
-		again := e.waits(d, c) // the same token: core never does this, and a message can be this late
-		twice("late, to the same token")
-		if again.ended() {
-			e.Fatalf("late: it was believed: %+v", again.g)
+		same := e.waits(d, c) // core never does this, and a message can be this late
+		again()
+		if same.ended() {
+			e.Fatalf("late: it was believed: %+v", same.g)
 		}
-		other := e.long("name")
-		next := e.waits(d, other)
-		twice("late, to another token")
-		again.stop("the same token")
-		next.stop("another token")
+		w = e.waits(d, other)
+		again()
+		same.stop("the same token")
 		if !e.owns(holder, held) || e.owns(d, c) || e.owns(d, other) {
 			e.Error("it has another owner")
 		}
 		e.leaves(d, c, "leaving")
-		w = e.waits(d, other)
-		e.release(holder, held)
-		w.granted(e.hearing(other)+driver.Recheck(other.TTL), "after all that")
-	}},
-	{name: "AForgedMessageGrantsNothing", needs: []need{queues, says}, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		heard, send := e.Messages("name")
-		held, c := e.lasting("name"), e.long("name")
-		e.grant(holder, held)
-		w := e.waits(d, c)
-		e.release(holder, held)
-		w.granted(driver.Recheck(c.TTL)+e.hearing(c), "the waiter")
-		e.eventually("the message", func() bool { return len(heard()) > 0 })
-		genuine := heard()[0]
-		e.release(d, c)
-		e.grant(holder, held)
-		next := e.long("name")
-		w = e.waits(d, next)
-		for _, text := range forgeries(genuine.Text, c.Token, next.Token) {
-			send(Message{genuine.To, text})
+		for _, text := range forgeries(old[0].Text, c.Token, other.Token) {
+			send(Message{old[0].To, text})
 		}
 		e.sleep(e.ttl / 20)
 		if w.ended() {
-			e.Fatalf("it was believed: %+v, %v", w.g, w.err)
+			e.Fatalf("another token: it was believed: %+v, %v", w.g, w.err)
 		}
 		e.release(holder, held)
-		w.granted(e.hearing(next)+driver.Recheck(next.TTL), "after all that")
+		w.granted(e.hearing(other)+driver.Recheck(other.TTL), "after all that")
 	}},
+	// A process that gets no new connections stands in the queue by those that it has, and is served in its turn.
 	{name: "AWaiterWithoutNewConnectionsIsServedInItsTurn", needs: []need{queues, wires}, run: func(e *env) {
-		holder := e.Driver()
 		d, through := e.connect()
-		held, c := e.lasting("name"), e.long("name")
+		c := e.long("name")
 		e.grant(d, e.claim("before")) // it is connected, and has never waited
-		e.grant(holder, held)
+		held := e.holds(e.Driver(), "name")
 		for _, wire := range through {
 			wire.BlackHoleNew(true)
 		}
@@ -247,7 +169,7 @@ var directCases = []testCase{
 		w := e.waits(d, c)
 		behind := e.waits(e.Driver(), e.long("name"))
 		e.sleep(driver.Recheck(c.TTL) / 2)
-		e.release(holder, held)
+		held.release()
 		w.granted(2*driver.Recheck(c.TTL), "the waiter")
 		e.release(d, c)
 		behind.granted(2*driver.Recheck(c.TTL), "the one behind it")
@@ -280,6 +202,12 @@ func forgeries(text, was, is string) (all []string) {
 }
 
 var smallNumber = regexp.MustCompile(`\b\d{1,3}\b`)
+
+func silence(through []Wire) {
+	for _, wire := range through {
+		wire.BlackHole(true)
+	}
+}
 
 func heal(through []Wire) {
 	for _, wire := range through {

@@ -6,6 +6,7 @@ import (
 
 // fenceCases test fences and blocks of them.
 var fenceCases = []testCase{
+	// Fences grow on every path on which a name goes from one owner to the next.
 	{name: "FencesGrowOnEveryPath", needs: []need{fenced}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		f := fences{e: e}
@@ -31,6 +32,7 @@ var fenceCases = []testCase{
 			return err == nil
 		})
 	}},
+	// No fence of a block is given to anybody else, however the name goes on, and a block asked for again is not smaller.
 	{name: "BlocksOfFencesNeverMeet", needs: []need{blocks}, run: func(e *env) {
 		mine, theirs := e.Driver(), e.Driver()
 		f, a, b := fences{e: e}, e.long("name"), e.long("name")
@@ -53,6 +55,7 @@ var fenceCases = []testCase{
 			return err == nil
 		})
 	}},
+	// Whoever is granted a name while others are in the queue has a small block, and who is alone a large one.
 	{name: "BlocksAreSmallWhileOthersAreInTheQueue", needs: []need{blocks, queues}, run: func(e *env) {
 		holder, first, second := e.Driver(), e.Driver(), e.Driver()
 		f, held, a, b := fences{e: e}, e.long("name"), e.long("name"), e.long("name")
@@ -67,6 +70,28 @@ var fenceCases = []testCase{
 		f.next("alone", g, driver.MaxFences)
 		if g.Fences <= driver.FencesBesideOthers {
 			e.Errorf("alone it has %d fences", g.Fences)
+		}
+	}},
+	// Readers have a fence that is larger than the last writer's, and smaller than the next one's.
+	{name: "AReadersFenceIsNotOlderThanTheLastWriter", needs: []need{shares, fenced}, run: func(e *env) {
+		a, b := e.Driver(), e.Driver()
+		var last uint64
+		for range 10 {
+			writer := e.lasting("name")
+			if f := e.grant(a, writer).Fence; f <= last {
+				e.Errorf("writer: fence %d after %d", f, last)
+			} else {
+				last = f
+			}
+			e.release(a, writer)
+			one, two := e.reader("name"), e.reader("name")
+			f, g := e.grant(a, one).Fence, e.grant(b, two).Fence
+			if f <= last || g <= last || f > 1<<53 || g > 1<<53 {
+				e.Errorf("readers: fences %d and %d after a writer's %d", f, g, last)
+			}
+			last = max(f, g)
+			e.release(a, one)
+			e.release(b, two)
 		}
 	}},
 }

@@ -4,30 +4,47 @@ import "github.com/holdfast-go/holdfast/core/driver"
 
 // foreignCases test names that other software holds.
 var foreignCases = []testCase{
+	// What other software holds is held, and is neither overwritten, owned nor released, by a claim of whatever kind.
 	{name: "AForeignValueIsHeldAndNeverOverwritten", needs: []need{foreign}, run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
-		e.Overwrite("name")
-		if held := e.refusal(d, c, "beside other software"); held.Label != "" {
-			e.Errorf("%+v", held)
+		d := e.Driver()
+		for what, c := range e.kinds(always("name")) {
+			e.Overwrite("name")
+			if held := e.refusal(d, c, what+" beside other software"); held.Label != "" {
+				e.Errorf("%s: %+v", what, held)
+			}
+			e.leaves(d, c, "what is not ours")
+			if e.owns(d, c) {
+				e.Errorf("%s: it owns what is not ours", what)
+			}
+			e.refused(d, c, what+": the foreign value is gone")
+			e.Delete("name")
+			e.grant(d, c)
+			e.release(d, c)
 		}
-		e.leaves(d, c, "what is not ours")
-		if e.owns(d, c) {
-			e.Error("it owns what is not ours")
-		}
-		e.refused(d, c, "the foreign value is gone")
-		e.Delete("name")
-		e.grant(d, c)
 	}},
+	// A lease that other software has overwritten, of whatever kind, is lost, and what is there now is left alone; also when
+	// others have the name later.
 	{name: "AnOverwrittenLeaseIsLostAndNotTouched", needs: []need{foreign}, run: func(e *env) {
-		d, c := e.Driver(), e.lasting("name")
-		e.grant(d, c)
-		e.Overwrite("name")
-		if e.owns(d, c) || e.renew(d, c) == nil {
-			e.Error("it owns what was overwritten")
+		d := e.Driver()
+		for what, c := range e.kinds(always("name")) {
+			e.grant(d, c)
+			e.Overwrite("name")
+			if e.owns(d, c) || e.renew(d, c) == nil {
+				e.Errorf("%s: it owns what was overwritten", what)
+			}
+			e.leaves(d, c, "what was overwritten")
+			e.refused(d, e.claim("name"), what+": the foreign value is gone")
+			e.Delete("name")
+			next := c
+			next.Token = token()
+			e.grant(d, next)
+			if e.owns(d, c) {
+				e.Errorf("%s: it owns what others have now", what)
+			}
+			e.release(d, next)
 		}
-		e.leaves(d, c, "what was overwritten")
-		e.refused(e.Driver(), e.claim("name"), "the foreign value is gone")
 	}},
+	// A lease that was deleted is lost: the next owner is not touched by it, and has a larger fence.
 	{name: "ADeletedLeaseIsLost", needs: []need{foreign}, run: func(e *env) {
 		d, other, c, next := e.Driver(), e.Driver(), e.lasting("name"), e.lasting("name")
 		before := e.grant(d, c)
@@ -44,6 +61,7 @@ var foreignCases = []testCase{
 			e.Error("that has touched the next owner")
 		}
 	}},
+	// A waiter gets the name that other software held, once that is gone and not before.
 	{name: "AWaiterGetsWhatAForeignHolderLeaves", needs: []need{foreign}, run: func(e *env) {
 		d, c := e.Driver(), e.long("name")
 		e.Overwrite("name")
@@ -55,6 +73,7 @@ var foreignCases = []testCase{
 		e.Delete("name")
 		w.granted(e.pace(c)+2*driver.Recheck(c.TTL), "the waiter")
 	}},
+	// Other software that takes a name before its queue does is waited for, and the queue goes on in its order.
 	{name: "AForeignValueInFrontOfAQueueIsWaitedFor", needs: []need{foreign, whole, queues}, run: func(e *env) {
 		holder, first, second := e.Driver(), e.Driver(), e.Driver()
 		held, a, b := e.lasting("name"), e.long("name"), e.long("name")

@@ -11,6 +11,7 @@ import (
 
 // grantCases test Acquire, Release and Capabilities.
 var grantCases = []testCase{
+	// What a backend says that it can do is always the same: before, between and after its commands.
 	{name: "CapabilitiesAreAlwaysTheSame", run: func(e *env) {
 		if e.can.Backend == "" || e.can.Err != nil {
 			e.Errorf("%+v", e.can)
@@ -26,6 +27,8 @@ var grantCases = []testCase{
 			e.Errorf("%+v, then %+v", before, after)
 		}
 	}},
+	// An owner excludes others until its release. One is refused beside it, is told whose the name is, and does not stand in
+	// the queue afterwards.
 	{name: "AGrantExcludesOthersUntilItsRelease", run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		mine, theirs := e.lasting("name"), e.lasting("name")
@@ -37,16 +40,10 @@ var grantCases = []testCase{
 		}
 		e.grant(b, e.claim("another"))
 		e.release(a, mine)
+		e.free("name")
 		e.grant(b, theirs)
 	}},
-	{name: "ARefusedAcquireLeavesNothingInTheQueue", run: func(e *env) {
-		a, b := e.Driver(), e.Driver()
-		mine, theirs := e.lasting("name"), e.lasting("name")
-		e.grant(a, mine)
-		e.refused(b, theirs, "a second owner")
-		e.release(a, mine)
-		e.free("name")
-	}},
+	// A grant ends with its TTL, not before: then others get the name, and the owner's renewal and release come too late.
 	{name: "AnExpiredGrantIsOver", run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		mine, theirs := e.claim("name"), e.claim("name")
@@ -62,54 +59,105 @@ var grantCases = []testCase{
 		e.leaves(a, mine, "after expiry")
 		e.release(b, theirs)
 	}},
+	// An owner that asks again, as after a lost reply, has its grant again for the full TTL: by Acquire or Wait, alone or with
+	// others, also where there is no room for another one. One release ends all of it.
 	{name: "AcquireIsIdempotentPerToken", run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
-		first := e.grant(d, c)
-		e.sleep(e.ttl / 2)
-		if again := e.grant(d, c); again.Fence < first.Fence {
-			e.Errorf("fence %d after %d", again.Fence, first.Fence)
+		d, beside := e.Driver(), e.permit("limited", 2)
+		owners := e.kinds(itself)
+		owners["waits"] = e.lasting("waits")
+		first := make(map[string]uint64)
+		for what, c := range owners {
+			c.TTL = e.ttl * 3 / 2 // the machine may stand still for a while
+			owners[what] = c
+			first[what] = e.grant(d, c).Fence
 		}
-		e.sleep(e.ttl * 6 / 10) // past the first TTL, not the second
-		if !e.owns(d, c) {
-			e.Error("the second acquire has not set the full TTL")
+		if e.can.Limit {
+			e.grant(d, beside)
 		}
-		e.release(d, c) // once is enough
-		e.free("name")
+		e.sleep(e.ttl * 3 / 4)
+		for what, c := range owners {
+			ask := d.Acquire
+			if what == "waits" {
+				ask = d.Wait
+			}
+			again, err := e.again(c, ask)
+			e.noError(err)
+			if again.Fence < first[what] {
+				e.Errorf("%s: fence %d after %d", what, again.Fence, first[what])
+			}
+		}
+		e.sleep(e.ttl * 9 / 10) // past the first TTL, not the second
+		if e.can.Limit {
+			e.release(d, beside)
+		}
+		for what, c := range owners {
+			if !e.owns(d, c) {
+				e.Errorf("%s: the second one has not set the full TTL", what)
+			}
+			e.release(d, c)
+			e.free(c.Name)
+		}
 	}},
+	// An owner that asks or renews for something else has that: another label and a longer TTL, and then the shorter one again.
 	{name: "AnOwnerThatAsksForSomethingElseHasIt", run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
-		c.Label = "before"
-		e.grant(d, c)
-		long := c
-		long.TTL, long.Label = 3*e.ttl, "after"
-		e.grant(d, long)
-		if held := e.refusal(e.Driver(), e.claim("name"), "another"); held.Label != "after" {
-			e.Errorf("the label is %q", held.Label)
+		d, other := e.Driver(), e.Driver()
+		ways := map[string]func(c driver.Claim) error{
+			"asks":   func(c driver.Claim) error { _, err := e.again(c, d.Acquire); return err },
+			"renews": func(c driver.Claim) error { return e.renew(d, c) },
+		}
+		owners, shorter := make(map[string]driver.Claim), make(map[string]time.Time)
+		for what, set := range ways {
+			c := e.claim(what)
+			c.Label = "before"
+			e.grant(d, c)
+			long := c
+			long.TTL, long.Label = 3*e.ttl, "after"
+			e.noError(set(long))
+			if held := e.refusal(other, e.claim(what), what); held.Label != "after" && what == "asks" {
+				e.Errorf("the label is %q", held.Label)
+			}
+			owners[what] = c
 		}
 		e.sleep(e.ttl * 3 / 2)
-		if !e.owns(d, c) {
-			e.Fatal("it has kept the shorter TTL")
+		for what, c := range owners {
+			e.refused(other, e.claim(what), what+": within the longer TTL")
+			if !e.owns(d, c) {
+				e.Fatalf("%s: it has kept the shorter TTL", what)
+			}
+			shorter[what] = time.Now()
+			e.noError(ways[what](c))
 		}
-		e.grant(d, c)
-		if took := e.freeAfter(e.ttl+e.ttl/50, "the shorter TTL"); e.virtual && took < e.ttl {
-			e.Errorf("free after %s", took)
+		for what, since := range shorter {
+			e.freeAfter(what, e.ttl+e.ttl/50, "the shorter TTL")
+			if lasted := time.Since(since); lasted < e.ttl {
+				e.Errorf("%s: free after %s", what, lasted)
+			}
 		}
 	}},
+	// Only an owner's own token releases it, and once: no other one, not even one that is nearly the same.
 	{name: "OnlyTheOwnerReleases", run: func(e *env) {
-		d, mine := e.Driver(), e.lasting("name")
-		e.grant(d, mine)
-		for _, token := range []string{token(), mine.Token[:len(mine.Token)-1], mine.Token + "x"} {
-			forged := mine
-			forged.Token = token
-			e.leaves(d, forged, "another token")
+		d := e.Driver()
+		for what, mine := range e.kinds(always("name")) {
+			e.grant(d, mine)
+			for _, token := range []string{token(), mine.Token[:len(mine.Token)-1], mine.Token + "x"} {
+				for _, limit := range []int{mine.Limit, 0} {
+					forged := mine
+					forged.Token, forged.Limit = token, limit
+					e.leaves(d, forged, what+": another token")
+					if e.owns(d, forged) {
+						e.Errorf("%s: another token owns it", what)
+					}
+				}
+			}
+			if !e.owns(d, mine) {
+				e.Errorf("%s: the owner lost it", what)
+			}
+			e.release(d, mine)
+			e.leaves(d, mine, "a second release")
+			e.free("name")
 		}
-		if !e.owns(d, mine) {
-			e.Error("the owner lost it")
-		}
-		e.release(d, mine)
-		e.leaves(d, mine, "a second release")
-		e.free("name")
 	}},
+	// A token that was released before it was granted, by clean-up that has overtaken its Acquire, can be released again.
 	{name: "AReleaseCleansUpBehindALateAcquire", run: func(e *env) {
 		d, c := e.Driver(), e.lasting("name")
 		e.leaves(d, c, "clean-up that overtakes")
@@ -117,6 +165,7 @@ var grantCases = []testCase{
 		e.release(d, c)
 		e.free("name")
 	}},
+	// A call whose context has ended before it begins does nothing, and says so.
 	{name: "ACallWhoseContextHasEndedDoesNothing", run: func(e *env) {
 		d, c, other := e.Driver(), e.lasting("name"), e.claim("other")
 		if _, err := d.Acquire(done(), c); !errors.Is(err, driver.ErrNotSent) {
@@ -138,6 +187,7 @@ var grantCases = []testCase{
 			e.Error("the owner lost it")
 		}
 	}},
+	// Names that differ in any byte are different names, whatever the backend makes of them.
 	{name: "NamesDoNotMeet", run: func(e *env) {
 		d := e.Driver()
 		names := []string{
@@ -151,33 +201,97 @@ var grantCases = []testCase{
 			e.refused(d, e.lasting(name), name)
 		}
 	}},
+	// Whoever is refused, whatever it asks for, is told the owner's label byte by byte; a renewal leaves it.
 	{name: "LabelsComeBackAsTheyWere", run: func(e *env) {
 		d, other := e.Driver(), e.Driver()
+		owners := make(map[string]driver.Claim)
 		for i, label := range []string{"", "host-1", "a b", "日本", "{x}", "'\"\\", strings.Repeat("l", driver.MaxLabel)} {
 			c := e.lasting(strings.Repeat("n", i+1))
 			c.Label = label
 			e.grant(d, c)
+			owners[label] = c
+		}
+		e.sleep(e.Slow) // where a quorum decides, a node may be late with the grant
+		for _, c := range owners {
 			e.seesLabel(other, c)
 			e.noError(e.renew(d, c))
 			e.seesLabel(other, c)
 			e.release(d, c)
 		}
 	}},
+	// One owner at a time, with growing fences, while some of two processes try and others wait.
 	{name: "OneOwnerAtATimeUnderConcurrency", crowd: true, run: func(e *env) {
-		e.hammer(func(d driver.Driver, c driver.Claim) (driver.Grant, error) { return d.Acquire(e.ctx, c) })
+		var (
+			wg             sync.WaitGroup
+			mu             sync.Mutex // protects the fields below
+			inside, grants int
+			last           uint64
+		)
+		enter := func(g driver.Grant) {
+			mu.Lock()
+			defer mu.Unlock()
+			if inside++; inside != 1 || e.can.Fence && g.Fence <= last {
+				e.Errorf("%d owners at once, fence %d after %d", inside, g.Fence, last)
+			}
+			grants++
+			last = g.Fence
+		}
+		drivers := []driver.Driver{e.Driver(), e.Driver()}
+		for i := range 8 {
+			d := drivers[i%2]
+			wg.Go(func() {
+				for range e.rounds(25) {
+					c, ask := e.lasting("name"), d.Wait
+					if i < 3 {
+						ask = d.Acquire
+					}
+					g, err := e.again(c, ask)
+					if err != nil {
+						if i >= 3 {
+							e.Errorf("wait: %v", err)
+						}
+						time.Sleep(time.Millisecond)
+						continue
+					}
+					enter(g)
+					time.Sleep(50 * time.Microsecond)
+					mu.Lock()
+					inside--
+					mu.Unlock()
+					if err := d.Release(e.ctx, c); err != nil {
+						e.Errorf("release: %v", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if grants == 0 {
+			e.Error("nobody got it")
+		}
+		e.nothingLeft()
 	}},
 }
+
+// kinds are claims that outlast the case, one of each kind that the backend knows. named gives each its name.
+func (e *env) kinds(named func(kind string) string) map[string]driver.Claim {
+	all := map[string]driver.Claim{"exclusive": e.lasting(named("exclusive"))}
+	if e.can.Shared {
+		all["shared"] = e.reader(named("shared"))
+	}
+	if e.can.Limit {
+		all["limited"] = e.permit(named("limited"), 2)
+	}
+	return all
+}
+
+// itself has each kind's name be that of the kind, and always one for all.
+func itself(kind string) string              { return kind }
+func always(name string) func(string) string { return func(string) string { return name } }
 
 // seesLabel fails the case unless claims of all kinds are told the owner's label.
 func (e *env) seesLabel(d driver.Driver, owner driver.Claim) {
 	e.Helper()
-	kinds := map[string]driver.Claim{"exclusive": e.claim(owner.Name)}
-	if e.can.Shared {
-		kinds["shared"] = e.reader(owner.Name)
-	}
-	if e.can.Limit {
-		kinds["limited"] = e.permit(owner.Name, 2)
-	}
+	kinds := e.kinds(always(owner.Name))
 	if e.can.Dedup {
 		kinds["with a marker"] = e.marked(owner.Name, "pay")
 	}
@@ -196,52 +310,4 @@ func (e *env) seesLabel(d driver.Driver, owner driver.Claim) {
 		})
 	}
 	many.Wait()
-}
-
-// hammer has many goroutines of two processes take the same name, and counts those inside.
-func (e *env) hammer(take func(d driver.Driver, c driver.Claim) (driver.Grant, error)) {
-	var (
-		wg             sync.WaitGroup
-		mu             sync.Mutex
-		inside, grants int
-		last           uint64
-	)
-	drivers := []driver.Driver{e.Driver(), e.Driver()}
-	for i := range 8 {
-		d := drivers[i%2]
-		wg.Go(func() {
-			for range e.rounds(25) {
-				c := e.lasting("name")
-				g, err := take(d, c)
-				if err != nil {
-					_ = d.Release(e.ctx, c) // it may be in the queue
-					time.Sleep(time.Millisecond)
-					continue
-				}
-				mu.Lock()
-				inside++
-				grants++
-				if inside != 1 {
-					e.Errorf("%d owners at once", inside)
-				}
-				if e.can.Fence && g.Fence <= last {
-					e.Errorf("fence %d after %d", g.Fence, last)
-				}
-				last = g.Fence
-				mu.Unlock()
-				time.Sleep(50 * time.Microsecond)
-				mu.Lock()
-				inside--
-				mu.Unlock()
-				if err := d.Release(e.ctx, c); err != nil {
-					e.Errorf("release: %v", err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if grants == 0 {
-		e.Error("nobody got it")
-	}
-	e.nothingLeft()
 }

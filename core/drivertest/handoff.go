@@ -25,6 +25,7 @@ const (
 
 // handoffCases test a name that goes from one process to another by a hand-off.
 var handoffCases = []testCase{
+	// A name that was left for a hand-off goes to that one and nobody else, the token that owned it included.
 	{name: "ANameLeftForAHandoffGoesToNobodyElse", needs: []need{hands}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		mine := e.claim("name")
@@ -50,6 +51,7 @@ var handoffCases = []testCase{
 			e.Errorf("fence %d after %d", g.Fence, first.Fence)
 		}
 	}},
+	// A hand-off works once, and again for the token that has used it, as after a lost reply. Then it is like none.
 	{name: "AHandoffWorksOnceAndAgainForWhoHasUsedIt", needs: []need{hands}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		old, mine, theirs := e.lasting("name"), taking(e.lasting("name"), someHandoff), taking(e.lasting("name"), someHandoff)
@@ -64,6 +66,7 @@ var handoffCases = []testCase{
 		e.release(b, bare(mine))
 		e.grant(a, theirs) // as anybody
 	}},
+	// A name that nobody takes over comes free at its time, and then the hand-off is like none.
 	{name: "ANameLeftForAHandoffComesFreeAtItsTime", needs: []need{hands}, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		e.grant(d, c)
@@ -76,15 +79,23 @@ var handoffCases = []testCase{
 		}
 		e.refused(d, taking(e.claim("name"), someHandoff), "a hand-off whose time is over")
 	}},
+	// A hand-off that no name was left for is like none: it is granted a free name, refused beside an owner, and waits as anybody.
 	{name: "AHandoffOfNoNameIsAnOrdinaryClaim", needs: []need{hands}, run: func(e *env) {
-		d, c := e.Driver(), taking(e.claim("name"), someHandoff)
-		e.grant(d, c)
+		holder, d, c := e.Driver(), e.Driver(), taking(e.lasting("name"), someHandoff)
+		e.grant(holder, c)
 		e.refused(d, taking(e.claim("name"), someHandoff), "the same hand-off")
+		w := e.waits(d, taking(e.long("name"), someHandoff))
+		if w.ended() {
+			e.Fatalf("%+v, %v", w.g, w.err)
+		}
+		e.release(holder, bare(c))
+		w.granted(e.hearing(w.c)+driver.Recheck(w.c.TTL)/10, "the waiter")
 	}},
+	// A hand-off goes before the queue, which is served after it.
 	{name: "AHandoffGoesBeforeTheQueue", needs: []need{hands}, run: func(e *env) {
 		holder, d, other := e.Driver(), e.Driver(), e.Driver()
-		held, waiting, taken := e.lasting("name"), e.long("name"), taking(e.lasting("name"), someHandoff)
-		e.grant(holder, held)
+		waiting, taken := e.long("name"), taking(e.lasting("name"), someHandoff)
+		held := e.holds(holder, "name").c
 		w := e.waits(d, waiting)
 		e.release(holder, handedOff(held, time.Minute))
 		e.sleep(e.ttl / 20)
@@ -99,16 +110,5 @@ var handoffCases = []testCase{
 		w.granted(e.hearing(waiting), "the waiter")
 		e.release(d, waiting)
 		e.nothingLeft()
-	}},
-	{name: "AUsedHandoffWaitsAsAnybody", needs: []need{hands}, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held, again := e.lasting("name"), taking(e.long("name"), someHandoff)
-		e.grant(holder, held)
-		w := e.waits(d, again)
-		if w.ended() {
-			e.Fatalf("%+v, %v", w.g, w.err)
-		}
-		e.release(holder, held)
-		w.granted(e.hearing(again)+driver.Recheck(again.TTL)/10, "the waiter")
 	}},
 }

@@ -68,6 +68,8 @@ const another = "0123456789abcdef"
 
 // inspectCases are for backends that can tell who holds what.
 var inspectCases = []testCase{
+	// A holder has a handle of its own from the grant on, over renewals, which is not its token. By that and nothing else an
+	// operator takes the name from it, and not from the next holder.
 	{name: "AHandleStandsForAHolderFromTheGrantOn", run: inspecting(func(e *env, i inspector) {
 		first, second := e.lasting("name"), e.lasting("name")
 		if err := i.Evict(e.ctx, "name", another); !errors.Is(err, driver.ErrNotOwner) {
@@ -96,47 +98,36 @@ var inspectCases = []testCase{
 			e.Error("two holders have one handle")
 		}
 	})},
-	{name: "EachReaderIsTakenTheNameFromByItself", needs: []need{shares}, run: inspecting(func(e *env, i inspector) {
-		one, two, writer := e.reader("name"), e.reader("name"), e.lasting("name")
-		one.TTL = 30 * time.Second
-		fence, other := e.grant(i, one).Fence, e.grant(i, two).Fence
-		common := fence
-		if other != fence {
-			common = 0
-		}
-		info := e.look(i)
-		if !info.Held || info.Handle != "" || info.Fence != common || len(info.Holders) != 2 {
-			e.Fatalf("%+v", info)
-		}
-		for n, h := range info.Holders {
-			if h.Limit != 0 || h.Remaining <= 0 || h.Remaining > info.Remaining || h.Handle == info.Holders[1-n].Handle {
-				e.Errorf("%+v", info)
+	// Each of those who share a name is shown, with its limit and its time, and is taken the name from by itself.
+	{name: "EachOfThoseWhoShareIsTakenTheNameFromByItself", needs: []need{shares, limits}, run: inspecting(func(e *env, i inspector) {
+		for what, of := range map[string][]int{"shared": {driver.Readers, driver.Readers}, "limited": {2, 3}} {
+			one, two := e.permit("name", of[0]), e.permit("name", of[1])
+			one.TTL = 30 * time.Second
+			common := e.grant(i, one).Fence
+			if e.grant(i, two).Fence != common {
+				common = 0
 			}
+			info := e.look(i)
+			if !info.Held || info.Handle != "" || info.Fence != common || len(info.Holders) != 2 || info.Limit != max(0, of[0]) {
+				e.Fatalf("%s: %+v", what, info)
+			}
+			short, long := info.Holders[0], info.Holders[1]
+			if short.Remaining > long.Remaining {
+				short, long = long, short
+			}
+			if short.Remaining <= 0 || long.Remaining > info.Remaining && what == "shared" || short.Handle == long.Handle ||
+				short.Limit != max(0, of[0]) || long.Limit != max(0, of[1]) {
+				e.Errorf("%s: %+v", what, info)
+			}
+			e.spared(i, another)
+			e.evict(i, long.Handle, two)
+			e.noError(e.renew(i, one))
+			e.refused(i, e.claim("name"), what+": beside the other one")
+			e.evict(i, short.Handle, one)
+			e.free("name")
 		}
-		e.spared(i, another)
-		short, long := info.Holders[0], info.Holders[1]
-		if short.Remaining > long.Remaining {
-			short, long = long, short
-		}
-		e.evict(i, long.Handle, two)
-		e.noError(e.renew(i, one))
-		e.refused(i, writer, "a writer beside the other reader")
-		e.evict(i, short.Handle, one)
-		e.grant(i, writer)
 	})},
-	{name: "EachOfALimitedNumberIsTakenTheNameFromByItself", needs: []need{limits}, run: inspecting(func(e *env, i inspector) {
-		one, two := e.permit("name", 2), e.permit("name", 3)
-		e.grant(i, one)
-		e.grant(i, two)
-		info := e.look(i)
-		if len(info.Holders) != 2 || info.Fence != 0 || info.Limit != 2 || info.Holders[0].Limit+info.Holders[1].Limit != 5 {
-			e.Fatalf("%+v", info)
-		}
-		for _, h := range info.Holders {
-			e.evict(i, h.Handle, map[int]driver.Claim{2: one, 3: two}[h.Limit])
-		}
-		e.grant(i, e.lasting("name"))
-	})},
+	// A name that is kept, for a hand-off or not, is shown as that, and an operator frees it by its handle.
 	{name: "AKeptNameIsShownAndFreed", needs: []need{keeps}, run: inspecting(func(e *env, i inspector) {
 		seen := make(map[string]bool)
 		for n := range 4 {
@@ -158,13 +149,11 @@ var inspectCases = []testCase{
 		}
 		e.grant(i, e.lasting("name"))
 	})},
+	// The kind of each hold is shown, and for how long it has lasted, renewals or not.
 	{name: "TheKindOfAHoldIsShown", run: inspecting(func(e *env, i inspector) {
-		kinds := map[inspect.HoldKind]driver.Claim{inspect.HoldExclusive: e.lasting("name")}
-		if e.can.Shared {
-			kinds[inspect.HoldShared] = e.reader("name")
-		}
-		if e.can.Limit {
-			kinds[inspect.HoldLimited] = e.permit("name", 3)
+		kinds := make(map[inspect.HoldKind]driver.Claim)
+		for kind, c := range e.kinds(always("name")) {
+			kinds[inspect.HoldKind(kind)] = c
 		}
 		if e.can.Keep {
 			kinds[inspect.HoldKept] = e.lasting("name")
@@ -188,7 +177,7 @@ var inspectCases = []testCase{
 			default:
 			}
 			info := e.look(i)
-			if info.Kind != kind || info.HeldFor < 0 || info.HeldFor > time.Since(granted)+e.ttl || kind == inspect.HoldLimited != (info.Limit == 3) {
+			if info.Kind != kind || info.HeldFor < 0 || info.HeldFor > time.Since(granted)+e.ttl || kind == inspect.HoldLimited != (info.Limit == 2) {
 				e.Errorf("%s: %+v", kind, info)
 			}
 			if info.HeldFor > 0 && !info.Kept && info.HeldFor < e.ttl/100 { // 0 where times are not kept
@@ -197,6 +186,7 @@ var inspectCases = []testCase{
 			e.noError(i.Evict(e.ctx, "name", e.handle(i)))
 		}
 	})},
+	// Names that are held are listed by their prefix, which is no pattern, each once, with all who share it.
 	{name: "HeldNamesAreListedByTheirPrefix", run: inspecting(func(e *env, i inspector) {
 		for _, name := range []string{"order:1", "order:2", "order:", "other", "ord*r:"} {
 			c := e.lasting(name)
@@ -219,12 +209,13 @@ var inspectCases = []testCase{
 				e.Errorf("with %q: %v", prefix, names)
 			}
 		}
-	})},
-	{name: "ANameThatIsSharedIsListedOnce", needs: []need{shares}, run: inspecting(func(e *env, i inspector) {
-		e.grant(i, e.reader("name"))
-		e.grant(i, e.reader("name"))
+		if !e.can.Shared {
+			return
+		}
+		e.grant(i, e.reader("shared"))
+		e.grant(i, e.reader("shared"))
 		found := 0
-		for info, err := range i.Leases(e.ctx, "name") {
+		for info, err := range i.Leases(e.ctx, "shared") {
 			e.noError(err)
 			found += len(info.Holders)
 		}
@@ -232,6 +223,7 @@ var inspectCases = []testCase{
 			e.Errorf("%d holders in all that is listed", found)
 		}
 	})},
+	// Those who wait are shown in the order of the queue, without those who have left it.
 	{name: "TheQueueIsShown", needs: []need{queues}, run: inspecting(func(e *env, i inspector) {
 		held := e.lasting("name")
 		e.grant(i, held)
@@ -259,12 +251,9 @@ var inspectCases = []testCase{
 			e.Errorf("without the first: %+v", line)
 		}
 	})},
+	// Taking a name from its holder, of whatever kind, serves the first of the queue, as a release does.
 	{name: "AnEvictionServesTheFirstOfTheQueue", needs: []need{queues}, run: inspecting(func(e *env, i inspector) {
-		owners := map[string]driver.Claim{"exclusive": e.lasting("name")}
-		if e.can.Shared {
-			owners["shared"] = e.reader("name")
-		}
-		for what, owner := range owners {
+		for what, owner := range e.kinds(always("name")) {
 			d, c := e.Driver(), e.long("name")
 			e.grant(i, owner)
 			w := e.waits(d, c)
@@ -273,6 +262,7 @@ var inspectCases = []testCase{
 			e.release(d, c)
 		}
 	})},
+	// Markers are listed by the prefix of their name, and one is removed by its name and scope alone.
 	{name: "MarkersAreListedAndRemoved", needs: []need{dedups}, run: func(e *env) {
 		d := e.Driver()
 		i, ok := d.(inspect.MarkerInspector)

@@ -15,9 +15,13 @@ func kept(c driver.Claim, d time.Duration) driver.Claim {
 
 // keepCases test a name that stays taken after its release.
 var keepCases = []testCase{
+	// A name that is kept is nobody's until its time, be that shorter or longer than its TTL was: not the token's that owned
+	// it either, which neither renews nor releases it.
 	{name: "AKeptNameIsTakenByNobodyUntilItsTime", needs: []need{keeps}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
-		mine := e.claim("name")
+		mine, long := e.claim("name"), e.claim("long")
+		e.grant(a, long)
+		e.release(a, kept(long, time.Minute))
 		mine.Label = "who"
 		e.grant(a, mine)
 		if held := e.refusal(b, e.claim("name"), "beside its owner"); held.Exact {
@@ -45,29 +49,17 @@ var keepCases = []testCase{
 		}
 		e.leaves(a, mine, "another release")
 		e.leaves(a, kept(mine, e.ttl), "another release that keeps")
-		e.freeAfter(e.ttl/2+e.ttl/50, "its time")
+		e.freeAfter("name", e.ttl/2+e.ttl/50, "its time")
 		if after := time.Since(released); after < e.ttl/2 {
 			e.Errorf("free after %s", after)
 		}
+		e.sleep(e.ttl)
+		e.refused(b, e.claim("long"), "within its time, which is longer than its TTL")
 	}},
-	{name: "ANameIsKeptForLongerThanItsTTL", needs: []need{keeps}, run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
-		e.grant(d, c)
-		e.release(d, kept(c, 2*e.ttl))
-		e.sleep(e.ttl * 3 / 2)
-		e.refused(d, e.claim("name"), "within its time")
-	}},
-	{name: "AKeptNameHasItsMarker", needs: []need{keeps, dedups}, run: func(e *env) {
-		d, c := e.Driver(), e.marked("name", "pay")
-		e.grant(d, c)
-		e.release(d, kept(c, e.ttl/2))
-		e.duplicate(d, e.marked("name", "pay"), "the next")
-		e.refused(d, e.claim("name"), "within its time")
-	}},
+	// A waiter gets a kept name at its time, neither earlier nor later.
 	{name: "AWaiterGetsAKeptNameAtItsTime", needs: []need{keeps}, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held, c := e.lasting("name"), e.long("name")
-		e.grant(holder, held)
+		holder, d, c := e.Driver(), e.Driver(), e.long("name")
+		held := e.holds(holder, "name").c
 		w := e.waits(d, c)
 		released := time.Now()
 		e.release(holder, kept(held, e.ttl))
@@ -76,6 +68,7 @@ var keepCases = []testCase{
 			e.Errorf("granted after %s", after)
 		}
 	}},
+	// Keep in an Acquire keeps nothing: that is for the release to say.
 	{name: "AnAcquireWithKeepIsAGrantAsAnyOther", needs: []need{keeps}, run: func(e *env) {
 		d, c := e.Driver(), e.claim("name")
 		c.Keep = e.ttl / 2

@@ -1,8 +1,6 @@
 package drivertest
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -17,6 +15,7 @@ func (e *env) permit(name string, limit int) driver.Claim {
 
 // limitCases test several holders of a kind.
 var limitCases = []testCase{
+	// As many hold a name as the limit allows, from whichever process, and no more, nor anybody exclusive beside them.
 	{name: "AsManyHoldAsTheLimitAllows", needs: []need{limits}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		permits := []driver.Claim{e.permit("name", 3), e.permit("name", 3), e.permit("name", 3)}
@@ -34,6 +33,7 @@ var limitCases = []testCase{
 		e.grant(b, e.permit("name", 3))
 		e.refused(a, e.permit("name", 3), "one too many again")
 	}},
+	// A claim of one kind is refused beside an owner of another.
 	{name: "KindsDoNotGoTogether", needs: []need{limits, shares}, run: func(e *env) {
 		d := e.Driver()
 		kinds := map[string]func() driver.Claim{
@@ -54,31 +54,7 @@ var limitCases = []testCase{
 			}
 		}
 	}},
-	{name: "EachPermitHasItsOwnTime", needs: []need{limits}, run: func(e *env) {
-		d := e.Driver()
-		short, long := e.brief(e.permit("name", 2)), e.permit("name", 2)
-		e.grant(d, long)
-		e.grant(d, short)
-		if held := e.refusal(d, e.permit("name", 2), "one too many"); held.Remaining > e.ttl {
-			e.Errorf("the first comes free in %s", held.Remaining)
-		}
-		e.eventually("the short one ends", func() bool { return !e.owns(d, short) })
-		if !e.owns(d, long) {
-			e.Error("both have ended")
-		}
-		e.grant(d, e.permit("name", 2)) // in the place of the one that died
-		e.refused(d, e.permit("name", 2), "one too many again")
-	}},
-	{name: "APermitsAcquireIsIdempotentPerToken", needs: []need{limits}, run: func(e *env) {
-		d, c, other := e.Driver(), e.permit("name", 2), e.permit("name", 2)
-		e.grant(d, c)
-		e.grant(d, c) // and takes no second one
-		e.grant(d, other)
-		e.grant(d, c) // also where there is no room for another one
-		e.release(d, c)
-		e.release(d, other)
-		e.free("name")
-	}},
+	// Where limits differ the smallest of the owners' and the own one counts. Whoever has a larger one is told.
 	{name: "WhereLimitsDifferTheSmallestCounts", needs: []need{limits}, run: func(e *env) {
 		d := e.Driver()
 		small := e.permit("name", 2)
@@ -102,63 +78,26 @@ var limitCases = []testCase{
 			e.Errorf("grant says %+v", g)
 		}
 	}},
+	// A waiter gets the permit that is released, and the next one that of a holder that dies, not before its time.
 	{name: "AWaiterGetsThePermitThatComesFree", needs: []need{limits}, run: func(e *env) {
 		d, other := e.Driver(), e.Driver()
-		one, two, next := e.permit("name", 2), e.permit("name", 2), e.permit("name", 2)
-		e.grant(d, one)
-		e.grant(d, two)
-		w := e.waits(other, next)
+		one, two, dead := e.permit("name", 3), e.permit("name", 3), e.brief(e.permit("name", 3))
+		for _, c := range []driver.Claim{one, two} {
+			e.grant(d, c)
+		}
+		began := time.Now()
+		e.grant(d, dead)
+		w := e.waits(other, e.permit("name", 3))
 		if w.ended() {
 			e.Fatalf("one too many: %v", w.err)
 		}
 		e.release(d, two)
-		w.granted(e.hearing(next)+e.ttl/100, "the waiter")
-		e.refused(d, e.permit("name", 2), "one too many")
-	}},
-	{name: "AWaiterGetsThePermitOfOneThatDied", needs: []need{limits}, run: func(e *env) {
-		d, other := e.Driver(), e.Driver()
-		one, dead, next := e.permit("name", 2), e.brief(e.permit("name", 2)), e.permit("name", 2)
-		e.grant(d, one)
-		e.grant(d, dead)
-		began := time.Now()
-		w := e.waits(other, next)
-		w.granted(e.ttl+e.pace(next), "the waiter")
-		if time.Since(began) < e.ttl*9/10 {
+		w.granted(e.hearing(w.c)+e.ttl/100, "the waiter")
+		e.refused(d, e.permit("name", 3), "one too many")
+		next := e.waits(other, e.permit("name", 3))
+		next.granted(e.ttl+e.pace(next.c), "the next one")
+		if time.Since(began) < e.ttl {
 			e.Error("one too many")
 		}
-	}},
-	{name: "NeverMoreThanTheLimitUnderConcurrency", crowd: true, needs: []need{limits}, run: func(e *env) {
-		var wg sync.WaitGroup
-		var inside, most atomic.Int32
-		drivers := []driver.Driver{e.Driver(), e.Driver()}
-		for i := range 8 {
-			d := drivers[i%2]
-			wg.Go(func() {
-				for range 8 {
-					c := e.permit("name", 3)
-					if _, err := e.wait(d, c); err != nil {
-						e.Errorf("wait: %v", err)
-						return
-					}
-					n := inside.Add(1)
-					if n > 3 {
-						e.Errorf("%d at once", n)
-					}
-					if n > most.Load() {
-						most.Store(n)
-					}
-					time.Sleep(e.ttl/200 + e.Slow/2)
-					inside.Add(-1)
-					if err := d.Release(e.ctx, c); err != nil {
-						e.Errorf("release: %v", err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		if most.Load() < 2 && e.can.Queue {
-			e.Error("no two have met")
-		}
-		e.nothingLeft()
 	}},
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -19,6 +20,8 @@ type Link struct {
 	requests int
 	cuts     map[int]bool // by the number of the request: whether it arrives
 	hole     bool
+	there    time.Duration // how late requests arrive
+	back     time.Duration // and answers
 }
 
 var (
@@ -54,6 +57,13 @@ func (l *Link) BlackHole(on bool) {
 // BlackHoleNew implements Wire. There are no new connections.
 func (l *Link) BlackHoleNew(bool) {}
 
+// SetDelay implements Wire.
+func (l *Link) SetDelay(toServer, toClient time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.there, l.back = toServer, toClient
+}
+
 // Requests implements Wire.
 func (l *Link) Requests() int {
 	l.mu.Lock()
@@ -66,7 +76,7 @@ func (l *Link) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.cuts)
-	l.hole = false
+	l.hole, l.there, l.back = false, 0, 0
 }
 
 // Capabilities implements driver.Driver.
@@ -80,13 +90,15 @@ func (l *Link) send(ctx context.Context, far func() error) error {
 	l.mu.Lock()
 	l.requests++
 	arrives, cut := l.cuts[l.requests]
-	hole := l.hole
+	hole, there, back := l.hole, l.there, l.back
 	l.mu.Unlock()
 	switch {
 	case hole:
 		<-ctx.Done()
 		return ctx.Err()
 	case !cut:
+		time.Sleep(there)
+		defer time.Sleep(back)
 		return far()
 	case arrives:
 		_ = far() // nobody hears of it

@@ -57,17 +57,21 @@ var inspectMutants = map[string]faulty{
 		for i := range info.Holders {
 			info.Holders[i].Handle = another
 		}
-	}}, []string{"AHandleStandsForAHolderFromTheGrantOn", "EachReaderIsTakenTheNameFromByItself", "EachOfALimitedNumberIsTakenTheNameFromByItself", "AKeptNameIsShownAndFreed"}},
+	}}, []string{
+		"AHandleStandsForAHolderFromTheGrantOn", "EachOfThoseWhoShareIsTakenTheNameFromByItself", "AKeptNameIsShownAndFreed",
+	}},
 	"whoever has the name is evicted": {mutant{evict: func(m *mutant, ctx context.Context, name, handle string) error {
 		if info, err := m.store.Inspect(ctx, name); err == nil && info.Held {
 			m.store.Lose(name)
 			return nil
 		}
 		return m.store.Evict(ctx, name, handle)
-	}}, []string{"AHandleStandsForAHolderFromTheGrantOn", "EachReaderIsTakenTheNameFromByItself", "EachOfALimitedNumberIsTakenTheNameFromByItself", "AKeptNameIsShownAndFreed"}},
+	}}, []string{
+		"AHandleStandsForAHolderFromTheGrantOn", "EachOfThoseWhoShareIsTakenTheNameFromByItself", "AKeptNameIsShownAndFreed",
+	}},
 	"it is blind for those who hold together": {
 		mutant{shows: func(info *inspect.LeaseInfo) { info.Holders = nil }},
-		[]string{"EachReaderIsTakenTheNameFromByItself", "EachOfALimitedNumberIsTakenTheNameFromByItself", "ANameThatIsSharedIsListedOnce"},
+		[]string{"EachOfThoseWhoShareIsTakenTheNameFromByItself", "HeldNamesAreListedByTheirPrefix"},
 	},
 	"every hold is exclusive": {mutant{shows: func(info *inspect.LeaseInfo) {
 		info.Kind = inspect.HoldExclusive

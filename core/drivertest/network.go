@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 
 // networkCases test what a backend makes of a service that does not answer.
 var networkCases = []testCase{
+	// Each operation, cut at each of its requests and each of its replies, comes to what it should when it is made again. Nobody
+	// is told held by its own token, and nothing is left.
 	{name: "EachOperationSurvivesAConnectionCutAtEachStep", needs: []need{wires}, run: func(e *env) {
 		d, through := e.connect()
 		w := &wire{e: e, d: d, other: e.Driver(), through: through}
@@ -35,14 +38,21 @@ var networkCases = []testCase{
 			}
 		}
 	}},
+	// A service that is silent ends no call late, and no call has an answer then: not a Wait either that has had one before.
 	{name: "ASilentServiceEndsNoCallLate", needs: []need{wires}, run: func(e *env) {
 		d, through := e.connect()
-		mine, c := e.lasting("mine"), e.lasting("name")
+		mine, c, waiting := e.lasting("mine"), e.lasting("name"), e.long("waited")
 		e.grant(d, mine)
-		for _, wire := range through {
-			wire.BlackHole(true)
-		}
+		e.holds(e.Driver(), "waited")
+		w := e.waits(d, waiting)
+		silence(through)
 		defer heal(through)
+		e.sleep(2*driver.Recheck(waiting.TTL) + e.Slow) // a look is under way
+		w.cancel()
+		<-w.over
+		if m := driver.Explain(w.err); m.Answered() || m.Kind == driver.NotDone && e.can.Queue {
+			e.Errorf("a wait under way: %v", w.err)
+		}
 		for what, call := range calls(d, c, mine) {
 			ctx, cancel := context.WithTimeout(e.ctx, e.ttl/10)
 			e.within(e.ttl/10+e.ttl/20, what, func() {
@@ -52,26 +62,11 @@ var networkCases = []testCase{
 			})
 			cancel()
 		}
-	}},
-	{name: "AWaitThatIsNotAnsweredDoesNotSayHeld", needs: []need{wires}, run: func(e *env) {
-		holder := e.Driver()
-		d, through := e.connect()
-		held, c := e.lasting("name"), e.long("name")
-		e.grant(holder, held)
-		w := e.waits(d, c)
-		for _, wire := range through {
-			wire.BlackHole(true)
-		}
-		e.sleep(2*driver.Recheck(c.TTL) + e.Slow) // a look is under way
-		w.cancel()
-		<-w.over
-		if m := driver.Explain(w.err); m.Answered() || m.Kind == driver.NotDone && e.can.Queue {
-			e.Errorf("%v", w.err)
-		}
 		heal(through)
-		e.waits(d, c).stop("the next wait")
-		e.leaves(d, c, "leaving")
+		e.queue(d, waiting, "the next wait")
+		e.leaves(d, waiting, "leaving")
 	}},
+	// Where nothing listens each call says that nobody can reach the service, soon, and that it is no refusal.
 	{name: "AServiceThatCannotBeReachedSaysSo", needs: []need{nowhere}, run: func(e *env) {
 		d, c := e.Unreachable(), e.claim("name")
 		for what, call := range calls(d, c, c) {
@@ -83,6 +78,7 @@ var networkCases = []testCase{
 			}
 		}
 	}},
+	// Whatever the service answers is no outage: held, not the owner, a foreign value.
 	{name: "AnAnswerIsNoOutage", run: func(e *env) {
 		d, mine, free := e.Driver(), e.claim("name"), e.claim("free")
 		e.grant(d, mine)
@@ -105,6 +101,7 @@ var networkCases = []testCase{
 			}
 		}
 	}},
+	// Close returns, also twice, and ends nothing for good: a Wait of the same token goes on in the queue.
 	{name: "CloseReturnsAndWhatItEndedBeginsAgain", run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
 		closer, ok := d.(driver.Closer)
@@ -112,31 +109,28 @@ var networkCases = []testCase{
 			e.Skip("this backend keeps nothing alive")
 		}
 		for range 2 {
-			held, c := e.lasting("name"), e.long("name")
-			e.grant(holder, held)
+			held, c := e.holds(holder, "name"), e.long("name")
+			e.queue(d, c, "the waiter")
+			e.noError(closer.Close(e.ctx))
+			e.noError(closer.Close(e.ctx))
 			w := e.waits(d, c)
-			w.stop("the waiter")
-			e.noError(closer.Close(e.ctx))
-			e.noError(closer.Close(e.ctx))
-			w = e.waits(d, c)
-			e.release(holder, held)
+			held.release()
 			w.granted(e.hearing(c)+driver.Recheck(c.TTL), "the waiter")
 			e.release(d, c)
 		}
 		e.noError(closer.Close(e.ctx))
 	}},
+	// Close returns with its context where nothing answers, beside a Wait that is under way.
 	{name: "CloseReturnsWithItsContextWhereNothingAnswers", needs: []need{wires}, run: func(e *env) {
 		d, through := e.connect()
 		closer, ok := d.(driver.Closer)
 		if !ok {
 			e.Skip("this backend keeps nothing alive")
 		}
-		held, c := e.lasting("name"), e.long("name")
-		e.grant(e.Driver(), held)
+		e.holds(e.Driver(), "name")
+		c := e.long("name")
 		e.queue(d, c, "the waiter")
-		for _, wire := range through {
-			wire.BlackHole(true)
-		}
+		silence(through)
 		defer heal(through)
 		w := e.begins(d, c)
 		e.sleep(e.ttl / 10)
@@ -148,24 +142,21 @@ var networkCases = []testCase{
 		w.cancel()
 		<-w.over
 	}},
+	// Of many names that were each used once, some with a waiter, nothing is left.
 	{name: "NamesUsedOnceLeaveNothing", needs: []need{seen}, crowd: true, run: func(e *env) {
 		d, other := e.Driver(), e.Driver()
-		n := e.rounds(100)
-		if e.virtual {
-			n = 3000
-		}
-		for i := range n {
+		for i := range cmp.Or(e.Names, 10_000) {
 			name := fmt.Sprint("name-", i)
-			c, next := e.long(name), e.long(name)
+			c := e.long(name)
 			e.grant(d, c)
-			if i%10 == 0 {
-				w := e.waits(other, next)
+			if i%10 != 0 {
 				e.release(d, c)
-				w.granted(driver.Recheck(c.TTL)+e.hearing(c), name)
-				e.release(other, next)
 				continue
 			}
+			w := e.waits(other, e.long(name))
 			e.release(d, c)
+			w.granted(driver.Recheck(c.TTL)+e.hearing(c), name)
+			w.release()
 		}
 		e.nothingLeft()
 	}},

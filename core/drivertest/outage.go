@@ -11,6 +11,8 @@ import (
 
 // outageCases kill the servers.
 var outageCases = []testCase{
+	// While the servers are dead everybody is told so. When they are back, an owner is still that, or hears of its loss where
+	// they forget, and a waiter that has begun before gets the name from it, with a larger fence.
 	{name: "AKilledServerIsUnavailableAndComesBack", needs: []need{servers}, run: func(e *env) {
 		own := e.Own()
 		d, other, third := own.Driver(), own.Driver(), own.Driver()

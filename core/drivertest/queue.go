@@ -10,14 +10,23 @@ import (
 
 // queueCases test the queue for a name.
 var queueCases = []testCase{
+	// Entries are served in the order in which they came, one after the other, at once. That one's Wait has ended and begun again
+	// moves it not, and all have lived for twice the life of an entry that nobody looks at.
 	{name: "EntriesAreServedInTheirOrder", needs: []need{queues}, run: func(e *env) {
-		holder, held := e.Driver(), e.lasting("name")
-		e.grant(holder, held)
+		held := e.holds(e.Driver(), "name")
 		var all []*waiter
 		for range 4 {
 			all = append(all, e.waits(e.Driver(), e.long("name")))
 		}
-		e.release(holder, held)
+		all[0].stop("the first")
+		all[0] = e.waits(all[0].d, all[0].c)
+		e.sleep(2 * driver.PlaceLife(all[0].c.TTL))
+		for i, w := range all {
+			if w.ended() {
+				e.Fatalf("waiter %d: %+v, %v", i, w.g, w.err)
+			}
+		}
+		held.release()
 		for i, w := range all {
 			w.granted(e.hearing(w.c), fmt.Sprint("waiter ", i))
 			for _, later := range all[i+1:] {
@@ -25,135 +34,79 @@ var queueCases = []testCase{
 					e.Fatalf("one behind waiter %d was served before it ended", i)
 				}
 			}
-			e.release(w.d, w.c)
+			w.release()
 		}
 		e.nothingLeft()
 	}},
+	// A free name is for the first entry alone, also while nobody listens there: strangers and later entries are refused.
 	{name: "AFreeNameIsForTheFirstInTheQueue", needs: []need{queues}, run: func(e *env) {
-		holder, first, second := e.Driver(), e.Driver(), e.Driver()
-		held, a, b := e.lasting("name"), e.long("name"), e.long("name")
-		e.grant(holder, held)
+		stranger, first, second := e.Driver(), e.Driver(), e.Driver()
+		held, a, b := e.holds(stranger, "name"), e.long("name"), e.long("name")
 		e.queue(first, a, "the first")
 		e.queue(second, b, "the second")
-		e.release(holder, held) // from now on, a has it, or nobody but a gets it
-		e.refused(holder, e.long("name"), "a stranger")
+		held.release() // from now on, a has it, or nobody but a gets it
+		e.refused(stranger, e.long("name"), "a stranger")
 		e.refused(second, b, "the second")
 		e.grant(first, a)
 		e.refused(second, b, "the second beside the first")
 		e.release(first, a)
-		e.refused(holder, e.long("name"), "a stranger before the second")
+		e.refused(stranger, e.long("name"), "a stranger before the second")
 		e.grant(second, b)
 		e.release(second, b)
 		e.free("name")
 	}},
-	{name: "ARefusalBeforeTheFirstHasNoLabel", needs: []need{queues, dedups}, run: func(e *env) {
-		holder, first := e.Driver(), e.Driver()
-		held, a := e.lasting("name"), e.marked("name", "pay") // which is not granted directly
-		e.grant(holder, held)
-		e.queue(first, a, "the first")
-		e.release(holder, held)
-		if h := e.refusal(holder, e.long("name"), "a stranger"); h.Label != "" || h.Exact {
-			e.Errorf("%+v", h)
-		}
-	}},
-	{name: "AnEntryStaysWhereItIsFromOneWaitToTheNext", needs: []need{queues}, run: func(e *env) {
-		holder, first, second := e.Driver(), e.Driver(), e.Driver()
-		held, a, b := e.lasting("name"), e.long("name"), e.long("name")
-		e.grant(holder, held)
-		e.queue(first, a, "the first")
-		next := e.waits(second, b)
-		w := e.waits(first, a)
-		e.release(holder, held)
-		w.granted(e.hearing(a)+driver.Recheck(a.TTL), "the first")
-		if next.ended() {
-			e.Fatal("the second was served, too")
-		}
-		e.release(first, a)
-		next.granted(e.hearing(b), "the second")
-	}},
-	{name: "EachLookKeepsTheEntryAlive", needs: []need{queues}, run: func(e *env) {
-		holder, first, second := e.Driver(), e.Driver(), e.Driver()
-		held, a, b := e.lasting("name"), e.long("name"), e.long("name")
-		e.grant(holder, held)
-		w, next := e.waits(first, a), e.waits(second, b)
-		e.sleep(2 * driver.PlaceLife(a.TTL))
-		if w.ended() || next.ended() {
-			e.Fatalf("%v, %v", w.err, next.err)
-		}
-		e.release(holder, held)
-		w.granted(e.hearing(a), "the first")
-		if next.ended() {
-			e.Fatal("the second was served, too")
-		}
-		e.release(first, a)
-		next.granted(e.hearing(b), "the second")
-	}},
+	// An entry lives for PlaceLife after its last look, and so does a grant that it has not heard of. Then whoever meets it drops
+	// it, a waiter behind it or a stranger.
 	{name: "ADeadEntryIsDroppedByWhoeverMeetsIt", needs: []need{queues}, run: func(e *env) {
-		for _, what := range []string{"a waiter", "a stranger"} {
-			holder, dead, alive := e.Driver(), e.Driver(), e.Driver()
-			held, a, next := e.lasting("name"), e.long("name"), e.long("name")
-			life := driver.PlaceLife(a.TTL)
-			e.grant(holder, held)
-			began := time.Now()
-			e.queue(dead, a, what) // and is never heard of again
+		holder, life := e.Driver(), driver.PlaceLife(e.long("").TTL)
+		dies := func(name string) (met func(at time.Time)) {
+			held, c, began := e.holds(holder, name), e.long(name), time.Now()
+			e.queue(e.Driver(), c, name) // and is never heard of again
 			queued := time.Now()
-			e.release(holder, held)
-			if what == "a waiter" {
-				e.waits(alive, next).granted(life+driver.Recheck(next.TTL)+e.pace(next), what)
-				e.release(alive, next)
-			} else {
-				e.freeAfter(life+e.ttl/50, what)
-			}
-			if lived := time.Since(began); lived < life {
-				e.Errorf("%s met an entry that was dropped %s after its last look", what, lived)
-			}
-			if lived := time.Since(queued); lived > life+driver.Recheck(next.TTL)+e.pace(next)+e.slack() {
-				e.Errorf("%s met an entry %s after its last look", what, lived)
+			e.sleep(driver.Recheck(c.TTL) / 2)
+			held.release()
+			return func(at time.Time) {
+				if lived := at.Sub(began); lived < life {
+					e.Errorf("%s met an entry that was dropped %s after its last look", name, lived)
+				}
+				if lived := at.Sub(queued); lived > life+driver.Recheck(c.TTL)+e.pace(c)+e.slack() {
+					e.Errorf("%s met an entry %s after its last look", name, lived)
+				}
 			}
 		}
+		waiter := dies("waiter")
+		w := e.waits(e.Driver(), e.long("waiter"))
+		stranger := dies("stranger")
+		e.freeAfter("stranger", life, "the dead entry")
+		stranger(time.Now())
+		w.granted(life+driver.Recheck(w.c.TTL)+e.pace(w.c), "a waiter")
+		waiter(w.at)
 	}},
+	// Whoever leaves the queue without the name leaves nothing there, and serves the next: before the holder's release, or after
+	// it, when the name is for the one that leaves.
 	{name: "AReleaseByOneWhoOwnsNothingLeavesTheQueue", needs: []need{queues}, run: func(e *env) {
 		holder, first, second := e.Driver(), e.Driver(), e.Driver()
-		held, a, b := e.lasting("name"), e.long("name"), e.long("name")
-		e.grant(holder, held)
-		e.queue(first, a, "the first")
-		next := e.waits(second, b)
-		e.leaves(first, a, "leaving")
-		if !e.owns(holder, held) {
-			e.Fatal("that has freed the name")
-		}
-		e.release(holder, held)
-		next.granted(e.hearing(b), "the next")
-		e.release(second, b)
-		e.free("name")
-	}},
-	{name: "WhoLeavesAFreeNameServesTheNext", needs: []need{queues}, run: func(e *env) {
-		holder, first, second := e.Driver(), e.Driver(), e.Driver()
-		held, a, b := e.lasting("name"), e.long("name"), e.long("name")
-		e.grant(holder, held)
-		e.queue(first, a, "the first")
-		next := e.waits(second, b)
-		e.release(holder, held) // to the first, who does not hear of it
-		e.sleep(e.ttl / 20)
-		e.ends(first, a, "leaving")
-		next.granted(e.hearing(b), "the next")
-	}},
-	{name: "AGrantLeavesTheQueue", needs: []need{queues}, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		for what, get := range map[string]func(c driver.Claim){
-			"a wait":     func(c driver.Claim) { e.waits(d, c).granted(driver.Recheck(c.TTL)+e.pace(c), "the waiter") },
-			"an acquire": func(c driver.Claim) { e.grant(d, c) },
-		} {
-			held, c := e.lasting("name"), e.long("name")
-			e.grant(holder, held)
-			e.queue(d, c, what)
-			e.release(holder, held)
-			get(c)
-			e.release(d, c)
+		for _, after := range []bool{false, true} {
+			held, a := e.holds(holder, "name"), e.long("name")
+			e.queue(first, a, "the first")
+			next := e.waits(second, e.long("name"))
+			if after {
+				held.release() // to the first, who does not hear of it
+				e.sleep(e.ttl / 20)
+				e.ends(first, a, "leaving")
+			} else {
+				e.leaves(first, a, "leaving")
+				if !e.owns(holder, held.c) {
+					e.Fatal("that has freed the name")
+				}
+				held.release()
+			}
+			next.granted(e.hearing(next.c), "the next")
+			next.release()
 			e.free("name")
 		}
-		e.nothingLeft()
 	}},
+	// Whoever finds a name free, as it expired and nobody says so, serves the first entry, and gets nothing itself.
 	{name: "WhoeverFindsTheNameFreeServesTheFirst", needs: []need{queues}, run: func(e *env) {
 		holder, first, second := e.Driver(), e.Driver(), e.Driver()
 		var held, a driver.Claim
@@ -177,6 +130,7 @@ var queueCases = []testCase{
 		e.release(first, a)
 		e.free("name")
 	}},
+	// Processes that queue again as they release share a name evenly: none is ever two turns ahead of another.
 	{name: "WaitersOfManyProcessesAreServedFairly", needs: []need{queues}, crowd: true, run: func(e *env) {
 		holder, held := e.Driver(), e.lasting("name")
 		e.grant(holder, held)

@@ -10,95 +10,105 @@ import (
 
 // renewCases test Renew.
 var renewCases = []testCase{
+	// A renewal sets the full TTL again, of every kind of claim, and of a grant by whoever freed the name, which is short at
+	// first. Nothing else does: without one the name comes free.
 	{name: "RenewalGivesTheFullTTLAgain", run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
-		e.grant(d, c)
-		for range 4 {
-			e.sleep(e.ttl / 2)
-			e.noError(e.renew(d, c))
+		d, other := e.Driver(), e.Driver()
+		held, waited := e.holds(other, "waited"), e.claim("waited")
+		waited.TTL = 5 * e.ttl
+		w := e.waits(d, waited)
+		held.release()
+		w.granted(e.hearing(waited), "the waiter")
+		e.noError(e.renew(d, waited))
+		owners := e.kinds(itself)
+		for what, c := range owners {
+			owners[what] = e.brief(c)
+			e.grant(d, owners[what])
 		}
-		e.freeAfter(e.ttl+e.ttl/50, "nobody renews any more")
-	}},
-	{name: "ARenewalSetsItsOwnTTL", run: func(e *env) { // a hand-over inside the process can have changed it
-		d, c := e.Driver(), e.claim("name")
-		e.grant(d, c)
-		long := c
-		long.TTL = 3 * e.ttl
-		e.noError(e.renew(d, long))
-		e.sleep(e.ttl * 3 / 2)
-		e.refused(e.Driver(), e.claim("name"), "within the longer TTL")
-		if !e.owns(d, c) {
-			e.Fatal("it has kept the shorter TTL")
-		}
-		e.noError(e.renew(d, c))
-		e.freeAfter(e.ttl+e.ttl/50, "the shorter TTL")
-	}},
-	{name: "RenewalWithoutTTLOnlyVerifies", run: func(e *env) {
-		d, c, other := e.Driver(), e.claim("name"), e.Driver()
-		e.grant(other, e.claim("another")) // it is connected
-		e.grant(d, c)
-		for range 2 { // and leaves the lease as it is
-			if !e.owns(d, c) {
-				e.Fatal("not the owner")
+		for range 5 {
+			e.sleep(e.ttl * 4 / 10)
+			for what, c := range owners {
+				e.noError(e.renew(d, c))
+				e.refused(other, e.claim(what), what)
 			}
 		}
-		e.refused(other, e.claim("name"), "verification has freed the name")
-		e.eventually("the name expires under verification", func() bool { return !e.owns(d, c) })
+		if !e.owns(d, waited) {
+			e.Error("a waiter's renewal has not given it the full TTL")
+		}
+		for what := range owners {
+			e.freeAfter(what, e.ttl+e.ttl/50, "nobody renews any more")
+		}
 	}},
+	// A renewal without a TTL tells the owner from others, and changes nothing: the name expires under it.
+	{name: "RenewalWithoutTTLOnlyVerifies", run: func(e *env) {
+		d, other, owners := e.Driver(), e.Driver(), e.kinds(itself)
+		e.grant(other, e.claim("another")) // it is connected
+		for what, c := range owners {
+			owners[what] = e.brief(c)
+			e.grant(d, owners[what])
+			for range 2 {
+				if !e.owns(d, c) {
+					e.Fatalf("%s: not the owner", what)
+				}
+			}
+			e.refused(other, e.claim(what), "verification has freed the name")
+		}
+		for what, c := range owners {
+			e.eventually(what+" expires under verification", func() bool { return !e.owns(d, c) })
+		}
+	}},
+	// In one call each claim has its own answer: owners and others, of all kinds, the same one twice, others with a TTL of their own,
+	// and up to the last of as many as there may be.
 	{name: "RenewalAnswersEachClaimForItself", run: func(e *env) {
 		d := e.Driver()
-		mine, gone, theirs := e.lasting("mine"), e.lasting("gone"), e.lasting("theirs")
-		e.grant(d, mine)
-		e.grant(d, theirs)
-		forged := theirs
-		forged.Token = token()
-		errs := d.Renew(e.ctx, []driver.Claim{gone, mine, forged, mine, theirs})
-		for i, want := range []error{driver.ErrNotOwner, nil, driver.ErrNotOwner, nil, nil} {
-			if len(errs) != 5 || !errors.Is(errs[i], want) {
-				e.Fatalf("claim %d: not %v: %v", i, want, errs)
+		var (
+			claims []driver.Claim
+			want   []error
+		)
+		add := func(err error, all ...driver.Claim) {
+			for _, c := range all {
+				claims, want = append(claims, c), append(want, err)
 			}
 		}
-		if errs := d.Renew(e.ctx, nil); len(errs) != 0 {
-			e.Errorf("no claims: %v", errs)
+		for what, c := range e.kinds(itself) {
+			e.grant(d, c)
+			forged := c
+			forged.Token = token()
+			add(driver.ErrNotOwner, e.lasting("free-"+what), forged)
+			add(nil, c, c)
 		}
-	}},
-	{name: "AFullBatchOfRenewalsIsAnswered", run: func(e *env) {
-		d := e.Driver()
-		var claims []driver.Claim
-		for i := range driver.MaxRenewals {
-			c := e.lasting(fmt.Sprint("name-", i))
+		few := len(claims)
+		for i := few; i < driver.MaxRenewals; i++ {
+			c, err := e.lasting(fmt.Sprint("name-", i)), driver.ErrNotOwner
 			if i%2 == 0 {
 				e.grant(d, c)
+				err = nil
 			}
-			c.TTL -= time.Duration(i) * time.Second / 2 // each its own
-			claims = append(claims, c)
+			c.TTL -= time.Duration(i) * time.Second / 2
+			add(err, c)
 		}
-		for i, err := range d.Renew(e.ctx, claims) {
-			if mine := i%2 == 0; mine != (err == nil) || !mine && !errors.Is(err, driver.ErrNotOwner) {
-				e.Errorf("claim %d: %v", i, err)
+		for _, n := range []int{0, few, driver.MaxRenewals} {
+			errs := d.Renew(e.ctx, claims[:n])
+			if len(errs) != n {
+				e.Fatalf("%d answers to %d claims", len(errs), n)
+			}
+			for i, err := range errs {
+				if !errors.Is(err, want[i]) {
+					e.Errorf("claim %d of %d is not %v: %v", i, n, want[i], err)
+				}
 			}
 		}
 	}},
+	// A renewal that comes after the release, as one that was late does, finds no owner and makes none.
 	{name: "ARenewalAfterTheReleaseBringsNothingBack", run: func(e *env) {
-		d, c := e.Driver(), e.lasting("name")
-		e.grant(d, c)
-		e.release(d, c)
-		if err := e.renew(d, c); !errors.Is(err, driver.ErrNotOwner) {
-			e.Errorf("%v", err)
-		}
-		e.free("name")
-	}},
-	{name: "RenewalsOfAllKindsAreAnsweredEachForItself", needs: []need{shares}, run: func(e *env) {
 		d := e.Driver()
-		reader, writer, gone := e.reader("read"), e.lasting("written"), e.reader("read")
-		e.grant(d, reader)
-		e.grant(d, writer)
-		forged := e.lasting("written")
-		errs := d.Renew(e.ctx, []driver.Claim{gone, writer, forged, reader, writer, reader})
-		for i, want := range []error{driver.ErrNotOwner, nil, driver.ErrNotOwner, nil, nil, nil} {
-			if len(errs) != 6 || !errors.Is(errs[i], want) {
-				e.Fatalf("claim %d: not %v: %v", i, want, errs)
+		for what, c := range e.kinds(itself) {
+			e.grant(d, c)
+			e.release(d, c)
+			if err := e.renew(d, c); !errors.Is(err, driver.ErrNotOwner) {
+				e.Errorf("%s: %v", what, err)
 			}
+			e.free(what)
 		}
 	}},
 }

@@ -3,7 +3,6 @@ package drivertest
 import (
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -22,8 +21,9 @@ func (e *env) brief(c driver.Claim) driver.Claim {
 	return c
 }
 
-// sharedCases test readers and writers.
+// sharedCases test readers and writers, and all who share a name.
 var sharedCases = []testCase{
+	// Readers share a name, writers do not: each kind keeps the other out until the last of it has released.
 	{name: "ReadersShareAndWritersDoNot", needs: []need{shares}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		one, two, writer := e.reader("name"), e.reader("name"), e.lasting("name")
@@ -49,103 +49,73 @@ var sharedCases = []testCase{
 		e.release(a, writer)
 		e.grant(b, e.reader("name"))
 	}},
-	{name: "EachReaderHasItsOwnTime", needs: []need{shares}, run: func(e *env) {
-		d := e.Driver()
-		short, long := e.brief(e.reader("name")), e.reader("name")
-		e.grant(d, long)
-		e.grant(d, short) // which does not cut the other's time
-		e.eventually("the short one ends", func() bool { return !e.owns(d, short) })
-		if !e.owns(d, long) {
-			e.Error("both have ended")
+	// Of those who share a name each has its own time: it dies alone, its place comes free, and the name is not kept for longer
+	// than the last of them lives.
+	{name: "EachOfThoseWhoShareHasItsOwnTime", needs: []need{shares, limits}, run: func(e *env) {
+		d, all := e.Driver(), e.kinds(itself)
+		delete(all, "exclusive")
+		short := make(map[string]driver.Claim)
+		again := func(what string) {
+			c := e.brief(all[what])
+			c.Token = token()
+			short[what] = c
+			e.grant(d, c)
 		}
-		e.leaves(d, short, "after its time")
-		e.refused(d, e.claim("name"), "a writer beside the one that lives")
-		short = e.brief(e.reader("name"))
-		e.grant(d, short)
-		e.release(d, long) // its time is no longer what the name is taken for
-		e.freeAfter(e.ttl+e.ttl/50, "the last reader has died")
-	}},
-	{name: "AReadersRenewalGivesTheFullTTLAgain", needs: []need{shares}, run: func(e *env) {
-		d, c := e.Driver(), e.brief(e.reader("name"))
-		e.grant(d, c)
-		for range 4 {
-			e.sleep(e.ttl / 2)
-			e.noError(e.renew(d, c))
-			e.refused(d, e.claim("name"), "a writer")
-		}
-		e.eventually("it expires under verification", func() bool { return !e.owns(d, c) })
-		e.eventually("the name is free", func() bool { _, err := d.Acquire(e.ctx, e.claim("name")); return err == nil })
-	}},
-	{name: "AReadersAcquireIsIdempotentPerToken", needs: []need{shares}, run: func(e *env) {
-		d, c := e.Driver(), e.brief(e.reader("name"))
-		first := e.grant(d, c)
-		e.sleep(e.ttl / 2)
-		if again := e.grant(d, c); again.Fence < first.Fence {
-			e.Errorf("fence %d after %d", again.Fence, first.Fence)
-		}
-		e.sleep(e.ttl * 6 / 10)
-		if !e.owns(d, c) {
-			e.Error("the second acquire has not set the full TTL")
-		}
-		e.release(d, c) // once is enough
-		e.free("name")
-	}},
-	{name: "AReadersFenceIsNotOlderThanTheLastWriter", needs: []need{shares, fenced}, run: func(e *env) {
-		a, b := e.Driver(), e.Driver()
-		var last uint64
-		for range 10 {
-			writer := e.lasting("name")
-			if f := e.grant(a, writer).Fence; f <= last {
-				e.Errorf("writer: fence %d after %d", f, last)
-			} else {
-				last = f
+		for what, long := range all {
+			e.grant(d, long)
+			again(what)
+			if held := e.refusal(d, e.permit(what, 2), "one too many"); what == "limited" && held.Remaining > e.ttl {
+				e.Errorf("the first comes free in %s", held.Remaining)
 			}
-			e.release(a, writer)
-			one, two := e.reader("name"), e.reader("name")
-			f, g := e.grant(a, one).Fence, e.grant(b, two).Fence
-			if f <= last || g <= last || f > 1<<53 || g > 1<<53 {
-				e.Errorf("readers: fences %d and %d after a writer's %d", f, g, last)
+		}
+		for what, c := range short {
+			e.eventually(what+": the short one ends", func() bool { return !e.owns(d, c) })
+		}
+		for what, long := range all {
+			if !e.owns(d, long) {
+				e.Errorf("%s: both have ended", what)
 			}
-			last = max(f, g)
-			e.release(a, one)
-			e.release(b, two)
+			e.leaves(d, short[what], "after its time")
+			e.refused(d, e.claim(what), "a writer beside the one that lives")
+			again(what)
+			e.refused(d, e.permit(what, 2), "one too many again")
+			e.release(d, long) // its time is no longer what the name is taken for
+		}
+		for what := range all {
+			e.freeAfter(what, e.ttl+e.ttl/50, "the last one has died")
 		}
 	}},
+	// Readers who come later wait behind a writer that waits. When it has released, they come in together, and only those
+	// before the next writer.
 	{name: "ReadersDoNotStarveAWriterThatWaits", needs: []need{shares, queues}, run: func(e *env) {
 		d, other := e.Driver(), e.Driver()
-		one, writer, late := e.reader("name"), e.lasting("name"), e.reader("name")
+		one := e.reader("name")
 		e.grant(d, one)
-		w := e.waits(other, writer)
+		w := e.waits(other, e.lasting("name"))
 		e.refused(d, e.reader("name"), "a reader after a writer that waits")
-		next := e.waits(e.Driver(), late)
-		if next.ended() {
-			e.Fatal("a reader that waits came before the writer")
-		}
-		e.release(d, one)
-		w.granted(e.hearing(writer), "the writer")
-		if next.ended() {
-			e.Fatal("a reader beside the writer")
-		}
-		e.release(other, writer)
-		next.granted(e.hearing(late), "the reader behind it")
-	}},
-	{name: "ReadersThatWaitComeInTogether", needs: []need{shares, queues}, run: func(e *env) {
-		d, writer := e.Driver(), e.lasting("name")
-		e.grant(d, writer)
-		var all []*waiter
+		var late []*waiter
 		for range 3 {
-			all = append(all, e.waits(e.Driver(), e.reader("name")))
+			late = append(late, e.waits(e.Driver(), e.reader("name")))
 		}
 		last := e.waits(e.Driver(), e.lasting("name"))
-		e.release(d, writer)
-		for _, w := range all { // and none of them releases
-			w.granted(2*e.hearing(w.c)+e.ttl/100, "a reader")
+		none := func(when string) {
+			for _, next := range append(late, last) {
+				if next.ended() {
+					e.Fatalf("one who came later has the name %s the writer", when)
+				}
+			}
 		}
-		if last.ended() {
-			e.Error("the writer came in, too")
+		none("before")
+		e.release(d, one)
+		w.granted(e.hearing(w.c), "the writer")
+		none("beside")
+		w.release()
+		for _, next := range late { // and none of them releases
+			next.granted(2*e.hearing(next.c)+e.ttl/100, "a reader")
 		}
-		last.stop("the writer")
+		last.stop("the next writer")
 	}},
+	// A writer that leaves the queue lets in the readers behind it, beside those who have the name.
 	{name: "ReadersBesideAWriterThatGivesUpComeIn", needs: []need{shares, queues}, run: func(e *env) {
 		d, other := e.Driver(), e.Driver()
 		one, writer, late := e.reader("name"), e.lasting("name"), e.reader("name")
@@ -155,92 +125,61 @@ var sharedCases = []testCase{
 		e.leaves(other, writer, "leaving")
 		next.granted(e.hearing(late)+e.ttl/100, "the reader behind it")
 	}},
-	{name: "OnlyAReaderReleasesItself", needs: []need{shares}, run: func(e *env) {
-		d, c := e.Driver(), e.reader("name")
-		e.grant(d, c)
-		for _, forged := range []driver.Claim{e.reader("name"), e.claim("name")} {
-			e.leaves(d, forged, "another")
-			if e.owns(d, forged) {
-				e.Error("another owns it")
+	// Kinds do not meet, and no more of one than its limit, while many of two processes wait. Some of those who may meet do.
+	{name: "KindsDoNotMeetUnderConcurrency", needs: []need{shares, limits}, crowd: true, run: func(e *env) {
+		var (
+			wg           sync.WaitGroup
+			mu           sync.Mutex // protects the counts of those inside, by their limits
+			inside, most = make(map[int]int), make(map[int]int)
+		)
+		count := func(limit, n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			inside[limit] += n
+			most[limit] = max(most[limit], inside[limit])
+			others := 0
+			for other, n := range inside {
+				if other != limit {
+					others += n
+				}
+			}
+			if others > 0 || limit != driver.Readers && inside[limit] > limit {
+				e.Errorf("limits and how many hold by them: %v", inside)
 			}
 		}
-		if !e.owns(d, c) {
-			e.Error("it has lost the name")
-		}
-		e.release(d, c)
-		e.leaves(d, c, "another release")
-		e.free("name")
-	}},
-	{name: "AForeignValueStopsReaders", needs: []need{shares, foreign}, run: func(e *env) {
-		d, c := e.Driver(), e.reader("name")
-		e.Overwrite("name")
-		e.refused(d, c, "a reader beside other software")
-		e.Delete("name")
-		e.grant(d, c)
-		e.Overwrite("name")
-		if e.owns(d, c) {
-			e.Error("it owns what was overwritten")
-		}
-		e.leaves(d, c, "what was overwritten")
-		e.refused(d, e.reader("name"), "the foreign value is gone")
-		e.Delete("name")
-		e.grant(d, e.reader("name"))
-		if e.owns(d, c) {
-			e.Error("it owns what others have now")
-		}
-	}},
-	{name: "AReaderCompletes", needs: []need{shares, dedups}, run: func(e *env) {
-		d, c := e.Driver(), e.marked("name", "pay")
-		c.Limit = driver.Readers
-		e.grant(d, c)
-		e.release(d, c)
-		for _, limit := range []int{driver.Readers, 0} {
-			again := e.marked("name", "pay")
-			again.Limit = limit
-			e.duplicate(d, again, "the next")
-		}
-	}},
-	{name: "ReadersMeetNoWriter", needs: []need{shares}, crowd: true, run: func(e *env) {
-		drivers := []driver.Driver{e.Driver(), e.Driver()}
-		var wg sync.WaitGroup
-		var readers, writers, together atomic.Int32
-		for i := range 8 {
-			d := drivers[i%2]
-			wg.Go(func() {
-				for range 6 {
-					c := e.lasting("name")
-					if i%4 != 0 {
-						c = e.reader("name")
-					}
-					if _, err := e.wait(d, c); err != nil {
-						e.Errorf("wait: %v", err)
-						return
-					}
-					if c.Shared() {
-						if n := readers.Add(1); n > together.Load() {
-							together.Store(n)
-						}
-						if writers.Load() != 0 {
-							e.Error("a reader beside a writer")
-						}
-						time.Sleep(e.ttl/100 + e.Slow/2)
-						readers.Add(-1)
-					} else {
-						if writers.Add(1) != 1 || readers.Load() != 0 {
-							e.Error("a writer is not alone")
-						}
-						time.Sleep(time.Millisecond)
-						writers.Add(-1)
-					}
-					if err := d.Release(e.ctx, c); err != nil {
-						e.Errorf("release: %v", err)
-					}
+		work := func(w *waiter) {
+			for range 6 {
+				if <-w.over; w.err != nil {
+					e.Errorf("wait: %v", w.err)
+					return
 				}
-			})
+				count(w.c.Limit, 1)
+				time.Sleep(e.ttl/200 + e.Slow/2)
+				count(w.c.Limit, -1)
+				if err := w.d.Release(e.ctx, w.c); err != nil {
+					e.Errorf("release: %v", err)
+				}
+				w = e.begins(w.d, e.permit("name", w.c.Limit))
+			}
+			w.cancel()
+			<-w.over
+			_ = w.d.Release(e.ctx, w.c)
 		}
+		drivers := []driver.Driver{e.Driver(), e.Driver()}
+		held := e.holds(drivers[0], "name")
+		for _, group := range [][]int{{driver.Readers, driver.Readers, driver.Readers}, {3, 3, 3, 3, 3}, {1, 1}} {
+			var queued sync.WaitGroup // one kind behind the other, so that some do meet
+			for i, limit := range group {
+				ready := make(chan *waiter, 1)
+				queued.Go(func() { ready <- e.waits(drivers[i%2], e.permit("name", limit)) })
+				wg.Go(func() { work(<-ready) })
+			}
+			queued.Wait()
+		}
+		held.release()
 		wg.Wait()
-		if together.Load() < 2 && e.can.Queue {
-			e.Error("no two readers have met")
+		if e.can.Queue && (most[driver.Readers] < 2 || most[3] < 2) {
+			e.Errorf("no two have met: %v", most)
 		}
 		e.nothingLeft()
 	}},

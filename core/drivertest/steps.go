@@ -23,17 +23,17 @@ func (e *env) grant(d driver.Driver, c driver.Claim) driver.Grant {
 
 // grantAfterRelease is grant, right after somebody else has released the name. Where a quorum decides, a node may be late by Slow
 // with the release.
-func (e *env) grantAfterRelease(d driver.Driver, c driver.Claim) {
+func (e *env) grantAfterRelease(d driver.Driver, c driver.Claim) driver.Grant {
 	e.Helper()
 	for end := time.Now().Add(e.Slow); ; e.sleep(time.Millisecond) {
-		_, err := e.again(c, d.Acquire)
+		g, err := e.again(c, d.Acquire)
 		if _, held := errors.AsType[*driver.Held](err); held && time.Now().Before(end) {
 			continue
 		}
 		if err != nil {
 			e.Fatalf("acquire %q: %v", c.Name, err)
 		}
-		return
+		return g
 	}
 }
 
@@ -123,22 +123,21 @@ func (e *env) owns(d driver.Driver, c driver.Claim) bool {
 	return err == nil
 }
 
-// free fails the case unless the name can be had right now.
+// free fails the case unless the name can be had right now: an entry that was left in the queue would live for longer.
 func (e *env) free(name string) {
 	e.Helper()
 	d, c := e.Driver(), e.claim(name)
-	e.grant(d, c)
+	e.grantAfterRelease(d, c)
 	e.release(d, c)
 }
 
-// freeAfter waits until somebody new gets "name", for at most d, and returns how long that took. It releases it.
-func (e *env) freeAfter(d time.Duration, what string) (took time.Duration) {
+// freeAfter waits until somebody new gets the name, for at most d, and releases it.
+func (e *env) freeAfter(name string, d time.Duration, what string) {
 	e.Helper()
-	other, c, began := e.Driver(), e.long("name"), time.Now()
+	other, c, began := e.Driver(), e.long(name), time.Now()
 	for {
 		_, err := other.Acquire(e.ctx, c)
 		if err == nil {
-			took = time.Since(began)
 			break
 		}
 		if _, ok := errors.AsType[*driver.Held](err); !ok {
@@ -150,7 +149,27 @@ func (e *env) freeAfter(d time.Duration, what string) (took time.Duration) {
 		e.sleep(e.ttl / 200)
 	}
 	e.release(other, c)
-	return took
+}
+
+// owner is a process that owns a name.
+type owner struct {
+	e *env
+	d driver.Driver
+	c driver.Claim
+}
+
+// holds has d own the name until its release, or the end of the case.
+func (e *env) holds(d driver.Driver, name string) owner {
+	e.Helper()
+	c := e.lasting(name)
+	c.Label = "who"
+	e.grantAfterRelease(d, c)
+	return owner{e, d, c}
+}
+
+func (o owner) release() {
+	o.e.Helper()
+	o.e.release(o.d, o.c)
 }
 
 // waiter is a Wait on a goroutine of its own. It begins again after an outcome that is not known, as core
@@ -164,9 +183,10 @@ type waiter struct {
 	first  chan struct{} // closed by the first refusal
 	began  time.Time     // the last call of Wait
 
-	// What it came to, once over is closed.
+	// What it came to, and when, once over is closed.
 	g   driver.Grant
 	err error
+	at  time.Time
 
 	mu    sync.Mutex // protects heard
 	heard []driver.Held
@@ -219,6 +239,7 @@ func (e *env) begins(d driver.Driver, c driver.Claim) *waiter {
 		for {
 			w.began = time.Now()
 			w.g, w.err = d.Wait(ctx, w.c)
+			w.at = time.Now()
 			if ctx.Err() != nil || !driver.Explain(w.err).Again() {
 				return
 			}
@@ -271,6 +292,12 @@ func (w *waiter) stop(what string) {
 	if !ok && w.e.Slow == 0 { // a look may be under way as ctx ends
 		w.e.Fatalf("%s: the end of its context gave %+v, %v", what, w.g, w.err)
 	}
+}
+
+// release releases what was granted.
+func (w *waiter) release() {
+	w.e.Helper()
+	w.e.release(w.d, w.c)
 }
 
 // queue puts c in the queue, and nobody listens there.

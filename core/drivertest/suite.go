@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,9 @@ type Config struct {
 	// Leftovers lists what the service keeps for names that nobody holds or waits for, except what is
 	// documented to stay, such as fences.
 	Leftovers func() []string
+	// Names is how many names are used once, to see what is left of them: 10,000, or fewer where that takes more than a
+	// few seconds.
+	Names int
 	// Messages returns what hears all that waiters for a name are told from now on, and what tells them
 	// something as if it came from the service.
 	Messages func(name string) (heard func() []Message, send func(Message))
@@ -58,7 +62,8 @@ type Wire interface {
 	CutReply(n int)    // the nth request from now is executed, and its connection breaks
 	BlackHole(on bool) // nothing arrives any more, and nothing breaks
 	BlackHoleNew(bool) // the same for new connections alone
-	Requests() int     // how many have arrived or were cut
+	SetDelay(toServer, toClient time.Duration)
+	Requests() int // how many have arrived or were cut
 	Heal()
 }
 
@@ -100,7 +105,6 @@ var (
 	dedups  = need{"dedup markers", func(e *env) bool { return e.can.Dedup }}
 	keeps   = need{"Keep", func(e *env) bool { return e.can.Keep }}
 	hands   = need{"hand-offs", func(e *env) bool { return e.can.Detach }}
-	hears   = need{"waiters that hear", func(e *env) bool { return e.can.Hears }}
 	queues  = need{"a queue", func(e *env) bool { return e.can.Queue }}
 	foreign = need{"other software at the service", func(e *env) bool { return e.Overwrite != nil }}
 	whole   = need{"a foreign value written in one step", func(e *env) bool { return !e.Stepwise }}
@@ -111,22 +115,38 @@ var (
 	seen    = need{"a view of what is left", func(e *env) bool { return e.Leftovers != nil }}
 )
 
+// part is the cases of one capability.
+type part struct {
+	name  string
+	cases []testCase
+}
+
 // suite returns all cases.
-func suite() (all []testCase) {
-	for _, list := range [][]testCase{
-		grantCases, renewCases, fenceCases, waitCases, queueCases, directCases, sharedCases, limitCases, dedupCases, keepCases,
-		handoffCases, foreignCases, inspectCases, networkCases, outageCases,
-	} {
-		all = append(all, list...)
+func suite() []part {
+	return []part{
+		{"grant", grantCases}, {"renew", renewCases}, {"fence", fenceCases}, {"wait", waitCases}, {"queue", queueCases}, {"direct", directCases},
+		{"shared", sharedCases}, {"limit", limitCases}, {"dedup", dedupCases}, {"keep", keepCases}, {"handoff", handoffCases},
+		{"foreign", foreignCases}, {"inspect", inspectCases}, {"network", networkCases}, {"outage", outageCases},
 	}
-	return all
+}
+
+// each does something with each case of the parts, or of all.
+func each(parts []string, do func(c testCase)) {
+	for _, p := range suite() {
+		if len(parts) > 0 && !slices.Contains(parts, p.name) {
+			continue
+		}
+		for _, c := range p.cases {
+			do(c)
+		}
+	}
 }
 
 // Run runs the suite in real time, with a parallel subtest for each case. open makes the service of one
-// case.
-func Run(t *testing.T, open func(t testing.TB) Config) {
+// case. parts are the names of the files whose cases are run, such as "wait", if not all are.
+func Run(t *testing.T, open func(t testing.TB) Config, parts ...string) {
 	t.Helper()
-	for _, c := range suite() {
+	each(parts, func(c testCase) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.crowd {
@@ -135,19 +155,19 @@ func Run(t *testing.T, open func(t testing.TB) Config) {
 			}
 			c.in(t, open, false)
 		})
-	}
+	})
 }
 
 var crowds sync.Mutex // held by the case that is a crowd
 
-// RunInBubble runs the suite inside testing/synctest bubbles, on their time.
-func RunInBubble(t *testing.T, open func(t testing.TB) Config) {
+// RunInBubble runs the suite, or parts of it, inside testing/synctest bubbles, on their time.
+func RunInBubble(t *testing.T, open func(t testing.TB) Config, parts ...string) {
 	t.Helper()
-	for _, c := range suite() {
+	each(parts, func(c testCase) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { c.in(t, open, true) })
 		})
-	}
+	})
 }
 
 // in runs the case. A case whose calls do not return has their contexts end after a long time.
@@ -273,7 +293,7 @@ func (e *env) within(d time.Duration, what string, f func()) {
 // slack allows for a machine that is busy with something else.
 func (e *env) slack() time.Duration {
 	if e.virtual {
-		return 0
+		return 4 * e.Slow
 	}
 	return 10*time.Second + 20*e.Slow
 }

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -11,34 +12,29 @@ import (
 
 // waitCases test what Wait returns. All backends run them; those that do not hear have more time.
 var waitCases = []testCase{
-	{name: "AWaitForAFreeNameIsGranted", run: func(e *env) {
-		d, c := e.Driver(), e.long("name")
-		e.within(0, "the wait", func() {
-			if _, err := e.wait(d, c); err != nil {
-				e.Fatal(err)
-			}
-		})
-		if !e.owns(d, c) {
-			e.Error("not the owner")
-		}
-		e.refused(e.Driver(), e.claim("name"), "another")
-		e.release(d, c)
-		e.free("name")
-	}},
+	// A Wait is granted the name at once where it is free, and else at the release, and then owns it as after an Acquire.
 	{name: "AWaiterIsGrantedTheNameAtItsRelease", run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
-		held, c := e.lasting("name"), e.long("name")
-		e.grant(holder, held)
-		w := e.waits(d, c)
-		e.sleep(e.ttl / 10)
-		e.release(holder, held)
-		w.granted(e.hearing(c), "the waiter")
-		if !e.owns(d, c) {
-			e.Error("not the owner")
+		for _, name := range []string{"free", "held"} {
+			c := e.long(name)
+			if name == "free" {
+				e.within(0, "the wait", func() { _, err := e.wait(d, c); e.noError(err) })
+			} else {
+				held := e.holds(holder, name)
+				w := e.waits(d, c)
+				e.sleep(e.ttl / 10)
+				held.release()
+				w.granted(e.hearing(c), "the waiter")
+			}
+			if !e.owns(d, c) {
+				e.Error("not the owner")
+			}
+			e.refused(holder, e.claim(name), "another")
+			e.release(d, c)
+			e.free(name)
 		}
-		e.release(d, c)
-		e.free("name")
 	}},
+	// A release that comes as a Wait looks, listens or begins is not missed.
 	{name: "AReleaseAtTheWaitIsNotMissed", run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
 		for i := range 20 {
@@ -53,75 +49,30 @@ var waitCases = []testCase{
 		}
 		e.free("name")
 	}},
-	{name: "AWaitReturnsTheLastAnswerAtTheEndOfItsContext", run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held, c := e.lasting("name"), e.long("name")
-		held.Label = "who"
-		e.grant(holder, held)
-		ctx, cancel := context.WithTimeout(e.ctx, e.ttl/2)
-		defer cancel()
-		end, _ := ctx.Deadline()
-		e.within(e.ttl/2+e.ttl/20, "the wait", func() {
-			_, err := d.Wait(ctx, c)
-			last, ok := errors.AsType[*driver.Held](err)
-			if time.Until(end) > 0 || !ok && e.Slow == 0 {
-				e.Fatalf("%s before the end of ctx: %v", time.Until(end), err)
-			}
-			if ok && last.Label != "who" {
-				e.Errorf("%+v", last)
-			}
-		})
-		e.leaves(d, c, "leaving")
-	}},
-	{name: "EachRefusalIsHeardAtOnce", run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held, c := e.lasting("name"), e.long("name")
-		held.Label = "who"
-		e.grant(holder, held)
-		e.within(e.ttl/20, "the first refusal", func() {
-			w := e.waits(d, c)
-			defer w.cancel()
-			if w.ended() {
-				e.Fatalf("it waits no more: %v", w.err)
-			}
-			if said := w.said(); said[0].Label != "who" || said[0].Remaining > held.TTL || said[0].Remaining < 0 {
-				e.Errorf("%+v", said[0])
-			}
-			w.stop("the waiter")
-		})
-		e.leaves(d, c, "leaving")
-	}},
-	{name: "AWaiterLooksAgainWithinARecheck", needs: []need{hears}, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held, c := e.lasting("name"), e.long("name")
-		e.grant(holder, held)
+	// A Wait tells each refusal at once and looks again within a Recheck. When its context ends, and not before, it returns the
+	// last one.
+	{name: "AWaitTellsEachRefusalAndReturnsTheLast", run: func(e *env) {
+		held, d, c := e.holds(e.Driver(), "name"), e.Driver(), e.long("name")
 		began := time.Now()
-		w := e.waits(d, c)
-		e.sleep(3*driver.Recheck(c.TTL) + driver.Recheck(c.TTL)/2 + e.Slow)
-		n, rounds := len(w.said()), int(time.Since(began)/driver.Recheck(c.TTL)) // more of them where the machine is busy
-		if n < 3 || n > 6*(rounds+1) {                                           // each node of redlock may tell of its own
-			e.Errorf("%d looks in %d rounds", n, rounds)
+		var w *waiter
+		e.within(e.ttl/20, "the first refusal", func() { w = e.waits(d, c) })
+		if said := w.said(); len(said) > 0 && (said[0].Label != "who" || said[0].Remaining > held.c.TTL || said[0].Remaining < 0) {
+			e.Errorf("%+v", said[0])
 		}
-		w.stop("the waiter")
+		if e.can.Hears {
+			e.sleep(3*driver.Recheck(c.TTL) + driver.Recheck(c.TTL)/2 + e.Slow)
+			n, rounds := len(w.said()), int(time.Since(began)/driver.Recheck(c.TTL)) // more of them where the machine is busy
+			if n < 3 || n > 6*(rounds+1) {                                           // each node of redlock may tell of its own
+				e.Errorf("%d looks in %d rounds", n, rounds)
+			}
+		}
+		e.within(e.ttl/20, "its end", func() { w.stop("the waiter") })
+		if last, ok := errors.AsType[*driver.Held](w.err); ok && last.Label != "who" {
+			e.Errorf("%+v", last)
+		}
 		e.leaves(d, c, "leaving")
 	}},
-	{name: "AnOwnersWaitIsItsGrantAgain", run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
-		c.TTL *= 2 // the machine may stand still for a while
-		first := e.grant(d, c)
-		e.sleep(c.TTL / 2)
-		g, err := e.wait(d, c)
-		e.noError(err)
-		if g.Fence < first.Fence {
-			e.Errorf("fence %d after %d", g.Fence, first.Fence)
-		}
-		e.sleep(c.TTL * 6 / 10)
-		if !e.owns(d, c) {
-			e.Error("the wait has not set the full TTL")
-		}
-		e.release(d, c)
-		e.free("name") // it was never in the queue
-	}},
+	// A holder that dies is not waited for after its TTL. One waiter gets the name then, and the next one after it.
 	{name: "AWaitForAnExpiredNameIsGranted", run: func(e *env) {
 		holder, first, second := e.Driver(), e.Driver(), e.Driver()
 		held, a, b := e.claim("name"), e.long("name"), e.long("name")
@@ -140,91 +91,86 @@ var waitCases = []testCase{
 		if next.ended() {
 			e.Fatal("the second was served, too")
 		}
-		e.release(first, a)
+		w.release()
 		next.granted(e.hearing(b), "the second")
-		e.release(second, b)
+		next.release()
 		e.free("name")
 	}},
+	// A grant is trusted from before its request, or from when the backend says that it was asked for, and no longer than
+	// the name is kept from others: however the name was got, and where answers and messages come late.
 	{name: "AGrantIsTrustedNoLongerThanItLasts", run: func(e *env) {
-		holder, d, other := e.Driver(), e.Driver(), e.Driver()
-		ways := map[string]func(c driver.Claim) (driver.Grant, time.Time){
-			"an acquire": func(c driver.Claim) (driver.Grant, time.Time) {
-				began := time.Now()
-				return e.grant(d, c), began
-			},
-			"a wait for a free name": func(c driver.Claim) (driver.Grant, time.Time) {
-				began := time.Now()
-				g, err := e.wait(d, c)
-				e.noError(err)
-				return g, began
-			},
-			"a wait for a release": func(c driver.Claim) (driver.Grant, time.Time) {
-				held := e.lasting("name")
-				e.grant(holder, held)
-				w := e.waits(d, c)
-				e.sleep(driver.Recheck(c.TTL) * 3 / 2)
-				e.release(holder, held)
-				return w.granted(e.hearing(c), "the waiter"), w.began
-			},
+		holder, other := e.Driver(), e.Driver()
+		var (
+			late time.Duration
+			next []*waiter
+			ends []time.Time
+		)
+		get := func(d driver.Driver, name string) {
+			for way, get := range map[string]func(c driver.Claim) (driver.Grant, time.Time){
+				"acquire": func(c driver.Claim) (driver.Grant, time.Time) {
+					began := time.Now()
+					return e.grant(d, c), began
+				},
+				"free": func(c driver.Claim) (driver.Grant, time.Time) {
+					began := time.Now()
+					g, err := e.wait(d, c)
+					e.noError(err)
+					return g, began
+				},
+				"released": func(c driver.Claim) (driver.Grant, time.Time) {
+					held := e.holds(holder, c.Name)
+					w := e.waits(d, c)
+					e.sleep(driver.Recheck(c.TTL) * 3 / 2)
+					held.release()
+					return w.granted(e.hearing(c)+late, "the waiter"), w.began
+				},
+			} {
+				c := e.claim(name + way)
+				g, asked := get(c)
+				if g.TTL < 0 || g.TTL > c.TTL {
+					e.Fatalf("%s: a TTL of %s", c.Name, g.TTL)
+				}
+				if !g.Asked.IsZero() {
+					asked = g.Asked
+				}
+				next = append(next, e.begins(other, e.claim(c.Name)))
+				ends = append(ends, asked.Add(cmp.Or(g.TTL, c.TTL)))
+			}
 		}
-		for what, way := range ways {
-			c := e.claim("name")
-			g, asked := way(c)
-			if g.TTL < 0 || g.TTL > c.TTL {
-				e.Fatalf("%s: a TTL of %s", what, g.TTL)
-			}
-			if !g.Asked.IsZero() {
-				asked = g.Asked
-			}
-			if g.TTL == 0 {
-				g.TTL = c.TTL
-			}
-			next := e.claim("name")
-			if _, err := e.wait(other, next); err != nil {
-				e.Fatalf("%s: %v", what, err)
-			}
-			if early := time.Until(asked.Add(g.TTL)); early > 0 {
-				e.Errorf("%s: another has the name while the grant is trusted for %s more", what, early)
-			}
-			if late := time.Since(asked.Add(g.TTL)); late > e.pace(c)+driver.Recheck(c.TTL)+e.slack() {
-				e.Errorf("%s: the name came free %s after the grant had ended", what, late)
-			}
-			e.release(other, next)
+		get(e.Driver(), "")
+		if e.Through != nil {
+			d, through := e.connect()
+			e.grant(d, e.claim("before")) // it is connected
+			late = e.ttl / 40
+			lag(through, late)
+			defer lag(through, 0)
+			get(d, "late-")
 		}
-	}},
-	{name: "AWaitersClaimHasItsFullTime", run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held, c := e.lasting("name"), e.long("name")
-		e.grant(holder, held)
-		w := e.waits(d, c)
-		e.release(holder, held)
-		w.granted(e.hearing(c), "the waiter")
-		e.noError(e.renew(d, c)) // a direct grant is short at first
-		e.sleep(c.TTL * 8 / 10)
-		if !e.owns(d, c) {
-			e.Error("its renewal has not given it the full TTL")
+		for i, w := range next {
+			w.granted(e.ttl+late+e.pace(w.c)+driver.Recheck(w.c.TTL), w.c.Name)
+			if early := ends[i].Sub(w.at); early > 0 {
+				e.Errorf("%s: another has the name while the grant is trusted for %s more", w.c.Name, early)
+			}
+			if over := w.at.Sub(ends[i]); over > late+e.pace(w.c)+driver.Recheck(w.c.TTL)+e.slack() {
+				e.Errorf("%s: the name came free %s after the grant had ended", w.c.Name, over)
+			}
 		}
 	}},
+	// A Wait is granted the name though an earlier one of the same token, which core has given up, is still under way.
 	{name: "ALaterWaitOfTheSameTokenIsGranted", run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held, c := e.lasting("name"), e.long("name")
-		e.grant(holder, held)
-		abandoned := e.waits(d, c) // core has given this one up
+		held, d, c := e.holds(e.Driver(), "name"), e.Driver(), e.long("name")
+		abandoned := e.waits(d, c)
 		w := e.waits(d, c)
-		e.release(holder, held)
+		held.release()
 		w.granted(driver.Recheck(c.TTL)+e.hearing(c), "the later one")
 		abandoned.cancel()
 		<-abandoned.over
 		e.release(d, c)
 		e.free("name")
 	}},
-	{name: "WaitersOfManyProcessesNeverOverlap", crowd: true, run: func(e *env) {
-		e.hammer(func(d driver.Driver, c driver.Claim) (driver.Grant, error) { return e.wait(d, c) })
-	}},
+	// A Wait whose context ends as it begins says that it has sent nothing only if it is not in the queue, now or later.
 	{name: "AWaitThatEndsBeforeItIsQueuedSaysSo", run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		held := e.lasting("name")
-		e.grant(holder, held)
+		d, held := e.Driver(), e.holds(e.Driver(), "name")
 		for i := range 20 {
 			c := e.long("name")
 			ctx, cancel := context.WithTimeout(e.ctx, time.Duration(i)*100*time.Microsecond)
@@ -234,67 +180,68 @@ var waitCases = []testCase{
 				e.Fatal("two owners")
 			}
 			if errors.Is(err, driver.ErrNotSent) {
-				e.release(holder, held)
-				e.grant(holder, held) // nobody comes first
+				held.release()
+				e.grant(held.d, held.c) // nobody comes first
 				continue
 			}
 			e.leaves(d, c, "leaving")
 		}
 	}},
-	{name: "WaitersWhoGiveUpAtTheReleaseLeaveNothing", crowd: true, run: func(e *env) {
-		for round := range e.rounds(10) {
-			holder, held := e.Driver(), e.lasting("name")
-			e.grant(holder, held)
-			var all []*waiter
-			for range 5 {
-				all = append(all, e.waits(e.Driver(), e.long("name")))
-			}
-			var wg sync.WaitGroup
-			for _, w := range all {
-				wg.Go(func() {
+	// Of many who give up, as they look and at the release itself, nothing is left: the name is free for others at once.
+	{name: "WaitersWhoGiveUpLeaveNothing", crowd: true, run: func(e *env) {
+		holder := e.Driver()
+		processes := make([]driver.Driver, 8)
+		for i := range processes {
+			processes[i] = e.Driver()
+		}
+		for round := range e.rounds(12) {
+			var queued, left sync.WaitGroup
+			held, start, early := e.holds(holder, "name"), make(chan struct{}), round%2 == 0
+			for i, d := range processes {
+				w := e.begins(d, e.long("name"))
+				queued.Add(1)
+				left.Go(func() {
+					if i%2 == 0 { // as it looks, or a moment later
+						time.Sleep(time.Duration(1+(i+round)%5) * time.Millisecond)
+						queued.Done()
+					} else {
+						select {
+						case <-w.first:
+						case <-w.over:
+						}
+						queued.Done()
+						<-start
+					}
 					w.cancel()
-					<-w.over
+					if <-w.over; w.err == nil && early {
+						e.Error("two owners")
+					}
 					for range 3 { // a look may be under way
-						if err := w.d.Release(e.ctx, w.c); err != nil && !errors.Is(err, driver.ErrNotOwner) {
-							e.Errorf("release: %v", err)
+						if err := d.Release(e.ctx, w.c); err != nil && !errors.Is(err, driver.ErrNotOwner) {
+							e.Errorf("leaving: %v", err)
 						}
 					}
 				})
 			}
-			if round%2 == 0 {
-				wg.Wait()
+			queued.Wait()
+			time.Sleep(e.Slow)
+			close(start)
+			if early {
+				left.Wait()
 			}
-			e.release(holder, held)
-			wg.Wait()
-			e.freeAfter(driver.PlaceLife(held.TTL)/3, "all have left")
+			held.release()
+			left.Wait()
+			e.freeAfter("name", driver.PlaceLife(held.c.TTL)/3, "all have left")
 		}
 		e.nothingLeft()
 	}},
-	{name: "ManyShortWaitsLeaveNothing", crowd: true, run: func(e *env) {
-		holder, held := e.Driver(), e.lasting("name")
-		e.grant(holder, held)
-		var wg sync.WaitGroup
-		for i := range 12 {
-			d := e.Driver()
-			wg.Go(func() {
-				for n := range e.rounds(10) {
-					c := e.long("name")
-					ctx, cancel := context.WithTimeout(e.ctx, time.Duration(1+(i+n)%5)*time.Millisecond)
-					if _, err := d.Wait(ctx, c); err == nil {
-						e.Error("two owners")
-					}
-					cancel()
-					if err := d.Release(e.ctx, c); err != nil && !errors.Is(err, driver.ErrNotOwner) {
-						e.Errorf("leaving: %v", err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		e.release(holder, held)
-		e.freeAfter(driver.PlaceLife(held.TTL)/3, "all have left")
-		e.nothingLeft()
-	}},
+}
+
+// lag has what servers say come late.
+func lag(through []Wire, by time.Duration) {
+	for _, wire := range through {
+		wire.SetDelay(0, by)
+	}
 }
 
 // hearing is how long a waiter may take to hear of something.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -20,9 +19,9 @@ import (
 )
 
 // secure turns passwords on, with a user who may do what docs/backends/etcd.md lists and no more.
-func (w *world) secure(t *testing.T) {
+func secure(t *testing.T, root *clientv3.Client) {
 	t.Helper()
-	ctx, root := t.Context(), w.direct
+	ctx := t.Context()
 	for _, step := range []func() error{
 		func() error { _, err := root.RoleAdd(ctx, "locks"); return err },
 		func() error {
@@ -38,18 +37,6 @@ func (w *world) secure(t *testing.T) {
 	} {
 		ok(t, step())
 	}
-}
-
-// user is a client with the user's password.
-func (w *world) user(t *testing.T) *clientv3.Client {
-	t.Helper()
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{w.server.Addr()}, Username: "app", Password: "secret",
-		Logger: zap.NewNop(), DialTimeout: time.Minute,
-	})
-	ok(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
 }
 
 // authentications is how many the server has begun. Each takes it 50 to 100 ms of a core.
@@ -75,8 +62,8 @@ const manyLeases = 150
 func TestLeasesRenewedTogetherCostOneAuthentication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.secure(t)
-	store := etcdlock.New(w.user(t))
+	secure(t, w.direct)
+	store := etcdlock.New(dial(t, w.server.Addr(), "app", "secret"))
 	defer func() { ok(t, store.Close(t.Context())) }()
 	claims := make([]driver.Claim, manyLeases)
 	for i := range claims {
@@ -102,8 +89,8 @@ func TestLeasesRenewedTogetherCostOneAuthentication(t *testing.T) {
 func TestAProcessWithAPasswordKeepsManyLeases(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.secure(t)
-	locks := locker(t, etcdlock.New(w.user(t)))
+	secure(t, w.direct)
+	locks := locker(t, etcdlock.New(dial(t, w.server.Addr(), "app", "secret")))
 	leases := make([]*core.Lease, manyLeases)
 	var acquiring sync.WaitGroup
 	for i := range leases {
@@ -128,8 +115,8 @@ func TestAProcessWithAPasswordKeepsManyLeases(t *testing.T) {
 func TestAWaiterCostsNoAuthenticationEachTimeItLooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.secure(t)
-	store := etcdlock.New(w.user(t))
+	secure(t, w.direct)
+	store := etcdlock.New(dial(t, w.server.Addr(), "app", "secret"))
 	defer func() { ok(t, store.Close(t.Context())) }()
 	owner := driver.Claim{Name: "name", Token: "owner", TTL: longTTL}
 	_, err := store.Acquire(t.Context(), owner)

@@ -58,11 +58,23 @@ func TestConformanceOverUnevenConnections(t *testing.T) {
 	})
 }
 
-// at is a service whose keys have a prefix.
-func at(t testing.TB, addr, prefix string) drivertest.Config {
+// Leases and waiters of a user with a password, who may do what docs/backends/etcd.md lists and no more.
+func TestConformanceWithAPassword(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t, "--bcrypt-cost", "4") // the least: each client and each of its streams has its password looked at
+	secure(t, dial(t, server.Addr()))
+	drivertest.Run(t, func(t testing.TB) drivertest.Config {
+		return at(t, server.Addr(), "holdfast/"+t.Name()+":", "app", "secret")
+	}, "renew", "wait", "queue")
+}
+
+// at is a service whose keys have a prefix. It may want a user and a password.
+func at(t testing.TB, addr, prefix string, user ...string) drivertest.Config {
 	t.Helper()
-	other := dial(t, addr)
-	store := func(addr string) driver.Driver { return etcdlock.New(dial(t, addr), etcdlock.WithPrefix(prefix)) }
+	other := dial(t, addr, user...)
+	store := func(addr string) driver.Driver {
+		return etcdlock.New(dial(t, addr, user...), etcdlock.WithPrefix(prefix))
+	}
 	return drivertest.Config{
 		Driver: func() driver.Driver { return store(addr) },
 		Slow:   250 * time.Millisecond, // each write waits for a disk, and connections for their turns
@@ -74,24 +86,37 @@ func at(t testing.TB, addr, prefix string) drivertest.Config {
 			_, err := other.Delete(t.Context(), prefix+name)
 			ok(t, err)
 		},
-		Through:     process(t, addr, prefix).Through,
+		Leftovers: func() (left []string) {
+			there, err := other.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+			ok(t, err)
+			for _, kv := range there.Kvs {
+				left = append(left, string(kv.Key))
+			}
+			return left
+		},
+		Names:       100, // each waits for a disk several times
+		Through:     process(t, addr, prefix, user...).Through,
 		Unreachable: func() driver.Driver { return store("127.0.0.1:1") },
 	}
 }
 
 // process is one of those, over a link of its own.
-func process(t testing.TB, addr, prefix string) backendtest.Process {
+func process(t testing.TB, addr, prefix string, user ...string) backendtest.Process {
 	t.Helper()
 	return func() (driver.Driver, []*faultproxy.Proxy) {
 		p := faultproxy.New(t, addr)
-		return etcdlock.New(dial(t, p.Addr()), etcdlock.WithPrefix(prefix)), []*faultproxy.Proxy{p}
+		return etcdlock.New(dial(t, p.Addr(), user...), etcdlock.WithPrefix(prefix)), []*faultproxy.Proxy{p}
 	}
 }
 
-// dial returns a client that ends with the test.
-func dial(t testing.TB, addr string) *clientv3.Client {
+// dial returns a client that ends with the test, of a user with a password if there is one.
+func dial(t testing.TB, addr string, user ...string) *clientv3.Client {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
+	config := clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute}
+	if len(user) > 0 {
+		config.Username, config.Password = user[0], user[1]
+	}
+	client, err := clientv3.New(config)
 	ok(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client

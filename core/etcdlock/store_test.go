@@ -134,9 +134,9 @@ func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	w.secure(t)
-	app := w.user(t)
-	locks, other := locker(t, etcdlock.New(app)), locker(t, etcdlock.New(w.user(t)))
+	secure(t, w.direct)
+	app := dial(t, w.server.Addr(), "app", "secret")
+	locks, other := locker(t, etcdlock.New(app)), locker(t, etcdlock.New(dial(t, w.server.Addr(), "app", "secret")))
 	x := acquire(t, locks, "name", core.WithDedup(time.Hour), core.WithTTL(3*ttl))
 	got := make(chan error, 1)
 	go func() {

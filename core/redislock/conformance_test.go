@@ -41,7 +41,9 @@ func TestConformanceOnMiniredis(t *testing.T) {
 
 func TestConformanceOnRedis(t *testing.T) {
 	t.Parallel()
-	atRedis(t, servers.Redis(t), forClaims, withLooks).each(t, func(t testing.TB) (site, func(), func()) {
+	s := atRedis(t, servers.Redis(t), forClaims, withLooks)
+	s.names = 10_000
+	s.each(t, func(t testing.TB) (site, func(), func()) {
 		own := servers.Redis(t, knowing(forClaims, withLooks)...)
 		return atRedis(t, own, forClaims, withLooks), own.Kill, own.Restart
 	})
@@ -134,6 +136,7 @@ type site struct {
 	driver func(redis.UniversalClient, ...redislock.Option) driver.Driver
 	opts   []redislock.Option
 	silent bool // nobody else hears what waiters are told, if they are
+	names  int  // used once each; 100 where each takes long: Go interprets the scripts, or the network is slow
 }
 
 func scripts(rdb redis.UniversalClient, opts ...redislock.Option) driver.Driver {
@@ -229,6 +232,7 @@ func (s site) process(t testing.TB, prefix string) backendtest.Process {
 func (s site) config(t testing.TB, prefix string) drivertest.Config {
 	t.Helper()
 	c := drivertest.Config{
+		Names:     cmp.Or(s.names, 100),
 		Driver:    func() driver.Driver { return s.backend(nil, prefix) },
 		Overwrite: func(name string) { ok(t, s.admin.Set(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=", 0).Err()) },
 		Delete:    func(name string) { ok(t, s.admin.Del(t.Context(), prefix+name).Err()) },

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/core/redlock"
@@ -51,6 +53,71 @@ func TestConformanceInMemory(t *testing.T) {
 			})
 		})
 	}
+}
+
+// jittery is a node whose requests and answers take any time up to 4 ms, a few of them ten times as long: one packet was lost. So they
+// overtake each other.
+type jittery struct{ *memlock.Store }
+
+func (jittery) lag() {
+	d := rand.N(4 * time.Millisecond)
+	if rand.N(5) == 0 {
+		d *= 10
+	}
+	time.Sleep(d)
+}
+
+func (j jittery) AcquireRanked(ctx context.Context, c ranked.Claim) (driver.Grant, error) {
+	defer j.lag()
+	j.lag()
+	return j.Store.AcquireRanked(context.WithoutCancel(ctx), c)
+}
+
+func (j jittery) Rank(ctx context.Context, name string) (uint64, error) {
+	defer j.lag()
+	j.lag()
+	return j.Store.Rank(context.WithoutCancel(ctx), name)
+}
+
+func (j jittery) Renew(ctx context.Context, claims []driver.Claim) []error {
+	defer j.lag()
+	j.lag()
+	return j.Store.Renew(context.WithoutCancel(ctx), claims)
+}
+
+func (j jittery) Release(ctx context.Context, c driver.Claim) error {
+	defer j.lag()
+	j.lag()
+	return j.Store.Release(context.WithoutCancel(ctx), c)
+}
+
+func (j jittery) WaitRanked(ctx context.Context, c ranked.Claim) error {
+	defer j.lag()
+	j.lag()
+	return j.Store.WaitRanked(ctx, c)
+}
+
+// Requests, answers and messages of every node are late, each for itself. An entry whose attempt comes before a quorum has heard of the
+// release leaves the queue, as doc.go says: without the part "queue".
+func TestConformanceOverJitterInMemory(t *testing.T) {
+	t.Parallel()
+	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
+		nodes, down := memory(5), memory(5)
+		for _, node := range down {
+			node.(*memlock.Store).SetDown(true)
+		}
+		return drivertest.Config{
+			Driver: func() driver.Driver {
+				late := make([]driver.Driver, len(nodes))
+				for i, node := range nodes {
+					late[i] = jittery{node.(*memlock.Store)}
+				}
+				return redlock.New(late)
+			},
+			Unreachable: func() driver.Driver { return redlock.New(down) },
+			Slow:        300 * time.Millisecond, // three commands, each of which may be late there and back
+		}
+	}, "renew", "wait", "direct")
 }
 
 func memory(n int) []driver.Driver {

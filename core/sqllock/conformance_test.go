@@ -11,12 +11,15 @@ import (
 // roomy has a server let in the pools, and the connections that listen, of all processes of all cases.
 var roomy = []string{"-c", "max_connections=400"}
 
+// slowly has a server wait for 5 ms before each commit, and for its disk.
+var slowly = append([]string{"-c", "fsync=on", "-c", "synchronous_commit=on", "-c", "commit_delay=5000", "-c", "commit_siblings=0"}, roomy...)
+
 // durable has a server remember, over a kill, what it has answered. The others are in a hurry.
 var durable = append([]string{"-c", "synchronous_commit=on"}, roomy...)
 
 func TestConformanceOnPostgres(t *testing.T) {
 	t.Parallel()
-	srv := servers.Postgres(t, roomy...)
+	srv := servers.Postgres(t, slowly...)
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
 		drivertest.Run(t, func(t testing.TB) drivertest.Config {

@@ -147,13 +147,30 @@ func (d database) service(t testing.TB) drivertest.Config {
 func (d database) serviceIn(t testing.TB, table string) drivertest.Config {
 	t.Helper()
 	s := drivertest.Config{
-		Driver: func() driver.Driver { return d.store(t, table) },
-		Slow:   250 * time.Millisecond, // a waiter asks before it stands in the queue
+		Driver:    func() driver.Driver { return d.store(t, table) },
+		Slow:      250 * time.Millisecond, // a waiter asks before it stands in the queue
+		Leftovers: func() []string { return d.taken(t, table) },
+		Names:     100, // the row of each stays, and each costs two commits
 	}
 	if d.addr != "" {
 		s.Through = d.process(t, table).Through
 	}
 	return s
+}
+
+// taken are the names whose rows say more than a fence.
+func (d database) taken(t testing.TB, table string) (names []string) {
+	t.Helper()
+	rows, err := d.open(t).QueryContext(t.Context(), "SELECT name FROM "+table+" WHERE token <> '' OR head <> '' OR state <> ''")
+	ok(t, err)
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name string
+		ok(t, rows.Scan(&name))
+		names = append(names, name)
+	}
+	ok(t, rows.Err())
+	return names
 }
 
 // uneven is a service over connections that have a delay each.

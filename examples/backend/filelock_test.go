@@ -26,6 +26,7 @@ func TestConformance(t *testing.T) {
 		return drivertest.Config{
 			Driver: func() driver.Driver { return filelock.New(path) },
 			Delete: func(name string) { _ = os.Remove(file(name)) }, // it may be gone
+			Names:  1000,                                            // each is four files that are opened, locked and closed
 			Leftovers: func() (left []string) {
 				files, err := os.ReadDir(path)
 				if err != nil {

@@ -15,10 +15,10 @@ func (p *Proxy) SetDelay(toServer, toClient time.Duration) {
 	p.toServer, p.toClient = toServer, toClient
 }
 
-// DelayEach gives each connection a delay of its own, besides that of SetDelay: what of says for
-// its number, counted from 1 since the proxy began. So what a client sends on one connection
-// overtakes what it has sent on another. It applies as SetDelay does, to connections that are
-// open already too. nil, the default, is none. It must not use the proxy.
+// DelayEach gives what each connection carries a delay of its own, besides that of SetDelay: what of says for
+// the connection's number, counted from 1 since the proxy began. It is asked, once at a time, for each request and
+// each answer. So what a client sends on one connection overtakes what it has sent on another. It applies as SetDelay
+// does, to connections that are open already too. nil, the default, is none. It must not use the proxy.
 func (p *Proxy) DelayEach(of func(n int) (toServer, toClient time.Duration)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

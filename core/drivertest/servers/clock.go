@@ -49,10 +49,10 @@ func RedisWithClock(tb testing.TB, args ...string) (s *Server, step func(ahead t
 		"LD_PRELOAD=" + found[0] + ":libc.so.6",
 		"FAKETIME_TIMESTAMP_FILE=" + clock, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}
-	if crashes(redisBinary(tb, p), p.env) {
+	if crashes(p.find(tb), p.env) {
 		Lacks(tb, "libfaketime needs libc's allocator, and this server mixes it with jemalloc's, as Debian's Redis 8 does; "+RedisEnv+" can name another")
 	}
-	return startRedis(tb, p), step
+	return start(tb, p), step
 }
 
 // crashes says whether a server cannot even start with an environment. Without a port it would end by itself.

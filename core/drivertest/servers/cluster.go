@@ -109,7 +109,7 @@ func (c *RedisCluster) node() *Server {
 	c.tb.Helper()
 	p := redisProduct(c.args)
 	if c.front == nil {
-		return startRedis(c.tb, p)
+		return start(c.tb, p)
 	}
 	bus := ""
 	p.source = "127.0.0." + strconv.Itoa(2+len(c.Nodes))
@@ -124,7 +124,7 @@ func (c *RedisCluster) node() *Server {
 			"--bind-source-addr", p.source,
 		}
 	}
-	n := startRedis(c.tb, p)
+	n := start(c.tb, p)
 	n.bus = bus
 	return n
 }

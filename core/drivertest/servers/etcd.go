@@ -1,10 +1,7 @@
 package servers
 
 import (
-	"bytes"
-	"errors"
 	"strconv"
-	"strings"
 	"testing"
 )
 
@@ -14,8 +11,7 @@ import (
 // args are added to its command line, such as "--quota-backend-bytes", "1000000".
 func Etcd(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	p := etcdProduct(args)
-	return start(tb, "etcd", p, Find(tb, p.binary, p.debianPackage), tb.TempDir())
+	return start(tb, etcdProduct(args))
 }
 
 func etcdProduct(extra []string) product {
@@ -32,23 +28,10 @@ func etcdProduct(extra []string) product {
 				"--initial-cluster", "default=" + peer,
 			}, extra...)
 		},
-		ready: etcdReady,
+		says:    []string{"became leader"},
+		answers: etcdHealth,
 	}
-}
-
-// etcdReady is nil once the server has a leader. Its log must say so too, as for Redis.
-func etcdReady(addr string, log []byte) error {
-	if !bytes.Contains(log, []byte("became leader")) {
-		return errors.New("it has no leader")
-	}
-	return etcdHealth(addr)
 }
 
 // etcdHealth is nil if the server has a leader.
-func etcdHealth(addr string) error {
-	answer, err := askLine(addr, "GET /health HTTP/1.0\r\n\r\n")
-	if err == nil && !strings.Contains(answer, " 200 ") {
-		err = errors.New(answer)
-	}
-	return err
-}
+var etcdHealth = answers("GET /health HTTP/1.0\r\n\r\n", " 200 ")

@@ -41,7 +41,7 @@ func TestEtcdOnATakenPortIsNotTakenForReady(t *testing.T) {
 	t.Parallel()
 	other := Etcd(t)
 	p := etcdProduct(nil)
-	s := &Server{tb: t, product: p, path: Find(t, p.binary, p.debianPackage), root: t.TempDir(), port: other.port}
+	s := &Server{tb: t, product: p, path: p.find(t), root: t.TempDir(), port: other.port}
 	if err := s.start(); !errors.Is(err, errPortTaken) {
 		t.Errorf("start: %v; want %v", err, errPortTaken)
 	}

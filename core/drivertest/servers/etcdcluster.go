@@ -16,17 +16,14 @@ const clusterOf = 3
 // returns once all serve. With two of them it goes on.
 func EtcdCluster(tb testing.TB) []*Server {
 	tb.Helper()
-	path := Find(tb, "etcd", "etcd-server")
-	peers, err := freePorts(tb, clusterOf)
-	if err != nil {
-		tb.Fatalf("servers: %v", err)
-	}
-	return launchAll(tb, path, func(i int) product { return etcdMember(i, peers) })
+	peers := freePorts(tb, clusterOf)
+	return launchAll(tb, func(i int) product { return etcdMember(i, peers) })
 }
 
 // launchAll starts the members of a cluster at the same time, since a member serves once it has found a majority.
-func launchAll(tb testing.TB, path string, member func(i int) product) []*Server {
+func launchAll(tb testing.TB, member func(i int) product) []*Server {
 	tb.Helper()
+	path := member(0).find(tb)
 	members := make([]*Server, clusterOf)
 	errs := make([]error, clusterOf)
 	var starting sync.WaitGroup
@@ -54,35 +51,23 @@ func etcdMember(i int, peers []int) product {
 	for j, port := range peers {
 		all[j] = name(j) + "=" + url(port)
 	}
-	return product{
-		binary:        "etcd",
-		debianPackage: "etcd-server",
-		args: func(port int, dir string) []string {
-			return []string{
-				"--name", name(i), "--data-dir", dir, "--unsafe-no-fsync",
-				"--listen-client-urls", url(port), "--advertise-client-urls", url(port),
-				"--listen-peer-urls", url(peers[i]), "--initial-advertise-peer-urls", url(peers[i]),
-				"--initial-cluster", strings.Join(all, ","),
-			}
-		},
-		ready: func(addr string, log []byte) error {
-			if !strings.Contains(string(log), "ready to serve client requests") {
-				return errors.New("it does not serve yet")
-			}
-			return etcdHealth(addr)
-		},
-	}
+	p := etcdProduct([]string{
+		"--name", name(i), "--listen-peer-urls", url(peers[i]), "--initial-advertise-peer-urls", url(peers[i]),
+		"--initial-cluster", strings.Join(all, ","),
+	}) // of a repeated option the last one counts
+	p.says = []string{"ready to serve client requests"}
+	return p
 }
 
 // freePorts are n ports.
-func freePorts(tb testing.TB, n int) (ports []int, err error) {
+func freePorts(tb testing.TB, n int) []int {
 	tb.Helper()
-	for range n {
-		port, err := freePort(tb)
-		if err != nil {
-			return nil, err
+	ports := make([]int, n)
+	for i := range ports {
+		var err error
+		if ports[i], err = freePort(tb); err != nil {
+			tb.Fatalf("servers: %v", err)
 		}
-		ports = append(ports, port)
 	}
-	return ports, nil
+	return ports
 }

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,20 +22,7 @@ import (
 // be on the PATH, in version 2.11 or later.
 func NATS(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return start(tb, "nats-server", natsProduct(args), natsServer(tb), tb.TempDir())
-}
-
-// natsServer is the path of the binary.
-func natsServer(tb testing.TB) string {
-	tb.Helper()
-	path, err := pinnedNATS()
-	if err != nil {
-		tb.Fatalf("servers: %v", err)
-	}
-	if path == "" {
-		path = Find(tb, "nats-server", "nats-server")
-	}
-	return path
+	return start(tb, natsProduct(tb, args...))
 }
 
 // pinnedNATS builds the server that tools/go.mod pins, and returns where Go's cache has it: "" where there is
@@ -63,44 +49,31 @@ var pinnedNATS = sync.OnceValues(func() (string, error) {
 // it goes on.
 func NATSCluster(tb testing.TB) []*Server {
 	tb.Helper()
-	path := natsServer(tb)
-	ports, err := freePorts(tb, clusterOf)
-	if err != nil {
-		tb.Fatalf("servers: %v", err)
-	}
 	routes := make([]string, clusterOf)
-	for i, port := range ports {
+	for i, port := range freePorts(tb, clusterOf) {
 		routes[i] = "nats://127.0.0.1:" + strconv.Itoa(port)
 	}
-	return launchAll(tb, path, func(i int) product {
-		return natsProduct([]string{
-			"--name", fmt.Sprint("member-", i), "--cluster_name", "holdfast",
+	return launchAll(tb, func(i int) product {
+		return natsProduct(tb, "--name", fmt.Sprint("member-", i), "--cluster_name", "holdfast",
 			"--cluster", routes[i], "--routes", strings.Join(routes, ","),
-			"--no_advertise", // clients are told of no way around a proxy
-		})
+			"--no_advertise") // clients are told of no way around a proxy
 	})
 }
 
-func natsProduct(extra []string) product {
+func natsProduct(tb testing.TB, extra ...string) product {
+	tb.Helper()
+	path, err := pinnedNATS()
+	if err != nil {
+		tb.Fatalf("servers: %v", err)
+	}
 	return product{
-		binary: "nats-server",
+		binary:        "nats-server",
+		debianPackage: "nats-server",
+		path:          path,
 		args: func(port int, dir string) []string {
 			return append([]string{"--addr", "127.0.0.1", "--port", strconv.Itoa(port), "--jetstream", "--store_dir", dir}, extra...)
 		},
-		ready: func(addr string, log []byte) error {
-			if !bytes.Contains(log, []byte("Server is ready")) {
-				return errors.New("it is not ready")
-			}
-			return natsGreets(addr)
-		},
+		says:    []string{"Server is ready"},
+		answers: answers("PING\r\n", "INFO "),
 	}
-}
-
-// natsGreets asks for the line with which a server greets.
-func natsGreets(addr string) error {
-	info, err := askLine(addr, "PING\r\n")
-	if err == nil && !strings.HasPrefix(info, "INFO ") {
-		err = errors.New(info)
-	}
-	return err
 }

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,27 +29,14 @@ const RedisEnv = "HOLDFAST_REDIS_SERVER"
 // certificate, and with other servers. At [Server.Addr] it goes on to speak without.
 func Redis(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return startRedis(tb, redisProduct(args))
-}
-
-func startRedis(tb testing.TB, p product) *Server {
-	tb.Helper()
-	return start(tb, "redis-server", p, redisBinary(tb, p), tb.TempDir())
-}
-
-// redisBinary is the path of the server to start.
-func redisBinary(tb testing.TB, p product) string {
-	tb.Helper()
-	if path := os.Getenv(RedisEnv); path != "" {
-		return path
-	}
-	return Find(tb, p.binary, p.debianPackage)
+	return start(tb, redisProduct(args))
 }
 
 func redisProduct(extra []string) product {
 	return product{
 		binary:        "redis-server",
 		debianPackage: "redis-server",
+		path:          os.Getenv(RedisEnv),
 		tls:           slices.Contains(extra, certFile),
 		args: func(port int, dir string) []string {
 			args := []string{"--save", "", "--appendonly", "no", "--loglevel", "notice", "--bind", "127.0.0.1"}
@@ -58,33 +44,43 @@ func redisProduct(extra []string) product {
 			return append(args, "--port", strconv.Itoa(port), "--dir", dir,
 				"--logfile", "", "--daemonize", "no") // of a repeated option the last one counts
 		},
-		ready: redisReady,
+		says: []string{"Ready to accept connections", "Thread 0 alive", "AcceptServer - listening"}, // the latter ones are KeyDB's and Dragonfly's
+		answers: func(addr string) error {
+			answer, err := ping(addr)
+			if err == nil && strings.HasPrefix(answer, "-LOADING") {
+				err = errors.New(answer)
+			}
+			return err // any other answer, such as -NOAUTH, comes from a server at work
+		},
 	}
-}
-
-// redisReady is nil once the server answers a PING. Its log must say so too: the one that
-// answers may be another server, which has taken the port a moment before.
-func redisReady(addr string, log []byte) error {
-	says := func(words string) bool { return bytes.Contains(log, []byte(words)) }
-	if !says("Ready to accept connections") && !says("Thread 0 alive") && !says("AcceptServer - listening") { // KeyDB, Dragonfly
-		return errors.New("it does not accept connections yet")
-	}
-	answer, err := ping(addr)
-	if err == nil && strings.HasPrefix(answer, "-LOADING") {
-		err = errors.New(answer)
-	}
-	return err // any other answer, such as -NOAUTH, comes from a server at work
 }
 
 // ping is the first line of a Redis server's answer to PING.
 func ping(addr string) (string, error) { return askLine(addr, "PING\r\n") }
 
+// answers is for servers that answer a question with a line that contains part.
+func answers(question, part string) func(addr string) error {
+	return func(addr string) error {
+		answer, err := askLine(addr, question)
+		if err == nil && !strings.Contains(answer, part) {
+			err = errors.New(answer)
+		}
+		return err
+	}
+}
+
+// accepts is nil if somebody accepts connections.
+func accepts(addr string) error {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", addr)
+	if err == nil {
+		err = conn.Close()
+	}
+	return err
+}
+
 // askLine is the first line of a server's answer.
 func askLine(addr, question string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		return "", err
 	}

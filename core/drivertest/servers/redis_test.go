@@ -86,7 +86,7 @@ func TestAnotherServerOnThePortIsNotTakenForReadiness(t *testing.T) {
 	t.Parallel()
 	other := Redis(t)
 	p := redisProduct(nil)
-	s := &Server{tb: t, product: p, path: Find(t, p.binary, p.debianPackage), root: t.TempDir(), port: other.port}
+	s := &Server{tb: t, product: p, path: p.find(t), root: t.TempDir(), port: other.port}
 	if err := s.start(); !errors.Is(err, errPortTaken) {
 		t.Errorf("start: %v; want %v", err, errPortTaken)
 	}
@@ -111,7 +111,7 @@ func TestLaunchTriesAnotherPort(t *testing.T) {
 		}
 		return args(port, dir)
 	}
-	s, err := launch(t, p, Find(t, p.binary, p.debianPackage), t.TempDir())
+	s, err := launch(t, p, p.find(t), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,36 +65,25 @@ func readReply(r *bufio.Reader) (any, error) {
 	if line == "" {
 		return nil, errors.New("an empty line is no reply")
 	}
-	switch kind, rest := line[0], line[1:]; kind {
+	kind, rest := line[0], line[1:]
+	switch kind {
 	case '+':
 		return rest, nil
 	case '-':
 		return nil, errors.New(rest)
 	case ':':
 		return strconv.ParseInt(rest, 10, 64)
-	case '$':
-		return readBulk(r, rest)
-	case '*':
-		return readArray(r, rest)
-	default:
+	}
+	n, err := strconv.Atoi(rest)
+	switch {
+	case err != nil, kind != '$' && kind != '*':
 		return nil, fmt.Errorf("unknown reply %q", line)
-	}
-}
-
-func readBulk(r *bufio.Reader, length string) (any, error) {
-	n, err := strconv.Atoi(length)
-	if err != nil || n < 0 {
-		return nil, err
-	}
-	text := make([]byte, n+len("\r\n"))
-	_, err = io.ReadFull(r, text)
-	return string(text[:n]), err
-}
-
-func readArray(r *bufio.Reader, length string) (any, error) {
-	n, err := strconv.Atoi(length)
-	if err != nil || n < 0 {
-		return nil, err
+	case n < 0:
+		return nil, nil
+	case kind == '$':
+		text := make([]byte, n+len("\r\n"))
+		_, err = io.ReadFull(r, text)
+		return string(text[:n]), err
 	}
 	all := make([]any, n)
 	for i := range all {

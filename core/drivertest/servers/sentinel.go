@@ -53,7 +53,7 @@ func SentinelBehind(tb testing.TB, front Front, password string, args ...string)
 		p.tell = func(host, port string) []string {
 			return []string{"--replica-announce-ip", host, "--replica-announce-port", port, "--bind-source-addr", p.source}
 		}
-		s.Nodes = append(s.Nodes, startRedis(tb, p))
+		s.Nodes = append(s.Nodes, start(tb, p))
 		return s.Nodes[len(s.Nodes)-1]
 	}
 	master := behind(args...)
@@ -104,16 +104,12 @@ func (s *RedisSentinel) sentinel(master *Server, args []string) *Server {
 			s.password, MasterName, hostAndPort(master))
 		return os.WriteFile(filepath.Join(dir, "sentinel.conf"), []byte(lines+announced), 0o600)
 	}
-	p.ready = func(addr string, _ []byte) error {
+	p.says = nil
+	p.answers = func(addr string) error {
 		_, err := ping(addr)
 		return err
 	}
-	watcher, err := launch(s.tb, p, redisBinary(s.tb, p), s.tb.TempDir())
-	if err != nil {
-		s.tb.Fatalf("servers: %v", err)
-	}
-	s.tb.Cleanup(watcher.Kill)
-	return watcher
+	return start(s.tb, p)
 }
 
 // complete is nil once a Sentinel knows the others, and a replica that is in step.

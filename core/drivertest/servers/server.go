@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,10 +26,12 @@ const (
 type product struct {
 	binary, debianPackage string
 
-	args  func(port int, dir string) []string
-	ready func(addr string, log []byte) error // nil once it serves; log is what it has written since its start
+	args    func(port int, dir string) []string
+	says    []string                // one of them is in its log once it is ready: who answers may be another server, which has taken the port
+	answers func(addr string) error // nil once it serves; if there is none, it is ready where it accepts connections
 
 	// For servers that need them.
+	path    string                                     // of the binary, if it is not the one that Find finds
 	tls     bool                                       // it has a port for TLS too; see tlsArgs
 	env     []string                                   // beside that of the test
 	account string                                     // what it runs as where root runs the test
@@ -62,17 +65,61 @@ type Server struct {
 }
 
 // start launches a server that ends with the test. If the test has failed, it shows the end of the server's log.
-func start(tb testing.TB, name string, p product, path, root string) *Server {
+func start(tb testing.TB, p product) *Server {
 	tb.Helper()
-	s, err := launch(tb, p, path, root)
+	s, err := launch(tb, p, p.find(tb), p.root(tb))
 	if err != nil {
 		tb.Fatalf("servers: %v", err)
 	}
 	tb.Cleanup(func() {
+		if p.account != "" {
+			s.Stop() // a killed database would leave System V shared memory behind
+		}
 		s.Kill() // there is nothing to save
-		s.showLog(name)
+		s.showLog()
 	})
 	return s
+}
+
+func (p product) find(tb testing.TB) string {
+	tb.Helper()
+	if p.path != "" {
+		return p.path
+	}
+	return Find(tb, p.binary, p.debianPackage)
+}
+
+// root is a directory that ends with the test, where the server's account may go.
+func (p product) root(tb testing.TB) string {
+	tb.Helper()
+	if p.account == "" {
+		return tb.TempDir()
+	}
+	root, err := os.MkdirTemp("", "holdfast-"+p.account+"-") //nolint:usetesting // another account may not enter TempDir's parent
+	if err == nil {
+		tb.Cleanup(func() {
+			if err := os.RemoveAll(root); err != nil {
+				tb.Errorf("servers: %v", err)
+			}
+		})
+		err = give(root, p.account)
+	}
+	if err != nil {
+		tb.Fatalf("servers: %v", err)
+	}
+	return root
+}
+
+// ready is nil once the server serves. log is what it has written since its start.
+func (p product) ready(addr string, log []byte) error {
+	said := func(words string) bool { return bytes.Contains(log, []byte(words)) }
+	switch {
+	case len(p.says) > 0 && !slices.ContainsFunc(p.says, said):
+		return fmt.Errorf("it has not said %q yet", p.says)
+	case p.answers == nil:
+		return accepts(addr)
+	}
+	return p.answers(addr)
 }
 
 // launch starts a server of the product and waits until it answers.
@@ -219,14 +266,14 @@ func (s *Server) Log() string {
 }
 
 // showLog shows the end of the server's log if the test has failed.
-func (s *Server) showLog(name string) {
+func (s *Server) showLog() {
 	const shown = 20
 	if !s.tb.Failed() {
 		return
 	}
 	lines := strings.Split(strings.TrimSpace(s.Log()), "\n")
 	last := lines[max(len(lines)-shown, 0):]
-	s.tb.Logf("log of %s on %s, its last %d lines of %d:\n%s", name, s.Addr(), len(last), len(lines), strings.Join(last, "\n"))
+	s.tb.Logf("log of %s on %s, its last %d lines of %d:\n%s", s.product.binary, s.Addr(), len(last), len(lines), strings.Join(last, "\n"))
 }
 
 func (s *Server) dataDir() string { return filepath.Join(s.root, "data") }

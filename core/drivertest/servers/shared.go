@@ -37,7 +37,7 @@ type Share struct {
 func (r *SharedRedis) Use(tb testing.TB) Share {
 	tb.Helper()
 	p := redisProduct(r.Args)
-	path := Find(tb, p.binary, p.debianPackage)
+	path := p.find(tb)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.server == nil {

@@ -1,14 +1,11 @@
 package servers
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -25,8 +22,7 @@ import (
 // on. To silence them, put package faultproxy in between.
 func Postgres(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	p := postgresProduct(args)
-	return startSQL(tb, p, Find(tb, p.binary, p.debianPackage))
+	return start(tb, postgresProduct(args))
 }
 
 // MariaDB starts a MariaDB server that belongs to the test, and ends with it. The user is
@@ -40,40 +36,14 @@ func Postgres(tb testing.TB, args ...string) *Server {
 func MariaDB(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	if path := os.Getenv(MySQLEnv); path != "" {
-		return startSQL(tb, mysqlProduct(args), path)
+		return start(tb, mysqlProduct(path, args))
 	}
-	p := mariadbProduct(args)
-	return startSQL(tb, p, Find(tb, p.binary, p.debianPackage))
+	return start(tb, mariadbProduct(args))
 }
 
 // MySQLEnv is the environment variable with the path of a mysqld, of MySQL 8.0.30 or later, that [MariaDB] starts
 // instead of a MariaDB.
 const MySQLEnv = "HOLDFAST_MYSQL_SERVER"
-
-func startSQL(tb testing.TB, p product, path string) *Server {
-	tb.Helper()
-	root, err := os.MkdirTemp("", "holdfast-"+p.account+"-") //nolint:usetesting // another account may not enter TempDir's parent
-	if err != nil {
-		tb.Fatalf("servers: %v", err)
-	}
-	tb.Cleanup(func() {
-		if err := os.RemoveAll(root); err != nil {
-			tb.Errorf("servers: %v", err)
-		}
-	})
-	if err := give(root, p.account); err != nil {
-		tb.Fatalf("servers: %v", err)
-	}
-	s, err := launch(tb, p, path, root)
-	if err != nil {
-		tb.Fatalf("servers: %v", err)
-	}
-	tb.Cleanup(func() {
-		s.Stop() // a killed one would leave System V shared memory behind
-		s.showLog(p.binary)
-	})
-	return s
-}
 
 func postgresProduct(extra []string) product {
 	return product{
@@ -92,7 +62,7 @@ func postgresProduct(extra []string) product {
 			return append(args, "-D", dir, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
 				"-c", "unix_socket_directories=", "-c", "logging_collector=off", "-c", "log_destination=stderr")
 		},
-		ready: logged("database system is ready to accept "), // connections, or read-only ones if it is a standby
+		says: []string{"database system is ready to accept "}, // connections, or read-only ones if it is a standby
 	}
 }
 
@@ -116,16 +86,17 @@ func mariadbProduct(extra []string) product {
 			return append(args, "--datadir="+dir, "--tmpdir="+dir, "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
 				"--socket=s", "--pid-file=pid") // in dir; a socket's path must not be long
 		},
-		ready: logged("ready for connections"),
+		says: []string{"ready for connections"},
 	}
 }
 
-func mysqlProduct(extra []string) product {
+func mysqlProduct(path string, extra []string) product {
 	settings := []string{"--no-defaults", "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync",
 		"--innodb-buffer-pool-size=16M", "--innodb-redo-log-capacity=8M", "--skip-log-bin", "--mysqlx=OFF", "--secure-file-priv="}
 	const init = "init.sql"
 	return product{
 		binary:  "mysqld",
+		path:    path,
 		account: "mysql",
 		fill: func(path, dir string, log *os.File) error {
 			args := append(slices.Clone(settings), "--initialize-insecure", "--datadir="+dir, "--tmpdir="+dir)
@@ -139,7 +110,7 @@ func mysqlProduct(extra []string) product {
 			return append(args, "--datadir="+dir, "--tmpdir="+dir, "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
 				"--socket=s", "--pid-file=pid", "--init-file="+filepath.Join(dir, init))
 		},
-		ready: logged("ready for connections"),
+		says: []string{"ready for connections"},
 	}
 }
 
@@ -161,21 +132,4 @@ func runOnce(log *os.File, account, dir, path string, args ...string) error {
 		return fmt.Errorf("%s: %w; its log:\n%s", filepath.Base(path), p.err, text)
 	}
 	return nil
-}
-
-// logged is ready once the server has said so, and lets clients in.
-func logged(words string) func(addr string, log []byte) error {
-	return func(addr string, log []byte) error {
-		if !strings.Contains(string(log), words) {
-			return fmt.Errorf("it has not said %q yet", words)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		var d net.Dialer
-		conn, err := d.DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	}
 }

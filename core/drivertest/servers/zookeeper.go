@@ -1,12 +1,9 @@
 package servers
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -25,26 +22,21 @@ const ZooKeeperTick = 200 * time.Millisecond
 // needs the Java packages of Debian. What it is told survives a restart, as ZooKeeper does.
 func ZooKeeper(tb testing.TB) *Server {
 	tb.Helper()
-	return start(tb, "ZooKeeper", zooKeeperProduct(), findZooKeeper(tb), tb.TempDir())
+	return start(tb, zooKeeperProduct(tb))
 }
 
-// findZooKeeper is the path of what runs the server.
-func findZooKeeper(tb testing.TB) string {
+func zooKeeperProduct(tb testing.TB) product {
 	tb.Helper()
-	path := Find(tb, "java", "default-jre-headless")
 	if _, err := os.Stat(zooKeeperJar); err != nil {
 		missing(tb, err, "libzookeeper-java")
 	}
-	return path
-}
-
-func zooKeeperProduct() product {
 	return product{
 		binary:        "java",
 		debianPackage: "default-jre-headless",
 		args:          zooKeeperArgs("ZooKeeperServerMain"),
 		prepare:       func(port int, dir string) error { return zooKeeperPrepare(port, dir, "") },
-		ready:         zooKeeperReady,
+		says:          []string{"PrepRequestProcessor (sid:0) started"},
+		answers:       zooKeeperServes,
 	}
 }
 
@@ -80,18 +72,5 @@ func zooKeeperPrepare(port int, dir, more string) error {
 	`, port, dir, ZooKeeperTick.Milliseconds(), 200*ZooKeeperTick.Milliseconds(), more), 0o600)
 }
 
-// zooKeeperReady is nil once the server serves requests. Its log must say so too, as for Redis.
-func zooKeeperReady(addr string, log []byte) error {
-	if !bytes.Contains(log, []byte("PrepRequestProcessor (sid:0) started")) {
-		return errors.New("it has not begun to serve")
-	}
-	return zooKeeperServes(addr)
-}
-
-func zooKeeperServes(addr string) error {
-	answer, err := askLine(addr, "srvr")
-	if err == nil && !strings.HasPrefix(answer, "Zookeeper version") {
-		err = errors.New(answer)
-	}
-	return err
-}
+// zooKeeperServes is nil if the server serves requests.
+var zooKeeperServes = answers("srvr", "Zookeeper version")

@@ -50,8 +50,8 @@ func TestZooKeeperAnswersAndComesBack(t *testing.T) {
 func TestZooKeeperOnATakenPortIsNotTakenForReady(t *testing.T) {
 	t.Parallel()
 	other := ZooKeeper(t)
-	p := zooKeeperProduct()
-	s := &Server{tb: t, product: p, path: Find(t, p.binary, p.debianPackage), root: t.TempDir(), port: other.port}
+	p := zooKeeperProduct(t)
+	s := &Server{tb: t, product: p, path: p.find(t), root: t.TempDir(), port: other.port}
 	if err := s.start(); !errors.Is(err, errPortTaken) {
 		t.Errorf("start: %v; want %v", err, errPortTaken)
 	}

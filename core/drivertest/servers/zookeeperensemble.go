@@ -1,11 +1,7 @@
 package servers
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,16 +17,12 @@ import (
 // uses instead: that of a proxy, perhaps. Servers count from 0.
 func ZooKeeperEnsemble(tb testing.TB, link func(from, to int, addr string) string) []*Server {
 	tb.Helper()
-	path := findZooKeeper(tb)
-	ports, err := freePorts(tb, 2*clusterOf)
-	if err != nil {
-		tb.Fatalf("servers: %v", err)
-	}
+	ports := freePorts(tb, 2*clusterOf)
 	if link == nil {
-		return launchAll(tb, path, func(i int) product { return zooKeeperMember(i, peersOf(i, ports, direct)) })
+		return launchAll(tb, func(i int) product { return zooKeeperMember(tb, i, peersOf(i, ports, direct)) })
 	}
-	return launchAll(tb, path, func(i int) product {
-		p := zooKeeperMember(i, peersOf(i, ports, link))
+	return launchAll(tb, func(i int) product {
+		p := zooKeeperMember(tb, i, peersOf(i, ports, link))
 		prepare := p.prepare
 		p.prepare = func(port int, dir string) error {
 			if i > 0 { // a server that comes looks for those before it, who may not be able to dial it
@@ -49,11 +41,7 @@ func direct(_, _ int, addr string) string { return addr }
 // awaitPort returns once a port accepts connections.
 func awaitPort(port int) error {
 	for deadline := time.Now().Add(readyBound); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", "127.0.0.1:"+strconv.Itoa(port))
-		if err == nil {
-			return conn.Close()
-		}
-		if time.Now().After(deadline) {
+		if err := accepts("127.0.0.1:" + strconv.Itoa(port)); err == nil || time.Now().After(deadline) {
 			return err
 		}
 	}
@@ -78,8 +66,9 @@ func peersOf(i int, ports []int, link func(from, to int, addr string) string) st
 	return lines.String()
 }
 
-func zooKeeperMember(i int, peers string) product {
-	p := zooKeeperProduct()
+func zooKeeperMember(tb testing.TB, i int, peers string) product {
+	tb.Helper()
+	p := zooKeeperProduct(tb)
 	run := zooKeeperArgs("quorum.QuorumPeerMain")
 	p.args = func(port int, dir string) []string { // who looks for a leader asks at least once a second, not once a minute
 		return append([]string{"-Dzookeeper.fastleader.maxNotificationInterval=1000"}, run(port, dir)...)
@@ -90,11 +79,6 @@ func zooKeeperMember(i int, peers string) product {
 		}
 		return zooKeeperPrepare(port, dir, peers)
 	}
-	p.ready = func(addr string, log []byte) error {
-		if !bytes.Contains(log, []byte("Peer state changed")) {
-			return errors.New("it has not found the others")
-		}
-		return zooKeeperServes(addr)
-	}
+	p.says = []string{"Peer state changed"}
 	return p
 }

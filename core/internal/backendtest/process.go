@@ -23,15 +23,16 @@ func (p Process) Through() (driver.Driver, []drivertest.Wire) {
 	return d, wires
 }
 
-// Uneven is the service c, reached by p over a network in which each connection has a delay of its own: at most 15 ms for
-// a round trip, and 40 ms for some. So a command that a process sends on one connection can arrive after a later
-// command on another.
+// Uneven is the service c, reached by p over a network in which each connection has delays of its own, and each request and
+// each answer, on every connection to every server, another one: at most 15 ms for a round trip, and 40 ms on some. So a
+// command that a process sends on one connection can arrive after a later command on another, and a message before or
+// after the answers beside it.
 func (p Process) Uneven(c drivertest.Config) drivertest.Config {
-	var processes atomic.Uint64
+	var made atomic.Uint64
 	uneven := Process(func() (driver.Driver, []*faultproxy.Proxy) {
 		d, links := p()
 		for _, link := range links {
-			link.DelayEach(unevenly(processes.Add(1)))
+			link.DelayEach(unevenly(rand.New(rand.NewPCG(1, made.Add(1))))) //nolint:gosec // G404: to be repeated
 		}
 		return d, links
 	})
@@ -44,12 +45,15 @@ func (p Process) Uneven(c drivertest.Config) drivertest.Config {
 	return c
 }
 
-// unevenly is how late the connections of a process are.
-func unevenly(process uint64) func(n int) (toServer, toClient time.Duration) {
+// unevenly is how late what comes by a link is. The link asks for one at a time.
+func unevenly(random *rand.Rand) func(n int) (toServer, toClient time.Duration) {
+	slow := make(map[int]bool) // by the number of the connection
 	return func(n int) (toServer, toClient time.Duration) {
-		random := rand.New(rand.NewPCG(process, uint64(n))) //nolint:gosec // G404, G115: to be repeated, not negative
+		if _, known := slow[n]; !known {
+			slow[n] = n > 1 && random.IntN(4) == 0
+		}
 		some := func(ms int) time.Duration { return time.Duration(random.IntN(1000*ms)) * time.Microsecond }
-		if n > 1 && random.IntN(4) == 0 {
+		if slow[n] {
 			return 25*time.Millisecond + some(15), 0
 		}
 		return some(8), some(7)

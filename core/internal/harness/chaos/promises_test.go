@@ -60,6 +60,11 @@ func TestTheLedgerNamesWhatExists(t *testing.T) {
 	for what := range missing {
 		t.Errorf("no line of the ledger is of %s", what)
 	}
+	for name := range strings.SplitSeq(fipsCases(t), "|") {
+		if !x.suite[name] {
+			t.Errorf("tools/fips.sh: there is no case %s", name)
+		}
+	}
 	for page, text := range pages {
 		for _, named := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(text, -1) {
 			if tests[named[1]] == nil {
@@ -118,6 +123,20 @@ func ledgerLines(t *testing.T) map[int]string {
 		}
 	}
 	return lines
+}
+
+// fipsCases are those that tools/fips.sh runs, with bars between them: a name that is none would be left out in silence.
+func fipsCases(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "tools", "fips.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^cases='(.+)'$`).FindSubmatch(text)
+	if found == nil {
+		t.Fatal("tools/fips.sh names no cases")
+	}
+	return string(found[1])
 }
 
 // repositoryTests are the folders of each test function, by its name, and the text of each page.
